@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What differs on 32-bit ARM: ARMv7 (DDI 0406) and ARMv6 as the ARM1176 has it
- * (DDI 0301). Built, and not run yet.
+ * 32-bit ARM: ARMv7 (DDI 0406), and ARMv6 of the ARM1176 (DDI 0301). Built, but not run
+ * yet.
  */
 #include <linux/bits.h>
 #include <linux/errno.h>
@@ -22,13 +22,13 @@
 #define CYCLE_COUNTER	BIT(31)	/* of PMCNTENSET */
 #define V6_ENABLE	BIT(0)	/* of the ARM1176's performance monitor control */
 
-/* ARMv6, whose PMU is a different one; of the others only those with the architecture's. */
+/* The ARM1176 (ARMv6) has another PMU. */
 static bool is_v7(void)
 {
 	return read_cpuid_part() != ARM_CPU_PART_ARM1176;
 }
 
-/* The short format's PAR: inner attribute in bits 6:4, outer in 3:2. */
+/* PAR in the short format: inner attribute in bits 6:4, outer in 3:2. */
 static u32 attribute_short(u32 par)
 {
 	switch (par >> 2 & 0x1f) {
@@ -46,7 +46,7 @@ static u32 attribute_short(u32 par)
 	}
 }
 
-static bool tell(struct fathom_translate *translate, u64 par, u32 offset)
+static bool fill_translation(struct fathom_translate *translate, u64 par, u32 offset)
 {
 	if (par & PAR_FAULT)
 		return false;
@@ -56,14 +56,14 @@ static bool tell(struct fathom_translate *translate, u64 par, u32 offset)
 		translate->pa = (par & GENMASK_ULL(39, 12)) | offset;
 		translate->attribute = fathom_attribute_of_mair(par >> 56);
 	} else {
-		/* A supersection's address is put together otherwise. */
+		/* The address of a supersection has another layout. */
 		translate->pa = par & PAR_SUPERSECTION ? 0 : (par & 0xfffff000) | offset;
 		translate->attribute = attribute_short(par);
 	}
 	return true;
 }
 
-/* The answer to a translation that was just asked for. */
+/* Reads the result of the last translation. */
 static u64 par(void)
 {
 	u64 value;
@@ -78,7 +78,7 @@ static u64 par(void)
 	return value;
 }
 
-/* Interrupts are off from question to answer: an interrupt might translate too. */
+/* Interrupts are disabled from the operation to the read: a handler might translate too. */
 #define TRANSLATE(operation, va) ({ \
 	unsigned long flags_; \
 	u64 value_; \
@@ -90,16 +90,16 @@ static u64 par(void)
 	local_irq_restore(flags_); \
 	value_; })
 
-/* V2PCWUR, which is ATS1CUR later: as user space reads. */
+/* V2PCWUR, later ATS1CUR: translates a read of user space. */
 bool fathom_arch_user(unsigned long va, struct fathom_translate *translate)
 {
-	return tell(translate, TRANSLATE(2, va), va & 0xfff);
+	return fill_translation(translate, TRANSLATE(2, va), va & 0xfff);
 }
 
-/* V2PCWPR, or ATS1CPR: as the kernel reads. */
+/* V2PCWPR, or ATS1CPR: translates a read of the kernel. */
 bool fathom_arch_kernel(const void *va, struct fathom_translate *translate)
 {
-	return tell(translate, TRANSLATE(0, va), (unsigned long)va & 0xfff);
+	return fill_translation(translate, TRANSLATE(0, va), (unsigned long)va & 0xfff);
 }
 
 u32 fathom_arch_clock(u64 *hz)
@@ -131,7 +131,7 @@ long fathom_arch_cache_id(struct fathom_cache_id *id)
 	local_irq_save(flags);
 	id->cpu = smp_processor_id();
 	id->ctr = read_cpuid_cachetype();
-	/* Its format says whether there is a CLIDR. */
+	/* The format field shows whether there is a CLIDR. */
 	if (id->ctr >> 29 == 4) {
 		id->count = FATHOM_CACHES_MOST;
 		asm volatile("mrc p15, 1, %0, c0, c0, 1" : "=r" (value));
@@ -153,7 +153,7 @@ bool fathom_arch_counter(void)
 {
 	u32 version = read_cpuid_ext(CPUID_EXT_DFR0) >> 24 & 15;
 
-	/* ID_DFR0, "Performance Monitors Extension": 0 none, 15 not the architecture's. */
+	/* ID_DFR0, "Performance Monitors Extension": 0 none, 15 not architectural. */
 	return !is_v7() || (version && version != 15);
 }
 
@@ -169,17 +169,17 @@ bool fathom_arch_counter_runs(void)
 	return value & V6_ENABLE;
 }
 
-/* One bit for all counters here, and for writing them too. */
-void fathom_arch_counter_user(bool may)
+/* One bit for all counters, which also permits writing. */
+void fathom_arch_counter_user(bool allowed)
 {
 	if (is_v7())
-		asm volatile("mcr p15, 0, %0, c9, c14, 0" : : "r" (may));
+		asm volatile("mcr p15, 0, %0, c9, c14, 0" : : "r" (allowed));
 	else
-		asm volatile("mcr p15, 0, %0, c15, c9, 0" : : "r" (may));
+		asm volatile("mcr p15, 0, %0, c15, c9, 0" : : "r" (allowed));
 	isb();
 }
 
-bool fathom_arch_counter_may(void)
+bool fathom_arch_counter_allowed(void)
 {
 	u32 value;
 
@@ -190,7 +190,7 @@ bool fathom_arch_counter_may(void)
 	return value & 1;
 }
 
-/* An outer cache knows physical addresses alone. */
+/* An outer cache uses physical addresses only. */
 void fathom_arch_clean(void *memory, size_t bytes)
 {
 	struct fathom_translate translate = { };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What differs on AArch64; registers by the names of the Arm ARM (DDI 0487). */
+/* AArch64. Registers have the names of the Arm ARM (DDI 0487). */
 #include <linux/bits.h>
 #include <linux/errno.h>
 #include <linux/irqflags.h>
@@ -16,11 +16,11 @@
 #define PAR_PA		GENMASK_ULL(47, 12)
 #define PAR_ATTR_SHIFT	56
 
-/* Bits of PMUSERENR_EL0: reading the cycle counter, and nothing else. */
+/* PMUSERENR_EL0: permits reading the cycle counter only. */
 #define USERENR_CR	BIT(2)
 #define CYCLE_COUNTER	BIT(31)	/* of PMCNTENSET_EL0 */
 
-static bool tell(struct fathom_translate *translate, u64 par, u64 offset)
+static bool fill_translation(struct fathom_translate *translate, u64 par, u64 offset)
 {
 	if (par & PAR_FAULT)
 		return false;
@@ -36,13 +36,13 @@ bool fathom_arch_user(unsigned long va, struct fathom_translate *translate)
 	unsigned long flags;
 	u64 par;
 
-	/* An interrupt might translate too, and the kernel may hide user space's tables. */
+	/* A handler might translate too, and the kernel may hide user space's tables. */
 	local_irq_save(flags);
 	uaccess_ttbr0_enable();
 	asm volatile("at s1e0r, %1\n\tisb\n\tmrs %0, par_el1" : "=r" (par) : "r" (va) : "memory");
 	uaccess_ttbr0_disable();
 	local_irq_restore(flags);
-	return tell(translate, par, va & 0xfff);
+	return fill_translation(translate, par, va & 0xfff);
 }
 
 bool fathom_arch_kernel(const void *va, struct fathom_translate *translate)
@@ -53,7 +53,7 @@ bool fathom_arch_kernel(const void *va, struct fathom_translate *translate)
 	local_irq_save(flags);
 	asm volatile("at s1e1r, %1\n\tisb\n\tmrs %0, par_el1" : "=r" (par) : "r" (va) : "memory");
 	local_irq_restore(flags);
-	return tell(translate, par, (unsigned long)va & 0xfff);
+	return fill_translation(translate, par, (unsigned long)va & 0xfff);
 }
 
 u32 fathom_arch_clock(u64 *hz)
@@ -72,7 +72,7 @@ u64 fathom_arch_now(u32 clock)
 	return now;
 }
 
-/* On one core, in the order of CSSELR_EL1. */
+/* Runs on one core, in the order of CSSELR_EL1. */
 long fathom_arch_cache_id(struct fathom_cache_id *id)
 {
 	unsigned long flags;
@@ -94,7 +94,7 @@ long fathom_arch_cache_id(struct fathom_cache_id *id)
 	return 0;
 }
 
-/* ID_AA64DFR0_EL1.PMUVer: 0 none, 15 one that is not the architecture's. */
+/* ID_AA64DFR0_EL1.PMUVer: 0 none, 15 not architectural. */
 bool fathom_arch_counter(void)
 {
 	u32 version = read_sysreg(id_aa64dfr0_el1) >> 8 & 15;
@@ -107,13 +107,13 @@ bool fathom_arch_counter_runs(void)
 	return read_sysreg(pmcntenset_el0) & CYCLE_COUNTER;
 }
 
-void fathom_arch_counter_user(bool may)
+void fathom_arch_counter_user(bool allowed)
 {
-	write_sysreg(may ? USERENR_CR : 0, pmuserenr_el0);
+	write_sysreg(allowed ? USERENR_CR : 0, pmuserenr_el0);
 	isb();
 }
 
-bool fathom_arch_counter_may(void)
+bool fathom_arch_counter_allowed(void)
 {
 	return read_sysreg(pmuserenr_el0) & (USERENR_CR | BIT(0));
 }

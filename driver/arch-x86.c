@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What differs on x86-64: types of memory by PAT, and the time stamp counter. */
+/* x86-64: memory types by PAT, and the time stamp counter. */
 #include <linux/errno.h>
 #include <linux/mm.h>
 #include <linux/pgtable.h>
@@ -15,7 +15,7 @@ static u32 attribute_of(u8 type)
 {
 	switch (type) {
 	case 0:	/* UC */
-	case 7:	/* UC-: an MTRR could make it WC, and memory's MTRRs are write-back */
+	case 7:	/* UC-: an MTRR could make it WC, but MTRRs of memory are write-back */
 		return FATHOM_DEVICE;
 	case 1:
 		return FATHOM_NORMAL_NC;
@@ -28,7 +28,7 @@ static u32 attribute_of(u8 type)
 	}
 }
 
-static void tell(struct fathom_translate *translate, u64 entry, bool large, u64 pa)
+static void fill_translation(struct fathom_translate *translate, u64 entry, bool large, u64 pa)
 {
 	unsigned int index = 0;
 
@@ -44,7 +44,7 @@ static void tell(struct fathom_translate *translate, u64 entry, bool large, u64 
 	translate->attribute = attribute_of(translate->raw_types >> (8 * index) & 7);
 }
 
-/* Our mappings are made of base pages; the caller holds the mmap lock. */
+/* The driver's mappings use base pages; the caller holds the mmap lock. */
 bool fathom_arch_user(unsigned long va, struct fathom_translate *translate)
 {
 	pgd_t *pgd = pgd_offset(current->mm, va);
@@ -67,7 +67,7 @@ bool fathom_arch_user(unsigned long va, struct fathom_translate *translate)
 	pte = READ_ONCE(*pte_offset_kernel(pmd, va));
 	if (!pte_present(pte))
 		return false;
-	tell(translate, pte_val(pte), false,
+	fill_translation(translate, pte_val(pte), false,
 	     ((u64)pte_pfn(pte) << PAGE_SHIFT) | (va & ~PAGE_MASK));
 	return true;
 }
@@ -79,8 +79,8 @@ bool fathom_arch_kernel(const void *va, struct fathom_translate *translate)
 
 	if (!pte || !pte_present(*pte))
 		return false;
-	/* Of a large page's entry only the type is asked for. */
-	tell(translate, pte_val(*pte), level != PG_LEVEL_4K, 0);
+	/* For a large page only the type is needed. */
+	fill_translation(translate, pte_val(*pte), level != PG_LEVEL_4K, 0);
 	return true;
 }
 
@@ -100,8 +100,8 @@ long fathom_arch_cache_id(struct fathom_cache_id *id)
 	return -EOPNOTSUPP;	/* user space has CPUID */
 }
 
-/* rdpmc is perf's to grant here, and does it (cap_user_rdpmc). */
+/* perf grants rdpmc itself (cap_user_rdpmc). */
 bool fathom_arch_counter(void) { return false; }
 bool fathom_arch_counter_runs(void) { return false; }
-void fathom_arch_counter_user(bool may) { }
-bool fathom_arch_counter_may(void) { return false; }
+void fathom_arch_counter_user(bool allowed) { }
+bool fathom_arch_counter_allowed(void) { return false; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What kernels since 6.1 have named otherwise; nowhere else is a version asked for. */
+/* Names that have changed since Linux 6.1. No other file tests the version. */
 #ifndef FATHOM_COMPAT_H
 #define FATHOM_COMPAT_H
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/fathom: the device, its openings, and the way of every ioctl.
+ * /dev/fathom: the device, its openings, and the dispatch of ioctls.
  *
- * What an opening has ends with it, however its process ended: nothing that is
- * granted outlives the file. An open file holds the module.
+ * All grants of an opening end with the file, however the process ends. An open file
+ * holds the module.
  */
 #include <linux/atomic.h>
 #include <linux/dma-map-ops.h>
@@ -23,8 +23,9 @@ static unsigned int limit_mb = 64;
 module_param(limit_mb, uint, 0444);
 MODULE_PARM_DESC(limit_mb, "MiB that all openings together may hold (at most a quarter of memory)");
 
-/* DMA is measured for this one where there is no engine. Firmware says nothing
- * of it, so on ARM it is not coherent, and maintenance and attributes are real.
+/*
+ * The device for DMA measurements without an engine. It has no firmware node, so on ARM
+ * it is not coherent, and cache maintenance and attributes are effective.
  */
 struct device *fathom_device;
 static struct platform_device *platform;
@@ -57,7 +58,7 @@ static void info(struct fathom_info *info)
 		info->features |= FATHOM_HAS_COUNTERS;
 	if (!IS_ENABLED(CONFIG_X86))
 		info->features |= FATHOM_HAS_CACHE_ID;
-	if (fathom_reserved_there())
+	if (fathom_reserved_exists())
 		info->features |= FATHOM_HAS_RESERVED;
 	info->attributes = fathom_memory_attributes();
 	info->engines = fathom_engines(&info->coherent);
@@ -72,7 +73,7 @@ static void info(struct fathom_info *info)
 	info->engine_bytes = FATHOM_EDU_CHUNK;
 }
 
-/* What every structure that is passed by an ioctl fits into. */
+/* The argument of any ioctl. */
 union argument {
 	struct fathom_info info;
 	struct fathom_region region;
@@ -123,8 +124,9 @@ static long act(struct file *filp, unsigned int command, union argument *argumen
 	}
 }
 
-/* The size is part of the command's number, so a caller with another idea of a
- * structure asks for a command that does not exist.
+/*
+ * The size is part of the command's number, so a caller with another layout of a
+ * structure uses a command that does not exist.
  */
 static long fathom_ioctl(struct file *filp, unsigned int command, unsigned long address)
 {
@@ -142,7 +144,7 @@ static long fathom_ioctl(struct file *filp, unsigned int command, unsigned long 
 	if (result < 0)
 		return result;
 	if ((_IOC_DIR(command) & _IOC_READ) && copy_to_user(user, &argument, size)) {
-		/* The caller will never know the handle, so nobody may have it. */
+		/* The caller does not know the handle, so free the region. */
 		if (command == FATHOM_IOC_REGION) {
 			struct fathom_handle handle = { .handle = argument.region.handle };
 
@@ -159,7 +161,7 @@ static int fathom_mmap(struct file *filp, struct vm_area_struct *vma)
 
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
-	/* Nothing that is mapped here is code. */
+	/* No mapping is executable. */
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
 	vm_flags_mod(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC);
@@ -201,7 +203,7 @@ static const struct file_operations operations = {
 	.open = fathom_open,
 	.release = fathom_release,
 	.unlocked_ioctl = fathom_ioctl,
-	/* Structures are the same for 32-bit callers; so is the address. */
+	/* Structures and addresses are the same for 32-bit callers. */
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = fathom_mmap,
 	.llseek = noop_llseek,
@@ -211,7 +213,7 @@ static struct miscdevice device = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "fathom",
 	.fops = &operations,
-	/* Root's; a udev rule gives it to a group (README.md). */
+	/* Root only; a udev rule gives it to a group (README.md). */
 	.mode = 0600,
 };
 
@@ -222,7 +224,7 @@ static int __init fathom_init(void)
 	BUILD_BUG_ON(sizeof(struct fathom_dma_sample) != 48);
 	BUILD_BUG_ON(sizeof(struct fathom_wakes) != 32);
 	limit = min_t(u64, (u64)limit_mb << 20, ((u64)totalram_pages() << PAGE_SHIFT) / 4);
-	/* A name that no node of a devicetree gives to its device. */
+	/* A name that no devicetree node gives to its device. */
 	platform = platform_device_register_simple("fathom", PLATFORM_DEVID_AUTO, NULL, 0);
 	if (IS_ERR(platform))
 		return PTR_ERR(platform);

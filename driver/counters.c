@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The cycle counter for user space, as long as the file is open.
+ * Access to the cycle counter for user space, while the file is open.
  *
- * The kernel's perf owns the PMU, so it is asked for the counter: a pinned event
- * of cycles on the CPU keeps it counting, through idle states and hotplug too.
- * What is added is user space's right to read it. That is a register of each
- * CPU, which perf writes as well, so it is given when the task is switched to
- * and taken when it is switched from; where the kernel has no tracepoints it is
- * the CPU's until the end.
+ * The kernel's perf owns the PMU, so the driver creates a perf event: a pinned event of
+ * cycles on the CPU keeps the counter running, through idle states and hotplug too. The
+ * driver adds user space's permission to read it. That is a register of each CPU, which
+ * perf also writes. So it is set when the task is switched to, and cleared when it is
+ * switched from. If the kernel has no tracepoints, every task on the CPU has it until
+ * the end.
  */
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
@@ -24,15 +24,15 @@
 #include "driver.h"
 
 struct grant {
-	struct task_struct *owner;	/* held; only its own CPU reads and writes this */
-	struct perf_event *event;	/* under grants_lock, as is the next */
+	struct task_struct *owner;	/* with a reference; only its CPU accesses this */
+	struct perf_event *event;	/* protected by grants_lock, as is the next */
 	bool taken;
 };
 
 static DEFINE_PER_CPU(struct grant, grants);
 static DEFINE_MUTEX(grants_lock);
 static struct tracepoint *switches;
-static unsigned int watching;	/* grants; the switches are watched while there are any */
+static unsigned int watching;	/* number of grants; the tracepoint is registered while there are any */
 
 /* Called with interrupts off, on the CPU that switches. */
 static void switched(void *data, bool preempt, struct task_struct *from,
@@ -64,11 +64,11 @@ int fathom_counters_init(void)
 
 void fathom_counters_exit(void)
 {
-	/* The last call of the probe may still be under way. */
+	/* The probe's last call may still be running. */
 	tracepoint_synchronize_unregister();
 }
 
-/* Both under grants_lock. */
+/* Both with grants_lock held. */
 static int watch(void)
 {
 	if (watching++ || !switches)
@@ -82,72 +82,72 @@ static void unwatch(void)
 		tracepoint_probe_unregister(switches, switched, NULL);
 }
 
-struct give {
+struct grant_request {
 	struct task_struct *owner;
 	bool runs;
 };
 
-static void give(void *data)
+static void allow(void *data)
 {
-	struct give *give = data;
+	struct grant_request *req = data;
 
-	give->runs = fathom_arch_counter_runs();
-	if (!give->runs)
+	req->runs = fathom_arch_counter_runs();
+	if (!req->runs)
 		return;
-	this_cpu_write(grants.owner, give->owner);
-	if (!switches || current == give->owner)
+	this_cpu_write(grants.owner, req->owner);
+	if (!switches || current == req->owner)
 		fathom_arch_counter_user(true);
 }
 
-static void take(void *data)
+static void revoke(void *data)
 {
 	this_cpu_write(grants.owner, NULL);
 	fathom_arch_counter_user(false);
 }
 
-static struct perf_event *counting(int cpu)
+static struct perf_event *create_event(int cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_HARDWARE,
 		.config = PERF_COUNT_HW_CPU_CYCLES,
 		.size = sizeof(attr),
 		.pinned = 1,
-		/* arm64: 64 bits wide, so that it does not jump when 32 overflow. */
+		/* arm64: 64 bits wide, so that it does not wrap at 32 bits. */
 		.config1 = IS_ENABLED(CONFIG_ARM64) ? 1 : 0,
 	};
 
 	return perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
 }
 
-/* Under grants_lock. */
-static int grant(struct grant *wanted, int cpu)
+/* With grants_lock held. */
+static int grant(struct grant *target, int cpu)
 {
-	struct give of = { .owner = current };
+	struct grant_request req = { .owner = current };
 	int error;
 
-	if (wanted->taken)
+	if (target->taken)
 		return -EBUSY;
-	wanted->event = counting(cpu);
-	if (IS_ERR(wanted->event))
+	target->event = create_event(cpu);
+	if (IS_ERR(target->event))
 		return -ENODEV;
 	error = watch();
 	if (error) {
 		watching--;
-		perf_event_release_kernel(wanted->event);
+		perf_event_release_kernel(target->event);
 		return error;
 	}
 	get_task_struct(current);
-	error = smp_call_function_single(cpu, give, &of, 1);
-	/* A counter that does not run is another user's of perf. */
-	if (!error && !of.runs)
+	error = smp_call_function_single(cpu, allow, &req, 1);
+	/* A counter that does not run is used by another perf user. */
+	if (!error && !req.runs)
 		error = -EBUSY;
 	if (error) {
 		unwatch();
-		perf_event_release_kernel(wanted->event);
+		perf_event_release_kernel(target->event);
 		put_task_struct(current);
 		return error;
 	}
-	wanted->taken = true;
+	target->taken = true;
 	return 0;
 }
 
@@ -160,7 +160,7 @@ long fathom_counters_on(struct fathom_file *file, struct fathom_counters *counte
 		return -EINVAL;
 	if (!fathom_arch_counter())
 		return -EOPNOTSUPP;
-	/* A task that may wander would lose it on the way. */
+	/* A task that can migrate would lose it. */
 	if (cpumask_weight(current->cpus_ptr) != 1)
 		return -EINVAL;
 	cpu = cpumask_first(current->cpus_ptr);
@@ -189,13 +189,13 @@ long fathom_counters_state(struct fathom_file *file, struct fathom_counters *cou
 		return -ENOENT;
 	counters->cpu = granted;
 	counters->scope = switches ? FATHOM_SCOPE_TASK : FATHOM_SCOPE_CPU;
-	counters->in_force = get_cpu() == granted && fathom_arch_counter_may();
+	counters->in_force = get_cpu() == granted && fathom_arch_counter_allowed();
 	put_cpu();
 	counters->reserved = 0;
 	return 0;
 }
 
-/* Whoever closes last takes it back, from whatever CPU. */
+/* Called by the last close, on any CPU. */
 long fathom_counters_off(struct fathom_file *file)
 {
 	struct task_struct *owner;
@@ -212,8 +212,8 @@ long fathom_counters_off(struct fathom_file *file)
 	mutex_lock(&grants_lock);
 	cpus_read_lock();
 	owner = grant->owner;
-	/* A CPU that is off comes back without the right, and without the task. */
-	if (smp_call_function_single(cpu, take, NULL, 1))
+	/* A CPU that is offline comes back without the permission, and without the task. */
+	if (smp_call_function_single(cpu, revoke, NULL, 1))
 		grant->owner = NULL;
 	cpus_read_unlock();
 	unwatch();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What it costs to get a DMA buffer from the kernel, and to give it back. */
+/* Times of allocating and freeing a DMA buffer. */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -21,7 +21,7 @@ static void *allocate(struct device *device, const struct fathom_dma_alloc *allo
 	}
 }
 
-static void give_back(struct device *device, const struct fathom_dma_alloc *alloc, void *memory,
+static void release(struct device *device, const struct fathom_dma_alloc *alloc, void *memory,
 		      dma_addr_t address)
 {
 	switch (alloc->kind) {
@@ -51,7 +51,7 @@ static int allocate_once(struct device *device, struct fathom_dma_alloc *alloc,
 		return -ENOMEM;
 	fathom_dma_attribute(memory, &alloc->attribute, &alloc->raw);
 	began = fathom_arch_now(alloc->clock);
-	give_back(device, alloc, memory, address);
+	release(device, alloc, memory, address);
 	sample->free = fathom_arch_now(alloc->clock) - began;
 	return 0;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What it costs to give data to a device and to get it back, by five strategies.
+ * Times of passing data to a device and back, by five strategies.
  *
- * Every transfer through an engine is proven: what went to the device is read
- * back through memory of another buffer, what comes from it was put there that
+ * Every transfer through an engine is verified: data sent to the device are read back
+ * through the memory of another buffer, and data received were put there in the same
  * way. That is not timed.
  */
 #include <linux/dma-map-ops.h>
@@ -16,22 +16,22 @@
 
 #include "driver.h"
 
-/* One call's work: nothing of it is shared, so it needs no lock but the engine's. */
+/* The state of one call. It is not shared, so only the engine needs a lock. */
 struct transfer {
 	struct device *device;
 	const struct fathom_mover *mover;
 	struct fathom_dma_run *run;
-	u32 chunk;		/* the most bytes that the engine moves at once */
+	u32 chunk;		/* maximum bytes per engine transfer */
 	u32 clock;
 	enum dma_data_direction direction;
-	void *packet;		/* where the CPU makes or takes data */
-	void *buffer;		/* where the device does; may be the packet */
-	dma_addr_t address;	/* of buffer, while it is mapped */
-	struct fathom_memory own;	/* the buffer, where the DMA API has no such memory */
-	void *far;		/* a chunk that proves the rest, or is the far end; coherent */
+	void *packet;		/* memory that the CPU writes or reads */
+	void *buffer;		/* memory that the device accesses; may be the packet */
+	dma_addr_t address;	/* DMA address of buffer, while it is mapped */
+	struct fathom_memory own;	/* the buffer, if the DMA API has no such memory */
+	void *far;		/* one chunk, for verification, or the far end; coherent */
 	dma_addr_t far_address;
-	bool lost;		/* the engine may write to all this for ever */
-	u64 sum;		/* so that reading is not left out */
+	bool lost;		/* the engine may still write to this memory: never free it */
+	u64 sum;		/* keeps the compiler from removing the reads */
 };
 
 static bool to_device(const struct transfer *transfer)
@@ -41,7 +41,7 @@ static bool to_device(const struct transfer *transfer)
 
 #define DATA_STEP	0x9e3779b97f4a7c15ULL
 
-/* The seed of a sample: its data have nothing to do with any other's. */
+/* The seed of a sample, so that the data of samples are unrelated. */
 static u64 seed_of(u64 seed, u64 sample)
 {
 	u64 x = seed + (sample + 1) * DATA_STEP;
@@ -51,25 +51,25 @@ static u64 seed_of(u64 seed, u64 sample)
 	return x ^ x >> 32;
 }
 
-/* A sample's data, which differ from place to place. */
+/* A word of a sample's data, different for each position. */
 static u64 word(u64 seed, u64 at)
 {
 	return seed + at * DATA_STEP;
 }
 
-static void make(void *to, u64 seed, u64 from, u64 bytes)
+static void write_data(void *to, u64 seed, u64 from, u64 bytes)
 {
 	u64 *words = to;
 	u64 at, next = word(seed, from / 8);
 
-	/* An addition a word beside its store: what is timed is the packet written. */
+	/* One addition per store, so that the time is that of writing the packet. */
 	for (at = 0; at < bytes / 8; at++, next += DATA_STEP)
 		words[at] = next;
 	if (bytes % 8)
 		memcpy(words + at, &next, bytes % 8);
 }
 
-static u64 take(const void *from, u64 bytes)
+static u64 read_data(const void *from, u64 bytes)
 {
 	const u64 *words = from;
 	u64 at, sum = 0;
@@ -99,7 +99,7 @@ static u64 charged(const struct transfer *transfer)
 					   transfer->chunk);
 }
 
-/* Memory that the CPU does not cache, though the device would see its caches. */
+/* Uncached memory for a coherent device. */
 static int get_own(struct transfer *transfer)
 {
 	struct fathom_memory *own = &transfer->own;
@@ -134,7 +134,7 @@ static int get_uncached(struct transfer *transfer)
 		transfer->buffer = dma_alloc_wc(transfer->device, transfer->run->bytes,
 						&transfer->address, GFP_QUIET);
 	}
-	/* What it is for must be what it is. */
+	/* Check that the attribute is in force. */
 	if (transfer->buffer) {
 		fathom_dma_attribute(transfer->buffer, &attribute, &raw);
 		if (attribute == FATHOM_WRITE_BACK)
@@ -174,7 +174,7 @@ static void put_buffer(struct transfer *transfer)
 
 static void end(struct transfer *transfer)
 {
-	/* Still counted, too. */
+	/* The memory stays charged, too. */
 	if (transfer->lost)
 		return;
 	if (transfer->far)
@@ -259,7 +259,7 @@ static int map(struct transfer *transfer)
 		dma_sync_single_for_device(transfer->device, transfer->address, bytes,
 					   transfer->direction);
 	} else {
-		/* What was written must be there before the device is told. */
+		/* The stores must complete before the device is started. */
 		wmb();
 	}
 	return 0;
@@ -278,7 +278,7 @@ static void unmap(struct transfer *transfer)
 		dma_rmb();
 }
 
-/* Each chunk is proven before the engine's memory is written again. */
+/* Each chunk is verified before the far memory is written again. */
 static int move_chunk(struct transfer *transfer, struct fathom_dma_sample *sample,
 		      u64 seed, u64 from, u32 bytes)
 {
@@ -288,10 +288,10 @@ static int move_chunk(struct transfer *transfer, struct fathom_dma_sample *sampl
 	int error = 0;
 
 	if (to_ram)
-		make(transfer->far, seed, from, bytes);
+		write_data(transfer->far, seed, from, bytes);
 	else
 		memset(transfer->far, 0, bytes);
-	/* Before the engine is told. */
+	/* Before the engine is started. */
 	wmb();
 	if (to_ram && mover->prove)
 		error = mover->prove(transfer->far_address, bytes, false);
@@ -316,7 +316,7 @@ static int move(struct transfer *transfer, struct fathom_dma_sample *sample, u64
 	int error;
 
 	if (transfer->run->engine == FATHOM_ENGINE_NONE) {
-		/* To the device the buffer itself is looked at; nothing comes from it. */
+		/* To the device: check the buffer itself. From it: nothing arrives. */
 		if (to_device(transfer))
 			sample->wrong = wrong(transfer->buffer, seed, 0, bytes);
 		else
@@ -328,7 +328,7 @@ static int move(struct transfer *transfer, struct fathom_dma_sample *sample, u64
 				   min_t(u64, bytes - from, transfer->chunk));
 		if (error)
 			return error;
-		/* A transfer of 1 MiB takes edu minutes. */
+		/* edu takes minutes for a transfer of 1 MiB. */
 		if (fatal_signal_pending(current))
 			return -EINTR;
 	}
@@ -341,9 +341,9 @@ static void use(struct transfer *transfer, struct fathom_dma_sample *sample, u64
 	u64 began = fathom_arch_now(transfer->clock);
 
 	if (to_device(transfer))
-		make(transfer->packet, seed, 0, bytes);
+		write_data(transfer->packet, seed, 0, bytes);
 	else
-		transfer->sum += take(transfer->packet, bytes);
+		transfer->sum += read_data(transfer->packet, bytes);
 	sample->use = fathom_arch_now(transfer->clock) - began;
 }
 
@@ -362,8 +362,8 @@ static void copy(struct transfer *transfer, struct fathom_dma_sample *sample)
 	sample->copy = fathom_arch_now(transfer->clock) - began;
 }
 
-/* What stood there before must not be taken for what should have come. */
-static void spoil(struct transfer *transfer)
+/* Overwrites earlier data, so that they are not taken for received data. */
+static void overwrite(struct transfer *transfer)
 {
 	u64 bytes = transfer->run->bytes;
 
@@ -375,13 +375,13 @@ static void spoil(struct transfer *transfer)
 		memset(transfer->packet, 0x5a, bytes);
 }
 
-static int once(struct transfer *transfer, struct fathom_dma_sample *sample, u64 seed)
+static int sample_once(struct transfer *transfer, struct fathom_dma_sample *sample, u64 seed)
 {
 	int cpu = raw_smp_processor_id();
 	u64 began;
 	int error;
 
-	spoil(transfer);
+	overwrite(transfer);
 	if (to_device(transfer)) {
 		use(transfer, sample, seed);
 		copy(transfer, sample);
@@ -419,8 +419,8 @@ static int samples(struct transfer *transfer, struct fathom_dma_sample *into)
 	int error;
 
 	for (at = 0; at < run->count; at++) {
-		error = once(transfer, into + at, seed_of(run->seed, at));
-		/* What is done already is told; of the rest only the count. */
+		error = sample_once(transfer, into + at, seed_of(run->seed, at));
+		/* Completed samples are returned; @done is their number. */
 		if (error)
 			return at && error == -EINTR ? 0 : error;
 		run->wrong += into[at].wrong;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the module's files know of one another. */
+/* Internal interfaces between the module's files. */
 #ifndef FATHOM_DRIVER_H
 #define FATHOM_DRIVER_H
 
@@ -18,28 +18,28 @@
 struct device;
 struct fathom_wakes_run;
 
-/* Nothing here may print, or kill another process, because a caller asks for much. */
+/* Allocations of unlimited size on request: no warnings, and no OOM kills. */
 #define GFP_QUIET	(GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
 #define GFP_FATHOM	(GFP_QUIET | __GFP_ACCOUNT | __GFP_ZERO)
 
 /**
  * struct fathom_file - one opening
- * @lock: one ioctl of an opening at a time changes grant or recorder; nothing is
- *	copied from or to user space under it, and mmap does not take it
+ * @lock: serialises the ioctls that change grant or recorder; not held during
+ *	copies from or to user space, and not taken by mmap
  * @regions: by handle
  * @granted: the CPU whose cycle counter is granted, or -1
- * @wakes: the recorder, by kref and under @wakes_lock, because mmap looks at it
- * @wakes_lock: for the pointer alone
+ * @wakes: the recorder, with a kref; protected by @wakes_lock, because mmap reads it
+ * @wakes_lock: protects the pointer only
  */
 struct fathom_file {
 	struct mutex lock;	/* grant and recorder */
 	struct xarray regions;
 	int granted;
 	struct fathom_wakes_run *wakes;
-	spinlock_t wakes_lock;	/* the pointer before */
+	spinlock_t wakes_lock;	/* protects wakes */
 };
 
-/* Where a handle's mapping begins in the file, and the recorder's behind them. */
+/* File offset of a handle's mapping, and of the recorder's, after those of all handles. */
 #define FATHOM_OFFSET_SHIFT	28
 #define FATHOM_WAKES_OFFSET	((u64)FATHOM_REGIONS_MOST << FATHOM_OFFSET_SHIFT)
 
@@ -60,18 +60,18 @@ void fathom_regions_end(struct fathom_file *file);
 enum fathom_memory_from {
 	FATHOM_MEMORY_NONE,
 	FATHOM_MEMORY_PAGES,
-	FATHOM_MEMORY_LENT,	/* by the DMA API, to the driver's own device */
+	FATHOM_MEMORY_DMA_API,	/* allocated for the driver's own device */
 	FATHOM_MEMORY_RESERVED,
 };
 
 /**
  * struct fathom_memory - contiguous memory with an attribute, zeroed
- * @from: what it is given back to
+ * @from: its allocator
  * @attribute: FATHOM_WRITE_BACK ...
  * @count: pages
- * @pfn: of the first
- * @kernel: where the kernel sees it, with that attribute; a device region's not so
- * @address: a device's, while it is mapped for one
+ * @pfn: of the first page
+ * @kernel: kernel mapping with that attribute, except for a device region
+ * @address: DMA address, while it is mapped for a device
  */
 struct fathom_memory {
 	enum fathom_memory_from from;
@@ -82,8 +82,8 @@ struct fathom_memory {
 	dma_addr_t address;
 };
 
-/* @alone: only such as has no mapping of another attribute. */
-int fathom_memory_get(struct fathom_memory *memory, u32 attribute, u32 count, bool alone);
+/* @exclusive: memory without a mapping of another attribute only. */
+int fathom_memory_get(struct fathom_memory *memory, u32 attribute, u32 count, bool exclusive);
 void fathom_memory_put(struct fathom_memory *memory);
 int fathom_memory_map(struct fathom_memory *memory, struct device *device);
 void fathom_memory_unmap(struct fathom_memory *memory, struct device *device);
@@ -93,14 +93,14 @@ u32 fathom_memory_attributes(void);
 #if IS_ENABLED(CONFIG_ARM) || IS_ENABLED(CONFIG_ARM64)
 void fathom_reserved_init(void);
 void fathom_reserved_exit(void);
-bool fathom_reserved_there(void);
+bool fathom_reserved_exists(void);
 int fathom_reserved_get(struct fathom_memory *memory);
 void fathom_reserved_put(struct fathom_memory *memory);
 int fathom_reserved_map(struct fathom_memory *memory, struct device *device);
 #else
 static inline void fathom_reserved_init(void) { }
 static inline void fathom_reserved_exit(void) { }
-static inline bool fathom_reserved_there(void) { return false; }
+static inline bool fathom_reserved_exists(void) { return false; }
 static inline int fathom_reserved_get(struct fathom_memory *memory) { return -EOPNOTSUPP; }
 static inline void fathom_reserved_put(struct fathom_memory *memory) { }
 static inline int fathom_reserved_map(struct fathom_memory *memory, struct device *device)
@@ -115,15 +115,15 @@ long fathom_dma_alloc(struct fathom_file *file, struct fathom_dma_alloc *alloc);
 
 /* engine.c */
 /**
- * struct fathom_mover - what moves data; held by one caller from get to put
- * @get: the device that memory is mapped for, NULL where there is none
- * @put: after it
- * @move: one transfer between a buffer and the far end, not to be interrupted.
- *	-EIO: it did not happen, and nothing writes any more; -ENOTRECOVERABLE: it
- *	may still happen, so the memory of both must never be anybody's again
- * @prove: between the far buffer and the far end, where these are two
- * @limits: chunk_bytes and align_bytes, between get and put
- * @look: FATHOM_ENGINE_THERE and more, without waiting for whoever transfers
+ * struct fathom_mover - an engine that moves data; owned by one caller from get to put
+ * @get: returns the device that memory is mapped for, NULL if there is none
+ * @put: ends get
+ * @move: makes one transfer between a buffer and the far end, not interruptible.
+ *	-EIO: it failed, and nothing writes any more; -ENOTRECOVERABLE: the engine
+ *	may still write, so the memory of both must never be freed
+ * @prove: transfers between the far buffer and the far end, if these differ
+ * @limits: returns chunk_bytes and align_bytes, between get and put
+ * @state: returns FATHOM_ENGINE_PRESENT and other flags, without waiting for transfers
  */
 struct fathom_mover {
 	struct device *(*get)(void);
@@ -131,15 +131,15 @@ struct fathom_mover {
 	int (*move)(dma_addr_t buffer, dma_addr_t far, u32 bytes, bool to_ram);
 	int (*prove)(dma_addr_t far, u32 bytes, bool to_ram);
 	void (*limits)(struct fathom_engine *engine);
-	u32 (*look)(void);
+	u32 (*state)(void);
 };
 
-#define FATHOM_ENGINE_THERE	BIT(0)
+#define FATHOM_ENGINE_PRESENT	BIT(0)
 #define FATHOM_ENGINE_COHERENT	BIT(1)
 
 /**
- * struct fathom_dma_job - what all that is sampled for a device has in common
- * @rows: samples, @row bytes each, for @user; @done of them are made
+ * struct fathom_dma_job - common part of all samples for a device
+ * @rows: samples, @row bytes each, for @user; @done of them are complete
  */
 struct fathom_dma_job {
 	u32 engine;
@@ -159,11 +159,11 @@ u32 fathom_engines(u32 *coherent);
 long fathom_engine(struct fathom_engine *engine);
 long fathom_dma_job(struct fathom_file *file, struct fathom_dma_job *job,
 		    long (*act)(struct fathom_dma_job *job));
-/* What memory is mapped as in the kernel. */
+/* Reads the attribute of a kernel mapping. */
 void fathom_dma_attribute(const void *memory, u32 *attribute, u64 *raw);
 
 /* engine-edu.c */
-/* The first half of its buffer: QEMU ends where a transfer touches the last byte. */
+/* The first half of its buffer: QEMU stops at a transfer that touches the last byte. */
 #define FATHOM_EDU_CHUNK	2048U
 #if IS_ENABLED(CONFIG_PCI)
 extern const struct fathom_mover fathom_edu;
@@ -193,24 +193,26 @@ long fathom_wakes_stop(struct fathom_file *file);
 int fathom_wakes_mmap(struct fathom_file *file, struct vm_area_struct *vma);
 
 /* arch-*.c */
-/* Raw entry or PAR, and what it says; false where the address is not mapped. */
+/* Fills in the raw entry or PAR and its decoding; false if the address is not mapped. */
 bool fathom_arch_user(unsigned long va, struct fathom_translate *translate);
 bool fathom_arch_kernel(const void *va, struct fathom_translate *translate);
-/* The machine's clock: which, how fast, and now. */
+/* The machine's clock: its kind and rate, and a reading. */
 u32 fathom_arch_clock(u64 *hz);
 u64 fathom_arch_now(u32 clock);
 long fathom_arch_cache_id(struct fathom_cache_id *id);
-/* The cycle counter: whether user space's right to it is ours to give, whether it
- * counts, the right of this CPU, and now. All but the first on the CPU itself.
+/*
+ * The cycle counter: whether the driver may grant user space access to it, whether it
+ * counts, setting and reading the access of this CPU. All but the first run on that
+ * CPU.
  */
 bool fathom_arch_counter(void);
 bool fathom_arch_counter_runs(void);
-void fathom_arch_counter_user(bool may);
-bool fathom_arch_counter_may(void);
-/* Cleans and invalidates the lines of memory that no linear mapping has; arm only. */
+void fathom_arch_counter_user(bool allowed);
+bool fathom_arch_counter_allowed(void);
+/* Cleans and invalidates the lines of memory without a linear mapping; arm only. */
 void fathom_arch_clean(void *memory, size_t bytes);
 
-/* What a byte of ARM's MAIR is, which is how PAR codes an attribute too. */
+/* Decodes a byte of ARM's MAIR; PAR encodes attributes in the same way. */
 static inline u32 fathom_attribute_of_mair(u8 attr)
 {
 	switch (attr) {
@@ -229,7 +231,8 @@ static inline u32 fathom_attribute_of_mair(u8 attr)
 	}
 }
 
-/* Whether ARM's CLIDR names the cache that CSSELR calls so: level from bit 1 on,
+/*
+ * Whether ARM's CLIDR lists the cache that a CSSELR value selects: level from bit 1 on,
  * instruction bit 0. CLIDR: 1 instruction only, 2 data only, 3 both, 4 unified.
  */
 static inline bool fathom_cache_named(u64 clidr, u32 at)

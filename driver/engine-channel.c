@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A memcpy channel of the kernel's dmaengine, as many SoCs have some: between the
- * buffer and a far buffer of the driver's own, so each byte that it moved can be
- * looked at. It is asked for when a run begins and given back when it ends.
+ * A memcpy channel of the kernel's dmaengine, as many SoCs have. It copies between the
+ * buffer and a far buffer of the driver, so every byte can be verified. The channel is
+ * requested when a run begins and released when it ends.
  */
 #include <linux/completion.h>
 #include <linux/dma-map-ops.h>
@@ -24,13 +24,13 @@ MODULE_PARM_DESC(dmaengine, "memcpy channels of the kernel's dmaengine may be us
 static unsigned int dmaengine_align = 1;
 module_param(dmaengine_align, uint, 0444);
 MODULE_PARM_DESC(dmaengine_align,
-		 "bytes must be a multiple of this power of two, beyond what the channel's driver says (QEMU's Raspberry Pi: 4)");
+		 "bytes must be a multiple of this power of two, in addition to the channel driver's alignment (QEMU's Raspberry Pi: 4)");
 
 static unsigned int dmaengine_ms = 5000;
 module_param(dmaengine_ms, uint, 0444);
 MODULE_PARM_DESC(dmaengine_ms, "a transfer that takes longer has failed (ms, 10 to 60000)");
 
-/* A transfer's end, as its callback tells. */
+/* The end of a transfer, as reported by its callback. */
 struct moved {
 	struct completion done;
 	enum dmaengine_tx_result result;
@@ -40,16 +40,16 @@ struct moved {
 static DEFINE_MUTEX(channel_lock);
 static struct dma_chan *channel;
 static struct moved moved;
-static bool stuck;	/* a channel that cannot be stopped is ours for ever */
-static u32 seen;	/* FATHOM_ENGINE_..., read without the lock */
+static bool stuck;	/* a channel that cannot be stopped is never released */
+static u32 state_flags;	/* FATHOM_ENGINE_..., read without the lock */
 
-/* Under the lock; NULL: none can be had. */
-static struct device *ask(void)
+/* With the lock held. NULL: no channel is available. */
+static struct device *request_channel(void)
 {
 	struct device *device;
 	dma_cap_mask_t mask;
 
-	WRITE_ONCE(seen, 0);
+	WRITE_ONCE(state_flags, 0);
 	if (stuck || !dmaengine)
 		return NULL;
 	dma_cap_zero(mask);
@@ -58,7 +58,7 @@ static struct device *ask(void)
 	if (IS_ERR(channel))
 		return NULL;
 	device = dmaengine_get_dma_device(channel);
-	WRITE_ONCE(seen, FATHOM_ENGINE_THERE |
+	WRITE_ONCE(state_flags, FATHOM_ENGINE_PRESENT |
 			 (dev_is_dma_coherent(device) ? FATHOM_ENGINE_COHERENT : 0));
 	return device;
 }
@@ -69,7 +69,7 @@ static struct device *channel_get(void)
 
 	if (mutex_lock_killable(&channel_lock))
 		return ERR_PTR(-EINTR);
-	device = ask();
+	device = request_channel();
 	if (!device)
 		mutex_unlock(&channel_lock);
 	return device;
@@ -82,41 +82,43 @@ static void channel_put(void)
 	mutex_unlock(&channel_lock);
 }
 
-/* What was seen last; where it was nothing, whether there is one by now. */
-static u32 channel_look(void)
+/* The last known state; if there was no channel, requests one again. */
+static u32 channel_state(void)
 {
-	if (!READ_ONCE(seen) && mutex_trylock(&channel_lock)) {
-		if (ask())
+	if (!READ_ONCE(state_flags) && mutex_trylock(&channel_lock)) {
+		if (request_channel())
 			dma_release_channel(channel);
 		mutex_unlock(&channel_lock);
 	}
-	return READ_ONCE(seen);
+	return READ_ONCE(state_flags);
 }
 
 static void channel_limits(struct fathom_engine *engine)
 {
-	/* There is no limit for a copy in the API: a list's is what the controllers keep to
-	 * as well, and 64 KiB where a driver says none.
+	/*
+	 * The API has no limit for a memcpy. Controllers also respect the limit of a
+	 * scatter list's segment, 64 KiB if a driver sets none.
 	 */
-	unsigned int most = dma_get_max_seg_size(dmaengine_get_dma_device(channel));
+	unsigned int max_bytes = dma_get_max_seg_size(dmaengine_get_dma_device(channel));
 	unsigned int align = is_power_of_2(dmaengine_align) ? dmaengine_align : 1;
 
-	engine->chunk_bytes = rounddown_pow_of_two(clamp_t(u32, most, 4096, FATHOM_DMA_MAX_BYTES));
+	engine->chunk_bytes = rounddown_pow_of_two(clamp_t(u32, max_bytes, 4096, FATHOM_DMA_MAX_BYTES));
 	engine->align_bytes = max(1U << channel->device->copy_align, align);
 	strscpy(engine->device, dma_chan_name(channel), sizeof(engine->device));
 }
 
 static void transfer_ended(void *data, const struct dmaengine_result *result)
 {
-	struct moved *of = data;
+	struct moved *moved_data = data;
 
-	/* Drivers that cannot tell give no result. */
-	of->result = result ? result->result : DMA_TRANS_NOERROR;
-	complete(&of->done);
+	/* Drivers that cannot report errors give no result. */
+	moved_data->result = result ? result->result : DMA_TRANS_NOERROR;
+	complete(&moved_data->done);
 }
 
-/* So that nothing writes any more. Where that cannot be had, channel, memory and
- * module stay: what was given to it must not become anybody's.
+/*
+ * Stops the channel, so that nothing writes any more. If that fails, channel, memory
+ * and module stay: memory passed to the channel must not be freed.
  */
 static int stop(void)
 {
@@ -129,7 +131,7 @@ static int stop(void)
 	       dma_chan_name(channel));
 	__module_get(THIS_MODULE);
 	stuck = true;
-	WRITE_ONCE(seen, 0);
+	WRITE_ONCE(state_flags, 0);
 	return -ENOTRECOVERABLE;
 }
 
@@ -150,7 +152,7 @@ static int channel_move(dma_addr_t buffer, dma_addr_t far, u32 bytes, bool to_ra
 	if (dma_submit_error(cookie))
 		return -EIO;
 	dma_async_issue_pending(channel);
-	/* Not to be interrupted: the memory is the channel's until it is done. */
+	/* Not interruptible: the channel owns the memory until the transfer ends. */
 	if (!wait_for_completion_timeout(&moved.done, limit))
 		return stop();
 	return moved.result == DMA_TRANS_NOERROR ? 0 : -EIO;
@@ -161,5 +163,5 @@ const struct fathom_mover fathom_channel = {
 	.put = channel_put,
 	.move = channel_move,
 	.limits = channel_limits,
-	.look = channel_look,
+	.state = channel_state,
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * QEMU's edu device (docs/specs/edu.rst): real DMA between memory and a buffer
- * of 4 KiB of its own, for guests. It waits 100 ms of the guest's time before
- * each transfer, so no throughput follows from it.
+ * QEMU's edu device (docs/specs/edu.rst), for guests: real DMA between memory and its 4
+ * KiB buffer. It waits 100 ms of the guest's time before each transfer, so its
+ * throughput has no meaning.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -19,9 +19,9 @@
 
 #define EDU_VENDOR	0x1234
 #define EDU_DEVICE	0x11e8
-#define EDU_BUFFER	0x40000	/* where the device itself sees its buffer */
+#define EDU_BUFFER	0x40000	/* device address of its buffer */
 
-#define EDU_STATUS	0x24	/* of interrupts */
+#define EDU_STATUS	0x24	/* interrupt status */
 #define EDU_ACK		0x64
 #define EDU_SOURCE	0x80
 #define EDU_TARGET	0x88
@@ -30,7 +30,7 @@
 #define EDU_START	BIT(0)
 #define EDU_TO_RAM	BIT(1)
 #define EDU_INTERRUPT	BIT(2)
-#define EDU_DONE	0x100	/* the interrupt of a transfer that is done */
+#define EDU_DONE	0x100	/* interrupt at the end of a transfer */
 
 static unsigned int edu_dma_bits = 28;
 module_param(edu_dma_bits, uint, 0444);
@@ -41,7 +41,7 @@ static DEFINE_MUTEX(edu_lock);
 static struct pci_dev *edu;
 static void __iomem *registers;
 static bool edu_stuck;
-static u32 edu_there;	/* FATHOM_ENGINE_..., read without the lock */
+static u32 edu_state_flags;	/* FATHOM_ENGINE_..., read without the lock */
 static DECLARE_COMPLETION(edu_done);
 
 static irqreturn_t edu_interrupt(int irq, void *data)
@@ -71,9 +71,9 @@ static void edu_put(void)
 	mutex_unlock(&edu_lock);
 }
 
-static u32 edu_look(void)
+static u32 edu_state(void)
 {
-	return READ_ONCE(edu_there);
+	return READ_ONCE(edu_state_flags);
 }
 
 static void edu_limits(struct fathom_engine *engine)
@@ -82,24 +82,24 @@ static void edu_limits(struct fathom_engine *engine)
 	engine->align_bytes = 1;
 }
 
-/* Between memory and the device's own buffer. */
+/* Transfers between memory and the device's buffer. */
 static int edu_move_ram(dma_addr_t ram, u32 bytes, bool to_ram)
 {
 	if (!bytes || bytes > FATHOM_EDU_CHUNK)
 		return -EINVAL;
 	reinit_completion(&edu_done);
-	/* Words of 32 bits do: the device takes no higher address from us. */
+	/* 32-bit writes suffice: its DMA mask allows no higher address. */
 	writel(to_ram ? EDU_BUFFER : ram, registers + EDU_SOURCE);
 	writel(to_ram ? ram : EDU_BUFFER, registers + EDU_TARGET);
 	writel(bytes, registers + EDU_COUNT);
 	writel(EDU_START | EDU_INTERRUPT | (to_ram ? EDU_TO_RAM : 0), registers + EDU_COMMAND);
-	/* Not to be interrupted: the memory is the device's until it is done. */
+	/* Not interruptible: the device owns the memory until the transfer ends. */
 	if (wait_for_completion_timeout(&edu_done, 10 * HZ))
 		return 0;
-	/* It must not write to memory that is somebody else's by then. */
+	/* It must not write to memory that has been freed. */
 	pci_clear_master(edu);
 	edu_stuck = true;
-	WRITE_ONCE(edu_there, 0);
+	WRITE_ONCE(edu_state_flags, 0);
 	dev_err(&edu->dev, "no interrupt after a transfer; not used any more\n");
 	return -EIO;
 }
@@ -115,7 +115,7 @@ const struct fathom_mover fathom_edu = {
 	.move = edu_move,
 	.prove = edu_move_ram,
 	.limits = edu_limits,
-	.look = edu_look,
+	.state = edu_state,
 };
 
 static int edu_probe(struct pci_dev *pci, const struct pci_device_id *id)
@@ -146,7 +146,7 @@ static int edu_probe(struct pci_dev *pci, const struct pci_device_id *id)
 	mutex_lock(&edu_lock);
 	edu_stuck = false;
 	edu = pci;
-	WRITE_ONCE(edu_there, FATHOM_ENGINE_THERE |
+	WRITE_ONCE(edu_state_flags, FATHOM_ENGINE_PRESENT |
 			      (dev_is_dma_coherent(&pci->dev) ? FATHOM_ENGINE_COHERENT : 0));
 	mutex_unlock(&edu_lock);
 	return 0;
@@ -156,7 +156,7 @@ static void edu_remove(struct pci_dev *pci)
 {
 	mutex_lock(&edu_lock);
 	edu = NULL;
-	WRITE_ONCE(edu_there, 0);
+	WRITE_ONCE(edu_state_flags, 0);
 	mutex_unlock(&edu_lock);
 	pci_clear_master(pci);
 	free_irq(pci_irq_vector(pci, 0), pci);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What moves data, and what all that is sampled for a device has in common. */
+/* Engines, and the common part of all samples for a device. */
 #include <linux/device.h>
 #include <linux/dma-map-ops.h>
 #include <linux/err.h>
@@ -12,7 +12,7 @@
 
 #include "driver.h"
 
-/* FATHOM_ENGINE_NONE: the driver's own device, for which nothing moves. */
+/* FATHOM_ENGINE_NONE: the driver's own device, without an engine. */
 static struct device *none_get(void)
 {
 	return fathom_device;
@@ -26,9 +26,9 @@ static void none_limits(struct fathom_engine *engine)
 	engine->align_bytes = 1;
 }
 
-static u32 none_look(void)
+static u32 none_state(void)
 {
-	return FATHOM_ENGINE_THERE |
+	return FATHOM_ENGINE_PRESENT |
 	       (dev_is_dma_coherent(fathom_device) ? FATHOM_ENGINE_COHERENT : 0);
 }
 
@@ -36,10 +36,10 @@ static const struct fathom_mover none = {
 	.get = none_get,
 	.put = none_put,
 	.limits = none_limits,
-	.look = none_look,
+	.state = none_state,
 };
 
-/* NULL: this kernel has no such thing. */
+/* NULL: not supported by this kernel. */
 static const struct fathom_mover *const movers[FATHOM_ENGINES] = {
 	[FATHOM_ENGINE_NONE] = &none,
 #if IS_ENABLED(CONFIG_PCI)
@@ -52,14 +52,14 @@ static const struct fathom_mover *const movers[FATHOM_ENGINES] = {
 
 u32 fathom_engines(u32 *coherent)
 {
-	u32 at, seen, all = 0;
+	u32 at, state, all = 0;
 
 	*coherent = 0;
 	for (at = 0; at < FATHOM_ENGINES; at++) {
-		seen = movers[at] ? movers[at]->look() : 0;
-		if (seen & FATHOM_ENGINE_THERE)
+		state = movers[at] ? movers[at]->state() : 0;
+		if (state & FATHOM_ENGINE_PRESENT)
 			all |= 1U << at;
-		if (seen & FATHOM_ENGINE_COHERENT)
+		if (state & FATHOM_ENGINE_COHERENT)
 			*coherent |= 1U << at;
 	}
 	return all;
@@ -93,7 +93,7 @@ long fathom_engine(struct fathom_engine *engine)
 	return 0;
 }
 
-/* The cycle counter where this opening was granted it and runs there. */
+/* The cycle counter, if it is granted to this opening and the task is pinned to its CPU. */
 static u32 clock_of(struct fathom_file *file)
 {
 	u64 hz;
@@ -133,7 +133,9 @@ static int check(const struct fathom_dma_job *job)
 	return 0;
 }
 
-/* Checks, holds the engine while @act fills the rows, and hands them out. */
+/* Checks the job, owns the engine while @act fills the rows, and copies them to user
+ * space.
+ */
 long fathom_dma_job(struct fathom_file *file, struct fathom_dma_job *job,
 		    long (*act)(struct fathom_dma_job *job))
 {

@@ -2,12 +2,12 @@
 /*
  * Contiguous memory with an attribute, for regions and for DMA buffers.
  *
- * The kernel's own linear mapping of the same memory is write-back, and two
- * attributes of one memory at a time lose coherence. On x86 it is changed with
- * the memory (set_memory_*). On ARM the memory comes from a reserved region that
- * has no linear mapping (reserved.c), or else from the DMA API for a device that
- * is not coherent, which cleans the linear mapping's lines once and never
- * touches it afterwards, as every driver's memory is made.
+ * The kernel's linear mapping of the same memory is write-back, and two attributes of
+ * one memory at the same time lose coherence. On x86 the attribute of the linear
+ * mapping is changed too (set_memory_*). On ARM the memory comes from a reserved region
+ * without a linear mapping (reserved.c). Otherwise it comes from the DMA API, for a
+ * non-coherent device: the API cleans the lines of the linear mapping once and does not
+ * touch them afterwards, as for the memory of every driver.
  */
 #include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
@@ -25,7 +25,7 @@ static size_t bytes_of(const struct fathom_memory *memory)
 }
 
 #ifdef CONFIG_X86
-static int take_attribute(struct fathom_memory *memory)
+static int set_attribute(struct fathom_memory *memory)
 {
 	unsigned long address = (unsigned long)memory->kernel;
 
@@ -39,15 +39,15 @@ static int take_attribute(struct fathom_memory *memory)
 	}
 }
 
-static int leave_attribute(struct fathom_memory *memory)
+static int restore_attribute(struct fathom_memory *memory)
 {
 	if (memory->attribute == FATHOM_WRITE_BACK)
 		return 0;
 	return set_memory_wb((unsigned long)memory->kernel, memory->count);
 }
 #else
-static int take_attribute(struct fathom_memory *memory) { return 0; }
-static int leave_attribute(struct fathom_memory *memory) { return 0; }
+static int set_attribute(struct fathom_memory *memory) { return 0; }
+static int restore_attribute(struct fathom_memory *memory) { return 0; }
 #endif
 
 static void put_pages(struct fathom_memory *memory)
@@ -55,8 +55,8 @@ static void put_pages(struct fathom_memory *memory)
 	struct page *page = pfn_to_page(memory->pfn);
 	u32 at;
 
-	/* Memory that cannot be made ordinary again must not become anybody's. */
-	if (leave_attribute(memory)) {
+	/* Memory that cannot be made write-back again must not be freed. */
+	if (restore_attribute(memory)) {
 		pr_err_once("fathom: memory cannot be made write-back again and is lost\n");
 		return;
 	}
@@ -64,7 +64,7 @@ static void put_pages(struct fathom_memory *memory)
 		__free_page(page + at);
 }
 
-/* Whole blocks are powers of two; what is beyond the wish goes back at once. */
+/* Blocks are powers of two; excess pages are freed at once. */
 static int get_pages(struct fathom_memory *memory)
 {
 	unsigned int order = get_order(bytes_of(memory));
@@ -79,19 +79,19 @@ static int get_pages(struct fathom_memory *memory)
 		__free_page(page + at);
 	memory->pfn = page_to_pfn(page);
 	memory->kernel = page_address(page);
-	error = take_attribute(memory);
-	/* Some pages may have it already. */
+	error = set_attribute(memory);
+	/* Some pages may already have the attribute. */
 	if (error)
 		put_pages(memory);
 	return error;
 }
 
-static void put_lent(struct fathom_memory *memory)
+static void put_dma_api(struct fathom_memory *memory)
 {
 	dma_free_wc(fathom_device, bytes_of(memory), memory->kernel, memory->address);
 }
 
-static int get_lent(struct fathom_memory *memory)
+static int get_dma_api(struct fathom_memory *memory)
 {
 	struct sg_table table;
 	int error;
@@ -103,7 +103,7 @@ static int get_lent(struct fathom_memory *memory)
 	error = dma_get_sgtable_attrs(fathom_device, &table, memory->kernel, memory->address,
 				      bytes_of(memory), DMA_ATTR_WRITE_COMBINE);
 	if (!error) {
-		/* One entry: contiguous. An IOMMU in between would make it several. */
+		/* One entry means contiguous. With an IOMMU there could be several. */
 		if (table.orig_nents == 1)
 			memory->pfn = page_to_pfn(sg_page(table.sgl));
 		else
@@ -111,26 +111,27 @@ static int get_lent(struct fathom_memory *memory)
 		sg_free_table(&table);
 	}
 	if (error)
-		put_lent(memory);
+		put_dma_api(memory);
 	return error;
 }
 
-/* The reserved region, while it lasts, and then what the DMA API lends; or only
- * memory that nobody has mapped otherwise.
+/*
+ * Takes memory from the reserved region first, then from the DMA API; if exclusive,
+ * from the reserved region only.
  */
-static int get_uncached(struct fathom_memory *memory, bool alone)
+static int get_uncached(struct fathom_memory *memory, bool exclusive)
 {
 	int error = fathom_reserved_get(memory);
 
-	if (error && !alone) {
-		memory->from = FATHOM_MEMORY_LENT;
-		return dev_is_dma_coherent(fathom_device) ? error : get_lent(memory);
+	if (error && !exclusive) {
+		memory->from = FATHOM_MEMORY_DMA_API;
+		return dev_is_dma_coherent(fathom_device) ? error : get_dma_api(memory);
 	}
 	memory->from = FATHOM_MEMORY_RESERVED;
 	return error;
 }
 
-int fathom_memory_get(struct fathom_memory *memory, u32 attribute, u32 count, bool alone)
+int fathom_memory_get(struct fathom_memory *memory, u32 attribute, u32 count, bool exclusive)
 {
 	int error;
 
@@ -140,7 +141,7 @@ int fathom_memory_get(struct fathom_memory *memory, u32 attribute, u32 count, bo
 	if (attribute == FATHOM_WRITE_BACK || IS_ENABLED(CONFIG_X86))
 		error = get_pages(memory);
 	else
-		error = get_uncached(memory, alone);
+		error = get_uncached(memory, exclusive);
 	if (error)
 		memory->from = FATHOM_MEMORY_NONE;
 	return error;
@@ -152,8 +153,8 @@ void fathom_memory_put(struct fathom_memory *memory)
 	case FATHOM_MEMORY_PAGES:
 		put_pages(memory);
 		break;
-	case FATHOM_MEMORY_LENT:
-		put_lent(memory);
+	case FATHOM_MEMORY_DMA_API:
+		put_dma_api(memory);
 		break;
 	case FATHOM_MEMORY_RESERVED:
 		fathom_reserved_put(memory);
@@ -164,8 +165,9 @@ void fathom_memory_put(struct fathom_memory *memory)
 	memory->from = FATHOM_MEMORY_NONE;
 }
 
-/* For memory that was got alone. Once for many transfers, so nothing may stand in
- * between that wants a sync: a bounce buffer would be one.
+/*
+ * For exclusive memory. It is mapped once for many transfers, so a mapping that needs a
+ * sync, such as a bounce buffer, is refused.
  */
 int fathom_memory_map(struct fathom_memory *memory, struct device *device)
 {
@@ -188,15 +190,16 @@ void fathom_memory_unmap(struct fathom_memory *memory, struct device *device)
 				     DMA_ATTR_SKIP_CPU_SYNC);
 }
 
-/* Bit n: attribute n can be had. */
+/* Bit n: attribute n is available. */
 u32 fathom_memory_attributes(void)
 {
 	u32 all = 1U << FATHOM_WRITE_BACK;
 
-	/* Write-through: Linux keeps no byte of ARM's MAIR for it, and exports no way to
-	 * x86's. Coherent DMA memory would be write-back.
+	/*
+	 * Write-through: Linux has no entry for it in ARM's MAIR, and exports no
+	 * function for it on x86. Coherent DMA memory would be write-back.
 	 */
-	if (IS_ENABLED(CONFIG_X86) || fathom_reserved_there() ||
+	if (IS_ENABLED(CONFIG_X86) || fathom_reserved_exists() ||
 	    !dev_is_dma_coherent(fathom_device))
 		all |= 1U << FATHOM_NORMAL_NC | 1U << FATHOM_DEVICE;
 	return all;

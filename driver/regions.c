@@ -2,8 +2,8 @@
 /*
  * Regions: memory with an attribute or a colour, mapped by user space.
  *
- * A region is held by its handle and by each mapping, so memory that is mapped
- * cannot be freed under its user, whatever ends first.
+ * Handle and mappings each hold a reference to a region, so mapped memory is never
+ * freed, in any order of release.
  */
 #include <linux/gfp.h>
 #include <linux/log2.h>
@@ -17,8 +17,8 @@ struct region {
 	struct kref held;
 	u32 count;		/* pages */
 	bool by_colour;
-	struct fathom_memory memory;	/* contiguous, */
-	struct page *coloured[];	/* or one by one */
+	struct fathom_memory memory;	/* contiguous memory, */
+	struct page *coloured[];	/* or single pages */
 };
 
 atomic_t fathom_regions_alive = ATOMIC_INIT(0);
@@ -47,8 +47,9 @@ static void put_region(struct region *region)
 	kref_put(&region->held, end_region);
 }
 
-/* A block of as many pages as there are colours has one of each. Keeping that
- * page keeps the rest from becoming a whole block again, so the next one is new.
+/*
+ * A block of as many pages as there are colours has one page of each. While one page is
+ * kept, the rest cannot merge into a block again, so the next block is new.
  */
 static int fill_coloured(struct region *region, u32 colour, u32 colours)
 {
@@ -72,47 +73,47 @@ static int fill_coloured(struct region *region, u32 colour, u32 colours)
 	return 0;
 }
 
-static int fill(struct region *region, const struct fathom_region *wish)
+static int fill(struct region *region, const struct fathom_region *req)
 {
-	if (wish->colours)
-		return fill_coloured(region, wish->colour, wish->colours);
-	return fathom_memory_get(&region->memory, wish->attribute, region->count, false);
+	if (req->colours)
+		return fill_coloured(region, req->colour, req->colours);
+	return fathom_memory_get(&region->memory, req->attribute, region->count, false);
 }
 
-static int check(const struct fathom_region *wish)
+static int check(const struct fathom_region *req)
 {
-	if (!wish->bytes || wish->bytes > FATHOM_REGION_MAX_BYTES || wish->flags || wish->reserved)
+	if (!req->bytes || req->bytes > FATHOM_REGION_MAX_BYTES || req->flags || req->reserved)
 		return -EINVAL;
-	if (wish->attribute >= FATHOM_ATTRIBUTES)
+	if (req->attribute >= FATHOM_ATTRIBUTES)
 		return -EINVAL;
-	if (wish->colours) {
-		if (!is_power_of_2(wish->colours) || wish->colours > FATHOM_COLOURS_MOST)
+	if (req->colours) {
+		if (!is_power_of_2(req->colours) || req->colours > FATHOM_COLOURS_MOST)
 			return -EINVAL;
-		if (wish->colour >= wish->colours)
+		if (req->colour >= req->colours)
 			return -EINVAL;
-		/* Of what no cache holds a colour says nothing. */
-		if (wish->attribute != FATHOM_WRITE_BACK)
+		/* Without a cache a colour has no meaning. */
+		if (req->attribute != FATHOM_WRITE_BACK)
 			return -EOPNOTSUPP;
-	} else if (wish->colour) {
+	} else if (req->colour) {
 		return -EINVAL;
 	}
-	return fathom_memory_attributes() & 1U << wish->attribute ? 0 : -EOPNOTSUPP;
+	return fathom_memory_attributes() & 1U << req->attribute ? 0 : -EOPNOTSUPP;
 }
 
-long fathom_region_new(struct fathom_file *file, struct fathom_region *wish)
+long fathom_region_new(struct fathom_file *file, struct fathom_region *req)
 {
 	struct region *region;
 	u32 count, handle;
 	int error;
 
-	error = check(wish);
+	error = check(req);
 	if (error)
 		return error;
-	count = DIV_ROUND_UP_ULL(wish->bytes, PAGE_SIZE);
+	count = DIV_ROUND_UP_ULL(req->bytes, PAGE_SIZE);
 	error = fathom_charge((u64)count << PAGE_SHIFT);
 	if (error)
 		return error;
-	region = kvzalloc(struct_size(region, coloured, wish->colours ? count : 0),
+	region = kvzalloc(struct_size(region, coloured, req->colours ? count : 0),
 			  GFP_KERNEL_ACCOUNT);
 	if (!region) {
 		fathom_uncharge((u64)count << PAGE_SHIFT);
@@ -120,26 +121,26 @@ long fathom_region_new(struct fathom_file *file, struct fathom_region *wish)
 	}
 	kref_init(&region->held);
 	region->count = count;
-	region->by_colour = wish->colours;
+	region->by_colour = req->colours;
 	atomic_inc(&fathom_regions_alive);
-	error = fill(region, wish);
+	error = fill(region, req);
 	if (error) {
 		put_region(region);
 		return error;
 	}
-	wish->bytes = region_bytes(region);
-	wish->pa = PFN_PHYS(region->by_colour ? page_to_pfn(region->coloured[0]) :
+	req->bytes = region_bytes(region);
+	req->pa = PFN_PHYS(region->by_colour ? page_to_pfn(region->coloured[0]) :
 						region->memory.pfn);
-	wish->flags = region->memory.from == FATHOM_MEMORY_RESERVED ? FATHOM_REGION_RESERVED : 0;
-	/* Once it has a handle another thread may end it. */
+	req->flags = region->memory.from == FATHOM_MEMORY_RESERVED ? FATHOM_REGION_RESERVED : 0;
+	/* With a handle, another thread may free it. */
 	error = xa_alloc(&file->regions, &handle, region, XA_LIMIT(0, FATHOM_REGIONS_MOST - 1),
 			 GFP_KERNEL_ACCOUNT);
 	if (error) {
 		put_region(region);
 		return error == -EBUSY ? -ENOMEM : error;
 	}
-	wish->handle = handle;
-	wish->offset = (u64)handle << FATHOM_OFFSET_SHIFT;
+	req->handle = handle;
+	req->offset = (u64)handle << FATHOM_OFFSET_SHIFT;
 	return 0;
 }
 
@@ -218,7 +219,7 @@ int fathom_region_mmap(struct fathom_file *file, struct vm_area_struct *vma)
 
 	xa_lock(&file->regions);
 	region = xa_load(&file->regions, handle);
-	/* What has a handle is held by it. */
+	/* The handle holds a reference. */
 	if (region)
 		kref_get(&region->held);
 	xa_unlock(&file->regions);
@@ -245,7 +246,7 @@ long fathom_region_translate(struct file *filp, struct fathom_translate *transla
 
 	if (translate->reserved || translate->va != va)
 		return -EINVAL;
-	/* A kernel thread has no memory, and none comes here. */
+	/* Only user threads get here, so current->mm is set. */
 	if (mmap_read_lock_killable(current->mm))
 		return -EINTR;
 	vma = find_vma(current->mm, va);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A region of memory that the devicetree keeps from the kernel, on ARM: it has no
- * linear mapping, so an attribute given to it is the only one that it has.
+ * A region of memory that the devicetree reserves, on ARM. It has no linear
+ * mapping, so its only attribute is the one that the driver maps it with.
  *
  *	reserved-memory {
  *		fathom@58000000 {
@@ -11,8 +11,8 @@
  *		};
  *	};
  *
- * A node elsewhere with that name may point to one by "memory-region" instead.
- * Nothing of the driver's ever uses it as write-back.
+ * Another node with that compatible may point to the region by "memory-region".
+ * The driver never maps it as write-back for use.
  */
 #include <linux/bitmap.h>
 #include <linux/dma-direct.h>
@@ -28,16 +28,16 @@
 
 #include "driver.h"
 
-/* What all of it may be: 32-bit kernels have few addresses to map more at. */
-#define RESERVED_MOST	SZ_64M
+/* Maximum size: 32-bit kernels have few addresses for mappings. */
+#define RESERVED_MAX_BYTES	SZ_64M
 
 static phys_addr_t base;
-static u32 pages;		/* 0: there is none */
+static u32 pages;		/* 0: no region */
 static void *mapped;		/* all of it, Normal non-cacheable */
-static unsigned long *taken;	/* by page, under the lock */
+static unsigned long *taken;	/* by page, protected by taken_lock */
 static DEFINE_SPINLOCK(taken_lock);
 
-bool fathom_reserved_there(void)
+bool fathom_reserved_exists(void)
 {
 	return pages;
 }
@@ -57,9 +57,9 @@ int fathom_reserved_get(struct fathom_memory *memory)
 		return -ENOMEM;
 	memory->pfn = PHYS_PFN(base) + at;
 	memory->kernel = mapped + (at << PAGE_SHIFT);
-	/* Others' data stood here; and it is zero before anybody maps it otherwise. */
+	/* Removes earlier data, before any other mapping of the memory. */
 	memset(memory->kernel, 0, (size_t)memory->count << PAGE_SHIFT);
-	wmb();	/* the zeros before anybody's data by another mapping */
+	wmb();	/* zeros before data through another mapping */
 	return 0;
 }
 
@@ -70,9 +70,10 @@ void fathom_reserved_put(struct fathom_memory *memory)
 	spin_unlock(&taken_lock);
 }
 
-/* The DMA API maps what has a page, or is a device's register. This is neither,
- * so its address is made as the API makes that of a device's own pool; behind an
- * IOMMU there is none.
+/*
+ * The DMA API maps memory with a struct page, or device registers. This is neither, so
+ * the address is computed as the API does for a device's own pool. There is none behind
+ * an IOMMU.
  */
 int fathom_reserved_map(struct fathom_memory *memory, struct device *device)
 {
@@ -84,7 +85,7 @@ int fathom_reserved_map(struct fathom_memory *memory, struct device *device)
 	return dma_capable(device, memory->address, bytes, false) ? 0 : -EOPNOTSUPP;
 }
 
-/* What the firmware left in the caches would be written over it later. */
+/* Dirty lines left by the firmware would be written over the memory later. */
 static int clean(size_t bytes)
 {
 	void *cached = memremap(base, bytes, MEMREMAP_WB);
@@ -144,7 +145,7 @@ static int find(struct resource *resource)
 	of_node_put(node);
 	if (error)
 		return error;
-	/* The word is one thing, and whether the kernel took it is another. */
+	/* Check the property, and that the kernel does not use the memory. */
 	if (!no_map || region_intersects(resource->start, resource_size(resource),
 					 IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) != REGION_DISJOINT)
 		return -EINVAL;
@@ -153,7 +154,7 @@ static int find(struct resource *resource)
 	return 0;
 }
 
-/* Without it all else works, so nothing fails here. */
+/* Optional: a failure is logged and not returned. */
 void fathom_reserved_init(void)
 {
 	struct resource resource;
@@ -164,7 +165,7 @@ void fathom_reserved_init(void)
 		return;
 	if (!error) {
 		base = resource.start;
-		bytes = min_t(resource_size_t, resource_size(&resource), RESERVED_MOST);
+		bytes = min_t(resource_size_t, resource_size(&resource), RESERVED_MAX_BYTES);
 		error = use(bytes);
 	}
 	if (error)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wake-ups inside the kernel: a timer on one CPU wakes a thread of the kernel's
- * there, and both write down when they ran. For kernels that have neither the
- * timerlat tracer nor tracepoints.
+ * Wake-ups inside the kernel: a timer on one CPU wakes a kernel thread there, and both
+ * record when they ran. For kernels without the timerlat tracer and without
+ * tracepoints.
  *
- * The next time is set when the thread is done, so there is never more than one
- * activation under way, and a thread that cannot keep up misses periods instead
- * of starving its CPU.
+ * The timer is set again when the thread is done. So there is at most one activation at
+ * a time, and a thread that is too slow misses periods instead of starving its CPU.
  */
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
@@ -25,7 +24,7 @@
 #include "driver.h"
 
 struct fathom_wakes_run {
-	struct kref held;	/* by the opening, and by an mmap under way */
+	struct kref held;	/* held by the opening, and by a running mmap */
 	struct hrtimer timer;
 	struct task_struct *thread;
 	u64 period;
@@ -34,7 +33,7 @@ struct fathom_wakes_run {
 	bool fired;
 	u32 rows;
 	size_t bytes;
-	struct fathom_wakes *memory;	/* user space sees it, and cannot write it */
+	struct fathom_wakes *memory;	/* mapped read-only by user space */
 };
 
 atomic_t fathom_wakes_alive = ATOMIC_INIT(0);
@@ -44,18 +43,18 @@ static enum hrtimer_restart fired(struct hrtimer *timer)
 	struct fathom_wakes_run *run = container_of(timer, struct fathom_wakes_run, timer);
 
 	run->irq = ktime_get_ns();
-	/* The time before the flag. */
+	/* The time is stored before the flag. */
 	smp_store_release(&run->fired, true);
 	wake_up_process(run->thread);
 	return HRTIMER_NORESTART;
 }
 
-/* True once the timer fired; false when the thread is to end. */
+/* Returns true once the timer has fired; false if the thread must end. */
 static bool wait(struct fathom_wakes_run *run)
 {
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);
-		/* The flag before the time. */
+		/* The flag is read before the time. */
 		if (kthread_should_stop() || smp_load_acquire(&run->fired))
 			break;
 		schedule();
@@ -92,12 +91,14 @@ static int record(void *data)
 		memory->row[at].task = ktime_get_ns();
 		memory->row[at].irq = run->irq;
 		memory->row[at].expires = run->expires;
-		/* The row before its number: user space reads while this writes. */
+		/* The row is stored before its number, because user space reads
+		 * concurrently.
+		 */
 		smp_store_release(&memory->written, at + 1);
 	}
 	hrtimer_cancel(&run->timer);
 	WRITE_ONCE(memory->ended, 1);
-	/* Whoever stops it is still to come. */
+	/* Wait for kthread_stop(). */
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (kthread_should_stop())
@@ -112,7 +113,7 @@ static void end_run(struct kref *held)
 {
 	struct fathom_wakes_run *run = container_of(held, struct fathom_wakes_run, held);
 
-	/* Mapped pages are held by their mappings. */
+	/* User mappings hold references to their pages. */
 	vfree(run->memory);
 	fathom_uncharge(run->bytes);
 	kfree(run);
@@ -149,7 +150,7 @@ static struct fathom_wakes_run *new_run(const struct fathom_wake_start *start)
 		return ERR_PTR(error);
 	}
 	kref_init(&run->held);
-	/* So that nobody buries a CPU in timers. */
+	/* Limits the timers on a CPU. */
 	if (atomic_inc_return(&fathom_wakes_alive) > FATHOM_WAKES_MOST) {
 		put_run(run);
 		return ERR_PTR(-EBUSY);
@@ -181,7 +182,7 @@ static int begin(struct fathom_wakes_run *run, const struct fathom_wake_start *s
 		error = PTR_ERR(run->thread);
 		goto out;
 	}
-	/* It may be stopped before it ever ran. */
+	/* It may be stopped before its first run. */
 	get_task_struct(run->thread);
 	kthread_bind(run->thread, start->cpu);
 	if (start->policy == FATHOM_POLICY_FIFO)
@@ -231,7 +232,7 @@ long fathom_wakes_stop(struct fathom_file *file)
 	spin_unlock(&file->wakes_lock);
 	if (run) {
 		kthread_stop(run->thread);
-		/* Where it never ran there is nothing to cancel, and that is fine. */
+		/* If the thread never ran, there is no timer to cancel. */
 		hrtimer_cancel(&run->timer);
 		put_task_struct(run->thread);
 	}

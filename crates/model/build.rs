@@ -1,4 +1,4 @@
-//! Lists `machines/*.toml` for the catalog, so that a machine is added by adding its file.
+//! Generates the list of `machines/*.toml` for the catalog, so that adding a file adds a machine.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,8 +7,7 @@ use std::{env, fs};
 fn main() {
     let here = env::var("CARGO_MANIFEST_DIR").expect("cargo names the manifest's folder");
     let folder = Path::new(&here).join("../../machines");
-    // The folder itself is watched for files that come and go; each file for its text by
-    // `include_str!`.
+    // The folder is watched for new and removed files. `include_str!` watches the contents of each file.
     println!("cargo:rerun-if-changed={}", folder.display());
     let mut names: Vec<String> = fs::read_dir(&folder)
         .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Every field of every ioctl, beyond its bounds. */
+/* Every field of every ioctl, out of its bounds. */
 #include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -7,7 +7,7 @@
 
 #include "guest.h"
 
-/* The same good request with one field made bad. */
+/* A valid request with one invalid field. */
 #define BAD(fd, command, type, good, field, value, error) \
 	do { \
 		type bad_ = good; \
@@ -50,7 +50,7 @@ static void bounds_region(int fd)
 	expect(fd, FATHOM_IOC_REGION_FREE, &handle, EINVAL, "free with reserved");
 }
 
-/* The limit of all openings together, and that of an opening's handles. */
+/* The limit of all openings together, and the limit of handles per opening. */
 static void bounds_limits(int fd)
 {
 	struct fathom_region region;
@@ -202,7 +202,9 @@ void test_bounds(void)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
-		/* Of another size it is another command; at no address it is none. */
+		/* With another size it is an unknown command; without an address it
+		 * fails.
+		 */
 		expect(fd, commands[i] + (8UL << _IOC_SIZESHIFT), space, ENOTTY, "a larger one");
 		expect(fd, commands[i] & ~((unsigned long)_IOC_SIZEMASK << _IOC_SIZESHIFT), space,
 		       ENOTTY, "a command without its structure");

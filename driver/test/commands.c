@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs fathom itself, by the lines of /commands: "STATUS WHO COMMAND...". What it
- * says goes to the console between two lines that name it.
+ * Runs fathom with the lines of /commands: "STATUS WHO COMMAND...". Its output is
+ * printed on the console between two lines that name the command.
  */
 #include <errno.h>
 #include <grp.h>
@@ -17,7 +17,7 @@
 
 #define WORDS		32
 #define USER		1000
-/* Of the guest's time; a survey has a budget of seconds. */
+/* Guest time; a survey has a budget of seconds. */
 #define LIMIT_S		600
 
 static void become(bool user, char **words)
@@ -44,7 +44,7 @@ static long seconds(void)
 	return now.tv_sec;
 }
 
-/* All that comes, until nobody holds the other end; false when it takes too long. */
+/* Copies all output until the other end is closed. Returns false on a timeout. */
 static bool relay(int from)
 {
 	struct pollfd end = { .fd = from, .events = POLLIN };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What belongs to a CPU: its cycle counter, what it says of caches, its wake-ups. */
+/* Per-CPU functions: cycle counter, cache identification, wake-ups. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ static void write_counter(void)
 }
 #endif
 
-/* What becomes of a child that does this on a CPU: its status. */
+/* Runs a function in a child on a CPU. Returns the child's status. */
 static int child(int cpu, void (*what)(void))
 {
 	int pid = fork();
@@ -55,7 +55,7 @@ static void read_counter(void)
 
 #define ILLEGAL	(256 + SIGILL)
 
-/* Whoever asks for it and reads it, switched away and back many times in between. */
+/* A task that is granted the counter reads it, with many context switches in between. */
 static int granted_child(bool then_off)
 {
 	struct fathom_counters counters = { 0 };
@@ -79,7 +79,7 @@ static int granted_child(bool then_off)
 		if (after <= before)
 			_exit(12);
 	}
-	/* Another task on the very same CPU, while this one is granted. */
+	/* Another task on the same CPU, while the grant is in force. */
 	if (child(0, read_counter) != ILLEGAL)
 		_exit(13);
 	if (child(0, write_counter) != ILLEGAL)
@@ -113,7 +113,7 @@ static void counters_by_two(int fd)
 	expect(fd, FATHOM_IOC_COUNTERS_STATE, &counters, 0, "state");
 	check(counters.cpu == 1 && !counters.in_force, "on another CPU: of %u, in force %u",
 	      counters.cpu, counters.in_force);
-	/* Each CPU has its own. */
+	/* Each CPU has a separate counter. */
 	memset(&counters, 0, sizeof(counters));
 	expect(other, FATHOM_IOC_COUNTERS_ON, &counters, 0, "another CPU's counters");
 	cycles();
@@ -243,12 +243,12 @@ static void one_recorder(int fd, unsigned int cpu, unsigned int policy)
 	check(memory->ended && memory->written == 300 && memory->rows == 300,
 	      "ended %u, %u rows of %u", memory->ended, memory->written, memory->rows);
 	expect(fd, FATHOM_IOC_WAKE_STOP, NULL, 0, "stop");
-	/* What is mapped stays. */
+	/* The mapping remains valid. */
 	check_rows(memory, start.period_ns);
 	munmap((void *)memory, start.bytes);
 }
 
-/* So many recorders, and no more. */
+/* The maximum number of recorders, and one more. */
 static void recorders(int fd)
 {
 	struct fathom_wake_start start;
@@ -279,7 +279,7 @@ void test_wakes(void)
 	start.cpu = 63;
 	check(call(fd, FATHOM_IOC_WAKE_START, &start), "a recorder on a CPU that is not there");
 	start.cpu = 0;
-	/* Stopped while it waits, and before it ever ran. */
+	/* Stopped while it waits, and before its first run. */
 	for (i = 0; i < 20; i++) {
 		struct fathom_wake_start once = start;
 

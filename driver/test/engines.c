@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Engines that are there or not, and a memcpy channel that goes wrong. */
+/* Present and absent engines, and faults of a memcpy channel. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "guest.h"
 
-/* As driver/test/channel names them. */
+/* The modes of driver/test/channel. */
 enum { WELL, STALLS, CANNOT_BE_STOPPED, FAILS, SPOILS, REFUSES };
 
 static void goes_wrong(int how)
@@ -54,7 +54,9 @@ static struct fathom_dma_run channel_run(struct fathom_dma_sample *samples)
 	return run;
 }
 
-/* All strategies, each way: the run ends as it must, and nothing stays behind. */
+/* All strategies and directions: the run returns the expected error and releases
+ * everything.
+ */
 static void wrong_way(int fd, int how, int error, const char *what)
 {
 	struct fathom_dma_sample samples[2];
@@ -68,7 +70,7 @@ static void wrong_way(int fd, int how, int error, const char *what)
 			run.strategy = strategy;
 			run.direction = direction;
 			expect(fd, FATHOM_IOC_DMA_RUN, &run, error, what);
-			/* A byte of each sample was spoiled on its way, and must be seen. */
+			/* One byte of each sample was corrupted, and must be detected. */
 			if (how == SPOILS)
 				check(run.wrong == 2 && samples[0].wrong == 1 &&
 				      samples[1].wrong == 1,
@@ -97,7 +99,7 @@ void test_channel(void)
 	goes_wrong(WELL);
 	expect(fd, FATHOM_IOC_DMA_RUN, &run, 0, "a run afterwards");
 	check(!run.wrong, "%llu bytes wrong afterwards", (unsigned long long)run.wrong);
-	/* It goes and comes, while the driver is open. */
+	/* The channel is removed and added while the driver is open. */
 	check(!unload_channel(), "the channel cannot be unloaded");
 	run = channel_run(samples);
 	expect(fd, FATHOM_IOC_DMA_RUN, &run, ENODEV, "a run without a channel");
@@ -110,7 +112,7 @@ void test_channel(void)
 	close(fd);
 }
 
-/* The last of all: one that cannot be stopped keeps its memory and the module. */
+/* Runs last: a channel that cannot be stopped keeps its memory and the module. */
 void test_channel_lost(void)
 {
 	struct fathom_dma_sample samples[2];

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: GPL-2.0
 /*
- * Random ioctls and mappings, half sensible and half not, from four threads in
- * two processes that share openings. The calls are a function of the seed; how
- * they interleave is the scheduler's.
+ * Random ioctls and mappings, valid and invalid, from four threads in two processes
+ * that share openings. The seed determines the calls; the scheduler determines how they
+ * interleave.
+
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 struct fuzzer {
 	pthread_t thread;
 	uint64_t state;
-	uint64_t seen;		/* so that loads are not left out */
+	uint64_t seen;		/* keeps the compiler from removing loads */
 	unsigned long calls;
 	unsigned long succeeded[COMMANDS + 1];	/* the last: mmap */
 	int *fds;
@@ -60,7 +60,7 @@ static bool one_in(struct fuzzer *fuzzer, uint64_t n)
 	return !below(fuzzer, n);
 }
 
-/* Small, near a power of two, or anything. */
+/* A small number, one near a power of two, or any number. */
 static uint64_t wild(struct fuzzer *fuzzer)
 {
 	switch (below(fuzzer, 4)) {
@@ -98,7 +98,7 @@ static void fill_dma(struct fuzzer *fuzzer, struct fathom_dma_run *run)
 		run->engine = FATHOM_ENGINE_DMAENGINE;
 		run->bytes = one_in(fuzzer, 2) ? run->bytes : run->bytes * 4;
 	}
-	/* A transfer of edu's is 100 ms. */
+	/* One transfer of edu takes 100 ms. */
 	if (one_in(fuzzer, 100)) {
 		run->engine = FATHOM_ENGINE_EDU;
 		run->bytes = below(fuzzer, 3000) + 1;
@@ -137,7 +137,7 @@ static void fill_others(struct fuzzer *fuzzer, unsigned int command, void *argum
 	}
 }
 
-/* A good request, of which some words may be made bad. */
+/* A valid request, in which some words may be replaced. */
 static void fuzz_ioctl(struct fuzzer *fuzzer, int fd)
 {
 	uint64_t words[24] = { 0 };	/* as large as the largest structure */
@@ -153,7 +153,7 @@ static void fuzz_ioctl(struct fuzzer *fuzzer, int fd)
 		fill_dma(fuzzer, argument);
 	else
 		fill_others(fuzzer, command, argument);
-	/* Recorders with a million rows, and edu for minutes, would be slow and not wrong. */
+	/* Not for long series of recorders or edu: that would be slow, but not an error. */
 	while (command != 4 && one_in(fuzzer, 4))
 		words[below(fuzzer, 24)] = wild(fuzzer);
 	if (command == 4 && one_in(fuzzer, 4))
@@ -233,7 +233,7 @@ static void *fuzz(void *data)
 			fuzz_mmap(fuzzer, *fd);
 		else
 			fuzz_ioctl(fuzzer, *fd);
-		/* Closed and opened under the others' hands, at the same number. */
+		/* Replaces an opening at the same number while other threads use it. */
 		if (one_in(fuzzer, 200)) {
 			int fresh = open("/dev/fathom", O_RDWR);
 
@@ -249,7 +249,7 @@ static void *fuzz(void *data)
 	return NULL;
 }
 
-/* One process: its threads share three openings, two of them with the others. */
+/* One process: its threads share three openings, two of them with other processes. */
 static void fuzz_process(unsigned int process, const int *shared, unsigned long *succeeded)
 {
 	static struct fuzzer fuzzers[THREADS];
@@ -297,7 +297,9 @@ void test_fuzz(void)
 	long slab, cma, free_, i;
 	int fd;
 
-	/* What the kernel keeps for its own use after the first times is no leak. */
+	/* A first round, because memory that the kernel keeps after first use is not a
+	 * leak.
+	 */
 	world.calls = calls / 10;
 	fuzz_round(succeeded);
 	memset(succeeded, 0, 4096);
@@ -314,13 +316,13 @@ void test_fuzz(void)
 		printf(" %lu", succeeded[i]);
 	printf("\n  slabs %ld kB to %ld kB, CmaFree %ld kB to %ld kB, free %ld kB to %ld kB\n",
 	       slab, slabs_held(), cma, meminfo("CmaFree"), free_, free_memory());
-	/* A short run may not come to all of them. */
+	/* A short run may not cover all of them. */
 	for (i = 0; i <= COMMANDS && calls >= ENOUGH_CALLS; i++)
 		check(succeeded[i] || (!world.arm64 && i >= 6 && i <= 9),
 		      "command %ld never succeeded", i);
 	check(slabs_held() < slab + 256, "slabs grew");
 	check(meminfo("CmaFree") > cma - CMA_OTHERS, "CMA's memory was not given back");
-	/* x86's linear mapping may have been split, at 4 KiB for each 2 MiB. */
+	/* x86's linear mapping may have been split, which takes 4 KiB per 2 MiB. */
 	check(free_memory() > free_ - 4096, "memory was not given back");
 	fd = device_open();
 	expect_nothing_held(fd, "the fuzz");

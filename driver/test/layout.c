@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The structures' layout, as every compiler here must see it: 32 bits and 64. */
+/* The layout of the structures, for 32-bit and 64-bit compilers. */
 #include <stddef.h>
 
 #include "fathom.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The guest's first process: loads the module, runs the tests, says what came of
- * them on the console, and resets the guest, which ends QEMU.
+ * The guest's init process: loads the module, runs the tests, prints the results on the
+ * console, and resets the guest, which ends QEMU.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -103,8 +103,9 @@ static int unload(const char *name)
 	return syscall(SYS_delete_module, name, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-/* QEMU's Raspberry Pi copies until a count of words is zero, and one that is no whole
- * word never is.
+/*
+ * QEMU's Raspberry Pi copies until a word count is zero, which a size that is not a
+ * multiple of a word never reaches.
  */
 int load_module(void)
 {
@@ -201,7 +202,7 @@ void write_to(const char *path, const char *text)
 	close(fd);
 }
 
-/* Slabs that are empty, and still a CPU's. */
+/* Releases empty slabs that CPUs still keep. */
 static void shrink_slabs(void)
 {
 	DIR *caches = opendir("/sys/kernel/slab");
@@ -226,16 +227,18 @@ void drop_caches(void)
 {
 	sync();
 	write_to("/proc/sys/vm/drop_caches", "3");
-	/* What RCU frees comes back in batches, after 5 s (KFREE_DRAIN_JIFFIES). */
+	/* RCU frees memory in batches, after 5 s (KFREE_DRAIN_JIFFIES). */
 	sleep(6);
 	shrink_slabs();
 }
 
-/* The kernel's log from where it was when the tests began. */
+/* The kernel's log, from the start of the tests. */
 static int log_fd;
 
-/* Whatever is a warning or worse, but for what the kernel says of every module that
- * is not its own, and of interrupts without ACPI; and the driver of a stalled channel.
+/*
+ * Returns whether a line is a warning or worse. Exceptions: the kernel's messages for
+ * out-of-tree modules and for interrupts without ACPI, and the driver's message for a
+ * stalled channel.
  */
 static bool alarming(const char *line)
 {
@@ -323,7 +326,7 @@ static void test_others(void)
 	check(status == EACCES, "another user's open: status %d", status);
 }
 
-/* The engine's device goes and comes, while the driver is open. */
+/* The engine's device is removed and added while the driver is open. */
 static void test_unbind(void)
 {
 	struct fathom_dma_sample sample;

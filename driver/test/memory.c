@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Regions: attributes in force, colours, mappings, and that all is given back. */
+/* Regions: attributes in force, colours, mappings, and release of all memory. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define PAGE	4096UL
 
-/* What PAR, or the page table with IA32_PAT, must say of each attribute. */
+/* Extracts the attribute from PAR, or from the page table entry and IA32_PAT. */
 static unsigned int raw_of(const struct fathom_translate *translate)
 {
 	unsigned int index;
@@ -23,7 +23,7 @@ static unsigned int raw_of(const struct fathom_translate *translate)
 	return translate->raw_types >> (8 * index) & 7;
 }
 
-static unsigned int raw_wanted(unsigned int attribute)
+static unsigned int raw_expected(unsigned int attribute)
 {
 	static const unsigned int arm[] = { 0xff, 0xbb, 0x44, 0x00 };
 	static const unsigned int x86[] = { 6, 4, 1, 7 };
@@ -55,7 +55,7 @@ static void store_and_load(uint64_t *memory, uint64_t bytes, const char *what)
 	check(!bad, "%s: %llu words are not what was stored", what, (unsigned long long)bad);
 }
 
-static void look_at_pages(int fd, const struct fathom_region *region, uint64_t *memory)
+static void check_pages(int fd, const struct fathom_region *region, uint64_t *memory)
 {
 	struct fathom_translate translate;
 	uint64_t page;
@@ -65,7 +65,7 @@ static void look_at_pages(int fd, const struct fathom_region *region, uint64_t *
 		translate.va = (uintptr_t)memory + page * PAGE + 8;
 		expect(fd, FATHOM_IOC_TRANSLATE, &translate, 0, "translate");
 		check(translate.attribute == region->attribute &&
-		      raw_of(&translate) == raw_wanted(region->attribute),
+		      raw_of(&translate) == raw_expected(region->attribute),
 		      "attribute %u is translated as %u (raw %#llx)", region->attribute,
 		      translate.attribute, (unsigned long long)translate.raw);
 		if (!region->colours)
@@ -94,7 +94,7 @@ static void one_region(int fd, struct fathom_region region, const char *what)
 	if (!memory)
 		return;
 	store_and_load(memory, region.bytes, what);
-	look_at_pages(fd, &region, memory);
+	check_pages(fd, &region, memory);
 	munmap(memory, region.bytes);
 	expect(fd, FATHOM_IOC_REGION_FREE, &(struct fathom_handle){ .handle = region.handle }, 0,
 	       what);
@@ -142,7 +142,7 @@ static void refused(int fd, uint64_t offset, size_t bytes, int prot, int flags, 
 	      memory == MAP_FAILED ? strerror(errno) : "done");
 }
 
-/* Memory that is mapped outlives its handle, and its file. */
+/* Mapped memory outlives its handle and its file. */
 static void outlives(int fd)
 {
 	struct fathom_region region = { .bytes = 4 * PAGE, .attribute = FATHOM_NORMAL_NC };
@@ -168,7 +168,7 @@ static void outlives(int fd)
 	expect_nothing_held(fd, "a mapping that outlived its file");
 }
 
-/* A child has the file, and not the mapping. */
+/* A child inherits the file, but not the mapping. */
 static void not_inherited(int fd)
 {
 	struct fathom_region region = { .bytes = PAGE };
@@ -245,7 +245,7 @@ static void hold_and_wait(int ready)
 		pause();
 }
 
-/* Each holds some 600 kB of CMA's memory, where there is such. */
+/* Each child holds about 600 kB of CMA memory, if there is CMA. */
 #define KILLS	20
 
 void test_killed(void)
@@ -282,8 +282,9 @@ void test_killed(void)
 	close(fd);
 }
 
-/* One of each, by an opening of its own; and a region whose answer cannot be
- * written, so that nobody ever learns its handle.
+/*
+ * Uses everything once with a separate opening, including a region whose handle cannot
+ * be returned because the result cannot be written.
  */
 static void once_more(void *read_only)
 {
@@ -313,7 +314,7 @@ static void once_more(void *read_only)
 	munmap(memory, region.bytes);
 }
 
-/* 32 bytes lost each time would be 112 kB; the kernel's own ups and downs are less. */
+/* 32 bytes lost per pass would be 112 kB; the kernel's own fluctuation is smaller. */
 #define OFTEN		4000
 #define SLABS_OTHERS	64	/* kB */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory that the devicetree reserves for the driver: who gets it, and that it comes back. */
+/* Memory that the devicetree reserves for the driver: allocation and release. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ static struct fathom_region piece(int fd, unsigned int attribute, const char *wh
 	return region;
 }
 
-/* The same run with and without reserved memory left. */
+/* The same run with and without free reserved memory. */
 static void uncached_run(int fd, int error, const char *what)
 {
 	struct fathom_dma_sample sample;
@@ -64,7 +64,7 @@ void test_reserved(void)
 			check(got[i].pa + PIECE <= got[j].pa || got[j].pa + PIECE <= got[i].pa,
 			      "pieces %u and %u overlap", i, j);
 	}
-	/* Where it is all given away there is the DMA API still, but not for a coherent device. */
+	/* When it is exhausted, the DMA API is used, but not for a coherent device. */
 	more = piece(fd, FATHOM_NORMAL_NC, "one more");
 	check(!inside(&more), "a piece of what is given away");
 	uncached_run(fd, ENOMEM, "an uncached buffer with all reserved memory given away");

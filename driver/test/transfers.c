@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* DMA: every strategy moves every byte, and the memory is what the world makes it. */
+/* DMA: every strategy moves every byte, and buffers have the expected attribute. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,25 +9,27 @@
 static const char *const strategies[] = { "streaming-copy", "uncached-copy", "zero-copy",
 					  "persistent-copy", "coherent" };
 
-/* Where the device is coherent the DMA API gives write-back memory, whatever it
- * is asked for; x86's always is.
+/*
+ * For a coherent device the DMA API always returns write-back memory. On x86 all
+ * devices are coherent.
  */
-static unsigned int attribute_wanted(bool coherent_memory, bool coherent)
+static unsigned int attribute_expected(bool coherent_memory, bool coherent)
 {
 	return coherent_memory && !coherent ? FATHOM_NORMAL_NC : FATHOM_WRITE_BACK;
 }
 
-/* An uncached buffer for a coherent device: x86 changes the linear mapping, arm64
- * has it in reserved memory alone.
+/*
+ * An uncached buffer for a coherent device: x86 changes the linear mapping, arm64 has
+ * it in reserved memory only.
  */
-static bool can_be_had(const struct fathom_dma_run *run, bool coherent)
+static bool is_possible(const struct fathom_dma_run *run, bool coherent)
 {
 	return run->strategy != FATHOM_UNCACHED_COPY || !coherent || !world.arm64 ||
 	       world.reserved;
 }
 
-static void look_at_samples(const struct fathom_dma_run *run,
-			    const struct fathom_dma_sample *samples, unsigned int most)
+static void check_samples(const struct fathom_dma_run *run,
+			    const struct fathom_dma_sample *samples, unsigned int capacity)
 {
 	bool copies = run->strategy != FATHOM_ZERO_COPY && run->strategy != FATHOM_COHERENT;
 	bool unproven = run->engine == FATHOM_ENGINE_NONE && run->direction == FATHOM_FROM_DEVICE;
@@ -42,22 +44,22 @@ static void look_at_samples(const struct fathom_dma_run *run,
 		check(!!samples[i].engine == !!run->engine, "the engine took %llu",
 		      (unsigned long long)samples[i].engine);
 	}
-	for (i = run->count; i < most; i++)
+	for (i = run->count; i < capacity; i++)
 		check(samples[i].use == ~0ULL, "a sample too many");
 }
 
-/* True where it ran. */
+/* Returns true if it ran. */
 static bool one_run(int fd, struct fathom_dma_run run, const struct fathom_engine *engine)
 {
 	struct fathom_dma_sample samples[4];
-	unsigned int wanted, chunk = engine->chunk_bytes < run.bytes ? engine->chunk_bytes : run.bytes;
+	unsigned int expected, chunk = engine->chunk_bytes < run.bytes ? engine->chunk_bytes : run.bytes;
 	bool uncached = run.strategy == FATHOM_UNCACHED_COPY;
 	bool own = uncached && engine->coherent;
 	int error;
 
 	memset(samples, 0xff, sizeof(samples));
 	run.samples = (uintptr_t)samples;
-	if (run.bytes % engine->align_bytes || !can_be_had(&run, engine->coherent)) {
+	if (run.bytes % engine->align_bytes || !is_possible(&run, engine->coherent)) {
 		expect(fd, FATHOM_IOC_DMA_RUN, &run, EOPNOTSUPP, "a run that cannot be");
 		return false;
 	}
@@ -73,13 +75,13 @@ static bool one_run(int fd, struct fathom_dma_run run, const struct fathom_engin
 	check(run.chunks == (run.engine ? (run.bytes + chunk - 1) / chunk : 0),
 	      "%u chunks of %llu bytes", run.chunks, (unsigned long long)run.bytes);
 	check(run.coherent == engine->coherent, "coherent %u", run.coherent);
-	wanted = own ? FATHOM_NORMAL_NC :
-		 attribute_wanted(uncached || run.strategy == FATHOM_COHERENT, engine->coherent);
-	check(run.attribute == wanted, "%s: buffer of attribute %u instead of %u (raw %#llx)",
-	      strategies[run.strategy], run.attribute, wanted, (unsigned long long)run.raw);
+	expected = own ? FATHOM_NORMAL_NC :
+		 attribute_expected(uncached || run.strategy == FATHOM_COHERENT, engine->coherent);
+	check(run.attribute == expected, "%s: buffer of attribute %u instead of %u (raw %#llx)",
+	      strategies[run.strategy], run.attribute, expected, (unsigned long long)run.raw);
 	check(run.flags == (own && world.arm64 ? FATHOM_RUN_RESERVED : 0), "%s: flags %#x",
 	      strategies[run.strategy], run.flags);
-	look_at_samples(&run, samples, sizeof(samples) / sizeof(*samples));
+	check_samples(&run, samples, sizeof(samples) / sizeof(*samples));
 	return true;
 }
 
@@ -137,7 +139,7 @@ void test_dma(void)
 		all_runs(fd, number);
 		if (number == FATHOM_ENGINE_EDU)
 			continue;
-		/* The largest there is; edu would be at it for minutes. */
+		/* The maximum size; edu would take minutes. */
 		engine = engine_of(fd, number);
 		for (strategy = 0; strategy < FATHOM_STRATEGIES; strategy++) {
 			memset(&run, 0, sizeof(run));
@@ -166,7 +168,7 @@ void test_dma_alloc(void)
 	int fd = device_open();
 	uint32_t coherent = info_of(fd).coherent;
 	long cma = meminfo("CmaFree");
-	unsigned int i, j, engine, kind, wanted;
+	unsigned int i, j, engine, kind, expected;
 
 	for (engine = 0; engine < FATHOM_ENGINES; engine++)
 		for (kind = 0; kind < FATHOM_ALLOCS && world.engines >> engine & 1; kind++)
@@ -179,11 +181,11 @@ void test_dma_alloc(void)
 				alloc.count = 3;
 				alloc.samples = (uintptr_t)samples;
 				expect(fd, FATHOM_IOC_DMA_ALLOC, &alloc, 0, "allocation");
-				wanted = attribute_wanted(kind != FATHOM_ALLOC_NONCOHERENT,
+				expected = attribute_expected(kind != FATHOM_ALLOC_NONCOHERENT,
 							  coherent >> engine & 1);
-				check(alloc.attribute == wanted && alloc.done == 3,
+				check(alloc.attribute == expected && alloc.done == 3,
 				      "kind %u, engine %u: attribute %u instead of %u", kind,
-				      engine, alloc.attribute, wanted);
+				      engine, alloc.attribute, expected);
 				for (j = 0; j < 3; j++)
 					check(samples[j].alloc && samples[j].free,
 					      "an allocation took no time");

@@ -1,34 +1,34 @@
-//! What the instructions of a block cost beside their accesses, and which accesses they make.
+//! Decoder of instruction blocks: instructions to charge, and memory accesses.
 //!
 //! Encodings: Arm Architecture Reference Manual for A-profile, DDI 0487, C4.1 ("A64 instruction set encoding").
 
-/// A block of instructions that run one after the other, decoded.
+/// A decoded block of consecutive instructions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// Bytes of it.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Instructions that neither load, store nor branch, but for those below.
+    /// Instructions other than loads, stores and branches, without those in `chained`.
     pub others: u64,
-    /// Such of them as need what the instruction before them has just worked out: no core issues them together.
+    /// Such instructions that need the result of the previous instruction: no core issues the two together.
     pub chained: u64,
-    /// Does it end in a branch?
+    /// Whether it ends in a branch.
     pub branch: bool,
     /// Its accesses to memory, in order.
     pub accesses: Vec<Access>,
 }
 
-/// An access of an instruction.
+/// A memory access of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// One that stands by itself.
+    /// An independent access.
     Single,
-    /// The first half of a pair, which the core makes as one.
+    /// The first half of a pair, which the core makes as one access.
     First,
     /// The second half.
     Second,
 }
 
-/// What kind an instruction is of.
+/// The kind of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Other,
@@ -37,18 +37,19 @@ enum Kind {
     Pair,
 }
 
-/// C4.1: bits 28:25 part the instructions. Loads and stores are x1x0; branches, exceptions and system instructions 101x.
+/// Decodes the kind. C4.1: bits 28:25 select the group. Loads and stores are x1x0; branches, exceptions and system
+/// instructions 101x.
 fn kind(word: u32) -> Kind {
     let group = word >> 25 & 0xf;
     if group & 0b0101 == 0b0100 {
         return load(word);
     }
-    // Of the branches' group, what touches the system (barriers, hints, MSR, MRS, SYS) begins 1101010100.
+    // In the branches' group, system instructions (barriers, hints, MSR, MRS, SYS) begin with 1101010100.
     let branch = group & 0b1110 == 0b1010 && word >> 22 != 0b11_0101_0100;
     if branch { Kind::Branch } else { Kind::Other }
 }
 
-/// C4.1, "Loads and Stores": pairs have 101 in bits 29:27. Prefetches load nothing.
+/// Decodes the loads and stores. C4.1, "Loads and Stores": pairs have 101 in bits 29:27. Prefetches load nothing.
 fn load(word: u32) -> Kind {
     if word >> 27 & 0b111 == 0b101 {
         return Kind::Pair;
@@ -64,14 +65,14 @@ fn load(word: u32) -> Kind {
     if prefetch { Kind::Other } else { Kind::Load }
 }
 
-/// Does it calculate with registers (C4.1, "Data Processing -- Immediate", 100x, and "-- Register", x101)? Then its
-/// result goes to the register in bits 4:0.
+/// Returns whether it computes with registers (C4.1, "Data Processing -- Immediate", 100x, and "-- Register", x101).
+/// Its result register is then in bits 4:0.
 fn calculates(word: u32) -> bool {
     let group = word >> 25 & 0xf;
     group & 0b1110 == 0b1000 || group & 0b0111 == 0b0101
 }
 
-/// The registers that it calculates with: bits 9:5, and 20:16 where there are two.
+/// Returns its operand registers: bits 9:5, and 20:16 if there are two.
 fn operands(word: u32) -> [Option<u32>; 2] {
     let two = word >> 25 & 0b0111 == 0b0101;
     [calculates(word).then_some(word >> 5 & 31), two.then_some(word >> 16 & 31)]

@@ -1,4 +1,4 @@
-//! The CPU: Unicorn, and its hooks into the guest.
+//! The CPU: Unicorn, with hooks that connect it to the guest.
 
 use fathom_metal::board::Board;
 use fathom_model::Kind;
@@ -10,7 +10,7 @@ use unicorn_engine::{
 use crate::guest::{Guest, MEMORY, VIEW_SHIFT};
 use crate::walk::Regime;
 
-/// Where the image is loaded, as the Pis' firmware does.
+/// The load address of the image, as of the Pis' firmware.
 pub const LOADED_AT: u64 = 0x8_0000;
 
 type Cpu = Unicorn<'static, Guest>;
@@ -18,23 +18,23 @@ type Cpu = Unicorn<'static, Guest>;
 /// Runs the guest until its input ends.
 ///
 /// # Errors
-/// Why it ended otherwise.
+/// The reason for any other end.
 pub fn run(guest: Guest) -> Result<(), String> {
-    let said = |e: uc_error| format!("Unicorn: {e:?}");
+    let message = |e: uc_error| format!("Unicorn: {e:?}");
     let board = guest.board;
-    let mut cpu = Unicorn::new_with_data(Arch::ARM64, Mode::LITTLE_ENDIAN, guest).map_err(said)?;
+    let mut cpu = Unicorn::new_with_data(Arch::ARM64, Mode::LITTLE_ENDIAN, guest).map_err(message)?;
     let model = if board == Board::Pi4 { Arm64CpuModel::A72 } else { Arm64CpuModel::A53 };
-    cpu.ctl_set_cpu_model(model as i32).map_err(said)?;
-    cpu.ctl_set_tlb_type(TlbType::VIRTUAL).map_err(said)?;
-    show(&mut cpu, 0).map_err(said)?;
-    devices(&mut cpu, board).map_err(said)?;
-    hooks(&mut cpu).map_err(said)?;
-    // What EL3 and EL2 would have left (crates/metal/src/registers.rs): EL1 is AArch64 and non-secure.
+    cpu.ctl_set_cpu_model(model as i32).map_err(message)?;
+    cpu.ctl_set_tlb_type(TlbType::VIRTUAL).map_err(message)?;
+    map_view(&mut cpu, 0).map_err(message)?;
+    devices(&mut cpu, board).map_err(message)?;
+    hooks(&mut cpu).map_err(message)?;
+    // State left by EL3 and EL2 (crates/metal/src/registers.rs): EL1 is AArch64 and non-secure.
     for register in [
         CP::new().op0(3).op1(4).crn(1).crm(1).op2(0).val(1 << 31),
         CP::new().op0(3).op1(6).crn(1).crm(1).op2(0).val(0x5b1),
     ] {
-        cpu.reg_write_arm64_coproc(&register).map_err(said)?;
+        cpu.reg_write_arm64_coproc(&register).map_err(message)?;
     }
     let outcome = cpu.emu_start(LOADED_AT, 0, 0, 0);
     let at = cpu.reg_read(R::PC).unwrap_or(0);
@@ -48,15 +48,15 @@ pub fn run(guest: Guest) -> Result<(), String> {
     }
 }
 
-/// Shows the guest's memory at the addresses of a view.
-fn show(cpu: &mut Cpu, view: u64) -> Result<(), uc_error> {
+/// Maps the guest's memory at the addresses of a view.
+fn map_view(cpu: &mut Cpu, view: u64) -> Result<(), uc_error> {
     let base = cpu.get_data().memory.base();
-    // SAFETY: the memory is `MEMORY` bytes from there on and lives as long as the guest, which is dropped with the
-    // CPU. All views are of the same bytes: whoever writes through one is Unicorn, on this thread.
+    // SAFETY: the memory is `MEMORY` bytes from `base` and lives as long as the guest, which is dropped with the CPU.
+    // All views are of the same bytes, and only Unicorn writes through them, on this thread.
     unsafe { cpu.mem_map_ptr(view << VIEW_SHIFT, MEMORY, Prot::ALL, base.cast()) }
 }
 
-/// The board's devices: the UART, and registers that read as zero and keep nothing.
+/// Maps the board's devices: the UART, and registers that read as zero and ignore writes.
 fn devices(cpu: &mut Cpu, board: Board) -> Result<(), uc_error> {
     for &block in board.devices() {
         let uart = board.uart();
@@ -82,15 +82,15 @@ fn devices(cpu: &mut Cpu, board: Board) -> Result<(), uc_error> {
 
 fn hooks(cpu: &mut Cpu) -> Result<(), uc_error> {
     cpu.add_tlb_hook(1, 0, |cpu, va, _| {
-        // SCTLR_EL1.M is the one register that the guest changes without dropping translations.
+        // SCTLR_EL1.M is the only register that the guest changes without invalidating translations.
         let regime = regime(cpu);
         if regime != cpu.get_data().regime {
-            cpu.get_data_mut().forget(regime);
+            cpu.get_data_mut().drop_translations(regime);
         }
         let entry = cpu.get_data_mut().translate(va)?;
         if let Some(view) = entry.new {
             let base = cpu.get_data().memory.base();
-            // SAFETY: as in `show`.
+            // SAFETY: as in `map_view`.
             unsafe { cpu.mem_map_ptr(view << VIEW_SHIFT, MEMORY, Prot::ALL, base.cast()) }.ok()?;
         }
         Some(TlbEntry { paddr: entry.address, perms: Prot::ALL })
@@ -107,7 +107,7 @@ fn hooks(cpu: &mut Cpu) -> Result<(), uc_error> {
     })?;
     cpu.add_insn_sys_hook_arm64(Arm64Insn::UC_ARM64_INS_MRS, 1, 0, |cpu, register, name| {
         let Some(value) = read_register(cpu.get_data_mut(), name) else { return false };
-        // What Unicorn does not know it would execute again and again.
+        // Unicorn would execute an unknown register access again and again.
         let pc = cpu.reg_read(R::PC).unwrap_or(0);
         let known = name.crn != 15 || cpu.reg_write(R::PC, pc + 4).is_ok();
         known && cpu.reg_write(register as i32, value).is_ok()
@@ -121,7 +121,7 @@ fn hooks(cpu: &mut Cpu) -> Result<(), uc_error> {
         match (name.crn, name.crm, name.op2) {
             (8, ..) => {
                 let regime = regime(cpu);
-                cpu.get_data_mut().forget(regime);
+                cpu.get_data_mut().drop_translations(regime);
             }
             (7, 6 | 10 | 11 | 14, 1) => {
                 let va = cpu.reg_read(register as i32).unwrap_or(0);
@@ -133,7 +133,7 @@ fn hooks(cpu: &mut Cpu) -> Result<(), uc_error> {
     })?;
     cpu.add_intr_hook(|cpu, number| {
         let guest = cpu.get_data_mut();
-        guest.failure.get_or_insert(format!("the guest took exception {number}: none is vectored here"));
+        guest.failure.get_or_insert(format!("the guest took exception {number}, which is not supported"));
         let _ = cpu.emu_stop();
     })?;
     Ok(())
@@ -147,18 +147,18 @@ fn regime(cpu: &Unicorn<'_, Guest>) -> Regime {
     Regime { sctlr: read(1, 0, 0), ttbr: read(2, 0, 0), tcr: read(2, 0, 2), mair: read(10, 2, 0) }
 }
 
-/// What the model or the description answers; everything else is Unicorn's.
+/// Reads a register from the model or the description; `None` for the registers that Unicorn implements.
 fn read_register(guest: &mut Guest, name: &CP) -> Option<u64> {
     Some(match (name.op0, name.op1, name.crn, name.crm, name.op2) {
         // CNTFRQ_EL0, CNTPCT_EL0, CNTVCT_EL0.
         (3, 3, 14, 0, 0) => guest.counter_hz,
         (3, 3, 14, 0, 1 | 2) => guest.ticks(),
-        // PMCCNTR_EL0, PMXEVCNTR_EL0; PMCR_EL0 with six event counters, PMCEID0_EL0 with those that are answered.
+        // PMCCNTR_EL0, PMXEVCNTR_EL0; PMCR_EL0 with six event counters, PMCEID0_EL0 with the supported events.
         (3, 3, 9, 13, 0) => guest.model.read_cycles(),
         (3, 3, 9, 13, 2) => guest.event(),
         (3, 3, 9, 12, 0) => 6 << 11,
         (3, 3, 9, 12, 6) => 1 << 0x03 | 1 << 0x05 | 1 << 0x13 | 1 << 0x17,
-        // CPUACTLR_EL1 and CPUECTLR_EL1, which Unicorn leaves out: nothing set, and SMPEN as firmware sets it.
+        // CPUACTLR_EL1 and CPUECTLR_EL1, which Unicorn lacks: nothing set, and SMPEN as set by firmware.
         (3, 1, 15, 2, 0) => 0,
         (3, 1, 15, 2, 1) => 1 << 6,
         // ID_AA64DFR0_EL1: version 8.0 of debug, PMUv3.
@@ -167,7 +167,7 @@ fn read_register(guest: &mut Guest, name: &CP) -> Option<u64> {
     })
 }
 
-/// PMSELR_EL0 and PMXEVTYPER_EL0 are the guest's; whether a write was taken.
+/// Writes PMSELR_EL0 or PMXEVTYPER_EL0. Returns whether the register is handled here.
 fn write_register(guest: &mut Guest, name: &CP, value: u64) -> bool {
     let counters = &mut guest.counters;
     match (name.op0, name.op1, name.crn, name.crm, name.op2) {
@@ -177,7 +177,7 @@ fn write_register(guest: &mut Guest, name: &CP, value: u64) -> bool {
                 *event = value & 0xffff;
             }
         }
-        // The rest of the PMU: everything counts, always.
+        // The rest of the PMU: all counters always count.
         (3, 3, 9, 12..=14, _) | (3, 3, 14, 15, 7) => {}
         _ => return false,
     }

@@ -1,9 +1,9 @@
-//! The guest as the model sees it: its memory, its translations, and what everything that it does costs.
+//! The guest: its memory, its translations, and the cost of its instructions and accesses in the model.
 
 use std::collections::HashMap;
 
 use fathom_metal::board::Board;
-use fathom_model::{Description, Kind, Model, Translated};
+use fathom_model::{Description, GuestTranslation, Kind, Model};
 use fathom_probe::machine::{Attribute, Control as _, Controls, Counters as _, Machine as _, Ops};
 
 use crate::code::{Access, Block};
@@ -12,22 +12,22 @@ use crate::walk::{Page, Regime};
 
 /// Bytes of memory: up to the end of the image's arena on the Pis.
 pub const MEMORY: u64 = 256 << 20;
-/// Where the number of a view stands in the physical addresses that Unicorn is told.
+/// Position of a view's number in the physical addresses that are passed to Unicorn.
 pub const VIEW_SHIFT: u32 = 36;
-/// Bytes of a line: `CTR_EL0.DminLine` of the Cortex-A53 and A72, by which the image maintains.
+/// Bytes of a line: `CTR_EL0.DminLine` of the Cortex-A53 and A72, which the image uses for maintenance.
 const LINE: u64 = 64;
-/// Translations that are kept at hand, one for each page number modulo this.
-const KEPT: usize = 1 << 14;
+/// Number of cached translations, indexed by the page number modulo this.
+const CACHED_PAGES: usize = 1 << 14;
 
-/// The guest's memory, which Unicorn writes to and walks read.
+/// The guest's memory. Unicorn writes to it, and page walks read it.
 pub struct Memory {
-    /// Held so that it stays where it is.
+    /// Keeps the allocation in place.
     _bytes: Vec<u8>,
     base: *mut u8,
 }
 
 impl Memory {
-    /// Zeros, which the system hands out as they are touched.
+    /// Allocates zeroed memory; the system provides its pages at the first touch.
     pub fn new() -> Memory {
         let mut bytes = vec![0u8; MEMORY as usize + 4096];
         let pad = bytes.as_ptr().align_offset(4096);
@@ -35,48 +35,48 @@ impl Memory {
         Memory { _bytes: bytes, base }
     }
 
-    /// Its first byte, aligned to a page.
+    /// Returns its first byte, aligned to a page.
     pub fn base(&self) -> *mut u8 {
         self.base
     }
 
-    /// Puts bytes at a physical address; `None` where they do not fit.
+    /// Copies bytes to a physical address; `None` if they do not fit.
     pub fn load(&mut self, pa: u64, bytes: &[u8]) -> Option<()> {
         let end = pa.checked_add(bytes.len() as u64)?;
         (end <= MEMORY).then_some(())?;
-        // SAFETY: within the allocation, checked above; nothing runs in the guest yet.
+        // SAFETY: within the allocation, checked above; the guest does not run yet.
         unsafe { self.base.add(pa as usize).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Some(())
     }
 
-    /// The 8 bytes at a physical address.
+    /// Reads the 8 bytes at a physical address.
     pub fn read(&self, pa: u64) -> Option<u64> {
         let inside = pa.is_multiple_of(8) && pa <= MEMORY - 8;
-        // SAFETY: aligned and within the allocation. Unicorn writes to it from this very thread, and not while one of
-        // its hooks runs. Volatile: the compiler knows nothing of those writes.
+        // SAFETY: aligned and within the allocation. Unicorn writes to it from this thread, and not while one of its
+        // hooks runs. Volatile, because the compiler does not see those writes.
         inside.then(|| unsafe { self.base.add(pa as usize).cast::<u64>().read_volatile() })
     }
 
-    /// The instruction at a physical address.
+    /// Returns the instruction at a physical address.
     fn word(&self, pa: u64) -> u32 {
         self.read(pa & !7).map_or(0, |both| (both >> ((pa & 4) * 8)) as u32)
     }
 }
 
-/// A way in which memory is seen: what tells pages apart beside their physical address.
+/// A view of memory: the properties of a mapping other than the physical address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct View {
-    /// Virtual less physical address.
+    /// Virtual minus physical address.
     delta: u64,
     mair: u8,
     bytes: u64,
 }
 
-/// What Unicorn is told of an address.
+/// The translation of an address for Unicorn.
 pub struct Entry {
-    /// The physical address, with the number of its view above it.
+    /// The physical address, with the number of its view in the higher bits.
     pub address: u64,
-    /// The view's number, where it is new: its memory has to be shown.
+    /// The view's number if it is new, so that its memory must be mapped.
     pub new: Option<u64>,
 }
 
@@ -89,24 +89,24 @@ pub struct Guest {
     /// Rate of the system counter, Hz.
     pub counter_hz: u64,
     pub regime: Regime,
-    /// Does one of the description's integer operations cost less than a cycle?
-    hides: bool,
+    /// Whether an integer operation of the description costs less than a cycle.
+    overlaps: bool,
     views: Vec<View>,
     pages: Vec<(u64, Option<Page>)>,
     blocks: HashMap<u64, Block>,
-    /// The block that runs, and how many of its accesses were made.
+    /// The running block, and the number of its accesses made so far.
     running: u64,
     made: usize,
     /// The first half of a pair.
     half: Option<(u64, u64)>,
-    /// Where a block ends unless it branches.
+    /// End of the running block, where the next one starts unless it branches.
     next: u64,
     pub counters: Events,
-    /// What ended it, if it was not the end of the input.
+    /// The failure that ended it, if any.
     pub failure: Option<String>,
 }
 
-/// The event counters of the PMU as the guest has set them.
+/// The event counters of the PMU as set by the guest.
 #[derive(Default)]
 pub struct Events {
     pub selected: usize,
@@ -114,7 +114,7 @@ pub struct Events {
 }
 
 impl Guest {
-    /// A guest of a machine on a board, with its image in memory.
+    /// Creates a guest of a machine on a board.
     pub fn new(description: &Description, seed: u64, board: Board) -> Guest {
         Guest {
             model: Model::new(description, seed),
@@ -123,9 +123,9 @@ impl Guest {
             board,
             counter_hz: description.timer.clock_hz.round() as u64,
             regime: Regime { sctlr: 0, ttbr: 0, tcr: 0, mair: 0 },
-            hides: description.core.alu.in_cycles(description.core.clock_hz) < 1.0,
+            overlaps: description.core.alu.in_cycles(description.core.clock_hz) < 1.0,
             views: Vec::new(),
-            pages: vec![(u64::MAX, None); KEPT],
+            pages: vec![(u64::MAX, None); CACHED_PAGES],
             blocks: HashMap::new(),
             running: 0,
             made: 0,
@@ -136,7 +136,7 @@ impl Guest {
         }
     }
 
-    /// What Unicorn is to know of a virtual address; `None` where nothing is mapped.
+    /// Translates a virtual address for Unicorn; `None` if it is not mapped.
     pub fn translate(&mut self, va: u64) -> Option<Entry> {
         let page = self.page(va)?;
         if !self.regime.is_on() || page.pa >= MEMORY {
@@ -151,20 +151,20 @@ impl Guest {
         Some(Entry { address: number << VIEW_SHIFT | page.pa, new: known.is_none().then_some(number) })
     }
 
-    /// The translation of an address, kept at hand.
+    /// Returns the translation of an address, from the cache or by a walk.
     fn page(&mut self, va: u64) -> Option<Page> {
         let number = va >> 12;
-        let kept = &self.pages[number as usize % KEPT];
-        if kept.0 == number {
-            return kept.1.map(|page| page.at(va));
+        let cached = &self.pages[number as usize % CACHED_PAGES];
+        if cached.0 == number {
+            return cached.1.map(|page| page.at(va));
         }
         let page = self.regime.walk(va, |pa| self.memory.read(pa));
-        self.pages[number as usize % KEPT] = (number, page);
+        self.pages[number as usize % CACHED_PAGES] = (number, page);
         page
     }
 
-    /// The guest dropped its translations, and may have changed them.
-    pub fn forget(&mut self, regime: Regime) {
+    /// Drops all translations, because the guest has invalidated them or changed the regime.
+    pub fn drop_translations(&mut self, regime: Regime) {
         self.regime = regime;
         self.pages.fill((u64::MAX, None));
         self.model.drop_translations();
@@ -181,13 +181,13 @@ impl Guest {
         }
     }
 
-    /// A block begins to run: what it does beside its accesses is paid for.
+    /// Starts a block: charges its instructions other than the accesses.
     pub fn block(&mut self, address: u64, bytes: u64) {
         let taken = u64::from(address != self.next);
         let memory = &self.memory;
         let mut block = self.blocks.entry(address).or_default();
         if block.bytes != bytes {
-            // Code lies where it was linked to, and where it was loaded: its addresses are physical ones.
+            // The image is linked at its load address, so virtual addresses of code are physical ones.
             *block = Block::decode((address..address + bytes).step_by(4).map(|at| memory.word(at)));
             block = self.blocks.entry(address).or_default();
         }
@@ -195,14 +195,15 @@ impl Guest {
         self.next = address + block.bytes;
         (self.running, self.made, self.half) = (address, 0, None);
         if self.regime.is_on() {
-            // The one before has to be done: a cycle at least, however much of a loop's work the core hides.
-            let waits = if self.hides { chained } else { 0 };
+            // A chained instruction waits for the previous one: at least a cycle, even if the core overlaps other
+            // instructions.
+            let waits = if self.overlaps { chained } else { 0 };
             self.model.alu(waits);
             self.model.charge(Ops { alu: others + chained - waits, branch: taken });
         }
     }
 
-    /// An access to memory, at the address that Unicorn was told.
+    /// Makes an access to memory, at the address that was passed to Unicorn.
     pub fn access(&mut self, address: u64, bytes: u64, kind: Kind) {
         let part = self.blocks.get(&self.running).and_then(|block| block.accesses.get(self.made)).copied();
         self.made += 1;
@@ -222,12 +223,12 @@ impl Guest {
         let va = pa.wrapping_add(delta);
         let Some(page) = self.page(va) else { return };
         let (page_bytes, mair) = (page.bytes, page.mair);
-        let at = Translated { va, pa, page_bytes, mair, descriptors: page.descriptors() };
+        let at = GuestTranslation { va, pa, page_bytes, mair, descriptors: page.descriptors() };
         let issued = self.model.issue(0, kind, &at, bytes);
         self.fail(issued.map(|_| ()).map_err(|r| format!("{}: {}", r.reason, r.remedy)));
     }
 
-    /// A line is cleaned and invalidated by its virtual address.
+    /// Cleans and invalidates a line by its virtual address.
     pub fn maintain(&mut self, va: u64) {
         let line = LINE;
         if let Some(page) = self.page(va / line * line).filter(|page| page.pa < MEMORY && self.regime.is_on())
@@ -237,12 +238,12 @@ impl Guest {
         }
     }
 
-    /// The system counter.
+    /// Reads the system counter.
     pub fn ticks(&mut self) -> u64 {
         self.model.now().0
     }
 
-    /// The event counter that is selected.
+    /// Reads the selected event counter.
     pub fn event(&mut self) -> u64 {
         match self.counters.events.get(self.counters.selected) {
             Some(0x03) => self.model.refills(1).unwrap_or(0),

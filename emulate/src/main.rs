@@ -1,8 +1,8 @@
-//! Fathom's bare-metal image, executed by Unicorn, with a described machine answering for time.
+//! Executes Fathom's bare-metal image with Unicorn; the model of a description provides time.
 //!
-//! The image is the one that boards run, bit for bit but for its block of parameters. Its instructions are executed;
-//! each access that they make goes to `fathom_model::Model` by its physical address, with the attribute that the
-//! guest's own tables give it; and when it asks a counter what time it is, the model answers. See README.md.
+//! The image is identical to that of boards except for its parameters. Unicorn executes its instructions. Each access
+//! goes to `fathom_model::Model` by its physical address, with the attribute of the guest's page tables. Reads of
+//! counters return the model's time. See README.md.
 
 mod code;
 mod cpu;
@@ -20,11 +20,11 @@ use guest::{Guest, MEMORY};
 
 const USAGE: &str = "usage: fathom-emulate MACHINE --image FILE [--board pi3|pi4] [--seed N]
 
-Executes Fathom's bare-metal image (`fathom image -o DIR` writes it) with a described machine answering for memory and
-for the counters. MACHINE is a name of `fathom machines` or a description's file. It speaks to a probe's harness on
-stdin and stdout; `fathom survey --on image:MACHINE` starts it by itself.";
+Executes Fathom's bare-metal image (written by `fathom image -o DIR`). A described machine provides the time of memory
+accesses and the counters. MACHINE is a name of `fathom machines` or a description file. It talks to the harness on
+stdin and stdout. `fathom survey --on image:MACHINE` starts it automatically.";
 
-/// What is asked for.
+/// Command-line arguments.
 #[derive(Debug, PartialEq, Eq)]
 struct Arguments {
     machine: String,
@@ -33,10 +33,10 @@ struct Arguments {
     seed: u64,
 }
 
-fn requested(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let (mut machine, mut image, mut board, mut seed) = (None, None, None, 1);
     while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or_else(|| format!("{argument} wants a value"));
+        let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
         match argument.as_str() {
             "--image" => image = Some(value()?),
             "--seed" => {
@@ -50,13 +50,13 @@ fn requested(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, S
                     other => return Err(format!("--board {other}: the boards are pi3 and pi4")),
                 });
             }
-            flag if flag.starts_with('-') => return Err(format!("there is no {flag} here")),
+            flag if flag.starts_with('-') => return Err(format!("unknown option {flag}")),
             _ if machine.is_none() => machine = Some(argument),
-            _ => return Err(format!("'{argument}' is one machine too many")),
+            _ => return Err(format!("unexpected argument '{argument}': only one machine is possible")),
         }
     }
-    let machine = machine.ok_or("which machine?")?;
-    let image = image.ok_or("which image? --image FILE")?;
+    let machine = machine.ok_or("MACHINE is missing")?;
+    let image = image.ok_or("--image FILE is missing")?;
     Ok(Arguments { machine, image, board, seed })
 }
 
@@ -64,19 +64,18 @@ fn description(machine: &str) -> Result<Description, String> {
     if let Some(found) = catalog::load(machine) {
         return found.map_err(|e| e.to_string());
     }
-    let text = std::fs::read_to_string(machine).map_err(|e| {
-        format!("{machine}: {e}; name a machine of `fathom machines` or a description's file")
-    })?;
+    let text = std::fs::read_to_string(machine)
+        .map_err(|e| format!("{machine}: {e}; give a name of `fathom machines` or a description file"))?;
     Description::parse(machine, &text).map_err(|e| e.to_string())
 }
 
-/// The Cortex-A72 is the Pi 4's; anything else runs on a Pi 3.
+/// Returns the board: a Pi 4 for bcm2711 (Cortex-A72), otherwise a Pi 3.
 fn board_of(description: &Description) -> Board {
     if description.name == "bcm2711" { Board::Pi4 } else { Board::Pi3 }
 }
 
-/// The image with the one thing changed that it could not find out: that its clock is a model's. It runs no study by
-/// itself and watches no trial: no interrupt would come.
+/// Reads the image and sets the parameters for a modelled clock. It starts no survey on its own and no watchdog,
+/// because there are no interrupts.
 fn image(file: &str) -> Result<Vec<u8>, String> {
     let mut image = std::fs::read(file).map_err(|e| format!("{file}: {e}"))?;
     let parameters = Parameters::of(&image).map_err(|why| format!("{file}: {why}"))?;
@@ -86,17 +85,17 @@ fn image(file: &str) -> Result<Vec<u8>, String> {
 }
 
 fn run() -> Result<(), String> {
-    let requested = requested(std::env::args().skip(1)).map_err(|why| format!("{why}\n{USAGE}"))?;
-    let description = description(&requested.machine)?;
+    let arguments = parse(std::env::args().skip(1)).map_err(|why| format!("{why}\n{USAGE}"))?;
+    let description = description(&arguments.machine)?;
     if description.core.maintain.is_none() {
         return Err(format!(
-            "{}: the image maintains caches, and the description does not say what that costs: `maintain` of [core]",
-            requested.machine
+            "{}: the image maintains caches, but the description has no `maintain` in [core]",
+            arguments.machine
         ));
     }
-    let image = image(&requested.image)?;
+    let image = image(&arguments.image)?;
     let mut guest =
-        Guest::new(&description, requested.seed, requested.board.unwrap_or_else(|| board_of(&description)));
+        Guest::new(&description, arguments.seed, arguments.board.unwrap_or_else(|| board_of(&description)));
     let fits = memory_bytes(&image).is_some_and(|bytes| cpu::LOADED_AT + bytes <= MEMORY);
     guest.memory.load(cpu::LOADED_AT, &image).filter(|()| fits).ok_or("the image does not fit")?;
     cpu::run(guest)
@@ -117,7 +116,7 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> Result<Arguments, String> {
-        requested(line.split_whitespace().map(String::from))
+        parse(line.split_whitespace().map(String::from))
     }
 
     #[test]
@@ -127,13 +126,13 @@ mod tests {
         let all = of("--seed 7 --board pi4 ./mine.toml --image x").unwrap();
         assert_eq!((all.board, all.seed), (Some(Board::Pi4), 7));
         for (line, says) in [
-            ("--image x", "which machine"),
-            ("bcm2837", "which image"),
-            ("a b --image x", "too many"),
+            ("--image x", "MACHINE is missing"),
+            ("bcm2837", "--image FILE is missing"),
+            ("a b --image x", "only one machine"),
             ("a --image x --board pi5", "pi3 and pi4"),
             ("a --image x --seed seven", "not a number"),
-            ("a --image", "wants a value"),
-            ("a --fast", "no --fast"),
+            ("a --image", "needs a value"),
+            ("a --fast", "option --fast"),
         ] {
             assert!(of(line).unwrap_err().contains(says), "{line}");
         }

@@ -1,4 +1,4 @@
-//! The PL011 (PL011 Technical Reference Manual, DDI 0183G) with stdin and stdout at its other end.
+//! A PL011 UART (PL011 Technical Reference Manual, DDI 0183G) connected to stdin and stdout.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, Write as _};
@@ -10,23 +10,23 @@ const FR: u64 = 0x18;
 /// `UARTFR`: the receiver is empty.
 const EMPTY: u64 = 1 << 4;
 
-/// Looks at the flags in a row, with nothing sent or taken between, by which a guest is known to wait for a byte:
-/// before it sends one it looks once.
-const WAITING: u32 = 3;
+/// Number of consecutive reads of the flags, without a byte sent or received in between, after which the guest is
+/// considered to be waiting for input: before it sends a byte it reads them once.
+const WAITING_READS: u32 = 3;
 
 /// The UART.
 pub struct Uart {
     lines: Receiver<Vec<u8>>,
-    come: VecDeque<u8>,
+    received: VecDeque<u8>,
     sent: Vec<u8>,
-    looks: u32,
-    /// Has the input ended?
+    flag_reads: u32,
+    /// Whether the input has ended.
     pub ended: bool,
 }
 
 impl Uart {
-    /// A UART on stdin and stdout. The thread that reads stdin ends this process with it, in the middle of a trial if
-    /// need be; after a `bye` the last lines are still sent.
+    /// Opens a UART on stdin and stdout. The thread that reads stdin ends this process at the end of input, even during
+    /// a trial. After a `bye` the last lines are still sent.
     pub fn open() -> Uart {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
@@ -45,31 +45,31 @@ impl Uart {
                 }
             }
         });
-        Uart { lines, come: VecDeque::new(), sent: Vec::new(), looks: 0, ended: false }
+        Uart { lines, received: VecDeque::new(), sent: Vec::new(), flag_reads: 0, ended: false }
     }
 
-    /// A read of a register.
+    /// Reads a register.
     pub fn read(&mut self, register: u64) -> u64 {
         match register {
             DR => {
-                self.looks = 0;
-                self.come.pop_front().unwrap_or(0).into()
+                self.flag_reads = 0;
+                self.received.pop_front().unwrap_or(0).into()
             }
             FR => {
-                self.looks += 1;
-                if self.come.is_empty() && self.looks >= WAITING {
+                self.flag_reads += 1;
+                if self.received.is_empty() && self.flag_reads >= WAITING_READS {
                     self.wait();
                 }
-                if self.come.is_empty() { EMPTY } else { 0 }
+                if self.received.is_empty() { EMPTY } else { 0 }
             }
             _ => 0,
         }
     }
 
-    /// A write.
+    /// Writes a register.
     pub fn write(&mut self, register: u64, value: u64) {
         if register == DR {
-            self.looks = 0;
+            self.flag_reads = 0;
             self.sent.push(value as u8);
             if value as u8 == b'\n' {
                 self.flush();
@@ -80,7 +80,7 @@ impl Uart {
     fn wait(&mut self) {
         self.flush();
         match self.lines.recv() {
-            Ok(line) => self.come.extend(line),
+            Ok(line) => self.received.extend(line),
             Err(_) => self.ended = true,
         }
     }
@@ -89,7 +89,7 @@ impl Uart {
         let mut stdout = std::io::stdout().lock();
         let sent = std::mem::take(&mut self.sent);
         if stdout.write_all(&sent).and_then(|()| stdout.flush()).is_err() {
-            // Nobody listens any more.
+            // The receiver has closed stdout.
             self.ended = true;
         }
     }

@@ -1,9 +1,9 @@
-//! The guest's own translation tables, walked as the hardware walks them.
+//! Walks the guest's page tables as the hardware does.
 //!
-//! Stage 1 of EL1 with 4 KiB pages, TTBR0_EL1 alone: DDI 0487, D8.2 and D8.3. Access flags and permissions are not
-//! looked at: what they would stop is an error of the guest's, which QEMU and boards find.
+//! Stage 1 of EL1 with 4 KiB pages, TTBR0_EL1 only: DDI 0487, D8.2 and D8.3. Access flags and permissions are not
+//! checked. A violation would be an error of the guest, which QEMU and boards detect.
 
-/// What is in force: the registers that a walk goes by.
+/// The registers that control translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Regime {
     /// SCTLR_EL1.
@@ -16,27 +16,27 @@ pub struct Regime {
     pub mair: u64,
 }
 
-/// Where an address leads.
+/// The result of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Physical address.
     pub pa: u64,
     /// Bytes that the last descriptor maps.
     pub bytes: u64,
-    /// The byte of MAIR_EL1 that it names.
+    /// The byte of MAIR_EL1 that it selects.
     pub mair: u8,
-    /// Physical addresses of the descriptors, the last first.
+    /// Physical addresses of the descriptors, the last level's first.
     descriptors: [u64; 4],
     count: usize,
 }
 
 impl Page {
-    /// The same page for another address in its 4 KiB.
+    /// Returns the translation of another address in the same 4 KiB.
     pub fn at(self, va: u64) -> Page {
         Page { pa: self.pa & !0xfff | va & 0xfff, ..self }
     }
 
-    /// The descriptors that led there, the last first; none without translation.
+    /// Returns the descriptors of the walk, the last level's first; empty without translation.
     pub fn descriptors(&self) -> &[u64] {
         &self.descriptors[4 - self.count..]
     }
@@ -46,24 +46,24 @@ impl Page {
 const ADDRESS: u64 = 0x0000_ffff_ffff_f000;
 
 impl Regime {
-    /// Is translation on (SCTLR_EL1.M)?
+    /// Returns whether translation is enabled (SCTLR_EL1.M).
     pub fn is_on(&self) -> bool {
         self.sctlr & 1 == 1
     }
 
-    /// How walks fetch descriptors (TCR_EL1.IRGN0): non-cacheable is 0.
+    /// Returns whether walks bypass the caches (TCR_EL1.IRGN0 = 0, non-cacheable).
     pub fn walks_past_caches(&self) -> bool {
         self.tcr >> 8 & 3 == 0
     }
 
-    /// Walks for an address; `read` answers the 8 bytes at a physical one, where there is memory. Without translation
+    /// Walks for an address. `read` returns the 8 bytes at a physical address, if there is memory. Without translation
     /// data are accessed as Device-nGnRnE (D8.2.10).
     pub fn walk(&self, va: u64, read: impl Fn(u64) -> Option<u64>) -> Option<Page> {
         if !self.is_on() {
             return Some(Page { pa: va, bytes: 4096, mair: 0, descriptors: [0; 4], count: 0 });
         }
         let bits = 64 - (self.tcr & 63);
-        // 4 KiB pages alone (TG0 = 0), addresses of TTBR0's half alone.
+        // 4 KiB pages only (TG0 = 0), and only addresses of TTBR0's half.
         if self.tcr >> 14 & 3 != 0 || !(25..=48).contains(&bits) || va >> bits != 0 {
             return None;
         }
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(page.descriptors(), [0x3028, 0x2018, 0x1008]);
         assert_eq!(regime().walk(0, read), None, "nothing is mapped there");
         assert_eq!(regime().walk(1 << 39, read), None, "TTBR1's");
-        assert_eq!(regime().walk(va, |_| None), None, "tables where there is no memory");
+        assert_eq!(regime().walk(va, |_| None), None, "tables outside of memory");
     }
 
     #[test]

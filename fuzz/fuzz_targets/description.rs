@@ -1,4 +1,4 @@
-//! The target `description`: its body is that of the tests (`crates/fathom/tests/fuzz/description.rs`).
+//! Fuzz target `description`. Its body is shared with the tests (`crates/fathom/tests/fuzz/description.rs`).
 #![no_main]
 
 #[path = "../../crates/fathom/tests/fuzz/description.rs"]

@@ -1,4 +1,4 @@
-//! The target `foreign`: its body is that of the tests (`crates/fathom/tests/fuzz/foreign.rs`).
+//! Fuzz target `foreign`. Its body is shared with the tests (`crates/fathom/tests/fuzz/foreign.rs`).
 #![no_main]
 
 #[path = "../../crates/fathom/tests/fuzz/foreign.rs"]

@@ -1,9 +1,9 @@
-//! Half of the inputs are libFuzzer's own; half are made by the mutator of the tests, which knows lines,
-//! numbers and checksums.
+//! Mutator of the fuzz targets: half of the inputs come from libFuzzer, half from the mutator of the tests, which knows
+//! lines, numbers and checksums.
 
 use crate::mutate::{Random, mutated, resealed};
 
-/// Mutates `data[..size]` in place; answers the new size.
+/// Mutates `data[..size]` in place and returns the new size.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut random = Random::new(u64::from(seed));
     if random.below(2) == 0 {

@@ -1,4 +1,4 @@
-//! The target `record`: its body is that of the tests (`crates/fathom/tests/fuzz/record.rs`).
+//! Fuzz target `record`. Its body is shared with the tests (`crates/fathom/tests/fuzz/record.rs`).
 #![no_main]
 
 #[path = "../../crates/fathom/src/records/lines.rs"]

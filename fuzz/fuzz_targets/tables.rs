@@ -1,4 +1,4 @@
-//! The target `tables`: its body is that of the tests (`crates/fathom/tests/fuzz/tables.rs`).
+//! Fuzz target `tables`. Its body is shared with the tests (`crates/fathom/tests/fuzz/tables.rs`).
 #![no_main]
 
 #[path = "../../crates/fathom/tests/fuzz/mutate.rs"]

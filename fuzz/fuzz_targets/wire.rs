@@ -1,4 +1,4 @@
-//! The target `wire`: its body is that of the tests (`crates/fathom/tests/fuzz/wire.rs`).
+//! Fuzz target `wire`. Its body is shared with the tests (`crates/fathom/tests/fuzz/wire.rs`).
 #![no_main]
 
 #[path = "../../crates/fathom/tests/fuzz/mutate.rs"]

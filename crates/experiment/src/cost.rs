@@ -90,7 +90,7 @@ impl Cost<'_> {
     }
 
     fn of_loads(&self, loads: &Loads) -> u64 {
-        let pages = if loads.one_a_page { 20.0 } else { 0.0 };
+        let pages = if loads.one_per_page { 20.0 } else { 0.0 };
         let lay = loads.links as f64 * (LAY_NS + pages) + loads.fresh as f64 * TOUCH_NS;
         (QUIET * (FIXED_NS + lay + loads.count as f64 * (self.latency(loads.bytes) + pages))) as u64
     }

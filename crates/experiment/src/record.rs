@@ -105,7 +105,7 @@ impl TrialRun {
         match self.word_of_rows() {
             Some("woken") => Rows::Wakes(self.wakeups.take_woken(trial), Vec::new()),
             Some("moved") => Rows::Transfers(self.transfers.take_moved(trial)),
-            _ => Rows::samples(trial, std::mem::take(&mut self.samples)),
+            _ => Rows::of_samples(trial, std::mem::take(&mut self.samples)),
         }
     }
 

@@ -151,7 +151,7 @@ impl Board {
                 "sample" => samples.extend(Samples::read(&line).unwrap().list),
                 "done" => {
                     let done = Done::read(&line).unwrap();
-                    let rows = Rows::samples(trial.id, samples.clone());
+                    let rows = Rows::of_samples(trial.id, samples.clone());
                     assert_eq!(trial.unproven(&rows, &done), [0usize; 0], "{requested}");
                     assert_eq!(samples.len() as u64, trial.samples);
                     return (samples, done);

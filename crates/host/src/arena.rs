@@ -35,7 +35,7 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use fathom_probe::machine::Operation;
-use fathom_probe::machine::batch::copy::{BEYOND, Copying};
+use fathom_probe::machine::batch::copy::{Copying, EXTRA_SOURCE_CELLS};
 use fathom_probe::machine::batch::stride::{KEYS, Sweep};
 
 use crate::arch::{Architecture as _, Cpu};
@@ -218,7 +218,7 @@ impl Arena {
     /// Batch form of the copy, see [`fathom_probe::machine::batch::copy::body`]: one check of both buffers.
     #[inline(never)]
     pub(crate) fn copy_loops(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
-        let bytes = copying.cells.checked_add(BEYOND)?.checked_mul(LINK_BYTES)?;
+        let bytes = copying.cells.checked_add(EXTRA_SOURCE_CELLS)?.checked_mul(LINK_BYTES)?;
         for base in [copying.from, copying.to] {
             self.cell(base)?;
             self.cell(base.checked_add(bytes)?.checked_sub(LINK_BYTES)?)?;

@@ -132,7 +132,7 @@ fn calibrate(source: Source, wait: impl Fn(Duration)) -> Rate {
 }
 
 /// `CLOCK_MONOTONIC_RAW`, of which one reading takes many ticks.
-const NANOSECONDS: Reference = Reference { hz: 1_000_000_000, stride: 0 };
+const NANOSECONDS: Reference = Reference { hz: 1_000_000_000, max_early_ticks: 0 };
 
 /// Executes `n` dependent additions: see [`fathom_loops::additions`].
 #[inline(always)]

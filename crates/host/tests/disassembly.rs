@@ -24,7 +24,7 @@ const SWEEP: &str = "sweep_loops";
 fn turns() -> Vec<Turn> {
     let of = |&operation: &Operation| {
         let sweep = Sweep { base: 0, stride: 8, cells: 1, operation };
-        let ops = stride::turn(&sweep, stride::UNROLL);
+        let ops = stride::loop_ops(&sweep, stride::UNROLL);
         let n = stride::UNROLL as usize;
         let (reads, writes) = match operation {
             Operation::Read => (n, 0),

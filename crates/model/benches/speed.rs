@@ -1,8 +1,7 @@
-//! How fast the model is, beside the simulators that it has to beat: `cargo bench -p fathom-model`.
+//! Speed of the model, compared with pycachesim: `cargo bench -p fathom-model`.
 //!
-//! A plain program and no harness: one table, million loads per second of the thread's CPU time, best
-//! of three. The other simulator's rates were measured once, on 2.95 GHz x86; those of this program
-//! are of the machine that it runs on.
+//! A plain program without a harness. It prints one table of million loads per second of the thread's CPU time, best of
+//! three. The rates of pycachesim were measured once, on a 2.95 GHz x86; those of the model are measured by this run.
 
 #[path = "../tests/common/golden.rs"]
 mod golden;
@@ -14,19 +13,19 @@ use rustix::time::{ClockId, clock_gettime};
 
 use golden::{LOADS, PLAIN, Pattern, full, machine};
 
-/// Rates of pycachesim's C core, one address a call.
+/// Rates of pycachesim's C core, with one address per call.
 const PYCACHESIM: [f64; 4] = [108.0, 21.7, 208.0, 47.5];
-/// What the model aims at: counts only; everything, base pages; everything, huge pages.
+/// Target rates of the model: counts only; full, base pages; full, huge pages.
 const AIMS: [[f64; 4]; 3] =
     [[500.0, 120.0, 800.0, 150.0], [250.0, 20.0, 400.0, 80.0], [250.0, 60.0, 400.0, 80.0]];
 
-/// CPU time of this thread in seconds: the machine may be busy with other things.
+/// Returns the CPU time of this thread in seconds, which excludes other work on the machine.
 fn cpu_time() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Million loads per second of the best of three runs. Addresses are made before the clock starts.
+/// Returns million loads per second of the best of three runs. Addresses are generated before the clock starts.
 fn rate(d: &Description, (pattern, loads): (Pattern, u64), pages: Pages, run: fn(&mut Model, &[u64])) -> f64 {
     let mut model = Model::new(d, 1);
     let request = MapRequest { bytes: 64 << 20, pages, attribute: Attribute::WriteBack, place: 0 };
@@ -52,7 +51,7 @@ fn timed(model: &mut Model, batch: &[u64]) {
     model.loads(batch).expect("inside");
 }
 
-/// Million loads per second of a chase round `bytes`, as the survey runs it.
+/// Returns million loads per second of a chase over `bytes`, as the survey runs it.
 fn chase(d: &Description, bytes: u64, order: Order, loads: u64) -> f64 {
     let mut model = Model::new(d, 1);
     let request = MapRequest { bytes, pages: Pages::Huge, attribute: Attribute::WriteBack, place: 0 };
@@ -71,37 +70,37 @@ fn row(name: &str, rates: [f64; 4]) {
 }
 
 fn main() {
-    // `cargo bench` passes --bench; other words select: counts, full, chase, columns by letter; a
-    // number sets the loads of a run.
-    let only: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let number = only.iter().find_map(|a| a.parse().ok());
+    // `cargo bench` passes --bench. Other words select rows: counts, full, chase, or columns by letter. A number sets
+    // the loads of a run.
+    let selected: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let number = selected.iter().find_map(|a| a.parse().ok());
     let loads = number.unwrap_or(LOADS / 5);
-    let only: Vec<String> = only.into_iter().filter(|a| a.parse::<u64>().is_err()).collect();
-    let wanted = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
+    let selected: Vec<String> = selected.into_iter().filter(|a| a.parse::<u64>().is_err()).collect();
+    let enabled = |name: &str| selected.is_empty() || selected.iter().any(|o| o == name);
     let (plain, full) = (machine(PLAIN), machine(&full()));
     let all = |d: &Description, pages, run: fn(&mut Model, &[u64])| {
-        Pattern::ALL.map(|p| if wanted(p.letter()) { rate(d, (p, loads), pages, run) } else { 0.0 })
+        Pattern::ALL.map(|p| if enabled(p.letter()) { rate(d, (p, loads), pages, run) } else { 0.0 })
     };
     println!(
-        "million loads a second{}{}",
+        "million loads per second{}{}",
         " ".repeat(12),
         Pattern::ALL.map(|p| format!("{:>9}", p.letter())).concat()
     );
-    if wanted("counts") {
+    if enabled("counts") {
         row("counts only, 2 levels", all(&plain, Pages::Base, counted));
         row("  aim", AIMS[0]);
         row("  pycachesim, C core", PYCACHESIM);
     }
-    if wanted("full") {
+    if enabled("full") {
         row("full, 3 levels, TLBs, 4 KiB pages", all(&full, Pages::Base, timed));
         row("  aim", AIMS[1]);
         row("full, 3 levels, TLBs, 2 MiB pages", all(&full, Pages::Huge, timed));
         row("  aim", AIMS[2]);
     }
-    if !wanted("chase") {
+    if !enabled("chase") {
         return;
     }
-    println!("\nchase, full, 2 MiB pages, million loads a second");
+    println!("\nchase, full, 2 MiB pages, million loads per second");
     let orders =
         [("random", Order::Random), ("window 4K", Order::Window(4096)), ("sequential", Order::Sequential)];
     for (name, order) in orders {

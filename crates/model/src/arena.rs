@@ -1,9 +1,9 @@
-//! The arena: where mappings lie, and what their cells hold.
+//! The arena: placement of mappings, and the contents of their cells.
 //!
-//! One range of addresses, the offsets in the arena: the first half for base pages, three eighths for
-//! huge pages, an eighth for co-running streams; page tables behind it. Which physical page is under
-//! which of its pages is said in `frames`. Memory that is not write-back is the same range in another window
-//! (`uncached`): contents are kept by the place in the range, links as the offsets that they are.
+//! Addresses are offsets in one range: the first half is for base pages, the next three eighths for huge pages, an
+//! eighth for co-running streams. Page tables are after it. `frames` maps pages of the range to physical pages. Memory
+//! that is not write-back is the same range in another window (`uncached`). Contents are stored by the offset in the
+//! range, links as full offsets.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub(crate) struct Part {
     pub page: u64,
 }
 
-/// A chain in force and the places that it covers.
+/// A chain in force and the range that it covers.
 #[derive(Clone, Copy, Debug)]
 struct Initialised {
     start: u64,
@@ -33,7 +33,7 @@ struct Initialised {
     chain: Chain,
 }
 
-/// The place of a cell in a chain in force.
+/// The position of a cell in a chain in force.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     pub offset: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Cursor {
     pub chain: Chain,
 }
 
-/// A sweep's buffer as laid, and the position that the sweep has reached.
+/// A sweep's buffer after initialisation, and the position that the sweep has reached.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SweepBuffer {
     sweep: Sweep,
@@ -50,52 +50,52 @@ pub(crate) struct SweepBuffer {
 }
 
 impl SweepBuffer {
-    /// The places that it covers.
+    /// Returns the range that it covers.
     fn range(&self) -> Range<u64> {
         let start = place(self.sweep.base);
         start..start + self.sweep.cells * self.sweep.stride
     }
 
-    /// What the buffer is laid with, from cell `number` on.
+    /// Returns the initial words of the buffer, from cell `number` on.
     pub fn initialised(&self, number: u64) -> stride::Initialised {
         self.sweep.initialised(number, self.seed)
     }
 
-    /// The offset that the cell at a place links to, where it is one of the sweep's.
+    /// Returns the offset that the cell at `at` links to, if it is a cell of the sweep.
     fn next(&self, at: u64) -> Option<u64> {
-        let Sweep { base, stride: step, operation, .. } = self.sweep;
+        let Sweep { base, stride, operation, .. } = self.sweep;
         let first = place(base);
-        if !self.range().contains(&at) || !(at - first).is_multiple_of(step) {
+        if !self.range().contains(&at) || !(at - first).is_multiple_of(stride) {
             return None;
         }
-        let number = (at - first) / step;
+        let number = (at - first) / stride;
         let word = match operation {
             Operation::Read => self.sweep.initialised(number, self.seed).word,
-            _ => self.sweep.held(number, self.reached),
+            _ => self.sweep.expected_word(number, self.reached),
         };
         Some(base + 8 * word)
     }
 }
 
-/// Mappings and the sparse content of their memory.
+/// Mappings and the sparse contents of their memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Arena {
     pub bytes: u64,
     pub base: Part,
-    /// Absent where the machine has one page size only.
+    /// Absent if the machine has one page size only.
     pub huge: Option<Part>,
-    /// Base pages that lie in one piece.
+    /// Base pages that are physically contiguous.
     coloured: Option<Part>,
-    /// What co-running streams use, from its start.
+    /// Memory of co-running streams, used from its start.
     pub streams: Part,
-    /// Mapped ranges, apart from each other and in order.
+    /// Mapped ranges, disjoint and in order.
     mapped: Vec<(u64, u64)>,
-    /// The offset that memory never linked reads as: the first mapping's first cell.
+    /// The offset that memory reads as before it is linked: the first mapping's first cell.
     first: u64,
     chains: Vec<Initialised>,
     swept: Option<SweepBuffer>,
     links: HashMap<u64, u64>,
-    /// The links of a lap through single cells.
+    /// The links of a lap through individual cells.
     lap: HashMap<u64, u64>,
     cursor: Option<Cursor>,
 }
@@ -104,9 +104,9 @@ impl Arena {
     pub fn new(description: &Description) -> Arena {
         let memory = &description.memory;
         let page = memory.pages[0];
-        // Lines and pages of everything, tables included, must fit the numbers that caches keep.
+        // Lines and pages of everything, tables included, must fit in the numbers that caches store.
         let line = description.levels.iter().map(|l| l.line).min().unwrap_or(64);
-        // Pages of every window have numbers of their own.
+        // Pages of every window have separate numbers.
         let pages = (MAX_NUMBERS / 2) / (2 * WINDOWS.next_power_of_two() as u64) * page;
         let reach = (MAX_NUMBERS * line / 8 * 7).min(pages);
         let bytes = memory.size.min(reach) / page * page;
@@ -120,8 +120,8 @@ impl Arena {
             bytes: down(tail.saturating_sub(start), huge_page),
             page: huge_page,
         });
-        // Frames are scattered in the base pages' part alone: what lies between that and the streams, where no huge
-        // pages are, are base pages in one piece.
+        // Frames are scattered in the base pages' part only. Without huge pages, the range between that part and the
+        // streams is contiguous base pages.
         let coloured = match (memory.frames, huge.is_some()) {
             (Frames::Contiguous, _) => Some(base),
             (Frames::Scattered, false) => Some(Part { start: base.bytes, bytes: tail - base.bytes, page }),
@@ -143,24 +143,25 @@ impl Arena {
         }
     }
 
-    /// Grants a wish in a window, or says why not and what would be granted.
+    /// Maps a request in a window, or refuses it and states what would be granted.
     pub fn map(&mut self, request: &MapRequest, window: usize) -> Result<Mapping, Refusal> {
         let part = match request.pages {
             Pages::Base => self.base,
             Pages::Coloured => self.coloured.ok_or_else(|| {
-                let reason = "base pages lie in frames anywhere, beside huge ones that do not";
-                Refusal::new(reason, "ask for huge pages")
+                let reason =
+                    "base pages of this machine are in scattered frames; only huge pages are contiguous";
+                Refusal::new(reason, "request huge pages")
             })?,
             Pages::Huge => self.huge.ok_or_else(|| {
-                let remedy = "ask for base pages, or list a second size in `pages` of [memory]";
-                Refusal::new(format!("the description gives pages of {} bytes only", self.base.page), remedy)
+                let remedy = "request base pages, or add a second size to `pages` in [memory]";
+                Refusal::new(format!("the description has pages of {} bytes only", self.base.page), remedy)
             })?,
         };
         let rounded = request.bytes.checked_next_multiple_of(part.page);
         let Some(bytes) = rounded.filter(|&bytes| request.bytes > 0 && bytes <= part.bytes) else {
             let reason =
                 format!("{} bytes in pages of {} do not fit the described memory", request.bytes, part.page);
-            return Err(Refusal::new(reason, format!("ask for 1 to {} bytes", part.bytes)));
+            return Err(Refusal::new(reason, format!("request 1 to {} bytes", part.bytes)));
         };
         let places = (part.bytes - bytes) / part.page + 1;
         let start = window as u64 * WINDOW + part.start + mix(request.place) % places * part.page;
@@ -185,23 +186,23 @@ impl Arena {
         self.mapped.insert(at, (start, end));
     }
 
-    /// Bytes in a page at an offset.
+    /// Returns the bytes of the page at an offset.
     pub fn page_at(&self, offset: u64) -> u64 {
         let huge = self.huge.filter(|part| (part.start..part.start + part.bytes).contains(&place(offset)));
         huge.unwrap_or(self.base).page
     }
 
-    /// Whether all of `start..end` is mapped.
+    /// Returns whether all of `start..end` is mapped.
     pub fn is_mapped(&self, start: u64, end: u64) -> bool {
         let after = self.mapped.partition_point(|&(s, _)| s <= start);
         after > 0 && end <= self.mapped[after - 1].1
     }
 
-    /// Puts a chain in force. Earlier chains that it overlaps, and links under its cells, are gone.
+    /// Puts a chain in force. Earlier chains that it overlaps and links of its cells are removed.
     pub fn initialise(&mut self, chain: &Chain) -> Result<(), Refusal> {
         let end = end_of(chain)?;
         if !self.is_mapped(chain.base, end) {
-            return Err(Refusal::new("the chain reaches outside the mapped memory", "ask for fewer bytes"));
+            return Err(Refusal::new("the chain reaches outside the mapped memory", "request fewer bytes"));
         }
         let (start, window) = (place(chain.base), chain.base - place(chain.base));
         let end = end - window;
@@ -214,23 +215,24 @@ impl Arena {
         Ok(())
     }
 
-    /// Puts a lap through cells in force, over whatever is there, until something else is laid.
+    /// Puts a lap through cells in force, over any other contents, until the next initialisation.
     pub fn initialise_cells(&mut self, cells: &[u64]) {
         let next = cells.iter().cycle().skip(1);
         self.lap = cells.iter().map(|cell| place(*cell)).zip(next.copied()).collect();
         self.cursor = None;
     }
 
-    /// Puts the contents of a sweep in force. Chains that it overlaps, links in its range and an earlier sweep
-    /// are gone.
+    /// Puts the contents of a sweep in force. Chains that it overlaps, links in its range and an earlier sweep are
+    /// removed.
     pub fn initialise_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
         let end = sweep.cells.checked_mul(sweep.stride).and_then(|bytes| bytes.checked_add(sweep.base));
-        // What the laps of a writing sweep store are words of the first kibibyte.
-        let (grain, least) = if sweep.operation == Operation::Read { (8, 8) } else { (8 * KEYS, 8 * KEYS) };
+        // The laps of a writing sweep store words of the first KiB.
+        let (grain, min_bytes) =
+            if sweep.operation == Operation::Read { (8, 8) } else { (8 * KEYS, 8 * KEYS) };
         let aligned = sweep.base.is_multiple_of(grain) && sweep.stride.is_multiple_of(8) && sweep.cells > 0;
-        let mapped = |end: u64| self.is_mapped(sweep.base, end.max(sweep.base + least));
+        let mapped = |end: u64| self.is_mapped(sweep.base, end.max(sweep.base + min_bytes));
         let Some(end) = end.filter(|&end| aligned && sweep.stride > 0 && mapped(end)) else {
-            return Err(Refusal::new("the sweep reaches outside the mapped memory", "ask for fewer bytes"));
+            return Err(Refusal::new("the sweep reaches outside the mapped memory", "request fewer bytes"));
         };
         let (start, end) = (place(sweep.base), end - (sweep.base - place(sweep.base)));
         self.lap.clear();
@@ -241,12 +243,12 @@ impl Arena {
         Ok(())
     }
 
-    /// Forgets all links that were made one by one: what a trial reads it lays.
+    /// Removes all individual links. A trial initialises what it reads.
     pub fn forget_links(&mut self) {
         self.links.clear();
     }
 
-    /// Forgets all that was laid or linked in a range.
+    /// Removes all contents of a range.
     pub fn forget(&mut self, range: &Range<u64>) {
         let range = place(range.start)..place(range.end);
         self.lap.clear();
@@ -256,30 +258,30 @@ impl Arena {
         self.cursor = None;
     }
 
-    /// The sweep in force, if it is this one, its contents are as its own accesses left them, and a run from
-    /// position `from` goes on from there.
-    pub fn going_on(&self, sweep: &Sweep, from: u64) -> Option<SweepBuffer> {
+    /// Returns the sweep in force if it is `sweep`, its contents are those of its own accesses, and a run from position
+    /// `from` continues it.
+    pub fn continued_sweep(&self, sweep: &Sweep, from: u64) -> Option<SweepBuffer> {
         let swept = self.swept.filter(|s| s.sweep == *sweep && self.links.is_empty())?;
-        // Lap 0 leaves everything as it is, so it may be gone through in any order before the first.
+        // Lap 0 changes nothing, so its accesses may be in any order before the first lap.
         let lap_0 = |position: u64| position <= sweep.cells;
         let reads = sweep.operation == Operation::Read;
         (reads || swept.reached == from || (lap_0(swept.reached) && lap_0(from))).then_some(swept)
     }
 
-    /// The sweep in force has reached a position.
+    /// Records that the sweep in force has reached a position.
     pub fn reach(&mut self, position: u64) {
         if let Some(swept) = &mut self.swept {
             swept.reached = position;
         }
     }
 
-    /// Writes one link, over whatever chain is there.
+    /// Writes one link, over any chain.
     pub fn link(&mut self, at: u64, to: u64) {
         self.lap.remove(&place(at));
         self.links.insert(place(at), to);
     }
 
-    /// Where the cell at `offset` stands in a chain in force, if only chains say what follows it.
+    /// Returns the position of the cell at `offset` in a chain in force, if no other contents are in force.
     pub fn cursor(&self, offset: u64) -> Option<Cursor> {
         if !(self.links.is_empty() && self.lap.is_empty()) {
             return None;
@@ -300,13 +302,13 @@ impl Arena {
         Some(Cursor { offset, position: initialised.chain.position_of(number), chain: initialised.chain })
     }
 
-    /// Keeps a cursor for the next question.
+    /// Saves a cursor for the next look-up.
     #[inline]
-    pub fn keep(&mut self, cursor: Cursor) {
+    pub fn save_cursor(&mut self, cursor: Cursor) {
         self.cursor = Some(cursor);
     }
 
-    /// What the cell at `offset` links to.
+    /// Returns the offset that the cell at `offset` links to.
     pub fn next(&mut self, offset: u64) -> u64 {
         let at = place(offset);
         if let Some(to) = self.lap.get(&at).or_else(|| self.links.get(&at)) {
@@ -318,7 +320,7 @@ impl Arena {
         match self.find(offset) {
             Some(mut cursor) => {
                 cursor.advance();
-                self.keep(cursor);
+                self.save_cursor(cursor);
                 cursor.offset
             }
             None => self.first,
@@ -327,7 +329,7 @@ impl Arena {
 }
 
 impl Cursor {
-    /// On to the next cell of the cycle.
+    /// Advances to the next cell of the cycle.
     #[inline(always)]
     pub fn advance(&mut self) {
         self.position += 1;
@@ -338,10 +340,10 @@ impl Cursor {
     }
 }
 
-/// Where a chain ends, in bytes of the arena, if it is one that can be laid.
+/// Returns the end of a chain, in bytes of the arena, or refuses a chain that cannot be initialised.
 fn end_of(chain: &Chain) -> Result<u64, Refusal> {
     let aligned = |bytes: u64| bytes > 0 && bytes.is_multiple_of(8);
-    let sound = chain.base.is_multiple_of(8)
+    let valid = chain.base.is_multiple_of(8)
         && aligned(chain.stride)
         && match chain.layout {
             Layout::Packed => true,
@@ -350,7 +352,7 @@ fn end_of(chain: &Chain) -> Result<u64, Refusal> {
             }
             Layout::Grouped { group, period } => group > 0 && aligned(period),
         };
-    if !sound {
+    if !valid {
         return Err(Refusal::new(
             "the cells of the chain are not whole and aligned words",
             "base, stride and page must be multiples of 8 bytes, page / stride a power of two",
@@ -358,5 +360,5 @@ fn end_of(chain: &Chain) -> Result<u64, Refusal> {
     }
     let extent = chain.layout.extent(chain.cells(), chain.stride);
     let end = extent.and_then(|bytes| bytes.checked_add(chain.base));
-    end.ok_or_else(|| Refusal::new("the chain is longer than any memory", "ask for fewer bytes"))
+    end.ok_or_else(|| Refusal::new("the chain is longer than any memory", "request fewer bytes"))
 }

@@ -1,98 +1,98 @@
-//! One set-associative store with its replacement policy: a cache's tags, or a TLB's.
+//! A set-associative array with its replacement policy: the tags of a cache, or a TLB.
 
 mod index;
-mod words;
+mod replacement_state;
 
 use wide::u32x4;
 
 use crate::description::{Index, Replacement};
 use crate::rng::Rng;
 use index::Hash;
-use words::Ages;
+use replacement_state::Ages;
 
-/// An entry's line (or page) was written here and not yet further out.
+/// Flag: the line (or page) was written here and not yet further out.
 pub(crate) const DIRTY: u32 = 1;
-/// An entry holds an older version than memory does: somebody wrote past the caches.
+/// Flag: the entry is older than memory, because memory was written without the caches.
 pub(crate) const STALE: u32 = 2;
 const FLAGS: u32 = DIRTY | STALE;
 const FLAG_BITS: u32 = 2;
-/// No entry. As a number it is the last one that 30 bits hold, which no line in reach has.
+/// A free entry. As a number it is the largest of 30 bits, which no line in the arena has.
 const FREE: u32 = u32::MAX;
-/// Lines and pages are numbered below this.
+/// Numbers of lines and pages are below this.
 pub(crate) const MAX_NUMBERS: u64 = (1 << (32 - FLAG_BITS)) - 1;
 
-/// What left a set to make room.
+/// An entry that was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Evicted {
     pub number: u32,
     pub flags: u32,
 }
 
-/// Sets of entries `number << 2 | flags`, each in the way where it was put, and the policy's state.
+/// Sets of entries `number << 2 | flags`, and the policy's state.
 ///
-/// A set takes a whole number of [`GROUP`]s, the last filled up with entries that are never found, so
-/// that a look-up compares group by group. Up to 16 ways LRU and FIFO keep the ways in order of age
-/// as nibbles of one word, youngest lowest, free ways oldest; with more ways the entries themselves
-/// stand in order of age (which way a line sits in cannot matter to these two policies).
+/// A set is a whole number of [`GROUP`]s, so that a look-up compares group by group. The last group is padded with
+/// entries that never match. With up to 16 ways, LRU and FIFO store the order of the ways as nibbles of one word:
+/// youngest lowest, free ways oldest. With more ways the entries themselves are in order of age, because the position
+/// of a line does not matter to these two policies.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     groups: Vec<[u32; GROUP]>,
     words: Vec<u64>,
     ways: usize,
-    /// Groups in a set.
-    stride: usize,
+    /// Groups per set.
+    groups_per_set: usize,
     sets: u32,
-    /// sets - 1 where the sets are a power of two and indexed by bits, so that the modulo is a mask;
-    /// else all ones.
+    /// sets - 1 if the number of sets is a power of two and the index is not hashed, so that the modulo is a mask;
+    /// otherwise all ones.
     mask: u32,
     hash: Option<Hash>,
     state: State,
     rng: Rng,
-    /// Free entries in all: with none, a fill need not look for one.
+    /// Number of free entries. At 0, a fill need not search for one.
     free: usize,
-    /// Fills.
+    /// Number of fills.
     pub refills: u64,
-    /// Dirty entries that left.
+    /// Number of dirty entries that were evicted.
     pub writebacks: u64,
 }
 
-/// How a policy's state is kept.
+/// Representation of a policy's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nibbles of a word; a use counts for LRU and not for FIFO.
+    /// Order of the ways as nibbles of a word; a hit changes it for LRU and not for FIFO.
     Nibbles { uses: bool },
-    /// The order of the entries.
-    TransferRows { uses: bool },
-    /// Bits of a word.
+    /// Order of the entries; a hit changes it for LRU and not for FIFO.
+    Order { uses: bool },
+    /// Bits of a tree in a word.
     Tree,
-    /// A bit a way of a word; when no bit is clear at a replacement, all are cleared.
+    /// One bit per way in a word. If no bit is clear at a replacement, all are cleared.
     Referenced { random: bool },
-    /// A bit a way of a word; when a use would leave no bit clear, it clears all others.
+    /// One bit per way in a word. If a use would leave no bit clear, it clears all others.
     Recent,
-    /// The way of the last use, as a number.
+    /// The number of the last used way.
     Last,
-    /// Two bits a way, in a word for the low ones and a word for the high ones.
+    /// Two bits per way: a word of low bits and a word of high bits.
     Ages(Ages),
-    /// None.
+    /// No state.
     Nothing,
 }
 
 impl State {
-    /// The words of a set that nothing has been put in.
+    /// Returns the words of an empty set.
     fn start(self) -> u64 {
         match self {
-            // The nibble at each place is the place's number.
+            // Each nibble is its position.
             State::Nibbles { .. } => 0xfedc_ba98_7654_3210,
-            // Every age is 3: what a policy that ages looks for.
+            // Every age is 3, the age of the next victim.
             State::Ages(_) => u64::MAX,
             _ => 0,
         }
     }
 
-    /// Words a set.
+    /// Returns the number of words per set.
     fn words(self) -> usize {
         match self {
-            State::TransferRows { .. } | State::Nothing => 0,
+            State::Order { .. } | State::Nothing => 0,
             State::Ages(_) => 2,
             _ => 1,
         }
@@ -100,21 +100,20 @@ impl State {
 }
 
 impl Replacement {
-    /// Whether a use that follows on a fill of the same line changes no state. A use that follows on a use
-    /// never does.
-    pub(crate) fn rests_after_a_fill(self) -> bool {
-        // These two fill with one age and set another at a hit.
+    /// Returns whether a hit right after a fill of the same line changes no state. A hit right after a hit never does.
+    pub(crate) fn use_after_fill_is_idempotent(self) -> bool {
+        // These two fill with one age and set another one at a hit.
         !matches!(self, Replacement::Srrip | Replacement::Qlru)
     }
 }
 
-/// Entries compared at once.
+/// Entries compared at the same time.
 const GROUP: usize = 4;
-/// The most ways whose order a word of nibbles holds.
+/// Maximum number of ways whose order fits in a word of nibbles.
 const NIBBLES: usize = 16;
 
 impl Cache {
-    /// A store of `sets` sets, which are a power of two where the index is hashed.
+    /// Creates an array of `sets` sets, a power of two if the index is hashed.
     pub fn new(sets: u64, ways: u32, policy: Replacement, index: Index, rng: Rng) -> Cache {
         let sets = u32::try_from(sets).expect("checked: at most 2^24 lines");
         let ways = ways as usize;
@@ -122,8 +121,8 @@ impl Cache {
         let state = match policy {
             Replacement::Lru if short => State::Nibbles { uses: true },
             Replacement::Fifo if short => State::Nibbles { uses: false },
-            Replacement::Lru => State::TransferRows { uses: true },
-            Replacement::Fifo => State::TransferRows { uses: false },
+            Replacement::Lru => State::Order { uses: true },
+            Replacement::Fifo => State::Order { uses: false },
             Replacement::TreePlru => State::Tree,
             Replacement::Nru => State::Referenced { random: false },
             Replacement::NruRandom => State::Referenced { random: true },
@@ -135,12 +134,12 @@ impl Cache {
         };
         let words = vec![state.start(); sets as usize * state.words()];
         let masked = index == Index::Bits && sets.is_power_of_two();
-        let stride = ways.div_ceil(GROUP);
+        let groups_per_set = ways.div_ceil(GROUP);
         Cache {
-            groups: vec![[FREE; GROUP]; sets as usize * stride],
+            groups: vec![[FREE; GROUP]; sets as usize * groups_per_set],
             words,
             ways,
-            stride,
+            groups_per_set,
             sets,
             mask: if masked { sets - 1 } else { u32::MAX },
             hash: (index == Index::Hashed).then(|| Hash::new(sets)),
@@ -152,36 +151,36 @@ impl Cache {
         }
     }
 
-    /// Whether everything from here on would be the same in another one: all but what was counted.
-    pub fn is_as(&self, other: &Cache) -> bool {
+    /// Returns whether both have the same state, counters excepted.
+    pub fn state_equals(&self, other: &Cache) -> bool {
         self.groups == other.groups
             && self.words == other.words
             && self.rng == other.rng
             && self.free == other.free
     }
 
-    /// Counts what was counted since `before` another `times`.
-    pub fn count_again(&mut self, before: &Cache, times: u64) {
+    /// Adds the counts since `before` another `times` times.
+    pub fn repeat_counts(&mut self, before: &Cache, times: u64) {
         self.refills += (self.refills - before.refills) * times;
         self.writebacks += (self.writebacks - before.writebacks) * times;
     }
 
-    /// Drops every entry, written or not; what was counted stays counted.
+    /// Removes every entry, without a write-back. The counters remain.
     pub fn empty(&mut self) {
         self.groups.fill([FREE; GROUP]);
         self.words.fill(self.state.start());
         self.free = self.sets as usize * self.ways;
     }
 
-    /// The set of a line or page number.
+    /// Returns the set of a line or page number.
     #[inline(always)]
     pub fn set_of(&self, number: u32) -> usize {
-        (if self.mask == u32::MAX { self.far_set_of(number) } else { number & self.mask }) as usize
+        (if self.mask == u32::MAX { self.indexed_set_of(number) } else { number & self.mask }) as usize
     }
 
-    /// The same where the set is not some bits of the number; out of the way of those where it is.
+    /// Returns the set if it is not a bit field of the number. Separate, to keep it out of the common path.
     #[inline(always)]
-    fn far_set_of(&self, number: u32) -> u32 {
+    fn indexed_set_of(&self, number: u32) -> u32 {
         match &self.hash {
             Some(hash) => hash.of(number),
             None => number % self.sets,
@@ -190,68 +189,69 @@ impl Cache {
 
     #[inline(always)]
     fn set(&mut self, set: usize) -> &mut [u32] {
-        let start = set * self.stride;
-        &mut self.groups[start..start + self.stride].as_flattened_mut()[..self.ways]
+        let start = set * self.groups_per_set;
+        &mut self.groups[start..start + self.groups_per_set].as_flattened_mut()[..self.ways]
     }
 
-    /// The way of a set that holds `number`. Ways are a number known when this was compiled for the
-    /// common ones: all groups are then compared without a branch between them.
+    /// Returns the way of a set that holds `number`. The common numbers of groups are constants here, so that all
+    /// groups are compared without a branch between them.
     #[inline(always)]
     fn find(&self, set: usize, number: u32) -> Option<usize> {
-        let wanted = number << FLAG_BITS;
-        let hits = match self.stride {
+        let tag = number << FLAG_BITS;
+        let hits = match self.groups_per_set {
             2 => {
                 let [a, b] = &self.groups.as_chunks::<2>().0[set];
-                equal(a, wanted) | equal(b, wanted) << 4
+                equal(a, tag) | equal(b, tag) << 4
             }
             4 => {
                 let [a, b, c, d] = &self.groups.as_chunks::<4>().0[set];
-                let low = equal(a, wanted) | equal(b, wanted) << 4;
-                let high = equal(c, wanted) | equal(d, wanted) << 4;
+                let low = equal(a, tag) | equal(b, tag) << 4;
+                let high = equal(c, tag) | equal(d, tag) << 4;
                 low | high << 8
             }
-            1 => equal(&self.groups[set], wanted),
+            1 => equal(&self.groups[set], tag),
             3 => {
                 let [a, b, c] = &self.groups.as_chunks::<3>().0[set];
-                equal(a, wanted) | equal(b, wanted) << 4 | equal(c, wanted) << 8
+                equal(a, tag) | equal(b, tag) << 4 | equal(c, tag) << 8
             }
-            many => return find_long(&self.groups[set * many..(set + 1) * many], wanted),
+            many => return find_long(&self.groups[set * many..(set + 1) * many], tag),
         };
         (hits != 0).then(|| hits.trailing_zeros() as usize)
     }
 
-    /// Looks a line up and notes the use.
+    /// Looks a line up and records the use. Returns whether it hit.
     #[inline(always)]
     pub fn touch(&mut self, number: u32) -> bool {
         self.touch_in_set(self.set_of(number), number)
     }
 
-    /// Looks `number` up in a set and notes the use.
+    /// Looks `number` up in a set and records the use. Returns whether it hit.
     #[inline(always)]
     pub fn touch_in_set(&mut self, set: usize, number: u32) -> bool {
         let Some(way) = self.find(set, number) else { return false };
         if matches!(self.state, State::Nibbles { uses: true }) {
-            self.words[set] = words::youngest(self.words[set], way as u64);
+            self.words[set] = replacement_state::make_youngest(self.words[set], way as u64);
         } else {
-            self.note(set, way);
+            self.record_use(set, way);
         }
         true
     }
 
-    /// Lines that it could hold, and of those that it holds how many have any of these flags.
+    /// Returns its capacity in lines, and the number of lines with any of these flags.
     pub fn lines(&self, flags: u32) -> (u64, u64) {
         let entries = self.groups.iter().flatten().filter(|&&entry| entry != FREE);
         let capacity = u64::from(self.sets) * self.ways as u64;
         (capacity, entries.filter(|&&entry| entry & flags != 0).count() as u64)
     }
 
-    /// The flags of `number`, if it is here; no use is noted.
+    /// Returns the flags of `number`, if it is present. Records no use.
     pub fn flags(&self, number: u32) -> Option<u32> {
         let set = self.set_of(number);
-        self.find(set, number).map(|way| self.groups[set * self.stride + way / GROUP][way % GROUP] & FLAGS)
+        self.find(set, number)
+            .map(|way| self.groups[set * self.groups_per_set + way / GROUP][way % GROUP] & FLAGS)
     }
 
-    /// Adds flags to an entry that is here.
+    /// Adds flags to an entry, if it is present.
     pub fn mark(&mut self, number: u32, flags: u32) {
         let set = self.set_of(number);
         if let Some(way) = self.find(set, number) {
@@ -259,7 +259,7 @@ impl Cache {
         }
     }
 
-    /// Takes flags from an entry; says which of them it had.
+    /// Clears flags of an entry and returns those that were set.
     pub fn unmark(&mut self, number: u32, flags: u32) -> u32 {
         let set = self.set_of(number);
         let Some(way) = self.find(set, number) else { return 0 };
@@ -269,13 +269,13 @@ impl Cache {
         had
     }
 
-    /// Puts a line, which is not here, into a free way or instead of a victim.
+    /// Fills a line that is not present into a free way or in place of a victim, which it returns.
     #[inline(always)]
     pub fn fill(&mut self, number: u32, flags: u32) -> Option<Evicted> {
         self.fill_in_set(self.set_of(number), number, flags)
     }
 
-    /// The same with the set named.
+    /// Fills a line in a given set (see [`Cache::fill`]).
     #[inline(always)]
     pub fn fill_in_set(&mut self, set: usize, number: u32, flags: u32) -> Option<Evicted> {
         self.refills += 1;
@@ -283,10 +283,10 @@ impl Cache {
         let old = if let State::Nibbles { .. } = self.state {
             let word = &mut self.words[set];
             let oldest = *word >> (4 * (self.ways - 1)) & 15;
-            // What this pushes past the last way is a second copy, and the lowest is the one found.
+            // This pushes a second copy past the last way; look-ups find the lowest one.
             *word = *word << 4 | oldest;
             let way = oldest as usize;
-            std::mem::replace(&mut self.groups[set * self.stride + way / GROUP][way % GROUP], entry)
+            std::mem::replace(&mut self.groups[set * self.groups_per_set + way / GROUP][way % GROUP], entry)
         } else {
             self.replace(set, entry)
         };
@@ -298,29 +298,31 @@ impl Cache {
         Some(Evicted { number: old >> FLAG_BITS, flags: old & FLAGS })
     }
 
-    /// A fill under the policies that do not keep their order in nibbles.
+    /// Fills an entry under the policies that do not use nibbles. Returns the old entry.
     #[inline(never)]
     fn replace(&mut self, set: usize, entry: u32) -> u32 {
-        if let State::TransferRows { .. } = self.state {
+        if let State::Order { .. } = self.state {
             let entries = self.set(set);
             entries.rotate_right(1);
             return std::mem::replace(&mut entries[0], entry);
         }
         let way = self.way_for(set);
         let old = std::mem::replace(&mut self.set(set)[way], entry);
-        self.note_fill(set, way);
+        self.record_fill(set, way);
         old
     }
 
-    /// Takes `number` out; its flags, if it was here.
+    /// Removes `number` and returns its flags, if it was present.
     pub fn remove(&mut self, number: u32) -> Option<u32> {
         let set = self.set_of(number);
         let way = self.find(set, number)?;
         let flags = self.set(set)[way] & FLAGS;
         self.set(set)[way] = FREE;
         match self.state {
-            State::Nibbles { .. } => self.words[set] = words::eldest(self.words[set], way as u64, self.ways),
-            State::TransferRows { .. } => self.set(set)[way..].rotate_left(1),
+            State::Nibbles { .. } => {
+                self.words[set] = replacement_state::make_oldest(self.words[set], way as u64, self.ways)
+            }
+            State::Order { .. } => self.set(set)[way..].rotate_left(1),
             State::Referenced { .. } | State::Recent => self.words[set] &= !(1 << way),
             State::Tree | State::Last | State::Ages(_) | State::Nothing => {}
         }
@@ -328,7 +330,7 @@ impl Cache {
         Some(flags)
     }
 
-    /// The way that a fill takes, under the policies that keep entries in place.
+    /// Returns the way for a fill, under the policies that keep entries in place.
     fn way_for(&mut self, set: usize) -> usize {
         if self.free > 0
             && let Some(way) = self.free_way(set)
@@ -337,29 +339,29 @@ impl Cache {
         }
         let ways = self.ways;
         match self.state {
-            State::Tree => words::tree_victim(self.words[set], ways),
+            State::Tree => replacement_state::tree_victim(self.words[set], ways),
             State::Referenced { random } => {
-                let all = words::all(ways);
+                let all = replacement_state::all(ways);
                 if self.words[set] == all {
                     self.words[set] = 0;
                 }
                 let clear = !self.words[set] & all;
                 let skip = if random { self.rng.below(u64::from(clear.count_ones())) } else { 0 };
-                words::set_bit(clear, skip as u32)
+                replacement_state::set_bit(clear, skip as u32)
             }
-            // A single way has no other to be clear.
+            // With a single way there is no other way with a clear bit.
             State::Recent => (self.words[set].trailing_ones() as usize).min(ways - 1),
             State::Last if ways > 1 => {
                 let other = self.rng.below(ways as u64 - 1) as usize;
                 other + usize::from(other as u64 >= self.words[set])
             }
             State::Last => 0,
-            State::Ages(_) => words::oldest(self.ages(set), ways),
+            State::Ages(_) => replacement_state::oldest(self.ages(set), ways),
             _ => self.rng.below(ways as u64) as usize,
         }
     }
 
-    /// The free way that is filled first.
+    /// Returns the free way that is filled first.
     fn free_way(&mut self, set: usize) -> Option<usize> {
         let last = self.state == State::Ages(Ages::Qlru);
         let mut entries = self.set(set).iter();
@@ -367,58 +369,58 @@ impl Cache {
         if last { entries.rposition(free) } else { entries.position(free) }
     }
 
-    /// The two words of a set's ages.
+    /// Returns the two words of a set's ages.
     fn ages(&mut self, set: usize) -> &mut [u64; 2] {
         &mut self.words.as_chunks_mut::<2>().0[set]
     }
 
-    /// Notes a use of `way`, which under LRU in nibbles is done on the spot.
+    /// Records a use of `way`. LRU in nibbles does it in [`Cache::touch_in_set`].
     #[inline]
-    fn note(&mut self, set: usize, way: usize) {
+    fn record_use(&mut self, set: usize, way: usize) {
         let ways = self.ways;
         match self.state {
-            State::Tree => self.words[set] = words::tree_use(self.words[set], ways, way),
+            State::Tree => self.words[set] = replacement_state::tree_use(self.words[set], ways, way),
             State::Referenced { .. } => self.words[set] |= 1 << way,
-            State::TransferRows { uses: true } => self.set(set)[..=way].rotate_right(1),
-            State::TransferRows { .. } | State::Nibbles { .. } | State::Nothing => {}
-            _ => self.note_more(set, way),
+            State::Order { uses: true } => self.set(set)[..=way].rotate_right(1),
+            State::Order { .. } | State::Nibbles { .. } | State::Nothing => {}
+            _ => self.record_use_slow(set, way),
         }
     }
 
-    /// The same for the policies that need more of it, out of the way of the others' inner loop.
+    /// Records a use for the policies that need more instructions, out of the inner loop of the others.
     #[inline(never)]
-    fn note_more(&mut self, set: usize, way: usize) {
+    fn record_use_slow(&mut self, set: usize, way: usize) {
         let ways = self.ways;
         match self.state {
-            State::Recent => self.words[set] = words::recent_use(self.words[set], ways, way),
+            State::Recent => self.words[set] = replacement_state::recent_use(self.words[set], ways, way),
             State::Last => self.words[set] = way as u64,
             State::Ages(ages) => ages.put(self.ages(set), ways, way, 0),
             _ => {}
         }
     }
 
-    /// Notes that `way` was filled.
+    /// Records a fill of `way`.
     #[inline]
-    fn note_fill(&mut self, set: usize, way: usize) {
+    fn record_fill(&mut self, set: usize, way: usize) {
         let ways = self.ways;
         match self.state {
             State::Ages(ages) => ages.put(self.ages(set), ways, way, ages.filled()),
-            _ => self.note(set, way),
+            _ => self.record_use(set, way),
         }
     }
 }
 
-/// Which of four entries hold a wanted number: a bit each.
+/// Returns a bit mask of the entries of a group that have this tag.
 #[inline(always)]
-fn equal(group: &[u32; GROUP], wanted: u32) -> u32 {
+fn equal(group: &[u32; GROUP], tag: u32) -> u32 {
     let numbers = u32x4::new(*group) & u32x4::splat(!FLAGS);
-    numbers.simd_eq(u32x4::splat(wanted)).to_bitmask()
+    numbers.simd_eq(u32x4::splat(tag)).to_bitmask()
 }
 
-/// [`Cache::find`] in a set of many groups.
-fn find_long(groups: &[[u32; GROUP]], wanted: u32) -> Option<usize> {
+/// Finds a tag in a set of many groups (see [`Cache::find`]).
+fn find_long(groups: &[[u32; GROUP]], tag: u32) -> Option<usize> {
     groups.iter().enumerate().find_map(|(index, group)| {
-        let hits = equal(group, wanted);
+        let hits = equal(group, tag);
         (hits != 0).then(|| index * GROUP + hits.trailing_zeros() as usize)
     })
 }

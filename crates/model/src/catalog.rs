@@ -1,22 +1,22 @@
-//! The described machines that travel inside the binary: every `machines/*.toml`.
+//! The described machines that are embedded in the binary: every `machines/*.toml`.
 
 use crate::description::{Description, DescriptionError};
 
-/// Name and text of every file, by name; the list is made by `build.rs` from the folder.
+/// Name and text of every file, sorted by name. `build.rs` generates the list from the folder.
 const MACHINES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
 
-/// The names that users type, in alphabetical order.
+/// Returns the names of the machines, in alphabetical order.
 pub fn names() -> impl ExactSizeIterator<Item = &'static str> + Clone {
     MACHINES.iter().map(|(name, _)| *name)
 }
 
-/// The text of the machine `name`, comments and sources included.
+/// Returns the text of the machine `name`, comments and sources included.
 #[must_use]
 pub fn text(name: &str) -> Option<&'static str> {
     MACHINES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The description of the machine `name`; `None` when no such machine is embedded.
+/// Returns the description of the machine `name`; `None` if no such machine is embedded.
 ///
 /// # Errors
 /// The inner [`DescriptionError`] when the embedded text is wrong, which a test rules out.

@@ -1,7 +1,7 @@
-//! Frames: which physical page lies under which page of the arena.
+//! Frames: the physical page of each page of the arena.
 //!
-//! TLBs and walks go by the arena's addresses, caches and memory by physical ones. Where frames are
-//! contiguous and nothing is aliased the two are the same, and nothing is looked up.
+//! TLBs and page walks use addresses of the arena, caches and memory use physical ones. If frames are contiguous and
+//! there is no alias, the two are equal and nothing is looked up.
 
 use std::ops::Range;
 
@@ -11,14 +11,14 @@ use crate::arena::{Arena, Part};
 use crate::description::{self, Description};
 use crate::rng::{Rng, Use};
 
-/// Pages of the arena to pages of physical memory.
+/// Map from pages of the arena to physical pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Frames {
-    /// Whether every address is its own physical one.
+    /// Whether every address equals its physical address.
     identity: bool,
     /// log2 of the bytes in a base page.
     shift: u32,
-    /// The parts in base pages, where those are scattered; each has its frames to itself.
+    /// The parts in base pages, if those are scattered; each has separate frames.
     scattered: Vec<Scattered>,
     alias: Option<Alias>,
 }
@@ -29,7 +29,7 @@ struct Scattered {
     pages: Bijection,
 }
 
-/// A range whose pages lie in the frames of its first ones, over and over.
+/// A range whose pages are in the frames of its first `bytes`, cyclically.
 #[derive(Clone, Debug)]
 struct Alias {
     range: Range<u64>,
@@ -51,7 +51,7 @@ impl Frames {
         Frames { identity: scattered.is_empty(), shift, scattered, alias: None }
     }
 
-    /// The physical address under an address of the arena.
+    /// Returns the physical address of an address of the arena.
     #[inline(always)]
     pub fn of(&self, address: u64) -> u64 {
         if self.identity { address } else { self.look_up(address) }
@@ -74,7 +74,7 @@ impl Frames {
         part.range.start + (frame << self.shift | inside & ((1 << self.shift) - 1))
     }
 
-    /// The physical pieces under a range of the arena, as addresses and bytes.
+    /// Returns the physical pieces of a range of the arena, as addresses and bytes.
     pub fn pieces(&self, start: u64, bytes: u64) -> Vec<(u64, u64)> {
         if self.identity {
             return vec![(start, bytes)];
@@ -90,12 +90,12 @@ impl Frames {
         pieces
     }
 
-    /// Lets every page of `range` lie in the frames of its first `bytes`, in place of an earlier alias.
+    /// Puts every page of `range` in the frames of its first `bytes`, in place of an earlier alias.
     pub fn alias(&mut self, range: Range<u64>, bytes: u64) {
         (self.identity, self.alias) = (false, Some(Alias { range, bytes }));
     }
 
-    /// Gives every page its own frame again; whether any had not.
+    /// Removes the alias. Returns whether there was one.
     pub fn unalias(&mut self) -> bool {
         self.identity = self.scattered.is_empty();
         self.alias.take().is_some()

@@ -1,16 +1,17 @@
-//! The levels: who answers an access, who fills, what leaves and where it goes.
+//! The cache levels: which level serves an access, which levels are filled, and where evicted lines go.
 //!
-//! The rules, of which the tests hold an independent and naive second statement:
+//! The rules, which the tests implement a second time, independently and naively:
 //!
-//! * A read is looked for from the nearest level outwards; the first that holds the line answers.
-//!   Every level passed that is not exclusive is filled, outermost first.
-//! * An exclusive level is filled only by what its nearer neighbour evicts; when it answers and a
-//!   nearer level takes the line, it gives the line up, dirtiness included.
-//! * A store that no level passed can allocate for ends where it was answered. Otherwise the nearest
-//!   level passed that allocates reads the line, as above, and the store ends there. "Ends" at a
-//!   write-back level marks the line; a write-through level passes the store on, whole.
-//! * What leaves an inclusive level leaves the levels nearer than it, or those of them that serve data. A dirty line that leaves, or a
-//!   store passed on, goes outwards to the first level that holds it or allocates on a write.
+//! * A read looks the line up from the nearest level outwards; the first level that holds it serves it. Every level
+//!   passed that is not exclusive is filled, outermost first.
+//! * An exclusive level is filled only by evictions of its nearer neighbour. When it serves a read and a nearer level
+//!   is filled, the line moves, with its dirty flag.
+//! * A store ends at the level that serves it if no level passed can allocate. Otherwise the nearest level passed that
+//!   allocates reads the line, as above, and the store ends there. A write-back level then marks the line dirty; a
+//!   write-through level passes the store on, whole.
+//! * An eviction from an inclusive level also removes the line from the nearer levels, or from those of them that hold
+//!   data. A dirty line that is evicted, or a store passed on, goes outwards to the first level that holds the line or
+//!   allocates on a write.
 //! * Write-backs and stores passed on take no time: they are buffered.
 
 use crate::cache::{Cache, DIRTY, STALE};
@@ -20,10 +21,10 @@ use crate::time::Scale;
 
 mod coherence;
 
-/// Where memory stands in place of a level's index.
+/// The index of memory, in place of a level's index.
 pub(crate) const MEMORY: usize = usize::MAX;
 
-/// One level of the description, as the hierarchy needs it.
+/// A level of the description, reduced to what the hierarchy needs.
 #[derive(Clone, Debug)]
 struct Level {
     shift: u32,
@@ -36,21 +37,21 @@ struct Level {
     shared: bool,
     /// The next level outwards on every path through this one.
     next: usize,
-    /// Levels nearer than this one, of those that it includes where it is inclusive.
+    /// The nearer levels; for an inclusive level, those that it includes.
     nearer: Vec<usize>,
 }
 
-/// One level of an agent's path, with what a read needs of it in one place.
+/// One level of an agent's path, with the data that a read needs.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     level: usize,
     cache: usize,
     shift: u32,
-    /// Whether a clean line that leaves concerns nobody: not inclusive, and nothing exclusive next.
-    quiet: bool,
+    /// Whether a clean line can be evicted silently: the level is not inclusive, and the next one not exclusive.
+    silent: bool,
 }
 
-/// The two ways through the levels.
+/// The two paths through the levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     Data,
@@ -61,21 +62,21 @@ pub(crate) enum Path {
 #[derive(Clone, Debug)]
 pub(crate) struct Hierarchy {
     levels: Vec<Level>,
-    /// Every cache that exists; those of a CPU come to be when it first runs.
+    /// All caches. Those of a CPU are created when it first runs.
     caches: Vec<Cache>,
-    /// `caches` index of level `l` for agent `a` at `a * levels + l`.
+    /// Index in `caches` of level `l` of agent `a`, at `a * levels + l`.
     slots: Vec<usize>,
     agents: usize,
     data: Vec<usize>,
     code: Vec<usize>,
-    /// The steps of every agent, the data path's before the code path's.
+    /// The steps of every agent, data path before code path.
     steps: Vec<Step>,
-    /// Whether lines only ever move inwards by copy: no exclusive level, nothing known to be stale.
+    /// Whether lines move inwards by copy only: no exclusive level, and no entry known to be stale.
     copies: bool,
     seed: u64,
-    /// Lines that left for memory, or stores that reached it.
+    /// Lines written back to memory, and stores that reached it.
     pub memory_writes: u64,
-    /// Entries that left nearer levels because an inclusive one evicted them.
+    /// Entries removed from nearer levels because an inclusive level evicted the line.
     pub purges: u64,
 }
 
@@ -135,7 +136,7 @@ impl Hierarchy {
         }
     }
 
-    /// Makes the caches of one more agent, which is CPU `cpu`; returns its number here.
+    /// Creates the caches of a new agent, CPU `cpu`, and returns the agent's number.
     pub fn add_agent(&mut self, description: &Description, cpu: u32) -> usize {
         let agent = self.agents;
         for (index, level) in description.levels.iter().enumerate() {
@@ -151,27 +152,27 @@ impl Hierarchy {
         self.agents += 1;
         for &level in self.data.iter().chain(&self.code) {
             let Level { shift, inclusive, next, .. } = self.levels[level];
-            let quiet = !inclusive && (next == MEMORY || !self.levels[next].exclusive);
+            let silent = !inclusive && (next == MEMORY || !self.levels[next].exclusive);
             let cache = self.slots[agent * self.levels.len() + level];
-            self.steps.push(Step { level, cache, shift, quiet });
+            self.steps.push(Step { level, cache, shift, silent });
         }
         agent
     }
 
-    /// log2 of the bytes in the shortest line of a level for data; of a word where there is none.
+    /// Returns log2 of the bytes of the shortest line of a level for data; of a word if there is none.
     pub fn shortest_data_line(&self) -> u32 {
         self.data.iter().map(|&level| self.levels[level].shift).min().unwrap_or(3)
     }
 
-    /// Whether everything from here on would be the same in another one: all but what was counted.
-    pub fn is_as(&self, other: &Hierarchy) -> bool {
+    /// Returns whether both have the same state, counters excepted.
+    pub fn state_equals(&self, other: &Hierarchy) -> bool {
         let caches = self.caches.iter().zip(&other.caches);
-        self.copies == other.copies && caches.fold(true, |same, (a, b)| same && a.is_as(b))
+        self.copies == other.copies && caches.fold(true, |same, (a, b)| same && a.state_equals(b))
     }
 
-    /// Counts what was counted since `before` another `times`.
-    pub fn count_again(&mut self, before: &Hierarchy, times: u64) {
-        self.caches.iter_mut().zip(&before.caches).for_each(|(cache, was)| cache.count_again(was, times));
+    /// Adds the counts since `before` another `times` times.
+    pub fn repeat_counts(&mut self, before: &Hierarchy, times: u64) {
+        self.caches.iter_mut().zip(&before.caches).for_each(|(cache, was)| cache.repeat_counts(was, times));
         self.memory_writes += (self.memory_writes - before.memory_writes) * times;
         self.purges += (self.purges - before.purges) * times;
     }
@@ -181,7 +182,7 @@ impl Hierarchy {
         self.caches.iter_mut().for_each(Cache::empty);
     }
 
-    /// The cache that level `level` is for `agent`.
+    /// Returns the cache of level `level` of `agent`.
     pub fn cache(&self, agent: usize, level: usize) -> &Cache {
         &self.caches[self.slots[agent * self.levels.len() + level]]
     }
@@ -199,35 +200,35 @@ impl Hierarchy {
         }
     }
 
-    /// The latency of a level in units.
+    /// Returns the latency of a level in units.
     #[inline(always)]
     pub fn latency(&self, level: usize) -> u64 {
         self.levels[level].latency
     }
 
-    /// The nearest level on a path, when it is private and so nobody else changes its order of use.
+    /// Returns the nearest level on a path, if it is private, so that no other CPU changes its replacement order.
     pub fn private_nearest(&self, path: Path) -> Option<usize> {
         self.nearest(path).filter(|&l| !self.levels[l].shared)
     }
 
-    /// The nearest level on a path.
+    /// Returns the nearest level on a path.
     pub fn nearest(&self, path: Path) -> Option<usize> {
         self.path(path).first().copied()
     }
 
-    /// log2 of the bytes in a level's line.
+    /// Returns log2 of the bytes of a level's line.
     pub fn line_shift(&self, level: usize) -> u32 {
         self.levels[level].shift
     }
 
-    /// A use of the line of `address` in a level: was it there?
+    /// Looks up the line of `address` in a level and records the use. Returns whether it hit.
     #[inline(always)]
     fn touch(&mut self, agent: usize, level: usize, address: u64) -> bool {
         let number = (address >> self.levels[level].shift) as u32;
         self.cache_mut(agent, level).touch(number)
     }
 
-    /// Where an agent's steps of a path begin and end.
+    /// Returns the range of an agent's steps of a path.
     #[inline(always)]
     fn steps_of(&self, agent: usize, path: Path) -> (usize, usize) {
         let start = agent * (self.data.len() + self.code.len());
@@ -237,7 +238,7 @@ impl Hierarchy {
         }
     }
 
-    /// A read of `address` that begins at position `from` of the path; returns who answered.
+    /// Reads `address` from position `from` of the path. Returns the level that serves it.
     #[inline(always)]
     pub fn read(&mut self, agent: usize, path: Path, from: usize, address: u64) -> usize {
         let (start, end) = self.steps_of(agent, path);
@@ -255,7 +256,7 @@ impl Hierarchy {
         }
     }
 
-    /// The rest of a read that its first level did not answer, where lines move by copy alone.
+    /// Completes a read that missed in its first level, if lines move by copy only.
     #[inline(never)]
     fn copy_inwards(&mut self, agent: usize, steps: (usize, usize), address: u64) -> usize {
         let (first, end) = steps;
@@ -271,7 +272,7 @@ impl Hierarchy {
             let step = self.steps[index];
             let old = self.caches[step.cache].fill((address >> step.shift) as u32, 0);
             if let Some(old) = old
-                && !(step.quiet && old.flags == 0)
+                && !(step.silent && old.flags == 0)
             {
                 self.evicted(agent, step.level, u64::from(old.number) << step.shift, old.flags);
             }
@@ -279,14 +280,14 @@ impl Hierarchy {
         if holder < end { self.steps[holder].level } else { MEMORY }
     }
 
-    /// The same where a line may have to be taken from its holder, or with what is known of it.
+    /// Completes such a read if the line may have to be moved from its holder, or may be stale.
     fn read_beyond(&mut self, agent: usize, path: Path, from: usize, address: u64) -> usize {
         let holder = self.first_holder(agent, path, from + 1, address);
         self.fetch(agent, path, from, holder, address);
         self.path(path).get(holder).copied().unwrap_or(MEMORY)
     }
 
-    /// The position of the first level from `from` on that holds a line, whose use is noted there.
+    /// Returns the position of the first level from `from` on that holds a line, and records the use there.
     fn first_holder(&mut self, agent: usize, path: Path, from: usize, address: u64) -> usize {
         let mut position = from;
         while let Some(&level) = self.path(path).get(position) {
@@ -298,7 +299,7 @@ impl Hierarchy {
         position
     }
 
-    /// Brings a line from position `holder` of the path into every level from `from` to there.
+    /// Copies or moves a line from position `holder` of the path into every level from `from` on.
     fn fetch(&mut self, agent: usize, path: Path, from: usize, holder: usize, address: u64) {
         let mut flags = 0;
         if let Some(&level) = self.path(path).get(holder) {
@@ -321,8 +322,7 @@ impl Hierarchy {
         }
     }
 
-    /// Fills a level with a line that it lacks. Dirty data that a write-through level cannot keep
-    /// go on outwards.
+    /// Fills a line into a level that lacks it. Dirty data that a write-through level cannot keep go on outwards.
     fn fill(&mut self, agent: usize, level: usize, address: u64, flags: u32) {
         let Level { shift, through, next, .. } = self.levels[level];
         let number = (address >> shift) as u32;
@@ -335,7 +335,7 @@ impl Hierarchy {
         }
     }
 
-    /// What happens to a line that a fill has displaced from `level`.
+    /// Handles a line that a fill has displaced from `level`.
     #[inline(never)]
     fn evicted(&mut self, agent: usize, level: usize, address: u64, flags: u32) {
         let Level { inclusive, next, .. } = self.levels[level];
@@ -354,10 +354,10 @@ impl Hierarchy {
         }
     }
 
-    /// Gives an exclusive level what its nearer neighbour evicted.
+    /// Passes an evicted line to an exclusive level.
     fn hand_over(&mut self, agent: usize, level: usize, address: u64, flags: u32) {
         if self.touch(agent, level, address) {
-            // Only where the level is shared and another CPU's copy came first.
+            // Only if the level is shared and has another CPU's copy.
             let number = (address >> self.levels[level].shift) as u32;
             self.cache_mut(agent, level).mark(number, flags & STALE);
             if flags & DIRTY != 0 {
@@ -368,7 +368,7 @@ impl Hierarchy {
         }
     }
 
-    /// Takes a line of `level` out of everything nearer; the flags found there.
+    /// Removes a line of `level` from all nearer levels. Returns the flags found there.
     fn purge_nearer(&mut self, agent: usize, level: usize, address: u64) -> u32 {
         let bytes = 1u64 << self.levels[level].shift;
         let everyone = self.levels[level].shared;
@@ -386,7 +386,7 @@ impl Hierarchy {
         flags
     }
 
-    /// Takes the lines of a range out of one cache; the flags that they had.
+    /// Removes the lines of a range from one cache. Returns the flags found.
     fn remove_range(&mut self, agent: usize, level: usize, address: u64, bytes: u64) -> u32 {
         let shift = self.levels[level].shift;
         let cache = self.cache_mut(agent, level);
@@ -404,29 +404,29 @@ impl Hierarchy {
         flags
     }
 
-    /// A store to `address`: who answered, and whether a level read the line for it.
+    /// Stores to `address`. Returns the level that serves it, and whether a level read the line for it.
     pub fn store(&mut self, agent: usize, path: Path, address: u64) -> (usize, bool) {
         let holder = self.first_holder(agent, path, 0, address);
         let takes = |&position: &usize| {
             let level = &self.levels[self.path(path)[position]];
             level.allocate && !level.exclusive
         };
-        let taker = (0..holder).find(takes);
-        let answered = self.path(path).get(holder).copied().unwrap_or(MEMORY);
-        match taker {
-            Some(taker) => {
-                self.fetch(agent, path, taker, holder, address);
-                let level = self.path(path)[taker];
+        let allocating = (0..holder).find(takes);
+        let served_by = self.path(path).get(holder).copied().unwrap_or(MEMORY);
+        match allocating {
+            Some(allocating) => {
+                self.fetch(agent, path, allocating, holder, address);
+                let level = self.path(path)[allocating];
                 self.end_store(agent, level, address);
             }
-            None if answered == MEMORY => self.memory_writes += 1,
-            None => self.end_store(agent, answered, address),
+            None if served_by == MEMORY => self.memory_writes += 1,
+            None => self.end_store(agent, served_by, address),
         }
-        (answered, taker.is_some())
+        (served_by, allocating.is_some())
     }
 
-    /// A store that no level keeps, though those that hold its line have it too: write-through memory. Answers the
-    /// nearest that does.
+    /// Passes a store to memory. Levels that hold its line are updated but keep nothing else: write-through memory.
+    /// Returns the nearest level that holds it.
     pub fn pass_store(&mut self, agent: usize, path: Path, address: u64) -> usize {
         let mut nearest = MEMORY;
         for position in 0..self.path(path).len() {
@@ -438,7 +438,7 @@ impl Hierarchy {
         nearest
     }
 
-    /// A store arrives at a level that holds its line.
+    /// Ends a store at a level that holds its line.
     fn end_store(&mut self, agent: usize, level: usize, address: u64) {
         let Level { shift, through, next, .. } = self.levels[level];
         if through {
@@ -448,7 +448,7 @@ impl Hierarchy {
         self.cache_mut(agent, level).mark(number, DIRTY);
     }
 
-    /// Data leave for `level` and beyond: into the first that holds the line or allocates for it.
+    /// Writes data outwards from `level`: into the first level that holds the line or allocates for it.
     fn write_out(&mut self, agent: usize, mut level: usize, address: u64, flags: u32) {
         while level != MEMORY {
             let Level { shift, through, allocate, exclusive, next, .. } = self.levels[level];

@@ -1,8 +1,7 @@
-//! Machine for a description: levels, TLBs, memory; deterministic.
+//! The simulated machine of a description: cache levels, TLBs, memory, wake-ups and DMA. Deterministic.
 //!
-//! [`description`] reads what a machine is said to be, [`catalog`] holds the machines that travel
-//! with the program, and [`Model`] runs one: as a [`Machine`](fathom_probe::machine::Machine) under
-//! the probe, or address by address for traces.
+//! [`description`] parses a description, [`catalog`] contains the embedded ones, and [`Model`] runs one: as a
+//! [`Machine`](fathom_probe::machine::Machine) under the probe, or address by address for traces.
 #![forbid(unsafe_code)]
 
 mod arena;

@@ -1,4 +1,4 @@
-//! The model as a machine under the probe.
+//! The model as a machine of the probe.
 
 use fathom_probe::chain::Chain;
 use fathom_probe::machine::batch::chase::{self, UNROLL};
@@ -16,7 +16,7 @@ use crate::model::Model;
 use crate::time::UNITS_PER_CYCLE;
 use crate::uncached::{WINDOW, behaviour, behaviour_of_byte, window};
 
-/// A place in the arena that holds a link; made by [`Machine::cell`], which checks, or read back.
+/// A cell of the arena: made by [`Machine::cell`], which checks, or read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell(u64);
 
@@ -89,7 +89,7 @@ impl Machine for Model {
         cell.0
     }
 
-    /// A store, with its cost.
+    /// Stores a link, with its cost.
     fn link(&mut self, at: Cell, to: Cell) {
         if at.0 < WINDOW {
             self.catch_up();
@@ -109,8 +109,7 @@ impl Machine for Model {
         Cell(self.arena.next(at.0))
     }
 
-    /// An interval with nothing in it reads the described overhead: a reading is taken first, and
-    /// then the overhead passes.
+    /// Reads the timer, then lets its described overhead pass. So the time of an empty interval is the overhead.
     fn now(&mut self) -> Ticks {
         let time = self.clock();
         let ticks = self.timer.read(time);
@@ -127,7 +126,7 @@ impl Machine for Model {
         self.charge(ops);
     }
 
-    /// What a trial before this one linked is no concern of it, and would have every load looked up.
+    /// Removes the links of earlier trials, which would require a look-up for every load.
     fn quiet_begin(&mut self) {
         self.arena.forget_links();
     }
@@ -136,76 +135,77 @@ impl Machine for Model {
         Watch { accesses: self.accesses, ..Watch::default() }
     }
 
-    /// The chain is remembered: no cell is written and no time passes. Caches and TLBs are empty
-    /// afterwards, so that a trial depends on nothing that ran before it; with random replacement,
-    /// a predecessor's lines would otherwise linger in full sets for many laps.
+    /// Registers the chain: no cell is written and no time passes. Caches and TLBs are empty afterwards, so that a
+    /// trial does not depend on earlier ones. With random replacement, lines of an earlier trial would otherwise stay
+    /// in full sets for many laps.
     fn initialise(&mut self, chain: &Chain) -> Result<(), Refusal> {
         self.flush_all();
         self.arena.initialise(chain)
     }
 
-    /// The generic body with the position in the chain kept, so that a step costs one evaluation of
-    /// the chain and no search for the cell.
+    /// Follows the chain as the generic body does, but keeps the position in it. A step is then one evaluation of the
+    /// chain, without a search for the cell.
     fn chase(&mut self, start: Cell, n: u64) -> Cell {
-        // Through another window every load is another kind of access.
+        // In another window every load is another kind of access.
         let plain = |cursor: &Cursor| start.0 < WINDOW && cursor.chain.base < WINDOW;
         let Some(mut cursor) = self.arena.cursor(start.0).filter(plain) else {
             return chase::body(self, start, n);
         };
-        let turn = Ops { alu: 1, branch: 1 };
+        let ops = Ops { alu: 1, branch: 1 };
         for _ in 0..n % UNROLL {
             self.measured_load(cursor.offset);
             cursor.advance();
-            self.charge(turn);
+            self.charge(ops);
         }
         for _ in 0..n / UNROLL {
             for _ in 0..UNROLL {
                 self.measured_load(cursor.offset);
                 cursor.advance();
             }
-            self.charge(turn);
+            self.charge(ops);
         }
-        self.arena.keep(cursor);
+        self.arena.save_cursor(cursor);
         Cell(cursor.offset)
     }
 
-    /// Remembered without a store, and caches and TLBs are empty afterwards.
+    /// Registers the lap without stores; caches and TLBs are empty afterwards.
     fn initialise_cells(&mut self, cells: &[Cell]) {
         self.flush_all();
         self.arena.initialise_cells(&cells.iter().map(|cell| cell.0).collect::<Vec<u64>>());
     }
 
-    /// No load: nothing moves.
+    /// Returns the link without a load.
     fn peek(&mut self, at: Cell) -> Cell {
         Cell(self.arena.next(at.0))
     }
 
-    /// Remembered like a chain, and caches and TLBs are empty afterwards.
+    /// Registers the sweep as a chain; caches and TLBs are empty afterwards.
     fn initialise_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
         self.flush_all();
         self.arena.initialise_sweep(sweep, seed)
     }
 
-    /// The generic body without its cells: addresses are counted, and what is loaded is computed.
+    /// Runs the sweep as the generic body does, but without cells: addresses are counted, and loaded words are
+    /// computed.
     fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         self.sweep_through(sweep, from, n)
     }
 
-    /// Each line once, or twice where a policy says that a use after a fill counts: what follows in a line that
-    /// was just touched changes neither its place nor what it is. Accesses that are left out are neither counted nor
-    /// paid for; a warm-up is not timed. What goes past the caches leaves out nothing.
+    /// Touches each line once, or twice if the policy changes its state at a use after a fill. Further accesses to the
+    /// same line change nothing; they are neither counted nor charged, and a warm-up is not timed. Accesses that bypass
+    /// the caches are all made.
     fn warm(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<()> {
         self.warm_through(sweep, from, n)
     }
 
-    /// Two cells a load and a store; one by itself where their number is odd, first.
+    /// Copies two cells per load and store; if their number is odd, the first one separately.
     fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
         self.copy_through(copying, from, n)
     }
 }
 
 impl Counters for Model {
-    /// What CPU 0 would count: its own caches and TLBs, shared levels as a whole, and memory.
+    /// Returns the counters of CPU 0: its private caches and TLBs, shared levels as a whole, and memory.
     fn counters(&mut self) -> Result<Vec<Count>, Refusal> {
         let mut counts = Vec::new();
         let mut count = |name: String, value: u64| counts.push(Count { name, value });
@@ -248,7 +248,7 @@ impl Maintain for Model {
         self.maintainable()?;
         let end = offset.checked_add(bytes).filter(|&end| bytes > 0 && self.arena.is_mapped(offset, end));
         if end.is_none() {
-            return Err(Refusal::new("the range is not mapped", "maintain what was mapped"));
+            return Err(Refusal::new("the range is not mapped", "use a range inside a mapping"));
         }
         self.maintain(offset, bytes);
         Ok(())
@@ -264,7 +264,7 @@ impl Translate for Model {
 }
 
 impl Control for Model {
-    /// Nothing is ever fetched ahead here, so that switching it off changes nothing.
+    /// Sets the controls. The model has no prefetchers, so disabling them changes nothing.
     fn control(&mut self, controls: &Controls) -> Result<(), Refusal> {
         let described = &self.description.uncached;
         if let Some(byte) = controls.mair {
@@ -276,14 +276,14 @@ impl Control for Model {
         match behaviour(described, controls.tables)? {
             Attribute::Device => {
                 return Err(Refusal::new(
-                    "a walk fetches descriptors from normal memory: TCR_EL1 has no other word for it",
-                    "ask for tables=normal-nc",
+                    "a walk fetches descriptors from normal memory; TCR_EL1 has no encoding for device memory",
+                    "use tables=normal-nc",
                 ));
             }
             Attribute::NormalNc if self.description.walk.as_ref().is_none_or(|walk| walk.fetches == 0) => {
                 return Err(Refusal::new(
-                    "the description's walks fetch nothing, from caches or past them",
-                    "describe `fetches` of [walk]",
+                    "the page walks of the description fetch no descriptors",
+                    "set `fetches` in [walk]",
                 ));
             }
             tables => self.controls = Controls { tables, ..*controls },

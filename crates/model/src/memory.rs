@@ -1,17 +1,17 @@
-//! The memory behind all levels: what an access to it takes.
+//! Main memory: the latency of an access.
 
 use crate::description::{self, Description};
 use crate::rng::{Rng, Use};
 use crate::time::Scale;
 
-/// Memory with its spread, open rows and refresh; times in units.
+/// Memory with latency spread, row buffers and refresh; times in units.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     latency: u64,
     spread: u64,
     rng: Rng,
     rows: Option<Rows>,
-    /// Time between refreshes, and what one takes at the end of each.
+    /// Time between refreshes, and the duration of one at the end of each interval.
     refresh: Option<(u64, u64)>,
     /// Lines and descriptors read.
     pub reads: u64,
@@ -34,7 +34,7 @@ impl Rows {
         }
     }
 
-    /// Opens the row of an address; whether it was open.
+    /// Opens the row of an address. Returns whether it was open.
     #[inline]
     fn open(&mut self, address: u64) -> bool {
         let row = address >> self.shift;
@@ -51,7 +51,7 @@ impl Memory {
             spread: scale.units(memory.spread),
             rng: Rng::new(seed, Use::Spread, 0),
             rows: memory.rows.as_ref().map(|rows| Rows::new(rows, scale)),
-            // A refresh that rounds to no time at all is none.
+            // A refresh whose duration rounds to 0 is ignored.
             refresh: memory
                 .refresh
                 .as_ref()
@@ -61,7 +61,7 @@ impl Memory {
         }
     }
 
-    /// What an access to `address` takes that asks at `time`.
+    /// Returns the latency of an access to `address` at `time`.
     #[inline]
     pub fn cost(&mut self, time: u64, address: u64) -> u64 {
         let mut cost = self.latency;

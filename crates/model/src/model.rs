@@ -1,4 +1,4 @@
-//! The model: agents with their clocks over shared levels and one memory.
+//! The model: CPUs with their clocks over shared cache levels and one memory.
 
 mod batches;
 mod dma;
@@ -24,24 +24,24 @@ use crate::uncached::{Buffers, Costs, Windows, place};
 use streams::Running;
 use wakeup::Sleeper;
 
-/// One CPU that has run.
+/// A CPU that has run.
 #[derive(Clone, Debug)]
 struct Agent {
     cpu: u32,
     clock: u64,
     tlbs: Tlbs,
-    /// The line of the last load, by its address in the arena, when that was in the nearest level and nothing
-    /// has happened there since. A second load of it changes no state under the policies where it is kept.
+    /// The line of the last load, by its address in the arena, if it was in the nearest level and nothing has changed
+    /// there since. Under the policies for which this is kept, a second load of it changes no state.
     last_line: u64,
-    /// What a second load of it costs in units, translation included.
+    /// Cost of a second load of it in units, translation included.
     repeat_cost: u64,
-    /// Stores that gather.
+    /// Buffers of gathering stores.
     buffers: Buffers,
 }
 
 const NO_LINE: u64 = u64::MAX;
 
-/// A described machine that runs. Deterministic for a description and a seed.
+/// The simulated machine of a description. Deterministic for a description and a seed.
 #[derive(Clone, Debug)]
 pub struct Model {
     pub(crate) description: Description,
@@ -53,37 +53,36 @@ pub struct Model {
     pub(crate) arena: Arena,
     frames: Frames,
     pub(crate) timer: Timer,
-    /// What one operation and one taken branch cost, in units.
+    /// Cost of one operation and of one taken branch, in units.
     ops: (u64, u64),
     streams: Vec<Running>,
     pub(crate) accesses: u64,
     /// log2 of the nearest data level's line.
     filter_shift: u32,
-    /// That level's latency in units, where the last-line shortcut is exact: it is private, and a load that
-    /// follows on a fill changes no state. (Under the policies where only a load after a hit changes none there
-    /// is no shortcut: a check of which of the two it was costs all other loads a twentieth of their time.)
+    /// Latency of the nearest data level in units, if the shortcut for the last line is exact: the level is private,
+    /// and a load after a fill changes no state. (Policies for which only a load after a hit changes nothing have no
+    /// shortcut. The test for that would slow all other loads by a twentieth.)
     filter_latency: Option<u64>,
-    /// Whether CPUs have been given addresses of their own choosing, and so may share lines.
+    /// Whether several CPUs access addresses that the caller chooses, and so may share lines.
     sharing: bool,
-    /// What a store costs that the nearest data level holds, in units, where it is described, and that level.
+    /// The nearest data level, and the cost in units of a buffered store that hits there, if described.
     buffered: Option<(usize, u64)>,
-    /// What a line costs that is cleaned and invalidated, in units.
+    /// Cost in units of cleaning and invalidating a line.
     maintain: u64,
     pub(crate) windows: Windows,
     costs: Costs,
     pub(crate) controls: Controls,
-    /// What waits for its timer, between [`wake_begin`](fathom_probe::machine::Wake::wake_begin) and its end.
+    /// The sleeping task, between [`wake_begin`](fathom_probe::machine::Wake::wake_begin) and its end.
     sleeper: Option<Sleeper>,
-    /// What the transfers of a trial run over, until another trial's do.
+    /// The state of a trial's transfers, until the next trial's.
     link: Option<dma::Link>,
 }
 
 impl Model {
-    /// The machine of a description.
+    /// Creates the machine of a description.
     ///
     /// # Panics
-    /// When the description fails its own [`check`](Description::check); one that was read from a
-    /// file has passed it.
+    /// If the description fails its [`check`](Description::check). One that was parsed from a file has passed it.
     #[must_use]
     pub fn new(description: &Description, seed: u64) -> Model {
         if let Err(flaw) = description.check() {
@@ -109,7 +108,7 @@ impl Model {
             accesses: 0,
             filter_shift: nearest.map_or(0, |level| hierarchy.line_shift(level)),
             filter_latency: nearest
-                .filter(|&level| description.levels[level].replacement.rests_after_a_fill())
+                .filter(|&level| description.levels[level].replacement.use_after_fill_is_idempotent())
                 .map(|level| hierarchy.latency(level)),
             sharing: false,
             buffered: first.zip(description.core.store.map(|t| scale.units(t))),
@@ -125,25 +124,25 @@ impl Model {
         model
     }
 
-    /// The description that runs here.
+    /// Returns its description.
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// CPU 0's clock, in units of 1 / [`UNITS_PER_CYCLE`] core cycle.
+    /// Returns the clock of CPU 0, in units of 1 / [`UNITS_PER_CYCLE`] core cycle.
     #[must_use]
     pub fn clock(&self) -> u64 {
         self.agents[0].clock
     }
 
-    /// Bytes of the arena, which mappings are parts of; page tables lie behind it.
+    /// Returns the bytes of the arena, which contains all mappings. Page tables are after it.
     #[must_use]
     pub fn arena_bytes(&self) -> u64 {
         self.arena.bytes
     }
 
-    /// The agent that CPU `cpu` is; it comes to be when first asked for.
+    /// Returns the agent of CPU `cpu`, and creates it at the first call.
     fn agent_of(&mut self, cpu: u32) -> usize {
         if let Some(known) = self.agents.iter().position(|a| a.cpu == cpu) {
             return known;
@@ -161,7 +160,7 @@ impl Model {
         agent
     }
 
-    /// Empties every cache and TLB: what a trial meets when its memory was laid long ago.
+    /// Empties every cache and TLB, so that a trial starts cold.
     pub(crate) fn flush_all(&mut self) {
         self.hierarchy.empty();
         for agent in &mut self.agents {
@@ -170,61 +169,60 @@ impl Model {
         }
     }
 
-    /// Lets `pages` pages from `base` on, which is the start of a page that is mapped, lie in the frames of
-    /// the first `frames` of them: page `i` in the frame of page `i % frames`, as many read-only mappings
-    /// share one page of zeros. Caches, which go by physical addresses, then see `frames` pages, TLBs and
-    /// walks `pages`. Caches and TLBs are empty afterwards, as after any change of translations here.
+    /// Puts `pages` pages from `base` on in the frames of the first `frames` of them: page `i` in the frame of page `i
+    /// % frames`, as many read-only mappings share one page of zeros. `base` is the start of a mapped page. Caches use
+    /// physical addresses and then see `frames` pages; TLBs and walks see `pages`. Caches and TLBs are empty
+    /// afterwards.
     ///
-    /// The next [`map`](fathom_probe::machine::Machine::map) that is granted undoes it, and so does another
-    /// alias. It is meant for memory that is only read: what is laid or linked there is kept by the
-    /// arena's addresses, not by frames.
+    /// The next successful [`map`](fathom_probe::machine::Machine::map) undoes it, and so does another alias. It is for
+    /// memory that is only read: contents are stored by the arena's addresses, not by frames.
     ///
     /// # Errors
-    /// A [`Refusal`] when `base` is not the start of a page, a page of the range is not mapped, or `frames`
-    /// is not from 1 to `pages`.
+    /// A [`Refusal`] if `base` is not the start of a page, a page of the range is not mapped, or `frames` is not from 1
+    /// to `pages`.
     pub fn alias(&mut self, base: u64, pages: u64, frames: u64) -> Result<(), Refusal> {
         let page = self.arena.page_at(base);
         if frames == 0 || frames > pages {
-            let remedy = format!("from 1 to as many as there are pages: {pages}");
-            return Err(Refusal::new(format!("{pages} pages cannot lie in {frames} frames"), remedy));
+            let remedy = format!("use 1 to {pages} frames");
+            return Err(Refusal::new(format!("{pages} pages cannot be in {frames} frames"), remedy));
         }
         let end = pages.checked_mul(page).and_then(|bytes| bytes.checked_add(base));
         let Some(end) = end.filter(|&end| base.is_multiple_of(page) && self.arena.is_mapped(base, end))
         else {
             let reason = format!("{pages} pages of {page} bytes from {base} on are not all mapped");
-            return Err(Refusal::new(reason, "ask for whole pages of one mapping"));
+            return Err(Refusal::new(reason, "request whole pages of one mapping"));
         };
         self.frames.alias(place(base)..place(end), frames * page);
         self.flush_all();
         Ok(())
     }
 
-    /// Gives every page its own frame again.
+    /// Removes the alias, so that every page has a separate frame.
     pub(crate) fn unalias(&mut self) {
         if self.frames.unalias() {
             self.flush_all();
         }
     }
 
-    /// The TLBs of CPU 0.
+    /// Returns the TLBs of CPU 0.
     pub(crate) fn tlbs(&self) -> &Tlbs {
         &self.agents[0].tlbs
     }
 
-    /// Accesses of one line in a row after which more of them change no state: see
-    /// [`rests_after_a_fill`](crate::description::Replacement::rests_after_a_fill).
-    pub(crate) fn accesses_to_rest(&self) -> u32 {
+    /// Returns the number of consecutive accesses to a line after which more of them change no state (see
+    /// [`use_after_fill_is_idempotent`](crate::description::Replacement::use_after_fill_is_idempotent)).
+    pub(crate) fn idempotent_accesses(&self) -> u32 {
         let levels = self.description.levels.iter().map(|l| l.replacement);
         let mut all = levels.chain(self.description.tlbs.iter().map(|t| t.replacement));
-        if all.all(|policy| policy.rests_after_a_fill()) { 1 } else { 2 }
+        if all.all(|policy| policy.use_after_fill_is_idempotent()) { 1 } else { 2 }
     }
 
-    /// log2 of the bytes in the narrowest line of any level; of a word where there is none.
+    /// Returns log2 of the bytes of the shortest line of any level; of a word if there is none.
     pub(crate) fn narrowest_line(&self) -> u32 {
         self.description.levels.iter().map(|l| l.line.trailing_zeros()).min().unwrap_or(3)
     }
 
-    /// Lets time pass on CPU 0.
+    /// Advances the clock of CPU 0.
     #[inline(always)]
     pub(crate) fn advance(&mut self, units: u64) {
         self.agents[0].clock += units;
@@ -236,7 +234,7 @@ impl Model {
         self.advance(ops.alu * self.ops.0 + ops.branch * self.ops.1);
     }
 
-    /// A load; without `FULL` neither translated nor timed.
+    /// Loads an address. Without `FULL` the load is neither translated nor timed.
     #[inline(always)]
     pub(crate) fn load<const FULL: bool>(&mut self, agent: usize, address: u64) {
         let own = &mut self.agents[agent];
@@ -248,7 +246,7 @@ impl Model {
         }
     }
 
-    /// A load of another line than the last.
+    /// Loads from another line than the last one.
     #[inline(always)]
     fn load_line<const FULL: bool>(&mut self, agent: usize, address: u64) -> usize {
         self.begin(agent, address, false);
@@ -268,14 +266,14 @@ impl Model {
         }
         let Some(latency) = self.filter_latency else { return level };
         let own = &mut self.agents[agent];
-        // Where no TLB can hold the page every load walks, and none is like the one before.
+        // If no TLB can hold the page, every load walks, and none repeats.
         let repeats = !FULL || !self.paging.costs || own.tlbs.last != Page::NONE;
         own.last_line = if repeats { address >> self.filter_shift } else { NO_LINE };
         own.repeat_cost = own.tlbs.last_cost + latency;
         level
     }
 
-    /// Counts an access, and settles it with the other CPUs where they may share its line.
+    /// Counts an access, and keeps CPUs coherent if they may share its line.
     #[inline(always)]
     fn begin(&mut self, agent: usize, address: u64, store: bool) {
         self.accesses += 1;
@@ -284,7 +282,7 @@ impl Model {
         }
     }
 
-    /// Somebody else may have changed what nearest levels hold.
+    /// Discards the last lines, because the nearest levels may have changed.
     #[cold]
     fn forget_lines(&mut self) {
         for agent in &mut self.agents {
@@ -298,7 +296,7 @@ impl Model {
         self.store_cached(agent, self.frames.of(address))
     }
 
-    /// A store to write-back memory, translated as it is.
+    /// Stores to write-back memory after translation.
     fn store_cached(&mut self, agent: usize, physical: u64) -> usize {
         let (level, read) = self.hierarchy.store(agent, Path::Data, physical);
         self.forget_lines();
@@ -306,7 +304,7 @@ impl Model {
             Some((nearest, cost)) if nearest == level => self.agents[agent].clock += cost,
             _ => self.pay(agent, level, physical),
         }
-        // A store that went straight to memory was paid for as an access, and read nothing.
+        // A store without allocation in memory is charged as an access, but reads nothing.
         self.memory.reads -= u64::from(level == MEMORY && !read);
         level
     }
@@ -321,7 +319,7 @@ impl Model {
         level
     }
 
-    /// Lets pass what a read takes that `level` answered.
+    /// Charges the latency of a read that `level` serves.
     #[inline(always)]
     fn pay(&mut self, agent: usize, level: usize, physical: u64) {
         let clock = self.agents[agent].clock;
@@ -334,7 +332,7 @@ impl Model {
         self.agents[agent].clock = clock + cost;
     }
 
-    /// Lets pass what the translation of an address takes.
+    /// Charges the translation of an address.
     #[inline(always)]
     fn translate(&mut self, agent: usize, address: u64) {
         if !self.paging.costs {
@@ -344,7 +342,8 @@ impl Model {
         self.translate_page(agent, page, None);
     }
 
-    /// The same of a page, whose descriptors lie where the model has them or where somebody else does.
+    /// Charges the translation of a page. `descriptors` are the addresses of a guest's descriptors; `None` for the
+    /// model's page tables.
     #[inline(always)]
     fn translate_page(&mut self, agent: usize, page: Page, descriptors: Option<&[u64]>) {
         let own = &mut self.agents[agent];
@@ -355,8 +354,8 @@ impl Model {
         }
     }
 
-    /// Through the TLBs; a walk fetches the descriptors given, or those of the model's own tables. Never inlined: the
-    /// loops of loads keep to what they mostly do.
+    /// Translates through the TLBs. A walk fetches the descriptors given, or those of the model's tables. Never
+    /// inlined, to keep the loops of loads small.
     #[inline(never)]
     fn translate_anew(&mut self, agent: usize, page: Page, descriptors: Option<&[u64]>) {
         let own = &mut self.agents[agent];
@@ -370,7 +369,7 @@ impl Model {
         }
     }
 
-    /// The descriptor fetches of a walk, one after the other.
+    /// Fetches the descriptors of a walk, one after the other.
     #[inline(never)]
     fn walk(&mut self, agent: usize, page: Page, descriptors: Option<&[u64]>) {
         for fetch in 0..self.paging.fetches(page) {
@@ -392,14 +391,14 @@ impl Model {
         self.forget_lines();
     }
 
-    /// A load of CPU 0 among whatever else runs.
+    /// Loads on CPU 0, after co-running streams have caught up.
     #[inline(always)]
     pub(crate) fn measured_load(&mut self, address: u64) {
         self.catch_up();
         self.load::<true>(0, address);
     }
 
-    /// Core cycles that CPU 0 has run, rounded down.
+    /// Returns the core cycles that CPU 0 has run, rounded down.
     #[must_use]
     pub fn cycles(&self) -> u64 {
         self.clock() / UNITS_PER_CYCLE

@@ -1,16 +1,16 @@
-//! The seeded streams behind everything that a description calls random.
+//! Seeded random streams for the random parts of a description.
 
 use fathom_probe::splitmix::{SplitMix64, mix};
 
-/// What a stream is for; with the seed and a number it makes the stream's own seed, so that no two
-/// uses ever share draws, and adding a CPU or a level leaves the others' draws as they were.
+/// The use of a stream. With the seed and a number it determines the stream's seed. So uses share no draws, and an
+/// added CPU or level does not change the draws of others.
 #[derive(Clone, Copy)]
 pub(crate) enum Use {
-    /// Victims of a cache: number `level << 32 | cpu` (cpu 0 where it is shared).
+    /// Victims of a cache: number `level << 32 | cpu` (cpu 0 if it is shared).
     Level = 1,
     /// Victims of a TLB: number `tlb << 32 | cpu`.
     Tlb = 2,
-    /// The spread of memory's latency.
+    /// The spread of memory latency.
     Spread = 3,
     /// The timer's jitter.
     Jitter = 4,
@@ -18,13 +18,13 @@ pub(crate) enum Use {
     Stream = 5,
     /// The frames of base pages: number 0 for mappings, 1 for co-running streams.
     Frames = 6,
-    /// Where the lines of a wake-up lie: number 0 for code, 1 for data.
+    /// Placement of the lines of a wake-up: number 0 for code, 1 for data.
     Path = 7,
-    /// Where a packet and the device's buffer lie: number 0.
+    /// Placement of a packet and the device's buffer: number 0.
     Transfer = 8,
 }
 
-/// The stream of one use.
+/// A random stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rng(SplitMix64);
 
@@ -38,7 +38,7 @@ impl Rng {
         self.0.next()
     }
 
-    /// Uniform in `0..n`; the bias is below n / 2^64.
+    /// Returns a number uniform in `0..n`; the bias is below n / 2^64.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         self.0.below(n)

@@ -1,18 +1,17 @@
 //! The model's time: whole units of 1/4096 core cycle, and the timer that the probe reads.
 //!
-//! Integers, so that a run is the same on every platform and a sum of a billion costs is exact. A
-//! cost in ns is rounded to a unit once, when the description is taken up: at 1 GHz that is within
-//! 0.13 ps.
+//! Integers make a run the same on every platform and a sum of a billion costs exact. A cost in ns is rounded to a unit
+//! once, when the description is loaded: at 1 GHz that is within 0.13 ps.
 
 use fathom_probe::machine::Ticks;
 
 use crate::description::{Description, Time};
 use crate::rng::{Rng, Use};
 
-/// Units of the model's time in a core cycle. 2^52 cycles then fit in 64 bits: weeks of any core.
+/// Units of the model's time per core cycle. 2^52 cycles then fit in 64 bits: weeks of any core.
 pub const UNITS_PER_CYCLE: u64 = 1 << 12;
 
-/// The core's clock: what turns a described time into units.
+/// The core clock, which converts a described time into units.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     hz: f64,
@@ -32,7 +31,7 @@ impl Scale {
 /// The counter that the probe reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Timer {
-    /// Ticks a second, and units a second.
+    /// Ticks per second, and units per second.
     hz: u128,
     pub units_hz: u128,
     pub overhead: u64,
@@ -57,7 +56,7 @@ impl Timer {
         }
     }
 
-    /// The reading at `time`, never before an earlier one.
+    /// Returns the reading at `time`, never below an earlier one.
     pub fn read(&mut self, time: u64) -> Ticks {
         let mut time = time;
         if self.jitter > 0 {

@@ -1,8 +1,8 @@
-//! Memory that is not write-back: where it lies among the arena's addresses, what a core makes of it, and the
-//! buffers in which stores gather.
+//! Memory that is not write-back: its addresses in the arena, its behaviour on a core, and the buffers of gathering
+//! stores.
 //!
-//! An offset in the arena is a place in its memory and, above that, the number of a window: the same place through
-//! another window is the same memory under another attribute, at another virtual address.
+//! An offset in the arena is a place in its memory plus the number of a window in the higher bits. The same place
+//! through another window is the same memory with another attribute, at another virtual address.
 
 use std::collections::VecDeque;
 
@@ -12,31 +12,31 @@ use fathom_probe::mair::{Meaning, byte_of};
 use crate::description::{Description, Mixed, Through, Uncached};
 use crate::time::Scale;
 
-/// Windows begin at multiples of this many bytes; no described memory is larger.
+/// Windows start at multiples of this number of bytes. No described memory is larger.
 pub(crate) const WINDOW: u64 = 1 << 40;
-/// The window for memory by a byte of `MAIR_EL1`, behind those of [`Attribute::ALL`].
+/// The window for memory with a given byte of `MAIR_EL1`, after those of [`Attribute::ALL`].
 pub(crate) const RAW: usize = Attribute::ALL.len();
-/// Windows in all.
+/// Number of windows.
 pub(crate) const WINDOWS: usize = RAW + 1;
 
-/// The place in the arena's memory that an offset stands for.
+/// Returns the place in the arena's memory of an offset.
 #[inline(always)]
 pub(crate) fn place(offset: u64) -> u64 {
     offset & (WINDOW - 1)
 }
 
-/// The window of an offset.
+/// Returns the window of an offset.
 #[inline(always)]
 pub(crate) fn window(offset: u64) -> usize {
     (offset / WINDOW) as usize
 }
 
-/// The window of an attribute.
+/// Returns the window of an attribute.
 pub(crate) fn window_of(attribute: Attribute) -> usize {
     Attribute::ALL.iter().position(|a| *a == attribute).unwrap_or(0)
 }
 
-/// What accesses cost that are not write-back, in units; nothing where they are refused.
+/// Cost of accesses that are not write-back, in units; 0 for those that are refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Costs {
     pub load: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Costs {
     pub drain: u64,
     pub device_load: u64,
     pub device_store: u64,
-    /// log2 of the bytes in a block that gathers.
+    /// log2 of the bytes in a gathering block.
     pub gather: u32,
     pub buffers: usize,
 }
@@ -67,14 +67,14 @@ impl Costs {
     }
 }
 
-/// The windows as they are in force.
+/// The windows in force.
 #[derive(Clone, Debug)]
 pub(crate) struct Windows {
-    /// How each behaves, once something has been mapped there.
+    /// Behaviour of each window, once something has been mapped there.
     pub behaves: [Option<Attribute>; WINDOWS],
     /// The byte of `MAIR_EL1` that each is mapped with.
     pub bytes: [u8; WINDOWS],
-    /// What was mapped, by place, and the byte that it was used with last. Apart from each other.
+    /// Mapped places, and the byte that they were last used with. Disjoint.
     used: Vec<(u64, u64, u8)>,
 }
 
@@ -89,7 +89,7 @@ impl Windows {
         Windows { behaves, bytes, used: Vec::new() }
     }
 
-    /// Places `start..end` are used with `byte` from now on; the parts that were used with another before.
+    /// Uses places `start..end` with `byte` from now on. Returns the parts that were used with another byte before.
     pub fn take(&mut self, start: u64, end: u64, byte: u8) -> Vec<(u64, u64)> {
         let mut others = Vec::new();
         let mut kept = vec![(start, end, byte)];
@@ -109,10 +109,10 @@ impl Windows {
     }
 }
 
-/// How the core of a description behaves for memory that is asked for with `attribute`.
+/// Returns the behaviour of a description's core for memory that is requested with `attribute`.
 ///
 /// # Errors
-/// A [`Refusal`] that names the keys without which it is not described.
+/// A [`Refusal`] that names the keys that the description lacks.
 pub(crate) fn behaviour(uncached: &Uncached, attribute: Attribute) -> Result<Attribute, Refusal> {
     let mut missing = Vec::new();
     let mut behaves = attribute;
@@ -135,12 +135,12 @@ pub(crate) fn behaviour(uncached: &Uncached, attribute: Attribute) -> Result<Att
     if missing.is_empty() {
         return Ok(behaves);
     }
-    let reason = format!("the description does not say what {} memory costs", attribute.token());
-    let remedy = format!("describe it in [uncached]: `{}`", missing.join("`, `"));
+    let reason = format!("the description has no cost of {} memory", attribute.token());
+    let remedy = format!("add to [uncached]: `{}`", missing.join("`, `"));
     Err(Refusal::new(reason, remedy))
 }
 
-/// How it behaves for memory with a byte of `MAIR_EL1`. All kinds of device memory are alike.
+/// Returns the behaviour for memory with a byte of `MAIR_EL1`. All kinds of device memory behave the same.
 ///
 /// # Errors
 /// A [`Refusal`] of a reserved byte, or as for an attribute.
@@ -153,21 +153,21 @@ pub(crate) fn behaviour_of_byte(uncached: &Uncached, byte: u8) -> Result<Attribu
             Mixed::Inner => inner.attribute(),
         },
         Meaning::Reserved => {
-            let reason = "bytes of MAIR_EL1 that are reserved say nothing";
-            return Err(Refusal::new(reason, "DDI 0487, MAIR_EL1, lists those that say something"));
+            let reason = "this byte of MAIR_EL1 is reserved";
+            return Err(Refusal::new(reason, "use a byte that DDI 0487, MAIR_EL1, defines"));
         }
     };
     behaviour(uncached, attribute)
 }
 
-/// The blocks of one CPU that gather, the one that began first in front.
+/// The gathering blocks of one CPU, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buffers {
     blocks: VecDeque<u64>,
 }
 
 impl Buffers {
-    /// A store to a block; how many blocks had to leave for it.
+    /// Stores to a block. Returns the number of blocks that were written out for it.
     pub fn store(&mut self, block: u64, buffers: usize) -> u64 {
         if self.blocks.contains(&block) {
             return 0;
@@ -180,13 +180,13 @@ impl Buffers {
         u64::from(full)
     }
 
-    /// A block is waited for; how many left.
+    /// Waits for a block. Returns the number of blocks that were written out.
     pub fn wait(&mut self, block: u64) -> u64 {
         let at = self.blocks.iter().position(|b| *b == block);
         u64::from(at.and_then(|at| self.blocks.remove(at)).is_some())
     }
 
-    /// All leave; how many.
+    /// Writes out all blocks and returns their number.
     pub fn empty(&mut self) -> u64 {
         std::mem::take(&mut self.blocks).len() as u64
     }

@@ -152,10 +152,10 @@ fn a_device_is_described_with_the_kernel_that_serves_it() {
         ("burst = \"64\"", "burst = \"48\"", "48", "power of two"),
         ("setup = \"3000 ns\"", "setup = \"3 us\"", "`setup`", "3000 ns"),
         ("coherence = \"none\"", "coherence = \"non\"", "non", "none, snooped, stashed"),
-        ("coherence = \"none\"", "coherence = \"snooped\"", "`maintenance`", "leave it out"),
+        ("coherence = \"none\"", "coherence = \"snooped\"", "`maintenance`", "or remove it"),
         ("maintenance = \"map-and-unmap\"", "", "`maintenance`", "map-and-unmap"),
         ("maintenance = \"map-and-unmap\"", "maintenance = \"unmap\"", "unmap", "whole-cache"),
-        ("maintain = \"20 cycles\"", "", "what a line costs", "[core]"),
+        ("maintain = \"20 cycles\"", "", "cost per line", "[core]"),
         ("widest = \"32\"", "widest = \"128\"", "128", "to 64"),
         ("\ninterrupt = ", "\ninterupt = ", "interupt", "`interrupt`"),
     ] {
@@ -173,7 +173,7 @@ fn a_wake_up_is_described_stage_by_stage() {
     assert_eq!(Description::parse("m.toml", &d.to_toml()).unwrap(), d);
     for (old, new, key, says) in [
         ("[wakeup.switch]", "[wakeup.swich]", "swich", "`switch`"),
-        ("[wakeup.switch]                 #", "[wakeup.timer] #", "[wakeup]", "known there"),
+        ("[wakeup.switch]                 #", "[wakeup.timer] #", "[wakeup]", "known keys"),
         ("instructions = 813", "instruction = 813", "[wakeup.irq]", "`instructions`"),
         ("instructions = 813", "instructions = 0", "0 instructions", "from 1"),
         ("instructions = 813", "instructions = \"813\"", "`instructions`", "an integer"),
@@ -239,11 +239,11 @@ fn levels_that_contradict_each_other_are_refused() {
     let tlb = "[[tlb]]                         ";
     assert!(Description::parse("m", &with(tlb, &level("exclusive", "64", "true"))).is_ok());
     assert!(fault(&with(tlb, &level("exclusive", "128", "true"))).message.contains("line differs"));
-    assert!(fault(&with(tlb, &level("neither", "32", "true"))).message.contains("behind"));
+    assert!(fault(&with(tlb, &level("neither", "32", "true"))).message.contains("beyond"));
     let first = with("inclusion = \"neither\"", "inclusion = \"exclusive\"");
     assert!(fault(&first).message.contains("first level"));
     let shared_first = with("shared = false", "shared = true").replace(tlb, &level("neither", "64", "false"));
-    assert!(fault(&shared_first).message.contains("private level behind"));
+    assert!(fault(&shared_first).message.contains("private level beyond"));
 }
 
 proptest! {

@@ -187,5 +187,5 @@ fn shared_pages_are_one_line_and_blank() {
     // The next wish gives every page its frame back.
     assert_eq!(model.map(&request(32 * 4096)).unwrap(), map);
     assert_eq!(round(&mut model, map.base, 32).0, 32);
-    assert!(model.map_shared(&request(4096), 2).unwrap_err().reason.contains("cannot lie in 2 frames"));
+    assert!(model.map_shared(&request(4096), 2).unwrap_err().reason.contains("cannot be in 2 frames"));
 }

@@ -36,7 +36,7 @@ fn misses_a_round(replacement: Replacement, n: u64) -> (f64, f64) {
     let run = |model: &mut Model, trial: &Trial| -> Vec<Sample> {
         let outcome = pattern::run(model, trial).unwrap();
         assert_eq!(outcome.unproven(trial), []);
-        outcome.rows.sampled().to_vec()
+        outcome.rows.samples().to_vec()
     };
     let counted = run(&mut model, &trial).iter().map(|s| s.misses.unwrap().1 as f64).sum::<f64>();
     let a_round = counted / 3.0 / (2.0 * trial.loads as f64 / n as f64);
@@ -74,7 +74,7 @@ fn a_probe_finds_the_line_that_left() {
         let trial = Trial { memory, samples: 20, ..Trial::of(set) };
         let outcome = pattern::run(&mut model, &trial).unwrap();
         assert_eq!(outcome.unproven(&trial), []);
-        outcome.rows.sampled().iter().filter(|s| s.ticks - s.ticks2 > 9).count()
+        outcome.rows.samples().iter().filter(|s| s.ticks - s.ticks2 > 9).count()
     };
     // Least recently used of A to D, A touched again, is B.
     assert_eq!(left("A-D A E A?"), 0);

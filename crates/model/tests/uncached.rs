@@ -6,7 +6,7 @@ use common::{Draw, random_description};
 use fathom_model::description::{DeviceCosts, Gathering, Mixed, Through, Time, Uncached};
 use fathom_model::{Cell, Description, GuestTranslation, Kind, Model, catalog};
 use fathom_probe::chain::{Chain, Layout, Order};
-use fathom_probe::machine::batch::copy::{self, BEYOND, Copying};
+use fathom_probe::machine::batch::copy::{self, Copying, EXTRA_SOURCE_CELLS};
 use fathom_probe::machine::batch::stride::{self, Sweep, UNROLL};
 use fathom_probe::machine::{
     Attribute, Control, Controls, Counters, Machine, Maintain, MapRequest, Mapping, Operation, Pages,
@@ -318,12 +318,12 @@ fn copied(seed: u64) -> Option<(Model, Model, Copying, Sweep)> {
     let (mut a, mut b) = (Model::new(&d, seed), Model::new(&d, seed));
     let attribute = draw.one_of(Attribute::ALL);
     let cells = 1 + draw.below(700);
-    let plain = MapRequest { bytes: (cells + BEYOND) * 16, ..request(Attribute::WriteBack) };
+    let plain = MapRequest { bytes: (cells + EXTRA_SOURCE_CELLS) * 16, ..request(Attribute::WriteBack) };
     let other = MapRequest { attribute, ..plain };
     let (wb, un) = (a.map(&plain).ok()?.base, a.map(&other).ok()?.base);
     b.map(&plain).ok()?;
     b.map(&other).ok()?;
-    let second = wb + (cells + BEYOND) * 8;
+    let second = wb + (cells + EXTRA_SOURCE_CELLS) * 8;
     let (from, to) = if draw.chance(2) { (un, second) } else { (second, un) };
     let copying = Copying { from, to, cells };
     let step = if draw.chance(2) { 8 } else { 16 };
@@ -356,7 +356,7 @@ proptest! {
                     wide(&mut b, piece.to + 8 * nth, bytes, Kind::Store);
                     nth += bytes / 8;
                 }
-                b.charge(copy::turns(piece.count));
+                b.charge(copy::loop_ops(piece.count));
             }
             prop_assert_eq!(copy::body(&mut contents, &copying, reached, n), Some(()));
             let all = copying.to..copying.to + 8 * copying.cells;
@@ -390,16 +390,16 @@ proptest! {
                     wide(&mut b, part.offset + nth * sweep.stride, bytes, Kind::Store);
                 }
                 if nth < odd {
-                    b.charge(stride::turn(&sweep, 1));
+                    b.charge(stride::loop_ops(&sweep, 1));
                 } else if (nth + 1 - odd).is_multiple_of(UNROLL) {
-                    b.charge(stride::turn(&sweep, UNROLL));
+                    b.charge(stride::loop_ops(&sweep, UNROLL));
                 }
             }
         }
         let end = sweep.base + sweep.cells * sweep.stride;
         let held = state(&mut a, sweep.base..end).2;
         prop_assert_eq!((state(&mut a, 0..0).0, state(&mut a, 0..0).1), (b.clock(), state(&mut b, 0..0).1));
-        let expected = (0..sweep.cells).map(|i| sweep.base + 8 * sweep.held(i, sweep.cells + n));
+        let expected = (0..sweep.cells).map(|i| sweep.base + 8 * sweep.expected_word(i, sweep.cells + n));
         let found = held.into_iter().step_by(sweep.stride as usize / 8);
         prop_assert!(found.zip(expected).all(|(found, expected)| found == expected));
     }

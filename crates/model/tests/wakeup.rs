@@ -43,7 +43,7 @@ fn waiting(wakes: Wakes, with: &[u64]) -> Trial {
 fn woken(d: &Description, seed: u64, trial: &Trial) -> Vec<ActivationRow> {
     let mut model = Model::new(d, seed);
     model.quiet_begin();
-    pattern::run(&mut model, trial).expect("woken").rows.woken().to_vec()
+    pattern::run(&mut model, trial).expect("woken").rows.activations().to_vec()
 }
 
 /// The path with its lines scaled.

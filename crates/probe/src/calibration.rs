@@ -1,28 +1,27 @@
-//! The rate and the resolution of a clock, as every machine that reads one finds them.
+//! Calibration of a clock: its rate against a reference, and its resolution.
 
 use crate::divisor::gcd;
 
-/// A clock's rate and how well it is known.
+/// A clock's rate and its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Ticks a second.
+    /// Ticks per second.
     pub hz: u64,
-    /// Half-width of the calibration's interval, parts a million, rounded up; 0 where the rate is exact by
-    /// definition.
+    /// Half-width of the calibration's interval, parts per million, rounded up; 0 if the rate is exact by definition.
     pub ppm: u64,
 }
 
 /// The clock that another one is calibrated against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Ticks a second.
+    /// Ticks per second.
     pub hz: u64,
-    /// By how many of its ticks a reading may be early: 1 of a counter, which shows whole ticks only; 0 where a tick
-    /// is short against the time that a reading takes.
-    pub stride: u64,
+    /// How many ticks a reading may be early: 1 for a counter, which shows whole ticks only; 0 if a tick is much
+    /// shorter than a reading takes.
+    pub max_early_ticks: u64,
 }
 
-/// How many readings are tried at either end to find a short bracket.
+/// Readings at either end, of which the shortest bracket is used.
 const TRIES: u32 = 48;
 
 /// A clock read between two readings of its reference.
@@ -34,7 +33,7 @@ pub struct Bracket {
 }
 
 impl Bracket {
-    /// The tightest of some brackets: one that was interrupted is wide and is not taken.
+    /// Takes the narrowest of several brackets: an interrupted one is wide and is discarded.
     #[must_use]
     pub fn take(reference: impl Fn() -> u64, clock: impl Fn() -> u64) -> Bracket {
         let once = || {
@@ -56,24 +55,24 @@ impl Bracket {
         self.after.saturating_sub(self.before)
     }
 
-    /// The rate of the clock between two brackets. The true times lie anywhere inside them.
+    /// Returns the rate of the clock between two brackets. The true times may be anywhere inside them.
     #[must_use]
     pub fn rate(begin: &Bracket, end: &Bracket, reference: Reference) -> Rate {
         let middle = |b: &Bracket| u128::from(b.before) * 2 + u128::from(b.width());
         let span2 = middle(end).saturating_sub(middle(begin)).max(1);
         let ticks = u128::from(end.ticks.wrapping_sub(begin.ticks));
         let hz = (ticks * 2 * u128::from(reference.hz) + span2 / 2) / span2;
-        let doubt = u128::from(begin.width() + end.width() + 2 * reference.stride) * 1_000_000;
-        // One tick of either reading's own resolution belongs to the doubt as well.
+        let uncertainty = u128::from(begin.width() + end.width() + 2 * reference.max_early_ticks) * 1_000_000;
+        // The resolution of either reading adds one tick.
         let coarse = 2_000_000_u128.div_ceil(ticks.max(1));
-        let ppm = doubt.div_ceil(span2) + coarse;
+        let ppm = uncertainty.div_ceil(span2) + coarse;
         Rate { hz: u64::try_from(hz).unwrap_or(u64::MAX), ppm: u64::try_from(ppm).unwrap_or(u64::MAX) }
     }
 }
 
-/// The least that an interval between two readings of a clock can be, and the largest step that all intervals are
-/// multiples of, in ticks; 0 where all readings are the same. A quick look for the record: the survey measures its own
-/// bias in trials.
+/// Returns the smallest interval between two readings of a clock and the greatest common divisor of all intervals, in
+/// ticks; 0 if all readings are the same. This is an estimate for the record: the survey measures its own bias in
+/// trials.
 pub fn resolution(mut now: impl FnMut() -> u64) -> (u64, u64) {
     let (mut least, mut step) = (u64::MAX, 0);
     let mut last = now();
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
     use core::cell::Cell;
 
-    const NS: Reference = Reference { hz: 1_000_000_000, stride: 0 };
+    const NS: Reference = Reference { hz: 1_000_000_000, max_early_ticks: 0 };
 
     fn bracket(before: u64, ticks: u64, after: u64) -> Bracket {
         Bracket { before, ticks, after }
@@ -100,11 +99,11 @@ mod tests {
 
     #[test]
     fn a_rate_is_ticks_by_time_with_its_doubt() {
-        // 25 ms at 2 GHz, each end known to 50 ns: 100 ns of doubt in twice 25 ms.
+        // 25 ms at 2 GHz, each end known to 50 ns: 100 ns of uncertainty in twice 25 ms.
         let rate = Bracket::rate(&bracket(0, 0, 50), &bracket(25_000_000, 50_000_000, 25_000_050), NS);
         assert_eq!(rate.hz, 2_000_000_000);
         assert_eq!(rate.ppm, 3, "2 of the brackets, 1 of the ticks");
-        // The truth lies inside: the extremes of both brackets.
+        // The true rate is inside: the extremes of both brackets.
         let (slow, fast) = (50_000_000.0 / 25_000_050e-9, 50_000_000.0 / 24_999_950e-9);
         assert!((slow - 2e9_f64).abs() / 2e9 * 1e6 <= rate.ppm as f64);
         assert!((fast - 2e9_f64).abs() / 2e9 * 1e6 <= rate.ppm as f64);
@@ -113,14 +112,14 @@ mod tests {
     #[test]
     fn a_reference_of_whole_ticks_adds_one_at_either_end() {
         // 10 ms of a counter at 19.2 MHz, whose readings took no tick, and a clock of 600 MHz.
-        let counter = Reference { hz: 19_200_000, stride: 1 };
+        let counter = Reference { hz: 19_200_000, max_early_ticks: 1 };
         let rate = Bracket::rate(&bracket(7, 0, 7), &bracket(192_007, 6_000_000, 192_007), counter);
         assert_eq!(
             rate,
             Rate { hz: 600_000_000, ppm: 7 },
             "5.2 of the counter, 1 of the ticks, each rounded up"
         );
-        // The truth lies inside: a reading may be a tick early at one end and exact at the other.
+        // The true rate is inside: a reading may be a tick early at one end and exact at the other.
         for ticks in [191_999.0, 192_001.0] {
             let true_hz = 6_000_000.0 * 19.2e6 / ticks;
             assert!((true_hz - 6e8_f64).abs() / 6e8 * 1e6 <= rate.ppm as f64);
@@ -129,7 +128,7 @@ mod tests {
 
     #[test]
     fn coarse_and_broken_clocks_have_large_doubt_and_no_panic() {
-        // 32 kHz over 25 ms: 819 ticks, each worth 1200 parts a million.
+        // 32 kHz over 25 ms: 819 ticks of 1200 parts per million each.
         let rate = Bracket::rate(&bracket(0, 0, 100), &bracket(25_000_000, 819, 25_000_100), NS);
         assert!((32_000..33_500).contains(&rate.hz) && rate.ppm > 2000, "{rate:?}");
         let stopped = Bracket::rate(&bracket(0, 5, 1), &bracket(1_000_000, 5, 1_000_001), NS);

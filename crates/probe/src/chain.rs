@@ -1,18 +1,17 @@
-//! Chains: one cycle through every cell of a working set, as a keyed bijection.
+//! Chains: one cycle through every cell of a working set, defined by a keyed bijection.
 //!
-//! Position `i` of a chain sits at cell `P(i)`; the cell after `P(i)` is `P(i + 1)`. That is one
-//! cycle by construction, whatever `P` is, as long as `P` is a bijection; the cell where a run of
-//! `n` loads must end is one evaluation of `P`; and a machine that wants to can follow the chain
-//! without storing it. Sattolo's algorithm is the reference in the tests.
+//! A cell is a place in memory that holds a link to another cell; a lap is one visit of every cell.
+//! Position `i` of a chain is cell `P(i)`, and the cell after `P(i)` is `P(i + 1)`. If `P` is a bijection, that is one
+//! cycle by construction. The cell where a run of `n` loads must end is one evaluation of `P`, and a model can follow
+//! the chain without storing it. The tests use Sattolo's algorithm as the reference.
 
 use crate::splitmix::mix;
 
 /// A keyed bijection of `0..n`: a Feistel network over the next power of two, with cycle walking.
 ///
-/// Four rounds with an avalanche mix (the finaliser constants of SplitMix64, Steele, Lea and Flood
-/// 2014) are far from cryptography and need not be near it: the property wanted is that no
-/// prefetcher and no replacement policy finds structure. The tests hold its cycle structure against
-/// Sattolo's.
+/// Four rounds with an avalanche mix (the finaliser constants of SplitMix64, Steele, Lea and Flood 2014) are not
+/// cryptographically strong. They only have to leave no structure for a prefetcher or a replacement policy. The tests
+/// compare its cycle structure with that of Sattolo's algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bijection {
     n: u64,
@@ -28,7 +27,7 @@ fn mask(bits: u32) -> u64 {
 }
 
 impl Bijection {
-    /// The bijection of `0..n` under `seed`; `n` is at least 1.
+    /// Returns the bijection of `0..n` under `seed`. `n` is at least 1.
     #[must_use]
     pub fn new(n: u64, seed: u64) -> Bijection {
         let n = n.max(1);
@@ -37,7 +36,7 @@ impl Bijection {
         Bijection { n, right: bits / 2, left: bits - bits / 2, keys: [k(1), k(2), k(3), k(4)] }
     }
 
-    /// How many numbers it permutes.
+    /// Returns `n`, the size of the domain.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.n
@@ -52,7 +51,7 @@ impl Bijection {
     #[inline]
     fn once(&self, x: u64) -> u64 {
         let (mut l, mut r) = (x >> self.right, x & mask(self.right));
-        // Two rounds a turn keep the halves' widths in place when they differ.
+        // Two rounds per iteration: the halves swap twice, so each keeps its width even if the widths differ.
         for pair in 0..2 {
             l ^= Self::round(r, self.keys[2 * pair]) & mask(self.left);
             r ^= Self::round(l, self.keys[2 * pair + 1]) & mask(self.right);
@@ -70,7 +69,7 @@ impl Bijection {
         (l << self.right) | r
     }
 
-    /// The image of `i`, which must be below [`count`](Self::count).
+    /// Returns the image of `i`, which must be below [`count`](Self::count).
     #[inline]
     #[must_use]
     pub fn at(&self, i: u64) -> u64 {
@@ -81,7 +80,7 @@ impl Bijection {
         x
     }
 
-    /// The number whose image is `x`.
+    /// Returns the number whose image is `x`.
     #[inline]
     #[must_use]
     pub fn index(&self, x: u64) -> u64 {
@@ -95,43 +94,43 @@ impl Bijection {
 
 /// The order in which a chain visits its cells.
 ///
-/// The two unpredictable orders keep neighbours apart: cells 2k and 2k + 1 are visited exactly half a
-/// lap from each other. So a line of twice the step, or a prefetcher that brings the other line of a
-/// pair, brings nothing that is still cached when it is wanted, once the lap is larger than the cache;
-/// and a working set counts by its bytes, whatever the line.
+/// [`Random`](Order::Random), [`Window`](Order::Window) and [`Once`](Order::Once) keep neighbours apart: cells 2k and
+/// 2k + 1 are visited exactly half a lap from each other. So a line of twice the stride, or a prefetcher that fetches
+/// the other line of a pair, brings nothing that is still cached when it is used, if the lap is larger than the cache.
+/// A working set then counts by its bytes, independent of the line size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Ascending addresses: what prefetchers like best.
+    /// Ascending addresses: the easiest order for prefetchers.
     Sequential,
-    /// All pairs of a window of this many bytes in random order, then the next window, the windows in
-    /// random order: TLB-friendly, and still unpredictable inside a window. One half of each pair in
-    /// the first half of the lap, the other in the second.
+    /// All pairs of a window of this many bytes in random order, then the next window. The windows are in random order.
+    /// This is TLB-friendly and still unpredictable inside a window. One half of each pair is in the first half of the
+    /// lap, the other in the second.
     Window(u64),
     /// One random cycle over all cells.
     Random,
-    /// The same, to be walked once: its links are written by their addresses ([`Chain::walked_once`]), so that
-    /// nobody has seen the order before the loads do.
+    /// As `Random`, to be walked once. Its links are written in address order ([`Chain::walked_once`]), so that no
+    /// prefetcher has seen the chain's order before the timed loads.
     Once,
-    /// Every nth cell, ascending where n is positive and descending where it is negative, in as many passes
-    /// side by side: each cell once a lap, and all jumps but those from pass to pass alike. 0 counts as 1.
+    /// Every nth cell, ascending if n is positive and descending if it is negative, in n interleaved passes. Each cell
+    /// is visited once per lap, and all strides are equal except those from pass to pass. 0 counts as 1.
     Strided(i8),
-    /// Group after group of this many cells, the groups in random order, a group's cells ascending: the one
-    /// order that keeps neighbours together, for what one access brings along for the next.
+    /// Groups of this many cells: the groups in random order, the cells of a group ascending. It is the one order that
+    /// keeps neighbours together, to show what one access fetches for the next.
     Groups(u64),
 }
 
-/// Where the cells of a chain sit.
+/// Placement of the cells of a chain in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Cell `j` at `j * step`.
+    /// Cell `j` at `j * stride`.
     Packed,
-    /// Cell `j` in page `j`, on a line that spreads over the sets of a cache: see [`Chain::place`].
+    /// Cell `j` in page `j`, on a line that spreads over the sets of a cache (see [`Chain::place`]).
     OnePerPage {
         /// Bytes in a page: a power of two.
         page: u64,
     },
-    /// Cell `j` at `(j / group) * period + (j % group) * step`: groups of cells at a step, the groups at a
-    /// period. With groups of one cell, cells at a step that need not be a power of two.
+    /// Cell `j` at `(j / group) * period + (j % group) * stride`: groups of cells at a stride, the groups at a period.
+    /// With groups of one cell, the period is the distance of the cells and need not be a power of two.
     Grouped {
         /// Cells in a group, at least 1.
         group: u64,
@@ -141,7 +140,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The offset of cell `j`, of a chain with this step, from the chain's base.
+    /// Returns the offset of cell `j` from the chain's base.
     #[inline]
     fn offset(self, j: u64, step: u64) -> u64 {
         match self {
@@ -151,8 +150,8 @@ impl Layout {
         }
     }
 
-    /// Bytes from the base to the end of the last of `cells` cells' lines or pages; `None` where that is more
-    /// than a number holds. A group ends with its last word: whoever knows no line can say no more.
+    /// Returns the bytes from the base to the end of the last of `cells` cells' lines or pages; `None` on overflow. A
+    /// grouped layout ends with the last word, because the line size is not known here.
     #[must_use]
     pub fn extent(self, cells: u64, step: u64) -> Option<u64> {
         match self {
@@ -175,7 +174,7 @@ pub struct Chain {
     pub base: u64,
     /// Bytes from a cell to the next (packed), or the line size that spreads cells in their pages.
     pub stride: u64,
-    /// Where cells sit.
+    /// Placement of the cells.
     pub layout: Layout,
     cells: u64,
     walk: Walk,
@@ -185,14 +184,14 @@ pub struct Chain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Walk {
     Sequential,
-    /// Passes of every `by`th cell.
+    /// Passes over every `by`th cell.
     Strided {
         by: u64,
         descending: bool,
     },
     /// Pairs in random order.
     Random(Bijection),
-    /// `whole` pairs in full windows of `per`, then the rest in a window of its own.
+    /// `whole` pairs in full windows of `per`, then the rest in a separate window.
     Window {
         per: u64,
         whole: u64,
@@ -200,7 +199,7 @@ enum Walk {
         inner: Bijection,
         rest: Bijection,
     },
-    /// Groups of `per` cells in random order; what is left over, fewer than a group, last.
+    /// Groups of `per` cells in random order; the remaining cells, fewer than a group, come last.
     Groups {
         per: u64,
         outer: Bijection,
@@ -208,7 +207,7 @@ enum Walk {
 }
 
 impl Walk {
-    /// The pair at position `i` of a half lap.
+    /// Returns the pair at position `i` of a half lap.
     #[inline]
     fn pair_at(&self, i: u64) -> u64 {
         match self {
@@ -224,7 +223,7 @@ impl Walk {
         }
     }
 
-    /// The position of a pair in a half lap.
+    /// Returns the position of a pair in a half lap.
     #[inline]
     fn position_of(&self, pair: u64) -> u64 {
         match self {
@@ -242,8 +241,8 @@ impl Walk {
 }
 
 impl Chain {
-    /// A chain of `cells` cells, one a `step`. Where a window does not divide the chain, what is left
-    /// over is a smaller window of its own, visited last in each half lap.
+    /// Creates a chain of `cells` cells, `step` bytes apart. If the window does not divide the chain, the remaining
+    /// cells form a smaller window, visited last in each half lap.
     #[must_use]
     pub fn new(base: u64, cells: u64, step: u64, layout: Layout, order: Order, seed: u64) -> Chain {
         let cells = cells.max(1);
@@ -277,30 +276,30 @@ impl Chain {
         Chain { base, stride: step, layout, cells, walk, once: order == Order::Once }
     }
 
-    /// Cells in the cycle.
+    /// Returns the number of cells in the cycle.
     #[must_use]
     pub fn cells(&self) -> u64 {
         self.cells
     }
 
-    /// Are its links to be written by their addresses, and not in its own order, which would show it once?
+    /// Returns whether the links are to be written in address order, because writing in chain order would show the
+    /// order to the prefetchers.
     #[must_use]
     pub fn walked_once(&self) -> bool {
         self.once
     }
 
-    /// Bytes from `base` to the end of the last cell's line or page; the largest number where that is more
-    /// than a number holds.
+    /// Returns the bytes from `base` to the end of the last cell's line or page; `u64::MAX` on overflow.
     #[must_use]
     pub fn extent(&self) -> u64 {
         self.layout.extent(self.cells, self.stride).unwrap_or(u64::MAX)
     }
 
-    /// The cell number at position `i` (taken modulo the cycle).
+    /// Returns the cell number at position `i` (taken modulo the cycle).
     #[inline]
     #[must_use]
     pub fn cell_at(&self, i: u64) -> u64 {
-        // A walk keeps its position below the cycle's length; a division is for those who do not.
+        // A walk keeps its position below the cycle's length, so the division is needed by other callers only.
         let i = if i < self.cells { i } else { i % self.cells };
         let half = self.cells / 2;
         match &self.walk {
@@ -308,14 +307,14 @@ impl Chain {
             Walk::Groups { per, outer } if i / per < outer.count() => outer.at(i / per) * per + i % per,
             Walk::Groups { .. } => i,
             &Walk::Strided { by, descending } => strided(i, self.cells, by, descending),
-            // An odd cell is left over: it ends the lap.
+            // An odd cell ends the lap.
             _ if i == 2 * half => i,
             walk if i < half => 2 * walk.pair_at(i),
             walk => 2 * walk.pair_at(i - half) + 1,
         }
     }
 
-    /// The position of cell number `j`.
+    /// Returns the position of cell number `j`.
     #[inline]
     #[must_use]
     pub fn position_of(&self, j: u64) -> u64 {
@@ -330,26 +329,26 @@ impl Chain {
         }
     }
 
-    /// The arena offset of cell number `j`.
+    /// Returns the arena offset of cell number `j`.
     ///
-    /// With one cell a page, the line inside page `j` is the XOR of `j`'s digits in base
-    /// lines-per-page. Each window of that many bits of `j` then maps one-to-one onto the lines
-    /// while the others are fixed, so over any aligned run of pages the cells fill the sets of a
-    /// cache with ANY power-of-two number of sets evenly: the TLB is measured, not a set conflict.
+    /// With one cell per page, the line inside page `j` is the XOR of `j`'s digits in base lines-per-page. Each window
+    /// of that many bits of `j` then maps one-to-one onto the lines while the other bits are fixed. So over any aligned
+    /// run of pages the cells fill the sets of a cache with ANY power-of-two number of sets evenly. The TLB is
+    /// measured, not a set conflict.
     #[inline]
     #[must_use]
     pub fn place(&self, j: u64) -> u64 {
         self.base + self.layout.offset(j, self.stride)
     }
 
-    /// The arena offset of position `i`.
+    /// Returns the arena offset of position `i`.
     #[inline]
     #[must_use]
     pub fn at(&self, i: u64) -> u64 {
         self.place(self.cell_at(i))
     }
 
-    /// The cell number that sits at arena offset `offset`, if one does.
+    /// Returns the cell number at arena offset `offset`, if there is a cell.
     #[must_use]
     pub fn number_at(&self, offset: u64) -> Option<u64> {
         let rel = offset.checked_sub(self.base)?;
@@ -362,21 +361,21 @@ impl Chain {
     }
 }
 
-/// The cell at position `i` of passes over `cells` cells, every `by`th in each. The first `cells % by` passes
-/// have a cell more than the others.
+/// Returns the cell at position `i` of passes over `cells` cells, every `by`th in each. The first `cells % by` passes
+/// have one cell more than the others.
 #[inline]
 fn strided(i: u64, cells: u64, by: u64, descending: bool) -> u64 {
     let (short, longer) = (cells / by, cells % by);
     let (pass, nth) = match i.checked_sub(longer * (short + 1)) {
         None => (i / (short + 1), i % (short + 1)),
-        // Where passes are of no cells, no position is beyond the longer ones.
+        // If the short passes have no cells, no position is beyond the longer ones.
         Some(rest) => (longer + rest / short.max(1), rest % short.max(1)),
     };
     let cell = nth * by + pass;
     if descending { cells - 1 - cell } else { cell }
 }
 
-/// The position at which they visit cell `j`.
+/// Returns the position at which [`strided`] visits cell `j`.
 #[inline]
 fn strided_position(j: u64, cells: u64, by: u64, descending: bool) -> u64 {
     let j = if descending { cells - 1 - j } else { j };
@@ -385,13 +384,13 @@ fn strided_position(j: u64, cells: u64, by: u64, descending: bool) -> u64 {
     pass * short + pass.min(longer) + nth
 }
 
-/// The line of page `j` of those with `lines` lines, a power of two: an XOR of `j`'s base-`lines` digits,
-/// each scrambled by a function of its own.
+/// Returns the line of page `j` among `lines` lines, a power of two: an XOR of `j`'s base-`lines` digits, each
+/// scrambled by a different function.
 ///
-/// The XOR fills any power-of-two number of sets evenly, at any number of pages: of the pages that share
-/// their low bits, each takes another line. The scrambling keeps that (bit i of a digit depends on bits 0
-/// to i only) and breaks the straight line of addresses that a plain XOR of small numbers is: with 1056
-/// sets, every 33rd page fell on one line, and 266 pages overfilled a 16-way set.
+/// The XOR fills any power-of-two number of sets evenly, at any number of pages: pages that share their low bits use
+/// different lines. The scrambling preserves that, because bit i of a digit depends on bits 0 to i only. It also breaks
+/// the straight line of addresses that a plain XOR of small numbers is: with 1056 sets, every 33rd page had the same
+/// line, and 266 pages overfilled a 16-way set.
 #[inline]
 fn spread(mut j: u64, lines: u64) -> u64 {
     let (bits, mask) = (lines.max(1).trailing_zeros(), lines.max(1) - 1);
@@ -404,9 +403,10 @@ fn spread(mut j: u64, lines: u64) -> u64 {
     line & mask
 }
 
-/// A bijection modulo any power of two in which bit i of the result depends on bits 0 to i of `x` only:
-/// multiplications by odd numbers, and twice x + (x^2 | 5), Klimov and Shamir's T-function ("A New Class of
-/// Invertible Mappings", 2002). `digit` selects the odd numbers, out of the constants of [`mix`].
+/// Computes a bijection modulo any power of two in which bit i of the result depends on bits 0 to i of `x` only.
+///
+/// It multiplies by odd numbers and applies x + (x^2 | 5), Klimov and Shamir's T-function ("A New Class of Invertible
+/// Mappings", 2002), twice. `digit` selects the odd numbers, from the constants of [`mix`].
 #[inline]
 fn scramble(x: u64, digit: u32) -> u64 {
     let odd = |of: u64, by: u32| of.rotate_right(by * digit) << 1 | 1;

@@ -1,6 +1,6 @@
 //! The greatest common divisor.
 
-/// The greatest common divisor of two numbers; the other one where one of them is 0 (Euclid).
+/// Returns the greatest common divisor of two numbers (Euclid); if one of them is 0, the other one.
 ///
 /// The clocks of all machines and the spacing of loads need it. A library (num-integer and num-traits in the
 /// bare-metal image) would be two dependencies for this one line.

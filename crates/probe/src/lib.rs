@@ -1,8 +1,8 @@
-//! What a machine is asked and what it answers.
+//! The measurement protocol and the probe: the [`Machine`](machine::Machine) trait, the wire format, the patterns and
+//! the server.
 //!
-//! The trait [`Machine`](machine::Machine), the words on the wire, the patterns and the server that
-//! joins them. No I/O of its own, no standard library, no unsafe code: the same crate runs in a Linux
-//! process, on bare metal and over a model.
+//! The crate does no I/O, uses no standard library and has no unsafe code. The same crate runs in a Linux process, on
+//! bare metal and over a model.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! Co-running work as a trial names it: stressors, each with its workers, and what they did.
+//! Co-running load of a trial: stressors with their workers, and what they did.
 //!
-//! The notation is one word a stressor: `vm*2:128M:4K:free` is two workers that each allocate 128 MiB, write every
-//! 4 KiB of it, read it back and free it. What is left out is the stressor's own: `cpu*16` says all.
+//! The notation is one word per stressor: `vm*2:128M:4K:free` is two workers that each allocate 128 MiB, write every
+//! 4 KiB of it, read it back and free it. Omitted parts are the stressor's defaults: `cpu*16` is complete.
 
 use alloc::format;
 use alloc::string::{String, ToString as _};
@@ -13,28 +13,28 @@ use fathom_units::{compact, parse};
 use crate::tokens::token_names;
 use crate::wire::{Line, WireError};
 
-/// Stressors in one load, at most: each kind once, and some twice.
+/// Maximum stressors in one load: each kind once, and some twice.
 pub const MAX_STRESSORS: usize = 16;
-/// Workers of one stressor, at most. Study S3 ran 16 on two CPUs.
+/// Maximum workers of one stressor. Study S3 ran 16 on two CPUs.
 pub const MAX_WORKERS: u64 = 256;
-/// Most bytes a worker may be asked for: more than any machine here has.
+/// Maximum bytes of a worker: more than any supported machine has.
 const MAX_BYTES: u64 = 1 << 40;
-/// Longest sleep of a worker that holds its block, seconds.
-const MAX_HANG: u64 = 3600;
+/// Longest sleep of a worker in mode `holdN`, seconds.
+const MAX_HOLD_SECONDS: u64 = 3600;
 
-/// What a stressor does, round after round.
+/// The work of a stressor, repeated in passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stress {
     /// Square roots of random numbers (`stress -c`).
     Cpu,
     /// `sync` (`stress -i`).
     Io,
-    /// Writes `bytes` to a file that has no name, and begins again (`stress -d`).
+    /// Writes `bytes` to an unnamed file, and starts again (`stress -d`).
     Disk,
-    /// Maps `bytes`, writes a byte every `stride`, reads them back, and unmaps: `stress --vm` as its text says.
+    /// Maps `bytes`, writes a byte every `stride`, reads them back, and unmaps: `stress --vm` as documented.
     Vm,
-    /// The same with the system's allocator, as `stress --vm` really is: blocks below glibc's limit are mapped
-    /// once and then kept.
+    /// As `Vm` with the system's allocator, as `stress --vm` is implemented: glibc maps blocks below its threshold once
+    /// and then keeps them.
     Malloc,
     /// Loads every word of `bytes`, ascending: bandwidth.
     Read,
@@ -42,11 +42,11 @@ pub enum Stress {
     Write,
     /// Copies half of `bytes` to the other half.
     Copy,
-    /// Dependent loads round a random chain over `bytes`: a footprint in caches, and little bandwidth.
+    /// Dependent loads along a random chain over `bytes`: a cache footprint with little bandwidth.
     Chase,
-    /// Loads one line a page of `bytes`: page walks.
+    /// Loads one line per page of `bytes`: page walks.
     Pages,
-    /// Touches fresh pages of one mapping, which are given back a block at a time: page faults without unmapping.
+    /// Touches fresh pages of one mapping, which are released a block at a time: page faults without unmapping.
     Fault,
     /// Maps, touches and unmaps one page at a time, in two threads of one process: TLB shoot-downs.
     Unmap,
@@ -68,9 +68,9 @@ token_names!(Stress {
 });
 
 impl Stress {
-    /// Bytes and stride of a worker where nothing else is said: those of `stress` 1.0.7 for what it has (256 MiB and
-    /// 4096 for `--vm`, 1 GiB for `--hdd`; the study says 256 MiB), else a block well beyond any last-level cache of
-    /// a board. 0 where the stressor has none.
+    /// Returns the default bytes and stride of a worker. Kinds that `stress` 1.0.7 has use its defaults (256 MiB and
+    /// 4096 for `--vm`, 1 GiB for `--hdd`; the study uses 256 MiB). Others use a block well beyond the last-level cache
+    /// of any board. 0 if the stressor has no such parameter.
     #[must_use]
     pub fn defaults(self) -> (u64, u64) {
         match self {
@@ -84,27 +84,27 @@ impl Stress {
         }
     }
 
-    /// Does it allocate again in each round, so that it may be asked to keep or to hold it?
+    /// Returns whether it allocates memory in each pass, so that a [`BlockMode`] applies.
     #[must_use]
     pub fn allocates(self) -> bool {
         matches!(self, Stress::Vm | Stress::Malloc)
     }
 }
 
-/// What becomes of a block when it has been read back.
+/// Treatment of a block after the worker has read it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BlockMode {
-    /// It is freed, and the next round allocates again.
+    /// Frees it and allocates again in the next pass.
     #[default]
     Free,
-    /// It was allocated once and stays.
+    /// Keeps it: it is allocated once.
     Kept,
-    /// The worker sleeps so many seconds before it reads back and frees.
+    /// Sleeps this many seconds before it reads the block back and frees it.
     Hold(u64),
 }
 
 impl BlockMode {
-    /// Reads its word: `free`, `keep` or `holdN`.
+    /// Parses its token: `free`, `keep` or `holdN`.
     #[must_use]
     pub fn parse(word: &str) -> Option<BlockMode> {
         match word {
@@ -114,7 +114,7 @@ impl BlockMode {
                 .strip_prefix("hold")?
                 .parse()
                 .ok()
-                .filter(|s| (1..=MAX_HANG).contains(s))
+                .filter(|s| (1..=MAX_HOLD_SECONDS).contains(s))
                 .map(BlockMode::Hold),
         }
     }
@@ -133,20 +133,20 @@ impl fmt::Display for BlockMode {
 /// One stressor with its workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stressor {
-    /// What it does.
+    /// The work.
     pub kind: Stress,
-    /// Processes that do it.
+    /// Number of processes.
     pub workers: u64,
     /// Bytes of each worker.
     pub bytes: u64,
     /// Bytes from one access to the next.
     pub stride: u64,
-    /// What becomes of a block.
+    /// Treatment of a block after it has been read back.
     pub mode: BlockMode,
 }
 
 impl Stressor {
-    /// One worker of a kind, with all else as it is where nothing is said.
+    /// Returns one worker of a kind with its defaults.
     #[must_use]
     pub fn of(kind: Stress) -> Stressor {
         let (bytes, stride) = kind.defaults();
@@ -158,17 +158,17 @@ impl Stressor {
         let head = parts.next().unwrap_or_default();
         let (name, workers) = head.split_once('*').unwrap_or((head, "1"));
         let kind = Stress::from_token(name)
-            .ok_or_else(|| format!("'{name}' is no stressor; there are: {}", Stress::choices()))?;
+            .ok_or_else(|| format!("'{name}' is not a stressor; expected one of: {}", Stress::choices()))?;
         let mut s = Stressor::of(kind);
         s.workers = workers.parse().ok().filter(|n| (1..=MAX_WORKERS).contains(n)).ok_or_else(|| {
-            format!("'{word}': there may be from 1 to {MAX_WORKERS} workers, as in {name}*2")
+            format!("'{word}': the number of workers must be from 1 to {MAX_WORKERS}, as in {name}*2")
         })?;
         if let Some(bytes) = parts.next() {
-            let least = kind.defaults().0.min(4096);
-            s.bytes = parse(bytes).ok().filter(|b| least > 0 && (least..=MAX_BYTES).contains(b)).ok_or_else(
+            let min_bytes = kind.defaults().0.min(4096);
+            s.bytes = parse(bytes).ok().filter(|b| min_bytes > 0 && (min_bytes..=MAX_BYTES).contains(b)).ok_or_else(
                 || {
                     format!(
-                        "'{word}': {bytes} is no size of its memory; {name}:64M would be, where it has any"
+                        "'{word}': '{bytes}' is not a memory size from 4K to 1T, as in vm:64M; cpu and io take none"
                     )
                 },
             )?;
@@ -176,16 +176,18 @@ impl Stressor {
         if let Some(stride) = parts.next() {
             let given = parse(stride).ok().filter(|&b| b > 0 && b <= s.bytes && kind.allocates());
             s.stride = given.ok_or_else(|| {
-                format!("'{word}': {stride} is no stride; vm and malloc have one, up to their bytes")
+                format!("'{word}': '{stride}' is not a stride; vm and malloc take one, up to their bytes")
             })?;
         }
-        if let Some(keep) = parts.next() {
-            s.mode = BlockMode::parse(keep).filter(|_| kind.allocates()).ok_or_else(|| {
-                format!("'{word}': {keep} must be free, keep or holdN (seconds), of vm or malloc")
+        if let Some(mode) = parts.next() {
+            s.mode = BlockMode::parse(mode).filter(|_| kind.allocates()).ok_or_else(|| {
+                format!(
+                    "'{word}': '{mode}' is not a mode; vm and malloc take free, keep or holdN (N seconds)"
+                )
             })?;
         }
         match parts.next() {
-            Some(more) => Err(format!("'{word}': nothing comes behind the last part, and here is ':{more}'")),
+            Some(more) => Err(format!("'{word}': ':{more}' after the last part")),
             None => Ok(s),
         }
     }
@@ -193,19 +195,19 @@ impl Stressor {
 
 impl fmt::Display for Stressor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let usual = Stressor::of(self.kind);
+        let default = Stressor::of(self.kind);
         write!(f, "{}*{}", self.kind.token(), self.workers)?;
         let parts = [
-            (compact(self.bytes), self.bytes != usual.bytes),
-            (compact(self.stride), self.stride != usual.stride),
-            (self.mode.to_string(), self.mode != usual.mode),
+            (compact(self.bytes), self.bytes != default.bytes),
+            (compact(self.stride), self.stride != default.stride),
+            (self.mode.to_string(), self.mode != default.mode),
         ];
-        let said = parts.iter().rposition(|(_, differs)| *differs).map_or(0, |last| last + 1);
-        parts[..said].iter().try_for_each(|(part, _)| write!(f, ":{part}"))
+        let written = parts.iter().rposition(|(_, differs)| *differs).map_or(0, |last| last + 1);
+        parts[..written].iter().try_for_each(|(part, _)| write!(f, ":{part}"))
     }
 }
 
-/// What runs beside a trial.
+/// Stressors that run during a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// The stressors, in the order in which they were named.
@@ -213,10 +215,10 @@ pub struct Load {
 }
 
 impl Load {
-    /// Reads the notation: words separated by blanks; `none` and nothing are no load.
+    /// Parses the notation: words separated by blanks. `none` and an empty text are no load.
     ///
     /// # Errors
-    /// A sentence that names the word that is wrong, and what would be right.
+    /// A sentence that names the invalid word and what is expected.
     pub fn parse(text: &str) -> Result<Load, String> {
         let words: Vec<&str> = text.split_ascii_whitespace().filter(|word| *word != "none").collect();
         if words.len() > MAX_STRESSORS {
@@ -226,7 +228,7 @@ impl Load {
         Ok(Load { stressors })
     }
 
-    /// Is there none?
+    /// Returns whether there are no stressors.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.stressors.is_empty()
@@ -246,14 +248,14 @@ impl fmt::Display for Load {
     }
 }
 
-/// What the workers of one stressor did while a trial ran, all together.
+/// Work of all workers of one stressor during a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadStats {
-    /// Which stressor of the load, from 0.
+    /// Index of the stressor in the load, from 0.
     pub stressor: u64,
-    /// How long they did it, ns.
+    /// Duration, ns.
     pub ns: u64,
-    /// Whole rounds, and the part of the last one as none.
+    /// Completed passes; an unfinished one does not count.
     pub passes: u64,
     /// Lines touched in memory.
     pub lines: u64,
@@ -264,7 +266,7 @@ pub struct LoadStats {
 }
 
 impl LoadStats {
-    /// The line that says it of a trial.
+    /// Returns the line for a trial.
     #[must_use]
     pub fn line(&self, trial: u64) -> Line {
         Line::new("load_stats")
@@ -277,10 +279,10 @@ impl LoadStats {
             .int("bytes", self.bytes)
     }
 
-    /// Reads the line: the trial, and what was done.
+    /// Parses the line into the trial's number and the statistics.
     ///
     /// # Errors
-    /// When a key is missing, unknown or no integer.
+    /// When a key is missing, unknown or not an integer.
     pub fn read(line: &Line) -> Result<(u64, LoadStats), WireError> {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;
@@ -297,23 +299,24 @@ impl LoadStats {
     }
 }
 
-/// How long tasks of the whole machine waited while a trial ran (PSI): microseconds in which some waited, or all.
+/// Pressure stall information (PSI) of the whole machine during a trial: microseconds in which some or all tasks
+/// waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
     /// Some task waited for a CPU.
     pub cpu_us: u64,
     /// Some task waited for memory.
     pub memory_us: u64,
-    /// All did.
+    /// All tasks waited for memory.
     pub memory_full_us: u64,
     /// Some task waited for input or output.
     pub io_us: u64,
-    /// All did.
+    /// All tasks waited for input or output.
     pub io_full_us: u64,
 }
 
 impl Stalls {
-    /// The line that says it of a trial.
+    /// Returns the line for a trial.
     #[must_use]
     pub fn line(&self, trial: u64) -> Line {
         Line::new("stalls")
@@ -325,10 +328,10 @@ impl Stalls {
             .int("io_full_us", self.io_full_us)
     }
 
-    /// Reads the line: the trial, and its stalls.
+    /// Parses the line into the trial's number and its stalls.
     ///
     /// # Errors
-    /// When a key is missing, unknown or no integer.
+    /// When a key is missing, unknown or not an integer.
     pub fn read(line: &Line) -> Result<(u64, Stalls), WireError> {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;

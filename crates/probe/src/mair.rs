@@ -1,5 +1,8 @@
-//! What a byte of `MAIR_EL1` says, by the architecture: Arm Architecture Reference Manual for A-profile, DDI 0487,
-//! "MAIR_EL1, Memory Attribute Indirection Register". What a core makes of it is another matter, and measured.
+//! Decoder of a byte of `MAIR_EL1`: Arm Architecture Reference Manual for A-profile, DDI 0487, "MAIR_EL1, Memory
+//! Attribute Indirection Register".
+//!
+//! It gives the architectural meaning. The behaviour of a core is measured. `fathom_analysis` has a separate decoder,
+//! because probe and analysis share no code.
 
 use core::fmt;
 
@@ -32,7 +35,7 @@ pub struct Device {
     pub early: bool,
 }
 
-/// How one half of the caches treats normal memory.
+/// Cache policy of one half of the byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// 0b0100.
@@ -43,10 +46,10 @@ pub enum Policy {
     WriteBack(Hints),
 }
 
-/// What a half hints at beside its policy.
+/// Allocation hints of one half of the byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hints {
-    /// Not to be kept for long.
+    /// Transient: not to be kept for long.
     pub transient: bool,
     /// A read miss may fill.
     pub read_allocate: bool,
@@ -69,8 +72,8 @@ impl Meaning {
         }
     }
 
-    /// The attribute that it asks for, where both halves ask for the same and it is no kind of device memory but
-    /// the strongest.
+    /// Returns the attribute of the byte if both halves have the same policy. Of device memory, only nGnRnE is an
+    /// attribute.
     #[must_use]
     pub fn attribute(self) -> Option<Attribute> {
         match self {
@@ -94,7 +97,7 @@ fn policy(half: u8) -> Policy {
 }
 
 impl Policy {
-    /// The attribute by which memory is mapped that both halves treat so.
+    /// Returns the attribute of memory for which both halves have this policy.
     #[must_use]
     pub fn attribute(self) -> Attribute {
         match self {
@@ -105,7 +108,7 @@ impl Policy {
     }
 }
 
-/// The byte by which an attribute is asked for: both halves alike, read and write allocating, not transient.
+/// Returns the byte of an attribute: the same policy in both halves, read and write allocating, not transient.
 #[must_use]
 pub fn byte_of(attribute: Attribute) -> u8 {
     match attribute {

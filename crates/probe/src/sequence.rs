@@ -1,13 +1,11 @@
 //! Sequences: which blocks of one cache set are loaded, in which order, and which of these loads are timed.
 //!
-//! The notation is one word an access: `A B C A?` loads A, B and C and then A once more, timed. Upper-case
-//! blocks fall into the set under test; lower-case ones wash them out of nearer levels, where they share a set
-//! with them, and stay out of the set under test. A letter may carry a number (`A1` is the block after `Z`),
-//! and `A-L` is A to L.
+//! The notation is one word per access: `A B C A?` loads A, B and C and then A again, timed. Upper-case blocks map to
+//! the set under test. Lower-case blocks evict them from nearer levels, where both share a set, and do not map to the
+//! set under test. A letter may carry a number (`A1` is the block after `Z`), and `A-L` is A to L.
 //!
-//! A sequence runs cyclically as a chain: each visit of a block has a word of its own in the block's
-//! line, and the word links to the next visit. So the inner loop is the bare chase, and nothing but the blocks
-//! themselves is loaded.
+//! A sequence runs cyclically as a chain: each visit of a block has a separate word in the block's line, and the word
+//! links to the next visit. So the inner loop is the bare chase, and only the blocks themselves are loaded.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,19 +14,19 @@ use core::fmt;
 
 use crate::chain::Bijection;
 
-/// Accesses in a sequence, at most: several times what telling the policies of 20 ways takes.
+/// Maximum accesses in a sequence: several times what identifying the policy of 20 ways takes.
 pub const MAX_ACCESSES: usize = 1024;
-/// Visits of one block in a lap, at most: words of the longest line, 128 bytes.
+/// Maximum visits of one block in a lap: the words of the longest line, 128 bytes.
 pub const MAX_VISITS: u64 = 16;
-/// Blocks of one kind, at most.
+/// Maximum blocks of one kind.
 const MAX_BLOCKS: u64 = 1024;
 
 /// A block: one line of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Block {
-    /// Does it only wash the nearer levels?
+    /// Whether it only evicts from the nearer levels.
     pub evicts: bool,
-    /// Its number among those of its kind, from 0.
+    /// Its number among the blocks of its kind, from 0.
     pub number: u64,
 }
 
@@ -46,23 +44,23 @@ impl fmt::Display for Block {
 /// One load of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// What is loaded.
+    /// The block that is loaded.
     pub block: Block,
-    /// Is this load timed?
+    /// Whether this load is timed.
     pub timed: bool,
 }
 
-/// Loads of blocks, in order.
+/// A sequence of loads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sequence {
     accesses: Vec<Access>,
 }
 
 impl Sequence {
-    /// Reads the notation.
+    /// Parses the notation.
     ///
     /// # Errors
-    /// A sentence that names the word which is none, or the limit.
+    /// A sentence that names the invalid word, or the limit.
     pub fn parse(text: &str) -> Result<Sequence, String> {
         let mut accesses = Vec::new();
         for word in text.split_ascii_whitespace() {
@@ -71,50 +69,50 @@ impl Sequence {
             let ends = block(from).zip(block(to)).filter(|(from, to)| from.evicts == to.evicts && from <= to);
             let Some((from, to)) = ends.filter(|(from, to)| !timed || from == to) else {
                 return Err(format!(
-                    "'{word}' is no access; a block is a letter (A to Z in the set, a to z beside it), or one with a number (A1 follows Z), A-L is a range, and a ? asks for one"
+                    "'{word}' is not an access; a block is a letter (A to Z in the set, a to z outside it), with a number after Z (A1), A-L is a range, and a final ? times one access"
                 ));
             };
             if accesses.len() as u64 + to.number - from.number >= MAX_ACCESSES as u64 {
                 return Err(format!("a sequence has at most {MAX_ACCESSES} accesses"));
             }
-            let one = |number| Access { block: Block { number, ..from }, timed };
-            accesses.extend((from.number..=to.number).map(one));
+            let access = |number| Access { block: Block { number, ..from }, timed };
+            accesses.extend((from.number..=to.number).map(access));
         }
         let sequence = Sequence { accesses };
         match sequence.visits().into_iter().max() {
             None => Err("a sequence needs an access".into()),
-            Some(most) if most >= MAX_VISITS => {
-                Err(format!("a block may be visited {MAX_VISITS} times in a lap, once a word of its line"))
+            Some(visits) if visits >= MAX_VISITS => {
+                Err(format!("a block may be visited {MAX_VISITS} times in a lap, once per word of its line"))
             }
             Some(_) => Ok(sequence),
         }
     }
 
-    /// Its accesses.
+    /// Returns the accesses.
     #[must_use]
     pub fn accesses(&self) -> &[Access] {
         &self.accesses
     }
 
-    /// Numbers of the accesses that are asked for.
+    /// Returns the indices of the timed accesses.
     #[must_use]
     pub fn timed(&self) -> Vec<usize> {
         (0..self.accesses.len()).filter(|&i| self.accesses[i].timed).collect()
     }
 
-    /// Of each access, how often its block was visited in the lap before.
+    /// Returns for each access how often its block was visited earlier in the lap.
     fn visits(&self) -> Vec<u64> {
         let of = |i: usize| self.accesses[..i].iter().filter(|a| a.block == self.accesses[i].block).count();
         (0..self.accesses.len()).map(|i| of(i) as u64).collect()
     }
 
-    /// The offset of each access's word from the first block, bytes: blocks of the set lie at multiples of
-    /// `period`, those beside it at multiples of `evictors` that are none of `period`. `None` where there are no
-    /// such multiples, or an offset is more than a number holds.
+    /// Returns the offset of each access's word from the first block, bytes. Blocks of the set are at multiples of
+    /// `period`; evicting blocks are at multiples of `evictors` that are not multiples of `period`. `None` if there are
+    /// no such multiples, or on overflow.
     ///
-    /// Which block lies at which multiple is drawn from `seed`: blocks that are visited in turn would lie at a
-    /// constant step, and a prefetcher that follows steps would fetch the next one before it is asked (seen on a
-    /// Sapphire Rapids: of 48 lines cycling through 12 ways most were there).
+    /// `seed` selects the multiple of each block. Otherwise blocks that are visited in turn would be at a constant
+    /// stride, and a stride prefetcher would fetch the next one in advance (seen on a Sapphire Rapids: of 48 lines
+    /// cycling through 12 ways most hit).
     #[must_use]
     pub fn places(&self, period: u64, evictors: u64, seed: u64) -> Option<Vec<u64>> {
         let drawn = |evicts: bool| {
@@ -122,7 +120,7 @@ impl Sequence {
             Bijection::new(of.max().unwrap_or(1), seed)
         };
         let (tested, washing) = (drawn(false), drawn(true));
-        // Of every `every` multiples one belongs to the set under test.
+        // One of `every` multiples belongs to the set under test.
         let every = period.checked_div(evictors).unwrap_or(0);
         let place = |block: Block| match block {
             Block { evicts: false, number } => tested.at(number).checked_mul(period),
@@ -137,7 +135,7 @@ impl Sequence {
     }
 }
 
-/// A block's name.
+/// Parses a block's name.
 fn block(name: &str) -> Option<Block> {
     let letter = name.bytes().next().filter(u8::is_ascii_alphabetic)?;
     let more = match &name[1..] {
@@ -156,7 +154,7 @@ fn block(name: &str) -> Option<Block> {
 }
 
 impl fmt::Display for Sequence {
-    /// The shortest notation: three ascending blocks and more are a range.
+    /// Writes the shortest notation: three or more ascending blocks become a range.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut i = 0;
         while let Some(first) = self.accesses.get(i) {
@@ -192,7 +190,7 @@ mod tests {
         let numbers: Vec<u64> = s.accesses().iter().map(|a| a.block.number).collect();
         assert_eq!(numbers, [0, 1, 2, 0, 0, 25, 26]);
         assert!(s.accesses()[4].block.evicts);
-        // A's second visit is its second word; a lies a wash away, at no multiple of the period.
+        // A's second visit is its second word. a is one eviction stride away, not at a multiple of the period.
         let places = s.places(4096, 1024, 5).unwrap();
         assert_eq!((places[3], places[4]), (places[0] + 8, 1024));
         assert!(places.iter().enumerate().all(|(i, p)| i == 3 || i == 4 || p % 4096 == 0), "{places:?}");

@@ -1,9 +1,10 @@
-//! The server: lines in, lines out, a machine between.
+//! The probe's server: reads request lines, runs trials on a machine, writes result lines.
 //!
-//! The probe greets, answers `facts` and `trial`, and leaves on `bye` or at the end of its input. Who finds it
-//! running already (a board that was on before) says `hello`, and it greets again. `inject` asks for a fault, to see
-//! that faults are reported. Before it
-//! leaves on `bye` it says what has moved since the facts, to whoever asked for those. It times and never judges. What it cannot parse it answers with a `fault` line and goes on.
+//! The probe sends a greeting, then serves `facts` and `trial` requests until `bye` or the end of its input. On
+//! `hello` it sends the greeting again, for a harness that finds it already running (a board that was on before).
+//! `inject` causes a fault, to test that faults are reported. If the facts were requested, it sends those that may
+//! have changed before it leaves on `bye`. It times and never judges. A line that it cannot parse gets a `fault` line,
+//! and the server continues.
 
 use alloc::format;
 use alloc::string::String;
@@ -13,13 +14,13 @@ use crate::pattern::{self, Trial};
 use crate::rows::Done;
 use crate::wire::{Line, MAX_LINE, VERSION};
 
-/// A byte stream with lines in it.
+/// A byte stream of lines.
 pub trait Lines {
-    /// Why the stream failed.
+    /// The reason why the stream failed.
     type Error;
 
-    /// The next line without its newline into `line`; `false` at the end of the stream. A line above
-    /// [`MAX_LINE`] may be cut there.
+    /// Reads the next line without its newline into `line`. Returns `false` at the end of the stream. A line longer
+    /// than [`MAX_LINE`] may be cut at that length.
     ///
     /// # Errors
     /// When the stream fails.
@@ -32,23 +33,23 @@ pub trait Lines {
     fn write(&mut self, line: &str) -> Result<(), Self::Error>;
 }
 
-/// Bytes of a fact's value in one part: as hex they take twice as much of a line.
+/// Maximum bytes of a fact's value in one part. As hex they take twice as much of a line.
 const PART: usize = MAX_LINE / 2 - 256;
 
-/// How far a server has come: what outlives a fault after which the machine serves again.
+/// The state of a server that outlives a fault after which the machine serves again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerState {
     /// Number of the last line sent.
     pub seq: u64,
-    /// Were the facts asked for? Whoever typed a trial by hand is not told what has moved since.
+    /// Whether the facts were requested. A human who typed a trial does not get those that changed since.
     pub reported: bool,
 }
 
 impl ServerState {
-    /// The line that reports a fault, with the next number: for whoever cannot return to the server.
+    /// Returns the line that reports a fault, with the next number, for callers that cannot return to the server.
     #[must_use]
     pub fn fault(&mut self, what: &str) -> String {
-        // What it says may quote a whole line; the answer must fit on one.
+        // The text may quote a whole line, and the reply must fit on one.
         self.seal(&Line::new("fault").text("what", split(what)[0]))
     }
 
@@ -72,17 +73,17 @@ pub fn serve<M: Machine, L: Lines>(machine: &mut M, lines: &mut L) -> Result<(),
     serve_from(machine, lines, &mut ServerState::default())
 }
 
-/// [`serve`] from where a server came to: at its beginning it greets, later (after a fault that could not return to
-/// it) it goes on.
+/// As [`serve`], from a given state. A new server sends the greeting first; one that resumes after a fault that could
+/// not return to it does not.
 ///
 /// # Errors
 /// When the stream fails.
 pub fn serve_from<M: Machine, L: Lines>(
     machine: &mut M,
     lines: &mut L,
-    place: &mut ServerState,
+    state: &mut ServerState,
 ) -> Result<(), L::Error> {
-    let mut server = Server { machine, lines, state: place };
+    let mut server = Server { machine, lines, state };
     if server.state.seq == 0 {
         server.greet()?;
     }
@@ -132,7 +133,7 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
                 Ok(trial) => self.trial(&trial),
                 Err(e) => self.fault(&e.what),
             },
-            other => self.fault(&format!("'{other}' is not asked here; the words are: facts, trial, bye")),
+            other => self.fault(&format!("'{other}' is not a request; expected one of: facts, trial, bye")),
         }
     }
 
@@ -159,7 +160,8 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
         self.send(&Line::new("facts_end").int("count", count))
     }
 
-    /// No line ends these but `gone`: an older reader takes `facts_end` for the end of all facts there are.
+    /// Sends the facts that may have changed. Only `gone` ends them: an older reader takes `facts_end` for the end of
+    /// all facts.
     fn facts_after(&mut self) -> Result<(), L::Error> {
         let mut facts = alloc::vec::Vec::new();
         if self.state.reported {
@@ -195,7 +197,7 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
     }
 
     fn trial(&mut self, trial: &Trial) -> Result<(), L::Error> {
-        // Echoed as parsed, before it runs: a record that ends here still says what was asked.
+        // Echoed as parsed, before it runs, so that a record that ends here still shows the request.
         self.send(&trial.line())?;
         let begun = self.machine.watch();
         self.machine.quiet_begin();
@@ -217,7 +219,7 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
                 if let Some(stalls) = result.load_report.stalls {
                     self.send(&stalls.line(trial.id))?;
                 }
-                // What maps nothing has no address.
+                // A pattern that maps nothing has no address.
                 let translation = (result.page_bytes > 0).then(|| self.machine.translated(result.base));
                 let done = Done {
                     trial: trial.id,
@@ -246,8 +248,8 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
 fn split(text: &str) -> alloc::vec::Vec<&str> {
     let mut parts = alloc::vec::Vec::new();
     let mut rest = text;
-    // The longest escape is \u{10ffff}: ten bytes for one character of at least one byte; controls
-    // are rare, so a part is cut by its escaped length.
+    // The longest escape is \u{10ffff}: ten bytes for one character of at least one byte. Controls are rare, so a part
+    // is cut by its escaped length.
     while !rest.is_empty() {
         let mut escaped = 0;
         let cut = rest

@@ -1,12 +1,12 @@
 //! Random numbers from a seed: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
 //! OOPSLA 2014).
 //!
-//! Plans, chains and the model draw from it, and records and goldens depend on its values.
+//! Plans, chains and the model use it. Records and goldens depend on its values.
 
-/// What the state grows by at each draw: 2^64 divided by the golden ratio, odd.
+/// Increment of the state per draw: 2^64 divided by the golden ratio, odd.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The first draw of the generator seeded with `seed`: a seed in, a well-mixed number out.
+/// Returns the first draw of the generator seeded with `seed`.
 #[inline]
 #[must_use]
 pub fn mix(seed: u64) -> u64 {
@@ -16,18 +16,18 @@ pub fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The generator: one addition and one [`mix`] a draw, a period of 2^64.
+/// The generator: one addition and one [`mix`] per draw, with a period of 2^64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// A generator that starts at this seed; any seed will do.
+    /// Creates a generator with this seed; any seed is valid.
     #[must_use]
     pub fn new(seed: u64) -> SplitMix64 {
         SplitMix64(seed)
     }
 
-    /// The next number, uniform in all 64 bits.
+    /// Returns the next number, uniform in all 64 bits.
     #[expect(
         clippy::should_implement_trait,
         reason = "it never ends, and an iterator would wrap each number"
@@ -39,7 +39,8 @@ impl SplitMix64 {
         draw
     }
 
-    /// Uniform in `0..n`, by the high half of the product; the bias is below n / 2^64. 0 where `n` is 0.
+    /// Returns a number uniform in `0..n`, from the high half of the product; the bias is below n / 2^64. 0 if `n` is
+    /// 0.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64

@@ -1,14 +1,14 @@
-//! Enumerated words: one list, once, with its inverse.
+//! Enums with names on the wire: one list of tokens per enum, for writing and reading.
 
-/// A field-less enum whose values are words on the wire.
+/// A field-less enum whose values are tokens on the wire.
 pub trait Token: Copy + 'static {
-    /// The word of a value.
+    /// Returns the token of a value.
     fn word(self) -> &'static str;
 
-    /// The value that a word stands for.
+    /// Returns the value of a token.
     fn of_word(word: &str) -> Option<Self>;
 
-    /// The words, for error messages.
+    /// Returns all tokens, for error messages.
     fn words() -> &'static str;
 }
 
@@ -19,19 +19,19 @@ macro_rules! token_names {
             /// Every value, in declaration order.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
-            /// The word for it on the wire and in findings.
+            /// Returns its token on the wire and in findings.
             #[must_use]
             pub fn token(self) -> &'static str {
                 match self { $($name::$variant => $token),+ }
             }
 
-            /// The value that a word stands for.
+            /// Returns the value of a token.
             #[must_use]
             pub fn from_token(token: &str) -> Option<$name> {
                 match token { $($token => Some($name::$variant),)+ _ => None }
             }
 
-            /// The words, for error messages.
+            /// Returns all tokens, for error messages.
             #[must_use]
             pub fn choices() -> &'static str {
                 concat!($($token, " "),+).trim_ascii_end()

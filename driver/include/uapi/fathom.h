@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * What /dev/fathom understands.
+ * The interface of /dev/fathom.
  *
  * Every structure has the same layout for 32-bit and 64-bit callers: fixed
- * sizes, nothing implicit between fields, addresses as __u64. Fields named
- * "reserved" and flags without a meaning must be zero; the driver refuses what
- * it does not know with EINVAL, so that they can get a meaning later. All
- * times are raw: ticks of the clock that is named beside them.
+ * sizes, no implicit padding, addresses as __u64. Fields named "reserved" and
+ * flags without a meaning must be zero. The driver refuses unknown values with
+ * EINVAL, so that they can get a meaning later. All times are raw: ticks of the
+ * clock that is named with them.
  *
- * Refusals: EINVAL what was asked is malformed, EOPNOTSUPP this machine cannot
- * do it, ENODEV the device that it needs is not there, ENOMEM no such memory or
- * the limit is reached, EBUSY somebody has it, ENOENT no such handle, EIO the
- * engine failed or was not done in time.
+ * Errors: EINVAL the request is malformed, EOPNOTSUPP not possible on this
+ * machine, ENODEV the required device is absent, ENOMEM no such memory or the
+ * limit is reached, EBUSY in use by another caller, ENOENT no such handle, EIO
+ * the engine failed or timed out.
  */
 #ifndef _UAPI_FATHOM_H
 #define _UAPI_FATHOM_H
@@ -19,7 +19,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Grows when something is added; nothing that is here changes its meaning.
+/* Incremented when something is added; existing definitions keep their meaning.
  * 2: FATHOM_ENGINE_DMAENGINE, FATHOM_IOC_ENGINE, memory from a reserved region
  */
 #define FATHOM_VERSION		2
@@ -38,8 +38,8 @@
 #define FATHOM_CLOCK_CNTVCT	2
 #define FATHOM_CLOCK_CYCLES	3	/* the PMU's cycle counter */
 
-/* What moves data. */
-#define FATHOM_ENGINE_NONE	0	/* nothing: maintenance and copies only */
+/* Engines that move data. */
+#define FATHOM_ENGINE_NONE	0	/* no engine: maintenance and copies only */
 #define FATHOM_ENGINE_EDU	1	/* QEMU's edu device */
 #define FATHOM_ENGINE_DMAENGINE	2	/* a memcpy channel of the kernel's dmaengine */
 #define FATHOM_ENGINES		3
@@ -51,25 +51,25 @@
 #define FATHOM_HAS_WAKES	(1U << 3)
 #define FATHOM_HAS_CACHE_ID	(1U << 4)
 #define FATHOM_HAS_TRANSLATE	(1U << 5)
-#define FATHOM_HAS_RESERVED	(1U << 6)	/* memory that the kernel maps nowhere else */
+#define FATHOM_HAS_RESERVED	(1U << 6)	/* memory without another kernel mapping */
 
 /**
- * struct fathom_info - what this driver can do on this machine, and its state
+ * struct fathom_info - capabilities of the driver on this machine, and its state
  * @version: FATHOM_VERSION of the driver
  * @features: FATHOM_HAS_...
- * @attributes: bit n: regions of attribute n can be had
- * @engines: bit n: engine n is there; a channel when it was last looked for, and
- *	one that was not there is looked for again
+ * @attributes: bit n: regions of attribute n are available
+ * @engines: bit n: engine n is present; for a channel, the last known state, and
+ *	an absent one is requested again
  * @page_bytes: bytes of a page
- * @clock: FATHOM_CLOCK_... that times where no cycle counter is granted
- * @clock_hz: its rate, 0 where nobody knows
- * @limit_bytes: memory that all openings together may hold
+ * @clock: FATHOM_CLOCK_... used for times if no cycle counter is granted
+ * @clock_hz: its rate, 0 if unknown
+ * @limit_bytes: maximum memory of all openings together
  * @used_bytes: memory that they hold
- * @openings: how often the device is open
- * @regions: regions that are alive, mapped ones without a handle included
- * @wakes: wake-up recorders that run
- * @coherent: bit n: the CPU's caches see what engine n's device does
- * @engine_bytes: the most that one transfer of the edu device moves
+ * @openings: number of open files of the device
+ * @regions: existing regions, including mapped ones without a handle
+ * @wakes: running wake-up recorders
+ * @coherent: bit n: engine n's device is coherent with the CPU's caches
+ * @engine_bytes: maximum bytes of one transfer of the edu device
  */
 struct fathom_info {
 	__u32 version;
@@ -88,25 +88,25 @@ struct fathom_info {
 	__u64 engine_bytes;
 };
 
-/* A region's limits, and those of an opening. */
+/* Limits of a region, and of an opening. */
 #define FATHOM_REGION_MAX_BYTES	(64ULL << 20)
 #define FATHOM_REGIONS_MOST		256
 #define FATHOM_COLOURS_MOST		256
 
 /* Bits of fathom_region.flags. */
-#define FATHOM_REGION_RESERVED	(1U << 0)	/* out: it lies in the reserved memory */
+#define FATHOM_REGION_RESERVED	(1U << 0)	/* out: it is in the reserved memory */
 
 /**
  * struct fathom_region - memory with an attribute, or with a colour
- * @bytes: in: wanted, 1 to FATHOM_REGION_MAX_BYTES; out: whole pages
+ * @bytes: in: 1 to FATHOM_REGION_MAX_BYTES; out: whole pages
  * @attribute: FATHOM_WRITE_BACK ...
  * @flags: in: 0; out: FATHOM_REGION_...
  * @colour: below @colours: every page's frame number modulo @colours
- * @colours: 0: physically contiguous, of no chosen colour; else a power of two
+ * @colours: 0: physically contiguous, without a colour; else a power of two
  *	up to FATHOM_COLOURS_MOST, and write-back only
  * @handle: out
  * @reserved: 0
- * @offset: out: what to give to mmap(MAP_SHARED)
+ * @offset: out: offset for mmap(MAP_SHARED)
  * @pa: out: physical address of the first page
  */
 struct fathom_region {
@@ -122,9 +122,9 @@ struct fathom_region {
 };
 
 /**
- * struct fathom_handle - a region to be given up; mapped memory stays until it
+ * struct fathom_handle - a region to be released; mapped memory stays until it
  *	is unmapped
- * @handle: which
+ * @handle: handle of the region
  * @reserved: 0
  */
 struct fathom_handle {
@@ -133,11 +133,11 @@ struct fathom_handle {
 };
 
 /**
- * struct fathom_translate - what the tables say of an address of a region that
- *	the caller has mapped through this very opening
+ * struct fathom_translate - translation of an address of a region that the
+ *	caller has mapped through the same opening
  * @va: in
  * @pa: out
- * @raw: out: arm: PAR as the core answers; x86: the page table's entry
+ * @raw: out: arm: PAR as returned by the core; x86: the page table entry
  * @raw_types: out: x86: IA32_PAT; arm: 0
  * @attribute: out: FATHOM_WRITE_BACK ... or FATHOM_OTHER_ATTRIBUTE
  * @reserved: 0
@@ -151,12 +151,14 @@ struct fathom_translate {
 	__u32 reserved;
 };
 
-/* How data gets to a device and back. "Packet" is the CPU's own cached memory. */
+/* Strategies of passing data to a device and back. "Packet" is ordinary cached memory
+ * of the CPU.
+ */
 #define FATHOM_STREAMING_COPY	0	/* copy, and map a fixed cached buffer for each transfer */
 #define FATHOM_UNCACHED_COPY	1	/* copy, through a write-combining buffer */
 #define FATHOM_ZERO_COPY	2	/* map the packet itself */
 #define FATHOM_PERSISTENT_COPY	3	/* copy, through a cached buffer mapped once, with sync */
-#define FATHOM_COHERENT		4	/* the packet lies in coherent memory */
+#define FATHOM_COHERENT		4	/* the packet is in coherent memory */
 #define FATHOM_STRATEGIES	5
 
 #define FATHOM_TO_DEVICE	0
@@ -167,11 +169,11 @@ struct fathom_translate {
 #define FATHOM_DMA_MAX_TOTAL	(64ULL << 20)	/* bytes x count */
 
 /* Bits of fathom_dma_sample.flags. */
-#define FATHOM_SAMPLE_UNPROVEN	(1U << 0)	/* nothing moved, so nothing was compared */
-#define FATHOM_SAMPLE_MIGRATED	(1U << 1)	/* began and ended on two CPUs */
+#define FATHOM_SAMPLE_UNPROVEN	(1U << 0)	/* nothing was moved, so nothing was compared */
+#define FATHOM_SAMPLE_MIGRATED	(1U << 1)	/* began and ended on different CPUs */
 
 /* Bits of fathom_dma_run.flags. */
-#define FATHOM_RUN_RESERVED	(1U << 0)	/* out: the buffer lies in the reserved memory */
+#define FATHOM_RUN_RESERVED	(1U << 0)	/* out: the buffer is in the reserved memory */
 
 /**
  * struct fathom_dma_sample - one transfer, in ticks
@@ -180,7 +182,7 @@ struct fathom_translate {
  * @map: before the engine: mapping, or sync for the device
  * @engine: the engine's time, all chunks, from command to interrupt handled
  * @unmap: after it: unmapping, or sync for the CPU
- * @wrong: bytes at the far end that are not those that were sent
+ * @wrong: bytes at the far end that differ from those sent
  * @flags: FATHOM_SAMPLE_...
  */
 struct fathom_dma_sample {
@@ -196,27 +198,27 @@ struct fathom_dma_sample {
 /**
  * struct fathom_dma_run - transfers by one strategy
  *
- * FATHOM_UNCACHED_COPY where the device is coherent: the DMA API's memory would be
- * write-back, so the buffer is memory that has no other mapping (arm: reserved
- * memory; x86: pages whose linear mapping is changed); where there is none it is
- * refused with EOPNOTSUPP. FATHOM_COHERENT is what the DMA API calls coherent:
- * there that is write-back memory, and @attribute says so.
+ * FATHOM_UNCACHED_COPY with a coherent device: the DMA API's memory would be
+ * write-back, so the buffer is memory without another mapping (arm: reserved
+ * memory; x86: pages whose linear mapping is changed); refused with EOPNOTSUPP if
+ * there is none. FATHOM_COHERENT is coherent memory of the DMA API: with a
+ * coherent device that is write-back memory, as @attribute shows.
  *
  * @strategy: FATHOM_STREAMING_COPY ...
  * @direction: FATHOM_TO_DEVICE or FATHOM_FROM_DEVICE
  * @engine: FATHOM_ENGINE_...
- * @count: samples wanted, 1 to FATHOM_DMA_MAX_COUNT
+ * @count: samples, 1 to FATHOM_DMA_MAX_COUNT
  * @bytes: of a transfer, 1 to FATHOM_DMA_MAX_BYTES
  * @seed: of the data
  * @samples: address of @count struct fathom_dma_sample
- * @done: out: samples made; fewer than @count where a signal came
+ * @done: out: completed samples; fewer than @count after a signal
  * @clock: out: FATHOM_CLOCK_...
- * @coherent: out: 1: the CPU's caches see what the device does
- * @chunks: out: transfers of the engine a sample
+ * @coherent: out: 1: the device is coherent with the CPU's caches
+ * @chunks: out: engine transfers per sample
  * @wrong: out: wrong bytes of all samples
- * @raw: out: PAR or page table entry of the buffer as the kernel maps it; 0 where
- *	nobody knows
- * @attribute: out: FATHOM_WRITE_BACK ... of it
+ * @raw: out: PAR or page table entry of the kernel's mapping of the buffer; 0 if
+ *	unknown
+ * @attribute: out: its FATHOM_WRITE_BACK ...
  * @flags: in: 0; out: FATHOM_RUN_...
  */
 struct fathom_dma_run {
@@ -238,13 +240,13 @@ struct fathom_dma_run {
 };
 
 /**
- * struct fathom_engine - what is known of an engine; ENODEV where it is not there
+ * struct fathom_engine - properties of an engine; ENODEV if it is absent
  * @engine: in: FATHOM_ENGINE_...
- * @coherent: out: 1: the CPU's caches see what its device does
- * @chunk_bytes: out: the most that one transfer moves; 0: nothing moves, or no limit
+ * @coherent: out: 1: its device is coherent with the CPU's caches
+ * @chunk_bytes: out: maximum bytes of one transfer; 0: no engine, or no limit
  * @align_bytes: out: a run's bytes must be a multiple of this (else EOPNOTSUPP)
- * @device: out: its name, ended by 0; a channel's is another one when another is free
- * @driver: out: the name of the driver behind it, ended by 0
+ * @device: out: its name, ended by 0; another channel may be used next time
+ * @driver: out: the name of its driver, ended by 0
  */
 struct fathom_engine {
 	__u32 engine;
@@ -263,8 +265,8 @@ struct fathom_engine {
 
 /**
  * struct fathom_alloc_sample - one allocation, in ticks
- * @alloc: getting it
- * @free: giving it back
+ * @alloc: allocating
+ * @free: freeing
  */
 struct fathom_alloc_sample {
 	__u64 alloc;
@@ -274,10 +276,10 @@ struct fathom_alloc_sample {
 /**
  * struct fathom_dma_alloc - allocations, timed
  * @kind: FATHOM_ALLOC_...
- * @engine: whose device they are for
+ * @engine: the engine for whose device they are
  * @bytes: 1 to FATHOM_DMA_MAX_BYTES
- * @count: samples wanted, 1 to FATHOM_DMA_MAX_COUNT
- * @done: out: samples made
+ * @count: samples, 1 to FATHOM_DMA_MAX_COUNT
+ * @done: out: completed samples
  * @samples: address of @count struct fathom_alloc_sample
  * @raw: out: as in struct fathom_dma_run, of the last
  * @clock: out
@@ -295,22 +297,22 @@ struct fathom_dma_alloc {
 	__u32 attribute;
 };
 
-/* Who may read the counter that was granted. */
-#define FATHOM_SCOPE_TASK	1	/* the task that asked, and no other */
-#define FATHOM_SCOPE_CPU	2	/* whoever runs on its CPU */
+/* Tasks that may read the granted counter. */
+#define FATHOM_SCOPE_TASK	1	/* the requesting task only */
+#define FATHOM_SCOPE_CPU	2	/* every task on its CPU */
 
 /**
  * struct fathom_counters - the cycle counter, granted to user space
  *
  * For the calling task on the one CPU that it is pinned to, until
- * FATHOM_IOC_COUNTERS_OFF or until the opening ends. The kernel's perf holds the
- * counter meanwhile and may take the grant back when it starts events on that
- * CPU; the task gets it again when it is switched to. Where the kernel has
+ * FATHOM_IOC_COUNTERS_OFF or the end of the opening. The kernel's perf owns the
+ * counter during that time and may revoke the grant when it starts events on that
+ * CPU; the task gets it again when it is switched to. If the kernel has
  * kernel.perf_user_access, prefer that.
  *
  * @cpu: out
  * @scope: out: FATHOM_SCOPE_...
- * @in_force: out: 1 where the core would let the caller read now
+ * @in_force: out: 1 if the core permits the caller to read it now
  * @reserved: 0
  */
 struct fathom_counters {
@@ -323,13 +325,13 @@ struct fathom_counters {
 #define FATHOM_CACHES_MOST	14	/* seven levels (CLIDR), data and instruction */
 
 /**
- * struct fathom_cache_id - what a core says of its caches; arm only
- * @cpu: out: which core was asked
+ * struct fathom_cache_id - a core's cache identification registers; arm only
+ * @cpu: out: the core that was read
  * @count: out: entries of @ccsidr, 0 or FATHOM_CACHES_MOST
  * @ctr: out: CTR
- * @clidr: out: CLIDR, 0 where there is none
+ * @clidr: out: CLIDR, 0 if there is none
  * @ccsidr: out: by CSSELR: entry 2n data or unified of level n + 1, 2n + 1
- *	instruction; 0 where CLIDR names none
+ *	instruction; 0 if CLIDR lists no such cache
  */
 struct fathom_cache_id {
 	__u32 cpu;
@@ -351,14 +353,14 @@ struct fathom_cache_id {
 #define FATHOM_WAKES_MOST	4	/* recorders of all openings together; more: EBUSY */
 
 /**
- * struct fathom_wake_start - a timer that wakes a thread of the kernel's
+ * struct fathom_wake_start - a timer that wakes a kernel thread
  * @period_ns: FATHOM_WAKE_MIN_NS to FATHOM_WAKE_MAX_NS
- * @cpu: where, online
+ * @cpu: its CPU, online
  * @policy: FATHOM_POLICY_...
  * @rows: activations to record, 1 to FATHOM_WAKE_MAX_ROWS; then it ends
  * @reserved: 0
- * @offset: out: what to give to mmap(PROT_READ, MAP_SHARED)
- * @bytes: out: how much can be mapped
+ * @offset: out: offset for mmap(PROT_READ, MAP_SHARED)
+ * @bytes: out: maximum bytes of the mapping
  */
 struct fathom_wake_start {
 	__u64 period_ns;
@@ -372,9 +374,9 @@ struct fathom_wake_start {
 
 /**
  * struct fathom_wake - one activation, in ns of CLOCK_MONOTONIC
- * @expires: what the timer was set for
- * @irq: when its handler ran
- * @task: when the thread ran
+ * @expires: the time for which the timer was set
+ * @irq: the time at which its handler ran
+ * @task: the time at which the thread ran
  */
 struct fathom_wake {
 	__u64 expires;
@@ -385,10 +387,10 @@ struct fathom_wake {
 /**
  * struct fathom_wakes - the recorder's memory, read-only for user space
  * @version: FATHOM_VERSION
- * @rows: rows that fit
- * @written: rows that are complete; only grows, and is written after the row
- * @ended: 1: no more come
- * @missed: periods that passed while the one before was not done
+ * @rows: capacity in rows
+ * @written: complete rows; only grows, and is stored after the row
+ * @ended: 1: recording has ended
+ * @missed: periods that passed while the thread was not done
  * @reserved: 0
  * @row: the rows
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For the guests alone: a dmaengine channel that is a work item with memcpy, and
- * that can be made to fail in every way in which a controller may.
+ * For the guests only: a dmaengine channel that copies with memcpy in a work item. It
+ * can be made to fail in every way in which a controller may fail.
  */
 #include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>
@@ -16,14 +16,14 @@
 #include <linux/string.h>
 #include <linux/workqueue.h>
 
-/* What goes wrong with each transfer. */
+/* The fault of each transfer. */
 enum {
 	MODE_WELL,
-	MODE_STALLS,		/* until it is stopped */
-	MODE_CANNOT_BE_STOPPED,	/* and stalls */
-	MODE_FAILS,		/* and says so */
-	MODE_SPOILS,		/* its last byte, and does not say so */
-	MODE_REFUSES,		/* to be prepared */
+	MODE_STALLS,		/* until it is terminated */
+	MODE_CANNOT_BE_STOPPED,	/* stalls, and termination fails */
+	MODE_FAILS,		/* and reports it */
+	MODE_SPOILS,		/* corrupts the last byte, without reporting it */
+	MODE_REFUSES,		/* refuses to prepare it */
 };
 
 static unsigned int mode;
@@ -40,7 +40,7 @@ static struct dma_device engine;
 static struct dma_chan channel;
 static struct platform_device *platform;
 static DEFINE_SPINLOCK(lock);
-static struct soft_transfer *submitted;	/* the one that there may be */
+static struct soft_transfer *submitted;	/* at most one */
 static bool issued;
 
 static void carry_out(struct work_struct *unused);

@@ -111,7 +111,7 @@ fn a_wrong_key_or_value_is_refused_with_line_key_and_what_is_allowed() {
         ("stride", "prefetch=1", &["prefetch: '1' is not yes"]),
         ("stride", "op=\"\"", &["op: it has no value"]),
         ("dma", "link=18670000", &["link: unknown unit ''", "bit or B"]),
-        ("wakeup", "load=\"cpu*2; io x\"", &["load: 'x' is no stressor"]),
+        ("wakeup", "load=\"cpu*2; io x\"", &["load: 'x' is not a stressor"]),
         ("wakeup", "period=\"1m\"", &["period: unknown unit 'm'"]),
         ("wakeup", "priority=5,6", &["priority: 2 values, and 1 is the most"]),
         ("gather", "", &["line 2: experiment 'gather' is not one of: survey latency", "wakeup"]),

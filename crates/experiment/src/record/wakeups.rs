@@ -4,7 +4,7 @@ use fathom_probe::load::{LoadStats, Stalls};
 
 use fathom_probe::machine::ActivationRow;
 use fathom_probe::pattern::Wake;
-use fathom_probe::rows::{NearbyEvents, Woken};
+use fathom_probe::rows::{ActivationRows, NearbyEvent};
 use fathom_probe::wire::{Line, WireError};
 
 use super::{Record, TrialRun};
@@ -19,7 +19,7 @@ pub struct Wakeups {
     /// The activations, in order; only proven ones once the trial is done.
     pub woken: Vec<ActivationRow>,
     /// What ran around some of them.
-    pub around: Vec<NearbyEvents>,
+    pub around: Vec<NearbyEvent>,
     /// What stressors did, a row for each.
     pub load_stats: Vec<LoadStats>,
     /// How long tasks of the machine waited.
@@ -31,7 +31,7 @@ impl Record {
     pub(super) fn take_wakes(&mut self, line: &Line) -> Result<(), WireError> {
         let held = match line.word.as_str() {
             "woken" => {
-                let Woken { trial, first_ns, lost, list } = Woken::read(line)?;
+                let ActivationRows { trial, first_ns, lost, list } = ActivationRows::read(line)?;
                 let bytes = size_of_val(list.as_slice());
                 let wakeups = &mut self.running(trial)?.takes("woken")?.wakeups;
                 wakeups.first_ns = wakeups.first_ns.or(first_ns);
@@ -40,8 +40,8 @@ impl Record {
                 bytes
             }
             "around" => {
-                let (trial, around) = NearbyEvents::read(line)?;
-                let bytes = size_of::<NearbyEvents>() + around.what.len();
+                let (trial, around) = NearbyEvent::read(line)?;
+                let bytes = size_of::<NearbyEvent>() + around.what.len();
                 self.running(trial)?.wakeups.around.push(around);
                 bytes
             }
@@ -63,9 +63,9 @@ impl Record {
 
 impl Wakeups {
     /// The activations; they are no more here.
-    pub(super) fn take_woken(&mut self, trial: u64) -> Woken {
+    pub(super) fn take_woken(&mut self, trial: u64) -> ActivationRows {
         let list = std::mem::take(&mut self.woken);
-        Woken { trial, first_ns: self.first_ns, lost: self.lost, list }
+        ActivationRows { trial, first_ns: self.first_ns, lost: self.lost, list }
     }
 }
 

@@ -7,7 +7,7 @@ use fathom_analysis::metrics::wakeup::condition;
 use fathom_analysis::wakeup::cadence::{self, Candidate};
 use fathom_analysis::wakeup::extremes::{self, Request};
 use fathom_analysis::wakeup::stages::{self, StagedActivation};
-use fathom_probe::rows::NearbyEvents;
+use fathom_probe::rows::NearbyEvent;
 use fathom_units::facts;
 
 use super::conditions::{Case, State};
@@ -73,7 +73,7 @@ fn one_of_the_worst(rank: usize, condition: &str, due: &Due, unit: Unit) -> Find
         let stages = stages.map(|(stage, us)| (stage.token().to_owned(), us * unit.of_us));
         row.detail.set(metrics::STAGES, Item::Numbers(stages.collect()));
     }
-    let around: Vec<&NearbyEvents> = due.run.wakeups.around.iter().filter(|a| a.nth == due.nth).collect();
+    let around: Vec<&NearbyEvent> = due.run.wakeups.around.iter().filter(|a| a.nth == due.nth).collect();
     if !around.is_empty() {
         let events = around.iter().map(|a| (a.what.clone(), a.at_ns as f64 / 1000.0));
         row.detail.set(metrics::EVENTS, Item::Numbers(events.collect()));
@@ -85,7 +85,7 @@ fn one_of_the_worst(rank: usize, condition: &str, due: &Due, unit: Unit) -> Find
 }
 
 /// What ran on the CPU until the last switch before the task ran.
-fn ran_before<'a>(around: &[&'a NearbyEvents], user_ns: u64) -> Option<&'a str> {
+fn ran_before<'a>(around: &[&'a NearbyEvent], user_ns: u64) -> Option<&'a str> {
     let switches =
         around.iter().filter(|a| a.at_ns <= user_ns).filter_map(|a| a.what.strip_prefix("switch "));
     Some(switches.filter_map(|switch| switch.split_once(" -> ")).next_back()?.0)

@@ -365,7 +365,7 @@ fn page_colours_that_nobody_knows_are_refused() {
     user.run(&["conflict", "--colours", "0"]).failed(2, &["--colours", "from 1 to 1024"]);
     let requested = "trial pattern=stride bytes=8192 stride=4096 frames=3\nbye\n";
     let did = user.shell(&format!("printf '{requested}' | fathom serve model zen3"));
-    assert!(did.ended(0).contains("2 pages cannot lie in 3 frames"), "{did:?}");
+    assert!(did.ended(0).contains("2 pages cannot be in 3 frames"), "{did:?}");
 }
 
 /// What this machine gives is not asserted: only that it is shown, or refused aloud.

@@ -4,7 +4,7 @@ use fathom_probe::machine::{Attribute, FactValue, Machine, MapRequest, Operation
 use fathom_probe::pattern::{self, Copy, Memory, Stride, Trial};
 
 use super::*;
-use fathom_probe::machine::batch::copy::BEYOND;
+use fathom_probe::machine::batch::copy::EXTRA_SOURCE_CELLS;
 
 /// Opens a host for tests: it does not change the death signal of the test process and takes little memory.
 fn host() -> Host {
@@ -88,7 +88,7 @@ fn a_sweep_does_what_the_generic_body_does() {
 fn a_copy_does_what_the_generic_body_does() {
     let mut host = host();
     for (nth, &cells) in [1, 2, 33, 40, 320, 1001].iter().enumerate() {
-        let bytes = (cells + BEYOND) * 8;
+        let bytes = (cells + EXTRA_SOURCE_CELLS) * 8;
         let map = host.map(&request(2 * bytes, nth as u64)).expect("memory");
         let copying = Copying { from: map.base, to: map.base + bytes, cells };
         for (from, n) in [(0, 1), (cells, 0), (cells + cells / 2, 7), (cells - 1, 9 * cells + 50)] {

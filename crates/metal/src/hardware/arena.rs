@@ -27,7 +27,7 @@
 
 use fathom_loops::Instructions as _;
 use fathom_loops::aarch64::Aarch64;
-use fathom_probe::machine::batch::copy::{BEYOND, Copying};
+use fathom_probe::machine::batch::copy::{Copying, EXTRA_SOURCE_CELLS};
 use fathom_probe::machine::batch::stride::{KEYS, Sweep};
 use fathom_probe::machine::{MapRequest, Mapping, Refusal};
 
@@ -170,7 +170,7 @@ impl Arena {
     /// Batch form of the copy, see `fathom_probe::machine::batch::copy::body`.
     #[inline(never)]
     pub(super) fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
-        let bytes = copying.cells.checked_add(BEYOND)?.checked_mul(LINK_BYTES)?;
+        let bytes = copying.cells.checked_add(EXTRA_SOURCE_CELLS)?.checked_mul(LINK_BYTES)?;
         self.check_range(copying.from, bytes)?;
         self.check_range(copying.to, copying.cells.checked_mul(LINK_BYTES)?)?;
         // SAFETY: both ranges are cells, checked above. If they overlap in memory, the copied values differ, but they

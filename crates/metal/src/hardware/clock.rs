@@ -46,7 +46,7 @@ pub(super) fn calibrate() -> Rate {
     let until = deadline(10);
     while system() < until {}
     let end = Bracket::take(system, cycles);
-    Bracket::rate(&begin, &end, Reference { hz: system_hz(), stride: 1 })
+    Bracket::rate(&begin, &end, Reference { hz: system_hz(), max_early_ticks: 1 })
 }
 
 /// Executes `n` dependent additions of registers.

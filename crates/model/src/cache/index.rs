@@ -1,14 +1,14 @@
-//! A hashed index: every bit of a line's number has a say in its set.
+//! A hashed index: every bit of a line's number affects its set.
 //!
-//! Last-level caches in slices choose the slice by exclusive-ors of many bits of the physical address
-//! (Maurice, Le Scouarnec, Neumann, Heen and Francillon, "Reverse Engineering Intel Last-Level Cache
-//! Complex Addressing Using Performance Counters", RAID 2015). Theirs differ between parts; the one here
-//! is the textbook's member of the family, the pseudo-random interleaving of Rau (ISCA 1991): the number
-//! is read as a polynomial over GF(2), and the set is its remainder by a primitive polynomial of as many
-//! degrees as the set has bits. So bit `j` of the number flips the set bits of `x^j`: the low bits one
-//! each, as in an index by bits, and each bit above them several, never the same ones for two bits until
-//! all patterns have been used. Consecutive powers of `x` are independent: at a stride of any power of two
-//! the first `sets` lines lie in `sets` different sets.
+//! Sliced last-level caches select the slice by exclusive-ors of many bits of the physical address (Maurice, Le
+//! Scouarnec, Neumann, Heen and Francillon, "Reverse Engineering Intel Last-Level Cache Complex Addressing Using
+//! Performance Counters", RAID 2015). Those functions differ between parts. This one is the textbook member of the
+//! family, the pseudo-random interleaving of Rau (ISCA 1991): the number is a polynomial over GF(2), and the set is its
+//! remainder by a primitive polynomial whose degree is the number of set bits.
+//!
+//! So bit `j` of the number flips the set bits of `x^j`. The low bits flip one bit each, as in an index without a hash.
+//! Each higher bit flips several, in a different pattern until all patterns have been used. Consecutive powers of `x`
+//! are independent: at a stride of any power of two the first `sets` lines are in `sets` different sets.
 
 /// The smallest primitive polynomial over GF(2) of each degree from 1 (OEIS A091250), as its bits.
 const PRIMITIVE: [u32; 24] = [
@@ -16,17 +16,16 @@ const PRIMITIVE: [u32; 24] = [
     0x1002d, 0x20009, 0x40027, 0x80027, 0x10_0009, 0x20_0005, 0x40_0003, 0x80_0021, 0x100_001b,
 ];
 
-/// The remainders of every byte of a number at its place; the remainder of the whole is their
-/// exclusive-or.
+/// The remainders of every byte of a number at each position; the remainder of the number is their exclusive-or.
 #[derive(Clone, Debug)]
 pub(super) struct Hash(Box<[[u32; 256]; 4]>);
 
 impl Hash {
-    /// The hash onto `sets` sets: a power of two up to 2^24.
+    /// Creates the hash onto `sets` sets: a power of two up to 2^24.
     pub fn new(sets: u32) -> Hash {
         let mut bytes = Box::new([[0; 256]; 4]);
         let bits = sets.trailing_zeros();
-        // The remainder by a polynomial of degree 0 is nothing: one set.
+        // The remainder by a polynomial of degree 0 is 0: one set.
         let Some(&polynomial) = (bits as usize).checked_sub(1).and_then(|n| PRIMITIVE.get(n)) else {
             return Hash(bytes);
         };
@@ -44,7 +43,7 @@ impl Hash {
         Hash(bytes)
     }
 
-    /// The set of a number.
+    /// Returns the set of a number.
     #[cold]
     #[inline(never)]
     pub fn of(&self, number: u32) -> u32 {
@@ -58,7 +57,7 @@ impl Hash {
 mod tests {
     use super::*;
 
-    /// How many steps multiplying by x takes from 1 back to 1, modulo a polynomial of a degree.
+    /// Returns how many multiplications by x lead from 1 back to 1, modulo a polynomial.
     fn order(polynomial: u32, degree: usize) -> u32 {
         let (mut power, mut steps) = (1u32, 0);
         loop {
@@ -77,7 +76,7 @@ mod tests {
             let degree = n + 1;
             let all = (1 << degree) - 1;
             assert_eq!(order(polynomial, degree), all, "{polynomial:#x}");
-            // Odd ones only: without the constant term a power of x never comes back to 1.
+            // Odd ones only: without the constant term no power of x is 1 again.
             for smaller in ((1 << degree) + 1..polynomial).step_by(2) {
                 assert!(order(smaller, degree) < all, "{smaller:#x} before {polynomial:#x}");
             }

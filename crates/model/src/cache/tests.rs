@@ -1,11 +1,11 @@
-//! Replacement, one set at a time.
+//! Tests of replacement policies on one set.
 
-use super::words::{eldest, tree_use, tree_victim, youngest};
+use super::replacement_state::{make_oldest, make_youngest, tree_use, tree_victim};
 use super::*;
 use crate::rng::Use;
 
-/// Misses a round, after warming, of `lines` lines cycling in one set of `ways`.
-fn misses_a_round(policy: Replacement, ways: u32, lines: u32) -> f64 {
+/// Returns the misses per round of `lines` lines that are loaded cyclically in one set of `ways`, after warm-up.
+fn misses_per_round(policy: Replacement, ways: u32, lines: u32) -> f64 {
     let mut cache = Cache::new(1, ways, policy, Index::Bits, Rng::new(7, Use::Level, 0));
     let round = |cache: &mut Cache| {
         for line in 0..lines {
@@ -24,8 +24,8 @@ fn misses_a_round(policy: Replacement, ways: u32, lines: u32) -> f64 {
     (cache.refills - before) as f64 / 100_000.0
 }
 
-/// Misses a round of nine lines cycling in eight ways, from a prototype that shares no code with this one,
-/// and how far a count of rounds may be off: nothing where no draw is made but what two decimals leave out.
+/// Misses per round of nine lines that are loaded cyclically in eight ways, from a prototype that shares no code with
+/// this one, and the tolerance: for policies without randomness, the rounding to two decimals.
 const NINE_IN_EIGHT: &[(Replacement, f64, f64)] = &[
     (Replacement::Lru, 9.0, 0.0),
     (Replacement::Fifo, 9.0, 0.0),
@@ -43,10 +43,10 @@ const NINE_IN_EIGHT: &[(Replacement, f64, f64)] = &[
 fn one_line_too_many_costs_what_the_policies_are_known_for() {
     assert_eq!(NINE_IN_EIGHT.len(), Replacement::ALL.len());
     for &(policy, expected, within) in NINE_IN_EIGHT {
-        assert_eq!(misses_a_round(policy, 8, 8), 0.0, "{policy:?}");
-        let seen = misses_a_round(policy, 8, 9);
-        println!("{policy:?} {seen}");
-        assert!((seen - expected).abs() <= within, "{policy:?}: {seen}");
+        assert_eq!(misses_per_round(policy, 8, 8), 0.0, "{policy:?}");
+        let measured = misses_per_round(policy, 8, 9);
+        println!("{policy:?} {measured}");
+        assert!((measured - expected).abs() <= within, "{policy:?}: {measured}");
     }
 }
 
@@ -54,13 +54,13 @@ fn one_line_too_many_costs_what_the_policies_are_known_for() {
 fn every_policy_works_with_any_number_of_ways() {
     for ways in 1..=64 {
         for policy in Replacement::ALL {
-            assert_eq!(misses_a_round_short(*policy, ways), 0, "{policy:?} {ways}");
+            assert_eq!(misses_per_round_short(*policy, ways), 0, "{policy:?} {ways}");
         }
     }
 }
 
-/// Refills in a round over as many lines as there are ways, once they are in.
-fn misses_a_round_short(policy: Replacement, ways: u32) -> u64 {
+/// Returns the refills of a round over as many lines as there are ways, after they have been filled.
+fn misses_per_round_short(policy: Replacement, ways: u32) -> u64 {
     let mut cache = Cache::new(1, ways, policy, Index::Bits, Rng::new(7, Use::Level, 0));
     for _ in 0..3 {
         for line in 0..ways {
@@ -118,10 +118,10 @@ fn ages_in_nibbles_are_ages_in_a_list() {
             list.retain(|&w| w != way);
             if rng.below(3) == 0 {
                 list.push(way);
-                word = eldest(word, way, ways);
+                word = make_oldest(word, way, ways);
             } else {
                 list.insert(0, way);
-                word = youngest(word, way);
+                word = make_youngest(word, way);
             }
             let ages: Vec<u64> = (0..ways).map(|age| word >> (4 * age) & 15).collect();
             assert_eq!(ages, list, "{ways} ways");
@@ -131,11 +131,11 @@ fn ages_in_nibbles_are_ages_in_a_list() {
 
 #[test]
 fn ages_kept_in_words_and_in_the_order_of_entries_are_the_same() {
-    // 16 and 17 ways are kept differently; with a line that never leaves they must act alike.
+    // 16 and 17 ways have different representations, which must behave the same.
     for policy in [Replacement::Lru, Replacement::Fifo] {
         for ways in [15, 16, 17, 18, 40] {
-            assert_eq!(misses_a_round(policy, ways, ways), 0.0, "{policy:?} {ways}");
-            assert_eq!(misses_a_round(policy, ways, ways + 1), f64::from(ways + 1), "{policy:?} {ways}");
+            assert_eq!(misses_per_round(policy, ways, ways), 0.0, "{policy:?} {ways}");
+            assert_eq!(misses_per_round(policy, ways, ways + 1), f64::from(ways + 1), "{policy:?} {ways}");
         }
     }
 }
@@ -160,15 +160,15 @@ fn a_use_in_a_row_changes_nothing_where_it_is_said_to() {
                 let (words, groups) = (cache.words.clone(), cache.groups.clone());
                 assert!(cache.touch(line));
                 let moved = (words, groups) != (cache.words.clone(), cache.groups.clone());
-                assert!(!moved || !hit && !policy.rests_after_a_fill(), "{policy:?} {ways}");
+                assert!(!moved || !hit && !policy.use_after_fill_is_idempotent(), "{policy:?} {ways}");
                 moved_after_a_fill |= moved;
             }
         }
-        assert_eq!(moved_after_a_fill, !policy.rests_after_a_fill(), "{policy:?}");
+        assert_eq!(moved_after_a_fill, !policy.use_after_fill_is_idempotent(), "{policy:?}");
     }
 }
 
-/// The ages of four ways after a text: a letter is a line used or filled, a letter and `!` one taken out.
+/// Returns the ages of four ways after a sequence: a letter uses or fills a line, a letter and `!` removes it.
 fn ages_after(policy: Replacement, text: &str) -> (String, Vec<u64>) {
     let mut cache = Cache::new(1, 4, policy, Index::Bits, Rng::new(7, Use::Level, 0));
     for word in text.split_whitespace() {
@@ -187,14 +187,14 @@ fn ages_after(policy: Replacement, text: &str) -> (String, Vec<u64>) {
 
 #[test]
 fn ages_grow_as_the_papers_say() {
-    // Worked by hand from the definitions.
+    // Computed by hand from the definitions.
     let cases = [
         (Replacement::Srrip, "A B C D", "ABCD", [2, 2, 2, 2]),
         (Replacement::Srrip, "A B C D B", "ABCD", [2, 0, 2, 2]),
         (Replacement::Srrip, "A B C D B E", "EBCD", [2, 1, 3, 3]),
         (Replacement::Srrip, "A B C D A B C D E", "EBCD", [2, 3, 3, 3]),
         (Replacement::Srrip, "A B C D B! E", "AECD", [2, 2, 2, 2]),
-        // The last free way first; before the set is full an empty way has age 3.
+        // The last free way is filled first; an empty way has age 3.
         (Replacement::Qlru, "A B", "..BA", [3, 3, 1, 1]),
         (Replacement::Qlru, "A B C D", "DCBA", [1, 3, 3, 3]),
         (Replacement::Qlru, "A B C D E", "DEBA", [1, 1, 3, 3]),

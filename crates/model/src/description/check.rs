@@ -1,4 +1,4 @@
-//! What no machine can be: the checks, with what would work instead.
+//! Validation of descriptions, with a remedy for each error.
 
 use super::{
     Description, Holds, Inclusion, Index, Level, Replacement, Through, Time, Tlb, Wakeup, WalkFrom, device,
@@ -8,19 +8,19 @@ use fathom_units::compact;
 
 use super::place::{At, Check};
 
-/// The widest set of a policy that keeps a bit of each way in a 64-bit word.
+/// Maximum ways of a policy that keeps one bit per way in a 64-bit word.
 const WORD_WAYS: u32 = 64;
-/// Bounds that keep every sum far inside 64 bits; no machine is near them.
+/// Limits that keep every sum far inside 64 bits. No machine is near them.
 const MAX_CPUS: u32 = 1024;
 const MAX_LEVELS: usize = 16;
 const MAX_BYTES: u64 = 1 << 40;
-/// All levels together; what a model of them takes stays below a few hundred MiB.
+/// Lines of all levels together. A model of them then takes at most a few hundred MiB.
 const MAX_LINES: u64 = 1 << 24;
-/// A wake-up of a million instructions takes a millisecond and is none of a real-time system; no path touches as much
-/// as its kernel has, and none of those has more than 256 MiB of code or data.
+/// A wake-up of a million instructions takes a millisecond, too long for a real-time system. No wake-up path touches as
+/// much memory as its kernel has, and no kernel has more than 256 MiB of code or data.
 const MAX_INSTRUCTIONS: u64 = 1 << 20;
 const MAX_TOUCHED: u64 = 1 << 22;
-const WITHIN: (u64, u64) = (64 << 10, 256 << 20);
+const WITHIN_BYTES: (u64, u64) = (64 << 10, 256 << 20);
 
 pub(super) fn check(d: &Description) -> Check {
     check_core(d)?;
@@ -33,8 +33,8 @@ pub(super) fn check(d: &Description) -> Check {
         check_neighbours(at, d, index)?;
         let lines: u64 = d.levels[..=index].iter().map(|l| l.size / l.line).fold(0, u64::saturating_add);
         if lines > MAX_LINES {
-            let message = format!("{} is more than is modelled", compact(level.size));
-            let help = format!("all levels together hold at most {MAX_LINES} lines");
+            let message = format!("{} exceeds the limit of the model", compact(level.size));
+            let help = format!("all levels together may hold at most {MAX_LINES} lines");
             return Err(at.flaw("size", message, help));
         }
     }
@@ -57,8 +57,8 @@ pub(super) fn check(d: &Description) -> Check {
 
 fn check_core(d: &Description) -> Check {
     if d.about.is_empty() || d.about.chars().count() > 200 || d.about.chars().any(char::is_control) {
-        let help = "one line of up to 200 characters that says which machine this is";
-        return Err(At("", 0).flaw("about", "`about` is no line of text", help));
+        let help = "one line of up to 200 characters that names the machine";
+        return Err(At("", 0).flaw("about", "`about` is not a line of text", help));
     }
     let at = At("core", 0);
     at.hz("clock", d.core.clock_hz)?;
@@ -75,7 +75,7 @@ fn check_core(d: &Description) -> Check {
     at.time("overhead", d.timer.overhead)?;
     at.time("jitter", d.timer.jitter)?;
     if d.timer.resolution == 0 || d.timer.resolution > 1 << 32 {
-        return Err(at.flaw("resolution", "a reading is a multiple of 1 tick at least", "resolution = 1"));
+        return Err(at.flaw("resolution", "the resolution must be at least 1 tick", "resolution = 1"));
     }
     Ok(())
 }
@@ -94,15 +94,15 @@ fn check_level(at: At, level: &Level) -> Check {
         let below = level.size / way * way;
         let near = |bytes: u64| format!("{} ({} sets)", compact(bytes), bytes / way);
         let help = match below {
-            0 => format!("size = line x ways x sets: the least that works is {}", near(way)),
+            0 => format!("size = line x ways x sets: the smallest valid size is {}", near(way)),
             _ => format!(
-                "size = line x ways x sets: the nearest that work are {} and {}",
+                "size = line x ways x sets: the nearest valid sizes are {} and {}",
                 near(below),
                 near(below.saturating_add(way))
             ),
         };
         let message = format!(
-            "{} bytes are no whole number of sets of {} ways x {} bytes",
+            "{} bytes are not a whole number of sets of {} ways x {} bytes",
             level.size, level.ways, level.line
         );
         return Err(at.flaw("size", message, help));
@@ -110,7 +110,7 @@ fn check_level(at: At, level: &Level) -> Check {
     check_index(at, level)
 }
 
-/// A hash onto sets that are no power of two is no exclusive-or of bits.
+/// Checks the index: the exclusive-or of bits needs a number of sets that is a power of two.
 fn check_index(at: At, level: &Level) -> Check {
     let sets = level.sets();
     if level.index == Index::Bits || sets.is_power_of_two() {
@@ -121,7 +121,7 @@ fn check_index(at: At, level: &Level) -> Check {
     let near = |sets: u64| format!("{} ({sets} sets)", compact(sets.saturating_mul(way)));
     let above = sets.checked_next_power_of_two().unwrap_or(sets);
     let help = format!(
-        "hashed sets are a power of two: size = {} or {}, or index = \"bits\"",
+        "a hashed index needs a power of two of sets: size = {} or {}, or index = \"bits\"",
         near(above / 2),
         near(above)
     );
@@ -135,14 +135,14 @@ fn check_name(at: At, name: &str) -> Check {
         return Ok(());
     }
     let help = "a word of letters, digits and - _ . / +; not \"memory\" or \"none\"";
-    Err(at.flaw("name", format!("\"{}\" is no name", name.escape_debug()), help))
+    Err(at.flaw("name", format!("\"{}\" is not a name", name.escape_debug()), help))
 }
 
 fn check_ways(at: At, ways: u32, replacement: Replacement) -> Check {
     if ways == 0 {
         return Err(at.flaw(
             "ways",
-            "a set of no ways",
+            "a set without ways",
             "from 1; the number of entries for fully associative",
         ));
     }
@@ -151,14 +151,14 @@ fn check_ways(at: At, ways: u32, replacement: Replacement) -> Check {
     if in_a_word && ways > WORD_WAYS {
         let message = format!("{} with {ways} ways", replacement.word());
         let help = format!(
-            "this policy is modelled up to {WORD_WAYS} ways; lru, fifo, random and not-mru-random have no limit"
+            "this policy is modelled for up to {WORD_WAYS} ways; lru, fifo, random and not-mru-random have no limit"
         );
         return Err(at.flaw("replacement", message, help));
     }
     Ok(())
 }
 
-/// What a level may not be beside the others.
+/// Checks a level against the nearer ones.
 fn check_neighbours(at: At, d: &Description, index: usize) -> Check {
     let level = &d.levels[index];
     let nearer = &d.levels[..index];
@@ -166,18 +166,22 @@ fn check_neighbours(at: At, d: &Description, index: usize) -> Check {
         return Err(at.flaw("name", format!("a second level named \"{}\"", level.name), "names are unique"));
     }
     if level.holds != Holds::Unified && nearer.iter().any(|l| l.holds == Holds::Unified) {
-        let message = format!("a level for {} behind a unified one", level.holds.word());
-        return Err(at.flaw("holds", message, "levels stand nearest first, and what is unified stays so"));
+        let message = format!("a level for {} beyond a unified one", level.holds.word());
+        return Err(at.flaw(
+            "holds",
+            message,
+            "levels are listed nearest first; beyond a unified level all are unified",
+        ));
     }
     let meets = |l: &&Level| l.holds == level.holds || level.holds == Holds::Unified;
     let nearest: Vec<&Level> = nearer.iter().filter(meets).collect();
     if let Some(wide) = nearest.iter().find(|l| l.line > level.line) {
-        let message = format!("a line of {} bytes behind \"{}\" with {}", level.line, wide.name, wide.line);
+        let message = format!("a line of {} bytes beyond \"{}\" with {}", level.line, wide.name, wide.line);
         return Err(at.flaw("line", message, "a level's line is at least as long as those of nearer levels"));
     }
     if let Some(shared) = nearest.iter().find(|l| l.shared && !level.shared) {
-        let message = format!("a private level behind \"{}\", which is shared", shared.name);
-        return Err(at.flaw("shared", message, "what is behind a shared level is shared: shared = true"));
+        let message = format!("a private level beyond \"{}\", which is shared", shared.name);
+        return Err(at.flaw("shared", message, "levels beyond a shared level are shared: shared = true"));
     }
     if level.inclusion != Inclusion::Exclusive {
         return Ok(());
@@ -199,9 +203,9 @@ fn check_tlb(at: At, tlb: &Tlb) -> Check {
     check_ways(at, tlb.ways, tlb.replacement)?;
     if tlb.entries == 0 || tlb.entries > 1 << 20 || !tlb.entries.is_multiple_of(tlb.ways) {
         let below = (tlb.entries / tlb.ways).clamp(1, 1 << 10) * tlb.ways;
-        let message = format!("{} entries are no whole number of sets of {} ways", tlb.entries, tlb.ways);
+        let message = format!("{} entries are not a whole number of sets of {} ways", tlb.entries, tlb.ways);
         let help =
-            format!("the nearest that work are {below} and {}", u64::from(below) + u64::from(tlb.ways));
+            format!("the nearest valid numbers are {below} and {}", u64::from(below) + u64::from(tlb.ways));
         return Err(at.flaw("entries", message, help));
     }
     check_pages(at, &tlb.pages)
@@ -234,27 +238,27 @@ fn check_walk(d: &Description) -> Check {
         return Err(At("tlb", 0).flaw(
             "",
             "a TLB without a [walk]",
-            "say what a miss in every TLB costs: [walk]",
+            "add the cost of a miss in every TLB: [walk]",
         ));
     };
     if d.tlbs.is_empty() {
         return Err(at.flaw(
             "",
             "a [walk] without a [[tlb]]",
-            "leave it out: translation is free without TLBs",
+            "remove it: without TLBs, translation has no cost",
         ));
     }
     at.time("latency", walk.latency)?;
     if walk.fetches > 6 {
-        let message = format!("{} fetches a walk", walk.fetches);
+        let message = format!("{} fetches per walk", walk.fetches);
         return Err(at.flaw("fetches", message, "from 0 to 6: no page table has more levels"));
     }
     match &walk.from {
         WalkFrom::Nowhere if walk.fetches > 0 => {
-            Err(at.flaw("from", "fetches from nowhere", "fetches = 0, or from = \"memory\" or a level"))
+            Err(at.flaw("from", "fetches without a source", "fetches = 0, or from = \"memory\" or a level"))
         }
         WalkFrom::Memory | WalkFrom::Level(_) if walk.fetches == 0 => {
-            Err(at.flaw("from", "no fetches, so they come from nowhere", "from = \"none\""))
+            Err(at.flaw("from", "a source without fetches", "from = \"none\""))
         }
         WalkFrom::Level(name) => {
             let data = || d.levels.iter().filter(|l| l.holds != Holds::Instructions).map(|l| l.name.as_str());
@@ -266,7 +270,7 @@ fn check_walk(d: &Description) -> Check {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("one of {}", words.collect::<Vec<_>>().join(", ")),
             };
-            Err(at.flaw("from", format!("\"{}\" is no level that holds data", name.escape_debug()), help))
+            Err(at.flaw("from", format!("\"{}\" is not a level that holds data", name.escape_debug()), help))
         }
         _ => Ok(()),
     }
@@ -279,28 +283,32 @@ fn check_memory(d: &Description) -> Check {
     at.time("latency", memory.latency)?;
     at.time("spread", memory.spread)?;
     let page = memory.pages[0];
-    let least = page * 64;
-    if memory.size < least || memory.size > MAX_BYTES || !memory.size.is_multiple_of(page) {
-        let help =
-            format!("whole pages of {}, from {} to {}", compact(page), compact(least), compact(MAX_BYTES));
-        return Err(at.flaw("size", format!("a memory of {}", compact(memory.size)), help));
+    let min_bytes = page * 64;
+    if memory.size < min_bytes || memory.size > MAX_BYTES || !memory.size.is_multiple_of(page) {
+        let help = format!(
+            "whole pages of {}, from {} to {}",
+            compact(page),
+            compact(min_bytes),
+            compact(MAX_BYTES)
+        );
+        return Err(at.flaw("size", format!("a memory size of {}", compact(memory.size)), help));
     }
     let hz = d.core.clock_hz;
     let total = |t: Time| t.in_cycles(hz);
     if total(memory.spread) > total(memory.latency) {
-        let message = "a spread beyond the latency itself: some accesses would take less than no time";
+        let message = "a spread larger than the latency: some accesses would take negative time";
         return Err(at.flaw("spread", message, format!("at most {}", memory.latency)));
     }
     if let Some(level) = d.levels.iter().find(|l| l.line > page) {
         let help = format!("lines of \"{}\" are {} bytes", level.name, level.line);
-        return Err(at.flaw("pages", "a page shorter than a line", help));
+        return Err(at.flaw("pages", "a page smaller than a line", help));
     }
     check_rows(at, d, total)?;
     let Some(refresh) = &memory.refresh else { return Ok(()) };
     at.time("refresh", refresh.every)?;
     at.time("refresh_takes", refresh.takes)?;
     if total(refresh.takes) >= total(refresh.every) {
-        let message = "a refresh that takes as long as the time between two";
+        let message = "a refresh that takes as long as the interval between two";
         return Err(at.flaw("refresh_takes", message, format!("less than {}", refresh.every)));
     }
     Ok(())
@@ -318,7 +326,7 @@ fn check_rows(at: At, d: &Description, total: impl Fn(Time) -> f64) -> Check {
         return Err(at.flaw("banks", format!("{} banks", rows.banks), "from 1 to 4096"));
     }
     if total(memory.spread) > total(rows.open) {
-        let message = "the spread is beyond `open`: some accesses would take less than no time";
+        let message = "the spread is larger than `open`: some accesses would take negative time";
         return Err(at.flaw("spread", message, format!("at most {}", rows.open)));
     }
     Ok(())
@@ -348,27 +356,27 @@ fn check_uncached(d: &Description) -> Check {
         Some(Through::NormalNc) if uncached.load.is_none() => "load",
         _ => return Ok(()),
     };
-    let message = format!("write-through without `{missing}`, of which it is made");
+    let message = format!("`write_through` needs `{missing}`, because it uses these accesses");
     Err(at.flaw("write_through", message, format!("for example: {missing} = \"2 cycles\"")))
 }
 
 fn check_wakeup(wakeup: &Wakeup) -> Check {
     let at = At("wakeup", 0);
     at.time("instruction", wakeup.instruction)?;
-    let (least, most) = WITHIN;
-    if !wakeup.within.is_power_of_two() || !(least..=most).contains(&wakeup.within) {
-        let help = format!("a power of two from {} to {}", compact(least), compact(most));
-        return Err(at.flaw("within", format!("a kernel in {}", compact(wakeup.within)), help));
+    let (min, max) = WITHIN_BYTES;
+    if !wakeup.within.is_power_of_two() || !(min..=max).contains(&wakeup.within) {
+        let help = format!("a power of two from {} to {}", compact(min), compact(max));
+        return Err(at.flaw("within", format!("a kernel of {}", compact(wakeup.within)), help));
     }
-    let touched = |at: At, key, bytes: u64, least: u64| {
-        let message = || format!("`{key}` = {} is nothing that a wake-up touches", compact(bytes));
-        let flaw = || at.flaw(key, message(), format!("from {least} to {}", compact(MAX_TOUCHED)));
-        if (least..=MAX_TOUCHED).contains(&bytes) { Ok(()) } else { Err(flaw()) }
+    let touched = |at: At, key, bytes: u64, min: u64| {
+        let message = || format!("`{key}` = {} is not a plausible amount for a wake-up", compact(bytes));
+        let flaw = || at.flaw(key, message(), format!("from {min} to {}", compact(MAX_TOUCHED)));
+        if (min..=MAX_TOUCHED).contains(&bytes) { Ok(()) } else { Err(flaw()) }
     };
     touched(at, "common", wakeup.common, 0)?;
     for (table, stage) in Wakeup::TABLES.into_iter().zip(&wakeup.stages) {
         let at = At(table, 0);
-        // Instructions lie somewhere.
+        // A stage has at least one byte of code.
         touched(at, "code", stage.code, 1)?;
         touched(at, "data", stage.data, 0)?;
         if !(1..=MAX_INSTRUCTIONS).contains(&stage.instructions) {
@@ -376,12 +384,12 @@ fn check_wakeup(wakeup: &Wakeup) -> Check {
             return Err(at.flaw("instructions", message, format!("from 1 to {MAX_INSTRUCTIONS}")));
         }
     }
-    // Runs of lines have places of their own, and a stage's last run may be cut short.
+    // Runs of consecutive lines are placed separately, and a stage's last run may be shorter.
     let code: u64 = wakeup.stages.iter().map(|stage| stage.code).sum();
     let data: u64 = wakeup.stages.iter().map(|stage| stage.data).sum::<u64>() + wakeup.common;
     if code.max(data) > wakeup.within / 2 {
-        let message = format!("{} touched in {}", compact(code.max(data)), compact(wakeup.within));
-        return Err(at.flaw("within", message, "code and data each take up half of it at most"));
+        let message = format!("{} touched within {}", compact(code.max(data)), compact(wakeup.within));
+        return Err(at.flaw("within", message, "code and data each use at most half of it"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `[dma]`: a device that reads and writes memory by itself, and what the kernel does for it.
+//! `[dma]`: a DMA device, and the kernel's cache maintenance for it.
 
 use std::fmt;
 
@@ -11,41 +11,39 @@ use super::units::{self, show_rate};
 use super::{Description, Time};
 
 words! {
-    /// What a device's accesses have to do with the CPUs' caches.
+    /// Coherence of a device's accesses with the CPUs' caches.
     Coherence {
-        /// Nothing: it reads and writes memory behind them.
+        /// Not coherent: it accesses memory without the caches.
         None = "none",
-        /// They are seen: what it reads comes from the cache that has it newest, and what it writes leaves every
-        /// cache.
+        /// Coherent: it reads from the cache that has the newest data, and its writes invalidate all caches.
         Snooped = "snooped",
-        /// The same, and what it writes lies in the last level afterwards.
+        /// Coherent, and its writes allocate in the last level.
         Stashed = "stashed",
     }
 }
 
-/// `[dma]`: a device behind the caches or before them, with its driver's fixed costs.
+/// `[dma]`: a device and the fixed costs of its driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
-    /// Bytes a second of its slowest part: link, bus or engine.
+    /// Bytes per second of its slowest part: link, bus or engine.
     pub rate: f64,
-    /// Bytes that it moves at once: a transfer is whole bursts, and memory takes its time to answer the first.
+    /// Bytes per burst: a transfer is whole bursts, and the first has the latency of memory.
     pub burst: u64,
     /// CPU time to start a transfer.
     pub setup: Time,
-    /// CPU time from the device's interrupt to its driver knowing that the transfer is done.
+    /// CPU time from the device's interrupt until the driver has detected the end of the transfer.
     pub interrupt: Time,
-    /// Whether caches see it.
+    /// Coherence with the caches.
     pub coherence: Coherence,
-    /// How the kernel maintains buffers for it; present when caches do not see it.
+    /// The kernel's maintenance of its buffers; present if the device is not coherent.
     pub maintenance: Option<Maintenance>,
-    /// What mapping, unmapping or synchronising a buffer costs beside its lines.
+    /// Fixed cost of mapping, unmapping or synchronising a buffer, in addition to its lines.
     pub map: Time,
-    /// What a line adds that is written back when it is cleaned.
+    /// Additional cost of a line that is written back when it is cleaned.
     pub write_back: Time,
-    /// Widest load that a copy uses on memory that is not cached, bytes.
+    /// Widest load of a copy from uncached memory, bytes.
     pub widest: u64,
-    /// What a line costs at most in a pass over a packet or buffer that has read the line before it; without it, what any
-    /// load takes.
+    /// Maximum cost of a line in a sequential pass over a packet or buffer; if absent, the cost of any load.
     pub stream: Option<Time>,
 }
 
@@ -83,7 +81,7 @@ pub(super) fn read(t: &Table) -> Result<Device> {
 pub(super) fn check(d: &Description) -> Check {
     let (at, Some(device)) = (At("dma", 0), &d.dma) else { return Ok(()) };
     if !(1e3..=1e12).contains(&device.rate) {
-        let message = format!("`rate` = {} is no device's", show_rate(device.rate));
+        let message = format!("`rate` = {} is out of range", show_rate(device.rate));
         return Err(at.flaw("rate", message, "from 1 kB/s to 1000 GB/s"));
     }
     for (key, time) in [
@@ -95,23 +93,23 @@ pub(super) fn check(d: &Description) -> Check {
     ] {
         at.time(key, time)?;
     }
-    for (key, bytes, most) in [("burst", device.burst, 4096), ("widest", device.widest, 64)] {
-        if !bytes.is_power_of_two() || !(4..=most).contains(&bytes) {
-            let help = format!("a power of two from 4 to {}", compact(most));
+    for (key, bytes, max) in [("burst", device.burst, 4096), ("widest", device.widest, 64)] {
+        if !bytes.is_power_of_two() || !(4..=max).contains(&bytes) {
+            let help = format!("a power of two from 4 to {}", compact(max));
             return Err(at.flaw(key, format!("`{key}` of {bytes} bytes"), help));
         }
     }
-    let behind = device.coherence == Coherence::None;
-    if behind != device.maintenance.is_some() {
-        let message = "`maintenance` goes with coherence = \"none\", and with nothing else";
-        return Err(at.flaw("coherence", message, "maintenance = \"map-and-unmap\", or leave it out"));
+    let non_coherent = device.coherence == Coherence::None;
+    if non_coherent != device.maintenance.is_some() {
+        let message = "`maintenance` is required with coherence = \"none\", and not allowed otherwise";
+        return Err(at.flaw("coherence", message, "maintenance = \"map-and-unmap\", or remove it"));
     }
-    if behind && d.core.maintain.is_none() {
-        let message = "buffers that are maintained, and no word on what a line costs";
+    if non_coherent && d.core.maintain.is_none() {
+        let message = "buffers need cache maintenance, but its cost per line is missing";
         return Err(at.flaw("maintenance", message, "for example: maintain = \"10 cycles\" in [core]"));
     }
     if device.coherence == Coherence::Stashed && d.levels.is_empty() {
-        return Err(at.flaw("coherence", "stashed where there is no level", "coherence = \"snooped\""));
+        return Err(at.flaw("coherence", "stashing needs a cache level", "coherence = \"snooped\""));
     }
     Ok(())
 }

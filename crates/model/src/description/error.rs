@@ -1,33 +1,33 @@
-//! What is wrong with a description, where, and what to write instead.
+//! Errors of descriptions: the problem, its place, and a remedy.
 
 use std::fmt;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-/// A fault in the text of a description: file, place, the value found, and a remedy.
+/// An error in the text of a description: file, place, the value found, and a remedy.
 ///
 /// `Display` renders it as compilers do, with the line and a marker under the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptionError {
-    /// The file's name as it was given.
+    /// The file's name as given.
     pub file: Box<str>,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// The key or value at fault, as it stands in the file (the first line of it).
+    /// The key or value with the error, as in the file (its first line).
     pub value: Box<str>,
-    /// What is wrong.
+    /// The problem.
     pub message: Box<str>,
-    /// What to write instead; empty when nothing can be suggested.
+    /// A remedy; empty if there is none.
     pub help: Box<str>,
-    /// The line of the file, for the rendering.
+    /// The line of the file, for rendering.
     pub source_line: Box<str>,
 }
 
 impl DescriptionError {
-    /// The fault `message` at the byte range `span` of `text`.
+    /// Creates an error at the byte range `span` of `text`.
     pub(super) fn at(file: &str, text: &str, span: Range<usize>, message: String, help: String) -> Self {
         let mut start = span.start.min(text.len());
         while !text.is_char_boundary(start) {
@@ -49,17 +49,17 @@ impl DescriptionError {
     }
 }
 
-/// Columns of what is shown of a line: of a longer one, the part in which the fault is.
+/// Columns of a rendered line; of a longer line, the part with the error.
 const WIDTH: usize = 140;
-/// Most characters of a message or a suggestion: a hostile file has keys of megabytes.
+/// Maximum characters of a message or a suggestion: a hostile file has keys of megabytes.
 const MAX_SHOWN: usize = 200;
 
-/// At most so many characters of `text`, without controls: the library knows those of ASCII, and U+0080 to U+009F are
-/// controls too.
-fn shown(text: &str, most: usize) -> String {
+/// Returns at most `max` characters of `text`, with control characters replaced. The rendering library handles those of
+/// ASCII only, and U+0080 to U+009F are controls too.
+fn shown(text: &str, max: usize) -> String {
     let plain = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
-    let mut out: String = text.chars().take(most).map(plain).collect();
-    if text.chars().nth(most).is_some() {
+    let mut out: String = text.chars().take(max).map(plain).collect();
+    if text.chars().nth(max).is_some() {
         out.push('…');
     }
     out
@@ -86,18 +86,18 @@ impl fmt::Display for DescriptionError {
 
 impl std::error::Error for DescriptionError {}
 
-/// A fault of a description wherever it came from: the place by table and key.
+/// An error of a description from a file or from code: the place is a table and a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptionFlaw {
-    /// The table: `core`, `timer`, `level`, `tlb`, `walk`, `memory`; empty for the top.
+    /// The table: `core`, `timer`, `level`, `tlb`, `walk`, `memory`; empty for the top level.
     pub table: &'static str,
-    /// Which of the tables of that name, from 0.
+    /// Index among the tables of that name, from 0.
     pub index: usize,
     /// The key in it; empty for the table itself.
     pub key: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What would work.
+    /// A remedy.
     pub help: String,
 }
 
@@ -110,15 +110,15 @@ impl fmt::Display for DescriptionFlaw {
 
 impl std::error::Error for DescriptionFlaw {}
 
-/// The word of `known` that `word` most likely was meant to be, if any is near.
+/// Returns the word of `known` that `word` most likely stands for, if any is similar.
 #[must_use]
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Hostile text must not cost quadratic time in its own length; no key is near a long word.
+    // Hostile text must not cost quadratic time in its length; no key is similar to a long word.
     if word.len() > 64 {
         return None;
     }
     let word = word.to_lowercase();
-    // Insertions, deletions, substitutions and swapped neighbours.
+    // Insertions, deletions, substitutions and transpositions.
     let edits = |known: &str| strsim::osa_distance(&word, &known.to_lowercase());
     let best = known.into_iter().map(|k| (edits(k), k)).min_by_key(|(d, _)| *d)?;
     let limit = (best.1.chars().count().max(word.chars().count()) / 3).max(1);

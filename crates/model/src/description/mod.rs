@@ -1,15 +1,13 @@
-//! The description of a machine: what one of `machines/*.toml` says, read, checked and written.
+//! The description of a machine: the contents of one of `machines/*.toml`, parsed, checked and written.
 //!
-//! The format is documented in `machines/README.md`; the structures here mirror it one to one, in
-//! plain units. Whoever writes a description in code calls [`Description::check`]; whoever reads a
-//! file gets it checked.
+//! `machines/README.md` documents the format. The structures here correspond to it one to one, in plain units. A file
+//! is checked when it is parsed; a description made in code is checked with [`Description::check`].
 
 pub use device::{Coherence, Device};
 pub use error::{DescriptionError, DescriptionFlaw, nearest};
 pub use units::Time;
 
-/// Declares an enum whose values are words of the format: one list serves reading, writing, and the
-/// suggestions for a misspelt word.
+/// Declares an enum with words of the format: one list for parsing, writing, and the suggestions for a misspelt word.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $value:ident = $word:literal,)* }) => {
         $(#[$doc])*
@@ -17,7 +15,7 @@ macro_rules! words {
         pub enum $name { $($(#[$vdoc])* $value,)* }
 
         impl Default for $name {
-            /// The first.
+            /// Returns the first value.
             fn default() -> $name {
                 $name::ALL[0]
             }
@@ -27,7 +25,7 @@ macro_rules! words {
             /// Every value, in the order of the documentation.
             pub const ALL: &'static [$name] = &[$($name::$value,)*];
 
-            /// The word that stands for it in a description.
+            /// Returns its word in a description.
             #[must_use]
             pub fn word(self) -> &'static str {
                 match self { $($name::$value => $word,)* }
@@ -46,7 +44,7 @@ mod table;
 mod units;
 
 words! {
-    /// Which accesses per level serves.
+    /// Accesses that a level serves.
     Holds {
         /// Loads and stores.
         Data = "data",
@@ -58,91 +56,89 @@ words! {
 }
 
 words! {
-    /// Which way a fill replaces when no way of the set is free.
+    /// The victim of a fill if no way of the set is free.
     Replacement {
-        /// The way whose last use is longest ago.
+        /// The least recently used way.
         Lru = "lru",
-        /// The way filled longest ago.
+        /// The way that was filled first.
         Fifo = "fifo",
         /// Any way, from a seeded generator.
         Random = "random",
-        /// A tree of bits, each pointing away from the half used last. With a number of ways that
-        /// is no power of two the tree is that of the next power of two, and a search that would
-        /// enter a half without ways takes the other.
+        /// A tree of bits, each pointing away from the half used last. If the number of ways is not a power of two, the
+        /// tree has the next power of two, and a search that would enter a half without ways enters the other.
         TreePlru = "tree-plru",
-        /// One reference bit a way, set by a use. The victim is the lowest way whose bit is clear;
-        /// when none is, all are cleared first.
+        /// One reference bit per way, set by a use. The victim is the lowest way whose bit is clear; if none is, all
+        /// are cleared first.
         Nru = "nru",
-        /// One bit a way, set by a use; a use that would leave no bit clear clears all others. The victim
-        /// is the lowest way whose bit is clear. Also called MRU (Abel and Reineke's nanoBench).
+        /// One bit per way, set by a use; a use that would leave no bit clear clears all others. The victim is the
+        /// lowest way whose bit is clear. Also called MRU (Abel and Reineke's nanoBench).
         BitPlru = "bit-plru",
-        /// The bits of [`Nru`](Replacement::Nru); the victim is any way whose bit is clear, from a seeded
+        /// The bits of [`Nru`](Replacement::Nru); the victim is a random way whose bit is clear, from a seeded
         /// generator.
         NruRandom = "nru-random",
         /// Any way but that of the last use, from a seeded generator.
         NotMruRandom = "not-mru-random",
-        /// SRRIP with hit priority (Jaleel, Theobald, Steely and Emer, ISCA 2010): a 2-bit re-reference
-        /// value a way, 2 by a fill and 0 by a hit. The victim is the lowest way of value 3; until there
-        /// is one, every value grows by 1.
+        /// SRRIP with hit priority (Jaleel, Theobald, Steely and Emer, ISCA 2010): a 2-bit re-reference value per way,
+        /// set to 2 by a fill and to 0 by a hit. The victim is the lowest way of value 3; until there is one, every
+        /// value grows by 1.
         Srrip = "srrip",
-        /// QLRU_H00_M1_R2_U1 in the naming of uops.info and nanoBench (Abel and Reineke, ISPASS 2020): a
-        /// 2-bit age a way, 3 when empty, 1 by a fill and 0 by a hit; after each use and fill the other
-        /// ways' ages grow alike until one of them is 3. Of free ways the highest is filled first; the
-        /// victim is the lowest way of age 3.
+        /// QLRU_H00_M1_R2_U1 in the naming of uops.info and nanoBench (Abel and Reineke, ISPASS 2020): a 2-bit age per
+        /// way, 3 when empty, 1 by a fill and 0 by a hit. After each use and fill the ages of the other ways grow
+        /// equally until one of them is 3. The highest free way is filled first; the victim is the lowest way of age 3.
         Qlru = "qlru-h00-m1-r2-u1",
     }
 }
 
 words! {
-    /// How the set of a line follows from its number (physical address / line).
+    /// How the set follows from the number of a line (physical address / line).
     Index {
-        /// The number modulo the sets: its low bits, where the sets are a power of two.
+        /// The number modulo the sets: its low bits if the number of sets is a power of two.
         Bits = "bits",
-        /// An exclusive-or of all bits of the number, as in sliced last-level caches: the number as a
-        /// polynomial over GF(2), modulo the smallest primitive polynomial of log2(sets) degrees.
+        /// An exclusive-or of all bits of the number, as in sliced last-level caches: the number as a polynomial over
+        /// GF(2), modulo the smallest primitive polynomial of degree log2(sets).
         Hashed = "hashed",
     }
 }
 
 words! {
-    /// Which physical page lies under which page of a mapping.
+    /// Placement of a mapping's pages in physical memory.
     Frames {
-        /// Consecutive ones, from a start that depends on the placement.
+        /// Consecutive pages, from a start that depends on the placement.
         Contiguous = "contiguous",
-        /// Base pages lie in pages of memory by a seeded bijection; a huge page is contiguous.
+        /// Base pages are scattered by a seeded bijection; a huge page is contiguous.
         Scattered = "scattered",
     }
 }
 
 words! {
-    /// Where a store that a level holds ends.
+    /// Where a store ends that hits in a level.
     Write {
-        /// In the level, which is then dirty and written back when it leaves.
+        /// In the level, which is then dirty and written back when the line is evicted.
         Back = "back",
-        /// In the level and in the next one as well; the level is never dirty.
+        /// In the level and in the next one; the level is never dirty.
         Through = "through",
     }
 }
 
 words! {
-    /// What a level has to do with the lines of nearer levels.
+    /// Relation of a level to the lines of nearer levels.
     Inclusion {
-        /// It holds them all: a line that leaves here leaves the nearer levels too.
+        /// It contains them all: an eviction here removes the line from the nearer levels.
         Inclusive = "inclusive",
-        /// It holds those of the levels that serve data: a line that leaves here leaves these too, and stays in levels
-        /// for instructions alone.
+        /// It contains the lines of the levels for data: an eviction here removes the line from these, and not from
+        /// levels for instructions.
         InclusiveData = "inclusive-data",
-        /// It holds what nearer levels evict, and hands a line over when it is asked for.
+        /// It contains what nearer levels evict, and gives the line up when they read it.
         Exclusive = "exclusive",
-        /// Nothing: both fill, each replaces for itself.
+        /// Independent: both are filled, and each replaces separately.
         Neither = "neither",
     }
 }
 
 words! {
-    /// What a core makes of memory that is asked for as write-through.
+    /// Behaviour of memory that is requested as write-through.
     Through {
-        /// What it says.
+        /// Write-through.
         WriteThrough = "write-through",
         /// Normal non-cacheable memory.
         NormalNc = "normal-nc",
@@ -150,19 +146,19 @@ words! {
 }
 
 words! {
-    /// What a core makes of normal memory whose inner and outer policy differ.
+    /// Behaviour of normal memory whose inner and outer policy differ.
     Mixed {
         /// Normal non-cacheable memory.
         NormalNc = "normal-nc",
-        /// What its inner policy says.
+        /// As its inner policy.
         Inner = "inner",
     }
 }
 
-/// A described machine. All quantities in plain units: bytes, Hz, [`Time`].
+/// A described machine. All quantities are in plain units: bytes, Hz, [`Time`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
-    /// The name that users type: the file's name without its ending.
+    /// The name that users type: the file's name without its extension.
     pub name: String,
     /// One line about the machine.
     pub about: String,
@@ -172,44 +168,43 @@ pub struct Description {
     pub timer: Timer,
     /// Caches, nearest first.
     pub levels: Vec<Level>,
-    /// Translation caches, nearest first; with none, translation is free.
+    /// TLBs, nearest first; without any, translation has no cost.
     pub tlbs: Vec<Tlb>,
-    /// What a miss in every TLB costs; present when and only when there is a TLB.
+    /// Cost of a miss in every TLB; present if and only if there is a TLB.
     pub walk: Option<Walk>,
-    /// The memory behind all levels.
+    /// The memory beyond all levels.
     pub memory: Memory,
-    /// Memory that is not write-back; what is not described is refused.
+    /// Memory that is not write-back; attributes without a description are refused.
     pub uncached: Uncached,
-    /// How a sleeping task is woken; where it is not described, wake-ups are refused.
+    /// The wake-up path of a sleeping task; if absent, wake-ups are refused.
     pub wakeup: Option<Wakeup>,
-    /// A device that moves data by itself; where it is not described, transfers are refused.
+    /// A DMA device; if absent, transfers are refused.
     pub dma: Option<Device>,
 }
 
-/// `[core]`: the CPUs and what operations cost beside loads.
+/// `[core]`: the CPUs and the cost of operations other than loads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Core {
     /// Core clock in Hz.
     pub clock_hz: f64,
-    /// CPUs that can run at once.
+    /// CPUs that can run at the same time.
     pub cpus: u32,
-    /// One independent integer operation of a loop's overhead.
+    /// Cost of one independent integer operation of a loop's overhead.
     pub alu: Time,
-    /// A loop's taken branch.
+    /// Cost of a loop's taken branch.
     pub branch: Time,
-    /// What a store adds whose line the nearest level holds, where it is buffered; without it, what a load there
-    /// takes.
+    /// Cost of a buffered store whose line is in the nearest level; if absent, the cost of a load there.
     pub store: Option<Time>,
-    /// What a line costs that is cleaned and invalidated; without it, maintenance is refused.
+    /// Cost of cleaning and invalidating a line; if absent, maintenance is refused.
     pub maintain: Option<Time>,
 }
 
 /// `[timer]`: the counter that the probe reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timer {
-    /// Ticks a second, in Hz.
+    /// Ticks per second, in Hz.
     pub clock_hz: f64,
-    /// What an interval with nothing in it reads.
+    /// Time that the timer shows for an empty interval.
     pub overhead: Time,
     /// Half-width of a uniform error of each reading.
     pub jitter: Time,
@@ -222,7 +217,7 @@ pub struct Timer {
 pub struct Level {
     /// Its name; unique in the description.
     pub name: String,
-    /// Which accesses it serves.
+    /// Accesses that it serves.
     pub holds: Holds,
     /// Size in bytes: line x ways x sets.
     pub size: u64,
@@ -230,9 +225,9 @@ pub struct Level {
     pub line: u64,
     /// Ways.
     pub ways: u32,
-    /// How a line finds its set; absent in a file means by bits.
+    /// Index function; if absent in a file, by bits.
     pub index: Index,
-    /// Load-to-use of an access that this level serves, in all.
+    /// Load-to-use latency of an access that this level serves, in total.
     pub latency: Time,
     /// Replacement policy.
     pub replacement: Replacement,
@@ -242,43 +237,43 @@ pub struct Level {
     pub allocate: bool,
     /// Relation to the nearer levels.
     pub inclusion: Inclusion,
-    /// One for all CPUs, or one each.
+    /// Whether all CPUs share it; otherwise each has one.
     pub shared: bool,
 }
 
 impl Level {
-    /// Sets: size / line / ways.
+    /// Returns the number of sets: size / line / ways.
     #[must_use]
     pub fn sets(&self) -> u64 {
         self.size / self.line.max(1) / u64::from(self.ways.max(1))
     }
 }
 
-/// `[[tlb]]`: one translation cache, private to its CPU.
+/// `[[tlb]]`: one TLB, private to its CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tlb {
     /// Its name; unique among the TLBs.
     pub name: String,
-    /// Entries in all.
+    /// Entries in total.
     pub entries: u32,
     /// Ways; entries / ways sets, indexed by the page number modulo the sets.
     pub ways: u32,
     /// Page sizes that it can hold, bytes.
     pub pages: Vec<u64>,
-    /// What a translation answered here adds to the access, in all.
+    /// Total additional cost of an access whose translation hits here.
     pub latency: Time,
     /// Replacement policy.
     pub replacement: Replacement,
 }
 
-/// Where a walk's descriptor fetches look first.
+/// Where a walk's descriptor fetches are looked up first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WalkFrom {
     /// The level of this name, then outwards.
     Level(String),
-    /// Memory, past the caches.
+    /// Memory, without the caches.
     Memory,
-    /// Nowhere: no fetches, only the fixed cost.
+    /// No fetches, only the fixed cost.
     Nowhere,
 }
 
@@ -287,104 +282,104 @@ pub enum WalkFrom {
 pub struct Walk {
     /// Descriptors fetched, the last level's first.
     pub fetches: u32,
-    /// Where they are looked for.
+    /// Where they are looked up.
     pub from: WalkFrom,
     /// Fixed cost on top of the fetches.
     pub latency: Time,
 }
 
-/// `[memory]`: what is behind all levels.
+/// `[memory]`: the memory beyond all levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memory {
     /// Size in bytes.
     pub size: u64,
     /// Page sizes that mappings get, ascending: the first is the base page, the last the huge page.
     pub pages: Vec<u64>,
-    /// Physical pages under a mapping's; absent in a file means contiguous.
+    /// Physical placement of a mapping's pages; contiguous if absent in a file.
     pub frames: Frames,
-    /// Load-to-use, in all; the mean of the spread.
+    /// Load-to-use latency in total; the mean of the spread.
     pub latency: Time,
     /// Half-width of a uniform variation.
     pub spread: Time,
-    /// Open rows, where they are described.
+    /// Row buffers, if described.
     pub rows: Option<Rows>,
-    /// Refresh, where it is described.
+    /// Refresh, if described.
     pub refresh: Option<Refresh>,
 }
 
 /// `row`, `banks` and `open` of `[memory]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
-    /// Bytes in a row; consecutive rows lie in consecutive banks.
+    /// Bytes in a row; consecutive rows are in consecutive banks.
     pub row: u64,
     /// Banks, each with one open row.
     pub banks: u32,
-    /// Load-to-use when the row is open.
+    /// Load-to-use latency if the row is open.
     pub open: Time,
 }
 
 /// `refresh` and `refresh_takes` of `[memory]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refresh {
-    /// Time from a refresh to the next.
+    /// Time from one refresh to the next.
     pub every: Time,
-    /// How long one takes, at the end of each such time.
+    /// Duration of a refresh, at the end of each interval.
     pub takes: Time,
 }
 
 /// `[uncached]`: accesses to memory that is not write-back. What is absent is refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Uncached {
-    /// A load of normal non-cacheable memory.
+    /// Cost of a load of normal non-cacheable memory.
     pub load: Option<Time>,
-    /// Stores that gather: those of normal non-cacheable and of write-through memory.
+    /// Costs of gathering stores: those of normal non-cacheable and of write-through memory.
     pub gathering: Option<Gathering>,
-    /// Device memory.
+    /// Costs of device memory.
     pub device: Option<DeviceCosts>,
-    /// What becomes of write-through.
+    /// Behaviour of write-through.
     pub write_through: Option<Through>,
-    /// What becomes of unlike inner and outer policies; absent in a file means normal non-cacheable.
+    /// Behaviour of different inner and outer policies; if absent in a file, normal non-cacheable.
     pub mixed: Mixed,
 }
 
 /// `store`, `buffers`, `gather` and `drain` of `[uncached]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gathering {
-    /// What each store costs.
+    /// Cost of each store.
     pub store: Time,
-    /// Blocks that gather at once.
+    /// Blocks that can gather at the same time.
     pub buffers: u32,
     /// Bytes in a block.
     pub gather: u64,
-    /// What it costs to wait until a block has left.
+    /// Cost of waiting until a block has been written.
     pub drain: Time,
 }
 
 /// `device_load` and `device_store` of `[uncached]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceCosts {
-    /// A load, in all.
+    /// Cost of a load, in total.
     pub load: Time,
-    /// A store, until it has arrived.
+    /// Cost of a store, until it has arrived.
     pub store: Time,
 }
 
-/// `[wakeup]`: the way from a timer's expiry to the task that waits for it, as the lines that it touches.
+/// `[wakeup]`: the path from a timer's expiry to the waiting task, as the lines that it touches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wakeup {
-    /// What an instruction costs beside the lines that its stage touches.
+    /// Cost of an instruction, in addition to the lines that its stage touches.
     pub instruction: Time,
     /// Bytes of data that every stage touches.
     pub common: u64,
-    /// Bytes of memory in which the code lies anywhere, and as many in which the data do.
+    /// Bytes of memory in which the code is scattered, and of another range for the data.
     pub within: u64,
     /// The stages, in the order of [`Wakeup::STAGES`].
     pub stages: [Stage; 5],
 }
 
 impl Wakeup {
-    /// What each stage leads to, as `[wakeup.NAME]`: the task's sleep, which nobody waits for, then the timer's handler,
-    /// the task runnable, the switch to the task, and its own reading of the clock.
+    /// The stages, as in `[wakeup.NAME]`: the task's sleep, which is not part of the latency, the timer's handler,
+    /// making the task runnable, the switch to the task, and the task's reading of the clock.
     pub const STAGES: [&'static str; 5] = ["sleep", "irq", "wake", "switch", "user"];
     /// Their tables.
     const TABLES: [&'static str; 5] =
@@ -403,17 +398,16 @@ pub struct Stage {
 }
 
 impl Description {
-    /// Reads and checks the text of a description. The machine's name is the file's name without
-    /// its folder and its `.toml`.
+    /// Parses and checks the text of a description. The machine's name is the file's name without folder and `.toml`.
     ///
     /// # Errors
-    /// A [`DescriptionError`] with place, value and remedy for anything that is not a description
-    /// of a possible machine; an unknown key is one.
+    /// A [`DescriptionError`] with place, value and remedy if the text is not a description of a possible machine. An
+    /// unknown key is an error.
     pub fn parse(file_name: &str, text: &str) -> Result<Description, DescriptionError> {
         read::parse(file_name, text)
     }
 
-    /// Checks a description that was made in code, by the same rules as one that was read.
+    /// Checks a description that was made in code, by the same rules as a file.
     ///
     /// # Errors
     /// The first [`DescriptionFlaw`] found.
@@ -421,7 +415,7 @@ impl Description {
         check::check(self)
     }
 
-    /// The effective description as a file of the format; it reads back as an equal one.
+    /// Returns the effective description in the format of a file, which parses to an equal description.
     #[must_use]
     pub fn to_toml(&self) -> String {
         self.to_string()

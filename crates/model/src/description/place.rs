@@ -1,14 +1,14 @@
-//! Where a check looks, and what it says of a value there.
+//! The place of a check in a description, and its errors.
 
 use super::{DescriptionFlaw, Time};
 
-/// Bounds that keep every sum of costs far inside 64 bits; no machine is near them.
+/// Limits that keep every sum of costs far inside 64 bits. No machine is near them.
 const MAX_CYCLES: f64 = 1e6;
 const MAX_NS: f64 = 1e6;
 
 pub(super) type Check = Result<(), DescriptionFlaw>;
 
-/// Where a check looks.
+/// The table under check: its name, and its index among those of this name.
 #[derive(Clone, Copy)]
 pub(super) struct At(pub(super) &'static str, pub(super) usize);
 
@@ -23,18 +23,18 @@ impl At {
     }
 
     pub(super) fn time(self, key: &'static str, time: Time) -> Check {
-        let sane = |v: f64, most: f64| (0.0..=most).contains(&v);
-        if sane(time.cycles, MAX_CYCLES) && sane(time.ns, MAX_NS) {
+        let in_range = |v: f64, max: f64| (0.0..=max).contains(&v);
+        if in_range(time.cycles, MAX_CYCLES) && in_range(time.ns, MAX_NS) {
             return Ok(());
         }
         let help = format!("0 to {MAX_CYCLES} cycles and 0 to {MAX_NS} ns");
-        Err(self.flaw(key, format!("`{key}` = {time} is no time of a memory hierarchy"), help))
+        Err(self.flaw(key, format!("`{key}` = {time} is out of range"), help))
     }
 
     pub(super) fn hz(self, key: &'static str, hz: f64) -> Check {
         if (1e3..=1e11).contains(&hz) {
             return Ok(());
         }
-        Err(self.flaw(key, format!("`{key}` = {hz} Hz is no clock of a machine"), "from 1 kHz to 100 GHz"))
+        Err(self.flaw(key, format!("`{key}` = {hz} Hz is out of range"), "from 1 kHz to 100 GHz"))
     }
 }

@@ -1,4 +1,4 @@
-//! From TOML to a [`Description`]: every key asked for by name, every other key refused.
+//! Parser from TOML to a [`Description`]. Unknown keys are refused.
 
 use toml::de::DeTable;
 
@@ -37,13 +37,13 @@ const UNCACHED: &[&str] =
 const WAKEUP: &[&str] = &["instruction", "common", "within", "sleep", "irq", "wake", "switch", "user"];
 const STAGE: &[&str] = &["instructions", "code", "data"];
 
-/// The whole of it.
+/// Parses and checks a description.
 pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
     let source = Source { file: file_name, text };
     let document = DeTable::parse(text)
         .map_err(|e| source.fault(e.span().unwrap_or(0..0), format!("not TOML: {}", e.message()), ""))?;
     let mut places = Places::new();
-    // The version comes first: a later format may well have keys that are unknown here.
+    // The version is checked first: a later format may have keys that are unknown here.
     if let Some(format) = document.get_ref().get("format")
         && format.get_ref().as_integer().is_none_or(|n| n.as_str() != "1")
     {
@@ -81,13 +81,13 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
     Ok(description)
 }
 
-/// `machines/bcm2837.toml` is the machine `bcm2837`.
+/// Returns the machine's name: `bcm2837` for `machines/bcm2837.toml`.
 fn stem(file_name: &str) -> String {
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name);
     name.strip_suffix(".toml").unwrap_or(name).to_string()
 }
 
-/// The table that a key of another one is, and its name in full.
+/// Opens the table that is the value of a key of another table. `name` is its full name.
 fn one_table<'a>(
     within: &Table<'a>,
     (key, name): (&'static str, &'static str),
@@ -99,7 +99,7 @@ fn one_table<'a>(
     Table::open(within.source, name, 0, (table, value.span()), known, places).map(Some)
 }
 
-/// Every table of an array of tables, read.
+/// Reads every table of an array of tables.
 fn each<'a, T>(
     top: &Table<'a>,
     name: &'static str,
@@ -108,11 +108,11 @@ fn each<'a, T>(
     read: fn(&Table) -> Result<T>,
 ) -> Result<Vec<T>> {
     let Some(value) = top.value(name) else { return Ok(Vec::new()) };
-    let wanted = "an array of tables";
-    let list = value.get_ref().as_array().ok_or_else(|| top.wrong(value, name, wanted))?;
+    let expected = "an array of tables";
+    let list = value.get_ref().as_array().ok_or_else(|| top.wrong(value, name, expected))?;
     let mut all = Vec::new();
     for (index, entry) in list.iter().enumerate() {
-        let table = entry.get_ref().as_table().ok_or_else(|| top.wrong(entry, name, wanted))?;
+        let table = entry.get_ref().as_table().ok_or_else(|| top.wrong(entry, name, expected))?;
         all.push(read(&Table::open(top.source, name, index, (table, entry.span()), known, places)?)?);
     }
     Ok(all)
@@ -202,7 +202,7 @@ fn read_memory(t: &Table) -> Result<Memory> {
     })
 }
 
-/// Keys that only mean something together are all there or none is.
+/// Reads `[uncached]`. Keys that depend on each other must all be present or all be absent.
 fn read_uncached(t: &Table) -> Result<Uncached> {
     let any = |keys: &[&'static str]| keys.iter().any(|key| t.value(key).is_some());
     let gathering = any(&["store", "buffers", "gather", "drain"]).then(|| {

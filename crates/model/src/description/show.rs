@@ -1,4 +1,4 @@
-//! The effective description, written in its own format.
+//! Writes the effective description in its file format.
 
 use std::fmt;
 
@@ -128,7 +128,7 @@ impl Memory {
 }
 
 impl Uncached {
-    /// No table where nothing is described.
+    /// Writes nothing if nothing is described.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Uncached::default() {
             return Ok(());

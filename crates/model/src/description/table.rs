@@ -1,4 +1,4 @@
-//! One table of a description's file: its keys, and what is wrong with a value, with its place.
+//! One table of a description's file: typed access to its keys, and errors with their place.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::{DescriptionError, Time, nearest};
 type Spanned<T> = toml::Spanned<T>;
 pub(super) type Result<T> = std::result::Result<T, DescriptionError>;
 
-/// The file under the reader.
+/// The file that is parsed.
 pub(super) struct Source<'a> {
     pub(super) file: &'a str,
     pub(super) text: &'a str,
@@ -28,7 +28,7 @@ impl Source<'_> {
     }
 }
 
-/// Where every key's value stands, so that the checks, which know tables and keys, can be located.
+/// The place of every key's value in the file, by table, index and key, to locate the errors of the checks.
 pub(super) type Places = HashMap<(&'static str, usize, &'static str), Range<usize>>;
 
 /// One table of the file.
@@ -42,7 +42,7 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Takes a table and refuses the keys that it may not have.
+    /// Opens a table and refuses unknown keys.
     pub(super) fn open(
         source: &'a Source<'a>,
         name: &'static str,
@@ -63,26 +63,26 @@ impl<'a> Table<'a> {
     }
 
     pub(super) fn value(&self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
-        debug_assert!(self.known.contains(&key), "{key} is asked for but not listed");
+        debug_assert!(self.known.contains(&key), "{key} is read but not listed");
         self.entries.get(key)
     }
 
     pub(super) fn missing(&self, key: &str) -> DescriptionError {
-        let of = match self.name {
+        let table = match self.name {
             "" => "the description".to_string(),
             "level" | "tlb" => format!("this [[{}]] (number {})", self.name, self.index + 1),
             name => format!("[{name}]"),
         };
-        self.source.fault(self.header.clone(), format!("{of} lacks `{key}`"), example(key))
+        self.source.fault(self.header.clone(), format!("{table} lacks `{key}`"), example(key))
     }
 
     pub(super) fn required(&self, key: &'static str) -> Result<&'a Spanned<DeValue<'a>>> {
         self.value(key).ok_or_else(|| self.missing(key))
     }
 
-    pub(super) fn wrong(&self, value: &Spanned<DeValue<'_>>, key: &str, wanted: &str) -> DescriptionError {
+    pub(super) fn wrong(&self, value: &Spanned<DeValue<'_>>, key: &str, expected: &str) -> DescriptionError {
         let found = value.get_ref().type_str();
-        self.source.fault(value.span(), format!("`{key}` must be {wanted}, not {found}"), example(key))
+        self.source.fault(value.span(), format!("`{key}` must be {expected}, not {found}"), example(key))
     }
 
     pub(super) fn text(&self, key: &'static str) -> Result<(&'a str, Range<usize>)> {
@@ -91,7 +91,7 @@ impl<'a> Table<'a> {
         Ok((text, value.span()))
     }
 
-    /// A quantity through its reader.
+    /// Reads a quantity with its parser.
     pub(super) fn quantity<T>(
         &self,
         key: &'static str,
@@ -101,12 +101,12 @@ impl<'a> Table<'a> {
         read(text).map_err(|e| self.source.fault(span, format!("`{key}`: {}", e.message), e.help))
     }
 
-    /// A time whose absence means none.
+    /// Reads a time; zero if absent.
     pub(super) fn time_or_zero(&self, key: &'static str) -> Result<Time> {
         if self.value(key).is_some() { self.quantity(key, units::time) } else { Ok(Time::ZERO) }
     }
 
-    /// A time that may be absent.
+    /// Reads a time that may be absent.
     pub(super) fn time_if_any(&self, key: &'static str) -> Result<Option<Time>> {
         self.value(key).map(|_| self.quantity(key, units::time)).transpose()
     }
@@ -122,7 +122,7 @@ impl<'a> Table<'a> {
         let count = self.count(key)?;
         u32::try_from(count).map_err(|_| {
             let span = self.required(key).map_or(self.header.clone(), Spanned::span);
-            self.source.fault(span, format!("`{key}` is far beyond any machine"), "")
+            self.source.fault(span, format!("`{key}` is out of range"), "")
         })
     }
 
@@ -131,7 +131,7 @@ impl<'a> Table<'a> {
         value.get_ref().as_bool().ok_or_else(|| self.wrong(value, key, "true or false"))
     }
 
-    /// One of an enumeration's words.
+    /// Reads one word of an enumeration.
     pub(super) fn word<T: Copy>(
         &self,
         key: &'static str,
@@ -144,13 +144,13 @@ impl<'a> Table<'a> {
         }
         let words: Vec<&str> = all.iter().map(|v| word(*v)).collect();
         let help = match nearest(text, words.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"? It is one of {}", words.join(", ")),
-            None => format!("it is one of {}", words.join(", ")),
+            Some(near) => format!("did you mean \"{near}\"? Expected one of {}", words.join(", ")),
+            None => format!("expected one of {}", words.join(", ")),
         };
-        Err(self.source.fault(span, format!("`{key}` knows no \"{text}\""), help))
+        Err(self.source.fault(span, format!("\"{text}\" is not a value of `{key}`"), help))
     }
 
-    /// The same where absence of the key means the first word.
+    /// Reads a word; the first word if the key is absent.
     pub(super) fn word_or_first<T: Copy>(
         &self,
         key: &'static str,
@@ -160,14 +160,14 @@ impl<'a> Table<'a> {
         if self.value(key).is_some() { self.word(key, all, word) } else { Ok(all[0]) }
     }
 
-    /// A list of sizes.
+    /// Reads a list of sizes.
     pub(super) fn sizes(&self, key: &'static str) -> Result<Vec<u64>> {
         let value = self.required(key)?;
-        let wanted = "a list of quoted sizes";
-        let list = value.get_ref().as_array().ok_or_else(|| self.wrong(value, key, wanted))?;
+        let expected = "a list of quoted sizes";
+        let list = value.get_ref().as_array().ok_or_else(|| self.wrong(value, key, expected))?;
         let mut sizes = Vec::new();
         for entry in list.iter() {
-            let text = entry.get_ref().as_str().ok_or_else(|| self.wrong(entry, key, wanted))?;
+            let text = entry.get_ref().as_str().ok_or_else(|| self.wrong(entry, key, expected))?;
             let size = units::size(text);
             sizes.push(
                 size.map_err(|e| self.source.fault(entry.span(), format!("`{key}`: {}", e.message), e.help))?,
@@ -190,12 +190,12 @@ fn unknown_key(
     };
     let help = match nearest(key.get_ref(), known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known there: {}", known.join(", ")),
+        None => format!("known keys: {}", known.join(", ")),
     };
     source.fault(key.span(), format!("unknown key `{}` {place}", key.get_ref()), help)
 }
 
-/// What a key looks like; shown when it is missing or of the wrong kind.
+/// Returns an example of a key, for a message that it is missing or of the wrong kind.
 pub(super) fn example(key: &str) -> String {
     let line = match key {
         "format" => "format = 1",
@@ -226,9 +226,9 @@ pub(super) fn example(key: &str) -> String {
             return format!("for example: {key} = 4");
         }
         "core" | "timer" | "memory" | "walk" | "uncached" | "wakeup" | "dma" => {
-            return format!("a table [{key}] of its own");
+            return format!("add a table [{key}]");
         }
-        "sleep" | "irq" | "wake" | "switch" | "user" => return format!("a table [wakeup.{key}] of its own"),
+        "sleep" | "irq" | "wake" | "switch" | "user" => return format!("add a table [wakeup.{key}]"),
         "code" | "data" | "common" => return format!("for example: {key} = \"4K\""),
         "within" => "within = \"8M\"",
         "instructions" => "instructions = 1100",

@@ -1,42 +1,42 @@
-//! Quantities with their units: sizes, times, frequencies; read and written.
+//! Quantities with units: sizes, times, frequencies, rates; parsed and written.
 
 use std::fmt;
 
 use fathom_units::NotASize;
 
-/// A duration as a machine description gives it: a number of core cycles plus a number of
-/// nanoseconds, because some costs follow the core's clock and some do not.
+/// A duration in a description: a number of core cycles plus a number of nanoseconds, because some costs scale with the
+/// core's clock and some do not.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Time {
     /// Core cycles.
     pub cycles: f64,
-    /// Nanoseconds on top.
+    /// Additional nanoseconds.
     pub ns: f64,
 }
 
 impl Time {
-    /// No time at all.
+    /// A duration of zero.
     pub const ZERO: Time = Time { cycles: 0.0, ns: 0.0 };
 
-    /// So many core cycles.
+    /// Returns a duration in core cycles.
     #[must_use]
     pub fn cycles(cycles: f64) -> Time {
         Time { cycles, ns: 0.0 }
     }
 
-    /// So many nanoseconds.
+    /// Returns a duration in nanoseconds.
     #[must_use]
     pub fn ns(ns: f64) -> Time {
         Time { cycles: 0.0, ns }
     }
 
-    /// The whole of it in nanoseconds, for a core of `hz`.
+    /// Returns the total in nanoseconds, for a core of `hz`.
     #[must_use]
     pub fn in_ns(self, hz: f64) -> f64 {
         self.ns + self.cycles * 1e9 / hz
     }
 
-    /// The whole of it in cycles of a core of `hz`.
+    /// Returns the total in cycles of a core of `hz`.
     #[must_use]
     pub fn in_cycles(self, hz: f64) -> f64 {
         self.cycles + self.ns * hz / 1e9
@@ -53,18 +53,18 @@ impl fmt::Display for Time {
     }
 }
 
-/// Why a quantity could not be read: what is wrong, and what to write instead.
+/// A quantity that cannot be parsed: the problem, and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QuantityError {
     pub message: String,
     pub help: String,
 }
 
-fn misread(message: impl Into<String>, help: impl Into<String>) -> QuantityError {
+fn quantity_error(message: impl Into<String>, help: impl Into<String>) -> QuantityError {
     QuantityError { message: message.into(), help: help.into() }
 }
 
-/// Splits `"1.5 GHz"` into its number and the word after it.
+/// Splits `"1.5 GHz"` into its number and its unit.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -72,58 +72,63 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     if !number.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    // Digits and at most one point are all that is left for it to reject; never inf or NaN, save
-    // for hundreds of digits.
+    // The number has only digits and points here, so it is never inf or NaN, except with hundreds of digits.
     let number: f64 = number.parse().ok()?;
     number.is_finite().then_some((number, unit.trim()))
 }
 
 const SIZE_HELP: &str = "a size is an integer with K, M, G or T, all binary: \"32K\" is 32768 bytes";
 
-/// Reads a size: `"64"`, `"32K"`, `"2MiB"`; binary multiples, whole bytes.
+/// Parses a size: `"64"`, `"32K"`, `"2MiB"`; binary multiples, whole bytes.
 pub(super) fn size(text: &str) -> Result<u64, QuantityError> {
     let text = text.trim();
-    let why = match fathom_units::parse(text) {
-        // What is typed may be short; a file is read by others, and the SI's k is 1000.
+    let error = match fathom_units::parse(text) {
+        // Lower case is accepted on the command line. In a file it is ambiguous: the SI's k is 1000.
         Ok(_) if text.ends_with(['k', 'm', 'g', 't']) => {
             NotASize::Ambiguous { unit: &text[text.len() - 1..] }
         }
         Ok(bytes) => return Ok(bytes),
-        Err(why) => why,
+        Err(error) => error,
     };
-    Err(match why {
+    Err(match error {
         NotASize::Ambiguous { unit } => {
             let number = text.strip_suffix(unit).unwrap_or_default().trim_end();
             let letter = unit[..1].to_uppercase();
             let help = format!("sizes here are binary: write \"{number}{letter}\" if that is meant");
-            misread(format!("`{unit}` may be decimal or binary"), help)
+            quantity_error(format!("`{unit}` may be decimal or binary"), help)
         }
-        NotASize::Unit { unit } => misread(format!("`{unit}` is no unit of size"), SIZE_HELP),
-        NotASize::Fraction => misread("a size is a whole number", SIZE_HELP),
-        NotASize::Number => misread("not a size", SIZE_HELP),
-        NotASize::TooLarge => misread("more bytes than 64 bits can count", SIZE_HELP),
+        NotASize::Unit { unit } => quantity_error(format!("`{unit}` is not a unit of size"), SIZE_HELP),
+        NotASize::Fraction => quantity_error("a size is a whole number", SIZE_HELP),
+        NotASize::Number => quantity_error("not a size", SIZE_HELP),
+        NotASize::TooLarge => quantity_error("more bytes than 64 bits can count", SIZE_HELP),
     })
 }
 
 const TIME_HELP: &str = "a time is \"3 cycles\", \"130 ns\" or a sum: \"21 cycles + 110 ns\"";
 
-/// Reads a time: `"3 cycles"`, `"130 ns"`, `"21 cycles + 110 ns"`.
+/// Parses a time: `"3 cycles"`, `"130 ns"`, `"21 cycles + 110 ns"`.
 pub(super) fn time(text: &str) -> Result<Time, QuantityError> {
     let mut sum = Time::ZERO;
     for term in text.split('+') {
         let (number, unit) = number_and_unit(term)
-            .ok_or_else(|| misread(format!("`{}` is no time", term.trim()), TIME_HELP))?;
+            .ok_or_else(|| quantity_error(format!("`{}` is not a time", term.trim()), TIME_HELP))?;
         match unit {
             "cycles" | "cycle" => sum.cycles += number,
             "ns" => sum.ns += number,
             "us" => {
-                return Err(misread("times are in cycles or ns", format!("write \"{} ns\"", number * 1e3)));
+                return Err(quantity_error(
+                    "times are in cycles or ns",
+                    format!("write \"{} ns\"", number * 1e3),
+                ));
             }
             "ms" => {
-                return Err(misread("times are in cycles or ns", format!("write \"{} ns\"", number * 1e6)));
+                return Err(quantity_error(
+                    "times are in cycles or ns",
+                    format!("write \"{} ns\"", number * 1e6),
+                ));
             }
-            "" => return Err(misread("a time without its unit", TIME_HELP)),
-            _ => return Err(misread(format!("`{unit}` is no unit of time"), TIME_HELP)),
+            "" => return Err(quantity_error("a time without its unit", TIME_HELP)),
+            _ => return Err(quantity_error(format!("`{unit}` is not a unit of time"), TIME_HELP)),
         }
     }
     Ok(sum)
@@ -132,16 +137,16 @@ pub(super) fn time(text: &str) -> Result<Time, QuantityError> {
 const RATE_HELP: &str = "a rate is decimal: \"24 MB/s\", \"1.25 GB/s\", \"500 kB/s\"";
 const RATE_UNITS: [(&str, f64); 4] = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0)];
 
-/// Reads bytes per second.
+/// Parses a rate in bytes per second.
 pub(super) fn rate(text: &str) -> Result<f64, QuantityError> {
-    let (number, unit) = number_and_unit(text).ok_or_else(|| misread("not a rate", RATE_HELP))?;
+    let (number, unit) = number_and_unit(text).ok_or_else(|| quantity_error("not a rate", RATE_HELP))?;
     match RATE_UNITS.iter().find(|(name, _)| *name == unit) {
         Some((_, scale)) => Ok(number * scale),
-        None => Err(misread(format!("`{unit}` is no unit of bytes a second"), RATE_HELP)),
+        None => Err(quantity_error(format!("`{unit}` is not a unit of bytes per second"), RATE_HELP)),
     }
 }
 
-/// A rate in its largest unit that reads back as the same number.
+/// Returns a rate in its largest unit that parses to the same number.
 pub(super) fn show_rate(rate: f64) -> String {
     show_in(rate, &RATE_UNITS)
 }
@@ -149,29 +154,29 @@ pub(super) fn show_rate(rate: f64) -> String {
 const HZ_HELP: &str = "a frequency is \"600 MHz\", \"1.5 GHz\", \"32.768 kHz\" or \"100 Hz\"";
 const HZ_UNITS: [(&str, f64); 4] = [("GHz", 1e9), ("MHz", 1e6), ("kHz", 1e3), ("Hz", 1.0)];
 
-/// Reads a frequency in Hz.
+/// Parses a frequency in Hz.
 pub(super) fn hz(text: &str) -> Result<f64, QuantityError> {
-    let (number, unit) = number_and_unit(text).ok_or_else(|| misread("not a frequency", HZ_HELP))?;
+    let (number, unit) = number_and_unit(text).ok_or_else(|| quantity_error("not a frequency", HZ_HELP))?;
     if unit.is_empty() {
-        return Err(misread("a frequency without its unit", HZ_HELP));
+        return Err(quantity_error("a frequency without its unit", HZ_HELP));
     }
     match HZ_UNITS.iter().find(|(name, _)| *name == unit) {
         Some((_, scale)) => Ok(number * scale),
         None => match HZ_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)) {
             Some((name, _)) => {
-                Err(misread(format!("`{unit}` is no unit"), format!("write \"{number} {name}\"")))
+                Err(quantity_error(format!("`{unit}` is not a unit"), format!("write \"{number} {name}\"")))
             }
-            None => Err(misread(format!("`{unit}` is no unit of frequency"), HZ_HELP)),
+            None => Err(quantity_error(format!("`{unit}` is not a unit of frequency"), HZ_HELP)),
         },
     }
 }
 
-/// A frequency in its largest unit that reads back as the same number.
+/// Returns a frequency in its largest unit that parses to the same number.
 pub(super) fn show_hz(hz: f64) -> String {
     show_in(hz, &HZ_UNITS)
 }
 
-/// A quantity in the first of its units, largest first, that reads back as the same number.
+/// Returns a quantity in the first of its units, largest first, that parses to the same number.
 fn show_in(quantity: f64, units: &[(&str, f64); 4]) -> String {
     for (unit, scale) in units {
         let number = quantity / scale;

@@ -1,16 +1,16 @@
-//! Who sees whose writes: CPUs among each other always, engines behind the caches never.
+//! Coherence: CPUs snoop each other; non-coherent DMA engines do not. Cache maintenance.
 
 use super::{Cache, DIRTY, Hierarchy, MEMORY, Path, STALE};
 
 impl Hierarchy {
-    /// Somebody has written a range of memory past the caches: what they hold of it is old.
+    /// Marks all cached lines of a range as stale, after a device has written to memory.
     pub fn written_behind(&mut self, address: u64, bytes: u64) {
-        // From here on, where a line comes from matters.
+        // From now on the source of a line matters.
         self.copies = false;
         self.each_held(address, bytes, |cache, number| cache.mark(number, STALE));
     }
 
-    /// Whether memory has the newest version of a range: no cache holds any of it dirty.
+    /// Returns whether memory has the newest version of a range: no cache holds a dirty line of it.
     pub fn memory_is_current(&mut self, address: u64, bytes: u64) -> bool {
         let mut dirty = false;
         self.each_held(address, bytes, |cache, number| {
@@ -19,7 +19,7 @@ impl Hierarchy {
         !dirty
     }
 
-    /// Visits every line of a range that some cache holds.
+    /// Visits every cached line of a range.
     fn each_held(&mut self, address: u64, bytes: u64, mut visit: impl FnMut(&mut Cache, u32)) {
         for (slot, &index) in self.slots.iter().enumerate() {
             let shift = self.levels[slot % self.levels.len()].shift;
@@ -32,13 +32,13 @@ impl Hierarchy {
         }
     }
 
-    /// Writes out what is dirty of a range and takes its lines out of every cache.
+    /// Writes back and invalidates the lines of a range in every cache.
     pub fn clean_invalidate(&mut self, address: u64, bytes: u64) {
         self.maintain(address, bytes, true, true);
     }
 
-    /// Writes out what is dirty of a range where it is to be cleaned, and takes its lines out of every cache where they
-    /// are to be invalidated. Answers how many lines of the widest kind were written out.
+    /// Writes back the dirty lines of a range if `clean`, and invalidates its lines in every cache if `invalidate`.
+    /// Returns the number of lines of the largest line size that were written back.
     pub fn maintain(&mut self, address: u64, bytes: u64, clean: bool, invalidate: bool) -> u64 {
         let widest = self.levels.iter().map(|l| l.shift).max().unwrap_or(0);
         let mut written = 0;
@@ -65,7 +65,7 @@ impl Hierarchy {
         written
     }
 
-    /// Whether any cache holds the line of an address, and has it dirty; `None` where none does.
+    /// Returns whether the line of an address is dirty in a cache; `None` if no cache holds it.
     pub fn held(&self, address: u64) -> Option<bool> {
         let held = |(slot, &index): (usize, &usize)| {
             let shift = self.levels[slot % self.levels.len()].shift;
@@ -75,7 +75,7 @@ impl Hierarchy {
         Some(flags & DIRTY != 0)
     }
 
-    /// Puts a line into the last level on the way of data, as a device does that writes into it.
+    /// Fills a line into the last level on the data path, as a device does that writes into it (cache stashing).
     pub fn stash(&mut self, agent: usize, address: u64) {
         if let Some(&level) = self.data.last()
             && !self.touch(agent, level, address)
@@ -84,8 +84,8 @@ impl Hierarchy {
         }
     }
 
-    /// Every line that levels for data could hold, dirty ones written out; all are empty afterwards. Answers how many
-    /// there are, and how many were dirty.
+    /// Writes back all dirty lines of the levels for data and empties these levels. Returns their capacity in lines,
+    /// and the number of dirty lines.
     pub fn flush(&mut self) -> (u64, u64) {
         let (mut lines, mut dirty, mut seen) = (0, 0, Vec::new());
         for (slot, &index) in self.slots.iter().enumerate() {
@@ -103,15 +103,15 @@ impl Hierarchy {
         (lines, dirty)
     }
 
-    /// Whether the nearest level of an agent's path holds an old version of the line of `address`.
+    /// Returns whether the nearest level of an agent's path that holds the line of `address` has a stale version.
     pub fn is_stale(&self, agent: usize, path: Path, address: u64) -> bool {
         let held =
             |&level: &usize| self.cache(agent, level).flags((address >> self.levels[level].shift) as u32);
         !self.copies && self.path(path).iter().find_map(held).is_some_and(|flags| flags & STALE != 0)
     }
 
-    /// Keeps CPUs coherent before `agent` accesses `address`: others' dirty copies are written out,
-    /// and before a store others' copies are dropped. It takes no time (the additive model).
+    /// Keeps CPUs coherent before `agent` accesses `address`: dirty copies of other CPUs are written back, and before a
+    /// store their copies are invalidated. It takes no time (additive model).
     pub fn snoop(&mut self, agent: usize, address: u64, store: bool) {
         let granule = self.levels.iter().filter(|l| !l.shared).map(|l| l.shift).max().unwrap_or(0);
         let base = address >> granule << granule;
@@ -134,7 +134,7 @@ impl Hierarchy {
         }
     }
 
-    /// Takes the dirtiness from the lines of a range in one cache; whether any was dirty.
+    /// Clears the dirty flags of a range in one cache. Returns the flags that were set.
     fn clean_range(&mut self, agent: usize, level: usize, address: u64, bytes: u64) -> u32 {
         let shift = self.levels[level].shift;
         let cache = self.cache_mut(agent, level);

@@ -1,18 +1,20 @@
-//! The batch forms of sweeps and copies.
+//! Batch forms of sweeps and copies.
 
-use fathom_probe::machine::batch::copy::{self, BEYOND, Copying};
+use fathom_probe::machine::batch::copy::{self, Copying, EXTRA_SOURCE_CELLS};
 use fathom_probe::machine::batch::stride::{self, Part, Sweep, UNROLL};
 use fathom_probe::machine::{Operation, Refusal};
 
 use super::Model;
 use crate::uncached::{WINDOW, place};
 
-/// Bytes of one access of a sweep at the `nth` cell of a part, from 0; 0 where the cell before took it along.
+/// Returns the bytes of a sweep's access at the `nth` cell of a part, from 0; 0 if the access of the previous cell
+/// covers it.
 fn bytes_at(sweep: &Sweep, part: &Part, nth: u64) -> u64 {
     if sweep.operation == Operation::Set && sweep.stride == 8 { pair(part.count, nth) } else { 8 }
 }
 
-/// Bytes of an access at the `nth` of `count` neighbouring cells that go in pairs, an odd one first.
+/// Returns the bytes of an access at the `nth` of `count` consecutive cells that are accessed in pairs; an odd cell is
+/// first.
 fn pair(count: u64, nth: u64) -> u64 {
     match nth.checked_sub(count % 2) {
         None => 8,
@@ -23,7 +25,7 @@ fn pair(count: u64, nth: u64) -> u64 {
 
 impl Model {
     pub(crate) fn sweep_through(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
-        let Some(first) = self.arena.going_on(sweep, from) else {
+        let Some(first) = self.arena.continued_sweep(sweep, from) else {
             return match sweep.operation {
                 Operation::Set => self.set_anywhere(sweep, from, n),
                 _ if self.controls.flush => self.flush_anywhere(sweep, from, n),
@@ -31,24 +33,24 @@ impl Model {
             };
         };
         let mut values = first.initialised(from % sweep.cells);
-        let again = first.initialised(0);
+        let initial = first.initialised(0);
         let mut sum = 0u64;
-        let (one, turn) = (stride::turn(sweep, 1), stride::turn(sweep, UNROLL));
+        let (single, unrolled) = (stride::loop_ops(sweep, 1), stride::loop_ops(sweep, UNROLL));
         for part in sweep.parts(from, n) {
             let mut at = part.offset;
             if part.offset == sweep.base {
-                values = again;
+                values = initial;
             }
             let odd = part.count % UNROLL;
             for nth in 1..=part.count {
-                self.step_on(sweep, at, bytes_at(sweep, &part, nth - 1));
+                self.access_cell(sweep, at, bytes_at(sweep, &part, nth - 1));
                 sum = sum.wrapping_add(sweep.base + 8 * values.word);
                 values.advance();
                 at += sweep.stride;
                 if nth <= odd {
-                    self.charge(one);
+                    self.charge(single);
                 } else if (nth - odd).is_multiple_of(UNROLL) {
-                    self.charge(turn);
+                    self.charge(unrolled);
                 }
             }
         }
@@ -56,9 +58,9 @@ impl Model {
         Some(if sweep.operation == Operation::Read { sum } else { 0 })
     }
 
-    /// Stores two cells at a time over whatever is there.
+    /// Stores two cells at a time, over any contents.
     fn set_anywhere(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
-        let (one, turn) = (stride::turn(sweep, 1), stride::turn(sweep, UNROLL));
+        let (single, unrolled) = (stride::loop_ops(sweep, 1), stride::loop_ops(sweep, UNROLL));
         for part in sweep.parts(from, n) {
             let end = part.offset + (part.count - 1) * sweep.stride + 8;
             if !self.arena.is_mapped(part.offset, end) || !part.offset.is_multiple_of(8) {
@@ -66,16 +68,16 @@ impl Model {
             }
             for nth in 0..part.count {
                 let at = part.offset + nth * sweep.stride;
-                self.step_on(sweep, at, bytes_at(sweep, &part, nth));
+                self.access_cell(sweep, at, bytes_at(sweep, &part, nth));
                 self.arena.link(at, sweep.base + part.key);
             }
-            (0..part.count % UNROLL).for_each(|_| self.charge(one));
-            (0..part.count / UNROLL).for_each(|_| self.charge(turn));
+            (0..part.count % UNROLL).for_each(|_| self.charge(single));
+            (0..part.count / UNROLL).for_each(|_| self.charge(unrolled));
         }
         Some(0)
     }
 
-    /// One access at a time, each with its flush, over whatever is there.
+    /// Makes one access at a time, each with a flush, over any contents.
     fn flush_anywhere(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         let (mut sum, mut position) = (0u64, from);
         for part in sweep.parts(from, n) {
@@ -92,8 +94,8 @@ impl Model {
         if sweep.base >= WINDOW || self.controls.flush {
             return self.sweep_through(sweep, from, n).map(|_| ());
         }
-        self.arena.going_on(sweep, from)?;
-        let (shift, most) = (self.narrowest_line(), self.accesses_to_rest());
+        self.arena.continued_sweep(sweep, from)?;
+        let (shift, max_accesses) = (self.narrowest_line(), self.idempotent_accesses());
         for part in sweep.parts(from, n) {
             let (mut last, mut times) = (None, 0);
             let mut at = part.offset;
@@ -102,8 +104,8 @@ impl Model {
                     (last, times) = (Some(at >> shift), 0);
                 }
                 let bytes = bytes_at(sweep, &part, nth);
-                if times < most && bytes > 0 {
-                    self.step_on(sweep, at, bytes);
+                if times < max_accesses && bytes > 0 {
+                    self.access_cell(sweep, at, bytes);
                     times += 1;
                 }
                 at += sweep.stride;
@@ -115,7 +117,7 @@ impl Model {
 
     pub(crate) fn copy_through(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
         let bytes = copying.cells.checked_mul(8)?;
-        let source = copying.from.checked_add(bytes)?.checked_add(8 * BEYOND)?;
+        let source = copying.from.checked_add(bytes)?.checked_add(8 * EXTRA_SOURCE_CELLS)?;
         let aligned = copying.from.is_multiple_of(8) && copying.to.is_multiple_of(8);
         let mapped = self.arena.is_mapped(copying.from, source)
             && self.arena.is_mapped(copying.to, copying.to.checked_add(bytes)?);
@@ -130,17 +132,17 @@ impl Model {
                     self.wide_load(at, bytes);
                     self.wide_store(to, bytes);
                 }
-                let held = self.arena.next(at);
-                self.arena.link(to, held);
+                let value = self.arena.next(at);
+                self.arena.link(to, value);
             }
-            self.charge(copy::turns(piece.count));
+            self.charge(copy::loop_ops(piece.count));
         }
         Some(())
     }
 
-    /// One access of a sweep.
+    /// Makes one access of a sweep.
     #[inline(always)]
-    fn step_on(&mut self, sweep: &Sweep, offset: u64, bytes: u64) {
+    fn access_cell(&mut self, sweep: &Sweep, offset: u64, bytes: u64) {
         let (operation, plain) = (sweep.operation, sweep.base < WINDOW && !self.controls.flush);
         if plain && bytes == 8 {
             if matches!(operation, Operation::Read | Operation::Rmw) {
@@ -151,12 +153,12 @@ impl Model {
                 self.store(0, offset);
             }
         } else if bytes > 0 {
-            self.step_elsewhere(operation, offset, bytes);
+            self.access_other(operation, offset, bytes);
         }
     }
 
     #[inline(never)]
-    fn step_elsewhere(&mut self, operation: Operation, offset: u64, bytes: u64) {
+    fn access_other(&mut self, operation: Operation, offset: u64, bytes: u64) {
         if matches!(operation, Operation::Read | Operation::Rmw) {
             self.wide_load(offset, bytes);
         }
@@ -168,11 +170,11 @@ impl Model {
         }
     }
 
-    /// Whether lines can be cleaned and invalidated.
+    /// Refuses if the cost of cleaning and invalidating lines is not described.
     pub(crate) fn maintainable(&self) -> Result<(), Refusal> {
         let missing = || {
-            let remedy = "describe it: `maintain` of [core]";
-            Refusal::new("the description does not say what cleaning and invalidating a line costs", remedy)
+            let remedy = "set `maintain` in [core]";
+            Refusal::new("the description has no cost of cleaning and invalidating a line", remedy)
         };
         self.description.core.maintain.map(|_| ()).ok_or_else(missing)
     }

@@ -1,14 +1,13 @@
-//! Transfers: a device that reads and writes memory behind the caches or before them, and what the kernel does so that
-//! both sides see the same.
+//! Transfers: a DMA device, coherent or not, and the kernel's cache maintenance for it.
 //!
-//! Everything happens in order on CPU 0: it writes the packet, copies it, gives the buffer to the device, starts it,
-//! waits, takes its interrupt, takes the buffer back. Each access goes through the levels as any other, so that what a
-//! strategy costs beside its own accesses, lines lost to others, costs what it costs. Packet and buffer lie anywhere
-//! in the kernel's memory, as the seed has it, and stay there for a trial.
+//! Everything runs in order on CPU 0. It writes the packet, copies it, maps the buffer, starts the device, waits,
+//! handles its interrupt and unmaps the buffer. Each access goes through the cache levels as any other. So the indirect
+//! cost of a strategy, lines evicted from the caches, is included. The seed determines where packet and buffer are in
+//! the kernel's memory; they stay there for a trial.
 
 mod contents;
 
-use fathom_probe::machine::batch::copy::turns;
+use fathom_probe::machine::batch::copy::loop_ops;
 use fathom_probe::machine::dma::{
     Batch, Channel, Direction, DriverBug, Engine, Maintenance, Strategy, TransferTimes, Transfers,
 };
@@ -22,16 +21,16 @@ use crate::rng::{Rng, Use};
 use crate::time::Scale;
 use crate::uncached::behaviour;
 
-/// Memory of the kernel's in which packets and buffers lie, bytes: the largest of both fit into a half each.
-const WITHIN: u64 = 16 << 20;
-/// Bytes of an access of the CPU's to a packet that it makes or takes, and of a copy's in cached memory.
+/// Bytes of kernel memory that contain packet and buffer. Each of them fits in one half at its maximum size.
+const KERNEL_BYTES: u64 = 16 << 20;
+/// Bytes of a CPU access when it writes or reads a packet, and of a copy's access to cached memory.
 const WORD: u64 = 8;
 const PAIR: u64 = 16;
 
-/// Memory that holds a packet, or what the device gets.
+/// Memory of a packet, or of the device's buffer.
 #[derive(Clone, Debug)]
 struct Region {
-    /// Where it begins, as a place in the kernel and as a physical address.
+    /// Its start, as an offset in the kernel and as a physical address.
     place: u64,
     start: u64,
     behaves: Attribute,
@@ -40,17 +39,17 @@ struct Region {
     last: u64,
 }
 
-/// What a trial's transfers run over.
+/// The state of a trial's transfers.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     requested: Transfers,
     bytes: u64,
     seed: u64,
     device: Device,
-    /// How buffers are maintained; nothing where the device is seen.
+    /// Maintenance of buffers; `None` if the device is coherent.
     policy: Option<Maintenance>,
     packet: Region,
-    /// Absent where the device has the packet itself.
+    /// Absent if the device accesses the packet itself.
     buffer: Option<Region>,
     moves: bool,
     costs: Costs,
@@ -64,8 +63,8 @@ struct Costs {
     map: u64,
     write_back: u64,
     stream: Option<u64>,
-    /// Until memory has answered the device's first burst, and of each burst on its way: those after the first are
-    /// asked for ahead.
+    /// Latency of the device's first burst, and the time of each burst on the link. Later bursts are requested in
+    /// advance.
     first: u64,
     burst: u64,
 }
@@ -82,14 +81,14 @@ impl Costs {
             write_back: scale.units(device.write_back),
             stream: device.stream.map(|time| scale.units(time)),
             first: memory,
-            // Checked: at least 1 kB/s, so that this stays far inside 64 bits.
+            // The description check guarantees at least 1 kB/s, so this stays far inside 64 bits.
             burst: link.round() as u64,
         }
     }
 }
 
 impl Link {
-    /// The memory that the device has.
+    /// Returns the memory that the device accesses.
     fn shared(&mut self) -> &mut Region {
         self.buffer.as_mut().unwrap_or(&mut self.packet)
     }
@@ -101,7 +100,7 @@ impl Link {
         }
     }
 
-    /// What is due to the lines of the device's memory before it may have it: cleaned, invalidated.
+    /// Returns the maintenance of the device's memory before the device may access it.
     fn due_before(&self) -> Option<Due> {
         let from_device = self.direction_mapped() == Direction::FromDevice;
         self.due(|policy| match policy {
@@ -111,7 +110,7 @@ impl Link {
         })
     }
 
-    /// The same before the CPU may have it back.
+    /// Returns the maintenance of the device's memory before the CPU may access it again.
     fn due_after(&self) -> Option<Due> {
         if self.requested.driver_bug == Some(DriverBug::NoUnmap) {
             return None;
@@ -125,18 +124,18 @@ impl Link {
     }
 
     fn due(&self, of: impl Fn(Maintenance) -> Due) -> Option<Due> {
-        let wanted =
+        let maintained =
             self.requested.strategy.maintains() && self.requested.driver_bug != Some(DriverBug::Nothing);
-        wanted.then(|| self.policy.map_or(Due::by_line(false, false), of))
+        maintained.then(|| self.policy.map_or(Due::by_line(false, false), of))
     }
 }
 
-/// Maintenance that is due.
+/// A maintenance operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Due {
     clean: bool,
     invalidate: bool,
-    /// Every line there is, and not those of the buffer.
+    /// Whether it applies to all lines of all caches, not only to those of the buffer.
     all: bool,
 }
 
@@ -179,38 +178,38 @@ impl Dma for Model {
 }
 
 impl Model {
-    /// Memory and device for a trial.
+    /// Prepares memory and device for a trial.
     fn link_for(&mut self, requested: &Transfers, batch: &Batch) -> Result<Link, Refusal> {
         let device = self.description.dma.clone().ok_or_else(undescribed)?;
         let moves = match requested.engine {
             None | Some(Engine::Described) => true,
             Some(Engine::Nothing) => false,
             Some(other) => {
-                let reason = format!("a description's device is no {}", other.token());
-                return Err(Refusal::new(reason, "ask for engine=described, or for none"));
+                let reason = format!("a described device is not a {} engine", other.token());
+                return Err(Refusal::new(reason, "use engine=described or engine=none"));
             }
         };
         if self.controls.flush {
-            let reason = "a model's buffers are maintained as its description says, and not in place of that";
-            return Err(Refusal::new(reason, "leave `--substitute flush` out"));
+            let reason = "a described machine maintains buffers as its description states, and cannot flush them from user space";
+            return Err(Refusal::new(reason, "remove `--substitute flush`"));
         }
-        let behind = device.coherence == Coherence::None;
-        let policy = match (behind, requested.maintenance) {
+        let non_coherent = device.coherence == Coherence::None;
+        let policy = match (non_coherent, requested.maintenance) {
             (true, requested) => requested.or(device.maintenance),
             (false, None) => None,
             (false, Some(_)) => {
-                let reason = "caches see what this device does: nobody maintains buffers for it";
+                let reason = "this device is coherent, so its buffers need no maintenance";
                 return Err(Refusal::new(
                     reason,
-                    "leave `--maintenance` out, or describe coherence = \"none\"",
+                    "remove `--maintenance`, or set coherence = \"none\" in [dma]",
                 ));
             }
         };
         if requested.pollution_set == 0 {
-            // Nothing of an earlier trial is in the caches; a victim's own lines are.
+            // Removes the lines of earlier trials. With a victim its lines must stay.
             self.flush_all();
         }
-        let (packet, buffer) = self.regions(requested.strategy, batch, behind)?;
+        let (packet, buffer) = self.regions(requested.strategy, batch, non_coherent)?;
         let costs = Costs::new(self, &device);
         Ok(Link {
             requested: *requested,
@@ -225,30 +224,30 @@ impl Model {
         })
     }
 
-    /// The packet, and the device's buffer where that is another one.
+    /// Creates the packet, and the device's buffer if that is separate.
     fn regions(
         &self,
         strategy: Strategy,
         batch: &Batch,
-        behind: bool,
+        non_coherent: bool,
     ) -> Result<(Region, Option<Region>), Refusal> {
         let shared = match strategy {
-            Strategy::UncachedCopy if !behind => {
+            Strategy::UncachedCopy if !non_coherent => {
                 return Err(Refusal::new(
-                    "for a device that caches see, the kernel hands out cached memory whatever it is asked for",
-                    "persistent-copy is what this would be",
+                    "for a coherent device the kernel allocates cached memory only",
+                    "use persistent-copy, which is equivalent",
                 ));
             }
-            Strategy::UncachedCopy | Strategy::Coherent if behind => {
+            Strategy::UncachedCopy | Strategy::Coherent if non_coherent => {
                 behaviour(&self.description.uncached, Attribute::NormalNc)?
             }
             _ => Attribute::WriteBack,
         };
         let mut rng = Rng::new(self.seed ^ mix(batch.seed), Use::Transfer, 0);
-        let (page, half) = (self.arena.base.page.min(64 << 10), WITHIN / 2);
+        let (page, half) = (self.arena.base.page.min(64 << 10), KERNEL_BYTES / 2);
         let mut region = |number: u64, behaves: Attribute| {
             let place = number * half + rng.below((half - (1 << 20)) / page) * page;
-            let start = self.paging.kernel(WITHIN) + place;
+            let start = self.paging.kernel(KERNEL_BYTES) + place;
             let contents = Contents::new(batch.bytes, self.hierarchy.shortest_data_line());
             Region { place, start, behaves, contents, last: u64::MAX }
         };
@@ -257,17 +256,17 @@ impl Model {
         Ok((packet, buffer))
     }
 
-    /// One transfer, from the packet as it was to the packet as it is to be.
+    /// Makes one transfer, including the CPU's writing or reading of the packet.
     fn transfer_one(&mut self, link: &mut Link, batch: &Batch, number: u64) -> TransferTimes {
-        // What is moved is new each time, and never what memory had at first.
+        // The data are new in each transfer, and differ from the initial contents of memory.
         let version = mix(batch.seed ^ mix(number)) | 1;
         let mut row = TransferTimes { unproven: !link.moves, ..TransferTimes::default() };
         let transmits = link.requested.direction == Direction::ToDevice;
         if transmits {
-            row.used = self.timed(|model| model.make(&mut link.packet, version));
-            row.copy = self.timed(|model| model.copy_over(link, true));
+            row.used = self.timed(|model| model.write_packet(&mut link.packet, version));
+            row.copy = self.timed(|model| model.copy_packet(link, true));
         }
-        row.map = self.timed(|model| model.give(link));
+        row.map = self.timed(|model| model.map_buffer(link));
         if link.moves {
             let began = self.clock();
             row.setup = self.timed(|model| model.advance(link.costs.setup));
@@ -275,46 +274,46 @@ impl Model {
             row.setup += self.timed(|model| model.advance(link.costs.interrupt));
             row.engine = self.clock() - began;
         }
-        row.unmap = self.timed(|model| model.take_back(link));
+        row.unmap = self.timed(|model| model.unmap_buffer(link));
         if !transmits {
-            row.copy = self.timed(|model| model.copy_over(link, false));
+            row.copy = self.timed(|model| model.copy_packet(link, false));
             let mut wrong = 0;
             let stream = link.costs.stream;
-            row.used = self.timed(|model| wrong = model.consume(&mut link.packet, version, stream));
+            row.used = self.timed(|model| wrong = model.read_packet(&mut link.packet, version, stream));
             row.wrong = if link.moves { wrong } else { 0 };
         }
         row
     }
 
-    /// Units that pass.
+    /// Returns the units that `run` takes.
     fn timed(&mut self, run: impl FnOnce(&mut Model)) -> u64 {
         let began = self.clock();
         run(self);
         self.clock() - began
     }
 
-    /// The CPU makes a packet, word by word.
-    fn make(&mut self, packet: &mut Region, version: u64) {
+    /// Writes a packet on the CPU, word by word.
+    fn write_packet(&mut self, packet: &mut Region, version: u64) {
         for at in (0..packet.contents.bytes()).step_by(WORD as usize) {
             self.write_part(packet, at, WORD, version);
         }
-        self.charge(turns(packet.contents.bytes().div_ceil(WORD)));
+        self.charge(loop_ops(packet.contents.bytes().div_ceil(WORD)));
     }
 
-    /// The CPU takes a packet, word by word; how many of its bytes are not of this version.
-    fn consume(&mut self, packet: &mut Region, version: u64, stream: Option<u64>) -> u64 {
+    /// Reads a packet on the CPU, word by word. Returns the number of its bytes that are not of this version.
+    fn read_packet(&mut self, packet: &mut Region, version: u64, stream: Option<u64>) -> u64 {
         let mut wrong = 0;
         packet.last = u64::MAX;
         for at in (0..packet.contents.bytes()).step_by(WORD as usize) {
             let bytes = WORD.min(packet.contents.bytes() - at);
-            wrong += if self.read_ahead(packet, at, bytes, stream) == version { 0 } else { bytes };
+            wrong += if self.read_sequential(packet, at, bytes, stream) == version { 0 } else { bytes };
         }
-        self.charge(turns(packet.contents.bytes().div_ceil(WORD)));
+        self.charge(loop_ops(packet.contents.bytes().div_ceil(WORD)));
         wrong
     }
 
-    /// The copy between packet and buffer, where there is one.
-    fn copy_over(&mut self, link: &mut Link, out: bool) {
+    /// Copies between packet and buffer, if there is a buffer.
+    fn copy_packet(&mut self, link: &mut Link, out: bool) {
         let Some(buffer) = &mut link.buffer else { return };
         let (from, to) = if out { (&mut link.packet, buffer) } else { (buffer, &mut link.packet) };
         let step = if from.behaves == Attribute::WriteBack { PAIR } else { link.device.widest };
@@ -322,19 +321,19 @@ impl Model {
         from.last = u64::MAX;
         for at in (0..bytes).step_by(step as usize) {
             let part = step.min(bytes - at);
-            let version = self.read_ahead(from, at, part, link.costs.stream);
+            let version = self.read_sequential(from, at, part, link.costs.stream);
             for to_at in (at..at + part).step_by(PAIR as usize) {
                 self.write_part(to, to_at, PAIR.min(at + part - to_at), version);
             }
         }
-        self.charge(turns(bytes.div_ceil(WORD)));
+        self.charge(loop_ops(bytes.div_ceil(WORD)));
     }
 
-    /// A load of a part of a region, in a pass that goes straight on: a line that follows on another takes `stream` at
-    /// most. The version that it finds.
-    fn read_ahead(&mut self, region: &mut Region, at: u64, bytes: u64, stream: Option<u64>) -> u64 {
+    /// Loads a part of a region in a sequential pass: a line that follows the previous one costs at most `stream`.
+    /// Returns the version of the data.
+    fn read_sequential(&mut self, region: &mut Region, at: u64, bytes: u64, stream: Option<u64>) -> u64 {
         let physical = region.start + at;
-        self.reach(region.place + at);
+        self.translate_kernel(region.place + at);
         region.contents.settle(at, || self.hierarchy.held(physical));
         let began = self.clock();
         self.load_as(0, region.behaves, physical, bytes);
@@ -351,10 +350,10 @@ impl Model {
         region.contents.read(at, self.hierarchy.held(physical).is_some())
     }
 
-    /// A store to a part of a region.
+    /// Stores to a part of a region.
     fn write_part(&mut self, region: &mut Region, at: u64, bytes: u64, version: u64) {
         let physical = region.start + at;
-        self.reach(region.place + at);
+        self.translate_kernel(region.place + at);
         region.contents.settle(at, || self.hierarchy.held(physical));
         self.store_as(0, region.behaves, physical, bytes);
         self.forget_lines();
@@ -365,8 +364,8 @@ impl Model {
         region.contents.write(at, version, held);
     }
 
-    /// What an access to the kernel's memory takes before it is there.
-    fn reach(&mut self, place: u64) {
+    /// Charges the translation of an access to the kernel's memory.
+    fn translate_kernel(&mut self, place: u64) {
         self.catch_up();
         self.accesses += 1;
         if self.paging.costs {
@@ -374,31 +373,31 @@ impl Model {
         }
     }
 
-    /// The buffer is given to the device.
-    fn give(&mut self, link: &mut Link) {
+    /// Maps the buffer for the device.
+    fn map_buffer(&mut self, link: &mut Link) {
         if let Some(due) = link.due_before() {
             self.advance(link.costs.map);
             self.maintain_link(link, due);
         }
-        // A barrier: what gathers has left before the device is told.
-        self.drain_first();
+        // A barrier: gathered stores complete before the device is notified.
+        self.drain_gathered();
     }
 
-    /// The buffer is taken back.
-    fn take_back(&mut self, link: &mut Link) {
+    /// Unmaps the buffer.
+    fn unmap_buffer(&mut self, link: &mut Link) {
         if let Some(due) = link.due_after() {
             self.advance(link.costs.map);
             self.maintain_link(link, due);
         }
     }
 
-    fn drain_first(&mut self) {
+    fn drain_gathered(&mut self) {
         let left = self.agents[0].buffers.empty();
         self.hierarchy.memory_writes += left;
         self.advance(left * self.costs.drain);
     }
 
-    /// Maintenance, with what it costs: an operation a line, and what is dirty is written back.
+    /// Maintains caches and charges it: one operation per line, and the write-back of dirty lines.
     fn maintain_link(&mut self, link: &mut Link, due: Due) {
         if link.policy.is_none() || (due.clean, due.invalidate) == (false, false) {
             return;
@@ -421,9 +420,9 @@ impl Model {
         self.advance(lines * self.maintain + dirty * write_back);
     }
 
-    /// The device's own part: how many bytes it found that are not of this version.
+    /// Runs the device. Returns the number of bytes that it read in a wrong version.
     fn run_device(&mut self, link: &mut Link, version: u64, transmits: bool) -> u64 {
-        let (bytes, seen, stashes) =
+        let (bytes, coherent, stashes) =
             (link.bytes, link.policy.is_none(), link.device.coherence == Coherence::Stashed);
         self.advance(link.costs.first + bytes.div_ceil(link.device.burst) * link.costs.burst);
         let granule = 1 << self.hierarchy.shortest_data_line();
@@ -433,14 +432,14 @@ impl Model {
             let physical = region.start + at;
             region.contents.settle(at, || self.hierarchy.held(physical));
             if transmits {
-                let found = region.contents.of_device(at, seen);
+                let found = region.contents.seen_by_device(at, coherent);
                 wrong += if found == version { 0 } else { granule.min(bytes - at) };
                 continue;
             }
-            if seen {
+            if coherent {
                 self.hierarchy.maintain(physical, granule, false, true);
             }
-            region.contents.written_by_device(at, version, seen);
+            region.contents.write_by_device(at, version, coherent);
             if stashes {
                 self.hierarchy.stash(0, physical);
                 region.contents.read(at, true);
@@ -452,7 +451,7 @@ impl Model {
 }
 
 impl Region {
-    /// What maintenance makes of the data.
+    /// Applies maintenance to the data.
     fn maintain(&mut self, hierarchy: &crate::hierarchy::Hierarchy, due: Due) {
         for at in self.contents.places() {
             let physical = self.start + at;
@@ -462,10 +461,10 @@ impl Region {
     }
 }
 
-/// Why there are no transfers.
+/// Returns the refusal of a description without a device.
 fn undescribed() -> Refusal {
     Refusal::new(
-        "the description does not say what device there is and what its transfers cost",
-        "describe it as [dma], as omap3-sdio and neoverse-n1 have it",
+        "the description has no DMA device",
+        "add [dma] to the description, as in omap3-sdio and neoverse-n1",
     )
 }

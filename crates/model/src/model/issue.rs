@@ -1,4 +1,4 @@
-//! Accesses that are translated elsewhere: a guest's own tables say where they go and with which attribute.
+//! Accesses that are translated by the page tables of a guest, which give physical address and attribute.
 
 use fathom_probe::machine::Refusal;
 
@@ -9,28 +9,28 @@ use crate::cache::MAX_NUMBERS;
 use crate::hierarchy::{MEMORY, Path};
 use crate::uncached::{behaviour_of_byte, place};
 
-/// How a guest's own tables translate the address of an access.
+/// The translation of an access by a guest's page tables.
 #[derive(Clone, Copy, Debug)]
 pub struct GuestTranslation<'a> {
-    /// Virtual address: TLBs go by it.
+    /// Virtual address, for TLBs.
     pub va: u64,
-    /// Physical address: caches and memory go by it.
+    /// Physical address, for caches and memory.
     pub pa: u64,
     /// Bytes in the page that the last descriptor maps.
     pub page_bytes: u64,
     /// The byte of `MAIR_EL1` that it is mapped with.
     pub mair: u8,
-    /// Physical addresses of the descriptors that lead there, the last level's first; none where translation is
-    /// switched off, and then it costs nothing.
+    /// Physical addresses of the descriptors of the walk, the last level's first. Empty if translation is disabled; it
+    /// then has no cost.
     pub descriptors: &'a [u64],
 }
 
 impl Model {
-    /// One access of `bytes` bytes by CPU `cpu`, translated by somebody else's tables. The arena, whose addresses
-    /// mean something else, is not to be used beside it.
+    /// Makes one access of `bytes` bytes by CPU `cpu`, translated by a guest's tables. Do not use it together with the
+    /// arena, whose addresses have another meaning.
     ///
     /// # Errors
-    /// A [`Refusal`] of a CPU or an address that is not there, or of an attribute that is not described.
+    /// A [`Refusal`] if the CPU or address does not exist, or the attribute is not described.
     pub fn issue(
         &mut self,
         cpu: u32,
@@ -41,10 +41,10 @@ impl Model {
         let behaves = behaviour_of_byte(&self.description.uncached, at.mair)?;
         let agent = self.known_agent(cpu)?;
         let page = self.paging.page_elsewhere(at.va, at.page_bytes);
-        let beyond = |address: u64| address >> self.narrowest_line() >= MAX_NUMBERS;
-        let Some(page) = page.filter(|_| !beyond(at.pa.saturating_add(bytes))) else {
+        let out_of_range = |address: u64| address >> self.narrowest_line() >= MAX_NUMBERS;
+        let Some(page) = page.filter(|_| !out_of_range(at.pa.saturating_add(bytes))) else {
             let reason = format!("the model has no address {:#x} at {:#x}", at.pa, at.va);
-            return Err(Refusal::new(reason, "it tells 2^30 lines and 2^29 pages apart"));
+            return Err(Refusal::new(reason, "the maximum is 2^30 lines and 2^29 pages"));
         };
         let (walks, before) = (self.agents[agent].tlbs.walks, self.agents[agent].clock);
         let mut level = MEMORY;
@@ -76,24 +76,24 @@ impl Model {
         })
     }
 
-    /// Cleans and invalidates the lines of physical memory, at the described cost of each.
+    /// Cleans and invalidates the lines of physical memory, at the described cost per line.
     ///
     /// # Errors
-    /// A [`Refusal`] where that is not described.
+    /// A [`Refusal`] if that cost is not described.
     pub fn maintain_at(&mut self, pa: u64, bytes: u64) -> Result<(), Refusal> {
         self.maintainable()?;
         self.maintain_physical(place(pa), bytes);
         Ok(())
     }
 
-    /// Reads CPU 0's cycle counter, which takes what reading the timer does.
+    /// Reads CPU 0's cycle counter, at the cost of reading the timer.
     pub fn read_cycles(&mut self) -> u64 {
         let cycles = self.cycles();
         self.advance(self.timer.overhead);
         cycles
     }
 
-    /// Drops every translation from the TLBs of all CPUs.
+    /// Removes all translations from the TLBs of all CPUs.
     pub fn drop_translations(&mut self) {
         for agent in &mut self.agents {
             agent.tlbs.empty();

@@ -1,6 +1,7 @@
-//! Co-running streams: chases on other CPUs that move while CPU 0 measures.
+//! Co-running streams: chases on other CPUs while CPU 0 measures.
 
 use fathom_probe::chain::{Chain, Layout, Order};
+use fathom_probe::divisor::gcd;
 use fathom_probe::machine::batch::chase::UNROLL;
 use fathom_probe::machine::{Refusal, Stream};
 
@@ -17,10 +18,10 @@ pub(super) struct Running {
     loads: u64,
 }
 
-/// Laps of a stream that are looked at, in each sleep, for one that leaves everything as it was.
-const LOOKED_AT: u32 = 3;
+/// Laps of a stream that are tested in each sleep for one that leaves the state unchanged.
+const MAX_TESTED_LAPS: u32 = 3;
 
-/// All that a stream's loads depend on, and what they count.
+/// The state that a stream's loads depend on, and their counters, before a lap.
 struct Before {
     agent: Agent,
     hierarchy: Hierarchy,
@@ -29,7 +30,7 @@ struct Before {
 }
 
 impl Model {
-    /// Starts co-running streams in place of those that run; none stops them.
+    /// Starts co-running streams in place of those that run. An empty list stops them.
     pub(crate) fn start(&mut self, streams: &[Stream]) -> Result<(), Refusal> {
         let cpus = self.description.core.cpus;
         let page = self.arena.streams.page;
@@ -47,12 +48,15 @@ impl Model {
                 return Err(Refusal::new(format!("no stream can run on CPU {}", stream.cpu), remedy));
             }
             if running.iter().any(|r| self.agents[r.agent].cpu == stream.cpu) {
-                return Err(Refusal::new(format!("two streams on CPU {}", stream.cpu), "one stream a CPU"));
+                return Err(Refusal::new(
+                    format!("two streams on CPU {}", stream.cpu),
+                    "use one stream per CPU",
+                ));
             }
             let bytes = stream.bytes.max(line).checked_next_multiple_of(page).filter(|b| *b <= end - at);
             let Some(bytes) = bytes else {
                 let reason =
-                    format!("a stream over {} bytes does not fit the described memory", stream.bytes);
+                    format!("a stream over {} bytes does not fit in the described memory", stream.bytes);
                 return Err(Refusal::new(reason, format!("{} bytes are left for it", end - at)));
             };
             let cells = stream.bytes.max(line) / line;
@@ -74,8 +78,8 @@ impl Model {
         Ok(())
     }
 
-    /// Lets co-running streams move until none is behind CPU 0: the agent with the smallest clock
-    /// moves next, and of equal ones the one that was named first.
+    /// Runs co-running streams until none is behind CPU 0. The agent with the smallest clock runs next; of equal ones
+    /// the first named.
     #[inline(always)]
     pub(crate) fn catch_up(&mut self) {
         if !self.streams.is_empty() {
@@ -92,7 +96,7 @@ impl Model {
         }
     }
 
-    /// One load of a stream.
+    /// Makes one load of a stream.
     #[inline(always)]
     fn move_stream(&mut self, index: usize) {
         let Running { agent, cursor, .. } = &self.streams[index];
@@ -106,15 +110,14 @@ impl Model {
         }
     }
 
-    /// The same as [`catch_up`](Model::catch_up) after a sleep of CPU 0, in which a stream may go round many times: a
-    /// lap that leaves everything as it was is every further lap, and those are counted and not run.
+    /// Catches up after a sleep of CPU 0 in which a stream may run many laps (see [`catch_up`](Model::catch_up)). Once
+    /// a lap leaves the state unchanged, further laps are counted and not run.
     pub(super) fn catch_up_after_sleep(&mut self) {
-        // Laps of several streams are one another's surroundings.
+        // With several streams, laps influence each other.
         if let [stream] = &self.streams[..] {
             let cells = stream.cursor.chain.cells();
-            // So many loads lead to the same cell, and to the same place in the loop that they are in.
-            let lap =
-                cells.checked_mul(UNROLL).map_or(u64::MAX, |loads| loads / common_divisor(cells, UNROLL));
+            // After this number of loads the stream is at the same cell and at the same position in the unrolled loop.
+            let lap = cells.checked_mul(UNROLL).map_or(u64::MAX, |loads| loads / gcd(cells, UNROLL));
             let agent = stream.agent;
             self.skip_laps(agent, lap);
         }
@@ -124,9 +127,9 @@ impl Model {
     fn skip_laps(&mut self, agent: usize, lap: u64) {
         let nearest =
             self.hierarchy.nearest(Path::Data).map_or(1, |level| self.hierarchy.latency(level).max(1));
-        for _ in 0..LOOKED_AT {
+        for _ in 0..MAX_TESTED_LAPS {
             let left = self.clock().saturating_sub(self.agents[agent].clock);
-            // What is remembered costs more than it spares where only a few laps can follow.
+            // Saving the state costs more than it saves if only a few laps can follow.
             if left / nearest / 4 < lap {
                 return;
             }
@@ -143,35 +146,31 @@ impl Model {
                 self.move_stream(0);
             }
             let took = self.agents[agent].clock - before.agent.clock;
-            if took > 0 && self.is_as(agent, &before) {
+            if took > 0 && self.state_equals(agent, &before) {
                 let left = self.clock().saturating_sub(self.agents[agent].clock);
-                return self.lap_again(agent, &before, left / took);
+                return self.repeat_lap(agent, &before, left / took);
             }
         }
     }
 
-    /// Whether a stream's loads would go as they went. A load that memory serves has moved its rows and its spread.
-    fn is_as(&self, agent: usize, before: &Before) -> bool {
+    /// Returns whether a stream's next lap would be the same. A load that memory serves has changed its rows and its
+    /// random stream.
+    fn state_equals(&self, agent: usize, before: &Before) -> bool {
         let own = &self.agents[agent];
         self.memory.reads == before.reads
             && (own.last_line, own.repeat_cost) == (before.agent.last_line, before.agent.repeat_cost)
-            && own.tlbs.is_as(&before.agent.tlbs)
-            && self.hierarchy.is_as(&before.hierarchy)
+            && own.tlbs.state_equals(&before.agent.tlbs)
+            && self.hierarchy.state_equals(&before.hierarchy)
     }
 
-    /// Counts what was counted since, and lets the time of it pass, another `times`.
-    fn lap_again(&mut self, agent: usize, before: &Before, times: u64) {
+    /// Adds the counts and the time since `before` another `times` times.
+    fn repeat_lap(&mut self, agent: usize, before: &Before, times: u64) {
         let own = &mut self.agents[agent];
         own.clock += (own.clock - before.agent.clock) * times;
-        own.tlbs.count_again(&before.agent.tlbs, times);
-        self.hierarchy.count_again(&before.hierarchy, times);
+        own.tlbs.repeat_counts(&before.agent.tlbs, times);
+        self.hierarchy.repeat_counts(&before.hierarchy, times);
         self.accesses += (self.accesses - before.accesses) * times;
     }
-}
-
-/// Euclid's.
-fn common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Accesses by address, for traces; and writes behind the caches.
+//! Accesses by address, for traces; and writes by non-coherent devices.
 
 use fathom_probe::machine::Refusal;
 
@@ -6,7 +6,7 @@ use super::Model;
 use crate::hierarchy::{MEMORY, Path};
 use crate::uncached::{WINDOW, place, window};
 
-/// What an access does.
+/// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Reads data.
@@ -17,26 +17,26 @@ pub enum Kind {
     Fetch,
 }
 
-/// What became of an access.
+/// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The level that answered, as its number in the description from 0; `None` for memory.
+    /// The level that served it, as its index in the description from 0; `None` for memory.
     pub level: Option<usize>,
-    /// What it cost, translation included, in units of 1 / [`UNITS_PER_CYCLE`](crate::UNITS_PER_CYCLE) core cycle.
+    /// Its cost, translation included, in units of 1 / [`UNITS_PER_CYCLE`](crate::UNITS_PER_CYCLE) core cycle.
     pub cost: u64,
-    /// Whether its translation took a walk.
+    /// Whether its translation needed a walk.
     pub walked: bool,
-    /// Whether it read a version older than memory's: see [`Model::written_behind`].
+    /// Whether it read a version older than memory's (see [`Model::written_behind`]).
     pub stale: bool,
 }
 
 impl Model {
-    /// One access of CPU `cpu` to `offset` bytes of the arena, at that CPU's own time: the interface
-    /// for traces. An offset that lies in a mapping which is not write-back is accessed as such, with 8 bytes. The CPUs are coherent: a store drops other CPUs' copies of its line, a load has
-    /// dirty ones written out, and neither takes time.
+    /// Makes one access of CPU `cpu` to offset `offset` of the arena, at that CPU's time: the interface for traces. An
+    /// offset in a mapping that is not write-back is accessed with its attribute, with 8 bytes. The CPUs are coherent:
+    /// a store invalidates other CPUs' copies of its line, a load has dirty copies written back. Neither takes time.
     ///
     /// # Errors
-    /// A [`Refusal`] when the machine has no such CPU or the arena no such offset.
+    /// A [`Refusal`] if the machine has no such CPU or the arena no such offset.
     pub fn access(&mut self, cpu: u32, offset: u64, kind: Kind) -> Result<Outcome, Refusal> {
         let bytes = self.arena.bytes;
         let granted = self.windows.behaves.get(window(offset)).is_some_and(Option::is_some);
@@ -66,7 +66,7 @@ impl Model {
         })
     }
 
-    /// The agent that a CPU of the description is, for accesses to addresses of the caller's choosing.
+    /// Returns the agent of a CPU of the description, for accesses to addresses that the caller chooses.
     pub(super) fn known_agent(&mut self, cpu: u32) -> Result<usize, Refusal> {
         let cpus = self.description.core.cpus;
         if cpu >= cpus {
@@ -78,17 +78,16 @@ impl Model {
         Ok(agent)
     }
 
-    /// The physical address under an offset.
+    /// Returns the physical address of an offset.
     pub(crate) fn physical(&self, offset: u64) -> u64 {
         self.frames.of(place(offset))
     }
 
-    /// An engine that the caches know nothing of writes `bytes` of memory from `offset` on: cached
-    /// copies are older than memory from now on, until they leave. Nothing is tracked before the
-    /// first such write.
+    /// Records that a non-coherent device has written `bytes` bytes of memory from `offset` on. Cached copies are stale
+    /// from then on, until they are evicted. Nothing is tracked before the first such write.
     ///
     /// # Errors
-    /// A [`Refusal`] when the range leaves the arena.
+    /// A [`Refusal`] if the range exceeds the arena.
     pub fn written_behind(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
         self.check_range(offset, bytes)?;
         for (physical, bytes) in self.frames.pieces(offset, bytes) {
@@ -97,11 +96,11 @@ impl Model {
         Ok(())
     }
 
-    /// Whether such an engine would read the newest version of a range from memory: not while a
-    /// cache holds a line of it dirty.
+    /// Returns whether a non-coherent device would read the newest version of a range from memory: not while a cache
+    /// holds a dirty line of it.
     ///
     /// # Errors
-    /// A [`Refusal`] when the range leaves the arena.
+    /// A [`Refusal`] if the range exceeds the arena.
     pub fn memory_is_current(&mut self, offset: u64, bytes: u64) -> Result<bool, Refusal> {
         self.check_range(offset, bytes)?;
         let pieces = self.frames.pieces(offset, bytes);
@@ -113,26 +112,26 @@ impl Model {
             return Ok(());
         }
         let remedy = format!("the arena has {} bytes", self.arena.bytes);
-        Err(Refusal::new(format!("{bytes} bytes from {offset} leave the arena"), remedy))
+        Err(Refusal::new(format!("{bytes} bytes from {offset} exceed the arena"), remedy))
     }
 
-    /// Loads by CPU 0 at `offsets` of the arena, in order, with everything that they cost.
+    /// Loads from `offsets` of the arena on CPU 0, in order, at full cost.
     ///
     /// # Errors
-    /// A [`Refusal`] when an offset is outside the arena; the loads before it have been made.
+    /// A [`Refusal`] if an offset is outside the arena; the loads before it have been made.
     pub fn loads(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
         self.batch::<true>(offsets)
     }
 
-    /// Loads by CPU 0 that only count: no translation, no time; levels and refills as always.
+    /// Loads on CPU 0 without translation and time; levels and refills as usual.
     ///
     /// # Errors
-    /// A [`Refusal`] when an offset is outside the arena; the loads before it have been made.
+    /// A [`Refusal`] if an offset is outside the arena; the loads before it have been made.
     pub fn count_loads(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
         self.batch::<false>(offsets)
     }
 
-    /// Loads of the line loaded last are counted together: see [`Agent::last_line`].
+    /// Makes loads; those of the last line are counted together (see [`Agent::last_line`]).
     fn batch<const FULL: bool>(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
         let shift = self.filter_shift;
         let mut repeats = 0;
@@ -152,13 +151,13 @@ impl Model {
         }
         self.repeated::<FULL>(repeats);
         if !FULL {
-            // What a repeat costs was not worked out for the page in use.
+            // The cost of a repetition was not computed for the current page.
             self.forget_lines();
         }
         Ok(())
     }
 
-    /// So many more loads by CPU 0 of the line that it loaded last.
+    /// Counts `loads` more loads by CPU 0 of its last line.
     #[inline(always)]
     fn repeated<const FULL: bool>(&mut self, loads: u64) {
         self.accesses += loads;

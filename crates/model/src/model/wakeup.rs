@@ -1,11 +1,10 @@
-//! Wake-ups: the described way from a timer to its task, line by line, while co-running streams go on.
+//! Wake-ups: the described path from a timer to its task, line by line, while co-running streams run.
 //!
-//! CPU 0 goes to sleep, which touches lines too, and sleeps until the time that it asks for. Nothing runs on it
-//! meanwhile, so that its private caches change only where a shared level that includes them evicts. Then each stage
-//! of the way back touches its lines, code through the levels for
-//! instructions and data through those for data, and its instructions pass between them in equal parts. Every line
-//! waits for the one before, as in a chain: no miss is hidden behind another, nor behind instructions. Where the lines
-//! lie follows from the seed, as it follows from how a kernel was linked and from what it allocated at its start.
+//! CPU 0 goes to sleep, which also touches lines, and sleeps until the requested time. Nothing runs on it in between,
+//! so its private caches change only by evictions of an inclusive shared level. Then each stage of the path touches its
+//! lines: code through the levels for instructions, data through those for data. Its instructions are distributed
+//! evenly between the lines. Every line waits for the previous one, as in a chain: no miss overlaps another one or
+//! instructions. The seed determines the placement of the lines, in place of a kernel's link order and allocations.
 
 use fathom_probe::chain::Bijection;
 use fathom_probe::machine::Wakes;
@@ -18,9 +17,9 @@ use crate::rng::{Rng, Use};
 use crate::time::Scale;
 use crate::translate::Page;
 
-/// Code lies in runs of so many bytes: four lines of 64, where 2.9 lay together on a path that was traced
+/// Bytes of consecutive code: four lines of 64. On a traced path 2.9 lines were consecutive on average
 /// (`machines/am5728.toml`).
-const RUN: u64 = 256;
+const CODE_RUN_BYTES: u64 = 256;
 
 /// A line of a stage.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +29,7 @@ struct Touch {
     page: Page,
 }
 
-/// One stage: its lines in order, and what passes beside them in units.
+/// One stage: its lines in order, and the time of its instructions in units.
 #[derive(Clone, Debug)]
 struct StageWork {
     touches: Vec<Touch>,
@@ -41,12 +40,12 @@ struct StageWork {
 #[derive(Clone, Debug)]
 pub(super) struct Sleeper {
     stages: Vec<StageWork>,
-    /// Are the places of each activation wanted?
+    /// Whether the places of each activation are recorded.
     traced: bool,
     places: Vec<Places>,
 }
 
-/// A part of the kernel that hands out its lines: in blocks that lie anywhere, in order within each.
+/// A part of the kernel that provides lines: blocks in scattered places, lines in order within each.
 struct Scattered {
     path: Path,
     start: u64,
@@ -57,42 +56,45 @@ struct Scattered {
 }
 
 impl Scattered {
-    /// Lines that nobody has yet, as many as `bytes` bytes fill.
+    /// Takes unused lines for `bytes` bytes.
     fn take(&mut self, bytes: u64) -> Vec<(Path, u64)> {
-        let (first, a_block) = (self.taken, self.block / self.line);
+        let (first, lines_per_block) = (self.taken, self.block / self.line);
         self.taken += bytes.div_ceil(self.block);
-        let at =
-            |n: u64| self.start + self.blocks.at(first + n / a_block) * self.block + n % a_block * self.line;
+        let at = |n: u64| {
+            self.start
+                + self.blocks.at(first + n / lines_per_block) * self.block
+                + n % lines_per_block * self.line
+        };
         (0..bytes.div_ceil(self.line)).map(|n| (self.path, at(n))).collect()
     }
 }
 
-/// Two lists as one, the second's entries spread evenly behind the first's.
-fn spread<T: Copy>(among: &[T], these: &[T]) -> Vec<T> {
-    let mut all = Vec::with_capacity(among.len() + these.len());
-    let mut given = 0;
-    for (n, entry) in among.iter().enumerate() {
+/// Merges two lists: the second's entries are spread evenly among the first's.
+fn spread<T: Copy>(first: &[T], second: &[T]) -> Vec<T> {
+    let mut all = Vec::with_capacity(first.len() + second.len());
+    let mut taken = 0;
+    for (n, entry) in first.iter().enumerate() {
         all.push(*entry);
-        let due = (n + 1) * these.len() / among.len();
-        all.extend(&these[given..due]);
-        given = due;
+        let due = (n + 1) * second.len() / first.len();
+        all.extend(&second[taken..due]);
+        taken = due;
     }
     all
 }
 
 impl Model {
-    /// The part of the kernel, `bytes` long, that is reached by a path.
+    /// Returns the part of the kernel, `bytes` long, for a path.
     fn part(&self, path: Path, bytes: u64) -> Scattered {
         let line = self.hierarchy.nearest(path).map_or(64, |level| 1 << self.hierarchy.line_shift(level));
         let (number, block) = match path {
-            Path::Code => (0, RUN.max(line)),
+            Path::Code => (0, CODE_RUN_BYTES.max(line)),
             Path::Data => (1, line),
         };
         let blocks = Bijection::new(bytes / block, Rng::new(self.seed, Use::Path, number).next());
         Scattered { path, start: number * bytes, line, block, blocks, taken: 0 }
     }
 
-    /// The described path, laid out.
+    /// Returns the described path with the addresses of its lines.
     fn sleeper(&self, traced: bool) -> Result<Sleeper, Refusal> {
         let wakeup = self.description.wakeup.as_ref().ok_or_else(undescribed)?;
         let instruction = Scale::new(&self.description).units(wakeup.instruction);
@@ -117,12 +119,12 @@ impl Model {
         Ok(Sleeper { stages: wakeup.stages.iter().map(walked).collect(), traced, places: Vec::new() })
     }
 
-    /// The time of CPU 0 in ns, rounded down.
+    /// Returns the time of CPU 0 in ns, rounded down.
     fn ns(&self) -> u64 {
         u64::try_from(u128::from(self.clock()) * 1_000_000_000 / self.timer.units_hz).unwrap_or(u64::MAX)
     }
 
-    /// Lets CPU 0 sleep until `at_ns`; where that is past it does not.
+    /// Lets CPU 0 sleep until `at_ns`; does nothing if that time has passed.
     fn sleep_until(&mut self, at_ns: u64) {
         let units = (u128::from(at_ns) * self.timer.units_hz).div_ceil(1_000_000_000);
         let clock = &mut self.agents[0].clock;
@@ -130,7 +132,7 @@ impl Model {
         self.catch_up_after_sleep();
     }
 
-    /// One stage of CPU 0's wake-up.
+    /// Runs one stage of CPU 0's wake-up.
     fn walk_stage(&mut self, stage: &StageWork) {
         let (lines, mut passed) = (stage.touches.len() as u64, 0);
         for (n, touch) in stage.touches.iter().enumerate() {
@@ -153,15 +155,15 @@ impl Model {
     }
 }
 
-/// Why there are no wake-ups.
+/// Returns the refusal of a description without a wake-up path.
 fn undescribed() -> Refusal {
     Refusal::new(
-        "the description does not say what lies between a timer and its task",
-        "describe it as [wakeup], or measure wake-ups on Linux: `--on host`",
+        "the description has no wake-up path from a timer to its task",
+        "add [wakeup] to the description, or measure wake-ups on Linux: `--on host`",
     )
 }
 
-/// Times are those of CPU 0. There is no scheduler: whatever priority is asked for, nothing else is runnable.
+/// Times are those of CPU 0. There is no scheduler and no other runnable task, so the priority has no effect.
 impl Wake for Model {
     fn wake_begin(&mut self, wakes: &Wakes, _: u64) -> Result<u64, Refusal> {
         self.sleeper = Some(self.sleeper(wakes.traced)?);
@@ -187,7 +189,7 @@ impl Wake for Model {
         Ok(WakeReturn { now_ns: self.wake_now(), ..WakeReturn::default() })
     }
 
-    /// As with the other clock, the reading is taken first and then passes what it takes.
+    /// Reads the clock, then lets the overhead of the reading pass, as for the timer.
     fn wake_now(&mut self) -> u64 {
         let now = self.ns();
         self.advance(self.timer.overhead);

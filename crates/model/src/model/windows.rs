@@ -1,4 +1,4 @@
-//! Accesses through windows: memory that is not write-back, at any width.
+//! Accesses through windows: memory that is not write-back, with any width.
 
 use fathom_probe::machine::{Attribute, Refusal};
 
@@ -7,7 +7,8 @@ use crate::hierarchy::{MEMORY, Path};
 use crate::uncached::{self, RAW, place, window};
 
 impl Model {
-    /// The window that memory of an attribute lies in, or of the byte that is set in its place, and how that behaves.
+    /// Returns the window of memory of an attribute, or of the MAIR byte that is set instead, its behaviour and its
+    /// MAIR byte.
     pub(crate) fn window_for(&self, attribute: Attribute) -> Result<(usize, Attribute, u8), Refusal> {
         let described = &self.description.uncached;
         if let Some(byte) = self.controls.mair {
@@ -17,12 +18,12 @@ impl Model {
         Ok((window, uncached::behaviour(described, attribute)?, self.windows.bytes[window]))
     }
 
-    /// A range of the arena is used through its window from now on. What was used with another attribute before
-    /// is cleaned and invalidated, which takes no time.
+    /// Uses a range of the arena through its window from now on. Parts that were used with another attribute are
+    /// cleaned and invalidated, which takes no time.
     pub(crate) fn take(&mut self, range: std::ops::Range<u64>, behaves: Attribute, byte: u8) {
         let number = window(range.start);
         if self.windows.bytes[number] != byte {
-            // Its translations change.
+            // The translations of the window change.
             self.flush_all();
         }
         (self.windows.behaves[number], self.windows.bytes[number]) = (Some(behaves), byte);
@@ -35,20 +36,20 @@ impl Model {
         self.forget_lines();
     }
 
-    /// What gathers anywhere leaves.
+    /// Writes out all gathered stores.
     fn drain_all(&mut self) {
         for agent in &mut self.agents {
             self.hierarchy.memory_writes += agent.buffers.empty();
         }
     }
 
-    /// Cleans and invalidates the lines of a range of the arena, at the described cost of each.
+    /// Cleans and invalidates the lines of a range of the arena, at the described cost per line.
     pub(crate) fn maintain(&mut self, offset: u64, bytes: u64) {
         let pieces = self.frames.pieces(place(offset), bytes);
         pieces.into_iter().for_each(|(physical, bytes)| self.maintain_physical(physical, bytes));
     }
 
-    /// The same by physical address. What gathers there leaves as well.
+    /// Cleans and invalidates lines by physical address, after gathered stores to them have been written out.
     pub(crate) fn maintain_physical(&mut self, physical: u64, bytes: u64) {
         let (shift, last) = (self.narrowest_line(), physical + bytes.max(1) - 1);
         let lines = (last >> shift) - (physical >> shift) + 1;
@@ -58,7 +59,7 @@ impl Model {
         self.advance(lines * self.maintain);
     }
 
-    /// A load by CPU 0 of 8 or 16 bytes through whatever window its offset is in.
+    /// Loads 8 or 16 bytes on CPU 0 through the window of the offset.
     pub(crate) fn wide_load(&mut self, offset: u64, bytes: u64) {
         self.catch_up();
         for (offset, bytes) in accesses(offset, bytes) {
@@ -70,7 +71,7 @@ impl Model {
         }
     }
 
-    /// The store like it.
+    /// Stores 8 or 16 bytes on CPU 0 through the window of the offset.
     pub(crate) fn wide_store(&mut self, offset: u64, bytes: u64) {
         self.catch_up();
         for (offset, bytes) in accesses(offset, bytes) {
@@ -92,7 +93,7 @@ impl Model {
         self.store_as(agent, behaves, self.frames.of(place(offset)), bytes)
     }
 
-    /// Counts and translates an access through a window; how the window behaves.
+    /// Counts and translates an access through a window. Returns the behaviour of the window.
     fn enter(&mut self, agent: usize, offset: u64, store: bool) -> Attribute {
         self.begin(agent, place(offset), store);
         let number = window(offset);
@@ -104,7 +105,7 @@ impl Model {
         self.windows.behaves.get(number).copied().flatten().unwrap_or_default()
     }
 
-    /// What a load of physical memory takes, translated as it is; who answered.
+    /// Loads from physical memory after translation, with its cost. Returns the level that served it.
     pub(super) fn load_as(&mut self, agent: usize, behaves: Attribute, physical: u64, bytes: u64) -> usize {
         match behaves {
             Attribute::WriteBack | Attribute::WriteThrough => {
@@ -125,7 +126,7 @@ impl Model {
         MEMORY
     }
 
-    /// What a store to physical memory takes, translated as it is; who answered.
+    /// Stores to physical memory after translation, with its cost. Returns the level that served it.
     pub(super) fn store_as(&mut self, agent: usize, behaves: Attribute, physical: u64, bytes: u64) -> usize {
         let mut level = MEMORY;
         match behaves {
@@ -148,7 +149,7 @@ impl Model {
         level
     }
 
-    /// Waits until what gathers of a range has left.
+    /// Waits until gathered stores to a range have been written out.
     fn wait_for(&mut self, agent: usize, physical: u64, bytes: u64) {
         let own = &mut self.agents[agent];
         let left: u64 = blocks(physical, bytes, self.costs.gather).map(|block| own.buffers.wait(block)).sum();
@@ -157,17 +158,17 @@ impl Model {
     }
 }
 
-/// The blocks that a range lies in.
+/// Returns the blocks that contain a range.
 fn blocks(physical: u64, bytes: u64, shift: u32) -> std::ops::RangeInclusive<u64> {
     physical >> shift..=(physical + bytes.max(1) - 1) >> shift
 }
 
-/// What the core issues for an access of so many bytes: pieces of 16 that are aligned to 16, and of 8.
+/// Returns the core's accesses for `bytes` bytes: 16 bytes where aligned to 16, otherwise 8.
 pub(super) fn accesses(offset: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     let (mut at, end) = (offset, offset + bytes.max(1));
     std::iter::from_fn(move || {
-        let least = if at.is_multiple_of(16) && end - at >= 16 { 16 } else { 8 - at % 8 };
-        let piece = (at, least.min(end.checked_sub(at).filter(|left| *left > 0)?));
+        let widest = if at.is_multiple_of(16) && end - at >= 16 { 16 } else { 8 - at % 8 };
+        let piece = (at, widest.min(end.checked_sub(at).filter(|left| *left > 0)?));
         at += piece.1;
         Some(piece)
     })

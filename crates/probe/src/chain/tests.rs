@@ -1,4 +1,4 @@
-//! Orders and chains, held against their definitions.
+//! Tests of orders and chains against their definitions.
 
 use super::*;
 use alloc::vec;
@@ -88,7 +88,7 @@ proptest! {
     }
 }
 
-/// Sattolo's algorithm: the reference for "a random cycle".
+/// Sattolo's algorithm: the reference for a random cycle.
 fn sattolo(n: usize, mut seed: u64) -> Vec<usize> {
     let mut next: Vec<usize> = (0..n).collect();
     for i in (1..n).rev() {
@@ -98,7 +98,7 @@ fn sattolo(n: usize, mut seed: u64) -> Vec<usize> {
     next
 }
 
-/// Mean absolute jump between successive cells, as a share of the cell count: 1/3 for a random cycle.
+/// Returns the mean absolute distance of successive cells, relative to the cell count: 1/3 for a random cycle.
 fn mean_jump(next: impl Fn(usize) -> usize, n: usize) -> f64 {
     (0..n).map(|i| next(i).abs_diff(i) as f64).sum::<f64>() / n as f64 / n as f64
 }
@@ -111,16 +111,16 @@ fn a_random_chain_jumps_like_sattolos() {
         let chain = Chain::new(0, n as u64, 64, Layout::Packed, Order::Random, seed);
         let ours = |j: usize| chain.cell_at(chain.position_of(j as u64) + 1) as usize;
         let (a, b) = (mean_jump(|i| reference[i], n), mean_jump(ours, n));
-        // Standard error of the mean of |U - V| over 10,000 is 0.0024; five of them.
+        // The standard error of the mean of |U - V| over 10,000 is 0.0024; the limit is five of them.
         assert!((a - 1.0 / 3.0).abs() < 0.012, "Sattolo {a}");
         assert!((b - 1.0 / 3.0).abs() < 0.012, "chain {b}");
-        // A prefetcher's friend, the next line, must be as rare as chance makes it (1 in n).
+        // The next line, which a prefetcher would fetch, must be as rare as in a random cycle (1 in n).
         let neighbours = (0..n).filter(|&j| ours(j) == j + 1).count();
         assert!(neighbours < 10, "{neighbours} successors are neighbours");
     }
 }
 
-/// How many cells of a page chain fall into each of `sets` sets of 64-byte lines.
+/// Returns the number of cells of a page chain in each of `sets` sets of 64-byte lines.
 fn fills(page: u64, step: u64, cells: u64, sets: u64) -> Vec<u64> {
     let chain = Chain::new(0, cells, step, Layout::OnePerPage { page }, Order::Random, 1);
     let mut fill = vec![0u64; sets as usize];
@@ -143,8 +143,9 @@ fn one_cell_a_page_fills_any_power_of_two_sets_evenly() {
 
 #[test]
 fn one_cell_a_page_overfills_no_odd_number_of_sets() {
-    // Sets that are no power of two, taken modulo, without a hash: nothing can fill all of them evenly with
-    // one line a page, but far from full no set may have more lines than the 16 ways such caches have.
+    // The numbers of sets are not powers of two, and the index is a modulo without a hash. No layout with one line per
+    // page fills all of these sets evenly. But well below the capacity no set may have more lines than the 16 ways of
+    // such caches.
     for sets in [1056u64, 1344, 1536, 2112, 704, 3 * 1024, 11 * 1024] {
         for cells in [128, 266, 512, 1024] {
             let most = fills(4096, 128, cells, sets).into_iter().max();

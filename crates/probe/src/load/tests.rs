@@ -37,7 +37,7 @@ fn the_study_is_said_as_it_was_typed() {
 #[test]
 fn what_is_wrong_is_named_with_what_would_be_right() {
     for (word, named) in [
-        ("vn*2", "there are: cpu io"),
+        ("vn*2", "expected one of: cpu io"),
         ("vm*0", "from 1 to 256"),
         ("vm*2:12Q", "12Q"),
         ("cpu*2:4K", "4K"),

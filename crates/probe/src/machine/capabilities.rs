@@ -1,4 +1,4 @@
-//! What only some machines can do, a trait each, all of which refuse by default.
+//! Capabilities of some machines: one trait each, with default methods that refuse.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use super::dma::{Batch, Channel, TransferTimes, Transfers};
 use super::{ActivationRow, Controls, Mapping, Refusal, Translation, Wakes};
 use crate::load::{Load, LoadStats, Stalls};
 
-/// One counter's name and its increase over a run.
+/// A counter's name and value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Count {
     /// The counter's name, e.g. `cycles`, `refill.L1D`, `refill.tlb.1`, `walks`.
@@ -18,16 +18,16 @@ pub struct Count {
 
 /// Event counters.
 pub trait Counters {
-    /// Reads every counter that the machine offers; the default offers none.
+    /// Reads all counters of the machine. The default has none.
     ///
     /// # Errors
-    /// A [`Refusal`] where there are no counters.
+    /// A [`Refusal`] if there are no counters.
     fn counters(&mut self) -> Result<Vec<Count>, Refusal> {
         Err(Refusal::new("this machine offers no event counters", ""))
     }
 
-    /// Refills of the cache that is `level`-th on the way of data, from 1, since the machine was opened. `None`
-    /// where nobody counts them.
+    /// Returns the refills of the `level`-th cache on the data path, from 1, since the machine was opened. `None` if
+    /// they are not counted.
     fn refills(&mut self, level: u64) -> Option<u64> {
         let _ = level;
         None
@@ -46,54 +46,54 @@ pub trait Maintain {
     }
 }
 
-/// Knowing how memory is translated.
+/// Address translation.
 pub trait Translate {
-    /// How the byte at `offset` in the arena is translated; `None` where nobody can tell.
+    /// Returns how the byte at `offset` in the arena is translated; `None` if that is unknown.
     fn translated(&mut self, offset: u64) -> Option<Translation> {
         let _ = offset;
         None
     }
 }
 
-/// Setting what only privileged code sets.
+/// Settings that only privileged code can change.
 pub trait Control {
-    /// Sets the machine for what is mapped and run next, until the next call.
+    /// Sets the machine for the next mappings and runs, until the next call.
     ///
     /// # Errors
-    /// A [`Refusal`] where it cannot be set so; then nothing has changed.
+    /// A [`Refusal`] if it cannot be set; then nothing has changed.
     fn control(&mut self, controls: &Controls) -> Result<(), Refusal> {
         if *controls == Controls::default() {
             return Ok(());
         }
         Err(Refusal::new(
-            "a MAIR byte, the walks' own attribute, prefetchers and flushes are not this machine's to set",
+            "this machine cannot set a MAIR byte, the attribute of page walks, prefetchers or flushes",
             "measure it on bare metal: `fathom image --help`",
         ))
     }
 }
 
-/// Memory that nobody has touched yet.
+/// Memory that has not been touched yet.
 pub trait Fresh {
-    /// Gives the memory of a mapping back: the next touch of each of its pages faults, and finds the machine's
-    /// first cell. What was mapped stays mapped.
+    /// Releases the pages of a mapping: the next touch of each page faults and reads the machine's first cell. The
+    /// mapping remains.
     ///
     /// # Errors
-    /// A [`Refusal`] where nothing faults, or faults are not counted.
+    /// A [`Refusal`] if touching memory does not fault, or faults are not counted.
     fn give_back(&mut self, mapping: &Mapping) -> Result<(), Refusal> {
         let _ = mapping;
         Err(Refusal::new(
-            "nothing faults on this machine: it has no kernel that hands out memory at the first touch",
-            "ask for memory that is there, without first_touch=1",
+            "this machine has no page faults at first touch",
+            "measure mapped memory, without first_touch=1",
         ))
     }
 }
 
-/// Periodic wake-ups. Times are those of the machine's own wake-up clock (Linux: `CLOCK_MONOTONIC`), in ns.
+/// Periodic wake-ups. Times are in ns of the machine's wake-up clock (Linux: `CLOCK_MONOTONIC`).
 pub trait Wake {
-    /// Gets ready to be woken so many times as `wakes` says: priority, locked memory, tracing. Answers the time now.
+    /// Prepares for `activations` wake-ups as in `wakes`: priority, locked memory, tracing. Returns the current time.
     ///
     /// # Errors
-    /// A [`Refusal`] where the machine has no timer to wait for, or may not wait as it is asked to.
+    /// A [`Refusal`] if the machine has no timer, or does not permit the priority, locking or tracing.
     fn wake_begin(&mut self, wakes: &Wakes, activations: u64) -> Result<u64, Refusal> {
         let _ = (wakes, activations);
         Err(Refusal::new(
@@ -102,7 +102,7 @@ pub trait Wake {
         ))
     }
 
-    /// Sleeps until the absolute time `at_ns`. Nothing here allocates or writes anywhere.
+    /// Sleeps until the absolute time `at_ns`. An implementation must not allocate or write to a file.
     ///
     /// # Errors
     /// A [`Refusal`] where the sleep fails.
@@ -111,90 +111,90 @@ pub trait Wake {
         Err(Refusal::new("this machine offers no timer to wait for", ""))
     }
 
-    /// The time now.
+    /// Returns the current time.
     fn wake_now(&mut self) -> u64 {
         0
     }
 
-    /// Ends what [`Wake::wake_begin`] began, also after an error. Answers the earlier places of the activations,
-    /// where they were asked for.
+    /// Ends what [`Wake::wake_begin`] began, also after an error. Returns the traced timestamps of the
+    /// activations, if they were requested.
     ///
     /// # Errors
-    /// A [`Refusal`] where they cannot be read.
+    /// A [`Refusal`] if they cannot be read.
     fn wake_end(&mut self) -> Result<ActivationTrace, Refusal> {
         Ok(ActivationTrace::default())
     }
 
-    /// Wake-ups of the kernel's own, in place of a task's: so many activations as its tracer timerlat sees them, on this
-    /// CPU and with the period of `wakes`, and how many records it had no room for. The thread of the kernel is what is
-    /// awake (`user_ns`), in the timer's interrupt before that (`irq_ns`).
+    /// Measures wake-ups of a kernel thread instead of a task, with the kernel's timerlat tracer, on this CPU and with
+    /// the period of `wakes`. Returns the activations and the number of records that the tracer lost. `user_ns` is the
+    /// time of the kernel thread, `irq_ns` that of the timer's interrupt.
     ///
     /// # Errors
-    /// A [`Refusal`] where there is no such tracer, or somebody uses it.
+    /// A [`Refusal`] if there is no such tracer, or it is in use.
     fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<ActivationRow>, u64), Refusal> {
         let _ = (wakes, activations);
         Err(Refusal::new(
             "this machine has no timerlat tracer",
-            "a Linux kernel with CONFIG_TIMERLAT_TRACER has it (of Debian's, linux-image-rt)",
+            "use a Linux kernel with CONFIG_TIMERLAT_TRACER (Debian: linux-image-rt)",
         ))
     }
 
-    /// What ran on the CPU between two times of the series that ended last, at most `most` rows: first what had the
-    /// CPU at `from_ns`.
-    fn wake_around(&mut self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
-        let _ = (from_ns, to_ns, most);
+    /// Returns the tasks and interrupts that ran on the CPU between two times of the last series, at most `max_events`.
+    /// The first is the task that ran at `from_ns`.
+    fn wake_around(&mut self, from_ns: u64, to_ns: u64, max_events: usize) -> Vec<Event> {
+        let _ = (from_ns, to_ns, max_events);
         Vec::new()
     }
 }
 
-/// A wake-up as the woken task sees it.
+/// A wake-up as seen by the woken task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct WakeReturn {
-    /// When it was awake, ns.
+    /// The time at which the task ran, ns.
     pub now_ns: u64,
-    /// The CPU that it was on: of a pinned task, when it was last asked for.
+    /// The CPU on which it ran; for a pinned task, as last queried.
     pub cpu: u64,
-    /// Times that something took that CPU from it between the beginning ([`Wake::wake_begin`]) and this sleep.
+    /// Involuntary context switches on that CPU between [`Wake::wake_begin`] and this sleep.
     pub involuntary: u64,
 }
 
-/// Where activations came through before the task itself saw them.
+/// Traced timestamps of activations, before the task itself ran.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ActivationTrace {
-    /// A row for each expiry that was seen, ascending.
+    /// A row for each expiry that was traced, ascending.
     pub places: Vec<Places>,
-    /// Events that the tracer had no room for.
+    /// Events that the tracer lost.
     pub lost: u64,
 }
 
-/// The places of one activation, ns of the wake-up clock.
+/// Timestamps of one activation on its way from the timer to the task, ns of the wake-up clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Places {
-    /// When the timer was to expire.
+    /// The time for which the timer was set.
     pub expires_ns: u64,
-    /// When its interrupt handler ran.
+    /// The time at which its interrupt handler ran.
     pub irq_ns: Option<u64>,
-    /// When the kernel made the task runnable.
+    /// The time at which the kernel made the task runnable.
     pub wake_ns: Option<u64>,
-    /// When the CPU was switched to the task.
+    /// The time at which the CPU was switched to the task.
     pub switch_ns: Option<u64>,
 }
 
-/// Something that a tracer saw.
+/// An event recorded by a tracer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, ns of the wake-up clock.
+    /// Its time, ns of the wake-up clock.
     pub at_ns: u64,
-    /// What: `switch kworker/0:1 -> fathom`, `irq 4 ttyS0`.
+    /// Its description: `switch kworker/0:1 -> fathom`, `irq 4 ttyS0`.
     pub what: String,
 }
 
 /// Interference by co-running work.
 pub trait Disturb {
-    /// Starts the co-running streams that a trial names in `with=`; an empty list stops them all.
+    /// Starts the co-running streams that a trial names in `with_cpu=` and `with_bytes=`. An empty list stops them all.
     ///
     /// # Errors
-    /// A [`Refusal`] where the machine cannot run anything beside the measurement.
+    /// A [`Refusal`] if the machine cannot run streams during a measurement.
     fn disturb(&mut self, streams: &[Stream]) -> Result<(), Refusal> {
         if streams.is_empty() {
             Ok(())
@@ -203,36 +203,35 @@ pub trait Disturb {
         }
     }
 
-    /// Starts the stressors of a trial's `load=` and returns when all of their workers are at work. Never called
-    /// with a load that is none. Where they are to be `confined`, they fill the least share of every cache that the
-    /// machine can partition, and the task has the rest to itself.
+    /// Starts the stressors of a trial's `load=`, which is not empty, and returns when all workers run. If `confined`,
+    /// they get the smallest share of every cache that the machine can partition, and the task gets the rest.
     ///
     /// # Errors
-    /// A [`Refusal`] where the machine cannot run or confine them, or may not; then none of them runs.
+    /// A [`Refusal`] if the machine cannot run or confine them, or lacks the permission; then none of them runs.
     fn start_load(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
         let _ = (load, confined);
-        Err(Refusal::new("this machine offers no stressors", "load a Linux machine: `--on host`"))
+        Err(Refusal::new("this machine offers no stressors", "measure a Linux machine: `--on host`"))
     }
 
-    /// Ends the stressors, and says what they did since [`Disturb::start_load`] returned.
+    /// Stops the stressors and returns what they did since [`Disturb::start_load`] returned.
     fn stop_load(&mut self) -> LoadReport {
         LoadReport::default()
     }
 }
 
-/// What co-running stressors did.
+/// Work of the co-running stressors during a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct LoadReport {
     /// A row for each stressor.
     pub load_stats: Vec<LoadStats>,
-    /// How long tasks waited meanwhile, where the machine tells.
+    /// How long tasks waited during that time, if the machine reports it.
     pub stalls: Option<Stalls>,
 }
 
 /// One co-running stream: CPU `cpu` chases a random cycle over `bytes` of its own memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
-    /// The agent that runs it: a CPU number, not 0 (that one measures).
+    /// CPU that runs it: not 0, which measures.
     pub cpu: u32,
     /// Its working set in bytes.
     pub bytes: u64,
@@ -240,11 +239,12 @@ pub struct Stream {
 
 /// Transfers between a CPU and a device.
 pub trait Dma {
-    /// Makes the transfers of a batch, one after the other, each proven: what arrives at the far end is compared with
-    /// what was sent. Answers what moved them, and a row for each, fewer only where somebody cut them off.
+    /// Makes the transfers of a batch, one after the other. Each is verified: the data at the far end are compared with
+    /// those that were sent. Returns the engine that moved the data, and a row for each transfer; fewer rows if the
+    /// batch was cut off.
     ///
     /// # Errors
-    /// A [`Refusal`] where there is no such device or memory.
+    /// A [`Refusal`] if there is no such device or memory.
     fn transfer(
         &mut self,
         requested: &Transfers,

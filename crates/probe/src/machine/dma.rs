@@ -1,7 +1,7 @@
-//! Transfers between a CPU and a device: what is asked for, and what came of each.
+//! Transfers between a CPU and a device: their parameters and their times.
 //!
-//! A *packet* is the CPU's own memory, which it writes and reads as any other. A *buffer* is where the device reads or
-//! writes. A strategy says which memory each is, and what is done between the two so that the other side sees it.
+//! A *packet* is ordinary memory that the CPU writes and reads. A *buffer* is memory that the device reads or writes. A
+//! strategy states which memory each is, and how data are copied and caches maintained between the two.
 
 use core::ops::RangeInclusive;
 
@@ -11,21 +11,21 @@ use crate::tokens::token_names;
 /// How data get from the CPU's packet to the device, or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// Through one cached buffer that is mapped before each transfer and unmapped after it, with a copy between it and
-    /// the packet: the cached variant of study S2.
+    /// Through one cached buffer that is mapped before each transfer and unmapped after it, with a copy between buffer
+    /// and packet: the cached variant of study S2.
     #[default]
     StreamingCopy,
-    /// Through one buffer of normal non-cacheable memory that is mapped forever, with a copy: the study's other variant.
+    /// Through one buffer of normal non-cacheable memory that stays mapped, with a copy: the study's other variant.
     UncachedCopy,
     /// The packet itself is mapped and unmapped, and nothing is copied.
     ZeroCopy,
     /// Through one cached buffer that stays mapped and is synchronised for each transfer, with a copy.
     PersistentCopy,
-    /// The packet lies in memory that CPU and device see alike, and is used in place.
+    /// The packet is in memory that is coherent between CPU and device, and is used in place.
     Coherent,
 }
 
-/// Which way data go.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Direction {
     /// From memory to the device: it transmits.
@@ -35,10 +35,10 @@ pub enum Direction {
     FromDevice,
 }
 
-/// What moves the data.
+/// The device that moves the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Nothing: there is maintenance and copying only.
+    /// No device: only maintenance and copying.
     Nothing,
     /// QEMU's edu device.
     Edu,
@@ -48,30 +48,28 @@ pub enum Engine {
     Described,
 }
 
-/// Who is told when of a buffer that is given to the device and comes back: kernels differ.
+/// When caches are maintained for a buffer that is mapped for the device and unmapped again. Kernels differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maintenance {
-    /// All when it is mapped: cleaned for the device, invalidated for what comes from it. 32-bit ARM before Linux
-    /// 2.6.34.
+    /// At map only: cleaned for the device, invalidated for data from the device. 32-bit ARM before Linux 2.6.34.
     Map,
-    /// The same, and what came from the device is invalidated once more when it is unmapped, because a core may
-    /// have read ahead meanwhile. 32-bit ARM since.
+    /// As `Map`, and data from the device are invalidated again at unmap, because a core may have prefetched lines
+    /// during the transfer. 32-bit ARM since.
     MapAndUnmap,
-    /// Cleaned when it is mapped, whatever the direction; what came from the device is invalidated when it is
-    /// unmapped. arm64 since Linux 5.19.
+    /// Cleaned at map, in either direction; data from the device are invalidated at unmap. arm64 since Linux 5.19.
     CleanAndUnmap,
-    /// Every line of every cache, cleaned and invalidated when it is mapped and once more when it is unmapped.
+    /// Every line of every cache is cleaned and invalidated at map and again at unmap.
     WholeCache,
 }
 
-/// A mistake of a driver's, made on purpose: to see what it does to the data.
+/// A bug of a driver, reproduced to show its effect on the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverBug {
     /// No maintenance at all.
     Nothing,
-    /// What is due when the buffer is given back by the device is left out.
+    /// No maintenance at unmap.
     NoUnmap,
-    /// Mapped as if data came from the device, whichever way they go: as in the published transmit path of study S2.
+    /// Mapped as if data came from the device, in either direction: as in the published transmit path of study S2.
     AsFromDevice,
 }
 
@@ -93,84 +91,84 @@ token_names!(Maintenance {
 token_names!(DriverBug { Nothing = "no-maintenance", NoUnmap = "no-unmap", AsFromDevice = "as-from-device" });
 
 impl Strategy {
-    /// Is there a copy between packet and buffer?
+    /// Returns whether data are copied between packet and buffer.
     #[must_use]
     pub fn copies(self) -> bool {
         !matches!(self, Strategy::ZeroCopy | Strategy::Coherent)
     }
 
-    /// Is the device's memory given to it and taken back for each transfer?
+    /// Returns whether the buffer is mapped (or synchronised) for each transfer.
     #[must_use]
     pub fn maintains(self) -> bool {
         !matches!(self, Strategy::UncachedCopy | Strategy::Coherent)
     }
 }
 
-/// What is asked of transfers beside their bytes.
+/// Parameters of transfers, other than their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Transfers {
-    /// How.
+    /// Strategy.
     pub strategy: Strategy,
-    /// Which way.
+    /// Direction.
     pub direction: Direction,
-    /// By what; `None` for the first that the machine has.
+    /// Engine; `None` for the machine's first one.
     pub engine: Option<Engine>,
-    /// The kernel's way with buffers; `None` for the machine's own. Only a model can have another.
+    /// Cache maintenance; `None` for the machine's. Only a model can have another.
     pub maintenance: Option<Maintenance>,
-    /// What is done wrong, on a model.
+    /// Driver bug; on a model only.
     pub driver_bug: Option<DriverBug>,
-    /// Bytes of the working set that is walked before and after each transfer, to see what it lost; 0 for none.
+    /// Bytes of the working set that is walked before and after each transfer, to measure what it lost; 0 for none.
     pub pollution_set: u64,
 }
 
-/// Some transfers of one trial.
+/// Consecutive transfers of one trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Bytes of each.
+    /// Bytes of each transfer.
     pub bytes: u64,
     /// Seed of the data.
     pub seed: u64,
-    /// Number of the first of them in its trial, from 0: with the seed it says what is moved.
+    /// Number of the first transfer in its trial, from 0. Seed and number determine the data.
     pub first: u64,
-    /// How many.
+    /// Number of transfers.
     pub count: u64,
 }
 
-/// What moved the data of a trial, and how it is timed.
+/// The engine that moved the data of a trial, the clock of its times, and the buffer's properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channel {
-    /// Ticks a second of the clock that rows are counted in; 0 where nobody knows.
+    /// Ticks per second of the clock of the rows; 0 if unknown.
     pub hz: u64,
-    /// Does it count cycles of the core?
+    /// Whether that clock counts core cycles.
     pub cycles: bool,
-    /// What moved them.
+    /// The engine that moved the data.
     pub engine: Engine,
-    /// Do the CPU's caches see what the device does?
+    /// Whether the CPU's caches are coherent with the device.
     pub coherent: bool,
-    /// Transfers of the engine's that one of the trial's was cut into.
+    /// Engine transfers per transfer of the trial.
     pub chunks: u64,
-    /// The attribute of the device's memory as the tables have it, where that is known.
+    /// The attribute of the device's memory in the page tables, if known.
     pub attribute: Option<Attribute>,
-    /// How buffers were maintained, where that is known.
+    /// How buffers were maintained, if known.
     pub maintenance: Option<Maintenance>,
-    /// Was each line flushed from user space instead of the kernel's maintenance?
+    /// Whether each line was flushed from user space instead of the kernel's maintenance.
     pub substitute: bool,
 }
 
-/// One transfer, in ticks of its channel's clock; `before` and `after` in those of the machine's own.
+/// Times of one transfer, in ticks of its channel's clock; `before` and `after` in ticks of the machine's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TransferTimes {
-    /// The CPU writes every word of the packet, or reads it.
+    /// Writing every word of the packet, or reading it, by the CPU.
     pub used: u64,
     /// Copying between packet and buffer.
     pub copy: u64,
-    /// What is done before the device may have the buffer.
+    /// Maintenance before the device may use the buffer.
     pub map: u64,
-    /// From the engine's start to its interrupt handled, all chunks, `setup` included.
+    /// From the engine's start until its interrupt is handled, all chunks, `setup` included.
     pub engine: u64,
-    /// Of that the CPU's own time: to start the engine, and to take its interrupt; 0 where it is not known apart.
+    /// CPU time of that: starting the engine and handling its interrupt; 0 if it is not known separately.
     pub setup: u64,
-    /// What is done before the CPU may have the buffer back.
+    /// Maintenance before the CPU may use the buffer again.
     pub unmap: u64,
     /// A walk of the victim's working set before the transfer.
     pub before: u64,
@@ -178,16 +176,16 @@ pub struct TransferTimes {
     pub after: u64,
     /// Cell on which that walk ended.
     pub end: u64,
-    /// Bytes at the far end that are not those that were sent.
+    /// Bytes at the far end that differ from those sent.
     pub wrong: u64,
-    /// Nothing moved, so nothing was compared.
+    /// Whether nothing was moved, so that nothing was compared.
     pub unproven: bool,
-    /// It began and ended on two CPUs.
+    /// Whether it began and ended on different CPUs.
     pub migrated: bool,
 }
 
-/// Least and most bytes of a transfer: `FATHOM_DMA_MAX_BYTES` of `driver/include/uapi/fathom.h`.
+/// Minimum and maximum bytes of a transfer: `FATHOM_DMA_MAX_BYTES` of `driver/include/uapi/fathom.h`.
 pub const BYTES: RangeInclusive<u64> = 8..=1 << 20;
-/// Bytes of a victim's working set, where there is one. Of fewer lines the walks of some transfers would end where they
-/// began, and prove nothing.
+/// Bytes of a victim's working set, if there is one. With fewer lines the walks of some transfers would end where they
+/// began, and verify nothing.
 pub const POLLUTION_SET: RangeInclusive<u64> = 4096..=1 << 30;

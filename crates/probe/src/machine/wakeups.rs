@@ -1,51 +1,50 @@
-//! Periodic wake-ups: how a task waits, and what one activation saw.
+//! Periodic wake-ups: parameters of the series, and the row of one activation.
 
-/// How a task waits for periodic wake-ups.
+/// Parameters of a series of periodic wake-ups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakes {
     /// The period, ns.
     pub every_ns: u64,
     /// Real-time priority (`SCHED_FIFO`); 0 for an ordinary task.
     pub priority: u64,
-    /// Are the earlier places of each activation wanted too?
+    /// Whether timer interrupt, wake-up and switch of each activation are traced.
     pub traced: bool,
-    /// Are the lines of the working set flushed before each sleep?
+    /// Whether the lines of the working set are flushed before each sleep.
     pub flushed: bool,
-    /// Are the kernel's own wake-ups wanted in place of a task's: its tracer timerlat?
+    /// Whether a kernel thread is woken instead of a task, with the timerlat tracer.
     pub timerlat: bool,
-    /// Bytes that are swept before each sleep, so that nearer caches hold them and not what the wake-up needs.
+    /// Bytes that are swept before each sleep, to evict the lines that the wake-up needs from the nearer caches.
     pub evict: u64,
 }
 
 impl Default for Wakes {
     fn default() -> Wakes {
-        // A period of 1 ms, as cyclictest has it; the priority leaves room above for the kernel's own threads.
+        // A period of 1 ms, as in cyclictest. The priority leaves room above for the kernel's threads.
         Wakes { every_ns: 1_000_000, priority: 80, traced: false, flushed: false, timerlat: false, evict: 0 }
     }
 }
 
-/// One activation of a periodic task. Times are ns after the time that the timer was set for.
+/// One activation of a periodic task. Times are ns after the time for which the timer was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ActivationRow {
-    /// Periods that were due since the activation before and were slept through, because the task was late or still
-    /// at work.
+    /// Periods that have passed unused since the previous activation, because the task was late or still working.
     pub missed: u64,
-    /// Periods that were left out on purpose: what was prepared for this activation took so long.
+    /// Periods that were skipped on purpose, because preparing this activation took that long.
     pub skipped: u64,
-    /// When the task was awake: its wake-up latency.
+    /// When the task ran: its wake-up latency.
     pub user_ns: u64,
-    /// When it had walked its working set.
+    /// When it had finished the walk through its working set.
     pub work_ns: u64,
     /// Cell on which that walk ended.
     pub end: u64,
-    /// The CPU that it was on.
+    /// The CPU on which it ran.
     pub cpu: u64,
-    /// Times that something took the CPU from it since the activation before.
+    /// Involuntary context switches since the previous activation.
     pub involuntary: u64,
-    /// When the timer's interrupt handler ran, where that was seen.
+    /// When the timer's interrupt handler ran, if traced.
     pub irq_ns: Option<u64>,
-    /// When the kernel made the task runnable.
+    /// When the kernel made the task runnable, if traced.
     pub wake_ns: Option<u64>,
-    /// When the CPU was switched to the task.
+    /// When the CPU was switched to the task, if traced.
     pub switch_ns: Option<u64>,
 }

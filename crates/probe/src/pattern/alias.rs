@@ -1,7 +1,7 @@
-//! The alias: what is stored through one mapping of a page is loaded through another of the same page.
+//! The alias: stores through one mapping of a page, loads through another mapping of the same page.
 //!
-//! Nothing is timed. It shows that two mappings with different attributes are of the same memory, and that the
-//! machine maintains its caches between their uses: a store left in a cache, or a stale line, is another word.
+//! Nothing is timed. It shows that two mappings with different attributes are of the same memory, and that the machine
+//! maintains its caches between their uses: a store left in a cache, or a stale line, gives another word.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -13,10 +13,10 @@ use crate::machine::{Attribute, Machine, MapRequest, Mapping, Operation, Refusal
 use crate::rows::{Done, Rows, Sample};
 use crate::wire::WireError;
 
-/// Fewest bytes: of fewer words there is no sum that proves anything.
+/// Minimum bytes: with fewer words the sum verifies nothing.
 const MIN_BYTES: u64 = 64;
 
-/// Stores through the attribute asked for that write-back memory's mapping loads, and the other way round.
+/// Stores through the trial's attribute and loads through a write-back mapping, and the reverse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alias;
 
@@ -38,13 +38,13 @@ impl Definition for Alias {
     }
 
     fn work(&self, trial: &Trial) -> Work {
-        // Each word is stored and loaded, both ways.
+        // Each word is stored and loaded, in both directions.
         Work::Loads(Loads::packed(trial, 4 * trial.memory.cells() * trial.samples, 1))
     }
 
-    /// In each sample `end` is the sum of the words that were stored through the trial's attribute and loaded through
-    /// write-back memory, `end2` that of the other way round. Refuses where the machine cannot say that both mappings are
-    /// of the same memory.
+    /// Exchanges words in both directions. In each sample `end` is the sum of the words that were stored through the
+    /// trial's attribute and loaded through write-back memory, `end2` that of the reverse. Refuses if the machine
+    /// cannot confirm that both mappings are of the same memory.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         let request = trial.request(1);
         let plain = MapRequest { attribute: Attribute::WriteBack, ..request };
@@ -52,8 +52,8 @@ impl Definition for Alias {
         let pa = |machine: &mut M, map: &Mapping| machine.translated(map.base).and_then(|t| t.pa);
         let (one, two) = (pa(machine, &other), pa(machine, &back));
         if one.is_none() || one != two || other.base == back.base {
-            let reason =
-                "no memory is known to be mapped twice here, with this attribute and with write-back";
+            let reason = "this machine cannot confirm that a mapping with this attribute and one with write-back are of the \
+                 same memory";
             return Err(Refusal::new(reason, ""));
         }
         let mut samples = Vec::with_capacity(trial.samples as usize);
@@ -62,7 +62,7 @@ impl Definition for Alias {
             let end2 = exchange(machine, trial, (&plain, &request), seed(trial, nth, true))?;
             samples.push(Sample { end, end2, ..Sample::default() });
         }
-        Ok(TrialOutput::of(Rows::samples(trial.id, samples), other.page_bytes, other.base))
+        Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), other.page_bytes, other.base))
     }
 
     fn verify(&self, trial: &Trial, rows: &Rows, _: &Done) -> Vec<usize> {
@@ -80,25 +80,25 @@ impl Definition for Alias {
     }
 }
 
-/// What cells are initialised with: the words of a reading sweep, whose sum is known without adding it up.
+/// Returns the sweep whose initial words are stored. Their sum is known in closed form.
 fn words(trial: &Trial) -> Sweep {
     Sweep { base: 0, stride: 8, cells: trial.memory.cells(), operation: Operation::Read }
 }
 
-/// Other words each time: what is left of the last exchange is no proof of this one.
+/// Returns a different seed for each exchange, so that remains of the last exchange do not verify this one.
 fn seed(trial: &Trial, sample: u64, second: bool) -> u64 {
     trial.seed.wrapping_add(2 * sample + u64::from(second))
 }
 
-/// Stores words through the first mapping and sums up what the second one loads; the request for the second, made
-/// after the stores, is what maintains caches.
+/// Stores words through the first mapping and sums what the second one loads. The request for the second, made after
+/// the stores, maintains the caches.
 fn exchange<M: Machine>(
     machine: &mut M,
     trial: &Trial,
     (into, from): (&MapRequest, &MapRequest),
     seed: u64,
 ) -> Result<u64, Refusal> {
-    let outside = || Refusal::new("the cells reach outside the mapped memory", "ask for fewer bytes");
+    let outside = || Refusal::new("the cells reach outside the mapped memory", "request fewer bytes");
     let base = machine.map(into)?.base;
     let sweep = Sweep { base, ..words(trial) };
     let mut initialised = sweep.initialised(0, seed);
@@ -112,8 +112,8 @@ fn exchange<M: Machine>(
     let mut sum = 0u64;
     for number in 0..sweep.cells {
         let at = machine.cell(other + 8 * number).ok_or_else(outside)?;
-        let held = machine.follow(at);
-        sum = sum.wrapping_add(machine.offset(held).wrapping_sub(base) / 8);
+        let value = machine.follow(at);
+        sum = sum.wrapping_add(machine.offset(value).wrapping_sub(base) / 8);
     }
     Ok(sum)
 }

@@ -8,7 +8,7 @@ use crate::machine::{Machine, Refusal};
 use crate::rows::{Done, Rows, Sample};
 use crate::wire::WireError;
 
-/// A dependent chain of single-cycle integer operations: core cycles.
+/// A dependent chain of single-cycle integer operations, to count core cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alu;
 
@@ -26,7 +26,7 @@ impl Definition for Alu {
 
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         machine.alu(trial.warm);
-        let one = |_| {
+        let sample = |_| {
             let before = counters(machine, trial);
             let a = machine.now();
             machine.alu(trial.loads);
@@ -39,11 +39,11 @@ impl Definition for Alu {
             let (cycles, _) = before.since(between, after);
             Sample { ticks: b.since(a), ticks2: c.since(b2), cycles, ..Sample::default() }
         };
-        let samples: Vec<Sample> = (0..trial.samples).map(one).collect();
-        Ok(TrialOutput::of(Rows::samples(trial.id, samples), 0, 0))
+        let samples: Vec<Sample> = (0..trial.samples).map(sample).collect();
+        Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), 0, 0))
     }
 
-    /// Loads nothing, and proves nothing.
+    /// Accepts all samples: nothing is loaded, so nothing can be verified.
     fn verify(&self, _: &Trial, rows: &Rows, _: &Done) -> Vec<usize> {
         if matches!(rows, Rows::Samples(_)) { Vec::new() } else { rows.all() }
     }

@@ -1,4 +1,4 @@
-//! The chase: dependent loads round a chain over packed lines.
+//! The chase: dependent loads along a chain over packed lines.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::rows::{Done, Rows};
 use crate::splitmix::mix;
 use crate::wire::WireError;
 
-/// Dependent loads round a chain over packed lines.
+/// Dependent loads along a chain over packed lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chase {
     /// The chain's order.
@@ -18,7 +18,7 @@ pub struct Chase {
 }
 
 impl Chase {
-    /// A chase in this order.
+    /// Creates a chase in this order.
     pub fn over(walk: impl Into<Walk>) -> Chase {
         Chase { walk: walk.into() }
     }
@@ -36,20 +36,20 @@ impl Definition for Chase {
         self.walk.keys(keys)
     }
 
-    /// What is walked once ends before it comes round again.
+    /// Checks also that a chain that is walked once does not wrap.
     fn check(&self, trial: &Trial) -> Result<(), WireError> {
         trial.memory.check_packed()?;
         self.walk.check_window(&trial.memory)?;
         let (needs, cells) = (trial.warm + 3 * trial.loads, trial.memory.cells());
         if self.walked_once() && needs > cells {
             return super::memory::wrong(format!(
-                "order=repermuted takes {needs} cells, warm and three times loads, and there are {cells}"
+                "order=repermuted needs {needs} cells (warm and three times loads), but there are {cells}"
             ));
         }
         Ok(())
     }
 
-    /// In the order `repermuted` each sample has another chain, else all have the same.
+    /// Returns the chain of a sample: another one for each sample with the order `repermuted`, otherwise the same.
     fn chain(&self, trial: &Trial, nth: u64, base: u64, _: u64) -> Option<Chain> {
         let seed = if self.walked_once() { mix(trial.seed ^ mix(nth)) } else { trial.seed };
         let (cells, stride) = (trial.memory.cells(), trial.memory.stride);
@@ -61,9 +61,9 @@ impl Definition for Chase {
     }
 
     fn work(&self, trial: &Trial) -> Work {
-        // What is walked once is written and warmed for each sample.
-        let anew = if self.walked_once() { trial.samples } else { 1 };
-        Work::Loads(Loads::packed(trial, trial.warm * anew + 3 * trial.loads * trial.samples, anew))
+        // A chain that is walked once is written and warmed for each sample.
+        let times = if self.walked_once() { trial.samples } else { 1 };
+        Work::Loads(Loads::packed(trial, trial.warm * times + 3 * trial.loads * trial.samples, times))
     }
 
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {

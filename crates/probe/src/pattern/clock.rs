@@ -1,4 +1,4 @@
-//! The clock against itself: back-to-back readings.
+//! The clock: back-to-back readings.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ use crate::machine::{Machine, Refusal};
 use crate::rows::{Done, Rows, Sample};
 use crate::wire::WireError;
 
-/// Back-to-back readings of the clock: its resolution and overhead.
+/// Back-to-back readings of the clock, for its resolution and overhead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock;
 
@@ -22,10 +22,10 @@ impl Definition for Clock {
         Work::Readings((trial.loads + 2) * trial.samples)
     }
 
-    /// In each sample `ticks` is the time between two readings with nothing between them, and `ticks2` that over `loads`
-    /// readings in a row, which shows a mean below the clock's resolution.
+    /// Reads the clock. In each sample `ticks` is the time between two readings with nothing between them, and `ticks2`
+    /// that over `loads` consecutive readings, which shows a mean below the clock's resolution.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
-        let one = |_| {
+        let sample = |_| {
             let a = machine.now();
             let b = machine.now();
             let mut c = b;
@@ -34,11 +34,11 @@ impl Definition for Clock {
             }
             Sample { ticks: b.since(a), ticks2: c.since(b), ..Sample::default() }
         };
-        let samples: Vec<Sample> = (0..trial.samples).map(one).collect();
-        Ok(TrialOutput::of(Rows::samples(trial.id, samples), 0, 0))
+        let samples: Vec<Sample> = (0..trial.samples).map(sample).collect();
+        Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), 0, 0))
     }
 
-    /// Loads nothing, and proves nothing.
+    /// Accepts all samples: nothing is loaded, so nothing can be verified.
     fn verify(&self, _: &Trial, rows: &Rows, _: &Done) -> Vec<usize> {
         if matches!(rows, Rows::Samples(_)) { Vec::new() } else { rows.all() }
     }

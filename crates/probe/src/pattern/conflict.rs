@@ -8,17 +8,17 @@ use crate::machine::{Machine, Refusal};
 use crate::rows::{Done, Rows};
 use crate::wire::WireError;
 
-/// Dependent loads round a chain over cells `period` bytes apart, or groups of them.
+/// Dependent loads along a chain over cells `period` bytes apart, or groups of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conflict {
     /// The chain's order.
     pub walk: Walk,
-    /// Where the cells lie.
+    /// Groups of the cells.
     pub groups: Groups,
 }
 
 impl Conflict {
-    /// Cells in these groups, in random order.
+    /// Returns conflicts of cells in these groups, in random order.
     #[must_use]
     pub fn of(groups: Groups) -> Conflict {
         Conflict { groups, ..Conflict::default() }

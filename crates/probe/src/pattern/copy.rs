@@ -1,9 +1,8 @@
 //! The copy: every cell of one buffer to the same cell of another, ascending and wrapping.
 //!
-//! One buffer has the trial's attribute, the other is in write-back memory. The work is proven by contents: the
-//! source is initialised with words whose sum is known without adding it up, and no lap leaves what the one before left. The
-//! last cell that a run copies to holds another word before it, and at the end all of the destination is summed
-//! up, when the clock is not running.
+//! One buffer has the trial's attribute, the other is in write-back memory. The contents verify the work: the source is
+//! initialised with words whose sum is known in closed form, and consecutive laps leave different contents. The last
+//! cell that a run copies to holds another word before the run. At the end the destination is summed, untimed.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -11,30 +10,30 @@ use alloc::vec::Vec;
 use super::counters::counters;
 use super::memory::wrong;
 use super::{Definition, Keys, Trial, TrialOutput, Work};
-use crate::machine::batch::copy::{BEYOND, Copying};
+use crate::machine::batch::copy::{Copying, EXTRA_SOURCE_CELLS};
 use crate::machine::{Attribute, Machine, MapRequest, Operation, Refusal};
 use crate::rows::{Done, Rows, Sample};
 use crate::wire::WireError;
 
-/// Lines of any granule of write-back here (64 bytes on the Cortex-A53 and A72, pairs of them on some servers): two
-/// buffers with different attributes share none.
+/// The largest write-back granule (64 bytes on the Cortex-A53 and A72, pairs of lines on some servers): two buffers
+/// with different attributes share no granule.
 const SEPARATION_BYTES: u64 = 128;
 
-/// Bytes from the beginning of a mapping to its second buffer, where each has `cells` cells and the source's more;
-/// `None` where that is more than a number holds.
-fn half(cells: u64) -> Option<u64> {
-    cells.checked_add(BEYOND)?.checked_mul(8)?.checked_next_multiple_of(SEPARATION_BYTES)
+/// Returns the bytes from the start of a mapping to its second buffer, for `cells` cells and the additional ones of the
+/// source; `None` on overflow.
+fn second_buffer(cells: u64) -> Option<u64> {
+    cells.checked_add(EXTRA_SOURCE_CELLS)?.checked_mul(8)?.checked_next_multiple_of(SEPARATION_BYTES)
 }
 
-/// Copies between a buffer of the attribute asked for and one in write-back memory.
+/// Copies between a buffer of the trial's attribute and one in write-back memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
-    /// Which way: to or from the buffer of the attribute.
+    /// Direction: to or from the buffer of the attribute.
     pub operation: Operation,
 }
 
 impl Default for Copy {
-    /// None: a line has to say which way.
+    /// Returns an invalid operation, because a line must state the direction.
     fn default() -> Copy {
         Copy { operation: Operation::Read }
     }
@@ -52,15 +51,15 @@ impl Definition for Copy {
             return Ok(());
         }
         wrong(format!(
-            "op={} stride={} does not go with pattern=copy: a copy has op=copy_to or copy_from and stride=8",
+            "op={} stride={} is not valid for pattern=copy: it needs op=copy_to or copy_from, and stride=8",
             self.operation.token(),
             trial.memory.stride
         ))
     }
 
-    /// With the half of each mapping that the other buffer, with another attribute, leaves alone.
+    /// Includes the half of each mapping that is reserved for the other buffer, with another attribute.
     fn extent(&self, trial: &Trial, _: u64) -> Option<u64> {
-        half(trial.memory.cells())?.checked_mul(2)
+        second_buffer(trial.memory.cells())?.checked_mul(2)
     }
 
     fn operation(&self) -> Operation {
@@ -71,30 +70,30 @@ impl Definition for Copy {
         Work::Sweep { timed: 3 * trial.loads * trial.samples, warm: trial.warm, each: 2, passes: 2 }
     }
 
-    /// One lap untimed, more where the trial warms for longer, then n cells timed and 2n more, from where the last one
-    /// stopped.
+    /// Copies one lap untimed, or `warm` cells if that is more. Then each sample times n cells and 2n more, starting
+    /// where the previous one ended.
     ///
-    /// In each sample `end` and `end2` are the words, counted from the source's beginning, that the last cell of each
-    /// run then holds; `end2` of the last sample is the sum of all words of the destination.
+    /// In each sample `end` and `end2` are the words, counted from the source's start, in the last cell of each run.
+    /// `end2` of the last sample is the sum of all words of the destination.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
-        // Equal requests but for the attribute may share physical memory: the plain buffer is the second half of its
-        // own mapping, the other one the first half of its.
+        // Requests that differ in the attribute only may share physical memory. So the plain buffer is the second half
+        // of its mapping, and the other buffer the first half of its mapping.
         let request = trial.request(1);
         let plain = machine.map(&MapRequest { attribute: Attribute::WriteBack, ..request })?;
         let mapping = if trial.is_plain() { plain } else { machine.map(&request)? };
         let cells = trial.memory.cells();
-        let second = plain.base + half(cells).ok_or_else(outside)?;
+        let second = plain.base + second_buffer(cells).ok_or_else(outside)?;
         let copying = match self.operation {
             Operation::CopyFrom => Copying { from: mapping.base, to: second, cells },
             _ => Copying { from: second, to: mapping.base, cells },
         };
         machine.initialise_sweep(&copying.source(), trial.seed)?;
         erase(machine, &copying).ok_or_else(outside)?;
-        let mut left = trial.warm.max(cells);
-        while left > 0 {
-            let n = left.min(cells);
+        let mut remaining = trial.warm.max(cells);
+        while remaining > 0 {
+            let n = remaining.min(cells);
             machine.copy(&copying, cells - n, n).ok_or_else(outside)?;
-            left -= n;
+            remaining -= n;
         }
         let mut reached = cells;
         let mut samples = Vec::with_capacity(trial.samples as usize);
@@ -102,13 +101,13 @@ impl Definition for Copy {
             samples.push(timed(machine, &copying, &mut reached, trial).ok_or_else(outside)?);
         }
         if let Some(last) = samples.last_mut() {
-            last.end2 = found(machine, &copying).ok_or_else(outside)?;
+            last.end2 = sum_of_destination(machine, &copying).ok_or_else(outside)?;
         }
-        Ok(TrialOutput::of(Rows::samples(trial.id, samples), mapping.page_bytes, mapping.base))
+        Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), mapping.page_bytes, mapping.base))
     }
 
-    /// What the last cell that each run copied to then held, which was another word before; and the sum of all that was
-    /// copied to, at the end.
+    /// Checks the word in the last cell of each run, which was another word before, and the sum of the destination at
+    /// the end.
     fn verify(&self, trial: &Trial, rows: &Rows, _: &Done) -> Vec<usize> {
         let Rows::Samples(samples) = rows else { return rows.all() };
         let copying = Copying { from: 0, to: 0, cells: trial.memory.cells() };
@@ -133,10 +132,10 @@ impl Definition for Copy {
 }
 
 fn outside() -> Refusal {
-    Refusal::new("the copy reaches outside the mapped memory", "ask for fewer bytes")
+    Refusal::new("the copy reaches outside the mapped memory", "request fewer bytes")
 }
 
-/// Leaves the source's first cell in every cell of the destination, so that what was not copied is seen.
+/// Stores the source's first cell in every cell of the destination, so that cells that are not copied are detected.
 fn erase<M: Machine>(machine: &mut M, copying: &Copying) -> Option<()> {
     let first = machine.cell(copying.from)?;
     for number in 0..copying.cells {
@@ -146,18 +145,18 @@ fn erase<M: Machine>(machine: &mut M, copying: &Copying) -> Option<()> {
     Some(())
 }
 
-/// One sample: n cells, then 2n more.
+/// Takes one sample: n cells, then 2n more.
 fn timed<M: Machine>(machine: &mut M, copying: &Copying, reached: &mut u64, trial: &Trial) -> Option<Sample> {
     let (from, n) = (*reached, trial.loads);
     let (middle, to) = (from.wrapping_add(n), from.wrapping_add(3 * n));
-    evict(machine, copying, middle, trial.seed)?;
+    overwrite(machine, copying, middle, trial.seed)?;
     let before = counters(machine, trial);
     let a = machine.now();
     machine.copy(copying, from, n)?;
     let b = machine.now();
     let between = counters(machine, trial);
     let end = word(machine, copying, middle)?;
-    evict(machine, copying, to, trial.seed)?;
+    overwrite(machine, copying, to, trial.seed)?;
     let b2 = machine.now();
     machine.copy(copying, middle, 2 * n)?;
     let c = machine.now();
@@ -168,8 +167,8 @@ fn timed<M: Machine>(machine: &mut M, copying: &Copying, reached: &mut u64, tria
     Some(Sample { ticks: b.since(a), ticks2: c.since(b2), end, end2, cycles, misses })
 }
 
-/// Stores another word than it will hold into the last cell that a run to position `to` copies to.
-fn evict<M: Machine>(machine: &mut M, copying: &Copying, to: u64, seed: u64) -> Option<()> {
+/// Stores a word that differs from the expected one in the last cell of a run to position `to`.
+fn overwrite<M: Machine>(machine: &mut M, copying: &Copying, to: u64, seed: u64) -> Option<()> {
     let other = (copying.last(to, seed) + 1) % copying.prime().max(2);
     let at = machine.cell(copying.to + 8 * (to.wrapping_sub(1) % copying.cells))?;
     let wrong = machine.cell(copying.from + 8 * other)?;
@@ -177,22 +176,22 @@ fn evict<M: Machine>(machine: &mut M, copying: &Copying, to: u64, seed: u64) -> 
     Some(())
 }
 
-/// The word that the last cell of a run to position `to` holds.
+/// Returns the word in the last cell of a run to position `to`.
 fn word<M: Machine>(machine: &mut M, copying: &Copying, to: u64) -> Option<u64> {
-    held(machine, copying, to.wrapping_sub(1) % copying.cells)
+    word_at(machine, copying, to.wrapping_sub(1) % copying.cells)
 }
 
-fn held<M: Machine>(machine: &mut M, copying: &Copying, number: u64) -> Option<u64> {
+fn word_at<M: Machine>(machine: &mut M, copying: &Copying, number: u64) -> Option<u64> {
     let cell = machine.cell(copying.to + 8 * number)?;
-    let held = machine.peek(cell);
-    Some(machine.offset(held).wrapping_sub(copying.from) / 8)
+    let value = machine.peek(cell);
+    Some(machine.offset(value).wrapping_sub(copying.from) / 8)
 }
 
-/// The sum of all words of the destination; wraps.
-fn found<M: Machine>(machine: &mut M, copying: &Copying) -> Option<u64> {
+/// Returns the sum of all words of the destination; wraps.
+fn sum_of_destination<M: Machine>(machine: &mut M, copying: &Copying) -> Option<u64> {
     let mut sum = 0u64;
     for number in 0..copying.cells {
-        sum = sum.wrapping_add(held(machine, copying, number)?);
+        sum = sum.wrapping_add(word_at(machine, copying, number)?);
     }
     Some(sum)
 }

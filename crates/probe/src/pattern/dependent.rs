@@ -1,4 +1,4 @@
-//! Dependent loads round a chain: what the patterns share that walk one.
+//! Dependent loads along a chain: shared by the patterns that walk one.
 
 use alloc::vec::Vec;
 
@@ -12,16 +12,17 @@ fn lost() -> Refusal {
     Refusal::new("a cell of the chain is outside the mapping", "")
 }
 
-/// Maps, initialises and warms a trial's chain and takes its samples, each by `one` from a cell on; it leaves the cell
-/// where it ended, and returns `None` when the loads led off the chain, which only a broken machine does.
+/// Maps, initialises and warms a trial's chain and takes its samples. `sample_from` takes one sample from a cell and
+/// replaces it by the cell where the sample ended. It returns `None` when the loads left the chain, which only a broken
+/// machine does.
 pub(super) fn on_chain<M: Machine>(
     machine: &mut M,
     pattern: &impl Definition,
     trial: &Trial,
-    one: impl Fn(&mut M, &Chain, &mut M::Cell) -> Option<Sample>,
+    sample_from: impl Fn(&mut M, &Chain, &mut M::Cell) -> Option<Sample>,
 ) -> Result<TrialOutput, Refusal> {
-    // The page size decides how far a chain of one cell a page reaches, and only the mapping knows
-    // it: a first mapping of one page tells.
+    // The extent of a chain with one cell per page depends on the page size. Only a mapping shows the page size, so
+    // one page is mapped first.
     let page_bytes = machine.map(&MapRequest { bytes: 8, ..trial.request(1) })?.page_bytes;
     let mapping = machine.map(&trial.request(page_bytes))?;
     if mapping.page_bytes != page_bytes {
@@ -36,19 +37,19 @@ pub(super) fn on_chain<M: Machine>(
             chain = chain_of(nth)?;
             cell = begin(machine, &chain, trial)?.ok_or_else(lost)?;
         }
-        samples.push(one(machine, &chain, &mut cell).ok_or_else(lost)?);
+        samples.push(sample_from(machine, &chain, &mut cell).ok_or_else(lost)?);
     }
-    Ok(TrialOutput::of(Rows::samples(trial.id, samples), page_bytes, mapping.base))
+    Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), page_bytes, mapping.base))
 }
 
-/// Initialises a chain and warms it; where the timed loads begin, `None` where that is outside of the mapping.
+/// Initialises and warms a chain. Returns the cell at which the timed loads start, `None` if it is outside the mapping.
 fn begin<M: Machine>(machine: &mut M, chain: &Chain, trial: &Trial) -> Result<Option<M::Cell>, Refusal> {
     machine.initialise(chain)?;
     Ok(machine.cell(chain.at(0)).map(|start| machine.chase(start, trial.warm)))
 }
 
-/// Samples of n loads and then 2n more, from where the last one stopped; analysis takes the difference, in which every
-/// fixed cost cancels.
+/// Takes samples of n loads and then 2n more, each starting where the previous one ended. Analysis uses the difference,
+/// in which every fixed cost cancels.
 pub(super) fn run<M: Machine>(
     machine: &mut M,
     pattern: &impl Definition,
@@ -61,8 +62,9 @@ pub(super) fn run<M: Machine>(
     })
 }
 
-/// One sample without the numbers of the cells where the two runs ended, and these cells. The clock is read between the
-/// two runs and, because reading a counter may cost far more than reading the clock, once more after it.
+/// Takes one sample, without the numbers of the cells where the two runs ended, and returns these cells. The clock is
+/// read between the two runs, and again after the counters, because reading a counter may cost far more than reading
+/// the clock.
 pub(super) fn timed<M: Machine>(
     machine: &mut M,
     cell: &mut M::Cell,
@@ -84,8 +86,8 @@ pub(super) fn timed<M: Machine>(
     (sample, middle, last)
 }
 
-/// Numbers of the samples whose end cells are not where the loads of their two runs lead. Runs of whole laps end where
-/// they began, so they prove nothing: such a trial is unproven from its first sample on, and no plan asks for one.
+/// Returns the indices of the samples whose end cells are wrong. Runs of whole laps end where they began and verify
+/// nothing: such a trial is unverified from its first sample, and no plan schedules one.
 pub(super) fn verify(
     pattern: &impl Definition,
     trial: &Trial,
@@ -114,7 +116,7 @@ pub(super) fn verify(
     bad
 }
 
-/// The two runs of a sample that [`run`] takes, in loads.
+/// Returns the two runs of a sample of [`run`], in loads.
 pub(super) fn runs(trial: &Trial) -> (u64, u64) {
     (trial.loads, 2 * trial.loads)
 }

@@ -1,8 +1,7 @@
-//! An eviction set: a [sequence](crate::sequence) of loads of blocks of one set, cyclically.
+//! An eviction set: a [sequence](crate::sequence) of loads of blocks of one set, repeated cyclically.
 //!
-//! Which line left a set is asked by loading it once more: where a `?` stands, that one load is timed. Without
-//! a `?` whole runs are timed, as of a chase: in their mean is how many loads of a lap missed, whatever the
-//! clock.
+//! Loading a line again shows whether it was evicted: a load with a `?` is timed individually. Without a `?` whole
+//! runs are timed, as in a chase. Their mean shows how many loads of a lap missed, with a clock of any resolution.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -15,20 +14,20 @@ use crate::rows::{Done, Rows, Sample};
 use crate::sequence::Sequence;
 use crate::wire::WireError;
 
-/// Dependent loads of a `sequence` over blocks of one set, cyclically. The trial's stride is that of the blocks that
-/// only wash nearer levels.
+/// Dependent loads of a `sequence` over blocks of one set, cyclically. The trial's stride is the distance of the blocks
+/// that only evict from nearer levels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvictionSet {
-    /// What is loaded.
+    /// The loads.
     pub sequence: Sequence,
-    /// Bytes from a block of the set to the next.
+    /// Bytes from one block of the set to the next.
     pub period: u64,
-    /// Bytes from the mapping's beginning to the first block: which set it is.
+    /// Bytes from the start of the mapping to the first block: selects the set.
     pub offset: u64,
 }
 
 impl EvictionSet {
-    /// Where the accesses lie, bytes from the first block; see [`Sequence::places`].
+    /// Returns the offsets of the accesses, bytes from the first block (see [`Sequence::places`]).
     fn places(&self, trial: &Trial) -> Option<Vec<u64>> {
         self.sequence.places(self.period, trial.memory.stride, trial.seed)
     }
@@ -43,12 +42,12 @@ impl Definition for EvictionSet {
 
     fn check(&self, trial: &Trial) -> Result<(), WireError> {
         if self.sequence.accesses().is_empty() {
-            return wrong("pattern=eviction-set and sequence= go together".into());
+            return wrong("pattern=eviction-set needs a sequence=".into());
         }
         self.groups().check(&trial.memory)?;
         if self.places(trial).is_none() {
             return wrong(format!(
-                "the blocks of a-z need a period of two strides or more; they are {} and {}",
+                "the blocks a-z need a period of at least two strides; period={} stride={}",
                 self.period, trial.memory.stride
             ));
         }
@@ -66,17 +65,17 @@ impl Definition for EvictionSet {
 
     fn work(&self, trial: &Trial) -> Work {
         let (lap, timed) = (self.sequence.accesses().len() as u64, self.sequence.timed().len() as u64);
-        let a_sample = lap.checked_div(timed).unwrap_or(3 * trial.loads);
+        let per_sample = lap.checked_div(timed).unwrap_or(3 * trial.loads);
         let cells = trial.memory.cells().max(lap);
-        Work::Loads(Loads::apart(cells, trial.warm + a_sample * trial.samples))
+        Work::Loads(Loads::apart(cells, trial.warm + per_sample * trial.samples))
     }
 
-    /// With `?` each sample is one asked load, in the order of the sequence and round again: `ticks` is the time
-    /// between two readings of the clock with the load between them, `ticks2` that between two readings with
-    /// nothing between; `end` is the number of the access that was reached before it, `end2` after it. Without,
-    /// samples are those of the chase, and both are numbers of accesses likewise.
+    /// Runs the sequence. With `?` each sample is one timed load, in the order of the sequence, cyclically. `ticks` is
+    /// the time between two readings of the clock with the load between them, `ticks2` that between two readings with
+    /// nothing between. `end` is the number of the access that was reached before the load, `end2` after it. Without
+    /// `?`, samples are those of the chase, and `end` and `end2` are also numbers of accesses.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
-        let outside = || Refusal::new("a block is outside the mapped memory", "ask for fewer blocks");
+        let outside = || Refusal::new("a block is outside the mapped memory", "use fewer blocks");
         let mapping = machine.map(&trial.request(1))?;
         let places = self.places(trial).ok_or_else(outside)?;
         let cell = |place: u64| machine.cell((mapping.base + self.offset).checked_add(place)?);
@@ -96,10 +95,10 @@ impl Definition for EvictionSet {
             };
             samples.push(sample.ok_or_else(|| Refusal::new("a load led off the sequence", ""))?);
         }
-        Ok(TrialOutput::of(Rows::samples(trial.id, samples), mapping.page_bytes, mapping.base))
+        Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), mapping.page_bytes, mapping.base))
     }
 
-    /// The numbers of the accesses that were reached.
+    /// Checks the numbers of the accesses that were reached.
     fn verify(&self, trial: &Trial, rows: &Rows, _: &Done) -> Vec<usize> {
         let Rows::Samples(samples) = rows else { return rows.all() };
         let cells = (self.sequence.accesses().len() as u64).max(1);
@@ -134,14 +133,14 @@ impl<M: Machine> Lap<M> {
     }
 }
 
-/// One asked load, after all that come before it.
+/// Takes a sample of one timed load, after all loads that precede it.
 fn sample_at<M: Machine>(machine: &mut M, lap: &Lap<M>, cell: &mut M::Cell, at: usize) -> Option<Sample> {
     let empty = machine.now();
     let begin = machine.now();
     let ticks2 = begin.since(empty);
     let (from, of) = (lap.number(*cell)?, lap.cells.len() as u64);
     let before = (at as u64 + of - from) % of;
-    // The last of the untimed loads goes the timed one's way: see the pattern `single`.
+    // The last of the untimed loads runs through the same code as the timed one (see the pattern `single`).
     let mut reached = *cell;
     if before > 0 {
         reached = machine.chase(reached, before - 1);

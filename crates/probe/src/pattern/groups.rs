@@ -1,4 +1,4 @@
-//! Cells in groups that lie a period apart: what the patterns of cache sets and TLB sets share.
+//! Cells in groups at a constant period, as the patterns for cache sets and TLB sets use them.
 
 use alloc::format;
 
@@ -9,32 +9,32 @@ use crate::wire::WireError;
 
 const MAX_GROUP: u64 = 1 << 20;
 
-/// Where groups of cells lie; the cells of a group are a stride apart.
+/// Placement of groups of cells. The cells of a group are a stride apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Groups {
-    /// Bytes from a group to the next.
+    /// Bytes from one group to the next.
     pub period: u64,
     /// Cells in a group.
     pub group: u64,
-    /// Bytes from the mapping's beginning to the first cell: which set it is.
+    /// Bytes from the start of the mapping to the first cell: selects the set.
     pub offset: u64,
 }
 
 impl Default for Groups {
-    /// None: a period of 0.
+    /// Returns a period of 0: no groups.
     fn default() -> Groups {
         Groups { period: 0, group: 1, offset: 0 }
     }
 }
 
 impl Groups {
-    /// Single cells a period apart, from the mapping's beginning.
+    /// Returns single cells at a period, from the start of the mapping.
     #[must_use]
     pub fn apart(period: u64) -> Groups {
         Groups { period, ..Groups::default() }
     }
 
-    /// The layout of a chain over them.
+    /// Returns the layout of a chain over them.
     #[must_use]
     pub fn layout(&self) -> Layout {
         Layout::Grouped { group: self.group, period: self.period }
@@ -48,11 +48,10 @@ impl Groups {
 
     pub(super) fn check(&self, memory: &Memory) -> Result<(), WireError> {
         let Groups { period, group, offset } = *self;
-        for (key, value, least) in
-            [("stride", memory.stride, 8), ("period", period, 8), ("offset", offset, 0)]
+        for (key, value, min) in [("stride", memory.stride, 8), ("period", period, 8), ("offset", offset, 0)]
         {
-            if !(least..=MAX_PERIOD).contains(&value) || !value.is_multiple_of(8) {
-                return wrong(format!("{key}={value} must be a multiple of 8 from {least} to {MAX_PERIOD}"));
+            if !(min..=MAX_PERIOD).contains(&value) || !value.is_multiple_of(8) {
+                return wrong(format!("{key}={value} must be a multiple of 8 from {min} to {MAX_PERIOD}"));
             }
         }
         if !(1..=MAX_GROUP).contains(&group) {
@@ -60,14 +59,14 @@ impl Groups {
         }
         if (group - 1) * memory.stride + 8 > period {
             return wrong(format!(
-                "{group} cells at a stride of {} are more than a period of {period}",
+                "{group} cells at a stride of {} do not fit in a period of {period}",
                 memory.stride
             ));
         }
         Ok(())
     }
 
-    /// Bytes that they take, from the mapping's beginning.
+    /// Returns the bytes that they need, from the start of the mapping.
     pub(super) fn extent(&self, memory: &Memory) -> Option<u64> {
         self.layout().extent(memory.cells(), memory.stride)?.checked_add(self.offset)
     }

@@ -1,4 +1,4 @@
-//! The keys of a trial's line: named once, read and written by the same function.
+//! The keys of a trial's line: one function per type reads and writes them.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -9,17 +9,17 @@ use core::fmt::Display;
 use crate::tokens::Token;
 use crate::wire::{Fields, Value, WireError};
 
-/// A pair as it would stand on a line.
+/// A pair of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pair {
     pub(super) key: &'static str,
     pub(super) value: Value,
-    /// Does it stand there also with the value that an absent key has?
-    pub(super) stated: bool,
+    /// Whether it is written even with its default value.
+    pub(super) always: bool,
 }
 
-/// The keys of a line that is read, or of one that is written. A pattern names each of its keys with the place of its
-/// value: what is read goes there, what is written comes from there.
+/// The keys of a line that is being read or written. A pattern passes each of its keys with the field of its value. A
+/// value that is read is stored in the field; a value that is written is taken from it.
 pub struct Keys<'a> {
     mode: Mode<'a>,
 }
@@ -34,10 +34,10 @@ impl<'a> Keys<'a> {
         Keys { mode: Mode::Read(fields) }
     }
 
-    /// What `named` writes.
+    /// Returns the pairs that `named` writes.
     pub(super) fn written(named: impl FnOnce(&mut Keys<'_>) -> Result<(), WireError>) -> Vec<Pair> {
         let mut keys = Keys { mode: Mode::Write(Vec::new()) };
-        // Only what is read can be wrong.
+        // Writing cannot fail.
         let _ = named(&mut keys);
         match keys.mode {
             Mode::Write(pairs) => pairs,
@@ -45,7 +45,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The fields of a line that is read, less those that were taken.
+    /// Returns the remaining fields of a line that is read.
     pub(super) fn into_fields(self) -> Option<Fields<'a>> {
         match self.mode {
             Mode::Read(fields) => Some(fields),
@@ -57,131 +57,131 @@ impl<'a> Keys<'a> {
         matches!(self.mode, Mode::Read(_))
     }
 
-    /// One value: `read` takes it from the fields, `value` is what is written of it.
-    fn one<T>(
+    /// Reads or writes one value: `read` takes it from the fields, `value` converts it for writing.
+    fn field<T>(
         &mut self,
         key: &'static str,
-        place: &mut T,
+        target: &mut T,
         read: impl FnOnce(&mut Fields<'a>) -> Result<Option<T>, WireError>,
         value: impl FnOnce(&T) -> Option<Value>,
     ) -> Result<(), WireError> {
         match &mut self.mode {
             Mode::Read(fields) => {
                 if let Some(read) = read(fields)? {
-                    *place = read;
+                    *target = read;
                 }
             }
             Mode::Write(pairs) => {
-                pairs.extend(value(place).map(|value| Pair { key, value, stated: false }));
+                pairs.extend(value(target).map(|value| Pair { key, value, always: false }));
             }
         }
         Ok(())
     }
 
-    /// An unsigned integer.
+    /// Reads or writes an unsigned integer.
     ///
     /// # Errors
-    /// When what is read is none.
-    pub fn int(&mut self, key: &'static str, place: &mut u64) -> Result<(), WireError> {
-        self.one(key, place, |f| f.int(key), |value| Some(Value::Int((*value).into())))
+    /// When the value is not an unsigned integer.
+    pub fn int(&mut self, key: &'static str, target: &mut u64) -> Result<(), WireError> {
+        self.field(key, target, |f| f.int(key), |value| Some(Value::Int((*value).into())))
     }
 
-    /// 0 or 1.
+    /// Reads or writes 0 or 1.
     ///
     /// # Errors
-    /// When what is read is neither.
-    pub fn flag(&mut self, key: &'static str, place: &mut bool) -> Result<(), WireError> {
+    /// When the value is neither.
+    pub fn flag(&mut self, key: &'static str, target: &mut bool) -> Result<(), WireError> {
         let flag = |value| match value {
             0 => Ok(false),
             1 => Ok(true),
             _ => Err(WireError::new(format!("trial: {key}={value} must be from 0 to 1"))),
         };
-        self.one(
+        self.field(
             key,
-            place,
+            target,
             |f| f.int(key)?.map(flag).transpose(),
             |value| Some(Value::Int(u8::from(*value).into())),
         )
     }
 
-    /// A byte that may be absent.
+    /// Reads or writes a byte that may be absent.
     ///
     /// # Errors
-    /// When what is read is none.
-    pub fn byte(&mut self, key: &'static str, place: &mut Option<u8>) -> Result<(), WireError> {
+    /// When the value is not a byte.
+    pub fn byte(&mut self, key: &'static str, target: &mut Option<u8>) -> Result<(), WireError> {
         let byte = |v: u64| {
             u8::try_from(v).map_err(|_| WireError::new(format!("trial: {key}={v} must be from 0 to 255")))
         };
-        self.one(
+        self.field(
             key,
-            place,
+            target,
             |f| Ok(f.int(key)?.map(byte).transpose()?.map(Some)),
             |value| value.map(|byte| Value::Int(byte.into())),
         )
     }
 
-    /// A word of a list.
+    /// Reads or writes a token of an enum.
     ///
     /// # Errors
-    /// When what is read is none of it.
-    pub fn token<T: Token>(&mut self, key: &'static str, place: &mut T) -> Result<(), WireError> {
-        self.one(key, place, |f| f.one_of(key), |value| Some(Value::Token(value.word().to_owned())))
+    /// When the value is not a token of the enum.
+    pub fn token<T: Token>(&mut self, key: &'static str, target: &mut T) -> Result<(), WireError> {
+        self.field(key, target, |f| f.one_of(key), |value| Some(Value::Token(value.word().to_owned())))
     }
 
-    /// A word of a list that stands on the line whatever it is.
+    /// Reads or writes a token of an enum that is written even with its default value.
     ///
     /// # Errors
-    /// When what is read is none of it.
-    pub fn stated<T: Token>(&mut self, key: &'static str, place: &mut T) -> Result<(), WireError> {
-        self.token(key, place)?;
+    /// When the value is not a token of the enum.
+    pub fn always<T: Token>(&mut self, key: &'static str, target: &mut T) -> Result<(), WireError> {
+        self.token(key, target)?;
         if let Mode::Write(pairs) = &mut self.mode
             && let Some(last) = pairs.last_mut()
         {
-            last.stated = true;
+            last.always = true;
         }
         Ok(())
     }
 
-    /// A word of a list that may be absent.
+    /// Reads or writes a token of an enum that may be absent.
     ///
     /// # Errors
-    /// When what is read is none of it.
-    pub fn optional<T: Token>(&mut self, key: &'static str, place: &mut Option<T>) -> Result<(), WireError> {
-        self.one(
+    /// When the value is not a token of the enum.
+    pub fn optional<T: Token>(&mut self, key: &'static str, target: &mut Option<T>) -> Result<(), WireError> {
+        self.field(
             key,
-            place,
+            target,
             |f| Ok(f.one_of(key)?.map(Some)),
             |value| value.map(|value| Value::Token(value.word().to_owned())),
         )
     }
 
-    /// Text with a notation of its own.
+    /// Reads or writes text with its own notation.
     ///
     /// # Errors
-    /// When what is read is none.
+    /// When the value is not text in this notation.
     pub fn text<T: Display>(
         &mut self,
         key: &'static str,
-        place: &mut T,
+        target: &mut T,
         parse: fn(&str) -> Result<T, String>,
     ) -> Result<(), WireError> {
         let read = |text| parse(text).map_err(|what| WireError::new(format!("trial: {key}: {what}")));
-        self.one(
+        self.field(
             key,
-            place,
+            target,
             |f| f.text(key)?.map(read).transpose(),
             |value| Some(Value::Text(value.to_string())),
         )
     }
 
-    /// Unsigned integers; an empty list stands on no line.
+    /// Reads or writes a list of unsigned integers; an empty list is not written.
     ///
     /// # Errors
-    /// When what is read is none.
-    pub fn list(&mut self, key: &'static str, place: &mut Vec<u64>) -> Result<(), WireError> {
-        self.one(
+    /// When the value is not such a list.
+    pub fn list(&mut self, key: &'static str, target: &mut Vec<u64>) -> Result<(), WireError> {
+        self.field(
             key,
-            place,
+            target,
             |f| f.list(key).map(Some),
             |list| match list.as_slice() {
                 [] => None,

@@ -1,4 +1,4 @@
-//! The memory of a trial, and what is said of a number that is out of bounds.
+//! The memory of a trial, and errors for values out of bounds.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,9 +7,9 @@ use super::keys::Keys;
 use crate::machine::{Attribute, Pages};
 use crate::wire::WireError;
 
-/// More than any machine here maps.
+/// More than any supported machine maps.
 pub(super) const MAX_BYTES: u64 = 1 << 40;
-/// Cells a gigabyte apart are more than any cache's way or any TLB's set asks for.
+/// Cells a gigabyte apart are more than the ways of any cache or the sets of any TLB need.
 pub(super) const MAX_PERIOD: u64 = 1 << 30;
 const MAX_STRIDE: u64 = 1 << 20;
 
@@ -20,9 +20,9 @@ pub struct Memory {
     pub bytes: u64,
     /// Bytes from a cell to the next (the line size assumed).
     pub stride: u64,
-    /// Page size wanted.
+    /// Pages requested.
     pub page: Pages,
-    /// Attribute wanted.
+    /// Attribute requested.
     pub attribute: Attribute,
     /// Seed of the placement.
     pub place: u64,
@@ -35,13 +35,13 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Base pages of write-back memory: `bytes` of cells that are `stride` bytes apart.
+    /// Returns base pages of write-back memory: `bytes` of cells that are `stride` bytes apart.
     #[must_use]
     pub fn of(bytes: u64, stride: u64) -> Memory {
         Memory { bytes, stride, ..Memory::default() }
     }
 
-    /// Cells of the working set.
+    /// Returns the number of cells of the working set.
     #[must_use]
     pub fn cells(&self) -> u64 {
         (self.bytes / self.stride).max(1)
@@ -55,7 +55,7 @@ impl Memory {
         keys.int("place", &mut self.place)
     }
 
-    /// Of cells that are packed.
+    /// Checks the stride of packed cells.
     pub(super) fn check_packed(&self) -> Result<(), WireError> {
         if self.stride.is_power_of_two() && self.stride <= MAX_STRIDE {
             return Ok(());
@@ -64,12 +64,12 @@ impl Memory {
     }
 }
 
-/// An error that says what is wrong with a trial.
+/// Returns an error of a trial.
 pub(super) fn wrong<T>(what: String) -> Result<T, WireError> {
     Err(WireError::new(format!("trial: {what}")))
 }
 
-/// A number that must lie between two, both included.
+/// Checks that a number is from `low` to `high`, both included.
 pub(super) fn within(key: &str, value: u64, low: u64, high: u64) -> Result<(), WireError> {
     if (low..=high).contains(&value) {
         return Ok(());

@@ -1,6 +1,6 @@
-//! The patterns: what a trial runs. Each is one type in one file, with all that is to be known of it ([`Definition`]).
+//! The patterns: what a trial runs. Each pattern is one type in one file that implements [`Definition`].
 //!
-//! A new pattern is a file, and its two lines here: the module, and its entry in the list.
+//! A new pattern is a file and two lines here: the module, and its entry in the list.
 
 use alloc::vec::Vec;
 
@@ -40,13 +40,13 @@ pub use wake::MAX_SERIES_NS;
 pub use walk::{OrderKind, Walk};
 pub use work::{Loads, Work};
 
-/// Makes the list of patterns: [`Pattern`], [`PatternKind`] with the words on the wire, and what is asked of a pattern
-/// whichever it is.
+/// Generates, from the list of patterns, [`Pattern`], [`PatternKind`] with its tokens, and the functions of
+/// [`Definition`] on [`Pattern`].
 macro_rules! patterns {
     ($($module:ident::$name:ident = $token:literal,)+) => {
         $(pub use $module::$name;)+
 
-        /// Which pattern a trial runs.
+        /// The kind of pattern of a trial.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum PatternKind {
             $(#[doc = concat!("[`", stringify!($name), "`](struct@", stringify!($name), ")")] $name,)+
@@ -54,7 +54,7 @@ macro_rules! patterns {
 
         token_names!(PatternKind { $($name = $token,)+ });
 
-        /// What a trial runs.
+        /// The pattern of a trial, with its parameters.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Pattern {
             $(#[doc = concat!("[`", stringify!($name), "`](struct@", stringify!($name), ")")] $name($name),)+
@@ -80,28 +80,28 @@ macro_rules! patterns {
             }
         )+
 
-        /// What [`Definition`] has, of whichever pattern it is.
+        /// The functions of [`Definition`], for the pattern that it holds.
         impl Pattern {
-            /// The pattern of a kind, with its defaults.
+            /// Returns the pattern of a kind, with its defaults.
             #[must_use]
             pub fn of(kind: PatternKind) -> Pattern {
                 match kind { $(PatternKind::$name => $name::default().into(),)+ }
             }
 
-            /// Which it is.
+            /// Returns its kind.
             #[must_use]
             pub fn kind(&self) -> PatternKind {
                 match self { $(Pattern::$name(_) => PatternKind::$name,)+ }
             }
 
-            /// [`Definition::QUESTION`]; the pattern's word where it has none.
+            /// Returns [`Definition::QUESTION`], or else the pattern's token.
             #[must_use]
             pub fn question(&self) -> &'static str {
                 let question = match self { $(Pattern::$name(_) => $name::QUESTION,)+ };
                 question.unwrap_or(self.kind().token())
             }
 
-            /// [`Definition::TIME_GROWS`]
+            /// Returns [`Definition::TIME_GROWS`].
             #[must_use]
             pub fn time_grows(&self) -> bool {
                 match self { $(Pattern::$name(_) => $name::TIME_GROWS,)+ }
@@ -111,7 +111,7 @@ macro_rules! patterns {
                 match self { $(Pattern::$name(_) => $name::MAY_FLUSH,)+ }
             }
 
-            fn most_samples(&self) -> u64 {
+            fn max_samples(&self) -> u64 {
                 match self { $(Pattern::$name(_) => $name::MAX_SAMPLES,)+ }
             }
 
@@ -127,25 +127,25 @@ macro_rules! patterns {
                 match self { $(Pattern::$name(pattern) => pattern.extent(trial, page_bytes),)+ }
             }
 
-            /// [`Definition::chain`]
+            /// Returns [`Definition::chain`].
             #[must_use]
             pub fn chain(&self, trial: &Trial, nth: u64, base: u64, page_bytes: u64) -> Option<Chain> {
                 match self { $(Pattern::$name(pattern) => pattern.chain(trial, nth, base, page_bytes),)+ }
             }
 
-            /// [`Definition::walk`]
+            /// Returns [`Definition::walk`].
             #[must_use]
             pub fn walk(&self) -> Walk {
                 match self { $(Pattern::$name(pattern) => pattern.walk(),)+ }
             }
 
-            /// [`Definition::groups`]
+            /// Returns [`Definition::groups`].
             #[must_use]
             pub fn groups(&self) -> Groups {
                 match self { $(Pattern::$name(pattern) => pattern.groups(),)+ }
             }
 
-            /// [`Definition::operation`]
+            /// Returns [`Definition::operation`].
             #[must_use]
             pub fn operation(&self) -> Operation {
                 match self { $(Pattern::$name(pattern) => pattern.operation(),)+ }
@@ -183,84 +183,85 @@ patterns! {
 }
 
 impl Default for Pattern {
-    /// What a line without `pattern=` runs.
+    /// Returns the pattern of a line without `pattern=`.
     fn default() -> Pattern {
         Chase::default().into()
     }
 }
 
-/// A pattern among the others.
+/// One type of pattern, as a variant of [`Pattern`].
 pub trait Variant: Sized {
-    /// Which it is.
+    /// Its kind.
     const KIND: PatternKind;
 
-    /// The pattern, if it is this one.
+    /// Returns the pattern, if it is of this type.
     fn of(pattern: &Pattern) -> Option<&Self>;
 
-    /// The same, to be changed.
+    /// Returns the pattern for modification, if it is of this type.
     fn of_mut(pattern: &mut Pattern) -> Option<&mut Self>;
 }
 
-/// All that is to be known of a pattern.
+/// Definition of a pattern: its keys on the wire, its limits, its run and its verification.
 pub trait Definition: Clone + Default + PartialEq + core::fmt::Debug {
-    /// What a trial of it finds out, in a word or two, for whoever waits; `None` where the pattern's own word says it.
+    /// Quantity that a trial determines, in one or two words, for progress output; `None` to print the pattern's token.
     const QUESTION: Option<&'static str> = None;
 
-    /// Does a sample time n operations and then 2n, of which a trial's median cannot show less than no time each? Samples
-    /// of one that does are kept out of a record.
+    /// Whether a sample times n operations and then 2n. The median of a trial then cannot be less than zero time per
+    /// operation, and a trial below that is not recorded.
     const TIME_GROWS: bool = false;
 
-    /// May the line of each access be flushed right after it (`flush=1`)?
+    /// Whether the line of each access may be flushed after the access (`flush=1`).
     const MAY_FLUSH: bool = false;
 
-    /// Samples of one trial, at most.
+    /// Maximum samples of one trial.
     const MAX_SAMPLES: u64 = trial::MAX_SAMPLES;
 
-    /// Names each key on the wire that the pattern has and not every trial, with the place of its value: see [`Keys`].
+    /// Passes each of the pattern's keys on the wire to `keys`, with the field of its value (see [`Keys`]). Keys of all
+    /// trials are excluded.
     ///
     /// # Errors
-    /// When what is read is of another kind than the key's.
+    /// When a value that is read has another type than its key.
     fn keys(&mut self, keys: &mut Keys<'_>) -> Result<(), WireError>;
 
-    /// Why this is none that a machine may be asked. What holds for all trials has been looked at before; by default
-    /// cells are packed.
+    /// Checks the pattern's parameters. The limits of all trials have been checked before. The default accepts packed
+    /// cells.
     ///
     /// # Errors
-    /// A sentence that names the key and what it may be.
+    /// A sentence that names the key and its valid values.
     fn check(&self, trial: &Trial) -> Result<(), WireError> {
         trial.memory.check_packed()
     }
 
-    /// Bytes of memory that it needs on pages of `page_bytes`; `None` where that is more than a number holds. The
-    /// working set by default.
+    /// Returns the bytes of memory that it needs on pages of `page_bytes`; `None` on overflow. The default is the
+    /// working set.
     fn extent(&self, trial: &Trial, page_bytes: u64) -> Option<u64> {
         let _ = page_bytes;
         trial.memory.cells().checked_mul(trial.memory.stride)
     }
 
-    /// The chain that the nth sample walks, from 0, on pages of `page_bytes` from arena offset `base`; `None` of a
-    /// pattern that walks none.
+    /// Returns the chain of sample `nth`, from 0, on pages of `page_bytes` from arena offset `base`; `None` for a
+    /// pattern without a chain.
     fn chain(&self, trial: &Trial, nth: u64, base: u64, page_bytes: u64) -> Option<Chain> {
         let _ = (trial, nth, base, page_bytes);
         None
     }
 
-    /// The order of its chain; the default of a pattern that has no other.
+    /// Returns the order of its chain; the default order for a pattern without one.
     fn walk(&self) -> Walk {
         Walk::default()
     }
 
-    /// Where its cells lie; none a period apart by default.
+    /// Returns the groups of its cells; without groups (a period of 0) by default.
     fn groups(&self) -> Groups {
         Groups::default()
     }
 
-    /// What it does to each cell; loads it by default.
+    /// Returns the operation on each cell; a load by default.
     fn operation(&self) -> Operation {
         Operation::Read
     }
 
-    /// What it does, for an estimate of what that costs.
+    /// Returns the amount of work, for an estimate of its cost.
     fn work(&self, trial: &Trial) -> Work;
 
     /// Runs it.
@@ -269,33 +270,34 @@ pub trait Definition: Clone + Default + PartialEq + core::fmt::Debug {
     /// The machine's [`Refusal`] of what the pattern needs.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal>;
 
-    /// Proof of work: the numbers, ascending, of the rows that do not show what `trial` had to leave. "Came home" is no
-    /// proof: a loop that never ran is home too. So where a run must have ended is computed, not looked up. Of `done`, the
-    /// end of the trial, the page size and the times count; `u64::MAX` of them is enough for anything.
+    /// Verifies the work: returns the indices, ascending, of the rows that do not show the expected result of `trial`.
+    ///
+    /// The expected end of a run is computed. That a run ended at its start is no evidence, because a loop that never
+    /// ran ends there too. Of `done`, the page size and the times are used; `u64::MAX` as a time satisfies every check.
     fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize>;
 }
 
-/// What a trial yielded.
+/// The result of a trial.
 #[derive(Debug)]
 pub struct TrialOutput {
     /// Its rows, in order.
     pub rows: Rows,
-    /// Page size in force, bytes; 0 where the pattern maps nothing.
+    /// Page size in force, bytes; 0 if the pattern maps nothing.
     pub page_bytes: u64,
-    /// Where the mapping began in the arena, bytes.
+    /// Start of the mapping in the arena, bytes.
     pub base: u64,
-    /// What co-running stressors did.
+    /// Work of the co-running stressors.
     pub load_report: LoadReport,
 }
 
 impl TrialOutput {
-    /// Rows of a mapping, and nothing beside them.
+    /// Creates a result without a load.
     #[must_use]
     pub fn of(rows: Rows, page_bytes: u64, base: u64) -> TrialOutput {
         TrialOutput { rows, page_bytes, base, load_report: LoadReport::default() }
     }
 
-    /// [`Trial::unproven`] of these rows, whatever time went by.
+    /// Returns [`Trial::unproven`] of these rows, without a check of the elapsed time.
     #[must_use]
     pub fn unproven(&self, trial: &Trial) -> Vec<usize> {
         let watch = Watch { wall_ns: u64::MAX, ..Watch::default() };
@@ -304,20 +306,20 @@ impl TrialOutput {
 }
 
 impl Trial {
-    /// What it does, for an estimate of what that costs.
+    /// Returns the amount of work, for an estimate of its cost.
     #[must_use]
     pub fn work(&self) -> Work {
         self.pattern.work(self)
     }
 
-    /// Numbers of the rows, ascending, that do not prove their work: see [`Definition::verify`].
+    /// Returns the indices, ascending, of the rows that fail verification (see [`Definition::verify`]).
     #[must_use]
     pub fn unproven(&self, rows: &Rows, done: &Done) -> Vec<usize> {
         self.pattern.verify(self, rows, done)
     }
 }
 
-/// Maps what a trial needs and runs its pattern.
+/// Maps the memory of a trial and runs its pattern.
 ///
 /// # Errors
 /// The machine's [`Refusal`] of the controls, of the co-running streams, or of what the pattern needs.
@@ -337,7 +339,7 @@ pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Re
     outcome
 }
 
-/// The pattern beside the stressors that the trial names.
+/// Runs the pattern together with the stressors of the trial.
 fn under_load<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
     if trial.beside.load.is_none() {
         return trial.pattern.run(machine, trial);

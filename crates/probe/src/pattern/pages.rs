@@ -1,4 +1,4 @@
-//! One line a page: dependent loads that each need another translation.
+//! One line per page: dependent loads that each need another translation.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::machine::{Machine, Refusal};
 use crate::rows::{Done, Rows};
 use crate::wire::WireError;
 
-/// Dependent loads round a chain with one line a page.
+/// Dependent loads along a chain with one line per page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pages {
     /// The chain's order.
@@ -16,7 +16,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// One line a page, walked in this order.
+    /// Creates a pattern with one line per page, walked in this order.
     pub fn over(walk: impl Into<Walk>) -> Pages {
         Pages { walk: walk.into() }
     }
@@ -51,7 +51,7 @@ impl Definition for Pages {
 
     fn work(&self, trial: &Trial) -> Work {
         let count = trial.warm + 3 * trial.loads * trial.samples;
-        Work::Loads(Loads { one_a_page: true, ..Loads::packed(trial, count, 1) })
+        Work::Loads(Loads { one_per_page: true, ..Loads::packed(trial, count, 1) })
     }
 
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {

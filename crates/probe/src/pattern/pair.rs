@@ -1,4 +1,4 @@
-//! Pairs: what one load brings along for the next.
+//! Pairs of loads: whether the first load also fetches the line of the second.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -10,12 +10,12 @@ use crate::machine::{Machine, Refusal};
 use crate::rows::{Done, Rows};
 use crate::wire::WireError;
 
-/// Dependent loads of two cells a stride apart, then of the next such pair, a `period` from it.
+/// Dependent loads of two cells a stride apart, then of the next pair, a `period` further.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pair {
-    /// Bytes from a pair to the next.
+    /// Bytes from one pair to the next.
     pub period: u64,
-    /// Bytes from the mapping's beginning to the first cell.
+    /// Bytes from the start of the mapping to the first cell.
     pub offset: u64,
 }
 
@@ -29,7 +29,7 @@ impl Definition for Pair {
         self.groups().check(&trial.memory)?;
         if !trial.memory.cells().is_multiple_of(2) {
             return wrong(format!(
-                "bytes={} must be pairs of cells, each of stride bytes",
+                "bytes={} must be an even number of cells of stride bytes",
                 trial.memory.bytes
             ));
         }

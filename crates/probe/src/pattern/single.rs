@@ -1,8 +1,8 @@
 //! Single loads: one timed load, or a few dependent ones, among many untimed ones.
 //!
-//! A mean hides what a load meets; a histogram of single loads shows it (study S4). Between two timed loads
-//! the chain goes on untimed for `trial.loads`, so that what the timing itself brings into the caches (a clock
-//! reading, a sample stored) is as far away as any other lap's work, and the next timed load is another one.
+//! A mean hides the outcomes of individual loads; a histogram of single loads shows them (study S4). Between two timed
+//! loads, `trial.loads` untimed loads of the chain follow. So the lines of the timing itself (a clock reading, a stored
+//! sample) are as old as those of any other work, and the next timed load accesses another cell.
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,7 @@ use crate::machine::{Machine, Refusal};
 use crate::rows::{Done, Rows, Sample};
 use crate::wire::WireError;
 
-/// Enough for a clock of one microsecond over an L1 hit of one nanosecond.
+/// Enough for a clock of 1 us over an L1 hit of 1 ns.
 const MAX_TIMED: u64 = 1 << 16;
 
 /// One timed load, or a few, after every `loads` untimed ones of a chase.
@@ -21,9 +21,9 @@ const MAX_TIMED: u64 = 1 << 16;
 pub struct Single {
     /// The chain's order.
     pub walk: Walk,
-    /// Where the cells lie; packed with a period of 0.
+    /// Groups of the cells; packed with a period of 0.
     pub groups: Groups,
-    /// Dependent loads that one sample times: 1, or more where the clock is coarse.
+    /// Dependent loads that one sample times: 1, or more if the clock is coarse.
     pub timed: u64,
 }
 
@@ -34,7 +34,7 @@ impl Default for Single {
 }
 
 impl Single {
-    /// Single loads of cells in these groups, in random order.
+    /// Returns single loads of cells in these groups, in random order.
     #[must_use]
     pub fn of(groups: Groups) -> Single {
         Single { groups, ..Single::default() }
@@ -96,12 +96,12 @@ impl Definition for Single {
         })
     }
 
-    /// In each sample `ticks` is the time between two readings of the clock with `timed` dependent loads between them,
-    /// `ticks2` that between two readings with nothing between; `end` is the cell that the untimed loads reached, `end2`
-    /// the one that the timed ones did.
+    /// Takes the samples. In each, `ticks` is the time between two readings of the clock with `timed` dependent loads
+    /// between them, and `ticks2` that between two readings with nothing between. `end` is the cell after the untimed
+    /// loads, `end2` the cell after the timed ones.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         let loads = (trial.loads, self.timed);
-        dependent::on_chain(machine, self, trial, |machine, chain, cell| one(machine, chain, cell, loads))
+        dependent::on_chain(machine, self, trial, |machine, chain, cell| sample(machine, chain, cell, loads))
     }
 
     fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize> {
@@ -109,8 +109,8 @@ impl Definition for Single {
     }
 }
 
-/// One sample: `loads` untimed ones, then `n` that are timed.
-fn one<M: Machine>(
+/// Takes one sample: `loads` untimed loads, then `n` timed ones.
+fn sample<M: Machine>(
     machine: &mut M,
     chain: &Chain,
     cell: &mut M::Cell,
@@ -119,14 +119,14 @@ fn one<M: Machine>(
     let empty = machine.now();
     let begin = machine.now();
     let ticks2 = begin.since(empty);
-    // The last of the untimed loads go the timed ones' way: what that way itself needs (the stack, the clock's
-    // own lines, its code) was evicted by the chase where the working set is larger than the first level, and
+    // The last of the untimed loads run through the same code as the timed ones. If the working set is larger than the
+    // first level, the chase has evicted what that code needs (the stack, the clock's lines, its instructions). They
     // would be fetched between the two readings. Measured: 60 cycles too much at an L2 hit.
     let rehearsal = if n <= loads { n } else { 0 };
     let mut reached = machine.chase(*cell, loads - rehearsal);
     let (mut ticks, mut last) = (0, reached);
-    for round in u64::from(rehearsal == 0)..2 {
-        if round == 1 {
+    for pass in u64::from(rehearsal == 0)..2 {
+        if pass == 1 {
             reached = last;
         }
         (ticks, last) = timed(machine, reached, n);
@@ -141,10 +141,10 @@ fn one<M: Machine>(
     })
 }
 
-/// The time of `n` dependent loads, and where they end.
+/// Returns the time of `n` dependent loads, and where they end.
 #[inline(always)]
 pub(super) fn timed<M: Machine>(machine: &mut M, from: M::Cell, n: u64) -> (u64, M::Cell) {
-    // The loop of the batch would be most of what one load takes.
+    // The batch loop would take longer than one load.
     if n == 1 {
         let a = machine.now();
         let last = machine.follow(from);

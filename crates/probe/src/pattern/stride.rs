@@ -1,8 +1,8 @@
-//! The stride: accesses at a stride through a buffer, ascending and wrapping, none depending on another.
+//! The stride: independent accesses at a stride through a buffer, ascending and wrapping.
 //!
-//! The work is proven by contents: a reading sweep reports the sum of what it loaded; of a writing or modifying one
-//! what cells hold is looked at when the clock is not running. Over memory that was given back, where what is read is
-//! zero whether it is read or not, the kernel's count of page faults proves it.
+//! The contents verify the work. A reading sweep reports the sum of what it loaded. For a writing or modifying sweep
+//! the cells are read afterwards, untimed. Memory that was released reads as zero in any case; there the kernel's count
+//! of page faults verifies the work.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -21,23 +21,23 @@ mod shared;
 /// Independent accesses at a stride through packed cells, ascending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stride {
-    /// What is done to each cell.
+    /// The operation on each cell.
     pub operation: Operation,
-    /// Is the buffer given back before each sample, so that the timed runs touch every page of it for the first time?
+    /// Whether the buffer is released before each sample, so that the timed runs touch every page for the first time.
     pub first_touch: bool,
-    /// Frames that all pages of a reading stride lie in, page i in frame i modulo this; nobody has written to
-    /// them. 0 where every page has its own.
+    /// Frames that back all pages of a reading stride, page i in frame i modulo this. They were never written to. 0 if
+    /// every page has a separate frame.
     pub frames: u64,
 }
 
 impl Stride {
-    /// A stride that does this to each cell of ordinary memory.
+    /// Creates a stride with this operation over ordinary memory.
     #[must_use]
     pub fn of(operation: Operation) -> Stride {
         Stride { operation, ..Stride::default() }
     }
 
-    /// The sweep over a buffer that begins at arena offset `base`.
+    /// Returns the sweep over a buffer that starts at arena offset `base`.
     #[must_use]
     pub fn sweep(&self, memory: &Memory, base: u64) -> Sweep {
         Sweep { base, stride: memory.stride, cells: memory.cells(), operation: self.operation }
@@ -65,11 +65,11 @@ impl Definition for Stride {
         if self.frames > 0 && self.operation != Operation::Read {
             return wrong(format!("frames={} is for op=read, not op={operation}", self.frames));
         }
-        // What is touched for the first time ends before it comes round again.
+        // A sample of first touches must not wrap.
         let (needs, cells) = (3 * trial.loads, trial.memory.cells());
         if self.first_touch && needs > cells {
             return wrong(format!(
-                "first_touch=1 takes {needs} cells, three times loads, and there are {cells}"
+                "first_touch=1 needs {needs} cells (three times loads), but there are {cells}"
             ));
         }
         Ok(())
@@ -83,7 +83,7 @@ impl Definition for Stride {
         let (timed, warm) = (3 * trial.loads * trial.samples, trial.warm);
         match (self.operation, self.first_touch) {
             (Operation::Read, true) => Work::FirstTouches { faults: 1, passes: 0 },
-            // What is read is stored to.
+            // A modified cell is read, then stored to.
             (Operation::Rmw, true) => Work::FirstTouches { faults: 2, passes: 1 },
             (_, true) => Work::FirstTouches { faults: 1, passes: 1 },
             (Operation::Read, _) => Work::Sweep { timed, warm, each: 1, passes: 1 },
@@ -92,9 +92,10 @@ impl Definition for Stride {
         }
     }
 
-    /// Warms, then times n accesses and 2n more, from where the last one stopped. In each sample `end` and `end2` prove
-    /// the two runs: the sum of the words read; or the word that the last cell accessed now holds. Where it is written
-    /// to, `end2` of the last sample is [`Sweep::contents`] of the whole buffer, as it is found.
+    /// Warms, then times n accesses and 2n more per sample, starting where the previous sample ended. In each sample
+    /// `end` and `end2` verify the two runs: the sum of the words read, or the word that is now in the last cell
+    /// accessed. For a writing sweep, `end2` of the last sample is [`Sweep::contents`] of the whole buffer as read
+    /// back.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         if self.frames > 0 {
             return shared::run(machine, trial, self.frames);
@@ -105,12 +106,12 @@ impl Definition for Stride {
             return first_touch::run(machine, trial, &sweep, &mapping);
         }
         machine.initialise_sweep(&sweep, trial.seed)?;
-        // The warm-up is lap 0, as often as it takes; part of a lap is the part before the samples begin.
-        let mut left = trial.warm;
-        while left > 0 {
-            let n = left.min(sweep.cells);
+        // The warm-up is part of lap 0, repeated as needed. A partial lap ends where the samples begin.
+        let mut remaining = trial.warm;
+        while remaining > 0 {
+            let n = remaining.min(sweep.cells);
             machine.warm(&sweep, sweep.cells - n, n).ok_or_else(outside)?;
-            left -= n;
+            remaining -= n;
         }
         let mut reached = sweep.cells;
         let mut samples = Vec::with_capacity(trial.samples as usize);
@@ -120,13 +121,13 @@ impl Definition for Stride {
         if sweep.operation != Operation::Read
             && let Some(last) = samples.last_mut()
         {
-            last.end2 = found(machine, &sweep).ok_or_else(outside)?;
+            last.end2 = contents_of_buffer(machine, &sweep).ok_or_else(outside)?;
         }
-        Ok(TrialOutput::of(Rows::samples(trial.id, samples), mapping.page_bytes, mapping.base))
+        Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), mapping.page_bytes, mapping.base))
     }
 
-    /// Each run's sum, or what its last cell holds; and, where the buffer was written to, what all of it holds at the
-    /// end. Where that is wrong, no sample of the trial is proven.
+    /// Checks each run's sum or the word in its last cell and, if the buffer was written to, its contents at the end.
+    /// If the contents are wrong, no sample of the trial is verified.
     fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize> {
         let Rows::Samples(samples) = rows else { return rows.all() };
         let samples = samples.list.as_slice();
@@ -146,11 +147,11 @@ fn verify_contents(trial: &Trial, sweep: &Sweep, samples: &[Sample]) -> Vec<usiz
         *reached = from.wrapping_add(n);
         match sweep.operation {
             Operation::Read => sweep.sum(from, n, trial.seed),
-            _ => sweep.held(reached.wrapping_sub(1) % sweep.cells, *reached),
+            _ => sweep.expected_word(reached.wrapping_sub(1) % sweep.cells, *reached),
         }
     };
-    // Of a sum only the remainder is known without adding it up.
-    let known = |end: u64| if sweep.operation == Operation::Read { end % sweep.prime() } else { end };
+    // The closed form gives a sum modulo the prime only.
+    let reduced = |end: u64| if sweep.operation == Operation::Read { end % sweep.prime() } else { end };
     let mut bad = Vec::new();
     for (i, sample) in samples.iter().enumerate() {
         let (end, mut end2) = (run(&mut reached, trial.loads), run(&mut reached, 2 * trial.loads));
@@ -161,14 +162,14 @@ fn verify_contents(trial: &Trial, sweep: &Sweep, samples: &[Sample]) -> Vec<usiz
                 return (0..samples.len()).collect();
             }
         }
-        if known(sample.end) != end || known(sample.end2) != end2 {
+        if reduced(sample.end) != end || reduced(sample.end2) != end2 {
             bad.push(i);
         }
     }
     bad
 }
 
-/// One sample: n accesses, then 2n more.
+/// Takes one sample: n accesses, then 2n more.
 fn timed<M: Machine>(machine: &mut M, sweep: &Sweep, reached: &mut u64, trial: &Trial) -> Option<Sample> {
     let (from, n) = (*reached, trial.loads);
     let (middle, to) = (from.wrapping_add(n), from.wrapping_add(3 * n));
@@ -177,7 +178,7 @@ fn timed<M: Machine>(machine: &mut M, sweep: &Sweep, reached: &mut u64, trial: &
     let first = machine.sweep(sweep, from, n)?;
     let b = machine.now();
     let between = counters(machine, trial);
-    // Here and not after both runs, which may come by the same cell.
+    // Here and not after both runs, which may access the same cell.
     let end = proof(machine, sweep, middle, n, first)?;
     let b2 = machine.now();
     let second = machine.sweep(sweep, middle, 2 * n)?;
@@ -195,7 +196,7 @@ fn timed<M: Machine>(machine: &mut M, sweep: &Sweep, reached: &mut u64, trial: &
     })
 }
 
-/// What proves a run of `n` accesses that reached position `to` and summed up to `sum`.
+/// Returns the value that verifies a run of `n` accesses that reached position `to` and whose sum is `sum`.
 fn proof<M: Machine>(machine: &mut M, sweep: &Sweep, to: u64, n: u64, sum: u64) -> Option<u64> {
     match sweep.operation {
         Operation::Read => Some(sum.wrapping_sub(n.wrapping_mul(sweep.base)) / 8),
@@ -203,20 +204,20 @@ fn proof<M: Machine>(machine: &mut M, sweep: &Sweep, to: u64, n: u64, sum: u64) 
     }
 }
 
-/// The word that a cell holds, counted from the buffer's beginning.
+/// Returns the word in a cell, counted from the buffer's start.
 fn word<M: Machine>(machine: &mut M, sweep: &Sweep, number: u64) -> Option<u64> {
-    Some(held_at(machine, sweep, number)?.wrapping_sub(sweep.base) / 8)
+    Some(link_at(machine, sweep, number)?.wrapping_sub(sweep.base) / 8)
 }
 
-/// The arena offset that a cell links to.
-fn held_at<M: Machine>(machine: &mut M, sweep: &Sweep, number: u64) -> Option<u64> {
+/// Returns the arena offset that a cell links to.
+fn link_at<M: Machine>(machine: &mut M, sweep: &Sweep, number: u64) -> Option<u64> {
     let cell = machine.cell(sweep.base + number * sweep.stride)?;
-    let held = machine.peek(cell);
-    Some(machine.offset(held))
+    let value = machine.peek(cell);
+    Some(machine.offset(value))
 }
 
-/// [`Sweep::contents`] as they are.
-fn found<M: Machine>(machine: &mut M, sweep: &Sweep) -> Option<u64> {
+/// Returns [`Sweep::contents`] as read back.
+fn contents_of_buffer<M: Machine>(machine: &mut M, sweep: &Sweep) -> Option<u64> {
     let mut sum = 0u64;
     for number in 0..sweep.cells {
         sum = sum.wrapping_add((number + 1).wrapping_mul(word(machine, sweep, number)?));

@@ -1,4 +1,4 @@
-//! A trial: one point of a plan, as it travels.
+//! A trial: one point of a plan, and its line on the wire.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -12,16 +12,14 @@ use crate::load::Load;
 use crate::machine::{Attribute, Controls, MapRequest, Stream};
 use crate::wire::{Fields, Line, Value, WireError};
 
-/// Bounds that every trial keeps, so that no line from outside runs forever: 2^32 loads a run and 1000 samples are
-/// minutes.
+/// Limits of every trial, so that no line from outside runs forever: 2^32 loads per run and 1000 samples take minutes.
 const MAX_LOADS: u64 = 1 << 32;
 pub(super) const MAX_SAMPLES: u64 = 1000;
 const MAX_STREAMS: usize = 64;
-/// Caches on the way of data.
+/// Maximum caches on the data path.
 const MAX_LEVELS: u64 = 8;
 
-/// The order of the keys on a line, and of the first of them, which stand on every line whatever they say. A key that is
-/// not named here comes after these.
+/// The order of the keys on a line. The first [`EVERYWHERE`] are on every line. Keys that are not listed come last.
 const ORDER: [&str; 37] = [
     "id",
     "round",
@@ -61,45 +59,45 @@ const ORDER: [&str; 37] = [
     "with_bytes",
     "load",
 ];
-/// How many of them stand on every line.
+/// Number of keys that are on every line.
 const EVERYWHERE: usize = 14;
 
-/// One point of a plan: what every pattern has, and the pattern with what it alone has.
+/// One point of a plan: the parameters that every pattern has, and the pattern with its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
     /// Number of the trial in its record, from 1.
     pub id: u64,
-    /// Round of the plan that asked for it.
+    /// Round of the plan that scheduled it.
     pub round: u64,
-    /// What is mapped.
+    /// Its memory.
     pub memory: Memory,
-    /// What only privileged code sets, around the trial.
+    /// Privileged settings during the trial.
     pub controls: Controls,
-    /// The level on the way of data, from 1, whose refills are counted over each timed run; 0 for none.
+    /// The level on the data path, from 1, whose refills are counted over each timed run; 0 for none.
     pub counted: u64,
-    /// Seed of orders and of contents.
+    /// Seed of orders and contents.
     pub seed: u64,
-    /// n: loads (or operations) in the first run of a sample; the second runs 2n. For single loads, the
-    /// untimed ones before each timed one: their spacing.
+    /// n: loads (or operations) in the first run of a sample; the second runs 2n. For single loads: the untimed loads
+    /// before each timed one, their spacing.
     pub loads: u64,
-    /// Samples wanted.
+    /// Samples requested.
     pub samples: u64,
     /// Operations before the first sample, untimed.
     pub warm: u64,
-    /// What runs beside it.
+    /// Work that runs at the same time.
     pub beside: CoRunning,
-    /// What runs.
+    /// Its pattern.
     pub pattern: Pattern,
 }
 
-/// What runs beside a trial.
+/// Work that runs at the same time as a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoRunning {
     /// Co-running streams.
     pub streams: Vec<Stream>,
     /// Co-running stressors.
     pub load: Load,
-    /// Are the stressors' workers kept to the least share of every cache that the machine can partition?
+    /// Whether the stressors' workers are confined to the smallest share of every cache that the machine can partition.
     pub confined: bool,
 }
 
@@ -142,7 +140,7 @@ fn controls(controls: &mut Controls, keys: &mut Keys<'_>) -> Result<(), WireErro
 }
 
 impl Trial {
-    /// A trial of a pattern, with the defaults of everything else.
+    /// Creates a trial of a pattern, with the defaults of everything else.
     #[must_use]
     pub fn of(pattern: impl Into<Pattern>) -> Trial {
         Trial {
@@ -152,7 +150,7 @@ impl Trial {
             controls: Controls::default(),
             counted: 0,
             seed: 0,
-            // A prime: never a whole number of laps, which would prove nothing.
+            // A prime: never a whole number of laps, after which nothing could be verified.
             loads: 4099,
             samples: 5,
             warm: 4096,
@@ -161,30 +159,30 @@ impl Trial {
         }
     }
 
-    /// Which pattern it is.
+    /// Returns the kind of its pattern.
     #[must_use]
     pub fn kind(&self) -> PatternKind {
         self.pattern.kind()
     }
 
-    /// The pattern, if it is this one.
+    /// Returns the pattern, if it is of this type.
     #[must_use]
     pub fn get<D: Variant>(&self) -> Option<&D> {
         D::of(&self.pattern)
     }
 
-    /// The same; its defaults where it is another one.
+    /// Returns the pattern, if it is of this type, or else the defaults of this type.
     #[must_use]
     pub fn or_default<D: Variant + Clone + Default>(&self) -> D {
         self.get().cloned().unwrap_or_default()
     }
 
-    /// The pattern, if it is this one, to be changed.
+    /// Returns the pattern for modification, if it is of this type.
     pub fn get_mut<D: Variant>(&mut self) -> Option<&mut D> {
         D::of_mut(&mut self.pattern)
     }
 
-    /// Is it a trial of this pattern for which `test` holds?
+    /// Returns whether the pattern is of this type and `test` holds for it.
     #[must_use]
     pub fn is<D: Variant>(&self, test: impl FnOnce(&D) -> bool) -> bool {
         self.get().is_some_and(test)
@@ -204,18 +202,20 @@ impl Trial {
         self.pattern.keys(keys)
     }
 
-    /// The line that asks for it. What every line has stands first; the rest stands only where it says something.
+    /// Returns the request line. The keys of every line come first; other keys are written only if they differ from
+    /// their defaults.
     #[must_use]
     pub fn line(&self) -> Line {
         let written = |mut trial: Trial| Keys::written(|keys| trial.keys(keys));
         let defaults = written(Trial::of(Pattern::of(self.kind())));
         let place = |key: &str| ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len());
-        let says = |pair: &Pair| pair.stated || place(pair.key) < EVERYWHERE || !defaults.contains(pair);
-        let mut pairs: Vec<Pair> = written(self.clone()).into_iter().filter(says).collect();
+        let written_out =
+            |pair: &Pair| pair.always || place(pair.key) < EVERYWHERE || !defaults.contains(pair);
+        let mut pairs: Vec<Pair> = written(self.clone()).into_iter().filter(written_out).collect();
         let value = Value::Token(self.kind().token().to_owned());
-        pairs.push(Pair { key: "pattern", value, stated: true });
+        pairs.push(Pair { key: "pattern", value, always: true });
         for pair in Keys::written(|keys| Walk::default().keys(keys)) {
-            if pairs.iter().all(|have| have.key != pair.key) {
+            if pairs.iter().all(|present| present.key != pair.key) {
                 pairs.push(pair);
             }
         }
@@ -224,7 +224,7 @@ impl Trial {
         Line { pairs, ..Line::new("trial") }
     }
 
-    /// Reads the line; keys that are absent have their defaults, those that the pattern does not have are an error.
+    /// Parses the line. Absent keys have their defaults; keys that the pattern does not have are an error.
     ///
     /// # Errors
     /// A sentence that names the key and the remedy.
@@ -234,26 +234,26 @@ impl Trial {
         let mut trial = Trial::of(Pattern::of(kind));
         let mut keys = Keys::of_line(fields);
         trial.keys(&mut keys)?;
-        keys.into_fields().map_or(Ok(()), |left| finish(left, kind))?;
+        keys.into_fields().map_or(Ok(()), |rest| finish(rest, kind))?;
         trial.check()?;
         Ok(trial)
     }
 
-    /// Why it is none that a machine may be asked.
+    /// Checks the limits of all trials and those of the pattern.
     fn check(&self) -> Result<(), WireError> {
         let Memory { bytes, stride, .. } = self.memory;
         within("stride", stride, 8, MAX_PERIOD)?;
         within("bytes", bytes, stride, MAX_BYTES)?;
         within("loads", self.loads, 1, MAX_LOADS)?;
         within("warm", self.warm, 0, MAX_LOADS)?;
-        within("samples", self.samples, 1, self.pattern.most_samples())?;
+        within("samples", self.samples, 1, self.pattern.max_samples())?;
         within("counted", self.counted, 0, MAX_LEVELS)?;
         if self.controls.flush && !self.pattern.may_flush() {
-            let able = PatternKind::ALL.iter().filter(|kind| Pattern::of(**kind).may_flush());
-            let able: Vec<&str> = able.map(|kind| kind.token()).collect();
+            let flushing = PatternKind::ALL.iter().filter(|kind| Pattern::of(**kind).may_flush());
+            let flushing: Vec<&str> = flushing.map(|kind| kind.token()).collect();
             return wrong(format!(
                 "flush=1 is for pattern={}, not for {}",
-                able.join(", "),
+                flushing.join(", "),
                 self.kind().token()
             ));
         }
@@ -263,20 +263,19 @@ impl Trial {
         self.pattern.check(self)
     }
 
-    /// Does it ask for ordinary memory?
+    /// Returns whether it uses ordinary write-back memory.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.memory.attribute == Attribute::WriteBack && self.controls.mair.is_none()
     }
 
-    /// Bytes of memory that the trial needs on pages of `page_bytes`; the largest number where that is more
-    /// than a number holds.
+    /// Returns the bytes of memory that the trial needs on pages of `page_bytes`; `u64::MAX` on overflow.
     #[must_use]
     pub fn extent(&self, page_bytes: u64) -> u64 {
         self.pattern.extent(self, page_bytes).unwrap_or(u64::MAX)
     }
 
-    /// The request for the memory it needs on pages of `page_bytes`.
+    /// Returns the request for the memory that it needs on pages of `page_bytes`.
     #[must_use]
     pub fn request(&self, page_bytes: u64) -> MapRequest {
         MapRequest {
@@ -288,11 +287,11 @@ impl Trial {
     }
 }
 
-/// The patterns that have a key of their own.
+/// Returns the patterns that have this key.
 fn owners(key: &str) -> Vec<&'static str> {
     let has = |kind: &&PatternKind| {
         let mut pattern = Pattern::of(**kind);
-        // What is optional is named when it is read.
+        // A key of an optional value is found by reading it.
         let line = Line::new("trial").token(key, "none");
         let mut keys = Keys::of_line(line.fields());
         let read = pattern.keys(&mut keys);
@@ -301,14 +300,14 @@ fn owners(key: &str) -> Vec<&'static str> {
     PatternKind::ALL.iter().filter(has).map(|kind| kind.token()).collect()
 }
 
-/// Ends the reading of a line whose pattern has taken its keys: what is left is an error, and whose key it is.
-fn finish(mut left: Fields<'_>, kind: PatternKind) -> Result<(), WireError> {
-    // An order stands on every line; that of a pattern without one says nothing.
+/// Ends the reading of a line after its pattern has taken its keys. A remaining key is an error that names its pattern.
+fn finish(mut rest: Fields<'_>, kind: PatternKind) -> Result<(), WireError> {
+    // Every line has an order; a pattern without one ignores the default.
     for pair in Keys::written(|keys| Walk::default().keys(keys)) {
-        left.take_if(pair.key, &pair.value);
+        rest.take_if(pair.key, &pair.value);
     }
-    let other = left.left().find(|(key, _)| !owners(key).is_empty());
-    let Some((key, value)) = other else { return left.finish() };
+    let other = rest.left().find(|(key, _)| !owners(key).is_empty());
+    let Some((key, value)) = other else { return rest.finish() };
     let mut pair = format!("{key}=");
     value.render(&mut pair);
     let owners = owners(key).join(", ");

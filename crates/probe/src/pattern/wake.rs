@@ -1,4 +1,4 @@
-//! Wake-ups: a task that sleeps until the next period, says when it is awake, and walks its working set.
+//! Wake-ups: a task that sleeps until the next period, records when it runs, and walks its working set.
 
 use alloc::format;
 use alloc::vec;
@@ -9,26 +9,26 @@ use super::{Definition, Keys, Memory, Trial, TrialOutput, Walk, Work};
 use crate::chain::{Chain, Layout};
 use crate::machine::batch::stride::Sweep;
 use crate::machine::{ActivationRow, ActivationTrace, Event, Machine, Operation, Places, Refusal, Wakes};
-use crate::rows::{Done, NearbyEvents, Rows, Woken};
+use crate::rows::{ActivationRows, Done, NearbyEvent, Rows};
 use crate::wire::WireError;
 
-/// Periods from 10 us, which no kernel keeps, to 10 s.
+/// Minimum and maximum period: 10 us, which no kernel keeps, to 10 s.
 const EVERY_NS: (u64, u64) = (10_000, 10_000_000_000);
-/// Longest series, ns: whoever waits for its end must know that it comes.
+/// Maximum duration of a series, ns, so that every series ends.
 pub const MAX_SERIES_NS: u64 = 1_000_000_000_000;
 /// The real-time priorities of Linux (sched(7)).
 const MAX_PRIORITY: u64 = 99;
-/// Activations of which it is told what ran around them.
-const WORST: usize = 8;
-/// Events of each, at most: what matters of a late wake-up comes first, and a record is not a trace.
+/// Number of the most delayed activations for which nearby events are reported.
+const MAX_LATE_ACTIVATIONS: usize = 8;
+/// Maximum events of each: only the events before a late wake-up matter, and a record is not a trace.
 const MAX_EVENTS: usize = 24;
-/// The first expiry is at least so far away, ns: what is still to be done before the first sleep takes less.
+/// Minimum time until the first expiry, ns. The remaining preparation takes less.
 const FIRST_NS: u64 = 1_000_000;
 
-/// What an activation does and what is prepared for the next one.
+/// The work of an activation, and the preparation for the next one.
 struct Task {
     chain: Chain,
-    /// What is swept so that it lies in the nearer caches.
+    /// The sweep that fills the nearer caches.
     evict: Option<Sweep>,
     base: u64,
 }
@@ -36,14 +36,14 @@ struct Task {
 /// Periodic wake-ups of a task that then walks a chain over packed lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wake {
-    /// How the task waits.
+    /// Parameters of the wake-ups.
     pub wakes: Wakes,
     /// The order of the chain.
     pub walk: Walk,
 }
 
 impl Wake {
-    /// A task that waits like this, and walks in random order.
+    /// Creates a task with these wake-ups that walks in random order.
     #[must_use]
     pub fn of(wakes: Wakes) -> Wake {
         Wake { wakes, ..Wake::default() }
@@ -72,7 +72,7 @@ impl Wake {
 impl Definition for Wake {
     const QUESTION: Option<&'static str> = Some("wake-ups");
 
-    /// A quarter of an hour at 1 ms, and what a record of it takes is some 30 MB.
+    /// A quarter of an hour at 1 ms; the record takes about 30 MB.
     const MAX_SAMPLES: u64 = 1_000_000;
 
     fn keys(&mut self, keys: &mut Keys<'_>) -> Result<(), WireError> {
@@ -93,12 +93,13 @@ impl Definition for Wake {
         within("priority", wakes.priority, 0, MAX_PRIORITY)?;
         if wakes.timerlat && (wakes.traced || wakes.flushed || wakes.evict > 0) {
             return wrong(
-                "timerlat=1 is a thread of the kernel's: without traced=, flushed= and evict=".into(),
+                "timerlat=1 measures a kernel thread, so traced=, flushed= and evict= are not possible"
+                    .into(),
             );
         }
         if wakes.evict > MAX_BYTES || !wakes.evict.is_multiple_of(memory.stride) {
             let (evict, stride) = (wakes.evict, memory.stride);
-            return wrong(format!("evict={evict} must be strides of {stride} up to {MAX_BYTES}"));
+            return wrong(format!("evict={evict} must be a multiple of stride={stride} up to {MAX_BYTES}"));
         }
         self.check_series(trial)
     }
@@ -120,18 +121,18 @@ impl Definition for Wake {
         Work::Wakes { count: trial.samples + trial.warm, every_ns: self.wakes.every_ns, each }
     }
 
-    /// `warm` activations that do not count, then `samples` that do.
+    /// Makes `warm` activations that do not count, then `samples` that do.
     ///
-    /// Each sleeps until an absolute time on a grid of periods, so that no lateness adds up, reads the clock when it is
-    /// awake, walks `loads` cells of its working set and reads it again. The loop allocates nothing and writes nowhere
-    /// but into rows that were there before.
+    /// Each sleeps until an absolute time on a grid of periods, so that lateness does not accumulate. It reads the
+    /// clock when it runs, walks `loads` cells of its working set and reads the clock again. The loop allocates nothing
+    /// and writes only to rows that were allocated before.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         let wakes = &self.wakes;
         if wakes.timerlat {
             return of_kernel(machine, wakes, trial);
         }
         let (task, page_bytes) = prepare(self, machine, trial)?;
-        // A row that is not 0 is in memory that has been written to.
+        // A row that is not 0 forces the memory to be written before the loop.
         let mut rows = vec![ActivationRow { user_ns: 1, ..ActivationRow::default() }; trial.samples as usize];
         let now = machine.wake_begin(wakes, trial.warm + trial.samples)?;
         let first = series(machine, (wakes, trial), &task, now, &mut rows);
@@ -139,18 +140,19 @@ impl Definition for Wake {
         let first = first?;
         let traced = traced?;
         let times = join(&mut rows, first, wakes.every_ns, &traced);
-        let around = around(machine, &rows, &times);
-        let woken = Woken { trial: trial.id, first_ns: Some(first), lost: traced.lost, list: rows };
-        Ok(TrialOutput::of(Rows::Wakes(woken, around), page_bytes, task.base))
+        let events = events_near_delayed(machine, &rows, &times);
+        let activations =
+            ActivationRows { trial: trial.id, first_ns: Some(first), lost: traced.lost, list: rows };
+        Ok(TrialOutput::of(Rows::Wakes(activations, events), page_bytes, task.base))
     }
 
-    /// Of an activation its places are in their order, and its walk ended where its loads lead (the kernel's own thread
-    /// walks nothing); none is proven where the series took less than its periods (`wall_ns`, around the whole trial).
+    /// Checks that the places of an activation are in order, and that its walk ended where its loads lead (a kernel
+    /// thread walks nothing). None is verified if the series took less than its periods (`wall_ns` of the whole trial).
     fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize> {
-        let Rows::Wakes(woken, _) = rows else { return rows.all() };
-        let list = woken.list.as_slice();
-        let steps = |w: &ActivationRow| w.missed.saturating_add(w.skipped).saturating_add(1);
-        let periods = list.iter().skip(1).fold(trial.warm, |sum, w| sum.saturating_add(steps(w)));
+        let Rows::Wakes(activations, _) = rows else { return rows.all() };
+        let list = activations.list.as_slice();
+        let periods_of = |w: &ActivationRow| w.missed.saturating_add(w.skipped).saturating_add(1);
+        let periods = list.iter().skip(1).fold(trial.warm, |sum, w| sum.saturating_add(periods_of(w)));
         if done.watch.wall_ns < periods.saturating_mul(self.wakes.every_ns) {
             return rows.all();
         }
@@ -166,7 +168,7 @@ impl Definition for Wake {
     }
 }
 
-/// The same of the kernel's own thread: whoever waits is not this loop, and nothing is walked.
+/// Measures the kernel's thread: another thread waits, and nothing is walked.
 fn of_kernel<M: Machine>(machine: &mut M, wakes: &Wakes, trial: &Trial) -> Result<TrialOutput, Refusal> {
     let (rows, lost) = machine.timerlat(wakes, trial.warm + trial.samples)?;
     let mut list: Vec<ActivationRow> =
@@ -174,11 +176,11 @@ fn of_kernel<M: Machine>(machine: &mut M, wakes: &Wakes, trial: &Trial) -> Resul
     if let Some(first) = list.first_mut() {
         (first.missed, first.skipped) = (0, 0);
     }
-    let woken = Woken { trial: trial.id, first_ns: None, lost, list };
-    Ok(TrialOutput::of(Rows::Wakes(woken, Vec::new()), 0, 0))
+    let activations = ActivationRows { trial: trial.id, first_ns: None, lost, list };
+    Ok(TrialOutput::of(Rows::Wakes(activations, Vec::new()), 0, 0))
 }
 
-/// Maps and lays what an activation walks, and behind it what is swept.
+/// Maps and initialises the chain that an activation walks, and after it the buffer that is swept.
 fn prepare<M: Machine>(wake: &Wake, machine: &mut M, trial: &Trial) -> Result<(Task, u64), Refusal> {
     let Memory { stride, .. } = trial.memory;
     let mapping = machine.map(&trial.request(1))?;
@@ -197,7 +199,7 @@ fn prepare<M: Machine>(wake: &Wake, machine: &mut M, trial: &Trial) -> Result<(T
     Ok((Task { chain, evict, base: mapping.base }, mapping.page_bytes))
 }
 
-/// The loop. Answers when the first activation that counts was to be.
+/// Runs the series and returns the time for which the first counted activation was set.
 fn series<M: Machine>(
     machine: &mut M,
     (wakes, trial): (&Wakes, &Trial),
@@ -206,9 +208,9 @@ fn series<M: Machine>(
     rows: &mut [ActivationRow],
 ) -> Result<u64, Refusal> {
     let lost = || Refusal::new("a cell of the chain is outside the mapping", "");
-    let every = wakes.every_ns;
+    let period = wakes.every_ns;
     let mut cell = machine.cell(task.chain.at(0)).ok_or_else(lost)?;
-    let mut at = now + every.max(FIRST_NS);
+    let mut at = now + period.max(FIRST_NS);
     let (mut missed, mut skipped, mut involuntary) = (0, 0, 0);
     let mut first = at;
     for i in 0..trial.warm + trial.samples {
@@ -231,22 +233,21 @@ fn series<M: Machine>(
             }
         }
         involuntary = awake.involuntary;
-        missed = done.saturating_sub(at) / every;
-        at += (missed + 1) * every;
+        missed = done.saturating_sub(at) / period;
+        at += (missed + 1) * period;
         evict(machine, (wakes, trial), task)?;
-        // What was prepared may have taken longer than there was time: nobody was late for that.
-        skipped = machine.wake_now().checked_sub(at).map_or(0, |late| late / every + 1);
-        at += skipped * every;
+        // The preparation may have taken longer than the rest of the period. That is not a missed period.
+        skipped = machine.wake_now().checked_sub(at).map_or(0, |late| late / period + 1);
+        at += skipped * period;
     }
     Ok(first)
 }
 
-/// What is done to the caches before a sleep.
+/// Flushes or evicts cache lines before a sleep, as requested.
 #[inline(always)]
 fn evict<M: Machine>(machine: &mut M, (wakes, trial): (&Wakes, &Trial), task: &Task) -> Result<(), Refusal> {
     if let Some(sweep) = &task.evict {
-        let outside =
-            || Refusal::new("what is swept reaches outside the mapped memory", "ask for fewer bytes");
+        let outside = || Refusal::new("the sweep reaches outside the mapped memory", "request fewer bytes");
         machine.sweep(sweep, 0, sweep.cells).ok_or_else(outside)?;
     }
     if wakes.flushed {
@@ -255,7 +256,7 @@ fn evict<M: Machine>(machine: &mut M, (wakes, trial): (&Wakes, &Trial), task: &T
     Ok(())
 }
 
-/// Gives each activation its earlier places, by the time for which it was set, and returns these times.
+/// Adds the traced timestamps to each activation, matched by the time for which it was set, and returns these times.
 fn join(rows: &mut [ActivationRow], first: u64, every: u64, traced: &ActivationTrace) -> Vec<u64> {
     let mut at = first;
     let mut times = Vec::with_capacity(rows.len());
@@ -266,7 +267,7 @@ fn join(rows: &mut [ActivationRow], first: u64, every: u64, traced: &ActivationT
         times.push(at);
         if let Ok(found) = traced.places.binary_search_by_key(&at, |places| places.expires_ns) {
             let Places { irq_ns, wake_ns, switch_ns, .. } = traced.places[found];
-            // Where a tracer missed the task's own switch, the next one is none of this activation's.
+            // If the tracer missed the task's own switch, a later one does not belong to this activation.
             let late = row.user_ns;
             let after = |place: Option<u64>| place.and_then(|ns| ns.checked_sub(at)).filter(|ns| *ns <= late);
             (row.irq_ns, row.wake_ns, row.switch_ns) = (after(irq_ns), after(wake_ns), after(switch_ns));
@@ -275,23 +276,27 @@ fn join(rows: &mut [ActivationRow], first: u64, every: u64, traced: &ActivationT
     times
 }
 
-/// What ran around the latest, between the timer's expiry and the task's awakening; what had the CPU before that is
-/// told as of the expiry.
-fn around<M: Machine>(machine: &mut M, rows: &[ActivationRow], times: &[u64]) -> Vec<NearbyEvents> {
+/// Returns the events near the most delayed activations, between the timer's expiry and the time at which the task ran.
+/// The task that had the CPU before is reported at the time of the expiry.
+fn events_near_delayed<M: Machine>(
+    machine: &mut M,
+    rows: &[ActivationRow],
+    times: &[u64],
+) -> Vec<NearbyEvent> {
     let mut worst: Vec<usize> = (0..rows.len()).collect();
     worst.sort_by_key(|&i| core::cmp::Reverse(rows[i].user_ns));
-    worst.truncate(WORST);
+    worst.truncate(MAX_LATE_ACTIVATIONS);
     worst.sort_unstable();
     let mut all = Vec::new();
     for i in worst {
         let at = times[i];
         let events = machine.wake_around(at, at + rows[i].user_ns, MAX_EVENTS);
-        let one = |event: Event| NearbyEvents {
+        let nearby = |event: Event| NearbyEvent {
             nth: i as u64,
             at_ns: event.at_ns.saturating_sub(at),
             what: event.what,
         };
-        all.extend(events.into_iter().map(one));
+        all.extend(events.into_iter().map(nearby));
     }
     all
 }

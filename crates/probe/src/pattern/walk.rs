@@ -1,4 +1,4 @@
-//! The order in which a chain is walked, as words: what the patterns of dependent loads share.
+//! The orders in which a chain is walked, and their tokens.
 
 use alloc::format;
 
@@ -20,7 +20,7 @@ pub enum OrderKind {
     Sequential,
     /// Descending.
     Reversed,
-    /// Every second, third, ... cell ascending, in passes side by side.
+    /// Every second, third, ... cell ascending, in interleaved passes.
     Forward2,
     /// See [`OrderKind::Forward2`].
     Forward3,
@@ -48,7 +48,7 @@ pub enum OrderKind {
     Backward7,
     /// See [`OrderKind::Backward2`].
     Backward8,
-    /// Random, and another cycle for each sample, of which no part is walked twice.
+    /// Random, with another cycle for each sample; no part of it is walked twice.
     Repermuted,
 }
 
@@ -75,7 +75,8 @@ token_names!(OrderKind {
 });
 
 impl OrderKind {
-    /// The constant jump, in cells, of an order that has one: 1 of `sequential`, -3 of `backward3`.
+    /// Returns the constant stride of an order, in cells: 1 for `sequential`, -3 for `backward3`; `None` if it has
+    /// none.
     #[must_use]
     pub fn stride(self) -> Option<i8> {
         Some(match self {
@@ -105,7 +106,7 @@ impl OrderKind {
 pub struct Walk {
     /// The order.
     pub order: OrderKind,
-    /// Bytes of a window, of the order `window`.
+    /// Bytes of a window, for the order `window`.
     pub window: u64,
 }
 
@@ -116,13 +117,13 @@ impl Default for Walk {
 }
 
 impl Walk {
-    /// Random inside windows of so many bytes.
+    /// Returns a random order inside windows of `window` bytes.
     #[must_use]
     pub fn windows(window: u64) -> Walk {
         Walk { order: OrderKind::Window, window }
     }
 
-    /// The order of a chain.
+    /// Returns the order of a chain.
     #[must_use]
     pub fn chain_order(&self) -> Order {
         match self.order {
@@ -139,7 +140,7 @@ impl Walk {
         keys.int("window", &mut self.window)
     }
 
-    /// Of the patterns that walk a chain cyclically.
+    /// Checks the order of a pattern that walks a chain cyclically.
     pub(super) fn check(&self, memory: &Memory) -> Result<(), WireError> {
         if self.order == OrderKind::Repermuted {
             return wrong("order=repermuted is for pattern=chase".into());
@@ -148,9 +149,9 @@ impl Walk {
     }
 
     pub(super) fn check_window(&self, memory: &Memory) -> Result<(), WireError> {
-        let (window, least) = (self.window, memory.stride);
-        if self.order == OrderKind::Window && !(least..=MAX_BYTES).contains(&window) {
-            return wrong(format!("window={window} must be from {least} to {MAX_BYTES}"));
+        let (window, min) = (self.window, memory.stride);
+        if self.order == OrderKind::Window && !(min..=MAX_BYTES).contains(&window) {
+            return wrong(format!("window={window} must be from {min} to {MAX_BYTES}"));
         }
         Ok(())
     }

@@ -1,80 +1,81 @@
-//! What a trial does, in the terms in which a machine takes time for it.
+//! The amount of work of a trial, for estimates of its time.
 
 use super::trial::Trial;
 
-/// What a trial does. Whoever knows a machine knows what it costs there.
+/// The amount of work of a trial. The cost depends on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// So many readings of the clock.
+    /// Readings of the clock.
     Readings(u64),
-    /// So many single-cycle operations.
+    /// Single-cycle operations.
     Operations(u64),
     /// Dependent loads.
     Loads(Loads),
     /// Independent accesses through the trial's memory.
     Sweep {
-        /// Accesses that are timed.
+        /// Timed accesses.
         timed: u64,
-        /// Accesses that warm.
+        /// Warm-up accesses.
         warm: u64,
-        /// What one of them is: 1 for a load or a store, 2 for both.
+        /// Memory operations per access: 1 for a load or a store, 2 for both.
         each: u64,
-        /// Times that every cell is looked at or written to besides.
+        /// Additional passes over all cells, to write or to check them.
         passes: u64,
     },
-    /// Accesses to memory that was given back before each sample.
+    /// Accesses to memory that was released before each sample.
     FirstTouches {
-        /// Faults of each page, a sample.
+        /// Faults per page and sample.
         faults: u64,
-        /// Times that every cell is looked at besides, a sample.
+        /// Additional passes over all cells per sample, to check them.
         passes: u64,
     },
     /// Periodic wake-ups.
     Wakes {
-        /// How many.
+        /// Number of activations.
         count: u64,
         /// The period, ns.
         every_ns: u64,
-        /// Accesses of each.
+        /// Accesses per activation.
         each: u64,
     },
     /// Transfers between a CPU and a device, each of the trial's bytes.
     Transfers {
-        /// How many.
+        /// Number of transfers.
         count: u64,
-        /// Are the bytes copied too?
+        /// Whether the bytes are also copied.
         copies: bool,
-        /// Loads of each, of the walks that show what it evicted.
+        /// Loads per transfer, in the walks that show what it evicted.
         walked: u64,
     },
 }
 
-/// Dependent loads round a chain.
+/// Dependent loads along a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loads {
-    /// How many.
+    /// Number of loads.
     pub count: u64,
     /// Links that are written before.
     pub links: u64,
-    /// Bytes that they go round in.
+    /// Bytes of the chain's working set.
     pub bytes: u64,
     /// Bytes that are touched for the first time.
     pub fresh: u64,
-    /// Has each cell a page of its own?
-    pub one_a_page: bool,
+    /// Whether each cell is in a separate page.
+    pub one_per_page: bool,
 }
 
 impl Loads {
-    /// So many over the cells of a trial, whose links are written `times` times.
+    /// Returns `count` loads over the packed cells of a trial, whose links are written `times` times.
     pub(super) fn packed(trial: &Trial, count: u64, times: u64) -> Loads {
         let (cells, bytes) = (trial.memory.cells(), trial.memory.bytes);
-        Loads { count, links: cells.saturating_mul(times), bytes, fresh: bytes, one_a_page: false }
+        Loads { count, links: cells.saturating_mul(times), bytes, fresh: bytes, one_per_page: false }
     }
 
-    /// So many over cells far apart: they are few lines, and what lies between them is touched once for all trials.
+    /// Returns `count` loads over cells that are far apart. They are few lines, and the memory between them is touched
+    /// once for all trials.
     pub(super) fn apart(cells: u64, count: u64) -> Loads {
-        /// The commonest line, bytes.
+        /// The most common line size, bytes.
         const LINE: u64 = 64;
-        Loads { count, links: cells, bytes: cells.saturating_mul(LINE), fresh: 0, one_a_page: false }
+        Loads { count, links: cells, bytes: cells.saturating_mul(LINE), fresh: 0, one_per_page: false }
     }
 }

@@ -1,4 +1,4 @@
-//! Wake-ups: a row for each activation, and what ran around some of them.
+//! Rows of wake-ups: one per activation, and events near the late ones.
 
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 use crate::machine::ActivationRow;
 use crate::wire::{Line, WireError};
 
-/// Activations a line: ten columns of up to 20 digits stay below the line's limit.
-const A_LINE: usize = 16;
+/// Activations per line: ten columns of up to 20 digits fit in a line.
+const ROWS_PER_LINE: usize = 16;
 
 type Column = (&'static str, fn(&ActivationRow) -> u64, fn(&mut ActivationRow, u64));
 
-/// A place that was not seen is 0: no handler runs in the very nanosecond in which its timer expires.
+/// The columns. A place that was not traced is 0: no handler runs in the same nanosecond in which its timer expires.
 const COLUMNS: [Column; 10] = [
     ("user", |w| w.user_ns, |w, v| w.user_ns = v),
     ("work", |w| w.work_ns, |w, v| w.work_ns = v),
@@ -27,22 +27,22 @@ const COLUMNS: [Column; 10] = [
 
 /// Activations of one trial, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Woken {
-    /// The trial.
+pub struct ActivationRows {
+    /// Number of the trial.
     pub trial: u64,
-    /// The time for which the first of them was set, ns of the wake-up clock; on the first line only.
+    /// The time for which the first activation was set, ns of the wake-up clock; on the first line only.
     pub first_ns: Option<u64>,
-    /// Events that a tracer had no room for: places are missing from there on. On the first line only.
+    /// Events that the tracer lost; later places may be missing. On the first line only.
     pub lost: u64,
     /// The activations.
     pub list: Vec<ActivationRow>,
 }
 
-impl Woken {
-    /// The lines that carry them: `user` always, of the other columns those that are not all 0.
+impl ActivationRows {
+    /// Returns the lines: the column `user` always, other columns if not all 0.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
-        self.list.chunks(A_LINE).enumerate().map(|(i, chunk)| self.one_line(i == 0, chunk)).collect()
+        self.list.chunks(ROWS_PER_LINE).enumerate().map(|(i, chunk)| self.one_line(i == 0, chunk)).collect()
     }
 
     fn one_line(&self, is_first: bool, chunk: &[ActivationRow]) -> Line {
@@ -52,16 +52,16 @@ impl Woken {
         let line = if is_first && self.lost > 0 { line.int("lost", self.lost) } else { line };
         COLUMNS.iter().fold(line, |line, (key, get, _)| {
             let column: Vec<u64> = chunk.iter().map(get).collect();
-            let says = *key == "user" || column.iter().any(|v| *v > 0);
-            if says { line.list(key, &column) } else { line }
+            let present = *key == "user" || column.iter().any(|v| *v > 0);
+            if present { line.list(key, &column) } else { line }
         })
     }
 
-    /// Reads one line of them.
+    /// Parses one line of activations.
     ///
     /// # Errors
     /// When columns differ in length, or a key is unknown.
-    pub fn read(line: &Line) -> Result<Woken, WireError> {
+    pub fn read(line: &Line) -> Result<ActivationRows, WireError> {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;
         let (first_ns, lost) = (f.int("first_ns")?, f.int("lost")?.unwrap_or(0));
@@ -74,26 +74,26 @@ impl Woken {
             if !column.is_empty() && column.len() != list.len() {
                 return Err(WireError::new("woken: columns of different lengths"));
             }
-            list.iter_mut().zip(column).for_each(|(woke, value)| set(woke, value));
+            list.iter_mut().zip(column).for_each(|(row, value)| set(row, value));
         }
         f.finish()?;
-        Ok(Woken { trial, first_ns, lost, list })
+        Ok(ActivationRows { trial, first_ns, lost, list })
     }
 }
 
-/// Something that ran on the CPU around an activation that was late.
+/// An event on the CPU near a late activation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NearbyEvents {
-    /// The activation, counted from 0 over the trial.
+pub struct NearbyEvent {
+    /// Index of the activation in the trial, from 0.
     pub nth: u64,
-    /// When, ns after the time that the timer was set for.
+    /// Its time, ns after the time for which the timer was set.
     pub at_ns: u64,
-    /// What: `switch kworker/0:1 -> fathom`, `irq 4 ttyS0`.
+    /// Its description: `switch kworker/0:1 -> fathom`, `irq 4 ttyS0`.
     pub what: String,
 }
 
-impl NearbyEvents {
-    /// The line that says it of a trial.
+impl NearbyEvent {
+    /// Returns the line for a trial.
     #[must_use]
     pub fn line(&self, trial: u64) -> Line {
         Line::new("around")
@@ -103,14 +103,14 @@ impl NearbyEvents {
             .text("what", &self.what)
     }
 
-    /// Reads the line: the trial, and what ran.
+    /// Parses the line into the trial's number and the event.
     ///
     /// # Errors
     /// When a key is missing, unknown or of the wrong kind.
-    pub fn read(line: &Line) -> Result<(u64, NearbyEvents), WireError> {
+    pub fn read(line: &Line) -> Result<(u64, NearbyEvent), WireError> {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;
-        let around = NearbyEvents {
+        let around = NearbyEvent {
             nth: f.need_int("nth")?,
             at_ns: f.need_int("at_ns")?,
             what: f.text("what")?.unwrap_or_default().to_string(),

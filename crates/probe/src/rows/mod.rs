@@ -1,4 +1,4 @@
-//! What a trial returns: rows of samples, transfers or wake-ups, and how it ended.
+//! Results of a trial: rows of samples, transfers or activations, and how it ended.
 
 use alloc::vec::Vec;
 
@@ -7,83 +7,83 @@ use crate::machine::dma::TransferTimes;
 use crate::wire::Line;
 
 pub mod activation;
-pub mod moved;
 pub mod sample;
+pub mod transfers;
 
-pub use activation::{NearbyEvents, Woken};
-pub use moved::TransferRows;
+pub use activation::{ActivationRows, NearbyEvent};
 pub use sample::{Done, Sample, Samples};
+pub use transfers::TransferRows;
 
 /// The rows of one trial, in the order in which they were taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// Timed runs.
     Samples(Samples),
-    /// Transfers between a CPU and a device, and what moved them.
+    /// Transfers between a CPU and a device, and the engine that made them.
     Transfers(TransferRows),
-    /// Activations of a task, and what ran around some of them.
-    Wakes(Woken, Vec<NearbyEvents>),
+    /// Activations of a task, and events near some of them.
+    Wakes(ActivationRows, Vec<NearbyEvent>),
 }
 
 impl Rows {
-    /// Samples of the trial of this number.
+    /// Creates the samples of a trial.
     #[must_use]
-    pub fn samples(trial: u64, list: Vec<Sample>) -> Rows {
+    pub fn of_samples(trial: u64, list: Vec<Sample>) -> Rows {
         Rows::Samples(Samples { trial, list })
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn count(&self) -> usize {
         match self {
             Rows::Samples(samples) => samples.list.len(),
-            Rows::Transfers(moved) => moved.list.len(),
-            Rows::Wakes(woken, _) => woken.list.len(),
+            Rows::Transfers(transfers) => transfers.list.len(),
+            Rows::Wakes(activations, _) => activations.list.len(),
         }
     }
 
-    /// The number of every row: what a pattern answers that proves nothing by any of them.
+    /// Returns the index of every row: the result of a pattern that can verify none of them.
     #[must_use]
     pub fn all(&self) -> Vec<usize> {
         (0..self.count()).collect()
     }
 
-    /// The transfers; none of rows of another kind.
+    /// Returns the transfers; empty for other rows.
     #[must_use]
-    pub fn transferred(&self) -> &[TransferTimes] {
+    pub fn transfers(&self) -> &[TransferTimes] {
         match self {
-            Rows::Transfers(moved) => &moved.list,
+            Rows::Transfers(transfers) => &transfers.list,
             _ => &[],
         }
     }
 
-    /// The activations; none of rows of another kind.
+    /// Returns the activations; empty for other rows.
     #[must_use]
-    pub fn woken(&self) -> &[ActivationRow] {
+    pub fn activations(&self) -> &[ActivationRow] {
         match self {
-            Rows::Wakes(woken, _) => &woken.list,
+            Rows::Wakes(activations, _) => &activations.list,
             _ => &[],
         }
     }
 
-    /// The samples; none of rows of another kind.
+    /// Returns the samples; empty for other rows.
     #[must_use]
-    pub fn sampled(&self) -> &[Sample] {
+    pub fn samples(&self) -> &[Sample] {
         match self {
             Rows::Samples(samples) => &samples.list,
             _ => &[],
         }
     }
 
-    /// The lines that carry them.
+    /// Returns the lines.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
         match self {
             Rows::Samples(samples) => samples.lines(),
-            Rows::Transfers(moved) => moved.lines(),
-            Rows::Wakes(woken, around) => {
-                let mut lines = woken.lines();
-                lines.extend(around.iter().map(|around| around.line(woken.trial)));
+            Rows::Transfers(transfers) => transfers.lines(),
+            Rows::Wakes(activations, around) => {
+                let mut lines = activations.lines();
+                lines.extend(around.iter().map(|around| around.line(activations.trial)));
                 lines
             }
         }

@@ -1,12 +1,12 @@
-//! Samples, and what a trial cost.
+//! Samples of a trial, and its end.
 
 use alloc::vec::Vec;
 
 use crate::machine::{Translation, Watch};
 use crate::wire::{Fields, Line, WireError};
 
-/// Samples a line: eight columns of up to 20 digits stay below the line's limit.
-pub const SAMPLES_A_LINE: usize = 16;
+/// Samples per line: eight columns of up to 20 digits fit in a line.
+pub const SAMPLES_PER_LINE: usize = 16;
 
 /// One timed run of a trial: n operations, then 2n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -21,24 +21,24 @@ pub struct Sample {
     pub end2: u64,
     /// Core cycles counted over n and over 2n operations, where a counter exists.
     pub cycles: Option<(u64, u64)>,
-    /// Refills of the level that the trial has counted, over n and over 2n operations, where they are counted.
+    /// Refills of the level that the trial counts, over n and over 2n operations, where they are counted.
     pub misses: Option<(u64, u64)>,
 }
 
 /// Samples of one trial, in the order in which they were taken.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Samples {
-    /// The trial.
+    /// Number of the trial.
     pub trial: u64,
     /// The samples.
     pub list: Vec<Sample>,
 }
 
 impl Samples {
-    /// The lines that carry them.
+    /// Returns the lines.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
-        self.list.chunks(SAMPLES_A_LINE).map(|chunk| self.one_line(chunk)).collect()
+        self.list.chunks(SAMPLES_PER_LINE).map(|chunk| self.one_line(chunk)).collect()
     }
 
     fn one_line(&self, chunk: &[Sample]) -> Line {
@@ -62,7 +62,7 @@ impl Samples {
         line
     }
 
-    /// Reads one line of samples.
+    /// Parses one line of samples.
     ///
     /// # Errors
     /// When columns differ in length, or a key is unknown.
@@ -99,22 +99,22 @@ impl Samples {
 /// The end of a trial: the memory it got and what happened while it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Done {
-    /// The trial.
+    /// Number of the trial.
     pub trial: u64,
-    /// Page size that was in force, bytes.
+    /// Page size in force, bytes.
     pub page_bytes: u64,
-    /// Where the mapping began in the arena, bytes.
+    /// Start of the mapping in the arena, bytes.
     pub base: u64,
-    /// How the mapping was translated, where the machine can tell.
+    /// How the mapping was translated, if the machine reports it.
     pub translation: Option<Translation>,
-    /// What the measuring thread went through.
+    /// Counters of the measuring thread.
     pub watch: Watch,
-    /// Wall time that the trial took in all, with what the machine did to be quiet before and after it, ns.
+    /// Wall time of the whole trial, including the machine's actions to reduce disturbances before and after it, ns.
     pub spent_ns: u64,
 }
 
 impl Done {
-    /// The line that says it.
+    /// Returns the line.
     #[must_use]
     pub fn line(&self) -> Line {
         let mut line = Line::new("done")
@@ -136,10 +136,10 @@ impl Done {
             .int("spent_ns", self.spent_ns)
     }
 
-    /// Reads the line.
+    /// Parses the line.
     ///
     /// # Errors
-    /// When a key is missing, unknown or no integer.
+    /// When a key is missing, unknown or not an integer.
     pub fn read(line: &Line) -> Result<Done, WireError> {
         let mut f = line.fields();
         let mut done = Done {
@@ -157,7 +157,7 @@ impl Done {
             },
             spent_ns: 0,
         };
-        // The first records did not tell it apart.
+        // The first records did not have this key.
         done.spent_ns = f.int("spent_ns")?.unwrap_or(done.watch.wall_ns);
         f.finish()?;
         Ok(done)

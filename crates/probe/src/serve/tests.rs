@@ -1,4 +1,4 @@
-//! The server over a machine that is plain memory, and over mutants of it that cheat.
+//! Tests of the server on a machine of plain memory, and on defective variants of it.
 
 use super::*;
 use crate::machine::batch::chase;
@@ -15,7 +15,7 @@ use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// How a mutant cheats.
+/// Defect of a variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cheat {
     Honest,
@@ -23,25 +23,25 @@ enum Cheat {
     Idle,
     /// The loop loses one load.
     OneShort,
-    /// Whole laps only: "came home".
+    /// Only whole laps are run, so the loop ends where it began.
     Home,
-    /// Every load lands on its own cell again.
+    /// Every load returns its own cell.
     Stuck,
-    /// The batch runs, a load by itself does not.
+    /// The batch form works, a single load does not.
     Unloaded,
-    /// A sweep goes round half of its cells.
+    /// A sweep covers half of its cells.
     Narrow,
-    /// A sweep does the same cell every time.
+    /// A sweep accesses the same cell every time.
     Hoisted,
-    /// A sweep does only what later laps of the same run do not do over.
+    /// A sweep makes only the accesses that later laps of the same run do not repeat.
     LastLap,
-    /// A sweep computes, and stores nothing.
+    /// A sweep stores nothing.
     Lost,
-    /// A sweep does every second access, and those twice.
+    /// A sweep makes every second access, twice.
     Twice,
-    /// A load returns what unwritten memory reads as, and loads nothing.
+    /// A load returns the value of unwritten memory without loading.
     Guessed,
-    /// Honest, but its clock is taken away under each trial.
+    /// No defect, but its clock is revoked during each trial.
     Timeless,
 }
 
@@ -70,7 +70,7 @@ impl Plain {
 impl Counters for Plain {}
 impl Maintain for Plain {}
 impl Fresh for Plain {
-    /// Zeroes it, and counts a fault at the first touch of each page of 4096 bytes.
+    /// Zeroes the memory, and counts a fault at the first touch of each page of 4096 bytes.
     fn give_back(&mut self, mapping: &Mapping) -> Result<(), Refusal> {
         self.memory[(mapping.base / 8) as usize..][..(mapping.bytes / 8) as usize].fill(0);
         self.untouched = vec![true; (mapping.bytes / 4096) as usize];
@@ -216,14 +216,14 @@ impl Lines for Script {
     }
 }
 
-/// What the probe answers to these lines, parsed.
+/// Returns the probe's reply to these lines, parsed.
 fn heard(cheat: Cheat, input: &[&str]) -> Vec<Line> {
     let mut script = Script { input: input.iter().map(ToString::to_string).collect(), output: Vec::new() };
     serve(&mut Plain::new(cheat), &mut script).unwrap();
     script.output.iter().map(|l| Line::parse(l).unwrap()).collect()
 }
 
-/// The same; every line sealed, numbers without a gap.
+/// As above, and checks that every line is sealed and that numbers have no gap.
 fn talk(cheat: Cheat, input: &[&str]) -> Vec<Line> {
     let lines = heard(cheat, input);
     for (i, line) in lines.iter().enumerate() {
@@ -232,7 +232,7 @@ fn talk(cheat: Cheat, input: &[&str]) -> Vec<Line> {
     lines
 }
 
-/// Numbers of the unproven samples of the one trial in an answer.
+/// Returns the indices of the unverified samples of the trial in a reply.
 fn judged(lines: &[Line]) -> Vec<usize> {
     let one = |word: &str| lines.iter().find(|l| l.word == word).unwrap();
     let trial = Trial::read(one("trial")).unwrap();
@@ -272,7 +272,7 @@ fn honest_samples_are_proven_and_cheats_are_caught() {
     }
 }
 
-/// Fewer accesses than a lap a run, some laps, and a lap of one cell fewer than a turn.
+/// Runs of less than a lap, runs of several laps, and a lap of one cell less than an unrolled iteration.
 const SWEEPS: [&str; 3] = [
     "trial id=1 pattern=stride bytes=65536 stride=64 loads=300 samples=3 warm=1024 seed=5",
     "trial id=1 pattern=stride bytes=16384 stride=64 loads=1111 samples=3 warm=77",
@@ -289,10 +289,10 @@ fn honest_sweeps_are_proven_and_cheats_are_caught() {
             assert!(!caught(Cheat::Honest), "{requested}");
             for cheat in all.into_iter().chain([Cheat::Lost, Cheat::Twice, Cheat::Stuck]) {
                 let harmless = match cheat {
-                    // Nothing is stored that could be lost.
+                    // A read stores nothing.
                     Cheat::Lost => op == "read",
-                    // Leaves what an honest loop leaves: the machine code is looked at for this one. A run of
-                    // less than a lap has no other lap.
+                    // Leaves the correct contents; a test of the machine code covers this defect. A run of less than a
+                    // lap has no other lap.
                     Cheat::LastLap => op == "write" || requested.contains("bytes=65536"),
                     _ => false,
                 };
@@ -303,7 +303,7 @@ fn honest_sweeps_are_proven_and_cheats_are_caught() {
     }
 }
 
-/// A cell of a page each, and cells of one page.
+/// One cell per page, and several cells in one page.
 const SHARED: [&str; 2] = [
     "trial id=1 pattern=stride bytes=36864 stride=4096 frames=1 loads=100 samples=3 warm=7",
     "trial id=1 pattern=stride bytes=192 stride=64 frames=1 loads=100 samples=3 warm=0",
@@ -313,16 +313,16 @@ const SHARED: [&str; 2] = [
 fn honest_loads_of_shared_pages_are_proven_and_cheats_are_caught() {
     for requested in SHARED {
         assert_eq!(judged(&talk(Cheat::Honest, &[requested])), [], "{requested}");
-        // What a load brings is part of the next address, so another word leads to other cells or off them.
+        // The loaded word is part of the next address, so another word leads to other cells or leaves them.
         for cheat in [Cheat::Stuck, Cheat::Unloaded] {
             let lines = talk(cheat, &[requested]);
             let caught = lines.iter().any(|l| l.word == "refusal") || !judged(&lines).is_empty();
             assert!(caught, "{cheat:?} got through: {requested}");
         }
-        // Every word is the same, so a machine that says it without a load is not caught: the host's load is
-        // volatile, and the bare loops' machine code is looked at.
+        // Every word is the same, so a machine that returns it without a load is not detected. The host's load is
+        // volatile, and a test checks the machine code of the loops.
         assert_eq!(judged(&talk(Cheat::Guessed, &[requested])), [], "{requested}");
-        // Ends that are one load off are.
+        // Ends that are off by one load are detected.
         let mut lines = talk(Cheat::Honest, &[requested]);
         let at = lines.iter().position(|l| l.word == "sample").unwrap();
         let mut samples = Samples::read(&lines[at]).unwrap();
@@ -347,12 +347,12 @@ fn frames_are_for_reading_strides_alone() {
     assert!(!Trial::default().line().render().contains("frames"));
 }
 
-/// The samples of the one trial in an answer.
+/// Returns the samples of the trial in a reply.
 fn samples_of(lines: &[Line]) -> Vec<Sample> {
     Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list
 }
 
-/// One line a page, and lines of pages that others share.
+/// One line per page, and several lines per page.
 #[test]
 fn honest_first_touches_are_proven_and_cheats_are_caught() {
     for (requested, every) in [
@@ -367,7 +367,7 @@ fn honest_first_touches_are_proven_and_cheats_are_caught() {
             for cheat in
                 [Cheat::Idle, Cheat::Home, Cheat::Hoisted, Cheat::OneShort, Cheat::Twice, Cheat::Lost]
             {
-                // The kernel counts pages and not accesses; nothing is stored that could be lost.
+                // The kernel counts pages, not accesses, and a read stores nothing.
                 let unseen = match cheat {
                     Cheat::OneShort | Cheat::Twice => op == "read" && !every,
                     Cheat::Lost => op == "read",
@@ -382,7 +382,7 @@ fn honest_first_touches_are_proven_and_cheats_are_caught() {
 
 #[test]
 fn memory_that_was_not_fresh_proves_no_first_touch() {
-    // What is read there is not zero.
+    // The words read there are not zero.
     let requested = "trial id=1 pattern=stride bytes=131072 stride=4096 loads=10 samples=3 first_touch=1";
     assert_eq!(judged(&talk(Cheat::Stuck, &[requested])), [0, 1, 2]);
 }
@@ -405,7 +405,7 @@ fn what_is_walked_once_has_room_for_it_and_the_right_pattern() {
     assert_eq!(words(requested)[1..], ["trial", "sample", "done"]);
     let trial = Trial::read(&Line::parse(requested).unwrap()).unwrap();
     assert_eq!(Trial::read(&trial.line()), Ok(trial.clone()));
-    // Absent where it says nothing: what earlier versions wrote is written again.
+    // A default is not written, as in earlier versions.
     assert!(!Trial { pattern: Stride::default().into(), ..trial }.line().render().contains("first_touch"));
 }
 
@@ -423,7 +423,7 @@ fn stores_that_stop_half_way_through_a_trial_leave_no_sample_proven() {
     assert_eq!(judged(&lines), []);
     let at = lines.iter().position(|l| l.word == "sample").unwrap();
     let mut samples = Samples::read(&lines[at]).unwrap();
-    // What the buffer holds at the end is for all samples; what a run's last cell holds, for that one.
+    // The contents at the end verify all samples; the last cell of a run verifies that run.
     samples.list[1].end += 1;
     lines[at] = samples.lines().remove(0);
     assert_eq!(judged(&lines), [1]);
@@ -455,7 +455,7 @@ fn an_operation_is_the_strides_alone_and_old_lines_read() {
 #[test]
 fn copies_are_proven_and_what_was_not_copied_is_seen() {
     for op in ["copy_to", "copy_from"] {
-        // Less than a lap, more than one, and a multiple of one.
+        // Less than a lap, more than a lap, and a multiple of a lap.
         for n in [100, 1500, 1024] {
             let requested =
                 format!("trial id=1 pattern=copy op={op} bytes=8192 stride=8 loads={n} samples=4 seed=3");
@@ -506,7 +506,7 @@ fn a_trial_whose_clock_was_taken_away_is_a_refusal_and_no_sample_of_it_is_sent()
     };
     assert_eq!(words(Cheat::Honest), ["probe", "trial", "sample", "done", "trial", "refusal"]);
     assert_eq!(words(Cheat::Timeless), ["probe", "trial", "refusal", "trial", "refusal"]);
-    // Whatever else is refused keeps its own reason.
+    // Other refusals keep their reason.
     let second =
         talk(Cheat::Timeless, &["trial id=2 bytes=8192 page=huge"]).pop().expect("a refusal").render();
     assert!(second.contains("too much"), "{second}");
@@ -539,7 +539,7 @@ fn a_timed_load_that_never_ran_is_caught() {
 fn an_asked_load_is_timed_after_all_that_come_before_it() {
     let lines = talk(Cheat::Honest, &[ASKED[12]]);
     let list = Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list;
-    // B is the tenth access, C the twelfth, and so round again. A load takes 3 here, a reading of the clock 1.
+    // B is the tenth access, C the twelfth, cyclically. A load takes 3 here, a reading of the clock 1.
     assert_eq!(
         list.iter().map(|s| (s.end, s.end2)).collect::<Vec<_>>(),
         [(9, 10), (11, 0), (9, 10), (11, 0), (9, 10)]
@@ -549,7 +549,7 @@ fn an_asked_load_is_timed_after_all_that_come_before_it() {
 
 #[test]
 fn refills_are_counted_where_a_trial_asks_and_somebody_counts() {
-    // Nobody does here, and the line says nothing of them.
+    // This machine does not count them, and the line has no such column.
     let lines = talk(Cheat::Honest, &["trial id=1 counted=1 loads=300 samples=2"]);
     let line = lines.iter().find(|l| l.word == "sample").unwrap();
     assert!(!line.render().contains("misses"), "{}", line.render());
@@ -557,7 +557,7 @@ fn refills_are_counted_where_a_trial_asks_and_somebody_counts() {
 
 #[test]
 fn single_samples_time_one_load_and_nothing() {
-    // A load takes 3 here, a reading of the clock 1.
+    // On this machine a load takes 3 ticks and a reading of the clock 1.
     let samples = |requested| {
         let lines = talk(Cheat::Honest, &[requested]);
         Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list
@@ -605,7 +605,7 @@ fn what_has_moved_is_said_last_and_only_to_whoever_asked_for_facts() {
     let after = last(&["facts", "trial loads=8 samples=1", "bye"]);
     assert_eq!(after.fields().text("name").unwrap(), Some("a.after"));
     assert_eq!(last(&["trial loads=8 samples=1", "bye"]).word, "done");
-    // The end of the input is no farewell: whoever would read it is gone.
+    // At the end of the input nothing more is sent, because nothing reads it.
     assert_eq!(talk(Cheat::Honest, &["facts"]).last().unwrap().word, "facts_end");
 }
 

@@ -1,4 +1,4 @@
-//! One line: parsed, checked, written.
+//! A line of the wire: parsing, checking, writing.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -12,13 +12,13 @@ mod value;
 
 pub use value::Value;
 
-/// Longest line, in bytes without the newline. Long enough for 16 samples of four columns, short
-/// enough for a bare-metal receive buffer.
+/// Maximum line length, in bytes without the newline. It holds 16 samples of four columns and fits a bare-metal
+/// receive buffer.
 pub const MAX_LINE: usize = 4096;
-/// Most `key=value` pairs on a line.
+/// Maximum `key=value` pairs on a line.
 pub const MAX_PAIRS: usize = 64;
 
-/// What is wrong with a line.
+/// An invalid line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireError {
     /// A sentence that names the key or byte and the remedy.
@@ -26,7 +26,7 @@ pub struct WireError {
 }
 
 impl WireError {
-    /// An error with this sentence.
+    /// Creates an error with this sentence.
     pub fn new(what: impl Into<String>) -> WireError {
         WireError { what: what.into() }
     }
@@ -43,11 +43,11 @@ impl core::error::Error for WireError {}
 /// A parsed line: a word and its pairs, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Line {
-    /// The word that says what the line is.
+    /// The first word, which names the kind of line.
     pub word: String,
     /// The pairs.
     pub pairs: Vec<(String, Value)>,
-    /// Sequence number, where the line carried one.
+    /// Sequence number, if the line has one.
     pub seq: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ fn is_token(s: &str) -> bool {
         && s.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_.-".contains(&b))
 }
 
-/// `text` shortened for an error message.
+/// Returns `text` shortened for an error message.
 fn shown(text: &str) -> String {
     let mut s: String = text.chars().take(40).collect();
     if s.len() < text.len() {
@@ -71,7 +71,7 @@ fn shown(text: &str) -> String {
 }
 
 impl Line {
-    /// A line with no pairs yet.
+    /// Creates a line without pairs.
     pub fn new(word: &str) -> Line {
         Line { word: word.to_owned(), ..Line::default() }
     }
@@ -116,7 +116,7 @@ impl Line {
         self
     }
 
-    /// The line's text without sequence number and checksum.
+    /// Returns the line's text without sequence number and checksum.
     #[must_use]
     pub fn render(&self) -> String {
         let mut out = self.word.clone();
@@ -127,7 +127,7 @@ impl Line {
         out
     }
 
-    /// The line's text with sequence number and checksum, as a probe sends it.
+    /// Returns the line's text with sequence number and checksum, as a probe sends it.
     #[must_use]
     pub fn seal(&self, seq: u64) -> String {
         let mut out = self.render();
@@ -137,7 +137,7 @@ impl Line {
         out
     }
 
-    /// Parses a line. Where it carries a checksum, that must hold.
+    /// Parses a line. If it has a checksum, the checksum must match.
     ///
     /// # Errors
     /// A sentence that names the pair and what is expected.
@@ -151,7 +151,7 @@ impl Line {
         let end = rest.find(' ').unwrap_or(rest.len());
         let word = &rest[..end];
         if !is_key(word) {
-            return Err(WireError::new(format!("'{}' is not a word of this wire", shown(word))));
+            return Err(WireError::new(format!("'{}' is not a valid first word of a line", shown(word))));
         }
         let mut line = Line::new(word);
         rest = rest[end..].trim_start();
@@ -162,12 +162,12 @@ impl Line {
                     "crc is the checksum: 0x and up to 8 digits, at the end of the line",
                 ));
             }
-            // The number is the seal's, and no pair of the line.
+            // The sequence number belongs to the seal and does not count as a pair.
             if line.pairs.len() == MAX_PAIRS && key != "seq" {
                 return Err(WireError::new(format!("more than {MAX_PAIRS} pairs on one line")));
             }
             if line.pairs.iter().any(|(k, _)| k == key) {
-                return Err(WireError::new(format!("key '{key}' stands twice")));
+                return Err(WireError::new(format!("key '{key}' occurs twice")));
             }
             line.pairs.push((key.to_owned(), value));
             rest = after.trim_start();
@@ -188,7 +188,7 @@ impl Line {
         Ok(())
     }
 
-    /// The pairs for reading, each once; see [`Fields`].
+    /// Returns the pairs for reading, each once; see [`Fields`].
     #[must_use]
     pub fn fields(&self) -> Fields<'_> {
         Fields { word: &self.word, left: self.pairs.iter().map(|(k, v)| (k.as_str(), v)).collect() }
@@ -211,15 +211,15 @@ fn quote(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Splits off and checks ` crc=0x...`; returns the rest and whether there was one.
+/// Splits off and checks ` crc=0x...`; returns the rest and whether there was a checksum.
 fn check_crc(text: &str) -> Result<(&str, bool), WireError> {
     let Some(at) = text.rfind(" crc=0x") else { return Ok((text, false)) };
     let digits = &text[at + 7..];
-    // Inside quoted text the same letters may stand; a checksum is the end of the line or none.
+    // Quoted text may contain the same letters; a checksum is at the end of the line.
     if digits.contains(['"', ' ']) {
         return Ok((text, false));
     }
-    // `from_str_radix` would take a sign as well.
+    // `from_str_radix` would also accept a sign.
     let stated = u32::from_str_radix(digits, 16)
         .ok()
         .filter(|_| !digits.starts_with('+'))
@@ -257,7 +257,7 @@ fn unquote<'a>(key: &str, text: &'a str) -> Result<(String, &'a str), WireError>
             '"' => {
                 let after = &text[at + 1..];
                 if !after.is_empty() && !after.starts_with(' ') {
-                    return Err(bad("goes on after its closing quote"));
+                    return Err(bad("continues after its closing quote"));
                 }
                 return Ok((out, after));
             }
@@ -309,7 +309,7 @@ fn bare(key: &str, text: &str) -> Result<Value, WireError> {
 
 fn integer(text: &str) -> Option<i128> {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    // 20 digits hold every u64; more is no measurement.
+    // 20 digits hold every u64.
     if digits.is_empty() || digits.len() > 20 || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
@@ -325,7 +325,7 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
     digits.chunks(2).map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?)).collect()
 }
 
-/// The pairs of a line, taken one by one; what is left over at the end is an error that names it.
+/// The pairs of a line, taken one by one. [`Fields::finish`] reports pairs that were not taken.
 #[derive(Debug)]
 pub struct Fields<'a> {
     word: &'a str,
@@ -342,7 +342,7 @@ impl<'a> Fields<'a> {
         WireError::new(format!("{}: '{key}' must be {expected}", self.word))
     }
 
-    /// An unsigned integer, if the key is there.
+    /// Takes an unsigned integer, if the key is present.
     ///
     /// # Errors
     /// When the value is of another kind or does not fit.
@@ -356,7 +356,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An integer with a sign, if the key is there.
+    /// Takes a signed integer, if the key is present.
     ///
     /// # Errors
     /// When the value is of another kind or does not fit.
@@ -370,15 +370,15 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An unsigned integer that must be there.
+    /// Takes an unsigned integer that must be present.
     ///
     /// # Errors
-    /// When it is missing or of another kind.
+    /// When it is missing, of another kind or does not fit.
     pub fn need_int(&mut self, key: &str) -> Result<u64, WireError> {
         self.int(key)?.ok_or_else(|| WireError::new(format!("{}: '{key}' is missing", self.word)))
     }
 
-    /// A token, if the key is there.
+    /// Takes a token, if the key is present.
     ///
     /// # Errors
     /// When the value is of another kind.
@@ -390,10 +390,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A word of a list, if the key is there.
+    /// Takes a token of an enum, if the key is present.
     ///
     /// # Errors
-    /// When the value is of another kind, or none of the list.
+    /// When the value is of another kind, or not a token of the enum.
     pub fn one_of<T: Token>(&mut self, key: &str) -> Result<Option<T>, WireError> {
         let Some(word) = self.token(key)? else { return Ok(None) };
         match T::of_word(word) {
@@ -402,22 +402,22 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Is the key there, and not taken?
+    /// Returns whether the key is present and not taken.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.left.iter().any(|(k, _)| *k == key)
     }
 
-    /// Takes a pair, if it is there as it is here.
+    /// Takes a pair, if it is present with this value.
     pub(crate) fn take_if(&mut self, key: &str, value: &Value) {
         self.left.retain(|(k, v)| (*k, *v) != (key, value));
     }
 
-    /// The pairs that nobody took, in order.
+    /// Returns the pairs that were not taken, in order.
     pub(crate) fn left(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + '_ {
         self.left.iter().copied()
     }
 
-    /// Quoted text (a token will do), if the key is there.
+    /// Takes quoted text or a token, if the key is present.
     ///
     /// # Errors
     /// When the value is of another kind.
@@ -429,7 +429,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Bytes, if the key is there.
+    /// Takes bytes, if the key is present.
     ///
     /// # Errors
     /// When the value is of another kind.
@@ -441,7 +441,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of unsigned integers; empty when the key is not there.
+    /// Takes a list of unsigned integers; empty if the key is absent.
     ///
     /// # Errors
     /// When the value is of another kind or an item does not fit.
@@ -458,16 +458,16 @@ impl<'a> Fields<'a> {
             .collect()
     }
 
-    /// Ends the reading with the pairs that were not taken, in their order.
+    /// Ends the reading and returns the pairs that were not taken, in order.
     #[must_use]
     pub fn rest(self) -> Vec<(&'a str, &'a Value)> {
         self.left
     }
 
-    /// Ends the reading: keys that nobody took are an error that names them.
+    /// Ends the reading: keys that were not taken are an error that names them.
     ///
     /// # Errors
-    /// When a key is left.
+    /// When a key was not taken.
     pub fn finish(self) -> Result<(), WireError> {
         if self.left.is_empty() {
             return Ok(());

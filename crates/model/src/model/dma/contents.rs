@@ -1,9 +1,9 @@
-//! Which version of the data is where: in memory, and in lines that a cache holds.
+//! Versions of the data in memory and in cached lines.
 //!
-//! Data are told apart by a number for each line, which whoever writes a transfer's data gives it: a line is always
-//! written whole, piece by piece, before anybody else reads it. Caches evict at any time and tell nobody; but nothing
-//! else happens to a line between two events that concern it, so it is enough to ask, before each, whether it is
-//! still held ([`Contents::settle`]): had it left earlier, memory would have the same version by now.
+//! Each line has a version number, set by the writer of a transfer's data. A line is always written completely, piece
+//! by piece, before it is read. Caches evict lines at any time, without notice. But nothing else happens to a line
+//! between two events that concern it. So it is enough to test before each event whether it is still cached
+//! ([`Contents::settle`]): if it was evicted earlier, memory would have the same version by now.
 
 /// A line as a cache holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +16,9 @@ struct CachedLine {
 #[derive(Clone, Debug)]
 pub(super) struct Contents {
     bytes: u64,
-    /// log2 of the bytes of a line, the narrowest there is.
+    /// log2 of the bytes of a line, the shortest of all levels.
     shift: u32,
-    /// By line: what memory has, and what caches have where they hold it.
+    /// By line: the version in memory, and the cached one if the line is cached.
     memory: Vec<u64>,
     held: Vec<Option<CachedLine>>,
 }
@@ -33,7 +33,7 @@ impl Contents {
         self.bytes
     }
 
-    /// Where its lines begin.
+    /// Returns the offsets of its lines.
     pub fn places(&self) -> impl Iterator<Item = u64> + use<> {
         (0..self.bytes).step_by(1 << self.shift)
     }
@@ -42,7 +42,8 @@ impl Contents {
         (at >> self.shift) as usize
     }
 
-    /// Takes note of what has become of a line since the last event: `now` says whether caches hold it, and dirty.
+    /// Updates a line for evictions since the last event. `now` returns its dirty state in the caches, `None` if
+    /// uncached.
     pub fn settle(&mut self, at: u64, now: impl FnOnce() -> Option<bool>) {
         let line = self.line(at);
         let Some(held) = self.held[line] else { return };
@@ -53,7 +54,7 @@ impl Contents {
         self.held[line] = now.map(|dirty| CachedLine { dirty: dirty && held.dirty, ..held });
     }
 
-    /// The CPU has loaded it, through caches that hold it afterwards or not: what it found.
+    /// Loads on the CPU. `kept` is whether the line is cached afterwards. Returns the version read.
     pub fn read(&mut self, at: u64, kept: bool) -> u64 {
         let line = self.line(at);
         let held = self.held[line].unwrap_or(CachedLine { version: self.memory[line], dirty: false });
@@ -61,7 +62,7 @@ impl Contents {
         held.version
     }
 
-    /// The CPU has stored to it; whether caches hold it afterwards, and dirty.
+    /// Stores on the CPU. `held` is the line's dirty state in the caches afterwards, `None` if uncached.
     pub fn write(&mut self, at: u64, version: u64, held: Option<bool>) {
         let line = self.line(at);
         if held != Some(true) {
@@ -70,36 +71,36 @@ impl Contents {
         self.held[line] = held.map(|dirty| CachedLine { version, dirty });
     }
 
-    /// What memory has.
+    /// Returns the version in memory.
     pub fn in_memory(&self, at: u64) -> u64 {
         self.memory[self.line(at)]
     }
 
-    /// What a device finds: the newest there is where caches see it, else what memory has.
-    pub fn of_device(&self, at: u64, seen: bool) -> u64 {
+    /// Returns the version that a device reads: the newest one if it is coherent, otherwise the one in memory.
+    pub fn seen_by_device(&self, at: u64, coherent: bool) -> u64 {
         let line = self.line(at);
-        let newest = self.held[line].filter(|_| seen).map(|held| held.version);
+        let newest = self.held[line].filter(|_| coherent).map(|held| held.version);
         newest.unwrap_or(self.memory[line])
     }
 
-    /// A device has written it. Where caches see that, they have let go of it; where not, they go on holding what they
-    /// had, and what is dirty of that will be written over it.
-    pub fn written_by_device(&mut self, at: u64, version: u64, seen: bool) {
+    /// Writes by a device. The write of a coherent device removes the line from the caches. Otherwise they keep the old
+    /// line, and write-back of a dirty line overwrites the device's data.
+    pub fn write_by_device(&mut self, at: u64, version: u64, coherent: bool) {
         let line = self.line(at);
         self.memory[line] = version;
-        if seen {
+        if coherent {
             self.held[line] = None;
         }
     }
 
-    /// Maintenance by line.
+    /// Cleans and invalidates a line, as requested.
     pub fn maintain(&mut self, at: u64, clean: bool, invalidate: bool) {
         let line = self.line(at);
         let Some(held) = self.held[line] else { return };
         if held.dirty && clean {
             self.memory[line] = held.version;
         }
-        // The last line of a buffer that ends within it is cleaned too, as others' data may lie there.
+        // The last line of a buffer that ends inside a line is also cleaned, because it may contain other data.
         let cut = !self.bytes.is_multiple_of(1 << self.shift) && line + 1 == self.memory.len();
         if held.dirty && invalidate && cut {
             self.memory[line] = held.version;

@@ -1,11 +1,11 @@
-//! Laps that are counted and not run.
+//! Tests of laps that are counted instead of run.
 
 use fathom_probe::machine::{Counters, Stream};
 
 use super::*;
 use crate::catalog;
 
-/// The model with a stream of so many bytes, some time after both began.
+/// Returns a model with a stream over `bytes` bytes that has run for some time.
 fn running(name: &str, bytes: u64) -> Model {
     let description = catalog::load(name).expect("embedded").expect("sound");
     let mut model = Model::new(&description, 1);
@@ -36,12 +36,15 @@ fn a_sleep_ends_as_if_every_load_in_it_had_been_run() {
                 assert_eq!(clocks(&run), clocks(&counted), "{name} {bytes}");
                 assert_eq!(run.streams[0].cursor.offset, counted.streams[0].cursor.offset);
                 assert_eq!(run.streams[0].loads % UNROLL, counted.streams[0].loads % UNROLL);
-                assert!(run.hierarchy.is_as(&counted.hierarchy), "{name} {bytes}");
-                assert!(run.agents[1].tlbs.is_as(&counted.agents[1].tlbs), "{name} {bytes}");
+                assert!(run.hierarchy.state_equals(&counted.hierarchy), "{name} {bytes}");
+                assert!(run.agents[1].tlbs.state_equals(&counted.agents[1].tlbs), "{name} {bytes}");
                 assert_eq!(run.agents[1].tlbs.walks, counted.agents[1].tlbs.walks);
             }
         }
     }
     assert!(spared.contains(&("am5728", 16 << 10)) && spared.contains(&("am5728", 256 << 10)), "{spared:?}");
-    assert!(!spared.contains(&("am5728", 2 << 20)), "its lines and the tables' do not all fit: {spared:?}");
+    assert!(
+        !spared.contains(&("am5728", 2 << 20)),
+        "its lines and descriptors do not all fit in the caches: {spared:?}"
+    );
 }

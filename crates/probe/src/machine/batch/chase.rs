@@ -1,13 +1,13 @@
-//! The chase: dependent loads round a chain.
+//! The chase: dependent loads along a chain.
 
 use crate::chain::Chain;
 use crate::machine::{Machine, Ops, Refusal};
 
-/// Loads in one turn of the unrolled loop. 32 keeps the loop's own decrement and branch at 1/32
-/// of an instruction each per load and the loop inside 256 bytes of code.
+/// Loads in one iteration of the unrolled loop. 32 keeps the loop's decrement and branch at 1/32 of an instruction each
+/// per load, and the loop inside 256 bytes of code.
 pub const UNROLL: u64 = 32;
 
-/// The bare loop: `n` dependent loads from `start`, of which `n % UNROLL` come first, one by one.
+/// Makes `n` dependent loads from `start`. The first `n % UNROLL` are not unrolled.
 #[inline(always)]
 pub fn body<M: Machine + ?Sized>(machine: &mut M, start: M::Cell, n: u64) -> M::Cell {
     let mut cell = start;
@@ -15,25 +15,25 @@ pub fn body<M: Machine + ?Sized>(machine: &mut M, start: M::Cell, n: u64) -> M::
         cell = machine.follow(cell);
         machine.charge(Ops { alu: 1, branch: 1 });
     }
-    let mut turns = n / UNROLL;
-    while turns != 0 {
+    let mut iterations = n / UNROLL;
+    while iterations != 0 {
         for _ in 0..UNROLL {
             cell = machine.follow(cell);
         }
         machine.charge(Ops { alu: 1, branch: 1 });
-        turns -= 1;
+        iterations -= 1;
     }
     cell
 }
 
-/// Writes the links of `chain`, in the chain's own order: where the caches allocate on writes, laying
-/// leaves them as one lap of the chase would, so the lap is its own warm-up. A chain that is to be walked once
-/// is laid by addresses: no prefetcher that remembers has met its order.
+/// Writes the links of `chain` in the chain's order. If the caches allocate on writes, that leaves them as one lap of
+/// the chase would, so it is also the warm-up. A chain that is to be walked once is written in address order, so that
+/// no prefetcher has seen its order.
 ///
 /// # Errors
-/// A [`Refusal`] when a cell of the chain lies outside the machine's mapped memory.
+/// A [`Refusal`] if a cell of the chain is outside the machine's mapped memory.
 pub fn initialise<M: Machine + ?Sized>(machine: &mut M, chain: &Chain) -> Result<(), Refusal> {
-    let outside = || Refusal::new("the chain reaches outside the mapped memory", "ask for fewer bytes");
+    let outside = || Refusal::new("the chain reaches outside the mapped memory", "request fewer bytes");
     if chain.walked_once() {
         for number in 0..chain.cells() {
             let at = machine.cell(chain.place(number)).ok_or_else(outside)?;

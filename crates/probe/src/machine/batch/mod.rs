@@ -1,19 +1,19 @@
-//! The loops over many accesses: each written once and generic over the machine, which may override it.
+//! Inner loops over many accesses, generic over the machine. A machine may override each.
 
 pub mod chase;
 pub mod copy;
 pub mod stride;
 
-/// Calls `one` `count` times, the odd ones first and then in turns of `N`: the shape of a machine's own loops, which
-/// they share with the generic bodies.
+/// Calls `step` `count` times: first `count % N` times, then `N` times per iteration. Machines' own loops and the
+/// generic bodies share this shape.
 #[inline(always)]
-pub fn unrolled<const N: u64>(count: u64, mut one: impl FnMut()) {
+pub fn unrolled<const N: u64>(count: u64, mut step: impl FnMut()) {
     for _ in 0..count % N {
-        one();
+        step();
     }
     for _ in 0..count / N {
         for _ in 0..N {
-            one();
+            step();
         }
     }
 }

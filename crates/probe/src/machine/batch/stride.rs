@@ -1,65 +1,68 @@
-//! The sweep: accesses at a stride through a buffer, ascending and wrapping, none depending on another.
+//! The sweep: independent accesses at a stride through a buffer, ascending and wrapping.
 //!
-//! What a program's own loops over an array do, so what the machine can overlap and fetch ahead it may. What cells hold
-//! is known without adding it up: a reading sweep sums what it loaded; a writing one leaves in each cell the number of
-//! the lap that wrote it last, a modifying one the numbers of all laps, flipped in one after the other.
+//! A program's loop over an array does the same, so the machine may overlap and prefetch the accesses. The expected
+//! contents are computed in closed form. A reading sweep sums what it loaded. A writing sweep leaves in each cell the
+//! number of the last lap that wrote it; a modifying sweep leaves the XOR of the numbers of all laps.
 
 use crate::machine::{Machine, Operation, Ops, Refusal};
 use crate::splitmix::mix;
 
-/// Accesses in one turn of the unrolled loop, as in the chase.
+/// Accesses in one iteration of the unrolled loop, as in the chase.
 pub const UNROLL: u64 = 32;
 
-/// Different values that laps leave: words of the first kibibyte of the mapping, which every mapping has and
-/// begins at a multiple of (no page is smaller). More would catch a lost lap with more certainty than 127 in 128.
+/// Number of different values that laps write: words of the first KiB of the mapping. Every mapping has that and starts
+/// at a multiple of it (no page is smaller). With 128, a lost lap is detected with a probability of 127 in 128.
 pub const KEYS: u64 = 128;
 
 /// A buffer and how it is swept. Positions count accesses: position p is cell `p % cells` in lap `p / cells`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sweep {
-    /// Where the buffer begins in the arena, bytes.
+    /// Start of the buffer in the arena, bytes.
     pub base: u64,
     /// Bytes from a cell to the next, a multiple of 8.
     pub stride: u64,
     /// Cells, at least 1.
     pub cells: u64,
-    /// What is done to each.
+    /// The operation on each cell.
     pub operation: Operation,
 }
 
-/// Neighbouring accesses of one lap.
+/// Consecutive accesses of one lap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Arena offset of the first, bytes.
+    /// Arena offset of the first access, bytes.
     pub offset: u64,
-    /// How many.
+    /// Number of accesses.
     pub count: u64,
-    /// Distance in bytes, from the buffer's beginning, of the cell that this lap writes; and the bits that it
-    /// flips. Below [`KEYS`] words.
+    /// The value of this lap: the offset, in bytes from the buffer's start, of the cell whose address it writes, and
+    /// the bits that it flips. Below [`KEYS`] words.
     pub key: u64,
 }
 
-/// Bits of a lap's number that its key has.
-const LOW: u64 = KEYS - 1;
+/// Mask of the bits of a lap's number that are in its key.
+const KEY_MASK: u64 = KEYS - 1;
 
 impl Sweep {
-    /// The parts, a lap each, of `n` accesses from position `from`.
+    /// Returns the parts, one per lap, of `n` accesses from position `from`.
     pub fn parts(&self, from: u64, n: u64) -> impl Iterator<Item = Part> + use<> {
-        let Sweep { base, stride: step, cells, .. } = *self;
+        let Sweep { base, stride, cells, .. } = *self;
         let (mut index, mut lap, mut left) = (from % cells, from / cells, n);
         core::iter::from_fn(move || {
             if left == 0 {
                 return None;
             }
-            let part =
-                Part { offset: base + index * step, count: left.min(cells - index), key: 8 * (lap & LOW) };
+            let part = Part {
+                offset: base + index * stride,
+                count: left.min(cells - index),
+                key: 8 * (lap & KEY_MASK),
+            };
             left -= part.count;
             (index, lap) = (0, lap.wrapping_add(1));
             Some(part)
         })
     }
 
-    /// Pages of `page` bytes in which the first `n` cells lie, if the buffer begins with one.
+    /// Returns the number of pages of `page` bytes that contain the first `n` cells, if the buffer starts at a page.
     #[must_use]
     pub fn pages(&self, n: u64, page: u64) -> u64 {
         match page {
@@ -68,7 +71,7 @@ impl Sweep {
         }
     }
 
-    /// Instructions that one access takes beside loads and stores: the next address, and the sum or the flip.
+    /// Returns the instructions of one access other than loads and stores: the next address, and the sum or the flip.
     #[must_use]
     pub fn ops(&self) -> Ops {
         let alu = match self.operation {
@@ -78,45 +81,47 @@ impl Sweep {
         Ops { alu, branch: 0 }
     }
 
-    /// The words of the buffer, counted from its beginning, that cells are laid with from cell `number` on.
-    /// Where the sweep reads, a square polynomial modulo a prime: the sum of it over any neighbouring cells is
-    /// known without adding it up ([`Sweep::sum`]), and no part, multiple or rearrangement of a lap has the same
-    /// sum by rule. (Modulo a power of two, half a lap twice has.) Else the first word.
+    /// Returns the generator of the initial words from cell `number` on. Words are counted from the buffer's start.
+    ///
+    /// For a reading sweep it is a quadratic polynomial modulo a prime. The sum over any consecutive cells is then
+    /// known in closed form ([`Sweep::sum`]), and no part, multiple or rearrangement of a lap has the same sum
+    /// systematically. (Modulo a power of two, half a lap twice has the same sum.) Otherwise every cell holds the first
+    /// word.
     #[must_use]
     pub fn initialised(&self, number: u64, seed: u64) -> Initialised {
         let prime = self.prime();
         let [a, b, c] = self.coefficients(seed);
         let n = number % prime;
-        let (twice, least) = (mul(a, 2, prime), mul(a, 1, prime));
+        let (twice, single) = (mul(a, 2, prime), mul(a, 1, prime));
         Initialised {
             word: (mul(mul(a, n, prime), n, prime) + mul(b, n, prime) + c) % prime,
             // From n to n + 1 it grows by a (2 n + 1) + b.
-            more: (mul(twice, n, prime) + least + b) % prime,
+            more: (mul(twice, n, prime) + single + b) % prime,
             twice,
             prime,
         }
     }
 
-    /// The modulus of the sums: a prime, below which all words that are laid lie, and not beyond the buffer.
+    /// Returns the modulus of the sums: a prime not larger than the buffer's words. All initial words are below it.
     #[must_use]
     pub fn prime(&self) -> u64 {
         let bits = (self.cells.saturating_mul(self.stride) / 8).max(1).ilog2() as usize;
-        let bits = bits.min(BELOW.len() - 1);
-        (1 << bits) - BELOW[bits]
+        let bits = bits.min(PRIME_GAPS.len() - 1);
+        (1 << bits) - PRIME_GAPS[bits]
     }
 
     fn coefficients(&self, seed: u64) -> [u64; 3] {
         match self.operation {
             Operation::Read => {
                 let prime = self.prime();
-                // A square part of nothing would leave a straight line.
+                // The quadratic coefficient must not be 0: a linear sequence would be left.
                 [1 + mix(seed) % (prime - 1).max(1), mix(seed ^ 1) % prime, mix(seed ^ 2) % prime]
             }
             _ => [0; 3],
         }
     }
 
-    /// The sum of what `n` reads from position `from` load, in words and modulo [`Sweep::prime`].
+    /// Returns the sum of what `n` reads from position `from` load, in words and modulo [`Sweep::prime`].
     #[must_use]
     pub fn sum(&self, from: u64, n: u64, seed: u64) -> u64 {
         let prime = self.prime();
@@ -129,8 +134,8 @@ impl Sweep {
         (until + prime - self.prefix(first, seed)) % prime
     }
 
-    /// The sum of what cells 0 to n - 1 are laid with, modulo [`Sweep::prime`]. Exact before the division:
-    /// buffers are below 2^40 bytes, so n^3 fits 128 bits.
+    /// Returns the sum of the initial words of cells 0 to n - 1, modulo [`Sweep::prime`]. Exact before the division:
+    /// buffers are below 2^40 bytes, so n^3 fits in 128 bits.
     fn prefix(&self, n: u64, seed: u64) -> u64 {
         let prime = self.prime();
         let [a, b, c] = self.coefficients(seed);
@@ -141,26 +146,26 @@ impl Sweep {
         (mul(a, squares, prime) + mul(b, numbers, prime) + mul(c, n % prime, prime)) % prime
     }
 
-    /// The word that cell `number` holds once a writing or modifying sweep has reached position `reached`.
-    /// Lap 0 leaves everything as it is.
+    /// Returns the word in cell `number` after a writing or modifying sweep has reached position `reached`. Lap 0
+    /// changes nothing.
     #[must_use]
-    pub fn held(&self, number: u64, reached: u64) -> u64 {
+    pub fn expected_word(&self, number: u64, reached: u64) -> u64 {
         let (laps, index) = (reached / self.cells, reached % self.cells);
-        // The last lap that came by.
+        // The last lap that has reached this cell.
         let lap = if number < index { laps } else { laps.saturating_sub(1) };
         match self.operation {
             // 0 ^ 1 ^ 2 ^ ... ^ lap.
-            Operation::Rmw => [lap, 1, lap.wrapping_add(1), 0][(lap % 4) as usize] & LOW,
-            _ => lap & LOW,
+            Operation::Rmw => [lap, 1, lap.wrapping_add(1), 0][(lap % 4) as usize] & KEY_MASK,
+            _ => lap & KEY_MASK,
         }
     }
 
-    /// The sum over all cells of what each holds at position `reached`, in words, times its number counted
-    /// from 1; wraps.
+    /// Returns the sum over all cells, at position `reached`, of the cell's word times its number counted from 1;
+    /// wraps.
     #[must_use]
     pub fn contents(&self, reached: u64) -> u64 {
         let index = reached % self.cells;
-        let (before, after) = (self.held(0, reached), self.held(self.cells - 1, reached));
+        let (before, after) = (self.expected_word(0, reached), self.expected_word(self.cells - 1, reached));
         let (all, first) = (triangle(self.cells), triangle(index));
         if index == 0 {
             return all.wrapping_mul(after);
@@ -169,10 +174,10 @@ impl Sweep {
     }
 }
 
-/// What cells are laid with, one after the other.
+/// A generator of the initial words of consecutive cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Initialised {
-    /// The word of the present cell.
+    /// The word of the current cell.
     pub word: u64,
     more: u64,
     twice: u64,
@@ -180,17 +185,17 @@ pub struct Initialised {
 }
 
 impl Initialised {
-    /// On to the next cell: two additions, so that laying is nearly as fast as storing.
+    /// Advances to the next cell with two additions, so that initialising is nearly as fast as storing.
     #[inline(always)]
     pub fn advance(&mut self) {
-        let down = |sum: u64| if sum >= self.prime { sum - self.prime } else { sum };
-        (self.word, self.more) = (down(self.word + self.more), down(self.more + self.twice));
+        let reduce = |sum: u64| if sum >= self.prime { sum - self.prime } else { sum };
+        (self.word, self.more) = (reduce(self.word + self.more), reduce(self.more + self.twice));
     }
 }
 
-/// How far the largest prime below 2^n lies below it, n from 0 to 40 (2^40 bytes is the largest buffer); the
-/// tests check them. Below 2 there is none, and every word is the first.
-const BELOW: [u64; 41] = [
+/// Distance of the largest prime below 2^n from 2^n, for n from 0 to 40 (2^40 bytes is the largest buffer). The tests
+/// check them. There is no prime below 2; the modulus is then 1, and every word is the first.
+const PRIME_GAPS: [u64; 41] = [
     0, 1, 1, 1, 3, 1, 3, 1, 5, 3, 3, 9, 3, 1, 3, 19, 15, 1, 5, 1, 3, 9, 3, 15, 3, 39, 5, 39, 57, 3, 35, 1, 5,
     9, 41, 31, 5, 25, 45, 7, 87,
 ];
@@ -199,60 +204,67 @@ fn mul(a: u64, b: u64, prime: u64) -> u64 {
     (u128::from(a) * u128::from(b) % u128::from(prime)) as u64
 }
 
-/// 1 + 2 + ... + n, wrapped.
+/// Returns 1 + 2 + ... + n, wrapped.
 pub(crate) fn triangle(n: u64) -> u64 {
     (u128::from(n) * (u128::from(n) + 1) / 2) as u64
 }
 
-/// The loop, with a check of each cell: `n` accesses from position `from`, of each lap's part `count % UNROLL`
-/// first, one by one. Answers the sum of the arena offsets that were loaded (0 where nothing is read), `None`
-/// when the buffer leaves the machine's memory.
+/// Makes `n` accesses from position `from` and checks each cell. The first `count % UNROLL` accesses of each part are
+/// not unrolled. Returns the sum of the arena offsets that were loaded (0 if nothing is read), `None` if the buffer
+/// exceeds the machine's memory.
 pub fn body<M: Machine + ?Sized>(machine: &mut M, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
     let mut sum = 0u64;
     for part in sweep.parts(from, n) {
         let to = machine.cell(sweep.base + part.key)?;
         let mut at = part.offset;
         for _ in 0..part.count % UNROLL {
-            sum = sum.wrapping_add(one(machine, sweep.operation, at, part.key, to)?);
+            sum = sum.wrapping_add(access(machine, sweep.operation, at, part.key, to)?);
             at += sweep.stride;
-            machine.charge(turn(sweep, 1));
+            machine.charge(loop_ops(sweep, 1));
         }
         for _ in 0..part.count / UNROLL {
             for _ in 0..UNROLL {
-                sum = sum.wrapping_add(one(machine, sweep.operation, at, part.key, to)?);
+                sum = sum.wrapping_add(access(machine, sweep.operation, at, part.key, to)?);
                 at += sweep.stride;
             }
-            machine.charge(turn(sweep, UNROLL));
+            machine.charge(loop_ops(sweep, UNROLL));
         }
     }
     Some(sum)
 }
 
-/// What a turn of `n` accesses is charged: the loop's decrement and branch, and each access's own.
+/// Returns the instructions of one loop iteration of `n` accesses: the loop's decrement and branch, and those of the
+/// accesses.
 #[must_use]
-pub fn turn(sweep: &Sweep, n: u64) -> Ops {
-    // Two neighbouring cells are one store of a set, and have one address.
+pub fn loop_ops(sweep: &Sweep, n: u64) -> Ops {
+    // `set` stores two adjacent cells at once, with one address.
     let accesses = if sweep.operation == Operation::Set { n.div_ceil(2) } else { n };
     Ops { alu: 1 + accesses * sweep.ops().alu, branch: 1 }
 }
 
 #[inline(always)]
-fn one<M: Machine + ?Sized>(m: &mut M, operation: Operation, at: u64, key: u64, to: M::Cell) -> Option<u64> {
+fn access<M: Machine + ?Sized>(
+    m: &mut M,
+    operation: Operation,
+    at: u64,
+    key: u64,
+    to: M::Cell,
+) -> Option<u64> {
     let at = m.cell(at)?;
     Some(match operation {
         Operation::Read => {
-            let held = m.follow(at);
-            m.offset(held)
+            let value = m.follow(at);
+            m.offset(value)
         }
         Operation::Write | Operation::Set => {
             m.link(at, to);
             0
         }
-        // What copies is no sweep.
+        // A copy is not a sweep.
         Operation::CopyTo | Operation::CopyFrom => return None,
         Operation::Rmw => {
-            let held = m.follow(at);
-            let flipped = m.cell(m.offset(held) ^ key)?;
+            let value = m.follow(at);
+            let flipped = m.cell(m.offset(value) ^ key)?;
             m.link(at, flipped);
             0
         }
@@ -260,13 +272,13 @@ fn one<M: Machine + ?Sized>(m: &mut M, operation: Operation, at: u64, key: u64, 
 }
 
 pub(crate) fn outside() -> Refusal {
-    Refusal::new("the sweep reaches outside the mapped memory", "ask for fewer bytes")
+    Refusal::new("the sweep reaches outside the mapped memory", "request fewer bytes")
 }
 
-/// Writes what a sweep's cells are laid with, ascending.
+/// Writes the initial words of a sweep's cells, ascending.
 ///
 /// # Errors
-/// A [`Refusal`] when a cell lies outside the machine's mapped memory.
+/// A [`Refusal`] if a cell is outside the machine's mapped memory.
 pub fn initialise<M: Machine + ?Sized>(machine: &mut M, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
     let mut initialised = sweep.initialised(0, seed);
     for number in 0..sweep.cells {

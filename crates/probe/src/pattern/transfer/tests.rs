@@ -1,4 +1,4 @@
-//! Transfers over a machine that says what it was asked, and whose walks are known.
+//! Tests of transfers on a machine that records its requests and has known walk times.
 
 use alloc::string::ToString as _;
 use alloc::vec;
@@ -13,18 +13,18 @@ use crate::pattern::{self, Memory};
 use crate::serve::{Lines, serve};
 use crate::wire::Line;
 
-/// Plain memory; a load takes a tick, and one more for each transfer that was made.
+/// Plain memory; a load takes one tick plus one per transfer made so far.
 #[derive(Default)]
 struct Mover {
     memory: Vec<u64>,
     now: u64,
     requested: Vec<(Transfers, Batch)>,
     made: u64,
-    /// Bytes that arrive wrong, of every transfer.
+    /// Wrong bytes of every transfer.
     wrong: u64,
-    /// Rows fewer than asked for.
+    /// Number of missing rows.
     short: u64,
-    /// Does it walk?
+    /// Whether the chase is skipped.
     idle: bool,
 }
 
@@ -104,14 +104,14 @@ fn moving(transfers: Transfers) -> Trial {
     Trial { memory: Memory::of(1500, 8), samples: 3, warm: 2, seed: 5, ..Trial::of(pattern) }
 }
 
-/// Numbers of the transfers that prove nothing.
+/// Returns the indices of the transfers that fail verification.
 fn unproven(trial: &Trial, rows: &Rows) -> Vec<usize> {
     trial.unproven(rows, &Done::default())
 }
 
 fn channel(rows: &Rows) -> Option<Channel> {
-    let Rows::Transfers(moved) = rows else { panic!("{rows:?}") };
-    moved.channel
+    let Rows::Transfers(transfers) = rows else { panic!("{rows:?}") };
+    transfers.channel
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn without_a_victim_one_batch_is_asked_and_the_warm_ones_do_not_count() {
     let result = pattern::run(&mut machine, &trial(0)).unwrap();
     assert_eq!(machine.requested.len(), 1);
     assert_eq!(machine.requested[0].1, Batch { bytes: 1500, seed: 5, first: 0, count: 5 });
-    assert_eq!(result.rows.transferred().iter().map(|r| r.used).collect::<Vec<_>>(), [2, 3, 4]);
+    assert_eq!(result.rows.transfers().iter().map(|r| r.used).collect::<Vec<_>>(), [2, 3, 4]);
     assert_eq!(channel(&result.rows), Some(CHANNEL));
     assert_eq!((result.page_bytes, machine.memory.len()), (0, 0), "nothing is mapped");
     assert!(unproven(&trial(0), &result.rows).is_empty());
@@ -134,8 +134,8 @@ fn a_victim_is_walked_before_and_after_each_transfer() {
         machine.requested.iter().map(|(_, b)| (b.first, b.count)).collect::<Vec<_>>(),
         [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]
     );
-    // 64 cells and one more, each a tick longer after a transfer.
-    for (nth, row) in result.rows.transferred().iter().enumerate() {
+    // 64 cells and one more, each one tick slower after a transfer.
+    for (nth, row) in result.rows.transfers().iter().enumerate() {
         let made = nth as u64 + 2;
         assert_eq!((row.before, row.after), (65 * (1 + made), 65 * (2 + made)));
     }
@@ -156,7 +156,7 @@ fn a_victim_that_was_not_walked_and_data_that_did_not_arrive_prove_nothing() {
 fn transfers_that_were_cut_off_are_no_trial() {
     let mut machine = Mover { short: 1, ..Mover::default() };
     let refusal = pattern::run(&mut machine, &trial(0)).expect_err("a row is missing");
-    assert!(refusal.reason.contains("cut off"), "{}", refusal.reason);
+    assert!(refusal.reason.contains("interrupted"), "{}", refusal.reason);
 }
 
 #[test]
@@ -198,9 +198,9 @@ fn what_no_machine_may_be_asked_is_named() {
     };
     for (words, says) in [
         ("pattern=transfer bytes=2097152", "1048576"),
-        ("pattern=transfer bytes=64 pollution_set=4100", "multiples of 64"),
+        ("pattern=transfer bytes=64 pollution_set=4100", "multiple of 64"),
         ("pattern=transfer bytes=64 pollution_set=256", "from 4096"),
-        ("pattern=transfer bytes=64 warm=4294967296", "2000 are the most"),
+        ("pattern=transfer bytes=64 warm=4294967296", "the maximum is 2000"),
         ("pattern=transfer bytes=64 samples=1000 pollution_set=1073741824", "victims in all"),
         ("pattern=transfer bytes=64 strategy=memcpy", "zero-copy"),
         ("pattern=transfer bytes=64 direction=up", "from-device"),
@@ -236,7 +236,7 @@ fn rows_and_what_moved_them_cross_the_wire() {
     let lines: Vec<Line> = wire.1.iter().map(|line| Line::parse(line).unwrap()).collect();
     let moved: Vec<TransferRows> =
         lines.iter().filter(|l| l.word == "moved").map(|l| TransferRows::read(l).unwrap()).collect();
-    assert_eq!(moved.len(), 3, "twelve rows a line");
+    assert_eq!(moved.len(), 3, "each line has up to twelve rows");
     assert_eq!(
         moved.iter().map(|m| m.channel).collect::<Vec<_>>(),
         [Some(CHANNEL), Option::None, Option::None]

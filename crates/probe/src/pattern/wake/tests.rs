@@ -1,4 +1,4 @@
-//! The series over a machine whose clock is known to the nanosecond.
+//! Tests of the series on a machine with an exact clock.
 
 use alloc::string::ToString as _;
 
@@ -10,22 +10,22 @@ use crate::machine::{
 };
 use crate::pattern::{self, CoRunning};
 
-/// Plain memory, and a clock that moves by what things take.
+/// Plain memory, and a clock that advances by the cost of each operation.
 struct Timed {
     memory: Vec<u64>,
     now: u64,
-    /// How late each wake-up is, ns, in turn.
+    /// Lateness of each wake-up, ns, used cyclically.
     late: Vec<u64>,
     wakes: usize,
-    /// What one load takes.
+    /// Time of one load.
     load_ns: u64,
-    /// Does it not walk?
+    /// Whether the chase is skipped.
     idle: bool,
     ended: bool,
     places: Vec<Places>,
     load_stats: Vec<Load>,
     flushed: u64,
-    /// What the kernel's own tracer sees; nothing where there is none.
+    /// Rows of the kernel's tracer; empty if there is none.
     kernels: Vec<ActivationRow>,
 }
 
@@ -75,7 +75,7 @@ impl machine::Wake for Timed {
         Ok(self.now)
     }
     fn wake_at(&mut self, at_ns: u64) -> Result<WakeReturn, Refusal> {
-        assert!(at_ns > self.now, "asked to sleep until a time that is past");
+        assert!(at_ns > self.now, "a sleep until a time in the past was requested");
         let late = self.late[self.wakes % self.late.len()];
         self.wakes += 1;
         let place = |part| Some(at_ns + late * part / 4);
@@ -148,19 +148,22 @@ fn waiting(wakes: Wakes) -> Trial {
     Trial { memory: Memory::of(640, 64), loads: 7, samples: 40, warm: 3, ..Trial::of(Wake::of(wakes)) }
 }
 
-/// Numbers of the activations that prove nothing, of a trial that took so long.
+/// Returns the indices of the activations that fail verification, for a trial with this wall time.
 fn unproven(trial: &Trial, list: &[ActivationRow], wall_ns: u64) -> Vec<usize> {
     let done = Done { watch: Watch { wall_ns, ..Watch::default() }, ..Done::default() };
-    trial.unproven(&Rows::Wakes(Woken { list: list.to_vec(), ..Woken::default() }, Vec::new()), &done)
+    trial.unproven(
+        &Rows::Wakes(ActivationRows { list: list.to_vec(), ..ActivationRows::default() }, Vec::new()),
+        &done,
+    )
 }
 
-/// What ran around activations.
-fn around_of(rows: &Rows) -> &[NearbyEvents] {
+/// Returns the events near activations.
+fn around_of(rows: &Rows) -> &[NearbyEvent] {
     let Rows::Wakes(_, around) = rows else { panic!("{rows:?}") };
     around
 }
 
-/// Activations, with the wall time that they took.
+/// Runs the trial. Returns its result and its wall time.
 fn run(machine: &mut Timed, trial: &Trial) -> (TrialOutput, u64) {
     let begun = machine.now;
     let result = pattern::run(machine, trial).expect("woken");
@@ -183,14 +186,21 @@ fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
     };
     machine.kernels = (0..50).map(late).collect();
     let rows = pattern::run(&mut machine, &trial).expect("woken").rows;
-    let Rows::Wakes(woken, _) = rows else { panic!("{rows:?}") };
-    assert_eq!((machine.wakes, woken.lost, woken.list.len()), (0, 5, 40), "this loop waited for nothing");
-    assert_eq!((woken.list[0].user_ns, woken.list[0].missed, woken.list[1].missed), (73, 0, 9));
-    // They walk nothing; their order and the time that went by prove them.
+    let Rows::Wakes(activations, _) = rows else { panic!("{rows:?}") };
+    assert_eq!(
+        (machine.wakes, activations.lost, activations.list.len()),
+        (0, 5, 40),
+        "the loop must not wait itself"
+    );
+    assert_eq!(
+        (activations.list[0].user_ns, activations.list[0].missed, activations.list[1].missed),
+        (73, 0, 9)
+    );
+    // They walk nothing; the order of places and the elapsed time verify them.
     let wall = (3 + 39 * 10) * 100_000;
-    assert!(unproven(&trial, &woken.list, wall).is_empty());
-    assert_eq!(unproven(&trial, &woken.list, wall - 1).len(), 40);
-    let mut swapped = woken.list;
+    assert!(unproven(&trial, &activations.list, wall).is_empty());
+    assert_eq!(unproven(&trial, &activations.list, wall - 1).len(), 40);
+    let mut swapped = activations.list;
     swapped[3].irq_ns = Some(1000);
     assert_eq!(unproven(&trial, &swapped, wall), [3]);
 }
@@ -199,20 +209,26 @@ fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
 fn every_activation_is_kept_with_its_places_and_proves_its_walk() {
     let mut machine = Timed::new(&[40, 80, 400]);
     let (result, wall) = run(&mut machine, &requested());
-    assert_eq!(result.rows.woken().len(), 40);
-    assert_eq!(machine.wakes, 43, "three that do not count");
-    for (i, woke) in result.rows.woken().iter().enumerate() {
+    assert_eq!(result.rows.activations().len(), 40);
+    assert_eq!(machine.wakes, 43, "three warm-up activations are not counted");
+    for (i, woke) in result.rows.activations().iter().enumerate() {
         let late = [40, 80, 400][i % 3];
         assert_eq!((woke.user_ns, woke.work_ns, woke.cpu), (late, late + 7, 1));
         let places = [Some(late / 4), Some(late / 2), Some(late * 3 / 4)];
         assert_eq!([woke.irq_ns, woke.wake_ns, woke.switch_ns], places);
         assert_eq!((woke.missed, woke.skipped), (0, 0));
     }
-    assert_eq!(result.rows.woken().iter().map(|w| w.involuntary).sum::<u64>(), (43 / 3) - 1);
-    assert!(unproven(&requested(), result.rows.woken(), wall).is_empty());
+    assert_eq!(result.rows.activations().iter().map(|w| w.involuntary).sum::<u64>(), (43 / 3) - 1);
+    assert!(unproven(&requested(), result.rows.activations(), wall).is_empty());
     let worst: Vec<u64> = around_of(&result.rows).iter().map(|a| a.nth).collect();
-    assert!(worst.iter().all(|nth| nth % 3 == 2) && worst.contains(&2), "the latest ones: {worst:?}");
-    assert!(around_of(&result.rows).iter().all(|a| a.at_ns == 200), "half of 400 ns after the expiry");
+    assert!(
+        worst.iter().all(|nth| nth % 3 == 2) && worst.contains(&2),
+        "events must belong to the most delayed activations: {worst:?}"
+    );
+    assert!(
+        around_of(&result.rows).iter().all(|a| a.at_ns == 200),
+        "each event is at half of 400 ns after the expiry"
+    );
 }
 
 #[test]
@@ -225,15 +241,15 @@ fn a_place_behind_the_awakening_is_another_activations() {
 
 #[test]
 fn a_task_that_is_too_late_misses_periods_and_the_grid_stays() {
-    // 250 us late: two periods of 100 us are slept through.
+    // 250 us late: two periods of 100 us are missed.
     let mut machine = Timed::new(&[40, 250_040, 40]);
     let trial = Trial { warm: 0, ..requested() };
     let (result, wall) = run(&mut machine, &trial);
-    for (i, woke) in result.rows.woken().iter().enumerate() {
+    for (i, woke) in result.rows.activations().iter().enumerate() {
         assert_eq!(woke.missed, if i % 3 == 2 { 2 } else { 0 }, "{i}");
-        assert_eq!(woke.user_ns, [40, 250_040, 40][i % 3], "late by the grid, and by nothing else");
+        assert_eq!(woke.user_ns, [40, 250_040, 40][i % 3], "lateness is relative to the grid");
     }
-    assert!(unproven(&trial, result.rows.woken(), wall).is_empty());
+    assert!(unproven(&trial, result.rows.activations(), wall).is_empty());
 }
 
 #[test]
@@ -242,13 +258,13 @@ fn what_is_prepared_costs_periods_and_makes_nobody_late() {
     machine.load_ns = 100;
     let trial = waiting(Wakes { every_ns: 100_000, evict: 128 << 10, flushed: true, ..Wakes::default() });
     let (result, wall) = run(&mut machine, &trial);
-    // 2048 lines at 100 ns, and the walk before them.
+    // 2048 lines at 100 ns, and the walk before the sweep.
     assert!(
-        result.rows.woken().iter().skip(1).all(|w| (w.skipped, w.missed, w.user_ns) == (2, 0, 40)),
+        result.rows.activations().iter().skip(1).all(|w| (w.skipped, w.missed, w.user_ns) == (2, 0, 40)),
         "{result:?}"
     );
     assert_eq!(machine.flushed, 43 * 640);
-    assert!(unproven(&trial, result.rows.woken(), wall).is_empty());
+    assert!(unproven(&trial, result.rows.activations(), wall).is_empty());
 }
 
 #[test]
@@ -256,12 +272,16 @@ fn who_does_not_walk_or_does_not_sleep_proves_nothing() {
     let mut machine = Timed::new(&[40]);
     machine.idle = true;
     let (result, wall) = run(&mut machine, &requested());
-    assert!(unproven(&requested(), result.rows.woken(), wall).len() > 30);
+    assert!(unproven(&requested(), result.rows.activations(), wall).len() > 30);
     let (result, wall) = run(&mut Timed::new(&[40]), &requested());
-    assert_eq!(unproven(&requested(), result.rows.woken(), wall / 2).len(), 40, "in half of the time");
-    let mut swapped = result.rows.woken().to_vec();
+    assert_eq!(
+        unproven(&requested(), result.rows.activations(), wall / 2).len(),
+        40,
+        "the series took half of its periods"
+    );
+    let mut swapped = result.rows.activations().to_vec();
     (swapped[3].irq_ns, swapped[3].wake_ns) = (swapped[3].wake_ns, swapped[3].irq_ns);
-    assert_eq!(unproven(&requested(), &swapped, wall), [3], "woken before the interrupt");
+    assert_eq!(unproven(&requested(), &swapped, wall), [3], "the wake-up is before the interrupt");
 }
 
 #[test]

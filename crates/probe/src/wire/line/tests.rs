@@ -1,9 +1,9 @@
-//! Lines: everything written reads back, everything hostile is an error and never a panic.
+//! Tests of lines: written lines parse to the same values, and hostile input is an error, never a panic.
 
 use super::*;
 use crate::machine::ActivationRow;
 use crate::pattern::{EvictionSet, Memory, PatternKind, Trial, Wake};
-use crate::rows::{Done, NearbyEvents, Sample, Samples, Woken};
+use crate::rows::{ActivationRows, Done, NearbyEvent, Sample, Samples};
 use proptest::prelude::*;
 
 fn value() -> impl Strategy<Value = Value> {
@@ -58,7 +58,7 @@ proptest! {
         if let Ok(line) = Line::parse(&text)
             && let Ok(trial) = Trial::read(&line)
         {
-            // Whatever was accepted can be laid out without overflow.
+            // An accepted trial has a layout without overflow.
             prop_assert!(trial.pattern.chain(&trial, 0, 0, 4096).is_none_or(|chain| chain.cells() >= 1));
             prop_assert!(trial.get::<EvictionSet>().is_some() || trial.extent(1 << 16) >= trial.memory.cells());
             prop_assert_eq!(Trial::read(&trial.line()), Ok(trial));
@@ -88,12 +88,12 @@ proptest! {
             missed: v[0], skipped: v[1], user_ns: v[2], work_ns: v[3], end: v[4], cpu: v[5], involuntary: v[6],
             irq_ns: place(0), wake_ns: place(1), switch_ns: place(2),
         };
-        let sent = Woken { trial: 3, first_ns: None, lost: 0, list: list.into_iter().map(woke).collect() };
+        let sent = ActivationRows { trial: 3, first_ns: None, lost: 0, list: list.into_iter().map(woke).collect() };
         let mut got = Vec::new();
         for line in sent.lines() {
             let text = line.seal(u64::MAX);
             prop_assert!(text.len() <= MAX_LINE);
-            got.extend(Woken::read(&Line::parse(&text).unwrap()).unwrap().list);
+            got.extend(ActivationRows::read(&Line::parse(&text).unwrap()).unwrap().list);
         }
         prop_assert_eq!(got, sent.list);
     }
@@ -112,7 +112,7 @@ fn a_trial_of_wake_ups_survives_the_wire() {
     assert!(wakes(&kernels).timerlat && !requested.timerlat);
     assert_eq!(Trial::read(&kernels.line()).unwrap(), kernels);
     for (typed, says) in [
-        ("trial pattern=wake timerlat=1 traced=1", "a thread of the kernel's"),
+        ("trial pattern=wake timerlat=1 traced=1", "a kernel thread"),
         ("trial pattern=wake timerlat=2", "timerlat=2"),
         ("trial timerlat=1", "timerlat=1 is not for pattern=chase, but for pattern=wake"),
         ("trial pattern=wake confined=1", "confined=1 is for the workers of a load="),
@@ -123,15 +123,20 @@ fn a_trial_of_wake_ups_survives_the_wire() {
     }
     assert_eq!(trial.beside.load.to_string(), "cpu*16 vm*2:128M");
     assert_eq!(Trial::read(&trial.line()).unwrap(), trial);
-    let around = NearbyEvents { nth: 3, at_ns: 4, what: "switch \"a\" -> b".into() };
-    assert_eq!(NearbyEvents::read(&around.line(7)).unwrap(), (7, around));
-    let sent =
-        Woken { trial: 7, first_ns: Some(u64::MAX), lost: 3, list: [ActivationRow::default(); 40].into() };
-    let read: Vec<Woken> = sent.lines().iter().map(|line| Woken::read(line).unwrap()).collect();
+    let around = NearbyEvent { nth: 3, at_ns: 4, what: "switch \"a\" -> b".into() };
+    assert_eq!(NearbyEvent::read(&around.line(7)).unwrap(), (7, around));
+    let sent = ActivationRows {
+        trial: 7,
+        first_ns: Some(u64::MAX),
+        lost: 3,
+        list: [ActivationRow::default(); 40].into(),
+    };
+    let read: Vec<ActivationRows> =
+        sent.lines().iter().map(|line| ActivationRows::read(line).unwrap()).collect();
     assert_eq!(read.iter().map(|w| w.first_ns).collect::<Vec<_>>(), [Some(u64::MAX), None, None]);
     assert_eq!(read.iter().map(|w| w.lost).sum::<u64>(), 3);
     let columns = Line::parse("woken trial=1 user=1,2,3 irq=1,2").unwrap();
-    assert_eq!(Woken::read(&columns).unwrap_err().what, "woken: columns of different lengths");
+    assert_eq!(ActivationRows::read(&columns).unwrap_err().what, "woken: columns of different lengths");
 }
 
 #[test]
@@ -168,14 +173,14 @@ fn errors_name_the_key() {
         PatternKind::Alu
     );
     assert!(error("trial pattern=pair period=64 stride=64 bytes=128").contains("2 cells at a stride of 64"));
-    assert!(error("trial pattern=pair period=640 stride=64 bytes=192").contains("pairs"));
-    assert!(error("trial pattern=eviction-set period=64").contains("sequence= go together"));
+    assert!(error("trial pattern=pair period=640 stride=64 bytes=192").contains("even number of cells"));
+    assert!(error("trial pattern=eviction-set period=64").contains("eviction-set needs a sequence="));
     assert!(error("trial pattern=eviction-set period=64 sequence=\"A a\"").contains("two strides"));
     assert!(error("trial pattern=eviction-set period=64 sequence=\"A ?\"").contains("'?'"));
     assert!(error("trial pattern=pair group=3 period=640").contains("group=3"));
-    assert_eq!(error("trial bytes=1 bytes=2"), "key 'bytes' stands twice");
+    assert_eq!(error("trial bytes=1 bytes=2"), "key 'bytes' occurs twice");
     assert!(error("trial with_cpu=0 with_bytes=64").contains("with_cpu"));
-    assert!(error("trial load=\"vn*2\"").contains("load: 'vn' is no stressor"));
+    assert!(error("trial load=\"vn*2\"").contains("load: 'vn' is not a stressor"));
     assert!(error("trial priority=90").contains("pattern=wake"));
     assert!(error("trial pattern=wake every_ns=1").contains("every_ns=1"));
     assert!(error("trial pattern=wake priority=100").contains("priority=100"));
@@ -207,7 +212,11 @@ fn every_token_has_its_inverse() {
 fn a_checksum_is_the_end_of_the_line_or_an_error() {
     let sealed = Line::new("done").int("trial", 1u64).seal(3);
     let spaced = Line::parse(&format!("{sealed}  \r\n")).unwrap();
-    assert_eq!((spaced.seq, spaced.pairs.len()), (Some(3), 1), "blanks at the end hide no checksum");
+    assert_eq!(
+        (spaced.seq, spaced.pairs.len()),
+        (Some(3), 1),
+        "the checksum must be found before trailing blanks"
+    );
     for bad in ["done crc=5", "done crc=0x12 trial=1", "done trial=1 seq=3 crc=0x+abcdef"] {
         assert!(Line::parse(bad).unwrap_err().what.contains("crc"), "{bad}");
     }

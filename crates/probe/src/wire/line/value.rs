@@ -9,7 +9,7 @@ use super::quote;
 /// A value on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// An integer; its unit is in the key.
+    /// An integer; the key names its unit.
     Int(i128),
     /// A bare lower-case word.
     Token(String),
@@ -22,7 +22,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Appends the value as it stands on a line.
+    /// Appends the value in wire format.
     pub(crate) fn render(&self, out: &mut String) {
         match self {
             Value::Int(v) => {

@@ -1,4 +1,4 @@
-//! What the harness computes of a copy, against copying cell by cell.
+//! Tests of the closed forms for a copy against copying cell by cell.
 
 use super::*;
 use alloc::vec;

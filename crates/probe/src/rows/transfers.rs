@@ -1,4 +1,4 @@
-//! Transfers: a row for each, and what moved the data.
+//! Rows of transfers: one per transfer, and the engine that moved the data.
 
 use alloc::vec::Vec;
 
@@ -6,8 +6,8 @@ use crate::machine::Attribute;
 use crate::machine::dma::{Channel, Maintenance, TransferTimes};
 use crate::wire::{Fields, Line, WireError};
 
-/// Transfers a line: twelve columns of up to 20 digits stay below the line's limit.
-const A_LINE: usize = 12;
+/// Transfers per line: twelve columns of up to 20 digits fit in a line.
+const ROWS_PER_LINE: usize = 12;
 
 type Column = (&'static str, fn(&TransferTimes) -> u64, fn(&mut TransferTimes, u64));
 
@@ -29,19 +29,19 @@ const COLUMNS: [Column; 12] = [
 /// Transfers of one trial, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct TransferRows {
-    /// The trial.
+    /// Number of the trial.
     pub trial: u64,
-    /// What moved them; on the first line only.
+    /// Engine, clock and buffer; on the first line only.
     pub channel: Option<Channel>,
     /// The transfers.
     pub list: Vec<TransferTimes>,
 }
 
 impl TransferRows {
-    /// The lines that carry them: `used` always, of the other columns those that are not all 0.
+    /// Returns the lines: the column `used` always, other columns if not all 0.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
-        self.list.chunks(A_LINE).enumerate().map(|(i, chunk)| self.one_line(i == 0, chunk)).collect()
+        self.list.chunks(ROWS_PER_LINE).enumerate().map(|(i, chunk)| self.one_line(i == 0, chunk)).collect()
     }
 
     fn one_line(&self, is_first: bool, chunk: &[TransferTimes]) -> Line {
@@ -50,12 +50,12 @@ impl TransferRows {
         let line = channel.into_iter().fold(line, |line, channel| channel.write(line));
         COLUMNS.iter().fold(line, |line, (key, get, _)| {
             let column: Vec<u64> = chunk.iter().map(get).collect();
-            let says = *key == "used" || column.iter().any(|v| *v > 0);
-            if says { line.list(key, &column) } else { line }
+            let present = *key == "used" || column.iter().any(|v| *v > 0);
+            if present { line.list(key, &column) } else { line }
         })
     }
 
-    /// Reads one line of them.
+    /// Parses one line of transfers.
     ///
     /// # Errors
     /// When columns differ in length, or a key is unknown or of the wrong kind.
@@ -96,7 +96,7 @@ impl Channel {
         line
     }
 
-    /// Those of a line that names what moved: `by=`.
+    /// Takes the channel's keys from a line; `None` if it has no `by=`.
     fn read(f: &mut Fields<'_>) -> Result<Option<Channel>, WireError> {
         let engine = f.one_of("by")?;
         let (hz, chunks) = (f.int("hz")?, f.int("chunks")?);

@@ -1,29 +1,28 @@
-//! What the policies keep of a set in a word or two, and what a use or a fill makes of it.
+//! Replacement state of a set, packed in one or two words, and its updates at a use or a fill.
 
-/// Ones in every nibble.
+/// A 1 in every nibble.
 const ONES: u64 = 0x1111_1111_1111_1111;
 
-/// Four times the lowest position at which a nibble stands in a word that has it.
+/// Returns four times the lowest position of `nibble` in a word that contains it.
 #[inline(always)]
 fn bit_of(word: u64, nibble: u64) -> u32 {
-    // The nibble's own place becomes zero, and the lowest borrow is there.
+    // The matching nibble becomes zero, and the lowest borrow is there.
     let differs = word ^ nibble.wrapping_mul(ONES);
     let zero = differs.wrapping_sub(ONES) & !differs & (ONES << 3);
     zero.trailing_zeros() & !3
 }
 
-/// A word of nibbles with one of them moved to the youngest place.
+/// Returns a word of nibbles with `nibble` moved to the youngest position.
 #[inline(always)]
-pub(super) fn youngest(word: u64, nibble: u64) -> u64 {
+pub(super) fn make_youngest(word: u64, nibble: u64) -> u64 {
     let bit = bit_of(word, nibble);
     let younger = word & ((1 << bit) - 1);
     let older = word >> bit >> 4 << bit << 4;
     older | younger << 4 | nibble
 }
 
-/// A word of nibbles with one of them moved to the oldest of `ways` places; what is beyond those
-/// means nothing.
-pub(super) fn eldest(word: u64, nibble: u64, ways: usize) -> u64 {
+/// Returns a word of nibbles with `nibble` moved to the oldest of `ways` positions. Higher nibbles are undefined.
+pub(super) fn make_oldest(word: u64, nibble: u64, ways: usize) -> u64 {
     let bit = bit_of(word, nibble);
     let younger = word & ((1 << bit) - 1);
     let top = 4 * (ways as u32 - 1);
@@ -31,8 +30,8 @@ pub(super) fn eldest(word: u64, nibble: u64, ways: usize) -> u64 {
     nibble << top | between | younger
 }
 
-/// The word of a tree after a use of `way`: every node on its path points to the other half.
-/// Node 1 is the root, the children of `n` are `2n` and `2n + 1`; a set bit points right.
+/// Returns the word of a tree after a use of `way`: every node on its path points to the other half. Node 1 is the
+/// root, the children of `n` are `2n` and `2n + 1`; a set bit points right.
 #[inline]
 pub(super) fn tree_use(mut word: u64, ways: usize, way: usize) -> u64 {
     let mut node = 1usize;
@@ -46,7 +45,7 @@ pub(super) fn tree_use(mut word: u64, ways: usize, way: usize) -> u64 {
     word
 }
 
-/// The way that a tree points to; a half without ways is never entered.
+/// Returns the way that a tree points to. A half without ways is never entered.
 #[inline]
 pub(super) fn tree_victim(word: u64, ways: usize) -> usize {
     let (mut node, mut way) = (1usize, 0);
@@ -60,13 +59,13 @@ pub(super) fn tree_victim(word: u64, ways: usize) -> usize {
     way
 }
 
-/// A bit for each of `ways` ways, from 1 to 64.
+/// Returns a mask of `ways` ways, from 1 to 64.
 #[inline]
 pub(super) fn all(ways: usize) -> u64 {
     u64::MAX >> (64 - ways)
 }
 
-/// The place of the set bit of a word that has `skip` lower ones.
+/// Returns the position of the set bit of a word that has `skip` lower set bits.
 #[inline]
 pub(super) fn set_bit(mut word: u64, skip: u32) -> usize {
     for _ in 0..skip {
@@ -75,26 +74,25 @@ pub(super) fn set_bit(mut word: u64, skip: u32) -> usize {
     word.trailing_zeros() as usize
 }
 
-/// The bits of bit-PLRU after a use of `way`.
+/// Returns the bits of bit-PLRU after a use of `way`.
 #[inline]
 pub(super) fn recent_use(word: u64, ways: usize, way: usize) -> u64 {
     let used = word | 1 << way;
     if used == all(ways) { 1 << way } else { used }
 }
 
-/// A policy of ages from 0 to 3, kept in a word of low and a word of high bits. A hit sets 0.
+/// Policies with ages from 0 to 3, in a word of low bits and a word of high bits. A hit sets 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ages {
     /// SRRIP with hit priority, 2 bits: Jaleel, Theobald, Steely and Emer, ISCA 2010. A fill sets 2.
     Srrip,
-    /// QLRU_H00_M1_R2_U1 as nanoBench's cacheSim.py defines it (Abel and Reineke, ISPASS 2020): H00 a hit
-    /// sets 0, M1 a fill sets 1, R2 the last free way or the first of age 3, U1 the others grow older until
-    /// one of them is 3.
+    /// QLRU_H00_M1_R2_U1 as in nanoBench's cacheSim.py (Abel and Reineke, ISPASS 2020). H00: a hit sets 0. M1: a fill
+    /// sets 1. R2: a fill takes the last free way or the first of age 3. U1: the other ages grow until one is 3.
     Qlru,
 }
 
 impl Ages {
-    /// The age that a fill sets.
+    /// Returns the age after a fill.
     pub fn filled(self) -> u8 {
         match self {
             Ages::Srrip => 2,
@@ -114,18 +112,18 @@ impl Ages {
     }
 }
 
-/// Adds as much to the ages of some ways as makes the oldest of them 3.
+/// Increases the ages of the ways in `of` equally until the oldest of them is 3.
 #[inline]
 fn grow_until_one_is_3(ages: &mut [u64; 2], of: u64) {
     let [low, high] = ages;
     while *low & *high & of == 0 {
-        // None is 3, so nothing is carried further.
+        // No age is 3, so there is no carry.
         *high ^= *low & of;
         *low ^= of;
     }
 }
 
-/// The first way of age 3, all made older until there is one.
+/// Returns the first way of age 3, after increasing all ages until there is one.
 #[inline]
 pub(super) fn oldest(ages: &mut [u64; 2], ways: usize) -> usize {
     grow_until_one_is_3(ages, all(ways));
