@@ -201,7 +201,7 @@ fn what_no_machine_may_be_asked_is_named() {
         ("pattern=transfer bytes=64 pollution_set=4100", "multiple of 64"),
         ("pattern=transfer bytes=64 pollution_set=256", "from 4096"),
         ("pattern=transfer bytes=64 warm=4294967296", "the maximum is 2000"),
-        ("pattern=transfer bytes=64 samples=1000 pollution_set=1073741824", "victims in all"),
+        ("pattern=transfer bytes=64 samples=1000 pollution_set=1073741824", "pollution sets in total"),
         ("pattern=transfer bytes=64 strategy=memcpy", "zero-copy"),
         ("pattern=transfer bytes=64 direction=up", "from-device"),
         ("pattern=transfer bytes=64 driver_bug=none", "as-from-device"),
