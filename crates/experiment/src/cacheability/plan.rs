@@ -41,7 +41,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
             all
         }
     };
-    round::close(record, &budget, wanted, rank, (seed, 0xcac4))
+    round::assemble(record, &budget, wanted, rank, (seed, 0xcac4))
 }
 
 /// What the budget loses last is what tells how memory behaves, without which no ratio is one; what it loses first is

@@ -47,7 +47,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let chunk_ns = chunk_ns(record);
     let cost = Cost { modelled: budget.modelled, latency_curve: &[] };
     let price = |trial: &Trial| cost.of_transfers(trial, chunk_ns);
-    round::close_at(record, &budget, trials, (rank, price), (seed, 0xd3a0))
+    round::assemble_at_cost(record, &budget, trials, (rank, price), (seed, 0xd3a0))
 }
 
 /// The longest that an engine took for one of its own transfers in the look, ns.

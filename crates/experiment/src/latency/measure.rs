@@ -4,7 +4,7 @@ use super::REFERENCE;
 use crate::clock::step_ticks;
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
-use crate::scale::{CORE_CLOCKED, Scale};
+use crate::scale::{MAX_CORE_CLOCKED_CYCLES, Scale};
 use fathom_analysis::findings::{Basis, Finding};
 use fathom_analysis::histogram::Group;
 use fathom_analysis::interval::{Interval, grouped_interval, median_interval};
@@ -83,7 +83,7 @@ impl<'a> Measure<'a> {
     /// The same in nanoseconds: what is clocked with the core as at its typical clock, the rest as it was.
     pub(super) fn nanoseconds(&self, run: &TrialRun) -> Vec<f64> {
         let ticks = self.ticks_at(run.trial.id);
-        let with_core = run.ticks_per_op().all(|t| t / ticks < CORE_CLOCKED);
+        let with_core = run.ticks_per_op().all(|t| t / ticks < MAX_CORE_CLOCKED_CYCLES);
         let tick_ns = self.scale.tick_ns * if with_core { self.ticks / ticks } else { 1.0 };
         run.ticks_per_op().map(|t| t * tick_ns).collect()
     }

@@ -5,7 +5,7 @@ use fathom_probe::pattern::{Chase, Memory, Single, Trial, Walk};
 use super::sizes::sizes;
 use super::{REFERENCE, STRIDE, ladder};
 use crate::budget::Budget;
-use crate::clock::{coarse, step_ticks};
+use crate::clock::{loads_per_sample, step_ticks};
 use crate::record::Record;
 use crate::round;
 use crate::scale::Scale;
@@ -43,14 +43,20 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
             .collect()
     };
     // Without the reference there is no bias, and without that no peak.
-    round::close(record, &budget, wanted, |trial| u8::from(trial.memory.bytes != REFERENCE), (seed, 0x1a7e))
+    round::assemble(
+        record,
+        &budget,
+        wanted,
+        |trial| u8::from(trial.memory.bytes != REFERENCE),
+        (seed, 0x1a7e),
+    )
 }
 
 /// The three trials of a working set: single loads and the mean in random order, and the mean in an order
 /// that stays in a few pages at a time, which any TLB holds.
 fn at(bytes: u64, scale: &Scale, record: &Record) -> [Trial; 3] {
     let cells = bytes / STRIDE;
-    let mut timed = coarse(scale.cycle(), step_ticks(record)).unwrap_or(1);
+    let mut timed = loads_per_sample(scale.cycle(), step_ticks(record)).unwrap_or(1);
     while cells > 2 && timed.is_multiple_of(cells) {
         timed += 2;
     }

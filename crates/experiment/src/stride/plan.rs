@@ -43,7 +43,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         2 if before == 2 => coarse_scan::trials(record, &budget, loads(record)),
         _ => all(record, number - before),
     };
-    round::close(record, &budget, wanted, |_| 0, (seed, 0x57de))
+    round::assemble(record, &budget, wanted, |_| 0, (seed, 0x57de))
 }
 
 /// The nth round of points, with what was asked for beside them.

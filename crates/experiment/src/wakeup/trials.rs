@@ -35,7 +35,7 @@ pub(super) fn close(
     seeds: (u64, u64),
 ) -> Vec<Trial> {
     wanted.retain(|trial| Trial::read(&trial.line()).is_ok());
-    round::close(record, budget, wanted, rank, seeds)
+    round::assemble(record, budget, wanted, rank, seeds)
 }
 
 pub(super) fn untraced(record: &Record) -> bool {
