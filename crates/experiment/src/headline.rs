@@ -128,7 +128,7 @@ mod tests {
             (
                 "v1-bcm2837-cacheability",
                 [
-                    "Rmw of 2560 B device memory takes up to 36.0 times as long as of write-back memory: 303 ns against \
+                    "Rmw in 2560 B of device memory takes up to 36.0 times as long as in write-back memory: 303 ns instead of \
                      8.44 ns for 8 bytes.",
                     &sure,
                     "Map what the CPU reads and writes often as write-back, and maintain it, before choosing device.",

@@ -80,7 +80,7 @@ pub fn check(record: &record::Record) -> Result<&'static Experiment, String> {
 pub fn option_differences(a: &record::Record, b: &record::Record) -> Vec<String> {
     let budget_ms = |record: &record::Record| record.run.as_ref().map_or(0, |run| run.budget_ms);
     let (of_a, of_b) = (budget_ms(a), budget_ms(b));
-    let budget = (of_a != of_b).then(|| format!("budget: {of_a} ms and {of_b} ms"));
+    let budget = (of_a != of_b).then(|| format!("budget: {of_a} ms against {of_b} ms"));
     let options = check(a).map_or(&[][..], |experiment| experiment.options);
     budget.into_iter().chain(options::differences(options, a.asked(), b.asked())).collect()
 }

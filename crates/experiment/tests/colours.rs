@@ -111,7 +111,7 @@ fn colours_change_nothing_where_a_way_is_a_page_and_the_report_says_why() {
     agree(&misses(&report, 2, "shared"), |_| 0);
     assert_eq!(finding(&report, "tier.2.colour.help").value, Value::Text("yes".into()));
     let initialised = finding(&report, "tier.1.colour.4.16.time_per_round");
-    assert_eq!(initialised.notes, ["laid out as for 4 colours; there is one"]);
+    assert_eq!(initialised.notes, ["laid out for 4 colours; there is one"]);
 }
 
 /// Pages at random frames have colours of their own, which nobody knows: nothing is said then.

@@ -190,7 +190,7 @@ impl Imported {
         let wrong =
             |what: &str| Err(WireError::new(format!("imported: part {part} of series {series}{what}")));
         if series != number || part != self.parts.0 + 1 || part > self.parts.1 {
-            return wrong(" without what is before it");
+            return wrong(" without the part before it");
         }
         if values.len() != counts.len() || counts.contains(&0) {
             return wrong(" needs as many counts from 1 as values");

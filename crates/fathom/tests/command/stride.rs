@@ -104,7 +104,7 @@ fn a_described_machine_says_whether_its_second_level_is_on() {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
-    assert!(on.contains("- level: 256 KiB: ") && on.contains("a level answers between 32 KiB and"), "{on}");
+    assert!(on.contains("- level: 256 KiB: ") && on.contains("served by a level between 32 KiB and"), "{on}");
     assert!(off.contains("- memory: 256 KiB: ") && off.contains("no level beyond 32 KiB answers"), "{off}");
     assert!(off.contains("shades are logarithmic"), "{off}");
 }
