@@ -10,10 +10,10 @@ fn impossible(finding: &Finding) -> Option<String> {
         return None;
     }
     let unit = if finding.unit.is_empty() { String::new() } else { format!(" {}", finding.unit) };
-    let least = if bounds.low.is_finite() { format!("at least {}", bounds.low) } else { String::new() };
-    let most = if bounds.high.is_finite() { format!("at most {}", bounds.high) } else { String::new() };
-    let and = if least.is_empty() || most.is_empty() { "" } else { " and " };
-    Some(format!("the result is {value:.3}{unit}, but must be {least}{and}{most}"))
+    let low = if bounds.low.is_finite() { format!("at least {}", bounds.low) } else { String::new() };
+    let high = if bounds.high.is_finite() { format!("at most {}", bounds.high) } else { String::new() };
+    let and = if low.is_empty() || high.is_empty() { "" } else { " and " };
+    Some(format!("the result is {value:.3}{unit}, but must be {low}{and}{high}"))
 }
 
 /// Moves impossible findings to the refusals, with the reason.
@@ -40,7 +40,7 @@ mod tests {
     use crate::reading::number;
 
     #[test]
-    fn what_cannot_be_is_refused_and_what_can_is_kept() {
+    fn impossible_values_are_refused_and_others_kept() {
         let refused = [
             ("latency.8192.peak", -2.5, "cycles"),
             ("stride.512.64.read.time_per_access", -10.8, "ns"),

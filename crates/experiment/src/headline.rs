@@ -106,13 +106,13 @@ mod tests {
     #[test]
     fn stored_records_have_three_line_headlines() {
         let described = "calculated from the description, not measured on hardware.";
-        let sure = format!("95 % intervals within 1 % of the values; undisturbed; {described}");
+        let confidence = format!("95 % intervals within 1 % of the values; undisturbed; {described}");
         for (name, headline) in [
             (
                 "v1-bcm2835-latency",
                 [
                     "A load takes 4.37 ns at 4 KiB and 79.0 ns at 64 KiB: 18.1 times as long.",
-                    &sure,
+                    &confidence,
                     "Run `fathom survey` to see at which sizes latency rises, and why; the slowest here is 64 KiB.",
                 ],
             ),
@@ -120,7 +120,7 @@ mod tests {
                 "v1-am5728-stride",
                 [
                     "In 256 KiB a read takes 4.10 ns at a stride of 8 B and 22.0 ns at 4 KiB: 5.4 times as long.",
-                    &sure,
+                    &confidence,
                     "",
                 ],
             ),
@@ -130,8 +130,8 @@ mod tests {
                 [
                     "Rmw in 2560 B of device memory takes up to 36.0 times as long as in write-back memory: 303 ns instead of \
                      8.44 ns for 8 bytes.",
-                    &sure,
-                    "Map what the CPU reads and writes often as write-back, and maintain it, before choosing device.",
+                    &confidence,
+                    "Prefer write-back memory (with cache maintenance) over device memory for data that the CPU accesses often.",
                 ],
             ),
             (
@@ -139,7 +139,7 @@ mod tests {
                 [
                     "To the device: coherent at every size; from the device: uncached-copy below 240 B, zero-copy above \
                      (12 % between them at 1.5 KiB).",
-                    &sure,
+                    &confidence,
                     "Choose by the size of the transfer, as above.",
                 ],
             ),
@@ -147,9 +147,9 @@ mod tests {
                 "v1-guest-wakeup",
                 [
                     "Maximum wake-up latency 339 us without load, in 400 activations; other:24388 held the CPU before it.",
-                    "Measured in a guest: this is the guest's behaviour, not the hardware's. A maximum is the largest that \
-                     was seen, not a bound.",
-                    "Give the task a CPU of its own (isolcpus, affinity) or a higher priority: it waited for the CPU.",
+                    "Measured in a guest: this is the guest's behaviour, not the hardware's. A maximum is the largest \
+                     observed value, not a bound.",
+                    "Give the task a dedicated CPU (isolcpus, affinity) or a higher priority: it waited for the CPU.",
                 ],
             ),
         ] {

@@ -30,39 +30,39 @@ pub(crate) fn clock() -> Trial {
 pub(crate) fn assemble(
     record: &Record,
     budget: &Budget,
-    wanted: Vec<Trial>,
+    trials: Vec<Trial>,
     rank: impl Fn(&Trial) -> u8,
     seeds: (u64, u64),
 ) -> Vec<Trial> {
     let cost = Cost { modelled: budget.modelled, latency_curve: &[] };
-    assemble_at_cost(record, budget, wanted, (rank, |trial: &Trial| cost.of(trial)), seeds)
+    assemble_at_cost(record, budget, trials, (rank, |trial: &Trial| cost.of(trial)), seeds)
 }
 
 /// The same for an experiment with its own estimate of the cost of its trials.
 pub(crate) fn assemble_at_cost(
     record: &Record,
     budget: &Budget,
-    mut wanted: Vec<Trial>,
+    mut trials: Vec<Trial>,
     (rank, price): (impl Fn(&Trial) -> u8, impl Fn(&Trial) -> u64),
     (seed, salt): (u64, u64),
 ) -> Vec<Trial> {
     let round = record.round() + 1;
-    wanted.sort_by_key(|trial| (rank(trial), price(trial)));
+    trials.sort_by_key(|trial| (rank(trial), price(trial)));
     let mut left = budget.share(MAX_PLANNED_SHARE).saturating_sub(budget.spent);
-    wanted.retain(|trial| {
+    trials.retain(|trial| {
         let price = price(trial);
         let fits = price <= left;
         left -= if fits { price } else { 0 };
         fits
     });
-    if wanted.is_empty() {
+    if trials.is_empty() {
         return Vec::new();
     }
     let seed = mix(seed ^ mix(round ^ salt));
-    shuffle(&mut wanted, seed);
+    shuffle(&mut trials, seed);
     let cycle_calibration = Trial { loads: CALIBRATION_OPS, samples: 5, warm: 1000, ..Trial::of(Alu) };
     let mut all = vec![cycle_calibration.clone()];
-    for (i, trial) in wanted.into_iter().enumerate() {
+    for (i, trial) in trials.into_iter().enumerate() {
         if i > 0 && i.is_multiple_of(CALIBRATE_EVERY) && !budget.modelled {
             all.push(Trial { loads: SHORT_CALIBRATION_OPS, ..cycle_calibration.clone() });
         }

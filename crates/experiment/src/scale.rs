@@ -92,8 +92,9 @@ pub(crate) struct Scale {
     pub(crate) resolution: f64,
     /// Ticks per core cycle, one value per sample of the cycle calibration, with its round and trial.
     pub(crate) cycle_ticks: Vec<(u64, u64, f64)>,
-    /// Its median over all rounds, and that of each trial of the cycle calibration, ascending: every step asks for them.
+    /// Median of the above over all rounds.
     typical: Option<f64>,
+    /// Median of each trial of the cycle calibration, ascending by trial. Cached, because every conversion needs them.
     cycle_calibrations: Vec<(u64, f64)>,
     /// Share of a step that a rise must reach to count: see [`Options::share`].
     pub(crate) share: f64,
@@ -218,10 +219,10 @@ impl Scale {
         &self,
         record: &Record,
         pattern: PatternKind,
-        wanted: impl Fn(&Trial) -> bool,
+        select: impl Fn(&Trial) -> bool,
     ) -> Vec<At> {
         let mut at = Vec::new();
-        for run in record.of(pattern).filter(|r| wanted(&r.trial)) {
+        for run in record.of(pattern).filter(|r| select(&r.trial)) {
             self.add(&mut at, run);
         }
         at.sort_by_key(|a| a.bytes);

@@ -102,7 +102,9 @@ fn colours_change_nothing_where_a_way_is_a_page_and_the_report_says_why() {
     let help = finding(&report, "tier.1.colour.help");
     assert_eq!(help.value, Value::Text("no".into()));
     let note = &help.notes[0];
-    assert!(note.contains("no larger than a page") && note.contains("tier 2 has one of 128 KiB, 32 colours"));
+    assert!(
+        note.contains("not larger than a page") && note.contains("tier 2 has one of 128 KiB, 32 colours")
+    );
     // So the second one is asked as well, behind the first, where all of them are in one set.
     for colours in [1, 2, 4] {
         let found = misses(&report, 2, &colours.to_string());

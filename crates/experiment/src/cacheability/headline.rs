@@ -35,7 +35,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
             word(f, Axis::Attribute)
         ),
         None if ratio >= 2.0 => format!(
-            "prefer write-back memory with cache maintenance to {attribute} for data that the CPU accesses often"
+            "prefer write-back memory (with cache maintenance) over {attribute} memory for data that the CPU accesses often"
         ),
         None => String::new(),
     };

@@ -121,8 +121,8 @@ impl Request {
         if asked.flush {
             methods.push(UncachedMethod::Flush);
         }
-        let wanted = |o: &Operation| asked.operations.is_empty() || asked.operations.contains(o);
-        let operations = Operation::ALL.iter().copied().filter(wanted).collect();
+        let has_operation = |o: &Operation| asked.operations.is_empty() || asked.operations.contains(o);
+        let operations = Operation::ALL.iter().copied().filter(has_operation).collect();
         let mut sizes = if asked.bytes.is_empty() { SIZES.to_vec() } else { asked.bytes };
         sizes.sort_unstable();
         sizes.dedup();

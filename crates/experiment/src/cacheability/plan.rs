@@ -31,7 +31,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let number = record.round() + 1;
     let budget = Budget::of(record, budget_ms);
     let requested = Request::of(record);
-    let wanted = match number {
+    let trials = match number {
         1 => pilot(&requested),
         n if n > 1 + ROUNDS[usize::from(!budget.modelled)] => return Vec::new(),
         _ => {
@@ -41,7 +41,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
             all
         }
     };
-    round::assemble(record, &budget, wanted, rank, (seed, 0xcac4))
+    round::assemble(record, &budget, trials, rank, (seed, 0xcac4))
 }
 
 /// Returns the order in which trials are dropped from the budget. First the optional trials. Last the trials that

@@ -193,7 +193,7 @@ impl ColourTest {
 }
 
 /// Returns the next trials; empty if no colours are requested, or if the plan is complete.
-pub(super) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
+pub(super) fn next_trials(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
     if Options::of(record).colours.is_empty() {
         return Vec::new();
     }
@@ -201,25 +201,25 @@ pub(super) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: b
     let Ok(all) = tests(record, scale, steps, &levels) else { return Vec::new() };
     let all: Vec<ColourTest> = all.into_iter().filter(|one| one.why_not_testable(record).is_none()).collect();
     let times = if modelled { 1 } else { 2 };
-    let mut wanted = Vec::new();
+    let mut trials = Vec::new();
     for one in &all {
         for (colours, pages) in one.arrangements() {
             let patterns = [PatternKind::Conflict, PatternKind::Stride];
             let had = count_of(record, one, &patterns, colours, pages);
-            wanted.extend((had..times).map(|nth| one.trial(colours, pages, scale, modelled, nth)));
+            trials.extend((had..times).map(|nth| one.trial(colours, pages, scale, modelled, nth)));
         }
     }
-    if !wanted.is_empty() {
-        return wanted;
+    if !trials.is_empty() {
+        return trials;
     }
     for one in all.iter().filter(|one| !one.is_counted(record)) {
         for (colours, pages) in one.arrangements() {
             let Some(colours) = colours else { continue };
             let had = count_of(record, one, &[PatternKind::Single], Some(colours), pages);
-            wanted.extend((had..times).map(|nth| one.single(colours, pages, scale, nth)));
+            trials.extend((had..times).map(|nth| one.single(colours, pages, scale, nth)));
         }
     }
-    wanted
+    trials
 }
 
 /// Returns how often a trial was run, including refused ones.

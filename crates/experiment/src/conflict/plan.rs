@@ -22,17 +22,17 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         let geometry::GeometryRequest { record, scale, curves, budget } = *request;
         let steps = curves.steps();
         // Requested page colours come before replacement and farther levels.
-        let colours = colours::wanted(record, scale, &steps, budget.modelled);
+        let colours = colours::next_trials(record, scale, &steps, budget.modelled);
         if !colours.is_empty() {
             return colours;
         }
-        let mut wanted = geometry::wanted(record, scale, curves, budget, true);
+        let mut trials = geometry::next_trials(record, scale, curves, budget, true);
         // The study's rounds follow once the number of reads is known, or will not become known.
         let nearest = geometry::levels(record, scale, &steps[..steps.len().min(1)]);
         let nearest = nearest.first().and_then(Level::geometry);
-        if nearest.is_some() || steps.is_empty() || wanted.is_empty() {
-            wanted.extend(study::wanted(record, scale, nearest, budget.modelled));
+        if nearest.is_some() || steps.is_empty() || trials.is_empty() {
+            trials.extend(study::next_trials(record, scale, nearest, budget.modelled));
         }
-        wanted
+        trials
     })
 }

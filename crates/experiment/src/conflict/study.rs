@@ -52,19 +52,19 @@ fn pages(scale: &Scale) -> &'static [Pages] {
 }
 
 /// Returns the next trials.
-pub(super) fn wanted(
+pub(super) fn next_trials(
     record: &Record,
     scale: &Scale,
     nearest: Option<Geometry>,
     modelled: bool,
 ) -> Vec<Trial> {
     let times = if modelled { 1 } else { 2 };
-    let mut wanted = Vec::new();
+    let mut trials = Vec::new();
     for &page in pages(scale) {
         for n in reads(nearest) {
-            let one = |pattern, trial: Trial, times: usize, wanted: &mut Vec<Trial>| {
+            let one = |pattern, trial: Trial, times: usize, trials: &mut Vec<Trial>| {
                 let had = record.trials.iter().filter(|r| is_of(&r.trial, pattern, page, n)).count();
-                wanted.extend((had..times).map(|_| trial.clone()));
+                trials.extend((had..times).map(|_| trial.clone()));
             };
             let sweep = Trial {
                 memory: Memory { page, ..Memory::of(n * STRIDE, STRIDE) },
@@ -74,7 +74,7 @@ pub(super) fn wanted(
                 counted: 1,
                 ..Trial::of(Stride::of(Operation::Read))
             };
-            one(PatternKind::Stride, sweep, times, &mut wanted);
+            one(PatternKind::Stride, sweep, times, &mut trials);
             let single = Trial {
                 memory: Memory { page, ..Memory::of(n * 64, 64) },
                 // Coprime to all numbers of lines and ways up to 64, so that every line is timed in every state.
@@ -84,11 +84,11 @@ pub(super) fn wanted(
                 ..Trial::of(Single::of(Groups::apart(STRIDE)))
             };
             if has_no_counts(record) && page == pages(scale)[0] {
-                one(PatternKind::Single, spaced(single, n, nearest), times, &mut wanted);
+                one(PatternKind::Single, spaced(single, n, nearest), times, &mut trials);
             }
         }
     }
-    wanted
+    trials
 }
 
 /// Returns whether sweeps were measured without a count of misses.

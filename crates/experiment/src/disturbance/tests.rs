@@ -28,13 +28,14 @@ const QUIET: Watch =
     Watch { wall_ns: 1_000_000, cpu_ns: 999_000, involuntary: 0, steal_ns: 0, faults: 0, accesses: 0 };
 
 /// Returns a record with `bad` of 100 trials `worse` and the others quiet.
-fn some(bad: usize, worse: Watch) -> Record {
+fn with_bad_trials(bad: usize, worse: Watch) -> Record {
     record((0..100).map(|i| if i < bad { worse } else { QUIET }))
 }
 
 #[test]
 fn a_quiet_record_is_undisturbed_and_has_no_causes() {
-    let d = judge(&some(0, QUIET), &[(1, 1, 1.0), (1, 9, 1.005)], &[vec![3.0, 3.1], vec![9.0, 9.1]]);
+    let d =
+        judge(&with_bad_trials(0, QUIET), &[(1, 1, 1.0), (1, 9, 1.005)], &[vec![3.0, 3.1], vec![9.0, 9.1]]);
     assert_eq!(d, Disturbance { trials: 100, ..Disturbance::default() });
 }
 
@@ -47,13 +48,13 @@ fn an_empty_record_is_undisturbed() {
 #[test]
 fn time_off_the_cpu_disturbs_when_more_than_a_tenth_of_the_trials_lost_it() {
     let off = Watch { cpu_ns: 900_000, involuntary: 2, ..QUIET };
-    let few = judge(&some(10, off), &[], &[]);
+    let few = judge(&with_bad_trials(10, off), &[], &[]);
     assert!(!few.disturbed);
     assert!(
         few.causes[0].contains("10 of 100 trials") && few.causes[0].contains("20 involuntary"),
         "{few:?}"
     );
-    let many = judge(&some(11, off), &[], &[]);
+    let many = judge(&with_bad_trials(11, off), &[], &[]);
     assert!(many.disturbed && many.remedy.contains("stop other work"), "{many:?}");
     assert!(!many.remedy.contains("hypervisor"));
 }
@@ -61,10 +62,10 @@ fn time_off_the_cpu_disturbs_when_more_than_a_tenth_of_the_trials_lost_it() {
 #[test]
 fn stolen_time_counts_even_where_the_guest_thinks_it_ran() {
     let stolen = Watch { cpu_ns: 1_000_000, steal_ns: 500_000, ..QUIET };
-    let d = judge(&some(20, stolen), &[], &[]);
+    let d = judge(&with_bad_trials(20, stolen), &[], &[]);
     assert!(d.disturbed && d.remedy.contains("hypervisor"), "{d:?}");
     assert!(d.remedy.contains("as root"), "{d:?}");
-    let mut raised = some(20, stolen);
+    let mut raised = with_bad_trials(20, stolen);
     let fifo = FactValue::Text("granted".into());
     raised.facts.extend([("privilege.fifo".to_owned(), fifo)]);
     assert!(!judge(&raised, &[], &[]).remedy.contains("as root"), "the priority is granted already");
@@ -73,7 +74,7 @@ fn stolen_time_counts_even_where_the_guest_thinks_it_ran() {
 
 #[test]
 fn a_thread_clock_ahead_of_the_wall_clock_is_not_lost_time() {
-    assert!(!judge(&some(100, Watch { cpu_ns: 1_001_000, ..QUIET }), &[], &[]).disturbed);
+    assert!(!judge(&with_bad_trials(100, Watch { cpu_ns: 1_001_000, ..QUIET }), &[], &[]).disturbed);
 }
 
 #[test]
@@ -103,8 +104,8 @@ fn one_outlier_of_the_cycle_calibration_is_not_drift() {
 
 #[test]
 fn rounds_that_disagree_at_the_median_point_disturb() {
-    let most = vec![vec![3.0, 3.4], vec![5.0, 5.8], vec![80.0, 80.0]];
-    let d = judge(&record([QUIET]), &[], &most);
+    let repeats = vec![vec![3.0, 3.4], vec![5.0, 5.8], vec![80.0, 80.0]];
+    let d = judge(&record([QUIET]), &[], &repeats);
     assert!(d.disturbed && d.causes[0].contains("rounds disagree"), "{d:?}");
     // One outlier among many points affects only its own interval.
     let one = vec![vec![3.0, 3.0], vec![5.0, 5.0], vec![80.0, 200.0]];
@@ -121,5 +122,8 @@ fn hostile_watches_do_not_overflow() {
         faults: u64::MAX,
         accesses: u64::MAX,
     };
-    assert!(judge(&some(100, max), &[(u64::MAX, 0, f64::NAN), (0, 0, 0.0)], &[vec![0.0, 0.0]]).disturbed);
+    assert!(
+        judge(&with_bad_trials(100, max), &[(u64::MAX, 0, f64::NAN), (0, 0, 0.0)], &[vec![0.0, 0.0]])
+            .disturbed
+    );
 }

@@ -134,10 +134,10 @@ fn between<'a>(
         all.filter_map(|f| f.finite().and(Some((f.key.number(Axis::Size)?, f)))).collect()
     };
     let (one, other) = (of(rival.0), of(rival.1));
-    let near =
+    let nearest =
         one.keys().filter(|bytes| other.contains_key(bytes)).min_by_key(|bytes| bytes.abs_diff(PACKET))?;
-    let (a, b) = (one[near], other[near]);
+    let (a, b) = (one[nearest], other[nearest]);
     let (x, y) = (a.finite()?, b.finite()?);
     let fastest = x.min(y);
-    (fastest > 0.0).then(|| (100.0 * (x - y).abs() / fastest, *near, [a, b]))
+    (fastest > 0.0).then(|| (100.0 * (x - y).abs() / fastest, *nearest, [a, b]))
 }

@@ -70,10 +70,10 @@ fn link(record: &Record, points: &[Point], report: &mut Report) -> Option<f64> {
     let requested = Options::of(record).link_bits;
     let engine = |point: &&Point| point.is_timed_engine();
     let reached = points.iter().filter(engine).max_by_key(|point| point.key.bytes).and_then(|point| {
-        let own = |row: &fathom_probe::machine::dma::TransferTimes, ns: f64| {
+        let transfer_time = |row: &fathom_probe::machine::dma::TransferTimes, ns: f64| {
             row.engine.saturating_sub(row.setup) as f64 * ns
         };
-        let ns = point.of(own)?.value;
+        let ns = point.of(transfer_time)?.value;
         (ns > 0.0).then(|| (point.key.bytes as f64 * 8.0 * 1e9 / ns, point))
     });
     let (bits, mut row) = match (requested, reached) {
@@ -225,7 +225,7 @@ fn pollution(losses: &[Loss], report: &mut Report) {
         row.detail.set(metrics::VICTIM, Item::Number(loss.victim as f64));
         row.detail.set(metrics::BEFORE, Item::Number(loss.before.value));
         row.notes.push(format!(
-            "a walk through {} took {:.0} ns before a transfer, and so much longer after it",
+            "a walk through {} took {:.0} ns before a transfer, and took this much longer after it",
             size(loss.victim as f64),
             loss.before.value
         ));

@@ -29,7 +29,7 @@ fn reaches_level(geometry: Geometry, nearer: Option<Geometry>) -> bool {
 }
 
 /// Returns the next trials.
-pub(crate) fn wanted(
+pub(crate) fn next_trials(
     record: &Record,
     scale: &Scale,
     step: &Step,

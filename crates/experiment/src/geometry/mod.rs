@@ -222,7 +222,7 @@ pub(crate) fn plan(
 const SALT: u64 = 0xc0f1;
 
 /// Returns the next trials; empty if the plan is complete. `with_replacement`: whether to test replacement.
-pub(crate) fn wanted(
+pub(crate) fn next_trials(
     record: &Record,
     scale: &Scale,
     curves: &Curves,
@@ -231,7 +231,7 @@ pub(crate) fn wanted(
 ) -> Vec<Trial> {
     let steps = curves.steps();
     let mut all = caches(record, scale, &steps, budget.modelled, with_replacement);
-    all.extend(tlb::wanted(record, scale, curves, budget));
+    all.extend(tlb::next_trials(record, scale, curves, budget));
     // Pairs last: adjacent-line prefetch is the least important result.
     if all.is_empty() {
         all = (0..steps.len()).flat_map(|n| pairs(record, scale, &steps, n, budget.modelled)).collect();
@@ -239,13 +239,13 @@ pub(crate) fn wanted(
     if all.is_empty() {
         let levels = levels(record, scale, &steps);
         let scattered = (0..steps.len()).filter_map(|n| Scattered::of(scale, &steps, &levels, n));
-        all = scattered.flat_map(|one| one.wanted(record, scale, budget.modelled)).collect();
+        all = scattered.flat_map(|one| one.next_trials(record, scale, budget.modelled)).collect();
     }
     all
 }
 
 fn pairs(record: &Record, scale: &Scale, steps: &[Step], index: usize, modelled: bool) -> Vec<Trial> {
-    pair::wanted(record, scale, &steps[index], steps.get(index + 1), modelled)
+    pair::next_trials(record, scale, &steps[index], steps.get(index + 1), modelled)
 }
 
 /// Returns the next trials of the caches, level by level, up to the first level that still needs trials.
@@ -261,7 +261,7 @@ fn caches(
     let mut complete = with_replacement;
     for (index, step) in steps.iter().enumerate() {
         let known = if index == 0 || nearer.is_some() {
-            let scan = scan::wanted(record, scale, step, nearer, modelled);
+            let scan = scan::next_trials(record, scale, step, nearer, modelled);
             if !scan.is_empty() {
                 all.extend(scan);
                 break;
@@ -272,7 +272,7 @@ fn caches(
         };
         let mut line = Vec::new();
         if let Verdict::One(one) = known {
-            line = line::wanted(record, scale, step, (one, nearer), modelled);
+            line = line::next_trials(record, scale, step, (one, nearer), modelled);
             if line.is_empty() && line::read(record, scale, step, (one, nearer)).is_none() {
                 line = pairs(record, scale, steps, index, modelled);
             }
@@ -308,7 +308,7 @@ fn replacement(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -
         }
     }
     replacement_test(steps, &levels, index, &policies)
-        .map_or_else(Vec::new, |test| policy::wanted(record, scale, &test, modelled))
+        .map_or_else(Vec::new, |test| policy::next_trials(record, scale, &test, modelled))
 }
 
 /// Metrics of the geometry of levels.

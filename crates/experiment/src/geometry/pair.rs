@@ -47,7 +47,7 @@ fn is_of(trial: &Trial, distance: u64, pairs: u64) -> bool {
 }
 
 /// Returns the next trials.
-pub(crate) fn wanted(
+pub(crate) fn next_trials(
     record: &Record,
     scale: &Scale,
     step: &Step,
@@ -66,11 +66,11 @@ pub(crate) fn wanted(
     while cells > 2 && (2 * loads).is_multiple_of(cells) {
         loads += 1;
     }
-    let mut wanted = Vec::new();
+    let mut trials = Vec::new();
     for distance in DISTANCES {
         let had = record.trials.iter().filter(|r| is_of(&r.trial, distance, pairs)).count();
         for _ in had..if modelled { 1 } else { 3 } {
-            wanted.push(Trial {
+            trials.push(Trial {
                 // The same placement for all: distances are compared under equal conditions.
                 memory: Memory { page: pages(scale).0, place: 1, ..Memory::of(cells * distance, distance) },
                 loads,
@@ -80,7 +80,7 @@ pub(crate) fn wanted(
             });
         }
     }
-    wanted
+    trials
 }
 
 /// Results of the pairs beyond a tier.

@@ -173,7 +173,7 @@ fn step_ns(record: &Record, scale: &Scale) -> f64 {
 }
 
 /// Returns the next trials.
-pub(crate) fn wanted(
+pub(crate) fn next_trials(
     record: &Record,
     scale: &Scale,
     test: &ReplacementTest<'_>,
@@ -184,7 +184,7 @@ pub(crate) fn wanted(
     }
     let step = step_ns(record, scale);
     let whole = test.times_whole_laps(step);
-    let mut wanted = Vec::new();
+    let mut trials = Vec::new();
     for program in test.programs(whole) {
         let Some(sequence) = sequence(&program) else { continue };
         let had = record.trials.iter().filter(|r| test.is_of(&r.trial, &sequence)).count() as u64;
@@ -196,7 +196,7 @@ pub(crate) fn wanted(
             (1, (queries * MIN_LAPS).clamp(MIN_SAMPLES, 1000))
         };
         for nth in had..if modelled { 1 } else { TRIALS_PER_PROGRAM } {
-            wanted.push(Trial {
+            trials.push(Trial {
                 memory: Memory {
                     page: pages(scale).0,
                     ..Memory::of(accesses * test.evictor_stride(), test.evictor_stride())
@@ -212,7 +212,7 @@ pub(crate) fn wanted(
             });
         }
     }
-    wanted
+    trials
 }
 
 /// Returns the policies that were assumed for this level when the next level's trials were planned, as far as the

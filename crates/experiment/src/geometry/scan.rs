@@ -236,7 +236,7 @@ pub(super) fn informative(
 }
 
 /// Returns the next trials of a level; empty if its scan is complete.
-pub(crate) fn wanted(
+pub(crate) fn next_trials(
     record: &Record,
     scale: &Scale,
     step: &Step,
@@ -252,17 +252,17 @@ pub(crate) fn wanted(
     }
     all.retain(|a| !a.translates(page_bytes) || control_hits(a, step, nearer));
     all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.control()).collect::<Vec<_>>());
-    let wanted = missing_trials(record, scale, &domain, step, modelled, all);
-    if !wanted.is_empty() {
-        return wanted;
+    let trials = missing_trials(record, scale, &domain, step, modelled, all);
+    if !trials.is_empty() {
+        return trials;
     }
     let Some(of) = contiguous(&left, scale, &domain, step, nearer) else { return Vec::new() };
     let control = of.translates(page_bytes).then(|| of.control());
-    let mut wanted = missing_trials(record, scale, &domain, step, modelled, control.into_iter().collect());
+    let mut trials = missing_trials(record, scale, &domain, step, modelled, control.into_iter().collect());
     let had =
         record.trials.iter().filter(|r| domain.contains(&r.trial) && Arrangement::of(&r.trial) == of).count();
-    wanted.extend((had as u64..PLACEMENTS).map(|nth| of.trial(scale, &domain, step, modelled, nth)));
-    wanted
+    trials.extend((had as u64..PLACEMENTS).map(|nth| of.trial(scale, &domain, step, modelled, nth)));
+    trials
 }
 
 /// Returns whether a control's cells all hit in the nearest level, regardless of their positions.
@@ -309,15 +309,15 @@ pub(super) fn missing_trials(
         *had.entry(Arrangement::of(&run.trial)).or_default() += 1;
     }
     let times = if modelled { 1 } else { 2 };
-    let mut wanted = Vec::new();
+    let mut trials = Vec::new();
     for a in all {
         let have = had.entry(a).or_default();
         while *have < times {
-            wanted.push(a.trial(scale, domain, step, modelled, *have));
+            trials.push(a.trial(scale, domain, step, modelled, *have));
             *have += 1;
         }
     }
-    wanted
+    trials
 }
 
 /// The times that a level's conflicts are derived from.

@@ -115,12 +115,12 @@ impl<'a> Scattered<'a> {
     }
 
     /// Returns the next trials.
-    pub(crate) fn wanted(&self, record: &Record, scale: &Scale, modelled: bool) -> Vec<Trial> {
+    pub(crate) fn next_trials(&self, record: &Record, scale: &Scale, modelled: bool) -> Vec<Trial> {
         let placements = if modelled { PLACEMENTS_MODELLED } else { PLACEMENTS };
-        let mut wanted = Vec::new();
+        let mut trials = Vec::new();
         let mut schedule = |pages: u64, apart: u64, times: usize| {
             let had = record.trials.iter().filter(|r| self.is_of(&r.trial, pages, apart)).count();
-            wanted.extend((had..times).map(|_| self.trial(scale, pages, apart, modelled)));
+            trials.extend((had..times).map(|_| self.trial(scale, pages, apart, modelled)));
         };
         let points = self.points(record, scale);
         let all = || points.iter().map(|p| p.time);
@@ -136,7 +136,7 @@ impl<'a> Scattered<'a> {
         for point in points.iter().filter(rising) {
             schedule(point.pages as u64, 0, RISE_FACTOR * placements);
         }
-        wanted
+        trials
     }
 
     /// Returns the median time per load of each placement, ns.

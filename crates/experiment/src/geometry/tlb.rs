@@ -182,8 +182,8 @@ fn scan(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>, m
             true
         }
     });
-    let wanted = scan::missing_trials(record, scale, &domain, step, modelled, all);
-    if wanted.is_empty() { controls(record, scale, (&domain, step, nearer), modelled) } else { wanted }
+    let trials = scan::missing_trials(record, scale, &domain, step, modelled, all);
+    if trials.is_empty() { controls(record, scale, (&domain, step, nearer), modelled) } else { trials }
 }
 
 fn controls(
@@ -203,17 +203,17 @@ fn controls(
 }
 
 /// Returns the next trials: TLBs nearest first, then huge pages.
-pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
+pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
     let mut nearer = None;
     for step in curves.tlbs(scale) {
-        let wanted = scan(record, scale, &step, nearer, budget.modelled);
-        if !wanted.is_empty() {
-            return wanted;
+        let trials = scan(record, scale, &step, nearer, budget.modelled);
+        if !trials.is_empty() {
+            return trials;
         }
         let Verdict::One(one) = read(record, scale, &step, nearer).verdict else { break };
         nearer = Some(one);
     }
-    huge::wanted(record, scale, curves, budget)
+    huge::next_trials(record, scale, curves, budget)
 }
 
 /// Adds the findings of TLBs: reach and geometry.
@@ -303,7 +303,7 @@ fn decided(record: &Record, scale: &Scale, n: usize, (tlb, one): (&Tlb, Geometry
     // The shortest period that is long enough for the nearer TLB.
     let periods = tlb.conflicts.iter().map(|c| nominal(&tlb.domain, c));
     let own = periods.filter(|period| period.is_multiple_of(one.way_bytes)).min();
-    row.notes.extend(own.and_then(|period| apart(scale, tlb, period)));
+    row.notes.extend(own.and_then(|period| rise_text(scale, tlb, period)));
     let mut other = number(metrics::TLB_SETS.at([n.into()]), sets as f64, "");
     other.basis = Basis::Fitted;
     (other.count, other.trials) = (row.count, trials);
@@ -320,7 +320,7 @@ fn nominal(domain: &Domain, of: &Conflict) -> u64 {
 }
 
 /// Returns how many pages at a period translate without a rise.
-fn apart(scale: &Scale, tlb: &Tlb, period: u64) -> Option<String> {
+fn rise_text(scale: &Scale, tlb: &Tlb, period: u64) -> Option<String> {
     let mut at: Vec<&Conflict> = tlb.conflicts.iter().filter(|c| nominal(&tlb.domain, c) == period).collect();
     at.sort_by_key(|c| c.groups);
     let pages = period / scale.base;
@@ -345,7 +345,7 @@ fn undecided(scale: &Scale, (n, step): (usize, &Step), tlb: &Tlb, report: &mut R
     // The shortest period of at least half the capacity: there pages conflict first, for any number of sets.
     let periods = tlb.conflicts.iter().map(|c| nominal(&tlb.domain, c));
     let long = periods.filter(|&period| 2.0 * period as f64 >= step.capacity.value).min();
-    let seen = long.and_then(|period| apart(scale, tlb, period));
+    let seen = long.and_then(|period| rise_text(scale, tlb, period));
     let (reason, remedy) = why_unknown(scale, step, &tlb.verdict);
     let reason = seen.map_or_else(|| reason.clone(), |seen| format!("{reason}; {seen}"));
     refuse(report, n, reason, remedy.into());

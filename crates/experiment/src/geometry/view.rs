@@ -216,7 +216,7 @@ fn pairs(page: &mut Page, lines: &[f64], finding_index: &mut FindingIndex) {
     }
     page.table(&columns, &rows, &[]);
     for (n, f) in &reach {
-        let text = format!("Tier {n}: a load fetches {} in all.", number::value(f).value);
+        let text = format!("Tier {n}: a load fetches {} in total.", number::value(f).value);
         page.text(TextRole::Plain, &text, "  ", "    ");
     }
     let labelled: Vec<(String, &Finding)> = reach.iter().map(|(n, f)| (format!("tier {n}"), *f)).collect();

@@ -31,7 +31,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     }
     let scale = Scale::of(record);
     let budget = Budget::of(record, budget_ms);
-    let wanted = if number == 1 {
+    let trials = if number == 1 {
         vec![round::clock()]
     } else {
         sizes(record)
@@ -46,7 +46,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     round::assemble(
         record,
         &budget,
-        wanted,
+        trials,
         |trial| u8::from(trial.memory.bytes != REFERENCE),
         (seed, 0x1a7e),
     )

@@ -91,7 +91,7 @@ impl Record {
             return;
         }
         self.losses.restarts += 1;
-        self.problem("a second greeting: the probe was started again; what it was doing is lost");
+        self.problem("an unexpected greeting: the probe was started again; its running trial is lost");
     }
 
     /// Handles the end of the facts. A greeting requested before that has been received by now, or never will be.

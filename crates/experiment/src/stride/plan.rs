@@ -38,12 +38,12 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     if number > before + rounds {
         return Vec::new();
     }
-    let wanted = match number {
+    let trials = match number {
         1 => vec![round::clock()],
         2 if before == 2 => coarse_scan::trials(record, &budget, loads(record)),
         _ => all(record, number - before),
     };
-    round::assemble(record, &budget, wanted, |_| 0, (seed, 0x57de))
+    round::assemble(record, &budget, trials, |_| 0, (seed, 0x57de))
 }
 
 /// Returns the nth round of points, with first touches and prefetch orders if requested.

@@ -69,7 +69,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     };
     geometry::plan(record, (seed, budget_ms), share, |request| {
         let geometry::GeometryRequest { record, scale, curves, budget } = *request;
-        geometry::wanted(record, scale, curves, budget, replacement)
+        geometry::next_trials(record, scale, curves, budget, replacement)
     })
 }
 

@@ -88,8 +88,8 @@ fn cases<'a>(record: &'a Record, design: &Design) -> Vec<(usize, &'a TrialRun)> 
         let task =
             run.trial.memory.bytes == conditions::NO_WORK && !wakes.timerlat && !run.trial.beside.confined;
         let plain = task && run.trial.beside.streams.is_empty();
-        let wanted = run.done.is_some() && run.trial.round > PILOT_ROUND && plain && wakes.traced == places;
-        let on = conditions::factors_of(&run.trial.beside.load).filter(|_| wanted)?;
+        let counts = run.done.is_some() && run.trial.round > PILOT_ROUND && plain && wakes.traced == places;
+        let on = conditions::factors_of(&run.trial.beside.load).filter(|_| counts)?;
         Some(((0..design.cases()).find(|&case| design.levels(case) == on)?, run))
     };
     record.of(PatternKind::Wake).filter_map(of).collect()

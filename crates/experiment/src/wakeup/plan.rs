@@ -40,8 +40,8 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     if Options::of(record).sweep {
         return sweep::round(record, &budget, seed);
     }
-    let wanted = conditions_round(record, &budget, number);
-    assemble(record, &budget, wanted, rank, (seed, 0x9e55))
+    let trials = conditions_round(record, &budget, number);
+    assemble(record, &budget, trials, rank, (seed, 0x9e55))
 }
 
 /// Returns the order in which trials are dropped from the budget: first the design, then single factors, last the

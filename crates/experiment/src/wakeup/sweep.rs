@@ -235,7 +235,7 @@ pub(super) fn round(record: &Record, budget: &Budget, seed: u64) -> Vec<Trial> {
         true => budget.share(PILOT_SHARE),
         false => budget.total / (rounds + 1) as u64,
     };
-    let (wanted, n) = if first.is_empty() {
+    let (trials, n) = if first.is_empty() {
         let curves = informative(record, &all);
         let missing = |curve: &Curve| cases(&[*curve], &missing_sizes(record, curve, &sizes));
         // All repeats have the same length, so that their tails are of one percentile. The budget after the pilot round
@@ -247,8 +247,8 @@ pub(super) fn round(record: &Record, budget: &Budget, seed: u64) -> Vec<Trial> {
         let n = activations(record, budget, pilot, all.len() * sizes.len());
         (first, limit_activations(record, n.min(MAX_PILOT_NS / every_ns(record))))
     };
-    let wanted = wanted.iter().map(|case| series(record, case, n, traced(record))).collect();
-    assemble(record, budget, wanted, |_| 0, (seed, 0x5eeb))
+    let trials = trials.iter().map(|case| series(record, case, n, traced(record))).collect();
+    assemble(record, budget, trials, |_| 0, (seed, 0x5eeb))
 }
 
 /// Returns the most informative curves by the pilot round: those whose tail differs most between sizes.
@@ -301,15 +301,15 @@ fn missing_sizes(record: &Record, curve: &Curve, sizes: &[u64]) -> Vec<u64> {
     if !unfinished.is_empty() {
         return unfinished;
     }
-    let mut wanted: Vec<u64> = Vec::new();
+    let mut trials: Vec<u64> = Vec::new();
     for statistic in Statistic::ALL {
         let found = change_points(record, curve, statistic).unwrap_or_default();
         // Sizes are in whole MiB: blocks consist of pages, and nothing in a worker's path has a finer granularity.
-        wanted.extend(inflection::wanted(&rows(record, curve, statistic), &found, MAX_SIZE_RATIO, 1 << 20));
+        trials.extend(inflection::wanted(&rows(record, curve, statistic), &found, MAX_SIZE_RATIO, 1 << 20));
     }
-    wanted.sort_unstable();
-    wanted.dedup();
-    wanted
+    trials.sort_unstable();
+    trials.dedup();
+    trials
 }
 
 /// Returns the activations per series if `count` series use a `share` of the budget, ns.

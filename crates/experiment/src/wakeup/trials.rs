@@ -31,12 +31,12 @@ pub(super) const PILOT_ROUND: u64 = 1;
 pub(super) fn assemble(
     record: &Record,
     budget: &Budget,
-    mut wanted: Vec<Trial>,
+    mut trials: Vec<Trial>,
     rank: impl Fn(&Trial) -> u8,
     seeds: (u64, u64),
 ) -> Vec<Trial> {
-    wanted.retain(|trial| Trial::read(&trial.line()).is_ok());
-    round::assemble(record, budget, wanted, rank, seeds)
+    trials.retain(|trial| Trial::read(&trial.line()).is_ok());
+    round::assemble(record, budget, trials, rank, seeds)
 }
 
 pub(super) fn untraced(record: &Record) -> bool {

@@ -108,7 +108,7 @@ fn an_increase_that_may_be_nothing_is_said_to_be() {
     for f in report.findings.iter_mut().filter(|f| f.name() == "explained.increase") {
         f.low = Some(-1.0);
     }
-    assert!(text(&report).contains("which is not significant"));
+    assert!(unwrapped(&text(&report)).contains("which is not significant"));
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn first_touches_and_the_ladder_are_shown_where_they_are_asked_for() {
     ];
     let did = user.run(&[&ask[..], &["--first-touch", "--prefetch", "--record", "A"]].concat());
     let text = did.ended(0);
-    for wanted in ["forward8", "repermuted", "Reach forward", "nothing is fetched ahead", "nothing faults"] {
+    for wanted in ["forward8", "repermuted", "Reach forward", "no prefetch", "nothing faults"] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
     fits(text);

@@ -68,8 +68,8 @@ fn colours(f: &Finding) -> Option<u64> {
 
 /// Renders the tables, if colours were requested.
 pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
-    let wanted = |f: &Finding| SHOWN.iter().any(|(own, shared, ..)| f.is(own) || f.is(shared));
-    let all = finding_index.listed(|f| wanted(f) && colours(f).is_some());
+    let is_shown = |f: &Finding| SHOWN.iter().any(|(own, shared, ..)| f.is(own) || f.is(shared));
+    let all = finding_index.listed(|f| is_shown(f) && colours(f).is_some());
     let tiers: BTreeSet<u64> = all.iter().filter_map(|f| f.key.number(Axis::Level)).collect();
     for tier in tiers {
         for (own, shared, unit) in SHOWN {

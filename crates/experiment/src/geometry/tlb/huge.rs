@@ -59,7 +59,7 @@ fn is_spread(trial: &Trial) -> bool {
 }
 
 /// Returns the next trials.
-pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
+pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
     let Some(huge) = scale.huge else { return Vec::new() };
     let modelled = budget.modelled;
     let max = max_pages(record, huge, curves, budget);
@@ -75,16 +75,16 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &B
     points.sort_unstable();
     points.dedup();
     let times = if modelled { 1 } else { 3 };
-    let mut wanted = Vec::new();
+    let mut trials = Vec::new();
     for n in points {
         let count = |of: &dyn Fn(&Trial) -> bool| record.trials.iter().filter(|r| of(&r.trial)).count();
         let (spread, packed) = pair(scale, n, modelled);
         let had = count(&|t| is_spread(t) && t.memory.cells() == n);
-        wanted.extend((had..times).map(|_| spread.clone()));
+        trials.extend((had..times).map(|_| spread.clone()));
         let had = count(&|t| is_packed(scale, t, n));
-        wanted.extend((had..times).map(|_| packed.clone()));
+        trials.extend((had..times).map(|_| packed.clone()));
     }
-    wanted
+    trials
 }
 
 /// Returns whether the trial is the packed half of a pair.

@@ -107,8 +107,8 @@ fn lost_and_repeated_lines_are_problems_and_incomplete_histograms_are_refused() 
 fn invalid_lines_are_refused_with_a_reason() {
     let good = "imported series=1 tool=\"x\" place=user bucket_ns=1 cycles=3 overflow=0 parts=1";
     for (second, reason) in [
-        ("imported series=2 part=1 values=1,2 counts=1,2", "without what is before it"),
-        ("imported series=1 part=2 values=1,2 counts=1,2", "without what is before it"),
+        ("imported series=2 part=1 values=1,2 counts=1,2", "without the part before it"),
+        ("imported series=1 part=2 values=1,2 counts=1,2", "without the part before it"),
         ("imported series=1 part=1 values=1,2 counts=1", "as many counts"),
         ("imported series=1 part=1 values=1,2 counts=1,0", "as many counts"),
         ("imported series=1 part=1 values=2,1 counts=1,2", "do not ascend"),
