@@ -43,7 +43,7 @@ const EDU_BYTES: u64 = 2048;
 const TRANSFER_NS: f64 = 50_000.0;
 /// ns per byte to create, overwrite, copy and compare: about five passes of a 2 GHz core.
 const BYTE_NS: f64 = 5.0;
-/// ns per load of a walk over the victim's working set: that of a second-level cache.
+/// ns per load of a walk over the pollution set: that of a second-level cache.
 const WALK_NS: f64 = 10.0;
 
 /// ns to start and end the load of a series of wake-ups: processes and their first round. About 25 workers on two 2 GHz

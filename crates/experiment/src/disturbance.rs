@@ -23,7 +23,7 @@ const MAX_DRIFT: f64 = 0.01;
 /// repeated points.
 const MAX_ROUND_SPREAD: f64 = 0.05;
 
-/// The result.
+/// The judgement of a record.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Disturbance {
     /// Whether the measurement is disturbed.

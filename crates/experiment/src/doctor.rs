@@ -141,7 +141,7 @@ const DRIVER_FEATURES_NOTE: &str = "required for memory attributes, DMA, coloure
 fn driver(record: &Record) -> Option<Row> {
     let state = record.text(facts::DRIVER_STATE)?;
     let Some(version) = record.int(facts::DRIVER_VERSION) else {
-        let cost = format!("{DRIVER_FEATURES_NOTE}");
+        let cost = DRIVER_FEATURES_NOTE;
         let remedy = record.text(facts::DRIVER_REMEDY).unwrap_or_default();
         // A sentence, because the command needs a checkout, or another user.
         return Some(Row::note("driver", format!("Fathom's driver {state}"), &format!("{cost}. {remedy}")));

@@ -63,7 +63,7 @@ pub(crate) fn measured(
 }
 
 /// Starts the report of a record, with everything that does not depend on the experiment.
-pub(crate) fn begun(record: &Record, experiment: &str) -> Report {
+pub(crate) fn new_report(record: &Record, experiment: &str) -> Report {
     let run = record.run.clone().unwrap_or_default();
     let mut report = Report {
         experiment: experiment.to_owned(),

@@ -115,13 +115,14 @@ fn page(record: &Record, fact: &str) -> Option<u64> {
 }
 
 /// Bytes that fit in one huge page: if such a mapping is refused, huge pages are not available.
-const HUGE_PAGE_BYTES: u64 = 1 << 20;
+const SINGLE_HUGE_PAGE_BYTES: u64 = 1 << 20;
 
 /// Returns reason and remedy of the first refusal of a single huge page: huge pages are not available. A refusal of
 /// many does not show that.
 pub(crate) fn no_huge_pages(record: &Record) -> Option<&(String, String)> {
     let huge = page(record, facts::PAGE_HUGE).unwrap_or(2 << 20);
-    let single = |trial: &Trial| trial.memory.page == Pages::Huge && trial.extent(huge) <= HUGE_PAGE_BYTES;
+    let single =
+        |trial: &Trial| trial.memory.page == Pages::Huge && trial.extent(huge) <= SINGLE_HUGE_PAGE_BYTES;
     record.trials.iter().filter(|run| single(&run.trial)).find_map(|run| run.refusal.as_ref())
 }
 

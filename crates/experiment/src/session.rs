@@ -23,13 +23,13 @@ pub use in_process::InProcess;
 pub type Plan = fn(&Record, u64, u64) -> Vec<Trial>;
 
 /// Attempts per trial. On a line that loses every second reply, 31 of 32 trials succeed within five attempts.
-const TRIES: u32 = 5;
+const MAX_TRIES: u32 = 5;
 /// Consecutive trials that may be given up before the session ends. Fifteen lost replies are not chance.
 const MAX_LOST: u32 = 3;
 /// Attempts to receive all facts. The facts of all attempts add up.
-const FACT_TRIES: u32 = 8;
+const MAX_FACT_TRIES: u32 = 8;
 /// Attempts to send `bye` to a probe that does not understand it.
-const LEAVES: u32 = 3;
+const MAX_BYES: u32 = 3;
 
 /// The event that the session waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub struct Session {
     queue: VecDeque<Trial>,
     waiting: Waiting,
     /// Whether the facts have yet to be requested, or requested again.
-    unreported: bool,
+    needs_facts: bool,
     time_is_up: bool,
     /// Why the session cannot continue with the probe's greeting.
     incompatible_greeting: Option<String>,
@@ -93,7 +93,7 @@ pub struct Session {
     received: bool,
     damaged: bool,
     fact_tries: u32,
-    leaves: u32,
+    byes: u32,
     lost_in_a_row: u32,
     broken: Option<String>,
     gone: bool,
@@ -132,7 +132,7 @@ impl Session {
             run,
             queue: VecDeque::new(),
             waiting: Waiting::Greeting,
-            unreported: true,
+            needs_facts: true,
             time_is_up: false,
             incompatible_greeting: None,
             ended_before: None,
@@ -142,7 +142,7 @@ impl Session {
             received: false,
             damaged: false,
             fact_tries: 0,
-            leaves: 0,
+            byes: 0,
             lost_in_a_row: 0,
             broken: None,
             gone: false,
@@ -195,7 +195,7 @@ impl Session {
             Waiting::Facts if !restarted => return,
             Waiting::Greeting | Waiting::Turn | Waiting::Facts | Waiting::Trial => {}
         }
-        self.unreported = true;
+        self.needs_facts = true;
         self.waiting = Waiting::Turn;
         let why = if restarted { "the probe was started again" } else { "no end of it came" };
         self.again(why);
@@ -207,8 +207,8 @@ impl Session {
             return;
         }
         self.waiting = Waiting::Turn;
-        self.unreported = !self.record.losses.reported;
-        if !self.unreported {
+        self.needs_facts = !self.record.losses.reported;
+        if !self.needs_facts {
             self.fact_tries = 0;
         }
     }
@@ -273,7 +273,7 @@ impl Session {
         match self.waiting {
             Waiting::Facts => {
                 self.waiting = Waiting::Turn;
-                if self.fact_tries >= FACT_TRIES && self.record.facts.is_empty() {
+                if self.fact_tries >= MAX_FACT_TRIES && self.record.facts.is_empty() {
                     // Without any facts no trial could be read.
                     self.time_is_up = true;
                 }
@@ -284,7 +284,7 @@ impl Session {
                 pending.faults += 1;
                 // Either the trial itself is faulty, or the probe rejects every line: the fault is then the result.
                 let received_intact = pending.echoed == Some(self.record.losses.gaps);
-                if received_intact || pending.faults == TRIES {
+                if received_intact || pending.faults == MAX_TRIES {
                     self.pending = None;
                 } else {
                     self.again("the probe did not understand the line");
@@ -295,7 +295,7 @@ impl Session {
                 self.waiting = Waiting::Turn;
                 self.again("no end of it came");
             }
-            Waiting::Over if !self.gone && self.leaves < LEAVES => self.waiting = Waiting::Turn,
+            Waiting::Over if !self.gone && self.byes < MAX_BYES => self.waiting = Waiting::Turn,
             Waiting::Greeting | Waiting::Turn | Waiting::Over => {}
         }
     }
@@ -305,7 +305,7 @@ impl Session {
         let Some(mut pending) = self.pending.take() else { return };
         pending.echoed = None;
         self.record_line(&again(pending.from, why));
-        if pending.tries < TRIES {
+        if pending.tries < MAX_TRIES {
             self.pending = Some(pending);
             return;
         }
@@ -313,7 +313,7 @@ impl Session {
         self.lost_in_a_row += 1;
         if self.lost_in_a_row == MAX_LOST {
             self.broken = Some(format!(
-                "{MAX_LOST} consecutive trials failed after {TRIES} attempts each; last reason: {why}"
+                "{MAX_LOST} consecutive trials failed after {MAX_TRIES} attempts each; last reason: {why}"
             ));
         }
     }
@@ -369,11 +369,11 @@ impl Session {
 
     /// Returns the next line to send; `bye` at the end. Call it only when [`Session::may_send`].
     pub fn next_line(&mut self) -> String {
-        let leaving = self.time_is_up || self.leaves > 0;
-        if self.unreported && !leaving {
-            if self.fact_tries == FACT_TRIES {
+        let leaving = self.time_is_up || self.byes > 0;
+        if self.needs_facts && !leaving {
+            if self.fact_tries == MAX_FACT_TRIES {
                 self.broken = Some(format!(
-                    "its facts were requested {FACT_TRIES} times and never received completely"
+                    "its facts were requested {MAX_FACT_TRIES} times and never received completely"
                 ));
             }
             self.fact_tries += 1;
@@ -391,7 +391,7 @@ impl Session {
         let from = self.record.trials.len();
         let first = |trial| PendingTrial { trial, tries: 0, faults: 0, from, echoed: None };
         let Some(mut pending) = self.pending.take().or_else(|| self.queue.pop_front().map(first)) else {
-            self.leaves += 1;
+            self.byes += 1;
             self.waiting = Waiting::Over;
             return self.seal(&Line::new("bye"));
         };
@@ -423,10 +423,10 @@ impl Session {
         match self.waiting {
             Waiting::Turn => return Vec::new(),
             Waiting::Over => {
-                if self.gone || self.leaves >= LEAVES {
+                if self.gone || self.byes >= MAX_BYES {
                     return Vec::new();
                 }
-                self.leaves += 1;
+                self.byes += 1;
                 return vec![String::new(), self.seal(&Line::new("bye"))];
             }
             Waiting::Greeting | Waiting::Facts | Waiting::Trial => {}

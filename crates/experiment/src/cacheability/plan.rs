@@ -20,7 +20,7 @@ const ROUNDS: [u64; 2] = [2, 5];
 const MIN_LOADS: u64 = 2 * 4111;
 /// Maximum n: the same, above 2^17.
 const MAX_LOADS: u64 = 2 * 65_539;
-/// Minimum steps of the clock in a run of accesses of one core cycle.
+/// Minimum clock steps in a run of accesses of one core cycle each.
 const MIN_CLOCK_STEPS: f64 = 128.0;
 /// Bytes stored and loaded through two mappings: the study's working set.
 const ALIAS_BYTES: u64 = STUDY_BYTES;

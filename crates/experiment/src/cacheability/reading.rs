@@ -16,14 +16,14 @@ use super::trials::refused;
 use super::{NAME, Request, STRIDE, STUDY_BYTES, UncachedMethod, mair_bytes, walks};
 use crate::claims;
 use crate::disturbance;
-use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, text};
+use crate::reading::{clocks, disturbed_row, measured, new_report, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
 use crate::scale::{Scale, clock_is_usable};
 
 /// Reads a record. The report depends on the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     let requested = Request::of(record);
     if !clock_is_usable(record) {
         refuse_all(record, "every time of an operation", &mut report);

@@ -8,14 +8,14 @@ use crate::claims;
 use crate::disturbance;
 use crate::geometry::{self, Level};
 use crate::latency_curve;
-use crate::reading::{begun, clocks, disturbed_row, refuse_all};
+use crate::reading::{clocks, disturbed_row, new_report, refuse_all};
 use crate::record::Record;
 use crate::scale::{Scale, clock_is_usable};
 
 /// Reads a record. The report depends on the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     if !clock_is_usable(record) {
         refuse_all(record, "sets, ways, replacement and every conflict", &mut report);
         return report;

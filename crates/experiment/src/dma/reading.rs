@@ -15,14 +15,14 @@ use super::plan::refused;
 use super::points::{self, Key, Loss, Part, Point, route};
 use super::{NAME, Request, Route, study};
 use crate::disturbance;
-use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, text};
+use crate::reading::{clocks, disturbed_row, measured, new_report, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
 use crate::scale::{Scale, clock_is_usable};
 
-/// Reads a record. Everything that is shown follows from the record alone.
+/// Reads a record. The report depends on the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     let request = Request::of(record);
     if clock_is_usable(record) {
         times(record, &request, &mut report);
@@ -36,7 +36,7 @@ pub fn read(record: &Record) -> Report {
     report
 }
 
-/// What needs a clock.
+/// Adds everything that needs a clock.
 fn times(record: &Record, request: &Request, report: &mut Report) {
     let scale = Scale::of(record);
     let mut points = points::all(record);

@@ -56,7 +56,7 @@ impl Level {
         if let Verdict::One(one) = self.verdict { Some(one) } else { None }
     }
 
-    /// The same, or the fit of scattered pages. That fit cannot be used to place cells.
+    /// Returns the same, or the fit of scattered pages. That fit cannot be used to place cells.
     pub(crate) fn built(&self, base: u64) -> Option<Geometry> {
         let of_pages = |fit: &Fit| Geometry {
             ways: fit.best.0.ways as u64,

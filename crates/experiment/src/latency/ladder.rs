@@ -200,7 +200,7 @@ fn one(
     }
     let timed = runs.iter().find_map(|r| r.trial.get::<Single>()).map_or(1, |single| single.timed);
     let raw = joined(&single);
-    if let Some(((main, bias), key)) = main_group(&groups(&raw, measure.stride)).zip(bias).zip(peak_key) {
+    if let Some(((main, bias), key)) = main_group(&groups(&raw, measure.resolution)).zip(bias).zip(peak_key) {
         let main = peak(main, timed.max(1), bias, measure);
         rows.push(measured(key, main, measure.unit, raw.len(), &ids(&single)));
     }

@@ -20,7 +20,7 @@ pub(super) struct Measure<'a> {
     /// Whether the core's clock may change. That of a described machine is fixed.
     pub(super) variable_clock: bool,
     /// The clock's resolution, units.
-    pub(super) stride: f64,
+    pub(super) resolution: f64,
     pub(super) unit: &'static str,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Measure<'a> {
             None => (1.0 / scale.tick_ns, "ns"),
         };
         let variable_clock = unit == "cycles" && record.trust != Some(ClockTrust::Modelled);
-        Measure { scale, ticks, variable_clock, stride: step_ticks(record) as f64 / ticks, unit }
+        Measure { scale, ticks, variable_clock, resolution: step_ticks(record) as f64 / ticks, unit }
     }
 
     /// Returns the ticks per unit while trial `id` ran, from the cycle calibrations around it, because a core's clock
@@ -102,7 +102,7 @@ impl<'a> Measure<'a> {
         let mean = grouped_interval(&by_trial(&set.random))?.scaled(set.timed as f64);
         let value = sampled.value - mean.value;
         // The median includes the clock's resolution error, even if all samples are equal.
-        let half = self.stride / 2.0;
+        let half = self.resolution / 2.0;
         let value = Interval {
             value,
             low: value - (sampled.value - sampled.low).hypot(mean.high - mean.value).hypot(half),
@@ -137,7 +137,7 @@ impl Bias {
 /// equal, and the interval of the bias.
 pub(super) fn peak(group: &Group, timed: u64, bias: &Bias, measure: &Measure<'_>) -> Interval {
     let bias = bias.value;
-    let (i, half) = (group.median, measure.stride / 2.0);
+    let (i, half) = (group.median, measure.resolution / 2.0);
     let value = i.value - bias.value;
     Interval {
         value,

@@ -12,14 +12,14 @@ use super::measure::{Bias, Measure, Set, by_trial, ids, joined, peak};
 use super::{NAME, ladder};
 use crate::clock::{loads_per_sample, step_ticks};
 use crate::disturbance;
-use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, text};
+use crate::reading::{clocks, disturbed_row, measured, new_report, refuse_all, text};
 use crate::record::Record;
 use crate::scale::{Scale, clock_is_usable};
 
 /// Reads a record. The report depends on the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     if !clock_is_usable(record) {
         refuse_all(record, "histograms and every latency", &mut report);
         return report;
@@ -43,7 +43,7 @@ pub fn read(record: &Record) -> Report {
             text: format!(
                 "the clock's resolution is {:.0} core cycles: a sample is the mean of {timed} dependent loads, so the \
                  histogram does not show single loads",
-                measure.stride
+                measure.resolution
             ),
             remedy: "use a cycle counter (on ARM: allow user-space access to the PMU)".into(),
         });
@@ -98,7 +98,7 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report
     for set in sets {
         let random = joined(&set.random);
         let mean = grouped_interval(&by_trial(&set.random));
-        let found = groups(&joined(&set.single), measure.stride);
+        let found = groups(&joined(&set.single), measure.resolution);
         // Without the bias a peak would be wrong by its whole amount.
         let main = main_group(&found).zip(bias).map(|(g, bias)| peak(g, set.timed, bias, measure));
         // The tier follows from the loads that any TLB holds, so that page walks do not count as a tier.

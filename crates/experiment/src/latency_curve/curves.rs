@@ -23,7 +23,7 @@ impl Scale {
     }
 
     /// Returns whether this trial is a point of the latency curve.
-    pub(crate) fn is_step(&self, trial: &Trial) -> bool {
+    pub(crate) fn is_point(&self, trial: &Trial) -> bool {
         trial.kind() == PatternKind::Chase
             && trial.pattern.walk() == Walk::windows(self.window())
             && trial.memory.page == self.pages()
@@ -32,7 +32,7 @@ impl Scale {
 
     /// Returns the latency curve, ascending in bytes.
     pub(crate) fn latency_curve(&self, record: &Record) -> Vec<At> {
-        self.gather(record, PatternKind::Chase, |t| self.is_step(t))
+        self.gather(record, PatternKind::Chase, |t| self.is_point(t))
     }
 
     /// Returns the chases in one order and page size that are not points of the latency curve.
@@ -41,7 +41,7 @@ impl Scale {
             t.pattern.walk().order == order
                 && t.memory.page == page
                 && t.memory.stride == STRIDE
-                && !self.is_step(t)
+                && !self.is_point(t)
         })
     }
 

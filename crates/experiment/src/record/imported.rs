@@ -11,13 +11,13 @@ pub const MAX_SERIES: usize = 64;
 
 /// Buckets per line. Each takes two numbers of 20 digits and their commas; together with the keys they stay below
 /// [`fathom_probe::wire::line::MAX_LINE`].
-const BUCKETS: usize = 90;
+const BUCKETS_PER_LINE: usize = 90;
 
 /// Maximum characters of texts: of the command, of all notes together, and of any other text. At 4 bytes each, they and
 /// the numbers fit in one line.
-const COMMAND: usize = 300;
-const NOTES: usize = 400;
-const OTHER: usize = 50;
+const MAX_COMMAND_CHARS: usize = 300;
+const MAX_NOTES_CHARS: usize = 400;
+const MAX_TEXT_CHARS: usize = 50;
 
 /// A series of another tool, as stored in a record. Texts are empty if the tool's file lacks them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,14 +72,14 @@ impl Imported {
     }
 
     fn one(foreign: &Foreign, series: &Series, file: &str) -> Imported {
-        let parts = series.counts.len().div_ceil(BUCKETS) as u64;
-        let optional = |text: &Option<String>, most| cut(text.as_deref().unwrap_or_default(), most);
+        let parts = series.counts.len().div_ceil(BUCKETS_PER_LINE) as u64;
+        let optional = |text: &Option<String>, max_chars| cut(text.as_deref().unwrap_or_default(), max_chars);
         Imported {
-            tool: cut(&foreign.tool, OTHER),
-            version: optional(&foreign.version, OTHER),
-            command: optional(&foreign.command, COMMAND),
-            file: cut(file, OTHER),
-            name: cut(&series.name, OTHER),
+            tool: cut(&foreign.tool, MAX_TEXT_CHARS),
+            version: optional(&foreign.version, MAX_TEXT_CHARS),
+            command: optional(&foreign.command, MAX_COMMAND_CHARS),
+            file: cut(file, MAX_TEXT_CHARS),
+            name: cut(&series.name, MAX_TEXT_CHARS),
             place: series.place.word().to_owned(),
             priority: series.priority,
             interval_ns: series.interval_ns,
@@ -129,7 +129,7 @@ impl Imported {
             let (values, counts): (Vec<u64>, Vec<u64>) = buckets.iter().copied().unzip();
             begun().int("part", i as u64 + 1).list("values", &values).list("counts", &counts)
         };
-        [head].into_iter().chain(self.counts.chunks(BUCKETS).enumerate().map(part)).collect()
+        [head].into_iter().chain(self.counts.chunks(BUCKETS_PER_LINE).enumerate().map(part)).collect()
     }
 
     /// Returns whether all parts were received and the counts add up. Half a histogram is another distribution.
@@ -233,13 +233,13 @@ impl Record {
 }
 
 /// Cuts a text to the length that fits in a line, and replaces control characters.
-fn cut(text: &str, most: usize) -> String {
-    text.trim().chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect()
+fn cut(text: &str, max_chars: usize) -> String {
+    text.trim().chars().take(max_chars).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// The same for several texts together.
 fn cut_lines(all: &[String]) -> Vec<String> {
-    let mut left = NOTES;
+    let mut left = MAX_NOTES_CHARS;
     let mut kept = Vec::new();
     for text in all {
         let text = cut(text, left);

@@ -20,7 +20,7 @@ const ROUNDS: [u64; 2] = [3, 8];
 const MIN_LOADS: u64 = 8192;
 /// Maximum n: at least a millisecond, even for the fastest accesses.
 const MAX_LOADS: u64 = 1 << 17;
-/// Minimum strides of the clock in a run of accesses of one core cycle.
+/// Minimum clock steps in a run of accesses of one core cycle each.
 const MIN_CLOCK_STEPS: f64 = 32.0;
 /// Working sets up to this size are warmed by two laps, because random replacement needs them to settle; larger ones by
 /// one.

@@ -17,14 +17,14 @@ use super::{ASSUMED_LINE, NAME, STUDY_STRIDE, first_touch, lines, prefetch};
 use crate::claims;
 use crate::clock::step_ticks;
 use crate::disturbance;
-use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all};
+use crate::reading::{clocks, disturbed_row, measured, new_report, refuse_all};
 use crate::record::Record;
 use crate::scale::{Scale, clock_is_usable};
 
 /// Reads a record. The report depends on the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     if !clock_is_usable(record) {
         refuse_all(record, "every time of a sweep", &mut report);
         return report;

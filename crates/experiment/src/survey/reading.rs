@@ -15,7 +15,7 @@ use crate::claims::rows;
 use crate::disturbance;
 use crate::geometry;
 use crate::latency_curve::{Curves, repeats, tier_rows};
-use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all};
+use crate::reading::{clocks, disturbed_row, measured, new_report, number, refuse_all};
 use crate::record::Record;
 use crate::scale::{At, Scale, clock_is_usable, no_huge_pages};
 use crate::scale::{STRIDE, WINDOW_PAGES};
@@ -23,7 +23,7 @@ use crate::scale::{STRIDE, WINDOW_PAGES};
 /// Reads a record. The report depends on the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     if clock_is_usable(record) {
         measurements(record, &mut report);
     } else {

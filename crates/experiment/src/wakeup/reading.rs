@@ -14,13 +14,13 @@ use super::options::Options;
 use super::series::{Place, Series};
 use super::spot::{Spot, Unit, refuse};
 use super::{NAME, attribution, causes, imported, sweep, sweep_rows};
-use crate::reading::{begun, measured, number, refuse_all};
+use crate::reading::{measured, new_report, number, refuse_all};
 use crate::record::Record;
 
 /// Reads a record.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     imported::rows(record, &mut report);
     if record.trials.is_empty() && !record.imported.is_empty() {
         return report;
