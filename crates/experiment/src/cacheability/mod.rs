@@ -129,8 +129,8 @@ impl Request {
         Request { methods, operations, sizes, rounds: asked.rounds.unwrap_or(ROUNDS) }
     }
 
-    /// Returns every point: method, operation, working set. With flushes there are no copies, which would flush two lines
-    /// per access, and no `set`, whose accesses are of 8 or 16 bytes depending on the machine.
+    /// Returns every point: method, operation, working set. With flushes there are no copies, which would flush two
+    /// lines per access, and no `set`, whose accesses are of 8 or 16 bytes depending on the machine.
     fn points(&self) -> Vec<(UncachedMethod, Operation, u64)> {
         let mut all = Vec::new();
         for &method in &self.methods {

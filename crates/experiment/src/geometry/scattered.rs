@@ -17,8 +17,8 @@ use super::{Level, Step};
 use crate::record::Record;
 use crate::scale::Scale;
 
-/// Numbers of pages to test, as multiples of the level's capacity (by the latency curve) over [`EIGHTHS`]. The rise begins
-/// where the first page set overflows; with scattered pages the latency curve sees the level end there.
+/// Numbers of pages to test, as multiples of the level's capacity (by the latency curve) over [`EIGHTHS`]. The rise
+/// begins where the first page set overflows; with scattered pages the latency curve sees the level end there.
 const MIN_EIGHTHS: u64 = 4;
 const MAX_EIGHTHS: u64 = 32;
 const EIGHTHS: u64 = 8;

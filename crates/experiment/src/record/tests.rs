@@ -268,8 +268,8 @@ fn an_unverified_sample_is_left_out() {
             line.seq.map_or_else(|| text.clone(), |seq| line.seal(seq))
         })
         .collect();
-    // The first sample of each of its two lines is wrong. The next sample is still verified, because verification counts
-    // loads, not cells.
+    // The first sample of each of its two lines is wrong. The next sample is still verified, because verification
+    // counts loads, not cells.
     let unverified = read(&lines.join("\n")).unwrap();
     assert_eq!((unverified.trials[1].unverified, unverified.trials[1].samples.len()), (2, 18));
     record.trials[1].samples.remove(16);
