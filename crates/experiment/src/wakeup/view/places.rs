@@ -13,7 +13,7 @@ use fathom_report::page::{Column, INTERVAL, Page, TextRole, left, measured, righ
 
 /// Periods without activation, and activations in which the trace does not show a place.
 const MISSED: (Statistic, &str) = (Statistic::Of(&metrics::WAKEUP_MISSED), "missed");
-const UNSEEN: (Statistic, &str) = (Statistic::Of(&metrics::WAKEUP_UNSEEN), "not traced");
+const UNSEEN: (Statistic, &str) = (Statistic::Of(&metrics::WAKEUP_UNSEEN), "untraced");
 /// Columns of a place's table, and their heads.
 const MOMENTS: [(Statistic, &str); 8] = [
     (MIN, "min"),

@@ -109,7 +109,8 @@ pub(super) fn dominant(wakeups: &Wakeups) -> Option<(&'static str, usize)> {
 
 /// Returns details of a worst activation in one line.
 fn details(f: &Finding) -> String {
-    let mut details: Vec<String> = condition(f).map(load_text).into_iter().collect();
+    let mut details: Vec<String> =
+        condition(f).map(|word| format!("({})", load_text(word))).into_iter().collect();
     let count = |field| f.detail.number(field).unwrap_or(0.0);
     let (slept, preempted) = (count(metrics::SLEPT), count(metrics::PREEMPTED));
     if slept > 0.0 || preempted > 0.0 {
