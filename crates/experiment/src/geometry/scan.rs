@@ -68,7 +68,7 @@ pub(super) struct Domain {
     /// The pages of the cells, and their size in bytes.
     pub(super) pages: (Pages, u64),
     /// Bytes added to each cell's step: the cells of different pages must not share a set of a cache.
-    pub(super) apart: u64,
+    pub(super) cell_offset: u64,
     /// The shortest and the longest period, bytes.
     pub(super) periods: (u64, u64),
     /// Bytes between the first and the last cell, at most.
@@ -90,7 +90,7 @@ impl Domain {
         Domain {
             grain: MIN_SEPARATION,
             pages,
-            apart: 0,
+            cell_offset: 0,
             periods: (MIN_PERIOD, longest),
             span,
             max_group: MAX_GROUP,
@@ -107,14 +107,14 @@ impl Domain {
             ((period / 2 / nearer.way_bytes).clamp(1, max), nearer.way_bytes)
         });
         let period = period + self.drift(groups, group);
-        Arrangement { groups, group, stride: step + self.apart, period }
+        Arrangement { groups, group, stride: step + self.cell_offset, period }
     }
 
     /// Returns the bytes that each group is moved by: past the last group's cells, but so few that all groups' first
     /// cells stay within a page of their periods.
     fn drift(&self, groups: u64, group: u64) -> u64 {
-        let steps = self.grain.checked_div(self.apart).unwrap_or(0) / groups.max(1);
-        self.apart * steps.clamp(1, group.max(1))
+        let steps = self.grain.checked_div(self.cell_offset).unwrap_or(0) / groups.max(1);
+        self.cell_offset * steps.clamp(1, group.max(1))
     }
 
     /// Returns the nominal period of an arrangement.
@@ -129,7 +129,7 @@ impl Domain {
         trial.kind() == PatternKind::Conflict
             && trial.counted == 0
             && trial.memory.page == self.pages.0
-            && (self.apart == 0 || trial.pattern.groups().offset == 0)
+            && (self.cell_offset == 0 || trial.pattern.groups().offset == 0)
     }
 }
 
@@ -176,7 +176,7 @@ impl Arrangement {
     fn trial(self, scale: &Scale, domain: &Domain, step: &Step, modelled: bool, nth: u64) -> Trial {
         let cells = self.cells();
         let place = place(self.period ^ mix(self.groups ^ mix(nth)));
-        let offset = if domain.apart == 0 { place } else { 0 };
+        let offset = if domain.cell_offset == 0 { place } else { 0 };
         let groups = Groups { period: self.period, group: self.group, offset };
         Trial {
             memory: Memory { page: domain.pages.0, ..Memory::of(cells * self.stride, self.stride) },

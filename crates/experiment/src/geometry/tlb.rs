@@ -47,7 +47,7 @@ fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
     Domain {
         grain: scale.base,
         pages: (Pages::Base, scale.base),
-        apart: CONTROL_OFFSET,
+        cell_offset: CONTROL_OFFSET,
         periods: (scale.base, scan::MAX_SPAN),
         span: span.min(mappable.unwrap_or(span)),
         max_group: MAX_GROUP,
