@@ -373,7 +373,7 @@ impl Session {
         if self.needs_facts && !leaving {
             if self.fact_tries == MAX_FACT_TRIES {
                 self.broken = Some(format!(
-                    "its facts were requested {MAX_FACT_TRIES} times and never received completely"
+                    "the facts were requested {MAX_FACT_TRIES} times and never received completely"
                 ));
             }
             self.fact_tries += 1;

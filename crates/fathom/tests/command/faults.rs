@@ -151,7 +151,9 @@ fn a_hostile_record_is_judged_or_refused_with_the_line() {
     };
     // Whatever is claimed, nothing is allocated for it.
     let part = format!("fact name=\"acpi.pptt\" part=0 of={most} hex=0x00");
-    assert!(report(&[&part, "facts_end count=1"]).contains("only 1 of 18446744073709551615 parts came"));
+    assert!(
+        report(&[&part, "facts_end count=1"]).contains("only 1 of 18446744073709551615 parts were received")
+    );
     let trial = format!("trial id={most} bytes=64 stride=64");
     assert!(report(&[&trial]).contains("id and round must be at most"));
     assert!(report(&[&format!("trial loads={most}")]).contains("loads=18446744073709551615 must be from 1"));

@@ -48,7 +48,7 @@ fn a_line_that_loses_every_end_is_given_up_and_what_there_is_is_kept() {
 #[test]
 fn facts_that_never_come_whole_are_given_up() {
     let (_, did) = survey("cat", "sed -u '/^fact name=\"clock.hz\"/d'", "--patience 4s --budget 6s");
-    did.failed(1, &["loses too much", "facts were asked for 8 times", "fathom report A"]);
+    did.failed(1, &["loses too much", "facts were requested 8 times", "fathom report A"]);
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn a_described_machine_says_whether_its_second_level_is_on() {
     };
     let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
     assert!(on.contains("- level: 256 KiB: ") && on.contains("served by a level between 32 KiB and"), "{on}");
-    assert!(off.contains("- memory: 256 KiB: ") && off.contains("no level beyond 32 KiB answers"), "{off}");
+    assert!(off.contains("- memory: 256 KiB: ") && off.contains("no level beyond 32 KiB serves it"), "{off}");
     assert!(off.contains("shades are logarithmic"), "{off}");
 }
 
