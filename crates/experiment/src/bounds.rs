@@ -1,8 +1,8 @@
-//! What no measurement can be, by the bounds of its metric: a time below zero, a share above 1. It is refused.
+//! Refuses findings outside the physical bounds of their metric: a time below zero, a share above 1.
 
 use fathom_analysis::findings::{Finding, Refused, Report, Value};
 
-/// Why a value cannot be; none where it can.
+/// Returns why a value is impossible; `None` if it is possible.
 fn impossible(finding: &Finding) -> Option<String> {
     let Value::Number(value) = finding.value else { return None };
     let bounds = finding.key.metric.bounds;
@@ -10,13 +10,13 @@ fn impossible(finding: &Finding) -> Option<String> {
         return None;
     }
     let unit = if finding.unit.is_empty() { String::new() } else { format!(" {}", finding.unit) };
-    let least = if bounds.low.is_finite() { format!("at least {}", bounds.low) } else { String::new() };
-    let most = if bounds.high.is_finite() { format!("at most {}", bounds.high) } else { String::new() };
-    let and = if least.is_empty() || most.is_empty() { "" } else { " and " };
-    Some(format!("it came out as {value:.3}{unit}, and can only be {least}{and}{most}"))
+    let low = if bounds.low.is_finite() { format!("at least {}", bounds.low) } else { String::new() };
+    let high = if bounds.high.is_finite() { format!("at most {}", bounds.high) } else { String::new() };
+    let and = if low.is_empty() || high.is_empty() { "" } else { " and " };
+    Some(format!("the result is {value:.3}{unit}, but must be {low}{and}{high}"))
 }
 
-/// Moves findings that cannot be to the refusals, with the reason.
+/// Moves impossible findings to the refusals, with the reason.
 pub(crate) fn refuse_impossible(report: &mut Report) {
     let findings = std::mem::take(&mut report.findings);
     for finding in findings {
@@ -26,7 +26,7 @@ pub(crate) fn refuse_impossible(report: &mut Report) {
         };
         report.refusals.push(Refused {
             what: finding.name(),
-            reason: format!("{why}: what it was computed from contradicts itself"),
+            reason: format!("{why}: the samples contradict each other"),
             remedy: "run it again on a quieter machine, or give it a larger --budget".into(),
         });
     }
@@ -40,7 +40,7 @@ mod tests {
     use crate::reading::number;
 
     #[test]
-    fn what_cannot_be_is_refused_and_what_can_is_kept() {
+    fn impossible_values_are_refused_and_others_kept() {
         let refused = [
             ("latency.8192.peak", -2.5, "cycles"),
             ("stride.512.64.read.time_per_access", -10.8, "ns"),

@@ -1,26 +1,26 @@
-//! Budgets: what a plan may spend, in the coin of its machine.
+//! The budget of a plan: time on hardware, simulated accesses on a model.
 
 use crate::record::Record;
 use fathom_probe::machine::ClockTrust;
 use fathom_probe::rows::Done;
 
-/// Simulated accesses that stand for one millisecond of budget on a model. So the default ten seconds
-/// are 40 million accesses, a few seconds of computing; a model's plan depends on nothing else.
+/// Simulated accesses that count as one millisecond of budget on a model. The default of ten seconds is 40 million
+/// accesses, a few seconds of computing. A model's plan depends on nothing else.
 pub const ACCESSES_PER_MS: u64 = 4_000;
 
-/// What may be spent in all, and what has been. Nanoseconds on hardware, accesses on a model.
+/// The total budget and the part spent. Nanoseconds on hardware, accesses on a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// All of it.
+    /// The whole budget.
     pub total: u64,
-    /// What the record's trials have cost.
+    /// Cost of the record's trials.
     pub spent: u64,
-    /// Is it counted in accesses?
+    /// Whether it is counted in accesses.
     pub modelled: bool,
 }
 
 impl Budget {
-    /// The budget of `ms` milliseconds, less what `record` has spent.
+    /// Returns the budget of `ms` milliseconds, less the cost of the trials in `record`.
     #[must_use]
     pub fn of(record: &Record, ms: u64) -> Budget {
         let modelled = record.trust == Some(ClockTrust::Modelled);
@@ -32,19 +32,19 @@ impl Budget {
         Budget { total, spent, modelled }
     }
 
-    /// All of it, ms: as it was given.
+    /// Returns the whole budget in ms, as it was given.
     #[must_use]
     pub fn ms(&self) -> u64 {
         self.total / if self.modelled { ACCESSES_PER_MS } else { 1_000_000 }
     }
 
-    /// What is left.
+    /// Returns the rest.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.total.saturating_sub(self.spent)
     }
 
-    /// A share of the whole.
+    /// Returns a share of the whole.
     #[must_use]
     pub fn share(&self, of: f64) -> u64 {
         (self.total as f64 * of) as u64

@@ -1,12 +1,12 @@
-//! What a record says of its clock's own grain.
+//! Clock resolution from a record.
 
 use fathom_probe::divisor::gcd;
 use fathom_probe::pattern::PatternKind;
 
 use crate::record::Record;
 
-/// The step in which the clock moves, ticks: the greatest common divisor of all that was read off it while
-/// nothing but the clock and the cycle calibration ran. Overheads and jitter are whole steps too.
+/// Returns the clock's resolution in ticks: the greatest common divisor of all readings of the clock and cycle
+/// calibration trials. Overheads and jitter are multiples of it too.
 pub(crate) fn step_ticks(record: &Record) -> u64 {
     let readings = record
         .of(PatternKind::Clock)
@@ -15,20 +15,21 @@ pub(crate) fn step_ticks(record: &Record) -> u64 {
     readings.fold(0, gcd).max(1)
 }
 
-/// A clock that moves at least every this many core cycles resolves single loads: it tells a first level
-/// (three to five cycles) from a second (ten and more). A 1 GHz step beside a core of 3 to 4 GHz does.
-const FINE: f64 = 4.0;
-/// Steps of a coarse clock that a sample in the first level takes at least.
-const STEPS: f64 = 16.0;
-/// Cycles of the fastest first level.
-const FASTEST: f64 = 3.0;
+/// Core cycles per clock step, at most, of a clock that resolves single loads: it separates a first level (three to
+/// five cycles) from a second (ten and more). A 1 GHz clock on a core of 3 to 4 GHz does.
+const MAX_FINE_STEP_CYCLES: f64 = 4.0;
+/// Clock steps that a sample in the first level takes, at least, on a coarse clock.
+const MIN_SAMPLE_STEPS: f64 = 16.0;
+/// Cycles per load of the fastest first level.
+const MIN_LOAD_CYCLES: f64 = 3.0;
 
-/// How many dependent loads a sample must time where the clock is too coarse for one; `None` where it is
-/// not. `cycle` is the ticks of a core cycle, `step` the clock's own.
-pub(crate) fn coarse(cycle: Option<f64>, step: u64) -> Option<u64> {
+/// Returns the number of dependent loads per sample if the clock is too coarse for one load; else `None`. `cycle` is
+/// the ticks per core cycle, `step` the clock's resolution in ticks.
+pub(crate) fn loads_per_sample(cycle: Option<f64>, step: u64) -> Option<u64> {
     let cycles = step as f64 / cycle.filter(|c| *c > 0.0)?;
-    // Odd, so that it is no whole number of laps round a power of two of lines, which would prove nothing.
-    (cycles > FINE).then(|| ((STEPS * cycles / FASTEST) as u64).min(1 << 15) | 1)
+    // Odd: a whole number of laps over a power of two of lines would end where it began and prove nothing.
+    (cycles > MAX_FINE_STEP_CYCLES)
+        .then(|| ((MIN_SAMPLE_STEPS * cycles / MIN_LOAD_CYCLES) as u64).min(1 << 15) | 1)
 }
 
 #[cfg(test)]
@@ -37,10 +38,10 @@ mod tests {
 
     #[test]
     fn a_coarse_clock_times_several_loads() {
-        assert_eq!(coarse(Some(1.0), 1), None);
-        assert_eq!(coarse(Some(0.7), 1), None);
-        // 19.2 MHz beside a core of 1.5 GHz: 78 cycles a step.
-        assert_eq!(coarse(Some(0.0128), 1), Some(417));
-        assert_eq!(coarse(None, 1), None);
+        assert_eq!(loads_per_sample(Some(1.0), 1), None);
+        assert_eq!(loads_per_sample(Some(0.7), 1), None);
+        // 19.2 MHz with a core of 1.5 GHz: 78 cycles per step.
+        assert_eq!(loads_per_sample(Some(0.0128), 1), Some(417));
+        assert_eq!(loads_per_sample(None, 1), None);
     }
 }

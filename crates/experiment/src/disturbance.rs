@@ -1,9 +1,8 @@
-//! Was the measurement disturbed, and by what?
+//! Judges whether the measurement was disturbed, and by what.
 //!
-//! Everything here is counted by the probe round each trial; this file only judges. A trial counts as
-//! disturbed when the measuring thread did not have its CPU for more than 2 % of the trial's wall
-//! time; the measurement, when more than a tenth of its trials are, or when the cycle calibration or
-//! repeated points disagree.
+//! The probe counts everything around each trial; this module only judges. A trial is disturbed when the measuring
+//! thread did not have its CPU for more than 2 % of the trial's wall time. The measurement is disturbed when more than
+//! a tenth of its trials are, when the cycle calibration drifts within a round, or when repeated points disagree.
 
 use fathom_analysis::interval::median;
 
@@ -13,37 +12,36 @@ use fathom_probe::machine::dma::Engine;
 use crate::environment;
 use crate::record::{Record, TrialRun};
 
-/// Share of a trial's wall time in which its thread may be off its CPU. 2 %: a tick and a few
-/// interrupts take 0.1 to 0.5 %.
-const LOST: f64 = 0.02;
-/// Share of trials that may be disturbed: medians over samples and rounds withstand a tenth with room
-/// to spare.
-const TRIALS: f64 = 0.10;
-/// Relative change of the cycle calibration inside one round that counts as drift. 1 %: half of what an L1
-/// latency may be off before it must be flagged.
-const DRIFT: f64 = 0.01;
-/// Relative half-spread of the rounds' medians at one point, in the median over all repeated points.
-const ROUNDS: f64 = 0.05;
+/// Share of a trial's wall time that its thread may be off its CPU. 2 %: a tick and a few interrupts take 0.1 to 0.5 %.
+const MAX_OFF_CPU: f64 = 0.02;
+/// Share of trials that may be disturbed. Medians over samples and rounds tolerate a tenth easily.
+const MAX_DISTURBED_TRIALS: f64 = 0.10;
+/// Relative change of the cycle calibration within one round that counts as drift. 1 %: half the error of an L1 latency
+/// that must be flagged.
+const MAX_DRIFT: f64 = 0.01;
+/// Relative half-spread of the rounds' medians at one point that counts as disagreement, in the median over all
+/// repeated points.
+const MAX_ROUND_SPREAD: f64 = 0.05;
 
-/// The judgement.
+/// The judgement of a record.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Disturbance {
-    /// Is the quality bar missed?
+    /// Whether the measurement is disturbed.
     pub disturbed: bool,
-    /// Trials that were judged.
+    /// Number of trials that were judged.
     pub trials: u64,
-    /// What was seen, a sentence each; also where it stayed below the bar.
+    /// Observations, one sentence each, also below the limits.
     pub causes: Vec<String>,
-    /// What to do about it.
+    /// How to avoid the disturbance.
     pub remedy: String,
 }
 
-/// Judges a record: the watch of its trials, the cycle calibration `cycle_ticks` (round, trial, ticks a cycle)
+/// Judges a record: the watch data of its trials, the cycle calibration `cycle_ticks` (round, trial, ticks per cycle)
 /// and `repeats`, the medians of the trials at each point that was measured more than once.
 #[must_use]
 pub fn judge(record: &Record, cycle_ticks: &[(u64, u64, f64)], repeats: &[Vec<f64>]) -> Disturbance {
     if record.trust == Some(ClockTrust::Modelled) {
-        // Nothing runs beside a described machine but what its trials name.
+        // On a described machine nothing runs but the trials' own load.
         let trials = record.trials.iter().filter(|r| r.done.is_some()).count() as u64;
         return Disturbance { trials, ..Disturbance::default() };
     }
@@ -52,10 +50,10 @@ pub fn judge(record: &Record, cycle_ticks: &[(u64, u64, f64)], repeats: &[Vec<f6
     lost_time(record, &mut d, &mut remedies);
     drift(cycle_ticks, environment::clock_remedy(record), &mut d, &mut remedies);
     rounds(repeats, &mut d, &mut remedies);
-    let mut said = Vec::new();
+    let mut seen = Vec::new();
     remedies.retain(|r| {
-        !said.contains(r) && {
-            said.push(*r);
+        !seen.contains(r) && {
+            seen.push(*r);
             true
         }
     });
@@ -64,14 +62,15 @@ pub fn judge(record: &Record, cycle_ticks: &[(u64, u64, f64)], repeats: &[Vec<f6
 }
 
 fn lost_time(record: &Record, d: &mut Disturbance, remedies: &mut Vec<&str>) {
-    // Who waits for a device has no need of a CPU.
-    let waits = |r: &&TrialRun| r.transfers.channel.is_some_and(|channel| channel.engine != Engine::Nothing);
-    let ran = record.trials.iter().filter(|r| !waits(r));
+    // A trial that waits for a device does not need a CPU.
+    let waits_for_device =
+        |r: &&TrialRun| r.transfers.channel.is_some_and(|channel| channel.engine != Engine::Nothing);
+    let ran = record.trials.iter().filter(|r| !waits_for_device(r));
     let done: Vec<_> = ran.filter_map(|r| r.done.as_ref()).map(|d| d.watch).collect();
     d.trials = done.len() as u64;
     let lost = done.iter().filter(|w| {
         let off = w.wall_ns.saturating_sub(w.cpu_ns).max(w.steal_ns);
-        off as f64 > LOST * w.wall_ns as f64
+        off as f64 > MAX_OFF_CPU * w.wall_ns as f64
     });
     let lost = lost.count();
     // A record may come from anywhere: its sums must not overflow.
@@ -79,21 +78,21 @@ fn lost_time(record: &Record, d: &mut Disturbance, remedies: &mut Vec<&str>) {
     let steal = done.iter().map(|w| w.steal_ns).fold(0, u64::saturating_add);
     if lost > 0 || involuntary > 0 || steal > 0 {
         d.causes.push(format!(
-            "{lost} of {} trials lost more than 2 % of their time; {involuntary} involuntary switches, {:.1} ms stolen",
+            "{lost} of {} trials were off the CPU for more than 2 % of their time; {involuntary} involuntary switches, {:.1} ms stolen",
             done.len(),
             steal as f64 / 1e6
         ));
     }
-    if lost as f64 > TRIALS * done.len() as f64 {
+    if lost as f64 > MAX_DISTURBED_TRIALS * done.len() as f64 {
         d.disturbed = true;
-        // Who has given the priority already need not be told to.
+        // The advice to raise the priority is left out if it is raised already.
         remedies.push(if environment::has_priority(record) {
             "stop other work on this machine"
         } else {
             "stop other work on this machine, or run as root so that the probe may raise its priority"
         });
         if steal > 0 {
-            remedies.push("the hypervisor gives this guest's CPU to others: choose a quieter host");
+            remedies.push("the hypervisor runs other guests on this CPU: choose a quieter host");
         }
     }
 }
@@ -118,7 +117,7 @@ fn drift(
             worst = Some((round, high / low - 1.0));
         }
     }
-    if let Some((round, change)) = worst.filter(|w| w.1 > DRIFT) {
+    if let Some((round, change)) = worst.filter(|w| w.1 > MAX_DRIFT) {
         d.disturbed = true;
         d.causes.push(format!("the core clock changed by {:.1} % inside round {round}", 100.0 * change));
         remedies.push(remedy);
@@ -134,10 +133,10 @@ fn rounds(repeats: &[Vec<f64>], d: &mut Disturbance, remedies: &mut Vec<&str>) {
         })
         .collect();
     if let Some(typical) = median(&spread)
-        && typical > ROUNDS
+        && typical > MAX_ROUND_SPREAD
     {
         d.disturbed = true;
-        d.causes.push(format!("rounds disagree by +-{:.1} % at the typical point", 100.0 * typical));
+        d.causes.push(format!("rounds disagree by +-{:.1} % at the median point", 100.0 * typical));
         remedies.push("stop other work on this machine");
     }
 }

@@ -1,7 +1,7 @@
-//! What a machine can and cannot give for measuring: from the probe's facts alone, so that a remote machine is
-//! examined like this one, and an old record too.
+//! Examines how well a machine is set up for measurements, from the probe's facts alone. So remote machines and old
+//! records can be examined too.
 //!
-//! Nothing is changed here or anywhere: each row carries the line that would change it, for the user to type.
+//! Nothing is changed: each row contains the command that would change the setting.
 
 use fathom_analysis::claims::FactValue;
 use fathom_analysis::examination::{Row, State};
@@ -11,11 +11,11 @@ use fathom_units::facts::{self, CeilingSource, Grant};
 use crate::environment::{clock_remedy, has_priority};
 use crate::record::Record;
 
-/// Raises the limits of the shell that it is typed into, and of what is then started from there
-/// (prlimit(1), util-linux): the two priorities and locked memory.
+/// Raises the limits of the current shell and of processes that it starts (prlimit(1), util-linux): the two priorities
+/// and locked memory.
 const LIMITS: &str = "sudo prlimit --pid $$ --rtprio=1 --nice=40 --memlock=unlimited";
 
-/// Examines the machine that these facts are of.
+/// Examines the machine of these facts.
 #[must_use]
 pub fn examine(record: &Record) -> Vec<Row> {
     let mut rows = vec![trust(record), clock(record)];
@@ -34,19 +34,19 @@ pub fn examine(record: &Record) -> Vec<Row> {
 fn trust(record: &Record) -> Row {
     let evidence = record.text(facts::TRUST_EVIDENCE).unwrap_or_default();
     match record.trust {
-        Some(ClockTrust::Real) => Row::good("machine", format!("the bare machine: {evidence}")),
+        Some(ClockTrust::Real) => Row::good("machine", format!("bare metal: {evidence}")),
         Some(ClockTrust::Virtual) => Row::note(
             "machine",
             format!("a guest: {evidence}"),
-            "it shows how the guest behaves, not what the silicon is; its host may take the CPU away",
+            "results describe the guest, not the hardware; its host may take the CPU away",
         ),
-        Some(ClockTrust::Modelled) => Row::good("machine", "described: nothing runs beside it"),
+        Some(ClockTrust::Modelled) => Row::good("machine", "described: no other work runs"),
         Some(ClockTrust::Emulated) | None => Row {
             state: State::Prevents,
             ..Row::costs(
                 "machine",
                 format!("an emulator: {evidence}"),
-                "every measurement is refused: its times are not those of what it shows; a described machine can be \
+                "every time is refused: an emulator's times are not those of the emulated machine; a described machine can be \
                  surveyed (--on NAME)",
                 "fathom machines",
             )
@@ -60,7 +60,7 @@ fn clock(record: &Record) -> Row {
     let hz = record.int(facts::CLOCK_HZ).unwrap_or(0) as f64;
     let found = format!("{name}, {:.1} MHz{why}", hz / 1e6);
     if name == facts::MONOTONIC_RAW {
-        return Row::note("clock", found, "coarser than a cycle counter: small working sets take more loads");
+        return Row::note("clock", found, "coarser than a cycle counter: small working sets need more loads");
     }
     Row::good("clock", found)
 }
@@ -72,20 +72,19 @@ fn priority(record: &Record) -> Row {
         return Row::good("priority", format!("real-time priority {fifo} during trials, nice {nice}"));
     }
     let reason = record.text(&facts::reason(facts::PRIVILEGE_FIFO)).unwrap_or("not requested");
-    let cost = "whatever else runs may take the CPU in the middle of a trial: samples are lost to it";
+    let cost = "other tasks may take the CPU during a trial, which loses samples";
     Row::costs("priority", format!("real-time priority: {reason}"), cost, LIMITS)
 }
 
-/// Locked memory that holds most of what a survey maps: 256 MiB.
-const LOCKED_ENOUGH: u64 = 256 << 20;
+/// Locked memory that suffices for most of a survey's mappings: 256 MiB.
+const MIN_LOCKED_BYTES: u64 = 256 << 20;
 
 fn locked(record: &Record) -> Row {
-    let cost = "pages may be moved or taken away between two samples";
+    let cost = "pages may be moved or reclaimed between two samples";
     let limit = record.text(&facts::value(facts::PRIVILEGE_MEMLOCK)).unwrap_or("unknown");
     match record.text(facts::MEMORY_LOCKED) {
-        Some("yes") if limit.parse::<u64>().is_ok_and(|bytes| bytes < LOCKED_ENOUGH) => {
-            let cost =
-                "what is mapped beyond that stays unlocked: the kernel may move it between two samples";
+        Some("yes") if limit.parse::<u64>().is_ok_and(|bytes| bytes < MIN_LOCKED_BYTES) => {
+            let cost = "mappings beyond that are not locked: the kernel may move them between two samples";
             Row::costs("locked-memory", format!("permitted up to {limit} bytes"), cost, LIMITS)
         }
         Some("yes") => Row::good("locked-memory", format!("permitted, limit {limit}")),
@@ -99,16 +98,16 @@ fn locked(record: &Record) -> Row {
 fn huge_pages(record: &Record) -> Row {
     let chosen = record.text(facts::THP_ENABLED).unwrap_or("absent");
     let chosen = chosen.split(['[', ']']).nth(1).unwrap_or(chosen);
-    let cost = "translation is part of the latency curve, and subtracted from its tiers";
+    let cost = "the latency curve includes translation, which is subtracted from its tiers";
     match (record.int(facts::PAGE_HUGE), chosen) {
         (_, "never") => Row::costs(
             "huge-pages",
-            "transparent ones are switched off",
+            "transparent huge pages are disabled",
             cost,
             "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
         ),
         (Some(size), _) => Row::good("huge-pages", format!("{} KiB, transparent, {chosen}", size >> 10)),
-        (None, _) => Row::note("huge-pages", "this kernel has no transparent ones", cost),
+        (None, _) => Row::note("huge-pages", "this kernel has no transparent huge pages", cost),
     }
 }
 
@@ -118,49 +117,50 @@ fn counters(record: &Record) -> Row {
     let paranoid = record.text(facts::PERF_EVENT_PARANOID).unwrap_or("absent");
     if grant == Some(Grant::Granted) {
         let counted = record.text(&facts::value(name)).unwrap_or_default();
-        return Row::good("counters", format!("they count: {counted} (perf_event_paranoid {paranoid})"));
+        return Row::good("counters", format!("available: {counted} (perf_event_paranoid {paranoid})"));
     }
-    let cost = "core cycles are calibrated and not counted";
+    let cost = "core cycles are calibrated, not counted";
     let reason = record.text(&facts::reason(name)).unwrap_or("not tried");
-    // The cycle counter is the clock and excludes them; this setting gives both where the kernel has it.
+    // The cycle counter is used as the clock, which excludes the counters; this setting allows both if the kernel has
+    // it.
     if grant == Some(Grant::Excluded) && record.text(facts::PERF_USER_ACCESS) == Some("0") {
         return Row::costs("counters", reason, cost, "sudo sysctl kernel.perf_user_access=1");
     }
     if paranoid.trim().parse::<i64>().is_ok_and(|level| level > 2) {
         return Row::costs("counters", reason, cost, "sudo sysctl kernel.perf_event_paranoid=2");
     }
-    // No setting of this machine helps: the remedy is in words.
+    // No command on this machine helps: the remedy is a sentence.
     let remedy = record.text(&facts::remedy(name)).unwrap_or_default();
     Row::note("counters", reason, &format!("{cost}. {remedy}"))
 }
 
-/// What the driver gives that nothing else does.
-const DRIVER_GIVES: &str = "memory attributes, DMA, pages of chosen colours and kernel wake-ups need it";
+/// Features that need the driver.
+const DRIVER_FEATURES_NOTE: &str = "required for memory attributes, DMA, coloured pages and kernel wake-ups";
 
-/// Fathom's own driver. Records of before it was known say nothing of it.
+/// Fathom's own driver. Older records have no facts about it.
 fn driver(record: &Record) -> Option<Row> {
     let state = record.text(facts::DRIVER_STATE)?;
     let Some(version) = record.int(facts::DRIVER_VERSION) else {
-        let cost = format!("{DRIVER_GIVES}; everything else does without");
+        let cost = DRIVER_FEATURES_NOTE;
         let remedy = record.text(facts::DRIVER_REMEDY).unwrap_or_default();
-        // In words: what is typed is typed in a checkout, or as another user.
-        return Some(Row::note("driver", format!("Fathom's {state}"), &format!("{cost}. {remedy}")));
+        // A sentence, because the command needs a checkout, or another user.
+        return Some(Row::note("driver", format!("Fathom's driver {state}"), &format!("{cost}. {remedy}")));
     };
-    let reported = |name: &str| record.text(name).filter(|text| !text.is_empty()).unwrap_or("none");
+    let fact = |name: &str| record.text(name).filter(|text| !text.is_empty()).unwrap_or("none");
     let found = format!(
-        "Fathom's {state}, version {version}: {}; attributes {}; engines {}",
-        reported(facts::DRIVER_FEATURES),
-        reported(facts::DRIVER_ATTRIBUTES),
-        reported(facts::DRIVER_ENGINES)
+        "Fathom's driver {state}, version {version}: {}; attributes {}; engines {}",
+        fact(facts::DRIVER_FEATURES),
+        fact(facts::DRIVER_ATTRIBUTES),
+        fact(facts::DRIVER_ENGINES)
     );
     Some(Row::good("driver", found))
 }
 
 fn frequency(record: &Record) -> Row {
     let Some(governor) = record.text(facts::FREQ_GOVERNOR) else {
-        let mhz = record.text(facts::CPUINFO_MHZ).map(|mhz| format!("; the kernel says {mhz} MHz"));
-        let found = format!("not to be seen from here (no cpufreq){}", mhz.unwrap_or_default());
-        return Row::note("frequency", found, "if it moves, the cycle calibration of each round shows it");
+        let mhz = record.text(facts::CPUINFO_MHZ).map(|mhz| format!("; the kernel reports {mhz} MHz"));
+        let found = format!("unknown (no cpufreq){}", mhz.unwrap_or_default());
+        return Row::note("frequency", found, "the cycle calibration of each round detects changes");
     };
     let driver = record.text(facts::FREQ_DRIVER).unwrap_or("unknown driver");
     let range = |name: &str| record.int(name).map_or("?".to_owned(), |khz| (khz / 1000).to_string());
@@ -171,7 +171,7 @@ fn frequency(record: &Record) -> Row {
         (None, None) => "",
     };
     let found = format!("governor {governor} ({driver}), {low} to {high} MHz{turbo}");
-    let cost = "the core clock moves while it is measured: nanoseconds wander, cycles less";
+    let cost = "the core clock changes during measurements: this affects times in ns more than in cycles";
     match clock_remedy(record) {
         line if line.starts_with("echo ") => Row::costs("frequency", found, cost, line),
         _ => Row::good("frequency", found),
@@ -183,12 +183,10 @@ fn cpus(record: &Record) -> Option<Row> {
     let isolated = record.text(facts::CPUS_ISOLATED).unwrap_or_default().trim();
     let online = record.text(facts::CPUS_ONLINE).unwrap_or("?");
     if isolated.is_empty() {
-        let cost = "interrupts and other tasks share the CPU that is measured";
+        let cost = "interrupts and other tasks share the measured CPU";
         let found = format!("CPU {pinned} of {online}, none is isolated");
-        // A boot parameter is a line for a file, and what it isolates is lost to everything else.
-        let cost = format!(
-            "{cost}; on a machine kept for measuring, boot with isolcpus={pinned} nohz_full={pinned}"
-        );
+        // A boot parameter needs a configuration file, and takes the isolated CPU from all other work.
+        let cost = format!("{cost}; on a dedicated machine, boot with isolcpus={pinned} nohz_full={pinned}");
         return Some(Row::note("cpu", found, &cost));
     }
     Some(Row::good("cpu", format!("CPU {pinned} of {online}, isolated: {isolated}")))
@@ -199,7 +197,7 @@ fn smt(record: &Record) -> Option<Row> {
     if record.text(facts::SMT) != Some("on") || !siblings.contains([',', '-']) {
         return None;
     }
-    let cost = "the other thread of the core shares its first levels";
+    let cost = "the other thread of the core shares its first-level caches";
     let line = "echo off | sudo tee /sys/devices/system/cpu/smt/control";
     Some(Row::costs("smt", format!("on: CPUs {siblings} are one core"), cost, line))
 }
@@ -208,11 +206,11 @@ fn memory(record: &Record) -> Option<Row> {
     let (bytes, limit) =
         (record.int(facts::MEMORY_CEILING_BYTES)?, record.text(facts::MEMORY_CEILING_LIMIT)?);
     let found = format!("up to {} MiB: {limit}", bytes >> 20);
-    // Eight times a last level of 32 MiB, which most machines have less than.
+    // Eight times a last level of 32 MiB; most machines have a smaller one.
     if bytes >= 256 << 20 {
         return Some(Row::good("memory", found));
     }
-    let cost = "the curve may end before its last plateau";
+    let cost = "the latency curve may end before its last plateau";
     let source = record.text(facts::MEMORY_CEILING_SOURCE).and_then(CeilingSource::from_token);
     if source == Some(CeilingSource::ControlGroup) {
         return Some(Row::note("memory", found, &format!("{cost}; raise the group's limit")));
@@ -220,7 +218,7 @@ fn memory(record: &Record) -> Option<Row> {
     Some(Row::note("memory", found, cost))
 }
 
-/// The tightest CPU quota above the probe.
+/// Returns the tightest CPU quota of the probe's control groups.
 fn quota(record: &Record) -> Option<Row> {
     let share = |value: &FactValue| match value {
         FactValue::Text(text) => {
@@ -235,16 +233,16 @@ fn quota(record: &Record) -> Option<Row> {
     if share >= 2.0 {
         return Some(Row::good("cpu-quota", found));
     }
-    let cost = "whoever uses it up stands still until the next period: trials lose time at once";
+    let cost = "a process that exceeds the quota is stopped until the next period, which disturbs trials";
     Some(Row::note("cpu-quota", found, &format!("{cost}; measure outside that container")))
 }
 
 fn numa(record: &Record) -> Option<Row> {
     let nodes = record.text(facts::NUMA_NODES).filter(|nodes| nodes.contains([',', '-']))?;
     if matches!(record.text(facts::NUMA_BALANCING), None | Some("0")) {
-        return Some(Row::good("numa", format!("nodes {nodes}, pages stay where they are")));
+        return Some(Row::good("numa", format!("nodes {nodes}, no automatic migration")));
     }
-    let cost = "the kernel unmaps pages to see who uses them, and moves them";
+    let cost = "the kernel unmaps pages to sample their use, and migrates them";
     Some(Row::costs(
         "numa",
         format!("nodes {nodes}, balancing on"),
@@ -262,11 +260,11 @@ fn heat(record: &Record) -> Option<Row> {
         _ => None,
     });
     let (milli, kind) = zones.max_by_key(|zone| zone.0)?;
-    Some(Row::note("temperature", format!("{:.1} C at the warmest ({kind})", milli as f64 / 1000.0), ""))
+    Some(Row::note("temperature", format!("{:.1} C (warmest sensor: {kind})", milli as f64 / 1000.0), ""))
 }
 
-/// Share of the last ten seconds in which some task waited, in percent, from which on it costs something.
-const BUSY: [(&str, f64); 3] = [("cpu", 10.0), ("memory", 1.0), ("io", 10.0)];
+/// Share of the last ten seconds in which some task waited, in percent, above which it is reported as a cost.
+const MAX_WAIT_PERCENT: [(&str, f64); 3] = [("cpu", 10.0), ("memory", 1.0), ("io", 10.0)];
 
 fn load(record: &Record) -> Vec<Row> {
     let average = |resource: &str| {
@@ -274,14 +272,14 @@ fn load(record: &Record) -> Vec<Row> {
         text.split(' ').find_map(|word| word.strip_prefix("avg10="))?.parse::<f64>().ok()
     };
     let all: Vec<(&str, f64, f64)> =
-        BUSY.iter().filter_map(|(name, most)| Some((*name, average(name)?, *most))).collect();
+        MAX_WAIT_PERCENT.iter().filter_map(|(name, max)| Some((*name, average(name)?, *max))).collect();
     let load = record.text(facts::LOADAVG).and_then(|l| l.split(' ').next()).unwrap_or("unknown");
     let waits: Vec<String> = all.iter().map(|(name, share, _)| format!("{name} {share} %")).collect();
-    let waits = if waits.is_empty() { "no pressure figures".to_owned() } else { waits.join(", ") };
+    let waits = if waits.is_empty() { "no PSI".to_owned() } else { waits.join(", ") };
     let found = format!("load {load}; tasks waited in the last 10 s: {waits}");
-    if all.iter().any(|(_, share, most)| share > most) {
-        let cost = "what else runs takes the CPU, and shares caches and memory with what is measured: stop what \
-                    stands on top of the list";
+    if all.iter().any(|(_, share, max)| share > max) {
+        let cost = "other tasks take the CPU and share caches and memory with the measurement: stop those at \
+                    the top of the list";
         return vec![Row::costs("load", found, cost, "top")];
     }
     vec![Row::good("load", found)]

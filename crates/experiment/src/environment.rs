@@ -1,8 +1,7 @@
-//! What the surroundings did while it was measured: from the facts of the start and of the end.
+//! Changes of core clock, temperature, throttling and PSI between the facts at the start and at the end of a session.
 //!
-//! A warning here is about the surroundings and not about the figures, which `disturbance` judges: a core clock
-//! that moved between rounds is calibrated away, and is still worth knowing. Each remedy leaves out what the
-//! user has done already.
+//! A warning here is about the environment, not about the findings, which `disturbance` judges: a core clock that
+//! changes between rounds is calibrated away and still reported. Each remedy leaves out what the user has already done.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +12,27 @@ use fathom_units::facts::{self, Grant};
 
 use crate::record::Record;
 
-/// Change of the core clock between the rounds of a session from which on it is told. Boards that heat up and
-/// servers whose neighbours wake move by more; a fixed clock's rounds agree to some tenths of a percent.
-const MOVED: f64 = 0.02;
-/// Shares of the session in which some task waited, from which on it is told: for a CPU, for memory, for input
-/// and output. The measuring thread makes others wait on its own CPU; waiting for memory is reclaim, which takes
-/// cache and TLB from everybody; a disk's waiting costs least.
+/// Relative change of the core clock between rounds above which it is reported. Boards that heat up and servers with
+/// active neighbours change by more; the rounds of a fixed clock agree to some tenths of a percent.
+const CLOCK_CHANGE: f64 = 0.02;
+/// Shares of the session in which some task waited, above which they are reported: for a CPU, memory, I/O. The
+/// measuring thread makes others wait on its own CPU. Waiting for memory is reclaim, which evicts cache and TLB entries
+/// of all tasks. Waiting for a disk disturbs least.
 const WAITED: [(&str, f64); 3] = [("cpu", 0.20), ("memory", 0.01), ("io", 0.20)];
-/// Shortest session, ms, of which a share of time is told: below it a single tick is several percent.
+/// Shortest session, ms, for which a share of time is reported: below it a single tick is several percent.
 const MIN_MS: u64 = 500;
 
-/// The warnings.
+/// Returns the warnings.
 pub(crate) fn judge(record: &Record) -> Vec<Warning> {
     [frequency(record), throttled(record)].into_iter().flatten().chain(pressure(record)).collect()
 }
 
-/// Has the probe real-time priority during trials?
+/// Returns whether the probe has real-time priority during trials.
 pub(crate) fn has_priority(record: &Record) -> bool {
     record.text(facts::PRIVILEGE_FIFO).and_then(Grant::from_token) == Some(Grant::Granted)
 }
 
-/// What keeps the core clock still, of what has not been done yet.
+/// Returns the remedy for a changing core clock: the first setting that has not been made yet.
 pub(crate) fn clock_remedy(record: &Record) -> &'static str {
     let is = |name, word| record.text(name) == Some(word);
     match record.text(facts::FREQ_GOVERNOR) {
@@ -44,11 +43,11 @@ pub(crate) fn clock_remedy(record: &Record) -> &'static str {
             "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
         }
         Some("performance") => {
-            "the governor is 'performance' already: what is left is temperature, power or the firmware"
+            "the governor is 'performance' already; the remaining causes are temperature, power and firmware"
         }
         Some(_) => "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
         None => {
-            "nothing sets the clock from here (no cpufreq): in a guest its host does, on a board the firmware"
+            "this system has no cpufreq: the host (of a guest) or the firmware (of a board) controls the clock"
         }
     }
 }
@@ -57,8 +56,8 @@ fn warning(token: &'static str, text: String, remedy: impl Into<String>) -> Warn
     Warning { token, text, remedy: remedy.into() }
 }
 
-/// Did the core clock move between rounds? By the cycle calibration, which was there; the kernel's two readings are told
-/// beside it, and alone prove nothing: the first may be of a core that was just woken.
+/// Warns if the core clock changed between rounds, by the cycle calibration. The kernel's two readings are reported
+/// too, but prove nothing alone: the first may be of a core that was just woken.
 fn frequency(record: &Record) -> Option<Warning> {
     let mut rounds: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for run in record.of(PatternKind::Alu) {
@@ -67,27 +66,27 @@ fn frequency(record: &Record) -> Option<Warning> {
     let each: Vec<f64> = rounds.values().filter_map(|ticks| median(ticks)).filter(|t| *t > 0.0).collect();
     let (low, high) = each.iter().fold((f64::INFINITY, 0.0f64), |(l, h), t| (l.min(*t), h.max(*t)));
     let change = high / low - 1.0;
-    if change.is_nan() || change <= MOVED {
+    if change.is_nan() || change <= CLOCK_CHANGE {
         return None;
     }
     let read = |name: &str| record.int(name).map(|khz| khz / 1000);
     let kernel = match (read(facts::FREQ_CUR_KHZ), read(&facts::after(facts::FREQ_CUR_KHZ))) {
         (Some(before), Some(after)) => {
-            format!("; the kernel says {before} MHz before it and {after} MHz after it")
+            format!("; the kernel reports {before} MHz before and {after} MHz after the session")
         }
         _ => String::new(),
     };
     let governor = record.text(facts::FREQ_GOVERNOR).map(|g| format!(" (governor {g})")).unwrap_or_default();
     let text = format!(
-        "the core clock moved by {:.1} % between rounds{governor}{kernel}; each round's cycles are its own, \
-         nanoseconds are those of a moving clock",
+        "the core clock changed by {:.1} % between rounds{governor}{kernel}; cycles are calibrated per round, \
+         nanoseconds are not corrected",
         100.0 * change
     );
     Some(warning("frequency", text, clock_remedy(record)))
 }
 
-/// The Raspberry Pi firmware's flags, as `vcgencmd get_throttled` documents them: now in bits 0 to 3, since the
-/// start of the machine in bits 16 to 19.
+/// The Raspberry Pi firmware's flags, as documented for `vcgencmd get_throttled`: current state in bits 0 to 3, since
+/// boot in bits 16 to 19.
 const FLAGS: [(u32, &str, &str); 4] = [
     (0, "under-voltage", "a stronger power supply, a shorter cable"),
     (1, "a capped core clock", "a heat sink or a fan"),
@@ -95,7 +94,7 @@ const FLAGS: [(u32, &str, &str); 4] = [
     (3, "the soft temperature limit", "a heat sink or a fan"),
 ];
 
-/// Did the machine slow itself down?
+/// Warns if the machine throttled itself.
 fn throttled(record: &Record) -> Option<Warning> {
     let mut seen = Vec::new();
     let mut remedies: Vec<&str> = Vec::new();
@@ -104,8 +103,11 @@ fn throttled(record: &Record) -> Option<Warning> {
         if let (Some(before), Some(after)) = (count(facts::ENV), count(facts::ENV_AFTER))
             && after > before
         {
-            seen.push(format!("the {what} was throttled for its temperature {} times", after - before));
-            remedies.push("better cooling, or a rest before the next run");
+            seen.push(format!(
+                "the {what} was throttled {} times because of its temperature",
+                after - before
+            ));
+            remedies.push("better cooling, or a pause before the next run");
         }
     }
     let flags = |name: &str| {
@@ -115,9 +117,9 @@ fn throttled(record: &Record) -> Option<Warning> {
     if let Some(after) = flags(&facts::after(facts::GET_THROTTLED)) {
         let before = flags(facts::GET_THROTTLED).unwrap_or(0);
         for (bit, what, remedy) in FLAGS {
-            let (now, since) = (after >> bit & 1 == 1, (after & !before) >> (16 + bit) & 1 == 1);
-            if now || since {
-                seen.push(format!("the firmware tells of {what}"));
+            let (active, since_start) = (after >> bit & 1 == 1, (after & !before) >> (16 + bit) & 1 == 1);
+            if active || since_start {
+                seen.push(format!("the firmware reports {what}"));
                 remedies.push(remedy);
             }
         }
@@ -126,14 +128,13 @@ fn throttled(record: &Record) -> Option<Warning> {
     (!seen.is_empty()).then(|| warning("throttled", seen.join("; "), remedies.join("; ")))
 }
 
-/// Microseconds in which some task had waited since the machine started
-/// (Linux Documentation/accounting/psi.rst).
+/// Returns the microseconds for which some task had waited since boot (Linux Documentation/accounting/psi.rst).
 fn waited_us(record: &Record, name: &str) -> Option<u64> {
     let some = record.text(name)?.split(';').find_map(|line| line.trim().strip_prefix("some "))?;
     some.split(' ').find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
-/// Who waited while it was measured? Only of a session that says how long it took.
+/// Warns if tasks waited during the session. Needs a session that recorded its duration.
 fn pressure(record: &Record) -> Vec<Warning> {
     let Some(ms) = record.end.as_ref().map(|e| e.elapsed_ms).filter(|ms| *ms >= MIN_MS) else {
         return Vec::new();
@@ -144,28 +145,28 @@ fn pressure(record: &Record) -> Vec<Warning> {
         let after = waited_us(record, &facts::after(&name))?;
         Some(after.saturating_sub(before) as f64 / (ms as f64 * 1000.0))
     };
-    let reported = |(resource, most): (&str, f64)| {
-        let share = share(resource).filter(|share| *share > most)?.min(1.0);
+    let over_limit = |(resource, limit): (&str, f64)| {
+        let share = share(resource).filter(|share| *share > limit)?.min(1.0);
         let what = match resource {
             "cpu" => "a CPU",
             "memory" => "memory (reclaim)",
-            _ => "input and output",
+            _ => "I/O",
         };
         let text = format!("some task waited for {what} in {:.0} % of the time", 100.0 * share);
         Some(warning("pressure", text, pressure_remedy(record, resource)))
     };
-    WAITED.into_iter().filter_map(reported).collect()
+    WAITED.into_iter().filter_map(over_limit).collect()
 }
 
 fn pressure_remedy(record: &Record, resource: &str) -> &'static str {
     let isolated = record.text(facts::CPUS_ISOLATED).is_some_and(|list| !list.trim().is_empty());
     match resource {
         "cpu" if isolated => {
-            "CPUs are isolated already; what runs on the others still shares caches and memory: stop it"
+            "CPUs are isolated already; stop work on the other CPUs, which shares caches and memory"
         }
-        "cpu" => "stop other work: it shares caches and memory with the CPU that is measured",
-        "memory" => "close what fills the memory, or raise the control group's limit",
-        _ => "wait until the copying or indexing is over",
+        "cpu" => "stop other work: it shares caches and memory with the measured CPU",
+        "memory" => "free memory, or raise the control group's limit",
+        _ => "wait until other I/O (copying, indexing) has finished",
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an experiment is: everything that is about one of them by name.
+//! The `Experiment` type: everything specific to one experiment, by name.
 
 use fathom_analysis::findings::Report;
 use fathom_report::ReportKind;
@@ -7,37 +7,37 @@ use crate::options::Opt;
 use crate::record::Record;
 use crate::session::Plan;
 
-/// An experiment. It is declared once, and stands in [`crate::EXPERIMENTS`].
+/// An experiment. It is declared once and listed in [`crate::EXPERIMENTS`].
 #[derive(Debug)]
 pub struct Experiment {
-    /// Its name: the verb, and the kind in records and reports.
+    /// The verb, and the kind in records and reports.
     pub name: &'static str,
-    /// What it measures, in a line, without a full stop.
+    /// One line on what it measures, without a full stop.
     pub about: &'static str,
-    /// What stands below the options in its help: examples, what to know, and the exit statuses.
+    /// The help text after the options: examples, notes, exit statuses.
     pub help: &'static str,
-    /// Its own options, in the order of help. What every session takes is not among them.
+    /// Its own options, in the order of help, without those of every session.
     pub options: &'static [&'static Opt],
-    /// What it spends without `--budget`.
+    /// The budget without `--budget`.
     pub default_budget: DefaultBudget,
-    /// Which trials, from the record so far.
+    /// Plans the trials from the record so far.
     pub plan: Plan,
-    /// What a record of it says.
+    /// Reads a record into a report.
     pub read: fn(&Record) -> Report,
-    /// What its reports are: metrics, headline, view.
+    /// The kind of its reports: metrics, headline, view.
     pub report: &'static ReportKind,
-    /// A line of its own that is shown while it measures, in addition to points and time; most have none.
+    /// An additional progress line, shown during the measurement; most experiments have none.
     pub progress: Option<fn() -> Box<dyn ProgressLine>>,
-    /// May a record of it be resumed?
+    /// Whether a record of it can be resumed.
     pub resumes: bool,
 }
 
-/// The budget of an experiment where none is given, ms.
+/// The default budget of an experiment, ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DefaultBudget {
     /// On hardware: time.
     pub hardware_ms: u64,
-    /// On a described machine, where it stands for accesses.
+    /// On a described machine, where it counts accesses.
     pub modelled_ms: u64,
 }
 
@@ -48,24 +48,24 @@ impl DefaultBudget {
         DefaultBudget { hardware_ms: ms, modelled_ms: ms }
     }
 
-    /// The one of a subject, ms.
+    /// Returns the default for a subject, ms.
     #[must_use]
     pub fn ms(self, modelled: bool) -> u64 {
         if modelled { self.modelled_ms } else { self.hardware_ms }
     }
 }
 
-/// What of a record is shown while it is measured.
+/// A progress line, shown during the measurement.
 pub trait ProgressLine: std::fmt::Debug {
-    /// Takes what is new in the record, and returns a line for a terminal; none while there is nothing to show.
+    /// Reads the new part of the record and returns a line for a terminal; `None` if there is nothing to show.
     fn line(&mut self, record: &Record) -> Option<String>;
 }
 
 impl Experiment {
-    /// Checks what a record of this experiment was asked.
+    /// Checks the options in a record of this experiment.
     ///
     /// # Errors
-    /// The line, the key, and the values that are allowed.
+    /// Names the line, the key and the allowed values.
     pub(crate) fn check(&self, record: &Record) -> Result<(), String> {
         let of = |why: String| format!("line {}: run of {}: {why}", record.run_line(), self.name);
         record.asked().check(self.options).map_err(of)

@@ -1,16 +1,16 @@
-//! What the headlines of all experiments share: figures for a sentence, and how sure they are.
+//! Shared by all headlines: figures in sentences, confidence, the headline without a result.
 
 use fathom_analysis::findings::{Finding, Report};
 use fathom_analysis::metrics::common::DISTURBED;
 use fathom_report::{Headline, number};
 
-/// Relative half-width of a 95 % interval, in percent, from which on the headline names it.
+/// Relative half-width of a 95 % interval, in percent, above which the headline names it.
 const WIDE_PERCENT: f64 = 1.0;
 
-/// Significant digits of a figure in a sentence; the tables have as many as the interval justifies.
+/// Significant digits of a figure in a sentence. Tables show as many as the interval justifies.
 const DIGITS: i32 = 3;
 
-/// A finding's value with its unit, for a sentence: `1.69 ns`, `48 KiB`.
+/// Returns a finding's value with its unit, for a sentence: `1.69 ns`, `48 KiB`.
 pub(crate) fn figure(f: &Finding) -> String {
     match f.finite() {
         Some(bytes) if f.unit == "bytes" && bytes >= 0.0 => size(bytes),
@@ -26,41 +26,42 @@ pub(crate) fn figure(f: &Finding) -> String {
     }
 }
 
-/// A size for a sentence: `48 KiB`.
+/// Returns a size for a sentence: `48 KiB`.
 pub(crate) fn size(bytes: f64) -> String {
     fathom_units::size(bytes).replace(".0 ", " ")
 }
 
-/// What a report says that has no answer: why not, and the remedy.
+/// Returns the headline of a report without a result: reason and remedy.
 pub(crate) fn none(report: &Report) -> Headline {
     let refused = report.refusals.first();
     let why = refused.map(|r| format!(": {}: {}", r.what, r.reason)).unwrap_or_default();
     let remedies = refused.map(|r| &r.remedy).into_iter().chain(report.warnings.iter().map(|w| &w.remedy));
     let action = remedies.into_iter().find(|remedy| !remedy.is_empty()).cloned().unwrap_or_default();
     Headline {
-        answer: sentence(&format!("this session does not answer its question{why}")),
+        answer: sentence(&format!("no result{why}")),
         confidence: confidence(report, &[]),
         action: sentence(&action),
     }
 }
 
-/// The finding with the largest value.
+/// Returns the finding with the largest value.
 pub(crate) fn largest<'a>(all: impl Iterator<Item = &'a Finding>) -> Option<&'a Finding> {
     let value = |f: &Finding| f.finite().unwrap_or(f64::NEG_INFINITY);
     all.filter(|f| f.finite().is_some()).max_by(|a, b| value(a).total_cmp(&value(b)))
 }
 
-/// Half the width of a finding's 95 % interval, in percent of the value.
-fn doubt(f: &Finding) -> Option<f64> {
+/// Returns half the width of a finding's 95 % interval, in percent of the value.
+fn half_width_percent(f: &Finding) -> Option<f64> {
     let (value, low, high) = (f.finite()?, f.low?, f.high?);
     let percent = 50.0 * (high - low) / value.abs();
     percent.is_finite().then_some(percent)
 }
 
-/// How sure the answer is: the widest interval of the findings that it quotes, disturbance, and what the subject is.
+/// Returns the confidence of a headline: the widest interval of the quoted findings, disturbance, and the kind of
+/// subject.
 pub(crate) fn confidence(report: &Report, quoted: &[&Finding]) -> String {
     let mut parts: Vec<String> = Vec::new();
-    match quoted.iter().filter_map(|f| doubt(f)).reduce(f64::max) {
+    match quoted.iter().filter_map(|f| half_width_percent(f)).reduce(f64::max) {
         Some(widest) if widest >= WIDE_PERCENT => {
             parts.push(format!("95 % intervals within {widest:.0} % of the values"));
         }
@@ -74,7 +75,7 @@ pub(crate) fn confidence(report: &Report, quoted: &[&Finding]) -> String {
     }
     let subject = match report.trust.as_str() {
         "real" => "measured on hardware",
-        "virtual" => "measured in a guest: how the guest behaves, not what the silicon is",
+        "virtual" => "measured in a guest: this is the guest's behaviour, not the hardware's",
         "modelled" => "calculated from the description, not measured on hardware",
         _ => "",
     };
@@ -84,7 +85,7 @@ pub(crate) fn confidence(report: &Report, quoted: &[&Finding]) -> String {
     sentence(&parts.join("; "))
 }
 
-/// A text as a sentence: with a capital and a full stop.
+/// Returns a text as a sentence: with a capital and a full stop.
 pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let Some(first) = letters.next() else { return String::new() };
@@ -97,10 +98,10 @@ mod tests {
     use crate::record::Record;
     use crate::{read, report_kinds};
 
-    /// The headline of a kept record: answer, confidence, action.
+    /// Returns the headline of a stored record: answer, confidence, action.
     fn of(name: &str) -> [String; 3] {
         let file = format!("{}/../../records/{name}.fathom", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(file).expect("a kept record");
+        let text = std::fs::read_to_string(file).expect("a stored record");
         let report = read(&Record::parse(&text).expect("a record")).expect("an experiment");
         let kind = report_kinds::kind(&report.experiment).expect("a kind");
         let headline = (kind.headline)(&report);
@@ -108,15 +109,15 @@ mod tests {
     }
 
     #[test]
-    fn kept_records_are_answered_in_three_lines() {
+    fn stored_records_have_three_line_headlines() {
         let described = "calculated from the description, not measured on hardware.";
-        let sure = format!("95 % intervals within 1 % of the values; undisturbed; {described}");
+        let confidence = format!("95 % intervals within 1 % of the values; undisturbed; {described}");
         for (name, headline) in [
             (
                 "v1-bcm2835-latency",
                 [
                     "A load takes 4.37 ns at 4 KiB and 79.0 ns at 64 KiB: 18.1 times as long.",
-                    &sure,
+                    &confidence,
                     "Run `fathom survey` to see at which sizes latency rises, and why; the slowest here is 64 KiB.",
                 ],
             ),
@@ -124,7 +125,7 @@ mod tests {
                 "v1-am5728-stride",
                 [
                     "In 256 KiB a read takes 4.10 ns at a stride of 8 B and 22.0 ns at 4 KiB: 5.4 times as long.",
-                    &sure,
+                    &confidence,
                     "",
                 ],
             ),
@@ -132,10 +133,10 @@ mod tests {
             (
                 "v1-bcm2837-cacheability",
                 [
-                    "Rmw of 2560 B device memory takes up to 36.0 times as long as of write-back memory: 303 ns against \
+                    "Rmw in 2560 B of device memory takes up to 36.0 times as long as in write-back memory: 303 ns instead of \
                      8.44 ns for 8 bytes.",
-                    &sure,
-                    "Map what the CPU reads and writes often as write-back, and maintain it, before choosing device.",
+                    &confidence,
+                    "Prefer write-back memory (with cache maintenance) over device memory for data that the CPU accesses often.",
                 ],
             ),
             (
@@ -143,7 +144,7 @@ mod tests {
                 [
                     "To the device: coherent at every size; from the device: uncached-copy below 240 B, zero-copy above \
                      (12 % between them at 1.5 KiB).",
-                    &sure,
+                    &confidence,
                     "Choose by the size of the transfer, as above.",
                 ],
             ),
@@ -151,9 +152,9 @@ mod tests {
                 "v1-guest-wakeup",
                 [
                     "Maximum wake-up latency 339 us without load, in 400 activations; other:24388 held the CPU before it.",
-                    "Measured in a guest: how the guest behaves, not what the silicon is. A maximum is the largest that \
-                     was seen, not a bound.",
-                    "Give the task a CPU of its own (isolcpus, affinity) or a higher priority: it waited for the CPU.",
+                    "Measured in a guest: this is the guest's behaviour, not the hardware's. A maximum is the largest \
+                     observed value, not a bound.",
+                    "Give the task a dedicated CPU (isolcpus, affinity) or a higher priority: it waited for the CPU.",
                 ],
             ),
         ] {
@@ -161,13 +162,13 @@ mod tests {
         }
     }
 
-    /// What was not answered says so, with the reason.
+    /// A report without a result names the reason.
     #[test]
-    fn a_record_without_an_answer_says_why() {
+    fn a_record_without_a_result_names_the_reason() {
         for (name, reason) in [("v1-bcm2835-survey", "tiers: "), ("v1-qemu-virt-cacheability", "every time")]
         {
             let [answer, _, action] = of(name);
-            assert!(answer.starts_with("This session does not answer its question: "), "{answer}");
+            assert!(answer.starts_with("No result: "), "{answer}");
             assert!(answer.contains(reason) && !action.is_empty(), "{answer} {action}");
         }
     }

@@ -1,8 +1,8 @@
-//! Experiments: one folder a question, with its options, its plan and its reading; and what they share: the record,
-//! the session, budgets, disturbance.
+//! Memory experiments: one module per experiment (options, plan, reading, view), and the shared parts: record, session,
+//! budgets, disturbance.
 //!
-//! An experiment's plan is a pure function of the record so far, a seed and a budget; its reading is a
-//! pure function of the record. So anything can be judged again years later, from the file alone.
+//! A plan is a pure function of the record so far, a seed and a budget. A reading is a pure function of the record. So
+//! a record can be judged again years later, from the file alone.
 #![forbid(unsafe_code)]
 
 mod bounds;
@@ -49,17 +49,17 @@ pub static EXPERIMENTS: &[&Experiment] = &[
     &wakeup::EXPERIMENT,
 ];
 
-/// The experiment of a name.
+/// Returns the experiment with this name.
 #[must_use]
 pub fn experiment(name: &str) -> Option<&'static Experiment> {
     EXPERIMENTS.iter().copied().find(|experiment| experiment.name == name)
 }
 
-/// Checks that a record is one of an experiment of this version, and was asked what that experiment can be asked. A record
-/// without a `run` line, which may have been lost, is read as a survey: that reads whatever loads there are.
+/// Checks that the record's experiment and options are known to this version. A record without a `run` line, which may
+/// have been lost, is read as a survey: a survey accepts any trials.
 ///
 /// # Errors
-/// The line, and the experiments, keys or values that there are.
+/// Names the line and the known experiments, keys or values.
 pub fn check(record: &record::Record) -> Result<&'static Experiment, String> {
     let Some(run) = &record.run else { return Ok(&survey::EXPERIMENT) };
     let Some(experiment) = experiment(&run.experiment) else {
@@ -74,7 +74,8 @@ pub fn check(record: &record::Record) -> Result<&'static Experiment, String> {
     experiment.check(record).map(|()| experiment)
 }
 
-/// What two records of one experiment were asked differently, a sentence each. Seeds may differ: that is a repetition.
+/// Describes the options in which two records of one experiment differ, one sentence each. Seeds are not compared:
+/// another seed is a repetition.
 #[must_use]
 pub fn option_differences(a: &record::Record, b: &record::Record) -> Vec<String> {
     let budget_ms = |record: &record::Record| record.run.as_ref().map_or(0, |run| run.budget_ms);
@@ -84,10 +85,10 @@ pub fn option_differences(a: &record::Record, b: &record::Record) -> Vec<String>
     budget.into_iter().chain(options::differences(options, a.asked(), b.asked())).collect()
 }
 
-/// Reads a record by the experiment that made it. A time below zero and a share outside of 0 to 1 are refused.
+/// Reads a record with the experiment that made it. Findings outside the bounds of their metric are refused.
 ///
 /// # Errors
-/// As of [`check`].
+/// As [`check`].
 pub fn read(record: &record::Record) -> Result<fathom_analysis::findings::Report, String> {
     let mut report = (check(record)?.read)(record);
     bounds::refuse_impossible(&mut report);

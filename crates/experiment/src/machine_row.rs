@@ -1,4 +1,4 @@
-//! A machine in one row: what `fathom share` puts into a table of machines.
+//! The row of a machine in the table of machines that `fathom share` prints.
 
 use fathom_analysis::findings::{Finding, Key, Report};
 use fathom_analysis::metrics::common::{CLOCK_CORE_HZ, DISTURBED};
@@ -6,7 +6,7 @@ use fathom_analysis::metrics::survey::{TIER_CAPACITY, TIER_LATENCY, TLB_ENTRIES,
 use fathom_report::number;
 use fathom_report::share::Column;
 
-/// The columns beside the machine's name and its clock trust.
+/// The columns after the machine's name and its clock trust.
 pub static MACHINE_COLUMNS: &[Column] = &[
     Column { head: "core", cell: |report| number_with_unit(report, &CLOCK_CORE_HZ).unwrap_or_default() },
     Column { head: "tiers (capacity, latency)", cell: tiers },

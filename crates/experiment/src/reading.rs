@@ -1,4 +1,4 @@
-//! What every reading shares: rows, and what the session and its clocks went through.
+//! Shared by all readings: warnings, constructors of findings, checks of the session and its clocks, refusals.
 
 use fathom_analysis::claims::{FactValue, decode};
 use fathom_analysis::facts::is_background;
@@ -38,12 +38,12 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("claims-conflict", "claims about the machine contradict each other"),
 ];
 
-/// A number without interval.
+/// Creates a finding without an interval.
 pub(crate) fn number(key: impl Into<Key>, value: f64, unit: &'static str) -> Finding {
     Finding::number(key, value).in_unit(unit)
 }
 
-/// A word.
+/// Creates a finding with a word as its value.
 pub(crate) fn text(key: impl Into<Key>, value: &str) -> Finding {
     Finding { value: Value::Text(value.to_owned()), ..number(key, 0.0, "") }
 }
@@ -62,13 +62,13 @@ pub(crate) fn measured(
     finding
 }
 
-/// The report of an experiment's record with all that does not depend on the experiment.
-pub(crate) fn begun(record: &Record, experiment: &str) -> Report {
+/// Starts the report of a record, with everything that does not depend on the experiment.
+pub(crate) fn new_report(record: &Record, experiment: &str) -> Report {
     let run = record.run.clone().unwrap_or_default();
     let mut report = Report {
         experiment: experiment.to_owned(),
         subject: run.subject,
-        trust: record.trust.map_or(unsaid(record), ClockTrust::token).to_owned(),
+        trust: record.trust.map_or(undeclared_trust(record), ClockTrust::token).to_owned(),
         facts: shown_facts(record),
         seed: run.seed,
         elapsed_s: record.end.as_ref().map_or(0.0, |e| e.elapsed_ms as f64 / 1000.0),
@@ -79,13 +79,13 @@ pub(crate) fn begun(record: &Record, experiment: &str) -> Report {
     report
 }
 
-/// The clock trust where no probe declared one. What another tool measured may have been silicon, a guest or an emulator;
-/// else there is nothing that could be believed.
-fn unsaid(record: &Record) -> &'static str {
+/// Returns the clock trust if no probe declared one. The data of another tool may be from hardware, a guest or an
+/// emulator. Without such data nothing can be trusted.
+fn undeclared_trust(record: &Record) -> &'static str {
     if record.imported.is_empty() { "emulated" } else { "unknown" }
 }
 
-/// Facts worth a line in the report's head, and behind them the surroundings, for scripts.
+/// Returns the facts for the report's head, followed by the environment facts for scripts.
 fn shown_facts(record: &Record) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     for name in [
@@ -125,7 +125,7 @@ fn shown_facts(record: &Record) -> Vec<(String, String)> {
     facts
 }
 
-/// What the session itself went through.
+/// Adds the warnings and refusals of the session itself.
 fn session(record: &Record, report: &mut Report) {
     let mut warn = |token: &'static str, text: String, remedy: &str| {
         report.warnings.push(Warning { token, text, remedy: remedy.to_owned() });
@@ -138,30 +138,30 @@ fn session(record: &Record, report: &mut Report) {
     if unverified > 0 {
         warn(
             "unproven",
-            format!("{unverified} samples did not end where their loads lead; they are left out"),
-            "this is a fault of the probe or the machine: please report it with the record",
+            format!("{unverified} samples did not end at the expected address; they are left out"),
+            "this is a bug of the probe or a fault of the machine: please report it with the record",
         );
     }
     // A record that ends before its second line has nothing to read.
     if record.run.is_none() && (record.trust.is_some() || !record.trials.is_empty()) {
         warn(
             "damaged-record",
-            "no line says which experiment made the record: it was read as one of a survey".into(),
-            "look at its second line, which begins with run",
+            "the 'run' line is missing, so the experiment is unknown; the record is read as a survey".into(),
+            "check its second line, which begins with run",
         );
     }
     if !record.problems.is_empty() {
         warn(
             "damaged-record",
             format!(
-                "{} of the record could not be read; the first: {}",
+                "{} of the record could not be read; first: {}",
                 match record.problems.len() {
                     1 => "1 line".to_owned(),
                     n => format!("{n} lines"),
                 },
                 record.problems[0]
             ),
-            "the findings rest on the other lines",
+            "the findings are based on the other lines",
         );
     }
     line_losses(record, report);
@@ -172,7 +172,7 @@ fn session(record: &Record, report: &mut Report) {
     refused_trials(record, report);
 }
 
-/// Trials that the probe refused, each reason once.
+/// Adds the trials that the probe refused, one refusal per reason.
 fn refused_trials(record: &Record, report: &mut Report) {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for run in &record.trials {
@@ -198,7 +198,7 @@ fn refused_trials(record: &Record, report: &mut Report) {
     }
 }
 
-/// Trials whose longer run took less time than the shorter one.
+/// Refuses the times of trials whose longer run took less time than the shorter one.
 fn contradictions(record: &Record, report: &mut Report) {
     const SHOWN: usize = 4;
     let tick_ns = Scale::of(record).tick_ns;
@@ -218,15 +218,13 @@ fn contradictions(record: &Record, report: &mut Report) {
     };
     report.refusals.push(Refused {
         what: format!("the time of {}{more}", all[..all.len().min(SHOWN)].join(", ")),
-        reason:
-            "twice as many operations took less time than once as many, which no work does: something else \
-                 slowed the shorter run"
-                .into(),
+        reason: "2n operations took less time than n, which is impossible: other work slowed the shorter run"
+            .into(),
         remedy: "run it again on a quieter machine, or give it a larger --budget".into(),
     });
 }
 
-/// What the line between harness and probe lost: it is told, and touches no number.
+/// Warns of lines lost between harness and probe. No finding depends on them.
 fn line_losses(record: &Record, report: &mut Report) {
     let losses = &record.losses;
     let times = |n: u64| if n == 1 { "once".to_owned() } else { format!("{n} times") };
@@ -235,7 +233,7 @@ fn line_losses(record: &Record, report: &mut Report) {
         reported.push(format!("the probe was started again {}", times(losses.restarts)));
     }
     if losses.again > 0 {
-        reported.push(format!("what was lost of a trial was asked again, {}", times(losses.again)));
+        reported.push(format!("trials with lost lines were repeated {}", times(losses.again)));
     }
     if !losses.lost.is_empty() {
         reported.push(format!(
@@ -250,14 +248,14 @@ fn line_losses(record: &Record, report: &mut Report) {
         report.warnings.push(Warning {
             token: "lossy-line",
             text: reported.join("; "),
-            remedy: "look at cable, ground and baud rate; the findings rest on what came whole".into(),
+            remedy: "check cable, ground and baud rate; the findings are based on complete trials".into(),
         });
     }
     for lost in &losses.lost {
         report.refusals.push(Refused {
             what: lost.what.clone(),
-            reason: format!("the line lost it each time it was asked; at last: {}", lost.reason),
-            remedy: "a better line, or a lower baud rate".into(),
+            reason: format!("every attempt lost lines; last reason: {}", lost.reason),
+            remedy: "use a better cable or a lower baud rate".into(),
         });
     }
 }
@@ -288,7 +286,7 @@ pub(crate) fn clocks(record: &Record, scale: &Scale, report: &mut Report) {
     }
     let mut tick = number(&common::CLOCK_TICK_HZ, 1e9 / scale.tick_ns, "Hz");
     tick.count = 1;
-    tick.notes.push("as the probe states or calibrates it; its doubt is the fact clock.hz.ppm".into());
+    tick.notes.push("as stated or calibrated by the probe; its uncertainty is the fact clock.hz.ppm".into());
     report.findings.push(tick);
     let hz: Vec<f64> = scale.cycle_ticks.iter().map(|c| 1e9 / (c.2 * scale.tick_ns)).collect();
     if let Some(i) = median_interval(&hz) {
@@ -296,14 +294,14 @@ pub(crate) fn clocks(record: &Record, scale: &Scale, report: &mut Report) {
         trials.dedup();
         let mut row = measured(&common::CLOCK_CORE_HZ, i, "Hz", hz.len(), &trials);
         row.notes.push(
-            "calibrated by a chain of dependent single-cycle operations at both ends of every round".into(),
+            "calibrated with a chain of dependent single-cycle operations at the start and end of every round".into(),
         );
         report.findings.push(row);
     }
 }
 
-/// Refuses `what`: nothing on this clock may be shown. Claims need none, and that the work was done is proven without
-/// a clock: plans ask an emulator for all that they ask hardware for, because that is what it is for.
+/// Refuses `what`: the times of this clock may not be shown. Claims need no clock, and verified work is proven without
+/// one: plans schedule the same trials on an emulator as on hardware for this reason.
 pub(crate) fn refuse_all(record: &Record, what: &str, report: &mut Report) {
     let done = record.trials.iter().filter(|r| r.done.is_some());
     let left = |r: &TrialRun| (r.samples.len() + r.transfers.rows.len()) as u64;
@@ -311,18 +309,18 @@ pub(crate) fn refuse_all(record: &Record, what: &str, report: &mut Report) {
     let mut row = number(&common::SAMPLES_VERIFIED, samples as f64, "samples");
     row.count = trials;
     row.notes.push(format!(
-        "of {} in {trials} trials: each ended where its accesses lead, whatever time that took",
+        "of {} in {trials} trials: each ended at the expected address, independently of its time",
         samples + record.trials.iter().map(|r| r.unverified as u64).sum::<u64>()
     ));
     report.findings.push(row);
-    let evidence = record.text(facts::TRUST_EVIDENCE).unwrap_or("the subject says so");
+    let evidence = record.text(facts::TRUST_EVIDENCE).unwrap_or("as the subject reports");
     report.refusals.push(Refused {
         what: what.into(),
         reason: format!(
-            "the probe runs on an emulator ({evidence}): its times are those of the emulator on its own host, \
-             not of the machine it shows"
+            "the probe runs on an emulator ({evidence}): it would measure the emulator on its host, not the \
+             emulated machine"
         ),
-        remedy: "run it on the machine itself, or describe the machine and use --on".into(),
+        remedy: "run it on the real machine, or describe the machine and use --on".into(),
     });
     report.findings.extend(claims::rows(&decode(&record.facts)));
 }

@@ -1,8 +1,8 @@
-//! The record: the transcript of a session, line for line, and what it says.
+//! The record of a session: its transcript, line by line, and the parsed contents.
 //!
-//! The first line names the format's version. Then come the harness's own lines (`run`, `end`) and,
-//! as they were received, the probe's. Reading stops nowhere: a damaged line is a problem that names
-//! its number, and everything else still counts.
+//! The first line names the format's version. It is followed by the harness's own lines (`run`, `end`) and by the
+//! probe's lines as they were received. A damaged line does not stop the reading: it is a problem with a line number,
+//! and all other lines still count.
 
 use fathom_analysis::claims::{FactValue, Facts};
 use fathom_analysis::interval::median;
@@ -26,44 +26,43 @@ pub(crate) use losses::{again, hello};
 pub use transfers::TransferRecord;
 pub use wakeups::Wakeups;
 
-/// Most problems that are kept one by one; a hostile file has no more to say after that.
+/// Problems that are stored individually, at most. More carry no information.
 const MAX_PROBLEMS: usize = 100;
-/// Largest number that a trial or a round may have. No session comes near it, and whoever counts on from
-/// there stays far from the end of the numbers.
+/// Largest number of a trial or a round. No session comes near it, and later numbers cannot overflow.
 const MAX_NUMBER: u64 = 1 << 32;
-/// Most trials of a record. A session of this version ends by itself after some 1100, whatever its budget; the
-/// time to judge a hostile record grows with the square of its trials, and of as many takes some ten seconds.
+/// Trials per record, at most. A session of this version ends after about 1100, with any budget. The time to judge a
+/// hostile record grows with the square of its trials; this many take about ten seconds.
 const MAX_TRIALS: usize = 20_000;
-/// Most lines that say nothing: blank, or no line of a record. An endless stream of them is given up.
+/// Lines without content, at most: blank, or not lines of a record. It bounds an endless stream of them.
 const MAX_DAMAGED: u64 = 100_000;
-/// What judging a record takes, as a multiple of what it holds: rows, histograms, text. Measured on 180 000
-/// single loads no two of which take the same time, as JSON: 8.5, the most of any record tried.
-const JUDGING: u64 = 12;
+/// Memory that judging a record takes, as a multiple of the rows, histograms and text that it holds. Measured on
+/// 180 000 single loads with 180 000 different times, as JSON: 8.5, the largest of all records tried.
+const JUDGING_FACTOR: u64 = 12;
 
-/// One trial and all that came of it.
+/// One trial and its results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialRun {
-    /// What was asked, as the probe echoed it.
+    /// The trial, as the probe echoed it.
     pub trial: Trial,
-    /// Its samples, in order; only proven ones once the trial is done.
+    /// Its samples, in order. Once the trial is done: only the verified ones.
     pub samples: Vec<Sample>,
-    /// Samples whose end cells did not prove the work; they are kept out.
+    /// Samples whose end cells do not match the expected work; they are left out.
     pub unverified: usize,
-    /// The median time of an operation, ticks, where it is below zero: 2n operations took less time than n, which no
-    /// work does, and the samples are kept out.
+    /// Median time per operation in ticks, if it is negative: 2n operations took less time than n, which is impossible.
+    /// The samples are then left out.
     pub contradicted: Option<f64>,
-    /// What it cost, when it ended.
+    /// Its cost, once it has ended.
     pub done: Option<Done>,
-    /// Reason and remedy, when it was refused.
+    /// Reason and remedy, if it was refused.
     pub refusal: Option<(String, String)>,
-    /// Wake-ups, and the load beside the trial.
+    /// Its wake-ups, and the load that ran at the same time.
     pub wakeups: Wakeups,
-    /// What moved its transfers, and each of them; only proven ones once the trial is done.
+    /// Its transfers and the channel that made them. Once the trial is done: only the verified ones.
     pub transfers: TransferRecord,
 }
 
 impl TrialRun {
-    fn has_left_something(&self) -> bool {
+    fn has_rows(&self) -> bool {
         !self.samples.is_empty() || !self.wakeups.woken.is_empty() || !self.transfers.rows.is_empty()
     }
 
@@ -73,12 +72,12 @@ impl TrialRun {
 }
 
 impl TrialRun {
-    /// Ticks of every timed load less an empty reading of the clock: of patterns that time single loads.
+    /// Returns the ticks of every timed load less an empty reading of the clock, for patterns that time single loads.
     pub(crate) fn single_ticks(&self) -> impl Iterator<Item = f64> + '_ {
         self.samples.iter().map(|s| s.ticks as f64 - s.ticks2 as f64)
     }
 
-    /// The word of the lines that brought its rows.
+    /// Returns the first word of the lines that carried its rows.
     fn word_of_rows(&self) -> Option<&'static str> {
         match (self.samples.is_empty(), self.wakeups.woken.is_empty(), self.transfers.rows.is_empty()) {
             (false, ..) => Some("sample"),
@@ -88,8 +87,8 @@ impl TrialRun {
         }
     }
 
-    /// Rows of one trial are of one kind.
-    fn takes(&mut self, word: &str) -> Result<&mut TrialRun, WireError> {
+    /// Checks that a row is of the same kind as the trial's earlier rows.
+    fn accept_rows_of(&mut self, word: &str) -> Result<&mut TrialRun, WireError> {
         match self.word_of_rows() {
             Some(had) if had != word => {
                 let id = self.trial.id;
@@ -99,7 +98,7 @@ impl TrialRun {
         }
     }
 
-    /// Its rows; the record has them no more.
+    /// Takes its rows out of the record.
     fn take_rows(&mut self) -> Rows {
         let trial = self.trial.id;
         match self.word_of_rows() {
@@ -111,7 +110,7 @@ impl TrialRun {
 
     /// Keeps the rows that prove their work.
     fn keep_proven(&mut self, done: &Done, trust: Option<ClockTrust>) {
-        // In a model no time goes by around a trial.
+        // A model does not report wall time.
         let wall_ns = if trust == Some(ClockTrust::Modelled) { u64::MAX } else { done.watch.wall_ns };
         let done = Done { watch: Watch { wall_ns, ..done.watch }, ..*done };
         let rows = self.take_rows();
@@ -121,12 +120,12 @@ impl TrialRun {
             Rows::Transfers(moved) => self.keep_proven_transfers(moved.list, &bad),
             Rows::Samples(samples) => {
                 self.unverified = bad.len();
-                self.samples = proven(samples.list, &bad).collect();
+                self.samples = verified(samples.list, &bad).collect();
             }
         }
     }
 
-    /// Keeps no sample of a trial whose 2n operations took less time than its n, in the median.
+    /// Drops all samples of a trial whose 2n operations took less time than its n, in the median.
     fn keep_possible_times(&mut self) {
         let doubled = self.trial.pattern.time_grows();
         let times: Vec<f64> = self.ticks_per_op().filter(|ticks| doubled && ticks.is_finite()).collect();
@@ -136,22 +135,21 @@ impl TrialRun {
         }
     }
 
-    /// Ticks an operation of every sample: the 2n run less the n run, over n, in which every fixed cost
-    /// cancels.
+    /// Returns the ticks per operation of every sample: the 2n run less the n run, over n. Every fixed cost cancels.
     pub fn ticks_per_op(&self) -> impl Iterator<Item = f64> + '_ {
         let n = self.trial.loads as f64;
         self.samples.iter().map(move |s| (s.ticks2 as f64 - s.ticks as f64) / n)
     }
 }
 
-/// A record, read.
+/// A parsed record.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// What was asked of the harness.
+    /// The harness's `run` line.
     pub run: Option<Run>,
     /// The clock trust that the probe declared.
     pub trust: Option<ClockTrust>,
-    /// The facts, parts joined.
+    /// The facts, with their parts joined.
     pub facts: Facts,
     /// The trials, in order.
     pub trials: Vec<TrialRun>,
@@ -159,9 +157,9 @@ pub struct Record {
     pub faults: Vec<String>,
     /// How it ended; `None` for a session that was cut off.
     pub end: Option<End>,
-    /// What was wrong with the lines themselves, each with its number.
+    /// Problems of single lines, each with its line number.
     pub problems: Vec<String>,
-    /// What the line between harness and probe lost, and what came of that.
+    /// Lines lost between harness and probe, and the consequences.
     pub losses: Losses,
     /// Series that another tool measured.
     pub imported: Vec<Imported>,
@@ -169,32 +167,32 @@ pub struct Record {
     run_line: u64,
     lines: u64,
     last_seq: Option<u64>,
-    /// Trials that were begun, with those that do not count any more.
+    /// Trials that were begun, including those that do not count any more.
     begun: usize,
-    /// May lines of the last trial still come? Not after the probe was started anew.
+    /// Whether lines of the last trial may still follow. Not after the probe was restarted.
     open: bool,
     pairs: Vec<(String, FactValue)>,
-    /// Bytes that the above hold, about.
+    /// Bytes that the fields above hold, approximately.
     held: u64,
-    /// Lines that said nothing.
+    /// Number of lines without content.
     damaged: u64,
-    /// What there is too much of.
+    /// Why the record is too large, if it is.
     excess: Option<String>,
-    /// Of the last of `pairs`: parts taken and parts there are, while some are still to come.
+    /// Of the last of `pairs`: parts received and total parts, while parts are missing.
     parts: Option<(u64, u64)>,
 }
 
 impl Record {
-    /// The line that begins every record.
+    /// Returns the line that begins every record.
     #[must_use]
     pub fn first_line() -> String {
         Line::new("fathom.record").int("version", VERSION).render()
     }
 
-    /// Reads a whole file's text.
+    /// Reads the text of a whole file.
     ///
     /// # Errors
-    /// When the first line is not that of a record, or of a newer version.
+    /// The first line is not that of a record, or its version is newer.
     pub fn parse(text: &str) -> Result<Record, String> {
         let mut record = Record::default();
         for line in text.lines() {
@@ -206,10 +204,10 @@ impl Record {
         Ok(record)
     }
 
-    /// Takes the next line of a record. Problems with it are noted and do not end the reading.
+    /// Adds the next line of a record. Problems with it are noted and do not end the reading.
     ///
     /// # Errors
-    /// Only of the first line: when it is not that of a record, or of a newer version.
+    /// Only for the first line: it is not that of a record, or its version is newer.
     pub fn push(&mut self, text: &str) -> Result<(), String> {
         if self.lines == 0 {
             self.lines = 1;
@@ -219,8 +217,8 @@ impl Record {
         Ok(())
     }
 
-    /// Takes a line after the first. Answers a probe's line that came whole and in its order, whatever the record
-    /// then makes of it.
+    /// Adds a line after the first. Returns a line of the probe that was received intact and in order, even if the
+    /// record then rejects its contents.
     pub(crate) fn receive(&mut self, text: &str) -> Option<Line> {
         self.lines += 1;
         if text.trim().is_empty() {
@@ -234,22 +232,22 @@ impl Record {
                 return None;
             }
         };
-        let own = harness_lines::is_harness_line(&line);
-        let placed = if own { Ok(()) } else { self.take_seq(&line, sealed(text)) };
-        let sound = placed.is_ok() && !own;
-        let taken =
-            placed.and_then(|()| if own { self.take_harness_line(&line) } else { self.take_sent(&line) });
+        let from_harness = harness_lines::is_harness_line(&line);
+        let placed = if from_harness { Ok(()) } else { self.take_seq(&line, sealed(text)) };
+        let intact = placed.is_ok() && !from_harness;
+        let taken = placed
+            .and_then(|()| if from_harness { self.take_harness_line(&line) } else { self.take_sent(&line) });
         if let Err(e) = taken {
             self.problem(&e.what);
         }
-        sound.then_some(line)
+        intact.then_some(line)
     }
 
-    /// Takes the last line of a file that does not end in a newline. A checksum says whether it is whole; the
-    /// harness's own lines have none, and half a number would be another number.
+    /// Adds the last line of a file that does not end in a newline. Only a checksum shows that a line is complete. The
+    /// harness's own lines have none, and a truncated number would be another number.
     ///
     /// # Errors
-    /// As of [`Record::push`].
+    /// As [`Record::push`].
     pub fn push_unended(&mut self, text: &str) -> Result<(), String> {
         if self.lines == 0 || sealed(text) {
             return self.push(text);
@@ -259,13 +257,13 @@ impl Record {
         Ok(())
     }
 
-    /// Bytes of memory that judging takes, about.
+    /// Returns the memory that judging the record takes, in bytes, approximately.
     #[must_use]
     pub fn needs(&self) -> u64 {
-        self.held.saturating_mul(JUDGING)
+        self.held.saturating_mul(JUDGING_FACTOR)
     }
 
-    /// What the record has more of than any session, with the line; nothing beyond it was taken.
+    /// Returns which limit of a session the record exceeds, with the line. Lines after it were not added.
     #[must_use]
     pub fn excess(&self) -> Option<&str> {
         self.excess.as_deref()
@@ -274,7 +272,7 @@ impl Record {
     fn damaged(&mut self) {
         self.damaged += 1;
         if self.damaged > MAX_DAMAGED {
-            self.exceeds(&format!("more than {MAX_DAMAGED} lines are blank or none of a record"));
+            self.exceeds(&format!("more than {MAX_DAMAGED} lines are blank or not lines of a record"));
         }
     }
 
@@ -290,11 +288,11 @@ impl Record {
         }
     }
 
-    /// A line of the harness itself. A probe's are numbered, the harness's own are not.
+    /// Adds a line of the harness itself. The probe's lines are numbered, the harness's are not.
     fn take_harness_line(&mut self, line: &Line) -> Result<(), WireError> {
         let word = &line.word;
         if line.seq.is_some() {
-            return Err(WireError::new(format!("'{word}' is the harness's word, and a probe sent it")));
+            return Err(WireError::new(format!("'{word}' is a line of the harness, but a probe sent it")));
         }
         match word.as_str() {
             "run" => {
@@ -317,9 +315,9 @@ impl Record {
         Ok(())
     }
 
-    /// A probe's line has the number after the last one's. A gap is noted; a line that comes again, or
-    /// late, does not count twice. A greeting has the first number, whenever it comes: a board that was reset
-    /// greets in the middle of a session.
+    /// Checks a probe line's sequence number, which must be the last one plus one. A gap is noted. A repeated or late
+    /// line is rejected. A greeting always has the first number: a board that was reset greets in the middle of a
+    /// session.
     fn take_seq(&mut self, line: &Line, sealed: bool) -> Result<(), WireError> {
         let Some(seq) = line.seq.filter(|_| sealed) else {
             return Err(WireError::new(format!("'{}' without number and checksum: cut off", line.word)));
@@ -329,7 +327,7 @@ impl Record {
         } else if let Some(last) = self.last_seq {
             if seq <= last {
                 return Err(WireError::new(format!(
-                    "number {seq} after {last}: the line stands twice or in the wrong place; it is left out"
+                    "number {seq} after {last}: the line is repeated or out of order; it is left out"
                 )));
             }
             if seq != last + 1 {
@@ -341,7 +339,7 @@ impl Record {
         Ok(())
     }
 
-    /// A line of the probe.
+    /// Adds a line of the probe.
     fn take_sent(&mut self, line: &Line) -> Result<(), WireError> {
         match line.word.as_str() {
             "probe" => self.take_probe(line)?,
@@ -350,7 +348,7 @@ impl Record {
             "sample" => {
                 let samples = Samples::read(line)?;
                 let bytes = size_of_val(samples.list.as_slice()) as u64;
-                self.running(samples.trial)?.takes("sample")?.samples.extend(samples.list);
+                self.running(samples.trial)?.accept_rows_of("sample")?.samples.extend(samples.list);
                 self.held += bytes;
             }
             "moved" => self.take_moved(line)?,
@@ -374,10 +372,10 @@ impl Record {
             }
             "gone" => {
                 line.fields().finish()?;
-                // What had moved by the end of the session came before it.
+                // Facts that changed by the end of the session come before this line.
                 self.close_facts();
             }
-            other => return Err(WireError::new(format!("'{other}' is no word of a record"))),
+            other => return Err(WireError::new(format!("'{other}' is not a word of a record"))),
         }
         Ok(())
     }
@@ -387,10 +385,10 @@ impl Record {
         if trial.id > MAX_NUMBER || trial.round > MAX_NUMBER {
             return Err(WireError::new(format!("trial: id and round must be at most {MAX_NUMBER}")));
         }
-        // Where the line that ends the facts was lost, the first trial ends them.
+        // If the line that ends the facts was lost, the first trial ends them.
         self.close_facts();
         if self.begun == MAX_TRIALS {
-            self.exceeds(&format!("more than {MAX_TRIALS} trials, as no session has"));
+            self.exceeds(&format!("more than {MAX_TRIALS} trials, more than any session has"));
             return Err(WireError::new("too many trials"));
         }
         self.held += size_of::<TrialRun>() as u64;
@@ -415,7 +413,7 @@ impl Record {
         })?;
         match self.trust {
             Some(first) if first != trust => {
-                // Nothing that follows may be believed further than the less of the two.
+                // What follows is trusted only as far as the lower of the two.
                 self.trust = Some(first.min(trust));
                 Err(WireError::new(
                     "the probe greets again and declares another clock trust: the lower one counts",
@@ -428,13 +426,13 @@ impl Record {
         }
     }
 
-    /// The trial that runs now, which must be `id`.
+    /// Returns the running trial, which must be `id`.
     fn running(&mut self, id: u64) -> Result<&mut TrialRun, WireError> {
         match self.trials.last_mut() {
             Some(run) if self.open && run.trial.id == id && run.done.is_none() && run.refusal.is_none() => {
                 Ok(run)
             }
-            _ => Err(WireError::new(format!("trial {id} is not the one that runs"))),
+            _ => Err(WireError::new(format!("trial {id} is not the running trial"))),
         }
     }
 
@@ -460,14 +458,14 @@ impl Record {
     }
 }
 
-/// Rows without those of the numbers `bad`, which ascend: a hostile trial has a million of them.
-fn proven<T>(rows: Vec<T>, bad: &[usize]) -> impl Iterator<Item = T> {
+/// Returns the rows without those at the indices `bad`, which ascend: a hostile trial has a million of them.
+fn verified<T>(rows: Vec<T>, bad: &[usize]) -> impl Iterator<Item = T> {
     rows.into_iter().enumerate().filter(|(i, _)| bad.binary_search(i).is_err()).map(|(_, row)| row)
 }
 
-/// Does the line end in a checksum, which parsing has then held it to?
+/// Returns whether the line ends in a checksum. Parsing has then verified it.
 fn sealed(text: &str) -> bool {
-    // A quote's end is none: parsing takes such a line for one without.
+    // A checksum inside a quoted text does not count: parsing treats such a line as unsealed.
     let last = text.trim_end().rsplit_once(' ').map(|(_, last)| last);
     last.is_some_and(|last| last.starts_with("crc=0x") && !last.contains('"'))
 }

@@ -1,4 +1,4 @@
-//! Every kind of report: one of each experiment.
+//! All kinds of reports: one per experiment.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use crate::EXPERIMENTS;
 pub static REPORT_KINDS: LazyLock<Vec<&ReportKind>> =
     LazyLock::new(|| EXPERIMENTS.iter().map(|experiment| experiment.report).collect());
 
-/// The kind of the reports of this experiment.
+/// Returns the report kind of this experiment.
 #[must_use]
 pub fn kind(experiment: &str) -> Option<&'static ReportKind> {
     REPORT_KINDS.iter().copied().find(|kind| kind.name == experiment)

@@ -1,4 +1,4 @@
-//! A machine's clocks and pages as the record tells them, and what was measured at one point.
+//! Clocks and page sizes of a machine, from its record; and all measurements at one working set.
 
 use fathom_analysis::interval::{median, robust_sigma};
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
@@ -8,32 +8,31 @@ use fathom_units::facts;
 use crate::record::{Record, TrialRun};
 
 /// Bytes between the cells of a chain whose experiment does not measure the line size. With smaller lines some sets
-/// stay unused, evenly; with larger lines the order of the chain keeps the cells of a line half a lap apart.
+/// stay unused, evenly. With larger lines the order of the chain keeps the cells of a line half a lap apart.
 pub(crate) const STRIDE: u64 = 64;
 
-/// Pages in a window that any first-level TLB holds, also one of eight entries with random replacement: all
-/// their lines are visited before the next window begins.
+/// Pages in a window that fits in any first-level TLB, even one of eight entries with random replacement. All lines
+/// of a window are visited before the next window begins.
 pub(crate) const WINDOW_PAGES: u64 = 4;
 
-/// Fewer cycles than this a load, and the whole way is clocked with the core: first- and second-level
-/// caches take 3 to 25 cycles, what is behind them (L3, mesh, memory) has clocks of its own and takes 35 and
-/// more.
-pub(crate) const CORE_CLOCKED: f64 = 30.0;
+/// Cycles per load below which the whole path runs on the core's clock. First- and second-level caches take 3 to 25
+/// cycles. L3, mesh and memory have their own clocks and take 35 and more.
+pub(crate) const MAX_CORE_CLOCKED_CYCLES: f64 = 30.0;
 
-/// Everything measured at one point.
+/// All measurements at one working set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct At {
     /// Working set in bytes.
     pub(crate) bytes: u64,
-    /// Time a load in ns, one list a trial.
+    /// Time per load in ns, one list per trial.
     pub(crate) groups: Vec<Vec<f64>>,
-    /// The same as if the core's clock had not changed: where a load is clocked with the core, its cycles
-    /// by the typical cycle; else its time.
+    /// The same, corrected for changes of the core's clock: if a load runs on the core's clock, its cycles times the
+    /// typical cycle; else its time.
     pub(crate) steady: Vec<Vec<f64>>,
-    /// Time a load in core cycles, by the cycle calibration of each trial's own round.
+    /// Time per load in core cycles, by the cycle calibration of the trial's own round.
     pub(crate) cycles: Vec<f64>,
-    /// Standard error that the clock's steps alone give each trial's median, relative.
-    grain: Vec<f64>,
+    /// Relative standard error of each trial's median that the clock's resolution alone causes.
+    resolution: Vec<f64>,
     /// The trials.
     pub(crate) trials: Vec<u64>,
 }
@@ -43,8 +42,8 @@ impl At {
         self.groups.concat()
     }
 
-    /// Median time at the core's typical clock, ns: over the quieter half of the trials, where there are
-    /// three or more. What neighbours do to a cache they share only ever adds to a load.
+    /// Median time at the core's typical clock, ns. Of three or more trials, only the faster half counts: other users
+    /// of a shared cache only add time to a load.
     pub(crate) fn time(&self) -> f64 {
         let mut trials: Vec<(f64, &Vec<f64>)> =
             self.steady.iter().filter_map(|g| Some((median(g)?, g))).collect();
@@ -56,8 +55,8 @@ impl At {
         median(&values).unwrap_or(0.0)
     }
 
-    /// Relative standard error of the median: 1.25 sigma / sqrt(n) for a normal distribution, from the
-    /// trials' medians where there are enough of them, because samples of one trial share a placement.
+    /// Relative standard error of the median: 1.25 sigma / sqrt(n) for a normal distribution. It uses the medians of
+    /// four or more trials, because samples of one trial share a placement.
     pub(crate) fn sigma(&self) -> f64 {
         let medians: Vec<f64> = self.steady.iter().filter_map(|g| median(g)).collect();
         let spread = if medians.len() >= 4 { medians } else { self.steady.concat() };
@@ -67,16 +66,16 @@ impl At {
         }
         let seen = 1.25 * robust_sigma(&spread) / (spread.len() as f64).sqrt() / centre;
         // Few samples of a coarse clock may agree by chance.
-        let square: f64 = self.grain.iter().map(|g| g * g).sum();
-        seen.max(square.sqrt() / self.grain.len().max(1) as f64)
+        let square: f64 = self.resolution.iter().map(|g| g * g).sum();
+        seen.max(square.sqrt() / self.resolution.len().max(1) as f64)
     }
 }
 
-/// On hardware a rise counts from 4 % of its step on. Measured on a Sapphire Rapids guest with an L1 of 12
-/// ways: from 40 to 46 of its 48 KiB up to 2 % of the loads miss, differently in each run.
+/// Smallest rise that counts on hardware, as a share of its step: 4 %. Measured on a Sapphire Rapids guest with an L1
+/// of 12 ways: from 40 to 46 of its 48 KiB up to 2 % of the loads miss, differently in each run.
 const HARDWARE_SHARE: f64 = 0.04;
 
-/// The median of each trial of the cycle calibration, ascending by trial.
+/// Returns the median of each trial of the cycle calibration, ascending by trial.
 fn cycle_calibrations(cycle_ticks: &[(u64, u64, f64)]) -> Vec<(u64, f64)> {
     let mut sorted: Vec<(u64, f64)> = cycle_ticks.iter().map(|c| (c.1, c.2)).collect();
     sorted.sort_by_key(|c| c.0);
@@ -84,48 +83,51 @@ fn cycle_calibrations(cycle_ticks: &[(u64, u64, f64)]) -> Vec<(u64, f64)> {
     sorted.chunk_by(|a, b| a.0 == b.0).filter_map(of).collect()
 }
 
-/// A machine's clocks and pages, as far as the record tells.
+/// Clocks and page sizes of a machine, as far as the record has them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scale {
     /// Length of a tick, ns.
     pub(crate) tick_ns: f64,
-    /// Steps in which the clock moves, ticks.
+    /// Resolution of the clock, ticks.
     pub(crate) resolution: f64,
-    /// Ticks a core cycle, one value a sample of the cycle calibration, with its round and trial.
+    /// Ticks per core cycle, one value per sample of the cycle calibration, with its round and trial.
     pub(crate) cycle_ticks: Vec<(u64, u64, f64)>,
-    /// Its median over all rounds, and that of each trial of the cycle calibration, ascending: every step asks for them.
+    /// Median of the above over all rounds.
     typical: Option<f64>,
+    /// Median of each trial of the cycle calibration, ascending by trial. Cached, because every conversion needs them.
     cycle_calibrations: Vec<(u64, f64)>,
     /// Share of a step that a rise must reach to count: see [`Options::share`].
     pub(crate) share: f64,
     /// Base page, bytes.
     pub(crate) base: u64,
-    /// Huge page, bytes, where there is one that was not refused.
+    /// Huge page, bytes, if huge pages exist and were not refused.
     pub(crate) huge: Option<u64>,
-    /// Does somebody give base pages of chosen colours?
+    /// Whether base pages of chosen colours are available.
     pub(crate) coloured: bool,
 }
 
-/// No page is longer: the largest that any architecture translates at once is 512 GiB.
-const LARGEST_PAGE: u64 = 1 << 39;
+/// Largest page size of any architecture: 512 GiB.
+const MAX_PAGE_BYTES: u64 = 1 << 39;
 
-/// A size of pages, if it is one.
+/// Returns a page size from a fact, if it is valid.
 fn page(record: &Record, fact: &str) -> Option<u64> {
-    record.int(fact).filter(|p| p.is_power_of_two() && *p <= LARGEST_PAGE)
+    record.int(fact).filter(|p| p.is_power_of_two() && *p <= MAX_PAGE_BYTES)
 }
 
-/// A mapping this small in huge pages takes one of them: where that is refused there are none.
-const ONE_HUGE_PAGE: u64 = 1 << 20;
+/// Bytes that fit in one huge page: if such a mapping is refused, huge pages are not available.
+const SINGLE_HUGE_PAGE_BYTES: u64 = 1 << 20;
 
-/// Why there are no huge pages, and what would help: (reason, remedy) of the first refusal of a single one. That many
-/// are refused says nothing of that.
+/// Returns reason and remedy of the first refusal of a single huge page: huge pages are not available. A refusal of
+/// many does not show that.
 pub(crate) fn no_huge_pages(record: &Record) -> Option<&(String, String)> {
     let huge = page(record, facts::PAGE_HUGE).unwrap_or(2 << 20);
-    let single = |trial: &Trial| trial.memory.page == Pages::Huge && trial.extent(huge) <= ONE_HUGE_PAGE;
+    let single =
+        |trial: &Trial| trial.memory.page == Pages::Huge && trial.extent(huge) <= SINGLE_HUGE_PAGE_BYTES;
     record.trials.iter().filter(|run| single(&run.trial)).find_map(|run| run.refusal.as_ref())
 }
 
-/// Were as few coloured pages refused as their unit has? That many are refused says nothing of that.
+/// Returns whether a request for as few coloured pages as their unit has was refused. A refusal of many does not show
+/// that none are available.
 fn no_coloured_pages(record: &Record) -> bool {
     let few = |trial: &Trial| trial.memory.page == Pages::Coloured && trial.extent(1) <= COLOUR_SPAN;
     record.trials.iter().any(|run| few(&run.trial) && run.refusal.is_some())
@@ -159,15 +161,15 @@ impl Scale {
         }
     }
 
-    /// Ticks a cycle over all rounds.
+    /// Returns the ticks per cycle over all rounds.
     pub(crate) fn cycle(&self) -> Option<f64> {
         self.typical
     }
 
-    /// Ticks a cycle while trial `id` ran: between the cycle calibrations before and after it, by its distance from
-    /// them; over all where there are none.
+    /// Returns the ticks per cycle while trial `id` ran, interpolated between the cycle calibrations before and after
+    /// it. Without any calibration: the value over all rounds.
     pub(crate) fn cycle_at(&self, id: u64) -> Option<f64> {
-        let at = self.cycle_calibrations.partition_point(|y| y.0 <= id);
+        let at = self.cycle_calibrations.partition_point(|c| c.0 <= id);
         let (before, after) =
             (at.checked_sub(1).map(|i| self.cycle_calibrations[i]), self.cycle_calibrations.get(at).copied());
         match (before, after) {
@@ -177,18 +179,18 @@ impl Scale {
         }
     }
 
-    /// A trial's times a load in ns, as if the core's clock had not changed: see [`At::steady`].
+    /// Returns a trial's times per load in ns, corrected for changes of the core's clock: see [`At::steady`].
     pub(crate) fn steady(&self, run: &TrialRun) -> Vec<f64> {
         let ticks: Vec<f64> = run.ticks_per_op().collect();
         match (self.cycle_at(run.trial.id), self.cycle()) {
-            (Some(then), Some(typical)) if ticks.iter().all(|t| t / then < CORE_CLOCKED) => {
+            (Some(then), Some(typical)) if ticks.iter().all(|t| t / then < MAX_CORE_CLOCKED_CYCLES) => {
                 ticks.iter().map(|t| t / then * typical * self.tick_ns).collect()
             }
             _ => ticks.iter().map(|t| t * self.tick_ns).collect(),
         }
     }
 
-    /// Adds what a trial measured to its point.
+    /// Adds a trial's measurements to its working set.
     pub(crate) fn add(&self, at: &mut Vec<At>, run: &TrialRun) {
         let bytes = run.trial.memory.bytes;
         let cycle = self.cycle_at(run.trial.id);
@@ -204,24 +206,24 @@ impl Scale {
         entry.cycles.extend(cycle.iter().flat_map(|c| ticks.iter().map(move |t| t / c)));
         entry.groups.push(ticks.iter().map(|t| t * self.tick_ns).collect());
         entry.steady.push(self.steady(run));
-        // One step of the clock in what a sample times, the difference of two intervals: their ends fall
-        // anywhere between its steps, and timers have jitter besides.
+        // One step of the clock in the time of a sample, which is the difference of two intervals. Their ends fall
+        // anywhere between two steps, and timers have jitter in addition.
         let timed = median(&ticks).unwrap_or(0.0) * run.trial.loads as f64;
         if timed > 0.0 {
-            entry.grain.push(self.resolution / timed / (ticks.len() as f64).sqrt());
+            entry.resolution.push(self.resolution / timed / (ticks.len() as f64).sqrt());
         }
         entry.trials.push(run.trial.id);
     }
 
-    /// Everything that was measured with one pattern, ascending in bytes.
+    /// Returns all measurements of one pattern, ascending in bytes.
     pub(crate) fn gather(
         &self,
         record: &Record,
         pattern: PatternKind,
-        wanted: impl Fn(&Trial) -> bool,
+        select: impl Fn(&Trial) -> bool,
     ) -> Vec<At> {
         let mut at = Vec::new();
-        for run in record.of(pattern).filter(|r| wanted(&r.trial)) {
+        for run in record.of(pattern).filter(|r| select(&r.trial)) {
             self.add(&mut at, run);
         }
         at.sort_by_key(|a| a.bytes);
@@ -229,7 +231,7 @@ impl Scale {
     }
 }
 
-/// May latencies be shown at all?
+/// Returns whether the clock may be used for latencies.
 pub(crate) fn clock_is_usable(record: &Record) -> bool {
     matches!(record.trust, Some(ClockTrust::Real | ClockTrust::Virtual | ClockTrust::Modelled))
 }

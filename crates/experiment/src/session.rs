@@ -1,11 +1,11 @@
-//! A session without its stream: what to send next, what to make of what comes.
+//! The state machine of a session, without its stream: which line to send next, and how to handle a received line.
 //!
-//! The command drives it over a pipe, the tests drive it in one process with the probe's server; both
-//! get the same record.
+//! `fathom` drives it over a pipe. Tests drive it in one process with the probe's server. Both produce the same record.
 //!
-//! The stream may lose bytes, repeat them or change them, and a board at its end may be reset. The harness's lines
-//! are sealed like the probe's, so that neither end takes one for another; what an answer lacks shows in its numbers.
-//! Then the trial does not count and is asked again, a few times; in the record stands a line of the harness for it.
+//! The stream may lose, repeat or change bytes, and a board at its end may be reset. The harness seals its lines with a
+//! number and a checksum, like the probe, so that neither end mistakes one line for another. Missing numbers reveal
+//! lost lines. A trial with lost lines does not count and is sent again, a few times; a line of the harness in the
+//! record says so.
 
 use std::collections::VecDeque;
 
@@ -19,49 +19,48 @@ mod in_process;
 
 pub use in_process::InProcess;
 
-/// A plan: the next round from the record so far, a seed and a budget in ms; empty at the end.
+/// A plan: returns the next round for the record so far, a seed and a budget in ms; empty at the end.
 pub type Plan = fn(&Record, u64, u64) -> Vec<Trial>;
 
-/// How often a trial is asked before it is given up. A line that loses every other answer is through by then in
-/// 31 of 32 cases.
-const TRIES: u32 = 5;
-/// Trials given up in a row after which the session ends: no luck explains fifteen answers lost.
+/// Attempts per trial. On a line that loses every second reply, 31 of 32 trials succeed within five attempts.
+const MAX_TRIES: u32 = 5;
+/// Consecutive trials that may be given up before the session ends. Fifteen lost replies are not chance.
 const MAX_LOST: u32 = 3;
-/// How often the facts are asked for without one whole telling; what comes of each adds up.
-const FACT_TRIES: u32 = 8;
-/// How often the leave is taken of a probe that does not understand it.
-const LEAVES: u32 = 3;
+/// Attempts to receive all facts. The facts of all attempts add up.
+const MAX_FACT_TRIES: u32 = 8;
+/// Attempts to send `bye` to a probe that does not understand it.
+const MAX_BYES: u32 = 3;
 
-/// What the session waits for.
+/// The event that the session waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
     /// The probe's greeting, at the beginning or after a silence.
     Greeting,
-    /// Nothing: it is the harness's turn.
+    /// Nothing: the harness may send.
     Turn,
     /// The end of the facts.
     Facts,
-    /// The end of the trial that was asked.
+    /// The end of the trial that was sent.
     Trial,
-    /// Nothing any more.
+    /// Nothing: the session is over.
     Over,
 }
 
-/// The trial whose end is wanted.
+/// The trial whose end has not been received yet.
 #[derive(Debug)]
 struct PendingTrial {
     trial: Trial,
-    /// How often it was sent.
+    /// Attempts so far.
     tries: u32,
-    /// How often the probe answered with a fault.
+    /// Times that the probe replied with a fault.
     faults: u32,
-    /// Trials of the record before it.
+    /// Trials in the record before this one.
     from: usize,
-    /// Gaps of the record when its echo came; `None` before that.
+    /// Number of gaps in the record when its echo was received; `None` before that.
     echoed: Option<u64>,
 }
 
-/// The line that says that a trial was given up.
+/// Returns the line that records a trial that was given up.
 fn lost(trial: &Trial, reason: &str) -> Line {
     let what = format!("trial {}: {} of {}", trial.id, trial.kind().token(), size(trial.memory.bytes as f64));
     Lost { what, reason: reason.to_owned() }.line()
@@ -72,58 +71,58 @@ fn lost(trial: &Trial, reason: &str) -> Line {
 pub struct Session {
     /// The record so far.
     pub record: Record,
-    /// The lines that it began with.
+    /// The lines with which the record begins.
     head: Vec<String>,
     plan: Plan,
     run: Run,
     queue: VecDeque<Trial>,
     waiting: Waiting,
-    /// Does the probe not know yet that it is asked for its facts?
-    unreported: bool,
+    /// Whether the facts have yet to be requested, or requested again.
+    needs_facts: bool,
     time_is_up: bool,
-    /// Why the probe's greeting cannot be followed.
+    /// Why the session cannot continue with the probe's greeting.
     incompatible_greeting: Option<String>,
-    /// Trials that the record had ended when the present round began.
+    /// Number of finished trials in the record when the current round began.
     ended_before: Option<usize>,
     pending: Option<PendingTrial>,
     /// Number of the last line that was sent.
     sent: u64,
-    /// Lines of the harness that the record has and its file has not.
+    /// Lines of the harness that are in the record and not yet in its file.
     harness_lines: VecDeque<String>,
-    /// Has anything come, and has anything come damaged, since the last line was sent?
+    /// Whether a line was received, and whether a damaged line was received, since the last line was sent.
     received: bool,
     damaged: bool,
     fact_tries: u32,
-    leaves: u32,
+    byes: u32,
     lost_in_a_row: u32,
     broken: Option<String>,
     gone: bool,
 }
 
 impl Session {
-    /// A session that follows `plan`; its record begins with the lines of [`Session::head`].
+    /// Creates a session that follows `plan`. Its record begins with the lines of [`Session::head`].
     #[must_use]
     pub fn new(plan: Plan, run: Run) -> Session {
         let head = Session::lines_of_head(&run);
-        Session::behind(plan, run, head.into())
+        Session::with_head(plan, run, head.into())
     }
 
-    /// A session that goes on where a record was cut off, whose lines these are. The run replaces its own: only its
-    /// budget may differ.
+    /// Creates a session that resumes an interrupted record, whose lines these are. `run` replaces the record's own run
+    /// line: only its budget may differ.
     #[must_use]
     pub fn resumed(plan: Plan, run: Run, lines: Vec<String>) -> Session {
-        let own = |line: &String| Line::parse(line).is_ok_and(|l| l.word == "run" && l.seq.is_none());
+        let is_run_line = |line: &String| Line::parse(line).is_ok_and(|l| l.word == "run" && l.seq.is_none());
         let mut head: Vec<String> = Session::lines_of_head(&run).into();
-        head.extend(lines.into_iter().skip(1).filter(|line| !own(line)));
-        // The new probe greets because it is asked to: nothing was lost.
+        head.extend(lines.into_iter().skip(1).filter(|line| !is_run_line(line)));
+        // The new probe greets because it is requested to: nothing was lost.
         head.push(hello().render());
-        Session::behind(plan, run, head)
+        Session::with_head(plan, run, head)
     }
 
-    fn behind(plan: Plan, run: Run, head: Vec<String>) -> Session {
+    fn with_head(plan: Plan, run: Run, head: Vec<String>) -> Session {
         let mut record = Record::default();
         for line in &head {
-            // Our own lines parse, and a test holds them to it; of others' a problem is noted.
+            // Our own lines always parse (a test checks it). A problem in another line is noted in the record.
             let _ = record.push(line);
         }
         Session {
@@ -133,7 +132,7 @@ impl Session {
             run,
             queue: VecDeque::new(),
             waiting: Waiting::Greeting,
-            unreported: true,
+            needs_facts: true,
             time_is_up: false,
             incompatible_greeting: None,
             ended_before: None,
@@ -143,7 +142,7 @@ impl Session {
             received: false,
             damaged: false,
             fact_tries: 0,
-            leaves: 0,
+            byes: 0,
             lost_in_a_row: 0,
             broken: None,
             gone: false,
@@ -154,19 +153,20 @@ impl Session {
         [Record::first_line(), run.line().render()]
     }
 
-    /// The lines that begin the record.
+    /// Returns the lines that begin the record.
     #[must_use]
     pub fn head(&self) -> &[String] {
         &self.head
     }
 
-    /// Takes a line of the probe into the record. What the harness adds to it is then at [`Session::harness_line`].
+    /// Adds a line of the probe to the record. Lines that the harness adds in response are at
+    /// [`Session::harness_line`].
     pub fn take(&mut self, text: &str) {
         let known = self.record.trust.is_some();
         let restarts = self.record.losses.restarts;
         let Some(line) = self.record.receive(text) else {
             self.damaged = true;
-            // A probe that is a script numbers nothing; that it found fault is believed without a seal.
+            // A probe that is a script does not number its lines. Its faults are accepted without a seal.
             if Line::parse(text).is_ok_and(|line| line.word == "fault" && line.seq.is_none()) {
                 self.fault();
             }
@@ -187,33 +187,33 @@ impl Session {
         }
     }
 
-    /// A greeting, `again` where nobody had asked for it.
-    fn greeted(&mut self, anew: bool) {
+    /// Handles a greeting. `restarted`: the greeting was not requested.
+    fn greeted(&mut self, restarted: bool) {
         match self.waiting {
             Waiting::Over => return,
-            // Facts that were asked for before a greeting that was asked for before them.
-            Waiting::Facts if !anew => return,
+            // The facts were requested before this requested greeting was received.
+            Waiting::Facts if !restarted => return,
             Waiting::Greeting | Waiting::Turn | Waiting::Facts | Waiting::Trial => {}
         }
-        self.unreported = true;
+        self.needs_facts = true;
         self.waiting = Waiting::Turn;
-        let why = if anew { "the probe was started again" } else { "no end of it came" };
+        let why = if restarted { "the probe was started again" } else { "no end of it came" };
         self.again(why);
     }
 
-    /// The facts are at their end.
+    /// Handles the end of the facts.
     fn reported(&mut self) {
         if self.waiting != Waiting::Facts {
             return;
         }
         self.waiting = Waiting::Turn;
-        self.unreported = !self.record.losses.reported;
-        if !self.unreported {
+        self.needs_facts = !self.record.losses.reported;
+        if !self.needs_facts {
             self.fact_tries = 0;
         }
     }
 
-    /// The probe repeats what it is to do before it does it.
+    /// Handles the echo of a trial: the probe repeats each trial before it runs it.
     fn echoed(&mut self, line: &Line) {
         let gaps = self.record.losses.gaps;
         let read = Trial::read(line).ok();
@@ -225,12 +225,12 @@ impl Session {
             {
                 pending.echoed = Some(gaps);
             }
-            // A line of ours that came twice, or what damage made of one. Its answers are nobody's.
+            // A repeated line of ours, or a damaged one. No trial is waiting for its results.
             pending => {
-                // What is no trial was not taken, and nothing of what ended before is to be voided for it.
-                let taken = |run: &TrialRun| read.as_ref() == Some(&run.trial);
+                // A line that is not a trial was not added, so no earlier trial is voided for it.
+                let matches = |run: &TrialRun| read.as_ref() == Some(&run.trial);
                 let last = self.record.trials.len().checked_sub(1);
-                let pushed = last.filter(|&last| taken(&self.record.trials[last]));
+                let pushed = last.filter(|&last| matches(&self.record.trials[last]));
                 let from = match pending {
                     Some(pending) => {
                         pending.echoed = None;
@@ -239,13 +239,16 @@ impl Session {
                     None => pushed,
                 };
                 if let Some(from) = from {
-                    self.say(&again(from, "the probe repeats another trial than the one that was asked"));
+                    self.record_line(&again(
+                        from,
+                        "the probe repeats another trial than the one that was asked",
+                    ));
                 }
             }
         }
     }
 
-    /// A trial is at its end.
+    /// Handles the end of a trial.
     fn ended(&mut self, line: &Line) {
         let Some(pending) = &self.pending else { return };
         if line.fields().int("trial") != Ok(Some(pending.trial.id)) {
@@ -265,13 +268,13 @@ impl Session {
         }
     }
 
-    /// The probe found fault with something.
+    /// Handles a fault that the probe reports.
     fn fault(&mut self) {
         match self.waiting {
             Waiting::Facts => {
                 self.waiting = Waiting::Turn;
-                if self.fact_tries >= FACT_TRIES && self.record.facts.is_empty() {
-                    // A probe without facts is no probe whose trials could be read.
+                if self.fact_tries >= MAX_FACT_TRIES && self.record.facts.is_empty() {
+                    // Without any facts no trial could be read.
                     self.time_is_up = true;
                 }
             }
@@ -279,97 +282,99 @@ impl Session {
                 self.waiting = Waiting::Turn;
                 let Some(pending) = &mut self.pending else { return };
                 pending.faults += 1;
-                // It is the trial's own fault, or a probe that finds fault with all: then a fault is its answer.
-                let understood = pending.echoed == Some(self.record.losses.gaps);
-                if understood || pending.faults == TRIES {
+                // Either the trial itself is faulty, or the probe rejects every line: the fault is then the result.
+                let received_intact = pending.echoed == Some(self.record.losses.gaps);
+                if received_intact || pending.faults == MAX_TRIES {
                     self.pending = None;
                 } else {
                     self.again("the probe did not understand the line");
                 }
             }
-            // It did not understand that it was to greet, so it is there and has nothing else to do.
+            // The probe did not understand `hello`, so it runs and is idle.
             Waiting::Greeting if self.record.trust.is_some() => {
                 self.waiting = Waiting::Turn;
                 self.again("no end of it came");
             }
-            Waiting::Over if !self.gone && self.leaves < LEAVES => self.waiting = Waiting::Turn,
+            Waiting::Over if !self.gone && self.byes < MAX_BYES => self.waiting = Waiting::Turn,
             Waiting::Greeting | Waiting::Turn | Waiting::Over => {}
         }
     }
 
-    /// What the probe was asked does not count, and is asked again or given up.
+    /// Voids the pending trial, and schedules it again or gives it up.
     fn again(&mut self, why: &str) {
         let Some(mut pending) = self.pending.take() else { return };
         pending.echoed = None;
-        self.say(&again(pending.from, why));
-        if pending.tries < TRIES {
+        self.record_line(&again(pending.from, why));
+        if pending.tries < MAX_TRIES {
             self.pending = Some(pending);
             return;
         }
-        self.say(&lost(&pending.trial, why));
+        self.record_line(&lost(&pending.trial, why));
         self.lost_in_a_row += 1;
         if self.lost_in_a_row == MAX_LOST {
             self.broken = Some(format!(
-                "{MAX_LOST} trials in a row were asked {TRIES} times each in vain; the last: {why}"
+                "{MAX_LOST} consecutive trials failed after {MAX_TRIES} attempts each; last reason: {why}"
             ));
         }
     }
 
-    /// A line of the harness for the record.
-    fn say(&mut self, line: &Line) {
+    /// Adds a line of the harness to the record.
+    fn record_line(&mut self, line: &Line) {
         let text = line.render();
         let _ = self.record.push(&text);
         self.harness_lines.push_back(text);
     }
 
-    /// The next line that the harness adds to the record: to be kept behind what was taken before.
+    /// Returns the next line that the harness adds to the record. It follows the lines received before it.
     pub fn harness_line(&mut self) -> Option<String> {
         self.harness_lines.pop_front()
     }
 
-    /// Is it the harness's turn to send?
+    /// Returns whether the harness may send the next line.
     #[must_use]
     pub fn may_send(&self) -> bool {
         self.waiting == Waiting::Turn
     }
 
-    /// Why the probe's greeting cannot be followed: a newer wire, an unknown clock trust.
+    /// Returns why the session cannot continue with the probe's greeting: a newer wire version, or an unknown clock
+    /// trust.
     #[must_use]
     pub fn incompatible_greeting(&self) -> Option<&str> {
         self.incompatible_greeting.as_deref()
     }
 
-    /// Why it is of no use to go on: the line loses too much.
+    /// Returns why the session must end: too many lines were lost.
     #[must_use]
     pub fn broken(&self) -> Option<&str> {
         self.broken.as_deref()
     }
 
-    /// Has the plan nothing more to ask?
+    /// Returns whether the plan is complete.
     #[must_use]
     pub fn over(&self) -> bool {
         self.waiting == Waiting::Over
     }
 
-    /// Has the probe taken its leave?
+    /// Returns whether the probe has ended the session.
     #[must_use]
     pub fn gone(&self) -> bool {
         self.gone
     }
 
-    /// Asks for nothing more: the next line is `bye`, whatever the plan still wants. For a harness whose time
-    /// is up before the plan's reckoning says so (a loaded machine, a slow stream).
+    /// Schedules nothing more: the next line is `bye`, even if the plan is not complete. Used when the harness runs out
+    /// of time before the plan has spent its budget (a loaded machine, a slow stream).
     pub fn stop_requesting(&mut self) {
         self.time_is_up = true;
     }
 
-    /// The next line to send, when it is our turn; `bye` at the end.
+    /// Returns the next line to send; `bye` at the end. Call it only when [`Session::may_send`].
     pub fn next_line(&mut self) -> String {
-        let leaving = self.time_is_up || self.leaves > 0;
-        if self.unreported && !leaving {
-            if self.fact_tries == FACT_TRIES {
-                self.broken =
-                    Some(format!("its facts were asked for {FACT_TRIES} times and never came whole"));
+        let leaving = self.time_is_up || self.byes > 0;
+        if self.needs_facts && !leaving {
+            if self.fact_tries == MAX_FACT_TRIES {
+                self.broken = Some(format!(
+                    "the facts were requested {MAX_FACT_TRIES} times and never received completely"
+                ));
             }
             self.fact_tries += 1;
             self.waiting = Waiting::Facts;
@@ -378,7 +383,7 @@ impl Session {
         if leaving {
             self.queue.clear();
             if let Some(pending) = self.pending.take() {
-                self.say(&lost(&pending.trial, "no time was left to ask again"));
+                self.record_line(&lost(&pending.trial, "no time was left to ask again"));
             }
         } else if self.pending.is_none() && self.queue.is_empty() {
             self.queue = self.next_round().into();
@@ -386,7 +391,7 @@ impl Session {
         let from = self.record.trials.len();
         let first = |trial| PendingTrial { trial, tries: 0, faults: 0, from, echoed: None };
         let Some(mut pending) = self.pending.take().or_else(|| self.queue.pop_front().map(first)) else {
-            self.leaves += 1;
+            self.byes += 1;
             self.waiting = Waiting::Over;
             return self.seal(&Line::new("bye"));
         };
@@ -397,43 +402,44 @@ impl Session {
         self.seal(&line)
     }
 
-    /// A line to send, with number and checksum.
+    /// Seals a line to send: adds its number and checksum.
     fn seal(&mut self, line: &Line) -> String {
         (self.received, self.damaged) = (false, false);
         self.sent += 1;
         line.seal(self.sent)
     }
 
-    /// Is the silence worth a question soon? Not where the probe has said that it is at work and nothing was lost.
+    /// Returns whether to send a ping after a short silence. Not if the probe has confirmed the trial and no line was
+    /// damaged.
     #[must_use]
     pub fn needs_ping(&self) -> bool {
         self.waiting == Waiting::Greeting || !self.received || self.damaged
     }
 
-    /// What to send after a silence: the probe is asked to greet (a board that was on before does not do so by
-    /// itself, and the end of an answer may be lost), or once more to leave. The empty line ends what may stand
-    /// half in its buffer.
+    /// Returns the lines to send after a silence: a request to greet, or another `bye`. A greeting is needed from a
+    /// board that was powered before the session, and after a lost end of a trial. The empty line ends a partial line
+    /// in the probe's buffer.
     pub fn ping(&mut self) -> Vec<String> {
         match self.waiting {
             Waiting::Turn => return Vec::new(),
             Waiting::Over => {
-                if self.gone || self.leaves >= LEAVES {
+                if self.gone || self.byes >= MAX_BYES {
                     return Vec::new();
                 }
-                self.leaves += 1;
+                self.byes += 1;
                 return vec![String::new(), self.seal(&Line::new("bye"))];
             }
             Waiting::Greeting | Waiting::Facts | Waiting::Trial => {}
         }
         self.waiting = Waiting::Greeting;
-        self.say(&hello());
+        self.record_line(&hello());
         vec![String::new(), self.seal(&Line::new("hello"))]
     }
 
-    /// The next round. A plan sees the record only: where a whole round left nothing in it (a probe that
-    /// answers every trial with a fault), it would ask for the same again, forever.
+    /// Plans the next round. A plan sees only the record. If a whole round added nothing to it (a probe that replies to
+    /// every trial with a fault), the plan would repeat the round forever, so the session ends.
     fn next_round(&mut self) -> Vec<Trial> {
-        // Yardsticks alone are no progress: a probe that faults at all else would be asked forever.
+        // Cycle calibrations alone are not progress: a probe that rejects everything else would be queried forever.
         let ended =
             |r: &&TrialRun| r.trial.kind() != PatternKind::Alu && (r.done.is_some() || r.refusal.is_some());
         let ended = self.record.trials.iter().filter(ended).count();
@@ -443,19 +449,19 @@ impl Session {
         (self.plan)(&self.record, self.run.seed, self.run.budget_ms)
     }
 
-    /// Does a trial run at the probe now, as far as is known?
+    /// Returns whether a trial is running at the probe, as far as is known.
     #[must_use]
     pub fn in_trial(&self) -> bool {
         self.pending.is_some() && matches!(self.waiting, Waiting::Trial | Waiting::Greeting)
     }
 
-    /// What has been spent of the budget, by the cost that the trials report.
+    /// Returns the budget and the part spent, by the cost that the trials report.
     #[must_use]
     pub fn budget(&self) -> crate::budget::Budget {
         crate::budget::Budget::of(&self.record, self.run.budget_ms)
     }
 
-    /// Ends the session: the line for the record.
+    /// Ends the session and returns the `end` line of the record.
     pub fn end(&mut self, status: &str, elapsed_ms: u64) -> String {
         self.waiting = Waiting::Over;
         let line = End { status: status.to_owned(), elapsed_ms }.line().render();

@@ -102,7 +102,9 @@ fn colours_change_nothing_where_a_way_is_a_page_and_the_report_says_why() {
     let help = finding(&report, "tier.1.colour.useful");
     assert_eq!(help.value, Value::Text("no".into()));
     let note = &help.notes[0];
-    assert!(note.contains("no larger than a page") && note.contains("tier 2 has one of 128 KiB, 32 colours"));
+    assert!(
+        note.contains("not larger than a page") && note.contains("tier 2 has one of 128 KiB, 32 colours")
+    );
     // So the second one is asked as well, behind the first, where all of them are in one set.
     for colours in [1, 2, 4] {
         let found = misses(&report, 2, &colours.to_string());
@@ -111,7 +113,7 @@ fn colours_change_nothing_where_a_way_is_a_page_and_the_report_says_why() {
     agree(&misses(&report, 2, "shared"), |_| 0);
     assert_eq!(finding(&report, "tier.2.colour.useful").value, Value::Text("yes".into()));
     let initialised = finding(&report, "tier.1.colour.4.16.time_per_round");
-    assert_eq!(initialised.notes, ["laid out as for 4 colours; there is one"]);
+    assert_eq!(initialised.notes, ["laid out for 4 colours; there is one"]);
 }
 
 /// Pages at random frames have colours of their own, which nobody knows: nothing is said then.

@@ -7,7 +7,7 @@ mod common;
 use asked::asked;
 use common::{finding, number};
 use fathom_analysis::findings::{Report, Value};
-use fathom_experiment::latency::ladder::PLACES;
+use fathom_experiment::latency::ladder::PLACEMENTS;
 use fathom_experiment::latency::options::Ladder;
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::{latency, read};
@@ -217,7 +217,7 @@ fn the_ladder_of_placements_is_level_on_a_description() {
     let d = catalog::load("neoverse-n1").unwrap().unwrap();
     let (record, report) = climbed(&d, &[256 * K], &[Ladder::Placement], 6_000, 3);
     let times: Vec<f64> =
-        (1..=PLACES).map(|n| number(&report, &format!("latency.262144.placement.{n}.time"))).collect();
+        (1..=PLACEMENTS).map(|n| number(&report, &format!("latency.262144.placement.{n}.time"))).collect();
     let (low, high) =
         (times.iter().copied().fold(f64::MAX, f64::min), times.iter().copied().fold(0.0, f64::max));
     assert!(high < 1.02 * low, "{times:?}");
@@ -230,7 +230,7 @@ fn the_ladder_of_placements_is_level_on_a_description() {
         .collect();
     bases.sort_unstable();
     let often = bases.chunk_by(|a, b| a == b).filter(|same| same.len() == 3).count();
-    assert_eq!(often, PLACES, "{bases:?}");
+    assert_eq!(often, PLACEMENTS, "{bases:?}");
 }
 
 /// A core whose clock moves: as a record of hardware on which every second round ran at five sixths of the clock.

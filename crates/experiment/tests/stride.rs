@@ -48,7 +48,10 @@ fn a_size_between_the_levels_tells_whether_the_second_is_on() {
     }
     // What the study printed is the same of both.
     near("ratio", number(&off, "stride.ratio"), number(&on, "stride.ratio"), 0.03);
-    assert!(finding(&on, "stride.ratio").notes[0].contains("16 MiB at a stride of 8 over one at 64, rmw"));
+    assert!(
+        finding(&on, "stride.ratio").notes[0]
+            .contains("16 MiB at a stride of 8 compared with one at 64, rmw")
+    );
 }
 
 /// What an access takes in a description with an additive first level of `near_by` cycles and a second of `far`,

@@ -1,17 +1,17 @@
-//! How memory behaves, by its times: what the core makes of an attribute, whatever the tables say.
+//! Behaviour of memory, derived from its times: how the core treats an attribute, regardless of the page tables.
 
-/// What the times of one attribute's accesses say.
+/// Behaviour of one attribute's accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behaviour {
-    /// Loads and stores end in a cache.
+    /// Loads and stores are served by a cache.
     Cached,
-    /// Loads end in a cache, stores go on to memory.
+    /// Loads are served by a cache, stores go to memory.
     WrittenThrough,
-    /// Loads go to memory; neighbouring stores go together.
+    /// Loads go to memory; adjacent stores are combined.
     Gathered,
-    /// Loads go to memory, each store by itself, and nobody waits for it.
+    /// Loads go to memory; each store goes separately, without waiting.
     NonCacheable,
-    /// Loads go to memory, and stores are waited for.
+    /// Loads go to memory, and the core waits for each store.
     Device,
 }
 
@@ -27,38 +27,40 @@ impl Behaviour {
     }
 }
 
-/// Times an operation, ns: medians over a working set that a first level holds.
+/// Times per operation, ns: medians over a working set that fits in a first level.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
     /// A load.
     pub(super) read: f64,
-    /// A store to neighbouring words.
+    /// A store to adjacent words.
     pub(super) write: f64,
-    /// A store to a line of its own.
+    /// A store to a separate line.
     pub(super) apart: f64,
 }
 
-/// Times as long as this are another place's. A first level serves within 5 cycles and memory not within 50, on every
-/// machine described; what lies between 1 and 10 is divided in the middle of its logarithm, downwards.
-const ANOTHER: f64 = 2.0;
+/// Ratio of times from which another place serves the access. On every described machine a first level serves within 5
+/// cycles and memory takes more than 50. The threshold is below the middle of 1 and 10 on a logarithmic scale.
+const OTHER_LEVEL_RATIO: f64 = 2.0;
 
-/// Stores a line apart take this much longer than neighbouring ones where these go together: the middle, by its
-/// logarithm, between none and the narrowest gathering there is, two words in a block of 128 bits.
-const GATHERED: f64 = std::f64::consts::SQRT_2;
+/// Ratio of the times of stores a line apart and adjacent stores, from which stores are combined: the middle, on a
+/// logarithmic scale, between no combining and the narrowest combining, two words in a block of 128 bits.
+const GATHERING_RATIO: f64 = std::f64::consts::SQRT_2;
 
-/// What `times` are, beside those of write-back memory.
+/// Returns the behaviour that `times` show, compared with those of write-back memory.
 pub(super) fn behaves(times: Times, cached: Times) -> Behaviour {
-    if times.read < ANOTHER * cached.read {
-        return match times.apart < ANOTHER * cached.apart && times.write < ANOTHER * cached.write {
+    if times.read < OTHER_LEVEL_RATIO * cached.read {
+        return match times.apart < OTHER_LEVEL_RATIO * cached.apart
+            && times.write < OTHER_LEVEL_RATIO * cached.write
+        {
             true => Behaviour::Cached,
             false => Behaviour::WrittenThrough,
         };
     }
-    if times.apart >= GATHERED * times.write {
+    if times.apart >= GATHERING_RATIO * times.write {
         return Behaviour::Gathered;
     }
-    // A store that is waited for takes its way there and back, as a load does.
-    match times.write >= times.read / ANOTHER {
+    // The core waits for the round trip of the store, as for a load.
+    match times.write >= times.read / OTHER_LEVEL_RATIO {
         true => Behaviour::Device,
         false => Behaviour::NonCacheable,
     }
@@ -71,7 +73,7 @@ mod tests {
     const WB: Times = Times { read: 1.7, write: 1.7, apart: 1.8 };
 
     #[test]
-    fn each_kind_of_memory_is_told_by_its_times() {
+    fn times_determine_the_behaviour() {
         for (read, write, apart, behaviour) in [
             (1.7, 1.7, 1.8, "cached"),
             (1.8, 1.2, 2.6, "cached"),

@@ -1,4 +1,4 @@
-//! The answer of `fathom cacheability`: what memory that is not cached costs, against write-back memory.
+//! Headline of `fathom cacheability`: the cost of uncached memory compared with write-back memory.
 
 use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::cacheability::{CACHEABILITY_ALIAS, CACHEABILITY_RATIO, CACHEABILITY_TIME};
@@ -8,7 +8,7 @@ use fathom_units::exact;
 use crate::headline::{confidence, figure, largest, none, sentence};
 
 pub(crate) fn headline(report: &Report) -> Headline {
-    // The worst case is the answer: the largest ratio of all, with both of its times.
+    // The worst case: the largest ratio, with both of its times.
     let Some(worst) = largest(report.of(&CACHEABILITY_RATIO)) else { return none(report) };
     let word = |f: &Finding, axis| f.key.word(axis).unwrap_or_default();
     let size = worst.key.number(Axis::Size).unwrap_or(0);
@@ -22,11 +22,11 @@ pub(crate) fn headline(report: &Report) -> Headline {
     };
     let ratio = worst.finite().unwrap_or(f64::NAN);
     let mut answer = format!(
-        "{operation} of {} {attribute} memory takes up to {ratio:.1} times as long as of write-back memory",
+        "{operation} in {} of {attribute} memory takes up to {ratio:.1} times as long as in write-back memory",
         exact(size)
     );
     if let (Some(slow), Some(fast)) = (time(&attribute), time("write-back")) {
-        answer += &format!(": {} against {} for 8 bytes", figure(slow), figure(fast));
+        answer += &format!(": {} instead of {} for 8 bytes", figure(slow), figure(fast));
     }
     let broken = report.of(&CACHEABILITY_ALIAS).find(|f| f.word().is_some_and(|word| word == "unseen"));
     let action = match broken {
@@ -35,7 +35,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
             word(f, Axis::Attribute)
         ),
         None if ratio >= 2.0 => format!(
-            "map what the CPU reads and writes often as write-back, and maintain it, before choosing {attribute}"
+            "prefer write-back memory (with cache maintenance) over {attribute} memory for data that the CPU accesses often"
         ),
         None => String::new(),
     };

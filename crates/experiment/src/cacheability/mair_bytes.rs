@@ -1,7 +1,7 @@
-//! Every byte of MAIR_EL1, where it is asked for: what the tables then say, and how memory behaves.
+//! All bytes of MAIR_EL1, if requested: their translation, and the behaviour of memory.
 //!
-//! All 256, on a core also those that the manual assigns to nothing: what it makes of unlike halves, of transient lines
-//! and of reserved values is what a driver writer cannot look up.
+//! All 256, on a real core including the reserved ones: documentation does not cover how a core treats different
+//! halves, transient lines and reserved values.
 
 use fathom_analysis::attribute::Memory;
 use fathom_analysis::findings::{Basis, Item, Key, Metric, Report};
@@ -10,41 +10,41 @@ use fathom_probe::machine::{ClockTrust, Operation};
 use fathom_probe::pattern::Trial;
 
 use super::behaviour::{Times, behaves};
-use super::points::{DECISIVE, point, times};
+use super::points::{BEHAVIOUR_POINTS, point, times};
 use super::trials::{strided, trial};
 use super::{SEPARATE_LINES, UncachedMethod};
 use crate::reading::{measured, text};
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
-/// The round in which they are measured: once is enough to tell a factor of two.
+/// The round that measures them: one suffices to detect a factor of two.
 const ROUND: u64 = 2;
-/// n: twice a prime. Some tenths of a millisecond where nothing is cached.
+/// n: twice a prime. Some tenths of a millisecond if nothing is cached.
 const LOADS: u64 = 2 * 1031;
 
-fn wanted(record: &Record) -> bool {
+fn is_requested(record: &Record) -> bool {
     super::options::Options::of(record).all_mair
 }
 
-/// The trials of all bytes, where they are asked for and this is their round.
+/// Returns the trials of all bytes, if requested and if this is their round.
 pub(super) fn trials(record: &Record, round: u64) -> Vec<Trial> {
-    if !wanted(record) || round != ROUND {
+    if !is_requested(record) || round != ROUND {
         return Vec::new();
     }
     let of = |byte: u8| {
-        DECISIVE.map(|(op, bytes, step)| strided(step, trial(UncachedMethod::Byte(byte), op, bytes, LOADS)))
+        BEHAVIOUR_POINTS
+            .map(|(op, bytes, step)| strided(step, trial(UncachedMethod::Byte(byte), op, bytes, LOADS)))
     };
     requested(record).flat_map(of).collect()
 }
 
-/// The bytes. No description says what a core makes of those that the manual assigns to nothing; a core answers for
-/// itself.
+/// Returns the bytes to test. Descriptions do not define reserved bytes, so these are tested on real cores only.
 fn requested(record: &Record) -> impl Iterator<Item = u8> + use<> {
     let modelled = record.trust == Some(ClockTrust::Modelled);
     (0..=u8::MAX).filter(move |byte| !(modelled && Memory::of(*byte) == Memory::Reserved))
 }
 
-/// How many of them were not measured, as a word for what is missing.
+/// Returns the number of bytes that were not measured, as text for a warning.
 pub(super) fn missing(record: &Record) -> Option<String> {
     let of = |byte: u8, (op, bytes, step): (Operation, u64, u64)| {
         record.trials.iter().any(|r| {
@@ -55,19 +55,19 @@ pub(super) fn missing(record: &Record) -> Option<String> {
         })
     };
     let lost = requested(record)
-        .filter(|byte| !DECISIVE.into_iter().all(|informative| of(*byte, informative)))
+        .filter(|byte| !BEHAVIOUR_POINTS.into_iter().all(|informative| of(*byte, informative)))
         .count();
-    (wanted(record) && lost > 0).then(|| format!("{lost} bytes of MAIR_EL1"))
+    (is_requested(record) && lost > 0).then(|| format!("{lost} bytes of MAIR_EL1"))
 }
 
-/// The key of a finding of a byte.
+/// Returns the key of a finding of a byte.
 fn key(metric: &'static Metric, byte: u8) -> Key {
     metric.at([(&format!("{byte:02x}")).into()])
 }
 
-/// A row a byte of what the machine's tables then say, which needs no clock.
+/// Adds a finding per byte with its translation in the machine's tables, which needs no clock.
 pub(super) fn translations(record: &Record, report: &mut Report) {
-    if !wanted(record) {
+    if !is_requested(record) {
         return;
     }
     for byte in 0..=u8::MAX {
@@ -84,17 +84,17 @@ pub(super) fn translations(record: &Record, report: &mut Report) {
     }
 }
 
-/// A row a byte of how it behaves, beside what it says, with the times that say so.
+/// Adds a finding per byte with its behaviour, and the times that it is derived from.
 pub(super) fn rows(record: &Record, scale: &Scale, cached: Option<Times>, report: &mut Report) {
     translations(record, report);
-    if !wanted(record) {
+    if !is_requested(record) {
         return;
     }
     for byte in 0..=u8::MAX {
-        let means = UncachedMethod::Byte(byte);
-        let of = |(op, bytes, step)| point(record, (means, op, bytes), step, scale);
-        let all: Vec<_> = DECISIVE.into_iter().filter_map(of).collect();
-        if let Some((own, cached)) = times(&all, means).zip(cached) {
+        let method = UncachedMethod::Byte(byte);
+        let of = |(op, bytes, step)| point(record, (method, op, bytes), step, scale);
+        let all: Vec<_> = BEHAVIOUR_POINTS.into_iter().filter_map(of).collect();
+        if let Some((own, cached)) = times(&all, method).zip(cached) {
             let mut row = text(key(&metrics::MAIR_BEHAVES_AS, byte), behaves(own, cached).token());
             row.basis = Basis::Derived;
             row.count = all.len() as u64;

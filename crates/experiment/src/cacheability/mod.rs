@@ -1,9 +1,9 @@
-//! Cacheability: the same memory through different attributes, and what each operation on it then takes.
+//! Cacheability: the times of operations on the same memory with different attributes.
 //!
-//! Every operation on small working sets, through every attribute that the machine supplies: write-back, which every
-//! program gets, write-through, non-cacheable and device. What the tables say is read back where the machine can tell
-//! ("translated as"), and stands beside what the times say ("behaves as"): a core may treat an attribute as another
-//! one, and a hypervisor may overrule it. Study S0 compared two of them, by one loop.
+//! Measures every operation on small working sets, with every attribute that the machine supplies: write-back, the
+//! default of every program, write-through, non-cacheable and device. The attribute in the tables is read back if the
+//! machine can do so ("translated as"), and compared with the behaviour shown by the times ("behaves as"): a core may
+//! treat an attribute as another one, and a hypervisor may override it. Study S0 compared two attributes with one loop.
 
 mod behaviour;
 mod headline;
@@ -36,17 +36,17 @@ pub const NAME: &str = "cacheability";
 /// The experiment.
 pub static EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    about: "The same memory through different attributes: what each operation takes when it is not cached",
+    about: "Time per operation on the same memory with different attributes, cached and uncached",
     help: "Examples:
   fathom cacheability --on bcm2837                 a described machine, all attributes
   fathom cacheability --on bcm2837 --op rmw --bytes 2560 --rounds 20000
   fathom cacheability --substitute flush             this machine, without a driver
 
-CoRunning what the page tables say of each mapping (translated as) stands what its
-times say (behaves as): a core may treat an attribute as another one, and a
-hypervisor may overrule it; then there is no ratio. Where a subject supplies no
-other attribute than write-back it says so, and what would. Exit status: as of
-the survey.",
+Each mapping is reported as its page tables define it (translated as) and as its
+times show it (behaves as). A core may treat an attribute as another one, and a
+hypervisor may override it; then there is no ratio. If a subject supplies only
+write-back memory, that is reported with a remedy. Exit status: as for
+survey.",
     options: options::ALL,
     default_budget: DefaultBudget::both(10_000),
     plan,
@@ -56,35 +56,34 @@ the survey.",
     resumes: false,
 };
 
-/// Working sets when none are asked for, bytes: the study's text, the study's code, and a sweep beyond first and
-/// second levels.
+/// Default working sets, bytes: those of the study's text and of its code, and sizes beyond first and second levels.
 pub const SIZES: [u64; 5] = [320, STUDY_BYTES, 16 << 10, 128 << 10, 1 << 20];
 
-/// What the published code of study S0 really walked: 320 words of 8 bytes, which its text calls 5 lines.
+/// Working set of the published code of study S0: 320 words of 8 bytes, which its text calls 5 lines.
 const STUDY_BYTES: u64 = 2560;
 
-/// Rounds over the working set that totals are of when none are asked for: the study's.
+/// Default number of rounds over the working set for totals: the study's.
 pub const ROUNDS: u64 = 20_000;
 
-/// Bytes from a cell to the next: the study's words.
+/// Bytes between cells: the study's words.
 const STRIDE: u64 = 8;
 
-/// A step of whole lines, of most machines: no two stores can gather.
+/// A stride of whole lines on most machines: stores cannot be combined.
 const SEPARATE_LINES: u64 = 64;
 
-/// How memory that is not cached was had: an attribute, or a flush after each access in its place.
+/// How uncached memory is obtained: an attribute, or a flush after each access as a substitute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UncachedMethod {
-    /// Mapped so.
+    /// A mapping with this attribute.
     Attribute(Attribute),
     /// Write-back memory, each access followed by a clean and invalidate of its line.
     Flush,
-    /// Mapped with this byte of MAIR_EL1, whatever it says.
+    /// A mapping with this byte of MAIR_EL1, regardless of its meaning.
     Byte(u8),
 }
 
 impl UncachedMethod {
-    /// The word for it in findings.
+    /// Returns its word in findings.
     pub(crate) fn token(self) -> &'static str {
         match self {
             UncachedMethod::Attribute(attribute) => attribute.token(),
@@ -102,9 +101,10 @@ impl UncachedMethod {
     }
 }
 
-/// Attributes, operations, working sets and rounds that a record asks for, each list once and in order.
+/// The requested attributes, operations, working sets and rounds of a record, each list without duplicates and in
+/// order.
 struct Request {
-    means: Vec<UncachedMethod>,
+    methods: Vec<UncachedMethod>,
     operations: Vec<Operation>,
     sizes: Vec<u64>,
     rounds: u64,
@@ -114,36 +114,36 @@ impl Request {
     fn of(record: &Record) -> Request {
         let asked = Options::of(record);
         let has = |a: Attribute| asked.attributes.is_empty() || asked.attributes.contains(&a);
-        // All others are compared with it.
+        // Write-back memory is always measured: all others are compared with it.
         let kept = |&a: &Attribute| a == Attribute::WriteBack || has(a);
-        let mut means: Vec<UncachedMethod> =
+        let mut methods: Vec<UncachedMethod> =
             Attribute::ALL.iter().copied().filter(kept).map(UncachedMethod::Attribute).collect();
         if asked.flush {
-            means.push(UncachedMethod::Flush);
+            methods.push(UncachedMethod::Flush);
         }
-        let wanted = |o: &Operation| asked.operations.is_empty() || asked.operations.contains(o);
-        let operations = Operation::ALL.iter().copied().filter(wanted).collect();
+        let has_operation = |o: &Operation| asked.operations.is_empty() || asked.operations.contains(o);
+        let operations = Operation::ALL.iter().copied().filter(has_operation).collect();
         let mut sizes = if asked.bytes.is_empty() { SIZES.to_vec() } else { asked.bytes };
         sizes.sort_unstable();
         sizes.dedup();
-        Request { means, operations, sizes, rounds: asked.rounds.unwrap_or(ROUNDS) }
+        Request { methods, operations, sizes, rounds: asked.rounds.unwrap_or(ROUNDS) }
     }
 
-    /// Every point: means, operation, working set. Where each access is flushed nothing is copied, which has two lines to
-    /// flush, and nothing set, whose accesses are of 16 bytes on one machine and of 8 on another.
+    /// Returns every point: method, operation, working set. With flushes there are no copies, which would flush two
+    /// lines per access, and no `set`, whose accesses are of 8 or 16 bytes depending on the machine.
     fn points(&self) -> Vec<(UncachedMethod, Operation, u64)> {
         let mut all = Vec::new();
-        for &means in &self.means {
+        for &method in &self.methods {
             let plain = |o: &&Operation| Operation::STRIDES.contains(o);
-            for &operation in self.operations.iter().filter(|o| means != UncachedMethod::Flush || plain(o)) {
-                all.extend(self.sizes.iter().map(|&bytes| (means, operation, bytes)));
+            for &operation in self.operations.iter().filter(|o| method != UncachedMethod::Flush || plain(o)) {
+                all.extend(self.sizes.iter().map(|&bytes| (method, operation, bytes)));
             }
         }
         all
     }
 }
 
-/// What its reports are.
+/// The kind of its reports.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,
     metrics: &[metrics::common::ALL, metrics::cacheability::ALL, metrics::claims::ALL],

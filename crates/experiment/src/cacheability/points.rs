@@ -1,4 +1,4 @@
-//! Points: the time of an operation through a means at a size.
+//! Points: the time of an operation with an attribute (or substitute) at a working set.
 
 use super::behaviour::Times;
 use super::{SEPARATE_LINES, STRIDE, STUDY_BYTES, UncachedMethod};
@@ -10,17 +10,17 @@ use fathom_analysis::interval::{Interval, grouped_interval};
 use fathom_probe::machine::Operation;
 use fathom_probe::pattern::PatternKind;
 
-/// One operation on one working set by one means.
+/// One operation on one working set with one method.
 pub(super) struct Point {
     pub(super) key: (UncachedMethod, Operation, u64),
     pub(super) stride: u64,
-    /// ns an operation, a list a trial.
+    /// ns per operation, one list per trial.
     pub(super) groups: Vec<Vec<f64>>,
-    /// The same in core cycles, where there is a cycle calibration.
+    /// The same in core cycles, if there is a cycle calibration.
     pub(super) cycles: Vec<Vec<f64>>,
     /// The trials.
     pub(super) ids: Vec<u64>,
-    /// ns an operation: the median with its interval, in which is the clock's own step.
+    /// ns per operation: the median with its interval, including the clock's resolution.
     pub(super) time: Interval,
 }
 
@@ -30,19 +30,19 @@ impl Point {
     }
 
     pub(super) fn at(&self, metric: &'static Metric) -> Key {
-        let (means, operation, bytes) = self.key;
-        metric.at([operation.token().into(), means.token().into(), bytes.into()])
+        let (method, operation, bytes) = self.key;
+        metric.at([operation.token().into(), method.token().into(), bytes.into()])
     }
 }
 
-/// What tells how memory behaves: operation, working set, step.
-pub(super) const DECISIVE: [(Operation, u64, u64); 3] = [
+/// The points that determine the behaviour of memory: operation, working set, stride.
+pub(super) const BEHAVIOUR_POINTS: [(Operation, u64, u64); 3] = [
     (Operation::Read, STUDY_BYTES, STRIDE),
     (Operation::Write, STUDY_BYTES, STRIDE),
     (Operation::Write, STUDY_BYTES / STRIDE * SEPARATE_LINES, SEPARATE_LINES),
 ];
 
-/// The first round only looks: what it ran cold is no time.
+/// The pilot round only tests what is granted; its times are of cold caches.
 pub(super) const PILOT_ROUND: u64 = 1;
 
 pub(super) fn point(
@@ -60,7 +60,7 @@ pub(super) fn point(
             && r.done.is_some()
             && !r.samples.is_empty()
     };
-    let (mut groups, mut cycles, mut ids, mut grain) = (Vec::new(), Vec::new(), Vec::new(), 0.0f64);
+    let (mut groups, mut cycles, mut ids, mut resolution) = (Vec::new(), Vec::new(), Vec::new(), 0.0f64);
     for run in record.trials.iter().filter(of) {
         let ticks: Vec<f64> = run.ticks_per_op().collect();
         if let Some(cycle) = scale.cycle_at(run.trial.id) {
@@ -68,19 +68,19 @@ pub(super) fn point(
         }
         groups.push(ticks.iter().map(|t| t * scale.tick_ns).collect());
         ids.push(run.trial.id);
-        grain = grain.max(step_ticks(record) as f64 * scale.tick_ns / run.trial.loads as f64);
+        resolution = resolution.max(step_ticks(record) as f64 * scale.tick_ns / run.trial.loads as f64);
     }
     let i = grouped_interval(&groups)?;
-    let time = i.with_resolution(grain);
+    let time = i.with_resolution(resolution);
     Some(Point { key, stride: step, groups, cycles, ids, time })
 }
 
-/// What tells how memory behaves that was had by `means`.
-pub(super) fn times(all: &[Point], means: UncachedMethod) -> Option<Times> {
+/// Returns the times that determine the behaviour of memory with this method.
+pub(super) fn times(all: &[Point], method: UncachedMethod) -> Option<Times> {
     let of = |(operation, bytes, step)| {
-        let found = all.iter().find(|p| p.key == (means, operation, bytes) && p.stride == step);
+        let found = all.iter().find(|p| p.key == (method, operation, bytes) && p.stride == step);
         found.map(|p| p.time.value).filter(|t| *t > 0.0)
     };
-    let [read, write, apart] = DECISIVE.map(of);
+    let [read, write, apart] = BEHAVIOUR_POINTS.map(of);
     Some(Times { read: read?, write: write?, apart: apart? })
 }

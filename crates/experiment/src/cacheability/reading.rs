@@ -1,5 +1,5 @@
-//! The reading: time an operation by attribute and working set, ratios to write-back, and how each attribute is
-//! translated and behaves.
+//! Reads a record of `fathom cacheability`: time per operation by attribute and working set, ratios to write-back, and
+//! translation and behaviour of each attribute.
 
 use fathom_analysis::attribute::Memory;
 use fathom_analysis::claims::decode;
@@ -11,23 +11,23 @@ use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_units::size;
 
 use super::behaviour::{Behaviour, behaves};
-use super::points::{DECISIVE, Point, point, times};
+use super::points::{BEHAVIOUR_POINTS, Point, point, times};
 use super::trials::refused;
 use super::{NAME, Request, STRIDE, STUDY_BYTES, UncachedMethod, mair_bytes, walks};
 use crate::claims;
 use crate::disturbance;
-use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, text};
+use crate::reading::{clocks, disturbed_row, measured, new_report, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
 use crate::scale::{Scale, clock_is_usable};
 
-/// Reads a record. Everything that is shown follows from the record alone.
+/// Reads a record. The report depends on the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     let requested = Request::of(record);
     if !clock_is_usable(record) {
         refuse_all(record, "every time of an operation", &mut report);
-        requested.means.iter().for_each(|&means| mapping_rows(record, means, &mut report));
+        requested.methods.iter().for_each(|&method| mapping_rows(record, method, &mut report));
         mair_bytes::translations(record, &mut report);
         return report;
     }
@@ -37,25 +37,25 @@ pub fn read(record: &Record) -> Report {
     let repeats: Vec<Vec<f64>> = all.iter().map(medians).collect();
     disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
     clocks(record, &scale, &mut report);
-    let behaviour = |means| Some(behaves(times(&all, means)?, times(&all, cached())?));
-    for &means in &requested.means {
-        mapping_rows(record, means, &mut report);
-        if let Some(behaviour) = behaviour(means).filter(|_| means != UncachedMethod::Flush) {
+    let behaviour = |method| Some(behaves(times(&all, method)?, times(&all, cached())?));
+    for &method in &requested.methods {
+        mapping_rows(record, method, &mut report);
+        if let Some(behaviour) = behaviour(method).filter(|_| method != UncachedMethod::Flush) {
             let mut row =
-                text(metrics::CACHEABILITY_BEHAVES_AS.at([means.token().into()]), behaviour.token());
+                text(metrics::CACHEABILITY_BEHAVES_AS.at([method.token().into()]), behaviour.token());
             (row.count, row.basis) = (3, Basis::Derived);
-            row.notes
-                .push("by the times of loads, of neighbouring stores, and of stores a line apart".into());
+            row.notes.push("from the times of loads, adjacent stores, and stores one line apart".into());
             report.findings.push(row);
         }
     }
-    let in_force = |means: UncachedMethod| in_force(means, behaviour(means));
+    let in_force = |method: UncachedMethod| in_force(method, behaviour(method));
     for point in all.iter().filter(|p| requested.points().contains(&p.key)) {
         let plain = all.iter().find(|p| p.key == (cached(), point.key.1, point.key.2));
         rows(point, plain.filter(|_| in_force(point.key.0)), requested.rounds, &scale, &mut report);
     }
-    for &means in requested.means.iter().filter(|means| !refused(record, **means) && !in_force(**means)) {
-        report.refusals.push(not_in_force(means, behaviour(means), &report.trust));
+    for &method in requested.methods.iter().filter(|method| !refused(record, **method) && !in_force(**method))
+    {
+        report.refusals.push(not_in_force(method, behaviour(method), &report.trust));
     }
     study(&all, requested.rounds, in_force(UncachedMethod::Attribute(Attribute::NormalNc)), &mut report);
     mair_bytes::rows(record, &scale, times(&all, cached()), &mut report);
@@ -69,13 +69,13 @@ fn cached() -> UncachedMethod {
     UncachedMethod::Attribute(Attribute::WriteBack)
 }
 
-/// Everything that was measured: points asked for, in their order, and behind them what tells how memory behaves.
+/// Returns all measured points: the requested ones in their order, then those that determine the behaviour of memory.
 fn points(record: &Record, requested: &Request, scale: &Scale) -> Vec<Point> {
     let mut keys: Vec<((UncachedMethod, Operation, u64), u64)> =
         requested.points().into_iter().map(|key| (key, STRIDE)).collect();
-    for &means in &requested.means {
-        for (operation, bytes, step) in DECISIVE {
-            let key = ((means, operation, bytes), step);
+    for &method in &requested.methods {
+        for (operation, bytes, step) in BEHAVIOUR_POINTS {
+            let key = ((method, operation, bytes), step);
             if !keys.contains(&key) {
                 keys.push(key);
             }
@@ -84,26 +84,26 @@ fn points(record: &Record, requested: &Request, scale: &Scale) -> Vec<Point> {
     keys.into_iter().filter_map(|(key, step)| point(record, key, step, scale)).collect()
 }
 
-/// How the mappings of a means were translated, and whether its memory is that of write-back mappings.
-fn mapping_rows(record: &Record, means: UncachedMethod, report: &mut Report) {
-    translation_rows(record, means, report);
-    alias_row(record, means, report);
+/// Adds the translation of a method's mappings, and whether they alias write-back mappings.
+fn mapping_rows(record: &Record, method: UncachedMethod, report: &mut Report) {
+    translation_rows(record, method, report);
+    alias_row(record, method, report);
 }
 
-/// Addresses of the mappings of a means, and what the tables say of them.
-fn translation_rows(record: &Record, means: UncachedMethod, report: &mut Report) {
-    let of = |r: &&TrialRun| UncachedMethod::of(&r.trial) == means && r.trial.kind() == PatternKind::Stride;
+/// Adds the addresses of a method's mappings, and their attribute in the tables.
+fn translation_rows(record: &Record, method: UncachedMethod, report: &mut Report) {
+    let of = |r: &&TrialRun| UncachedMethod::of(&r.trial) == method && r.trial.kind() == PatternKind::Stride;
     let translated = |r: &TrialRun| Some((r.trial.id, r.done?.translation?));
     let seen: Vec<(u64, Translation)> = record.trials.iter().filter(of).filter_map(translated).collect();
     let Some((id, t)) = seen.first() else { return };
-    let at = [means.token().into()];
+    let at = [method.token().into()];
     let all = Item::Number(seen.len() as f64);
     let mut row = |metric: &'static Metric, value: u64| {
         let mut row = number(metric.at(at), value as f64, "address");
         row.trials.push(*id);
         row.detail.set(metrics::MAPPINGS, all.clone());
         row.notes.push(format!("of the first of {} mappings", seen.len()));
-        if let Some(who) = record.text(&format!("attribute.{}", means.token())) {
+        if let Some(who) = record.text(&format!("attribute.{}", method.token())) {
             row.detail.set(metrics::PROVIDER, Item::Token(who.to_owned()));
             row.notes.push(format!("memory of {who}"));
         }
@@ -112,52 +112,52 @@ fn translation_rows(record: &Record, means: UncachedMethod, report: &mut Report)
     row(&metrics::CACHEABILITY_VA, t.va);
     t.pa.into_iter().for_each(|pa| row(&metrics::CACHEABILITY_PA, pa));
     if let Some(mair) = t.mair {
-        // One that differs would be another attribute in the same column.
+        // Another value would be another attribute in the same column.
         let same = seen.iter().filter(|(_, t)| t.mair == Some(mair)).count();
         row(&metrics::CACHEABILITY_MAIR, u64::from(mair));
         let mut row = text(metrics::CACHEABILITY_TRANSLATED_AS.at(at), Memory::of(mair).token());
         row.count = same as u64;
         row.detail.set(metrics::MAPPINGS, all.clone());
         if same < seen.len() {
-            row.notes.push(format!("only {same} of {} mappings read back {mair:#04x}", seen.len()));
+            row.notes.push(format!("only {same} of {} mappings have {mair:#04x}", seen.len()));
         }
         report.findings.push(row);
     }
 }
 
-/// Whether write-back mappings and those of a means see each other's stores.
-fn alias_row(record: &Record, means: UncachedMethod, report: &mut Report) {
-    let of = |r: &&TrialRun| r.trial.kind() == PatternKind::Alias && UncachedMethod::of(&r.trial) == means;
+/// Adds whether stores through write-back mappings and through those of a method are visible to each other.
+fn alias_row(record: &Record, method: UncachedMethod, report: &mut Report) {
+    let of = |r: &&TrialRun| r.trial.kind() == PatternKind::Alias && UncachedMethod::of(&r.trial) == method;
     let aliases: Vec<&TrialRun> = record.trials.iter().filter(of).filter(|r| r.done.is_some()).collect();
     if !aliases.is_empty() {
         let lost: usize = aliases.iter().map(|r| r.unverified).sum();
         let mut row = text(
-            metrics::CACHEABILITY_ALIAS.at([means.token().into()]),
+            metrics::CACHEABILITY_ALIAS.at([method.token().into()]),
             if lost == 0 { "seen" } else { "unseen" },
         );
         row.detail.set(metrics::LOST, Item::Number(lost as f64));
         row.count = aliases.iter().map(|r| (r.samples.len() + r.unverified) as u64).sum();
         row.trials = aliases.iter().map(|r| r.trial.id).collect();
         row.notes.push(match lost {
-            0 => "what is stored through it a write-back mapping of the same memory loads, and back".into(),
+            0 => "stores through it are visible through a write-back mapping of the same memory, and vice versa".into(),
             lost => {
-                format!("{lost} exchanges with a write-back mapping of the same memory lost what was stored")
+                format!("{lost} exchanges with a write-back mapping of the same memory lost stores")
             }
         });
         report.findings.push(row);
     }
 }
 
-/// The rows of a point; `plain` is the same of write-back memory, where a ratio to it is a result.
+/// Adds the findings of a point; `plain` is the same point of write-back memory, if a ratio to it is valid.
 fn rows(point: &Point, plain: Option<&Point>, rounds: u64, scale: &Scale, report: &mut Report) {
     let (count, ids) = (point.count(), &point.ids);
-    let (means, operation, bytes) = point.key;
+    let (method, operation, bytes) = point.key;
     let mut row = measured(point.at(&metrics::CACHEABILITY_TIME), point.time, "ns", count, ids);
-    if means == UncachedMethod::Flush {
+    if method == UncachedMethod::Flush {
         row.notes.push("a substitute: the flush and its barrier are part of the time".into());
     }
     if matches!(operation, Operation::Set | Operation::CopyTo | Operation::CopyFrom) {
-        row.notes.push("8 of the 16 bytes that each access takes".into());
+        row.notes.push("for 8 of the 16 bytes of each access".into());
     }
     report.findings.push(row);
     if let Some(i) = grouped_interval(&point.cycles).filter(|_| scale.cycle().is_some()) {
@@ -168,9 +168,9 @@ fn rows(point: &Point, plain: Option<&Point>, rounds: u64, scale: &Scale, report
     let mut total = measured(point.at(&metrics::CACHEABILITY_TOTAL), time, "ms", count, ids);
     total.basis = Basis::Derived;
     total.detail.set(metrics::ROUNDS, Item::Number(rounds as f64));
-    total.notes.push(format!("{rounds} rounds of {} operations at that time", bytes / STRIDE));
+    total.notes.push(format!("{rounds} rounds of {} operations", bytes / STRIDE));
     report.findings.push(total);
-    if let Some(plain) = plain.filter(|_| means != cached())
+    if let Some(plain) = plain.filter(|_| method != cached())
         && let Some(ratio) = point.time.ratio_to(plain.time)
     {
         let ids = [ids.as_slice(), &plain.ids].concat();
@@ -180,41 +180,41 @@ fn rows(point: &Point, plain: Option<&Point>, rounds: u64, scale: &Scale, report
     }
 }
 
-/// Does memory that was asked not to be cached behave so, as far as is known? Of write-through memory that behaves as if written back it
-/// cannot be told: a store buffer may hide every store.
-fn in_force(means: UncachedMethod, behaviour: Option<Behaviour>) -> bool {
-    let uncached = matches!(means, UncachedMethod::Attribute(Attribute::NormalNc | Attribute::Device));
+/// Returns whether memory that should be uncached behaves as uncached, if known. For write-through memory this cannot
+/// be decided: a store buffer may hide every store.
+fn in_force(method: UncachedMethod, behaviour: Option<Behaviour>) -> bool {
+    let uncached = matches!(method, UncachedMethod::Attribute(Attribute::NormalNc | Attribute::Device));
     !uncached || !matches!(behaviour, None | Some(Behaviour::Cached | Behaviour::WrittenThrough))
 }
 
-fn not_in_force(means: UncachedMethod, behaviour: Option<Behaviour>, trust: &str) -> Refused {
+fn not_in_force(method: UncachedMethod, behaviour: Option<Behaviour>, trust: &str) -> Refused {
     if behaviour.is_none() {
         return Refused {
-            what: format!("the ratios of {}", means.token()),
-            reason: "how it behaves was not measured, so that nobody knows whether the attribute is in force"
+            what: format!("the ratios of {}", method.token()),
+            reason: "its behaviour was not measured, so it is unknown whether the attribute is in effect"
                 .into(),
             remedy: "give it a larger --budget".into(),
         };
     }
     Refused {
-        what: format!("the ratios of {}", means.token()),
+        what: format!("the ratios of {}", method.token()),
         reason: format!(
-            "attribute not in force: its accesses take what cached ones take{}",
+            "attribute not in effect: its accesses take as long as cached ones{}",
             match trust {
                 "virtual" =>
-                    "; a hypervisor may overrule a guest's attributes (x86: the guest's PAT, arm64: \
+                    "; a hypervisor may override a guest's attributes (x86: the guest's PAT, arm64: \
                      FEAT_S2FWB)",
                 _ => "",
             }
         ),
         remedy: match trust {
-            "virtual" => "measure it on the machine itself".into(),
+            "virtual" => "measure on the machine itself, not in a guest".into(),
             _ => String::new(),
         },
     }
 }
 
-/// The study's own sentence: read-modify-writes, not cached and cached.
+/// Adds the study's own figure: read-modify-writes, uncached and cached.
 fn study(all: &[Point], rounds: u64, in_force: bool, report: &mut Report) {
     let of = |attribute, bytes| {
         let key = (UncachedMethod::Attribute(attribute), Operation::Rmw, bytes);
@@ -245,8 +245,8 @@ fn study(all: &[Point], rounds: u64, in_force: bool, report: &mut Report) {
         ));
         if bytes == STUDY_BYTES {
             row.notes.push(
-                "study S0, on a Raspberry Pi 3, 20000 rounds over what is 2560 bytes: 1040 ms, 53 ms, \"1800 % \
-                 faster\", by whole numbers as here"
+                "study S0, on a Raspberry Pi 3, 20000 rounds over 2560 bytes: 1040 ms, 53 ms, \"1800 % \
+                 faster\", in integer arithmetic as here"
                     .into(),
             );
         }
@@ -254,13 +254,13 @@ fn study(all: &[Point], rounds: u64, in_force: bool, report: &mut Report) {
     }
 }
 
-/// As the study printed them, and smaller ones with two digits.
+/// Formats milliseconds like the study, smaller ones with two digits.
 fn milliseconds(ms: f64) -> String {
     let digits = if ms >= 9.5 { 0 } else { (1.0 - ms.max(1e-9).log10().floor()).clamp(1.0, 9.0) as usize };
     format!("{ms:.digits$}")
 }
 
-/// Points that were asked for, not refused, and not measured.
+/// Warns of requested points that were neither refused nor measured.
 fn missing(record: &Record, requested: &Request, all: &[Point], report: &mut Report) {
     let lost: Vec<String> = requested
         .points()
@@ -271,7 +271,7 @@ fn missing(record: &Record, requested: &Request, all: &[Point], report: &mut Rep
                 refused(record, key.0) || record.trials.iter().any(|r| r.refusal.is_some() && of(&r.trial));
             !refused && all.iter().all(|p| p.key != *key || p.stride != STRIDE)
         })
-        .map(|(means, op, bytes)| format!("{} {} of {}", means.token(), op.token(), size(bytes as f64)))
+        .map(|(method, op, bytes)| format!("{} {} of {}", method.token(), op.token(), size(bytes as f64)))
         .collect();
     let lost: Vec<String> =
         lost.into_iter().chain(mair_bytes::missing(record)).chain(walks::missing(record)).collect();
@@ -281,7 +281,7 @@ fn missing(record: &Record, requested: &Request, all: &[Point], report: &mut Rep
         report.warnings.push(Warning {
             token: "budget-exhausted",
             text: format!("not measured within the budget or the memory: {}{more}", shown.join(", ")),
-            remedy: "give it a larger --budget, or ask for fewer --bytes, --op or --attributes".into(),
+            remedy: "give it a larger --budget, or fewer --bytes, --op or --attributes".into(),
         });
     }
 }

@@ -1,8 +1,8 @@
-//! Page walks, where they are asked for: what one costs when its descriptors may come from a cache, and when they are
-//! fetched from memory (TCR_EL1.IRGN0 and ORGN0).
+//! Page walks, if requested: the cost of a walk with page tables in cacheable and in non-cacheable memory
+//! (TCR_EL1.IRGN0 and ORGN0).
 //!
-//! One line a page on more pages than any TLB of a small core holds, less the same number of lines packed into few
-//! pages: the caches hold the same lines, and what is left is the walk.
+//! One line per page on more pages than any TLB of a small core holds, less the same number of lines packed into few
+//! pages. The caches hold the same lines, so the difference is the walk.
 
 use fathom_analysis::findings::{Basis, Finding, Item, Report};
 use fathom_analysis::interval::{Interval, grouped_interval};
@@ -15,24 +15,24 @@ use crate::record::{Record, TrialRun};
 use crate::scale::STRIDE;
 use crate::scale::Scale;
 
-/// Lines, each on a page of its own or packed: twice the entries of the largest second-level TLB of the machines that
-/// walk by other attributes here (1024: Cortex-A72), and their descriptors are 16 KiB, which a second level holds.
+/// Number of lines, each on a separate page or packed: twice the entries of the largest second-level TLB of the
+/// machines with this option (1024: Cortex-A72). Their descriptors are 16 KiB, which a second level holds.
 const LINES: u64 = 2048;
-/// Bytes of the windows in which packed lines are walked: a TLB of ten entries holds them, so no walk but one in sixty
-/// loads.
+/// Bytes of the windows in which packed lines are visited. A TLB of ten entries holds them, so only one in sixty loads
+/// walks.
 const WINDOW: u64 = 16 << 10;
 /// n: a prime.
 const LOADS: u64 = 8209;
-/// The tables' attributes.
+/// The attributes of the page tables.
 const TABLES: [Attribute; 2] = [Attribute::WriteBack, Attribute::NormalNc];
 
-fn wanted(record: &Record) -> bool {
+fn is_requested(record: &Record) -> bool {
     super::options::Options::of(record).walks
 }
 
-/// The trials of a round, where they are asked for.
+/// Returns the trials of a round, if requested.
 pub(super) fn trials(record: &Record) -> Vec<Trial> {
-    if !wanted(record) {
+    if !is_requested(record) {
         return Vec::new();
     }
     let of = |tables| {
@@ -46,13 +46,13 @@ pub(super) fn trials(record: &Record) -> Vec<Trial> {
             ..Trial::of(Chase::over(Walk::windows(WINDOW)))
         };
         let walk = Walk { order: OrderKind::Random, window: WINDOW };
-        let apart = Trial { pattern: Pages { walk }.into(), ..packed.clone() };
-        [packed, apart]
+        let spread = Trial { pattern: Pages { walk }.into(), ..packed.clone() };
+        [packed, spread]
     };
     TABLES.into_iter().flat_map(of).collect()
 }
 
-/// The tables whose walks were asked for and not measured, as a word for what is missing.
+/// Returns the name of the missing measurement, if walks were requested and not measured.
 pub(super) fn missing(record: &Record) -> Option<String> {
     let refused = |r: &TrialRun| r.trial.memory.bytes == LINES * STRIDE && r.refusal.is_some();
     let done = |tables: &Attribute| {
@@ -62,26 +62,26 @@ pub(super) fn missing(record: &Record) -> Option<String> {
                 .any(|r| r.trial.controls.tables == *tables && r.trial.memory.bytes == LINES * STRIDE)
         })
     };
-    let lost = wanted(record) && !TABLES.iter().all(done) && !record.trials.iter().any(refused);
-    lost.then(|| "walks".to_owned())
+    let is_missing = is_requested(record) && !TABLES.iter().all(done) && !record.trials.iter().any(refused);
+    is_missing.then(|| "walks".to_owned())
 }
 
-/// What a walk costs with each attribute of the tables, and their ratio.
+/// Adds the cost of a walk for each attribute of the tables, and their ratio.
 pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
-    if !wanted(record) {
+    if !is_requested(record) {
         return;
     }
     let of = |tables: Attribute| {
-        let apart = times(record, tables, PatternKind::Pages, scale)?;
+        let spread = times(record, tables, PatternKind::Pages, scale)?;
         let packed = times(record, tables, PatternKind::Chase, scale)?;
-        let (down, up) = (apart.time.value - apart.time.low, apart.time.high - apart.time.value);
-        let value = apart.time.value - packed.time.value;
+        let (down, up) = (spread.time.value - spread.time.low, spread.time.high - spread.time.value);
+        let value = spread.time.value - packed.time.value;
         let time = Interval {
             value,
             low: value - down.hypot(packed.time.high - packed.time.value),
             high: value + up.hypot(packed.time.value - packed.time.low),
         };
-        Some(Times { time, ids: [apart.ids, packed.ids].concat(), count: apart.count + packed.count })
+        Some(Times { time, ids: [spread.ids, packed.ids].concat(), count: spread.count + packed.count })
     };
     let all = TABLES.map(of);
     for (tables, found) in TABLES.into_iter().zip(&all) {
@@ -90,7 +90,9 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
         let mut row = measured(metrics::WALK_TIME.at(at), walk.time, "ns", walk.count, &walk.ids);
         row.basis = Basis::Derived;
         row.detail.set(metrics::WALK_PAGES, Item::Number(LINES as f64));
-        row.notes.push(format!("a load of one line a page, {LINES} pages, less one of as many packed lines"));
+        row.notes.push(format!(
+            "a load with one line per page, {LINES} pages, less a load from as many packed lines"
+        ));
         report.findings.push(row);
         if let Some(cycle) = scale.cycle() {
             let cycles = walk.time.scaled(1.0 / (cycle * scale.tick_ns));

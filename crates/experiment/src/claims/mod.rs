@@ -1,4 +1,4 @@
-//! What sources claim, as rows of any report.
+//! Findings of claims, for any report.
 
 pub(crate) mod view;
 
@@ -6,7 +6,7 @@ use fathom_analysis::claims::Decoded;
 use fathom_analysis::findings::{Basis, Finding, Metric};
 use fathom_analysis::metrics::claims;
 
-/// The claims' own rows, data and unified levels only, and the sources' complaints as rows of notes.
+/// Returns the claims of data and unified levels.
 pub(crate) fn rows(decoded: &Decoded) -> Vec<Finding> {
     let mut rows = Vec::new();
     for claim in decoded.claims.iter().filter(|c| c.holds.data()) {

@@ -1,5 +1,4 @@
-//! Claims beside measurements: who says what of which level, and what the measurement says of it; and a description
-//! beside them.
+//! Sections of claims and their verdicts, and of the check of a description.
 
 mod against;
 
@@ -10,7 +9,7 @@ use fathom_report::notes;
 use fathom_report::number;
 use fathom_report::page::{Page, TextRole, left, right};
 
-/// What a source may claim of a level, in the order of the table's columns.
+/// Metrics that a source may claim of a level, in the order of the table's columns.
 const CLAIMED: [&Metric; 4] = [
     &claims::CLAIM_LEVEL_SIZE,
     &claims::CLAIM_LEVEL_LINE,
@@ -36,7 +35,7 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// Claims by level, then by source in the order of the schema, then by what the level holds.
+/// Takes the claims by level, then by source in the order of the schema, then by contents of the level.
 fn take_claims<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Claim<'a>> {
     let mut found = finding_index.of(&CLAIMED);
     let place = |f: &Finding| [Axis::Level, Axis::Source, Axis::Side].map(|axis| f.at(axis).cloned());
@@ -51,25 +50,25 @@ fn take_claims<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Claim<'a>> {
         .collect()
 }
 
-/// Inks of the words for verdicts.
+/// Text roles of the verdicts.
 const VERDICTS: &[(&str, TextRole)] = &[
     (" disagrees", TextRole::Bad),
-    (" behaves unlike it", TextRole::Bad),
+    (" disagrees (guest)", TextRole::Bad),
     (" agrees", TextRole::Good),
-    (" behaves like it", TextRole::Good),
+    (" agrees (guest)", TextRole::Good),
 ];
 
-/// A verdict as it is worded for the trust in the clock: a guest cannot say what a machine is.
+/// Returns a verdict as it is printed: in a guest it applies to the guest, not to the machine.
 fn worded(verdict: &str, trust: &str) -> String {
     match (verdict, trust) {
-        ("agrees", "virtual") => "behaves like it",
-        ("disagrees", "virtual") => "behaves unlike it",
+        ("agrees", "virtual") => "agrees (guest)",
+        ("disagrees", "virtual") => "disagrees (guest)",
         _ => verdict,
     }
     .to_string()
 }
 
-/// A finding's word.
+/// Returns a finding's word.
 fn word(f: &Finding) -> String {
     match &f.value {
         Value::Text(text) => text.clone(),
@@ -77,13 +76,13 @@ fn word(f: &Finding) -> String {
     }
 }
 
-/// Claims beside measurements, and the check of a description, where there is any of them.
+/// Renders claims, verdicts and the check of a description, if present.
 pub(crate) fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
     measured_claims(page, report, finding_index);
     against::section(page, report, finding_index);
 }
 
-/// The claims and the verdicts.
+/// Renders the claims and the verdicts.
 fn measured_claims(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
     let claimed = take_claims(finding_index);
     let level = |f: &Finding| f.key.number(Axis::Level).unwrap_or_default();
@@ -98,27 +97,27 @@ fn measured_claims(page: &mut Page, report: &Report, finding_index: &mut Finding
     if claimed.is_empty() && verdicts.is_empty() && built.is_empty() {
         return;
     }
-    page.heading("Claims beside measurements");
+    page.heading("Claims and measurements");
     let mut table: Vec<Vec<String>> = Vec::new();
     let mut levels: Vec<u64> = claimed.iter().map(|c| c.level).chain(verdicts.iter().map(|v| v.0)).collect();
     levels.sort_unstable();
     levels.dedup();
     for level in levels {
         let verdict = verdicts.iter().find(|v| v.0 == level).map(|v| v.1);
-        let mut said = [
+        let mut result = [
             verdict.map(|f| number::value(f).interval).unwrap_or_default(),
             verdict.map(|f| worded(&word(f), &report.trust)).unwrap_or_default(),
         ];
         let mut name = level.to_string();
         let of_level: Vec<&Claim> = claimed.iter().filter(|c| c.level == level).collect();
         if of_level.is_empty() {
-            table.push([vec![name.clone()], vec![String::new(); 6], said.to_vec()].concat());
+            table.push([vec![name.clone()], vec![String::new(); 6], result.to_vec()].concat());
         }
         for c in of_level {
             let values = CLAIMED.map(|metric| c.value(metric));
-            // Level and verdict once, on the first of the rows that they belong to.
+            // Level and verdict only on the first row of a level.
             let head = vec![std::mem::take(&mut name), c.holds.clone(), c.source.clone()];
-            table.push([head, values.to_vec(), std::mem::take(&mut said).to_vec()].concat());
+            table.push([head, values.to_vec(), std::mem::take(&mut result).to_vec()].concat());
         }
     }
     let columns = [
@@ -142,7 +141,7 @@ fn measured_claims(page: &mut Page, report: &Report, finding_index: &mut Finding
     remarks(page, &claimed);
 }
 
-/// What a verdict says in words: its notes, or where it has none and disagrees, one plain sentence.
+/// Prints a verdict's notes; if there are none and it disagrees, one sentence.
 fn sentence(page: &mut Page, report: &Report, level: u64, f: &Finding, claims: &[Claim]) {
     let disagrees = word(f) == "disagrees";
     let role = if disagrees { TextRole::Bad } else { TextRole::Plain };
@@ -152,36 +151,35 @@ fn sentence(page: &mut Page, report: &Report, level: u64, f: &Finding, claims: &
     if !f.notes.is_empty() || !disagrees {
         return;
     }
-    let said: Vec<String> = claims
+    let claimed: Vec<String> = claims
         .iter()
         .filter(|c| c.level == level && c.part(CLAIMED[0]).is_some())
         .map(|c| format!("{} by {}", c.value(CLAIMED[0]), c.source))
         .collect();
-    let otherwise =
-        if report.trust == "virtual" { "the machine behaves otherwise" } else { "it measures otherwise" };
+    let guest = if report.trust == "virtual" { " (guest)" } else { "" };
     page.text(
         role,
-        &format!("level {level} is claimed to be {}, and {otherwise}", said.join(", ")),
+        &format!("level {level}: claimed {}; the measurement disagrees{guest}", claimed.join(", ")),
         "- ",
         "  ",
     );
 }
 
-/// What a verdict on how a level is built may be about.
+/// Properties of a level's geometry with verdicts.
 const PARTS: [(&Metric, &str); 3] = [
     (&claims::VERDICT_LEVEL_LINE, "line"),
     (&claims::VERDICT_LEVEL_WAYS, "ways"),
     (&claims::VERDICT_LEVEL_SETS, "sets"),
 ];
 
-/// Verdicts on how a level is built: those that disagree in their own words, of the others what they are about.
+/// Prints the verdicts on a level's geometry: disagreements one by one, the others summarised.
 fn parts(page: &mut Page, report: &Report, built: &[((u64, usize), &Finding)]) {
     let mut levels: Vec<u64> = built.iter().map(|((level, _), _)| *level).collect();
     levels.dedup();
-    // Levels of which the same is said are told together.
+    // Levels with the same summary are printed together.
     let mut reported: Vec<(String, Vec<String>)> = Vec::new();
     for level in levels {
-        let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+        let mut verdicts: Vec<(String, Vec<&str>)> = Vec::new();
         for ((_, part), f) in built.iter().filter(|((n, _), _)| *n == level) {
             let what = PARTS[*part].1;
             let verdict = word(f);
@@ -195,29 +193,30 @@ fn parts(page: &mut Page, report: &Report, built: &[((u64, usize), &Finding)]) {
             }
             let unmeasured = f.detail.flag(claims::UNMEASURED);
             let verdict = if unmeasured { format!("{worded} (not measured)") } else { worded };
-            match said.iter_mut().find(|(v, _)| *v == verdict) {
+            match verdicts.iter_mut().find(|(v, _)| *v == verdict) {
                 Some((_, parts)) => parts.push(what),
-                None => said.push((verdict, vec![what])),
+                None => verdicts.push((verdict, vec![what])),
             }
         }
-        let said: Vec<String> = said.iter().map(|(v, parts)| format!("{}: {v}", parts.join(", "))).collect();
-        let said = said.join("; ");
-        match reported.iter_mut().find(|(s, _)| *s == said) {
+        let summary: Vec<String> =
+            verdicts.iter().map(|(v, parts)| format!("{}: {v}", parts.join(", "))).collect();
+        let summary = summary.join("; ");
+        match reported.iter_mut().find(|(s, _)| *s == summary) {
             Some((_, levels)) => levels.push(level.to_string()),
-            None => reported.push((said, vec![level.to_string()])),
+            None => reported.push((summary, vec![level.to_string()])),
         }
     }
-    for (said, levels) in reported.iter().filter(|(said, _)| !said.is_empty()) {
+    for (summary, levels) in reported.iter().filter(|(summary, _)| !summary.is_empty()) {
         let levels = if let [only] = levels.as_slice() {
             format!("level {only}")
         } else {
             format!("levels {}", levels.join(", "))
         };
-        page.text(TextRole::Plain, &format!("{levels} {said}"), "- ", "  ");
+        page.text(TextRole::Plain, &format!("{levels} {summary}"), "- ", "  ");
     }
 }
 
-/// Notes of claims.
+/// Prints the notes of claims.
 fn remarks(page: &mut Page, claims: &[Claim]) {
     let label = |c: &Claim| format!("level {} by {}", c.level, c.source);
     let labelled: Vec<(String, &Finding)> =

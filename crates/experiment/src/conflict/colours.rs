@@ -1,9 +1,9 @@
-//! Page colours: what pages that share one frame cost beside pages of one colour, and of several.
+//! Page colours: the cost of loads from pages that share one frame, from pages of one colour, and of several.
 //!
-//! Virtual pages that share a frame, as untouched memory shares the kernel's page of zeros, are one line at one
-//! offset: they cannot conflict. What conflicts are different frames of one colour, and they do so less where they
-//! are spread over more colours. A level has as many colours as its way has pages, so one whose way is no larger
-//! than a page has one, and colour changes nothing there.
+//! Virtual pages that share a frame, like untouched memory that maps to the kernel's zero page, are one physical line
+//! per offset, so they cannot conflict. Different frames of one colour conflict, and less so if spread over more
+//! colours. A level has as many colours as its way has pages. If its way is not larger than a page, it has one colour,
+//! and colouring has no effect.
 
 use fathom_analysis::findings::{Refused, Report};
 use fathom_analysis::interval::{Interval, grouped_interval, quantile};
@@ -25,88 +25,86 @@ use crate::reading::{measured, text};
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
-/// Most pages, in ways: beyond four colours' worth of them, to see the fourth conflict.
+/// Maximum number of pages, in ways: more than four colours of them, to show the fourth conflict.
 const MAX_WAYS: u64 = 5;
-/// Points a way's worth of pages, beside those at which a colour more is full.
-const POINTS: u64 = 4;
-/// So many loads are timed that two steps of the clock are no more than this share of what a miss takes longer:
-/// as of the scan.
+/// Points per way of pages, in addition to those at which a colour overflows.
+const POINTS_PER_WAY: u64 = 4;
+/// Maximum share of two clock steps in the added time of misses, as for the scan: it determines the number of timed
+/// loads.
 const CLOCK_SHARE: f64 = 0.006;
-/// Samples a trial of the patterns that time many loads.
+/// Samples per trial of the patterns that time many loads.
 const SAMPLES: u64 = 3;
-/// Single loads per trial: 400 show a share of misses within 5 points.
-const SINGLES: u64 = 400;
-/// Untimed loads between two single ones, at least: what reading the clock brings in is used and gone.
-const SPACING: u64 = 64;
-/// A miss is told from a hit where they are more steps of the clock apart than this: a reading is off by up to one at
-/// each end.
-const STEPS_APART: f64 = 2.0;
-/// Laps that warm: random replacement takes some to settle.
+/// Single loads per trial: 400 give a share of misses within 5 percentage points.
+const SINGLE_LOADS: u64 = 400;
+/// Minimum number of untimed loads between two single ones: the lines that reading the clock used are evicted by then.
+const MIN_SPACING: u64 = 64;
+/// Minimum difference of hit and miss in clock steps: each end of a reading is off by up to one.
+const MIN_STEPS_APART: f64 = 2.0;
+/// Warm-up laps: random replacement takes some to settle.
 const WARM_LAPS: u64 = 32;
-/// Twice as many lines as ways of one set, cyclically: whatever is replaced, at least half of them miss, since
-/// the best that can be (Belady's) misses (2 ways - ways) of 2 ways - 1. A tenth off for what times are off by.
-const CONFLICTS: f64 = 0.45;
-/// As many lines as ways or fewer do not miss, but for stray ones.
-const STRAY: f64 = 0.2;
-/// What gives them, where the machine has not said what stands in its way.
-const DRIVER: &str = "make -C driver && sudo insmod driver/fathom.ko";
+/// Minimum share of misses of twice as many lines as ways in one set, cyclically, under any policy. The optimal policy
+/// (Belady) misses (2 ways - ways) of 2 ways - 1; less a tenth for errors of times.
+const MIN_CONFLICT_SHARE: f64 = 0.45;
+/// Maximum share of misses of as many lines as ways or fewer.
+const MAX_STRAY_SHARE: f64 = 0.2;
+/// Remedy that provides coloured pages, if the machine does not name another.
+const DRIVER_REMEDY: &str = "make -C driver && sudo insmod driver/fathom.ko";
 
-/// What one level is asked.
+/// The colour test of one level.
 #[derive(Clone, Debug)]
-struct Request {
+struct ColourTest {
     /// The level, from 1.
     tier: usize,
-    one: Geometry,
-    stride: Step,
-    /// The page whose colours these are, bytes: the base page, which is what mappings are made of.
+    geometry: Geometry,
+    step: Step,
+    /// The page that has colours, bytes: the base page, the unit of mappings.
     page: u64,
-    /// Pages that the cells lie in.
+    /// Pages of the cells.
     kind: Pages,
     colours: Vec<u64>,
 }
 
-/// Which levels are asked: the nearest in any case, and if its way is no larger than a page the nearest one whose
-/// way is. And why not, where nothing is known of a nearest level.
-fn requested(
+/// Returns the levels to test: the nearest, and if its way is not larger than a page, the nearest level whose way is.
+/// An error if the nearest level is unknown.
+fn tests(
     record: &Record,
     scale: &Scale,
     steps: &[Step],
     levels: &[Level],
-) -> Result<Vec<Request>, String> {
+) -> Result<Vec<ColourTest>, String> {
     let mut colours = Options::of(record).colours;
     colours.push(1);
     colours.sort_unstable();
     colours.dedup();
     let at = |index: usize| {
-        let (step, one) = (*steps.get(index)?, levels.get(index)?.geometry()?);
+        let (step, geometry) = (*steps.get(index)?, levels.get(index)?.geometry()?);
         let (kind, page) = (geometry::pages(scale).0, scale.base);
-        Some(Request { tier: index + 1, one, stride: step, page, kind, colours: colours.clone() })
+        Some(ColourTest { tier: index + 1, geometry, step, page, kind, colours: colours.clone() })
     };
-    let first = at(0).ok_or("the ways of the nearest level are not known")?;
+    let first = at(0).ok_or("the ways of the nearest level are unknown")?;
     let more = (1..levels.len()).filter_map(at).find(|one| one.colours_of_way() > 1);
     let more = more.filter(|_| first.colours_of_way() == 1);
     Ok(std::iter::once(first).chain(more).collect())
 }
 
-impl Request {
-    /// How many colours its pages have.
+impl ColourTest {
+    /// Returns the number of colours of its pages.
     fn colours_of_way(&self) -> u64 {
-        (self.one.way_bytes / self.page).max(1)
+        (self.geometry.way_bytes / self.page).max(1)
     }
 
-    /// Why nothing can be said of its colours, and what would help.
+    /// Returns why colours cannot be tested, and a remedy.
     fn why_not_testable(&self, record: &Record) -> Option<(String, String)> {
-        let (way, page) = (self.one.way_bytes, self.page);
+        let (way, page) = (self.geometry.way_bytes, self.page);
         if way > page && !way.is_multiple_of(page) {
-            let what = format!("a way of {} is no whole number of pages", size(way as f64));
+            let what = format!("a way of {} is not a whole number of pages", size(way as f64));
             return Some((what, String::new()));
         }
         let unknown = self.kind == Pages::Base && record.trust != Some(ClockTrust::Modelled);
         if way > page && unknown {
-            // What the driver's remedy is where it cannot be opened, the machine says.
-            let driver = record.text(facts::DRIVER_REMEDY).unwrap_or(DRIVER);
-            let what =
-                "no huge pages are to be had, and nothing else says which colour a page has".to_owned();
+            // If the driver cannot be opened, the machine names the remedy.
+            let driver = record.text(facts::DRIVER_REMEDY).unwrap_or(DRIVER_REMEDY);
+            let what = "no huge pages are available, and the colours of base pages are unknown".to_owned();
             let huge = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
             return Some((what, format!("{huge}; or Fathom's driver: {driver}")));
         }
@@ -115,8 +113,8 @@ impl Request {
         }
         if !COLOUR_SPAN.is_multiple_of(way) {
             let (way, span) = (size(way as f64), size(COLOUR_SPAN as f64));
-            let what = format!("pages are placed within {span}, of which a way of {way} is no part");
-            return Some((what, "huge pages of the kernel's, where they are larger".to_owned()));
+            let what = format!("pages are placed within {span}, which is not a multiple of a way of {way}");
+            return Some((what, "larger huge pages of the kernel".to_owned()));
         }
         let own = |run: &&TrialRun| {
             run.trial.memory.page == Pages::Coloured && run.trial.counted == self.tier as u64
@@ -124,11 +122,11 @@ impl Request {
         record.trials.iter().filter(own).find_map(|run| run.refusal.clone())
     }
 
-    /// Numbers of pages that are tried: up to [`MAX_WAYS`] ways' worth, and where the first, second, third and
-    /// fourth colour is full and one beyond.
+    /// Returns the numbers of pages to test: up to [`MAX_WAYS`] ways' worth, and those at which the first, second,
+    /// third and fourth colour is full, and one more.
     fn counts(&self) -> Vec<u64> {
-        let ways = self.one.ways;
-        let every = (ways / POINTS).max(1);
+        let ways = self.geometry.ways;
+        let every = (ways / POINTS_PER_WAY).max(1);
         let mut all: Vec<u64> = (1..=MAX_WAYS * ways / every).map(|n| n * every).collect();
         all.extend((1..MAX_WAYS).flat_map(|n| [n * ways, n * ways + 1]));
         all.push(1);
@@ -137,15 +135,15 @@ impl Request {
         all
     }
 
-    /// From so many pages side by side to the next as many of the same colours, bytes. More than a way has are
-    /// laid out as if it had them.
+    /// Returns the distance between groups of adjacent pages of the same colours, bytes. More colours than a way has
+    /// are laid out as if it had them.
     fn period(&self, colours: u64) -> u64 {
-        (colours * self.page).next_multiple_of(self.one.way_bytes.max(self.page))
+        (colours * self.page).next_multiple_of(self.geometry.way_bytes.max(self.page))
     }
 
-    /// Loads of so many pages: of several colours, or sharing a frame.
+    /// Returns a trial of loads from pages of several colours, or from pages that share a frame.
     fn trial(&self, colours: Option<u64>, pages: u64, scale: &Scale, modelled: bool, nth: u64) -> Trial {
-        let miss = (self.stride.next - self.stride.here).max(0.1);
+        let miss = (self.step.next - self.step.here).max(0.1);
         let clock = 2.0 * scale.resolution * scale.tick_ns / (CLOCK_SHARE * miss);
         let mut loads = (clock as u64).clamp(2048, 1 << 17).next_multiple_of(pages) + 1;
         while pages > 2 && (2 * loads).is_multiple_of(pages) {
@@ -167,14 +165,14 @@ impl Request {
         Trial { memory: Memory { page: self.kind, ..memory }, pattern: Conflict::of(groups).into(), ..trial }
     }
 
-    /// Single loads of the same pages. Their spacing, the timed one included, has no divisor with the lines or the
-    /// ways in common: else only some of the states that the set goes through would be asked.
+    /// Returns a trial of single loads from the same pages. Their spacing, the timed load included, is coprime to the
+    /// lines and the ways: otherwise only some states of the set would be timed.
     fn single(&self, colours: u64, pages: u64, scale: &Scale, nth: u64) -> Trial {
-        let prime_to = |n: u64| gcd(n, pages * self.one.ways) == 1;
-        let spacing = (SPACING..).find(|&n| prime_to(n)).unwrap_or(SPACING);
+        let prime_to = |n: u64| gcd(n, pages * self.geometry.ways) == 1;
+        let spacing = (MIN_SPACING..).find(|&n| prime_to(n)).unwrap_or(MIN_SPACING);
         let many = self.trial(Some(colours), pages, scale, false, nth);
         let single = Single::of(many.pattern.groups());
-        Trial { pattern: single.into(), loads: spacing - 1, samples: SINGLES, ..many }
+        Trial { pattern: single.into(), loads: spacing - 1, samples: SINGLE_LOADS, ..many }
     }
 
     fn is_of(&self, trial: &Trial, colours: Option<u64>, pages: u64) -> bool {
@@ -187,58 +185,64 @@ impl Request {
         }
     }
 
-    /// Every arrangement.
+    /// Returns every arrangement.
     fn arrangements(&self) -> Vec<(Option<u64>, u64)> {
         let kinds = self.colours.iter().map(|&k| Some(k)).chain([None]);
         kinds.flat_map(|kind| self.counts().into_iter().map(move |n| (kind, n))).collect()
     }
 }
 
-/// The trials that are wanted next: none where no colours are asked for, or all has been asked.
-pub(super) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
+/// Returns the next trials; empty if no colours are requested, or if the plan is complete.
+pub(super) fn next_trials(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
     if Options::of(record).colours.is_empty() {
         return Vec::new();
     }
     let levels = geometry::levels(record, scale, steps);
-    let Ok(all) = requested(record, scale, steps, &levels) else { return Vec::new() };
-    let all: Vec<Request> = all.into_iter().filter(|one| one.why_not_testable(record).is_none()).collect();
+    let Ok(all) = tests(record, scale, steps, &levels) else { return Vec::new() };
+    let all: Vec<ColourTest> = all.into_iter().filter(|one| one.why_not_testable(record).is_none()).collect();
     let times = if modelled { 1 } else { 2 };
-    let mut wanted = Vec::new();
+    let mut trials = Vec::new();
     for one in &all {
         for (colours, pages) in one.arrangements() {
             let patterns = [PatternKind::Conflict, PatternKind::Stride];
-            let had = had(record, one, &patterns, colours, pages);
-            wanted.extend((had..times).map(|nth| one.trial(colours, pages, scale, modelled, nth)));
+            let had = count_of(record, one, &patterns, colours, pages);
+            trials.extend((had..times).map(|nth| one.trial(colours, pages, scale, modelled, nth)));
         }
     }
-    if !wanted.is_empty() {
-        return wanted;
+    if !trials.is_empty() {
+        return trials;
     }
     for one in all.iter().filter(|one| !one.is_counted(record)) {
         for (colours, pages) in one.arrangements() {
             let Some(colours) = colours else { continue };
-            let had = had(record, one, &[PatternKind::Single], Some(colours), pages);
-            wanted.extend((had..times).map(|nth| one.single(colours, pages, scale, nth)));
+            let had = count_of(record, one, &[PatternKind::Single], Some(colours), pages);
+            trials.extend((had..times).map(|nth| one.single(colours, pages, scale, nth)));
         }
     }
-    wanted
+    trials
 }
 
-/// How often it was asked, whatever came of it.
-fn had(record: &Record, one: &Request, patterns: &[PatternKind], colours: Option<u64>, pages: u64) -> u64 {
+/// Returns how often a trial was run, including refused ones.
+fn count_of(
+    record: &Record,
+    one: &ColourTest,
+    patterns: &[PatternKind],
+    colours: Option<u64>,
+    pages: u64,
+) -> u64 {
     let of = |run: &&TrialRun| patterns.contains(&run.trial.kind()) && one.is_of(&run.trial, colours, pages);
     record.trials.iter().filter(of).count() as u64
 }
 
-/// What was measured of one arrangement.
+/// Measurements of one arrangement.
 struct Row {
-    /// Misses a round, and what they rest on.
+    /// Misses per round, with count and trials.
     misses: Option<(Interval, usize, Vec<u64>)>,
-    /// Time a round, ns.
+    /// Time per round, ns, with count and trials.
     time: (Interval, usize, Vec<u64>),
 }
 
-impl Request {
+impl ColourTest {
     fn runs<'a>(
         &'a self,
         record: &'a Record,
@@ -249,16 +253,16 @@ impl Request {
         record.of(pattern).filter(move |run| self.is_of(&run.trial, colours, pages))
     }
 
-    /// Does anybody count this level's refills?
+    /// Returns whether the machine counts this level's refills.
     fn is_counted(&self, record: &Record) -> bool {
         let counted = |run: &TrialRun| run.samples.iter().any(|s| s.misses.is_some());
         self.counts().iter().any(|&n| self.runs(record, PatternKind::Conflict, Some(1), n).any(counted))
     }
 
-    /// The time from which on a single load is a miss, ticks: half way from the upper quartile of as many lines as
-    /// ways, which hit but for stray ones, to the lower one of five times as many, of which no policy keeps more than
-    /// a fifth. Quartiles, because misses are of many kinds, by whatever answers behind, and hits of one. `None` where
-    /// the two are not told apart.
+    /// Returns the time above which a single load is a miss, ticks. It is halfway between two quartiles. The upper
+    /// quartile of as many lines as ways, which hit but for a few. The lower quartile of five times as many, of which
+    /// no policy keeps more than a fifth. Quartiles, because misses take various times, depending on the level that
+    /// serves them. `None` if the two cannot be distinguished.
     fn threshold(&self, record: &Record) -> Option<f64> {
         let quartile = |pages: u64, of: f64| {
             let runs = self.runs(record, PatternKind::Single, Some(1), pages);
@@ -266,8 +270,9 @@ impl Request {
             all.sort_by(f64::total_cmp);
             quantile(&all, of)
         };
-        let (hit, miss) = (quartile(self.one.ways, 0.75)?, quartile(MAX_WAYS * self.one.ways, 0.25)?);
-        let steps = STEPS_APART * step_ticks(record) as f64;
+        let (hit, miss) =
+            (quartile(self.geometry.ways, 0.75)?, quartile(MAX_WAYS * self.geometry.ways, 0.25)?);
+        let steps = MIN_STEPS_APART * step_ticks(record) as f64;
         (miss - hit > steps).then(|| f64::midpoint(hit, miss))
     }
 
@@ -280,7 +285,7 @@ impl Request {
         pages: u64,
     ) -> Option<Row> {
         let pattern = if colours.is_some() { PatternKind::Conflict } else { PatternKind::Stride };
-        let a_round = pages as f64;
+        let loads_per_round = pages as f64;
         let gather = |pattern, values: &dyn Fn(&TrialRun) -> Vec<f64>| {
             let (mut ids, mut groups) = (Vec::new(), Vec::new());
             for run in self.runs(record, pattern, colours, pages) {
@@ -293,12 +298,12 @@ impl Request {
             let count = groups.iter().map(Vec::len).sum();
             Some((grouped_interval(&groups)?, count, ids))
         };
-        let time = gather(pattern, &|run| scale.steady(run).iter().map(|t| t * a_round).collect())?;
+        let time = gather(pattern, &|run| scale.steady(run).iter().map(|t| t * loads_per_round).collect())?;
         let counted = gather(pattern, &|run| {
             let loads = run.trial.loads as f64;
-            // n and 2n loads, a few of them beside whole laps.
+            // n and 2n loads, a few more than whole laps.
             let of = |s: &fathom_probe::rows::Sample| {
-                s.misses.map(|(n, twice)| (n as f64 + twice as f64) / (3.0 * loads) * a_round)
+                s.misses.map(|(n, twice)| (n as f64 + twice as f64) / (3.0 * loads) * loads_per_round)
             };
             run.samples.iter().filter_map(of).collect()
         });
@@ -307,45 +312,47 @@ impl Request {
                 let Some(threshold) = threshold else { return Vec::new() };
                 let all: Vec<f64> = run.single_ticks().collect();
                 let missed = all.iter().filter(|&&t| t > threshold).count();
-                if all.is_empty() { all } else { vec![missed as f64 / all.len() as f64 * a_round] }
+                if all.is_empty() { all } else { vec![missed as f64 / all.len() as f64 * loads_per_round] }
             })
         });
         Some(Row { misses, time })
     }
 
-    /// Share of the loads that miss: of what was counted or classified, else by the time.
+    /// Returns the share of loads that miss: counted or classified, else derived from the time.
     fn share(&self, row: &Row, pages: u64) -> f64 {
         match &row.misses {
             Some((misses, ..)) => misses.value / pages as f64,
             None => {
                 let load = row.time.0.value / pages as f64;
-                (load - self.stride.here) / (self.stride.next - self.stride.here).max(f64::MIN_POSITIVE)
+                (load - self.step.here) / (self.step.next - self.step.here).max(f64::MIN_POSITIVE)
             }
         }
     }
 
-    /// Are the colours those that the pages' places say? Pages of one must conflict, and as many of several must
-    /// not.
+    /// Checks that the pages have the expected colours: pages of one colour must conflict, and as many pages of several
+    /// must not.
     fn conflict_test(&self, rows: &dyn Fn(u64, u64) -> Option<Row>) -> Result<(), (String, &'static str)> {
-        let pages = 2 * self.one.ways;
+        let pages = 2 * self.geometry.ways;
         let share = |colours| rows(colours, pages).map(|row| 100.0 * self.share(&row, pages));
         let unknown = |colours: u64, misses: f64, expected: &str| {
             let of = if colours == 1 { "one colour".to_owned() } else { format!("{colours} colours") };
             let what = format!(
-                "of {pages} pages that should be of {of} {misses:.0} % miss and not {expected}: what colours \
-                 pages have is not known"
+                "of {pages} pages expected to be of {of}, {misses:.0} % miss instead of {expected}: the colours of \
+                 pages are unknown"
             );
-            Err((what, "a machine whose huge pages are contiguous and whose level is not hashed"))
+            Err((what, "use a machine with contiguous huge pages and a level without hashing"))
         };
         let Some(one) = share(1) else {
-            return Err(("the budget ended before they were measured".into(), "a larger --budget"));
+            return Err(("not measured within the budget".into(), "give it a larger --budget"));
         };
-        if one < 100.0 * CONFLICTS {
+        if one < 100.0 * MIN_CONFLICT_SHARE {
             return unknown(1, one, "half or more");
         }
         for &colours in self.colours.iter().filter(|&&k| k > 1 && k <= self.colours_of_way()) {
             match share(colours) {
-                Some(several) if several > 100.0 * STRAY => return unknown(colours, several, "next to none"),
+                Some(several) if several > 100.0 * MAX_STRAY_SHARE => {
+                    return unknown(colours, several, "almost none");
+                }
                 _ => {}
             }
         }
@@ -353,7 +360,7 @@ impl Request {
     }
 }
 
-/// Adds what is known of colours to the report, where they were asked for.
+/// Adds the findings of colours to the report, if requested.
 pub(super) fn read(record: &Record, scale: &Scale, steps: &[Step], levels: &[Level], report: &mut Report) {
     if Options::of(record).colours.is_empty() {
         return;
@@ -361,11 +368,11 @@ pub(super) fn read(record: &Record, scale: &Scale, steps: &[Step], levels: &[Lev
     let mut refuse = |what: String, reason: String, remedy: &str| {
         report.refusals.push(Refused { what, reason, remedy: remedy.to_owned() });
     };
-    let all = match requested(record, scale, steps, levels) {
+    let all = match tests(record, scale, steps, levels) {
         Ok(all) => all,
-        Err(why) => return refuse("page colours".into(), why, "give it more time: --budget"),
+        Err(why) => return refuse("page colours".into(), why, "give it a larger --budget"),
     };
-    let mut sound = Vec::new();
+    let mut testable = Vec::new();
     for one in &all {
         let threshold = one.threshold(record);
         let what = format!("the page colours of tier {}", one.tier);
@@ -375,26 +382,26 @@ pub(super) fn read(record: &Record, scale: &Scale, steps: &[Step], levels: &[Lev
         } else if let Err((why, remedy)) = one.conflict_test(&row) {
             refuse(what, why, remedy);
         } else {
-            sound.push((one, threshold));
+            testable.push((one, threshold));
         }
     }
-    for (one, threshold) in sound {
-        help(one, levels, report);
+    for (one, threshold) in testable {
+        add_useful(one, levels, report);
         rows(one, record, scale, threshold, report);
     }
 }
 
-/// Can colour help in this level, and what would it take?
-fn help(one: &Request, levels: &[Level], report: &mut Report) {
-    let (way, page, ways) = (one.one.way_bytes, one.page, one.one.ways);
+/// Adds whether colouring helps in this level, and the requirements.
+fn add_useful(one: &ColourTest, levels: &[Level], report: &mut Report) {
+    let (way, page, ways) = (one.geometry.way_bytes, one.page, one.geometry.ways);
     let colours = one.colours_of_way();
     let mut row =
         text(metrics::TIER_COLOUR_USEFUL.at([one.tier.into()]), if colours > 1 { "yes" } else { "no" });
     let (way, page) = (size(way as f64), size(page as f64));
     row.notes.push(if colours > 1 {
         format!(
-            "a way of {way} is {colours} pages of {page}, so pages have {colours} colours: those of one \
-             conflict from {} on, those of K, up to {colours}, from K times {ways} and one on",
+            "a way of {way} is {colours} pages of {page}, so pages have {colours} colours: pages of one colour \
+             conflict from {} on, pages of K colours (up to {colours}) from K times {ways} plus one on",
             ways + 1
         )
     } else {
@@ -404,20 +411,18 @@ fn help(one: &Request, levels: &[Level], report: &mut Report) {
         });
         let where_to = match larger {
             Some((tier, way, colours)) => format!("tier {tier} has one of {way}, {colours} colours"),
-            None => "no tier whose ways are known has one".to_owned(),
+            None => "no tier with known ways has one".to_owned(),
         };
         format!(
-            "a way of {way} is no larger than a page of {page}: every page has the same colour, and no choice of \
-             pages spreads them; it would take a way larger than a page, and {where_to}"
+            "a way of {way} is not larger than a page of {page}: every page has the same colour, and no choice of \
+             pages spreads them; colouring needs a way larger than a page, and {where_to}"
         )
     });
-    row.notes.push(
-        "pages that share a frame are one line: what conflicts are different frames of one colour".into(),
-    );
+    row.notes.push("pages that share a frame do not conflict; different frames of one colour do".into());
     report.findings.push(row);
 }
 
-fn rows(one: &Request, record: &Record, scale: &Scale, threshold: Option<f64>, report: &mut Report) {
+fn rows(one: &ColourTest, record: &Record, scale: &Scale, threshold: Option<f64>, report: &mut Report) {
     let counted = one.is_counted(record);
     for (colours, pages) in one.arrangements() {
         let Some(row) = one.row(record, scale, threshold, colours, pages) else { continue };
@@ -436,7 +441,7 @@ fn rows(one: &Request, record: &Record, scale: &Scale, threshold: Option<f64>, r
         if let Some((i, count, ids)) = &row.misses {
             let mut finding = measured(missed, *i, "", *count, ids);
             if !counted {
-                finding.notes.push("nobody counts them here: single loads, classified by their time".into());
+                finding.notes.push("no counter available: single loads, classified by their time".into());
             }
             report.findings.push(finding);
         }
@@ -444,12 +449,12 @@ fn rows(one: &Request, record: &Record, scale: &Scale, threshold: Option<f64>, r
         let mut finding = measured(time, *i, "ns", *count, ids);
         match colours {
             None => finding.notes.push(
-                "pages of zeros hold no links: the next address is computed from what was loaded, some cycles \
-                 a load; base pages, and as many translations as pages"
+                "zero pages hold no links: the next address is computed from the loaded value, a few cycles \
+                 per load; base pages, as many translations as pages"
                     .into(),
             ),
             Some(k) if k > one.colours_of_way() => finding.notes.push(format!(
-                "laid out as for {k} colours; there {}",
+                "laid out for {k} colours; there {}",
                 match one.colours_of_way() {
                     1 => "is one".to_owned(),
                     there => format!("are {there}"),

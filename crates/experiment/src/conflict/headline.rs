@@ -1,4 +1,4 @@
-//! The answer of `fathom conflict`: how the nearest level is built, and what one line too many costs.
+//! Headline of `fathom conflict`: the geometry of the nearest level, and the cost of one line more than ways.
 
 use fathom_analysis::findings::{Axis, Finding, Metric, Report};
 use fathom_analysis::metrics::conflict::{
@@ -9,7 +9,7 @@ use fathom_units::exact;
 
 use crate::headline::{confidence, figure, none, sentence};
 
-/// Distance at which the rounds read, bytes (study S1).
+/// Distance of the reads of a round, bytes (study S1).
 const STUDY_DISTANCE: u64 = 4096;
 
 pub(crate) fn headline(report: &Report) -> Headline {
@@ -29,7 +29,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
     if let Some((within, beyond)) = cost {
         let lines = beyond.key.number(Axis::Lines).unwrap_or(0);
         answer += &format!(
-            "; a round of {lines} lines {} apart takes {}, of {} lines {}",
+            "; a round over {lines} lines {} apart takes {}, over {} lines {}",
             exact(STUDY_DISTANCE),
             figure(beyond),
             within.key.number(Axis::Lines).unwrap_or(0),
@@ -38,7 +38,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
     }
     let action = ways.filter(|_| cost.is_some()).map(|ways| {
         format!(
-            "use at most {ways:.0} lines at a distance of {} together, or pad rows and buffers apart",
+            "use at most {ways:.0} lines at a distance of {} together, or pad rows and buffers",
             exact(STUDY_DISTANCE)
         )
     });
@@ -65,7 +65,7 @@ fn described<'a>(level: u64, of: impl Fn(&'static Metric, u64) -> Option<&'a Fin
     Some(text)
 }
 
-/// The round of as many lines as there are ways, and the next larger one.
+/// Returns the round with as many lines as ways, and the next larger one.
 fn overflow(report: &Report, ways: u64) -> Option<(&Finding, &Finding)> {
     let lines = |f: &Finding| f.key.number(Axis::Lines).unwrap_or(0);
     let timed = || report.of(&CONFLICT_TIME_PER_ROUND).filter(|f| f.finite().is_some());

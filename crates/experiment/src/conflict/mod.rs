@@ -1,4 +1,4 @@
-//! Conflict: how is each level built, and what does it cost when lines compete for a set?
+//! Conflict: geometry of each level, and the cost of lines that compete for a set.
 
 mod colours;
 mod headline;
@@ -19,7 +19,7 @@ pub use reading::read;
 /// The experiment's name.
 pub const NAME: &str = "conflict";
 
-/// What its reports are.
+/// The kind of its reports.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,
     metrics: &[
@@ -35,16 +35,16 @@ pub static KIND: ReportKind = ReportKind {
 /// The experiment.
 pub static EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    about: "How each level is built: ways, sets, line, replacement; and what lines that compete for a set cost",
+    about: "Geometry of each level (ways, sets, line, replacement) and cost of lines that compete for a set",
     help: "Examples:
   fathom conflict                                  this machine
   fathom conflict --on s1-8way --json              a described one, for a script
 
-Lines at a stride of 4 KiB fall into the same sets of most first levels; with one
-more of them than ways, some miss. Exit status: as of the survey.",
+Lines at a stride of 4 KiB map to the same set of most first levels. If they are
+more than its ways, some miss. Exit status: as for survey.",
     options: options::ALL,
-    // On hardware conflicts ask what takes a second beside their latency curve; on a model that is counted in accesses, and
-    // the latency curve of a large machine with a coarse clock takes most of them.
+    // On hardware the conflict trials take about a second in addition to the latency curve. A model counts accesses,
+    // and the latency curve of a large machine with a coarse clock takes most of them.
     default_budget: DefaultBudget { hardware_ms: 5_000, modelled_ms: 10_000 },
     plan,
     read,

@@ -1,4 +1,4 @@
-//! The reading: how each level is built, and what a conflict costs.
+//! Reads a record of `fathom conflict`: geometry of each level, and cost of a conflict.
 
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Refused, Report};
@@ -8,14 +8,14 @@ use crate::claims;
 use crate::disturbance;
 use crate::geometry::{self, Level};
 use crate::latency_curve;
-use crate::reading::{begun, clocks, disturbed_row, refuse_all};
+use crate::reading::{clocks, disturbed_row, new_report, refuse_all};
 use crate::record::Record;
 use crate::scale::{Scale, clock_is_usable};
 
-/// Reads a record. Everything that is shown follows from the record alone.
+/// Reads a record. The report depends on the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     if !clock_is_usable(record) {
         refuse_all(record, "sets, ways, replacement and every conflict", &mut report);
         return report;
@@ -31,7 +31,7 @@ pub fn read(record: &Record) -> Report {
     if curves.steps().is_empty() {
         report.refusals.push(Refused {
             what: "sets, ways, lines and replacement".into(),
-            reason: "no tier was seen to end".into(),
+            reason: "the end of no tier was observed".into(),
             remedy: "give it a larger --budget".into(),
         });
     }

@@ -1,4 +1,4 @@
-//! Study S1: so many reads 4 KiB apart, cyclically, up to four times the ways of the nearest level.
+//! Study S1: rounds of reads 4 KiB apart, cyclically, up to four times the ways of the nearest level.
 
 use fathom_analysis::findings::{Basis, Finding, Report};
 use fathom_analysis::interval::{Interval, grouped_interval, median};
@@ -15,19 +15,19 @@ use crate::reading::{measured, number};
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
-/// The study's step: a page of its machine, and the way of its first level.
+/// The study's stride: a page of its machine, and the way of its first level.
 pub(super) const STRIDE: u64 = 4096;
-/// Reads a round where the ways are not known, at most; the study stops at nine.
-const UNKNOWN: u64 = 32;
+/// Maximum reads per round if the ways are unknown; the study stops at nine.
+const MAX_UNKNOWN_READS: u64 = 32;
 const MAX_ROUNDS: u64 = 128;
-/// Rounds a run: enough for the clock, and for random replacement to come within 2 % of its mean.
-const ROUNDS: u64 = 512;
-/// Samples of single loads that tell hits from misses where nobody counts.
-const SINGLES: u64 = 200;
+/// Rounds per run: enough for the clock, and for random replacement to come within 2 % of its mean.
+const ROUNDS_PER_RUN: u64 = 512;
+/// Samples of single loads that classify hits and misses if no counter is available.
+const SINGLE_LOADS: u64 = 200;
 
-/// Reads a round: every number up to twice the ways, every fourth up to four times.
+/// Returns the reads per round: every number up to twice the ways, every fourth up to four times.
 fn reads(nearest: Option<Geometry>) -> impl Iterator<Item = u64> {
-    let ways = nearest.map_or(UNKNOWN / 4, |g| g.ways).clamp(2, MAX_ROUNDS / 4);
+    let ways = nearest.map_or(MAX_UNKNOWN_READS / 4, |g| g.ways).clamp(2, MAX_ROUNDS / 4);
     (1..=2 * ways).chain((2 * ways + 1..=4 * ways).filter(|n| n.is_multiple_of(4)))
 }
 
@@ -46,59 +46,59 @@ fn is_of(trial: &Trial, pattern: PatternKind, page: Pages, n: u64) -> bool {
         }
 }
 
-/// The pages that are read: huge ones, in which 4 KiB are 4 KiB of physical addresses too, and base pages.
+/// Returns the pages to read: huge ones, in which 4 KiB are contiguous in physical memory too, and base pages.
 fn pages(scale: &Scale) -> &'static [Pages] {
     if scale.huge.is_some() { &[Pages::Huge, Pages::Base] } else { &[Pages::Base] }
 }
 
-/// The trials that are wanted next.
-pub(super) fn wanted(
+/// Returns the next trials.
+pub(super) fn next_trials(
     record: &Record,
     scale: &Scale,
     nearest: Option<Geometry>,
     modelled: bool,
 ) -> Vec<Trial> {
     let times = if modelled { 1 } else { 2 };
-    let mut wanted = Vec::new();
+    let mut trials = Vec::new();
     for &page in pages(scale) {
         for n in reads(nearest) {
-            let one = |pattern, trial: Trial, times: usize, wanted: &mut Vec<Trial>| {
+            let one = |pattern, trial: Trial, times: usize, trials: &mut Vec<Trial>| {
                 let had = record.trials.iter().filter(|r| is_of(&r.trial, pattern, page, n)).count();
-                wanted.extend((had..times).map(|_| trial.clone()));
+                trials.extend((had..times).map(|_| trial.clone()));
             };
             let sweep = Trial {
                 memory: Memory { page, ..Memory::of(n * STRIDE, STRIDE) },
-                loads: n * ROUNDS,
+                loads: n * ROUNDS_PER_RUN,
                 samples: 3,
                 warm: 16 * n,
                 counted: 1,
                 ..Trial::of(Stride::of(Operation::Read))
             };
-            one(PatternKind::Stride, sweep, times, &mut wanted);
+            one(PatternKind::Stride, sweep, times, &mut trials);
             let single = Trial {
                 memory: Memory { page, ..Memory::of(n * 64, 64) },
-                // Prime to all up to 64 lines and ways, so that every line is timed in every state.
+                // Coprime to all numbers of lines and ways up to 64, so that every line is timed in every state.
                 loads: 66 * n + 66,
-                samples: SINGLES,
+                samples: SINGLE_LOADS,
                 warm: 64 * n,
                 ..Trial::of(Single::of(Groups::apart(STRIDE)))
             };
-            if nobody_counts(record) && page == pages(scale)[0] {
-                one(PatternKind::Single, spaced(single, n, nearest), times, &mut wanted);
+            if has_no_counts(record) && page == pages(scale)[0] {
+                one(PatternKind::Single, spaced(single, n, nearest), times, &mut trials);
             }
         }
     }
-    wanted
+    trials
 }
 
-/// Did sweeps come back without a count?
-fn nobody_counts(record: &Record) -> bool {
+/// Returns whether sweeps were measured without a count of misses.
+fn has_no_counts(record: &Record) -> bool {
     let mut sweeps = record.of(PatternKind::Stride).filter(|r| r.trial.counted > 0).peekable();
     sweeps.peek().is_some() && sweeps.all(|r| r.samples.iter().all(|s| s.misses.is_none()))
 }
 
-/// A spacing, timed load included, that is prime to the lines and to the ways: else only some lines would be
-/// timed, or only some states of a policy that counts misses.
+/// Returns the trial with a spacing, timed load included, that is coprime to the lines and to the ways. Otherwise only
+/// some lines would be timed, or only some states of a policy that counts misses.
 fn spaced(trial: Trial, n: u64, nearest: Option<Geometry>) -> Trial {
     let ways = nearest.map_or(1, |g| g.ways);
     let prime = |loads: &u64| {
@@ -108,7 +108,7 @@ fn spaced(trial: Trial, n: u64, nearest: Option<Geometry>) -> Trial {
     Trial { loads, ..trial }
 }
 
-/// Everything that was measured of the study.
+/// Adds the findings of the study.
 pub(super) fn rows(
     record: &Record,
     scale: &Scale,
@@ -134,9 +134,9 @@ pub(super) fn rows(
             let rounds = read.scaled(n as f64);
             report.findings.push(measured(time.at([n.into()]), rounds, "ns", count, &ids));
             let misses = counted(&runs, n).map(|i| (i, "counted", count, ids));
-            let reported =
+            let from_times =
                 || if page == pages(scale)[0] { classified(record, steps, scale, page, n) } else { None };
-            if let Some((misses, how, count, ids)) = misses.or_else(reported) {
+            if let Some((misses, how, count, ids)) = misses.or_else(from_times) {
                 let mut row = measured(missed.at([n.into()]), misses, "", count, &ids);
                 row.notes.push(how.into());
                 report.findings.push(row);
@@ -146,18 +146,18 @@ pub(super) fn rows(
     expected(nearest, report);
 }
 
-/// Misses a round as the machine counts them, over every sample.
+/// Returns the misses per round that the machine counted, over every sample.
 fn counted(runs: &[&TrialRun], n: u64) -> Option<Interval> {
-    let a_round = |r: &&TrialRun| -> Option<Vec<f64>> {
+    let misses_per_round_of = |r: &&TrialRun| -> Option<Vec<f64>> {
         let rounds = 3.0 * r.trial.loads as f64 / n as f64;
         r.samples.iter().map(|s| s.misses.map(|(a, b)| (a + b) as f64 / rounds)).collect()
     };
-    let groups: Vec<Vec<f64>> = runs.iter().map(a_round).collect::<Option<_>>()?;
+    let groups: Vec<Vec<f64>> = runs.iter().map(misses_per_round_of).collect::<Option<_>>()?;
     grouped_interval(&groups)
 }
 
-/// Misses a round as the times of single loads tell them (those nearer to the next tier than to the nearest), how, from
-/// how many loads, and in which trials.
+/// Returns the misses per round from the times of single loads (those closer to the next tier than to the nearest), the
+/// method, the number of loads, and the trials.
 fn classified(
     record: &Record,
     steps: &[Step],
@@ -169,7 +169,7 @@ fn classified(
     let runs = |n: u64| {
         record.of(PatternKind::Single).filter(move |r| is_of(&r.trial, PatternKind::Single, page, n))
     };
-    // One line by itself hits.
+    // A single line hits.
     let hit = median(&runs(1).flat_map(TrialRun::single_ticks).collect::<Vec<f64>>())?;
     let miss = (step.next - step.here) / scale.tick_ns;
     if miss < 2.0 * step_ticks(record) as f64 {
@@ -183,17 +183,18 @@ fn classified(
         })
         .collect();
     let value = median(&shares)?;
-    // Two standard errors of a share of so many samples.
+    // Two standard errors of a share of this many samples.
     let share = (value / n as f64).clamp(0.0, 1.0);
     let count = runs(n).map(|r| r.samples.len()).sum::<usize>();
     let samples = count.max(1) as f64;
-    let off = n as f64 * 2.0 * ((share * (1.0 - share)).max(1.0 / samples) / samples).sqrt();
+    let half_width = n as f64 * 2.0 * ((share * (1.0 - share)).max(1.0 / samples) / samples).sqrt();
     let ids = runs(n).map(|r| r.trial.id).collect();
-    let interval = Interval { value, low: (value - off).max(0.0), high: (value + off).min(n as f64) };
-    Some((interval, "told from the times of single loads", count, ids))
+    let interval =
+        Interval { value, low: (value - half_width).max(0.0), high: (value + half_width).min(n as f64) };
+    Some((interval, "from the times of single loads", count, ids))
 }
 
-/// What textbook policies do with one line more than ways, where the study's reads all fall into one set.
+/// Adds the misses of textbook policies with one line more than ways, if all reads of the study map to one set.
 fn expected(nearest: Option<Geometry>, report: &mut Report) {
     let one_set = |g: &Geometry| STRIDE.is_multiple_of(g.way_bytes);
     let Some(geometry) = nearest.filter(|g| g.ways > 1 && one_set(g)) else { return };

@@ -6,7 +6,7 @@ use fathom_probe::rows::Done;
 use super::*;
 use crate::record::TrialRun;
 
-/// A record of trials with these watches.
+/// Returns a record of trials with these watch data.
 fn record(watches: impl IntoIterator<Item = Watch>) -> Record {
     let mut record = Record::default();
     for (i, watch) in watches.into_iter().enumerate() {
@@ -27,19 +27,20 @@ fn record(watches: impl IntoIterator<Item = Watch>) -> Record {
 const QUIET: Watch =
     Watch { wall_ns: 1_000_000, cpu_ns: 999_000, involuntary: 0, steal_ns: 0, faults: 0, accesses: 0 };
 
-/// `bad` of 100 trials are `worse`, the others quiet.
-fn some(bad: usize, worse: Watch) -> Record {
+/// Returns a record with `bad` of 100 trials `worse` and the others quiet.
+fn with_bad_trials(bad: usize, worse: Watch) -> Record {
     record((0..100).map(|i| if i < bad { worse } else { QUIET }))
 }
 
 #[test]
-fn a_quiet_record_is_undisturbed_and_says_nothing() {
-    let d = judge(&some(0, QUIET), &[(1, 1, 1.0), (1, 9, 1.005)], &[vec![3.0, 3.1], vec![9.0, 9.1]]);
+fn a_quiet_record_is_undisturbed_and_has_no_causes() {
+    let d =
+        judge(&with_bad_trials(0, QUIET), &[(1, 1, 1.0), (1, 9, 1.005)], &[vec![3.0, 3.1], vec![9.0, 9.1]]);
     assert_eq!(d, Disturbance { trials: 100, ..Disturbance::default() });
 }
 
 #[test]
-fn nothing_measured_is_nothing_disturbed() {
+fn an_empty_record_is_undisturbed() {
     assert_eq!(judge(&Record::default(), &[], &[]), Disturbance::default());
     assert!(!judge(&Record::default(), &[], &[vec![], vec![1.0]]).disturbed);
 }
@@ -47,13 +48,13 @@ fn nothing_measured_is_nothing_disturbed() {
 #[test]
 fn time_off_the_cpu_disturbs_when_more_than_a_tenth_of_the_trials_lost_it() {
     let off = Watch { cpu_ns: 900_000, involuntary: 2, ..QUIET };
-    let few = judge(&some(10, off), &[], &[]);
+    let few = judge(&with_bad_trials(10, off), &[], &[]);
     assert!(!few.disturbed);
     assert!(
         few.causes[0].contains("10 of 100 trials") && few.causes[0].contains("20 involuntary"),
         "{few:?}"
     );
-    let many = judge(&some(11, off), &[], &[]);
+    let many = judge(&with_bad_trials(11, off), &[], &[]);
     assert!(many.disturbed && many.remedy.contains("stop other work"), "{many:?}");
     assert!(!many.remedy.contains("hypervisor"));
 }
@@ -61,23 +62,23 @@ fn time_off_the_cpu_disturbs_when_more_than_a_tenth_of_the_trials_lost_it() {
 #[test]
 fn stolen_time_counts_even_where_the_guest_thinks_it_ran() {
     let stolen = Watch { cpu_ns: 1_000_000, steal_ns: 500_000, ..QUIET };
-    let d = judge(&some(20, stolen), &[], &[]);
+    let d = judge(&with_bad_trials(20, stolen), &[], &[]);
     assert!(d.disturbed && d.remedy.contains("hypervisor"), "{d:?}");
     assert!(d.remedy.contains("as root"), "{d:?}");
-    let mut raised = some(20, stolen);
+    let mut raised = with_bad_trials(20, stolen);
     let fifo = FactValue::Text("granted".into());
     raised.facts.extend([("privilege.fifo".to_owned(), fifo)]);
-    assert!(!judge(&raised, &[], &[]).remedy.contains("as root"), "who has the priority need not ask for it");
+    assert!(!judge(&raised, &[], &[]).remedy.contains("as root"), "the priority is granted already");
     assert!(d.causes[0].contains("10.0 ms stolen"), "{d:?}");
 }
 
 #[test]
-fn a_thread_clock_ahead_of_the_wall_is_no_loss() {
-    assert!(!judge(&some(100, Watch { cpu_ns: 1_001_000, ..QUIET }), &[], &[]).disturbed);
+fn a_thread_clock_ahead_of_the_wall_clock_is_not_lost_time() {
+    assert!(!judge(&with_bad_trials(100, Watch { cpu_ns: 1_001_000, ..QUIET }), &[], &[]).disturbed);
 }
 
 #[test]
-fn the_yardstick_may_drift_between_rounds_but_not_inside_one() {
+fn the_cycle_calibration_may_change_between_rounds_but_not_within_one() {
     let between = [(1, 1, 1.0), (1, 9, 1.0), (2, 10, 1.3), (2, 19, 1.3)];
     assert!(!judge(&record([QUIET]), &between, &[]).disturbed);
     let inside = [(1, 1, 1.0), (1, 9, 1.0), (2, 10, 1.0), (2, 19, 1.02)];
@@ -88,11 +89,11 @@ fn the_yardstick_may_drift_between_rounds_but_not_inside_one() {
     assert!(d.disturbed && d.causes[0].contains("2.0 % inside round 2"), "{d:?}");
     assert!(d.remedy.starts_with("echo performance"), "{d:?}");
     scaled.facts.extend([governor("performance")]);
-    assert!(!judge(&scaled, &inside, &[]).remedy.contains("echo performance"), "that was done already");
+    assert!(!judge(&scaled, &inside, &[]).remedy.contains("echo performance"), "applied already");
 }
 
 #[test]
-fn one_odd_sample_of_the_yardstick_is_no_drift() {
+fn one_outlier_of_the_cycle_calibration_is_not_drift() {
     let mut ticks: Vec<(u64, u64, f64)> = Vec::new();
     for id in [1, 9] {
         ticks.extend([1.0, 1.0, 1.0, 1.0].map(|t| (1, id, t)));
@@ -102,11 +103,11 @@ fn one_odd_sample_of_the_yardstick_is_no_drift() {
 }
 
 #[test]
-fn rounds_that_disagree_at_the_typical_point_disturb() {
-    let most = vec![vec![3.0, 3.4], vec![5.0, 5.8], vec![80.0, 80.0]];
-    let d = judge(&record([QUIET]), &[], &most);
+fn rounds_that_disagree_at_the_median_point_disturb() {
+    let repeats = vec![vec![3.0, 3.4], vec![5.0, 5.8], vec![80.0, 80.0]];
+    let d = judge(&record([QUIET]), &[], &repeats);
     assert!(d.disturbed && d.causes[0].contains("rounds disagree"), "{d:?}");
-    // One wild point among many is that point's matter, and stands in its interval.
+    // One outlier among many points affects only its own interval.
     let one = vec![vec![3.0, 3.0], vec![5.0, 5.0], vec![80.0, 200.0]];
     assert!(!judge(&record([QUIET]), &[], &one).disturbed);
 }
@@ -121,5 +122,8 @@ fn hostile_watches_do_not_overflow() {
         faults: u64::MAX,
         accesses: u64::MAX,
     };
-    assert!(judge(&some(100, max), &[(u64::MAX, 0, f64::NAN), (0, 0, 0.0)], &[vec![0.0, 0.0]]).disturbed);
+    assert!(
+        judge(&with_bad_trials(100, max), &[(u64::MAX, 0, f64::NAN), (0, 0, 0.0)], &[vec![0.0, 0.0]])
+            .disturbed
+    );
 }

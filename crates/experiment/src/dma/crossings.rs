@@ -1,4 +1,4 @@
-//! Which strategy is the cheapest where, and where that changes.
+//! Sizes at which one strategy becomes cheaper than another.
 
 use fathom_analysis::crossover::{self, Crossing};
 use fathom_analysis::interval::Interval;
@@ -6,7 +6,7 @@ use fathom_probe::machine::dma::{Direction, Strategy};
 
 use super::points::{Part, Point};
 
-/// Two strategies, of which the first takes less CPU time below a size and the second from there on.
+/// Two strategies: the first takes less CPU time below a size, the second from there on.
 pub(super) struct Change {
     pub(super) direction: Direction,
     pub(super) below: Strategy,
@@ -14,20 +14,21 @@ pub(super) struct Change {
     pub(super) at: Crossing,
 }
 
-/// Trials that a cell needs to be surely below or above another: of fewer medians no interval is one of 95 %.
-const TRIALS: usize = 6;
+/// Minimum number of trials per point: fewer medians do not give a 95 % interval.
+const MIN_TRIALS: usize = 6;
 
-/// CPU time by size of one strategy in one direction.
+/// Returns the CPU time by size of one strategy in one direction.
 fn curve(points: &[Point], strategy: Strategy, direction: Direction) -> Vec<(u64, Interval)> {
-    let sure = |point: &&Point| point.key.route == (strategy, direction) && point.ids.len() >= TRIALS;
-    let of = points.iter().filter(sure);
+    let enough = |point: &&Point| point.key.route == (strategy, direction) && point.ids.len() >= MIN_TRIALS;
+    let of = points.iter().filter(enough);
     let mut curve: Vec<(u64, Interval)> =
         of.filter_map(|point| Some((point.key.bytes, point.part(Part::Cpu)?))).collect();
     curve.sort_by_key(|point| point.0);
     curve
 }
 
-/// Every change between two strategies, by direction; of two that change places several times the last of each kind.
+/// Returns every change between two strategies, by direction. If two strategies change several times, only the last
+/// change of each kind.
 pub(super) fn changes(points: &[Point]) -> Vec<Change> {
     let mut all = Vec::new();
     for &direction in Direction::ALL {

@@ -1,4 +1,4 @@
-//! The answer of `fathom dma`: one recommendation for each direction and range of sizes.
+//! Headline of `fathom dma`: a recommendation for each direction and range of sizes.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use fathom_units::size;
 
 use crate::headline::{confidence, figure, largest, none, sentence};
 
-/// A packet, bytes: the size at which two strategies are compared is the measured one that is nearest to it.
+/// A packet, bytes: two strategies are compared at the measured size nearest to it.
 const PACKET: u64 = 1536;
 
-/// Sizes over which one strategy is recommended.
+/// A range of sizes with one recommended strategy.
 struct Range {
     strategy: String,
     /// The smallest and the largest measured size, bytes.
@@ -29,7 +29,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
             continue;
         }
         strategies.extend(ranges.iter().map(|range| range.strategy.clone()));
-        answers.push(said(report, direction, &ranges, &mut quoted));
+        answers.push(recommendation(report, direction, &ranges, &mut quoted));
     }
     if answers.is_empty() {
         return none(report);
@@ -39,7 +39,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
     let wrong = largest(report.of(&DMA_WRONG)).filter(|f| f.finite().is_some_and(|bytes| bytes > 0.0));
     let action = match (wrong, strategies.as_slice()) {
         (Some(f), _) => format!(
-            "do not use {}: {} arrived wrong",
+            "do not use {}: {} were delivered wrong",
             f.key.word(Axis::Strategy).unwrap_or_default(),
             figure(f)
         ),
@@ -53,8 +53,8 @@ pub(crate) fn headline(report: &Report) -> Headline {
     }
 }
 
-/// Runs of sizes with one winner, in ascending order. A size at which the winner so far is as fast as the winner belongs
-/// to the run.
+/// Returns the ranges of sizes with one winner, ascending. A size at which the current winner ties with the best one
+/// belongs to the range.
 fn ranges(report: &Report, direction: &str) -> Vec<Range> {
     let winners =
         report.of(&DMA_WINNER).filter(|f| f.key.word(Axis::Direction).as_deref() == Some(direction));
@@ -75,8 +75,13 @@ fn ranges(report: &Report, direction: &str) -> Vec<Range> {
 }
 
 /// `to the device: uncached-copy below 330 B, zero-copy above (12 % between them at 1.5 KiB)`.
-fn said<'a>(report: &'a Report, direction: &str, ranges: &[Range], quoted: &mut Vec<&'a Finding>) -> String {
-    let way = match direction {
+fn recommendation<'a>(
+    report: &'a Report,
+    direction: &str,
+    ranges: &[Range],
+    quoted: &mut Vec<&'a Finding>,
+) -> String {
+    let prefix = match direction {
         "to-device" => "to the device",
         _ => "from the device",
     };
@@ -89,7 +94,7 @@ fn said<'a>(report: &'a Report, direction: &str, ranges: &[Range], quoted: &mut 
             None => format!("{} above", range.strategy),
         });
     }
-    let mut text = format!("{way}: {}", parts.join(", "));
+    let mut text = format!("{prefix}: {}", parts.join(", "));
     let rival = match ranges {
         [first, .., last] => Some((first.strategy.as_str(), last.strategy.as_str())),
         _ => None,
@@ -101,8 +106,7 @@ fn said<'a>(report: &'a Report, direction: &str, ranges: &[Range], quoted: &mut 
     text
 }
 
-/// Up to which size the first of two strategies is recommended: the crossover where it was found, else the sizes
-/// between which it lies.
+/// Formats the end of the first of two strategies' range: the crossover if it was found, else the last measured size.
 fn boundary(report: &Report, direction: &str, range: &Range, next: &Range) -> String {
     let is = |f: &Finding, axis, word: &str| f.key.word(axis).as_deref() == Some(word);
     let crossing = report.of(&DMA_CROSSOVER).find(|f| {
@@ -116,7 +120,7 @@ fn boundary(report: &Report, direction: &str, range: &Range, next: &Range) -> St
     }
 }
 
-/// By how many percent of the faster one two strategies differ at the measured size that is nearest to a packet.
+/// Returns by how many percent of the faster one two strategies differ, at the measured size nearest to a packet.
 fn between<'a>(
     report: &'a Report,
     direction: &str,
@@ -130,10 +134,10 @@ fn between<'a>(
         all.filter_map(|f| f.finite().and(Some((f.key.number(Axis::Size)?, f)))).collect()
     };
     let (one, other) = (of(rival.0), of(rival.1));
-    let near =
+    let nearest =
         one.keys().filter(|bytes| other.contains_key(bytes)).min_by_key(|bytes| bytes.abs_diff(PACKET))?;
-    let (a, b) = (one[near], other[near]);
+    let (a, b) = (one[nearest], other[nearest]);
     let (x, y) = (a.finite()?, b.finite()?);
-    let least = x.min(y);
-    (least > 0.0).then(|| (100.0 * (x - y).abs() / least, *near, [a, b]))
+    let fastest = x.min(y);
+    (fastest > 0.0).then(|| (100.0 * (x - y).abs() / fastest, *nearest, [a, b]))
 }

@@ -1,9 +1,9 @@
-//! DMA buffers: what a driver pays to give data to a device and to get it back, by five strategies.
+//! DMA buffers: CPU cost of five strategies to pass data to a device and back.
 //!
-//! Every strategy in both directions at sizes from a cache line to a mebibyte: the CPU's time in parts, what one transfer
-//! after the other moves a second, what of a CPU a link takes at its rate, and what the working set of somebody else
-//! lost by a transfer. Study S2 compared two of the strategies, in one driver; which is ahead depends on size, direction
-//! and machine, and where that changes is looked for.
+//! Each strategy is measured in both directions at sizes from a cache line to a mebibyte: CPU time in parts, throughput
+//! of consecutive transfers, CPU utilisation at a link's rate, and slowdown of another working set. Study S2 compared
+//! two of the strategies in one driver. The best strategy depends on size, direction and machine; the sizes at which it
+//! changes are located.
 
 mod crossings;
 mod headline;
@@ -33,7 +33,7 @@ pub const NAME: &str = "dma";
 /// The experiment.
 pub static EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    about: "What a driver pays to give data to a device and to get it back: five strategies, by size and direction",
+    about: "CPU cost of passing data to a device and back: five strategies, by size and direction",
     help: "Examples:
   fathom dma                                       this machine, through the driver
   fathom dma --on omap3-sdio --link 18.67Mbit      the study's board, described
@@ -41,13 +41,13 @@ pub static EXPERIMENT: Experiment = Experiment {
   fathom dma --on bcm2711 --driver-bug no-unmap       what that bug does to the data
   fathom dma --substitute flush                      without the driver
 
-streaming-copy maps a cached buffer for each transfer, uncached-copy copies
-through one that is never mapped again, zero-copy maps the packet itself,
-persistent-copy synchronises a buffer that stays mapped, coherent uses the
-device's memory in place. Data are compared at the far end; where they differ
-there is no time. Exit status: as of the survey.",
+streaming-copy maps a cached buffer for each transfer. uncached-copy copies
+through an uncached buffer. zero-copy maps the packet itself.
+persistent-copy synchronises a buffer that stays mapped. coherent uses the
+device's memory in place. The delivered data are checked; if they are wrong,
+no time is reported. Exit status: as for survey.",
     options: options::ALL,
-    // On a model a mebibyte in both directions by five strategies, some rounds: 60 million accesses.
+    // On a model: a mebibyte in both directions with five strategies, several rounds: 60 million accesses.
     default_budget: DefaultBudget { hardware_ms: 10_000, modelled_ms: 20_000 },
     plan,
     read,
@@ -56,7 +56,7 @@ there is no time. Exit status: as of the survey.",
     resumes: false,
 };
 
-/// Bytes of a transfer when none are asked for: powers of two, and a full Ethernet frame in three SDIO blocks.
+/// Default transfer sizes, bytes: powers of two, and a full Ethernet frame in three SDIO blocks.
 pub const SIZES: [u64; 14] = [
     64,
     128,
@@ -77,45 +77,45 @@ pub const SIZES: [u64; 14] = [
 /// A packet of study S2: 1500 bytes and their headers, in blocks of 512.
 pub(crate) const STUDY_BYTES: u64 = 1536;
 
-/// Largest transfer of which a victim is asked: what a network or a disk moves at once. Larger ones leave nothing of a
-/// first level whatever the strategy.
-const POLLUTING: u64 = 64 << 10;
+/// Largest transfer for which cache pollution is measured: a typical unit of network and disk transfers. Larger ones
+/// evict a whole first level with any strategy.
+const MAX_POLLUTING_BYTES: u64 = 64 << 10;
 
-/// The working set of the victim when none is asked for, bytes: the first level of most cores.
+/// Default working set for cache pollution, bytes: the first level of most cores.
 pub const POLLUTION_SET: u64 = 32 << 10;
 
 /// One strategy in one direction.
 pub(crate) type Route = (Strategy, Direction);
 
-/// Strategies, directions and sizes that a record asks for, each list once and in order.
-pub(crate) struct Wanted {
+/// The requested strategies, directions and sizes of a record, each list without duplicates and in order.
+pub(crate) struct Request {
     pub(crate) routes: Vec<Route>,
     pub(crate) sizes: Vec<u64>,
     pub(crate) pollution_set: u64,
 }
 
-impl Wanted {
-    pub(crate) fn of(record: &Record) -> Wanted {
+impl Request {
+    pub(crate) fn of(record: &Record) -> Request {
         let asked = Options::of(record);
         let has = |s: &Strategy| asked.strategies.is_empty() || asked.strategies.contains(s);
-        let goes = |d: &Direction| asked.directions.is_empty() || asked.directions.contains(d);
-        let directions = Direction::ALL.iter().copied().filter(goes);
+        let has_direction = |d: &Direction| asked.directions.is_empty() || asked.directions.contains(d);
+        let directions = Direction::ALL.iter().copied().filter(has_direction);
         let strategies = || Strategy::ALL.iter().copied().filter(has);
         let routes = directions.flat_map(|d| strategies().map(move |s| (s, d))).collect();
         let mut sizes = if asked.bytes.is_empty() { SIZES.to_vec() } else { asked.bytes };
         sizes.sort_unstable();
         sizes.dedup();
-        Wanted { routes, sizes, pollution_set: asked.pollution_set.unwrap_or(POLLUTION_SET) }
+        Request { routes, sizes, pollution_set: asked.pollution_set.unwrap_or(POLLUTION_SET) }
     }
 
-    /// Sizes at which the victim is asked too.
+    /// Returns the sizes at which cache pollution is measured too.
     pub(crate) fn polluting(&self) -> impl Iterator<Item = u64> + '_ {
-        let some = self.pollution_set > 0;
-        self.sizes.iter().copied().filter(move |&bytes| some && bytes <= POLLUTING)
+        let enabled = self.pollution_set > 0;
+        self.sizes.iter().copied().filter(move |&bytes| enabled && bytes <= MAX_POLLUTING_BYTES)
     }
 }
 
-/// What its reports are.
+/// The kind of its reports.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,
     metrics: &[metrics::common::ALL, metrics::dma::ALL, metrics::claims::ALL],

@@ -1,4 +1,4 @@
-//! What a record holds of one strategy, direction and size.
+//! Measurements of one strategy, direction and size in a record.
 
 use fathom_analysis::findings::{self, Metric};
 use fathom_analysis::interval::{Interval, grouped_interval};
@@ -10,7 +10,7 @@ use super::Route;
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
-/// The first round only looks: what it ran cold is no time.
+/// The pilot round only tests what is granted; its times are of cold caches.
 pub(super) const PILOT_ROUND: u64 = 1;
 
 /// One strategy in one direction at one size.
@@ -21,14 +21,14 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of a finding.
+    /// Returns the key of a finding.
     pub(super) fn of(self, metric: &'static Metric) -> findings::Key {
         let (strategy, direction) = self.route;
         metric.at([strategy.token().into(), direction.token().into(), self.bytes.into()])
     }
 }
 
-/// The way of a trial.
+/// Returns the route of a trial.
 pub(super) fn route(trial: &Trial) -> Route {
     let Transfers { strategy, direction, .. } = trial.or_default::<Transfer>().transfers;
     (strategy, direction)
@@ -37,21 +37,21 @@ pub(super) fn route(trial: &Trial) -> Route {
 /// A part of a transfer's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// All that the CPU does.
+    /// All work of the CPU.
     Cpu,
-    /// The packet written or read.
+    /// Writing or reading the packet.
     Use,
     Copy,
     Map,
     Unmap,
-    /// The engine, its start and interrupt included.
+    /// The engine, including its start and interrupt.
     Engine,
-    /// Of that, the CPU's.
+    /// The CPU's part of that.
     Setup,
 }
 
 impl Part {
-    /// The metric of its findings.
+    /// Returns the metric of its findings.
     pub(super) fn metric(self) -> &'static Metric {
         match self {
             Part::Cpu => &metrics::DMA_CPU,
@@ -65,7 +65,7 @@ impl Part {
     }
 
     fn ticks(self, row: &TransferTimes) -> f64 {
-        // Of a hostile record the sum must not overflow.
+        // The sum must not overflow for a hostile record.
         let sum = |parts: &[u64]| parts.iter().map(|&part| part as f64).sum();
         match self {
             Part::Cpu => sum(&[row.used, row.copy, row.map, row.unmap, row.setup]),
@@ -79,7 +79,7 @@ impl Part {
     }
 }
 
-/// All that was measured of a cell, a list of transfers a trial.
+/// All measurements of a point, one list of transfers per trial.
 pub(super) struct Point {
     pub(super) key: Key,
     pub(super) channel: Channel,
@@ -87,7 +87,7 @@ pub(super) struct Point {
     pub(super) ids: Vec<u64>,
 }
 
-/// Trials of transfers after the look that are done, in their order.
+/// Returns the finished trials of transfers after the pilot round, in their order.
 fn timed(record: &Record, pollution_set: bool) -> impl Iterator<Item = &TrialRun> {
     record.of(PatternKind::Transfer).filter(move |r| {
         r.trial.round > PILOT_ROUND
@@ -95,12 +95,12 @@ fn timed(record: &Record, pollution_set: bool) -> impl Iterator<Item = &TrialRun
     })
 }
 
-/// Every cell of a record, in no order.
+/// Returns every point of a record, unordered.
 pub(super) fn all(record: &Record) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     let scale = Scale::of(record);
     for run in timed(record, false) {
-        // Without its clock a time is none.
+        // Without a known clock rate there is no time.
         let Some(channel) = run.transfers.channel else { continue };
         let Some(tick_ns) = tick_ns(&channel, run.trial.id, &scale) else { continue };
         let key = Key { route: route(&run.trial), bytes: run.trial.memory.bytes };
@@ -115,7 +115,7 @@ pub(super) fn all(record: &Record) -> Vec<Point> {
     points
 }
 
-/// ns of a tick of a channel's clock. A core's cycles are as long as the cycle calibration round the trial says.
+/// Returns the ns per tick of a channel's clock. Core cycles are converted with the cycle calibration around the trial.
 fn tick_ns(channel: &Channel, trial: u64, scale: &Scale) -> Option<f64> {
     match channel.hz {
         0 if channel.cycles => Some(scale.cycle_at(trial)? * scale.tick_ns),
@@ -129,7 +129,7 @@ impl Point {
         self.runs.iter().map(|(_, rows)| rows.len()).sum()
     }
 
-    /// A number of each transfer, with the ns of a tick; median and interval over trials.
+    /// Returns a number per transfer, which gets the ns per tick: median and interval over trials.
     pub(super) fn of(&self, number: impl Fn(&TransferTimes, f64) -> f64) -> Option<Interval> {
         let of_run = |(tick_ns, rows): &(f64, Vec<TransferTimes>)| {
             rows.iter().map(|row| number(row, *tick_ns)).collect::<Vec<f64>>()
@@ -137,12 +137,12 @@ impl Point {
         grouped_interval(&self.runs.iter().map(of_run).collect::<Vec<_>>())
     }
 
-    /// A part's time, ns.
+    /// Returns a part's time, ns.
     pub(super) fn part(&self, part: Part) -> Option<Interval> {
         self.of(|row, tick_ns| part.ticks(row) * tick_ns)
     }
 
-    /// Medians of the trials' CPU times, for the judgement of disturbance.
+    /// Returns the medians of the trials' CPU times, for the judgement of disturbance.
     pub(super) fn repeats(&self) -> Vec<f64> {
         let of_run = |(tick_ns, rows): &(f64, Vec<TransferTimes>)| {
             fathom_analysis::interval::median(
@@ -152,7 +152,7 @@ impl Point {
         self.runs.iter().filter_map(of_run).collect()
     }
 
-    /// Bytes a second when one transfer follows on the other; not of an engine whose time is nobody's.
+    /// Returns the bytes per second of consecutive transfers; `None` for an engine without a meaningful time.
     pub(super) fn throughput(&self) -> Option<Interval> {
         let bytes = self.key.bytes as f64;
         let parts = [Part::Use, Part::Copy, Part::Map, Part::Engine, Part::Unmap];
@@ -163,24 +163,24 @@ impl Point {
         if self.is_timed_engine() { self.of(rate) } else { None }
     }
 
-    /// Is the engine's time that of a device that is worth one?
+    /// Returns whether the engine's time is that of a real or described device.
     pub(super) fn is_timed_engine(&self) -> bool {
         matches!(self.channel.engine, Engine::Described | Engine::Dmaengine)
     }
 }
 
-/// What a victim's walk took longer after a transfer than before it.
+/// Cache pollution: the slowdown of a walk over another working set by a transfer.
 pub(super) struct Loss {
     pub(super) key: Key,
     pub(super) pollution_set: u64,
-    /// ns a walk: before, and what was added.
+    /// ns per walk: before the transfer, and the slowdown after it.
     pub(super) before: Interval,
     pub(super) lost: Interval,
     pub(super) count: usize,
     pub(super) ids: Vec<u64>,
 }
 
-/// Every victim's loss of a record.
+/// Returns every slowdown in a record.
 pub(super) fn losses(record: &Record, scale: &Scale) -> Vec<Loss> {
     let mut keys: Vec<Key> = Vec::new();
     for run in timed(record, true) {

@@ -1,4 +1,4 @@
-//! The reading: what each transfer costs in parts, who is cheapest where, and what others lose by it.
+//! Reads a record of `fathom dma`: cost of each transfer in parts, cheapest strategies, crossovers, cache pollution.
 
 use fathom_analysis::crossover::lowest;
 use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, Warning};
@@ -13,34 +13,34 @@ use super::crossings::changes;
 use super::options::Options;
 use super::plan::refused;
 use super::points::{self, Key, Loss, Part, Point, route};
-use super::{NAME, Route, Wanted, study};
+use super::{NAME, Request, Route, study};
 use crate::disturbance;
-use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, text};
+use crate::reading::{clocks, disturbed_row, measured, new_report, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
 use crate::scale::{Scale, clock_is_usable};
 
-/// Reads a record. Everything that is shown follows from the record alone.
+/// Reads a record. The report depends on the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
-    let wanted = Wanted::of(record);
+    let mut report = new_report(record, NAME);
+    let request = Request::of(record);
     if clock_is_usable(record) {
-        times(record, &wanted, &mut report);
+        times(record, &request, &mut report);
     } else {
         refuse_all(record, "every time of a transfer", &mut report);
     }
-    for &route in &wanted.routes {
+    for &route in &request.routes {
         routes(record, route, &mut report);
     }
     wrong_data(record, &mut report);
     report
 }
 
-/// What needs a clock.
-fn times(record: &Record, wanted: &Wanted, report: &mut Report) {
+/// Adds everything that needs a clock.
+fn times(record: &Record, request: &Request, report: &mut Report) {
     let scale = Scale::of(record);
     let mut points = points::all(record);
-    let place = |key: &Key| (wanted.routes.iter().position(|route| *route == key.route), key.bytes);
+    let place = |key: &Key| (request.routes.iter().position(|route| *route == key.route), key.bytes);
     points.sort_by_key(|point| place(&point.key));
     let repeats: Vec<Vec<f64>> = points.iter().map(Point::repeats).collect();
     disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), report);
@@ -50,7 +50,7 @@ fn times(record: &Record, wanted: &Wanted, report: &mut Report) {
     for point in &points {
         rows(point, link, modelled, report);
     }
-    winners(&points, &wanted.sizes, report);
+    winners(&points, &request.sizes, report);
     crossovers(&points, report);
     let mut losses = points::losses(record, &scale);
     losses.sort_by_key(|loss| place(&loss.key));
@@ -60,19 +60,20 @@ fn times(record: &Record, wanted: &Wanted, report: &mut Report) {
         study::rows(&points, link.filter(|_| requested.link_bits.is_some()), report);
     }
     no_throughput(&points, report);
-    missing(record, wanted, (&points, &losses), report);
-    otherwise(&requested, report);
+    missing(record, request, (&points, &losses), report);
+    overridden(&requested, report);
 }
 
-/// Bits a second at which a CPU's load is told: what was asked for, or what the engine reached at its largest transfer.
+/// Returns the bits per second for which CPU load is reported: as requested, or as reached by the engine at its largest
+/// transfer.
 fn link(record: &Record, points: &[Point], report: &mut Report) -> Option<f64> {
     let requested = Options::of(record).link_bits;
     let engine = |point: &&Point| point.is_timed_engine();
     let reached = points.iter().filter(engine).max_by_key(|point| point.key.bytes).and_then(|point| {
-        let own = |row: &fathom_probe::machine::dma::TransferTimes, ns: f64| {
+        let transfer_time = |row: &fathom_probe::machine::dma::TransferTimes, ns: f64| {
             row.engine.saturating_sub(row.setup) as f64 * ns
         };
-        let ns = point.of(own)?.value;
+        let ns = point.of(transfer_time)?.value;
         (ns > 0.0).then(|| (point.key.bytes as f64 * 8.0 * 1e9 / ns, point))
     });
     let (bits, mut row) = match (requested, reached) {
@@ -82,7 +83,7 @@ fn link(record: &Record, points: &[Point], report: &mut Report) -> Option<f64> {
             row.basis = Basis::Derived;
             row.detail.set(metrics::LINK_SIZE, Item::Number(point.key.bytes as f64));
             row.notes.push(format!(
-                "what the engine reached over {}, its start and interrupt aside; --link says another",
+                "reached by the engine over {}, without start and interrupt; set another rate with --link",
                 size(point.key.bytes as f64)
             ));
             (row.count, row.trials) = (point.count() as u64, point.ids.clone());
@@ -91,16 +92,16 @@ fn link(record: &Record, points: &[Point], report: &mut Report) -> Option<f64> {
         (Some(requested), _) => {
             let mut row = number(&metrics::DMA_LINK, requested as f64 / 1e6, "Mbit/s");
             row.basis = Basis::Assumed;
-            row.notes.push("as it was asked for".into());
+            row.notes.push("as requested".into());
             (requested as f64, row)
         }
     };
-    row.notes.push("the rate at which a CPU's load is told".into());
+    row.notes.push("the rate for which CPU load is reported".into());
     report.findings.push(row);
     Some(bits)
 }
 
-/// The rows of a cell.
+/// Adds the findings of a point.
 fn rows(point: &Point, link: Option<f64>, modelled: bool, report: &mut Report) {
     let (count, ids) = (point.count(), &point.ids);
     let moves = point.channel.engine != Engine::Nothing;
@@ -118,49 +119,46 @@ fn rows(point: &Point, link: Option<f64>, modelled: bool, report: &mut Report) {
         push(part.metric(), point.part(part), "ns", &[]);
     }
     if moves {
-        let apart = point.part(Part::Setup).filter(|i| i.value > 0.0);
-        push(Part::Setup.metric(), apart, "ns", &[]);
+        let setup = point.part(Part::Setup).filter(|i| i.value > 0.0);
+        push(Part::Setup.metric(), setup, "ns", &[]);
         if point.is_timed_engine() {
             push(Part::Engine.metric(), point.part(Part::Engine), "ns", &[]);
         }
         let rate = point.throughput().map(|i| i.scaled(1e-6));
-        push(&metrics::DMA_THROUGHPUT, rate, "MB/s", &["one transfer after the other".to_owned()]);
+        push(&metrics::DMA_THROUGHPUT, rate, "MB/s", &["consecutive transfers".to_owned()]);
     }
     if let Some(bits) = link {
         let ns = point.key.bytes as f64 * 8.0 * 1e9 / bits;
         let load = point.part(Part::Cpu).map(|i| i.scaled(100.0 / ns));
-        let more = load.is_some_and(|i| i.value > 100.0);
-        let notes = if more { vec!["the link has to wait for the CPU".to_owned()] } else { Vec::new() };
+        let exceeds = load.is_some_and(|i| i.value > 100.0);
+        let notes = if exceeds { vec!["the CPU limits the link".to_owned()] } else { Vec::new() };
         push(&metrics::DMA_UTILISATION, load, "%", &notes);
     }
 }
 
-/// What a cell's CPU time has and has not in it.
+/// Returns notes on what a point's CPU time includes.
 fn cpu_notes(point: &Point, modelled: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if !modelled {
-        notes.push("a reading of the clock is in each of its parts, as in bias.timer: not subtracted".into());
+        notes.push("each part includes a reading of the clock (bias.timer), not subtracted".into());
     }
     let Channel { engine, substitute, coherent, .. } = point.channel;
     if substitute {
         notes.push(
-            "a substitute: each line was flushed from user space where the kernel would maintain it".into(),
+            "a substitute: lines are flushed from user space instead of maintained by the kernel".into(),
         );
     } else if engine == Engine::Nothing {
-        notes.push(
-            "nothing was moved: what a device leaves in memory was not read, so a copy from it ran warm"
-                .into(),
-        );
+        notes.push("no data were moved by a device, so a copy from its buffer runs with warm caches".into());
     } else if point.part(Part::Setup).is_none_or(|i| i.value <= 0.0) {
-        notes.push("without the engine's start and its interrupt, which are part of its own time".into());
+        notes.push("without the engine's start and interrupt, which are part of the engine's time".into());
     }
     if coherent && point.key.route.0.maintains() {
-        notes.push("caches see the device: no line is maintained".into());
+        notes.push("coherent device: no cache maintenance".into());
     }
     notes
 }
 
-/// Cells in one direction, by size.
+/// Returns the points in one direction, by size.
 fn sizes(points: &[Point], direction: Direction) -> Vec<(u64, Vec<&Point>)> {
     let of = |point: &&Point| point.key.route.1 == direction;
     let mut all: Vec<&Point> = points.iter().filter(of).collect();
@@ -168,13 +166,14 @@ fn sizes(points: &[Point], direction: Direction) -> Vec<(u64, Vec<&Point>)> {
     all.chunk_by(|a, b| a.key.bytes == b.key.bytes).map(|of| (of[0].key.bytes, of.to_vec())).collect()
 }
 
-/// Who takes the least CPU time at each size at which all are measured, where there are two at least.
+/// Adds the strategy with the least CPU time, for each size at which all strategies (at least two) are measured.
 fn winners(points: &[Point], requested: &[u64], report: &mut Report) {
     for &direction in Direction::ALL {
         let sizes = sizes(points, direction);
-        let most = sizes.iter().map(|(_, of)| of.len()).max().unwrap_or(0);
-        let whole = |(bytes, of): &(u64, Vec<&Point>)| requested.contains(bytes) && of.len() == most;
-        for (bytes, of) in sizes.into_iter().filter(whole) {
+        let max_strategies = sizes.iter().map(|(_, of)| of.len()).max().unwrap_or(0);
+        let complete =
+            |(bytes, of): &(u64, Vec<&Point>)| requested.contains(bytes) && of.len() == max_strategies;
+        for (bytes, of) in sizes.into_iter().filter(complete) {
             let known: Vec<(&Point, Interval)> =
                 of.into_iter().filter_map(|point| Some((point, point.part(Part::Cpu)?))).collect();
             let values: Vec<Interval> = known.iter().map(|known| known.1).collect();
@@ -185,10 +184,10 @@ fn winners(points: &[Point], requested: &[u64], report: &mut Report) {
             row.basis = Basis::Derived;
             row.count = known.iter().map(|(point, _)| point.count() as u64).sum();
             row.trials = known.iter().flat_map(|(point, _)| point.ids.clone()).collect();
-            row.notes.push(format!("the least CPU time of {}", values.len()));
+            row.notes.push(format!("least CPU time of {} strategies", values.len()));
             if !first.ties.is_empty() {
                 let ties: Vec<&str> = first.ties.iter().map(|&i| token(i)).collect();
-                row.notes.push(format!("not surely ahead of {}", ties.join(", ")));
+                row.notes.push(format!("not significantly faster than {}", ties.join(", ")));
                 row.detail.set(metrics::TIES, Item::Tokens(ties.into_iter().map(str::to_owned).collect()));
             }
             report.findings.push(row);
@@ -196,7 +195,7 @@ fn winners(points: &[Point], requested: &[u64], report: &mut Report) {
     }
 }
 
-/// Where two strategies change places.
+/// Adds the sizes at which two strategies change.
 fn crossovers(points: &[Point], report: &mut Report) {
     for change in changes(points) {
         let of = |point: &&Point| {
@@ -211,27 +210,27 @@ fn crossovers(points: &[Point], report: &mut Report) {
         let ids: Vec<u64> = both.iter().flat_map(|point| point.ids.clone()).collect();
         let mut row = measured(key, at, "bytes", count, &ids);
         row.basis = Basis::Bounds;
-        row.notes.push(format!("{below} takes less CPU time below it, {beyond} beyond"));
+        row.notes.push(format!("{below} takes less CPU time below this size, {beyond} above"));
         report.findings.push(row);
     }
 }
 
-/// Share of a walk that a loss has to be, to be one: of many comparisons some are sure by chance.
-const MATTERS: f64 = 0.01;
+/// Minimum loss as a share of the walk: among many comparisons some are significant by chance.
+const MIN_LOSS_SHARE: f64 = 0.01;
 
-/// What a victim lost: by a transfer each way, and by one of each direction.
+/// Adds the cache pollution: by a transfer in each direction, and by a round trip.
 fn pollution(losses: &[Loss], report: &mut Report) {
     for loss in losses {
         let mut row = measured(loss.key.of(&metrics::POLLUTION), loss.lost, "ns", loss.count, &loss.ids);
         row.detail.set(metrics::POLLUTION_SET, Item::Number(loss.pollution_set as f64));
         row.detail.set(metrics::BEFORE, Item::Number(loss.before.value));
         row.notes.push(format!(
-            "a walk through {} took {:.0} ns before a transfer, and so much longer after it",
+            "a walk through {} took {:.0} ns before a transfer, and took this much longer after it",
             size(loss.pollution_set as f64),
             loss.before.value
         ));
-        let apart = loss.lost.low > 0.0 || loss.lost.high < 0.0;
-        if !apart || loss.lost.value.abs() < MATTERS * loss.before.value {
+        let significant = loss.lost.low > 0.0 || loss.lost.high < 0.0;
+        if !significant || loss.lost.value.abs() < MIN_LOSS_SHARE * loss.before.value {
             row.detail.set(metrics::UNSURE, Item::Flag(true));
         }
         report.findings.push(row);
@@ -249,12 +248,13 @@ fn pollution(losses: &[Loss], report: &mut Report) {
         let ids = [loss.ids.as_slice(), &back.ids].concat();
         let mut row = measured(key, sum, "ns", loss.count + back.count, &ids);
         row.basis = Basis::Derived;
-        row.notes.push("a transfer to the device and one from it".into());
+        row.notes.push("one transfer to the device and one from it".into());
         report.findings.push(row);
     }
 }
 
-/// What moved the data of one strategy in one direction, and whether they arrived. No clock is needed for it.
+/// Adds the engine of one strategy in one direction, and whether its data were delivered correctly. This needs no
+/// clock.
 fn routes(record: &Record, route_of: Route, report: &mut Report) {
     let of = |r: &&TrialRun| route(&r.trial) == route_of && r.trial.kind() == PatternKind::Transfer;
     let runs: Vec<&TrialRun> = record.trials.iter().filter(of).filter(|r| r.done.is_some()).collect();
@@ -264,9 +264,9 @@ fn routes(record: &Record, route_of: Route, report: &mut Report) {
     let mut push = |row: Finding| report.findings.push(Finding { trials: ids.clone(), ..row });
     if let Some(attribute) = channel.attribute {
         let mut row = text(metrics::DMA_ATTRIBUTE.at(at), attribute.token());
-        row.notes.push("of the device's memory, as the tables have it".into());
+        row.notes.push("of the device's memory, from the page tables".into());
         if route_of.0 == Strategy::UncachedCopy && attribute == Attribute::WriteBack {
-            row.notes.push("it was asked for as normal-nc".into());
+            row.notes.push("requested as normal-nc".into());
         }
         push(Finding { count: runs.len() as u64, ..row });
     }
@@ -278,10 +278,10 @@ fn routes(record: &Record, route_of: Route, report: &mut Report) {
         row.detail.set(metrics::MAINTENANCE, Item::Token(policy.token().to_owned()));
     }
     row.notes.push(match channel.coherent {
-        true => "caches see what the device does".to_owned(),
+        true => "coherent with the caches".to_owned(),
         false => channel.maintenance.map_or_else(
-            || "it reads and writes memory behind the caches".to_owned(),
-            |policy| format!("behind the caches; buffers are maintained as {}", policy.token()),
+            || "not coherent with the caches".to_owned(),
+            |policy| format!("not coherent with the caches; buffer maintenance: {}", policy.token()),
         ),
     });
     push(Finding { count: runs.len() as u64, ..row });
@@ -297,11 +297,11 @@ fn routes(record: &Record, route_of: Route, report: &mut Report) {
     }
     let mut row = number(metrics::DMA_WRONG.at(at), wrong as f64, "bytes");
     row.detail.set(metrics::COMPARED, Item::Number(moved as f64));
-    let notes = vec![format!("of {moved} that were compared at the far end")];
+    let notes = vec![format!("of {moved} bytes that were checked after delivery")];
     push(Finding { count: transfers, notes, ..row });
 }
 
-/// What arrived otherwise than it was sent.
+/// Warns of data that were delivered wrong.
 fn wrong_data(record: &Record, report: &mut Report) {
     let wrong: usize = record.trials.iter().map(|r| r.transfers.wrong).sum();
     if wrong == 0 {
@@ -312,49 +312,48 @@ fn wrong_data(record: &Record, report: &mut Report) {
     report.warnings.push(Warning {
         token: "wrong-data",
         text: format!(
-            "of {all} transfers {wrong} brought other data to the far end than were sent: old lines were read, or new \
-             ones lost"
+            "{wrong} of {all} transfers delivered wrong data: stale lines were read or dirty lines \
+             were lost"
         ),
         remedy: match requested {
             Some(driver_bug) => format!("leave --driver-bug {} out", driver_bug.token()),
-            None => "the maintenance of these buffers is wrong: their times are left out".into(),
+            None => "the cache maintenance of these buffers is wrong; their times are left out".into(),
         },
     });
 }
 
-/// Engines whose time is nobody's.
+/// Refuses the throughput of engines without a meaningful time.
 fn no_throughput(points: &[Point], report: &mut Report) {
     if points.iter().any(|point| point.channel.engine == Engine::Edu) {
         report.refusals.push(Refused {
             what: "throughput through edu".into(),
-            reason:
-                "QEMU's edu device waits 100 ms before it moves up to 2048 bytes: it shows that they arrive"
-                    .into(),
+            reason: "QEMU's edu device waits 100 ms before it moves up to 2048 bytes: it only tests delivery"
+                .into(),
             remedy: "measure it on a machine with a dmaengine channel".into(),
         });
     }
 }
 
-/// Cells that were asked for, not refused, and not measured.
-fn missing(record: &Record, wanted: &Wanted, (points, losses): (&[Point], &[Loss]), report: &mut Report) {
-    let keys = wanted
+/// Warns of requested points that were neither refused nor measured.
+fn missing(record: &Record, request: &Request, (points, losses): (&[Point], &[Loss]), report: &mut Report) {
+    let keys = request
         .routes
         .iter()
         .filter(|route| !refused(record, **route))
-        .flat_map(|&route| wanted.sizes.iter().map(move |&bytes| Key { route, bytes }));
+        .flat_map(|&route| request.sizes.iter().map(move |&bytes| Key { route, bytes }));
     let reported = |key: &Key| {
         let of = |r: &&TrialRun| route(&r.trial) == key.route && r.trial.memory.bytes == key.bytes;
         record.trials.iter().filter(of).any(|r| r.refusal.is_some() || r.transfers.wrong > 0)
     };
     let lost: Vec<Key> =
         keys.filter(|key| points.iter().all(|point| point.key != *key) && !reported(key)).collect();
-    let granted = wanted.routes.iter().filter(|route| !refused(record, **route)).count();
-    let victims = (granted * wanted.polluting().count()).saturating_sub(losses.len());
+    let granted = request.routes.iter().filter(|route| !refused(record, **route)).count();
+    let victims = (granted * request.polluting().count()).saturating_sub(losses.len());
     if victims > 0 {
         report.warnings.push(Warning {
             token: "budget-exhausted",
             text: format!(
-                "of {victims} cells it was not measured, within the budget or the memory, what a victim lost"
+                "cache pollution was not measured at {victims} points, within the budget or the memory"
             ),
             remedy: "give it a larger --budget, or a smaller --pollution-set, or none: --pollution-set 0"
                 .into(),
@@ -371,21 +370,22 @@ fn missing(record: &Record, wanted: &Wanted, (points, losses): (&[Point], &[Loss
                 direction.token(),
                 if lost.len() > 1 { format!(" and {} more", lost.len() - 1) } else { String::new() }
             ),
-            remedy: "give it a larger --budget, or ask for fewer --bytes or --strategy".into(),
+            remedy: "give it a larger --budget, or fewer --bytes or --strategy".into(),
         });
     }
 }
 
-/// What was asked to be otherwise than it is described.
-fn otherwise(requested: &Options, report: &mut Report) {
+/// Warns of options that override the description.
+fn overridden(requested: &Options, report: &mut Report) {
     let driver_bug = requested
         .driver_bug
         .map(|driver_bug| format!("a driver that makes the mistake {}", driver_bug.token()));
-    let policy = requested.maintenance.map(|policy| format!("a kernel that maintains as {}", policy.token()));
+    let policy =
+        requested.maintenance.map(|policy| format!("a kernel with buffer maintenance {}", policy.token()));
     for what in [driver_bug, policy].into_iter().flatten() {
         report.warnings.push(Warning {
             token: "overridden",
-            text: format!("it was asked for {what}: the figures are not those of the machine as described"),
+            text: format!("an option selects {what}: the results are not those of the machine as described"),
             remedy: String::new(),
         });
     }

@@ -1,8 +1,8 @@
-//! Study S2's result beside the same two strategies here.
+//! Comparison with the result of study S2, for the same two strategies.
 //!
 //! The study downloaded 8 MB through a WLAN module whose driver either mapped a cached buffer for every transfer or
-//! copied through an uncached one. What it published is a rate and a CPU's load; what a transfer took longer follows
-//! from the two rates.
+//! copied through an uncached one. It published throughput and CPU load; the difference per transfer follows from the
+//! two rates.
 
 use fathom_analysis::findings::{Basis, Report};
 use fathom_analysis::interval::Interval;
@@ -16,10 +16,10 @@ use crate::reading::{measured, number};
 /// Mbit/s of the download: uncached, and streaming (study S2).
 const UNCACHED_MBIT: f64 = 18.67;
 const STREAMING_MBIT: f64 = 17.1;
-/// Points of a CPU that the uncached variant took less: of the download, 63 + 8 to 50 + 8 (study S2).
-const CPU_POINTS: f64 = 13.0;
+/// CPU load saved by the uncached variant of the download, percentage points: from 63 + 8 to 50 + 8 (study S2).
+const CPU_SAVED_POINTS: f64 = 13.0;
 
-/// The rows, where both strategies were measured at the study's packet.
+/// Adds the findings, if both strategies were measured at the study's packet size.
 pub(super) fn rows(points: &[Point], link: Option<f64>, report: &mut Report) {
     let of = |strategy| {
         let key = Key { route: (strategy, Direction::FromDevice), bytes: STUDY_BYTES };
@@ -34,7 +34,7 @@ pub(super) fn rows(points: &[Point], link: Option<f64>, report: &mut Report) {
     let mut row = measured(&metrics::DMA_STUDY_SAVED, less, "ns", count, &ids);
     row.basis = Basis::Derived;
     row.notes.push(format!(
-        "CPU time that uncached-copy takes less than streaming-copy for {STUDY_BYTES} bytes from the device"
+        "CPU time saved by uncached-copy compared with streaming-copy for {STUDY_BYTES} bytes from the device"
     ));
     report.findings.push(row);
     let bits = STUDY_BYTES as f64 * 8.0;
@@ -42,8 +42,8 @@ pub(super) fn rows(points: &[Point], link: Option<f64>, report: &mut Report) {
     let mut row = number(&metrics::DMA_STUDY_NEEDED, needed, "ns");
     row.basis = Basis::Assumed;
     row.notes.push(format!(
-        "study S2, another machine: {UNCACHED_MBIT} against {STREAMING_MBIT} Mbit/s is so much less for each packet, were \
-         one transferred after the other"
+        "study S2, another machine: time saved per packet at {UNCACHED_MBIT} instead of {STREAMING_MBIT} Mbit/s, for \
+         consecutive transfers"
     ));
     report.findings.push(row);
     if let (Some(a), Some(b)) = (streaming.throughput(), uncached.throughput()) {
@@ -53,7 +53,7 @@ pub(super) fn rows(points: &[Point], link: Option<f64>, report: &mut Report) {
         let mut row = measured(&metrics::DMA_STUDY_GAIN, i, "%", count, &ids);
         row.basis = Basis::Derived;
         row.notes.push(format!(
-            "throughput of uncached-copy over streaming-copy; study S2, another machine: {:+.1} %",
+            "throughput gain of uncached-copy over streaming-copy; study S2, another machine: {:+.1} %",
             gain(STREAMING_MBIT, UNCACHED_MBIT)
         ));
         report.findings.push(row);
@@ -63,8 +63,8 @@ pub(super) fn rows(points: &[Point], link: Option<f64>, report: &mut Report) {
         let mut row = measured(&metrics::DMA_STUDY_CPU_SAVED_PP, less.scaled(100.0 / ns), "%", count, &ids);
         row.basis = Basis::Derived;
         row.notes.push(format!(
-            "points of a CPU that uncached-copy takes less at {:.2} Mbit/s; study S2, another machine, at some 18: \
-             {CPU_POINTS}",
+            "CPU load saved by uncached-copy at {:.2} Mbit/s, percentage points; study S2, another machine, at about 18: \
+             {CPU_SAVED_POINTS}",
             link / 1e6
         ));
         report.findings.push(row);

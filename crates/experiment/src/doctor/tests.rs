@@ -1,6 +1,6 @@
 use super::*;
 
-/// A machine with these facts, beside those of one on which everything is as it should be.
+/// Returns a machine with these facts in addition to those of an optimally configured one.
 fn record(trust: ClockTrust, facts: &[(&str, &str)]) -> Record {
     let best = [
         ("trust.evidence", "nothing says otherwise"),
@@ -49,7 +49,7 @@ fn row(facts: &[(&str, &str)], what: &str) -> Row {
 }
 
 #[test]
-fn on_a_machine_that_gives_everything_nothing_costs_anything() {
+fn an_optimal_machine_has_no_costs() {
     let rows = examine(&record(ClockTrust::Real, &[]));
     assert!(rows.len() >= 9, "{rows:?}");
     for row in rows {
@@ -58,7 +58,7 @@ fn on_a_machine_that_gives_everything_nothing_costs_anything() {
 }
 
 #[test]
-fn what_costs_something_says_what_and_has_its_line() {
+fn each_cost_has_its_command() {
     for (facts, what, line) in [
         (
             &[("privilege.fifo", "refused"), ("privilege.fifo.reason", "not permitted (EPERM)")][..],
@@ -103,7 +103,7 @@ fn what_costs_something_says_what_and_has_its_line() {
 }
 
 #[test]
-fn what_no_line_gives_is_a_note_with_its_cost() {
+fn costs_without_a_command_are_notes() {
     for (facts, what, word) in [
         (&[("clock.name", "monotonic-raw")][..], "clock", "coarser"),
         (
@@ -130,14 +130,14 @@ fn what_no_line_gives_is_a_note_with_its_cost() {
 }
 
 #[test]
-fn an_emulator_prevents_everything_and_unknown_facts_nothing() {
+fn an_emulator_prevents_measurements_and_unknown_facts_do_not() {
     let state = |trust| examine(&record(trust, &[])).iter().map(|r| r.state).max();
     assert_eq!(state(ClockTrust::Emulated), Some(State::Prevents));
     assert_eq!(state(ClockTrust::Virtual), Some(State::Note));
     assert_eq!(state(ClockTrust::Real), Some(State::Good));
-    // A description needs no priority, whatever else is not known of it.
+    // A description needs no priority, even if other facts are unknown.
     assert!(examine(&bare(ClockTrust::Modelled)).iter().all(|r| r.state == State::Good));
-    // A record without any fact, and facts of the wrong kind: rows, and no panic.
+    // Records without facts, or with facts of the wrong type, must not panic.
     let mut odd = record(ClockTrust::Real, &[]);
     for name in ["env.freq.governor", "env.cgroup.0.cpu.max", "env.thp.enabled", "privilege.fifo"] {
         odd.facts.extend([(name.to_owned(), FactValue::Bytes(vec![0xff]))]);
@@ -147,10 +147,10 @@ fn an_emulator_prevents_everything_and_unknown_facts_nothing() {
     }
 }
 
-/// A driver that is not loaded costs nothing that most measurements need, so it is a note, with the words that load it;
-/// what is there says what it gives. A record of before it was known has no row.
+/// A missing driver is a note with the command that loads it, because few measurements need it. A loaded driver is
+/// reported with its features. Older records have no row.
 #[test]
-fn the_driver_is_there_or_says_how_it_would_be() {
+fn the_driver_row_names_features_or_remedy() {
     assert!(examine(&record(ClockTrust::Real, &[])).iter().all(|row| row.what != "driver"));
     let absent = [
         ("driver.state", "is not loaded (no /dev/fathom)"),

@@ -5,7 +5,7 @@ use fathom_probe::rows::{Done, Sample};
 use super::*;
 use crate::record::{End, TrialRun};
 
-/// A record with these facts, ten seconds long.
+/// Returns a record with these facts, ten seconds long.
 fn record(facts: &[(&str, &str)]) -> Record {
     let value = |name: &str, text: &str| match text.parse() {
         Ok(number) if name.ends_with("khz") || name.ends_with("count") => FactValue::Int(number),
@@ -17,7 +17,7 @@ fn record(facts: &[(&str, &str)]) -> Record {
     record
 }
 
-/// Adds a cycle calibration of so many ticks an operation in a round of its own.
+/// Adds a cycle calibration of this many ticks per operation, in a separate round.
 fn cycle_calibration(record: &mut Record, ticks: u64) {
     let id = record.trials.len() as u64 + 1;
     let trial = Trial { id, round: id, loads: 1000, ..Trial::of(Alu) };
@@ -32,7 +32,7 @@ fn tokens(record: &Record) -> Vec<&'static str> {
 }
 
 #[test]
-fn nothing_known_is_nothing_to_warn_of() {
+fn unknown_or_unchanged_facts_give_no_warning() {
     assert_eq!(tokens(&Record::default()), [""; 0]);
     let still = [
         ("env.core_throttle_count", "3"),
@@ -52,9 +52,9 @@ fn nothing_known_is_nothing_to_warn_of() {
 }
 
 #[test]
-fn a_clock_that_moved_is_told_with_what_has_not_been_done_yet() {
+fn a_changed_clock_is_reported_with_the_first_remedy_not_yet_applied() {
     let governor = "env.freq.governor";
-    for (facts, wanted) in [
+    for (facts, expected) in [
         (&[][..], "no cpufreq"),
         (&[(governor, "ondemand"), ("env.freq.no_turbo", "0")], "scaling_governor"),
         (
@@ -71,7 +71,7 @@ fn a_clock_that_moved_is_told_with_what_has_not_been_done_yet() {
         let reported = judge(&record);
         assert_eq!((reported.len(), reported[0].token), (1, "frequency"), "{reported:?}");
         assert!(reported[0].text.contains("10.0 %"), "{reported:?}");
-        assert!(reported[0].remedy.contains(wanted), "{reported:?}");
+        assert!(reported[0].remedy.contains(expected), "{reported:?}");
     }
 }
 
@@ -80,18 +80,18 @@ fn throttling_counts_from_the_start_of_the_session() {
     let record = record(&[("env.core_throttle_count", "3"), ("env.after.core_throttle_count", "5")]);
     let reported = judge(&record);
     assert!(reported[0].token == "throttled" && reported[0].text.contains("2 times"), "{reported:?}");
-    // Bit 18: throttled since the machine started, and not before this session.
+    // Bit 18: throttled since boot, and not before this session.
     let pi = self::record(&[("env.get_throttled", "0x10000"), ("env.after.get_throttled", "0x50001")]);
     let reported = judge(&pi);
     assert!(
-        reported[0].text.contains("of throttling") && reported[0].text.contains("under-voltage"),
+        reported[0].text.contains("throttling") && reported[0].text.contains("under-voltage"),
         "{reported:?}"
     );
     assert!(reported[0].remedy.contains("power supply"), "{reported:?}");
 }
 
 #[test]
-fn who_waited_is_told_with_a_remedy_that_knows_what_was_done() {
+fn waiting_tasks_are_reported_with_a_remedy_not_yet_applied() {
     let waited = |resource: &str, us: u64| {
         vec![
             (format!("env.pressure.{resource}"), "some avg10=9.00 total=5; full total=0".to_owned()),
@@ -113,7 +113,7 @@ fn who_waited_is_told_with_a_remedy_that_knows_what_was_done() {
     assert!(reported[0].remedy.starts_with("CPUs are isolated already"), "{reported:?}");
     assert!(with(waited("memory", 200_000), &[])[0].text.contains("reclaim"));
     assert!(with(waited("io", 200_000), &[]).is_empty());
-    // A session that was cut off does not say how long it took.
+    // The duration of an interrupted session is unknown.
     let mut cut = record(&[]);
     cut.facts.extend(waited("cpu", 9_000_000).into_iter().map(|(n, v)| (n, FactValue::Text(v))));
     cut.end = None;

@@ -1,9 +1,9 @@
-//! How a tier is built: its sets and ways, its line, its replacement.
+//! Geometry of a tier: sets, ways, line size, replacement.
 //!
-//! What a latency curve found is taken apart level by level, nearest first, by loads whose addresses are known up
-//! to a page: cells at a period fall into few sets, and where more of them fall into one than it has ways, they
-//! miss ([`scan`]). No single threshold decides: every cache that could be there is asked what it would do with
-//! each arrangement, and those that are contradicted are dropped ([`fathom_analysis::sets`]).
+//! Each level of a latency curve is examined in turn, nearest first, by loads whose addresses are known up to a page.
+//! Cells at a period fall into few sets; if more of them fall into one set than it has ways, they miss ([`scan`]). No
+//! single threshold decides: every possible cache predicts the misses of each arrangement, and those that the
+//! measurements contradict are dropped ([`fathom_analysis::sets`]).
 
 pub(crate) mod line;
 pub(crate) mod pair;
@@ -24,7 +24,7 @@ use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{PatternKind, Trial};
 
 use self::pair::Pairs;
-use self::policy::Request;
+use self::policy::ReplacementTest;
 use self::scattered::Scattered;
 use crate::budget::Budget;
 use crate::latency_curve::{self, Curves, Step};
@@ -32,31 +32,31 @@ use crate::record::Record;
 use crate::round;
 use crate::scale::Scale;
 
-/// Is it a pattern that only this room plans?
-fn is_own(pattern: PatternKind) -> bool {
+/// Returns whether only this module plans trials of this pattern.
+fn is_of_geometry(pattern: PatternKind) -> bool {
     matches!(pattern, PatternKind::Conflict | PatternKind::Pair | PatternKind::EvictionSet)
 }
 
-/// What is known of a level.
+/// Results for one level.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Level {
     /// Its sets and ways.
     pub(crate) verdict: Verdict,
-    /// Its line, bytes, by what falls into another set.
+    /// Its line, bytes: the distance at which addresses fall into another set.
     pub(crate) line: Option<u64>,
-    /// What pairs of addresses say.
+    /// Results of the pairs of addresses.
     pub(crate) pairs: Option<Pairs>,
-    /// What pages that lie anywhere say, where nothing else does; read for a report only.
+    /// Fit of scattered pages, if nothing else gives a result; computed only for reports.
     pub(crate) scattered: Option<Fit>,
 }
 
 impl Level {
-    /// Its sets and ways, where they are known.
+    /// Returns its sets and ways, if known.
     pub(crate) fn geometry(&self) -> Option<Geometry> {
         if let Verdict::One(one) = self.verdict { Some(one) } else { None }
     }
 
-    /// The same, or what pages that lie anywhere say: nothing can be placed by that.
+    /// Returns the same, or the fit of scattered pages. That fit cannot be used to place cells.
     pub(crate) fn built(&self, base: u64) -> Option<Geometry> {
         let of_pages = |fit: &Fit| Geometry {
             ways: fit.best.0.ways as u64,
@@ -65,13 +65,13 @@ impl Level {
         self.geometry().or_else(|| self.scattered.as_ref().filter(|fit| fit.decided).map(of_pages))
     }
 
-    /// Its line, bytes: by sets, else by pairs.
+    /// Returns its line, bytes: by sets, else by pairs.
     pub(crate) fn line(&self) -> Option<u64> {
         self.line.or_else(|| self.pairs.as_ref()?.reach)
     }
 }
 
-/// What is known of the levels behind a latency curve, nearest first; as far as the record has got.
+/// Returns the levels of a latency curve, nearest first, as far as the record allows.
 pub(crate) fn levels(record: &Record, scale: &Scale, steps: &[Step]) -> Vec<Level> {
     let mut nearer: Option<Geometry> = None;
     let mut all = Vec::new();
@@ -89,19 +89,19 @@ pub(crate) fn levels(record: &Record, scale: &Scale, steps: &[Step]) -> Vec<Leve
     all
 }
 
-/// Levels whose replacement is asked: behind a second one too much filters what arrives.
-const ASKED: usize = 2;
+/// Levels whose replacement is tested: beyond the second one the nearer levels filter too many accesses.
+const TESTED_LEVELS: usize = 2;
 
-/// What is known of a level's replacement.
+/// Results for a level's replacement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Replacement {
-    /// It was asked; without observations of single loads it is the times of whole laps that say it.
+    /// It was tested. Without observations of single loads, the times of whole laps are used.
     Observed(replacement::Verdict, Vec<Observation>),
-    /// It cannot be asked, for this reason.
+    /// It cannot be tested, for this reason.
     Refused(String),
 }
 
-/// The replacement of the nearest levels, as far as the record has got.
+/// Returns the replacement of the nearest levels, as far as the record allows.
 pub(crate) fn replacements(
     record: &Record,
     scale: &Scale,
@@ -109,25 +109,23 @@ pub(crate) fn replacements(
     levels: &[Level],
 ) -> Vec<Replacement> {
     let mut all: Vec<Replacement> = Vec::new();
-    for index in 0..levels.len().min(ASKED) {
+    for index in 0..levels.len().min(TESTED_LEVELS) {
         let before = all.last().map(|r| consistent(r).to_vec()).unwrap_or_default();
         if index > 0 && before.is_empty() {
-            all.push(Replacement::Refused("the nearer level's replacement is not known".into()));
+            all.push(Replacement::Refused("the nearer level's replacement is unknown".into()));
             break;
         }
-        let Some(requested) = requested(steps, levels, index, &before) else {
-            all.push(Replacement::Refused("its ways, its sets or its line are not known".into()));
+        let Some(test) = replacement_test(steps, levels, index, &before) else {
+            all.push(Replacement::Refused("its ways, sets or line are unknown".into()));
             break;
         };
-        all.push(
-            match (requested.why_not_testable(record, scale), policy::read(record, scale, &requested)) {
-                (Some(why_not_testable), _) => Replacement::Refused(why_not_testable),
-                (None, Some((verdict, observations))) => Replacement::Observed(verdict, observations),
-                (None, None) => {
-                    Replacement::Refused("not asked, or hits and misses were not told apart".into())
-                }
-            },
-        );
+        all.push(match (test.why_not_testable(record, scale), policy::read(record, scale, &test)) {
+            (Some(reason), _) => Replacement::Refused(reason),
+            (None, Some((verdict, observations))) => Replacement::Observed(verdict, observations),
+            (None, None) => {
+                Replacement::Refused("not tested, or hits could not be distinguished from misses".into())
+            }
+        });
     }
     all
 }
@@ -136,17 +134,17 @@ fn consistent(replacement: &Replacement) -> &[Policy] {
     if let Replacement::Observed(verdict, _) = replacement { &verdict.consistent } else { &[] }
 }
 
-/// The question to a level whose sets and ways are known; `policies` are those of the nearer one.
-fn requested<'a>(
+/// Returns the replacement test of a level with known sets and ways; `policies` are those of the nearer level.
+fn replacement_test<'a>(
     steps: &'a [Step],
     levels: &[Level],
     index: usize,
     policies: &'a [Policy],
-) -> Option<Request<'a>> {
+) -> Option<ReplacementTest<'a>> {
     let level = levels.get(index)?;
     let nearer = index.checked_sub(1).and_then(|nearer| levels[nearer].geometry());
-    Some(Request {
-        stride: &steps[index],
+    Some(ReplacementTest {
+        step: &steps[index],
         geometry: level.geometry()?,
         line: level.line()?,
         nearer: nearer.map(|nearer| (nearer, policies)),
@@ -154,8 +152,8 @@ fn requested<'a>(
     })
 }
 
-/// The pages that cells lie in: huge ones, whose addresses are known far enough, where there are any; else base pages
-/// of chosen colours.
+/// Returns the pages for the cells: huge pages, whose addresses are known far enough, if available; else base pages of
+/// chosen colours.
 pub(crate) fn pages(scale: &Scale) -> (Pages, u64) {
     match (scale.huge, scale.coloured) {
         (Some(huge), _) => (Pages::Huge, huge),
@@ -164,7 +162,7 @@ pub(crate) fn pages(scale: &Scale) -> (Pages, u64) {
     }
 }
 
-/// How levels and TLBs are built: rows of a report, and the levels themselves. `with_replacement`: their replacement was asked.
+/// Adds the findings of levels and TLBs, and returns the levels. `with_replacement`: whether replacement was tested.
 pub(crate) fn read(
     record: &Record,
     scale: &Scale,
@@ -175,9 +173,9 @@ pub(crate) fn read(
     let steps = curves.steps();
     let mut levels = levels(record, scale, &steps);
     for index in 0..levels.len() {
-        let requested = Scattered::of(scale, &steps, &levels, index);
-        let fit = requested.and_then(|requested| requested.read(record, scale));
-        // One level's rise is no other's: of two steps that show the same, the nearer one keeps it.
+        let scattered = Scattered::of(scale, &steps, &levels, index);
+        let fit = scattered.and_then(|scattered| scattered.read(record, scale));
+        // Each rise belongs to one level: if two steps give the same fit, the nearer one keeps it.
         let same = |level: &Level| {
             level.scattered.as_ref().map(|fit| fit.best.0) == fit.as_ref().map(|fit| fit.best.0)
         };
@@ -192,7 +190,7 @@ pub(crate) fn read(
     levels
 }
 
-/// What a plan asks on.
+/// The input of a plan.
 pub(crate) struct GeometryRequest<'a> {
     pub(crate) record: &'a Record,
     pub(crate) scale: &'a Scale,
@@ -200,15 +198,15 @@ pub(crate) struct GeometryRequest<'a> {
     pub(crate) budget: &'a Budget,
 }
 
-/// The next round of an experiment that finds the latency curve with a `share` of its budget (seed and ms), and then asks
-/// what is `wanted`; empty at the end.
+/// Returns the next round of an experiment that measures the latency curve with a `share` of its budget (seed and ms)
+/// and then the `next_trials`; empty at the end.
 pub(crate) fn plan(
     record: &Record,
     (seed, budget_ms): (u64, u64),
     share: f64,
-    wanted: impl FnOnce(&GeometryRequest) -> Vec<Trial>,
+    next_trials: impl FnOnce(&GeometryRequest) -> Vec<Trial>,
 ) -> Vec<Trial> {
-    if !record.trials.iter().any(|run| is_own(run.trial.kind())) {
+    if !record.trials.iter().any(|run| is_of_geometry(run.trial.kind())) {
         let first = latency_curve::plan(record, seed, (budget_ms as f64 * share) as u64);
         if !first.is_empty() {
             return first;
@@ -216,15 +214,15 @@ pub(crate) fn plan(
     }
     let (scale, budget) = (Scale::of(record), Budget::of(record, budget_ms));
     let curves = Curves::of(record, &scale);
-    let wanted = wanted(&GeometryRequest { record, scale: &scale, curves: &curves, budget: &budget });
-    round::close(record, &budget, wanted, |_| 0, (seed, SALT))
+    let trials = next_trials(&GeometryRequest { record, scale: &scale, curves: &curves, budget: &budget });
+    round::assemble(record, &budget, trials, |_| 0, (seed, SALT))
 }
 
-/// Keeps its draws apart from the latency curve's.
+/// Separates the random numbers from those of the latency curve.
 const SALT: u64 = 0xc0f1;
 
-/// The trials that are wanted next; none when nothing more can be asked. `with_replacement`: the replacement too.
-pub(crate) fn wanted(
+/// Returns the next trials; empty if the plan is complete. `with_replacement`: whether to test replacement.
+pub(crate) fn next_trials(
     record: &Record,
     scale: &Scale,
     curves: &Curves,
@@ -233,24 +231,24 @@ pub(crate) fn wanted(
 ) -> Vec<Trial> {
     let steps = curves.steps();
     let mut all = caches(record, scale, &steps, budget.modelled, with_replacement);
-    all.extend(tlb::wanted(record, scale, curves, budget));
-    // What neighbours a load brings along is the least of it.
+    all.extend(tlb::next_trials(record, scale, curves, budget));
+    // Pairs last: adjacent-line prefetch is the least important result.
     if all.is_empty() {
         all = (0..steps.len()).flat_map(|n| pairs(record, scale, &steps, n, budget.modelled)).collect();
     }
     if all.is_empty() {
         let levels = levels(record, scale, &steps);
         let scattered = (0..steps.len()).filter_map(|n| Scattered::of(scale, &steps, &levels, n));
-        all = scattered.flat_map(|one| one.wanted(record, scale, budget.modelled)).collect();
+        all = scattered.flat_map(|one| one.next_trials(record, scale, budget.modelled)).collect();
     }
     all
 }
 
 fn pairs(record: &Record, scale: &Scale, steps: &[Step], index: usize, modelled: bool) -> Vec<Trial> {
-    pair::wanted(record, scale, &steps[index], steps.get(index + 1), modelled)
+    pair::next_trials(record, scale, &steps[index], steps.get(index + 1), modelled)
 }
 
-/// The same of the caches: level by level, as far as nothing that is still asked stands in the way.
+/// Returns the next trials of the caches, level by level, up to the first level that still needs trials.
 fn caches(
     record: &Record,
     scale: &Scale,
@@ -259,11 +257,11 @@ fn caches(
     with_replacement: bool,
 ) -> Vec<Trial> {
     let (mut nearer, mut all) = (None, Vec::new());
-    // Is nothing asked any more of the replacement of all levels so far?
-    let mut settled = with_replacement;
+    // Whether the replacement of all levels so far needs no more trials.
+    let mut complete = with_replacement;
     for (index, step) in steps.iter().enumerate() {
         let known = if index == 0 || nearer.is_some() {
-            let scan = scan::wanted(record, scale, step, nearer, modelled);
+            let scan = scan::next_trials(record, scale, step, nearer, modelled);
             if !scan.is_empty() {
                 all.extend(scan);
                 break;
@@ -274,16 +272,16 @@ fn caches(
         };
         let mut line = Vec::new();
         if let Verdict::One(one) = known {
-            line = line::wanted(record, scale, step, (one, nearer), modelled);
+            line = line::next_trials(record, scale, step, (one, nearer), modelled);
             if line.is_empty() && line::read(record, scale, step, (one, nearer)).is_none() {
                 line = pairs(record, scale, steps, index, modelled);
             }
         }
-        settled &= line.is_empty() && index < ASKED;
+        complete &= line.is_empty() && index < TESTED_LEVELS;
         all.extend(line);
-        if settled {
+        if complete {
             let replacement = replacement(record, scale, &steps[..=index], modelled);
-            settled = replacement.is_empty();
+            complete = replacement.is_empty();
             all.extend(replacement);
         }
         nearer = if let Verdict::One(one) = known { Some(one) } else { None };
@@ -291,29 +289,29 @@ fn caches(
     all
 }
 
-/// The same of the replacement of the last of these levels; those before have been asked.
+/// Returns the next trials for the replacement of the last of these levels; the earlier ones are complete.
 fn replacement(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
     let levels = levels(record, scale, steps);
     let index = steps.len() - 1;
-    if requested(steps, &levels, index, &[]).is_none() {
+    if replacement_test(steps, &levels, index, &[]).is_none() {
         return Vec::new();
     }
     let mut policies = Vec::new();
     if let Some(nearer) = index.checked_sub(1) {
-        // What the nearer level's answers say is worked out only where it is used.
-        let Some(requested) = requested(steps, &levels, nearer, &[]) else { return Vec::new() };
-        let presumed = policy::presumed(record, &requested).map(<[Policy]>::to_vec);
-        let known = || policy::read(record, scale, &requested).map(|known| known.0.consistent);
+        // The nearer level's result is computed only if needed.
+        let Some(test) = replacement_test(steps, &levels, nearer, &[]) else { return Vec::new() };
+        let presumed = policy::presumed(record, &test).map(<[Policy]>::to_vec);
+        let known = || policy::read(record, scale, &test).map(|known| known.0.consistent);
         policies = presumed.or_else(known).unwrap_or_default();
         if policies.is_empty() {
             return Vec::new();
         }
     }
-    requested(steps, &levels, index, &policies)
-        .map_or_else(Vec::new, |requested| policy::wanted(record, scale, &requested, modelled))
+    replacement_test(steps, &levels, index, &policies)
+        .map_or_else(Vec::new, |test| policy::next_trials(record, scale, &test, modelled))
 }
 
-/// Metrics of how levels are built.
+/// Metrics of the geometry of levels.
 pub(crate) static METRICS: &[&Metric] = &[
     &conflict::TIER_LINE,
     &conflict::TIER_WAYS,

@@ -1,9 +1,9 @@
-//! Pairs of addresses: what does the load of one spare the load of another, so and so far from it?
+//! Load pairs: how far a line fill serves the next load.
 //!
-//! Each pair is visited once a lap, its second address right after the first, pairs in random order, and a lap
-//! goes far beyond the tier. So the first load misses; the second hits where the first one's line, or what a
-//! prefetcher fetched along with it, reaches. In a tier whose answers come from the next cache only the line is
-//! seen; where they come from memory, an adjacent-line prefetcher as well.
+//! Each pair is visited once per lap, its second address right after the first, the pairs in random order. A lap is
+//! much larger than the tier. So the first load misses. The second hits if it is on the first one's line, or on a line
+//! that was prefetched with it. If the next cache serves the first load, only the line size is visible; if memory
+//! serves it, an adjacent-line prefetcher is too.
 
 use fathom_analysis::interval::median;
 use fathom_probe::pattern::{Memory, Pair, PatternKind, Trial};
@@ -12,28 +12,30 @@ use super::{Step, pages};
 use crate::record::Record;
 use crate::scale::Scale;
 
-/// Distances that are tried, bytes. The shortest is within any line.
+/// Distances to test, bytes. The shortest is within any line.
 pub(crate) const DISTANCES: [u64; 7] = [8, 16, 32, 64, 128, 256, 512];
-/// First addresses are multiples of this, so that no line of up to this length begins between the two.
+/// Alignment of the first addresses: no line of up to this length begins between the two addresses.
 const ALIGNED: u64 = 512;
-/// From pair to pair, bytes: an odd multiple, so that all sets that hold aligned addresses are used.
+/// Bytes between pairs: an odd multiple, so that all sets of aligned addresses are used.
 const PERIOD: u64 = 3 * ALIGNED;
-/// A second load this near to half way between spared and not says neither: under random replacement what translates
-/// the first one's page may throw out its line.
-const UNCLEAR: f64 = 0.1;
-/// Where the first loads take more than this many times what the next tier does, the second ones' times are small
-/// differences of large ones. (Translation and the rows of memory may double them.)
-const BEYOND: f64 = 2.0;
-/// Most pairs: at [`PERIOD`] apart they lie in 192 MiB.
+/// Distance from the midpoint between hit and miss within which a second load is undecided: under random replacement
+/// the translation of the first one's page may evict its line.
+const UNDECIDED: f64 = 0.1;
+/// Ratio of the first load's time to the next tier's, above which the second load's time is a small difference of large
+/// times. (Translation and DRAM rows may double the time.)
+const MAX_FIRST_RATIO: f64 = 2.0;
+/// Maximum number of pairs: at [`PERIOD`] apart they span 192 MiB.
 const MAX_PAIRS: u64 = 1 << 17;
 
-/// Pairs that a lap needs to miss in a tier and, if there is a next cache, to hit in that. Each takes the room of
-/// [`ALIGNED`] bytes, because only every so many sets are used.
+/// Returns the number of pairs that a lap needs to miss in a tier and, if there is a next cache, to hit in that. Each
+/// pair takes the space of [`ALIGNED`] bytes, because only some of the sets are used.
 fn pairs(step: &Step, next: Option<&Step>) -> u64 {
-    let own = step.capacity.value.max(1.0);
+    let capacity = step.capacity.value.max(1.0);
     let bytes = match next {
-        Some(next) => (1.25 * own * 0.6 * next.capacity.value).sqrt().min(4.0 * own).max(1.2 * own),
-        None => 4.0 * own,
+        Some(next) => {
+            (1.25 * capacity * 0.6 * next.capacity.value).sqrt().min(4.0 * capacity).max(1.2 * capacity)
+        }
+        None => 4.0 * capacity,
     };
     ((bytes / ALIGNED as f64) as u64).clamp(8, MAX_PAIRS)
 }
@@ -44,8 +46,8 @@ fn is_of(trial: &Trial, distance: u64, pairs: u64) -> bool {
         && trial.memory.cells() == 2 * pairs
 }
 
-/// The trials that are wanted next.
-pub(crate) fn wanted(
+/// Returns the next trials.
+pub(crate) fn next_trials(
     record: &Record,
     scale: &Scale,
     step: &Step,
@@ -56,20 +58,20 @@ pub(crate) fn wanted(
     let cells = 2 * pairs;
     let miss = (step.next - step.here).max(0.1);
     let clock = (200.0 * scale.resolution * scale.tick_ns / miss) as u64;
-    // Whole laps where a lap is short; else parts of one, of which each begins where the last one ended.
+    // Whole laps if a lap is short; else parts of laps, each starting at the end of the previous one.
     let mut loads = match clock.clamp(4096, 1 << 17) {
-        least if cells <= least => least.div_ceil(cells) * cells + 1,
-        least => least.max(1 << 14) + 1,
+        min if cells <= min => min.div_ceil(cells) * cells + 1,
+        min => min.max(1 << 14) + 1,
     };
     while cells > 2 && (2 * loads).is_multiple_of(cells) {
         loads += 1;
     }
-    let mut wanted = Vec::new();
+    let mut trials = Vec::new();
     for distance in DISTANCES {
         let had = record.trials.iter().filter(|r| is_of(&r.trial, distance, pairs)).count();
         for _ in had..if modelled { 1 } else { 3 } {
-            wanted.push(Trial {
-                // One place for all: what differs between two distances is the distance.
+            trials.push(Trial {
+                // The same placement for all: distances are compared under equal conditions.
                 memory: Memory { page: pages(scale).0, place: 1, ..Memory::of(cells * distance, distance) },
                 loads,
                 samples: if modelled { 2 } else { 3 },
@@ -78,18 +80,18 @@ pub(crate) fn wanted(
             });
         }
     }
-    wanted
+    trials
 }
 
-/// What pairs beyond a tier say.
+/// Results of the pairs beyond a tier.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pairs {
     /// Time of the second load by distance, ns, with the trials.
     pub(crate) second: Vec<(u64, f64, Vec<u64>)>,
     /// Time of the first load, ns.
     pub(crate) first: f64,
-    /// The shortest distance at which the second load takes more than a load of the tier: its line, or what was
-    /// fetched along with it.
+    /// The shortest distance at which the second load takes longer than a load of the tier: its line, or the range of
+    /// an adjacent-line prefetch.
     pub(crate) reach: Option<u64>,
 }
 
@@ -104,8 +106,8 @@ pub(crate) fn read(
     let pairs = pairs(step, next);
     let time = |distance: u64| {
         let runs = || record.of(PatternKind::Pair).filter(move |r| is_of(&r.trial, distance, pairs));
-        let least = runs().filter_map(|run| median(&scale.steady(run))).min_by(f64::total_cmp)?;
-        Some((least, runs().map(|r| r.trial.id).collect::<Vec<u64>>()))
+        let fastest = runs().filter_map(|run| median(&scale.steady(run))).min_by(f64::total_cmp)?;
+        Some((fastest, runs().map(|r| r.trial.id).collect::<Vec<u64>>()))
     };
     // Both halves of the shortest distance are on one line, so its second load is a hit.
     let first = 2.0 * time(DISTANCES[0])?.0 - hit;
@@ -113,16 +115,16 @@ pub(crate) fn read(
         .iter()
         .filter_map(|&distance| time(distance).map(|(t, ids)| (distance, 2.0 * t - first, ids)))
         .collect();
-    // Where a lap goes beyond the next tier too, the first load is answered far behind it, and a second one spared by
-    // the next tier's longer line takes that one's time.
+    // If a lap exceeds the next tier too, the first load is served far beyond it. A second load that hits in the next
+    // tier's longer line then takes that tier's time.
     let rise = first.min(step.next) - step.here;
     let share: Vec<f64> = second.iter().map(|(_, time, _)| (time - step.here) / rise).collect();
     let slow: Vec<bool> = share.iter().map(|share| *share > 0.5).collect();
     let at = slow.iter().position(|slow| *slow);
-    let clear = share.iter().all(|share| (share - 0.5).abs() > UNCLEAR);
-    let near = first > 1.1 * step.here && first < BEYOND * step.next;
-    let sound = near && clear && slow.len() == DISTANCES.len();
+    let clear = share.iter().all(|share| (share - 0.5).abs() > UNDECIDED);
+    let near = first > 1.1 * step.here && first < MAX_FIRST_RATIO * step.next;
+    let valid = near && clear && slow.len() == DISTANCES.len();
     let reach =
-        at.filter(|&at| sound && at > 0 && slow[at..].iter().all(|slow| *slow)).map(|at| second[at].0);
+        at.filter(|&at| valid && at > 0 && slow[at..].iter().all(|slow| *slow)).map(|at| second[at].0);
     Some(Pairs { second, first, reach })
 }

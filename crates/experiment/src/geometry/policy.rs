@@ -1,9 +1,8 @@
-//! The replacement of a level: sequences over one of its sets, and which lines they find gone.
+//! Replacement policy of a level: access sequences over one of its sets, and which lines they find evicted.
 //!
-//! What is asked and what the answers say is worked out in [`fathom_analysis::replacement`]; here its programs
-//! become trials of the pattern `probe`, and times of single loads become hits and misses. Where the clock's steps
-//! are too long for single loads, the programs run without asks, many laps a sample, and what is judged is the time
-//! of a lap.
+//! [`fathom_analysis::replacement`] chooses the sequences (programs) and judges the results. This module turns programs
+//! into trials of the eviction-set pattern, and times of single loads into hits and misses. If the clock is too coarse
+//! for single loads, the programs run without timed loads, many laps per sample, and the time of a lap is judged.
 
 use fathom_analysis::interval::{median, robust_sigma};
 use fathom_analysis::replacement::{
@@ -21,60 +20,60 @@ use crate::clock::step_ticks;
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
-/// Times each ask is answered in a trial, at least; with few asks more.
-const LAPS: u64 = 40;
-/// Samples of a trial, at least.
-const SAMPLES: u64 = 100;
-/// Trials of each program on hardware, each in another set: what shares a set with the stack or with a line of the
-/// kernel's is one of them.
-const TIMES: u64 = 3;
-/// Blocks lie at least so far apart, bytes: no prefetcher that fetches a neighbour reaches the next.
-const MIN_PERIOD: u64 = 512;
-/// A hit and a miss must be so many steps of the clock apart.
-const STEPS_APART: f64 = 3.0;
-/// Of laps as a whole, the share of one miss that a step of the clock may be of the mean lap of a sample.
-const STEP_OF_A_MISS: f64 = 0.05;
-/// Loads of such a sample, at least: it has one load more than whole laps, because a run of whole laps would end where
-/// it began and prove nothing, and of so many that load is a twentieth of a percent.
+/// Repetitions of each timed access per trial, at least; more if the program has few of them.
+const MIN_LAPS: u64 = 40;
+/// Samples per trial, at least.
+const MIN_SAMPLES: u64 = 100;
+/// Trials per program on hardware, each in another set: one of the sets may be shared with the stack or with kernel
+/// data.
+const TRIALS_PER_PROGRAM: u64 = 3;
+/// Minimum distance of blocks, bytes: adjacent-line prefetch does not reach the next block.
+const MIN_BLOCK_DISTANCE: u64 = 512;
+/// Minimum difference of hit and miss, in steps of the clock.
+const MIN_STEPS_APART: f64 = 3.0;
+/// For whole laps: maximum error per lap due to a clock step, as a share of one miss.
+const MAX_STEP_SHARE: f64 = 0.05;
+/// Loads per such sample, at least. It has one load more than whole laps, because whole laps would end where they began
+/// and prove nothing. With this many, the extra load is a twentieth of a percent.
 const MIN_LOADS: u64 = 1 << 11;
-/// And at most: a millisecond of hits.
+/// Loads per such sample, at most: a millisecond of hits.
 const MAX_LOADS: u64 = 1 << 19;
-/// Samples of such a trial on hardware, and on a model, where nothing disturbs them but the clock's steps.
-const SAMPLES_IN_WHOLE: u64 = 5;
+/// Samples of such a trial on hardware, and on a model, where only the clock's steps disturb them.
+const SAMPLES_PER_LAP_TRIAL: u64 = 5;
 const SAMPLES_MODELLED: u64 = 3;
-/// Standard deviation of the difference of two intervals in steps of the clock, of which each is the difference of two
-/// readings that are off by anything within a step: sqrt(4 / 12).
-const MIN_SEPARATION: f64 = 0.58;
-/// What the latency curve's step is off by from what a miss costs here, where the next level is a cache, relative: the two
-/// times differ in their paths through banks and in how much of the latency curve's plateaus is level.
+/// Standard deviation of the difference of two intervals, in clock steps. Each interval is the difference of two
+/// readings with a uniform error within a step: sqrt(4 / 12).
+const CLOCK_SIGMA_STEPS: f64 = 0.58;
+/// Relative difference between the latency curve's step and the cost of a miss here, if the next level is a cache: the
+/// times differ in their paths through banks, and the curve's plateaus are not fully level.
 const COST_ERROR: f64 = 0.05;
-/// Pages of base size that any first level of a TLB holds: those of the smallest micro-TLBs (ARM1176, Cortex-A7 and
-/// A53) have ten entries.
-const FEW_PAGES: u64 = 10;
-/// One level that is asked.
+/// Base pages that any first-level TLB holds: the smallest micro-TLBs (ARM1176, Cortex-A7 and A53) have ten entries.
+const MIN_TLB_PAGES: u64 = 10;
+/// The replacement test of one level.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request<'a> {
-    pub(crate) stride: &'a Step,
+pub(crate) struct ReplacementTest<'a> {
+    pub(crate) step: &'a Step,
     pub(crate) geometry: Geometry,
     /// Its line, bytes.
     pub(crate) line: u64,
-    /// The nearer level, with its policies; none is any.
+    /// The nearer level with its possible policies; an empty list means any.
     pub(crate) nearer: Option<(Geometry, &'a [Policy])>,
-    /// The capacity of the next level, bytes, where there is one.
+    /// The capacity of the next level, bytes, if there is one.
     pub(crate) next: Option<f64>,
 }
 
-impl Request<'_> {
+impl ReplacementTest<'_> {
     fn period(&self) -> u64 {
-        self.geometry.way_bytes * MIN_PERIOD.div_ceil(self.geometry.way_bytes).next_power_of_two()
+        self.geometry.way_bytes * MIN_BLOCK_DISTANCE.div_ceil(self.geometry.way_bytes).next_power_of_two()
     }
 
-    /// From wash block to wash block, bytes; a word where nothing is washed.
-    fn evictors(&self) -> u64 {
+    /// Returns the distance between evicting blocks, bytes; one line of 64 bytes if nothing is evicted from a nearer
+    /// level.
+    fn evictor_stride(&self) -> u64 {
         self.nearer.map_or(64, |(nearer, _)| nearer.way_bytes)
     }
 
-    fn washing(&self) -> Option<Evictors> {
+    fn evictions(&self) -> Option<Evictors> {
         self.nearer.map(|(nearer, policies)| Evictors {
             ways: nearer.ways as usize,
             random: policies.is_empty() || policies.iter().any(|p| p.draws()),
@@ -84,165 +83,175 @@ impl Request<'_> {
     fn programs(&self, whole: bool) -> Vec<Program> {
         let (ways, visits) = (self.geometry.ways as usize, (self.line / 8) as usize);
         if whole {
-            programs_per_lap(ways, visits, self.washing())
+            programs_per_lap(ways, visits, self.evictions())
         } else {
-            programs(ways, visits, self.washing())
+            programs(ways, visits, self.evictions())
         }
     }
 
-    /// What a miss costs more than a hit, ns.
-    fn miss(&self) -> f64 {
-        self.stride.next - self.stride.here
+    /// Returns the cost of a miss over a hit, ns.
+    fn miss_cost(&self) -> f64 {
+        self.step.next - self.step.here
     }
 
-    /// Is a clock of such a step, ns, too coarse for single loads, so that laps are timed as a whole?
-    fn in_whole(&self, step: f64) -> bool {
-        self.miss() < STEPS_APART * step
+    /// Returns whether a clock with this step, ns, is too coarse for single loads, so that whole laps are timed.
+    fn times_whole_laps(&self, step: f64) -> bool {
+        self.miss_cost() < MIN_STEPS_APART * step
     }
 
-    /// Loads of a sample of a lap of so many accesses; `None` where no sample that may be had is long enough.
+    /// Returns the loads per sample for a lap of this many accesses; `None` if the longest possible sample is too
+    /// short.
     fn loads(&self, step: f64, accesses: u64) -> Option<u64> {
-        let laps = (step / (STEP_OF_A_MISS * self.miss())).ceil();
-        let most = (MAX_LOADS / accesses.max(1)) as f64;
-        let laps = if laps <= most { laps as u64 } else { return None };
+        let laps = (step / (MAX_STEP_SHARE * self.miss_cost())).ceil();
+        let max_laps = (MAX_LOADS / accesses.max(1)) as f64;
+        let laps = if laps <= max_laps { laps as u64 } else { return None };
         Some(laps.max(MIN_LOADS.div_ceil(accesses.max(1))) * accesses + 1)
     }
 
-    /// Why laps as a whole cannot be read.
+    /// Returns why whole laps cannot be judged.
     fn why_not_testable_per_lap(&self, step: f64) -> Option<String> {
-        let miss = self.miss();
+        let miss = self.miss_cost();
         let longest = self.programs(true).iter().map(|p| p.accesses.len() as u64).max().unwrap_or(0);
         if self.loads(step, longest).is_none() {
             return Some(format!(
-                "the clock's steps of {step:.1} ns do not tell hits from misses, {miss:.1} ns apart, even by whole laps"
+                "the clock's resolution of {step:.1} ns is too coarse for the difference of {miss:.1} ns between hit and miss, even over whole laps"
             ));
         }
-        // The wash's misses are told from those of the level under test by their number, so all must hit in it.
-        let (nearer, evictors) = (self.nearer?.0, self.washing()?.blocks() as u64);
+        // Misses of the evicting accesses must be separable by number from those of the tested level, so all must hit
+        // in it.
+        let (nearer, evictors) = (self.nearer?.0, self.evictions()?.blocks() as u64);
         let sets = (self.period() / nearer.way_bytes).saturating_sub(1).max(1);
         if evictors.div_ceil(sets) > self.geometry.ways {
-            return Some("what washes the nearer level does not fit this one".into());
+            return Some("the lines that evict the nearer level do not fit in this one".into());
         }
         None
     }
 
-    /// Why it cannot be asked.
+    /// Returns why the level cannot be tested.
     pub(crate) fn why_not_testable(&self, record: &Record, scale: &Scale) -> Option<String> {
         let step = step_ns(record, scale);
-        let whole = self.in_whole(step);
+        let whole = self.times_whole_laps(step);
         if let Some((nearer, _)) = self.nearer {
             let multiples = self.period() / nearer.way_bytes;
             if multiples < 2 || !self.period().is_multiple_of(nearer.way_bytes) {
-                return Some("whatever leaves the nearer level conflicts in this one too".into());
+                return Some("every eviction set of the nearer level also conflicts in this one".into());
             }
-            let (own, both) = (self.geometry.bytes() as f64, (self.geometry.bytes() + nearer.bytes()) as f64);
-            let seen = self.stride.capacity.value;
-            if (seen - both).abs() < (seen - own).abs() {
-                return Some("it holds what the nearer level evicts: an exclusive level is not asked".into());
+            let (alone, with_nearer) =
+                (self.geometry.bytes() as f64, (self.geometry.bytes() + nearer.bytes()) as f64);
+            let seen = self.step.capacity.value;
+            if (seen - with_nearer).abs() < (seen - alone).abs() {
+                return Some(
+                    "it is exclusive (holds lines that the nearer level evicts), which is not tested".into(),
+                );
             }
         }
-        if whole && let Some(why_not_testable) = self.why_not_testable_per_lap(step) {
-            return Some(why_not_testable);
+        if whole && let Some(reason) = self.why_not_testable_per_lap(step) {
+            return Some(reason);
         }
         let blocks = self.programs(whole).iter().map(|p| p.blocks().0).max().unwrap_or(0) as f64;
-        // An inclusive next level would take lines away.
+        // An inclusive next level would evict lines from this one.
         if self.next.is_some_and(|next| blocks * self.geometry.way_bytes as f64 > 0.9 * next) {
-            return Some("the blocks that it takes do not fit the next level".into());
+            return Some("the blocks of the test do not fit in the next level".into());
         }
         None
     }
 
     fn is_of(&self, trial: &Trial, sequence: &Sequence) -> bool {
-        trial.memory.stride == self.evictors()
+        trial.memory.stride == self.evictor_stride()
             && trial.is::<EvictionSet>(|set| set.period == self.period() && set.sequence == *sequence)
     }
 }
 
-/// A program as the probe runs it. Both sides write one notation; a test holds them together.
+/// Returns a program in the probe's form. Both sides write the same notation, which a test checks.
 fn sequence(program: &Program) -> Option<Sequence> {
     Sequence::parse(&program.to_string()).ok()
 }
 
-/// A step of the clock, ns.
+/// Returns a step of the clock, ns.
 fn step_ns(record: &Record, scale: &Scale) -> f64 {
     step_ticks(record) as f64 * scale.tick_ns
 }
 
-/// The trials that are wanted next.
-pub(crate) fn wanted(record: &Record, scale: &Scale, requested: &Request<'_>, modelled: bool) -> Vec<Trial> {
-    if requested.why_not_testable(record, scale).is_some() {
+/// Returns the next trials.
+pub(crate) fn next_trials(
+    record: &Record,
+    scale: &Scale,
+    test: &ReplacementTest<'_>,
+    modelled: bool,
+) -> Vec<Trial> {
+    if test.why_not_testable(record, scale).is_some() {
         return Vec::new();
     }
     let step = step_ns(record, scale);
-    let whole = requested.in_whole(step);
-    let mut wanted = Vec::new();
-    for program in requested.programs(whole) {
+    let whole = test.times_whole_laps(step);
+    let mut trials = Vec::new();
+    for program in test.programs(whole) {
         let Some(sequence) = sequence(&program) else { continue };
-        let had = record.trials.iter().filter(|r| requested.is_of(&r.trial, &sequence)).count() as u64;
+        let had = record.trials.iter().filter(|r| test.is_of(&r.trial, &sequence)).count() as u64;
         let (queries, accesses) = (program.queries() as u64, program.accesses.len() as u64);
         let (loads, samples) = if whole {
-            let Some(loads) = requested.loads(step, accesses) else { continue };
-            (loads, if modelled { SAMPLES_MODELLED } else { SAMPLES_IN_WHOLE })
+            let Some(loads) = test.loads(step, accesses) else { continue };
+            (loads, if modelled { SAMPLES_MODELLED } else { SAMPLES_PER_LAP_TRIAL })
         } else {
-            (1, (queries * LAPS).clamp(SAMPLES, 1000))
+            (1, (queries * MIN_LAPS).clamp(MIN_SAMPLES, 1000))
         };
-        for nth in had..if modelled { 1 } else { TIMES } {
-            wanted.push(Trial {
+        for nth in had..if modelled { 1 } else { TRIALS_PER_PROGRAM } {
+            trials.push(Trial {
                 memory: Memory {
                     page: pages(scale).0,
-                    ..Memory::of(accesses * requested.evictors(), requested.evictors())
+                    ..Memory::of(accesses * test.evictor_stride(), test.evictor_stride())
                 },
                 loads,
                 samples,
                 warm: WARM_UP as u64 * accesses,
                 ..Trial::of(EvictionSet {
                     sequence: sequence.clone(),
-                    period: requested.period(),
+                    period: test.period(),
                     offset: place(nth),
                 })
             });
         }
     }
-    wanted
+    trials
 }
 
-/// What policies this level was taken for when the next one's trials were planned, as far as these show it: whether its
-/// wash is that of a level that may draw lots. `None` where there are no such trials. So what this level's answers say
-/// need not be worked out in every round of the next one's.
-pub(crate) fn presumed(record: &Record, requested: &Request<'_>) -> Option<&'static [Policy]> {
+/// Returns the policies that were assumed for this level when the next level's trials were planned, as far as the
+/// trials show: whether the eviction assumed random replacement. `None` without such trials. It saves judging this
+/// level again in every round of the next one.
+pub(crate) fn presumed(record: &Record, test: &ReplacementTest<'_>) -> Option<&'static [Policy]> {
     let evicts = |run: &&TrialRun| {
-        run.trial.memory.stride == requested.geometry.way_bytes
+        run.trial.memory.stride == test.geometry.way_bytes
             && run.trial.is::<EvictionSet>(|set| set.sequence.accesses().iter().any(|a| a.block.evicts))
     };
     let set = record.of(PatternKind::EvictionSet).find(evicts)?.trial.get::<EvictionSet>()?;
     let accesses = set.sequence.accesses().iter();
     let evictors = accesses.skip_while(|a| !a.block.evicts).take_while(|a| a.block.evicts).count();
-    let steady = Evictors { ways: requested.geometry.ways as usize, random: false };
+    let steady = Evictors { ways: test.geometry.ways as usize, random: false };
     Some(if evictors > steady.blocks() { Policy::ALL } else { &[Policy::Lru] })
 }
 
-/// What the answers say, and how often each asked access missed; of laps as a whole no access was. `None` where too
-/// little was asked.
+/// Returns the verdict and the share of misses of each timed access; whole laps have no timed access. `None` without
+/// enough trials.
 pub(crate) fn read(
     record: &Record,
     scale: &Scale,
-    requested: &Request<'_>,
+    test: &ReplacementTest<'_>,
 ) -> Option<(Verdict, Vec<Observation>)> {
-    if requested.why_not_testable(record, scale).is_some() {
+    if test.why_not_testable(record, scale).is_some() {
         return None;
     }
-    let (ways, nearer) = (requested.geometry.ways as usize, requested.hypotheses());
-    let observations = observations(record, scale, requested);
+    let (ways, nearer) = (test.geometry.ways as usize, test.hypotheses());
+    let observations = observations(record, scale, test);
     if observations.is_empty() {
-        let totals = totals(record, scale, requested);
+        let totals = totals(record, scale, test);
         let verdict = (!totals.is_empty()).then(|| judge(ways, &nearer, &[], &totals))?;
-        return Some((requested.doubted(scale, verdict), Vec::new()));
+        return Some((test.with_doubt(scale, verdict), Vec::new()));
     }
     Some((judge(ways, &nearer, &observations, &[]), observations))
 }
 
-impl Request<'_> {
-    /// The nearer level as it may be.
+impl ReplacementTest<'_> {
+    /// Returns the possible policies of the nearer level.
     fn hypotheses(&self) -> Vec<(Policy, usize)> {
         self.nearer.map_or_else(Vec::new, |(nearer, policies)| {
             let any = if policies.is_empty() { Policy::ALL } else { policies };
@@ -250,12 +259,12 @@ impl Request<'_> {
         })
     }
 
-    /// That no policy explains the times of laps says nothing of the policy where something else may take time: of
-    /// memory, rows of banks, and of many base pages, their translation.
-    fn doubted(&self, scale: &Scale, verdict: Verdict) -> Verdict {
+    /// Marks a verdict as undecided if no policy explains the times of laps and something else may take time: DRAM rows
+    /// of memory, or translation of many base pages.
+    fn with_doubt(&self, scale: &Scale, verdict: Verdict) -> Verdict {
         let other = match (self.next, pages(scale).0) {
-            (None, _) => "memory's loads do not take one time each",
-            (_, Pages::Base | Pages::Coloured) if 4 * self.geometry.ways > FEW_PAGES => {
+            (None, _) => "loads from memory vary in time",
+            (_, Pages::Base | Pages::Coloured) if 4 * self.geometry.ways > MIN_TLB_PAGES => {
                 "translation of base pages takes time too"
             }
             _ => return verdict,
@@ -263,7 +272,7 @@ impl Request<'_> {
         if !verdict.consistent.is_empty() {
             return verdict;
         }
-        let reason = format!("no policy explains the times of laps, and {other}");
+        let reason = format!("no policy explains the times of laps, but {other}");
         Verdict { decided: false, reason, ..verdict }
     }
 
@@ -273,15 +282,15 @@ impl Request<'_> {
     }
 }
 
-/// The answers of single loads; none where there were too few to tell hits from misses.
-fn observations(record: &Record, scale: &Scale, requested: &Request<'_>) -> Vec<Observation> {
-    let programs = requested.programs(false);
-    let Some(threshold) = threshold(record, scale, requested, &programs) else { return Vec::new() };
+/// Returns the observations of single loads; empty if too few to separate hits from misses.
+fn observations(record: &Record, scale: &Scale, test: &ReplacementTest<'_>) -> Vec<Observation> {
+    let programs = test.programs(false);
+    let Some(threshold) = threshold(record, scale, test, &programs) else { return Vec::new() };
     let mut observations = Vec::new();
     for program in &programs {
         let queries = program.queries();
         let (mut missed, mut of) = (vec![0; queries], vec![0; queries]);
-        for run in requested.runs(record, program) {
+        for run in test.runs(record, program) {
             for (i, ticks) in run.single_ticks().enumerate() {
                 of[i % queries] += 1;
                 missed[i % queries] += u32::from(ticks > threshold);
@@ -294,42 +303,47 @@ fn observations(record: &Record, scale: &Scale, requested: &Request<'_>) -> Vec<
     observations
 }
 
-/// What a single load takes that is neither a hit nor a miss, ticks.
-fn threshold(record: &Record, scale: &Scale, requested: &Request<'_>, programs: &[Program]) -> Option<f64> {
-    // Of the calibration the first program hits, and four times as many lines as ways miss that go round, each once:
-    // with two ways the first one too has so many.
-    let many = 4 * requested.geometry.ways as usize;
+/// Returns the time of a single load halfway between hit and miss, ticks.
+fn threshold(
+    record: &Record,
+    scale: &Scale,
+    test: &ReplacementTest<'_>,
+    programs: &[Program],
+) -> Option<f64> {
+    // Of the calibration programs the first one hits. A cycle over four times as many lines as ways, each once, misses;
+    // with two ways the first program has that many lines too.
+    let many = 4 * test.geometry.ways as usize;
     let all_miss = programs.iter().find(|p| p.visits() == 1 && p.blocks().0 >= many)?;
     let typical = |program: &Program| {
-        let runs = requested.runs(record, program);
+        let runs = test.runs(record, program);
         median(&runs.iter().flat_map(|r| r.single_ticks()).collect::<Vec<f64>>())
     };
     let (hit, miss) = (typical(programs.first()?)?, typical(all_miss)?);
     let apart = (miss - hit) * scale.tick_ns;
-    let most = miss.min(hit + 2.0 * requested.miss() / scale.tick_ns);
-    (apart >= 0.5 * requested.miss()).then_some(f64::midpoint(hit, most))
+    let max_miss = miss.min(hit + 2.0 * test.miss_cost() / scale.tick_ns);
+    (apart >= 0.5 * test.miss_cost()).then_some(f64::midpoint(hit, max_miss))
 }
 
-/// The times of laps, ns.
-fn totals(record: &Record, scale: &Scale, requested: &Request<'_>) -> Vec<Total> {
+/// Returns the times of laps, ns.
+fn totals(record: &Record, scale: &Scale, test: &ReplacementTest<'_>) -> Vec<Total> {
     let mut totals = Vec::new();
-    for program in requested.programs(true) {
-        let (mut laps, mut grains) = (Vec::new(), Vec::new());
-        for run in requested.runs(record, &program) {
+    for program in test.programs(true) {
+        let (mut laps, mut errors) = (Vec::new(), Vec::new());
+        for run in test.runs(record, &program) {
             let accesses = program.accesses.len() as f64;
             let times: Vec<f64> = scale.steady(run).iter().map(|load| load * accesses).collect();
             let Some(lap) = median(&times) else { continue };
-            let grain = MIN_SEPARATION * step_ns(record, scale) * accesses / run.trial.loads as f64;
-            // 1.25: what a median loses to a mean where errors are normal.
-            grains.push(1.25 * grain.max(robust_sigma(&times)) / (times.len() as f64).sqrt());
+            let clock_error = CLOCK_SIGMA_STEPS * step_ns(record, scale) * accesses / run.trial.loads as f64;
+            // 1.25: ratio of the standard errors of median and mean for normal errors.
+            errors.push(1.25 * clock_error.max(robust_sigma(&times)) / (times.len() as f64).sqrt());
             laps.push(lap);
         }
-        let (Some(lap), Some(grain)) = (median(&laps), median(&grains)) else { continue };
+        let (Some(lap), Some(sample_error)) = (median(&laps), median(&errors)) else { continue };
         let error = 1.25 * robust_sigma(&laps) / (laps.len() as f64).sqrt();
-        totals.push(Total { program, seen: LapObservation::Time(lap), error: error.max(grain) });
+        totals.push(Total { program, seen: LapObservation::Time(lap), error: error.max(sample_error) });
     }
-    if !totals.is_empty() && requested.next.is_some() {
-        let (seen, error) = (LapObservation::Cost(requested.miss()), COST_ERROR * requested.miss());
+    if !totals.is_empty() && test.next.is_some() {
+        let (seen, error) = (LapObservation::Cost(test.miss_cost()), COST_ERROR * test.miss_cost());
         totals.push(Total { program: Program::default(), seen, error });
     }
     totals

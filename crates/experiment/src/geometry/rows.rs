@@ -1,4 +1,4 @@
-//! What is known of each level, as rows of a report.
+//! Findings of the geometry of levels, and verdicts on claims about it.
 
 use fathom_analysis::claims::{Claim, Decoded};
 use fathom_analysis::findings::{Basis, Finding, Item, Key, Metric, Refused, Report};
@@ -11,7 +11,7 @@ use fathom_units::size;
 use super::{Level, Replacement, Step};
 use crate::reading::{measured, number, text};
 
-/// Rows of every level's sets, ways and line.
+/// Adds the findings of every level's sets, ways and line.
 pub(super) fn built(steps: &[Step], levels: &[Level], base: u64, report: &mut Report) {
     for (index, level) in levels.iter().enumerate() {
         of_sets(index + 1, level, &steps[index], base, report);
@@ -20,7 +20,7 @@ pub(super) fn built(steps: &[Step], levels: &[Level], base: u64, report: &mut Re
     }
 }
 
-/// Rows of the levels' replacement.
+/// Adds the findings of the levels' replacement.
 pub(super) fn replaced(replacements: &[Replacement], report: &mut Report) {
     for (index, replacement) in replacements.iter().enumerate() {
         of_replacement(index + 1, replacement, report);
@@ -33,66 +33,68 @@ fn refuse(what: &Key, reason: String, remedy: &str, report: &mut Report) {
 
 fn of_sets(n: usize, level: &Level, step: &Step, base: u64, report: &mut Report) {
     let Some(geometry) = level.built(base) else {
-        let (mut reason, remedy) = why_not(&level.verdict, n);
+        let (mut reason, remedy) = why_unknown(&level.verdict, n);
         if let Some(fit) = &level.scattered {
-            reason = format!("{reason}; taking its pages to lie anywhere: {}", fit.reason);
+            reason = format!("{reason}; by the fit of scattered pages: {}", fit.reason);
         }
         return refuse(&conflict::TIER_WAYS.at([n.into()]), reason, remedy, report);
     };
     let mut ways = number(conflict::TIER_WAYS.at([n.into()]), geometry.ways as f64, "");
     ways.basis = Basis::Fitted;
     ways.notes.push(format!(
-        "{} a way; {} in all",
+        "{} per way; {} in total",
         size(geometry.way_bytes as f64),
         size(geometry.bytes() as f64)
     ));
     if let Some(fit) = level.scattered.as_ref().filter(|_| level.geometry().is_none()) {
         ways.notes.push(format!(
-            "its pages lie anywhere, and by how misses rise with their number: {}",
+            "by the fit of scattered pages, from the rise of misses with their number: {}",
             fit.reason
         ));
     }
-    let (onset, own) = (step.capacity.value, geometry.bytes() as f64);
-    if n > 1 && level.geometry().is_some() && onset > 1.06 * own {
-        ways.notes
-            .push(format!("working sets fit up to {}: it holds what the nearer level evicts", size(onset)));
+    let (onset, bytes) = (step.capacity.value, geometry.bytes() as f64);
+    if n > 1 && level.geometry().is_some() && onset > 1.06 * bytes {
+        ways.notes.push(format!(
+            "working sets up to {} fit: it is exclusive (holds lines that the nearer level evicts)",
+            size(onset)
+        ));
     }
     report.findings.push(ways);
-    // Sets are lines of a way: without the line there is no telling.
+    // The number of sets is way size over line size, so it needs the line.
     let sets = conflict::TIER_SETS.at([n.into()]);
     match level.line() {
         Some(line) => {
             let row = number(sets, (geometry.way_bytes / line) as f64, "");
             report.findings.push(Finding { basis: Basis::Derived, ..row });
         }
-        None => refuse(&sets, "its line was not found".into(), "", report),
+        None => refuse(&sets, "its line is unknown".into(), "", report),
     }
 }
 
-/// Why a level's sets are not told, and what would help.
-fn why_not(verdict: &Verdict, n: usize) -> (String, &'static str) {
+/// Returns why a level's sets are unknown, and a remedy.
+fn why_unknown(verdict: &Verdict, n: usize) -> (String, &'static str) {
     let shown = |all: &[Geometry]| {
         let one = |g: &Geometry| format!("{} ways of {}", g.ways, size(g.way_bytes as f64));
         all.iter().take(4).map(one).collect::<Vec<_>>().join(", or ")
     };
     match verdict {
-        Verdict::Several(all) => (format!("what conflicts fits {}", shown(all)), "give it a larger --budget"),
+        Verdict::Several(all) => (format!("the conflicts fit {}", shown(all)), "give it a larger --budget"),
         Verdict::NoModulo => (
             format!(
-                "lines at no power-of-two stride conflict: not a power-of-two index (hashed or sliced), or more than {} ways",
+                "no power-of-two stride causes conflicts: the index is hashed or sliced, or there are more than {} ways",
                 MAX_WAYS / 2
             ),
             "",
         ),
         Verdict::None => (
-            "no cache of any number of sets and ways conflicts as this one does: its index is hashed, its pages lie apart in memory, or other work was in it".into(),
-            "a quieter machine, or huge pages where there were none",
+            "no set-associative geometry fits the measured conflicts; likely causes: hashed index, scattered pages, other work on the machine".into(),
+            "use a quieter machine, or huge pages",
         ),
         Verdict::Silent if n > 1 => (
-            "what arrives here could not be told: the nearer level's sets are not known, or nothing that was measured speaks of it".into(),
+            "no measured access is known to reach this level: the nearer level's sets are unknown, or too few trials were run".into(),
             "give it a larger --budget",
         ),
-        Verdict::Silent | Verdict::One(_) => ("too little was measured".into(), "give it a larger --budget"),
+        Verdict::Silent | Verdict::One(_) => ("too few measurements".into(), "give it a larger --budget"),
     }
 }
 
@@ -101,10 +103,9 @@ fn of_line(n: usize, level: &Level, report: &mut Report) {
     let mut row = number(conflict::TIER_LINE.at([n.into()]), line as f64, "bytes");
     row.basis = Basis::Fitted;
     row.notes.push(if level.line.is_some() {
-        "so far apart two addresses fall into different sets".into()
+        "smallest distance at which two addresses map to different sets".into()
     } else {
-        "so far apart the second of two loads is no longer spared; a neighbour that is fetched along would count"
-            .into()
+        "smallest distance at which the second load misses; an adjacent-line prefetch would enlarge it".into()
     });
     report.findings.push(row);
 }
@@ -117,23 +118,23 @@ fn of_pairs(n: usize, level: &Level, report: &mut Report) {
         row.count = ids.len() as u64;
         report.findings.push(row);
     }
-    // What is fetched along reaches farther than what falls into one set.
+    // Adjacent-line prefetch reaches farther than the line.
     if let (Some(line), Some(reach)) = (level.line, pairs.reach)
         && reach > line
     {
         let mut row = number(conflict::PAIR_FETCHED_BYTES.at([n.into()]), reach as f64, "bytes");
         row.basis = Basis::Fitted;
-        row.notes.push(format!("a load of one line of {line} bytes brings its neighbours up to here"));
+        row.notes.push(format!("a load fetches neighbours of its line of {line} bytes up to this distance"));
         report.findings.push(row);
     }
 }
 
-/// The nearest policy must be so far off (mean deviance of a query; 1 where it is the true one) before none is said
-/// to be it: a rejection by less may be another's doing that the calibration did not meet. Of described machines the
-/// worst was one of three ways whose page tables pass through them, asked for three seconds: 10.1.
+/// Deviance of the best policy (mean per query; 1 for the true one) from which "none" is reported. Below it, a
+/// disturbance that the calibration missed may be the cause. The largest on a described machine was 10.1, with three
+/// ways and page tables in the cache, at a budget of three seconds.
 const MAX_DEVIANCE: f64 = 20.0;
-/// Policies whose deviance is told, the nearest first.
-const SCORES: usize = 3;
+/// Number of policies whose deviance is reported, best first.
+const MAX_SCORES: usize = 3;
 
 fn of_replacement(n: usize, replacement: &Replacement, report: &mut Report) {
     let what = conflict::TIER_POLICIES.at([n.into()]);
@@ -146,13 +147,13 @@ fn of_replacement(n: usize, replacement: &Replacement, report: &mut Report) {
         return refuse(
             &what,
             verdict.reason.clone(),
-            "give it a larger --budget, or a quieter machine",
+            "give it a larger --budget, or use a quieter machine",
             report,
         );
     }
     let nearest = verdict.scores.first().map_or(0.0, |score| score.deviance_per_query);
     if verdict.consistent.is_empty() && nearest < MAX_DEVIANCE {
-        return refuse(&what, verdict.reason.clone(), "give it another --seed, or a quieter machine", report);
+        return refuse(&what, verdict.reason.clone(), "use another --seed, or a quieter machine", report);
     }
     let names: Vec<&str> = verdict.consistent.iter().map(|p| p.token()).collect();
     let mut row = text(what, &if names.is_empty() { "none".to_owned() } else { names.join(",") });
@@ -161,38 +162,43 @@ fn of_replacement(n: usize, replacement: &Replacement, report: &mut Report) {
     row.notes.push(verdict.reason.clone());
     if observations.is_empty() {
         row.count = verdict.scores.iter().map(|s| s.scored as u64).max().unwrap_or(0);
-        row.notes.push("by the times of whole laps: the clock is too coarse for single loads".into());
+        row.notes.push("from the times of whole laps: the clock is too coarse for single loads".into());
     }
-    let scores = verdict.scores.iter().take(SCORES);
+    let scores = verdict.scores.iter().take(MAX_SCORES);
     let scores = scores.map(|score| (score.policy.token().to_owned(), score.deviance_per_query)).collect();
     row.detail.set(conflict::DEVIANCE, Item::Numbers(scores));
     report.findings.push(row);
 }
 
-/// How often the line at each position was gone after one more line was loaded: of the programs that fill a set
-/// and touch nothing twice.
+/// Adds the share of laps in which the line at each position had been evicted after one more load, from the programs
+/// that fill a set and load every line once.
 fn evicted(n: usize, observations: &[Observation], report: &mut Report) {
     for observation in observations {
         let Some((last, before)) = observation.program.accesses.split_last() else { continue };
         let fresh = before.iter().enumerate().all(|(i, a)| a.block == Block::Tested(i as u16) && !a.timed);
         let (true, true, Block::Tested(requested)) = (fresh, last.timed, last.block) else { continue };
-        let Some(behind) = before.len().checked_sub(usize::from(requested) + 1).filter(|&behind| behind > 0)
+        let Some(loads_ago) =
+            before.len().checked_sub(usize::from(requested) + 1).filter(|&loads_ago| loads_ago > 0)
         else {
             continue;
         };
-        let key = conflict::EVICTED_SHARE.at([n.into(), behind.into()]);
+        let key = conflict::EVICTED_SHARE.at([n.into(), loads_ago.into()]);
         if report.findings.iter().any(|f| f.key == key) {
             continue;
         }
         let (missed, of) = (f64::from(observation.missed[0]), f64::from(observation.of[0]));
         let share = missed / of.max(1.0);
-        let off = 2.0 * ((share * (1.0 - share)).max(1.0 / of.max(1.0)) / of.max(1.0)).sqrt();
-        let i = Interval { value: share, low: (share - off).max(0.0), high: (share + off).min(1.0) };
+        let half_width = 2.0 * ((share * (1.0 - share)).max(1.0 / of.max(1.0)) / of.max(1.0)).sqrt();
+        let i = Interval {
+            value: share,
+            low: (share - half_width).max(0.0),
+            high: (share + half_width).min(1.0),
+        };
         report.findings.push(measured(key, i, "", of as usize, &[]));
     }
 }
 
-/// A verdict for each line, number of ways and of sets that somebody claims.
+/// Returns a verdict for each line size, number of ways and number of sets that a source claims.
 pub(crate) fn verdicts(decoded: &Decoded, levels: &[Level], base: u64) -> Vec<Finding> {
     let data: Vec<&Claim> = decoded.claims.iter().filter(|c| c.holds.data()).collect();
     let mut claimed: Vec<u8> = data.iter().map(|c| c.level).collect();
@@ -231,12 +237,12 @@ fn verdict(
     let (word, sentence) = match found {
         None => ("undecided", format!("{who}: {claimed}; not measured")),
         Some(found) if claimants.iter().all(|(_, claimed)| *claimed == found) => {
-            ("agrees", format!("measured {found}, as {who} says"))
+            ("agrees", format!("measured {found}, as claimed by {who}"))
         }
         Some(found) => {
-            let said: Vec<String> =
-                claimants.iter().map(|(source, value)| format!("{source} says {value}")).collect();
-            ("disagrees", format!("level {level} {what}: {}, measured {found}", said.join(", ")))
+            let claims_text: Vec<String> =
+                claimants.iter().map(|(source, value)| format!("{source} claims {value}")).collect();
+            ("disagrees", format!("level {level} {what}: {}, measured {found}", claims_text.join(", ")))
         }
     };
     let mut row = Finding::text(metric.at([u64::from(level).into()]), word);

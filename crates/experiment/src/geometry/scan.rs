@@ -1,4 +1,4 @@
-//! The scan of a level: conflicts at many periods, and what they say of its sets and ways.
+//! The scan of a level: conflicts at many periods, from which sets and ways are derived.
 
 use std::collections::HashMap;
 
@@ -12,78 +12,75 @@ use super::{Step, pages};
 use crate::record::Record;
 use crate::scale::Scale;
 
-/// Groups up to this many are all tried: the ways of nearly every cache.
+/// All numbers of groups up to this one are tested: the ways of nearly every cache.
 const ALL_GROUPS: u64 = 24;
-/// No more groups than this are.
+/// Largest number of groups.
 const MAX_GROUPS: u64 = 72;
-/// Cells of one trial, at most.
+/// Cells per trial, at most.
 const MAX_CELLS: u64 = 512;
-/// Cells that keep the nearer level busy for every group, at most.
+/// Cells per group that keep the nearer level busy, at most.
 const MAX_GROUP: u64 = 32;
 /// Bytes between the first and the last cell, at most.
 pub(super) const MAX_SPAN: u64 = 512 << 20;
-/// The same in pages of chosen colours, of which there are fewer: half of what Fathom's driver holds as it comes.
+/// The same for pages of chosen colours, which are scarce: half of what Fathom's driver holds by default.
 const COLOURED_SPAN: u64 = 32 << 20;
-/// No period is shorter: the longest line known is 128 bytes, adjacent ones are fetched together.
+/// Shortest period: the longest known line is 128 bytes, and adjacent lines are fetched together.
 const MIN_PERIOD: u64 = 512;
-/// The longest period where there are no huge pages to say how far addresses are known.
+/// Longest period without huge pages.
 const MAX_PERIOD: u64 = 2 << 20;
-/// Cells on more pages than this have a twin on as many pages and in other sets: it tells what translation
-/// adds. The smallest first-level TLB known has 8 entries.
-const UNTRANSLATED: u64 = 4;
-/// What a twin's cells are moved apart by.
+/// Cells on more pages than this need a control trial on as many pages and in other sets, which measures the
+/// translation cost. The smallest first-level TLB known has 8 entries.
+const MAX_UNTRANSLATED_PAGES: u64 = 4;
+/// Additional distance between the cells of a control trial.
 const CONTROL_OFFSET: u64 = MIN_SEPARATION;
-/// What a latency curve's capacity may be off by at least, relative: its onset is found within 6 % on models, and on
-/// hardware shared levels keep a part of theirs.
+/// Minimum relative error of a latency curve's capacity: its onset is found within 6 % on models, and on hardware other
+/// users occupy a part of shared levels.
 const CAPACITY_ERROR: f64 = 0.12;
-/// The same of a latency curve in pages that lie anywhere: with 16 ways of 32 colours each, a level's pages overfill one of
-/// them from half of its capacity on (the Poisson distribution).
+/// The same for a latency curve in scattered pages: with 16 ways of 32 colours each, a level's pages overfill one of
+/// them from half of its capacity on (Poisson distribution).
 const SCATTERED_ERROR: f64 = 1.0;
-/// What the time of a hit may be off by, relative.
+/// Relative error of the time of a hit.
 const HIT_ERROR: f64 = 0.003;
-/// So many loads are timed that two steps of the clock are no more than this share of what they take longer when
-/// they miss: what a sample's two ends may be off by.
+/// Maximum share of two clock steps in the added time of the misses of a sample: it determines the number of timed
+/// loads.
 const CLOCK_SHARE: f64 = 0.006;
-/// A share of misses may be off by this beside what its ends are off by.
+/// Error of a share of misses in addition to that of its ends.
 const SHARE_ERROR: f64 = 0.008;
-/// Times this near to a tier's are its own.
+/// Relative distance from a tier's time within which a time counts as that tier's.
 const TIER_TOLERANCE: f64 = 0.04;
-/// First cells are at a multiple of this, so that none of the distances of [`super::line`] crosses a line's end
-/// by chance.
-const ALIGNED: u64 = 256;
-/// Places of the first cell in its page: a set that other work needs (the stack, the kernel's own) is met by a
-/// few trials only.
+/// Alignment of the first cell: none of the distances of [`super::line`] then crosses a line's end by chance.
+const ALIGNMENT: u64 = 256;
+/// Positions of the first cell in its page: few trials then share a set with the stack or kernel data.
 const PLACES: u64 = 16;
-/// Geometries that are told apart by trials of their own, at most.
+/// Geometries that separate trials distinguish, at most.
 const MAX_DISTINGUISHED: usize = 12;
 
-/// Where the first cell of a trial lies in its page, bytes.
+/// Returns the offset of the first cell of a trial in its page, bytes.
 pub(crate) fn place(nth: u64) -> u64 {
-    mix(nth) % PLACES * ALIGNED
+    mix(nth) % PLACES * ALIGNMENT
 }
 
-/// What cells are told apart by: the line that they lie on, or the page.
+/// The kind of set that is scanned: of lines (a cache) or of pages (a TLB).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Domain {
-    /// Bytes that lie together in one set whatever the line: [`MIN_SEPARATION`] for lines, a page for pages.
+    /// Bytes that share a set regardless of the line: [`MIN_SEPARATION`] for lines, a page for pages.
     pub(super) grain: u64,
-    /// The pages that cells lie in, and their bytes.
+    /// The pages of the cells, and their size in bytes.
     pub(super) pages: (Pages, u64),
-    /// What each cell is moved on by beside its step, bytes: pages lie in sets of a TLB, and their cells must not
-    /// meet in those of a cache.
-    pub(super) apart: u64,
-    /// The shortest period and the longest, bytes.
+    /// Bytes added to each cell's step: the cells of different pages must not share a set of a cache.
+    pub(super) cell_offset: u64,
+    /// The shortest and the longest period, bytes.
     pub(super) periods: (u64, u64),
     /// Bytes between the first and the last cell, at most.
     pub(super) span: u64,
-    /// Cells that keep the nearer level busy for every group, at most.
-    pub(super) most_group: u64,
-    /// Steps of the clock over what misses add, at most.
+    /// Cells per group that keep the nearer level busy, at most.
+    pub(super) max_group: u64,
+    /// Maximum share of two clock steps in the added time of misses.
     pub(super) clock_share: f64,
 }
 
 impl Domain {
-    /// Lines of a cache.
+    /// Returns the domain of a cache.
     pub(super) fn lines(scale: &Scale) -> Domain {
         let pages = pages(scale);
         let (longest, span) = match pages.0 {
@@ -93,49 +90,50 @@ impl Domain {
         Domain {
             grain: MIN_SEPARATION,
             pages,
-            apart: 0,
+            cell_offset: 0,
             periods: (MIN_PERIOD, longest),
             span,
-            most_group: MAX_GROUP,
+            max_group: MAX_GROUP,
             clock_share: CLOCK_SHARE,
         }
     }
 
-    /// `groups` groups at a period. Behind a nearer level a group is as many cells of one of its sets as half a
-    /// period has: enough to keep that busy; half, so that a period of two ways is told from one of one.
+    /// Returns an arrangement of `groups` groups at a period. Beyond a nearer level a group has as many cells of one of
+    /// its sets as half a period holds. That keeps the set busy; half, so that a period of two ways differs from one of
+    /// one.
     pub(super) fn arrange(&self, groups: u64, period: u64, nearer: Option<Geometry>) -> Arrangement {
         let (group, step) = nearer.map_or((1, self.grain), |nearer| {
-            let most = self.most_group.min((MAX_CELLS / groups.max(1)).max(1));
-            ((period / 2 / nearer.way_bytes).clamp(1, most), nearer.way_bytes)
+            let max = self.max_group.min((MAX_CELLS / groups.max(1)).max(1));
+            ((period / 2 / nearer.way_bytes).clamp(1, max), nearer.way_bytes)
         });
         let period = period + self.drift(groups, group);
-        Arrangement { groups, group, stride: step + self.apart, period }
+        Arrangement { groups, group, stride: step + self.cell_offset, period }
     }
 
-    /// What a group is moved on by, bytes: past the last one's cells, but so little that all groups' first cells
-    /// are within a page's length of their periods.
+    /// Returns the bytes that each group is moved by: past the last group's cells, but so few that all groups' first
+    /// cells stay within a page of their periods.
     fn drift(&self, groups: u64, group: u64) -> u64 {
-        let room = self.grain.checked_div(self.apart).unwrap_or(0) / groups.max(1);
-        self.apart * room.clamp(1, group.max(1))
+        let steps = self.grain.checked_div(self.cell_offset).unwrap_or(0) / groups.max(1);
+        self.cell_offset * steps.clamp(1, group.max(1))
     }
 
-    /// The period that an arrangement was made for.
+    /// Returns the nominal period of an arrangement.
     pub(super) fn period(&self, of: Arrangement) -> u64 {
         of.period.saturating_sub(self.drift(of.groups, of.group))
     }
 
-    /// Is this a trial of the domain?
-    fn has(&self, trial: &Trial) -> bool {
-        // Which page a cell lies in must not depend on where in its page the first one does.
-        // What counts refills asks other questions, later.
+    /// Returns whether a trial belongs to the domain.
+    fn contains(&self, trial: &Trial) -> bool {
+        // The page of a cell must not depend on the offset of the first cell. Trials that count refills belong to later
+        // tests.
         trial.kind() == PatternKind::Conflict
             && trial.counted == 0
             && trial.memory.page == self.pages.0
-            && (self.apart == 0 || trial.pattern.groups().offset == 0)
+            && (self.cell_offset == 0 || trial.pattern.groups().offset == 0)
     }
 }
 
-/// An arrangement of cells: (groups, group, step, period).
+/// An arrangement of cells: groups, cells per group, stride, period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Arrangement {
     pub(super) groups: u64,
@@ -145,7 +143,7 @@ pub(super) struct Arrangement {
 }
 
 impl Arrangement {
-    /// The same number of cells on as many pages, in other sets.
+    /// Returns the control: the same number of cells on as many pages, in other sets.
     fn control(self) -> Arrangement {
         Arrangement {
             stride: self.stride + CONTROL_OFFSET,
@@ -154,14 +152,14 @@ impl Arrangement {
         }
     }
 
-    /// Does a lap go through more pages than any TLB holds?
+    /// Returns whether a lap uses more pages than any TLB holds.
     fn translates(self, page: u64) -> bool {
         let pages = match (self.stride >= page, self.period >= page) {
             (true, _) => self.cells(),
             (false, true) => self.groups,
             (false, false) => self.groups * self.period / page + 1,
         };
-        pages > UNTRANSLATED
+        pages > MAX_UNTRANSLATED_PAGES
     }
 
     pub(super) fn of(trial: &Trial) -> Arrangement {
@@ -174,11 +172,11 @@ impl Arrangement {
         self.groups * self.group
     }
 
-    /// Its `nth` trial: each in another set.
+    /// Returns its `nth` trial, each in another set.
     fn trial(self, scale: &Scale, domain: &Domain, step: &Step, modelled: bool, nth: u64) -> Trial {
         let cells = self.cells();
         let place = place(self.period ^ mix(self.groups ^ mix(nth)));
-        let offset = if domain.apart == 0 { place } else { 0 };
+        let offset = if domain.cell_offset == 0 { place } else { 0 };
         let groups = Groups { period: self.period, group: self.group, offset };
         Trial {
             memory: Memory { page: domain.pages.0, ..Memory::of(cells * self.stride, self.stride) },
@@ -191,8 +189,8 @@ impl Arrangement {
     }
 }
 
-/// n for a lap of `cells`: whole laps and a load more, so many that two steps of the clock are no more than `error`
-/// a load, ns.
+/// Returns n for a lap of `cells`: whole laps and one load more, enough that two clock steps are at most `error` per
+/// load, ns.
 pub(super) fn loads(scale: &Scale, error: f64, cells: u64) -> u64 {
     let clock = 2.0 * scale.resolution * scale.tick_ns / error.max(0.1 * CLOCK_SHARE);
     let mut loads = (clock as u64).clamp(2048, 1 << 17).div_ceil(cells) * cells + 1;
@@ -202,17 +200,17 @@ pub(super) fn loads(scale: &Scale, error: f64, cells: u64) -> u64 {
     loads
 }
 
-/// Every arrangement of a level's scan: periods that are powers of two, from one at which every cache of that
-/// capacity holds some thirty cells to twice the capacity, at which none holds more than its ways.
+/// Returns every arrangement of a level's scan. Periods are powers of two, from one at which a cache of that capacity
+/// holds about thirty cells, to twice the capacity, at which no cache holds more than its ways.
 pub(super) fn scan(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Vec<Arrangement> {
     let capacity = step.capacity.value.clamp(1.0, 1e12) as u64;
     let longest = domain.periods.1.min(2 * capacity.next_power_of_two());
-    let least = nearer.map_or(domain.periods.0, |n| n.way_bytes.next_power_of_two());
-    let mut period = (capacity / 32).next_power_of_two().max(least).min(longest);
+    let shortest = nearer.map_or(domain.periods.0, |n| n.way_bytes.next_power_of_two());
+    let mut period = (capacity / 32).next_power_of_two().max(shortest).min(longest);
     let mut all = Vec::new();
     while period <= longest {
-        let most = (23 * capacity / period / 10 + 2).clamp(ALL_GROUPS, MAX_GROUPS);
-        let groups = (1..=ALL_GROUPS).chain((ALL_GROUPS + 1..=most).step_by(3));
+        let max_groups = (23 * capacity / period / 10 + 2).clamp(ALL_GROUPS, MAX_GROUPS);
+        let groups = (1..=ALL_GROUPS).chain((ALL_GROUPS + 1..=max_groups).step_by(3));
         all.extend(groups.map(|groups| domain.arrange(groups, period, nearer)));
         period *= 2;
     }
@@ -220,8 +218,8 @@ pub(super) fn scan(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Ve
     all
 }
 
-/// Arrangements that tell geometries apart: at the length of each one's way (or the multiple of it that is long
-/// enough) exactly its ways, and one more.
+/// Returns arrangements that distinguish geometries: at the size of each one's way (or a multiple that is long enough)
+/// exactly its ways, and one more.
 pub(super) fn informative(
     domain: &Domain,
     several: &[Geometry],
@@ -229,16 +227,16 @@ pub(super) fn informative(
 ) -> Vec<Arrangement> {
     let mut all = Vec::new();
     for one in several.iter().take(MAX_DISTINGUISHED) {
-        let least = nearer.map_or(domain.periods.0, |n| n.way_bytes);
-        let period = one.way_bytes * least.div_ceil(one.way_bytes).next_power_of_two();
+        let shortest = nearer.map_or(domain.periods.0, |n| n.way_bytes);
+        let period = one.way_bytes * shortest.div_ceil(one.way_bytes).next_power_of_two();
         all.extend([one.ways, one.ways + 1, 2 * one.ways].map(|n| domain.arrange(n, period, nearer)));
     }
     all.retain(|a| a.groups * a.period <= domain.span);
     all
 }
 
-/// The trials of a level that are wanted next; none when its scan is done and nothing more can be told.
-pub(crate) fn wanted(
+/// Returns the next trials of a level; empty if its scan is complete.
+pub(crate) fn next_trials(
     record: &Record,
     scale: &Scale,
     step: &Step,
@@ -248,40 +246,40 @@ pub(crate) fn wanted(
     let domain = Domain::lines(scale);
     let page_bytes = domain.pages.1;
     let mut all = scan(&domain, step, nearer);
-    let left = Measured::of(record, scale, &domain, step).left(scale, &domain, step, nearer);
+    let left = Measured::of(record, scale, &domain, step).verdict(scale, &domain, step, nearer);
     if let Verdict::Several(several) = &left {
         all.extend(informative(&domain, several, nearer));
     }
-    all.retain(|a| !a.translates(page_bytes) || in_reach(a, step, nearer));
+    all.retain(|a| !a.translates(page_bytes) || control_hits(a, step, nearer));
     all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.control()).collect::<Vec<_>>());
-    let wanted = unrequested(record, scale, &domain, step, modelled, all);
-    if !wanted.is_empty() {
-        return wanted;
+    let trials = missing_trials(record, scale, &domain, step, modelled, all);
+    if !trials.is_empty() {
+        return trials;
     }
     let Some(of) = contiguous(&left, scale, &domain, step, nearer) else { return Vec::new() };
     let control = of.translates(page_bytes).then(|| of.control());
-    let mut wanted = unrequested(record, scale, &domain, step, modelled, control.into_iter().collect());
+    let mut trials = missing_trials(record, scale, &domain, step, modelled, control.into_iter().collect());
     let had =
-        record.trials.iter().filter(|r| domain.has(&r.trial) && Arrangement::of(&r.trial) == of).count();
-    wanted.extend((had as u64..PLACEMENTS).map(|nth| of.trial(scale, &domain, step, modelled, nth)));
-    wanted
+        record.trials.iter().filter(|r| domain.contains(&r.trial) && Arrangement::of(&r.trial) == of).count();
+    trials.extend((had as u64..PLACEMENTS).map(|nth| of.trial(scale, &domain, step, modelled, nth)));
+    trials
 }
 
-/// A twin's cells must all hit in the nearest level, wherever they lie.
-fn in_reach(of: &Arrangement, step: &Step, nearer: Option<Geometry>) -> bool {
+/// Returns whether a control's cells all hit in the nearest level, regardless of their positions.
+fn control_hits(of: &Arrangement, step: &Step, nearer: Option<Geometry>) -> bool {
     let fit = nearer.map_or(step.capacity.value, |nearest| nearest.bytes() as f64);
     (of.cells() * 2 * MIN_SEPARATION) as f64 <= fit
 }
 
-/// Placements of one arrangement that show whether pages lie side by side in memory too.
+/// Placements of one arrangement that show whether pages are contiguous in physical memory.
 const PLACEMENTS: u64 = 6;
-/// Twice as many lines as ways of one set miss at least so often, whatever is replaced: the best that can be (Belady's)
-/// misses ways of 2 ways - 1; a tenth off for what times are off by.
-const CONFLICTS: f64 = 0.45;
+/// Minimum share of misses of twice as many lines as ways in one set, under any policy. The optimal policy (Belady)
+/// misses in ways of 2 ways - 1; less a tenth for errors of times.
+const MIN_CONFLICT_SHARE: f64 = 0.45;
 
-/// What shows that addresses beyond a page are what they seem, where a way is longer than the pages that there are:
-/// twice as many lines as ways at the length of one, which miss wherever they lie only if their pages do lie side by
-/// side. `None` where that is no question, or cannot be asked.
+/// Returns the arrangement that tests whether pages are contiguous, needed if a way is longer than a page: twice as
+/// many lines as ways at the length of a way. At any position, they all miss only if their pages are contiguous. `None`
+/// if the test is not needed or not possible.
 fn contiguous(
     left: &Verdict,
     scale: &Scale,
@@ -290,14 +288,14 @@ fn contiguous(
     nearer: Option<Geometry>,
 ) -> Option<Arrangement> {
     let Verdict::One(one) = left else { return None };
-    let requested = scale.huge.is_none() && one.way_bytes > scale.base;
-    let of = informative(domain, &[*one], nearer).pop().filter(|_| requested)?;
-    (of.groups == 2 * one.ways && (!of.translates(domain.pages.1) || in_reach(&of, step, nearer)))
+    let needed = scale.huge.is_none() && one.way_bytes > scale.base;
+    let of = informative(domain, &[*one], nearer).pop().filter(|_| needed)?;
+    (of.groups == 2 * one.ways && (!of.translates(domain.pages.1) || control_hits(&of, step, nearer)))
         .then_some(of)
 }
 
-/// Those of the arrangements that were not asked for as often as they should be.
-pub(super) fn unrequested(
+/// Returns the trials that are missing from the arrangements.
+pub(super) fn missing_trials(
     record: &Record,
     scale: &Scale,
     domain: &Domain,
@@ -305,27 +303,27 @@ pub(super) fn unrequested(
     modelled: bool,
     all: Vec<Arrangement>,
 ) -> Vec<Trial> {
-    // Whatever was asked counts, so that nothing that is refused is asked again and again.
+    // Refused trials count too, so that they are not repeated forever.
     let mut had: HashMap<Arrangement, u64> = HashMap::new();
-    for run in record.trials.iter().filter(|r| domain.has(&r.trial)) {
+    for run in record.trials.iter().filter(|r| domain.contains(&r.trial)) {
         *had.entry(Arrangement::of(&run.trial)).or_default() += 1;
     }
     let times = if modelled { 1 } else { 2 };
-    let mut wanted = Vec::new();
+    let mut trials = Vec::new();
     for a in all {
         let have = had.entry(a).or_default();
         while *have < times {
-            wanted.push(a.trial(scale, domain, step, modelled, *have));
+            trials.push(a.trial(scale, domain, step, modelled, *have));
             *have += 1;
         }
     }
-    wanted
+    trials
 }
 
-/// What a level's conflicts rest on.
+/// The times that a level's conflicts are derived from.
 struct Measured {
     times: Times,
-    /// A line by itself, which hits in the nearest level, ns.
+    /// Time of a single line, which hits in the nearest level, ns.
     hit: f64,
 }
 
@@ -336,7 +334,7 @@ impl Measured {
         Measured { times, hit }
     }
 
-    /// A time without its translation, ns; `None` where nothing tells that.
+    /// Returns a time less its translation, ns; `None` without a control.
     fn untranslated(&self, domain: &Domain, of: &Arrangement, time: f64) -> Option<f64> {
         if !of.translates(domain.pages.1) {
             return Some(time);
@@ -344,63 +342,64 @@ impl Measured {
         Some(time - (self.times.get(&of.control())? - self.hit).max(0.0))
     }
 
-    /// What the conflicts leave.
-    fn left(&self, scale: &Scale, domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Verdict {
+    /// Returns the geometries that the conflicts allow.
+    fn verdict(&self, scale: &Scale, domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Verdict {
         let untranslated = |of: &Arrangement, time: f64| self.untranslated(domain, of, time);
         let conflicts = conflicts(&self.times, untranslated, scale, domain, (step, self.hit), nearer);
-        sets::read(&conflicts, &question(domain, step, nearer))
+        sets::read(&conflicts, &constraints(domain, step, nearer))
     }
 }
 
-/// What a level's conflicts say of its sets and ways.
+/// Returns the verdict on a level's sets and ways.
 pub(crate) fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Verdict {
     let domain = Domain::lines(scale);
     let measured = Measured::of(record, scale, &domain, step);
-    let left = measured.left(scale, &domain, step, nearer);
+    let left = measured.verdict(scale, &domain, step, nearer);
     let Some(of) = contiguous(&left, scale, &domain, step, nearer) else { return left };
-    let runs =
-        record.of(PatternKind::Conflict).filter(|r| domain.has(&r.trial) && Arrangement::of(&r.trial) == of);
+    let runs = record
+        .of(PatternKind::Conflict)
+        .filter(|r| domain.contains(&r.trial) && Arrangement::of(&r.trial) == of);
     let shares: Vec<f64> = runs
         .filter_map(|run| measured.untranslated(&domain, &of, median(&scale.steady(run))?))
         .map(|time| (time - step.here) / (step.next - step.here))
         .collect();
-    match shares.iter().all(|share| *share > CONFLICTS) {
+    match shares.iter().all(|share| *share > MIN_CONFLICT_SHARE) {
         _ if (shares.len() as u64) < PLACEMENTS => Verdict::Silent,
         true => left,
         false => Verdict::None,
     }
 }
 
-/// What conflicts are asked.
-pub(super) fn question(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> SetConstraints {
+/// Returns the constraints for the fit of sets and ways.
+pub(super) fn constraints(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> SetConstraints {
     let capacity = step.capacity;
-    // The latency curve is measured in base pages that lie anywhere: where the way is longer than a page, some colour is
-    // full long before the level is.
-    let least = if domain.pages.0 == Pages::Coloured { SCATTERED_ERROR } else { CAPACITY_ERROR };
-    let off = (capacity.high - capacity.low).max(least * capacity.value);
+    // The latency curve is measured in scattered base pages: if the way is longer than a page, one colour overflows
+    // long before the level is full.
+    let min_error = if domain.pages.0 == Pages::Coloured { SCATTERED_ERROR } else { CAPACITY_ERROR };
+    let off = (capacity.high - capacity.low).max(min_error * capacity.value);
     SetConstraints { grain: domain.grain, capacity: (capacity.value, off), nearer }
 }
 
-/// Times a load of every arrangement that was measured, ns.
+/// Times per load of every measured arrangement, ns.
 pub(super) type Times = HashMap<Arrangement, f64>;
 
 pub(super) fn times(record: &Record, scale: &Scale, domain: &Domain) -> Times {
     let mut times = Times::new();
-    for run in record.of(PatternKind::Conflict).filter(|r| domain.has(&r.trial)) {
+    for run in record.of(PatternKind::Conflict).filter(|r| domain.contains(&r.trial)) {
         let Some(time) = median(&scale.steady(run)) else { continue };
-        // The least: what other work does to a cache only ever adds.
+        // The minimum: other users of a cache only add time.
         times.entry(Arrangement::of(&run.trial)).and_modify(|t| *t = t.min(time)).or_insert(time);
     }
     times
 }
 
-/// The time of a cell by itself, ns.
+/// Returns the time of a single cell, ns.
 pub(super) fn alone(times: &Times) -> Option<f64> {
     median(&times.iter().filter(|(a, _)| a.cells() == 1).map(|(_, time)| *time).collect::<Vec<_>>())
 }
 
-/// The conflicts of a level, with the share of their loads that missed. `less` takes off a time what is none of
-/// this level's, `hit` is what a load takes that the nearest one serves, ns.
+/// Returns the conflicts of a level, with the share of their loads that missed. `less` subtracts time that is not due
+/// to this level; `hit` is the time of a load that the nearest level serves, ns.
 pub(super) fn conflicts(
     times: &Times,
     less: impl Fn(&Arrangement, f64) -> Option<f64>,
@@ -434,8 +433,8 @@ pub(super) fn conflicts(
     own.iter().map(one).collect()
 }
 
-/// The time of loads that the level serves, ns, and how far it may be off: the median of all that are near the
-/// tier's own, else the tier's.
+/// Returns the time of loads that the level serves, ns, and its error: the median of all times close to the tier's,
+/// else the tier's.
 fn base(own: &[(Arrangement, f64)], step: &Step) -> (f64, f64) {
     let near = |time: &f64| (time / step.here - 1.0).abs() < TIER_TOLERANCE;
     let times: Vec<f64> = own.iter().map(|(_, time)| *time).filter(near).collect();

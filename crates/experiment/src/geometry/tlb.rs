@@ -1,9 +1,9 @@
-//! TLBs: sets and ways by conflicts of pages, and the curve of huge pages.
+//! TLBs: sets and ways from conflicts of pages, and the curve of huge pages.
 //!
-//! The scan of [`super::scan`], with a page for a line. Cells lie a number of pages apart, and each a little farther
-//! into its page than the last, so that they spread over the sets of the caches. What is no translation is taken off
-//! by a twin: the same cells in huge pages, of which a few hold them all; where there are none, or too many would be
-//! needed, equally many lines packed.
+//! The scan of [`super::scan`] with pages in place of lines. Cells are a number of pages apart, each a little farther
+//! into its page than the last, so that they spread over the sets of the caches. A control trial measures the time that
+//! is not translation: the same cells in a few huge pages. Without huge pages, or if too many are needed, the control
+//! is the same number of lines packed.
 
 pub(crate) mod huge;
 
@@ -23,23 +23,23 @@ use crate::reading::number;
 use crate::record::Record;
 use crate::scale::Scale;
 
-/// Cells that keep the nearer TLB busy for every group, at most: a nearer one without sets has up to 64 entries, and
-/// random replacement lets some loads hit until twice as many are in use.
+/// Cells per group that keep the nearer TLB busy, at most: a fully associative nearer TLB has up to 64 entries, and
+/// with random replacement some loads hit until twice as many are in use.
 const MAX_GROUP: u64 = 128;
-/// Bytes between the first and the last cell, at most, in capacities: ways + 1 groups at twice the length of a way are
-/// three of them or less.
+/// Bytes between the first and the last cell, at most, as a multiple of the capacity: ways + 1 groups at twice the
+/// length of a way are three capacities or less.
 const SCAN_RATIO: f64 = 6.0;
-/// The same where that is less, bytes: memory is no matter then.
+/// The same for small capacities, bytes, where memory does not matter.
 const SPAN_BYTES: u64 = 16 << 20;
-/// Twins lie in so many huge pages at most: the smallest first-level TLB known has 8 entries.
-const TWIN_PAGES: u64 = 8;
-/// What each cell is moved on by, bytes: the commonest line.
+/// Huge pages of a control trial, at most: the smallest first-level TLB known has 8 entries.
+const CONTROL_PAGES: u64 = 8;
+/// Bytes added to each cell's step: the most common line size.
 const CONTROL_OFFSET: u64 = sets::MIN_SEPARATION;
-/// Steps of the clock over what misses add: a fully associative TLB of 64 entries misses in 2 of 65 loads under random
-/// replacement, of which a third must be seen.
+/// Maximum share of clock steps in the added time of misses: a fully associative TLB of 64 entries with random
+/// replacement misses in 2 of 65 loads, of which a third must be visible.
 const CLOCK_SHARE: f64 = 0.003;
 
-/// Pages as what conflicts.
+/// Returns the domain of a TLB.
 fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
     let mappable = record.int(facts::MEMORY_MAPPABLE_BASE_BYTES);
     let mappable = mappable.or_else(|| record.int(facts::MEMORY_CEILING_BYTES).map(|bytes| bytes / 2));
@@ -47,37 +47,37 @@ fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
     Domain {
         grain: scale.base,
         pages: (Pages::Base, scale.base),
-        apart: CONTROL_OFFSET,
+        cell_offset: CONTROL_OFFSET,
         periods: (scale.base, scan::MAX_SPAN),
         span: span.min(mappable.unwrap_or(span)),
-        most_group: MAX_GROUP,
+        max_group: MAX_GROUP,
         clock_share: CLOCK_SHARE,
     }
 }
 
-/// What takes as long but for translation: the same cells in huge pages, groups so near each other that a few of
-/// these hold them all; else equally many lines packed.
+/// Returns the control trial: the same cells in huge pages, with groups so close that a few huge pages hold them all;
+/// else as many lines packed.
 fn control(scale: &Scale, domain: &Domain, of: Arrangement) -> Arrangement {
     let huge = scale.huge.unwrap_or(0);
     let mut period = domain.period(of);
     let drift = of.period - period;
-    let too_far = |period: u64| of.groups.saturating_mul(period + drift) > TWIN_PAGES * huge;
-    // Groups stay whole pages apart: what cells share a set of a first-level cache does not change.
+    let too_far = |period: u64| of.groups.saturating_mul(period + drift) > CONTROL_PAGES * huge;
+    // Groups stay whole pages apart, so that the cells use the same sets of a first-level cache.
     while too_far(period) && period / 2 >= of.group * of.stride && (period / 2).is_multiple_of(domain.grain) {
         period /= 2;
     }
     if !too_far(period) {
         return Arrangement { period: period + drift, ..of };
     }
-    // The step of a group of one cell places nothing; this one tells these trials from those of a cache's scan.
+    // The stride has no effect with one cell per group; this value separates these trials from those of a cache's scan.
     Arrangement { groups: of.cells(), group: 1, stride: 2 * CONTROL_OFFSET, period: CONTROL_OFFSET }
 }
 
-/// Every time that the conflicts of a TLB rest on, ns.
+/// All times that the conflicts of a TLB are derived from, ns.
 struct Measured {
     own: Times,
     controls: Times,
-    /// A line on a page, both of which are at hand.
+    /// A line that hits in cache, on a page that hits in the TLB.
     hit: f64,
 }
 
@@ -90,8 +90,8 @@ impl Measured {
         Measured { own, controls, hit }
     }
 
-    /// Does it take longer than what the nearer TLB's misses explain? Only then a twin is asked: it can but take
-    /// something off.
+    /// Returns whether the time exceeds what the nearer TLB's misses explain. Only then a control is needed, because it
+    /// can only reduce the time.
     fn rises(&self, time: f64, step: &Step, nearer: Option<Geometry>) -> bool {
         let base = if nearer.is_none() { self.hit } else { step.here };
         time > base + CLOCK_SHARE * (step.next - base).max(0.0)
@@ -114,9 +114,9 @@ impl Measured {
     }
 }
 
-/// What is known of a TLB.
+/// Results for one TLB.
 struct Tlb {
-    /// What the conflicts leave.
+    /// The geometries that the conflicts allow.
     left: Verdict,
     /// The same, confirmed.
     verdict: Verdict,
@@ -127,7 +127,7 @@ struct Tlb {
 fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Tlb {
     let domain = domain(record, scale, step);
     let conflicts = Measured::of(record, scale, &domain, step).conflicts(scale, &domain, step, nearer);
-    let left = sets::read(&conflicts, &scan::question(&domain, step, nearer));
+    let left = sets::read(&conflicts, &scan::constraints(&domain, step, nearer));
     let verdict = match left {
         Verdict::One(one) => match confirmed(&domain, &conflicts, one, nearer) {
             Some(true) => Verdict::One(one),
@@ -139,24 +139,25 @@ fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -
     Tlb { left, verdict, conflicts, domain }
 }
 
-/// Do pages at the length of one's way conflict as they should: not as many as it has ways, but one more and twice as
-/// many? Large TLBs without sets and some odd numbers of sets are no candidates, and another may explain by chance
-/// what they do. `None` where it was not measured, or where the nearer TLB may hold one more.
+/// Returns whether pages at the length of the candidate's way conflict as predicted: not as many as its ways, but one
+/// more and twice as many. Large fully associative TLBs and some odd numbers of sets are not candidates, and another
+/// candidate may explain their conflicts by chance. `None` if it was not measured, or if the nearer TLB may hold one
+/// more.
 fn confirmed(
     domain: &Domain,
     conflicts: &[Conflict],
     one: Geometry,
     nearer: Option<Geometry>,
 ) -> Option<bool> {
-    let reported = |groups: u64| {
+    let conflict_of = |groups: u64| {
         let same = |of: &&Arrangement| of.groups == groups;
         let of = scan::informative(domain, &[one], nearer).into_iter().find(|of| same(&of))?;
         let at =
             conflicts.iter().find(|c| (c.groups, c.group, c.period) == (of.groups, of.group, of.period))?;
         Some((at.share > 2.0 * at.error, at.cells()))
     };
-    let (fits, over, far) = (reported(one.ways)?, reported(one.ways + 1)?, reported(2 * one.ways)?);
-    // What the nearer TLB may hide was not seen, and confirms nothing.
+    let (fits, over, far) = (conflict_of(one.ways)?, conflict_of(one.ways + 1)?, conflict_of(2 * one.ways)?);
+    // Without conflicts that the nearer TLB cannot hide, nothing is confirmed.
     let hidden = nearer.is_some_and(|nearer| over.1 <= 2 * nearer.bytes() / domain.grain);
     if hidden && !over.0 {
         return None;
@@ -164,7 +165,7 @@ fn confirmed(
     Some(!fits.0 && over.0 && far.0)
 }
 
-/// The trials of a TLB that are wanted next; none when nothing more can be told.
+/// Returns the next trials of a TLB; empty if its scan is complete.
 fn scan(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>, modelled: bool) -> Vec<Trial> {
     let tlb = read(record, scale, step, nearer);
     let domain = tlb.domain;
@@ -181,8 +182,8 @@ fn scan(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>, m
             true
         }
     });
-    let wanted = scan::unrequested(record, scale, &domain, step, modelled, all);
-    if wanted.is_empty() { controls(record, scale, (&domain, step, nearer), modelled) } else { wanted }
+    let trials = scan::missing_trials(record, scale, &domain, step, modelled, all);
+    if trials.is_empty() { controls(record, scale, (&domain, step, nearer), modelled) } else { trials }
 }
 
 fn controls(
@@ -198,24 +199,24 @@ fn controls(
     rising.sort_by_key(|of| (of.period, of.groups));
     let controls: Vec<Arrangement> = rising.into_iter().map(|of| control(scale, domain, of)).collect();
     let pages = super::pages(scale);
-    scan::unrequested(record, scale, &Domain { pages, ..*domain }, step, modelled, controls)
+    scan::missing_trials(record, scale, &Domain { pages, ..*domain }, step, modelled, controls)
 }
 
-/// The trials that are wanted next: TLBs nearest first, then huge pages.
-pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
+/// Returns the next trials: TLBs nearest first, then huge pages.
+pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
     let mut nearer = None;
     for step in curves.tlbs(scale) {
-        let wanted = scan(record, scale, &step, nearer, budget.modelled);
-        if !wanted.is_empty() {
-            return wanted;
+        let trials = scan(record, scale, &step, nearer, budget.modelled);
+        if !trials.is_empty() {
+            return trials;
         }
         let Verdict::One(one) = read(record, scale, &step, nearer).verdict else { break };
         nearer = Some(one);
     }
-    huge::wanted(record, scale, curves, budget)
+    huge::next_trials(record, scale, curves, budget)
 }
 
-/// The rows of TLBs: what the pairs show, and how each is built.
+/// Adds the findings of TLBs: reach and geometry.
 pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, levels: &[Level], report: &mut Report) {
     latency_curve::tlb_rows(curves, scale, report);
     let mut nearer = None;
@@ -223,14 +224,14 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, levels: &[Le
     for (index, step) in curves.tlbs(scale).iter().enumerate() {
         let n = index + 1;
         if !known {
-            let reason = "a nearer TLB's ways are not known, and what hits there never arrives here";
+            let reason = "associativity of a nearer TLB is unknown, so accesses that reach this TLB cannot be selected";
             refuse(report, n, reason.into(), String::new());
             continue;
         }
         let tlb = read(record, scale, step, nearer);
         let one = if let Verdict::One(one) = tlb.verdict { Some(one) } else { None };
-        let doubt = |one| page_tables(scale, one, levels).or_else(|| another_reach(scale, one, step));
-        if let Some(reason) = one.and_then(doubt) {
+        let objection = |one| page_tables(scale, one, levels).or_else(|| another_reach(scale, one, step));
+        if let Some(reason) = one.and_then(objection) {
             refuse(report, n, reason, String::new());
             known = false;
         } else if let Some(one) = one {
@@ -244,30 +245,31 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, levels: &[Le
     huge::rows(record, scale, curves, report);
 }
 
-/// Bytes of a page's descriptor in the tables of every 64-bit architecture.
+/// Bytes of a page descriptor in the page tables of every 64-bit architecture.
 const DESCRIPTOR: u64 = 8;
 
-/// Why what conflicts may be page tables that leave a cache, and no TLB: pages conflict as their descriptors do there.
+/// Returns a reason if the conflicts may be due to page tables leaving a cache, not to a TLB: pages conflict like their
+/// descriptors do there.
 fn page_tables(scale: &Scale, one: Geometry, levels: &[Level]) -> Option<String> {
     let bytes = one.way_bytes / scale.base * DESCRIPTOR;
-    let alike = |level: &Level| level.geometry().is_some_and(|g| (g.ways, g.way_bytes) == (one.ways, bytes));
-    let at = levels.iter().position(alike)?;
-    Some(format!("pages conflict as their descriptors do in cache {}: it may be no TLB", at + 1))
+    let same = |level: &Level| level.geometry().is_some_and(|g| (g.ways, g.way_bytes) == (one.ways, bytes));
+    let at = levels.iter().position(same)?;
+    Some(format!("pages conflict like their descriptors in cache level {}: this may not be a TLB", at + 1))
 }
 
-/// What a reach may be off by beyond its interval, relative: a point of the pairs and a half.
+/// Relative error of a reach in addition to its interval: one and a half points of the pairs.
 const REACH_ERROR: f64 = 0.01;
 
-/// Why ways and sets that explain every conflict are not believed: they hold another number of entries than pages
-/// translate without a rise. Of odd numbers of sets only small ones are asked about, so what is none of those may look
-/// like one.
+/// Returns a reason to reject ways and sets that explain every conflict: their number of entries differs from the
+/// number of pages that translate without a rise. Only small odd numbers of sets are candidates, so other numbers may
+/// look like one of them.
 fn another_reach(scale: &Scale, one: Geometry, step: &Step) -> Option<String> {
     let (sets, all) = (one.way_bytes / scale.base, one.bytes() / scale.base);
     let reach = step.capacity.scaled(1.0 / scale.base as f64);
     let within = reach.low.floor() * (1.0 - REACH_ERROR)..=reach.high.ceil() * (1.0 + REACH_ERROR);
     (!within.contains(&(all as f64))).then(|| {
         format!(
-            "{} ways of {sets} sets explain what conflicts, but are {all} entries, and {:.0} pages translate without a rise",
+            "{} ways of {sets} sets explain the conflicts, but have {all} entries, while {:.0} pages translate without a rise",
             one.ways, reach.value
         )
     })
@@ -277,7 +279,7 @@ fn refuse(report: &mut Report, n: usize, reason: String, remedy: String) {
     report.refusals.push(Refused { what: metrics::TLB_WAYS.at([n.into()]).name(), reason, remedy });
 }
 
-/// Trials that the conflicts of a TLB rest on.
+/// Returns the trials that the conflicts of a TLB are derived from.
 fn trials(record: &Record, tlb: &Tlb) -> Vec<u64> {
     let of = |trial: &Trial| {
         let cells = (Arrangement::of(trial), trial.memory.page);
@@ -297,11 +299,11 @@ fn decided(record: &Record, scale: &Scale, n: usize, (tlb, one): (&Tlb, Geometry
     let mut row = number(metrics::TLB_WAYS.at([n.into()]), one.ways as f64, "");
     row.basis = Basis::Fitted;
     (row.count, row.trials) = (tlb.conflicts.len() as u64, trials.clone());
-    row.notes.push(format!("base pages of {page}, groups of them a period apart"));
-    // A period that is long enough for the nearer TLB.
+    row.notes.push(format!("base pages of {page}, in groups one period apart"));
+    // The shortest period that is long enough for the nearer TLB.
     let periods = tlb.conflicts.iter().map(|c| nominal(&tlb.domain, c));
     let own = periods.filter(|period| period.is_multiple_of(one.way_bytes)).min();
-    row.notes.extend(own.and_then(|period| apart(scale, tlb, period)));
+    row.notes.extend(own.and_then(|period| rise_text(scale, tlb, period)));
     let mut other = number(metrics::TLB_SETS.at([n.into()]), sets as f64, "");
     other.basis = Basis::Fitted;
     (other.count, other.trials) = (row.count, trials);
@@ -317,8 +319,8 @@ fn nominal(domain: &Domain, of: &Conflict) -> u64 {
     domain.period(Arrangement { groups, group, stride: step, period })
 }
 
-/// How many pages a period apart translate without a rise.
-fn apart(scale: &Scale, tlb: &Tlb, period: u64) -> Option<String> {
+/// Returns how many pages at a period translate without a rise.
+fn rise_text(scale: &Scale, tlb: &Tlb, period: u64) -> Option<String> {
     let mut at: Vec<&Conflict> = tlb.conflicts.iter().filter(|c| nominal(&tlb.domain, c) == period).collect();
     at.sort_by_key(|c| c.groups);
     let pages = period / scale.base;
@@ -326,7 +328,7 @@ fn apart(scale: &Scale, tlb: &Tlb, period: u64) -> Option<String> {
         let each = if c.group > 1 { format!("groups of {} pages", c.group) } else { "pages".into() };
         format!("{} {each}", c.groups)
     };
-    let apart = if pages == 1 { "side by side".into() } else { format!("{pages} pages apart") };
+    let apart = if pages == 1 { "adjacent".into() } else { format!("{pages} pages apart") };
     let first = at.iter().position(|c| c.share > 2.0 * c.error);
     Some(match first {
         Some(0) | None => {
@@ -340,47 +342,47 @@ fn apart(scale: &Scale, tlb: &Tlb, period: u64) -> Option<String> {
 }
 
 fn undecided(scale: &Scale, (n, step): (usize, &Step), tlb: &Tlb, report: &mut Report) {
-    // Of the periods as long as half of it and more, where pages of any number of sets meet soonest, the shortest.
+    // The shortest period of at least half the capacity: there pages conflict first, for any number of sets.
     let periods = tlb.conflicts.iter().map(|c| nominal(&tlb.domain, c));
     let long = periods.filter(|&period| 2.0 * period as f64 >= step.capacity.value).min();
-    let seen = long.and_then(|period| apart(scale, tlb, period));
-    let (reason, remedy) = why_not(scale, step, &tlb.verdict);
+    let seen = long.and_then(|period| rise_text(scale, tlb, period));
+    let (reason, remedy) = why_unknown(scale, step, &tlb.verdict);
     let reason = seen.map_or_else(|| reason.clone(), |seen| format!("{reason}; {seen}"));
     refuse(report, n, reason, remedy.into());
 }
 
-/// Why a TLB's sets are not told, and what would help.
-fn why_not(scale: &Scale, step: &Step, verdict: &Verdict) -> (String, &'static str) {
+/// Returns why a TLB's sets are unknown, and a remedy.
+fn why_unknown(scale: &Scale, step: &Step, verdict: &Verdict) -> (String, &'static str) {
     match verdict {
         Verdict::Several(several) => {
             let one = |g: &Geometry| format!("{} ways of {} entries", g.ways, g.way_bytes / scale.base);
-            let shown: Vec<String> = several.iter().take(SHOWN).map(one).collect();
-            let more = several.len().saturating_sub(SHOWN);
+            let shown: Vec<String> = several.iter().take(MAX_SHOWN).map(one).collect();
+            let more = several.len().saturating_sub(MAX_SHOWN);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            (format!("several explain what conflicts: {}{more}", shown.join(", ")), "a larger --budget")
+            (format!("several geometries explain the conflicts: {}{more}", shown.join(", ")), "give it a larger --budget")
         }
         Verdict::NoModulo => (
             format!(
-                "pages a period apart do not conflict: it is fully associative with more than {} entries, or its \
-                 index is none by modulo, or another TLB hides it",
+                "pages one period apart do not conflict: it is fully associative with more than {} entries, or its \
+                 index is not a simple modulo, or another TLB masks it",
                 sets::MAX_WAYS
             ),
             "",
         ),
         Verdict::None => (
-            "no number of sets and ways explains which pages conflict: it is fully associative with many entries, or another TLB answers for it".into(),
+            "no number of sets and ways explains the conflicts: it is fully associative with many entries, or another TLB masks it".into(),
             "",
         ),
         Verdict::Silent | Verdict::One(_) => (
             format!(
-                "too little was measured, or the nearer TLB may hide it: a miss adds {:.1} ns, a step of the clock is {:.1} ns",
+                "too few measurements, or the nearer TLB may hide it: a miss adds {:.1} ns, the clock's resolution is {:.1} ns",
                 step.next - step.here,
                 scale.resolution * scale.tick_ns
             ),
-            "a larger --budget",
+            "give it a larger --budget",
         ),
     }
 }
 
-/// Geometries that are listed.
-const SHOWN: usize = 4;
+/// Number of geometries that are listed.
+const MAX_SHOWN: usize = 4;

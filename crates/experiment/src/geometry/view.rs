@@ -1,4 +1,4 @@
-//! How each level is built: ways, sets, line, replacement; which lines leave a set; pairs of loads.
+//! Sections on the geometry of levels: ways, sets, line, replacement; evictions within a set; pairs of loads.
 
 use fathom_analysis::findings::{Axis, Finding};
 use fathom_analysis::metrics::conflict as metrics;
@@ -11,16 +11,16 @@ use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
 /// Columns of the longest bar.
 const BAR: f64 = 20.0;
 
-/// The nearest level, as far as it is known.
+/// Geometry of the nearest level, as far as known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Nearest {
     /// Its ways.
     pub(crate) ways: Option<f64>,
-    /// Bytes of one of its ways: its sets, a line each.
+    /// Bytes per way: one line of each set.
     pub(crate) way_bytes: Option<f64>,
 }
 
-/// The tables, where any level was taken apart; and what was found of the nearest one.
+/// Renders the tables, if any level was examined. Returns the geometry of the nearest level.
 pub(crate) fn section(page: &mut Page, finding_index: &mut FindingIndex) -> Nearest {
     let (nearest, lines) = levels(page, finding_index);
     evicted(page, finding_index);
@@ -28,12 +28,12 @@ pub(crate) fn section(page: &mut Page, finding_index: &mut FindingIndex) -> Near
     nearest
 }
 
-/// A number or a word as it stands in a cell; a dash where it was not found.
+/// Formats a number or word for a cell; a dash if missing.
 fn cell(finding: Option<&Finding>) -> String {
     finding.map_or_else(|| "-".to_owned(), |f| number::value(f).value)
 }
 
-/// What is known of how one level is built.
+/// Findings of one level's geometry.
 #[derive(Default)]
 struct Level<'a> {
     n: u64,
@@ -44,7 +44,7 @@ struct Level<'a> {
 }
 
 impl<'a> Level<'a> {
-    /// What there is of it, each with what it is called.
+    /// Returns the findings with their names.
     fn named(&self) -> impl Iterator<Item = (&'static str, &'a Finding)> {
         let all =
             [("line", self.line), ("replacement", self.policies), ("sets", self.sets), ("ways", self.ways)];
@@ -71,14 +71,14 @@ fn take_levels<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Level<'a>> {
     levels
 }
 
-/// The table of levels; what was found of the nearest one, and every line.
+/// Renders the table of levels. Returns the geometry of the nearest one, and every line size.
 fn levels(page: &mut Page, finding_index: &mut FindingIndex) -> (Nearest, Vec<f64>) {
     let found = take_levels(finding_index);
     let lines: Vec<f64> = found.iter().filter_map(|level| level.line?.finite()).collect();
     if found.is_empty() {
         return (Nearest::default(), lines);
     }
-    page.heading("How each level is built, from what conflicts in it");
+    page.heading("Geometry of each level, from conflicts");
     let rows: Vec<Vec<String>> = found
         .iter()
         .map(|level| {
@@ -109,22 +109,26 @@ fn levels(page: &mut Page, finding_index: &mut FindingIndex) -> (Nearest, Vec<f6
     (nearest, lines)
 }
 
-/// How far policies are from what was seen, a line a tier, and what the number means once.
+/// Prints the deviance of policies, a line per tier, and the meaning of the number once.
 fn misfits(page: &mut Page, found: &[Level]) {
     let mut explained = false;
     for level in found {
-        let said = level.policies.map_or(&[][..], |f| f.detail.numbers(metrics::DEVIANCE));
-        if said.is_empty() {
+        let deviances = level.policies.map_or(&[][..], |f| f.detail.numbers(metrics::DEVIANCE));
+        if deviances.is_empty() {
             continue;
         }
         if !explained {
-            let text = "deviance: how far a policy is from what the lines of a set did; about 1 or less where it \
-                        explains that, and the larger the worse";
+            let text = "deviance: misfit of a policy to the observed evictions; about 1 or less is a fit";
             page.text(TextRole::Dim, text, "  ", "    ");
             explained = true;
         }
-        let said: Vec<String> = said.iter().map(|(policy, d)| format!("{policy} {d:.1}")).collect();
-        page.text(TextRole::Dim, &format!("tier {} deviance: {}", level.n, said.join(", ")), "  ", "    ");
+        let deviances: Vec<String> = deviances.iter().map(|(policy, d)| format!("{policy} {d:.1}")).collect();
+        page.text(
+            TextRole::Dim,
+            &format!("tier {} deviance: {}", level.n, deviances.join(", ")),
+            "  ",
+            "    ",
+        );
     }
 }
 
@@ -134,14 +138,14 @@ fn evicted(page: &mut Page, finding_index: &mut FindingIndex) {
     tiers.dedup();
     let block = if page.style().unicode { "\u{2588}" } else { "#" };
     for tier in tiers {
-        page.heading(&format!("Tier {tier}: which line is gone after fresh ones were loaded"));
-        let text = "Lines of one set were loaded, fresh ones and each once: so often was the line gone \
-                    that was loaded so many loads before the last.";
+        page.heading(&format!("Tier {tier}: evictions by the number of later loads"));
+        let text = "Share of laps in which a line had been evicted, by the number of loads since it was loaded. \
+                    All lines map to one set and are loaded once.";
         page.text(TextRole::Plain, text, "", "  ");
-        let caption = "How often the line was gone that had been loaded so many loads before the last, with 95 % intervals.";
+        let caption = "Share of laps in which a line had been evicted, by the number of loads since it was loaded, with 95 % intervals.";
         let x = Scale::of(Axis::LoadsAgo, "loads ago").whole();
-        let y = Scale::values("share gone").up_to(1.0);
-        let series = Series::of(&metrics::EVICTED_SHARE, "share gone").at(Axis::Tier, tier);
+        let y = Scale::values("share evicted").up_to(1.0);
+        let series = Series::of(&metrics::EVICTED_SHARE, "share evicted").at(Axis::Tier, tier);
         let chart = Chart::new(format!("evicted.{tier}"), Kind::Bars, x, y, caption).small().with(series);
         page.picture(chart, Vec::new());
         let of = found.iter().filter(|(of, _)| *of == tier);
@@ -154,22 +158,21 @@ fn evicted(page: &mut Page, finding_index: &mut FindingIndex) {
                 row
             })
             .collect();
-        let columns =
-            [right("loads ago"), measured("share gone"), INTERVAL, left("share to scale"), right("n")];
+        let columns = [right("loads ago"), measured("share evicted"), INTERVAL, left(""), right("n")];
         page.table(&columns, &rows, &[]);
     }
 }
 
-/// Heads of columns; more tiers no machine here has.
+/// Column heads; no machine has more tiers.
 const HEADS: [&str; 4] = ["tier 1, ns", "tier 2, ns", "tier 3, ns", "tier 4, ns"];
 
-/// Time of a pair's second load by its distance, one curve a tier, with the lines that were found.
+/// Returns the chart: time of a pair's second load by distance, one curve per tier, with the line sizes.
 fn pairs_chart(distances: impl Iterator<Item = u64> + Clone, lines: &[f64]) -> Chart {
-    let caption = "Time of the second load of a pair; both axes logarithmic. It rises where the second no longer finds \
-                   what the first one brought.";
+    let caption = "Time of the second load of a pair; both axes logarithmic. It rises once the second load \
+                   misses the line of the first.";
     let x = Scale::of(Axis::Distance, "bytes apart").log().whole();
-    let (least, most) = (distances.clone().min().unwrap_or(0) as f64, distances.max().unwrap_or(0) as f64);
-    let mut within: Vec<f64> = lines.iter().copied().filter(|line| (least..=most).contains(line)).collect();
+    let (min, max) = (distances.clone().min().unwrap_or(0) as f64, distances.max().unwrap_or(0) as f64);
+    let mut within: Vec<f64> = lines.iter().copied().filter(|line| (min..=max).contains(line)).collect();
     within.sort_by(f64::total_cmp);
     within.dedup();
     let mark = |x: f64| Mark { x, label: format!("line {}", number::size(x, None, None).value) };
@@ -180,7 +183,7 @@ fn pairs_chart(distances: impl Iterator<Item = u64> + Clone, lines: &[f64]) -> C
 }
 
 fn pairs(page: &mut Page, lines: &[f64], finding_index: &mut FindingIndex) {
-    // What no column is for is left to the rows of other findings.
+    // Tiers without a column are left to the table of other findings.
     let headed = |f: &Finding| f.key.number(Axis::Tier).is_some_and(|n| n <= HEADS.len() as u64);
     let mut found: Vec<((u64, u64), &Finding)> = finding_index
         .listed(|f| f.is(&metrics::PAIR_TIME) && headed(f))
@@ -194,7 +197,7 @@ fn pairs(page: &mut Page, lines: &[f64], finding_index: &mut FindingIndex) {
     }
     page.heading("Pairs of loads: time of the second by its distance from the first");
     let text =
-        "In working sets beyond each tier. Where the second is fast, it finds what the first one brought.";
+        "Working sets larger than each tier. A fast second load hits the line that the first one fetched.";
     page.text(TextRole::Plain, text, "", "  ");
     page.picture(pairs_chart(found.iter().map(|((_, bytes), _)| *bytes), lines), Vec::new());
     let mut tiers: Vec<u64> = found.iter().map(|(key, _)| key.0).collect();
@@ -213,7 +216,7 @@ fn pairs(page: &mut Page, lines: &[f64], finding_index: &mut FindingIndex) {
     }
     page.table(&columns, &rows, &[]);
     for (n, f) in &reach {
-        let text = format!("Tier {n}: a load brings {} along.", number::value(f).value);
+        let text = format!("Tier {n}: a load fetches {} in total.", number::value(f).value);
         page.text(TextRole::Plain, &text, "  ", "    ");
     }
     let labelled: Vec<(String, &Finding)> = reach.iter().map(|(n, f)| (format!("tier {n}"), *f)).collect();

@@ -1,4 +1,4 @@
-//! The answer of `fathom latency`: a load's time at the smallest and at the largest working set.
+//! Headline of `fathom latency`: the time of a load at the smallest and at the largest working set.
 
 use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::latency::{LATENCY_ORDER_TIME, LATENCY_PAGE_TIME, LATENCY_TIME};
@@ -6,8 +6,8 @@ use fathom_report::Headline;
 
 use crate::headline::{confidence, figure, largest, none, sentence};
 
-/// Share of the time that an advice has to save.
-const WORTH_SAYING: f64 = 0.1;
+/// Share of the time that a recommendation must save.
+const MIN_SAVING: f64 = 0.1;
 
 pub(crate) fn headline(report: &Report) -> Headline {
     let mut times: Vec<&Finding> = report.of(&LATENCY_TIME).filter(|f| f.finite().is_some()).collect();
@@ -32,11 +32,11 @@ fn size(f: &Finding) -> u64 {
     f.key.number(Axis::Size).unwrap_or(0)
 }
 
-/// What a ladder says of the largest size, where one was measured.
+/// Returns the recommendation from the ladders at the largest size, if measured.
 fn action(report: &Report) -> String {
-    let most = |metric| report.of(metric).map(size).max();
+    let max_size = |metric| report.of(metric).map(size).max();
     let of = |metric, axis: Axis, word: &str| {
-        let size_of = most(metric)?;
+        let size_of = max_size(metric)?;
         report.of(metric).find(|f| size(f) == size_of && f.key.word(axis).as_deref() == Some(word))
     };
     let order = of(&LATENCY_ORDER_TIME, Axis::Order, "random").zip(of(
@@ -54,7 +54,7 @@ fn action(report: &Report) -> String {
     .flatten()
     {
         let gain = fast.finite().zip(slow.finite()).map_or(0.0, |(fast, slow)| 1.0 - fast / slow);
-        if surely_less(fast, slow) && gain >= WORTH_SAYING {
+        if is_below(fast, slow) && gain >= MIN_SAVING {
             advice.push(format!("{what}: {} instead of {}", figure(fast), figure(slow)));
         }
     }
@@ -70,8 +70,8 @@ fn action(report: &Report) -> String {
     advice.join("; ")
 }
 
-/// Do the intervals not touch?
-fn surely_less(a: &Finding, b: &Finding) -> bool {
+/// Returns whether the intervals do not overlap.
+fn is_below(a: &Finding, b: &Finding) -> bool {
     let end = |f: &Finding, end: Option<f64>| end.or(f.finite());
     end(a, a.high).zip(end(b, b.low)).is_some_and(|(high, low)| high < low)
 }

@@ -1,5 +1,4 @@
-//! Ladders: the same loads under other orders, pages and placements, and with prefetchers off, where they are asked
-//! for.
+//! Ladders (`--ladder`): the same loads in other orders, pages and placements, and with prefetchers off.
 
 use fathom_analysis::findings::{Finding, Item, Key, Metric, Report};
 use fathom_analysis::histogram::{groups, main_group};
@@ -15,12 +14,12 @@ use super::sizes::requested;
 use crate::reading::{measured, number};
 use crate::record::{Record, TrialRun};
 
-/// Rungs of the ladder of orders. Constant strides are asked by `stride`.
+/// Steps of the ladder of orders. `stride` measures constant strides.
 const ORDERS: [OrderKind; 3] = [OrderKind::Random, OrderKind::Window, OrderKind::Sequential];
-/// Rungs of the ladder of placements.
-pub const PLACES: usize = 6;
-/// Single loads per trial of a ladder step: a quarter of the main trial's, for it is the peak that is wanted.
-const SAMPLES: u64 = 250;
+/// Steps of the ladder of placements.
+pub const PLACEMENTS: usize = 6;
+/// Single loads per trial of a ladder step: a quarter of the main trial's, because only the peak is needed.
+const SINGLE_LOADS: u64 = 250;
 
 /// One ladder step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +28,12 @@ pub(super) enum LadderStep {
     Page(Pages),
     /// The nth placement, from 1.
     Placement(usize),
-    /// On, or off.
+    /// Prefetchers on or off.
     Prefetch(bool),
 }
 
 impl LadderStep {
-    /// The keys of its mean and of its peak, which the ladder of placements does not ask.
+    /// Returns the keys of its mean and of its peak; the ladder of placements has no peak.
     fn keys(self, bytes: u64) -> (Key, Option<Key>) {
         use latency as m;
         let size = bytes.into();
@@ -57,35 +56,37 @@ fn ladder_steps(ladder: Ladder) -> Vec<LadderStep> {
     match ladder {
         Ladder::Order => ORDERS.map(LadderStep::Order).to_vec(),
         Ladder::Page => Pages::ALL.iter().map(|p| LadderStep::Page(*p)).collect(),
-        Ladder::Placement => (1..=PLACES).map(LadderStep::Placement).collect(),
+        Ladder::Placement => (1..=PLACEMENTS).map(LadderStep::Placement).collect(),
         Ladder::Prefetch => [true, false].map(LadderStep::Prefetch).to_vec(),
     }
 }
 
-fn wanted(record: &Record) -> Vec<Ladder> {
+fn requested_ladders(record: &Record) -> Vec<Ladder> {
     let requested = Options::of(record).ladders;
     Ladder::ALL.into_iter().filter(|l| requested.contains(l)).collect()
 }
 
-/// The places of the ladder of placements: the same in every round, so that what differs from place to place is
-/// told from what differs from round to round. None where it was not asked for.
+/// Returns the placements of the ladder of placements, empty if not requested. They are the same in every round, to
+/// separate differences between placements from those between rounds.
 pub(super) fn places(record: &Record) -> Vec<u64> {
-    let Some(run) = record.run.as_ref().filter(|_| wanted(record).contains(&Ladder::Placement)) else {
+    let Some(run) = record.run.as_ref().filter(|_| requested_ladders(record).contains(&Ladder::Placement))
+    else {
         return Vec::new();
     };
-    // As long as those that rounds draw, and never 0, which stands for none.
-    (1..=PLACES as u64).map(|n| (mix(run.seed ^ mix(n ^ 0x91ace)) >> 40) | 1).collect()
+    // As wide as the places that rounds draw, and never 0, which means no place.
+    (1..=PLACEMENTS as u64).map(|n| (mix(run.seed ^ mix(n ^ 0x91ace)) >> 40) | 1).collect()
 }
 
-/// The trials of a working set's ladder steps that its own three (single loads, random, window) are not.
+/// Returns the trials of a working set's ladder steps, without those that its three basic trials (single loads, random,
+/// window) cover.
 pub(super) fn trials(base: &[Trial; 3], record: &Record) -> Vec<Trial> {
     let [single, random, window] = base;
     if !requested(record).contains(&random.memory.bytes) {
         return Vec::new();
     }
-    let single = Trial { samples: SAMPLES, ..single.clone() };
+    let single = Trial { samples: SINGLE_LOADS, ..single.clone() };
     let mut trials = Vec::new();
-    for ladder in wanted(record) {
+    for ladder in requested_ladders(record) {
         match ladder {
             Ladder::Order => {
                 trials.extend(ascending(random, &single));
@@ -105,8 +106,8 @@ pub(super) fn trials(base: &[Trial; 3], record: &Record) -> Vec<Trial> {
                 let on = ascending(random, &single);
                 let controls = Controls { prefetch: false, ..Controls::default() };
                 trials.extend(on.iter().map(|t| Trial { controls, ..t.clone() }));
-                // Ascending loads are a ladder step of the ladder of orders too, and measured once.
-                if !wanted(record).contains(&Ladder::Order) {
+                // Ascending loads are also a step of the ladder of orders, and measured once.
+                if !requested_ladders(record).contains(&Ladder::Order) {
                     trials.extend(on);
                 }
             }
@@ -115,12 +116,12 @@ pub(super) fn trials(base: &[Trial; 3], record: &Record) -> Vec<Trial> {
     trials
 }
 
-/// The same loads in ascending order.
+/// Returns the same loads in ascending order.
 fn ascending(random: &Trial, single: &Trial) -> [Trial; 2] {
     [random, single].map(|t| walked(t, OrderKind::Sequential.into()))
 }
 
-/// The same loads in another order.
+/// Returns the same loads in another order.
 fn walked(trial: &Trial, walk: Walk) -> Trial {
     let mut trial = trial.clone();
     match trial.get_mut::<Single>() {
@@ -130,7 +131,7 @@ fn walked(trial: &Trial, walk: Walk) -> Trial {
     trial
 }
 
-/// The ladder step that a trial was run for; none where it is one of a working set's own.
+/// Returns the ladder step of a trial; `None` if it is one of a working set's basic trials.
 pub(super) fn ladder_step(trial: &Trial, places: &[u64]) -> Option<LadderStep> {
     let single = trial.kind() == PatternKind::Single;
     match (trial.memory.page, trial.pattern.walk().order) {
@@ -142,11 +143,12 @@ pub(super) fn ladder_step(trial: &Trial, places: &[u64]) -> Option<LadderStep> {
     }
 }
 
-/// Is a trial a part of this ladder step? Random order in base pages is one of two ladders, and measured once.
+/// Returns whether a trial belongs to this ladder step. Random order in base pages belongs to two ladders, and is
+/// measured once.
 fn belongs(trial: &Trial, of: LadderStep, places: &[u64]) -> bool {
     match (ladder_step(trial, places), of) {
         (Some(LadderStep::Order(order)), LadderStep::Prefetch(true)) => order == OrderKind::Sequential,
-        (Some(own), of) => own == of,
+        (Some(step), of) => step == of,
         (None, LadderStep::Order(order)) => trial.pattern.walk().order == order,
         (None, LadderStep::Page(page)) => {
             trial.pattern.walk().order == OrderKind::Random && page == Pages::Base
@@ -155,13 +157,13 @@ fn belongs(trial: &Trial, of: LadderStep, places: &[u64]) -> bool {
     }
 }
 
-/// The rows of the ladders that were asked for.
+/// Adds the findings of the requested ladders.
 pub(super) fn rows(record: &Record, bias: Option<&Bias>, measure: &Measure<'_>, report: &mut Report) {
     let places = places(record);
     let mut sizes = requested(record);
     sizes.sort_unstable();
     sizes.dedup();
-    for ladder in wanted(record) {
+    for ladder in requested_ladders(record) {
         for &bytes in &sizes {
             for ladder_step in ladder_steps(ladder) {
                 let of =
@@ -173,7 +175,7 @@ pub(super) fn rows(record: &Record, bias: Option<&Bias>, measure: &Measure<'_>, 
     }
 }
 
-/// A ladder step's mean and its main peak; a row without a value where it was refused.
+/// Returns a ladder step's mean and main peak; a row without a value if it was refused.
 fn one(
     (time, peak_key): (Key, Option<Key>),
     runs: &[&TrialRun],
@@ -198,7 +200,7 @@ fn one(
     }
     let timed = runs.iter().find_map(|r| r.trial.get::<Single>()).map_or(1, |single| single.timed);
     let raw = joined(&single);
-    if let Some(((main, bias), key)) = main_group(&groups(&raw, measure.stride)).zip(bias).zip(peak_key) {
+    if let Some(((main, bias), key)) = main_group(&groups(&raw, measure.resolution)).zip(bias).zip(peak_key) {
         let main = peak(main, timed.max(1), bias, measure);
         rows.push(measured(key, main, measure.unit, raw.len(), &ids(&single)));
     }

@@ -1,10 +1,10 @@
-//! Samples of a working set, and what they are as times.
+//! Samples of a working set, converted to times.
 
 use super::REFERENCE;
 use crate::clock::step_ticks;
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
-use crate::scale::{CORE_CLOCKED, Scale};
+use crate::scale::{MAX_CORE_CLOCKED_CYCLES, Scale};
 use fathom_analysis::findings::{Basis, Finding};
 use fathom_analysis::histogram::Group;
 use fathom_analysis::interval::{Interval, grouped_interval, median_interval};
@@ -12,36 +12,36 @@ use fathom_analysis::metrics::common;
 use fathom_probe::machine::ClockTrust;
 use fathom_units::size;
 
-/// The units that times come in here: core cycles where they were calibrated, else ns.
+/// The unit of times: core cycles if calibrated, else ns.
 pub(super) struct Measure<'a> {
     pub(super) scale: &'a Scale,
-    /// Ticks a unit, typically.
+    /// Ticks per unit, typically.
     pub(super) ticks: f64,
-    /// May the core's clock move? A described one does not.
-    pub(super) moving: bool,
-    /// The clock's step, units.
-    pub(super) stride: f64,
+    /// Whether the core's clock may change. That of a described machine is fixed.
+    pub(super) variable_clock: bool,
+    /// The clock's resolution, units.
+    pub(super) resolution: f64,
     pub(super) unit: &'static str,
 }
 
 /// One working set.
 pub(super) struct Set {
     pub(super) bytes: u64,
-    /// Untimed loads before each timed one, and timed ones a sample.
+    /// Untimed loads before each timed one, and timed loads per sample.
     pub(super) spacing: u64,
     pub(super) timed: u64,
-    /// Single samples, raw, units a sample, with the trials' ids.
+    /// Single samples, raw, units per sample, with the trials' ids.
     pub(super) single: Vec<(u64, Vec<f64>)>,
-    /// Units a load of the n/2n method: random order, and an order that any TLB holds.
+    /// Units per load of the n/2n method: in random order, and in an order that any TLB holds.
     pub(super) random: Vec<(u64, Vec<f64>)>,
-    /// Nanoseconds a load of random order.
+    /// Nanoseconds per load in random order.
     pub(super) random_ns: Vec<(u64, Vec<f64>)>,
     pub(super) window: Vec<(u64, Vec<f64>)>,
 }
 
 impl Set {
-    /// A sample's time as a load's: where the clock is coarse, a sample times several.
-    pub(super) fn a_load(&self, sample: f64) -> f64 {
+    /// Converts a sample's time to that of one load: if the clock is coarse, a sample times several loads.
+    pub(super) fn per_load(&self, sample: f64) -> f64 {
         sample / self.timed as f64
     }
 }
@@ -50,7 +50,7 @@ pub(super) fn joined(trials: &[(u64, Vec<f64>)]) -> Vec<f64> {
     trials.iter().flat_map(|t| t.1.iter().copied()).collect()
 }
 
-/// The values of each trial by itself.
+/// Returns the values of each trial separately.
 pub(super) fn by_trial(trials: &[(u64, Vec<f64>)]) -> Vec<Vec<f64>> {
     trials.iter().map(|t| t.1.clone()).collect()
 }
@@ -65,43 +65,44 @@ impl<'a> Measure<'a> {
             Some(cycle) => (cycle, "cycles"),
             None => (1.0 / scale.tick_ns, "ns"),
         };
-        let moving = unit == "cycles" && record.trust != Some(ClockTrust::Modelled);
-        Measure { scale, ticks, moving, stride: step_ticks(record) as f64 / ticks, unit }
+        let variable_clock = unit == "cycles" && record.trust != Some(ClockTrust::Modelled);
+        Measure { scale, ticks, variable_clock, resolution: step_ticks(record) as f64 / ticks, unit }
     }
 
-    /// Ticks a unit while trial `id` ran: by the cycle calibrations around it, because a core's clock moves.
+    /// Returns the ticks per unit while trial `id` ran, from the cycle calibrations around it, because a core's clock
+    /// changes.
     pub(super) fn ticks_at(&self, id: u64) -> f64 {
-        self.scale.cycle_at(id).filter(|_| self.moving).unwrap_or(self.ticks)
+        self.scale.cycle_at(id).filter(|_| self.variable_clock).unwrap_or(self.ticks)
     }
 
-    /// Units a load of a trial's samples, by the n/2n method.
+    /// Returns the units per load of a trial's samples, by the n/2n method.
     pub(super) fn times(&self, run: &TrialRun) -> Vec<f64> {
         let ticks = self.ticks_at(run.trial.id);
         run.ticks_per_op().map(|t| t / ticks).collect()
     }
 
-    /// The same in nanoseconds: what is clocked with the core as at its typical clock, the rest as it was.
+    /// The same in nanoseconds. Loads on the core's clock are converted to its typical clock, others are unchanged.
     pub(super) fn nanoseconds(&self, run: &TrialRun) -> Vec<f64> {
         let ticks = self.ticks_at(run.trial.id);
-        let with_core = run.ticks_per_op().all(|t| t / ticks < CORE_CLOCKED);
+        let with_core = run.ticks_per_op().all(|t| t / ticks < MAX_CORE_CLOCKED_CYCLES);
         let tick_ns = self.scale.tick_ns * if with_core { self.ticks / ticks } else { 1.0 };
         run.ticks_per_op().map(|t| t * tick_ns).collect()
     }
 
-    /// Units of a trial's single samples, raw.
+    /// Returns the units of a trial's single samples, raw.
     pub(super) fn raw(&self, run: &TrialRun) -> Vec<f64> {
         let ticks = self.ticks_at(run.trial.id);
         run.samples.iter().map(|s| s.ticks as f64 / ticks).collect()
     }
 
-    /// The sampled median of the reference less what its loads take by the n/2n method.
+    /// Returns the sampled median of the reference less the time of its loads by the n/2n method.
     pub(super) fn bias(&self, sets: &[Set]) -> Option<Bias> {
         let set = sets.iter().find(|s| s.bytes == REFERENCE)?;
         let sampled = median_interval(&joined(&set.single))?;
         let mean = grouped_interval(&by_trial(&set.random))?.scaled(set.timed as f64);
         let value = sampled.value - mean.value;
-        // The clock's step is in the sampled median, however many samples agree.
-        let half = self.stride / 2.0;
+        // The median includes the clock's resolution error, even if all samples are equal.
+        let half = self.resolution / 2.0;
         let value = Interval {
             value,
             low: value - (sampled.value - sampled.low).hypot(mean.high - mean.value).hypot(half),
@@ -112,7 +113,7 @@ impl<'a> Measure<'a> {
     }
 }
 
-/// What timing adds to a sample.
+/// Time that the measurement adds to a sample.
 pub(super) struct Bias {
     pub(super) value: Interval,
     pub(super) count: usize,
@@ -124,7 +125,7 @@ impl Bias {
         let mut row = measured(&common::BIAS_SAMPLE, self.value, measure.unit, self.count, &self.trials);
         row.basis = Basis::Derived;
         row.notes.push(format!(
-            "median of single loads in {} less their time by the n/2n method; taken off every peak, not off the \
+            "median of single loads in {} less their time by the n/2n method; subtracted from every peak, not from the \
              histograms",
             size(REFERENCE as f64)
         ));
@@ -132,16 +133,16 @@ impl Bias {
     }
 }
 
-/// The main peak without the bias, a load. A clock that moves in steps shows a time to half of one, however
-/// many samples agree; with that, the bias's own interval is in the peak's.
+/// Returns the main peak per load without the bias. The error includes half a clock step, even if all samples are
+/// equal, and the interval of the bias.
 pub(super) fn peak(group: &Group, timed: u64, bias: &Bias, measure: &Measure<'_>) -> Interval {
-    let off = bias.value;
-    let (i, half) = (group.median, measure.stride / 2.0);
-    let value = i.value - off.value;
+    let bias = bias.value;
+    let (i, half) = (group.median, measure.resolution / 2.0);
+    let value = i.value - bias.value;
     Interval {
         value,
-        low: value - (i.value - i.low).hypot(off.high - off.value).hypot(half),
-        high: value + (i.high - i.value).hypot(off.value - off.low).hypot(half),
+        low: value - (i.value - i.low).hypot(bias.high - bias.value).hypot(half),
+        high: value + (i.high - i.value).hypot(bias.value - bias.low).hypot(half),
     }
     .scaled(1.0 / timed as f64)
 }

@@ -1,8 +1,8 @@
-//! Latency: what does one load take at a given working set, load by load?
+//! Latency of single loads at given working sets.
 //!
-//! The chase by the n/2n method gives the mean, free of every fixed cost; single loads, timed one by one,
-//! give the histogram (study S4), with the clock's reading and the empty pipeline in every sample. The
-//! difference of the two where the first level serves is the bias, and it comes from the record alone.
+//! A chase with the n/2n method gives the mean, without any fixed cost. Single loads, timed one by one, give the
+//! histogram (study S4); every sample includes the clock reading and an empty pipeline. The difference of the two in
+//! the first level is the bias, which follows from the record alone.
 
 mod headline;
 pub mod ladder;
@@ -35,9 +35,9 @@ pub static EXPERIMENT: Experiment = Experiment {
   fathom latency --on bcm2835 --bytes 8K,64K,256K,1M --json
   fathom latency --bytes 64M --ladder order,page --budget 30s
 
-Every sample times one load (or, where the clock is coarse, a few dependent
-ones, which is said). What the timing itself adds is the row bias.sample; the
-peaks are without it, the histograms with it. Exit status: as of the survey.",
+Every sample times one load (or, if the clock is coarse, a few dependent ones, as
+reported). The time that the measurement itself adds is bias.sample. It is
+subtracted from the peaks, not from the histograms. Exit status: as for survey.",
     options: options::ALL,
     default_budget: DefaultBudget::both(10_000),
     plan,
@@ -47,13 +47,13 @@ peaks are without it, the histograms with it. Exit status: as of the survey.",
     resumes: false,
 };
 
-/// Working sets when none are asked for, bytes: first level, second, and memory beyond most last levels.
+/// Default working sets, bytes: first level, second level, and memory beyond most last levels.
 pub const SIZES: [u64; 5] = [16 << 10, 256 << 10, 1 << 20, 16 << 20, 64 << 20];
 
-/// Working set whose single loads tell the bias, bytes: it lies in every first level.
+/// Working set whose single loads give the bias, bytes: it fits in every first level.
 const REFERENCE: u64 = 4 << 10;
 
-/// What its reports are.
+/// The kind of its reports.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,
     metrics: &[metrics::common::ALL, metrics::latency::ALL, metrics::claims::ALL],

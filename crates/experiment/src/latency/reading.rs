@@ -1,4 +1,4 @@
-//! The reading: histograms, peaks, bias and the conditions of each working set.
+//! Reads a record of `fathom latency`: histograms, peaks, bias, and the tier and TLB hits of each working set.
 
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Histogram, Report, Warning};
@@ -10,16 +10,16 @@ use fathom_units::size;
 
 use super::measure::{Bias, Measure, Set, by_trial, ids, joined, peak};
 use super::{NAME, ladder};
-use crate::clock::{coarse, step_ticks};
+use crate::clock::{loads_per_sample, step_ticks};
 use crate::disturbance;
-use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, text};
+use crate::reading::{clocks, disturbed_row, measured, new_report, refuse_all, text};
 use crate::record::Record;
 use crate::scale::{Scale, clock_is_usable};
 
-/// Reads a record. Everything that is shown follows from the record alone.
+/// Reads a record. The report depends on the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     if !clock_is_usable(record) {
         refuse_all(record, "histograms and every latency", &mut report);
         return report;
@@ -37,15 +37,15 @@ pub fn read(record: &Record) -> Report {
     }
     access_times(&sets, bias.as_ref(), &measure, &mut report);
     ladder::rows(record, bias.as_ref(), &measure, &mut report);
-    if let Some(timed) = coarse(scale.cycle(), step_ticks(record)) {
+    if let Some(timed) = loads_per_sample(scale.cycle(), step_ticks(record)) {
         report.warnings.push(Warning {
             token: "coarse-clock",
             text: format!(
-                "the clock moves every {:.0} core cycles: a sample is the mean of {timed} dependent loads, and a \
-                 histogram of means shows no single load",
-                measure.stride
+                "the clock's resolution is {:.0} core cycles: a sample is the mean of {timed} dependent loads, so the \
+                 histogram does not show single loads",
+                measure.resolution
             ),
-            remedy: "read a cycle counter (on ARM: allow user space the PMU)".into(),
+            remedy: "use a cycle counter (on ARM: allow user-space access to the PMU)".into(),
         });
     }
     missing(record, &sets, &mut report);
@@ -53,7 +53,7 @@ pub fn read(record: &Record) -> Report {
     report
 }
 
-/// The working sets, without what was measured for ladders alone.
+/// Returns the working sets, without the trials of ladders.
 fn sets(measure: &Measure<'_>, record: &Record) -> Vec<Set> {
     let places = ladder::places(record);
     let mut sets: Vec<Set> = Vec::new();
@@ -87,10 +87,10 @@ fn sets(measure: &Measure<'_>, record: &Record) -> Vec<Set> {
     sets
 }
 
-/// Relative difference from which on two working sets are in different tiers, and from which on random
-/// order pays for translation: as in the survey, and a quarter of it.
-const TIER: f64 = 1.25;
-const TRANSLATION: f64 = 1.06;
+/// Ratio from which two working sets are in different tiers, as in the survey; and ratio from which random order is
+/// said to miss in the TLB, a quarter of that.
+const MIN_TIER_RATIO: f64 = 1.25;
+const MIN_TLB_MISS_RATIO: f64 = 1.06;
 
 fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report: &mut Report) {
     let mut tier = 0;
@@ -98,14 +98,14 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report
     for set in sets {
         let random = joined(&set.random);
         let mean = grouped_interval(&by_trial(&set.random));
-        let found = groups(&joined(&set.single), measure.stride);
-        // With the bias still in it a peak would be wrong by all of that.
+        let found = groups(&joined(&set.single), measure.resolution);
+        // Without the bias a peak would be wrong by its whole amount.
         let main = main_group(&found).zip(bias).map(|(g, bias)| peak(g, set.timed, bias, measure));
-        // Which tier: by the loads that any TLB holds, so that a walk makes none.
-        let ground = median(&joined(&set.window)).or(mean.map(|m| m.value));
-        if let Some(ground) = ground.filter(|g| *g >= TIER * level) {
+        // The tier follows from the loads that any TLB holds, so that page walks do not count as a tier.
+        let hit_time = median(&joined(&set.window)).or(mean.map(|m| m.value));
+        if let Some(hit_time) = hit_time.filter(|g| *g >= MIN_TIER_RATIO * level) {
             tier += 1;
-            level = ground;
+            level = hit_time;
         }
         let at = [set.bytes.into()];
         let condition = condition(tier, set, mean);
@@ -145,7 +145,7 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report
                 counts: bars(
                     &joined(&set.single)
                         .iter()
-                        .map(|v| (set.a_load(*v) * 100.0).round() / 100.0)
+                        .map(|v| (set.per_load(*v) * 100.0).round() / 100.0)
                         .collect::<Vec<_>>(),
                 ),
             });
@@ -153,16 +153,16 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report
     }
 }
 
-/// Do random loads walk? `None` where one of the orders was not measured.
+/// Returns whether random loads miss in the TLB; `None` if one of the orders was not measured.
 fn misses(set: &Set, mean: Option<Interval>) -> Option<bool> {
     let window = median(&joined(&set.window))?;
-    Some(mean?.value > TRANSLATION * window)
+    Some(mean?.value > MIN_TLB_MISS_RATIO * window)
 }
 
 fn condition(tier: u64, set: &Set, mean: Option<Interval>) -> String {
     match (misses(set, mean), median(&joined(&set.window)), mean) {
         (Some(true), Some(window), Some(mean)) => format!(
-            "tier {tier}, TLB miss: {:.0} % of it is translation, by an order that stays in few pages",
+            "tier {tier}, TLB miss: {:.0} % is translation, compared with an order that stays in few pages",
             100.0 * (1.0 - window / mean.value)
         ),
         (Some(false), ..) => format!("tier {tier}, TLB hit"),
@@ -170,7 +170,7 @@ fn condition(tier: u64, set: &Set, mean: Option<Interval>) -> String {
     }
 }
 
-/// The groups of a histogram as a sentence, a load and with the bias as in the histogram: the largest first.
+/// Formats the groups of a histogram, per load and including the bias, the largest first.
 fn shape(found: &[Group], count: usize, set: &Set, measure: &Measure<'_>) -> String {
     let mut by_count: Vec<&Group> = found.iter().collect();
     by_count.sort_by_key(|g| core::cmp::Reverse(g.count));
@@ -179,8 +179,8 @@ fn shape(found: &[Group], count: usize, set: &Set, measure: &Measure<'_>) -> Str
         .take(4)
         .map(|g| {
             let share = 100.0 * g.count as f64 / count as f64;
-            let (low, high) = (set.a_load(g.range.0), set.a_load(g.range.1));
-            // A mean of several loads lies between the clock's units.
+            let (low, high) = (set.per_load(g.range.0), set.per_load(g.range.1));
+            // A mean of several loads may be between two units of the clock.
             let digits = usize::from(set.timed > 1);
             let range = if high > low {
                 format!("{low:.digits$} to {high:.digits$}")
@@ -191,12 +191,12 @@ fn shape(found: &[Group], count: usize, set: &Set, measure: &Measure<'_>) -> Str
         })
         .collect();
     let more = found.len().saturating_sub(4);
-    let rest = if more > 0 { format!(", {more} groups more") } else { String::new() };
+    let rest = if more > 0 { format!(", {more} more groups") } else { String::new() };
     let spaced = format!("one sample of {} in {} loads", set.timed, set.spacing + set.timed);
     format!("raw {}: {}{rest}; {spaced}", measure.unit, parts.join(", "))
 }
 
-/// Sizes that were asked for and not measured.
+/// Warns of requested sizes that were not measured.
 fn missing(record: &Record, sets: &[Set], report: &mut Report) {
     if record.run.is_none() {
         return;
@@ -211,7 +211,7 @@ fn missing(record: &Record, sets: &[Set], report: &mut Report) {
     {
         report.warnings.push(Warning {
             token: "budget-exhausted",
-            text: "what timing adds was not measured, so there are no peaks without it".into(),
+            text: "the bias was not measured, so there are no peaks".into(),
             remedy: "give it a larger --budget".into(),
         });
     }
@@ -219,7 +219,7 @@ fn missing(record: &Record, sets: &[Set], report: &mut Report) {
         report.warnings.push(Warning {
             token: "budget-exhausted",
             text: format!("not measured within the budget or the memory: {}", lost.join(", ")),
-            remedy: "give it a larger --budget or ask for smaller sizes".into(),
+            remedy: "give it a larger --budget or smaller sizes".into(),
         });
     }
 }

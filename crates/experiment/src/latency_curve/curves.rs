@@ -1,4 +1,4 @@
-//! What the trials of a latency curve have measured so far, joined into curves. Used by plans and readings.
+//! Curves of a record so far: the latency curve and the TLB pairs. Used by plans and readings.
 
 use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::tiers::shape::Shape;
@@ -12,45 +12,45 @@ use crate::scale::{At, Scale};
 use crate::scale::{STRIDE, WINDOW_PAGES};
 
 impl Scale {
-    /// The pages that the latency curve is measured in.
+    /// Returns the kind of pages that the latency curve is measured in.
     pub(crate) fn pages(&self) -> Pages {
         if self.huge.is_some() { Pages::Huge } else { Pages::Base }
     }
 
-    /// The latency curve's window, bytes.
+    /// Returns the latency curve's window, bytes.
     pub(crate) fn window(&self) -> u64 {
         WINDOW_PAGES * self.huge.unwrap_or(self.base)
     }
 
-    /// Is this trial a step of the latency curve?
-    pub(crate) fn is_step(&self, trial: &Trial) -> bool {
+    /// Returns whether this trial is a point of the latency curve.
+    pub(crate) fn is_point(&self, trial: &Trial) -> bool {
         trial.kind() == PatternKind::Chase
             && trial.pattern.walk() == Walk::windows(self.window())
             && trial.memory.page == self.pages()
             && trial.beside.streams.is_empty()
     }
 
-    /// The latency curve, ascending in bytes.
+    /// Returns the latency curve, ascending in bytes.
     pub(crate) fn latency_curve(&self, record: &Record) -> Vec<At> {
-        self.gather(record, PatternKind::Chase, |t| self.is_step(t))
+        self.gather(record, PatternKind::Chase, |t| self.is_point(t))
     }
 
-    /// Chases in one order and page size that are no steps of the latency curve.
+    /// Returns the chases in one order and page size that are not points of the latency curve.
     pub(crate) fn chases(&self, record: &Record, order: OrderKind, page: Pages) -> Vec<At> {
         self.gather(record, PatternKind::Chase, |t| {
             t.pattern.walk().order == order
                 && t.memory.page == page
                 && t.memory.stride == STRIDE
-                && !self.is_step(t)
+                && !self.is_point(t)
         })
     }
 
-    /// Order and pages of the packed half of a TLB pair.
+    /// Returns order and pages of the packed half of a TLB pair.
     pub(crate) fn control(&self) -> (OrderKind, Pages) {
         if self.huge.is_some() { (OrderKind::Random, Pages::Huge) } else { (OrderKind::Window, Pages::Base) }
     }
 
-    /// Lines packed, [`PAIR_STRIDE`] bytes apart: the halves of the TLB pairs that translate nothing.
+    /// Returns the packed halves of the TLB pairs: lines [`PAIR_STRIDE`] bytes apart, with negligible translation.
     pub(crate) fn packed(&self, record: &Record) -> Vec<At> {
         let (order, page) = self.control();
         self.gather(record, PatternKind::Chase, |t| {
@@ -58,7 +58,7 @@ impl Scale {
         })
     }
 
-    /// The pairs of the TLB curve in pages of a kind, ascending.
+    /// Returns the TLB pairs in one kind of pages, ascending.
     pub(crate) fn pairs_in(&self, record: &Record, page: Pages) -> Vec<Pair> {
         let spread = self
             .gather(record, PatternKind::Pages, |t| t.memory.stride == PAIR_STRIDE && t.memory.page == page);
@@ -71,18 +71,18 @@ impl Scale {
         pairs.collect()
     }
 
-    /// The pairs of the TLB curve, ascending.
+    /// Returns the TLB pairs, ascending.
     pub(crate) fn pairs(&self, record: &Record) -> Vec<Pair> {
         let mut pairs = self.pairs_in(record, Pages::Base);
         if self.huge.is_none() {
-            self.own_translation(&mut pairs);
+            self.add_packed_translation(&mut pairs);
         }
         pairs
     }
 
-    /// In base pages the packed half translates too: its pages one after the other, each twice a lap, so
-    /// one translation for every half page of lines, which the pairs on so few pages have told already.
-    fn own_translation(&self, pairs: &mut [Pair]) {
+    /// Adds the translation of the packed halves in base pages. Their pages follow one another, each visited twice per
+    /// lap: one translation per half page of lines. Its cost is known from the pairs on as few pages.
+    fn add_packed_translation(&self, pairs: &mut [Pair]) {
         let lines = (self.base / PAIR_STRIDE).max(2);
         for i in 0..pairs.len() {
             let pages = pairs[i].pages.div_ceil(lines);
@@ -92,22 +92,22 @@ impl Scale {
     }
 }
 
-/// A record's latency curve, read.
+/// The latency curve and the TLB pairs of a record.
 pub(crate) struct Curves {
-    /// Its steps as measured.
+    /// The points of the latency curve as measured.
     pub(crate) latency_curve: Vec<At>,
     /// The TLB pairs.
     pub(crate) pairs: Vec<Pair>,
-    /// What translation adds to the steps.
+    /// Translation inside the points.
     pub(crate) translation: Translation,
     /// Its tiers; `None` with too few points.
     pub(crate) reading: Option<Reading>,
-    /// What the pairs show; `None` with too few of them.
+    /// The tiers of the TLB pairs; `None` with too few pairs.
     pub(crate) translated: Option<Reading>,
 }
 
 impl Curves {
-    /// The latency curve of a record.
+    /// Reads the curves of a record.
     pub(crate) fn of(record: &Record, scale: &Scale) -> Curves {
         let latency_curve = scale.latency_curve(record);
         let pairs = scale.pairs(record);
@@ -117,13 +117,13 @@ impl Curves {
         Curves { latency_curve, pairs, translation, reading, translated }
     }
 
-    /// Where its tiers end.
+    /// Returns the steps between its tiers.
     pub(crate) fn steps(&self) -> Vec<Step> {
         self.reading.as_ref().map(steps).unwrap_or_default()
     }
 
-    /// The TLBs that the pairs show, as steps: capacities in bytes of base pages, times of a load that hits in the
-    /// nearest cache.
+    /// Returns the TLBs that the pairs show, as steps: capacities in bytes of base pages, times of a load that hits in
+    /// the nearest cache.
     pub(crate) fn tlbs(&self, scale: &Scale) -> Vec<Step> {
         let Some(reading) = &self.translated else { return Vec::new() };
         let mut here = reading.tiers[0].latency.value;
@@ -137,18 +137,18 @@ impl Curves {
     }
 }
 
-/// Where a tier ends, and what a load takes before and after.
+/// The end of a tier, and the time of a load before and after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
-    /// Working sets up to here fit, bytes.
+    /// Largest working set that fits, bytes.
     pub(crate) capacity: Interval,
-    /// Time a load in the tier, ns.
+    /// Time per load in the tier, ns.
     pub(crate) here: f64,
-    /// Time a load in the next one, ns.
+    /// Time per load in the next tier, ns.
     pub(crate) next: f64,
 }
 
-/// The steps of a latency curve.
+/// Returns the steps of a latency curve.
 fn steps(curves: &Reading) -> Vec<Step> {
     let pairs = curves.tiers.windows(2);
     pairs
@@ -159,45 +159,45 @@ fn steps(curves: &Reading) -> Vec<Step> {
         .collect()
 }
 
-/// A TLB pair: chains over equally many lines, spread over as many pages and packed.
+/// A TLB pair: chains over the same number of lines, spread over as many pages, and packed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pair {
-    /// Pages, and lines.
+    /// Number of pages, and of lines.
     pub(crate) pages: u64,
-    /// One line a page.
+    /// One line per page.
     pub(crate) spread: At,
     /// The same number of lines packed.
     pub(crate) packed: At,
-    /// What a load pays more when spread, ns.
+    /// Additional time per load when spread, ns.
     pub(crate) extra: f64,
 }
 
-/// Most pages of a TLB pair: four times the largest second-level TLB known (2048 entries).
+/// Maximum number of pages of a TLB pair: four times the largest second-level TLB known (2048 entries).
 pub(crate) const MAX_PAIR: u64 = 8192;
 
-/// Translation inside the latency curve's own steps: (working set in bytes, ns per load), ascending. Empty
-/// where the latency curve is measured in huge pages, whose translations are one in tens of thousands of
-/// loads. In base pages every page's lines are visited together, so a load carries its page's
-/// translation divided by the lines in a page; what that translation costs, the pairs tell.
+/// Translation inside the latency curve's points: (working set in bytes, ns per load), ascending. Empty if the curve is
+/// measured in huge pages, with one translation in tens of thousands of loads. In base pages the lines of a page are
+/// visited together, so a load carries its page's translation divided by the lines per page. The pairs give the cost of
+/// a translation.
 pub(crate) type Translation = Vec<(f64, f64)>;
 
 impl Scale {
-    /// The latency curve's translation, from the TLB pairs and what they show. Where that is no TLB, there is none.
+    /// Returns the latency curve's translation from the TLB pairs and their reading; empty if these show no TLB.
     fn translation(&self, pairs: &[Pair], translated: Option<&Reading>) -> Translation {
         let steps = translated.map(tlb_steps).unwrap_or_default();
         let Some((_, last)) = steps.last().filter(|_| self.huge.is_none()) else { return Vec::new() };
-        // What page tables leaving the caches add is part of it; a cache conflict of one pair is not.
-        let ground = pairs.first().map_or(0.0, |p| p.packed.time());
-        // A damaged record may show a walk that takes less than no time.
-        let most = (1.5 * (last.value - ground)).max(0.0);
-        // A page's lines are visited in two halves, each with a translation of its own.
+        // Page tables leaving the caches count; a cache conflict of one pair does not.
+        let hit_time = pairs.first().map_or(0.0, |p| p.packed.time());
+        // A damaged record may show a walk with a negative time.
+        let max_cost = (1.5 * (last.value - hit_time)).max(0.0);
+        // A page's lines are visited in two halves, each with a separate translation.
         let lines = (self.base / STRIDE / 2) as f64;
-        pairs.iter().map(|p| ((p.pages * self.base) as f64, p.extra.clamp(0.0, most) / lines)).collect()
+        pairs.iter().map(|p| ((p.pages * self.base) as f64, p.extra.clamp(0.0, max_cost) / lines)).collect()
     }
 }
 
-/// What translation adds to a step of `bytes`, ns: between the pairs on the next fewer and next more pages,
-/// in proportion.
+/// Returns the translation in a point of `bytes`, ns: interpolated between the pairs on the next fewer and next more
+/// pages.
 pub(crate) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
     let after = translation.partition_point(|t| t.0 <= bytes);
     match (after.checked_sub(1).map(|i| translation[i]), translation.get(after)) {
@@ -207,10 +207,10 @@ pub(crate) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
     }
 }
 
-/// The TLBs of a translation curve: each one's reach, and the time beyond it.
+/// Returns the TLBs of a translation curve: the reach of each one, and the time beyond it.
 ///
-/// Half of a TLB's misses come within an octave of its reach, whatever its ways and replacement. What grows
-/// more slowly is page tables leaving the caches: part of the walk's cost, and no TLB.
+/// Half of a TLB's misses appear within an octave of its reach, for any ways and replacement. A slower rise is due to
+/// page tables leaving the caches: part of the cost of the walk, not a TLB.
 pub(crate) fn tlb_steps(reading: &Reading) -> Vec<(Capacity, Interval)> {
     reading
         .tiers
@@ -220,12 +220,12 @@ pub(crate) fn tlb_steps(reading: &Reading) -> Vec<(Capacity, Interval)> {
         .collect()
 }
 
-/// Does translation rise here as beyond a TLB's reach?
+/// Returns whether translation rises as fast as beyond a TLB's reach.
 pub(crate) fn is_tlb(capacity: &Capacity) -> bool {
     !matches!(capacity.shape, Shape::Gradual(9..))
 }
 
-/// Reads the latency curve, less its translation.
+/// Reads the tiers of the latency curve, less its translation.
 fn read_latency_curve(latency_curve: &[At], translation: &Translation, share: f64) -> Option<Reading> {
     let points: Vec<Point> = latency_curve
         .iter()
@@ -237,14 +237,14 @@ fn read_latency_curve(latency_curve: &[At], translation: &Translation, share: f6
     tiers::read(&points, &Options { share, ..Options::default() })
 }
 
-/// Reads the TLB curve: what translation adds, on the ground of the smallest pairs' packed time, so
-/// that "no cost" is a plateau of its own.
+/// Reads the tiers of the TLB pairs: the translation cost plus the packed time of the smallest pairs, so that "no cost"
+/// is a plateau too.
 pub(crate) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
-    let ground = median(&pairs.iter().take(3).map(|p| p.packed.time()).collect::<Vec<_>>())?;
+    let hit_time = median(&pairs.iter().take(3).map(|p| p.packed.time()).collect::<Vec<_>>())?;
     let points: Vec<Point> = pairs
         .iter()
         .map(|p| {
-            let y = ground + p.extra.max(0.0);
+            let y = hit_time + p.extra.max(0.0);
             let error = (p.spread.sigma() * p.spread.time()).hypot(p.packed.sigma() * p.packed.time());
             Point { x: p.pages as f64, y, sigma: error / y }
         })

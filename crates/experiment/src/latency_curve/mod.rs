@@ -1,7 +1,7 @@
-//! The latency curve: latency over growing working sets, and the translation that the TLB pairs show.
+//! The latency curve: latency over growing working sets; and the translation cost that the TLB pairs show.
 //!
-//! The survey and the conflict study begin with it, and the geometry of levels and TLBs builds on it; it knows none of
-//! them.
+//! The survey and the conflict study begin with it. The geometry of levels and TLBs builds on it. This module depends
+//! on none of them.
 
 mod curves;
 mod plan;
@@ -16,14 +16,13 @@ pub(crate) use curves::{Curves, MAX_PAIR, Step, read_pairs, tlb_steps};
 pub(crate) use plan::plan;
 pub(crate) use rows::{leaves_a_tier, maybe_tables, repeats, tier_rows, tlb_rows};
 
-/// Bytes from line to line in the TLB pairs: no line is longer, so that a pair's halves touch equally many
-/// lines whatever the line is.
+/// Bytes between lines in the TLB pairs. No line is longer, so both halves of a pair touch the same number of lines.
 pub(crate) const PAIR_STRIDE: u64 = 128;
 
 /// Metrics of the curve's points.
 pub(crate) static METRICS: &[&Metric] = &[&LATENCY_TIME, &LATENCY_CYCLES];
 
-/// Metrics of what the curve and the TLB pairs show.
+/// Metrics derived from the curve and the TLB pairs.
 pub(crate) static TIERS: &[&Metric] = &[
     &survey::TIER_LATENCY,
     &survey::TIER_LATENCY_CYCLES,

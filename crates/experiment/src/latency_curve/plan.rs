@@ -16,30 +16,30 @@ use crate::scale::STRIDE;
 use crate::scale::{At, Scale};
 
 /// Smallest working set of the latency curve. No L1 data cache of interest is below 2 KiB.
-const SMALLEST: u64 = 1 << 10;
-/// End of the fine part of the first sketch (three points an octave).
-const FINE: u64 = 2 << 20;
-/// Top of the coarse scan: above the last level of all but the largest servers. Where the curve has not
-/// ended on a plateau there, later rounds go on to [`LARGEST`].
+const MIN_BYTES: u64 = 1 << 10;
+/// Largest working set of the fine part of the coarse scan (three points per octave).
+const FINE_TOP: u64 = 2 << 20;
+/// Largest working set of the coarse scan: larger than the last level of all but the largest servers. If the curve does
+/// not end on a plateau there, later rounds continue to [`MAX_BYTES`].
 const COARSE_TOP: u64 = 256 << 20;
-/// No working set is larger than this, whatever the memory.
-const LARGEST: u64 = 4 << 30;
+/// Largest working set, with any amount of memory.
+const MAX_BYTES: u64 = 4 << 30;
 /// Share of the budget after which no new round begins.
 const LAST_ROUND_STARTS_BY: f64 = 0.9;
-/// Share of the budget that no round plans beyond: estimates err, and the plan itself takes time.
+/// Share of the budget that rounds may plan, at most: estimates err, and planning itself takes time.
 const MAX_PLANNED_SHARE: f64 = 0.95;
-/// Most of the budget that one round may take, so that the plan sees what it got.
-const ROUND: f64 = 0.3;
-/// Brackets of a capacity are narrowed to this (relative): a third of what is promised.
+/// Share of the budget that one round may take, so that the plan sees results early.
+const MAX_ROUND_SHARE: f64 = 0.3;
+/// Relative width to which the brackets of a capacity are narrowed: a third of the intended precision.
 const RESOLUTION: f64 = 0.012;
-/// Points inside a bracket and round.
-const EACH: usize = 3;
+/// Points per bracket and round.
+const POINTS_PER_BRACKET: usize = 3;
 
-/// The next round: the latency curve, the TLBs' pairs and the ladder of orders; empty when nothing is left to ask or to
-/// spend.
+/// Returns the next round of the latency curve, the TLB pairs and the access orders; empty if the plan is complete or
+/// the budget is spent.
 ///
-/// Pure: the same record, seed and budget give the same round. `budget_ms` is wall time on hardware
-/// and stands for accesses on a model (see [`crate::budget`]).
+/// Pure: the same record, seed and budget give the same round. `budget_ms` is wall time on hardware and counts accesses
+/// on a model (see [`crate::budget`]).
 pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let round = record.round() + 1;
     let scale = Scale::of(record);
@@ -61,10 +61,10 @@ pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     match round {
         1 => planner.calibrate(),
         2 => planner.coarse_scan(),
-        3 => planner.heights(),
+        3 => planner.scan_large_sizes(),
         _ => planner.refine(),
     }
-    planner.close()
+    planner.finish()
 }
 
 struct Planner<'a> {
@@ -75,7 +75,7 @@ struct Planner<'a> {
     latency_curve: &'a [At],
     seed: u64,
     round: u64,
-    /// Wanted, most wanted first.
+    /// Scheduled trials, the most important first.
     trials: Vec<Trial>,
 }
 
@@ -84,51 +84,50 @@ impl Planner<'_> {
         self.budget.modelled
     }
 
-    /// Most bytes of one mapping in pages of this kind.
-    fn ceiling(&self, pages: Pages) -> u64 {
+    /// Returns the largest mapping in pages of this kind, bytes.
+    fn memory_limit(&self, pages: Pages) -> u64 {
         let name = match pages {
             Pages::Base | Pages::Coloured => facts::MEMORY_MAPPABLE_BASE_BYTES,
             Pages::Huge => facts::MEMORY_MAPPABLE_HUGE_BYTES,
         };
-        // A host states one ceiling for both kinds, which may be in use at once.
+        // A host states one limit for both kinds, which may be in use at once.
         let shared = || self.record.int(facts::MEMORY_CEILING_BYTES).map(|b| b / 2);
         let stated = self.record.int(name).or_else(shared).unwrap_or(COARSE_TOP);
-        // A refusal of a size is a ceiling too.
+        // A refused size is a limit too.
         let refused =
             self.record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.memory.page == pages);
         let refused = refused.map(|r| r.trial.extent(self.scale.base)).min().unwrap_or(u64::MAX);
-        stated.min(refused.saturating_sub(1)).min(LARGEST)
+        stated.min(refused.saturating_sub(1)).min(MAX_BYTES)
     }
 
     fn top(&self) -> u64 {
-        self.ceiling(self.scale.pages())
+        self.memory_limit(self.scale.pages())
     }
 
     fn trial(&mut self, trial: Trial) {
         let nth = self.trials.len() as u64;
         let seed = mix(self.seed ^ mix(nth + 1));
-        // 48 bits of seed are plenty and keep the lines short.
+        // 48 bits of seed suffice and keep the lines short.
         let memory = Memory { place: mix(seed) >> 40, ..trial.memory };
         self.trials.push(Trial { round: self.round, seed: seed >> 16, memory, ..trial });
     }
 
-    /// n for a chain of `cells`: whole laps and one load more (whole laps would prove nothing), enough
-    /// of them for the clock; a part of a lap where a lap is long.
+    /// Returns n for a chain of `cells`: whole laps and one more load (whole laps would prove nothing), enough for the
+    /// clock; part of a lap if a lap is long.
     fn loads(&self, cells: u64) -> u64 {
-        let (least, most) = if self.modelled() { (2048, 32_768) } else { (8192, 32_768) };
-        // 250 steps of the clock over an L1 hit of about three cycles bound its resolution's error to 0.4 %.
+        let (min, max) = if self.modelled() { (2048, 32_768) } else { (8192, 32_768) };
+        // 250 steps of the clock over an L1 hit of about three cycles limit the error of its resolution to 0.4 %.
         let clock = self.scale.cycle().map_or(0.0, |c| 250.0 * self.scale.resolution / (3.0 * c));
-        let least = (clock as u64).clamp(least, 1 << 22);
-        let mut n =
-            if cells <= most.max(least) { least.div_ceil(cells) * cells + 1 } else { most.max(least) + 1 };
+        let min = (clock as u64).clamp(min, 1 << 22);
+        let mut n = if cells <= max.max(min) { min.div_ceil(cells) * cells + 1 } else { max.max(min) + 1 };
         while cells > 2 && (2 * n).is_multiple_of(cells) {
             n += 1;
         }
         n
     }
 
-    /// Loads before the first sample. On hardware laying a chain warms the caches as a lap would; on the
-    /// model laying leaves them alone, and random replacement needs laps to settle.
+    /// Returns the loads before the first sample. On hardware initialising a chain warms the caches like a lap. On the
+    /// model it does not, and random replacement needs laps to settle.
     fn warm(&self, cells: u64) -> u64 {
         match (self.modelled(), cells) {
             (true, ..=0x8000) => 3 * cells,
@@ -161,12 +160,12 @@ impl Planner<'_> {
         });
     }
 
-    /// A step of the latency curve.
+    /// Schedules a point of the latency curve.
     fn step(&mut self, bytes: u64) {
         self.chase(bytes, OrderKind::Window, self.scale.window(), self.scale.pages());
     }
 
-    /// A TLB pair on `n` pages: one line a page, and as many lines packed.
+    /// Schedules a TLB pair on `n` pages: one line per page, and as many lines packed.
     fn pair(&mut self, n: u64) {
         // The packed half must not miss in a TLB itself: huge pages, or one base page after the other.
         let (order, page) = self.scale.control();
@@ -177,15 +176,15 @@ impl Planner<'_> {
         self.chain(spread.into(), n, PAIR_STRIDE, Pages::Base);
     }
 
-    fn most_pages(&self) -> u64 {
-        (self.ceiling(Pages::Base) / self.scale.base).min(MAX_PAIR)
+    fn max_pages(&self) -> u64 {
+        (self.memory_limit(Pages::Base) / self.scale.base).min(MAX_PAIR)
     }
 
     fn calibrate(&mut self) {
         self.trial(Trial { loads: 200, samples: 200, warm: 0, ..Trial::of(Clock) });
     }
 
-    /// `per` points an octave from `from` up to and with `to`.
+    /// Returns `per` points per octave from `from` up to and including `to`.
     fn octaves(from: u64, to: u64, per: f64) -> impl Iterator<Item = u64> {
         let steps = ((to as f64 / from as f64).log2() * per + 1e-9).floor() as i64;
         (0..=steps).map(move |i| (from as f64 * (i as f64 / per).exp2()) as u64 / STRIDE * STRIDE)
@@ -193,41 +192,41 @@ impl Planner<'_> {
 
     fn coarse_scan(&mut self) {
         let mut last = 0;
-        for n in Self::octaves(2 * STRIDE, self.most_pages().min(1024) * STRIDE, 2.0).map(|b| b / STRIDE) {
+        for n in Self::octaves(2 * STRIDE, self.max_pages().min(1024) * STRIDE, 2.0).map(|b| b / STRIDE) {
             if n > last {
                 self.pair(n);
                 last = n;
             }
         }
-        let top = self.top().min(FINE);
-        for bytes in Self::octaves(SMALLEST, top, 3.0) {
+        let top = self.top().min(FINE_TOP);
+        for bytes in Self::octaves(MIN_BYTES, top, 3.0) {
             self.step(bytes);
         }
     }
 
-    fn heights(&mut self) {
-        if self.most_pages() > 1024 {
-            for n in Self::octaves(1024 * STRIDE, self.most_pages() * STRIDE, 2.0).skip(1) {
+    fn scan_large_sizes(&mut self) {
+        if self.max_pages() > 1024 {
+            for n in Self::octaves(1024 * STRIDE, self.max_pages() * STRIDE, 2.0).skip(1) {
                 self.pair(n / STRIDE);
             }
         }
         let top = self.top().min(COARSE_TOP);
-        let mut sizes: Vec<u64> = Self::octaves(FINE, top.min(32 << 20), 2.0).skip(1).collect();
+        let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
         sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
         for bytes in sizes {
             self.step(bytes);
         }
     }
 
-    /// Later rounds: what narrows the reading most comes first.
+    /// Later rounds, the most informative trials first.
     fn refine(&mut self) {
         let Curves { pairs, reading: curves, translated, .. } = Curves::of(self.record, &self.scale);
         if let Some(curves) = &curves {
             self.narrow(curves);
-            self.go_on(curves);
+            self.extend(curves);
         }
         if let Some(tlbs) = &translated {
-            for x in tlbs.wanted(RESOLUTION, EACH) {
+            for x in tlbs.wanted(RESOLUTION, POINTS_PER_BRACKET) {
                 let n = x.round() as u64;
                 if n >= 1 && pairs.iter().all(|p| p.pages != n) {
                     self.pair(n);
@@ -235,8 +234,8 @@ impl Planner<'_> {
             }
         }
         if let Some(curves) = &curves {
-            self.ladder(curves);
-            self.validate(curves);
+            self.orders(curves);
+            self.repeat_brackets(curves);
         }
         if !self.modelled() {
             self.repeat(&pairs.iter().map(|p| (p.pages, p.spread.trials.len())).collect::<Vec<_>>());
@@ -244,7 +243,7 @@ impl Planner<'_> {
     }
 
     fn narrow(&mut self, curves: &Reading) {
-        for x in curves.wanted(RESOLUTION, EACH) {
+        for x in curves.wanted(RESOLUTION, POINTS_PER_BRACKET) {
             let bytes = (x / STRIDE as f64).round() as u64 * STRIDE;
             if self.latency_curve.iter().all(|a| a.bytes != bytes) {
                 self.step(bytes);
@@ -252,9 +251,9 @@ impl Planner<'_> {
         }
     }
 
-    /// The last tier was not reached, or only just: eight times the last capacity leaves no hit even
-    /// under random replacement.
-    fn go_on(&mut self, curves: &Reading) {
+    /// Extends the curve if the last tier was not reached, or only just: a working set of eight times the last capacity
+    /// has no hits even under random replacement.
+    fn extend(&mut self, curves: &Reading) {
         let Some(last) = self.latency_curve.last().map(|a| a.bytes) else { return };
         let onset = curves.tiers.iter().rev().find_map(|t| t.capacity).map_or(0.0, |c| c.onset.value);
         if !curves.flat_end || 8.0 * onset > last as f64 {
@@ -265,19 +264,19 @@ impl Planner<'_> {
         }
     }
 
-    /// The working set that the ladder climbs: well beyond the last capacity.
-    fn ladder_bytes(&self, curves: &Reading) -> u64 {
+    /// Returns the working set of the access orders: well beyond the last capacity.
+    fn orders_bytes(&self, curves: &Reading) -> u64 {
         let onset = curves.tiers.iter().rev().find_map(|t| t.capacity).map_or(0.0, |c| c.onset.value);
         let request = ((4.0 * onset) as u64).next_power_of_two().clamp(4 << 20, 64 << 20);
-        request.min(self.top() / 2).min(self.ceiling(Pages::Base) / 2)
+        request.min(self.top() / 2).min(self.memory_limit(Pages::Base) / 2)
     }
 
-    fn ladder(&mut self, curves: &Reading) {
+    fn orders(&mut self, curves: &Reading) {
         let page = self.scale.pages();
         if !self.scale.chases(self.record, OrderKind::Sequential, page).is_empty() {
             return;
         }
-        let bytes = self.ladder_bytes(curves);
+        let bytes = self.orders_bytes(curves);
         if bytes < 1 << 20 {
             return;
         }
@@ -289,9 +288,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Both ends of every bracket again, with new orders and placements: a changepoint that does not
-    /// come back is none.
-    fn validate(&mut self, curves: &Reading) {
+    /// Repeats both ends of every bracket with new orders and placements: a step must be reproducible.
+    fn repeat_brackets(&mut self, curves: &Reading) {
         let times = if self.modelled() { 2 } else { 3 };
         for capacity in curves.tiers.iter().filter_map(|t| t.capacity) {
             for x in [capacity.below, capacity.above] {
@@ -303,8 +301,7 @@ impl Planner<'_> {
         }
     }
 
-    /// On hardware every point is measured in three rounds, minutes' worth of neighbours apart as far
-    /// as the budget allows; the cheapest first.
+    /// Measures every point on hardware in three rounds, minutes apart if the budget allows; the cheapest first.
     fn repeat(&mut self, pairs: &[(u64, usize)]) {
         for times in 1..3 {
             for at in self.latency_curve {
@@ -320,16 +317,16 @@ impl Planner<'_> {
         }
     }
 
-    /// Trims the round to its share of the budget, shuffles it and puts the cycle calibration at both ends.
-    fn close(mut self) -> Vec<Trial> {
+    /// Trims the round to its share of the budget, shuffles it and adds cycle calibrations at both ends.
+    fn finish(mut self) -> Vec<Trial> {
         let end = self.budget.share(MAX_PLANNED_SHARE).saturating_sub(self.budget.spent);
-        let mut allowance = end.min(self.budget.share(ROUND));
+        let mut allowance = end.min(self.budget.share(MAX_ROUND_SHARE));
         if self.round > 1 && self.trials.is_empty() {
             return Vec::new();
         }
-        let wanted = core::mem::take(&mut self.trials);
+        let scheduled = core::mem::take(&mut self.trials);
         let mut kept: Vec<Trial> = Vec::new();
-        for trial in wanted {
+        for trial in scheduled {
             let cost = self.cost.of(&trial);
             if cost <= allowance {
                 allowance -= cost;
@@ -340,7 +337,7 @@ impl Planner<'_> {
             return Vec::new();
         }
         shuffle(&mut kept, self.seed);
-        let mut kept = self.with_yardsticks(kept);
+        let mut kept = self.with_cycle_calibrations(kept);
         let first = self.record.trials.iter().map(|r| r.trial.id).max().unwrap_or(0);
         for (i, trial) in kept.iter_mut().enumerate() {
             trial.id = first + 1 + i as u64;
@@ -349,14 +346,14 @@ impl Planner<'_> {
     }
 }
 
-/// On hardware, trials between two cycle calibrations inside a round: some ten milliseconds, in which a core's clock
+/// On hardware, trials between two cycle calibrations within a round: about ten milliseconds, in which a core's clock
 /// seldom changes twice.
 const CALIBRATE_EVERY: usize = 12;
 
 impl Planner<'_> {
-    /// The round with a cycle calibration at both ends; on hardware, where the clock may change under way, with
-    /// shorter ones in between.
-    fn with_yardsticks(&self, trials: Vec<Trial>) -> Vec<Trial> {
+    /// Returns the round with a cycle calibration at both ends. On hardware, where the clock may change within the
+    /// round, shorter ones are added in between.
+    fn with_cycle_calibrations(&self, trials: Vec<Trial>) -> Vec<Trial> {
         let ops = if self.modelled() { 1 << 20 } else { 200_000 };
         let round = self.round;
         let end = Trial { loads: ops, samples: 5, warm: 1000, round, ..Trial::of(Alu) };

@@ -1,4 +1,4 @@
-//! What a latency curve shows, as rows of a report: tiers and the TLBs' reach.
+//! Findings of a latency curve: tiers and TLB reach.
 
 use fathom_analysis::findings::{Basis, Finding, Item, Report};
 use fathom_analysis::interval::{Interval, median};
@@ -12,7 +12,7 @@ use crate::reading::measured;
 use crate::scale::STRIDE;
 use crate::scale::{At, Scale};
 
-/// Medians of the trials of each point that was measured more than once.
+/// Returns the medians of the trials at each point that was measured more than once.
 pub(crate) fn repeats(latency_curve: &[At]) -> Vec<Vec<f64>> {
     latency_curve
         .iter()
@@ -21,7 +21,7 @@ pub(crate) fn repeats(latency_curve: &[At]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// The rows of the tiers.
+/// Adds the findings of the tiers.
 pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     let Some(curves) = &all.reading else { return };
     let cycle_ns = scale.cycle().map(|c| c * scale.tick_ns);
@@ -36,7 +36,7 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         let mut row = measured(survey::TIER_LATENCY.at([n.into()]), tier.latency, "ns", count, &trials);
         row.basis = Basis::Fitted;
         if tier.points < 2 {
-            row.notes.push("no plateau of its own: from the fit of the whole curve".into());
+            row.notes.push("no separate plateau: from the fit of the whole curve".into());
         }
         if i + 1 == curves.tiers.len() {
             row.notes.extend(curves.notes.iter().cloned());
@@ -55,7 +55,7 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     }
 }
 
-/// The rows of the TLBs' reach.
+/// Adds the findings of the TLBs' reach.
 pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     let Curves { pairs, reading: curves, translated: Some(reading), .. } = all else { return };
     let first = reading.tiers[0].latency.value;
@@ -67,7 +67,7 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     let steps = tlb_steps(reading);
     for (i, (capacity, beyond)) in steps.iter().enumerate() {
         let n = i + 1;
-        // Entries are whole: the interval's ends round outwards.
+        // Numbers of entries are integers: the interval's ends round outwards.
         let o = capacity.onset;
         let entries = Interval { value: o.value.floor(), low: o.low.floor(), high: o.high.ceil() };
         let mut row = measured(survey::TLB_ENTRIES.at([n.into()]), entries, "", count, &trials);
@@ -79,16 +79,16 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         report.findings.push(row);
         let mut row = measured(survey::TLB_PENALTY.at([n.into()]), above(*beyond), "ns", count, &trials);
         row.basis = Basis::Fitted;
-        row.notes.push("over a load that the first TLB answers".into());
+        row.notes.push("in addition to a load that hits in the first TLB".into());
         report.findings.push(row);
     }
     if let Some((_, last)) = steps.last() {
         let mut row = measured(&survey::WALK_LATENCY, above(*last), "ns", count, &trials);
         row.basis = Basis::Fitted;
-        row.notes.push("what the last TLB's miss costs".into());
+        row.notes.push("cost of a miss in the last TLB".into());
         if let Some(grows) = reading.tiers.iter().filter_map(|t| t.capacity).find(|c| !is_tlb(c)) {
             row.notes.push(format!(
-                "grows beyond {:.0} pages, as their page tables leave the caches",
+                "grows beyond {:.0} pages, where the page tables no longer fit in the caches",
                 grows.onset.value
             ));
         }
@@ -96,10 +96,9 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     }
 }
 
-/// A sentence where translation begins to cost more at so many pages that their lines and page tables
-/// just fill a tier, or the tables alone do: then it may be the tables that leave a cache, and no TLB. A
-/// page's line takes a line of 64 bytes, or the room of two where lines are spaced for 128; its descriptor
-/// takes eight bytes.
+/// Returns a note if translation begins to cost more at a number of pages whose lines and page tables, or tables alone,
+/// just fill a tier: the cause may then be page tables leaving a cache, not a TLB. A page's line takes a line of 64
+/// bytes, or the space of two if lines are spaced for 128. Its descriptor takes eight bytes.
 pub(crate) fn leaves_a_tier(pages: f64, curves: &Reading) -> Option<String> {
     let tier_for = |fits: &dyn Fn(f64) -> bool| {
         curves
@@ -117,16 +116,16 @@ pub(crate) fn leaves_a_tier(pages: f64, curves: &Reading) -> Option<String> {
             tier_for(&|n| (0.7..=1.7).contains(&(n * alone))).map(|tier| ("pages' descriptors", tier))
         })?;
     Some(format!(
-        "{pages:.0} {what} just fill the {} tier: this may be page tables leaving it, not a TLB",
+        "{pages:.0} {what} just fill the {} tier: page tables leaving it may cause this step, not a TLB",
         size(tier)
     ))
 }
 
-/// Marks a step of the translation curve that need be no TLB.
+/// Marks a step of the translation curve that may not be a TLB.
 pub(crate) fn maybe_tables(row: &mut Finding, note: String) {
     row.detail.set(survey::MAYBE_TABLES, Item::Flag(true));
     row.notes.push(note);
 }
 
-/// Bytes of a page's descriptor in the tables of every 64-bit architecture.
+/// Bytes of a page descriptor in the page tables of every 64-bit architecture.
 const DESCRIPTOR: u64 = 8;

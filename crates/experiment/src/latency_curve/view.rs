@@ -1,4 +1,4 @@
-//! The latency curve and its tiers; translation: what the TLBs reach, and what a load pays beyond.
+//! Sections of the latency curve, its tiers, and translation (TLB reach and miss penalty).
 
 use fathom_analysis::findings::{Axis, Finding, Metric, Report};
 use fathom_analysis::metrics::claims::CLAIM_LEVEL_SIZE;
@@ -12,17 +12,17 @@ use fathom_report::page::{INTERVAL, Page, TextRole, Tile, left, measured, right}
 use fathom_report::plot::{Plateau, Plot, draw};
 use fathom_report::rows::show_rows;
 
-/// Rows of text that the latency curve takes.
-const STAIRS: usize = 12;
+/// Text rows of the latency curve.
+const CURVE_ROWS: usize = 12;
 
-/// Rows of text of the smaller curve of what translation adds.
-const SMALL: usize = 6;
+/// Text rows of the smaller translation curve.
+const TRANSLATION_ROWS: usize = 6;
 
 fn count(f: Option<&Finding>) -> String {
     f.map(|f| f.count.to_string()).unwrap_or_default()
 }
 
-/// What is known of one tier.
+/// Findings of one tier.
 #[derive(Default)]
 struct Tier<'a> {
     n: u64,
@@ -52,13 +52,13 @@ fn take_tiers<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Tier<'a>> {
     tiers
 }
 
-/// Can it stand on a logarithmic axis?
+/// Returns the value if a logarithmic axis can show it.
 fn on_log_axis(f: &Finding) -> Option<f64> {
-    // Outside of these a double's logarithm still is exact, but no time is meant.
+    // Outside of these limits a logarithm is still exact, but the value cannot be a time.
     f.finite().filter(|v| (1e-12..1e15).contains(v))
 }
 
-/// The latency curve and the table of tiers.
+/// Renders the latency curve and the table of tiers.
 pub(crate) fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
     let points = finding_index.along(&LATENCY_TIME, Axis::Size);
     let cycles = finding_index.along(&LATENCY_CYCLES, Axis::Size);
@@ -71,7 +71,7 @@ pub(crate) fn section(page: &mut Page, report: &Report, finding_index: &mut Find
             points.iter().chain(&cycles).map(|(bytes, f)| (label(*bytes), *f)).collect();
         notes(page, &labelled);
     }
-    // What the picture cannot show is shown in rows.
+    // Points that the picture cannot show are listed in rows.
     let few: Vec<&Finding> = if drawn.len() >= 2 { &other } else { &points }.iter().map(|p| p.1).collect();
     if !few.is_empty() {
         page.heading("Latency by working set");
@@ -86,7 +86,7 @@ pub(crate) fn section(page: &mut Page, report: &Report, finding_index: &mut Find
     }
 }
 
-/// A tier for readers who only glance: cycles where they are known, time, capacity.
+/// Returns a summary tile of a tier: cycles if known, time, capacity.
 fn tile(tier: &Tier) -> Option<Tile> {
     let with_unit = |f: &Finding| {
         let (shown, unit) = number::in_cells(f);
@@ -127,7 +127,7 @@ fn picture(page: &mut Page, report: &Report, drawn: &[(u64, &Finding)], tiers: &
         plateaus,
         marks: marks.collect(),
         log_y: true,
-        rows: STAIRS,
+        rows: CURVE_ROWS,
         x_label: number::short_size,
         y_label: |v| number::shown(v, None, None).value,
     };
@@ -138,7 +138,7 @@ fn picture(page: &mut Page, report: &Report, drawn: &[(u64, &Finding)], tiers: &
     page.picture(chart(report, drawn, tiers), draw(&plot, page.style().width, page.style().unicode));
 }
 
-/// The curve with the tiers as bands, their capacities, what translation adds, and the sizes that are claimed.
+/// Returns the curve with the tiers as bands, their capacities, the translation, and the claimed sizes.
 fn chart(report: &Report, drawn: &[(u64, &Finding)], tiers: &[Tier]) -> Chart {
     let mut bands = Vec::new();
     let mut from = None;
@@ -155,7 +155,7 @@ fn chart(report: &Report, drawn: &[(u64, &Finding)], tiers: &[Tier]) -> Chart {
     let caption =
         "Both axes logarithmic. Bands are tiers, their borders the capacities with their 95 % intervals.";
     let x = Scale::of(Axis::Size, "working set").log().sizes();
-    let chart = Chart::new("latency_curve", Kind::Lines, x, Scale::values("ns a load").log(), caption)
+    let chart = Chart::new("latency_curve", Kind::Lines, x, Scale::values("ns per load").log(), caption)
         .with(Series::of(&LATENCY_TIME, "cache: random loads"))
         .bands("", bands)
         .marks("claimed sizes", claimed)
@@ -163,7 +163,7 @@ fn chart(report: &Report, drawn: &[(u64, &Finding)], tiers: &[Tier]) -> Chart {
     let base = report.facts.iter().find(|(name, _)| name == "page.base");
     match base.and_then(|(_, bytes)| bytes.parse::<f64>().ok()).filter(|bytes| *bytes > 0.0) {
         Some(base) => chart.with(
-            Series::of(&metrics::TRANSLATION_ADDED, "TLB: what translation adds, by pages")
+            Series::of(&metrics::TRANSLATION_ADDED, "TLB: translation, by pages")
                 .line(Line::Dashed)
                 .scaled_within(Axis::Pages, base),
         ),
@@ -171,7 +171,7 @@ fn chart(report: &Report, drawn: &[(u64, &Finding)], tiers: &[Tier]) -> Chart {
     }
 }
 
-/// Sizes of levels that sources claim, each once.
+/// Returns the claimed sizes of levels, each once.
 fn claimed(report: &Report) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::new();
     for f in report.of(&CLAIM_LEVEL_SIZE) {
@@ -187,7 +187,7 @@ fn claimed(report: &Report) -> Vec<Mark> {
 
 fn table_of_tiers(page: &mut Page, report: &Report, tiers: &[Tier]) {
     page.heading(match report.trust.as_str() {
-        "virtual" => "Tiers: the machine behaves like one with these",
+        "virtual" => "Tiers (inferred; guest)",
         _ => "Tiers",
     });
     let row = |t: &Tier| {
@@ -221,7 +221,7 @@ fn table_of_tiers(page: &mut Page, report: &Report, tiers: &[Tier]) {
     notes(page, &labelled);
 }
 
-/// The TLBs, the walk, and the curve that they come from.
+/// Renders the TLBs, the page walk, and the curve that they are derived from.
 pub(crate) fn translation(page: &mut Page, finding_index: &mut FindingIndex) {
     let found = take_tlbs(finding_index);
     let none_huge = finding_index.one(&metrics::TLB_HUGE_PAGES);
@@ -232,7 +232,7 @@ pub(crate) fn translation(page: &mut Page, finding_index: &mut FindingIndex) {
     if found.is_empty() && pages.is_empty() && alone {
         return;
     }
-    page.heading("Translation: what the TLBs reach, and what a load pays beyond");
+    page.heading("Translation: TLB reach and miss penalty");
     let Tlbs { mut table, mut labelled, marks } = tlbs(&found);
     if let Some(walk) = walk {
         let [cost, cost_95] = number::cells(Some(walk));
@@ -256,13 +256,13 @@ pub(crate) fn translation(page: &mut Page, finding_index: &mut FindingIndex) {
         page.table(&columns, &table, &[]);
     }
     if let Some(f) = none_huge {
-        let text = format!("No rise was seen up to {} huge pages.", number::value(f).value);
+        let text = format!("No rise was observed up to {} huge pages.", number::value(f).value);
         page.text(TextRole::Plain, &text, "", "  ");
         labelled.push(("huge pages".to_string(), f));
     }
     if let Some(share) = share {
         let [value, interval] = number::cells(Some(share));
-        let text = format!("Share of a far random load that is translation: {value} {interval}");
+        let text = format!("Share of translation in a far random load: {value} {interval}");
         page.text(TextRole::Plain, &text, "", "  ");
         labelled.push(("share".to_string(), share));
     }
@@ -275,14 +275,14 @@ pub(crate) fn translation(page: &mut Page, finding_index: &mut FindingIndex) {
     curve_of_pages(page, &pages, marks, &reach);
 }
 
-/// Rows of the TLBs, what their notes are about, and where they end on the curve of pages.
+/// Table rows of the TLBs, their notes, and their ends on the curve of pages.
 struct Tlbs<'a> {
     table: Vec<Vec<String>>,
     labelled: Vec<(String, &'a Finding)>,
     marks: Vec<(f64, String)>,
 }
 
-/// What is known of one TLB.
+/// Findings of one TLB.
 struct Tlb<'a> {
     huge: bool,
     n: u64,
@@ -292,7 +292,7 @@ struct Tlb<'a> {
     penalty: Option<&'a Finding>,
 }
 
-/// The TLBs, those for base pages first.
+/// Takes the TLBs, those for base pages first.
 fn take_tlbs<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Tlb<'a>> {
     use metrics::{TLB_ENTRIES, TLB_HUGE_ENTRIES, TLB_HUGE_PENALTY, TLB_PENALTY, TLB_SETS, TLB_WAYS};
     let base: &[&Metric] = &[&TLB_ENTRIES, &TLB_WAYS, &TLB_SETS, &TLB_PENALTY];
@@ -354,19 +354,18 @@ fn curve_of_pages(
         points: drawn,
         plateaus: Vec::new(),
         log_y: false,
-        rows: SMALL,
+        rows: TRANSLATION_ROWS,
         x_label: |v| number::shown(v.round(), None, None).value,
         y_label: number::height,
     };
-    page.text(TextRole::Plain, "Added to a load (ns) by the number of pages it is spread over:", "", "  ");
+    page.text(TextRole::Plain, "Additional time per load (ns) by the number of pages:", "", "  ");
     let marks = reach.iter().filter(|(_, entries)| within(*entries)).map(|(n, entries)| Mark {
         x: *entries,
         label: format!("TLB {n}: {} entries", number::shown(*entries, None, None).value),
     });
-    let caption =
-        "What a load pays more on that many pages, one line in each, than on as many lines packed together.";
+    let caption = "Additional time per load on this many pages, one line in each, compared with as many lines packed together.";
     let x = Scale::of(Axis::Pages, "pages").log();
-    let chart = Chart::new("pages", Kind::Lines, x, Scale::values("ns more"), caption)
+    let chart = Chart::new("pages", Kind::Lines, x, Scale::values("added ns"), caption)
         .small()
         .with(Series::of(&metrics::TRANSLATION_ADDED, "translation"))
         .marks("TLB entries", marks.collect());

@@ -138,7 +138,7 @@ fn a_record_that_says_of_no_experiment_is_read_as_a_survey_and_says_so() {
     record.push(&Line::new("probe").int("wire", 1u64).token("trust", "real").seal(1)).expect("a line");
     let report = crate::read(&record).expect("a report");
     assert_eq!(report.experiment, "survey");
-    assert!(report.warnings.iter().any(|w| w.text.contains("no line says which experiment")), "{report:?}");
+    assert!(report.warnings.iter().any(|w| w.text.contains("the 'run' line is missing")), "{report:?}");
 }
 
 #[test]

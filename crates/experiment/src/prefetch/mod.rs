@@ -1,11 +1,11 @@
-//! What prefetch gains, by the order of loads: shown alike by all experiments that measure it.
+//! Gain of prefetch by the order of loads: metrics and view, shared by all experiments that measure it.
 
 pub(crate) mod view;
 
 use fathom_analysis::findings::Metric;
 use fathom_analysis::metrics::survey;
 
-/// Metrics of what prefetch gains.
+/// Metrics of the gain of prefetch.
 pub(crate) static METRICS: &[&Metric] = &[
     &survey::PREFETCH_ORDER_TIME,
     &survey::PREFETCH_GAIN,

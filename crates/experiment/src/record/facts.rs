@@ -1,4 +1,4 @@
-//! Facts of a machine, of which long ones come in parts.
+//! Facts in a record. Long facts are sent in parts.
 
 use fathom_analysis::claims::FactValue;
 use fathom_probe::wire::{Line, WireError};
@@ -31,7 +31,7 @@ impl Record {
         Ok(())
     }
 
-    /// Appends part `part` of `of` to the last fact, if that is the one it belongs to.
+    /// Appends part `part` of `of` to the last fact, if it is the next part of that fact.
     fn append(&mut self, name: &str, part: u64, of: u64, value: FactValue) -> bool {
         if self.parts != Some((part, of)) {
             return false;
@@ -45,16 +45,16 @@ impl Record {
         true
     }
 
-    /// A fact of which parts are missing is none: half a table decodes to nonsense.
+    /// Drops a fact with missing parts: half a table decodes to nonsense.
     pub(super) fn drop_unfinished(&mut self) {
         if let Some((had, of)) = self.parts.take()
             && let Some((name, _)) = self.pairs.pop()
         {
-            self.problem(&format!("fact {name}: only {had} of {of} parts came; it is left out"));
+            self.problem(&format!("fact {name}: only {had} of {of} parts were received; it is left out"));
         }
     }
 
-    /// No more facts come, for now.
+    /// Ends the current list of facts.
     pub(super) fn close_facts(&mut self) {
         self.drop_unfinished();
         if !self.pairs.is_empty() {
@@ -63,7 +63,7 @@ impl Record {
     }
 }
 
-/// Bytes that a fact's value holds beside itself.
+/// Returns the heap bytes of a fact's value.
 fn length(value: &FactValue) -> usize {
     match value {
         FactValue::Int(_) => 0,

@@ -1,17 +1,18 @@
-//! The harness's own lines: what was asked, and how it ended.
+//! The harness's own lines: `run` (the request) and `end`.
 
 use fathom_probe::wire::{Line, WireError};
 
 use crate::options::Asked;
 
-/// Is it one of the harness's own lines? A probe's are numbered, whatever their word.
+/// Returns whether the line is one of the harness's own. The probe's lines are numbered, whichever word they begin
+/// with.
 pub(super) fn is_harness_line(line: &Line) -> bool {
     let word = line.word.as_str();
     matches!(word, "run" | "end")
         || line.seq.is_none() && matches!(word, "hello" | "again" | "lost" | "imported")
 }
 
-/// What the harness was asked to do: the `run` line.
+/// The request to the harness: the `run` line.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Run {
     /// The experiment's name.
@@ -26,12 +27,12 @@ pub struct Run {
     pub build: String,
     /// The command line.
     pub command: String,
-    /// The options that the experiment was asked with.
+    /// The options that were given to the experiment.
     pub asked: Asked,
 }
 
 impl Run {
-    /// The line that says it: what is common to all experiments, then the options, each under its own name.
+    /// Returns it as a line: first what all experiments have in common, then each option under its own name.
     #[must_use]
     pub fn line(&self) -> Line {
         let line = Line::new("run")
@@ -44,11 +45,10 @@ impl Run {
         self.asked.onto(line)
     }
 
-    /// Reads a `run` line. Whether the options are those of the experiment, the record does not know: [`crate::check`]
-    /// does.
+    /// Reads a `run` line. It does not check that the options belong to the experiment: [`crate::check`] does.
     ///
     /// # Errors
-    /// A sentence that names the key.
+    /// Names the key.
     pub fn of_line(line: &Line) -> Result<Run, WireError> {
         let mut f = line.fields();
         let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
@@ -66,7 +66,7 @@ impl Run {
     }
 }
 
-/// How a session ended: the `end` line.
+/// The end of a session: the `end` line.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct End {
     /// `complete`, `interrupted` or `failed`.
@@ -76,7 +76,7 @@ pub struct End {
 }
 
 impl End {
-    /// The line that says it.
+    /// Returns it as a line.
     #[must_use]
     pub fn line(&self) -> Line {
         Line::new("end").token("status", &self.status).int("elapsed_ms", self.elapsed_ms)

@@ -1,25 +1,25 @@
-//! Series that another tool measured: the harness's own lines `imported`. Of each one that says all but the histogram,
-//! then the histogram in numbered parts.
+//! Series that another tool measured: the harness's own lines `imported`. The first line of a series has everything but
+//! the histogram; numbered parts of the histogram follow.
 
 use fathom_analysis::foreign::{Foreign, Place, Series};
 use fathom_probe::wire::{Line, WireError};
 
 use super::Record;
 
-/// Most series of a record: so many words the schema has for them.
+/// Series per record, at most: the schema has this many tokens for them.
 pub const MAX_SERIES: usize = 64;
 
-/// Buckets on a line: two numbers of 20 digits and their commas each, which with the keys stay below
+/// Buckets per line. Each takes two numbers of 20 digits and their commas; together with the keys they stay below
 /// [`fathom_probe::wire::line::MAX_LINE`].
-const BUCKETS: usize = 90;
+const BUCKETS_PER_LINE: usize = 90;
 
-/// Characters of a text that are kept: of the command, of the notes together, of everything else. All of them at 4
-/// bytes each, and the numbers, are a line.
-const COMMAND: usize = 300;
-const NOTES: usize = 400;
-const OTHER: usize = 50;
+/// Maximum characters of texts: of the command, of all notes together, and of any other text. At 4 bytes each, they and
+/// the numbers fit in one line.
+const MAX_COMMAND_CHARS: usize = 300;
+const MAX_NOTES_CHARS: usize = 400;
+const MAX_TEXT_CHARS: usize = 50;
 
-/// A series of another tool, as a record has it. Texts are empty where the tool's file does not say them.
+/// A series of another tool, as stored in a record. Texts are empty if the tool's file lacks them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// `cyclictest` or `xenomai-latency`.
@@ -30,9 +30,9 @@ pub struct Imported {
     pub command: String,
     /// The file's name, without its directories.
     pub file: String,
-    /// Which thread: `thread 0 cpu 1`.
+    /// The thread: `thread 0 cpu 1`.
     pub name: String,
-    /// Where it was timed: a word of [`Place`].
+    /// Where it was timed: a token of [`Place`].
     pub place: String,
     /// Real-time priority.
     pub priority: Option<u64>,
@@ -40,46 +40,46 @@ pub struct Imported {
     pub interval_ns: Option<u64>,
     /// Width of a bucket, ns.
     pub bucket_ns: u64,
-    /// Activations; 0 where the file does not say.
+    /// Activations; 0 if unknown.
     pub cycles: u64,
     /// Activations above the histogram.
     pub overflow: u64,
     /// Periods that passed while the thread was late.
     pub missed: Option<u64>,
-    /// Least latency, ns.
+    /// Smallest latency, ns.
     pub min_ns: Option<i64>,
-    /// Mean latency, ps: lines have whole numbers.
+    /// Mean latency, ps: the wire has only integers.
     pub mean_ps: Option<i64>,
     /// Largest latency, ns.
     pub max_ns: Option<i64>,
     /// Standard deviation, ps.
     pub stddev_ps: Option<u64>,
-    /// What a reader of the numbers has to know.
+    /// Notes for readers of the numbers.
     pub notes: Vec<String>,
-    /// The histogram: lower end of a bucket in ns, and how many fell into it; ascending.
+    /// The histogram: lower end of a bucket in ns and its count; ascending.
     pub counts: Vec<(u64, u64)>,
     /// Sum of its counts.
     seen: u64,
-    /// Parts of the histogram that were taken, and that there are.
+    /// Parts of the histogram: received, total.
     parts: (u64, u64),
 }
 
 impl Imported {
-    /// The series of a tool's result, from a file of this name.
+    /// Returns the series of a tool's result, from a file of this name.
     #[must_use]
     pub fn of(foreign: &Foreign, file: &str) -> Vec<Imported> {
         foreign.series.iter().map(|series| Imported::one(foreign, series, file)).collect()
     }
 
     fn one(foreign: &Foreign, series: &Series, file: &str) -> Imported {
-        let parts = series.counts.len().div_ceil(BUCKETS) as u64;
-        let optional = |text: &Option<String>, most| cut(text.as_deref().unwrap_or_default(), most);
+        let parts = series.counts.len().div_ceil(BUCKETS_PER_LINE) as u64;
+        let optional = |text: &Option<String>, max_chars| cut(text.as_deref().unwrap_or_default(), max_chars);
         Imported {
-            tool: cut(&foreign.tool, OTHER),
-            version: optional(&foreign.version, OTHER),
-            command: optional(&foreign.command, COMMAND),
-            file: cut(file, OTHER),
-            name: cut(&series.name, OTHER),
+            tool: cut(&foreign.tool, MAX_TEXT_CHARS),
+            version: optional(&foreign.version, MAX_TEXT_CHARS),
+            command: optional(&foreign.command, MAX_COMMAND_CHARS),
+            file: cut(file, MAX_TEXT_CHARS),
+            name: cut(&series.name, MAX_TEXT_CHARS),
             place: series.place.word().to_owned(),
             priority: series.priority,
             interval_ns: series.interval_ns,
@@ -98,7 +98,7 @@ impl Imported {
         }
     }
 
-    /// The lines that say it, as the record's series of this number, from 1.
+    /// Returns its lines, as series `number` of the record, from 1.
     #[must_use]
     pub fn lines(&self, number: u64) -> Vec<Line> {
         let begun = || Line::new("imported").int("series", number);
@@ -129,17 +129,17 @@ impl Imported {
             let (values, counts): (Vec<u64>, Vec<u64>) = buckets.iter().copied().unzip();
             begun().int("part", i as u64 + 1).list("values", &values).list("counts", &counts)
         };
-        [head].into_iter().chain(self.counts.chunks(BUCKETS).enumerate().map(part)).collect()
+        [head].into_iter().chain(self.counts.chunks(BUCKETS_PER_LINE).enumerate().map(part)).collect()
     }
 
-    /// Did all of it come, and does it add up? Half a histogram is another distribution.
+    /// Returns whether all parts were received and the counts add up. Half a histogram is another distribution.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let adds_up = self.counts.is_empty() || self.seen.checked_add(self.overflow) == Some(self.cycles);
         self.parts.0 == self.parts.1 && adds_up
     }
 
-    /// Reads the line that begins a series.
+    /// Reads the first line of a series.
     fn head(line: &Line, number: u64) -> Result<Imported, WireError> {
         let mut f = line.fields();
         if f.need_int("series")? != number {
@@ -181,7 +181,7 @@ impl Imported {
         }
     }
 
-    /// Takes the next part of the histogram. Answers how many buckets it had.
+    /// Adds the next part of the histogram. Returns its number of buckets.
     fn take(&mut self, line: &Line, number: u64) -> Result<usize, WireError> {
         let mut f = line.fields();
         let (series, part) = (f.need_int("series")?, f.need_int("part")?);
@@ -190,7 +190,7 @@ impl Imported {
         let wrong =
             |what: &str| Err(WireError::new(format!("imported: part {part} of series {series}{what}")));
         if series != number || part != self.parts.0 + 1 || part > self.parts.1 {
-            return wrong(" without what is before it");
+            return wrong(" without the part before it");
         }
         if values.len() != counts.len() || counts.contains(&0) {
             return wrong(" needs as many counts from 1 as values");
@@ -210,7 +210,7 @@ impl Imported {
 }
 
 impl Record {
-    /// A line of a series that another tool measured.
+    /// Adds a line of a series that another tool measured.
     pub(super) fn take_imported(&mut self, line: &Line) -> Result<(), WireError> {
         let is_part = line.pairs.iter().any(|(key, _)| key == "part");
         let number = self.imported.len() as u64;
@@ -232,14 +232,14 @@ impl Record {
     }
 }
 
-/// So much of a text as a line has room for, and nothing that a terminal would obey.
-fn cut(text: &str, most: usize) -> String {
-    text.trim().chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect()
+/// Cuts a text to the length that fits in a line, and replaces control characters.
+fn cut(text: &str, max_chars: usize) -> String {
+    text.trim().chars().take(max_chars).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The same of several texts together.
+/// The same for several texts together.
 fn cut_lines(all: &[String]) -> Vec<String> {
-    let mut left = NOTES;
+    let mut left = MAX_NOTES_CHARS;
     let mut kept = Vec::new();
     for text in all {
         let text = cut(text, left);

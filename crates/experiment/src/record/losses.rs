@@ -1,55 +1,54 @@
-//! What a line that loses bytes, or a board that is reset, leaves in a record, and what the harness did about it:
-//! its own lines `hello`, `again` and `lost`.
+//! Lost lines and board resets in a record, and the harness's response: its own lines `hello`, `again` and `lost`.
 
 use fathom_probe::wire::{Line, WireError};
 
 use super::{MAX_PROBLEMS, Record};
 
-/// Something that was given up after it had been asked for several times.
+/// A trial that was given up after several attempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// What it was, as a report's refusal names it: `trial 7: chase of 32 KiB`.
+    /// The trial, as a report's refusal names it: `trial 7: chase of 32 KiB`.
     pub what: String,
-    /// What went wrong the last time.
+    /// Why the last attempt failed.
     pub reason: String,
 }
 
 impl Lost {
-    /// The line that says it.
+    /// Returns it as a line.
     pub(crate) fn line(&self) -> Line {
         Line::new("lost").text("what", &self.what).text("reason", &self.reason)
     }
 }
 
-/// What was lost on the way.
+/// What was lost between harness and probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Places in which numbers of the probe's lines are missing.
+    /// Number of gaps in the numbers of the probe's lines.
     pub gaps: u64,
-    /// Times that the probe was started anew while the session went on, without having been asked to greet.
+    /// Number of times that the probe was restarted during the session, without a request to greet.
     pub restarts: u64,
-    /// Times that something was asked for again.
+    /// Number of requests that were repeated.
     pub again: u64,
-    /// What was given up.
+    /// Trials that were given up.
     pub lost: Vec<Lost>,
-    /// Greetings that were asked for and may still come.
+    /// Requested greetings that have not been received yet.
     pub(crate) expected: u64,
-    /// Did the last telling of the facts leave none out, together with those before it?
+    /// Whether all facts have been received, over all attempts.
     pub(crate) reported: bool,
 }
 
-/// The line that says that the probe was asked to greet.
+/// Returns the line that records a request to greet.
 pub(crate) fn hello() -> Line {
     Line::new("hello")
 }
 
-/// The line that says that the trials from number `from` on (in the record's order, from 0) do not count, and why.
+/// Returns the line that voids the trials from index `from` on (in the record's order, from 0), with the reason.
 pub(crate) fn again(from: usize, why: &str) -> Line {
     Line::new("again").int("from", from as u64).text("why", why)
 }
 
 impl Record {
-    /// One of the three lines.
+    /// Adds one of the three lines.
     pub(super) fn take_loss(&mut self, line: &Line) -> Result<(), WireError> {
         let mut f = line.fields();
         match line.word.as_str() {
@@ -61,7 +60,7 @@ impl Record {
                 let from = usize::try_from(f.need_int("from")?).unwrap_or(usize::MAX);
                 f.text("why")?;
                 f.finish()?;
-                // Each is worth a line of damage: an endless stream of them is given up.
+                // Counts as a damaged line: it bounds an endless stream of them.
                 self.damaged();
                 self.losses.again += 1;
                 self.trials.truncate(from);
@@ -80,7 +79,7 @@ impl Record {
         Ok(())
     }
 
-    /// A greeting: numbers begin anew, and the trial that ran is lost.
+    /// Handles a greeting: line numbers restart at 1, and the running trial is lost.
     pub(super) fn greeted(&mut self) {
         self.drop_unfinished();
         self.open = false;
@@ -92,10 +91,10 @@ impl Record {
             return;
         }
         self.losses.restarts += 1;
-        self.problem("a second greeting: the probe was started again; what it was doing is lost");
+        self.problem("an unexpected greeting: the probe was started again; its running trial is lost");
     }
 
-    /// The end of a telling of facts. Whoever was asked to greet before that has done so, or will not.
+    /// Handles the end of the facts. A greeting requested before that has been received by now, or never will be.
     pub(super) fn reported(&mut self, count: Option<u64>) {
         self.losses.expected = 0;
         self.losses.reported |= count.is_none_or(|count| self.facts.len() as u64 >= count);

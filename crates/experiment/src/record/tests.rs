@@ -9,7 +9,7 @@ use super::*;
 use crate::options::Asked;
 use crate::{budget::Budget, disturbance, survey};
 
-/// A small whole session: facts (one in parts), a clock trial, a proven chase, a refusal, the end.
+/// Returns a small complete session: facts (one in parts), a clock trial, a verified chase, a refusal, the end.
 fn session() -> Vec<String> {
     let run = Run {
         experiment: "survey".into(),
@@ -74,7 +74,7 @@ fn session() -> Vec<String> {
 
 static SESSION: LazyLock<Vec<String>> = LazyLock::new(session);
 
-/// Reads it, and everything that is computed from a record, so that none of that can panic either.
+/// Reads a record, and computes everything that depends on it, to check that nothing panics.
 fn read(text: &str) -> Result<Record, String> {
     let record = Record::parse(text)?;
     let _ = survey::read(&record);
@@ -99,7 +99,7 @@ fn every_line_of_a_session_is_read() {
     assert_eq!(record.trust, Some(ClockTrust::Virtual));
     assert_eq!(record.int("page.base"), Some(4096));
     assert_eq!(record.text("env.cpu.model"), Some("naïve \"core\""));
-    assert_eq!(record.text("env.after.loadavg"), Some("1.00"), "beside those of the start, not instead");
+    assert_eq!(record.text("env.after.loadavg"), Some("1.00"), "in addition to those of the start");
     assert_eq!(record.facts.get("dt"), Some(&FactValue::Bytes(vec![1, 2, 3])));
     assert_eq!(record.trials.len(), 3);
     assert_eq!((record.trials[1].samples.len(), record.trials[1].unverified), (20, 0));
@@ -127,7 +127,7 @@ fn every_line_of_a_session_round_trips() {
 }
 
 #[test]
-fn what_is_no_record_is_refused_with_what_one_begins_with() {
+fn other_files_are_refused_with_the_expected_first_line() {
     for (text, says) in [
         ("", "empty"),
         ("hello\n", "fathom.record version=1"),
@@ -146,12 +146,12 @@ fn what_is_no_record_is_refused_with_what_one_begins_with() {
 }
 
 #[test]
-fn a_lost_line_is_a_problem_with_the_number_of_the_next_one() {
+fn a_lost_line_is_reported_at_the_next_line() {
     for i in 2..SESSION.len() - 2 {
         let mut lines = SESSION.clone();
         lines.remove(i);
         let record = read(&lines.join("\n")).unwrap();
-        // Without its first line the rest of the session cannot know that there was one.
+        // Without the greeting there is no earlier line number to compare with.
         if i == 2 {
             assert_eq!(record.trust, None);
             continue;
@@ -162,7 +162,7 @@ fn a_lost_line_is_a_problem_with_the_number_of_the_next_one() {
 }
 
 #[test]
-fn a_line_that_stands_twice_counts_once() {
+fn a_repeated_line_counts_once() {
     let whole = read(&SESSION.join("\n")).unwrap();
     for i in 1..SESSION.len() {
         let mut lines = SESSION.clone();
@@ -176,7 +176,7 @@ fn a_line_that_stands_twice_counts_once() {
 }
 
 #[test]
-fn half_a_fact_is_none_and_without_their_end_the_facts_still_count() {
+fn incomplete_facts_are_dropped_and_a_missing_facts_end_is_tolerated() {
     let mut lines = SESSION.clone();
     let part = lines.iter().position(|l| l.contains("part=1")).unwrap();
     lines.remove(part);
@@ -190,17 +190,17 @@ fn half_a_fact_is_none_and_without_their_end_the_facts_still_count() {
 }
 
 #[test]
-fn a_probe_may_not_speak_for_the_harness() {
+fn a_probe_may_not_send_harness_lines() {
     for line in [End { status: "complete".into(), elapsed_ms: 0 }.line(), Run::default().line()] {
         let mut lines = SESSION[..3].to_vec();
         lines.push(line.seal(2));
         let record = read(&lines.join("\n")).unwrap();
-        assert!(record.problems[0].contains("the harness's word"), "{:?}", record.problems);
+        assert!(record.problems[0].contains("a line of the harness"), "{:?}", record.problems);
         assert_eq!((record.end, record.run.unwrap().seed), (None, 7));
     }
 }
 
-/// The session with the two columns of the chase's times in each other's place in its first `swapped` samples.
+/// Returns the session with the two time columns of the chase swapped in its first `swapped` samples.
 fn with_swapped_times(swapped: usize) -> Record {
     let mut left = swapped;
     let lines: Vec<String> = SESSION
@@ -228,7 +228,7 @@ fn with_swapped_times(swapped: usize) -> Record {
 }
 
 #[test]
-fn twice_the_work_in_less_time_is_refused_and_no_number() {
+fn times_of_2n_below_n_are_refused() {
     let about = |record: &Record| {
         let report = survey::read(record);
         let of = |f: &&fathom_analysis::findings::Finding| f.name().starts_with("latency.8192.");
@@ -236,7 +236,7 @@ fn twice_the_work_in_less_time_is_refused_and_no_number() {
             report.refusals.iter().find(|r| r.what.starts_with("the time of trial 2 (chase of 8 KiB"));
         (report.findings.iter().filter(of).count(), refused.map(|r| r.reason.clone()))
     };
-    // As it is, and with fewer than half of the samples contradicting the others.
+    // Unchanged, and with fewer than half of the samples contradicting the others.
     for swapped in [0, 9] {
         let record = with_swapped_times(swapped);
         assert_eq!((record.trials[1].samples.len(), record.trials[1].contradicted), (20, None), "{swapped}");
@@ -249,12 +249,12 @@ fn twice_the_work_in_less_time_is_refused_and_no_number() {
         assert_eq!(run.ticks_per_op().count(), 0);
         let (rows, refused) = about(&record);
         assert_eq!(rows, 0, "{swapped}");
-        assert!(refused.is_some_and(|why| why.contains("less time than once as many")), "{swapped}");
+        assert!(refused.is_some_and(|why| why.contains("less time than n")), "{swapped}");
     }
 }
 
 #[test]
-fn a_lying_sample_is_left_out() {
+fn an_unverified_sample_is_left_out() {
     let mut record = read(&SESSION.join("\n")).unwrap();
     let lines: Vec<String> = SESSION
         .iter()
@@ -268,8 +268,8 @@ fn a_lying_sample_is_left_out() {
             line.seq.map_or_else(|| text.clone(), |seq| line.seal(seq))
         })
         .collect();
-    // The first sample of both of its lines lies, and so its successor's beginning is no matter: the
-    // proof counts loads, not cells.
+    // The first sample of each of its two lines is wrong. The next sample is still verified, because verification
+    // counts loads, not cells.
     let unverified = read(&lines.join("\n")).unwrap();
     assert_eq!((unverified.trials[1].unverified, unverified.trials[1].samples.len()), (2, 18));
     record.trials[1].samples.remove(16);
@@ -325,7 +325,7 @@ fn huge_numbers_are_read_or_refused_and_sums_do_not_overflow() {
 }
 
 #[test]
-fn endless_trouble_is_kept_in_bounds() {
+fn stored_problems_are_limited() {
     let mut text = SESSION.join("\n");
     text.push('\n');
     text.push_str(&"garbage in, \0 nothing out\n".repeat(50_000));
@@ -334,7 +334,7 @@ fn endless_trouble_is_kept_in_bounds() {
     assert_eq!(record.trials.len(), 3);
 }
 
-/// The session, in which the board is reset while its second trial runs, and then goes on as it did: sealed from 1 on.
+/// Returns the session with a reset of the board during its second trial; the lines after it are numbered from 1 on.
 fn reset(greetings: usize, before: &[&str]) -> Vec<String> {
     let at = SESSION.iter().position(|l| l.starts_with("sample trial=2")).unwrap();
     let mut lines = SESSION[..at].to_vec();
@@ -351,18 +351,18 @@ fn reset(greetings: usize, before: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_greeting_that_nobody_asked_for_is_a_restart_and_what_ran_is_lost() {
+fn an_unrequested_greeting_is_a_restart_that_loses_the_running_trial() {
     let whole = read(&SESSION.join("\n")).unwrap();
     let record = read(&reset(1, &[]).join("\n")).unwrap();
     assert_eq!((record.problems.len(), record.losses.restarts), (1, 1), "{:?}", record.problems);
     assert!(record.problems[0].contains("the probe was started again"), "{:?}", record.problems);
-    // The one that was cut off never ended; everything else is there.
+    // The interrupted trial never ended; all others are complete.
     assert_eq!((record.trials[1].trial.id, &record.trials[1].done), (2, &None));
     assert_eq!((&record.trials[0], &record.trials[2..]), (&whole.trials[0], &whole.trials[1..]));
     let warnings = survey::read(&record).warnings;
     let reported = warnings.iter().find(|w| w.token == "lossy-line").expect("a warning");
     assert_eq!(reported.text, "the probe was started again once");
-    // What comes of the old trial after the greeting is nobody's.
+    // Lines of the old trial after the greeting are ignored.
     let mut late = reset(1, &[]);
     let echo = late.iter().rposition(|l| l.starts_with("trial id=2")).unwrap();
     late.remove(echo);
@@ -371,22 +371,22 @@ fn a_greeting_that_nobody_asked_for_is_a_restart_and_what_ran_is_lost() {
 }
 
 #[test]
-fn the_harnesss_own_words_leave_out_what_was_lost() {
+fn harness_lines_void_lost_trials() {
     let whole = read(&SESSION.join("\n")).unwrap();
-    let said = ["hello", "again from=1 why=\"no end of it came\""];
-    // Two greetings may come of a hello and of a board that greets by itself; whoever was asked to greet was not reset.
-    let record = read(&reset(1, &said).join("\n")).unwrap();
+    let harness_lines = ["hello", "again from=1 why=\"no end of it came\""];
+    // A board may greet twice: after the `hello`, and on its own. A requested greeting is not a reset.
+    let record = read(&reset(1, &harness_lines).join("\n")).unwrap();
     assert_eq!(record.trials, whole.trials);
     assert_eq!((record.problems.len(), record.losses.restarts, record.losses.again), (0, 0, 1));
     assert!(survey::read(&record).warnings.iter().any(|w| w.token == "lossy-line"));
-    let record = read(&reset(2, &said).join("\n")).unwrap();
+    let record = read(&reset(2, &harness_lines).join("\n")).unwrap();
     assert_eq!((&record.trials, record.losses.restarts), (&whole.trials, 1));
-    // What was given up is a refusal in the report, and none of the machine's.
+    // A trial that was given up is a refusal in the report, and not one of the machine.
     let lost = ["lost what=\"trial 9: chase of 8 KiB\" reason=\"no end of it came\""];
     let record = read(&reset(0, &lost)[..].join("\n")).unwrap();
     let refused = survey::read(&record).refusals;
     assert!(refused.iter().any(|r| r.what == "trial 9: chase of 8 KiB"), "{refused:?}");
-    // A probe says none of these words.
+    // A probe does not send these lines.
     let mut lines = SESSION[..3].to_vec();
     lines.push(Line::new("again").int("from", 0u64).text("why", "").seal(2));
     let record = read(&lines.join("\n")).unwrap();
@@ -394,7 +394,7 @@ fn the_harnesss_own_words_leave_out_what_was_lost() {
 }
 
 #[test]
-fn a_probe_that_changes_its_worth_is_worth_the_less() {
+fn a_probe_that_changes_its_clock_trust_gets_the_lower_one() {
     let mut lines = SESSION[..5].to_vec();
     lines.push(Line::new("probe").int("wire", 1u64).token("trust", "emulated").seal(1));
     let record = read(&lines.join("\n")).unwrap();
@@ -402,14 +402,14 @@ fn a_probe_that_changes_its_worth_is_worth_the_less() {
     assert!(record.problems.iter().any(|p| p.contains("another clock trust")), "{:?}", record.problems);
 }
 
-/// What a line may be replaced by, or followed by.
-fn mischief() -> impl Strategy<Value = String> {
+/// Returns hostile replacements of a line.
+fn hostile_line() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
         "[a-z_.]{1,12}( [a-z_]{1,10}=(-?[0-9]{1,21}|[a-z]{1,8}|\"[^\"\n]{0,9}\"|0x([0-9a-f]{2}){0,9})){0,9}",
         "(run|end|hello|again|lost|probe|fact|facts_end|trial|sample|done|refusal|fault|gone)( [a-z_]{2,10}=[0-9]{1,20}){0,9}",
         any::<prop::sample::Index>().prop_map(|i| i.get(SESSION.as_slice()).clone()),
-        // A valid line of hostile numbers, sealed.
+        // A valid, sealed line with hostile numbers.
         (any::<prop::sample::Index>(), any::<u64>(), any::<[u64; 12]>()).prop_map(|(i, seq, n)| {
             let text: &String = i.get(SESSION.as_slice());
             let mut line = Line::parse(text).unwrap();
@@ -440,12 +440,12 @@ proptest! {
         let text = lines.join(&b'\n');
         let record = read(&String::from_utf8_lossy(&text)).unwrap();
         if record.problems.is_empty() {
-            // The one flip without a meaning: a checksum's digit in capitals.
+            // The only flip without effect: a checksum's digit in upper case.
             let same = lines[line].eq_ignore_ascii_case(SESSION[line].as_bytes());
             prop_assert!(same && at > lines[line].len() - 9, "{}", String::from_utf8_lossy(&lines[line]));
             return Ok(());
         }
-        // A flip may make a newline; the damage is then in the line or in the one after it.
+        // A flip may create a newline; the damage is then in the line or in the next one.
         let named = |n: usize| record.problems[0].starts_with(&format!("line {n}: "));
         prop_assert!(named(line + 1) || named(line + 2), "{:?}", record.problems);
         prop_assert!(damaged(&record).is_some());
@@ -460,7 +460,7 @@ proptest! {
             cut -= 1;
         }
         let record = read(&text[..cut]).unwrap();
-        // A trial that a cut line would have changed is not there at all.
+        // A truncated line must not change a trial.
         for (a, b) in record.trials.iter().zip(&read(&text).unwrap().trials) {
             prop_assert_eq!(&a.trial, &b.trial);
         }
@@ -471,7 +471,7 @@ proptest! {
 
     #[test]
     fn hostile_lines_never_panic(
-        hostile in prop::collection::vec((any::<prop::sample::Index>(), mischief(), any::<bool>()), 1..6),
+        hostile in prop::collection::vec((any::<prop::sample::Index>(), hostile_line(), any::<bool>()), 1..6),
     ) {
         let mut lines = SESSION.clone();
         for (at, text, instead) in hostile {
@@ -490,7 +490,7 @@ proptest! {
 }
 
 #[test]
-fn half_a_number_at_the_end_of_a_file_is_no_number() {
+fn a_truncated_last_line_is_a_problem() {
     let first = Record::first_line();
     let sealed = Line::new("probe").int("wire", 1u64).token("trust", "real").seal(1);
     let mut record = Record::default();
@@ -500,7 +500,7 @@ fn half_a_number_at_the_end_of_a_file_is_no_number() {
     let mut cut = record.clone();
     cut.push_unended("end status=complete elapsed_ms=12").unwrap();
     assert_eq!((cut.end, cut.problems), (None, vec!["line 3: it has no newline: cut off".to_owned()]));
-    // A checksum shows that nothing is missing but the newline.
+    // The checksum shows that only the newline is missing.
     let mut whole = Record::default();
     whole.push(&first).unwrap();
     whole.push_unended(&sealed).unwrap();
@@ -509,20 +509,20 @@ fn half_a_number_at_the_end_of_a_file_is_no_number() {
 }
 
 #[test]
-fn more_trials_than_any_session_has_are_told_and_not_taken() {
+fn trials_beyond_the_limit_are_reported_and_dropped() {
     let mut record = Record::default();
     record.push(&Record::first_line()).unwrap();
     for n in 0..=MAX_TRIALS as u64 {
         assert_eq!(record.excess(), None);
         record.push(&Line::new("trial").int("id", n).seal(n + 1)).unwrap();
     }
-    assert_eq!(record.excess(), Some("line 20002: more than 20000 trials, as no session has"));
+    assert_eq!(record.excess(), Some("line 20002: more than 20000 trials, more than any session has"));
     assert_eq!(record.trials.len(), MAX_TRIALS);
     assert!(record.needs() > (MAX_TRIALS * size_of::<TrialRun>()) as u64);
 }
 
 #[test]
-fn lines_that_say_nothing_are_given_up_in_the_end() {
+fn lines_without_content_are_limited() {
     for line in ["", "what is this"] {
         let mut record = Record::default();
         record.push(&Record::first_line()).unwrap();
@@ -534,16 +534,16 @@ fn lines_that_say_nothing_are_given_up_in_the_end() {
     }
 }
 
-/// As many as a file of a few megabytes holds; whoever looked each one up in all the others would not end.
+/// As many as a file of a few megabytes holds; quadratic time would not end.
 #[test]
-fn a_trial_of_very_many_lies_is_read() {
+fn a_trial_of_very_many_unverified_samples_is_read_in_linear_time() {
     let mut record = Record::default();
     record.push(&Record::first_line()).unwrap();
-    let lie = vec![1u64; 200];
+    let wrong = vec![1u64; 200];
     let trial = Line::new("trial").int("bytes", 4096u64).int("loads", 7u64).seal(1);
     record.push(&trial).unwrap();
     let sample = Line::new("sample").int("trial", 0u64);
-    let sample = ["ticks", "ticks2", "end", "end2"].iter().fold(sample, |line, key| line.list(key, &lie));
+    let sample = ["ticks", "ticks2", "end", "end2"].iter().fold(sample, |line, key| line.list(key, &wrong));
     for seq in 2..3002 {
         record.push(&sample.seal(seq)).unwrap();
     }

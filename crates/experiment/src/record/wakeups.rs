@@ -1,4 +1,4 @@
-//! Wake-ups in a record, and the load that ran beside a trial.
+//! Wake-ups in a record, and the load that ran during a trial.
 
 use fathom_probe::load::{LoadStats, Stalls};
 
@@ -9,31 +9,31 @@ use fathom_probe::wire::{Line, WireError};
 
 use super::{Record, TrialRun};
 
-/// What a trial of wake-ups left, and what stressors did beside it.
+/// The results of a trial of wake-ups, and the activity of the stressors during it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wakeups {
-    /// The time for which the first activation was set, ns of the machine's wake-up clock.
+    /// Scheduled time of the first activation, ns of the machine's wake-up clock.
     pub first_ns: Option<u64>,
-    /// Events that a tracer had no room for.
+    /// Events that the tracer dropped because its buffer was full.
     pub lost: u64,
-    /// The activations, in order; only proven ones once the trial is done.
+    /// The activations, in order. Once the trial is done: only the verified ones.
     pub woken: Vec<ActivationRow>,
-    /// What ran around some of them.
+    /// Events that ran near some of the activations.
     pub around: Vec<NearbyEvent>,
-    /// What stressors did, a row for each.
+    /// Statistics of the stressors, a row each.
     pub load_stats: Vec<LoadStats>,
     /// How long tasks of the machine waited.
     pub stalls: Option<Stalls>,
 }
 
 impl Record {
-    /// A line of wake-ups, or of what went on beside a trial.
+    /// Adds a line of wake-ups, or of the load that ran during a trial.
     pub(super) fn take_wakes(&mut self, line: &Line) -> Result<(), WireError> {
         let held = match line.word.as_str() {
             "woken" => {
                 let ActivationRows { trial, first_ns, lost, list } = ActivationRows::read(line)?;
                 let bytes = size_of_val(list.as_slice());
-                let wakeups = &mut self.running(trial)?.takes("woken")?.wakeups;
+                let wakeups = &mut self.running(trial)?.accept_rows_of("woken")?.wakeups;
                 wakeups.first_ns = wakeups.first_ns.or(first_ns);
                 wakeups.lost = wakeups.lost.saturating_add(lost);
                 wakeups.woken.extend(list);
@@ -62,7 +62,7 @@ impl Record {
 }
 
 impl Wakeups {
-    /// The activations; they are no more here.
+    /// Takes the activations out of the record.
     pub(super) fn take_woken(&mut self, trial: u64) -> ActivationRows {
         let list = std::mem::take(&mut self.woken);
         ActivationRows { trial, first_ns: self.first_ns, lost: self.lost, list }
@@ -70,7 +70,8 @@ impl Wakeups {
 }
 
 impl TrialRun {
-    /// Keeps the activations that prove their work. What is left out stays time that went by.
+    /// Keeps the activations that prove their work. Their times stay right: an activation that is left out counts as
+    /// skipped.
     pub(super) fn keep_proven_wakes(&mut self, woken: Vec<ActivationRow>, bad: &[usize]) {
         let every_ns = self.trial.or_default::<Wake>().wakes.every_ns;
         self.unverified += bad.len();

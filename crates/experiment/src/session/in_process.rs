@@ -1,29 +1,29 @@
-//! A session in one process with its probe.
+//! A session in the same process as its probe.
 
 use fathom_probe::serve::Lines;
 
 use super::Session;
 use crate::record::Record;
 
-/// A session as the other end of [`fathom_probe::serve`]'s lines, in one process. `transcript` gets
-/// every line of the record.
+/// A session that implements [`fathom_probe::serve`]'s `Lines` in one process. `transcript` receives every line of the
+/// record.
 #[derive(Debug)]
 pub struct InProcess {
     /// The session.
     pub session: Session,
-    /// The record, line for line.
+    /// The record, line by line.
     pub transcript: Vec<String>,
 }
 
 impl InProcess {
-    /// A session in one process.
+    /// Creates it for a session.
     #[must_use]
     pub fn new(session: Session) -> InProcess {
         let transcript = session.head().to_vec();
         InProcess { session, transcript }
     }
 
-    /// Runs the session to its end on `machine` and returns the transcript and the record.
+    /// Runs the session on `machine` until it ends. Returns the transcript and the record.
     pub fn run<M: fathom_probe::machine::Machine>(mut self, machine: &mut M) -> (Vec<String>, Record) {
         let Ok(()) = fathom_probe::serve::serve(machine, &mut self);
         let end = self.session.end("complete", 0);

@@ -1,5 +1,5 @@
-//! Un-faulted sweeps: the first touch of fresh memory inside the timed run, beside the same in memory that is
-//! there. The difference is what the kernel does at a page fault.
+//! First-touch sweeps: page faults inside the timed run. The difference from sweeps of mapped memory is the kernel's
+//! page fault handling.
 
 use fathom_analysis::findings::{Basis, Finding, Report};
 use fathom_analysis::interval::{Interval, grouped_interval, median_interval};
@@ -15,26 +15,26 @@ use crate::reading::measured;
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
-/// Pages that the samples of a trial touch in their first runs together, about: enough faults for a median.
-const PAGES: u64 = 256;
-/// Samples a trial, at most.
+/// Pages touched by the first runs of a trial's samples together, approximately: enough faults for a median.
+const TOUCHED_PAGES: u64 = 256;
+/// Samples per trial, at most.
 const MAX_SAMPLES: u64 = 50;
 
-/// One trial of each point, where they were asked for. A lap at most is touched for the first time, so n and 2n
-/// together are one, and n is of whole pages, so that twice as many accesses meet twice as many faults.
+/// Returns one trial per point, if requested. At most one lap is touched for the first time, so n and 2n together are
+/// one lap. n is a number of whole pages, so that twice as many accesses cause twice as many faults.
 pub(super) fn trials(record: &Record, requested: &[Request]) -> Vec<Trial> {
     if !Options::of(record).first_touch {
         return Vec::new();
     }
     let page = Scale::of(record).base;
-    let one = |&(bytes, step, operation): &Request| {
-        let cells = if step < page { bytes / page * (page / step) } else { bytes / step };
-        let loads = if step < page { bytes / page / 3 * (page / step) } else { cells / 3 };
-        let pages = if step < page { loads * step / page } else { loads };
+    let one = |&(bytes, stride, operation): &Request| {
+        let cells = if stride < page { bytes / page * (page / stride) } else { bytes / stride };
+        let loads = if stride < page { bytes / page / 3 * (page / stride) } else { cells / 3 };
+        let pages = if stride < page { loads * stride / page } else { loads };
         (loads > 0).then(|| Trial {
-            memory: Memory::of(bytes, step),
+            memory: Memory::of(bytes, stride),
             loads,
-            samples: (PAGES / pages).clamp(SAMPLES, MAX_SAMPLES),
+            samples: (TOUCHED_PAGES / pages).clamp(SAMPLES, MAX_SAMPLES),
             warm: 0,
             ..Trial::of(Stride { first_touch: true, ..Stride::of(operation) })
         })
@@ -42,7 +42,7 @@ pub(super) fn trials(record: &Record, requested: &[Request]) -> Vec<Trial> {
     requested.iter().filter_map(one).collect()
 }
 
-/// The rows of every point that was touched for the first time; `points` are the same in memory that was there.
+/// Adds the findings of first touches; `points` are the same accesses to mapped memory.
 pub(super) fn rows(
     record: &Record,
     scale: &Scale,
@@ -51,22 +51,22 @@ pub(super) fn rows(
     report: &mut Report,
 ) {
     let clock_ns = step_ticks(record) as f64 * scale.tick_ns;
-    for &(bytes, step, operation) in requested {
+    for &(bytes, stride, operation) in requested {
         let of = |r: &&TrialRun| {
-            (r.trial.memory.bytes, r.trial.memory.stride) == (bytes, step)
+            (r.trial.memory.bytes, r.trial.memory.stride) == (bytes, stride)
                 && r.trial.is::<Stride>(|stride| stride.first_touch && stride.operation == operation)
         };
         let runs: Vec<&TrialRun> = record.of(PatternKind::Stride).filter(of).collect();
         let times: Vec<Vec<f64>> =
             runs.iter().map(|r| r.ticks_per_op().map(|t| t * scale.tick_ns).collect()).collect();
         let Some(time) = grouped_interval(&times) else { continue };
-        let grain = runs.iter().map(|r| clock_ns / r.trial.loads as f64).fold(0.0, f64::max) / 2.0;
-        let time = Interval { value: time.value, low: time.low - grain, high: time.high + grain };
+        let resolution = runs.iter().map(|r| clock_ns / r.trial.loads as f64).fold(0.0, f64::max) / 2.0;
+        let time = Interval { value: time.value, low: time.low - resolution, high: time.high + resolution };
         let (count, ids) = (times.concat().len(), runs.iter().map(|r| r.trial.id).collect::<Vec<_>>());
-        let at = [bytes.into(), step.into(), operation.token().into()];
+        let at = [bytes.into(), stride.into(), operation.token().into()];
         let mut row = measured(metrics::STRIDE_FIRST_TOUCH_TIME_PER_ACCESS.at(at), time, "ns", count, &ids);
         if operation == Operation::Read {
-            row.notes.push("fresh memory that is only read is the kernel's one page of zeros".into());
+            row.notes.push("memory that is only read maps to the kernel's zero page".into());
         }
         report.findings.push(row);
         let page = runs[0].done.as_ref().map_or(scale.base, |done| done.page_bytes).max(1);
@@ -75,10 +75,10 @@ pub(super) fn rows(
             let key = metrics::STRIDE_FIRST_TOUCH_FAULTS_PER_PAGE.at(at);
             report.findings.push(measured(key, i, "", faults.len(), &ids));
         }
-        let there = points.iter().find(|p| (p.bytes, p.stride, p.operation) == (bytes, step, operation));
-        if let Some(there) = there {
-            let added = less(time, there.time).scaled((page / step).max(1) as f64);
-            let trials = [ids, there.ids()].concat();
+        let mapped = points.iter().find(|p| (p.bytes, p.stride, p.operation) == (bytes, stride, operation));
+        if let Some(mapped) = mapped {
+            let added = difference(time, mapped.time).scaled((page / stride).max(1) as f64);
+            let trials = [ids, mapped.ids()].concat();
             let key = metrics::STRIDE_FIRST_TOUCH_ADDED_PER_PAGE.at(at);
             let row = measured(key, added, "ns", count, &trials);
             report.findings.push(Finding { basis: Basis::Derived, ..row });
@@ -86,7 +86,7 @@ pub(super) fn rows(
     }
 }
 
-/// Page faults a page of the first run of each sample, as the kernel counted them.
+/// Returns the page faults per page of the first run of each sample, as counted by the kernel.
 fn faults(run: &TrialRun, page: u64) -> impl Iterator<Item = f64> + '_ {
     let pages =
         run.trial.or_default::<Stride>().sweep(&run.trial.memory, 0).pages(run.trial.loads, page).max(1)
@@ -94,8 +94,8 @@ fn faults(run: &TrialRun, page: u64) -> impl Iterator<Item = f64> + '_ {
     run.samples.iter().map(move |s| s.end as f64 / pages)
 }
 
-/// One time less another, each end's error by its own half of the intervals.
-fn less(a: Interval, b: Interval) -> Interval {
+/// Subtracts two intervals, combining their errors.
+fn difference(a: Interval, b: Interval) -> Interval {
     let value = a.value - b.value;
     let down = (a.value - a.low).hypot(b.high - b.value);
     Interval { value, low: value - down, high: value + (a.high - a.value).hypot(b.value - b.low) }

@@ -1,4 +1,4 @@
-//! The answer of `fathom stride`: what a long stride costs in the largest working set.
+//! Headline of `fathom stride`: the cost of a long stride in the largest working set.
 
 use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::stride::{STRIDE_LINE, STRIDE_TIME_PER_ACCESS};
@@ -12,7 +12,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
     let all: Vec<&Finding> =
         report.of(&STRIDE_TIME_PER_ACCESS).filter(|f| f.finite().is_some_and(|time| time > 0.0)).collect();
     let Some(size) = all.iter().map(|f| at(f, Axis::Size)).max() else { return none(report) };
-    // Reads where they were measured, else the first operation that was.
+    // Reads if measured, else the first measured operation.
     let read = all.iter().any(|f| f.key.word(Axis::Operation).as_deref() == Some("read"));
     let operation = match read {
         true => Some("read".to_owned()),
@@ -43,7 +43,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
     let action = line.map(|line| {
         let line = fathom_units::size(line);
         format!(
-            "place what is used together within one line of {line}: an access costs no more from there on"
+            "place data that is used together within one line of {line}; a longer stride costs the same per access"
         )
     });
     Headline {

@@ -1,9 +1,10 @@
-//! Stride: what does an access take at a step, and what does a line touched?
+//! Time per access and time per line by stride, working set and operation.
 //!
-//! Independent accesses walk a buffer upwards and round again, as a program's loop over an array does; the
-//! buffer is there before the clock runs, or, beside that, is touched for the first time while it does. Below the line's length several accesses share one; from there on
-//! each brings its own, and the time stops growing. A working set beyond one level and inside the next tells
-//! whether that next one is on (study S3, whose own check could not).
+//! Independent accesses sweep a buffer upwards and repeatedly, like a loop over an array. The buffer is mapped before
+//! the clock starts, or with `--first-touch` touched for the first time while it runs. At strides below the line size
+//! several accesses share a line. At longer strides each access fetches its own line, and the time stops growing. A
+//! working set larger than one level and smaller than the next shows whether that next level is enabled (study S3,
+//! whose own check could not).
 
 mod coarse_scan;
 mod first_touch;
@@ -33,18 +34,18 @@ pub const NAME: &str = "stride";
 /// The experiment.
 pub static EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    about: "Time an access and time a line touched, by working set, stride and operation: independent accesses",
+    about: "Time per access and per line touched, by working set, stride and operation: independent accesses",
     help: "Examples:
   fathom stride                                    inside and beyond each tier
   fathom stride --bytes 16K,1M,64M --strides 8,64 --op rmw --budget 20s
   fathom stride --on am5728 --bytes 256K --json
   fathom stride --first-touch --prefetch --budget 30s  page faults, and prefetch
 
-Below the line's length several accesses share a line; from there on each brings
-its own. A size between two levels tells whether the farther one is on; without
---bytes a coarse scan of dependent loads finds such sizes, and a sentence at each says
-what answers there. What the core overlaps and fetches ahead is in the times of
-sweeps. Exit status: as of the survey.",
+At strides below the line size several accesses share a line; at longer ones each
+fetches its own. A size between two levels shows whether the farther one is on.
+Without --bytes a coarse scan of dependent loads finds such sizes and reports what
+serves each of them. The times of sweeps include overlap and prefetch. Exit
+status: as for survey.",
     options: options::ALL,
     default_budget: DefaultBudget::both(10_000),
     plan,
@@ -54,25 +55,25 @@ sweeps. Exit status: as of the survey.",
     resumes: false,
 };
 
-/// Working sets when none are asked for and nothing could be sketched, bytes: inside the first level, inside the second, beyond a small
-/// second level, and beyond all but the last levels of servers.
+/// Default working sets without a coarse scan, bytes: inside the first level, inside the second, beyond a small second
+/// level, and beyond all but the last levels of servers.
 pub const SIZES: [u64; 4] = [16 << 10, 256 << 10, 1 << 20, 16 << 20];
 
-/// Steps when none are asked for, bytes: below, at and beyond every line, and a page.
+/// Default strides, bytes: below, at and beyond every line, and a page.
 pub const STRIDES: [u64; 8] = [8, 16, 32, 64, 128, 256, 1024, 4096];
 
-/// The line that is reckoned with where nobody claims one, bytes: the commonest.
+/// Line size if no source claims one, bytes: the most common one.
 const ASSUMED_LINE: u64 = 64;
 
-/// The step that the study compared with its smallest one: 16 integers of 4 bytes, the machine's line.
+/// The stride that study S3 compared with its smallest one: 16 integers of 4 bytes, the machine's line.
 const STUDY_STRIDE: u64 = 64;
 
-/// The operations of a record, all of them where none was asked for.
+/// Returns the operations of a record; all of them if none was requested.
 fn operations(requested: &[Operation]) -> &[Operation] {
     if requested.is_empty() { Operation::STRIDES } else { requested }
 }
 
-/// What its reports are.
+/// The kind of its reports.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,
     metrics: &[

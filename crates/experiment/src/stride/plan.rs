@@ -1,5 +1,5 @@
-//! The plan: a coarse scan, where the sizes are not given; then every working set at every step with every operation,
-//! some rounds.
+//! The plan of `fathom stride`: a coarse scan if the sizes are not given; then rounds over every working set, stride
+//! and operation.
 
 use fathom_probe::machine::Operation;
 use fathom_probe::pattern::{Memory, Stride, Trial};
@@ -13,45 +13,45 @@ use crate::record::Record;
 use crate::round;
 use crate::scale::Scale;
 
-/// Rounds in which every point is measured, after the clock's, on a model and on hardware: each has placements
-/// of its own, which show a placement's part; on hardware, where they take a quarter of a second each, more.
+/// Rounds that measure every point, after the clock's round, on a model and on hardware. Each has other placements,
+/// which shows the effect of placement. Hardware gets more rounds, of a quarter of a second each.
 const ROUNDS: [u64; 2] = [3, 8];
-/// n, at least: a power of two, so that a run touches whole lines and pages.
-const LOADS: u64 = 8192;
-/// n, at most: a millisecond and more even where an access takes no time.
+/// Minimum n: a power of two, so that a run touches whole lines and pages.
+const MIN_LOADS: u64 = 8192;
+/// Maximum n: at least a millisecond, even for the fastest accesses.
 const MAX_LOADS: u64 = 1 << 17;
-/// Steps of the clock in a run of accesses of one core cycle, at least.
-const CLOCK_STEPS: f64 = 32.0;
-/// Working sets up to this are warmed by two laps: where replacement is random, sets need them to settle. Farther
-/// ones by one.
-const TWO_LAPS: u64 = 1 << 20;
-/// Rounds in which first touches are measured: each has pages of its own.
-const FRESH_ROUNDS: u64 = 3;
+/// Minimum clock steps in a run of accesses of one core cycle each.
+const MIN_CLOCK_STEPS: f64 = 32.0;
+/// Working sets up to this size are warmed by two laps, because random replacement needs them to settle; larger ones by
+/// one.
+const TWO_LAP_BYTES: u64 = 1 << 20;
+/// Rounds that measure first touches, each in other pages.
+const FIRST_TOUCH_ROUNDS: u64 = 3;
 
-/// The next round; empty at the end. Working sets, steps and operations are the record's own.
+/// Returns the next round; empty at the end. Working sets, strides and operations are those of the record's options.
 #[must_use]
 pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let number = record.round() + 1;
     let budget = Budget::of(record, budget_ms);
     let rounds = ROUNDS[usize::from(!budget.modelled)];
-    let before = 1 + u64::from(coarse_scan::wanted(record));
+    let before = 1 + u64::from(coarse_scan::is_needed(record));
     if number > before + rounds {
         return Vec::new();
     }
-    let wanted = match number {
+    let trials = match number {
         1 => vec![round::clock()],
         2 if before == 2 => coarse_scan::trials(record, &budget, loads(record)),
         _ => all(record, number - before),
     };
-    round::close(record, &budget, wanted, |_| 0, (seed, 0x57de))
+    round::assemble(record, &budget, trials, |_| 0, (seed, 0x57de))
 }
 
-/// The nth round of points, with what was asked for beside them.
+/// Returns the nth round of points, with first touches and prefetch orders if requested.
 fn all(record: &Record, nth: u64) -> Vec<Trial> {
     let sizes = sizes(record, coarse_scan::CoarseScan::of(record, &Scale::of(record)).as_ref());
     let requested = requested(record, &sizes);
     let mut all = points(record, &requested);
-    if nth <= FRESH_ROUNDS {
+    if nth <= FIRST_TOUCH_ROUNDS {
         all.extend(first_touch::trials(record, &requested));
     }
     if let Some(&largest) = sizes.last().filter(|_| nth <= prefetch::ROUNDS) {
@@ -60,22 +60,22 @@ fn all(record: &Record, nth: u64) -> Vec<Trial> {
     all
 }
 
-/// One trial of each point that is one.
+/// Returns one trial per valid point.
 fn points(record: &Record, requested: &[Request]) -> Vec<Trial> {
     let loads = loads(record);
     requested
         .iter()
-        .filter(|(bytes, step, _)| step <= bytes)
-        .map(|&(bytes, step, operation)| {
-            let laps = if bytes <= TWO_LAPS { 2 } else { 1 };
-            let warm = (bytes / step).saturating_mul(laps).min(1 << 32);
-            let memory = Memory::of(bytes, step);
+        .filter(|(bytes, stride, _)| stride <= bytes)
+        .map(|&(bytes, stride, operation)| {
+            let laps = if bytes <= TWO_LAP_BYTES { 2 } else { 1 };
+            let warm = (bytes / stride).saturating_mul(laps).min(1 << 32);
+            let memory = Memory::of(bytes, stride);
             Trial { memory, loads, samples: SAMPLES, warm, ..Trial::of(Stride::of(operation)) }
         })
         .collect()
 }
 
-/// The working sets, ascending: those asked for, else those that the coarse scan asks for.
+/// Returns the working sets, ascending: the requested ones, else those from the coarse scan.
 pub(super) fn sizes(record: &Record, coarse_scan: Option<&coarse_scan::CoarseScan>) -> Vec<u64> {
     let mut all = Options::of(record).bytes;
     if all.is_empty() {
@@ -86,27 +86,27 @@ pub(super) fn sizes(record: &Record, coarse_scan: Option<&coarse_scan::CoarseSca
     all
 }
 
-/// Every point asked for, once.
+/// Returns every requested point, once.
 pub(super) fn requested(record: &Record, sizes: &[u64]) -> Vec<Request> {
     let asked = Options::of(record);
-    let sorted = |requested: Vec<u64>, otherwise: &[u64]| {
-        let mut all = if requested.is_empty() { otherwise.to_vec() } else { requested };
+    let sorted = |requested: Vec<u64>, default: &[u64]| {
+        let mut all = if requested.is_empty() { default.to_vec() } else { requested };
         all.sort_unstable();
         all.dedup();
         all
     };
-    let steps = sorted(asked.strides, &STRIDES);
+    let strides = sorted(asked.strides, &STRIDES);
     let mut points = Vec::new();
     for &operation in Operation::STRIDES.iter().filter(|o| operations(&asked.operations).contains(o)) {
         for &bytes in sizes {
-            points.extend(steps.iter().map(|&step| (bytes, step, operation)));
+            points.extend(strides.iter().map(|&stride| (bytes, stride, operation)));
         }
     }
     points
 }
 
-/// n: more where the clock is coarse.
+/// Returns n: more if the clock is coarse.
 fn loads(record: &Record) -> u64 {
     let cycles = Scale::of(record).cycle().map_or(1.0, |cycle| step_ticks(record) as f64 / cycle);
-    ((CLOCK_STEPS * cycles) as u64).next_power_of_two().clamp(LOADS, MAX_LOADS)
+    ((MIN_CLOCK_STEPS * cycles) as u64).next_power_of_two().clamp(MIN_LOADS, MAX_LOADS)
 }

@@ -1,19 +1,19 @@
-//! A point: the time of an access at a size, a stride and an operation.
+//! A point: the time per access at a working set, a stride and an operation.
 
 use fathom_analysis::findings::{Key, Metric};
 use fathom_analysis::interval::Interval;
 use fathom_probe::machine::Operation;
 
-/// One working set at one step with one operation.
+/// One working set at one stride with one operation.
 pub(super) struct Point {
     pub(super) bytes: u64,
     pub(super) stride: u64,
     pub(super) operation: Operation,
-    /// ns an access of each sample, with the trial's id.
+    /// ns per access of each sample, with the trial's id.
     pub(super) trials: Vec<(u64, Vec<f64>)>,
-    /// ns an access: the median with its interval, in which is the clock's own step.
+    /// ns per access: the median with its interval, including the clock's resolution.
     pub(super) time: Interval,
-    /// Largest share of a lap that a trial's samples went through.
+    /// Largest share of a lap that a trial's samples covered.
     pub(super) lap: f64,
 }
 

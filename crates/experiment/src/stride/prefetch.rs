@@ -1,5 +1,5 @@
-//! The ladder of prefetch: dependent loads over one far working set in orders from the most to the least
-//! foreseeable. What a constant stride gains over a random order inside pages is fetched ahead.
+//! Prefetch: dependent loads over one large working set in several orders, from the easiest to the hardest to prefetch.
+//! The gain of a constant stride over a random order inside pages is due to prefetch.
 
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Basis, Report};
@@ -15,24 +15,24 @@ use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 use crate::scale::WINDOW_PAGES;
 
-/// Rounds in which it is measured: each has placements and orders of its own.
+/// Rounds in which it is measured, each with other placements and orders.
 pub(super) const ROUNDS: u64 = 3;
 /// n: a prime, so that no run is of whole laps.
 const LOADS: u64 = 8209;
-/// Samples a trial.
+/// Samples per trial.
 const SAMPLES: u64 = 3;
 /// The longest stride, lines.
 const MAX_STRIDE_LINES: i8 = 8;
-/// An order is clearly faster than another when it is by this and the intervals do not meet: as between tiers,
-/// because open rows and translation make up to 1.2 without any prefetch.
-const CLEARLY: f64 = 1.25;
+/// Ratio from which an order is clearly faster than another, if the intervals do not overlap either. As between tiers,
+/// because open DRAM rows and translation make up to 1.2 without any prefetch.
+const MIN_RATIO: f64 = 1.25;
 
-fn wanted(record: &Record) -> bool {
+fn is_requested(record: &Record) -> bool {
     super::options::Options::of(record).prefetch
 }
 
-/// The longest line that anybody claims, bytes: shorter ones are steps of their own, longer ones would look like
-/// a prefetch of the next.
+/// Returns the longest claimed line, bytes. Shorter lines appear as additional strides; a longer line would look like a
+/// prefetch of the next one.
 fn line(record: &Record) -> u64 {
     let claims = decode(&record.facts).claims;
     let lines = claims.iter().filter(|c| c.holds.data()).filter_map(|c| c.line);
@@ -43,22 +43,22 @@ fn line(record: &Record) -> u64 {
         .max(ASSUMED_LINE)
 }
 
-/// Is a trial one of the ladder's? The coarse scan's windows are of more pages.
-fn is_ladder_step(trial: &Trial, scale: &Scale) -> bool {
+/// Returns whether a trial belongs to these orders. The windows of the coarse scan are of more pages.
+fn is_of_orders(trial: &Trial, scale: &Scale) -> bool {
     trial.kind() == PatternKind::Chase && trial.pattern.walk() != Walk::windows(WINDOW_PAGES * scale.base)
 }
 
-/// One trial of each order over `bytes`, where the ladder was asked for: in huge pages, unless they were refused.
+/// Returns one trial per order over `bytes`, if requested: in huge pages, unless they were refused.
 pub(super) fn trials(record: &Record, bytes: u64) -> Vec<Trial> {
-    if !wanted(record) {
+    if !is_requested(record) {
         return Vec::new();
     }
     let scale = Scale::of(record);
     let refused = record.trials.iter().any(|r| r.refusal.is_some() && r.trial.memory.page == Pages::Huge);
     let page = if scale.huge.is_some() && !refused { Pages::Huge } else { Pages::Base };
-    let step = line(record);
-    let cells = bytes / step;
-    // Half a lap warms: beyond every level what comes later in a lap is not what was warmed.
+    let stride = line(record);
+    let cells = bytes / stride;
+    // Half a lap warms up: in a working set beyond every level, later cells of a lap are not cached anyway.
     let (warm, mut loads) = (cells / 2, LOADS.min(cells / 6));
     while loads > 1 && (2 * loads).is_multiple_of(cells) {
         loads -= 1;
@@ -67,31 +67,31 @@ pub(super) fn trials(record: &Record, bytes: u64) -> Vec<Trial> {
         return Vec::new();
     }
     let one = |&order: &OrderKind| Trial {
-        memory: Memory { page, ..Memory::of(bytes, step) },
+        memory: Memory { page, ..Memory::of(bytes, stride) },
         loads,
         samples: SAMPLES,
         warm,
-        ..Trial::of(Chase { walk: Walk { order, window: scale.base.max(step) } })
+        ..Trial::of(Chase { walk: Walk { order, window: scale.base.max(stride) } })
     };
     OrderKind::ALL.iter().map(one).collect()
 }
 
-/// One order's time.
-struct LadderStep {
+/// The time of one order.
+struct OrderTime {
     order: OrderKind,
     time: Interval,
     count: usize,
     ids: Vec<u64>,
 }
 
-/// The rows of the ladder, and what follows from them.
+/// Adds the findings of the orders, and the conclusions from them.
 pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
-    if !wanted(record) {
+    if !is_requested(record) {
         return;
     }
-    let mut ladder_steps = Vec::new();
+    let mut order_times = Vec::new();
     for &order in OrderKind::ALL {
-        let of = |r: &&TrialRun| r.trial.pattern.walk().order == order && is_ladder_step(&r.trial, scale);
+        let of = |r: &&TrialRun| r.trial.pattern.walk().order == order && is_of_orders(&r.trial, scale);
         let runs: Vec<&TrialRun> = record.of(PatternKind::Chase).filter(of).collect();
         let times: Vec<Vec<f64>> =
             runs.iter().map(|r| r.ticks_per_op().map(|t| t * scale.tick_ns).collect()).collect();
@@ -103,79 +103,79 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
         let (bytes, page) = (size(trial.memory.bytes as f64), trial.memory.page.token());
         row.notes.push(format!("{bytes} in {page} pages, lines of {} bytes", trial.memory.stride));
         report.findings.push(row);
-        ladder_steps.push(LadderStep { order, time, count, ids });
+        order_times.push(OrderTime { order, time, count, ids });
     }
-    let of = |order: OrderKind| ladder_steps.iter().find(|r| r.order == order);
+    let of = |order: OrderKind| order_times.iter().find(|r| r.order == order);
     if let (Some(random), Some(ordered)) = (of(OrderKind::Random), of(OrderKind::Sequential)) {
         gain(random, ordered, of(OrderKind::Window), report);
     }
     if let Some(page) = of(OrderKind::Window) {
-        reach("forward", 1, &ladder_steps, page, report);
-        reach("backward", -1, &ladder_steps, page, report);
+        reach("forward", 1, &order_times, page, report);
+        reach("backward", -1, &order_times, page, report);
     }
-    if let (Some(anew), Some(random)) = (of(OrderKind::Repermuted), of(OrderKind::Random))
-        && let Some(ratio) = anew.time.ratio_to(random.time)
+    if let (Some(new_order), Some(random)) = (of(OrderKind::Repermuted), of(OrderKind::Random))
+        && let Some(ratio) = new_order.time.ratio_to(random.time)
     {
-        let trials = [anew.ids.clone(), random.ids.clone()].concat();
-        let mut row = measured(&metrics::PREFETCH_REPEAT_GAIN, ratio, "", anew.count + random.count, &trials);
+        let trials = [new_order.ids.clone(), random.ids.clone()].concat();
+        let mut row =
+            measured(&metrics::PREFETCH_REPEAT_GAIN, ratio, "", new_order.count + random.count, &trials);
         row.basis = Basis::Derived;
-        row.notes.push(match clearly(random, anew) {
-            true => "an order that comes again is faster than one that does not: it is remembered".into(),
-            false => {
-                "an order that comes again is no faster than one that does not: nothing remembers it".into()
-            }
+        row.notes.push(match is_clearly_faster(random, new_order) {
+            true => "a repeated order is faster than a new one each lap: a temporal prefetcher exists".into(),
+            false => "a repeated order is not faster than a new one each lap: no temporal prefetcher".into(),
         });
         report.findings.push(row);
     }
 }
 
-fn clearly(faster: &LadderStep, slower: &LadderStep) -> bool {
-    faster.time.value * CLEARLY <= slower.time.value && faster.time.high < slower.time.low
+fn is_clearly_faster(faster: &OrderTime, slower: &OrderTime) -> bool {
+    faster.time.value * MIN_RATIO <= slower.time.value && faster.time.high < slower.time.low
 }
 
-/// Random over ordered, and how much of it needs no foresight.
-fn gain(random: &LadderStep, ordered: &LadderStep, page: Option<&LadderStep>, report: &mut Report) {
+/// Adds the ratio of random to ascending order, and the part of it that does not need prefetch.
+fn gain(random: &OrderTime, ordered: &OrderTime, page: Option<&OrderTime>, report: &mut Report) {
     let Some(ratio) = random.time.ratio_to(ordered.time) else { return };
     let trials = [random.ids.clone(), ordered.ids.clone()].concat();
     let mut row = measured(&metrics::PREFETCH_GAIN, ratio, "", random.count + ordered.count, &trials);
     row.basis = Basis::Derived;
     if let Some(of) = page.and_then(|page| random.time.ratio_to(page.time)) {
         row.notes.push(format!(
-            "of it, {:.2}x is a page at a time, foreseen or not: translation, open rows, what comes along with a \
-             line",
+            "{:.2}x of it is due to staying in a page, without prefetch: translation, open DRAM rows, adjacent \
+             lines",
             of.value
         ));
     }
     report.findings.push(row);
 }
 
-/// How many lines a stride may jump, one way, and still be clearly faster than a random order inside pages, which
-/// meets the same translation and rows.
-fn reach(way: &str, sign: i8, ladder_steps: &[LadderStep], page: &LadderStep, report: &mut Report) {
-    let at = |lines: i8| ladder_steps.iter().find(|r| r.order.stride() == Some(sign * lines));
+/// Adds the largest stride in lines, in one direction, that is clearly faster than a random order inside pages. That
+/// order has the same translation and DRAM row costs.
+fn reach(direction: &str, sign: i8, times: &[OrderTime], page: &OrderTime, report: &mut Report) {
+    let at = |lines: i8| times.iter().find(|r| r.order.stride() == Some(sign * lines));
     let known = (1..=MAX_STRIDE_LINES).take_while(|n| at(*n).is_some()).count() as i8;
     if known == 0 {
         return;
     }
-    let fast = |n: &i8| at(*n).is_some_and(|ladder_step| clearly(ladder_step, page));
+    let fast = |n: &i8| at(*n).is_some_and(|ladder_step| is_clearly_faster(ladder_step, page));
     let far = (1..=known).take_while(fast).count() as i8;
-    let used: Vec<&LadderStep> = (1..=known).filter_map(at).chain([page]).collect();
+    let used: Vec<&OrderTime> = (1..=known).filter_map(at).chain([page]).collect();
     let end = Interval { value: f64::from(far), low: f64::from(far), high: f64::from(far + 1) };
     let count = used.iter().map(|r| r.count).sum();
     let trials: Vec<u64> = used.iter().flat_map(|r| r.ids.iter().copied()).collect();
-    let mut row = measured(metrics::PREFETCH_MAX_STRIDE_LINES.at([way.into()]), end, "", count, &trials);
+    let mut row =
+        measured(metrics::PREFETCH_MAX_STRIDE_LINES.at([direction.into()]), end, "", count, &trials);
     row.basis = Basis::Bounds;
     row.notes.push(match far {
-        0 => "no stride is clearly faster than a random order inside pages: nothing is fetched ahead".into(),
+        0 => "no stride is clearly faster than a random order inside pages: no prefetch".into(),
         far if far == known => {
             row.high = None;
-            format!("all of 1 to {known} lines are clearly faster than a random order inside pages")
+            format!("all strides of 1 to {known} lines are clearly faster than a random order inside pages")
         }
-        far => format!("up to {far} lines are clearly faster than a random order inside pages"),
+        far => format!("strides up to {far} lines are clearly faster than a random order inside pages"),
     });
     let again: Vec<String> = (far + 1..=known).filter(fast).map(|n| n.to_string()).collect();
     if !again.is_empty() {
-        row.notes.push(format!("so are {} again", again.join(", ")));
+        row.notes.push(format!("strides of {} lines are faster too", again.join(", ")));
     }
     report.findings.push(row);
 }

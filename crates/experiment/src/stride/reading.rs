@@ -1,4 +1,4 @@
-//! The reading: time an access and time a line, by working set, stride and operation.
+//! Reads a record of `fathom stride`: time per access and per line by working set, stride and operation.
 
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Basis, Finding, Item, Report, Warning};
@@ -17,14 +17,14 @@ use super::{ASSUMED_LINE, NAME, STUDY_STRIDE, first_touch, lines, prefetch};
 use crate::claims;
 use crate::clock::step_ticks;
 use crate::disturbance;
-use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all};
+use crate::reading::{clocks, disturbed_row, measured, new_report, refuse_all};
 use crate::record::Record;
 use crate::scale::{Scale, clock_is_usable};
 
-/// Reads a record. Everything that is shown follows from the record alone.
+/// Reads a record. The report depends on the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     if !clock_is_usable(record) {
         refuse_all(record, "every time of a sweep", &mut report);
         return report;
@@ -55,36 +55,36 @@ pub fn read(record: &Record) -> Report {
     report
 }
 
-/// What was measured: by operation, working set and step, ascending.
+/// Returns the measured points, by operation, working set and stride, ascending.
 fn points(record: &Record, requested: &[Request], scale: &Scale) -> Vec<Point> {
     let step_ns = step_ticks(record) as f64 * scale.tick_ns;
     requested
         .iter()
-        .filter_map(|&(bytes, step, operation)| {
+        .filter_map(|&(bytes, stride, operation)| {
             let of = |r: &&crate::record::TrialRun| {
-                (r.trial.memory.bytes, r.trial.memory.stride) == (bytes, step)
+                (r.trial.memory.bytes, r.trial.memory.stride) == (bytes, stride)
                     && r.trial.is::<Stride>(|stride| !stride.first_touch && stride.operation == operation)
             };
-            let (mut trials, mut grain, mut lap) = (Vec::new(), 0.0f64, 0.0f64);
+            let (mut trials, mut resolution, mut lap) = (Vec::new(), 0.0f64, 0.0f64);
             for run in record.of(PatternKind::Stride).filter(of) {
                 let t = &run.trial;
                 trials.push((t.id, run.ticks_per_op().map(|ticks| ticks * scale.tick_ns).collect()));
-                grain = grain.max(step_ns / t.loads as f64);
+                resolution = resolution.max(step_ns / t.loads as f64);
                 lap = lap.max(3.0 * t.loads as f64 * t.samples as f64 / t.memory.cells() as f64);
             }
             let groups: Vec<Vec<f64>> = trials.iter().map(|t: &(u64, Vec<f64>)| t.1.clone()).collect();
             let i = grouped_interval(&groups)?;
-            let time = i.with_resolution(grain);
-            Some(Point { bytes, stride: step, operation, trials, time, lap })
+            let time = i.with_resolution(resolution);
+            Some(Point { bytes, stride, operation, trials, time, lap })
         })
         .collect()
 }
 
-/// The line of the level nearest to the core.
+/// The line of the nearest level.
 #[derive(Clone, Copy)]
 struct Line {
     bytes: u64,
-    /// Who claims it; none where it is assumed.
+    /// The source that claims it; `None` if assumed.
     source: Option<&'static str>,
 }
 
@@ -99,21 +99,21 @@ impl Line {
         }
     }
 
-    /// Says in a row how long a line was taken to be.
-    fn tell(self, row: &mut Finding) {
+    /// Adds a note with the line size to a finding.
+    fn add_note(self, row: &mut Finding) {
         let bytes = self.bytes;
         row.detail.set(metrics::LINE_BYTES, Item::Number(bytes as f64));
         row.notes.push(match self.source {
             Some(source) => {
                 row.detail.set(metrics::LINE_SOURCE, Item::Token(source.to_owned()));
-                format!("a line of {bytes} bytes, as {source} claims")
+                format!("a line of {bytes} bytes, as claimed by {source}")
             }
-            None => format!("a line of {bytes} bytes, assumed: nobody claims one"),
+            None => format!("a line of {bytes} bytes, assumed: no source claims one"),
         });
     }
 }
 
-/// The rows of a point; `first` is the one with the smallest step.
+/// Adds the findings of a point; `first` is the one with the smallest stride.
 fn rows(point: &Point, first: &Point, line: Line, report: &mut Report) {
     let (count, ids) = (point.count(), point.ids());
     let mut row = measured(point.key(&metrics::STRIDE_TIME_PER_ACCESS), point.time, "ns", count, &ids);
@@ -125,14 +125,16 @@ fn rows(point: &Point, first: &Point, line: Line, report: &mut Report) {
         });
     }
     if point.bytes / point.stride < UNROLL {
-        row.notes.push(format!("a lap has fewer than {UNROLL} accesses: beginning it is part of their time"));
+        row.notes.push(format!(
+            "a lap has fewer than {UNROLL} accesses: their time includes the start of the lap"
+        ));
     }
     report.findings.push(row);
-    let in_a_line = (line.bytes / point.stride).max(1);
-    let per_line = point.time.scaled(in_a_line as f64);
+    let accesses_per_line = (line.bytes / point.stride).max(1);
+    let per_line = point.time.scaled(accesses_per_line as f64);
     let mut row = measured(point.key(&metrics::STRIDE_TIME_PER_LINE), per_line, "ns", count, &ids);
     row.basis = Basis::Derived;
-    line.tell(&mut row);
+    line.add_note(&mut row);
     report.findings.push(row);
     if point.stride != first.stride
         && let Some(ratio) = point.time.ratio_to(first.time)
@@ -143,7 +145,7 @@ fn rows(point: &Point, first: &Point, line: Line, report: &mut Report) {
     }
 }
 
-/// The figure that the study printed: a lap at the smallest stride over a lap at 64 bytes.
+/// Adds the figure that study S3 printed: the ratio of a lap at the smallest stride to a lap at 64 bytes.
 fn study_ratio(points: &[Point], report: &mut Report) {
     let any = points.iter().any(|p| p.operation == Operation::Rmw);
     let Some(operation) = points.first().map(|p| if any { Operation::Rmw } else { p.operation }) else {
@@ -159,7 +161,7 @@ fn study_ratio(points: &[Point], report: &mut Report) {
     let mut row = measured(&metrics::STRIDE_LAPS_RATIO, ratio, "", small.count() + large.count(), &trials);
     row.basis = Basis::Derived;
     row.notes.push(format!(
-        "a lap of {} at a stride of {} over one at {STUDY_STRIDE}, {}",
+        "a lap of {} at a stride of {} compared with one at {STUDY_STRIDE}, {}",
         size(bytes as f64),
         small.stride,
         small.operation.token()
@@ -167,7 +169,7 @@ fn study_ratio(points: &[Point], report: &mut Report) {
     report.findings.push(row);
 }
 
-/// Points that were asked for and not measured; what was measured and contradicted itself is refused as such.
+/// Warns of requested points that were not measured. Contradictory measurements are refused elsewhere.
 fn missing(record: &Record, requested: &[Request], points: &[Point], report: &mut Report) {
     let mut lost: Vec<String> = Vec::new();
     let refused = |point: Request| {
@@ -176,11 +178,11 @@ fn missing(record: &Record, requested: &[Request], points: &[Point], report: &mu
         };
         record.trials.iter().any(|r| r.contradicted.is_some() && of(r))
     };
-    for &(bytes, step, operation) in requested {
-        if !refused((bytes, step, operation))
-            && points.iter().all(|p| (p.bytes, p.stride, p.operation) != (bytes, step, operation))
+    for &(bytes, stride, operation) in requested {
+        if !refused((bytes, stride, operation))
+            && points.iter().all(|p| (p.bytes, p.stride, p.operation) != (bytes, stride, operation))
         {
-            lost.push(format!("{} at {step} ({})", size(bytes as f64), operation.token()));
+            lost.push(format!("{} at {stride} ({})", size(bytes as f64), operation.token()));
         }
     }
     let more = match lost.len() {
@@ -192,6 +194,6 @@ fn missing(record: &Record, requested: &[Request], points: &[Point], report: &mu
     report.warnings.push(Warning {
         token: "budget-exhausted",
         text: format!("not measured within the budget, the memory or the stride: {}{more}", lost.join(", ")),
-        remedy: "give it a larger --budget, or ask for smaller sizes or fewer --strides".into(),
+        remedy: "give it a larger --budget, smaller sizes or fewer --strides".into(),
     });
 }

@@ -1,4 +1,4 @@
-//! Claims beside measurements: a verdict a level.
+//! Verdicts on claimed cache sizes, one per level.
 
 use fathom_analysis::claims::{Claim, Decoded};
 use fathom_analysis::findings::{Basis, Finding, Item};
@@ -9,12 +9,11 @@ use fathom_units::size;
 
 use crate::reading::text;
 
-/// A claim this far (relative) outside a capacity's interval is contradicted by it; nearer, the two
-/// are only not shown to agree. 10 %: an eighth, the smallest step between two geometries of one way
-/// more or less at eight ways, less a margin.
-const CLEARLY: f64 = 0.10;
+/// Relative distance outside a capacity's interval from which a claim is contradicted; nearer claims are undecided.
+/// 10 %: an eighth, the smallest difference between two caches of eight ways that differ by one way, less a margin.
+const CONTRADICTION: f64 = 0.10;
 
-/// A verdict for every level that somebody claims a size for.
+/// Returns a verdict for every level whose size is claimed by a source.
 pub(crate) fn verdicts(
     decoded: &Decoded,
     reading: &Reading,
@@ -32,7 +31,9 @@ pub(crate) fn verdicts(
             let claims: Vec<&Claim> = data.iter().copied().filter(|c| c.level == level).collect();
             let mut finding = verdict(nth, level, &claims, reading, trust);
             if disturbed && finding.word() == Some("disagrees") {
-                finding.notes.push("this run was disturbed: others may have taken a part of it".into());
+                finding
+                    .notes
+                    .push("this run was disturbed: other tasks may have used part of the cache".into());
             }
             finding
         })
@@ -47,7 +48,7 @@ fn verdict(
     trust: Option<ClockTrust>,
 ) -> Finding {
     let claimed = claims[0].size.unwrap_or_default();
-    let said = |word: &str| {
+    let finding_of = |word: &str| {
         let mut row = text(VERDICT_LEVEL_SIZE.at([u64::from(level).into()]), word);
         row.basis = Basis::Derived;
         row.detail.set(CLAIMED, Item::Number(claimed as f64));
@@ -60,12 +61,12 @@ fn verdict(
         [firsts @ .., last] => (format!("{} and {last}", firsts.join(", ")), "claim"),
         [] => (String::new(), "claim"),
     };
-    // A guest's caches are real, but whose they are and how much of them is its own is not its to say.
-    let is = if trust == Some(ClockTrust::Virtual) { "behaves like" } else { "is" };
+    // A guest's caches are real, but it cannot know how much of them is its own.
+    let guest = if trust == Some(ClockTrust::Virtual) { " (guest)" } else { "" };
     let Some(capacity) = reading.tiers.get(nth).and_then(|t| t.capacity) else {
-        let mut finding = said("undecided");
+        let mut finding = finding_of("undecided");
         finding.notes.push(format!(
-            "{who} {claim} {} at level {level}; no {} capacity was found in the working sets measured",
+            "level {level}: {who} {claim} {}; no {} capacity was found in the measured working sets",
             size(claimed as f64),
             ordinal(nth + 1)
         ));
@@ -74,22 +75,21 @@ fn verdict(
     let onset = capacity.onset;
     let at = claimed as f64;
     let (word, sentence) = if at >= onset.low && at <= onset.high {
-        ("agrees", format!("level {level} {is} the {} that {who} {claim}", size(at)))
-    } else if at < onset.low / (1.0 + CLEARLY) || at > onset.high * (1.0 + CLEARLY) {
+        ("agrees", format!("level {level}: {who} {claim} {}; the measurement agrees{guest}", size(at)))
+    } else if at < onset.low / (1.0 + CONTRADICTION) || at > onset.high * (1.0 + CONTRADICTION) {
         (
             "disagrees",
             format!(
-                "{who} {claim} {} at level {level}, but loads slow down beyond {}: it {is} {}",
+                "level {level}: {who} {claim} {}, but loads slow down beyond {}{guest}",
                 size(at),
-                size(onset.value),
-                if is == "is" { "not what is claimed".to_owned() } else { size(onset.value) },
+                size(onset.value)
             ),
         )
     } else {
         (
             "undecided",
             format!(
-                "{who} {claim} {} at level {level}; measured {} ({} to {}), too near to contradict it",
+                "level {level}: {who} {claim} {}; measured {} ({} to {}), too close to contradict it",
                 size(at),
                 size(onset.value),
                 size(onset.low),
@@ -97,7 +97,7 @@ fn verdict(
             ),
         )
     };
-    let mut finding = said(word);
+    let mut finding = finding_of(word);
     finding.notes.push(sentence);
     finding
 }

@@ -1,9 +1,9 @@
-//! The survey: what is the memory hierarchy of this machine?
+//! Survey of the memory hierarchy: tiers, TLBs, prefetch, claims.
 //!
-//! A chase over growing working sets (in the largest pages there are, so that translation stays out of
-//! it) gives the latency curve; pairs of chains with one line a page and with the same lines packed give
-//! the TLBs; a ladder of orders gives what prefetch gains; base pages against huge ones give the
-//! share of translation. Claims are decoded from raw facts and stand beside what was measured.
+//! A chase over growing working sets, in the largest available pages to keep translation out, gives the latency curve.
+//! Pairs of chains, one with one line per page and one with the same number of lines packed, give the TLBs. Chases in
+//! several orders give the gain of prefetch. Base pages against huge pages give the share of translation. Claims are
+//! decoded from raw facts and compared with the measurements.
 
 mod claims;
 mod headline;
@@ -47,33 +47,33 @@ quality bar (disturbed, cut short, less certain than promised), 5 all refused,
     resumes: false,
 };
 
-/// Share of the budget that finds the latency curve, the TLBs' reach and the orders; the rest asks how levels are built. On
-/// hardware that takes some tenths of a second, and the plans between its rounds as long again.
-const STAIRCASE: f64 = 0.8;
-/// The same on a model, whose plans cost nothing.
-const STAIRCASE_MODELLED: f64 = 0.95;
-/// The same where replacement is asked too.
-const STAIRCASE_DEEP: f64 = 0.6;
+/// Share of the budget for the latency curve, the TLB pairs and the access orders; the rest determines the geometry of
+/// the levels. On hardware that takes some tenths of a second, and planning its rounds as long again.
+const LATENCY_CURVE_SHARE: f64 = 0.8;
+/// The same on a model, where planning is free.
+const LATENCY_CURVE_SHARE_MODELLED: f64 = 0.95;
+/// The same if replacement policies are requested too.
+const LATENCY_CURVE_SHARE_REPLACEMENT: f64 = 0.6;
 
-/// The next round; empty when nothing is left to ask or to spend.
+/// Returns the next round; empty if the plan is complete or the budget is spent.
 ///
-/// Pure: the same record, seed and budget give the same round. `budget_ms` is wall time on hardware
-/// and stands for accesses on a model (see [`crate::budget`]).
+/// Pure: the same record, seed and budget give the same round. `budget_ms` is wall time on hardware and counts accesses
+/// on a model (see [`crate::budget`]).
 #[must_use]
 pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let replacement = Options::of(record).replacement;
     let share = match (replacement, Budget::of(record, budget_ms).modelled) {
-        (true, _) => STAIRCASE_DEEP,
-        (false, true) => STAIRCASE_MODELLED,
-        (false, false) => STAIRCASE,
+        (true, _) => LATENCY_CURVE_SHARE_REPLACEMENT,
+        (false, true) => LATENCY_CURVE_SHARE_MODELLED,
+        (false, false) => LATENCY_CURVE_SHARE,
     };
     geometry::plan(record, (seed, budget_ms), share, |request| {
         let geometry::GeometryRequest { record, scale, curves, budget } = *request;
-        geometry::wanted(record, scale, curves, budget, replacement)
+        geometry::next_trials(record, scale, curves, budget, replacement)
     })
 }
 
-/// What its reports are.
+/// The kind of its reports.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,
     metrics: &[

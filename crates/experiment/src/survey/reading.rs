@@ -1,4 +1,4 @@
-//! The survey's reading: from a record to findings.
+//! Reads a record of the survey into findings.
 
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Basis, Key, Refused, Report, Warning};
@@ -15,15 +15,15 @@ use crate::claims::rows;
 use crate::disturbance;
 use crate::geometry;
 use crate::latency_curve::{Curves, repeats, tier_rows};
-use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all};
+use crate::reading::{clocks, disturbed_row, measured, new_report, number, refuse_all};
 use crate::record::Record;
 use crate::scale::{At, Scale, clock_is_usable, no_huge_pages};
 use crate::scale::{STRIDE, WINDOW_PAGES};
 
-/// Reads a record. Everything that is shown follows from the record alone.
+/// Reads a record. The report depends on the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     if clock_is_usable(record) {
         measurements(record, &mut report);
     } else {
@@ -48,7 +48,7 @@ fn measurements(record: &Record, report: &mut Report) {
             row.basis = Basis::Derived;
             row.count = pairs.last().map_or(0, |p| p.spread.values().len() as u64);
             row.notes.push(format!(
-                "translation in a load of the latency curve's steps from {} on; subtracted from the tiers, not from the steps",
+                "translation in a load of the latency curve's points from {} on; subtracted from the tiers, not from the points",
                 size(bytes)
             ));
             report.findings.push(row);
@@ -96,7 +96,7 @@ fn open_ends(curves: &Reading, scale: &Scale, record: &Record, report: &mut Repo
         warn(
             "no-huge-pages",
             format!(
-                "the latency curve was measured in {} pages, a window of {} pages at a time: one translation for every {} loads is part of its steps, and subtracted from its tiers",
+                "the latency curve was measured in {} pages, in windows of {} pages: its points include one translation per {} loads, which is subtracted from its tiers",
                 size(scale.base as f64),
                 WINDOW_PAGES,
                 scale.base / STRIDE / 2
@@ -109,7 +109,7 @@ fn open_ends(curves: &Reading, scale: &Scale, record: &Record, report: &mut Repo
         warn(
             "no-final-plateau",
             format!(
-                "latency was still rising at the largest working set; the last tier's {last:.1} ns is a lower bound"
+                "latency still rises at the largest working set; the last tier's {last:.1} ns is a lower bound"
             ),
             "give it a larger --budget or more free memory",
         );
@@ -125,7 +125,7 @@ fn open_ends(curves: &Reading, scale: &Scale, record: &Record, report: &mut Repo
     if !wide.is_empty() {
         warn(
             "budget-exhausted",
-            format!("the budget or the noise left these capacities wider than 6 %: {}", wide.join(", ")),
+            format!("intervals wider than 6 % because of the budget or noise: {}", wide.join(", ")),
             "give it a larger --budget on a quieter machine",
         );
     }
@@ -161,7 +161,7 @@ fn orders(record: &Record, scale: &Scale, report: &mut Report) {
         row.count = base.values().len() as u64;
         row.trials = base.trials.iter().chain(&huge.trials).copied().collect();
         row.notes.push(format!(
-            "random over {}: {:.1} ns a load in base pages, {:.1} ns in huge pages",
+            "random over {}: {:.1} ns per load in base pages, {:.1} ns in huge pages",
             size(huge.bytes as f64),
             base.time(),
             huge.time()
@@ -170,13 +170,13 @@ fn orders(record: &Record, scale: &Scale, report: &mut Report) {
     }
 }
 
-/// The refusal of translation's share where both pages contradict each other.
+/// Refuses the share of translation if base and huge pages contradict each other.
 fn no_share(huge: &At, base: &At) -> Refused {
     Refused {
         what: Key::from(&survey::WALK_SHARE).name(),
         reason: format!(
-            "random loads over {} took {:.1} ns in base pages and {:.1} ns in huge pages: huge pages take no longer \
-             to translate, so other work or other memory made the difference",
+            "random loads over {} took {:.1} ns in base pages and {:.1} ns in huge pages: translation in huge \
+             pages is never slower, so other work or other memory caused the difference",
             size(huge.bytes as f64),
             base.time(),
             huge.time()
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::record::TrialRun;
 
-    /// A chase in random order over 64 MiB whose loads take so many ns, on a clock of 1 GHz.
+    /// Returns a chase in random order over 64 MiB whose loads take `ns`, on a clock of 1 GHz.
     fn chase(id: u64, page: Pages, ns: u64) -> TrialRun {
         let trial = Trial {
             id,
@@ -243,7 +243,7 @@ mod tests {
         assert!(!share(&against), "{:?}", against.findings);
         let why = refused(&against).expect("a refusal").reason;
         assert!(why.contains("100.0 ns in base pages and 106.0 ns in huge pages"), "{why}");
-        // A time of nothing has no share.
+        // A time of zero has no share.
         assert!(!share(&read_with(0, 10)));
     }
 }

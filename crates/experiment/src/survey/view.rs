@@ -1,4 +1,4 @@
-//! What a survey found: the latency curve, how levels are built, translation, prefetch, and what is claimed.
+//! The report of the survey: latency curve, geometry, translation, prefetch, claims.
 
 use fathom_analysis::findings::Report;
 use fathom_report::finding_index::FindingIndex;
@@ -7,7 +7,7 @@ use fathom_report::rows::show_rest;
 
 use crate::{claims, geometry, latency_curve, prefetch};
 
-/// The whole report.
+/// Renders the whole report.
 pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
     latency_curve::view::section(page, report, &mut index);

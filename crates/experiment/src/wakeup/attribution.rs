@@ -1,4 +1,4 @@
-//! Which pure factor costs how much, and how much of what the study's memory workers add that explains.
+//! Effects of the pure factors, and the part of the study's memory workers' effect that they explain.
 
 use fathom_analysis::findings::tokens;
 use fathom_analysis::findings::{Basis, Finding, Item, Key, Report};
@@ -18,10 +18,10 @@ use super::trials::{PILOT_ROUND, traced};
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
 
-/// Percentiles at which a cell may be compared, the furthest that its activations carry.
-const SHARES: [(f64, &str); 4] = [(0.999, "p99.9"), (0.99, "p99"), (0.9, "p90"), (0.5, "p50")];
+/// Percentiles for comparing series, the farthest first; a series needs enough activations for its percentile.
+const PERCENTILES: [(f64, &str); 4] = [(0.999, "p99.9"), (0.99, "p99"), (0.9, "p90"), (0.5, "p50")];
 
-/// A percentile of every series.
+/// A percentile that all compared series have enough activations for.
 #[derive(Clone, Copy)]
 struct At {
     share: f64,
@@ -29,21 +29,21 @@ struct At {
 }
 
 impl At {
-    /// The furthest that the shortest of these series carries.
+    /// Returns the farthest percentile that the shortest of these series allows.
     fn of<'a>(runs: impl Iterator<Item = &'a TrialRun>) -> Option<At> {
         let fewest = runs.map(|run| run.wakeups.woken.len() as u64).min()?;
-        let (share, word) = SHARES.into_iter().find(|(share, _)| fewest >= needed(*share))?;
+        let (share, word) = PERCENTILES.into_iter().find(|(share, _)| fewest >= needed(*share))?;
         Some(At { share, word })
     }
 
-    /// A finding that is of this percentile.
-    fn of_it(self, mut row: Finding, basis: Basis) -> Finding {
+    /// Marks a finding as one of this percentile.
+    fn marked(self, mut row: Finding, basis: Basis) -> Finding {
         row.basis = basis;
         row.detail.set(metrics::QUANTILE, Item::Token(word(self.word)));
         row
     }
 
-    /// Of one series, us.
+    /// Returns it for one series, us.
     fn value(self, run: &TrialRun) -> f64 {
         let mut late: Vec<u64> = run.wakeups.woken.iter().map(|w| w.user_ns).collect();
         late.sort_unstable();
@@ -52,7 +52,7 @@ impl At {
     }
 }
 
-/// The rows `effect.FACTOR`, `interaction.A.B` and `explained.FACTOR`.
+/// Adds the findings `effect.FACTOR`, `interaction.A.B` and `explained.FACTOR`.
 pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
     let sweep = Options::of(record).sweep;
     if sweep || !conditions::design_runs(record) {
@@ -61,8 +61,8 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
     let Some(design) = Design::new(FACTORS.len()) else { return };
     let runs = cases(record, &design);
     let Some(at) = At::of(runs.iter().map(|(_, run)| *run)) else {
-        let why = "no cell of the design has enough activations".to_owned();
-        return refuse(report, "the factors' effects", why, "give it more time: --budget 60s or more");
+        let why = "the cases of the design have too few activations".to_owned();
+        return refuse(report, "the factors' effects", why, "give it a larger --budget: 60s or more");
     };
     let block = |run: &TrialRun| run.trial.round as usize;
     let all: Vec<Measured> = runs
@@ -72,8 +72,8 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
     let effects = match factorial::effects(&design, &all) {
         Ok(effects) => effects,
         Err(factorial::Refusal::TooFew { blocks }) => {
-            let why = format!("only {blocks} rounds have every cell of the design, and two are needed");
-            return refuse(report, "the factors' effects", why, "give it more time: --budget 60s or more");
+            let why = format!("only {blocks} rounds have every case of the design; at least 2 needed");
+            return refuse(report, "the factors' effects", why, "give it a larger --budget: 60s or more");
         }
     };
     let trials: Vec<u64> = runs.iter().map(|(_, run)| run.trial.id).collect();
@@ -81,7 +81,7 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
     explained_rows(record, &effects, unit, report);
 }
 
-/// The series of the design with the cell that each is of.
+/// Returns the series of the design, each with its case.
 fn cases<'a>(record: &'a Record, design: &Design) -> Vec<(usize, &'a TrialRun)> {
     let places = traced(record);
     let of = |run: &'a TrialRun| {
@@ -89,8 +89,8 @@ fn cases<'a>(record: &'a Record, design: &Design) -> Vec<(usize, &'a TrialRun)> 
         let task =
             run.trial.memory.bytes == conditions::NO_WORK && !wakes.timerlat && !run.trial.beside.confined;
         let plain = task && run.trial.beside.streams.is_empty();
-        let wanted = run.done.is_some() && run.trial.round > PILOT_ROUND && plain && wakes.traced == places;
-        let on = conditions::factors_of(&run.trial.beside.load).filter(|_| wanted)?;
+        let counts = run.done.is_some() && run.trial.round > PILOT_ROUND && plain && wakes.traced == places;
+        let on = conditions::factors_of(&run.trial.beside.load).filter(|_| counts)?;
         Some(((0..design.cases()).find(|&case| design.levels(case) == on)?, run))
     };
     record.of(PatternKind::Wake).filter_map(of).collect()
@@ -98,12 +98,12 @@ fn cases<'a>(record: &'a Record, design: &Design) -> Vec<(usize, &'a TrialRun)> 
 
 fn effect_rows(effects: &Effects, at: At, trials: &[u64], unit: Unit, report: &mut Report) {
     let how = format!(
-        "at {} of the task, from {} rounds of the design; the intervals hold together",
+        "effect on {} in the task, {} replicates of the factorial design; simultaneous 95 % intervals",
         at.word, effects.blocks
     );
     let mut row = |key: Key, us: Interval, note: String| {
         let interval = us.scaled(unit.of_us);
-        let mut row = at.of_it(measured(key, interval, unit.name, trials.len(), trials), Basis::Fitted);
+        let mut row = at.marked(measured(key, interval, unit.name, trials.len(), trials), Basis::Fitted);
         row.notes.push(note);
         report.findings.push(row);
     };
@@ -112,14 +112,14 @@ fn effect_rows(effects: &Effects, at: At, trials: &[u64], unit: Unit, report: &m
         row(metrics::EFFECT.at([factor.token().into()]), *us, how.clone());
     }
     for group in &effects.groups {
-        // One pair a group in a design of resolution V.
+        // A design of resolution V has one pair per group.
         let [(a, b)] = group.pairs[..] else { continue };
         let key = metrics::INTERACTION.at([FACTORS[a].token().into(), FACTORS[b].token().into()]);
-        row(key, group.us, "what both add beyond what each adds alone".into());
+        row(key, group.us, "interaction: effect of both beyond the sum of their effects".into());
     }
 }
 
-/// Of what the study's memory workers add, how much each factor explains, by how much of it they do.
+/// Adds the part of the memory workers' effect that each factor explains, in proportion to its dose in their load.
 fn explained_rows(record: &Record, effects: &Effects, unit: Unit, report: &mut Report) {
     let series = |word: &str| {
         conditions::named(word)
@@ -131,7 +131,7 @@ fn explained_rows(record: &Record, effects: &Effects, unit: Unit, report: &mut R
     };
     let Some(at) = At::of(before.runs.iter().chain(&after.runs).copied()) else { return };
     let Some(delta) = increase(&before, &after, at) else { return };
-    // What the workers bring is what they do beyond the rest of the load, which runs in both.
+    // The workers' own activity is the difference between the two loads.
     let (without, with) = (before.rates(), after.rates());
     let load: Vec<f64> = with.iter().zip(&without).map(|(a, b)| (a - b).max(0.0)).collect();
     let doses: Vec<Option<Dose>> = FACTORS
@@ -145,16 +145,16 @@ fn explained_rows(record: &Record, effects: &Effects, unit: Unit, report: &mut R
     let Attribution { factors, unexplained } = factorial::attribute(delta, &effects.factors, &doses);
     let row = |key: Key, us: Interval, note: String| {
         let row = measured(key, us.scaled(unit.of_us), unit.name, after.runs.len(), &after.trials());
-        Finding { notes: vec![note], ..at.of_it(row, Basis::Derived) }
+        Finding { notes: vec![note], ..at.marked(row, Basis::Derived) }
     };
-    let added = format!("what the memory workers add at {}", at.word);
+    let added = format!("effect of the memory workers on {}", at.word);
     report.findings.push(row((&metrics::EXPLAINED_INCREASE).into(), delta, added));
     for (factor, explained) in FACTORS.iter().zip(&factors) {
         let Some(us) = explained.us else { continue };
-        let least = if explained.at_least { "; they do more of it than the factor alone did" } else { "" };
+        let bound = if explained.at_least { "; a lower bound: their dose exceeds the factor's" } else { "" };
         let rate = tokens::RATE.values[dose_of(*factor)];
         let key = metrics::EXPLAINED.at([factor.token().into()]);
-        let mut row = row(key, us, format!("by {rate}{least}"));
+        let mut row = row(key, us, format!("by dose of {rate}{bound}"));
         row.detail.set(metrics::BY, Item::Token(rate.to_owned()));
         row.detail.set(metrics::AT_LEAST, Item::Flag(explained.at_least));
         report.findings.push(row);
@@ -162,14 +162,14 @@ fn explained_rows(record: &Record, effects: &Effects, unit: Unit, report: &mut R
     report.findings.push(row(
         (&metrics::EXPLAINED_RESIDUAL).into(),
         unexplained,
-        "no factor explains it".into(),
+        "not explained by any factor".into(),
     ));
 }
 
-/// Which of the counted rates is how much of a factor there is.
+/// Returns the index of the counted rate that measures a factor's dose.
 fn dose_of(factor: Stress) -> usize {
     match factor {
-        // An unmapping is a pass, of the memory workers too.
+        // A pass unmaps once, for the memory workers too.
         Stress::Unmap => 0,
         Stress::Fault => 2,
         Stress::Copy => 3,
@@ -177,8 +177,8 @@ fn dose_of(factor: Stress) -> usize {
     }
 }
 
-/// What the one has more than the other: medians over all series, whose spread says how sure they are. The error of a
-/// median is 1.2533 times that of a mean (of a normal distribution); 2.2 is Student's t for what three rounds have.
+/// Returns the difference of two series: of the medians over all runs, with the error from their spread. The error of a
+/// median is 1.2533 times that of a mean (normal distribution); 2.2 is Student's t for three rounds.
 fn increase(before: &Series, after: &Series, at: At) -> Option<Interval> {
     let middle = |series: &Series| {
         let values: Vec<f64> = series.runs.iter().map(|run| at.value(run)).collect();
@@ -186,6 +186,6 @@ fn increase(before: &Series, after: &Series, at: At) -> Option<Interval> {
         Some((median(&values)?, error))
     };
     let (before, after) = (middle(before)?, middle(after)?);
-    let (value, off) = (after.0 - before.0, 2.2 * before.1.hypot(after.1));
-    Some(Interval { value, low: value - off, high: value + off })
+    let (value, half_width) = (after.0 - before.0, 2.2 * before.1.hypot(after.1));
+    Some(Interval { value, low: value - half_width, high: value + half_width })
 }

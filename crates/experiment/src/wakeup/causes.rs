@@ -1,4 +1,4 @@
-//! Where the late ones went: stages, what ran then, what comes back periodically, and how late once an hour.
+//! Causes of late activations: stages, tasks that ran, periodic causes, and the latency exceeded once an hour.
 
 use fathom_analysis::findings::{Basis, Finding, Item, Metric, Report};
 use fathom_analysis::interval::{Interval, quantile, sorted};
@@ -17,20 +17,20 @@ use super::trials::{every_ns, seed_of, traced};
 use crate::reading::{measured, number};
 use crate::record::Record;
 
-/// The worst ones that are told.
-const WORST: usize = 8;
-/// Late is what fewer than one in so many activations of the same condition is: p99.5, so that a cadence of 100 ms is
-/// ten times as frequent as what chance leaves at 1 ms.
+/// Number of worst activations that are reported.
+const MAX_WORST: usize = 8;
+/// Quantile of a condition above which an activation is late. At p99.5 a cadence of 100 ms is ten times as frequent as
+/// random late activations at a period of 1 ms.
 const LATE_QUANTILE: f64 = 0.995;
-/// The worst have one cause where so many of them were held up in one stage.
-const COMMON: f64 = 0.75;
-/// An hour, ns: a return level is of the activations that it has.
+/// Share of the worst activations that must be delayed in the same stage to have a common cause.
+const MIN_COMMON_SHARE: f64 = 0.75;
+/// An hour, ns: the return period of the extrapolation.
 const HOUR_NS: f64 = 3.6e12;
 
-/// The rows of all cells.
+/// Adds the findings of all cases.
 pub(super) fn rows(record: &Record, cases: &[Case], unit: Unit, report: &mut Report) {
     let traced = traced(record);
-    // What the task's own spoiling adds is no cause to look for.
+    // Latency that the task's own cache flushes add is not a cause to look for.
     let idle = cases.iter().filter(|case| case.state == State::Idle);
     let all: Vec<(&Case, Series)> = idle.map(|case| (case, Series::of(record, case, traced))).collect();
     worst(&all, unit, report);
@@ -47,20 +47,20 @@ pub(super) fn rows(record: &Record, cases: &[Case], unit: Unit, report: &mut Rep
     }
 }
 
-/// The latest activations of all, each with its stages and what ran.
+/// Adds the worst activations of all cases, each with its stages and trace events.
 fn worst(all: &[(&Case, Series)], unit: Unit, report: &mut Report) {
-    let mut latest: Vec<(&str, Due)> = Vec::new();
+    let mut largest: Vec<(&str, Due)> = Vec::new();
     for (case, series) in all {
-        latest.extend(series.due().into_iter().map(|due| (case.token.as_str(), due)));
-        latest.sort_by_key(|(_, due)| std::cmp::Reverse(due.woke.user_ns));
-        latest.truncate(WORST);
+        largest.extend(series.due().into_iter().map(|due| (case.token.as_str(), due)));
+        largest.sort_by_key(|(_, due)| std::cmp::Reverse(due.woke.user_ns));
+        largest.truncate(MAX_WORST);
     }
-    for (i, (condition, due)) in latest.iter().enumerate() {
+    for (i, (condition, due)) in largest.iter().enumerate() {
         report.findings.push(one_of_the_worst(i + 1, condition, due, unit));
     }
 }
 
-/// One of the latest activations: its condition, its stages, and what the trace shows until it ran.
+/// Returns one of the worst activations: condition, stages, and trace events up to the task's run.
 fn one_of_the_worst(rank: usize, condition: &str, due: &Due, unit: Unit) -> Finding {
     let us = due.woke.user_ns as f64 / 1000.0;
     let mut row = number(metrics::WORST_LATENCY.at([rank.into()]), us * unit.of_us, unit.name);
@@ -84,47 +84,48 @@ fn one_of_the_worst(rank: usize, condition: &str, due: &Due, unit: Unit) -> Find
     row
 }
 
-/// What ran on the CPU until the last switch before the task ran.
+/// Returns the task on the CPU before the last switch before the task ran.
 fn ran_before<'a>(around: &[&'a NearbyEvent], user_ns: u64) -> Option<&'a str> {
     let switches =
         around.iter().filter(|a| a.at_ns <= user_ns).filter_map(|a| a.what.strip_prefix("switch "));
     Some(switches.filter_map(|switch| switch.split_once(" -> ")).next_back()?.0)
 }
 
-/// What a stage takes, of all activations and of the worst.
+/// Adds the time of each stage, over all activations and over the worst.
 fn stage_rows(all: &[(&Case, Series)], unit: Unit, report: &mut Report) {
     let staged: Vec<StagedActivation> = all.iter().flat_map(|(_, series)| series.staged()).collect();
-    let Some(reading) = stages::read(&staged, WORST) else { return };
+    let Some(reading) = stages::read(&staged, MAX_WORST) else { return };
     for row in &reading.rows {
         let of = |metric: &'static Metric, us: Interval, count: usize, note: String| {
             let key = metric.at([row.stage.token().into()]);
             let row = measured(key, us.scaled(unit.of_us), unit.name, count, &[]);
             Finding { notes: vec![note], ..row }
         };
-        let all = of(&metrics::STAGE_ALL, row.all, reading.count, "median over all activations".into());
-        let note = format!("median over the {WORST} worst; it dominates {} of them", row.dominates);
+        let all = of(&metrics::STAGE_ALL, row.all, reading.count, "median of all activations".into());
+        let note = format!("median of the {MAX_WORST} worst; the longest stage in {} of them", row.dominates);
         let mut worst = of(&metrics::STAGE_WORST, row.worst, reading.worst.len(), note);
         worst.detail.set(metrics::DOMINATES, Item::Number(row.dominates as f64));
         report.findings.extend([all, worst]);
     }
 }
 
-/// Periods that have a name on this machine.
+/// Returns the known periodic causes on this machine.
 fn candidates(record: &Record) -> Vec<Candidate> {
     let named = |name: &str, period_ns: u64| Candidate { name: name.to_owned(), period_ns };
-    // CONFIG_HZ is one of 100, 250, 300 and 1000 (kernel/Kconfig.hz); which one, a kernel need not say.
+    // CONFIG_HZ is one of 100, 250, 300 and 1000 (kernel/Kconfig.hz); the kernel need not report which.
     let mut all = vec![named("tick", 1_000_000), named("tick", 4_000_000), named("tick", 10_000_000)];
     all.push(named("tick", 3_333_333));
-    // The default period of a bandwidth quota (Documentation/scheduler/sched-bwc.rst), here or at a guest's host.
+    // The default period of a bandwidth quota (Documentation/scheduler/sched-bwc.rst), in this system or on a guest's
+    // host.
     all.push(named("quota", 100_000_000));
-    // The throttle's, and the default period of the fair server that has taken its place since Linux 6.8
+    // The period of the RT throttle, and the default period of the fair server that replaces it since Linux 6.8
     // (kernel/sched/fair.c: 50 ms of every second).
     all.push(named("throttle", record.int(facts::THROTTLE_PERIOD_NS).unwrap_or(1_000_000_000)));
     all.push(named("fair-server", 1_000_000_000));
     all
 }
 
-/// What comes back periodically among the late activations of every condition, in real time.
+/// Adds the periods in real time among the late activations of all conditions.
 fn cadences(record: &Record, all: &[(&Case, Series)], report: &mut Report) {
     let mut times: Vec<u64> = Vec::new();
     for (_, series) in all {
@@ -150,8 +151,8 @@ fn cadences(record: &Record, all: &[(&Case, Series)], report: &mut Report) {
         let mut row = measured(share_key, found.share, "", count, &[]);
         let others: Vec<String> =
             found.names.iter().skip(1).filter(|other| **other != name).cloned().collect();
-        row.notes.push("share of the activations beyond p99.5 of their condition that come back so".into());
-        row.notes.extend(others.iter().map(|other| format!("or {other}, which has the same period")));
+        row.notes.push("share of the activations above p99.5 of their condition with this period".into());
+        row.notes.extend(others.iter().map(|other| format!("or {other} (same period)")));
         if !others.is_empty() {
             row.detail.set(metrics::OTHERS, Item::Tokens(others));
         }
@@ -159,14 +160,14 @@ fn cadences(record: &Record, all: &[(&Case, Series)], report: &mut Report) {
     }
 }
 
-/// How late once an hour, where that may be said.
+/// Adds the latency exceeded once an hour, if the extrapolation is valid.
 fn hourly(record: &Record, token: &str, series: &Series, unit: Unit, report: &mut Report) {
-    let reading = stages::read(&series.staged(), WORST);
+    let reading = stages::read(&series.staged(), MAX_WORST);
     let request = Request {
         period_ns: every_ns(record),
         tick_ns: 4_000_000,
         once_in: HOUR_NS / every_ns(record).max(1) as f64,
-        mixed_causes: reading.is_some_and(|reading| reading.common(COMMON).is_none()),
+        mixed_causes: reading.is_some_and(|reading| reading.common(MIN_COMMON_SHARE).is_none()),
         candidates: candidates(record),
         seed: seed_of(record, 0xe0f),
     };
@@ -178,7 +179,7 @@ fn hourly(record: &Record, token: &str, series: &Series, unit: Unit, report: &mu
                 measured(key, level.us.scaled(unit.of_us), unit.name, latencies.len(), &series.trials());
             row.basis = Basis::Fitted;
             row.notes.push(format!(
-                "exceeded once an hour, extrapolated: {} clusters above {:.1} us, shape {:.2}",
+                "exceeded once an hour (extrapolated from {} clusters above {:.1} us, shape {:.2})",
                 level.clusters, level.threshold, level.shape
             ));
             report.findings.push(row);
@@ -186,36 +187,36 @@ fn hourly(record: &Record, token: &str, series: &Series, unit: Unit, report: &mu
         Err(refusal) => {
             let remedy = match refusal {
                 extremes::Refusal::TooFew { .. } | extremes::Refusal::TooWide { .. } => {
-                    "give it more time: --budget 5m"
+                    "give it a larger --budget: 5m or more"
                 }
                 extremes::Refusal::Periodic(_) | extremes::Refusal::MixedCauses => {
-                    "look at the causes first: no tail describes several"
+                    "remove the causes first: no single tail describes several causes"
                 }
                 _ => "",
             };
-            refuse(report, &key.name(), why(&refusal, unit), remedy);
+            refuse(report, &key.name(), reason(&refusal, unit), remedy);
         }
     }
 }
 
-fn why(refusal: &extremes::Refusal, unit: Unit) -> String {
+fn reason(refusal: &extremes::Refusal, unit: Unit) -> String {
     use extremes::Refusal;
     match refusal {
         Refusal::TooFew { clusters } => {
-            format!("only {clusters} clusters of late activations, and {} are needed", extremes::MIN_CLUSTERS)
+            format!("{clusters} clusters of late activations; at least {} needed", extremes::MIN_CLUSTERS)
         }
-        Refusal::MixedCauses => "the worst activations were held up in different stages".into(),
+        Refusal::MixedCauses => "the worst activations were delayed in different stages".into(),
         Refusal::Periodic(cadence) => format!(
-            "late activations come back every {:.1} ms: that is no chance",
+            "late activations are periodic ({:.1} ms), so extreme-value extrapolation does not apply",
             cadence.period_ns.value / 1e6
         ),
-        Refusal::NotStationary => "late activations were more frequent at one time than at another".into(),
-        Refusal::Unstable => "the tail has another shape at each threshold".into(),
-        Refusal::NoFit => "no generalised Pareto tail fits what was seen".into(),
+        Refusal::NotStationary => "the rate of late activations changed during the measurement".into(),
+        Refusal::Unstable => "the shape of the tail depends on the threshold".into(),
+        Refusal::NoFit => "no generalised Pareto tail fits the data".into(),
         Refusal::TooHeavy { shape } => format!("the tail is too heavy to extrapolate: shape {shape:.2}"),
-        Refusal::Within => "it was exceeded more often than that: read it off the percentiles".into(),
+        Refusal::Within => "it is exceeded more often than once an hour: see the percentiles".into(),
         Refusal::TooWide { low, high } => format!(
-            "anything from {:.0} to {:.0} {}: more than a decade is no answer",
+            "interval {:.0} to {:.0} {} spans more than a decade: not reported",
             low * unit.of_us,
             high * unit.of_us,
             unit.name

@@ -1,4 +1,4 @@
-//! Conditions: what runs beside the task, and in which state it finds the caches.
+//! Conditions of a series of activations: load during the measurement, and cache state at the wake-up.
 
 use fathom_analysis::claims::decode;
 use fathom_analysis::metrics::wakeup::condition;
@@ -12,20 +12,20 @@ pub use super::named::{Condition, LOADS, NAMED, named};
 use super::options::Options;
 use crate::record::Record;
 
-/// What a task that has work walks after each awakening, bytes: half of a small first level.
-pub(crate) const WORK: u64 = 16 << 10;
-/// One line: a task that only says that it is awake.
+/// Working set that the task walks after each wake-up, bytes: half of a small first level.
+pub(crate) const WORK_BYTES: u64 = 16 << 10;
+/// Working set of a task without work: one line.
 pub(crate) const NO_WORK: u64 = 64;
-/// What is swept where no private cache is claimed: twice what any core here has of its own.
-const EVICT: u64 = 4 << 20;
-/// Most that is swept: what is shared is the load's to spoil.
+/// Bytes swept to evict caches if no private cache is claimed: twice the private cache of any current core.
+const DEFAULT_EVICTED: u64 = 4 << 20;
+/// Maximum bytes swept: shared caches are left to the load.
 const MAX_EVICTED: u64 = 16 << 20;
 
 /// The pure factors of the randomised design, in its order.
 pub const FACTORS: [Stress; 5] = [Stress::Copy, Stress::Chase, Stress::Pages, Stress::Fault, Stress::Unmap];
 
-/// The words of a default run, less those of the design.
-const QUICK: [&str; 13] = [
+/// Conditions of a default run in addition to the design.
+const DEFAULT_CONDITIONS: [&str; 13] = [
     condition::UNLOADED,
     condition::STRESS_MIX,
     condition::STRESS_MIX_VM,
@@ -41,54 +41,54 @@ const QUICK: [&str; 13] = [
     "evicted",
 ];
 
-/// Is this what a trial ran under? Of conditions that need nothing of the record.
+/// Returns whether a trial ran under this condition, for conditions that do not depend on the record.
 pub(crate) fn is_named(word: &str, trial: &Trial) -> bool {
     named(word).is_some_and(|condition| Case::of(condition, &Record::default()).is_of(trial))
 }
 
-/// What one series of activations runs under.
+/// The condition of one series of activations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Case {
-    /// Its word in findings.
+    /// Its token in findings.
     pub token: String,
     pub load: Load,
     pub state: State,
 }
 
 impl Case {
-    /// The condition of a word, for the machine of a record.
+    /// Returns a named condition for the machine of a record.
     pub(crate) fn of(condition: &Condition, record: &Record) -> Case {
         let requested = Options::of(record).like_stress;
         let text = match condition.load {
             STUDY_VM if requested => STUDY_MALLOC,
             load => load,
         };
-        // The table parses: a test holds it to that.
+        // The table parses: a test checks it.
         let load = Load::parse(text).unwrap_or_default();
         Case { token: condition.token.to_owned(), load, state: condition.state }
     }
 
-    /// A load of the user's own, the nth.
-    pub(crate) fn own(nth: usize, load: &Load) -> Case {
+    /// Returns the case of the nth user-defined load.
+    pub(crate) fn user_defined(nth: usize, load: &Load) -> Case {
         Case { token: format!("load-{}", nth + 1), load: load.clone(), state: State::Idle }
     }
 
-    /// Gives a trial what this cell is.
+    /// Applies this case to a trial.
     pub(crate) fn onto(&self, mut trial: Trial, record: &Record) -> Trial {
-        let work = if matches!(self.state, State::Idle | State::Confined) { NO_WORK } else { WORK };
-        // One more than a lap: a whole one would end where it began, and prove nothing.
+        let work = if matches!(self.state, State::Idle | State::Confined) { NO_WORK } else { WORK_BYTES };
+        // One more than a lap: a whole lap would end where it began and prove nothing.
         (trial.memory.bytes, trial.loads) =
             (work, if work == NO_WORK { 1 } else { work / trial.memory.stride + 1 });
         let mut wake: Wake = trial.or_default();
         wake.wakes.flushed = self.state == State::Flushed;
-        wake.wakes.evict = if self.state == State::Evicted { evict(record) } else { 0 };
+        wake.wakes.evict = if self.state == State::Evicted { evicted_bytes(record) } else { 0 };
         trial.pattern = wake.into();
         trial.beside.confined = self.state == State::Confined;
         trial.beside.load = self.load.clone();
         trial
     }
 
-    /// Is this what a trial ran under?
+    /// Returns whether a trial ran under this case.
     pub(crate) fn is_of(&self, trial: &Trial) -> bool {
         let wakes = trial.or_default::<Wake>().wakes;
         let state = match (wakes.flushed, wakes.evict > 0, trial.memory.bytes > NO_WORK) {
@@ -98,48 +98,49 @@ impl Case {
             _ if trial.beside.confined => State::Confined,
             _ => State::Idle,
         };
-        // Another thread's wake-ups are none of the task's, and a stream of a described machine is no condition's load.
+        // Wake-ups of another thread are not the task's, and a stream of a described machine is not a condition's load.
         let other = wakes.timerlat || !trial.beside.streams.is_empty();
         !other && (state, &self.load) == (self.state, &trial.beside.load)
     }
 }
 
-/// Twice the largest cache that is the core's own: the second one of those that are claimed, which most cores have to
-/// themselves, or share with few.
-fn evict(record: &Record) -> u64 {
+/// Returns twice the size of the largest private cache: the claimed second level, which most cores do not share, or
+/// share with few.
+fn evicted_bytes(record: &Record) -> u64 {
     let claims = decode(&record.facts).claims;
     let second = claims.iter().filter(|c| c.holds.data() && c.level == 2).filter_map(|c| c.size).max();
-    second.map_or(EVICT, |bytes| (2 * bytes).clamp(1 << 20, MAX_EVICTED) / 64 * 64)
+    second.map_or(DEFAULT_EVICTED, |bytes| (2 * bytes).clamp(1 << 20, MAX_EVICTED) / 64 * 64)
 }
 
-/// The cells that a record asks for, or the experiment's own, which the machine of the record can run.
+/// Returns the requested (or default) cases that the machine of the record can run.
 pub(crate) fn cases(record: &Record) -> Vec<Case> {
-    requested(record).into_iter().filter(|case| runs(record, case)).collect()
+    requested(record).into_iter().filter(|case| can_run(record, case)).collect()
 }
 
-/// The cells that a record asks for, or the experiment's own, whose load the machine of the record does not run.
+/// Returns the requested (or default) cases whose load the machine of the record does not run.
 pub(crate) fn not_run(record: &Record) -> Vec<Case> {
-    requested(record).into_iter().filter(|case| !runs(record, case)).collect()
+    requested(record).into_iter().filter(|case| !can_run(record, case)).collect()
 }
 
-/// Does the machine of a record run a cell's load? A described one runs none yet; cache states it does carry out.
-fn runs(record: &Record, case: &Case) -> bool {
+/// Returns whether the machine of a record runs a case's load. A described machine runs no load yet, but supports cache
+/// states.
+fn can_run(record: &Record, case: &Case) -> bool {
     case.load.is_none() || record.trust != Some(ClockTrust::Modelled)
 }
 
-/// All cells that a record asks for, or the experiment's own.
+/// Returns all requested cases, or the default ones.
 fn requested(record: &Record) -> Vec<Case> {
     let requested = Options::of(record);
-    let own = requested.loads.iter().enumerate().map(|(nth, load)| Case::own(nth, load));
+    let user_defined = requested.loads.iter().enumerate().map(|(nth, load)| Case::user_defined(nth, load));
     let words: Vec<&str> = match (requested.conditions.is_empty(), requested.loads.is_empty()) {
         (false, _) => requested.conditions.iter().map(String::as_str).collect(),
-        // A load of one's own is compared with none.
+        // User-defined loads are compared with no load.
         (true, false) => vec![condition::UNLOADED],
-        (true, true) if confines(record) => [&QUICK[..], &[CONFINED]].concat(),
-        (true, true) => QUICK.to_vec(),
+        (true, true) if confines(record) => [&DEFAULT_CONDITIONS[..], &[CONFINED]].concat(),
+        (true, true) => DEFAULT_CONDITIONS.to_vec(),
     };
     let mut cases: Vec<Case> = Vec::new();
-    for case in words.into_iter().filter_map(named).map(|c| Case::of(c, record)).chain(own) {
+    for case in words.into_iter().filter_map(named).map(|c| Case::of(c, record)).chain(user_defined) {
         if !cases.iter().any(|have| have.token == case.token) {
             cases.push(case);
         }
@@ -147,36 +148,36 @@ fn requested(record: &Record) -> Vec<Case> {
     cases
 }
 
-/// A load that is kept to a share of the caches, for a look: does this machine partition any?
+/// Returns a case with a load confined to a share of the caches, to test whether this machine partitions caches.
 pub(crate) fn confined(record: &Record) -> Option<Case> {
     let load = Load::parse("cpu").ok()?;
     Some(Case { load, ..Case::of(named(CONFINED)?, record) })
 }
 
-/// Is it asked for, or nothing chosen?
-pub(crate) fn confined_wanted(record: &Record) -> bool {
+/// Returns whether the confined condition is requested, or part of the default.
+pub(crate) fn confined_scheduled(record: &Record) -> bool {
     let sweep = Options::of(record).sweep;
     let requested = Options::of(record).conditions.iter().any(|c| c == CONFINED);
-    requested || !sweep && design_wanted(record)
+    requested || !sweep && design_scheduled(record)
 }
 
-/// Did it?
+/// Returns whether the confined trial was granted.
 fn confines(record: &Record) -> bool {
     record.of(PatternKind::Wake).any(|run| run.trial.beside.confined && run.done.is_some())
 }
 
-/// Is the randomised design over the factors wanted too? Where nothing was chosen.
-pub(crate) fn design_wanted(record: &Record) -> bool {
+/// Returns whether the randomised design over the factors is scheduled: only by default.
+pub(crate) fn design_scheduled(record: &Record) -> bool {
     let requested = Options::of(record);
     requested.conditions.is_empty() && requested.loads.is_empty()
 }
 
-/// Is it wanted, and does the machine of the record run its loads?
+/// Returns whether it is scheduled and the machine of the record runs its loads.
 pub(crate) fn design_runs(record: &Record) -> bool {
-    design_wanted(record) && record.trust != Some(ClockTrust::Modelled)
+    design_scheduled(record) && record.trust != Some(ClockTrust::Modelled)
 }
 
-/// A cell of the design: the factors that are on, each as its condition has it.
+/// Returns a case of the design: the enabled factors, each with its condition's load.
 pub(crate) fn of_factors(on: &[bool]) -> Case {
     let kinds = FACTORS.iter().zip(on).filter(|(_, on)| **on).map(|(kind, _)| kind.token());
     let loads = kinds.filter_map(named).filter_map(|c| Load::parse(c.load).ok());
@@ -184,7 +185,7 @@ pub(crate) fn of_factors(on: &[bool]) -> Case {
     Case { token: String::new(), load, state: State::Idle }
 }
 
-/// Which factors a trial's load consists of; `None` where it has anything else.
+/// Returns the factors in a trial's load; `None` if it contains anything else.
 pub(crate) fn factors_of(load: &Load) -> Option<Vec<bool>> {
     let on: Vec<bool> = FACTORS.iter().map(|kind| load.stressors.iter().any(|s| s.kind == *kind)).collect();
     (of_factors(&on).load == *load).then_some(on)
@@ -197,7 +198,7 @@ mod tests {
     use crate::options::Asked;
 
     #[test]
-    fn every_word_has_a_load_that_parses_and_no_two_are_alike() {
+    fn every_word_has_a_load_that_parses_and_no_two_are_equal() {
         let record = Record::default();
         let cases: Vec<Case> = NAMED.iter().map(|c| Case::of(c, &record)).collect();
         for (i, (condition, case)) in NAMED.iter().zip(&cases).enumerate() {
@@ -205,7 +206,7 @@ mod tests {
             let trial = case.onto(Trial::default(), &record);
             assert_eq!(cases.iter().position(|c| c.is_of(&trial)), Some(i), "{}", condition.token);
         }
-        assert!(QUICK.iter().all(|word| named(word).is_some()));
+        assert!(DEFAULT_CONDITIONS.iter().all(|word| named(word).is_some()));
     }
 
     #[test]
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_of_the_design_is_known_by_its_load() {
+    fn a_case_of_the_design_is_known_by_its_load() {
         for bits in 0..1u32 << FACTORS.len() {
             let on: Vec<bool> = (0..FACTORS.len()).map(|i| bits & (1 << i) != 0).collect();
             assert_eq!(factors_of(&of_factors(&on).load), Some(on));

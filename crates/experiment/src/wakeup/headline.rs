@@ -1,4 +1,4 @@
-//! The answer of `fathom wakeup`: the latest activation, what adds to it, and what had the CPU.
+//! Headline of `fathom wakeup`: the maximum latency, its largest contribution, and the task that held the CPU.
 
 use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::wakeup as metrics;
@@ -16,23 +16,23 @@ const TASK: &str = "user";
 
 pub(crate) fn headline(report: &Report) -> Headline {
     let at_task = report.of(&WAKEUP_MAX).filter(|f| f.key.word(Axis::Place).as_deref() == Some(TASK));
-    let Some(latest) = largest(at_task).or_else(|| largest(report.of(&WAKEUP_MAX))) else {
+    let Some(largest_latency) = largest(at_task).or_else(|| largest(report.of(&WAKEUP_MAX))) else {
         return swept(report);
     };
-    let condition = latest.key.word(Axis::Condition).unwrap_or_default();
-    let mut answer = format!("maximum wake-up latency {} {}", figure(latest), under(&condition));
-    answer += &format!(", in {} activations", latest.count);
-    if let Some(quiet) = alone(report, latest).filter(|_| condition != condition::UNLOADED) {
-        answer += &format!("; {} without load", figure(quiet));
+    let condition = largest_latency.key.word(Axis::Condition).unwrap_or_default();
+    let mut answer = format!("maximum wake-up latency {} {}", figure(largest_latency), under(&condition));
+    answer += &format!(", in {} activations", largest_latency.count);
+    if let Some(unloaded) = without_load(report, largest_latency).filter(|_| condition != condition::UNLOADED) {
+        answer += &format!("; {} without load", figure(unloaded));
     }
-    if let Some(added) = report.find(&EXPLAINED_INCREASE).filter(|f| surely_more(f)) {
+    if let Some(added) = report.find(&EXPLAINED_INCREASE).filter(|f| is_above_zero(f)) {
         answer += &format!("; memory workers add {}", figure(added));
-    } else if let Some(effect) = largest(report.of(&EFFECT).filter(|f| surely_more(f))) {
+    } else if let Some(effect) = largest(report.of(&EFFECT).filter(|f| is_above_zero(f))) {
         let factor = effect.key.word(Axis::Factor).unwrap_or_default();
-        answer += &format!("; most is added by {factor}: {}", figure(effect));
+        answer += &format!("; largest effect: {factor}, {}", figure(effect));
     }
-    // Of this activation alone: what ran before another one says nothing of it.
-    let worst = report.of(&WORST_LATENCY).find(|f| f.finite() == latest.finite());
+    // Only for this activation: the task that ran before another one is unrelated.
+    let worst = report.of(&WORST_LATENCY).find(|f| f.finite() == largest_latency.finite());
     if let Some(other) = worst.and_then(|f| f.detail.word(RAN_BEFORE)) {
         answer += &format!("; {other} held the CPU before it");
     }
@@ -44,30 +44,30 @@ pub(crate) fn headline(report: &Report) -> Headline {
     }
 }
 
-/// How sure a maximum is.
+/// Returns the confidence of a maximum.
 fn confidence_of_maximum(report: &Report) -> String {
-    let said = confidence(report, &[]);
-    let more = "A maximum is the largest that was seen, not a bound.";
-    if said.is_empty() { more.to_owned() } else { format!("{said} {more}") }
+    let text = confidence(report, &[]);
+    let more = "A maximum is the largest observed value, not a bound.";
+    if text.is_empty() { more.to_owned() } else { format!("{text} {more}") }
 }
 
-/// What a sweep of a load's block sizes finds.
+/// Returns the headline of a sweep of a load's block sizes.
 fn swept(report: &Report) -> Headline {
-    let Some(latest) = largest(report.of(&SWEEP_MAX)) else { return none(report) };
+    let Some(largest_latency) = largest(report.of(&SWEEP_MAX)) else { return none(report) };
     let size = |f: &Finding| f.key.number(Axis::Size).unwrap_or(0);
-    let stressor = latest.key.word(Axis::Stressor).unwrap_or_default();
+    let stressor = largest_latency.key.word(Axis::Stressor).unwrap_or_default();
     let mut answer = format!(
         "maximum wake-up latency {}, under {stressor} workers with blocks of {}",
-        figure(latest),
-        fathom_units::exact(size(latest))
+        figure(largest_latency),
+        fathom_units::exact(size(largest_latency))
     );
     let changes: Vec<&Finding> = report.of(&CHANGEPOINT_BYTES).filter(|f| f.finite().is_some()).collect();
     match changes.as_slice() {
-        [] => answer += "; no block size was found from which on it is later",
+        [] => answer += "; no change by block size was found",
         [first, ..] => {
             let statistic = report.of(&metrics::CHANGEPOINT_STATISTIC).next().and_then(Finding::word);
             let what = statistic.unwrap_or("the latency");
-            answer += &format!("; from blocks of {} on {what} changes", figure(first));
+            answer += &format!("; {what} changes at blocks of {}", figure(first));
         }
     }
     Headline {
@@ -77,9 +77,9 @@ fn swept(report: &Report) -> Headline {
     }
 }
 
-/// The latest at the same place with nothing beside.
-fn alone<'a>(report: &'a Report, latest: &Finding) -> Option<&'a Finding> {
-    let place = latest.key.word(Axis::Place);
+/// Returns the maximum at the same place without load.
+fn without_load<'a>(report: &'a Report, largest_latency: &Finding) -> Option<&'a Finding> {
+    let place = largest_latency.key.word(Axis::Place);
     report.of(&WAKEUP_MAX).find(|f| {
         f.key.word(Axis::Place) == place
             && f.key.word(Axis::Condition).as_deref() == Some(condition::UNLOADED)
@@ -87,7 +87,7 @@ fn alone<'a>(report: &'a Report, latest: &Finding) -> Option<&'a Finding> {
     })
 }
 
-/// A condition in a sentence.
+/// Returns a condition as part of a sentence.
 fn under(condition: &str) -> String {
     match condition {
         condition::UNLOADED => "without load".to_owned(),
@@ -96,12 +96,12 @@ fn under(condition: &str) -> String {
     }
 }
 
-/// Is it more than nothing, by its interval?
-fn surely_more(f: &Finding) -> bool {
+/// Returns whether it is significantly above zero, by its interval.
+fn is_above_zero(f: &Finding) -> bool {
     f.low.is_some_and(|low| low > 0.0)
 }
 
-/// What helps against the stage in which most of the worst activations lost their time.
+/// Returns the advice for the stage in which most of the worst activations lost their time.
 fn action(report: &Report) -> String {
     let dominates = |f: &&Finding| f.detail.number(metrics::DOMINATES).unwrap_or(0.0);
     let stage = report
@@ -110,13 +110,13 @@ fn action(report: &Report) -> String {
         .max_by(|a, b| dominates(a).total_cmp(&dominates(b)));
     match stage.and_then(|f| f.key.word(Axis::Stage)).as_deref() {
         Some("before-irq") => {
-            "look for what keeps interrupts off, or takes the CPU away (firmware, a hypervisor, the real-time throttle)".to_owned()
+            "find code that disables interrupts or takes the CPU (firmware, a hypervisor, the real-time throttle)".to_owned()
         }
-        Some("irq-to-wakeup") => "look at the interrupt handlers of that CPU: move their affinity away".to_owned(),
+        Some("irq-to-wakeup") => "move interrupt handlers to other CPUs (IRQ affinity)".to_owned(),
         Some("wakeup-to-switch" | "wakeup-to-user") => {
-            "give the task a CPU of its own (isolcpus, affinity) or a higher priority: it waited for the CPU".to_owned()
+            "give the task a dedicated CPU (isolcpus, affinity) or a higher priority: it waited for the CPU".to_owned()
         }
-        Some(_) => "keep the task's memory small and locked: it lost the time after it had the CPU".to_owned(),
+        Some(_) => "keep the task's memory small and locked: the time was lost after it got the CPU".to_owned(),
         None => String::new(),
     }
 }

@@ -1,5 +1,5 @@
-//! The plan: a look at what the machine grants; then rounds of every condition and of the randomised design, or of the
-//! sweep.
+//! The plan of `fathom wakeup`: a pilot round that tests what the machine grants; then rounds over every condition and
+//! the randomised design, or over the sweep.
 
 use fathom_analysis::metrics::wakeup::condition;
 use fathom_analysis::wakeup::factorial::Design;
@@ -10,42 +10,43 @@ use super::conditions::{self, Case, FACTORS};
 use super::options::Options;
 use super::sweep;
 use super::trials::{
-    LONG_NS, MIN_ACTIVATIONS, PILOT_ROUND, WARM, an_activation, awake, close, every_ns, series, traced,
-    untraced, within,
+    MAX_PLANNED_NS, MIN_ACTIVATIONS, PILOT_ROUND, WARM, activation_cost, assemble, every_ns,
+    limit_activations, series, traced, untraced, was_woken,
 };
 use crate::budget::Budget;
 use crate::cost::WAKE_START_NS;
 use crate::record::Record;
 use crate::round;
 
-/// Activations of the look: enough to see a refusal, and what one costs on a model.
-const LOOK: u64 = 40;
-/// Rounds, at least. Of complete rounds the design's effects take two; three tell a bad one.
-const ROUNDS: u64 = 3;
-/// Series a round of the words that everything is compared with: p99.9 of them is asked for first.
-const OFTEN: usize = 3;
-/// Those words.
+/// Activations per pilot series: enough to detect a refusal, and the cost of an activation on a model.
+const PILOT_ACTIVATIONS: u64 = 40;
+/// Minimum number of rounds. The design's effects need two complete rounds; three reveal a bad one.
+const MIN_ROUNDS: u64 = 3;
+/// Series per round of the reference conditions: their p99.9 is needed first.
+const CORE_SERIES: usize = 3;
+/// The reference conditions.
 const CORE: [&str; 3] = [condition::UNLOADED, condition::STRESS_MIX, condition::STRESS_MIX_VM];
 
-/// The next round; empty at the end. A record says itself what was asked.
+/// Returns the next round; empty at the end. The request is that of the record's options.
 #[must_use]
 pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let number = record.round() + 1;
     let budget = Budget::of(record, budget_ms);
     if number == PILOT_ROUND {
-        return close(record, &budget, look(record), |_| 0, (seed, 0x9e55));
+        return assemble(record, &budget, pilot(record), |_| 0, (seed, 0x9e55));
     }
-    if !awake(record) {
+    if !was_woken(record) {
         return Vec::new();
     }
     if Options::of(record).sweep {
         return sweep::round(record, &budget, seed);
     }
-    let wanted = conditions_round(record, &budget, number);
-    close(record, &budget, wanted, rank, (seed, 0x9e55))
+    let trials = conditions_round(record, &budget, number);
+    assemble(record, &budget, trials, rank, (seed, 0x9e55))
 }
 
-/// What the budget loses first is the design, then the factors alone, and last what all is compared with.
+/// Returns the order in which trials are dropped from the budget: first the design, then single factors, last the
+/// reference conditions.
 fn rank(trial: &Trial) -> u8 {
     match conditions::factors_of(&trial.beside.load) {
         _ if CORE.iter().any(|core| conditions::is_named(core, trial)) => 0,
@@ -54,25 +55,26 @@ fn rank(trial: &Trial) -> u8 {
     }
 }
 
-/// Periodic wake-ups under no load, with and without the earlier places: granted, or refused with the reason.
-fn look(record: &Record) -> Vec<Trial> {
+/// Returns the pilot round: wake-ups without load, with and without tracing, which are granted or refused with a
+/// reason.
+fn pilot(record: &Record) -> Vec<Trial> {
     let none = conditions::named(condition::UNLOADED).map(|none| Case::of(none, record));
     let traced = [false, true].into_iter().filter(|traced| !traced || !untraced(record));
     let mut all: Vec<Trial> = traced
         .zip(none.into_iter().cycle())
-        .map(|(traced, none)| Trial { warm: 10, ..series(record, &none, LOOK, traced) })
+        .map(|(traced, none)| Trial { warm: 10, ..series(record, &none, PILOT_ACTIVATIONS, traced) })
         .collect();
-    // A described machine has no kernel that could have them.
+    // A described machine has no kernel that could provide these.
     if record.trust != Some(ClockTrust::Modelled) {
-        all.extend(timerlat(record, LOOK).filter(|_| !untraced(record)));
-        let confined = conditions::confined(record).filter(|_| conditions::confined_wanted(record));
-        all.extend(confined.map(|case| series(record, &case, LOOK, false)));
+        all.extend(timerlat(record, PILOT_ACTIVATIONS).filter(|_| !untraced(record)));
+        let confined = conditions::confined(record).filter(|_| conditions::confined_scheduled(record));
+        all.extend(confined.map(|case| series(record, &case, PILOT_ACTIVATIONS, false)));
     }
     all.push(round::clock());
     all
 }
 
-/// Wake-ups of the kernel's own thread with nothing beside: what they have of the places is the kernel's own word.
+/// Returns a series of the kernel's own timerlat thread without load: its places are those that the kernel reports.
 fn timerlat(record: &Record, n: u64) -> Option<Trial> {
     let none = Case::of(conditions::named(condition::UNLOADED)?, record);
     let mut trial = series(record, &none, n, false);
@@ -80,12 +82,12 @@ fn timerlat(record: &Record, n: u64) -> Option<Trial> {
     Some(trial)
 }
 
-/// Was it granted?
+/// Returns whether it was granted.
 fn has_timerlat(record: &Record) -> bool {
     record.of(PatternKind::Wake).any(|run| run.trial.is::<Wake>(|wake| wake.wakes.timerlat))
 }
 
-/// Was this load refused?
+/// Returns whether this load was refused.
 fn refused(record: &Record, case: &Case) -> bool {
     record
         .trials
@@ -93,13 +95,14 @@ fn refused(record: &Record, case: &Case) -> bool {
         .any(|run| run.refusal.is_some() && run.trial.round > PILOT_ROUND && case.is_of(&run.trial))
 }
 
-/// Each condition, the words of [`CORE`] [`OFTEN`] times, and the design; what one series has comes from the budget.
+/// Returns a round of every condition, those of [`CORE`] [`CORE_SERIES`] times, and of the design. The budget gives the
+/// length of a series.
 fn conditions_round(record: &Record, budget: &Budget, number: u64) -> Vec<Trial> {
     let places = traced(record);
     let mut cases: Vec<(Case, bool)> = Vec::new();
     for case in conditions::cases(record).into_iter().filter(|case| !refused(record, case)) {
-        let times = if CORE.contains(&case.token.as_str()) { OFTEN } else { 1 };
-        // What tracing costs is a bias that is measured: once a round without it.
+        let times = if CORE.contains(&case.token.as_str()) { CORE_SERIES } else { 1 };
+        // The overhead of tracing is measured: one series per round without it.
         if places && case.token == condition::UNLOADED {
             cases.push((case.clone(), false));
         }
@@ -111,28 +114,29 @@ fn conditions_round(record: &Record, budget: &Budget, number: u64) -> Vec<Trial>
         let of = |case| (conditions::of_factors(design.levels(case)), places);
         cases.extend((0..design.cases()).map(of).filter(|(case, _)| !refused(record, case)));
     }
-    let kernels = u64::from(has_timerlat(record));
-    let Some((rounds, n)) = shares(record, budget, cases.len() as u64 + kernels, number) else {
+    let timerlat_series = u64::from(has_timerlat(record));
+    let Some((rounds, n)) = shares(record, budget, cases.len() as u64 + timerlat_series, number) else {
         return Vec::new();
     };
     if number > PILOT_ROUND + rounds {
         return Vec::new();
     }
-    let own = cases.iter().map(|(case, traced)| series(record, case, n, *traced));
-    own.chain(timerlat(record, n).filter(|_| kernels > 0)).collect()
+    let of_cases = cases.iter().map(|(case, traced)| series(record, case, n, *traced));
+    of_cases.chain(timerlat(record, n).filter(|_| timerlat_series > 0)).collect()
 }
 
-/// How many rounds there are after the look, and how many activations a series of the next one has: so many that the
-/// rounds that remain fit into what remains.
+/// Returns the number of rounds after the pilot round, and the activations per series of the next round, so that the
+/// remaining rounds fit into the remaining budget.
 fn shares(record: &Record, budget: &Budget, count: u64, number: u64) -> Option<(u64, u64)> {
-    let each = an_activation(record, budget)?;
+    let each = activation_cost(record, budget)?;
     let start = if budget.modelled { 0 } else { WAKE_START_NS };
-    // Of the whole budget, so that every round comes to the same number.
-    let long = (LONG_NS / every_ns(record)).max(MIN_ACTIVATIONS).saturating_mul(each).saturating_add(start);
-    let rounds = (budget.total / count.max(1) / long).clamp(ROUNDS, 64);
+    // From the whole budget, so that every round computes the same number.
+    let longest =
+        (MAX_PLANNED_NS / every_ns(record)).max(MIN_ACTIVATIONS).saturating_mul(each).saturating_add(start);
+    let rounds = (budget.total / count.max(1) / longest).clamp(MIN_ROUNDS, 64);
     let remain = (PILOT_ROUND + rounds + 1).saturating_sub(number).max(1);
     let share = budget.left() / remain / count.max(1);
-    // A twentieth for cycle calibrations and for what estimates miss.
+    // A twentieth is reserved for cycle calibrations and estimation errors.
     let n = (share - share / 20).saturating_sub(start) / each;
-    Some((rounds, within(record, n.saturating_sub(WARM))))
+    Some((rounds, limit_activations(record, n.saturating_sub(WARM))))
 }

@@ -1,4 +1,4 @@
-//! The reading: what each condition does to each place of a wake-up, what that costs to know, and where it went.
+//! Reads a record of `fathom wakeup`: latency at each place under each condition, overhead of tracing, effects, causes.
 
 use fathom_analysis::findings::tokens;
 use fathom_analysis::findings::{Basis, Finding, Histogram, Metric, Report, Warning};
@@ -15,13 +15,13 @@ use super::options::Options;
 use super::series::{Place, Series};
 use super::spot::{Spot, Unit, refuse};
 use super::{NAME, attribution, causes, imported, sweep, sweep_rows};
-use crate::reading::{begun, measured, number, refuse_all};
+use crate::reading::{measured, new_report, number, refuse_all};
 use crate::record::Record;
 
-/// The report of a record.
+/// Reads a record.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let mut report = begun(record, NAME);
+    let mut report = new_report(record, NAME);
     imported::rows(record, &mut report);
     if record.trials.is_empty() && !record.imported.is_empty() {
         return report;
@@ -35,16 +35,16 @@ pub fn read(record: &Record) -> Report {
     let sweep = Options::of(record).sweep;
     let cases = if sweep { Vec::new() } else { conditions::cases(record) };
     let traced = super::trials::traced(record);
-    let (measured, lacking): (Vec<&Case>, Vec<&Case>) =
+    let (measured, missing): (Vec<&Case>, Vec<&Case>) =
         cases.iter().partition(|case| !Series::of(record, case, traced).runs.is_empty());
     for case in &measured {
         condition(&case.token, &case.load.to_string(), &Series::of(record, case, traced), unit, &mut report);
     }
-    // Where nothing was measured at all, another refusal says why.
-    for case in lacking.into_iter().filter(|_| !measured.is_empty()) {
-        not_reached(record, case, &mut report);
+    // If nothing was measured at all, another refusal gives the reason.
+    for case in missing.into_iter().filter(|_| !measured.is_empty()) {
+        refuse_missing(record, case, &mut report);
     }
-    kernels(record, unit, &mut report);
+    timerlat_rows(record, unit, &mut report);
     bias(record, unit, &mut report);
     attribution::rows(record, unit, &mut report);
     causes::rows(record, &cases, unit, &mut report);
@@ -52,50 +52,49 @@ pub fn read(record: &Record) -> Report {
     report
 }
 
-/// What a condition is called where it is refused: its word, and a load of the user's own in full.
-fn called(case: &Case) -> String {
+/// Returns the name of a condition in refusals: its token, and for a user-defined load the whole load.
+fn name_in_refusals(case: &Case) -> String {
     match conditions::named(&case.token) {
         Some(_) => format!("condition {}", case.token),
         None => format!("condition {} ({})", case.token, case.load),
     }
 }
 
-/// The refusal of a condition that has no series: what the probe said of it, or that the session ended before.
-fn not_reached(record: &Record, case: &Case, report: &mut Report) {
+/// Refuses a condition without series: with the probe's reason, or because the session ended before.
+fn refuse_missing(record: &Record, case: &Case, report: &mut Report) {
     let of = |run: &&crate::record::TrialRun| run.refusal.is_some() && case.is_of(&run.trial);
-    let said = record.trials.iter().find(of).and_then(|run| run.refusal.clone());
-    let (reason, remedy) = said.unwrap_or_else(|| {
-        ("the session ended before it was measured".to_owned(), "give it more time: --budget".to_owned())
+    let refusal = record.trials.iter().find(of).and_then(|run| run.refusal.clone());
+    let (reason, remedy) = refusal.unwrap_or_else(|| {
+        ("the session ended before it was measured".to_owned(), "give it a larger --budget".to_owned())
     });
-    refuse(report, &called(case), reason, &remedy);
+    refuse(report, &name_in_refusals(case), reason, &remedy);
 }
 
-/// A refusal of each load that was asked for and that this machine does not run, by its name: nothing may be concluded
-/// from what did not run.
+/// Refuses each requested load that this machine does not run, by name: no conclusion is drawn from it.
 fn not_run(record: &Record, report: &mut Report) {
     let sweep = Options::of(record).sweep;
     let mut refused: Vec<String> = Vec::new();
     if sweep {
         refused.extend(sweep::not_run(record).iter().map(|curve| format!("sweep {}", curve.token())));
     } else {
-        refused.extend(conditions::not_run(record).iter().map(called));
-        if conditions::design_wanted(record) && !conditions::design_runs(record) {
+        refused.extend(conditions::not_run(record).iter().map(name_in_refusals));
+        if conditions::design_scheduled(record) && !conditions::design_runs(record) {
             refused.push("the factors' effects".to_owned());
         }
     }
     for what in refused {
-        let reason = "a described machine does not run this load yet, so nothing of it was measured";
+        let reason = "described machines do not support this load yet";
         let remedy =
-            "measure it on a host or a board; a described machine has --conditions none,warm,flushed,evicted";
+            "measure on a host or a board; described machines support --conditions none,warm,flushed,evicted";
         refuse(report, &what, reason.to_owned(), remedy);
     }
 }
 
-/// A place before the task is told where the trace shows it in so many of the activations. Which ones it does not show
-/// is no matter of chance: a timer that expires on another CPU, a thread that gives the CPU away without a trace.
-const SEEN: f64 = 0.9;
+/// Minimum share of activations in which the trace shows a place before the task. Missing ones are not random: a timer
+/// that expires on another CPU, a thread that yields the CPU without a trace event.
+const MIN_TRACED_SHARE: f64 = 0.9;
 
-/// All rows of one condition.
+/// Adds all findings of one condition.
 fn condition(token: &str, load: &str, series: &Series, unit: Unit, report: &mut Report) {
     let every_us = series.runs[0].trial.or_default::<Wake>().wakes.every_ns as f64 / 1000.0;
     let trials = series.trials();
@@ -108,14 +107,15 @@ fn condition(token: &str, load: &str, series: &Series, unit: Unit, report: &mut 
         }
         let spot = Spot { place: place.token(), condition: token };
         let (seen, all) = (latencies.len(), series.due().len());
-        if (seen as f64) < SEEN * all as f64 {
-            let reason =
-                format!("the trace shows this place in only {seen} of {all} activations, no fair sample");
+        if (seen as f64) < MIN_TRACED_SHARE * all as f64 {
+            let reason = format!(
+                "the trace shows this place in only {seen} of {all} activations, which may be a biased sample"
+            );
             refuse(
                 report,
                 &spot.name(),
                 reason,
-                "look from another CPU (--cpu): a kernel may hide it on some only",
+                "measure on another CPU (--cpu): tracing may differ between CPUs",
             );
             continue;
         }
@@ -127,7 +127,7 @@ fn condition(token: &str, load: &str, series: &Series, unit: Unit, report: &mut 
     load_rows(token, series, report);
 }
 
-/// The distribution at a place of a task that walks so many bytes.
+/// Returns the distribution at a place, for a task that walks this many bytes.
 fn histogram(spot: Spot, bytes: u64, run: &Run, unit: Unit) -> Histogram {
     let bars = run.seen.histogram.bars.iter();
     Histogram {
@@ -139,8 +139,8 @@ fn histogram(spot: Spot, bytes: u64, run: &Run, unit: Unit) -> Histogram {
     }
 }
 
-/// The rows of one place under one condition. A place before the task has its `unseen` activations: a trace tells of
-/// no missed ones.
+/// Returns the findings of one place under one condition. A place before the task has the number of untraced
+/// activations (`unseen`) instead of missed ones.
 fn place_rows(
     spot: Spot,
     load: &str,
@@ -163,7 +163,7 @@ fn place_rows(
     rows.extend(percentile_rows(spot, seen, trials, unit));
     let mut max = plain(&metrics::WAKEUP_MAX, seen.max.us);
     max.notes.push(format!(
-        "the largest of {}: as many again exceed it with a chance of {:.0} %",
+        "largest of {0}; another {0} activations would exceed it with probability {1:.0} %",
         seen.max.seen_in,
         100.0 * seen.max.beaten_within(seen.max.seen_in)
     ));
@@ -180,7 +180,7 @@ fn place_rows(
             let mut row = measured(key, unit.interval(us), unit.name, n, trials);
             row.basis = Basis::Derived;
             row.notes.push(format!(
-                "with {} periods that were slept through, each as late as it would have been",
+                "including {} missed periods, each with the latency it would have had",
                 run.explained
             ));
             rows.push(row);
@@ -196,8 +196,8 @@ fn percentile_rows(spot: Spot, seen: &Summary, trials: &[u64], unit: Unit) -> Ve
         .collect()
 }
 
-/// Rows of the kernel's own tracer: its thread is inside the kernel, and there is no later place.
-fn kernels(record: &Record, unit: Unit, report: &mut Report) {
+/// Adds the findings of the kernel's timerlat tracer. Its thread is inside the kernel, so there is no later place.
+fn timerlat_rows(record: &Record, unit: Unit, report: &mut Report) {
     let series = Series::of_kernel(record);
     let Some(first) = series.runs.first() else { return };
     let every_us = first.trial.or_default::<Wake>().wakes.every_ns as f64 / 1000.0;
@@ -205,13 +205,13 @@ fn kernels(record: &Record, unit: Unit, report: &mut Report) {
         let Some(run) = summary::summarise(&series.at(place), every_us) else { continue };
         let spot = Spot { place: token, condition: "timerlat" };
         let whose = record.text("wake.after.kernel").unwrap_or("SCHED_FIFO 95");
-        let thread = format!("none; other wake-ups than the task's: a thread of the kernel's, {whose}");
+        let thread = format!("none; not of the task, but of a kernel thread, {whose}");
         report.findings.extend(place_rows(spot, &thread, &run, &series.trials(), unit, None));
         report.histograms.push(histogram(spot, first.trial.memory.bytes, &run, unit));
     }
 }
 
-/// What the load really did, and who waited.
+/// Adds the activity of the load, and the stalls.
 fn load_rows(token: &str, series: &Series, report: &mut Report) {
     if series.runs.iter().all(|run| run.wakeups.load_stats.is_empty()) {
         return;
@@ -231,7 +231,7 @@ fn load_rows(token: &str, series: &Series, report: &mut Report) {
     }
 }
 
-/// What looking at the earlier places costs the task: its median with, less its median without, by rounds.
+/// Adds the overhead of tracing for the task: its median with tracing less its median without, by rounds.
 fn bias(record: &Record, unit: Unit, report: &mut Report) {
     let Some(none) = conditions::named(condition::UNLOADED).map(|none| Case::of(none, record)) else {
         return;
@@ -254,23 +254,23 @@ fn bias(record: &Record, unit: Unit, report: &mut Report) {
         let count = differences.iter().map(Vec::len).sum();
         let mut row = measured(&metrics::BIAS_TRACE, unit.interval(us), unit.name, count, &[]);
         row.basis = Basis::Derived;
-        row.notes.push("in every place of every traced activation; not subtracted".into());
+        row.notes.push("included in all latencies of traced activations; not subtracted".into());
         report.findings.push(row);
     }
 }
 
-/// What of the set-up makes wake-ups other than the task's own would be.
+/// Warns of configuration that changes the wake-up latency.
 fn setup(record: &Record, unit: Unit, report: &mut Report) {
     let mut warn = |text: String, remedy: &str| {
         report.warnings.push(Warning { token: "wakeup-config", text, remedy: remedy.to_owned() });
     };
     let first = record.of(PatternKind::Wake).next().map(|run| run.trial.or_default::<Wake>().wakes);
     if first.is_some_and(|wakes| wakes.priority == 0) {
-        warn("the task is an ordinary one: it waits for its turn".into(), "leave --priority out, as root");
+        warn("the task has no real-time priority".into(), "leave --priority out, as root");
     }
     if let Some(locked) = record.text("wake.after.locked").filter(|how| !how.starts_with("yes")) {
         warn(
-            format!("not all memory of the task is locked: {locked}"),
+            format!("the task's memory is not completely locked: {locked}"),
             "run as root, or with ulimit -l unlimited",
         );
     }
@@ -278,30 +278,30 @@ fn setup(record: &Record, unit: Unit, report: &mut Report) {
     if let Some((runtime, period)) = throttle.filter(|_| first.is_some_and(|wakes| wakes.priority > 0)) {
         warn(
             format!(
-                "the kernel takes {} ms of every {} ms from real-time tasks (throttle)",
+                "the kernel stops real-time tasks for {} ms of every {} ms (throttle)",
                 (period - runtime.min(period)) / 1_000_000,
                 period / 1_000_000
             ),
-            "sysctl kernel.sched_rt_runtime_us=-1 while it is measured, where nothing can run away",
+            "set sysctl kernel.sched_rt_runtime_us=-1 during the measurement (a runaway real-time task would then hang the machine)",
         );
     }
     let lost: u64 = record.of(PatternKind::Wake).map(|run| run.wakeups.lost).fold(0, u64::saturating_add);
     if lost > 0 {
         let what =
-            format!("the kernel's trace had no room for {lost} events: places behind them are missing");
-        warn(what, "shorter series: --budget, or a longer --period");
+            format!("the trace buffer overflowed by {lost} events: places that depend on them are missing");
+        warn(what, "use shorter series (--budget) or a longer --period");
     }
     let governor = record.text(facts::FREQ_GOVERNOR).filter(|governor| *governor != "performance");
     if let Some(governor) = governor {
         warn(
-            format!("the governor {governor} changes the core clock, and a slower core wakes later"),
-            "choose the governor performance while it is measured",
+            format!("the governor {governor} changes the core clock; a slower clock increases latency"),
+            "use the governor performance during the measurement",
         );
     }
     if record.trust == Some(ClockTrust::Virtual) {
-        warn("this is a guest: its host may stop it at any time, and steals are wake-up latency".into(), "");
+        warn("this is a guest: its host may stop it at any time, which counts as wake-up latency".into(), "");
     }
     if unit.name == "instructions" {
-        warn("times are instructions of an emulated guest: paths, and no caches".into(), "");
+        warn("times are instructions of an emulated guest: path lengths, without cache effects".into(), "");
     }
 }

@@ -1,4 +1,4 @@
-//! Series of activations of one cell, as the rooms of the analysis take them.
+//! Converts recorded activations of one case to the input of `analysis::wakeup`.
 
 use fathom_analysis::wakeup::Activation;
 use fathom_analysis::wakeup::stages::StagedActivation;
@@ -10,18 +10,18 @@ use super::conditions::Case;
 use super::trials::PILOT_ROUND;
 use crate::record::{Record, TrialRun};
 
-/// Where a wake-up is looked at.
+/// The place (point in time) at which the latency of a wake-up is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// The timer's interrupt handler.
     Irq,
     /// The task was made runnable.
     Wake,
-    /// The CPU was switched to the task.
+    /// The kernel switched the CPU to the task.
     Switch,
     /// The task read the clock.
     User,
-    /// The task had walked its working set.
+    /// The task finished walking its working set.
     Work,
 }
 
@@ -38,7 +38,7 @@ impl Place {
         }
     }
 
-    /// ns after the time that the timer was set for.
+    /// Returns the time since the scheduled time of the timer, ns.
     fn of(self, woke: &ActivationRow) -> Option<u64> {
         match self {
             Place::Irq => woke.irq_ns,
@@ -50,7 +50,7 @@ impl Place {
     }
 }
 
-/// An activation with the number of its period over all series, and when it was due, ns.
+/// An activation with the number of its period over all series, and its scheduled time, ns.
 pub(super) struct Due<'a> {
     pub period: u64,
     pub at_ns: u64,
@@ -59,13 +59,13 @@ pub(super) struct Due<'a> {
     pub nth: u64,
 }
 
-/// All series of one cell.
+/// All series of one case.
 pub(super) struct Series<'a> {
     pub runs: Vec<&'a TrialRun>,
 }
 
 impl<'a> Series<'a> {
-    /// Of a cell, traced or not; the look's are left out.
+    /// Returns those of a case, traced or not, without pilot series.
     pub(super) fn of(record: &'a Record, case: &Case, traced: bool) -> Series<'a> {
         let of = |run: &&TrialRun| {
             run.done.is_some()
@@ -76,7 +76,7 @@ impl<'a> Series<'a> {
         Series { runs: record.of(PatternKind::Wake).filter(of).collect() }
     }
 
-    /// Those of the kernel's own thread.
+    /// Returns those of the kernel's timerlat thread.
     pub(super) fn of_kernel(record: &'a Record) -> Series<'a> {
         let of = |run: &&TrialRun| {
             run.trial.round > PILOT_ROUND && run.trial.is::<Wake>(|wake| wake.wakes.timerlat)
@@ -88,7 +88,7 @@ impl<'a> Series<'a> {
         self.runs.iter().map(|run| run.trial.id).collect()
     }
 
-    /// The activations, in order. Periods are numbered through: what lies between two series is nobody's.
+    /// Returns the activations, in order, with consecutive period numbers. Time between two series is not counted.
     pub(super) fn due(&self) -> Vec<Due<'a>> {
         let mut all: Vec<Due<'a>> = Vec::new();
         for run in &self.runs {
@@ -97,7 +97,8 @@ impl<'a> Series<'a> {
             let mut period = all.last().map_or(0, |due| due.period + 1);
             for (i, woke) in run.wakeups.woken.iter().enumerate() {
                 if i > 0 {
-                    // A hostile record's sums must not overflow. What was left out on purpose was not missed.
+                    // Sums must not overflow for a hostile record. Activations that were left out on purpose are not
+                    // missed.
                     let steps = woke.missed.saturating_add(woke.skipped).saturating_add(1);
                     at_ns = at_ns.saturating_add(steps.saturating_mul(every));
                     period = period.saturating_add(woke.missed).saturating_add(1);
@@ -108,19 +109,19 @@ impl<'a> Series<'a> {
         all
     }
 
-    /// Latencies at a place, us.
+    /// Returns the latencies at a place, us.
     pub(super) fn at(&self, place: Place) -> Vec<Activation> {
         let one =
             |due: &Due| Some(Activation { period: due.period, us: place.of(due.woke)? as f64 / 1000.0 });
         self.due().iter().filter_map(one).collect()
     }
 
-    /// Activations of which the interrupt and the wake-up were seen.
+    /// Returns the activations whose interrupt and wake-up were traced.
     pub(super) fn staged(&self) -> Vec<StagedActivation> {
         self.due().iter().filter_map(staged).collect()
     }
 
-    /// What stressors did a second, all together: passes, lines, faults, bytes.
+    /// Returns the work of all stressors per second: passes, lines, faults, bytes.
     pub(super) fn rates(&self) -> [f64; 4] {
         let mut sums = [0.0; 4];
         let mut seconds = 0.0;
@@ -135,7 +136,7 @@ impl<'a> Series<'a> {
         sums.map(|sum| if seconds > 0.0 { sum / seconds } else { 0.0 })
     }
 
-    /// Share of the time in which tasks waited: some for a CPU, for memory, for input or output.
+    /// Returns the shares of time in which some task waited for a CPU, memory or I/O.
     pub(super) fn stalls(&self) -> Option<[f64; 3]> {
         let mut sums = [0.0; 3];
         let mut wall = 0.0;
@@ -148,7 +149,7 @@ impl<'a> Series<'a> {
     }
 }
 
-/// The stages of an activation.
+/// Returns the stages of an activation.
 pub(super) fn staged(due: &Due) -> Option<StagedActivation> {
     let ActivationRow { irq_ns, wake_ns, switch_ns, user_ns, .. } = *due.woke;
     let (irq, wake) = (irq_ns?, wake_ns?);

@@ -1,4 +1,4 @@
-//! Where a finding of a wake-up lies, in which unit, and what several readings share.
+//! Shared by the readings of wake-ups: keys of findings, units, refusals.
 
 use super::series::{Place, Series};
 use crate::record::Record;
@@ -10,12 +10,12 @@ use fathom_analysis::wakeup::summary::Percentile;
 use fathom_probe::machine::ClockTrust;
 use fathom_units::facts;
 
-/// A percentile as findings name it (`p999`), of how the analysis writes it (`p99.9`).
+/// Returns a percentile's token in findings (`p999`) for the analysis's (`p99.9`).
 pub(super) fn word(percentile: &str) -> String {
     percentile.replace('.', "")
 }
 
-/// A place of a wake-up under a condition: where its findings lie.
+/// A place of a wake-up under a condition, as part of the keys of its findings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot<'a> {
     pub place: &'a str,
@@ -23,34 +23,35 @@ pub(super) struct Spot<'a> {
 }
 
 impl Spot<'_> {
-    /// The key of a metric there.
+    /// Returns the key of a metric there.
     pub(super) fn key(self, metric: &'static Metric) -> Key {
         metric.at([self.place.into(), self.condition.into()])
     }
 
-    /// The key of a percentile there.
+    /// Returns the key of a percentile there.
     pub(super) fn percentile(self, percentile: &Percentile) -> Key {
         let word = word(percentile.token);
         metrics::WAKEUP_QUANTILE.at([self.place.into(), self.condition.into(), (&word).into()])
     }
 
-    /// What refusals call all of it.
+    /// Returns the name of the whole distribution in refusals.
     pub(super) fn name(self) -> String {
         self.key(&metrics::WAKEUPS).name()
     }
 }
 
-/// What latencies are told in: time, or instructions where a clock counts those.
+/// The unit of latencies: time, or instructions if the clock counts those.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit {
     pub name: &'static str,
-    /// How many of it are a microsecond.
+    /// Number of units per microsecond.
     pub of_us: f64,
 }
 
 impl Unit {
-    /// On an emulator times mean nothing; where the guest's clock is known to count instructions (QEMU's -icount, told
-    /// on the kernel's command line as `fathom.instruction_ns=N`), their number does.
+    /// Returns the unit for a record. Times of an emulator are meaningless, unless the guest's clock is known to count
+    /// instructions (QEMU's -icount, declared on the kernel's command line as `fathom.instruction_ns=N`): then
+    /// instructions.
     pub(super) fn of(record: &Record) -> Option<Unit> {
         if record.trust != Some(ClockTrust::Emulated) {
             return Some(Unit { name: "us", of_us: 1.0 });
@@ -66,12 +67,12 @@ impl Unit {
     }
 }
 
-/// A refusal of one finding.
+/// Refuses one finding.
 pub(super) fn refuse(report: &mut Report, what: &str, reason: String, remedy: &str) {
     report.refusals.push(Refused { what: what.to_owned(), reason, remedy: remedy.to_owned() });
 }
 
-/// Latencies of the task alone, us.
+/// Returns the latencies in the task, us.
 pub(super) fn user(series: &Series) -> Vec<Activation> {
     series.at(Place::User)
 }

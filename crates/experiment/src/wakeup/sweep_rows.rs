@@ -1,11 +1,10 @@
-//! The sweep's rows: each cell, and where a curve breaks.
+//! Findings of the sweep: each case, and the change-points of each curve.
 
 use fathom_analysis::findings::{Basis, Finding, Item, Report};
 use fathom_analysis::interval::{median, median_interval};
 use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::wakeup::changepoint::{self, Kind};
 use fathom_probe::pattern::PatternKind;
-use fathom_units::size;
 
 use super::options::Options;
 use super::spot::{Unit, refuse, word};
@@ -19,7 +18,7 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
     }
     let mut number_of = 0;
     for curve in sweep::curves(record) {
-        cases(record, &curve, unit, report);
+        case_rows(record, &curve, unit, report);
         let before = number_of;
         match changepoints(record, &curve, &mut number_of, report) {
             Ok(()) => {
@@ -31,7 +30,7 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
     }
 }
 
-/// The changepoints of a curve, numbered on from `number_of`; those found before a refusal stay.
+/// Adds the change-points of a curve, numbered from `number_of`. Those found before a refusal are kept.
 fn changepoints(
     record: &Record,
     curve: &Curve,
@@ -39,25 +38,25 @@ fn changepoints(
     report: &mut Report,
 ) -> Result<(), changepoint::Refusal> {
     for statistic in Statistic::ALL {
-        let found = match sweep::breaks(record, curve, statistic) {
-            // A subject that does not count page faults has none here.
+        let found = match sweep::change_points(record, curve, statistic) {
+            // Without counted page faults there are no change-points of them.
             Err(changepoint::Refusal::NotMeasured) if statistic == Statistic::Faults => Vec::new(),
             found => found?,
         };
         for changepoint in found {
             *number_of += 1;
-            let mut rows = inflection_rows(*number_of, curve, statistic, &changepoint);
+            let mut rows = inflection_rows(*number_of, statistic, &changepoint);
             if statistic == Statistic::Faults {
                 rows.extend(across(*number_of, record, curve, &changepoint));
             }
-            report.findings.extend(rows.into_iter().map(|row| on(curve, row)));
+            report.findings.extend(rows.into_iter().map(|row| with_curve(curve, row)));
         }
     }
     Ok(())
 }
 
-/// A finding that is of this curve.
-fn on(curve: &Curve, mut row: Finding) -> Finding {
+/// Adds the curve to a finding.
+fn with_curve(curve: &Curve, mut row: Finding) -> Finding {
     row.detail.set(metrics::STRESSOR, Item::Token(curve.kind.token().to_owned()));
     row.detail.set(metrics::MODE, Item::Token(curve.mode.to_string()));
     row.detail.set(metrics::STRIDE, Item::Number(curve.stride as f64));
@@ -70,15 +69,18 @@ fn refused(curve: &Curve, why: changepoint::Refusal, report: &mut Report) {
         changepoint::Refusal::TooFew => refuse(
             report,
             &what,
-            format!("fewer than three sizes, or than {} repeats at some of them", changepoint::MIN_SIZES),
-            "give the sweep more time, or fewer cells (--bytes, --strides, --modes), or --resume it",
+            format!(
+                "fewer than three sizes, or fewer than {} repeats at some of them",
+                changepoint::MIN_SIZES
+            ),
+            "give the sweep a larger --budget or fewer --bytes, --strides or --modes, or --resume it",
         ),
-        changepoint::Refusal::NotMeasured => refuse(report, &what, "nobody was ever late".into(), ""),
+        changepoint::Refusal::NotMeasured => refuse(report, &what, "all latencies are zero".into(), ""),
     }
 }
 
-/// Median, tail and maximum of every size of a curve, and what the load did.
-fn cases(record: &Record, curve: &Curve, unit: Unit, report: &mut Report) {
+/// Adds median, tail and maximum of every size of a curve, and the activity of the load.
+fn case_rows(record: &Record, curve: &Curve, unit: Unit, report: &mut Report) {
     let of = |run: &&TrialRun| run.done.is_some() && sweep::of(&run.trial).is_some_and(|(c, _)| c == *curve);
     let runs: Vec<&TrialRun> = record.of(PatternKind::Wake).filter(of).collect();
     let mut sizes: Vec<u64> = runs.iter().filter_map(|r| sweep::of(&r.trial)).map(|(_, b)| b).collect();
@@ -102,13 +104,13 @@ fn cases(record: &Record, curve: &Curve, unit: Unit, report: &mut Report) {
             let key = curve.at(&metrics::SWEEP_TAIL, bytes);
             let mut row = measured(key, us.scaled(unit.of_us), unit.name, all.len(), &trials);
             let fewest = late.iter().map(Vec::len).min().unwrap_or(0);
-            let tail = if fewest >= sweep::FOR_P999 { "p99.9" } else { "p99" };
+            let tail = if fewest >= sweep::MIN_FOR_P999 { "p99.9" } else { "p99" };
             row.detail.set(metrics::QUANTILE, Item::Token(word(tail)));
-            row.notes.push(format!("median over {} series of their {tail}", tails.len()));
+            row.notes.push(format!("median of {tail} over {} series", tails.len()));
             report.findings.push(row);
         }
-        let latest = all.iter().fold(0.0, |a: f64, b| a.max(*b));
-        let mut max = number(curve.at(&metrics::SWEEP_MAX, bytes), latest * unit.of_us, unit.name);
+        let largest = all.iter().fold(0.0, |a: f64, b| a.max(*b));
+        let mut max = number(curve.at(&metrics::SWEEP_MAX, bytes), largest * unit.of_us, unit.name);
         (max.count, max.trials) = (all.len() as u64, trials.clone());
         report.findings.push(max);
         if let Some(faults) = median(&here.iter().filter_map(|run| sweep::faults(run)).collect::<Vec<_>>()) {
@@ -119,12 +121,7 @@ fn cases(record: &Record, curve: &Curve, unit: Unit, report: &mut Report) {
     }
 }
 
-fn inflection_rows(
-    nth: u32,
-    curve: &Curve,
-    statistic: Statistic,
-    found: &changepoint::ChangePoint,
-) -> Vec<Finding> {
+fn inflection_rows(nth: u32, statistic: Statistic, found: &changepoint::ChangePoint) -> Vec<Finding> {
     let nth = u64::from(nth);
     let kind = match found.kind {
         Kind::Step => "step",
@@ -134,15 +131,9 @@ fn inflection_rows(
     let mut place = number(metrics::CHANGEPOINT_BYTES.at([nth.into()]), middle, "bytes");
     (place.low, place.high) = (Some(found.from as f64), Some(found.to as f64));
     place.basis = Basis::Bounds;
-    place.notes.push(format!(
-        "a {kind} of {} between {} and {}; chance makes one as clear in {:.1} % of cases",
-        curve.token(),
-        size(found.from as f64),
-        size(found.to as f64),
-        100.0 * found.p
-    ));
+    place.notes.push(p_value(found.p));
     let mut rows = vec![place];
-    // By how much of nothing is no answer: a rate's own two values are told.
+    // A relative change from zero is meaningless: rates are reported as two values.
     if statistic != Statistic::Faults {
         let effect = measured(metrics::CHANGEPOINT_EFFECT.at([nth.into()]), found.effect, "", 0, &[]);
         rows.push(Finding { basis: Basis::Derived, ..effect });
@@ -152,8 +143,15 @@ fn inflection_rows(
     rows
 }
 
-/// The page faults on both sides of their changepoint, and what latencies do there: whatever it is, because the place
-/// was not chosen by them.
+/// Returns a p-value as text.
+fn p_value(p: f64) -> String {
+    let percent = 100.0 * p;
+    let value = if percent < 0.1 { "< 0.1".to_owned() } else { format!("= {percent:.1}") };
+    format!("p {value} % (permutation test)")
+}
+
+/// Returns the page faults on both sides of their change-point, and the changes of latencies there. These are reported
+/// in any case, because the position was not chosen by latencies.
 fn across(nth: u32, record: &Record, curve: &Curve, found: &changepoint::ChangePoint) -> Vec<Finding> {
     let nth = u64::from(nth);
     let mut all = Vec::new();

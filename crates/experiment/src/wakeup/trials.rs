@@ -1,4 +1,4 @@
-//! Trials of wake-ups: how long, how many, and what the record has of them already.
+//! Trials of wake-ups: lengths, costs, and queries of a record about them.
 
 use super::conditions::{self, Case, NO_WORK};
 use super::options::Options;
@@ -14,46 +14,47 @@ use fathom_probe::splitmix::mix;
 /// Activations that are dropped at the start of each series: the timer's path is cold, workers settle.
 pub(super) const WARM: u64 = 50;
 
-/// Fewest activations of a series: below that no percentile beyond the median is worth a row.
+/// Minimum number of activations per series: fewer give no percentile beyond the median.
 pub(super) const MIN_ACTIVATIONS: u64 = 100;
 
-/// Longest series, ns: conditions have to be interleaved faster than the surroundings change, and ctrl-C waits.
+/// Maximum length of a series, ns: conditions must be interleaved faster than the environment changes, and ctrl-C waits
+/// for the end of a series.
 pub(super) const MAX_NS: u64 = 5_000_000_000;
 
-/// Longest series of the plan's own choice, ns.
-pub(super) const LONG_NS: u64 = 3_000_000_000;
+/// Longest series that the plan chooses itself, ns.
+pub(super) const MAX_PLANNED_NS: u64 = 3_000_000_000;
 
-/// The number of the look's round.
+/// Number of the pilot round.
 pub(super) const PILOT_ROUND: u64 = 1;
 
-/// A round of what can be asked: a record may come from anywhere, and ask for blocks of nothing and periods of years.
-pub(super) fn close(
+/// Assembles a round from valid trials: a hostile record may request blocks without size and periods of years.
+pub(super) fn assemble(
     record: &Record,
     budget: &Budget,
-    mut wanted: Vec<Trial>,
+    mut trials: Vec<Trial>,
     rank: impl Fn(&Trial) -> u8,
     seeds: (u64, u64),
 ) -> Vec<Trial> {
-    wanted.retain(|trial| Trial::read(&trial.line()).is_ok());
-    round::close(record, budget, wanted, rank, seeds)
+    trials.retain(|trial| Trial::read(&trial.line()).is_ok());
+    round::assemble(record, budget, trials, rank, seeds)
 }
 
 pub(super) fn untraced(record: &Record) -> bool {
     Options::of(record).untraced
 }
 
-/// Was the task ever woken?
-pub(super) fn awake(record: &Record) -> bool {
+/// Returns whether the task was ever woken.
+pub(super) fn was_woken(record: &Record) -> bool {
     record.of(PatternKind::Wake).any(|run| run.trial.is::<Wake>(|wake| !wake.wakes.timerlat))
 }
 
-/// Are the earlier places granted?
+/// Returns whether tracing is granted.
 pub(super) fn traced(record: &Record) -> bool {
     let traced = |run: &TrialRun| run.trial.is::<Wake>(|wake| wake.wakes.traced) && run.done.is_some();
     record.of(PatternKind::Wake).any(traced)
 }
 
-/// A series of `n` activations of a cell.
+/// Returns a series of `n` activations of a case.
 pub(super) fn series(record: &Record, case: &Case, n: u64, traced: bool) -> Trial {
     let requested = Options::of(record);
     let wakes = Wakes {
@@ -71,14 +72,14 @@ pub(super) fn series(record: &Record, case: &Case, n: u64, traced: bool) -> Tria
     case.onto(trial, record)
 }
 
-/// As many activations of so many that a series may have: of a long period [`MIN_ACTIVATIONS`], though they take longer than
-/// [`MAX_NS`], while the probe runs so long a trial.
-pub(super) fn within(record: &Record, n: u64) -> u64 {
-    let most = |ns: u64| ns / every_ns(record);
-    n.min(most(MAX_NS)).max(MIN_ACTIVATIONS.min(most(MAX_SERIES_NS).saturating_sub(WARM)))
+/// Limits the activations of a series. With a long period [`MIN_ACTIVATIONS`] are allowed to take longer than
+/// [`MAX_NS`], up to the probe's limit per trial.
+pub(super) fn limit_activations(record: &Record, n: u64) -> u64 {
+    let max = |ns: u64| ns / every_ns(record);
+    n.min(max(MAX_NS)).max(MIN_ACTIVATIONS.min(max(MAX_SERIES_NS).saturating_sub(WARM)))
 }
 
-/// The period, ns; not 0.
+/// Returns the period, ns; not 0.
 pub(super) fn every_ns(record: &Record) -> u64 {
     record
         .of(PatternKind::Wake)
@@ -87,8 +88,9 @@ pub(super) fn every_ns(record: &Record) -> u64 {
         .max(1)
 }
 
-/// What an activation costs, in the budget's coin: the period; of a model what the dearest series so far took.
-pub(super) fn an_activation(record: &Record, budget: &Budget) -> Option<u64> {
+/// Returns the cost of an activation in the budget's unit: the period; on a model that of the most expensive series so
+/// far.
+pub(super) fn activation_cost(record: &Record, budget: &Budget) -> Option<u64> {
     if !budget.modelled {
         return Some(every_ns(record));
     }
@@ -97,15 +99,15 @@ pub(super) fn an_activation(record: &Record, budget: &Budget) -> Option<u64> {
         Some(accesses / (run.trial.samples + run.trial.warm).max(1))
     };
     let seen = record.of(PatternKind::Wake).filter_map(of).max()?;
-    // The look is of a task with nothing to do: what a condition sweeps before each sleep costs more.
+    // The pilot series run a task without work; conditions that sweep before each sleep cost more.
     let cost = Cost { modelled: true, latency_curve: &[] };
     let one = Trial { samples: 1, ..Trial::of(Wake::default()) };
-    let price = |case: &Case| cost.of(&Trial { warm: 0, ..case.onto(one.clone(), record) });
-    let dearest = conditions::cases(record).iter().map(price).max().unwrap_or(0);
+    let cost_of = |case: &Case| cost.of(&Trial { warm: 0, ..case.onto(one.clone(), record) });
+    let dearest = conditions::cases(record).iter().map(cost_of).max().unwrap_or(0);
     Some(seen.max(dearest).max(1))
 }
 
-/// A seed for what a reading draws: from the record's own.
+/// Returns a seed for random numbers of a reading, from the record's seed.
 pub(super) fn seed_of(record: &Record, salt: u64) -> u64 {
     mix(record.run.as_ref().map_or(0, |run| run.seed) ^ salt)
 }

@@ -48,7 +48,7 @@ fn reads_that_fall_into_several_sets_are_not_set_beside_one_set() {
 #[test]
 fn levels_without_tiers_are_not_passed_over_in_silence() {
     let mut report = samples::conflict();
-    let none = "No tiers were found, so nothing says how levels are built.";
+    let none = "No tiers were found, so the geometry of levels is unknown.";
     report.findings.push(samples::number("tier.1.latency", 1.8, "ns", None, 9));
     assert!(!text_of(&report, &UNICODE, None).contains(none));
     report.findings.retain(|f| f.name().starts_with("conflict."));
@@ -169,12 +169,11 @@ fn a_disturbance_stands_above_every_figure() {
 }
 
 #[test]
-fn a_guest_behaves_like_and_a_real_machine_agrees() {
+fn verdicts_of_a_guest_are_marked() {
     let guest = text_of(&samples::disturbed(), &UNICODE, None);
-    assert!(guest.contains("behaves like it") && guest.contains("behaves unlike it"), "{guest}");
-    assert!(!guest.contains("agrees"), "{guest}");
+    assert!(guest.contains("  agrees (guest)") && guest.contains("  disagrees (guest)"), "{guest}");
     let real = text_of(&samples::survey(33), &UNICODE, None);
-    assert!(real.contains("  agrees") && real.contains("  disagrees") && !real.contains("behaves"), "{real}");
+    assert!(real.contains("  agrees") && real.contains("  disagrees") && !real.contains("(guest)"), "{real}");
 }
 
 #[test]
@@ -185,10 +184,10 @@ fn a_disagreement_without_a_sentence_gets_one() {
             f.notes.clear();
         }
     }
-    let said = "level 4 is claimed to be 260 MiB by sysfs, 260 MiB by cpuid, and it measures otherwise";
+    let said = "level 4: claimed 260 MiB by sysfs, 260 MiB by cpuid; the measurement disagrees";
     assert!(unwrapped(&text_of(&report, &UNICODE, None)).contains(said));
     report.trust = "virtual".to_string();
-    assert!(unwrapped(&text_of(&report, &UNICODE, None)).contains("the machine behaves otherwise"));
+    assert!(unwrapped(&text_of(&report, &UNICODE, None)).contains("the measurement disagrees (guest)"));
 }
 
 #[test]
@@ -457,11 +456,11 @@ fn page_colours_are_tables_of_pages_by_colours() {
     report.findings.push(samples::word("tier.1.colour.useful", "yes", &["a way is 4 pages"]));
     let text = text_of(&report, &ASCII, None);
     for line in [
-        "Page colours of tier 1: misses a round, a load in each page",
+        "Page colours of tier 1: misses per round, one load in each page",
         "pages  shared  1 colour  4 colours",
         "    9       0         9          0",
         "    9      10        19         10",
-        "Can colour help in tier 1? yes: a way is 4 pages",
+        "Colouring helps in tier 1: yes; a way is 4 pages",
         // No column is for so many: it is printed as it is.
         "tier.1.colour.77.9.misses_per_round",
     ] {

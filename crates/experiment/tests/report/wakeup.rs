@@ -42,18 +42,18 @@ fn the_answer_comes_from_what_there_is() {
     let whole = samples::wakeup();
     let said = unwrapped(&text(&whole));
     assert!(said.contains("The study's memory workers add 15 (13..17) us at p99.9."), "{said}");
-    assert!(said.contains("of the 8 worst, 8 lost most time between the wake-up and the switch to the task: waiting for the CPU. Until the latest had the CPU, stress ran."), "{said}");
-    assert!(said.contains("Not the load's memory: it came with no load beside it. Of"), "{said}");
+    assert!(said.contains("8 of the 8 worst wake-ups lost most of their time waiting for the CPU, between wake-up and switch to the task. stress ran before the maximum."), "{said}");
+    assert!(
+        said.contains("The maximum is not caused by memory load: it occurred without load. Periodic"),
+        "{said}"
+    );
     assert!(said.contains("62 % every 1000 ms (fair-server or throttle)"), "{said}");
     let compared = unwrapped(&text(&without(&whole, |name| name.starts_with("explained."))));
-    assert!(
-        compared.contains("At p99.9 the task is 37 (30..45) us late under the study's load"),
-        "{compared}"
-    );
+    assert!(compared.contains("Latency at p99.9: 37 (30..45) us under the study's load"), "{compared}");
     let alone = unwrapped(&text(&without(&whole, |name| {
         name.contains("stress-mix") || name.starts_with("explained")
     })));
-    assert!(alone.contains("With no load beside it, the task is 29 (23..34) us late at p99.9"), "{alone}");
+    assert!(alone.contains("Without load: 29 (23..34) us at p99.9"), "{alone}");
 }
 
 fn halved(f: &Finding) -> Finding {
@@ -82,8 +82,8 @@ fn what_goes_with_the_caches_stands_beside_the_whole_load_and_none() {
         .collect();
     report.findings.extend(confined);
     let said = unwrapped(&text(&report));
-    let expected = "At p99.9 the task is 46 (37..55) us late beside it with all of the caches, and 23 (18..27) us with that share";
-    assert!(said.contains("kept to the least share of the caches"), "{said}");
+    let expected = "Latency at p99.9: 46 (37..55) us under the load with all of the caches, 23 (18..27) us with that share";
+    assert!(said.contains("confined to the smallest share of the caches"), "{said}");
     assert!(said.contains(expected), "{said}");
 }
 
@@ -95,17 +95,16 @@ fn memory_is_only_excluded_where_something_says_so() {
     }
     // As late with nothing beside.
     assert!(
-        unwrapped(&text(&report))
-            .contains("Not the load's memory: with no load beside it, the latest came 53991 us")
+        unwrapped(&text(&report)).contains("not caused by memory load: without load the maximum is 53991 us")
     );
     for f in report.findings.iter_mut().filter(|f| f.name() == "wakeup.user.unloaded.max") {
         f.value = Value::Number(90.0);
     }
-    assert!(!text(&report).contains("load's memory"));
+    assert!(!text(&report).contains("caused by memory load"));
     for f in report.findings.iter_mut().filter(|f| f.name() == "worst.1.latency") {
         f.detail.set(metrics::CONDITION, Item::Token("io".to_owned()));
     }
-    assert!(unwrapped(&text(&report)).contains("it came with no memory workers beside it"));
+    assert!(unwrapped(&text(&report)).contains("it occurred without memory workers"));
 }
 
 #[test]
@@ -114,7 +113,7 @@ fn an_increase_that_may_be_nothing_is_said_to_be() {
     for f in report.findings.iter_mut().filter(|f| f.name() == "explained.increase") {
         f.low = Some(-1.0);
     }
-    assert!(text(&report).contains("which may be nothing"));
+    assert!(unwrapped(&text(&report)).contains("which is not significant"));
 }
 
 #[test]
@@ -134,7 +133,7 @@ fn study_values_are_shown_on_request_and_only_for_times() {
         f.unit = "instructions";
     }
     let counted = with_studies(&report);
-    assert!(counted.contains("53991 instructions late") && !counted.contains("S3 max"), "{counted}");
+    assert!(counted.contains("Maximum: 53991 instructions") && !counted.contains("S3 max"), "{counted}");
     assert!(!counted.contains("(disputed)"), "{counted}");
     // Without the study's load there is nothing to set beside.
     let alone = with_studies(&without(&samples::wakeup(), |name| name.contains("stress-mix")));
@@ -155,13 +154,17 @@ fn without_any_load_nothing_is_said_of_one() {
         f.detail.set(metrics::CONDITION, Item::Token("unloaded".to_owned()));
     }
     let said = unwrapped(&text(&alone));
-    assert!(said.contains("With no load beside it, the task is"), "{said}");
-    for wrong in ["load's memory", "memory has no period", "S3", "disputed", "memory workers"] {
+    assert!(said.contains("Without load: "), "{said}");
+    for wrong in ["caused by memory load", "Memory load is not periodic", "S3", "disputed", "memory workers"]
+    {
         assert!(!said.contains(wrong), "{wrong}: {said}");
     }
     // Beside any load both are said.
     let whole = unwrapped(&text(&samples::wakeup()));
-    assert!(whole.contains("load's memory") && whole.contains("memory has no period"), "{whole}");
+    assert!(
+        whole.contains("caused by memory load") && whole.contains("Memory load is not periodic"),
+        "{whole}"
+    );
 }
 
 #[test]
@@ -171,24 +174,24 @@ fn a_curve_that_changes_is_drawn_and_another_one_is_not() {
     assert_eq!(shown.matches("by block size, both axes").count(), 2, "{shown}");
     assert!(shown.contains("Stride 4K: the tail by"), "{shown}");
     let said = unwrapped(&shown);
-    assert!(said.contains("malloc.free.4096: p50: a step at 31.5 MiB (31.0..32.0)"), "{shown}");
+    assert!(said.contains("malloc.free.4096, p50: step at 31.5 MiB (31.0..32.0)"), "{shown}");
     // Page faults are of the load, so they are told with what latencies do there.
     let faults =
-        "malloc.free.4096: faults: a step at 31.5 MiB (31.0..32.0), from 0 (0..0) a second, to 106000";
-    assert!(said.contains(faults) && said.contains("p50 by 0.16 (0.12..0.20)"), "{shown}");
+        "malloc.free.4096, faults: step at 31.5 MiB (31.0..32.0), from 0 (0..0) per second to 106000";
+    assert!(said.contains(faults) && said.contains("p50 0.16 (0.12..0.20)"), "{shown}");
 }
 
 #[test]
 fn a_sweep_without_inflections_says_so() {
     let mut flat = without(&samples::sweep(), |name| name.starts_with("changepoint."));
-    assert!(text(&flat).contains("with the size of the blocks\nNowhere."));
+    assert!(text(&flat).contains("with block size\nNone."));
     flat.findings.retain(|f| f.name() != "sweep.malloc.free.64.changepoints");
     flat.refusals.push(Refused {
         what: "changepoints of malloc.free.64".to_owned(),
         reason: "too few".to_owned(),
         remedy: String::new(),
     });
-    assert!(text(&flat).contains("None was found where it could be told"));
+    assert!(text(&flat).contains("None in the curves with enough data"));
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn rounds_without_tiers_are_measured_and_say_so() {
     let user = User::new();
     let did = user.run(&["conflict", "--on", "imx6q", "--budget", "1s"]);
     assert!(did.ended(0).contains("Rounds of independent reads"), "{}", did.out);
-    assert!(did.out.contains("no tier was seen to end"), "{}", did.out);
+    assert!(did.out.contains("the end of no tier was observed"), "{}", did.out);
     let json = user.run(&["conflict", "--on", "imx6q", "--budget", "1s", "--json"]);
     let found: Value = serde_json::from_str(json.ended(0)).expect("JSON");
     let names = found["findings"].as_array().expect("a list").iter().filter_map(|f| f["name"].as_str());

@@ -44,7 +44,7 @@ fn results_become_a_record_that_is_judged_like_one() {
     }
     assert_eq!(number(&reported, "wakeup.irq.imported-5.min"), Some(-0.594), "a timer that is set early");
     let refusals = reported["refusals"].as_array().expect("a list");
-    assert!(refusals.iter().any(|r| r.to_string().contains("in which order")), "{refusals:?}");
+    assert!(refusals.iter().any(|r| r.to_string().contains("lacks the order")), "{refusals:?}");
     // The record says the same, and says it again.
     let again = user.run(&["report", "A.fathom", "--json"]);
     assert_eq!(again.ended(0), did.out);

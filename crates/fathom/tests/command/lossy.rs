@@ -25,7 +25,7 @@ fn what_a_bad_line_damages_is_asked_again_and_the_findings_are_the_same() {
     let (user, did) = survey(to, from, "--patience 8s --budget 6s");
     assert_eq!((did.status, did.err.as_str()), (3, ""), "{did:?}");
     same_tiers(&did.out, &good.out);
-    assert!(did.out.contains("\"lossy-line\"") && did.out.contains("asked again"), "{}", did.out);
+    assert!(did.out.contains("\"lossy-line\"") && did.out.contains("were repeated"), "{}", did.out);
     let record = user.read("A");
     assert!(record.contains("\nhello\n") && record.contains("\nagain from="), "{record}");
     let again = user.run(&["report", "A", "--json"]);
@@ -35,7 +35,10 @@ fn what_a_bad_line_damages_is_asked_again_and_the_findings_are_the_same() {
 #[test]
 fn a_line_that_loses_every_end_is_given_up_and_what_there_is_is_kept() {
     let (user, did) = survey("cat", "sed -u '/^done/d'", "--patience 3s --budget 60s");
-    did.failed(1, &["the line to 'board' loses too much", "in a row", "baud rate", "fathom report A"]);
+    did.failed(
+        1,
+        &["the line to 'board' loses too much", "consecutive trials failed", "baud rate", "fathom report A"],
+    );
     let record = user.read("A");
     assert!(record.matches("\nlost what=").count() == 3, "{record}");
     assert!(record.contains("\nend status=failed"));
@@ -45,7 +48,7 @@ fn a_line_that_loses_every_end_is_given_up_and_what_there_is_is_kept() {
 #[test]
 fn facts_that_never_come_whole_are_given_up() {
     let (_, did) = survey("cat", "sed -u '/^fact name=\"clock.hz\"/d'", "--patience 4s --budget 6s");
-    did.failed(1, &["loses too much", "facts were asked for 8 times", "fathom report A"]);
+    did.failed(1, &["loses too much", "facts were requested 8 times", "fathom report A"]);
 }
 
 #[test]

@@ -104,8 +104,8 @@ fn a_described_machine_says_whether_its_second_level_is_on() {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
-    assert!(on.contains("- level: 256 KiB: ") && on.contains("a level answers between 32 KiB and"), "{on}");
-    assert!(off.contains("- memory: 256 KiB: ") && off.contains("no level beyond 32 KiB answers"), "{off}");
+    assert!(on.contains("- level: 256 KiB: ") && on.contains("served by a level between 32 KiB and"), "{on}");
+    assert!(off.contains("- memory: 256 KiB: ") && off.contains("no level beyond 32 KiB serves it"), "{off}");
     assert!(off.contains("shades are logarithmic"), "{off}");
 }
 
@@ -127,7 +127,7 @@ fn first_touches_and_the_ladder_are_shown_where_they_are_asked_for() {
     ];
     let did = user.run(&[&ask[..], &["--first-touch", "--prefetch", "--record", "A"]].concat());
     let text = did.ended(0);
-    for wanted in ["forward8", "repermuted", "Reach forward", "nothing is fetched ahead", "nothing faults"] {
+    for wanted in ["forward8", "repermuted", "Reach forward", "no prefetch", "nothing faults"] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
     fits(text);

@@ -1,4 +1,4 @@
-//! What was described beside what was measured, claim by claim.
+//! Table of a description's claims and the measurements.
 
 use fathom_analysis::facts::AGAINST;
 use fathom_analysis::findings::{Finding, Key, Report, Value};
@@ -9,7 +9,7 @@ use fathom_report::finding_index::FindingIndex;
 use fathom_report::number;
 use fathom_report::page::{Page, TextRole, left, right};
 
-/// The check of a description, if there was one.
+/// Renders the check of a description, if there was one.
 pub(super) fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
     let check = |f: &Finding| CHECKS.iter().find(|check| f.is(check.verdict));
     let taken = finding_index.listed(|f| check(f).is_some());
@@ -41,7 +41,7 @@ pub(super) fn section(page: &mut Page, report: &Report, finding_index: &mut Find
     }
 }
 
-/// What was described: one number or word, or a range.
+/// Formats the described value: a number, a word, or a range.
 fn described(f: &Finding) -> String {
     range(f).unwrap_or_else(|| {
         let (shown, unit) = number::in_cells(f);
@@ -49,7 +49,7 @@ fn described(f: &Finding) -> String {
     })
 }
 
-/// An interval without its value, with the unit.
+/// Formats an interval without its value, with the unit.
 fn range(f: &Finding) -> Option<String> {
     let (low, high) = (f.low?, f.high?);
     let middle = Value::Number(f64::midpoint(low, high));
@@ -57,7 +57,7 @@ fn range(f: &Finding) -> Option<String> {
     if low == high {
         return Some(format!("{} {unit}", shown.value).trim_end().to_string());
     }
-    // A size carries its unit.
+    // The value of a size includes its unit.
     let unit = if f.unit == "bytes" { shown.value.rsplit(' ').next().unwrap_or_default() } else { unit };
     Some(format!("{} {unit}", shown.interval).trim_end().to_string())
 }

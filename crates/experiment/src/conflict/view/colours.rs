@@ -1,4 +1,4 @@
-//! Page colours: a table a tier, pages by colours, of misses and of time.
+//! Page colours: tables per tier of misses and of time, by number of pages and number of colours.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use fathom_report::notes;
 use fathom_report::number;
 use fathom_report::page::{Column, Page, TextRole, right};
 
-/// Heads of columns, by the number of colours. Others are printed as they are.
+/// Column heads by number of colours. Other numbers are left to the table of other findings.
 const HEADS: [(u64, &str); 20] = [
     (1, "1 colour"),
     (2, "2 colours"),
@@ -34,9 +34,9 @@ const HEADS: [(u64, &str); 20] = [
     (128, "128 colours"),
     (256, "256 colours"),
 ];
-/// Columns of one table beside the pages: as many as fit eighty columns.
+/// Columns per table in addition to the pages: as many as fit in eighty columns.
 const MAX_COLUMNS: usize = 6;
-/// What stands for a shared frame among the numbers of colours.
+/// Marks a shared frame among the numbers of colours.
 const SHARED: u64 = 0;
 
 fn head(colours: u64) -> Option<&'static str> {
@@ -49,26 +49,30 @@ fn head(colours: u64) -> Option<&'static str> {
 /// A finding with its pages and colours.
 type Cell<'a> = (u64, u64, &'a Finding);
 
-/// What rounds are shown by: the metric of colours, that of a shared frame, and how a heading says it.
+/// Metrics of a round: with colours, with a shared frame, and unit in headings.
 const SHOWN: [(&Metric, &Metric, &str); 2] = [
-    (&metrics::TIER_COLOUR_MISSES_PER_ROUND, &metrics::TIER_COLOUR_SHARED_MISSES_PER_ROUND, "misses a round"),
-    (&metrics::TIER_COLOUR_TIME_PER_ROUND, &metrics::TIER_COLOUR_SHARED_TIME_PER_ROUND, "ns a round"),
+    (
+        &metrics::TIER_COLOUR_MISSES_PER_ROUND,
+        &metrics::TIER_COLOUR_SHARED_MISSES_PER_ROUND,
+        "misses per round",
+    ),
+    (&metrics::TIER_COLOUR_TIME_PER_ROUND, &metrics::TIER_COLOUR_SHARED_TIME_PER_ROUND, "ns per round"),
 ];
 
-/// The number of colours of a row that a column is for.
+/// Returns the number of colours of a finding, if it has a column.
 fn colours(f: &Finding) -> Option<u64> {
     let shared = SHOWN.iter().any(|(_, shared, ..)| f.is(shared));
     let colours = if shared { SHARED } else { f.key.number(Axis::Colours)? };
     head(colours).map(|_| colours)
 }
 
-/// The tables, where colours were asked for.
+/// Renders the tables, if colours were requested.
 pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
-    let wanted = |f: &Finding| SHOWN.iter().any(|(own, shared, ..)| f.is(own) || f.is(shared));
-    let all = finding_index.listed(|f| wanted(f) && colours(f).is_some());
+    let is_shown = |f: &Finding| SHOWN.iter().any(|(own, shared, ..)| f.is(own) || f.is(shared));
+    let all = finding_index.listed(|f| is_shown(f) && colours(f).is_some());
     let tiers: BTreeSet<u64> = all.iter().filter_map(|f| f.key.number(Axis::Tier)).collect();
     for tier in tiers {
-        for (own, shared, spoken) in SHOWN {
+        for (own, shared, unit) in SHOWN {
             let of = |f: &&&Finding| f.key.number(Axis::Tier) == Some(tier) && (f.is(own) || f.is(shared));
             let mut cells: Vec<Cell> = all
                 .iter()
@@ -77,8 +81,8 @@ pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
                 .collect();
             cells.sort_by_key(|cell| (cell.0, cell.1));
             if !cells.is_empty() {
-                page.heading(&format!("Page colours of tier {tier}: {spoken}, a load in each page"));
-                page.picture(chart(tier, [own, shared], spoken), Vec::new());
+                page.heading(&format!("Page colours of tier {tier}: {unit}, one load in each page"));
+                page.picture(chart(tier, [own, shared], unit), Vec::new());
                 table(page, &cells);
             }
         }
@@ -86,7 +90,7 @@ pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
             let helps = number::value(f).value;
             page.line(TextRole::Plain, "");
             let (why, more) = f.notes.split_first().map_or(("", &[][..]), |(why, more)| (why.as_str(), more));
-            page.text(TextRole::Plain, &format!("Can colour help in tier {tier}? {helps}: {why}"), "", "  ");
+            page.text(TextRole::Plain, &format!("Colouring helps in tier {tier}: {helps}; {why}"), "", "  ");
             for note in more {
                 page.text(TextRole::Plain, note, "- ", "  ");
             }
@@ -94,10 +98,10 @@ pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     }
 }
 
-/// Something of a round by its pages, one curve a number of colours.
+/// Returns the chart of a quantity per round by number of pages, one curve per number of colours.
 fn chart(tier: u64, [own, shared]: [&'static Metric; 2], unit: &'static str) -> Chart {
     let caption = format!(
-        "A round loads from each of so many pages once, one curve a number of colours; {unit}. Wider curves lie below \
+        "A round loads once from each page, one curve per number of colours; {unit}. Wider curves are below \
          narrower ones."
     );
     let x = Scale::of(Axis::Pages, "pages").whole();
@@ -116,7 +120,7 @@ fn table(page: &mut Page, cells: &[Cell]) {
     let colours: Vec<u64> = cells.iter().map(|c| c.1).collect::<BTreeSet<_>>().into_iter().collect();
     let pages: Vec<u64> = cells.iter().map(|c| c.0).collect::<BTreeSet<_>>().into_iter().collect();
     let of = |pages: u64, k: u64| cells.iter().find(|c| (c.0, c.1) == (pages, k)).map(|c| c.2);
-    // All columns of one kind of number, with as many digits.
+    // All columns of one kind of number, with the same number of digits.
     let all = colours.iter().flat_map(|&k| pages.iter().map(move |&n| of(n, k)));
     let mut shown = number::column(all).into_iter();
     for some in colours.chunks(MAX_COLUMNS) {

@@ -1,4 +1,4 @@
-//! What a conflict study found: tiers, how each level is built, rounds of reads, page colours, translation, claims.
+//! The report of `fathom conflict`: tiers, geometry, rounds of reads, page colours, translation, claims.
 
 mod colours;
 mod rounds;
@@ -11,7 +11,7 @@ use fathom_report::rows::show_rest;
 
 use crate::{claims, geometry, latency_curve};
 
-/// The whole report.
+/// Renders the whole report.
 pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
     latency_curve::view::section(page, report, &mut index);
@@ -24,13 +24,13 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     show_rest(page, index, &[]);
 }
 
-/// That nothing says how levels are built, where no refusal says it.
+/// Prints that the geometry is unknown, if no refusal does.
 fn without_tiers(page: &mut Page, report: &Report) {
     let of_tiers =
         |f: &Finding| f.is(&survey::TIER_LATENCY) || f.is(&metrics::TIER_LINE) || f.is(&metrics::TIER_WAYS);
     let silent = report.refusals.is_empty() && !report.findings.iter().any(of_tiers);
     if silent && !report.findings.is_empty() {
         page.line(TextRole::Plain, "");
-        page.text(TextRole::Warn, "No tiers were found, so nothing says how levels are built.", "", "  ");
+        page.text(TextRole::Warn, "No tiers were found, so the geometry of levels is unknown.", "", "  ");
     }
 }

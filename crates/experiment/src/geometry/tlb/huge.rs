@@ -1,7 +1,7 @@
-//! TLBs for huge pages: one line of each of n huge pages against as many lines packed.
+//! TLBs for huge pages: one line in each of n huge pages against as many lines packed.
 //!
-//! The survey's pairs with huge pages for base pages. A huge page is much memory, so the curve ends early: where it
-//! saw no rise, that is told with the number of pages.
+//! Like the pairs of the survey, with huge pages for base pages. Huge pages need much memory, so the curve ends early.
+//! If it shows no rise, the number of pages is reported.
 
 use fathom_analysis::findings::{Basis, Refused, Report};
 use fathom_analysis::interval::Interval;
@@ -20,33 +20,34 @@ use crate::reading::{measured, number};
 use crate::record::Record;
 use crate::scale::Scale;
 
-/// Memory of the curve by milliseconds of budget, bytes: 256 MiB of the default ten seconds. First touch of a huge
-/// page takes 0.2 ns a byte, and a curve's largest points touch four times its last one's pages.
+/// Memory of the curve per millisecond of budget, bytes: 256 MiB for the default ten seconds. First touch of a huge
+/// page takes 0.2 ns per byte, and a curve's largest points touch four times the pages of its last one.
 const BYTES_PER_MS: u64 = (256 << 20) / 10_000;
-/// No curve is shorter where memory allows it: the smallest TLB known has 8 entries.
+/// Minimum length of the curve if memory allows: the smallest TLB known has 8 entries.
 const MIN_PAGES: u64 = 16;
-/// Part of the last cache that the lines may take: beyond it their own misses, in rows of memory that are open or
-/// not, are not told from translation.
-const CACHED: f64 = 0.4;
-/// The same where no cache was found, bytes: no first-level cache of interest holds less.
-const UNKNOWN: f64 = 8192.0;
-/// Brackets are narrowed to this (relative), as those of base pages are, with so many points at a time.
+/// Share of the last cache that the lines may occupy: beyond it their own misses, in open or closed DRAM rows, cannot
+/// be separated from translation.
+const CACHE_SHARE: f64 = 0.4;
+/// The same if no cache was found, bytes: every first-level cache of interest holds more.
+const UNKNOWN_CACHE_BYTES: f64 = 8192.0;
+/// Relative width to which brackets are narrowed, as for base pages.
 const RESOLUTION: f64 = 0.012;
-const EACH: usize = 3;
-/// What the clock may add to a load, in core cycles.
+/// Points per bracket and round.
+const POINTS_PER_BRACKET: usize = 3;
+/// Error per load due to the clock, in core cycles.
 const CLOCK_ERROR: f64 = 0.02;
 
-/// Most huge pages of the curve.
-fn most(record: &Record, huge: u64, curves: &Curves, budget: &Budget) -> u64 {
+/// Returns the maximum number of huge pages of the curve.
+fn max_pages(record: &Record, huge: u64, curves: &Curves, budget: &Budget) -> u64 {
     let mappable = record.int(facts::MEMORY_MAPPABLE_HUGE_BYTES);
     let mappable = mappable.or_else(|| record.int(facts::MEMORY_CEILING_BYTES).map(|bytes| bytes / 2));
-    // What refused is a ceiling too.
+    // A refused size is a limit too.
     let refused = record.trials.iter().filter(|run| run.refusal.is_some() && is_spread(&run.trial));
     let refused = refused.map(|run| run.trial.memory.cells().saturating_sub(1)).min();
     let request = budget.ms().saturating_mul(BYTES_PER_MS) / huge;
-    // A model's memory costs nothing.
+    // A model's memory is free.
     let request = if budget.modelled { MAX_PAIR } else { request.clamp(MIN_PAGES, MAX_PAIR) };
-    let cached = curves.steps().last().map_or(UNKNOWN, |last| CACHED * last.capacity.value);
+    let cached = curves.steps().last().map_or(UNKNOWN_CACHE_BYTES, |last| CACHE_SHARE * last.capacity.value);
     let cached = cached / PAIR_STRIDE as f64;
     request.min(mappable.unwrap_or(0) / huge).min(refused.unwrap_or(u64::MAX)).min(cached as u64)
 }
@@ -57,43 +58,43 @@ fn is_spread(trial: &Trial) -> bool {
         && trial.memory.stride == PAIR_STRIDE
 }
 
-/// The trials that are wanted next.
-pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
+/// Returns the next trials.
+pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
     let Some(huge) = scale.huge else { return Vec::new() };
     let modelled = budget.modelled;
-    let most = most(record, huge, curves, budget);
-    // Two points an octave.
+    let max = max_pages(record, huge, curves, budget);
+    // Two points per octave.
     let mut points: Vec<u64> =
-        (2..).map(|i| (f64::from(i) / 2.0).exp2() as u64).take_while(|&n| n <= most).collect();
-    if most >= 4 {
-        points.push(most);
+        (2..).map(|i| (f64::from(i) / 2.0).exp2() as u64).take_while(|&n| n <= max).collect();
+    if max >= 4 {
+        points.push(max);
     }
     let reading = read_pairs(&scale.pairs_in(record, Pages::Huge), scale.share);
-    let narrower = reading.map_or_else(Vec::new, |reading| reading.wanted(RESOLUTION, EACH));
-    points.extend(narrower.into_iter().map(|n| n.round() as u64).filter(|&n| n <= most));
+    let narrower = reading.map_or_else(Vec::new, |reading| reading.wanted(RESOLUTION, POINTS_PER_BRACKET));
+    points.extend(narrower.into_iter().map(|n| n.round() as u64).filter(|&n| n <= max));
     points.sort_unstable();
     points.dedup();
     let times = if modelled { 1 } else { 3 };
-    let mut wanted = Vec::new();
+    let mut trials = Vec::new();
     for n in points {
-        let requested = |of: &dyn Fn(&Trial) -> bool| record.trials.iter().filter(|r| of(&r.trial)).count();
+        let count = |of: &dyn Fn(&Trial) -> bool| record.trials.iter().filter(|r| of(&r.trial)).count();
         let (spread, packed) = pair(scale, n, modelled);
-        let had = requested(&|t| is_spread(t) && t.memory.cells() == n);
-        wanted.extend((had..times).map(|_| spread.clone()));
-        let had = requested(&|t| is_packed(scale, t, n));
-        wanted.extend((had..times).map(|_| packed.clone()));
+        let had = count(&|t| is_spread(t) && t.memory.cells() == n);
+        trials.extend((had..times).map(|_| spread.clone()));
+        let had = count(&|t| is_packed(scale, t, n));
+        trials.extend((had..times).map(|_| packed.clone()));
     }
-    wanted
+    trials
 }
 
-/// Is it the packed half of a pair?
+/// Returns whether the trial is the packed half of a pair.
 fn is_packed(scale: &Scale, trial: &Trial, n: u64) -> bool {
     trial.kind() == PatternKind::Chase
         && (trial.pattern.walk().order, trial.memory.page) == scale.control()
         && (trial.memory.stride, trial.memory.bytes) == (PAIR_STRIDE, n * PAIR_STRIDE)
 }
 
-/// Both halves of a pair.
+/// Returns both halves of a pair.
 fn pair(scale: &Scale, n: u64, modelled: bool) -> (Trial, Trial) {
     let cycle = scale.cycle().map_or(1.0, |ticks| ticks * scale.tick_ns);
     let walk = Walk { order: OrderKind::Random, window: scale.base };
@@ -108,7 +109,7 @@ fn pair(scale: &Scale, n: u64, modelled: bool) -> (Trial, Trial) {
     (Trial { pattern: pattern::Pages { walk }.into(), ..packed.clone() }, packed)
 }
 
-/// The rows of huge pages.
+/// Adds the findings of huge pages.
 pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut Report) {
     let Some(huge) = scale.huge else { return };
     let pairs = scale.pairs_in(record, Pages::Huge);
@@ -143,12 +144,12 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
             Interval { value: beyond.value - first, low: beyond.low - first, high: beyond.high - first };
         let mut row = measured(survey::TLB_HUGE_PENALTY.at([n.into()]), above, "ns", count, &trials);
         row.basis = Basis::Fitted;
-        row.notes.push(format!("{kind}; over a load that the first TLB answers"));
+        row.notes.push(format!("{kind}; in addition to a load that hits in the first TLB"));
         report.findings.push(row);
     }
     let Some(last) = pairs.last().filter(|_| found.is_empty()) else { return };
     let mut row = number(&survey::TLB_HUGE_PAGES, last.pages as f64, "");
     (row.count, row.trials) = (count as u64, trials);
-    row.notes.push(format!("no rise up to {} {kind}: no TLB's end was seen", last.pages));
+    row.notes.push(format!("no rise up to {} {kind}: every TLB reaches farther", last.pages));
     report.findings.push(row);
 }

@@ -1,4 +1,4 @@
-//! Access times: the table of single loads, and a histogram of each working set.
+//! Access times: table of single loads, and a histogram per working set.
 
 use fathom_analysis::findings::{Axis, Finding, Histogram, Report};
 use fathom_analysis::metrics::common::BIAS_SAMPLE;
@@ -13,22 +13,22 @@ use fathom_report::number;
 use fathom_report::page::{INTERVAL, Page, TextRole, measured, right};
 use unicode_width::UnicodeWidthStr as _;
 
-/// Most rows of one histogram; bars beyond are joined into wider ones.
-const BARS: usize = 16;
-/// A bar with a smaller share of the samples than this is part of the row "the rest".
+/// Rows of one histogram, at most; further bars are joined into wider ones.
+const MAX_BARS: usize = 16;
+/// Smallest share of a separate bar; smaller bars are part of the row "the rest".
 const MIN_BAR_SHARE: f64 = 0.005;
 
-/// Columns of the longest bar, below which none is drawn.
-const MIN_BAR: usize = 6;
-/// Share of the samples that the rows show at least.
-const SHOWN: f64 = 0.95;
+/// Columns of the longest bar, below which bars are not drawn.
+const MIN_BAR_COLUMNS: usize = 6;
+/// Smallest share of the samples that the rows show.
+const MIN_SHOWN_SHARE: f64 = 0.95;
 
-/// Is this histogram drawn here?
-fn draws(h: &Histogram) -> bool {
+/// Returns whether this histogram is drawn here.
+fn is_shown(h: &Histogram) -> bool {
     h.is(&LATENCY_SINGLE) && h.key.number(Axis::Size) == Some(h.bytes)
 }
 
-/// What is known of one working set.
+/// Findings of one working set.
 #[derive(Default)]
 struct Set<'a> {
     bytes: u64,
@@ -38,7 +38,7 @@ struct Set<'a> {
     tlb: Option<&'a Finding>,
 }
 
-/// The table and the histograms, where there are peaks of single loads.
+/// Renders the table and the histograms, if there are peaks of single loads.
 pub(super) fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
     let peaks = finding_index.along(&LATENCY_PEAK, Axis::Size);
     if peaks.is_empty() {
@@ -62,9 +62,9 @@ pub(super) fn section(page: &mut Page, report: &Report, finding_index: &mut Find
     }
     sets.sort_by_key(|s| s.bytes);
     let unit = sets.iter().find_map(|s| s.peak).map_or("", |f| f.unit);
-    page.heading("Access time: mean of all loads (n/2n), and the main peak of single ones");
+    page.heading("Access time: mean of all loads (n/2n), and main peak of single loads");
     table(page, &sets);
-    for h in finding_index.histograms(draws) {
+    for h in finding_index.histograms(is_shown) {
         draw(page, report, h, unit);
     }
 }
@@ -102,7 +102,7 @@ fn table(page: &mut Page, sets: &[Set]) {
     notes(page, &labelled);
 }
 
-/// One histogram: a bar a line, the share of the samples beside it.
+/// Renders one histogram: a line per bar, with its share of the samples.
 fn draw(page: &mut Page, report: &Report, h: &Histogram, unit: &str) {
     let total: u64 = h.counts.iter().map(|c| c.1).fold(0, u64::saturating_add);
     if total == 0 {
@@ -118,7 +118,7 @@ fn draw(page: &mut Page, report: &Report, h: &Histogram, unit: &str) {
         number::size(h.bytes as f64, None, None).value
     ));
     let (bars, rest) = joined(&h.counts, total);
-    let most = bars.iter().map(|b| b.2).max().unwrap_or(1);
+    let longest = bars.iter().map(|b| b.2).max().unwrap_or(1);
     let rows: Vec<(String, u64)> = bars
         .iter()
         .map(|(low, high, n)| {
@@ -127,15 +127,15 @@ fn draw(page: &mut Page, report: &Report, h: &Histogram, unit: &str) {
             (format!("{label:>14} {n:>6} {share}  "), *n)
         })
         .collect();
-    // All bars begin in one column, or there are none.
+    // All bars start in one column, or none is drawn.
     let head = rows.iter().map(|r| r.0.width()).max().unwrap_or(0);
     let room = page.style().width.saturating_sub(head + 1);
     let mut lines = Vec::new();
     for (text, n) in &rows {
-        lines.push(if room < MIN_BAR {
+        lines.push(if room < MIN_BAR_COLUMNS {
             vec![(TextRole::Plain, format!("  {}", text.trim()))]
         } else {
-            let bar = bar(room as f64 * *n as f64 / most as f64, page.style().unicode);
+            let bar = bar(room as f64 * *n as f64 / longest as f64, page.style().unicode);
             vec![(TextRole::Plain, format!("{text:<head$}")), (TextRole::Bold, bar)]
         });
     }
@@ -145,7 +145,7 @@ fn draw(page: &mut Page, report: &Report, h: &Histogram, unit: &str) {
     page.picture(chart(report, h, &format!("{total} {what}, {unit} with the bias")), lines);
 }
 
-/// The histogram, with the main peak where a sample of such loads shows it: with the bias.
+/// Returns the histogram, with the main peak at its position in the samples, which include the bias.
 fn chart(report: &Report, h: &Histogram, caption: &str) -> Chart {
     let peak = report.find(LATENCY_PEAK.at([h.bytes.into()])).and_then(Finding::finite);
     let bias = report.find(&BIAS_SAMPLE).and_then(Finding::finite).unwrap_or(0.0);
@@ -175,13 +175,13 @@ fn bar(length: f64, unicode: bool) -> String {
     if !unicode {
         return "#".repeat((length.round() as usize).max(1));
     }
-    // Eighths of a block, so that a share of a percent is still to be seen.
+    // Eighths of a block, so that a share of one percent is visible.
     let eighths = ((length * 8.0).round() as usize).max(1);
     let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
     "█".repeat(eighths / 8) + part
 }
 
-/// Bars wide enough that at most [`BARS`] remain of those that are worth a row; the count of the others.
+/// Joins bars until at most [`MAX_BARS`] with a separate row remain. Returns them and the count of the others.
 fn joined(counts: &[(f64, u64)], total: u64) -> (Vec<(f64, f64, u64)>, u64) {
     let mut width = 0.0;
     loop {
@@ -192,14 +192,15 @@ fn joined(counts: &[(f64, u64)], total: u64) -> (Vec<(f64, f64, u64)>, u64) {
                 _ => bars.push((v, v, n)),
             }
         }
-        let worth: Vec<_> = bars.into_iter().filter(|b| b.2 as f64 >= MIN_BAR_SHARE * total as f64).collect();
-        let shown = worth.iter().map(|b| b.2).fold(0, u64::saturating_add);
-        if worth.len() <= BARS && shown as f64 >= SHOWN * total as f64 {
-            return (worth, total.saturating_sub(shown));
+        let separate: Vec<_> =
+            bars.into_iter().filter(|b| b.2 as f64 >= MIN_BAR_SHARE * total as f64).collect();
+        let shown = separate.iter().map(|b| b.2).fold(0, u64::saturating_add);
+        if separate.len() <= MAX_BARS && shown as f64 >= MIN_SHOWN_SHARE * total as f64 {
+            return (separate, total.saturating_sub(shown));
         }
         width = if width == 0.0 { 0.005 } else { width * 1.5 };
         if width > 1e6 {
-            return (worth, 0);
+            return (separate, 0);
         }
     }
 }

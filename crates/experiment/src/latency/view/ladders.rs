@@ -1,4 +1,4 @@
-//! Ladders: the same loads under other orders, pages and placements, and with prefetchers off.
+//! Ladders: the same loads in other orders, pages and placements, and with prefetchers off.
 
 use fathom_analysis::findings::{Axis, Finding, Metric};
 use fathom_analysis::metrics::latency as metrics;
@@ -8,7 +8,7 @@ use fathom_report::notes;
 use fathom_report::number;
 use fathom_report::page::{INTERVAL, Page, measured, right};
 
-/// A ladder: its heading, the axis along which its ladder steps lie, their means, and their peaks where they have any.
+/// A ladder: heading, axis of its steps, metric of their means, metric of their peaks if any.
 type Ladder = (&'static str, Axis, &'static Metric, Option<&'static Metric>);
 
 const LADDERS: [Ladder; 4] = [
@@ -23,7 +23,7 @@ const LADDERS: [Ladder; 4] = [
     ),
 ];
 
-/// One ladder step: its place in the table, its word, the mean and the peak.
+/// One ladder step: working set, word, mean and peak.
 struct LadderStep<'a> {
     bytes: u64,
     word: String,
@@ -31,18 +31,18 @@ struct LadderStep<'a> {
     peak: Option<&'a Finding>,
 }
 
-/// The tables, where ladders were asked for.
+/// Renders the tables of the requested ladders.
 pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     for (what, axis, time, peak) in LADDERS {
         let ladder_steps = ladder_steps(finding_index, axis, time, peak);
         if !ladder_steps.is_empty() {
-            page.heading(&format!("Ladder of {what}: mean of all loads, and the main peak of single ones"));
+            page.heading(&format!("Ladder of {what}: mean of all loads, and main peak of single loads"));
             table(page, &ladder_steps);
         }
     }
 }
 
-/// The ladder steps of a ladder, in the order of the findings.
+/// Takes the steps of a ladder, in the order of the findings.
 fn ladder_steps<'a>(
     finding_index: &mut FindingIndex<'a>,
     axis: Axis,
@@ -70,7 +70,7 @@ fn table(page: &mut Page, ladder_steps: &[LadderStep]) {
     let mut rows = Vec::new();
     for ladder_step in ladder_steps {
         let size = number::size(ladder_step.bytes as f64, None, None).value;
-        // The size once, so that the eye finds the groups.
+        // The size only on the first row of a group.
         let mut row = vec![
             if before == Some(ladder_step.bytes) { String::new() } else { size },
             ladder_step.word.clone(),

@@ -1,4 +1,4 @@
-//! What a latency measurement found: access times, ladders, the latency curve where no single loads were timed, claims.
+//! The report of `fathom latency`: access times, ladders, the latency curve if no single loads were timed, claims.
 
 mod access;
 mod ladders;
@@ -10,7 +10,7 @@ use fathom_report::rows::show_rest;
 
 use crate::{claims, latency_curve};
 
-/// The whole report.
+/// Renders the whole report.
 pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
     access::section(page, report, &mut index);

@@ -49,7 +49,7 @@ fn series() -> Vec<Imported> {
     Imported::of(&foreign(), "a b.txt")
 }
 
-/// A whole record of these series.
+/// Returns a complete record of these series.
 fn lines(all: &[Imported]) -> Vec<String> {
     let own = all.iter().zip(1..).flat_map(|(series, number)| series.lines(number));
     let run = Run { experiment: "wakeup".into(), ..Run::default() }.line();
@@ -65,7 +65,7 @@ fn read(lines: &[String]) -> Record {
 }
 
 #[test]
-fn every_field_comes_back() {
+fn every_field_round_trips() {
     let record = read(&lines(&series()));
     assert_eq!(record.problems, Vec::<String>::new());
     assert_eq!(record.imported, series());
@@ -76,7 +76,7 @@ fn every_field_comes_back() {
 }
 
 #[test]
-fn a_line_that_is_lost_or_stands_twice_is_a_problem_and_half_a_histogram_is_none() {
+fn lost_and_repeated_lines_are_problems_and_incomplete_histograms_are_refused() {
     let whole = lines(&series());
     let own: Vec<usize> = (0..whole.len()).filter(|&i| whole[i].starts_with("imported")).collect();
     assert_eq!(own.len(), 5, "a head, three parts, a head");
@@ -104,11 +104,11 @@ fn a_line_that_is_lost_or_stands_twice_is_a_problem_and_half_a_histogram_is_none
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_reason() {
+fn invalid_lines_are_refused_with_a_reason() {
     let good = "imported series=1 tool=\"x\" place=user bucket_ns=1 cycles=3 overflow=0 parts=1";
-    for (second, says) in [
-        ("imported series=2 part=1 values=1,2 counts=1,2", "without what is before it"),
-        ("imported series=1 part=2 values=1,2 counts=1,2", "without what is before it"),
+    for (second, reason) in [
+        ("imported series=2 part=1 values=1,2 counts=1,2", "without the part before it"),
+        ("imported series=1 part=2 values=1,2 counts=1,2", "without the part before it"),
         ("imported series=1 part=1 values=1,2 counts=1", "as many counts"),
         ("imported series=1 part=1 values=1,2 counts=1,0", "as many counts"),
         ("imported series=1 part=1 values=2,1 counts=1,2", "do not ascend"),
@@ -118,21 +118,21 @@ fn what_cannot_be_is_refused_with_its_reason() {
         (good, "series 2 is the next one"),
     ] {
         let record = read(&[Record::first_line(), good.into(), second.into()]);
-        assert!(record.problems.len() == 1 && record.problems[0].contains(says), "{:?}", record.problems);
+        assert!(record.problems.len() == 1 && record.problems[0].contains(reason), "{:?}", record.problems);
         assert!(!record.imported[0].is_whole(), "{second}");
     }
     for (from, to) in [("bucket_ns=1", "bucket_ns=0"), ("place=user", "place=moon"), ("parts=1", "x=1")] {
         let record = read(&[Record::first_line(), good.replace(from, to)]);
         assert!(record.imported.is_empty() && record.problems.len() == 1, "{to}");
     }
-    // A probe says none of this.
+    // A probe does not send these lines.
     let sealed = Line::parse(good).expect("a line").seal(1);
     let record = read(&[Record::first_line(), sealed]);
     assert!(record.imported.is_empty() && record.problems.len() == 1, "{:?}", record.problems);
 }
 
 #[test]
-fn more_series_than_the_schema_has_words_for_end_the_reading() {
+fn series_beyond_the_limit_are_dropped() {
     let one = &series()[1];
     let many = vec![one.clone(); MAX_SERIES + 1];
     let record = read(&lines(&many));
@@ -142,7 +142,7 @@ fn more_series_than_the_schema_has_words_for_end_the_reading() {
 }
 
 #[test]
-fn the_longest_there_can_be_fits_on_its_lines() {
+fn the_longest_series_fits_the_line_length() {
     let text = |c: char| c.to_string().repeat(10_000);
     let mut foreign = foreign();
     for c in ['\u{10ffff}', '"', '\u{1b}', 'x'] {

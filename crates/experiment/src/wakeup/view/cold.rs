@@ -1,40 +1,40 @@
-//! Warm against cold: the task finds its working set as it left it, flushed, or evicted; and what of a load's effect
-//! goes with its share of the caches.
+//! Cold caches: latency with the task's working set warm, flushed or evicted; and the part of a load's effect that
+//! depends on its share of the caches.
 
 use fathom_analysis::findings::Finding;
 use fathom_analysis::metrics::wakeup::condition;
 
 use super::summary::furthest;
-use super::{MAX, MEAN, MIN, P50, P999, Statistic, Wakeups, said};
+use super::{MAX, MEAN, MIN, P50, P999, Statistic, Wakeups, formatted};
 use fathom_report::number;
 use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
 
 /// The states, the warm one first.
 const STATES: [&str; 3] = ["warm", "flushed", "evicted"];
 
-/// The table, where a cold state was measured, and the confined load, where caches can be partitioned.
+/// Renders the table if a cold state was measured, and the result of the confined load if caches can be partitioned.
 pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
     states(page, wakeups);
     if let Some(text) = confined(wakeups) {
-        page.heading("The study's load kept to the least share of the caches (resctrl)");
+        page.heading("The study's load confined to the smallest share of the caches (resctrl)");
         page.text(TextRole::Plain, &text, "", "  ");
     }
 }
 
-/// How late the task is beside the load with all of the caches, with a share of them, and without it.
+/// Compares the latency under the load with all of the caches, with a share of them, and without load.
 fn confined(wakeups: &Wakeups) -> Option<String> {
     const CONDITIONS: [&str; 3] =
         [condition::STRESS_MIX_VM, condition::STRESS_MIX_VM_CONFINED, condition::UNLOADED];
     let (word, [all, some]) = furthest(wakeups, "user", [CONDITIONS[0], CONDITIONS[1]])?;
     let mut text = format!(
-        "At {} the task is {} late beside it with all of the caches, and {} with that share of them: what lies \
-         between comes with the caches.",
-        super::spoken(word),
-        said(all),
-        said(some)
+        "Latency at {}: {} under the load with all of the caches, {} with that share of them. The difference is due to \
+         the caches.",
+        super::percentile_text(word),
+        formatted(all),
+        formatted(some)
     );
     if let Some(none) = wakeups.at("user", CONDITIONS[2], Statistic::Quantile(word)) {
-        text += &format!(" With no load it is {}.", said(none));
+        text += &format!(" Without load: {}.", formatted(none));
     }
     Some(text)
 }
@@ -44,7 +44,10 @@ fn states(page: &mut Page, wakeups: &Wakeups) {
     if !any("warm") || !STATES[1..].iter().any(|state| any(state)) {
         return;
     }
-    page.heading(&format!("Warm against cold: the task awake, and its work done, {}", wakeups.unit()));
+    page.heading(&format!(
+        "Warm and cold caches: latency in the task and after its work, {}",
+        wakeups.unit()
+    ));
     let mut rows = Vec::new();
     for place in ["user", "work"] {
         for (nth, state) in STATES.iter().enumerate() {
@@ -80,19 +83,24 @@ fn states(page: &mut Page, wakeups: &Wakeups) {
     }
 }
 
-/// What a cold state costs until the work is done.
+/// Returns a sentence on the cost of a cold state until the work is done.
 fn cost(wakeups: &Wakeups, state: &str) -> Option<String> {
     let [warm, cold]: [&Finding; 2] = [wakeups.at("work", "warm", P50)?, wakeups.at("work", state, P50)?];
     let ratio = cold.finite()? / warm.finite().filter(|v| *v > 0.0)?;
     let (word, [far_warm, far_cold]) = furthest(wakeups, "work", ["warm", state])?;
     let far = match word {
         "p50" => String::new(),
-        word => format!("; at {}, {} after {}", super::spoken(word), said(far_cold), said(far_warm)),
+        word => format!(
+            "; at {}: {} instead of {}",
+            super::percentile_text(word),
+            formatted(far_cold),
+            formatted(far_warm)
+        ),
     };
     Some(format!(
-        "{state}: the work is done after {} in the median, {} times the {} of a warm one{far}.",
-        said(cold),
+        "{state}: the work is done after {} (median), {} times the {} with warm caches{far}.",
+        formatted(cold),
         number::shown_ratio(ratio),
-        said(warm)
+        formatted(warm)
     ))
 }

@@ -1,29 +1,29 @@
-//! What each pure factor costs, and how much of what the study's memory workers add that explains.
+//! Effects of the pure factors, and the part of the memory workers' effect that they explain.
 
 use fathom_analysis::findings::{Axis, Finding};
 use fathom_analysis::metrics::wakeup as metrics;
 
 use super::summary::quantile;
-use super::{Wakeups, said, word};
+use super::{Wakeups, formatted, word};
 use fathom_report::chart::{Chart, Kind, Scale, Series};
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::notes;
 use fathom_report::number;
 use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
 
-/// What a factor is, in words.
-fn spoken(factor: &str) -> &str {
+/// Returns a factor's name in the field's terms.
+fn factor_name(factor: &str) -> &str {
     match factor {
         "copy" => "bandwidth",
-        "chase" => "a footprint in caches",
+        "chase" => "cache footprint",
         "pages" => "page walks",
         "fault" => "page faults",
-        "unmap" => "TLB shoot-downs",
+        "unmap" => "TLB shootdowns",
         other => other,
     }
 }
 
-/// The figure, the tables and the sentence.
+/// Renders chart, tables and sentence.
 pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
     let none = finding_index.one(&metrics::EFFECT_BASELINE);
     let explained = finding_index.of(&[&metrics::EXPLAINED]);
@@ -31,13 +31,12 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut Fi
     let factor = |f: &Finding| word(f, Axis::Factor);
     let mut rows: Vec<(String, &Finding)> = none.into_iter().map(|f| ("none".to_owned(), f)).collect();
     let effects = finding_index.of(&[&metrics::EFFECT]).into_iter();
-    rows.extend(effects.map(|f| (format!("{} ({})", factor(f), spoken(&factor(f))), f)));
+    rows.extend(effects.map(|f| (format!("{} ({})", factor(f), factor_name(&factor(f))), f)));
     let pairs = finding_index.of(&[&metrics::INTERACTION]).into_iter();
     rows.extend(pairs.map(|f| (format!("{} with {}", factor(f), word(f, Axis::With)), f)));
     if let Some((_, first)) = rows.first() {
-        page.heading(&format!("What each factor adds by itself, {}", first.unit));
-        let caption =
-            "What each factor adds by itself, with 95 % intervals; filled where they leave zero out.";
+        page.heading(&format!("Effect of each factor, {}", first.unit));
+        let caption = "Effect of each factor, with 95 % intervals; filled if the interval excludes zero.";
         let chart = intervals("effects.effect", first.unit, caption)
             .with(Series::of(&metrics::EFFECT, "{factor}"))
             .with(Series::of(&metrics::INTERACTION, "{factor} with {with}"));
@@ -45,19 +44,16 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut Fi
         table(page, &rows);
     }
     let mut shares: Vec<(String, &Finding)> =
-        wakeups.increase.into_iter().map(|f| ("the study's memory workers add".to_owned(), f)).collect();
-    shares.extend(explained.iter().map(|f| (spoken(&factor(f)).to_owned(), *f)));
+        wakeups.increase.into_iter().map(|f| ("memory workers (study)".to_owned(), f)).collect();
+    shares.extend(explained.iter().map(|f| (factor_name(&factor(f)).to_owned(), *f)));
     shares.extend(rest.map(|f| ("unexplained".to_owned(), f)));
     if let Some((_, first)) = shares.first() {
-        page.heading(&format!(
-            "Of what the study's memory workers add, what explains how much, {}",
-            first.unit
-        ));
+        page.heading(&format!("Effect of the study's memory workers by explaining factor, {}", first.unit));
         if let Some(text) = wakeups.increase.map(|f| sentence(f, explained, rest)) {
             page.text(TextRole::Plain, &text, "", "  ");
         }
-        let caption = "What the study's memory workers add, and what of it each factor explains, with 95 % intervals; \
-                       filled where they leave zero out.";
+        let caption = "Effect of the study's memory workers, and the part that each factor explains, with 95 % intervals; \
+                       filled if the interval excludes zero.";
         let chart = intervals("effects.explained", first.unit, caption)
             .with(Series::of(&metrics::EXPLAINED_INCREASE, "increase"))
             .with(Series::of(&metrics::EXPLAINED, "{factor}"))
@@ -67,7 +63,7 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut Fi
     }
 }
 
-/// Rows with a point and its interval.
+/// Returns a chart of points with intervals.
 fn intervals(name: &str, unit: &'static str, caption: &str) -> Chart {
     let x = Scale::values(unit).zero();
     Chart::new(name, Kind::Intervals, x.clone(), x, caption)
@@ -85,19 +81,19 @@ fn table(page: &mut Page, labelled: &[(String, &Finding)]) {
     notes(page, labelled);
 }
 
-/// "Of the +14.8 us at p99.9, 11.0 (9..13) us with page faults, ..., unexplained ...".
+/// Returns "Of the +14.8 us at p99.9: page faults 11.0 (9..13) us, ..., unexplained ...".
 fn sentence(increase: &Finding, mut explained: Vec<&Finding>, rest: Option<&Finding>) -> String {
     let at = quantile(increase);
     let sign = if increase.finite().is_some_and(|v| v > 0.0) { "+" } else { "" };
     let size = |f: &Finding| f.finite().unwrap_or(0.0).abs();
     explained.sort_by(|a, b| size(b).total_cmp(&size(a)));
-    let factor = |f: &Finding| spoken(&word(f, Axis::Factor)).to_owned();
+    let factor = |f: &Finding| factor_name(&word(f, Axis::Factor)).to_owned();
     let mut parts: Vec<String> =
-        explained.iter().map(|f| format!("{} with {}", said(f), factor(f))).collect();
+        explained.iter().map(|f| format!("{} {}", factor(f), formatted(f))).collect();
     match rest {
-        Some(f) => parts.push(format!("unexplained {}", said(f))),
+        Some(f) => parts.push(format!("unexplained {}", formatted(f))),
         None if parts.is_empty() => parts.push("nothing is explained".to_owned()),
         None => {}
     }
-    format!("Of the {sign}{}{at}: {}.", said(increase), parts.join(", "))
+    format!("Of the {sign}{}{at}: {}.", formatted(increase), parts.join(", "))
 }

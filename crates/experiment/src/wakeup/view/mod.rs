@@ -1,4 +1,4 @@
-//! Wake-ups: how late a periodic task is woken, under which load, and where that time goes.
+//! The report of `fathom wakeup`: latencies by place and condition, causes, effects, sweep.
 
 mod cold;
 mod effects;
@@ -19,15 +19,15 @@ use fathom_report::rows::show_rest;
 
 use crate::claims;
 
-/// Conditions without a load beside the task.
+/// Conditions without load.
 const UNLOADED: [&str; 5] = [condition::UNLOADED, "warm", "flushed", "evicted", "timerlat"];
 
-/// Everything that is known of wake-ups.
+/// The findings of wake-ups that several sections use.
 struct Wakeups<'a> {
-    /// By place, then by condition, in the order of the words.
+    /// By place, then by condition, in the order of their tokens.
     latencies: Vec<&'a Finding>,
     stages: Vec<stages::Row<'a>>,
-    /// The latest first.
+    /// The largest latency first.
     worst: Vec<&'a Finding>,
     causes: Vec<stages::Cause<'a>>,
     increase: Option<&'a Finding>,
@@ -38,16 +38,16 @@ struct Wakeups<'a> {
 enum Statistic {
     /// The only value of this metric.
     Of(&'static Metric),
-    /// The percentile of this word.
+    /// The percentile with this token.
     Quantile(&'static str),
 }
 
-/// Least, mean, spread and largest.
+/// Minimum, mean, standard deviation and maximum.
 const MIN: Statistic = Statistic::Of(&metrics::WAKEUP_MIN);
 const MEAN: Statistic = Statistic::Of(&metrics::WAKEUP_MEAN);
 const STDDEV: Statistic = Statistic::Of(&metrics::WAKEUP_STDDEV);
 const MAX: Statistic = Statistic::Of(&metrics::WAKEUP_MAX);
-/// Percentiles that most tables have.
+/// Percentiles in most tables.
 const P50: Statistic = Statistic::Quantile("p50");
 const P90: Statistic = Statistic::Quantile("p90");
 const P99: Statistic = Statistic::Quantile("p99");
@@ -85,13 +85,13 @@ impl<'a> Wakeups<'a> {
         }
     }
 
-    /// A statistic of the latencies at a place under a condition.
+    /// Returns a statistic of the latencies at a place under a condition.
     fn at(&self, place: &str, condition: &str, what: Statistic) -> Option<&'a Finding> {
         let key = what.key(place, condition);
         self.latencies.iter().find(|f| f.key == key).copied()
     }
 
-    /// The conditions of which anything is known at a place, in the order of the words.
+    /// Returns the conditions with findings at a place, in the order of their tokens.
     fn conditions(&self, place: &str) -> Vec<String> {
         let here = |f: &&&Finding| f.key.word(Axis::Place).is_some_and(|of| of == place);
         let mut all: Vec<String> =
@@ -100,26 +100,26 @@ impl<'a> Wakeups<'a> {
         all
     }
 
-    /// Was anything measured beside a load? Without, nothing is said of what a load's memory does, nor compared with
-    /// the study's loads.
+    /// Returns whether anything was measured under load. Otherwise the report does not discuss the load's memory or
+    /// compare with the study's loads.
     fn loaded(&self) -> bool {
         self.conditions("user").iter().any(|condition| !UNLOADED.contains(&condition.as_str()))
     }
 
-    /// Was the study's load measured, with or without its memory workers?
+    /// Returns whether the study's load was measured, with or without its memory workers.
     fn studied(&self) -> bool {
         self.conditions("user")
             .iter()
             .any(|condition| matches!(condition.as_str(), condition::STRESS_MIX | condition::STRESS_MIX_VM))
     }
 
-    /// What latencies are told in.
+    /// Returns the unit of latencies.
     fn unit(&self) -> &'static str {
         self.latencies.first().map_or("us", |f| f.unit)
     }
 }
 
-/// The whole report.
+/// Renders the whole report.
 pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
     let wakeups = Wakeups::take(&mut index);
@@ -134,13 +134,13 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     show_rest(page, index, &[&metrics::BIAS_TRACE]);
 }
 
-/// A coordinate as people read it; empty where there is none.
+/// Returns a coordinate as text; empty if there is none.
 fn word(f: &Finding, axis: Axis) -> String {
     f.key.word(axis).unwrap_or_default()
 }
 
-/// A value with its interval and unit, for a sentence.
-fn said(f: &Finding) -> String {
+/// Formats a value with its interval and unit, for a sentence.
+fn formatted(f: &Finding) -> String {
     let Shown { value, interval } = number::value(f);
     let mut text = value;
     for part in [interval.as_str(), f.unit] {
@@ -152,7 +152,7 @@ fn said(f: &Finding) -> String {
     text
 }
 
-/// A share as a percentage, with its interval.
+/// Formats a share as a percentage, with its interval.
 fn percent(f: &Finding) -> Shown {
     let scaled = |v: f64| 100.0 * v;
     match f.value {
@@ -161,15 +161,15 @@ fn percent(f: &Finding) -> Shown {
     }
 }
 
-/// A column whose numbers can be compared; empty where there is no finding.
+/// Returns a column of comparable numbers; empty cells without a finding.
 fn column(findings: &[Option<&Finding>]) -> Vec<String> {
     let cells = number::column(findings.iter().copied());
     let empty = |(f, cell): (&Option<&Finding>, String)| if f.is_some() { cell } else { String::new() };
     findings.iter().zip(cells).map(empty).collect()
 }
 
-/// A percentile's word as people write it: `p99.9` for `p999`.
-fn spoken(percentile: &str) -> &str {
+/// Returns a percentile as it is printed: `p99.9` for `p999`.
+fn percentile_text(percentile: &str) -> &str {
     match percentile {
         "p999" => "p99.9",
         "p9999" => "p99.99",

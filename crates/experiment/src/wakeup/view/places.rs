@@ -1,4 +1,4 @@
-//! All conditions: how late the task is under each, every place by itself, and what the load really did.
+//! Sections by place and condition: latency in the task, latency at each earlier place, activity of the load.
 
 use fathom_analysis::findings::{Axis, Coordinate, Finding, tokens};
 use fathom_analysis::metrics::wakeup as metrics;
@@ -12,9 +12,9 @@ use fathom_report::notes;
 use fathom_report::number;
 use fathom_report::page::{Column, INTERVAL, Page, TextRole, left, measured, right};
 
-/// Periods that had no activation, and activations in which the trace does not show a place.
+/// Periods without activation, and activations in which the trace does not show a place.
 const MISSED: (Statistic, &str) = (Statistic::Of(&metrics::WAKEUP_MISSED), "missed");
-const UNTRACED: (Statistic, &str) = (Statistic::Of(&metrics::WAKEUP_UNTRACED), "not traced");
+const UNTRACED: (Statistic, &str) = (Statistic::Of(&metrics::WAKEUP_UNTRACED), "untraced");
 /// Columns of a place's table, and their heads.
 const MOMENTS: [(Statistic, &str); 8] = [
     (MIN, "min"),
@@ -26,9 +26,9 @@ const MOMENTS: [(Statistic, &str); 8] = [
     (P999, "p99.9"),
     (MAX, "max"),
 ];
-/// Those of the task, whose others stand in a table of their own.
+/// Additional statistics of the task; its main ones are in a separate table.
 const TASK: [(Statistic, &str); 4] = [(MIN, "min"), (MEAN, "mean"), (STDDEV, "stddev"), (P90, "p90")];
-/// What takes long series, with heads.
+/// Statistics that need long series, with heads.
 const RARE: [(Statistic, &str); 4] = [
     (Statistic::Quantile("p9999"), "p99.99"),
     (Statistic::Quantile("p99999"), "p99.999"),
@@ -36,43 +36,47 @@ const RARE: [(Statistic, &str); 4] = [
     (Statistic::Of(&metrics::WAKEUP_RETURN_LEVEL_1H), "once an hour"),
 ];
 
-/// What a place is called in a heading.
-fn called(place: &str) -> &str {
+/// Returns a place's name in a heading.
+fn place_phrase(place: &str) -> &str {
     match place {
-        "irq" => "in the timer's interrupt",
-        "wake" => "where the task is made runnable",
-        "switch" => "where the CPU is switched to the task",
+        "irq" => "at the timer interrupt",
+        "wake" => "when the task becomes runnable",
+        "switch" => "at the switch to the task",
         "kernel" => "of a task inside the kernel",
         "user" => "in the task",
-        _ => "where the task's work is done",
+        _ => "after the task's work",
     }
 }
 
-/// The tables and figures.
+/// Renders the tables and figures.
 pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
     task(page, wakeups, finding_index);
-    did(page, finding_index);
+    load(page, finding_index);
     for place in ["kernel", "switch", "wake", "irq", "work"] {
         let conditions = wakeups.conditions(place);
         let drawn = ridge::of(place, finding_index);
         if conditions.is_empty() && drawn.is_empty() {
             continue;
         }
-        page.heading(&format!("Wake-up latency {}, {}", called(place), wakeups.unit()));
+        page.heading(&format!("Wake-up latency {}, {}", place_phrase(place), wakeups.unit()));
         picture(page, wakeups, place, &drawn);
         moments(page, wakeups, place, &conditions, &MOMENTS, &[MISSED, UNTRACED]);
     }
     rare(page, wakeups);
 }
 
-/// The task: percentiles with the interval of the furthest that is usual, and the largest of so many.
+/// Renders the task's latencies: percentiles, the interval of p99.9, and the maximum.
 fn task(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
     let conditions = wakeups.conditions("user");
     let drawn = ridge::of("user", finding_index);
     if conditions.is_empty() && drawn.is_empty() {
         return;
     }
-    page.heading(&format!("Wake-up latency {} under each condition, {}", called("user"), wakeups.unit()));
+    page.heading(&format!(
+        "Wake-up latency {} under each condition, {}",
+        place_phrase("user"),
+        wakeups.unit()
+    ));
     picture(page, wakeups, "user", &drawn);
     let of = |what: Statistic| conditions.iter().map(|c| wakeups.at("user", c, what)).collect::<Vec<_>>();
     let all = |what: Statistic| column(&of(what));
@@ -81,8 +85,8 @@ fn task(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
         .map(|at| {
             let mut row = vec![conditions[at].clone(), p50[at].clone(), p99[at].clone()];
             row.extend(number::cells(of(P999)[at]));
-            let seen = of(MAX)[at].map(|f| f.count.to_string()).unwrap_or_default();
-            row.extend([max[at].clone(), seen, missed[at].clone()]);
+            let activations = of(MAX)[at].map(|f| f.count.to_string()).unwrap_or_default();
+            row.extend([max[at].clone(), activations, missed[at].clone()]);
             row
         })
         .collect();
@@ -93,7 +97,7 @@ fn task(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
         measured("p99.9"),
         INTERVAL,
         right("max"),
-        right("seen in"),
+        right("activations"),
         right("missed"),
     ];
     page.table(&columns, &rows, &[]);
@@ -105,26 +109,26 @@ fn task(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
     moments(page, wakeups, "user", &conditions, &TASK, &[UNTRACED]);
 }
 
-/// Conditions that are compared first; the others are behind their names.
-const FIRST_SEEN: [&str; 3] = [condition::UNLOADED, condition::STRESS_MIX, condition::STRESS_MIX_VM];
+/// Conditions that the chart shows at first; the others are enabled in its legend.
+const SHOWN_AT_FIRST: [&str; 3] = [condition::UNLOADED, condition::STRESS_MIX, condition::STRESS_MIX_VM];
 
-/// Distributions at a place, one curve a condition.
+/// Returns the chart of the distributions at a place, one curve per condition.
 fn distributions(place: &str, unit: &'static str) -> Chart {
-    let caption = "Activations by wake-up latency, one curve a condition; both axes logarithmic. A name in the legend shows \
-                   or hides its condition.";
+    let caption = "Activations by wake-up latency, one curve per condition; both axes logarithmic. Click a name in the legend to show \
+                   or hide its condition.";
     let series = Series::of(&metrics::WAKEUPS, "{condition}").at(Axis::Place, place).by(Axis::Condition);
     let (x, y) = (Scale::values(unit).log(), Scale::values("activations").log());
     Chart::new(format!("wakeups.{place}"), Kind::Distributions, x, y, caption)
         .with(series)
-        .shown(FIRST_SEEN.map(str::to_owned))
+        .shown(SHOWN_AT_FIRST.map(str::to_owned))
 }
 
-/// Distributions, a line a condition.
+/// Renders the distributions, a line per condition.
 fn picture(page: &mut Page, wakeups: &Wakeups, place: &str, drawn: &[ridge::Line]) {
     if drawn.is_empty() {
         return;
     }
-    // A terminal shows the task's alone: the others' tables say enough.
+    // A terminal shows the distribution in the task only; the tables cover the others.
     if place != "user" {
         return page.picture(distributions(place, wakeups.unit()), Vec::new());
     }
@@ -133,7 +137,7 @@ fn picture(page: &mut Page, wakeups: &Wakeups, place: &str, drawn: &[ridge::Line
     page.line(TextRole::Plain, "");
 }
 
-/// Statistics by condition, and what of `lacking` a place has: periods that were missed, or not seen.
+/// Renders a table of statistics by condition, with those of the `lacking` columns that the place has.
 fn moments(
     page: &mut Page,
     wakeups: &Wakeups,
@@ -164,7 +168,7 @@ fn moments(
     page.table(&columns, &rows, &[]);
 }
 
-/// What takes long series: far percentiles, missed periods counted as late, once an hour.
+/// Renders the statistics that need long series: far percentiles, the correction for missed periods, the hourly level.
 fn rare(page: &mut Page, wakeups: &Wakeups) {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut labelled: Vec<(String, &Finding)> = Vec::new();
@@ -183,15 +187,15 @@ fn rare(page: &mut Page, wakeups: &Wakeups) {
     if rows.is_empty() {
         return;
     }
-    page.heading(&format!("The rare ones, {}", wakeups.unit()));
+    page.heading(&format!("Rare latencies, {}", wakeups.unit()));
     let columns =
-        [left("place, condition").key(), left("").key(), measured("late"), INTERVAL, right("seen in")];
+        [left("place, condition").key(), left("").key(), measured("latency"), INTERVAL, right("activations")];
     page.table(&columns, &rows, &[]);
     notes(page, &labelled);
 }
 
-/// What the load did, and who waited.
-fn did(page: &mut Page, finding_index: &mut FindingIndex) {
+/// Renders the activity of the load, and the stalls.
+fn load(page: &mut Page, finding_index: &mut FindingIndex) {
     let rates = finding_index.of(&[&metrics::LOAD_RATE]);
     let stalls = finding_index.of(&[&metrics::STALL]);
     let mut conditions: Vec<&Coordinate> =
@@ -201,8 +205,8 @@ fn did(page: &mut Page, finding_index: &mut FindingIndex) {
     if conditions.is_empty() {
         return;
     }
-    page.heading("What the load did in a second, and what tasks waited for");
-    // One cell a word, empty where it is not known.
+    page.heading("Load per second, and stalls of tasks");
+    // One cell per token, empty if unknown.
     let cells = |all: &[&Finding], condition: &Coordinate, axis: Axis| -> Vec<String> {
         let here: Vec<&&Finding> = all.iter().filter(|f| f.at(Axis::Condition) == Some(condition)).collect();
         let of = |word: &&str| here.iter().find(|f| f.key.word(axis).is_some_and(|of| of == *word));

@@ -1,4 +1,4 @@
-//! Distributions over one logarithmic axis, a line each: the darker, the more activations.
+//! Distributions on one logarithmic axis, a line per condition: darker means more activations.
 
 use fathom_analysis::findings::{Axis, Histogram};
 use fathom_analysis::metrics::wakeup as metrics;
@@ -13,14 +13,14 @@ pub(super) struct Line<'a> {
     histogram: &'a Histogram,
 }
 
-/// Shades, by the power of ten of the count: 1, 10, 100, 1000, 10000 and more.
+/// Shades by the power of ten of the count: 1, 10, 100, 1000, 10000 and more.
 const UNICODE: [char; SHADES] = ['\u{b7}', '\u{2591}', '\u{2592}', '\u{2593}', '\u{2588}'];
 const ASCII: [char; SHADES] = ['.', ':', 'o', '%', '@'];
 const SHADES: usize = 5;
-/// Columns between two labels of the axis, at least.
+/// Minimum number of columns between two labels of the axis.
 const MIN_LABEL_GAP: usize = 10;
 
-/// The distributions of a place, in the order of the words of conditions.
+/// Returns the distributions at a place, in the order of the conditions' tokens.
 pub(super) fn of<'a>(place: &str, finding_index: &mut FindingIndex<'a>) -> Vec<Line<'a>> {
     let here =
         |h: &Histogram| h.is(&metrics::WAKEUPS) && h.key.word(Axis::Place).is_some_and(|of| of == place);
@@ -31,20 +31,20 @@ pub(super) fn of<'a>(place: &str, finding_index: &mut FindingIndex<'a>) -> Vec<L
     all.into_iter().filter_map(line).collect()
 }
 
-/// What has a place on the axis.
+/// Returns the bars that the axis can show.
 pub(super) fn bars(h: &Histogram) -> impl Iterator<Item = (f64, u64)> {
     h.counts.iter().copied().filter(|(v, n)| v.is_finite() && *v > 0.0 && *n > 0)
 }
 
-/// The lines, within `width` columns (at least 40), the axis and the key.
+/// Returns the lines, within `width` columns (at least 40), the axis and the key.
 pub(super) fn draw(lines: &[Line], width: usize, unicode: bool) -> Vec<Pieces> {
     let pens = if unicode { UNICODE } else { ASCII };
-    // Conditions stand before their lines: the longest word and a blank.
+    // Conditions are printed before their lines: the longest word and a blank.
     let margin = 1 + lines.iter().map(|line| line.condition.len()).max().unwrap_or(0);
     let columns = width - margin;
     let all = || lines.iter().flat_map(|line| bars(line.histogram)).map(|(v, _)| v.log2());
     let (low, high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
-    // One value alone stands in the middle of an octave.
+    // A single value is in the middle of an octave.
     let (low, high) = if high > low { (low, high) } else { (low - 0.5, high + 0.5) };
     let at = |v: f64| ((v.log2() - low) / (high - low) * (columns - 1) as f64).round() as usize;
     let mut drawn: Vec<Pieces> = lines
@@ -72,7 +72,7 @@ pub(super) fn draw(lines: &[Line], width: usize, unicode: bool) -> Vec<Pieces> {
     drawn
 }
 
-/// Values under the columns that they stand at, as many as find room.
+/// Returns the axis: values below their columns, as many as fit.
 fn axis(low: f64, high: f64, margin: usize, columns: usize) -> String {
     let mut line = " ".repeat(margin);
     let mut column = 0;
@@ -89,7 +89,7 @@ fn axis(low: f64, high: f64, margin: usize, columns: usize) -> String {
     line
 }
 
-/// What the shades mean, in 36 columns.
+/// Returns the legend of the shades, in 36 columns.
 fn key(pens: &[char; SHADES]) -> Pieces {
     let mut line = vec![(TextRole::Plain, "  ".to_owned())];
     for (power, pen) in pens.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Where the late ones went: the worst with their stages and what ran, stages of all against the worst, cadences.
+//! Sections on late activations: the worst with stages and trace, stages of all and of the worst, periodic causes.
 
 use fathom_analysis::findings::{Axis, Finding, tokens};
 use fathom_analysis::metrics::wakeup as metrics;
@@ -10,28 +10,28 @@ use fathom_report::notes;
 use fathom_report::number;
 use fathom_report::page::{INTERVAL, Page, Pieces, TextRole, left, measured, right};
 
-/// What is known of a stage.
+/// Findings of one stage.
 pub(super) struct Row<'a> {
     stage: String,
     all: Option<&'a Finding>,
     worst: Option<&'a Finding>,
 }
 
-/// What comes back periodically.
+/// Findings of a periodic cause.
 pub(super) struct Cause<'a> {
     pub(super) name: String,
     pub(super) period: Option<&'a Finding>,
     pub(super) share: Option<&'a Finding>,
 }
 
-/// Lines of what ran that a worst activation gets here; all are in the JSON.
-const RAN: usize = 6;
-/// Columns of the longest bar of stages, where there is room, and of a number before it.
-const BAR: usize = 40;
-const NUMBER: usize = 5;
-/// How many stages there are.
+/// Trace events per worst activation in the text report; the JSON has all.
+const MAX_EVENTS: usize = 6;
+/// Columns of the longest bar, if they fit, and of the number before it.
+const MAX_BAR: usize = 40;
+const LABEL_COLUMNS: usize = 5;
+/// Number of stages.
 const STAGES: usize = tokens::STAGE.values.len();
-/// A stage each.
+/// One character per stage.
 const UNICODE: [char; STAGES] = ['\u{2591}', '\u{2592}', '\u{2588}', '\u{2593}', '\u{2586}'];
 const ASCII: [char; STAGES] = ['.', ':', '#', 'o', '%'];
 
@@ -61,25 +61,31 @@ pub(super) fn take_causes<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Cause
     causes
 }
 
-/// What a stage is, after "lost most time".
-pub(super) fn meaning(stage: &str) -> &'static str {
+/// Returns a phrase for a stage, to follow "lost most of their time".
+pub(super) fn stage_phrase(stage: &str) -> &'static str {
     match stage {
-        "before-irq" => "before the timer's interrupt: interrupts were off, or the CPU was taken away",
-        "irq-to-wakeup" => "in the timer's interrupt, before the task was made runnable",
-        "wakeup-to-switch" => "between the wake-up and the switch to the task: waiting for the CPU",
-        "wakeup-to-user" => {
-            "between the wake-up and the task's first own instruction, whose switch was not seen"
-        }
-        _ => "between the hand-over of the CPU and the task's first own instruction",
+        "before-irq" => "before the timer interrupt (interrupts off, or CPU taken away)",
+        "irq-to-wakeup" => "in the timer interrupt, before the task became runnable",
+        "wakeup-to-switch" => "waiting for the CPU, between wake-up and switch to the task",
+        "wakeup-to-user" => "between wake-up and first instruction of the task (switch not traced)",
+        _ => "between switch and first instruction of the task",
     }
 }
 
-/// The condition that a worst activation came under.
+/// Returns the condition of a worst activation.
 pub(super) fn condition(f: &Finding) -> Option<&str> {
     f.detail.word(metrics::CONDITION)
 }
 
-/// The stages of a worst activation, in the order of the words; 0 for one that it does not have.
+/// Returns a condition as text: `no load`, `under study`.
+pub(super) fn load_text(condition: &str) -> String {
+    match condition {
+        "none" => "no load".to_owned(),
+        other => format!("under {other}"),
+    }
+}
+
+/// Returns the stages of a worst activation, in the order of the tokens; 0 for a missing one.
 fn parts(f: &Finding) -> Option<[f64; STAGES]> {
     let stages = f.detail.numbers(metrics::STAGES);
     let mut parts = [0.0; STAGES];
@@ -90,48 +96,48 @@ fn parts(f: &Finding) -> Option<[f64; STAGES]> {
     (!stages.is_empty()).then_some(parts)
 }
 
-/// The stage in which most of the worst lost most of their time, and how many did.
+/// Returns the stage in which most of the worst lost most of their time, and their number.
 pub(super) fn dominant(wakeups: &Wakeups) -> Option<(&'static str, usize)> {
     let mut counts = [0usize; STAGES];
     for parts in wakeups.worst.iter().filter_map(|f| parts(f)) {
-        let most = (0..parts.len()).max_by(|a, b| parts[*a].total_cmp(&parts[*b])).unwrap_or(0);
-        counts[most] += 1;
+        let longest = (0..parts.len()).max_by(|a, b| parts[*a].total_cmp(&parts[*b])).unwrap_or(0);
+        counts[longest] += 1;
     }
     let most = (0..counts.len()).max_by_key(|at| counts[*at])?;
     (counts[most] > 0).then(|| (tokens::STAGE.values[most], counts[most]))
 }
 
-/// What is known of a worst activation beyond its latency, as far as it fits a line.
-fn reported(f: &Finding) -> String {
-    let mut said: Vec<String> = condition(f).map(|word| format!("under {word}")).into_iter().collect();
+/// Returns details of a worst activation in one line.
+fn details(f: &Finding) -> String {
+    let mut details: Vec<String> =
+        condition(f).map(|word| format!("({})", load_text(word))).into_iter().collect();
     let count = |field| f.detail.number(field).unwrap_or(0.0);
     let (slept, preempted) = (count(metrics::SLEPT), count(metrics::PREEMPTED));
     if slept > 0.0 || preempted > 0.0 {
-        said.push(format!("{slept} periods slept through before it, {preempted} involuntary switches"));
+        details.push(format!("{slept} missed periods before it, {preempted} involuntary switches"));
     }
     let stages = f.detail.numbers(metrics::STAGES).iter();
     let stages: Vec<String> = stages.map(|(stage, value)| format!("{stage} {value:.1}")).collect();
     if !stages.is_empty() {
-        said.push(format!("{}, in {}", stages.join(", "), f.unit));
+        details.push(format!("{}, in {}", stages.join(", "), f.unit));
     }
-    said.extend(f.notes.iter().cloned());
-    said.join("; ")
+    details.extend(f.notes.iter().cloned());
+    details.join("; ")
 }
 
-/// The worst, the stages and the cadences.
+/// Renders the worst activations, the stages and the periodic causes.
 pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
     worst(page, wakeups);
     table(page, &wakeups.stages);
     cadences(page, &wakeups.causes);
 }
 
-/// The worst, each by the stages that its time went into.
+/// Returns the chart of the worst activations by stages.
 fn chart(unit: &'static str) -> Chart {
-    let caption =
-        "The worst activations, each by the stages that its time went into. What ran then stands below.";
+    let caption = "The worst activations, each by stages. Trace events are listed below.";
     let x = Scale::values(unit).zero();
     let chart = Chart::new("stages", Kind::Stacked, x.clone(), x, caption)
-        .rows(Axis::Rank, "{rank}, under {detail.condition}");
+        .rows(Axis::Rank, "{rank}, {detail.condition}");
     tokens::STAGE.values.iter().fold(chart, |chart, stage| {
         chart.with(Series::of(&metrics::WORST_LATENCY, *stage).part(metrics::STAGES, stage))
     })
@@ -139,7 +145,7 @@ fn chart(unit: &'static str) -> Chart {
 
 fn worst(page: &mut Page, wakeups: &Wakeups) {
     let Some(first) = wakeups.worst.first() else { return };
-    page.heading(&format!("The worst activations: their stages, and what ran then, {}", first.unit));
+    page.heading(&format!("Worst activations: stages and trace, {}", first.unit));
     let bars = bars(wakeups, page.style().width, page.style().unicode);
     if !bars.is_empty() {
         page.picture(chart(first.unit), bars);
@@ -149,23 +155,28 @@ fn worst(page: &mut Page, wakeups: &Wakeups) {
         let rank = word(f, Axis::Rank);
         page.text(
             TextRole::Plain,
-            &format!("{rank}: {} {}", number::value(f).value, reported(f)),
+            &format!("{rank}: {} {}", number::value(f).value, details(f)),
             "- ",
             "    ",
         );
         let events = f.detail.numbers(metrics::EVENTS);
-        for (what, us) in events.iter().take(RAN) {
+        for (what, us) in events.iter().take(MAX_EVENTS) {
             page.text(TextRole::Dim, &format!("+{us:.1} us {what}"), "    ", "      ");
         }
-        if events.len() > RAN {
-            page.text(TextRole::Dim, &format!("and {} more (--json)", events.len() - RAN), "    ", "      ");
+        if events.len() > MAX_EVENTS {
+            page.text(
+                TextRole::Dim,
+                &format!("and {} more (--json)", events.len() - MAX_EVENTS),
+                "    ",
+                "      ",
+            );
         }
     }
 }
 
-/// Each of the worst as a bar of its stages, all on the scale of the worst.
+/// Draws each of the worst activations as a bar of its stages, on one scale.
 fn bars(wakeups: &Wakeups, width: usize, unicode: bool) -> Vec<Pieces> {
-    let room = BAR.min(width - NUMBER);
+    let columns = MAX_BAR.min(width - LABEL_COLUMNS);
     let pens = if unicode { UNICODE } else { ASCII };
     let staged: Vec<(String, [f64; STAGES])> =
         wakeups.worst.iter().filter_map(|f| Some((word(f, Axis::Rank), parts(f)?))).take(99).collect();
@@ -180,14 +191,14 @@ fn bars(wakeups: &Wakeups, width: usize, unicode: bool) -> Vec<Pieces> {
         let (mut sum, mut drawn) = (0.0, 0);
         for (stage, part) in parts.iter().enumerate() {
             sum += part;
-            let to = ((sum / longest * room as f64).round() as usize).min(room);
+            let to = ((sum / longest * columns as f64).round() as usize).min(columns);
             line.push((TextRole::Tier(stage + 1), pens[stage].to_string().repeat(to - drawn)));
             drawn = to;
         }
         line.retain(|(_, text)| !text.is_empty());
         lines.push(line);
     }
-    // Two in a line of a key, so that it fits forty columns.
+    // Two per line of the legend, so that it fits forty columns.
     let drawn: Vec<usize> = (0..pens.len()).filter(|s| staged.iter().any(|(_, p)| p[*s] > 0.0)).collect();
     for pair in drawn.chunks(2) {
         let mut key = vec![(TextRole::Plain, " ".to_owned())];
@@ -203,7 +214,7 @@ fn bars(wakeups: &Wakeups, width: usize, unicode: bool) -> Vec<Pieces> {
 
 fn table(page: &mut Page, stages: &[Row]) {
     let Some(unit) = stages.iter().find_map(|row| row.all.or(row.worst)).map(|f| f.unit) else { return };
-    page.heading(&format!("Stages of a wake-up: all activations against the worst, {unit}"));
+    page.heading(&format!("Stages of a wake-up: all activations and the worst, {unit}"));
     let rows: Vec<Vec<String>> = stages
         .iter()
         .map(|row| {
@@ -225,7 +236,7 @@ fn cadences(page: &mut Page, causes: &[Cause]) {
     if causes.is_empty() {
         return;
     }
-    page.heading("What comes back: periods of the late activations");
+    page.heading("Periodic late activations");
     let rows: Vec<Vec<String>> = causes
         .iter()
         .map(|cause| {
@@ -236,7 +247,7 @@ fn cadences(page: &mut Page, causes: &[Cause]) {
             row
         })
         .collect();
-    let columns = [left("cause"), measured("every ms"), INTERVAL, measured("share"), INTERVAL, right("n")];
+    let columns = [left("cause"), measured("period ms"), INTERVAL, measured("share"), INTERVAL, right("n")];
     page.table(&columns, &rows, &[]);
     let labelled: Vec<(String, &Finding)> = causes
         .iter()

@@ -1,103 +1,107 @@
-//! The answer in a few sentences: what memory workers add, where the worst wake-ups went, what comes back.
+//! Summary sentences: effect of memory workers, stages of the worst wake-ups, periodic causes.
 
 use fathom_analysis::findings::Finding;
 use fathom_analysis::metrics::wakeup::condition;
 
 use fathom_analysis::metrics::wakeup as metrics;
 
-use super::stages::{Cause, condition, dominant, meaning};
-use super::{MAX, Statistic, Wakeups, percent, said, spoken};
+use super::stages::{Cause, condition, dominant, load_text, stage_phrase};
+use super::{MAX, Statistic, Wakeups, formatted, percent, percentile_text};
 use fathom_report::number;
 use fathom_report::page::{Page, TextRole};
 
-/// Percentiles by which two conditions are compared, the furthest first.
+/// Percentiles for comparing two conditions, the farthest first.
 const COMPARED: [&str; 6] = ["p99999", "p9999", "p999", "p99", "p90", "p50"];
-/// The latest with nothing beside is as bad as the latest of all from this share of it on: maxima of the same tail
-/// differ by more than that.
-const AS_BAD: f64 = 0.5;
-/// Share of the late ones from which on a cause has most of them.
+/// Ratio of the maximum without load to the overall maximum, from which the load is not the cause. Maxima of the same
+/// tail differ by more than that.
+const SAME_MAXIMUM_RATIO: f64 = 0.5;
+/// Share of the late activations from which on a cause dominates.
 const MAJORITY: f64 = 0.5;
 
-/// Sentences, where there is anything to say.
+/// Renders the sentences, if any.
 pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
-    let mut said: Vec<String> = increase(wakeups).into_iter().collect();
-    said.extend(worst(wakeups));
-    said.extend(not_memory(wakeups));
-    said.extend(periodic(wakeups));
-    if said.is_empty() {
+    let mut sentences: Vec<String> = increase(wakeups).into_iter().collect();
+    sentences.extend(worst(wakeups));
+    sentences.extend(not_memory(wakeups));
+    sentences.extend(periodic(wakeups));
+    if sentences.is_empty() {
         return;
     }
-    page.heading("How late, and why");
-    for sentence in said {
+    page.heading("Summary of latency and causes");
+    for sentence in sentences {
         page.text(TextRole::Plain, &sentence, "", "  ");
     }
 }
 
-/// What the study's memory workers add; without them, how late the task is at all.
+/// Returns the effect of the study's memory workers; without them, the latency of the task.
 fn increase(wakeups: &Wakeups) -> Option<String> {
     if let Some(f) = wakeups.increase {
         let at = quantile(f);
         let zero = f.low.zip(f.high).is_some_and(|(low, high)| low <= 0.0 && high >= 0.0);
-        let nothing = if zero { ", which may be nothing" } else { "" };
-        return Some(format!("The study's memory workers add {}{at}{nothing}.", said(f)));
+        let nothing = if zero { ", which is not significant" } else { "" };
+        return Some(format!("The memory workers of stress-mix-vm add {}{at}{nothing}.", formatted(f)));
     }
     if let Some((word, [before, after])) =
         furthest(wakeups, "user", [condition::STRESS_MIX, condition::STRESS_MIX_VM])
     {
         return Some(format!(
-            "At {} the task is {} late under the study's load, and {} with its memory workers.",
-            spoken(word),
-            said(before),
-            said(after)
+            "Latency at {}: {} under stress-mix, {} with memory workers (stress-mix-vm).",
+            percentile_text(word),
+            formatted(before),
+            formatted(after)
         ));
     }
     let (word, [far, _]) = furthest(wakeups, "user", [condition::UNLOADED; 2])?;
     let max = wakeups.at("user", condition::UNLOADED, MAX)?;
     Some(format!(
-        "With no load beside it, the task is {} late at {}; the latest of {} came {} late.",
-        said(far),
-        spoken(word),
-        max.count,
-        said(max)
+        "Without load: {} at {}, maximum {} of {} activations.",
+        formatted(far),
+        percentile_text(word),
+        formatted(max),
+        max.count
     ))
 }
 
-/// The latest of all, and the stage in which most of the worst were held up.
+/// Returns the maximum, and the stage in which most of the worst wake-ups were delayed.
 fn worst(wakeups: &Wakeups) -> Option<String> {
     let latest = wakeups.worst.first()?;
-    let under = condition(latest).map(|word| format!(", under {word}")).unwrap_or_default();
-    let mut text = format!("The latest wake-up of all came {} late{under}", said(latest));
+    let under = condition(latest).map(|word| format!(" ({})", load_text(word))).unwrap_or_default();
+    let mut text = format!("Maximum: {}{under}", formatted(latest));
     if let Some((stage, count)) = dominant(wakeups) {
-        text += &format!("; of the {} worst, {count} lost most time {}", wakeups.worst.len(), meaning(stage));
+        text += &format!(
+            ". {count} of the {} worst wake-ups lost most of their time {}",
+            wakeups.worst.len(),
+            stage_phrase(stage)
+        );
     }
     match latest.detail.word(metrics::RAN_BEFORE) {
-        Some(other) => Some(format!("{text}. Until the latest had the CPU, {other} ran.")),
+        Some(other) => Some(format!("{text}. {other} ran before the maximum.")),
         None => Some(text + "."),
     }
 }
 
-/// Is the latest as late where no memory worker runs?
+/// Returns a sentence if the maximum also occurs without memory workers.
 fn not_memory(wakeups: &Wakeups) -> Option<String> {
     let latest = wakeups.worst.first().filter(|_| wakeups.loaded())?;
     match condition(latest)? {
-        condition::UNLOADED => Some("Not the load's memory: it came with no load beside it.".to_owned()),
+        condition::UNLOADED => Some("The maximum is not caused by memory load: it occurred without load.".to_owned()),
         "cpu" | "io" | "disk" | condition::STRESS_MIX => {
-            Some("Not the load's memory: it came with no memory workers beside it.".to_owned())
+            Some("The maximum is not caused by memory load: it occurred without memory workers.".to_owned())
         }
         _ => {
             let alone = wakeups.at("user", condition::UNLOADED, MAX)?;
-            let as_bad = alone.finite()? >= AS_BAD * latest.finite()?;
-            as_bad.then(|| {
+            let same_maximum = alone.finite()? >= SAME_MAXIMUM_RATIO * latest.finite()?;
+            same_maximum.then(|| {
                 format!(
-                    "Not the load's memory: with no load beside it, the latest came {} late.",
-                    said(alone)
+                    "The maximum is not caused by memory load: without load the maximum is {}.",
+                    formatted(alone)
                 )
             })
         }
     }
 }
 
-/// Late ones that come back, with what has their period.
+/// Returns a sentence on periodic causes of late activations.
 fn periodic(wakeups: &Wakeups) -> Option<String> {
     let all: Vec<String> = wakeups
         .causes
@@ -106,7 +110,7 @@ fn periodic(wakeups: &Wakeups) -> Option<String> {
             let (share, period) = (cause.share?, cause.period?);
             let every = number::value(period).value;
             let name = match (cause.name.as_str(), share.detail.words(metrics::OTHERS)) {
-                ("unknown", _) => "of a cause that has no name here".to_owned(),
+                ("unknown", _) => "unknown cause".to_owned(),
                 (name, []) => name.to_owned(),
                 (name, more) => format!("{name} or {}", more.join(" or ")),
             };
@@ -117,17 +121,17 @@ fn periodic(wakeups: &Wakeups) -> Option<String> {
         return None;
     }
     let share = |c: &Cause| c.share?.finite().filter(|_| c.name != "unknown");
-    let most = wakeups.causes.iter().filter_map(share).fold(0.0, f64::max) >= MAJORITY;
-    let memory = if most && wakeups.loaded() { "; memory has no period" } else { "" };
-    Some(format!("Of the late ones some come back periodically: {}{memory}.", all.join(", ")))
+    let dominant = wakeups.causes.iter().filter_map(share).fold(0.0, f64::max) >= MAJORITY;
+    let memory = if dominant && wakeups.loaded() { ". Memory load is not periodic" } else { "" };
+    Some(format!("Periodic late activations: {}{memory}.", all.join(", ")))
 }
 
-/// ` at p99.9`: the quantile that an effect is of; empty where it says none.
+/// Returns ` at p99.9`: the quantile of an effect; empty if it has none.
 pub(super) fn quantile(f: &Finding) -> String {
-    f.detail.word(metrics::QUANTILE).map(|word| format!(" at {}", spoken(word))).unwrap_or_default()
+    f.detail.word(metrics::QUANTILE).map(|word| format!(" at {}", percentile_text(word))).unwrap_or_default()
 }
 
-/// The furthest percentile that is told of both.
+/// Returns the farthest percentile that both conditions have.
 pub(super) fn furthest<'a>(
     wakeups: &Wakeups<'a>,
     place: &str,

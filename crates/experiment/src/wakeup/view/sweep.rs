@@ -1,4 +1,4 @@
-//! The sweep: the tail by block size, stride and what becomes of a block, and where it changes.
+//! Sections of the sweep: tail by block size, stride and mode, and its change-points.
 
 use fathom_analysis::findings::{Axis, Finding, Key, Metric, tokens};
 use fathom_analysis::metrics::wakeup as metrics;
@@ -12,15 +12,15 @@ use fathom_report::number::{self, Shown, short_size};
 use fathom_report::page::{INTERVAL, Page, Pieces, TextRole, measured, right};
 use fathom_report::plot::{Plot, draw};
 
-/// Over the changepoints.
-const HEADING: &str = "Where wake-ups change with the size of the blocks";
-/// Rows of text that a curve takes.
+/// Heading of the change-points.
+const HEADING: &str = "Changes of wake-up latency with block size";
+/// Text rows of a curve.
 const ROWS: usize = 8;
 
-/// What changes where nothing else is said.
+/// The statistic of a change-point without one.
 const TAIL: &str = tokens::STATISTIC.values[0];
 
-/// What a worker does and what becomes of its block: the curves that are shown together.
+/// Stressor and mode: curves that are shown together.
 #[derive(Clone, PartialEq)]
 struct Group {
     stressor: String,
@@ -34,7 +34,7 @@ impl Group {
 }
 
 /// One block size of a curve.
-struct Cell<'a> {
+struct SweepPoint<'a> {
     group: Group,
     stride: u64,
     bytes: u64,
@@ -44,84 +44,84 @@ struct Cell<'a> {
     faults: Option<&'a Finding>,
 }
 
-/// Where a curve changes.
-struct Break<'a> {
+/// A change-point of a curve.
+struct ChangePoint<'a> {
     nth: String,
-    /// The curve, where the findings say it.
+    /// The curve, if the findings name it.
     group: Option<Group>,
     stride: u64,
     bytes: Option<&'a Finding>,
     effect: Option<&'a Finding>,
     kind: Option<&'a Finding>,
     statistic: Option<&'a Finding>,
-    /// Page faults, where those change.
+    /// Page faults before and after, if these change.
     before: Option<&'a Finding>,
-    behind: Option<&'a Finding>,
-    /// What latencies do there.
+    after: Option<&'a Finding>,
+    /// Changes of latencies there.
     across: Vec<&'a Finding>,
 }
 
-impl Break<'_> {
-    /// What of the latencies changes: the tail, where nothing else is said.
+impl ChangePoint<'_> {
+    /// Returns the statistic that changes: the tail if unknown.
     fn of(&self) -> &str {
         self.statistic.and_then(|f| f.word()).unwrap_or(TAIL)
     }
 
-    /// Is it a change of this curve?
+    /// Returns whether it is a change-point of this curve.
     fn is_of(&self, group: &Group, stride: u64) -> bool {
         self.group.as_ref() == Some(group) && self.stride == stride
     }
 }
 
-/// All of it, where there is a sweep.
+/// Renders all sections, if there is a sweep.
 pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
-    let cells = take_cells(finding_index);
-    let breaks = take_breaks(finding_index);
+    let cells = take_points(finding_index);
+    let change_points = take_change_points(finding_index);
     let mut curves: Vec<Key> = cells.iter().map(curve_key).collect();
     curves.dedup();
-    // Taken where the curve is shown: it says whether changes could be told at all.
+    // Taken where the curve is shown: it shows whether the curve had enough data.
     let counted =
         curves.into_iter().filter_map(|curve| finding_index.one(curve)).map(|f| &f.key).collect::<Vec<_>>();
-    if !cells.is_empty() && breaks.is_empty() {
+    if !cells.is_empty() && change_points.is_empty() {
         page.heading(HEADING);
-        let reported = |cell: &Cell| counted.contains(&&curve_key(cell));
+        let reported = |cell: &SweepPoint| counted.contains(&&curve_key(cell));
         let text = match cells.iter().all(reported) {
-            true => "Nowhere.",
-            false => "None was found where it could be told: see what is refused.",
+            true => "None.",
+            false => "None in the curves with enough data; for the others see the refusals.",
         };
         page.text(TextRole::Plain, text, "", "  ");
     }
-    changepoints(page, &breaks);
+    changepoints(page, &change_points);
     let mut groups: Vec<&Group> = cells.iter().map(|c| &c.group).collect();
     groups.dedup();
     for group in groups {
-        let of: Vec<&Cell> = cells.iter().filter(|c| c.group == *group).collect();
-        mode(page, group, &of, &breaks);
+        let of: Vec<&SweepPoint> = cells.iter().filter(|c| c.group == *group).collect();
+        mode(page, group, &of, &change_points);
     }
 }
 
-/// The key under which the changes of a cell's curve are counted.
-fn curve_key(cell: &Cell) -> Key {
+/// Returns the key of the number of change-points of a cell's curve.
+fn curve_key(cell: &SweepPoint) -> Key {
     let Group { stressor, mode } = &cell.group;
     metrics::CHANGEPOINTS.at([stressor.into(), mode.into(), cell.stride.into()])
 }
 
-fn take_cells<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Cell<'a>> {
+fn take_points<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<SweepPoint<'a>> {
     let found = finding_index.of(&[
         &metrics::SWEEP_P50,
         &metrics::SWEEP_TAIL,
         &metrics::SWEEP_MAX,
         &metrics::SWEEP_FAULTS,
     ]);
-    let mut cells: Vec<Cell> = Vec::new();
+    let mut cells: Vec<SweepPoint> = Vec::new();
     for f in found {
         let group = Group { stressor: word(f, Axis::Stressor), mode: word(f, Axis::Mode) };
         let (Some(stride), Some(bytes)) = (f.key.number(Axis::Stride), f.key.number(Axis::Size)) else {
             continue;
         };
-        let same = |cell: &Cell| cell.group == group && (cell.stride, cell.bytes) == (stride, bytes);
+        let same = |cell: &SweepPoint| cell.group == group && (cell.stride, cell.bytes) == (stride, bytes);
         if !cells.last().is_some_and(same) {
-            cells.push(Cell { group, stride, bytes, p50: None, tail: None, max: None, faults: None });
+            cells.push(SweepPoint { group, stride, bytes, p50: None, tail: None, max: None, faults: None });
         }
         let Some(cell) = cells.last_mut() else { continue };
         let slots: [(&Metric, &mut Option<&'a Finding>); 4] = [
@@ -135,7 +135,7 @@ fn take_cells<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Cell<'a>> {
     cells
 }
 
-/// Puts a finding where its metric belongs.
+/// Stores a finding in the slot of its metric.
 fn put<'a, const N: usize>(slots: [(&Metric, &mut Option<&'a Finding>); N], f: &'a Finding) {
     for (metric, slot) in slots {
         if f.is(metric) {
@@ -144,7 +144,7 @@ fn put<'a, const N: usize>(slots: [(&Metric, &mut Option<&'a Finding>); N], f: &
     }
 }
 
-fn take_breaks<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Break<'a>> {
+fn take_change_points<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<ChangePoint<'a>> {
     let found = finding_index.of(&[
         &metrics::CHANGEPOINT_BYTES,
         &metrics::CHANGEPOINT_EFFECT,
@@ -154,41 +154,41 @@ fn take_breaks<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Break<'a>> {
         &metrics::CHANGEPOINT_AFTER,
         &metrics::CHANGEPOINT_ACROSS,
     ]);
-    let mut breaks: Vec<Break> = Vec::new();
+    let mut change_points: Vec<ChangePoint> = Vec::new();
     for f in found {
         let nth = word(f, Axis::Index);
-        if breaks.last().is_none_or(|b| b.nth != nth) {
-            breaks.push(begun(nth, f));
+        if change_points.last().is_none_or(|b| b.nth != nth) {
+            change_points.push(start_change_point(nth, f));
         }
-        let Some(b) = breaks.last_mut() else { continue };
+        let Some(b) = change_points.last_mut() else { continue };
         let slots: [(&Metric, &mut Option<&'a Finding>); 6] = [
             (&metrics::CHANGEPOINT_BYTES, &mut b.bytes),
             (&metrics::CHANGEPOINT_EFFECT, &mut b.effect),
             (&metrics::CHANGEPOINT_KIND, &mut b.kind),
             (&metrics::CHANGEPOINT_STATISTIC, &mut b.statistic),
             (&metrics::CHANGEPOINT_BEFORE, &mut b.before),
-            (&metrics::CHANGEPOINT_AFTER, &mut b.behind),
+            (&metrics::CHANGEPOINT_AFTER, &mut b.after),
         ];
         put(slots, f);
         if f.is(&metrics::CHANGEPOINT_ACROSS) {
             b.across.push(f);
         }
     }
-    breaks
+    change_points
 }
 
-/// A change of which the first finding is known; each of its findings says on which curve it lies.
-fn begun<'a>(nth: String, f: &Finding) -> Break<'a> {
+/// Starts a change-point from its first finding; each of its findings names the curve.
+fn start_change_point<'a>(nth: String, f: &Finding) -> ChangePoint<'a> {
     let of = |field| f.detail.word(field).map(str::to_owned);
     let group = of(metrics::STRESSOR).zip(of(metrics::MODE)).map(|(stressor, mode)| Group { stressor, mode });
     let stride = f.detail.number(metrics::STRIDE).unwrap_or(0.0) as u64;
-    let (bytes, effect, kind, statistic, before, behind) = (None, None, None, None, None, None);
-    Break { nth, group, stride, bytes, effect, kind, statistic, before, behind, across: Vec::new() }
+    let (bytes, effect, kind, statistic, before, after) = (None, None, None, None, None, None);
+    ChangePoint { nth, group, stride, bytes, effect, kind, statistic, before, after, across: Vec::new() }
 }
 
-/// A sentence each.
-fn changepoints(page: &mut Page, breaks: &[Break]) {
-    if breaks.is_empty() {
+/// Renders a sentence per change-point.
+fn changepoints(page: &mut Page, change_points: &[ChangePoint]) {
+    if change_points.is_empty() {
         return;
     }
     page.heading(HEADING);
@@ -196,32 +196,32 @@ fn changepoints(page: &mut Page, breaks: &[Break]) {
         let Shown { value, interval } = number::value(f);
         format!("{value} {interval}").trim_end().to_owned()
     };
-    for b in breaks {
+    for b in change_points {
         let mut text = format!("{}:", b.nth);
         if let Some(group) = &b.group {
-            text += &format!(" {}.{}:", group.name(), b.stride);
+            text += &format!(" {}.{}", group.name(), b.stride);
         }
         if let Some(f) = b.statistic {
-            text += &format!(" {}:", value(f));
+            text += &format!(", {}", value(f));
         }
-        text += &format!(" a {}", b.kind.map_or_else(|| "change".to_owned(), value));
+        text += &format!(": {}", b.kind.map_or_else(|| "change".to_owned(), value));
         if let Some(f) = b.bytes {
             text += &format!(" at {}", value(f));
         }
         if let Some(f) = b.effect {
-            text += &format!(", by {} of what it was before", value(f));
+            text += &format!(", relative change {}", value(f));
         }
         if let Some(f) = b.before {
-            text += &format!(", from {} a second", value(f));
+            text += &format!(", from {} per second", value(f));
         }
-        if let Some(f) = b.behind {
-            text += &format!(", to {} a second", value(f));
+        if let Some(f) = b.after {
+            text += &format!(" to {} per second", value(f));
         }
         let across = b.across.iter();
         let latencies: Vec<String> =
-            across.map(|f| format!("{} by {}", word(f, Axis::Statistic), value(f))).collect();
+            across.map(|f| format!("{} {}", word(f, Axis::Statistic), value(f))).collect();
         if !latencies.is_empty() {
-            text += &format!("; there latencies change, of what they were: {}", latencies.join(", "));
+            text += &format!("; relative changes of latencies there: {}", latencies.join(", "));
         }
         let all = [b.bytes, b.effect, b.kind, b.statistic].into_iter().flatten();
         for note in all.flat_map(|f| &f.notes) {
@@ -231,24 +231,24 @@ fn changepoints(page: &mut Page, breaks: &[Break]) {
     }
 }
 
-/// So many strides are shown at first; of more those that change and the ends are.
-const SHOWN: usize = 4;
+/// Strides that are shown at first; of more than that, only those with change-points and the ends.
+const MAX_SHOWN: usize = 4;
 
-/// The tail, the maximum and the median by block size, one colour a stride, and where they change.
-fn sweep_chart(group: &Group, strides: &[u64], breaks: &[Break], unit: &'static str) -> Chart {
-    let of: Vec<&Break> = breaks.iter().filter(|b| b.group.as_ref() == Some(group)).collect();
-    let band = |b: &&Break| {
+/// Returns the chart of tail, maximum and median by block size, one colour per stride, with the change-points.
+fn sweep_chart(group: &Group, strides: &[u64], change_points: &[ChangePoint], unit: &'static str) -> Chart {
+    let of: Vec<&ChangePoint> = change_points.iter().filter(|b| b.group.as_ref() == Some(group)).collect();
+    let band = |b: &&ChangePoint| {
         let bytes = b.bytes?;
         let kind = b.kind.and_then(|f| f.word()).unwrap_or("change");
         let label = format!("{}: {kind}, {}", b.nth, b.of());
         Some(Band { from: bytes.low, to: bytes.high, label, strong: true })
     };
     let bands: Vec<Band> = of.iter().filter_map(band).collect();
-    let mut caption = "Wake-up latency by block size, one colour a stride; both axes logarithmic. Solid: the tail (p99.9, or \
+    let mut caption = "Wake-up latency by block size, one colour per stride; both axes logarithmic. Solid: the tail (p99.9, or \
                        p99) with 95 % intervals; dotted: the maximum; dashed: the median."
         .to_owned();
     if !bands.is_empty() {
-        caption += " Bands: changepoints, between the sizes where they lie.";
+        caption += " Bands: ranges of the change-points.";
     }
     let series = |metric: &'static Metric, what: &'static str, line: Line| {
         Series::of(metric, "stride {stride} B")
@@ -261,7 +261,7 @@ fn sweep_chart(group: &Group, strides: &[u64], breaks: &[Break], unit: &'static 
     let x = Scale::of(Axis::Size, "block size").log().sizes();
     let ends = [strides.first(), strides.last()];
     let first = |stride: &&u64| {
-        strides.len() <= SHOWN || ends.contains(&Some(*stride)) || of.iter().any(|b| b.stride == **stride)
+        strides.len() <= MAX_SHOWN || ends.contains(&Some(*stride)) || of.iter().any(|b| b.stride == **stride)
     };
     Chart::new(format!("sweep.{}", group.name()), Kind::Lines, x, Scale::values(unit).log(), caption)
         .with(series(&metrics::SWEEP_TAIL, "tail", Line::Solid))
@@ -271,10 +271,10 @@ fn sweep_chart(group: &Group, strides: &[u64], breaks: &[Break], unit: &'static 
         .shown(strides.iter().filter(first).map(|stride| format!("stride {stride} B")))
 }
 
-/// The tail, block sizes by strides.
+/// Returns the heat map of the tail, block sizes by strides.
 fn heat_chart(group: &Group, unit: &'static str) -> Chart {
     let caption = format!(
-        "The tail of wake-up latency ({unit}), block sizes by strides: the darker, the later; colours are logarithmic."
+        "The tail of wake-up latency ({unit}), block sizes by strides: darker means later; colours are logarithmic."
     );
     let x = Scale::of(Axis::Stride, "stride").sizes();
     let y = Scale::of(Axis::Size, unit).sizes();
@@ -286,21 +286,21 @@ fn heat_chart(group: &Group, unit: &'static str) -> Chart {
         .with(series)
 }
 
-/// A worker and a mode: its map, its curves that change, its table.
-fn mode(page: &mut Page, group: &Group, cells: &[&Cell], breaks: &[Break]) {
+/// Renders a stressor and mode: heat map, curves with change-points, table.
+fn mode(page: &mut Page, group: &Group, cells: &[&SweepPoint], change_points: &[ChangePoint]) {
     let Some(unit) = cells.iter().find_map(|c| c.tail.or(c.p50).or(c.max)).map(|f| f.unit) else {
         return table(page, cells);
     };
     page.heading(&format!("Sweep of {}: wake-up latency by block size and stride, {unit}", group.name()));
     let mut strides: Vec<u64> = cells.iter().map(|c| c.stride).collect();
     strides.dedup();
-    let chart = sweep_chart(group, &strides, breaks, unit);
+    let chart = sweep_chart(group, &strides, change_points, unit);
     let mut curves: Vec<Pieces> = Vec::new();
     for stride in strides {
-        let of: Vec<&Cell> = cells.iter().copied().filter(|c| c.stride == stride).collect();
-        let its: Vec<&Break> = breaks.iter().filter(|b| b.is_of(group, stride)).collect();
+        let of: Vec<&SweepPoint> = cells.iter().copied().filter(|c| c.stride == stride).collect();
+        let of_stride: Vec<&ChangePoint> = change_points.iter().filter(|b| b.is_of(group, stride)).collect();
         for (tail, what) in [(true, "the tail"), (false, "p50")] {
-            let Some(plot) = curve(&of, &its, tail) else { continue };
+            let Some(plot) = curve(&of, &of_stride, tail) else { continue };
             let stride = short_size(stride as f64);
             curves.push(vec![(
                 TextRole::Plain,
@@ -325,14 +325,14 @@ fn mode(page: &mut Page, group: &Group, cells: &[&Cell], breaks: &[Break]) {
     table(page, cells);
 }
 
-/// The tail by size, or p50, where it changes; what changes p90 is marked on p50.
-fn curve(cells: &[&Cell], breaks: &[&Break], tail: bool) -> Option<Plot> {
-    let marks: Vec<(f64, String)> = breaks
+/// Returns the plot of the tail, or of p50, by size, if it has change-points; those of p90 are marked on p50.
+fn curve(cells: &[&SweepPoint], change_points: &[&ChangePoint], tail: bool) -> Option<Plot> {
+    let marks: Vec<(f64, String)> = change_points
         .iter()
         .filter(|b| tail == (b.of() == TAIL))
         .filter_map(|b| Some((b.bytes?.finite()?, format!("{}: {}", b.nth, b.of()))))
         .collect();
-    let late = |c: &&Cell| if tail { c.tail } else { c.p50 }?.finite().filter(|us| *us > 0.0);
+    let late = |c: &&SweepPoint| if tail { c.tail } else { c.p50 }?.finite().filter(|us| *us > 0.0);
     let points: Vec<(f64, f64)> = cells.iter().filter_map(|c| Some((c.bytes as f64, late(c)?))).collect();
     let [first, .., last] = points.as_slice() else { return None };
     let within: Vec<(f64, String)> =
@@ -351,22 +351,22 @@ fn curve(cells: &[&Cell], breaks: &[&Break], tail: bool) -> Option<Plot> {
     })
 }
 
-/// The tail by size and stride.
-fn heat(cells: &[&Cell]) -> HeatMap {
-    let ascending = |of: fn(&Cell) -> u64| {
+/// Returns the tail by size and stride.
+fn heat(cells: &[&SweepPoint]) -> HeatMap {
+    let ascending = |of: fn(&SweepPoint) -> u64| {
         let all: std::collections::BTreeSet<u64> = cells.iter().map(|c| of(c)).collect();
         all.into_iter().collect::<Vec<u64>>()
     };
     let (rows, columns) = (ascending(|c| c.bytes), ascending(|c| c.stride));
     let cell = |bytes: u64, stride: u64| {
-        let of = |c: &&&Cell| (c.bytes, c.stride) == (bytes, stride);
+        let of = |c: &&&SweepPoint| (c.bytes, c.stride) == (bytes, stride);
         cells.iter().find(of)?.tail?.finite().filter(|us| *us > 0.0)
     };
     let cells = rows.iter().map(|b| columns.iter().map(|s| cell(*b, *s)).collect()).collect();
     HeatMap { rows, columns, cells }
 }
 
-fn table(page: &mut Page, cells: &[&Cell]) {
+fn table(page: &mut Page, cells: &[&SweepPoint]) {
     let mut before = None;
     let mut rows = Vec::new();
     let p50 = column(&cells.iter().map(|c| c.p50).collect::<Vec<_>>());
@@ -374,7 +374,7 @@ fn table(page: &mut Page, cells: &[&Cell]) {
     let faults = column(&cells.iter().map(|c| c.faults).collect::<Vec<_>>());
     for (at, cell) in cells.iter().enumerate() {
         let (stride, bytes) = (cell.stride, cell.bytes);
-        // The stride once, so that the eye finds the groups.
+        // The stride only on the first row of a group.
         let named = if before == Some(stride) { String::new() } else { stride.to_string() };
         before = Some(stride);
         let mut row = vec![named, number::size(bytes as f64, None, None).value, p50[at].clone()];
@@ -390,7 +390,7 @@ fn table(page: &mut Page, cells: &[&Cell]) {
         measured("tail"),
         INTERVAL,
         right("max"),
-        right("seen in"),
+        right("activations"),
         right("faults/s"),
     ];
     page.table(&columns, &rows, &[]);
