@@ -9,7 +9,7 @@
 pub enum Policy {
     /// Not cached.
     NonCacheable,
-    /// Cached, and every store goes on to memory.
+    /// Cached, and every store continues to memory.
     WriteThrough {
         /// Is the line likely to be of use for a short time only?
         transient: bool,

@@ -1,7 +1,7 @@
 //! A machine description drafted from a survey's findings: which key gets which value, and on what grounds.
 //!
 //! What was measured is taken; what only a claim knows is taken as a claim and called one; the rest is assumed,
-//! with the reason. Where claim and measurement disagree the measurement is taken and both are told. How a draft
+//! with the reason. Where claim and measurement disagree the measurement is taken and both are reported. How a draft
 //! is written is no matter of this module, and neither is whether the machine can be: whoever writes it has it
 //! read by the reader of descriptions.
 

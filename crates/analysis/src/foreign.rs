@@ -65,7 +65,7 @@ pub struct Series {
     /// The histogram: lower end of a bucket in ns, and how many fell into it; ascending, without empty buckets.
     /// Nothing where the tool was not asked for one.
     pub counts: Vec<(u64, u64)>,
-    /// Width of a bucket, and the step in which the other values are told where the tool rounds them, ns.
+    /// Width of a bucket, and the step in which the other values are reported where the tool rounds them, ns.
     pub bucket_ns: u64,
     /// Activations, those above the histogram included; 0 where the file does not say.
     pub cycles: u64,

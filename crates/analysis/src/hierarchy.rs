@@ -1,4 +1,4 @@
-//! A survey's findings read back as a hierarchy: tiers, TLBs and clocks, for whoever goes on from there.
+//! A survey's findings read back as a hierarchy: tiers, TLBs and clocks, for whoever continues from there.
 //!
 //! A report may come out of a page that strangers wrote. What is no sound number here is not there.
 

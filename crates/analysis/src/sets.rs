@@ -3,8 +3,8 @@
 //! A conflict is a cycle of loads over cells in an arrangement whose addresses are known up to a page, and the
 //! share of these loads that missed. In a cache of `ways` ways whose set is the line number modulo the sets,
 //! cells conflict exactly where more than `ways` of them fall into one set; that is counted here, for every
-//! candidate, without a formula. A candidate that a conflict contradicts is dropped. What is left is told; where
-//! several are left, or none, that is told too.
+//! candidate, without a formula. A candidate that a conflict contradicts is dropped. What is left is reported; where
+//! several are left, or none, that is reported too.
 
 /// An arrangement of cells, and what its loads did.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -114,7 +114,7 @@ impl Probe {
     }
 
     /// Ends the child: the end of its input asks for it, and what has not left within `grace` is killed.
-    /// Answers how the child ended, if it did so by itself.
+    /// Returns how the child ended, if it did so by itself.
     fn end(&mut self, grace: Duration) -> Option<ExitStatus> {
         self.say = None;
         let until = Instant::now() + grace;

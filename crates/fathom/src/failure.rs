@@ -68,7 +68,7 @@ pub fn tell(what: &impl fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "fathom: {}", plain(&what.to_string()));
 }
 
-/// Text that no terminal obeys: what is told may quote a subject, a file or its name.
+/// Text that no terminal obeys: what is reported may quote a subject, a file or its name.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -35,7 +35,7 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// How long a stream may stay open and silent after its process is gone (something that the process started
 /// holds it).
 const STRAY: Duration = Duration::from_millis(500);
-/// How long a point may go on after the user asked for the end. On hardware points take less; with what the
+/// How long a point may continue after the user asked for the end. On hardware points take less; with what the
 /// probe then has to say and [`EXIT_GRACE`] all is gone within two seconds.
 const LAST_POINT: Duration = Duration::from_secs(1);
 /// Most bytes that a subject may send that are no lines of the wire: a board's boot messages and a login
@@ -55,7 +55,7 @@ pub struct Measured {
     pub signal: Option<i32>,
     /// Why it failed, if it did; what there is stays readable.
     pub failure: Option<Failure>,
-    /// Why the file that was asked for is not whole, if it is not.
+    /// Why the file that was requested is not whole, if it is not.
     pub lost: Option<Failure>,
 }
 
@@ -99,7 +99,7 @@ fn ignored() -> u64 {
     mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// A session that is asked for.
+/// A session that is requested.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// What measures.
@@ -289,9 +289,9 @@ struct Talk {
     keep: RecordWriter,
     stop: Stop,
     progress: Progress,
-    /// How long trials are asked for; forever of a model.
+    /// How long trials are requested; forever of a model.
     asking: Option<Duration>,
-    /// When no more are asked for, once that is known.
+    /// When no more are requested, once that is known.
     until: Option<Instant>,
     patience: Duration,
     /// The signal that asked for the end, and when the probe's time for its last point is over.

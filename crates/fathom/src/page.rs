@@ -194,7 +194,7 @@ mod tests {
         let file = File::create(&record).expect("a record");
         std::fs::write(&record, "as it was").expect("its text");
         assert!(page.spare([FileId::of(&file).expect("a file")]).is_err());
-        // Whoever goes on all the same replaces nothing.
+        // Whoever continues all the same replaces nothing.
         let Target::File(page) = page else { panic!("a file") };
         assert!(page.write("a page").is_err());
         assert_eq!(std::fs::read_to_string(&record).expect("the record"), "as it was");

@@ -1,4 +1,4 @@
-//! Keeping records: the file that was asked for, and always a copy in the user's data directory.
+//! Keeping records: the file that was requested, and always a copy in the user's data directory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -13,18 +13,18 @@ const CAP: u64 = 64 << 20;
 /// Where a session's lines go.
 #[derive(Debug, Default)]
 pub struct RecordWriter {
-    /// The file that was asked for.
+    /// The file that was requested.
     requested: Option<Opened>,
     /// The copy in the user's data directory.
     copy: Option<Opened>,
-    /// Why the file that was asked for ends early.
+    /// Why the file that was requested ends early.
     lost: Option<Failure>,
     /// Why there is no whole copy; to be told once, at the end.
     trouble: Option<String>,
 }
 
 impl RecordWriter {
-    /// Opens the file that was asked for, which must work, and the copy, which may not; both get `head`.
+    /// Opens the file that was requested, which must work, and the copy, which may not; both get `head`.
     pub fn open(
         requested: Option<&Path>,
         experiment: &str,
@@ -85,7 +85,7 @@ impl RecordWriter {
         }
     }
 
-    /// Ends the keeping: tells once why there is no copy, and returns why the file that was asked for is
+    /// Ends the keeping: tells once why there is no copy, and returns why the file that was requested is
     /// not whole.
     pub fn close(mut self) -> Option<Failure> {
         if let Some(trouble) = &self.trouble {

@@ -13,7 +13,7 @@ pub struct FindingIndex<'a> {
     histograms: Vec<&'a Histogram>,
 }
 
-/// What is known at some coordinates: a place for each of the metrics that were asked for.
+/// What is known at some coordinates: a place for each of the metrics that were requested.
 #[derive(Debug)]
 pub struct Row<'a, const N: usize> {
     key: &'a Key,

@@ -13,7 +13,7 @@ pub use crate::table::{Column, INTERVAL, Table, left, measured, right};
 const TIERS: [AnsiColor; 5] =
     [AnsiColor::Green, AnsiColor::Cyan, AnsiColor::Blue, AnsiColor::Magenta, AnsiColor::Yellow];
 
-/// Colours of a heat map, in the order in which heat is told.
+/// Colours of a heat map, in the order in which heat is reported.
 const HEAT: [AnsiColor; 5] =
     [AnsiColor::Blue, AnsiColor::Cyan, AnsiColor::Green, AnsiColor::Yellow, AnsiColor::Red];
 

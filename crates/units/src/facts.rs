@@ -213,7 +213,7 @@ states! {
     Grant {
         /// All of it was given.
         Granted = "granted",
-        /// Less than was asked for was given.
+        /// Less than was requested was given.
         Partial = "partial",
         /// The kernel refused.
         Refused = "refused",

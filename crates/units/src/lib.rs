@@ -55,7 +55,7 @@ pub fn size(bytes: f64) -> String {
     format!("{value:.digits$} {name}")
 }
 
-/// Why a text is no size. A unit is the one in the text.
+/// Why a text is not a size. A unit is the one in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotASize<'a> {
     /// It does not begin with a digit, or it has more digits than any size.

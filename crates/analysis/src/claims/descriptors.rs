@@ -5,7 +5,7 @@
 
 use super::Holds::{self, Data, Instructions, Unified};
 
-/// How a TLB's associativity is told.
+/// How a TLB's associativity is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ways {
     Untold,

@@ -67,7 +67,7 @@ const DMI: [&str; 11] = [
     "Google Compute Engine",
 ];
 
-/// Judges the facts. Of several findings the one that makes the clock worth least is told.
+/// Judges the facts. Of several findings the one that makes the clock worth least is reported.
 #[must_use]
 pub fn environment(facts: &Facts) -> Environment {
     let mut found = [by_cpuid(facts), by_midr(facts), by_firmware(facts)];

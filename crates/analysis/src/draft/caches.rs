@@ -1,4 +1,4 @@
-//! The levels of a draft, one a tier that has a capacity.
+//! The levels of a draft, one per tier that has a capacity.
 
 use fathom_units::exact;
 

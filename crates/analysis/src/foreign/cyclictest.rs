@@ -244,7 +244,7 @@ impl Series {
     }
 }
 
-/// What the command says of a thread. The first has what was asked for. Each further one has the next lower priority,
+/// What the command says of a thread. The first has what was requested. Each further one has the next lower priority,
 /// unless there are histograms or `-S`, and a longer period, unless there are histograms; how much lower and longer
 /// differs between releases.
 fn describe(command: &str, number: usize, series: &mut Series) {

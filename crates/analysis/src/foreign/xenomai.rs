@@ -51,7 +51,7 @@ struct Run {
     priority: Option<u64>,
     /// Length in seconds, where the end says it.
     seconds: Option<u64>,
-    /// RTD lines: one a second; the last one's best and worst, and the sum of their means.
+    /// RTD lines: one per second; the last one's best and worst, and the sum of their means.
     seconds_seen: u64,
     so_far: Option<Totals>,
     totals: Option<Totals>,

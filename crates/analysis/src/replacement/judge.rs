@@ -2,7 +2,7 @@
 //!
 //! # The criterion
 //!
-//! Under a policy each asked access misses in a share p of the laps ([`predict`]). It is told as a miss in a share
+//! Under a policy each asked access misses in a share p of the laps ([`predict`]). It is reported as a miss in a share
 //! q = p (1 - lost) + (1 - p) stray, because a neighbour evicts a line now and then, an interrupt makes a hit slow,
 //! and a miss may be told as a hit. `stray` and `lost` come from the asks that hit, or miss, under every policy: the
 //! calibration. Laps are not independent (a neighbour comes in bursts, and no error rate is the same everywhere), so

@@ -34,7 +34,7 @@ pub(super) struct Noise {
 }
 
 impl Noise {
-    /// Of observations without asks: nothing is told wrongly.
+    /// Of observations without asks: nothing is reported wrongly.
     pub(super) const NONE: Noise = Noise { stray: 0.0, lost: 0.0, rho: MIN_RHO };
 
     /// From the calibration; the reason where it contradicts itself or is not enough.

@@ -125,7 +125,7 @@ const RATIO: f64 = 0.7;
 /// A late activation: its number, and how late.
 pub(super) type Late = (u64, f64);
 
-/// The level that is exceeded once in so many activations, or why none is told.
+/// The level that is exceeded once in so many activations, or why none is reported.
 ///
 /// # Errors
 /// The first reason not to speak.

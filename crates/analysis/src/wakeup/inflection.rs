@@ -4,10 +4,10 @@
 //! Never on maxima: the largest jump of those is always somewhere. The logarithms of some repeats a size, which were
 //! interleaved, lose what moved a whole repeat; their medians are split exactly into plateaus; each break has to be
 //! one that chance does not make (permutations, with the break chosen again in each) and large enough to matter; and
-//! what rises over several sizes is told as a ramp.
+//! what rises over several sizes is reported as a ramp.
 //!
 //! What the load does at each size, page faults in a second, is such a curve too, and hardly a noisy one. Where it
-//! changes is known on any machine, and what latencies do there is told whatever its size: nothing was chosen by them.
+//! changes is known on any machine, and what latencies do there is reported whatever its size: nothing was chosen by them.
 
 mod ramp;
 
@@ -65,12 +65,12 @@ pub enum Refusal {
 /// Below five repeats, no permutation of two sizes has a chance of less than 1 %. Of two sizes alone not even seven
 /// say enough for [`SIGNIFICANCE`].
 pub const MIN_SIZES: usize = 5;
-/// A break is told where chance makes one as clear, at any of the places where one could be, in fewer than 1 % of the
+/// A break is reported where chance makes one as clear, at any of the places where one could be, in fewer than 1 % of the
 /// permutations (Bonferroni: the partition chose what is compared),
 pub const SIGNIFICANCE: f64 = 0.01;
 /// and where it is larger than 5 %: smaller ones exist and matter to nobody's deadline.
 pub const EFFECT: f64 = 0.05;
-/// A rate's break is told where it surely doubles or halves: what comes with it is a part of what all the events cost,
+/// A rate's break is reported where it surely doubles or halves: what comes with it is a part of what all the events cost,
 /// and half of them are a small part. A worker whose block grows speeds up or slows down by half without a break anywhere.
 pub const FACTOR: f64 = 2.0;
 /// Permutations: ten expected beyond the limit at eleven sizes.
@@ -84,12 +84,12 @@ const PENALTY: f64 = 3.0;
 struct Scale {
     /// Values below it are all alike.
     least: f64,
-    /// The smallest effect that is told,
+    /// The smallest effect that is reported,
     effect: f64,
     /// and what it has to be surely beyond.
     surely: f64,
     /// Least standard error of the logarithm of a median: values without any spread still have breaks, but none that
-    /// are far below what is told.
+    /// are far below what is reported.
     floor: f64,
 }
 

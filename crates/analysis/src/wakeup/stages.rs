@@ -126,7 +126,7 @@ impl Reading {
 }
 
 /// Reads the stages of the worst `k`: the four of those activations whose switch was seen, where nearly all have it,
-/// and otherwise the three that all have. Activations with a stage that is no number are left out; `None` where none
+/// and otherwise the three that all have. Activations with a stage that is not a number are left out; `None` where none
 /// is left or asked for.
 #[must_use]
 pub fn read(activations: &[StagedActivation], k: usize) -> Option<Reading> {

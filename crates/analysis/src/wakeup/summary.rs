@@ -10,7 +10,7 @@ use super::Activation;
 use crate::histogram;
 use crate::interval::Interval;
 
-/// The percentiles that are told, with their stable words.
+/// The percentiles that are reported, with their stable words.
 pub const PERCENTILES: [(f64, &str); 6] =
     [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"), (0.99999, "p99.999")];
 

@@ -11,7 +11,7 @@ use super::Output;
 use super::parse::budget;
 use crate::failure::Failure;
 
-/// The option that names a record to go on with.
+/// The option that names a record to continue with.
 const RESUME: &str = "resume";
 
 /// Adds the options of an experiment, and those of every session.
@@ -173,7 +173,7 @@ mod tests {
         (experiment, asked(experiment, &matches).expect("options"))
     }
 
-    /// A record's command line asks for what the record was asked for, whatever that was.
+    /// A record's command line asks for what the record was requested, whatever that was.
     #[test]
     fn what_was_asked_is_asked_again_by_its_own_words() {
         let mut tried = Vec::new();

@@ -78,7 +78,7 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
     }
     let lines = lines(options, &read, &series);
     let (kept, lost) = keep(options, &read, &lines, page.as_mut())?;
-    // What is told is what the record says.
+    // What is reported is what the record says.
     let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
     let report = records::judged(&record)?;
     let next = kept.map(|path| format!("fathom report {}", shell(&path)));
@@ -139,7 +139,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// Writes them. Answers the file to name, and why one that was asked for is not whole.
+/// Writes them. Answers the file to name, and why one that was requested is not whole.
 fn keep(
     options: &Import,
     read: &[(String, Foreign)],

@@ -42,7 +42,7 @@ survey, and 4 where --against finds a claim of the description contradicted",
     )
 }
 
-/// Judges, checks where that is asked for, and prints.
+/// Judges, checks where that is requested, and prints.
 fn run(options: &Report, context: &Context) -> Result<Exit, Failure> {
     let out = &context.out;
     one_form(options.out.json, options.out.html.as_deref())?;

@@ -164,7 +164,7 @@ pub fn verb() -> Verb {
     )
 }
 
-/// Serves what was asked for until the input ends.
+/// Serves what was requested until the input ends.
 fn run(served: &Served) -> Result<(), Failure> {
     let outcome = match served {
         Served::Model { name, seed } => {

@@ -167,7 +167,7 @@ impl Run {
         };
         let width = series.bucket_ns as f64;
         let all = series.cycles.max(1) as f64;
-        // Half a bucket of slack: the last second is in what is told, and not in the histogram.
+        // Half a bucket of slack: the last second is in what is reported, and not in the histogram.
         let mut fits = totals.farthest() >= (top as f64 - 0.5) * width;
         if totals.min >= 0.0 {
             let reported = !self.points.is_empty() || self.option('B').is_some();
