@@ -2,16 +2,16 @@
 #![forbid(unsafe_code)]
 
 mod against;
-mod build;
+mod build_id;
 mod child;
 mod cli;
 mod failure;
 mod file_id;
+mod html_file;
 mod image;
 mod measure;
 mod memory_budget;
 mod output;
-mod page;
 mod progress;
 mod record_writer;
 mod records;

@@ -14,8 +14,8 @@ use fathom_units::facts;
 use crate::child::{Probe, Received};
 use crate::cli::experiments::RunOptions;
 use crate::failure::{Exit, Failure, tell};
+use crate::html_file::Target;
 use crate::memory_budget::MemoryBudget;
-use crate::page::Target;
 use crate::progress::Progress;
 use crate::record_writer::RecordWriter;
 use crate::subjects::{self, Subject};
@@ -201,7 +201,7 @@ fn begun(experiment: &Experiment, asked: Asked, options: &RunOptions, subject: &
         subject: subject.name.clone(),
         seed,
         budget_ms: budget,
-        build: crate::build::id(),
+        build: crate::build_id::id(),
         command,
         asked,
     }
@@ -270,7 +270,7 @@ fn arguments(subject: &Subject, options: &RunOptions, seed: u64) -> Vec<String> 
 fn other_build(subject: &Subject, record: &Record) -> Option<String> {
     let theirs = record.text(facts::BUILD).filter(|_| subject.name.starts_with(subjects::ssh::PREFIX))?;
     let alike = record.text(facts::MACHINE) == Some(fathom_host::PROGRAM.uname);
-    let own = crate::build::id();
+    let own = crate::build_id::id();
     (alike && theirs != own)
         .then(|| format!("{} runs another build of fathom: {theirs}, this is {own}", subject.name))
 }

@@ -20,7 +20,7 @@ use crate::kind::{Headline, ReportKind};
 use crate::page::{Block, Page, TextRole};
 use crate::style::Style;
 use crate::text::{clean, clean_report};
-use crate::{caution, comparison, head, number};
+use crate::{comparison, head, number, warnings};
 pub use island::{is_page, reports};
 
 /// One report of a page.
@@ -211,7 +211,7 @@ fn section(at: usize, name: &str, shown: &Shown, level: u8) -> Section {
         id: format!("record-{at}"),
         name: clean(name, true),
         headline: shown.headline.lines().map(|line| clean(line, true)).collect(),
-        folded: caution::folded(report),
+        folded: warnings::folded(report),
         lead: head::lead(report),
         caveat: head::caveat(&report.trust),
         disturbed: report.find(&DISTURBED).map(banner),

@@ -5,7 +5,6 @@
 //! It knows no experiment: what a report's findings mean and how they are shown is its [`ReportKind`], which is handed in.
 #![forbid(unsafe_code)]
 
-mod caution;
 pub mod chart;
 mod comparison;
 pub mod draft;
@@ -26,6 +25,8 @@ mod style;
 mod table;
 pub mod terminal;
 pub mod text;
+
+mod warnings;
 
 pub use comparison::comparison;
 pub use draft::draft;

@@ -6,12 +6,12 @@ use fathom_analysis::facts;
 use fathom_analysis::findings::Report;
 use fathom_analysis::metrics::common::DISTURBED;
 
-use crate::caution;
 use crate::head::{caveat, disturbance, identity, lead};
 use crate::kind::ReportKind;
 use crate::page::{Page, TextRole};
 use crate::style::Style;
 use crate::text;
+use crate::warnings;
 pub use doctor::examination;
 
 /// The whole report as text, of the kind that its experiment declares: the headline first, then in one line how many warnings
@@ -31,8 +31,8 @@ pub fn terminal(report: &Report, kind: &ReportKind, style: &Style, next: Option<
         nothing(&mut page, &report);
     }
     (kind.view)(&report, &mut page);
-    caution::warnings(&mut page, &report.warnings);
-    caution::refusals(&mut page, &report.refusals);
+    warnings::warnings(&mut page, &report.warnings);
+    warnings::refusals(&mut page, &report.refusals);
     if let Some(next) = next {
         next_command(&mut page, &text::clean(next, style.unicode));
     }
@@ -45,7 +45,7 @@ fn answer(page: &mut Page, report: &Report, kind: &ReportKind) {
     for (nth, line) in headline.lines().enumerate() {
         page.text(if nth == 0 { TextRole::Bold } else { TextRole::Plain }, line, "", "  ");
     }
-    let folded = caution::folded(report);
+    let folded = warnings::folded(report);
     if let Some(text) = &folded {
         page.text(TextRole::Warn, &format!("{text} (at the end)"), "", "  ");
     }

@@ -1,7 +1,7 @@
 //! Series that another tool measured: the harness's own lines `imported`. Of each one that says all but the histogram,
 //! then the histogram in numbered parts.
 
-use fathom_analysis::foreign::{Foreign, Place, Series};
+use fathom_analysis::import::{Place, Series, ToolResult};
 use fathom_probe::wire::{Line, WireError};
 
 use super::Record;
@@ -67,17 +67,17 @@ pub struct Imported {
 impl Imported {
     /// The series of a tool's result, from a file of this name.
     #[must_use]
-    pub fn of(foreign: &Foreign, file: &str) -> Vec<Imported> {
-        foreign.series.iter().map(|series| Imported::one(foreign, series, file)).collect()
+    pub fn of(result: &ToolResult, file: &str) -> Vec<Imported> {
+        result.series.iter().map(|series| Imported::one(result, series, file)).collect()
     }
 
-    fn one(foreign: &Foreign, series: &Series, file: &str) -> Imported {
+    fn one(result: &ToolResult, series: &Series, file: &str) -> Imported {
         let parts = series.counts.len().div_ceil(BUCKETS) as u64;
         let optional = |text: &Option<String>, most| cut(text.as_deref().unwrap_or_default(), most);
         Imported {
-            tool: cut(&foreign.tool, OTHER),
-            version: optional(&foreign.version, OTHER),
-            command: optional(&foreign.command, COMMAND),
+            tool: cut(&result.tool, OTHER),
+            version: optional(&result.version, OTHER),
+            command: optional(&result.command, COMMAND),
             file: cut(file, OTHER),
             name: cut(&series.name, OTHER),
             place: series.place.word().to_owned(),

@@ -9,7 +9,7 @@ use fathom_report::html::Change;
 use super::{Context, Verb, one_form, one_stdin};
 use crate::cli::percent;
 use crate::failure::{Exit, Failure};
-use crate::page::Target;
+use crate::html_file::Target;
 use crate::records;
 
 /// Options of the comparison.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use fathom_analysis::foreign::{self, Foreign};
+use fathom_analysis::import::{self, ToolResult};
 use fathom_experiment::record::{End, Imported, MAX_SERIES, Record, Run};
 use fathom_experiment::wakeup;
 use fathom_report::html::Entry;
@@ -13,8 +13,8 @@ use fathom_report::html::Entry;
 use super::{Context, Verb, one_form, one_stdin};
 use crate::cli::{Output, RecordFile};
 use crate::failure::{Exit, Failure};
+use crate::html_file::{Target, same};
 use crate::output::shell;
-use crate::page::{Target, same};
 use crate::record_writer::RecordWriter;
 use crate::records;
 
@@ -61,7 +61,7 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
     let mut page = Target::open(options.out.html.as_deref(), others)?;
     // All of them before the first is written: a wrong one leaves nothing.
     let read = options.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
-    let series: Vec<Imported> = read.iter().flat_map(|(name, foreign)| Imported::of(foreign, name)).collect();
+    let series: Vec<Imported> = read.iter().flat_map(|(name, result)| Imported::of(result, name)).collect();
     if series.len() > MAX_SERIES {
         return Err(Failure::usage(
             format!("the files have {} series, and a record takes {MAX_SERIES}", series.len()),
@@ -91,7 +91,7 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
 }
 
 /// The result in a file, or on stdin for `-`, and the file's name without its directories.
-fn read(file: &Path) -> Result<(String, Foreign), Failure> {
+fn read(file: &Path) -> Result<(String, ToolResult), Failure> {
     let shown = file.display();
     let stdin = file.as_os_str() == "-";
     let mut bytes = Vec::new();
@@ -106,21 +106,20 @@ fn read(file: &Path) -> Result<(String, Foreign), Failure> {
         let what = format!("{shown}: longer than {} MiB, as no result is", MAX_RESULT_BYTES >> 20);
         return Err(Failure::usage(what, "name what cyclictest or latency wrote"));
     }
-    let foreign = foreign::read(&String::from_utf8_lossy(&bytes))
+    let result = import::read(&String::from_utf8_lossy(&bytes))
         .map_err(|e| Failure::usage(format!("{shown}: line {}: {}", e.line, e.what), e.help))?;
     let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
-    Ok((if stdin { "stdin".to_owned() } else { name }, foreign))
+    Ok((if stdin { "stdin".to_owned() } else { name }, result))
 }
 
 /// The record's lines.
-fn lines(options: &Import, read: &[(String, Foreign)], series: &[Imported]) -> Vec<String> {
-    let subjects: Vec<String> =
-        read.iter().map(|(name, foreign)| format!("{} {name}", foreign.tool)).collect();
+fn lines(options: &Import, read: &[(String, ToolResult)], series: &[Imported]) -> Vec<String> {
+    let subjects: Vec<String> = read.iter().map(|(name, result)| format!("{} {name}", result.tool)).collect();
     let files = options.files.iter().map(|file| format!(" {}", shell(&file.display().to_string())));
     let run = Run {
         experiment: wakeup::NAME.to_owned(),
         subject: short(&subjects.join(", ")),
-        build: crate::build::id(),
+        build: crate::build_id::id(),
         command: short(&format!("fathom import{}", files.collect::<String>())),
         ..Run::default()
     };
@@ -142,11 +141,11 @@ fn short(text: &str) -> String {
 /// Writes them. Answers the file to name, and why one that was requested is not whole.
 fn keep(
     options: &Import,
-    read: &[(String, Foreign)],
+    read: &[(String, ToolResult)],
     lines: &[String],
     page: Option<&mut Target>,
 ) -> Result<(Option<String>, Option<Failure>), Failure> {
-    let tool = read.first().map_or("", |(_, foreign)| foreign.tool.as_str());
+    let tool = read.first().map_or("", |(_, result)| result.tool.as_str());
     let mut keep = RecordWriter::open(options.record.as_deref(), wakeup::NAME, tool, &lines[..1])?;
     if let Some(page) = page {
         page.spare(keep.files()).inspect_err(|_| keep.remove_copy())?;

@@ -8,7 +8,7 @@ use fathom_report::html::Entry;
 use super::{Context, Verb, one_form, one_stdin};
 use crate::cli::Output;
 use crate::failure::{Exit, Failure};
-use crate::page::Target;
+use crate::html_file::Target;
 use crate::{against, records};
 
 /// Options of the report.

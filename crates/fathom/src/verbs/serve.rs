@@ -205,7 +205,7 @@ fn host(served: &Served) -> Result<(), Failure> {
         priority: !no_priority,
         die_with_parent: parent.is_some(),
         parent: *parent,
-        build: Some(crate::build::id()),
+        build: Some(crate::build_id::id()),
         worker: Some(own("worker")),
         reaper: Some(own("reaper")),
     };

@@ -8,9 +8,9 @@ use super::{Context, Verb, one_form, read_back};
 use crate::cli::Output;
 use crate::cli::experiments::{self, RunOptions};
 use crate::failure::{Exit, Failure};
+use crate::html_file::Target;
 use crate::measure::{self, Request};
 use crate::output::shell;
-use crate::page::Target;
 use crate::records;
 
 /// The verb of an experiment.

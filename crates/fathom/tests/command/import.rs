@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::common::{User, fits};
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/foreign/fixtures").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/import/fixtures").join(name)
 }
 
 /// A copy of a tool's result in the user's home.

@@ -1,7 +1,7 @@
 //! Study S3's table: three loads, three places, and what the study printed beside what was measured.
 
-use fathom_analysis::foreign::Place;
-use fathom_analysis::foreign::study::{self, Column as Published, Load};
+use fathom_analysis::import::Place;
+use fathom_analysis::import::study::{self, Column as Published, Load};
 
 use super::{MAX, MEAN, MIN, P50, P99, P999, STDDEV, Statistic, Wakeups};
 use fathom_report::number;

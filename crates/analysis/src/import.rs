@@ -13,7 +13,7 @@ use std::fmt;
 
 /// What a tool's file says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Foreign {
+pub struct ToolResult {
     /// `cyclictest` or `xenomai-latency`.
     pub tool: String,
     /// The tool's version, where the file says it.
@@ -109,7 +109,7 @@ impl Series {
 
 /// Why a file is not taken, where, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForeignError {
+pub struct ImportError {
     /// Line, from 1.
     pub line: usize,
     /// What is wrong with it.
@@ -118,19 +118,19 @@ pub struct ForeignError {
     pub help: String,
 }
 
-impl ForeignError {
-    fn new(line: usize, what: impl Into<String>, help: impl Into<String>) -> ForeignError {
-        ForeignError { line, what: what.into(), help: help.into() }
+impl ImportError {
+    fn new(line: usize, what: impl Into<String>, help: impl Into<String>) -> ImportError {
+        ImportError { line, what: what.into(), help: help.into() }
     }
 }
 
-impl fmt::Display for ForeignError {
+impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}\n   = help: {}", self.line, self.what, self.help)
     }
 }
 
-impl std::error::Error for ForeignError {}
+impl std::error::Error for ImportError {}
 
 /// Reads a file of cyclictest (`--json`; `-h` or `-H`; the `T:` lines) or of Xenomai's `latency` (what it prints, and
 /// what `-g` writes), and finds out which it is. What such a file leaves out is taken from a line in it with the
@@ -139,7 +139,7 @@ impl std::error::Error for ForeignError {}
 /// # Errors
 ///
 /// When the text is none of these, was cut, or contradicts itself.
-pub fn read(text: &str) -> Result<Foreign, ForeignError> {
+pub fn read(text: &str) -> Result<ToolResult, ImportError> {
     // Some editors begin a file with the byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     if text.lines().any(|line| cyclictest::is_result_line(&plain(line))) {
@@ -159,7 +159,7 @@ pub fn read(text: &str) -> Result<Foreign, ForeignError> {
         }
     };
     let help = "write one with cyclictest --json=FILE, cyclictest -q -h 400, latency -h, or latency -g FILE";
-    Err(ForeignError::new(first, what, help))
+    Err(ImportError::new(first, what, help))
 }
 
 /// The text, if it is JSON but for comments in front, which become empty lines: `--json=-` writes behind what is
@@ -204,8 +204,8 @@ fn sum(counts: impl IntoIterator<Item = u64>) -> Option<u64> {
 }
 
 /// The error for counts that add up to more than can be counted.
-fn too_many(line: usize) -> ForeignError {
-    ForeignError::new(
+fn too_many(line: usize) -> ImportError {
+    ImportError::new(
         line,
         "the counts add up to more than 64 bits hold",
         "no run is that long: take the file anew from the machine that wrote it",

@@ -8,7 +8,7 @@
 
 mod build;
 
-use super::{Foreign, ForeignError, Place, command, plain, shown};
+use super::{ImportError, Place, ToolResult, command, plain, shown};
 
 const TOOL: &str = "xenomai-latency";
 const PROGRAM: &str = "latency";
@@ -101,7 +101,7 @@ fn begins_with_points(text: &str) -> bool {
 }
 
 /// Reads what `latency` printed, or the file of `-g`.
-pub fn read(text: &str) -> Result<Foreign, ForeignError> {
+pub fn read(text: &str) -> Result<ToolResult, ImportError> {
     // In what was printed, other lines may stand between; a file of -g has nothing else. Only the last line of its
     // head has no end, and the first point hangs on it.
     let strict = !text.lines().any(|line| is_result_line(&plain(line)));
@@ -127,17 +127,17 @@ pub fn read(text: &str) -> Result<Foreign, ForeignError> {
             run.command = typed;
         } else if !run.take(at, &line)? && strict && !run.points.is_empty() && !line.is_empty() {
             let what = format!("`{}` is no line of latency -g, such as `2.5 1042`", shown(&line));
-            return Err(ForeignError::new(at, what, "take out what does not belong to the file"));
+            return Err(ImportError::new(at, what, "take out what does not belong to the file"));
         }
     }
     runs.retain(Run::has_results);
     if runs.is_empty() {
         let what = "latency began, and there is no result behind it";
         let help = "let it run for at least two seconds, and copy all that it prints";
-        return Err(ForeignError::new(1, what, help));
+        return Err(ImportError::new(1, what, help));
     }
     let series = runs.iter().map(Run::series).collect::<Result<_, _>>()?;
-    Ok(Foreign { tool: TOOL.to_owned(), version, command: named, series })
+    Ok(ToolResult { tool: TOOL.to_owned(), version, command: named, series })
 }
 
 /// The fields behind a line's mark.
@@ -152,7 +152,7 @@ fn float(text: &str) -> Option<f64> {
 
 impl Run {
     /// Takes a line in; `false` when it is none of a result.
-    fn take(&mut self, at: usize, line: &str) -> Result<bool, ForeignError> {
+    fn take(&mut self, at: usize, line: &str) -> Result<bool, ImportError> {
         let understood = match line.split_once('|').map_or("", |(mark, _)| mark) {
             "RTT" => {
                 self.describe(line);
@@ -165,28 +165,28 @@ impl Run {
             _ => return self.other(at, line),
         };
         understood.ok_or_else(|| {
-            ForeignError::new(at, format!("`{}` does not have the fields of its kind", shown(line)), CUT)
+            ImportError::new(at, format!("`{}` does not have the fields of its kind", shown(line)), CUT)
         })?;
         Ok(true)
     }
 
     /// Lines without bars: the head, comments, points.
-    fn other(&mut self, at: usize, line: &str) -> Result<bool, ForeignError> {
+    fn other(&mut self, at: usize, line: &str) -> Result<bool, ImportError> {
         if let Some(period) = line.strip_prefix("== Sampling period:") {
             self.period_us = period.trim().trim_end_matches("us").trim().parse().ok();
         } else if let Some(mode) = line.strip_prefix("== Test mode:") {
             let what = || format!("`{}` is no test mode of latency", mode.trim());
             let help = "known are: periodic user-mode task, in-kernel periodic task, in-kernel timer handler";
-            self.place = Some(place(mode).ok_or_else(|| ForeignError::new(at, what(), help))?);
+            self.place = Some(place(mode).ok_or_else(|| ImportError::new(at, what(), help))?);
         } else if line.starts_with("== All results in") && !line.ends_with("microseconds") {
             let help = "Xenomai's latency says microseconds: copy its output as it is";
-            return Err(ForeignError::new(at, format!("`{}`: an unknown unit", shown(line)), help));
+            return Err(ImportError::new(at, format!("`{}`: an unknown unit", shown(line)), help));
         } else if let Some(comment) = line.strip_prefix('#') {
             self.comment(at, comment.trim());
         } else if let Some((x, count)) = pair(line) {
             let count = u64::try_from(count).map_err(|_| {
                 let what = format!("{count} hits: a counter of 32 bits ran over");
-                ForeignError::new(at, what, "run latency for fewer than 2^31 periods")
+                ImportError::new(at, what, "run latency for fewer than 2^31 periods")
             })?;
             self.points.push(Point { line: at, x, count });
         } else {

@@ -7,7 +7,7 @@ mod json;
 
 use std::collections::BTreeMap;
 
-use super::{Foreign, ForeignError, Place, Series, command, plain, shown, sum, too_many};
+use super::{ImportError, Place, Series, ToolResult, command, plain, shown, sum, too_many};
 pub use json::json;
 
 const TOOL: &str = "cyclictest";
@@ -82,7 +82,7 @@ struct Lines {
 }
 
 /// Reads the text that cyclictest prints.
-pub fn text(text: &str) -> Result<Foreign, ForeignError> {
+pub fn text(text: &str) -> Result<ToolResult, ImportError> {
     let mut lines = Lines::default();
     for (at, line) in text.lines().enumerate() {
         lines.take(at + 1, &plain(line))?;
@@ -92,17 +92,17 @@ pub fn text(text: &str) -> Result<Foreign, ForeignError> {
         None => lines.threads.iter().map(|(&number, thread)| lines.plain_series(number, thread)).collect(),
     };
     let Lines { command, version, .. } = lines;
-    Ok(Foreign { tool: TOOL.to_owned(), version, command, series })
+    Ok(ToolResult { tool: TOOL.to_owned(), version, command, series })
 }
 
 impl Lines {
-    fn take(&mut self, at: usize, line: &str) -> Result<(), ForeignError> {
+    fn take(&mut self, at: usize, line: &str) -> Result<(), ImportError> {
         if let Some((number, thread)) = thread_line(line) {
             self.threads.insert(number, thread);
         } else if line == "# Histogram" {
             if let Some(first) = self.histogram.replace(at) {
                 let what = format!("a second histogram; the first begins in line {first}");
-                return Err(ForeignError::new(at, what, "give every run a file of its own"));
+                return Err(ImportError::new(at, what, "give every run a file of its own"));
             }
         } else if let Some((name, numbers)) = summary(line) {
             let row = match name {
@@ -116,7 +116,7 @@ impl Lines {
             let words: Option<Vec<i64>> = numbers.split_whitespace().map(|word| word.parse().ok()).collect();
             let Some(words) = words.filter(|words| !words.is_empty()) else {
                 let what = format!("`{}` has no whole number for each thread", shown(line));
-                return Err(ForeignError::new(at, what, CUT));
+                return Err(ImportError::new(at, what, CUT));
             };
             *row = Some((at, words));
         } else if let Some(found) = command::in_line(line, TOOL) {
@@ -131,7 +131,7 @@ impl Lines {
             let row = row(at, line)?;
             if let Some(before) = self.rows.last().filter(|before| before.1 >= row.1) {
                 let what = format!("the histogram's value {} behind {}", row.1, before.1);
-                return Err(ForeignError::new(
+                return Err(ImportError::new(
                     at,
                     what,
                     "values ascend in what cyclictest prints: copy it anew",
@@ -172,10 +172,10 @@ impl Lines {
     }
 
     /// One series per column. `line` is that of `# Histogram`.
-    fn histograms(&self, line: usize) -> Result<Vec<Series>, ForeignError> {
+    fn histograms(&self, line: usize) -> Result<Vec<Series>, ImportError> {
         let last = self.rows.last().map_or(line, |row| row.0);
         let missing =
-            |name: &str| ForeignError::new(last, format!("behind it there is no line `# {name}:`"), CUT);
+            |name: &str| ImportError::new(last, format!("behind it there is no line `# {name}:`"), CUT);
         let minima = self.minima.as_ref().ok_or_else(|| missing("Min Latencies"))?;
         let means = self.means.as_ref().ok_or_else(|| missing("Avg Latencies"))?;
         let maxima = self.maxima.as_ref().ok_or_else(|| missing("Max Latencies"))?;
@@ -186,7 +186,7 @@ impl Lines {
         for (at, columns) in self.rows.iter().map(|row| (row.0, row.2.len())).chain(summaries) {
             if columns != count && (columns != count + 1 || count == 1) {
                 let what = format!("{columns} numbers for the {count} threads of line {}", minima.0);
-                return Err(ForeignError::new(at, what, CUT));
+                return Err(ImportError::new(at, what, CUT));
             }
         }
         (0..count).map(|thread| self.column(thread, [minima, means, maxima])).collect()
@@ -197,7 +197,7 @@ impl Lines {
         &self,
         thread: usize,
         [min, mean, max]: [&(usize, Vec<i64>); 3],
-    ) -> Result<Series, ForeignError> {
+    ) -> Result<Series, ImportError> {
         let unit = self.unit();
         let mut series = Series::new(format!("thread {thread}"), Place::User, unit);
         for (at, value, counts) in &self.rows {
@@ -214,7 +214,7 @@ impl Lines {
                 "the total of thread {thread} is {}, and its counts add up to {seen}",
                 totals[thread]
             );
-            return Err(ForeignError::new(
+            return Err(ImportError::new(
                 *at,
                 what,
                 "lines of the histogram are lost or doubled: copy it anew",
@@ -223,7 +223,7 @@ impl Lines {
         if let Some((at, overflows)) = &self.overflows {
             series.overflow = u64::try_from(overflows[thread]).map_err(|_| {
                 let what = format!("{} samples above the histogram", overflows[thread]);
-                ForeignError::new(*at, what, "cyclictest counts from 0: copy the file anew")
+                ImportError::new(*at, what, "cyclictest counts from 0: copy the file anew")
             })?;
         }
         series.cycles = seen.checked_add(series.overflow).ok_or_else(|| too_many(min.0))?;
@@ -266,13 +266,13 @@ fn summary(line: &str) -> Option<(&str, &str)> {
 }
 
 /// A line of the histogram: `000012 000345<TAB>000001`.
-fn row(at: usize, line: &str) -> Result<(usize, u64, Vec<u64>), ForeignError> {
+fn row(at: usize, line: &str) -> Result<(usize, u64, Vec<u64>), ImportError> {
     let numbers: Option<Vec<u64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
     match numbers.as_deref() {
         Some([value, counts @ ..]) if !counts.is_empty() => Ok((at, *value, counts.to_vec())),
         _ => {
             let what = format!("`{}` is no line of a histogram, such as `000012 000345`", shown(line));
-            Err(ForeignError::new(at, what, "copy the output anew, or take out what does not belong to it"))
+            Err(ImportError::new(at, what, "copy the output anew, or take out what does not belong to it"))
         }
     }
 }

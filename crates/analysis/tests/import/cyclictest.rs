@@ -1,6 +1,6 @@
 //! Files that cyclictest 2.40 wrote.
 
-use fathom_analysis::foreign::Place;
+use fathom_analysis::import::Place;
 
 use crate::{good, line_of, one, refused, seen};
 
@@ -10,13 +10,13 @@ const SUMS: &str = include_str!("fixtures/cyclictest-sums.txt");
 
 #[test]
 fn json_says_all_of_a_thread() {
-    let foreign = good(JSON);
-    assert_eq!(foreign.tool, "cyclictest");
-    assert_eq!(foreign.version.as_deref(), Some("2.40"));
-    assert!(foreign.command.as_deref().is_some_and(|command| command.starts_with("cyclictest -q -m -t2")));
-    let [first, second] = &foreign.series[..] else { panic!("{foreign:?}") };
+    let result = good(JSON);
+    assert_eq!(result.tool, "cyclictest");
+    assert_eq!(result.version.as_deref(), Some("2.40"));
+    assert!(result.command.as_deref().is_some_and(|command| command.starts_with("cyclictest -q -m -t2")));
+    let [first, second] = &result.series[..] else { panic!("{result:?}") };
     assert_eq!((first.name.as_str(), second.name.as_str()), ("thread 0 cpu 0", "thread 1 cpu 1"));
-    for series in &foreign.series {
+    for series in &result.series {
         assert_eq!((series.place, series.bucket_ns), (Place::User, 1000));
         // With histograms all threads have the priority and the period of the first.
         assert_eq!((series.priority, series.interval_ns), (Some(80), Some(1_000_000)));
@@ -52,11 +52,11 @@ fn the_text_of_a_run_says_what_its_json_does() {
 
 #[test]
 fn the_column_of_sums_is_no_thread() {
-    let foreign = good(SUMS);
-    assert_eq!(foreign.series.len(), 2);
-    assert_eq!(foreign.series.iter().map(seen).collect::<Vec<_>>(), [2000, 1999]);
-    assert_eq!(foreign.series[1].overflow, 1);
-    assert_eq!(foreign.series[1].max_ns, Some(88_000));
+    let result = good(SUMS);
+    assert_eq!(result.series.len(), 2);
+    assert_eq!(result.series.iter().map(seen).collect::<Vec<_>>(), [2000, 1999]);
+    assert_eq!(result.series[1].overflow, 1);
+    assert_eq!(result.series[1].max_ns, Some(88_000));
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn without_a_histogram_there_are_no_counts() {
 
 #[test]
 fn of_a_live_display_the_last_lines_count() {
-    let foreign = good(include_str!("fixtures/cyclictest-live.txt"));
-    let [first, second] = &foreign.series[..] else { panic!("{foreign:?}") };
+    let result = good(include_str!("fixtures/cyclictest-live.txt"));
+    let [first, second] = &result.series[..] else { panic!("{result:?}") };
     assert_eq!((first.cycles, first.max_ns, first.interval_ns), (60, Some(18_000), Some(1_000_000)));
     // Without a histogram a further thread has a longer period.
     assert_eq!((second.cycles, second.max_ns, second.interval_ns), (40, Some(30_000), Some(1_500_000)));

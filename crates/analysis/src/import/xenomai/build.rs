@@ -1,7 +1,7 @@
 //! From the lines of a run to its series.
 
 use super::{Bar, Point, Run, Totals};
-use crate::foreign::{ForeignError, Place, Series, command, sum, too_many};
+use crate::import::{ImportError, Place, Series, command, sum, too_many};
 
 /// Width of a bucket where no `-B` says another, ns.
 const BUCKET_NS: u64 = 1000;
@@ -32,7 +32,7 @@ impl Run {
     }
 
     /// The run as a series.
-    pub(super) fn series(&self) -> Result<Series, ForeignError> {
+    pub(super) fn series(&self) -> Result<Series, ImportError> {
         let mut notes = Vec::new();
         let place = self.place.or_else(|| match self.option('t')? {
             1 => Some(Place::Kernel),
@@ -77,7 +77,7 @@ impl Run {
     }
 
     /// Width of the buckets in ns, and those that were hit, ascending.
-    fn histogram(&self) -> Result<(u64, Vec<Bar>), ForeignError> {
+    fn histogram(&self) -> Result<(u64, Vec<Bar>), ImportError> {
         let requested = self.option('B').filter(|bucket| (1..=MAX_NS).contains(bucket));
         let (bucket, bars) = if self.points.is_empty() {
             (requested.unwrap_or(BUCKET_NS), self.bars.clone())
@@ -87,15 +87,15 @@ impl Run {
         if let Some(two) = bars.windows(2).find(|two| two[0].number >= two[1].number) {
             let what = format!("bucket {} behind bucket {}", two[1].number, two[0].number);
             let help = "give every run a file of its own, in its own order";
-            return Err(ForeignError::new(two[1].line, what, help));
+            return Err(ImportError::new(two[1].line, what, help));
         }
         Ok((bucket, bars.into_iter().filter(|bar| bar.hits > 0).collect()))
     }
 
     /// The points of -g: `start 1`, then `bucket-centre hits+1`, then `end 1`.
-    fn points(&self) -> Result<(u64, Vec<Bar>), ForeignError> {
+    fn points(&self) -> Result<(u64, Vec<Bar>), ImportError> {
         let cut = |line: usize, what: String| {
-            ForeignError::new(line, what, "the file was cut or mixed with another: copy it anew")
+            ImportError::new(line, what, "the file was cut or mixed with another: copy it anew")
         };
         let (Some(first), Some((end, inner))) = (self.points.first(), self.points.split_last()) else {
             return Ok((BUCKET_NS, Vec::new()));
@@ -122,7 +122,7 @@ impl Run {
     }
 
     /// The histogram's buckets, what lies above them, and its deviation.
-    fn fill(&self, series: &mut Series, bars: &[Bar], totals: Option<Totals>) -> Result<(), ForeignError> {
+    fn fill(&self, series: &mut Series, bars: &[Bar], totals: Option<Totals>) -> Result<(), ImportError> {
         let Some(&Bar { line, number: top, hits }) = bars.last() else {
             return self.without_bars(series);
         };
@@ -131,7 +131,7 @@ impl Run {
             && reported != samples
         {
             let what = format!("{reported} samples, and the histogram adds up to {samples}");
-            return Err(ForeignError::new(line, what, "lines of it are lost or doubled: copy it anew"));
+            return Err(ImportError::new(line, what, "lines of it are lost or doubled: copy it anew"));
         }
         for &Bar { line, number, hits } in bars {
             let value = number.checked_mul(series.bucket_ns).ok_or_else(|| too_many(line))?;
@@ -159,7 +159,7 @@ impl Run {
 
     /// Do the buckets' numbers and the latencies in us go together? What latency prints does not say how wide they
     /// are.
-    fn check_width(&self, series: &Series, bars: &[Bar], totals: &Totals) -> Result<(), ForeignError> {
+    fn check_width(&self, series: &Series, bars: &[Bar], totals: &Totals) -> Result<(), ImportError> {
         let (Some(&Bar { number: lowest, .. }), Some(&Bar { line, number: top, hits })) =
             (bars.first(), bars.last())
         else {
@@ -187,11 +187,11 @@ impl Run {
             totals.min, totals.max, totals.line
         );
         let help = "put the command as it was run in front, with its -B: `$ latency -h -B 100`";
-        Err(ForeignError::new(line, what, help))
+        Err(ImportError::new(line, what, help))
     }
 
     /// Only HSS lines (`-s`), or not even these.
-    fn without_bars(&self, series: &mut Series) -> Result<(), ForeignError> {
+    fn without_bars(&self, series: &mut Series) -> Result<(), ImportError> {
         let Some((_, samples, mean, deviation)) = self.moments else { return Ok(()) };
         series.cycles = samples;
         series.stddev_ns = Some(deviation * series.bucket_ns as f64);
@@ -203,7 +203,7 @@ impl Run {
     }
 
     /// Activations, where no histogram counts them; and whether a counter ran over, where one does.
-    fn count(&self, series: &mut Series) -> Result<(), ForeignError> {
+    fn count(&self, series: &mut Series) -> Result<(), ImportError> {
         let Some(period) = series.interval_ns else { return Ok(()) };
         let a_second = 1_000_000_000 / period;
         // RTD lines are fewer with -q, and after copying: the length that the end tells is the surer.
@@ -218,7 +218,7 @@ impl Run {
                 "{} samples where {due} periods passed: a counter of 32 bits ran over",
                 series.cycles
             );
-            return Err(ForeignError::new(self.line, what, "run latency for fewer than 2^31 periods"));
+            return Err(ImportError::new(self.line, what, "run latency for fewer than 2^31 periods"));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Files as Xenomai's sources say that `latency` writes them.
 
-use fathom_analysis::foreign::Place;
+use fathom_analysis::import::Place;
 
 use crate::{good, line_of, one, refused, seen};
 
@@ -11,21 +11,21 @@ const OLD: &str = include_str!("fixtures/xenomai-2.gnuplot");
 
 #[test]
 fn three_runs_of_a_transcript_are_three_places() {
-    let foreign = good(PLACES);
-    assert_eq!(foreign.tool, "xenomai-latency");
-    assert_eq!(foreign.command.as_deref(), Some("latency -t0 -p 1000 -T 4 -h"));
-    assert_eq!(foreign.series.iter().map(|s| s.place).collect::<Vec<_>>(), Place::ALL);
-    for series in &foreign.series {
+    let result = good(PLACES);
+    assert_eq!(result.tool, "xenomai-latency");
+    assert_eq!(result.command.as_deref(), Some("latency -t0 -p 1000 -T 4 -h"));
+    assert_eq!(result.series.iter().map(|s| s.place).collect::<Vec<_>>(), Place::ALL);
+    for series in &result.series {
         assert_eq!((series.cycles, seen(series), series.overflow), (4000, 4000, 0));
         assert_eq!((series.bucket_ns, series.interval_ns), (1000, Some(1_000_000)));
         assert_eq!((series.priority, series.missed), (Some(99), Some(0)));
     }
-    let user = &foreign.series[0];
+    let user = &result.series[0];
     assert_eq!((user.min_ns, user.mean_ns, user.max_ns), (Some(1307), Some(2012.0), Some(14_379)));
     // The deviation is printed in buckets.
     assert_eq!(user.stddev_ns, Some(692.0));
     assert_eq!(user.counts[..2], [(1000, 2375), (2000, 1425)]);
-    let irq = &foreign.series[2];
+    let irq = &result.series[2];
     assert!(irq.min_ns.is_some_and(|least| least < 0));
     assert!(irq.notes.iter().any(|note| note.contains("negative")), "{:?}", irq.notes);
 }
