@@ -59,13 +59,13 @@ fn write_key(out: &mut String, key: &Key) {
 
 /// `tier.1.capacity 32.00 KiB (31.90..32.12), n 34: how it was chosen`.
 fn grounds(g: &Grounds) -> String {
-    let Some(f) = &g.found else { return g.said.clone() };
+    let Some(f) = &g.found else { return g.comment.clone() };
     let (shown, unit) = number::in_cells(f);
     let name = f.name();
     let parts = [name.as_str(), &shown.value, unit, &shown.interval];
     let words: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
-    let colon = if g.said.is_empty() { "" } else { ": " };
-    format!("{}, n {}{colon}{}", words.join(" "), f.count, g.said)
+    let colon = if g.comment.is_empty() { "" } else { ": " };
+    format!("{}, n {}{colon}{}", words.join(" "), f.count, g.comment)
 }
 
 fn written(value: &Written) -> String {

@@ -88,11 +88,11 @@ fn why_not(verdict: &Verdict, n: usize) -> (String, &'static str) {
             "no cache of any number of sets and ways conflicts as this one does: its index is hashed, its pages lie apart in memory, or other work was in it".into(),
             "a quieter machine, or huge pages where there were none",
         ),
-        Verdict::Silent if n > 1 => (
+        Verdict::Insufficient if n > 1 => (
             "what arrives here could not be told: the nearer level's sets are not known, or nothing that was measured speaks of it".into(),
             "give it a larger --budget",
         ),
-        Verdict::Silent | Verdict::One(_) => ("too little was measured".into(), "give it a larger --budget"),
+        Verdict::Insufficient | Verdict::One(_) => ("too little was measured".into(), "give it a larger --budget"),
     }
 }
 

@@ -132,7 +132,7 @@ fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -
         Verdict::One(one) => match confirmed(&domain, &conflicts, one, nearer) {
             Some(true) => Verdict::One(one),
             Some(false) => Verdict::None,
-            None => Verdict::Silent,
+            None => Verdict::Insufficient,
         },
         ref other => other.clone(),
     };
@@ -371,7 +371,7 @@ fn why_not(scale: &Scale, step: &Step, verdict: &Verdict) -> (String, &'static s
             "no number of sets and ways explains which pages conflict: it is fully associative with many entries, or another TLB answers for it".into(),
             "",
         ),
-        Verdict::Silent | Verdict::One(_) => (
+        Verdict::Insufficient | Verdict::One(_) => (
             format!(
                 "too little was measured, or the nearer TLB may hide it: a miss adds {:.1} ns, a step of the clock is {:.1} ns",
                 step.next - step.here,
