@@ -13,7 +13,7 @@
 use statrs::function::{factorial::ln_binomial, gamma::gamma_ur};
 
 use crate::interval::Interval;
-use crate::replacement::{Policy, misses_roughly};
+use crate::replacement::{Policy, approximate_misses};
 
 /// Cache geometry in units of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +65,7 @@ impl Curve {
         let max = MAX_OCCUPANCY_RATIO * ways;
         // Up to `ways` lines there are no misses. Beyond, misses grow smoothly except for the first few lines.
         let step = (ways / 4).max(1);
-        let at = |n: usize| (n, misses_roughly(policy, ways, n));
+        let at = |n: usize| (n, approximate_misses(policy, ways, n));
         let mut known: Vec<(usize, f64)> = vec![(0, 0.0), (ways, 0.0)];
         known.extend((ways + 1..ways + 1 + step).chain((ways + 1 + step..max).step_by(step)).map(at));
         known.push(at(max));

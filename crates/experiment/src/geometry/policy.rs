@@ -77,7 +77,7 @@ impl Request<'_> {
     fn washing(&self) -> Option<Evictors> {
         self.nearer.map(|(nearer, policies)| Evictors {
             ways: nearer.ways as usize,
-            random: policies.is_empty() || policies.iter().any(|p| p.draws()),
+            random: policies.is_empty() || policies.iter().any(|p| p.is_random()),
         })
     }
 
