@@ -227,7 +227,7 @@ impl Planner<'_> {
             self.go_on(curves);
         }
         if let Some(tlbs) = &translated {
-            for x in tlbs.wanted(RESOLUTION, EACH) {
+            for x in tlbs.refinement_points(RESOLUTION, EACH) {
                 let n = x.round() as u64;
                 if n >= 1 && pairs.iter().all(|p| p.pages != n) {
                     self.pair(n);
@@ -244,7 +244,7 @@ impl Planner<'_> {
     }
 
     fn narrow(&mut self, curves: &Reading) {
-        for x in curves.wanted(RESOLUTION, EACH) {
+        for x in curves.refinement_points(RESOLUTION, EACH) {
             let bytes = (x / STRIDE as f64).round() as u64 * STRIDE;
             if self.latency_curve.iter().all(|a| a.bytes != bytes) {
                 self.step(bytes);

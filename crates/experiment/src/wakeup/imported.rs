@@ -168,7 +168,7 @@ fn latest(series: &Imported, bars: &Bars, spot: Spot, report: &mut Report) {
             row.notes.push(format!(
                 "the largest of {}: as many again exceed it with a chance of {:.0} %",
                 max.seen_in,
-                100.0 * max.beaten_within(max.seen_in)
+                100.0 * max.exceedance_probability(max.seen_in)
             ));
         }
         report.findings.push(row);

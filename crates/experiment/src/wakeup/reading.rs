@@ -164,7 +164,7 @@ fn place_rows(
     max.notes.push(format!(
         "the largest of {}: as many again exceed it with a chance of {:.0} %",
         seen.max.seen_in,
-        100.0 * seen.max.beaten_within(seen.max.seen_in)
+        100.0 * seen.max.exceedance_probability(seen.max.seen_in)
     ));
     rows.push(max);
     let (metric, lacking) =

@@ -301,7 +301,7 @@ fn short(record: &Record, curve: &Curve, sizes: &[u64]) -> Vec<u64> {
     for statistic in Statistic::ALL {
         let found = breaks(record, curve, statistic).unwrap_or_default();
         // Sizes are told in MiB: a block is pages, and nothing of a worker's path knows less than that.
-        wanted.extend(inflection::wanted(&rows(record, curve, statistic), &found, CLOSE, 1 << 20));
+        wanted.extend(inflection::next_sizes(&rows(record, curve, statistic), &found, CLOSE, 1 << 20));
     }
     wanted.sort_unstable();
     wanted.dedup();

@@ -69,7 +69,7 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &B
         points.push(most);
     }
     let reading = read_pairs(&scale.pairs_in(record, Pages::Huge), scale.share);
-    let narrower = reading.map_or_else(Vec::new, |reading| reading.wanted(RESOLUTION, EACH));
+    let narrower = reading.map_or_else(Vec::new, |reading| reading.refinement_points(RESOLUTION, EACH));
     points.extend(narrower.into_iter().map(|n| n.round() as u64).filter(|&n| n <= most));
     points.sort_unstable();
     points.dedup();
