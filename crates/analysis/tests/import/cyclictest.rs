@@ -108,26 +108,26 @@ fn json_behind_what_is_printed_is_read_and_keeps_its_lines() {
 #[test]
 fn what_contradicts_itself_is_refused_with_its_line() {
     let few = JSON.replace("\"cycles\": 1917", "\"cycles\": 17");
-    refused(&few, line_of(&few, "\"0\": {"), &["thread 0 has 17 cycles, and its histogram 1911", "anew"]);
+    refused(&few, line_of(&few, "\"0\": {"), &["thread 0 has 17 cycles, but its histogram has 1911", "again"]);
     let quote = JSON.replace("-h 60", "-h 60 --spike=\"9\"");
     refused(&quote, 3, &["quote", "not escaped"]);
     let other = JSON.replace("\"cyclictest -q", "\"pmqtest -q");
     refused(&other, 3, &["`pmqtest`", "only cyclictest's"]);
     let cut = &JSON[..JSON.len() / 2];
-    refused(cut, cut.lines().count(), &["EOF", "as cyclictest"]);
+    refused(cut, cut.lines().count(), &["EOF", "of cyclictest"]);
 
     let at = line_of(TEXT, "000012 ");
     let lost: String =
         TEXT.lines().filter(|line| !line.starts_with("000012 ")).map(|l| l.to_owned() + "\n").collect();
-    refused(&lost, line_of(&lost, "# Total:"), &["lost or doubled"]);
-    refused(&TEXT.replace("000012 ", "00001x "), at, &["00001x", "no line of a histogram"]);
-    refused(&TEXT.replace("000012 ", "000012\n"), at, &["no line of a histogram"]);
-    refused(&TEXT.replace("000012 ", "000011 "), at, &["value 11 behind 11", "copy it anew"]);
+    refused(&lost, line_of(&lost, "# Total:"), &["lost or repeated"]);
+    refused(&TEXT.replace("000012 ", "00001x "), at, &["00001x", "not a line of a histogram"]);
+    refused(&TEXT.replace("000012 ", "000012\n"), at, &["not a line of a histogram"]);
+    refused(&TEXT.replace("000012 ", "000011 "), at, &["value 11 after 11", "copy the output again"]);
     let short = &TEXT[..TEXT.find("# Min").unwrap()];
-    refused(short, line_of(TEXT, "000059 "), &["Min Latencies", "was cut"]);
+    refused(short, line_of(TEXT, "000059 "), &["Min Latencies", "is truncated"]);
     let narrow = TEXT.replace("# Max Latencies: 99958 00397", "# Max Latencies: 99958");
-    refused(&narrow, line_of(TEXT, "# Max"), &["1 numbers for the 2 threads"]);
-    refused(&format!("{TEXT}{TEXT}"), TEXT.lines().count() + 2, &["a second histogram", "a file of its own"]);
+    refused(&narrow, line_of(TEXT, "# Max"), &["1 numbers where"]);
+    refused(&format!("{TEXT}{TEXT}"), TEXT.lines().count() + 2, &["a second histogram", "a separate file"]);
     let most = u64::MAX;
     let full = TEXT.replace("000012 000205", &format!("000012 {most}"));
     refused(&full, line_of(TEXT, "# Min"), &["64 bits"]);

@@ -143,7 +143,7 @@ fn an_image_goes_to_a_directory_and_over_nobodys_files() {
     let write = |arguments: &[&str]| user.run(&[&["image", "-o", "card"], arguments].concat());
     let did = write(&["--board", "pi3"]);
     if did.status == 1 {
-        return did.failed(1, &["carries no bare-metal image", "rustup target add"]);
+        return did.failed(1, &["has no bare-metal image", "rustup target add"]);
     }
     assert!(did.out.contains("never run on hardware") && did.out.contains("kernel8.img: "), "{did:?}");
     assert!(user.read("card/README.txt").contains("never run on hardware"));

@@ -87,7 +87,7 @@ fn where_there_is_none_a_static_one_is_brought() {
     std::fs::create_dir_all(user.path("static")).expect("a directory");
     std::fs::write(user.path("static/fathom-aarch64"), portable()).expect("a file");
     let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/static");
-    assert!(did.err.contains("static/fathom-aarch64 goes to ~/.cache/fathom there"), "{did:?}");
+    assert!(did.err.contains("static/fathom-aarch64 to ~/.cache/fathom"), "{did:?}");
     let there = user.path("far/.cache/fathom/fathom");
     assert_eq!(std::fs::read(&there).expect("it was brought"), portable());
     let mode = std::fs::metadata(&there).expect("it is there").permissions().mode();

@@ -25,14 +25,14 @@ fn kept(user: &User) {
 #[test]
 fn garbage() {
     let (user, did) = survey("while :; do echo Segmentation fault; done");
-    did.failed(1, &["1024 KiB that no probe says", "'Segmentation'", "fathom serve host", "fathom report A"]);
+    did.failed(1, &["1024 KiB outside the protocol", "'Segmentation'", "fathom serve host", "fathom report A"]);
     kept(&user);
 }
 
 #[test]
 fn a_line_without_end() {
     let (user, did) = survey("exec cat /dev/zero");
-    did.failed(1, &["1024 KiB that no probe says", "limit is 4096"]);
+    did.failed(1, &["1024 KiB outside the protocol", "limit is 4096"]);
     kept(&user);
 }
 
@@ -84,7 +84,7 @@ fn a_command_that_is_not_there_leaves_an_older_record_alone() {
 #[test]
 fn a_stream_that_closes_while_its_process_stays() {
     let (user, did) = survey("exec >&-; trap '' TERM; while :; do sleep 1; done");
-    did.failed(1, &["closed its stream and went on running; it was killed"]);
+    did.failed(1, &["closed its stream but kept running; it was killed"]);
     kept(&user);
 }
 
