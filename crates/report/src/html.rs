@@ -92,7 +92,7 @@ struct Section {
     lead: String,
     caveat: Option<&'static str>,
     disturbed: Option<Banner>,
-    cautions: Vec<Caution>,
+    warnings: Vec<WarningItem>,
     body: String,
     facts: Vec<(String, String)>,
     background: Vec<(String, String)>,
@@ -108,7 +108,7 @@ struct Banner {
 
 /// A warning or a refusal.
 #[derive(Serialize)]
-struct Caution {
+struct WarningItem {
     token: String,
     text: String,
     remedy: String,
@@ -196,7 +196,7 @@ fn capital(word: &str) -> String {
 
 fn section(at: usize, name: &str, shown: &Shown, level: u8) -> Section {
     let report = &shown.report;
-    let caution = |token: &str, text: &str, remedy: &str| Caution {
+    let item = |token: &str, text: &str, remedy: &str| WarningItem {
         token: token.to_string(),
         text: text.to_string(),
         remedy: remedy.to_string(),
@@ -215,15 +215,12 @@ fn section(at: usize, name: &str, shown: &Shown, level: u8) -> Section {
         lead: head::lead(report),
         caveat: head::caveat(&report.trust),
         disturbed: report.find(&DISTURBED).map(banner),
-        cautions: report
+        warnings: report
             .warnings
             .iter()
-            .map(|w| caution(w.token, &w.text, &w.remedy))
+            .map(|w| item(w.token, &w.text, &w.remedy))
             .chain(
-                report
-                    .refusals
-                    .iter()
-                    .map(|r| caution(&format!("refused: {}", r.what), &r.reason, &r.remedy)),
+                report.refusals.iter().map(|r| item(&format!("refused: {}", r.what), &r.reason, &r.remedy)),
             )
             .collect(),
         body: blocks::body(&shown.blocks, at, level),

@@ -1,9 +1,9 @@
 //! Fit of a stack of caches to a curve.
 //!
-//! With boundaries at S1 < S2 < ... and miss curves m1, m2, ..., a walk over x bytes costs y(x) = l0 (1 - m1) + l1 (m1
-//! - m2) + ... + lk mk, every m taken at x/S. This is linear in the latencies, so for given boundaries the best
-//! latencies are one small least-squares problem. Boundaries and shapes are found by coordinate descent, from the
-//! segmentation's candidates.
+//! With boundaries at S1 < S2 < ... and miss curves m1, m2, ..., a walk over x bytes costs
+//! `y(x) = l0 (1 - m1) + l1 (m1 - m2) + ... + lk mk`, every m taken at x/S. This is linear in the latencies, so for
+//! given boundaries the best latencies are one small least-squares problem. Boundaries and shapes are found by
+//! coordinate descent, from the segmentation's candidates.
 
 use core::ops::RangeBounds;
 

@@ -72,7 +72,11 @@ fn broken_devicetrees_are_refused_with_the_reason() {
     );
     assert_eq!(
         complaint(good[..good.len() - 1].to_vec()),
-        format!("devicetree.blob: is truncated: its header gives {} bytes, it has {}", good.len(), good.len() - 1)
+        format!(
+            "devicetree.blob: is truncated: its header gives {} bytes, it has {}",
+            good.len(),
+            good.len() - 1
+        )
     );
     assert!(word(20, 3).contains("has version 3"));
     assert!(word(12, u32::MAX).contains("has a strings block beyond its end"));
@@ -149,9 +153,7 @@ fn odd_devicetrees_are_told() {
     );
     assert_eq!(
         odd.complaints,
-        [
-            "devicetree.blob: /cpus/cpu@0: inconsistent: size 32769 is not a multiple of line x sets = 192"
-        ]
+        ["devicetree.blob: /cpus/cpu@0: inconsistent: size 32769 is not a multiple of line x sets = 192"]
     );
     let deep = decoded(&[], 100_000);
     assert!(deep.complaints[0].contains("is deeper than 64 nodes"), "{:?}", deep.complaints);

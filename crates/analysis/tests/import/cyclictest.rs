@@ -108,7 +108,11 @@ fn json_behind_what_is_printed_is_read_and_keeps_its_lines() {
 #[test]
 fn what_contradicts_itself_is_refused_with_its_line() {
     let few = JSON.replace("\"cycles\": 1917", "\"cycles\": 17");
-    refused(&few, line_of(&few, "\"0\": {"), &["thread 0 has 17 cycles, but its histogram has 1911", "again"]);
+    refused(
+        &few,
+        line_of(&few, "\"0\": {"),
+        &["thread 0 has 17 cycles, but its histogram has 1911", "again"],
+    );
     let quote = JSON.replace("-h 60", "-h 60 --spike=\"9\"");
     refused(&quote, 3, &["quote", "not escaped"]);
     let other = JSON.replace("\"cyclictest -q", "\"pmqtest -q");

@@ -23,7 +23,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     match number.parse::<f64>() {
         Ok(v) if (0.0..=1e6).contains(&v) => Ok(v / 100.0),
-        _ => Err(format!("'{text}' is not a percentage: write it, as in 5%")),
+        _ => Err(format!("'{text}' is not a percentage; an example: 5%")),
     }
 }
 

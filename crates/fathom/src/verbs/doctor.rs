@@ -216,7 +216,7 @@ fn restore() -> Vec<String> {
 fn kernel_left(removed: &[String]) -> Row {
     match removed {
         [] => Row::good("kernel-left", "none visible to this user"),
-        some => Row::note("kernel-left", format!("removed: {}", some.join(" ")), "already removed"),
+        some => Row::note("kernel-left", format!("removed: {}", some.join(" ")), "left by a killed probe"),
     }
 }
 

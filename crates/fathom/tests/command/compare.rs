@@ -93,5 +93,5 @@ fn what_cannot_be_compared_is_a_usage_error_that_says_why() {
     user.run(&["compare", "A", "nowhere"]).failed(2, &["nowhere: ", "name a record"]);
     user.run(&["compare", "-", "-"]).failed(2, &["stdin can be named once"]);
     user.run(&["compare", "A"]).failed(2, &["RECORD"]);
-    user.run(&["compare", "A", "B", "--fail-if", "much"]).failed(2, &["'much' is no share", "5%"]);
+    user.run(&["compare", "A", "B", "--fail-if", "much"]).failed(2, &["'much' is not a percentage", "5%"]);
 }

@@ -96,6 +96,6 @@ fn what_is_none_is_told_with_its_file_line_and_remedy_and_leaves_nothing() {
     );
     let many = vec!["cyclictest-histogram.txt"; 33];
     let did = user.run(&[&["import"], many.as_slice()].concat());
-    did.failed(2, &["66 series", "a record takes 64"]);
+    did.failed(2, &["66 series", "a record takes at most 64"]);
     user.run(&["import"]).failed(2, &["FILE"]);
 }

@@ -364,7 +364,8 @@ fn a_page_never_replaces_a_file_that_the_command_reads() {
         for line in
             [format!("{reads} --html {html}"), format!("{} --html {html} {}", verb(reads), rest(reads))]
         {
-            user.shell(&format!("exec 9>> R; fathom {line}")).failed(2, &["refusing to overwrite a record or an input file"]);
+            user.shell(&format!("exec 9>> R; fathom {line}"))
+                .failed(2, &["refusing to overwrite a record or an input file"]);
             assert_eq!((user.read("R"), user.read("P")), (record.clone(), page.clone()), "{line}");
         }
     }
@@ -400,7 +401,7 @@ fn a_page_goes_where_it_may_and_comes_back() {
     assert!(!user.path("N").exists(), "nothing was measured");
     assert_eq!(user.read("R"), record);
     user.run(&["report", "R", "--html", "no/such/P"]).failed(2, &["no/such/P", "No such file"]);
-    user.run(&["report", "R", "--html", "-", "--json"]).failed(2, &["both want stdout"]);
+    user.run(&["report", "R", "--html", "-", "--json"]).failed(2, &["both use stdout"]);
 
     // Killed on its way, a run leaves no page, not even an empty one.
     let killed = "fathom survey --on neoverse-n1 --html K -q & p=$!; sleep 0.5; kill -9 $p; test ! -e K";

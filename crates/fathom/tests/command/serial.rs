@@ -114,7 +114,7 @@ fn a_board_that_says_nothing() {
     let before = port.settings();
     let requested: Vec<&str> = survey(&subject).into_iter().chain(["--patience", "1s"]).collect();
     user.run(&requested)
-        .failed(1, &["said nothing for 1 s", "is the board on", "TX to RX", "fathom report A"]);
+        .failed(1, &["sent nothing for 1 s", "is the board on", "TX to RX", "fathom report A"]);
     assert!(user.read("A").contains("\nhello\n"), "it was asked: {}", user.read("A"));
     assert_eq!(port.settings(), before);
     user.nothing_left(Instant::now());

@@ -25,7 +25,10 @@ fn kept(user: &User) {
 #[test]
 fn garbage() {
     let (user, did) = survey("while :; do echo Segmentation fault; done");
-    did.failed(1, &["1024 KiB outside the protocol", "'Segmentation'", "fathom serve host", "fathom report A"]);
+    did.failed(
+        1,
+        &["1024 KiB outside the protocol", "'Segmentation'", "fathom serve host", "fathom report A"],
+    );
     kept(&user);
 }
 
@@ -39,21 +42,21 @@ fn a_line_without_end() {
 #[test]
 fn silence() {
     let (user, did) = survey("sleep 1000");
-    did.failed(1, &["said nothing for 1 s", "type: facts"]);
+    did.failed(1, &["sent nothing for 1 s", "type: facts"]);
     kept(&user);
 }
 
 #[test]
 fn silence_after_noise_shows_the_noise() {
     let (user, did) = survey("echo Permission denied; sleep 1000");
-    did.failed(1, &["said nothing for 1 s", "line 3: 'Permission'"]);
+    did.failed(1, &["sent nothing for 1 s", "line 3: 'Permission'"]);
     kept(&user);
 }
 
 #[test]
 fn a_probe_that_greets_and_sleeps() {
     let (user, did) = survey(&format!("echo '{GREETING}'; sleep 1000"));
-    did.failed(1, &["said nothing for 1 s"]);
+    did.failed(1, &["sent nothing for 1 s"]);
     kept(&user);
 }
 
