@@ -109,15 +109,15 @@ struct Tolerance {
 }
 
 /// Error of a clock that was calibrated against another clock.
-const CLOCK: Tolerance = Tolerance { relative: 0.01, absolute: 0.0 };
+const CLOCK_TOLERANCE: Tolerance = Tolerance { relative: 0.01, absolute: 0.0 };
 /// Promised error of a survey's latency (docs/method/oracle.md); the absolute part is in cycles.
-const LATENCY: Tolerance = Tolerance { relative: 0.01, absolute: 0.2 };
+const LATENCY_TOLERANCE: Tolerance = Tolerance { relative: 0.01, absolute: 0.2 };
 /// Promised error of a TLB's penalty; the absolute part is in cycles.
-const PENALTY: Tolerance = Tolerance { relative: 0.03, absolute: 0.3 };
+const PENALTY_TOLERANCE: Tolerance = Tolerance { relative: 0.03, absolute: 0.3 };
 /// Capacity: its interval must contain the size.
-const CAPACITY: Tolerance = Tolerance { relative: 0.0, absolute: 0.0 };
+const CAPACITY_TOLERANCE: Tolerance = Tolerance { relative: 0.0, absolute: 0.0 };
 /// TLB entries: whole numbers.
-const ENTRIES: Tolerance = Tolerance { relative: 0.0, absolute: 1.0 };
+const ENTRIES_TOLERANCE: Tolerance = Tolerance { relative: 0.0, absolute: 1.0 };
 
 /// Relative distance beyond which an interval contradicts the description. An interval that reaches beyond it does not
 /// confirm the description either. Claimed sizes use the same share.

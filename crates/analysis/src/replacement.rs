@@ -118,12 +118,12 @@ pub const MIN_VISITS: usize = 2;
 /// empty set. Exact for deterministic policies, else the mean of many rounds (standard error about 0.3 %).
 #[must_use]
 pub fn misses_per_round(policy: Policy, ways: usize, lines: usize) -> f64 {
-    misses_of(policy, ways, lines, predict::ACCESSES)
+    misses_of(policy, ways, lines, predict::LONG_AVERAGE_ACCESSES)
 }
 
 /// Returns an approximation of [`misses_per_round`] in a quarter of the time, with twice the error.
 pub(crate) fn approximate_misses(policy: Policy, ways: usize, lines: usize) -> f64 {
-    misses_of(policy, ways, lines, predict::ACCESSES / 4)
+    misses_of(policy, ways, lines, predict::LONG_AVERAGE_ACCESSES / 4)
 }
 
 fn misses_of(policy: Policy, ways: usize, lines: usize, accesses: usize) -> f64 {

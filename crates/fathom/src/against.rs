@@ -26,9 +26,9 @@ fn described(d: &Description, hz: Option<f64>) -> Described {
     let hz = hz.unwrap_or(d.core.clock_hz);
     let mut clocked = d.clone();
     clocked.core.clock_hz = hz;
-    let ought = expected(&clocked);
+    let expected_findings = expected(&clocked);
     let span = |r: Range| -> Span { (r.low, r.high) };
-    let levels = data_levels(d).into_iter().zip(&ought.tiers).map(|(level, tier)| {
+    let levels = data_levels(d).into_iter().zip(&expected_findings.tiers).map(|(level, tier)| {
         let size = level.size as f64;
         Level {
             name: level.name.clone(),
@@ -40,7 +40,7 @@ fn described(d: &Description, hz: Option<f64>) -> Described {
             replacement: level.replacement.word().to_owned(),
         }
     });
-    let tlbs = ought.tlbs.iter().map(|t| Tlb {
+    let tlbs = expected_findings.tlbs.iter().map(|t| Tlb {
         nth: t.nth + 1,
         name: d.tlbs[t.nth].name.clone(),
         entries: t.entries,
@@ -53,7 +53,7 @@ fn described(d: &Description, hz: Option<f64>) -> Described {
         core_hz: d.core.clock_hz,
         hz,
         levels: levels.collect(),
-        memory: ought.tiers.last().map_or((0.0, 0.0), |t| span(t.cycles)),
+        memory: expected_findings.tiers.last().map_or((0.0, 0.0), |t| span(t.cycles)),
         tlbs: tlbs.collect(),
     }
 }

@@ -269,9 +269,9 @@ fn arguments(subject: &Subject, options: &RunOptions, seed: u64) -> Vec<String> 
 fn other_build(subject: &Subject, record: &Record) -> Option<String> {
     let theirs = record.text(facts::BUILD).filter(|_| subject.name.starts_with(subjects::ssh::PREFIX))?;
     let same_machine = record.text(facts::MACHINE) == Some(fathom_host::PROGRAM.uname);
-    let own = crate::build_id::id();
-    (same_machine && theirs != own)
-        .then(|| format!("{} runs another build of fathom: {theirs}, this is {own}", subject.name))
+    let this_build = crate::build_id::id();
+    (same_machine && theirs != this_build)
+        .then(|| format!("{} runs another build of fathom: {theirs}, this is {this_build}", subject.name))
 }
 
 /// End of a session.

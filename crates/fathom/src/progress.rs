@@ -53,16 +53,17 @@ impl Progress {
                 self.bar.set_prefix(last.trial.pattern.question());
             }
         }
-        let (share, left) = left(
+        let (share, remaining) = remaining(
             self.start.elapsed(),
             self.share,
             until.map(|u| u.saturating_duration_since(Instant::now())),
         );
         self.bar.set_position((share * STEPS as f64) as u64);
-        let left = left.map_or(String::new(), |left| format!(", about {} s left", left.as_secs_f64().ceil()));
+        let remaining =
+            remaining.map_or(String::new(), |time| format!(", about {} s left", time.as_secs_f64().ceil()));
         let extra = self.extra.as_mut().and_then(|extra| extra.line(record));
         let extra = extra.map_or(String::new(), |line| format!("\n{line}"));
-        self.bar.set_message(format!("{}{left}{extra}", self.points));
+        self.bar.set_message(format!("{}{remaining}{extra}", self.points));
     }
 
     /// Removes the bar.
@@ -73,10 +74,10 @@ impl Progress {
 
 /// Returns the share that is done, and the remaining time: on hardware by the clock, because the session must end in
 /// time; on a model by the cost of its trials, once that is known well enough.
-fn left(elapsed: Duration, spent: f64, until: Option<Duration>) -> (f64, Option<Duration>) {
-    if let Some(left) = until {
-        let all = (elapsed + left).as_secs_f64().max(1e-9);
-        return ((elapsed.as_secs_f64() / all).min(1.0), Some(left));
+fn remaining(elapsed: Duration, spent: f64, until: Option<Duration>) -> (f64, Option<Duration>) {
+    if let Some(remaining) = until {
+        let all = (elapsed + remaining).as_secs_f64().max(1e-9);
+        return ((elapsed.as_secs_f64() / all).min(1.0), Some(remaining));
     }
     let share = spent.clamp(0.0, 1.0);
     // Below a twentieth, one expensive trial would give an estimate of minutes.
@@ -90,16 +91,16 @@ mod tests {
 
     #[test]
     fn on_hardware_the_clock_says_what_is_left() {
-        let (share, rest) = left(Duration::from_secs(2), 0.9, Some(Duration::from_secs(6)));
+        let (share, rest) = remaining(Duration::from_secs(2), 0.9, Some(Duration::from_secs(6)));
         assert_eq!((share, rest), (0.25, Some(Duration::from_secs(6))));
-        assert_eq!(left(Duration::from_secs(2), 0.0, Some(Duration::ZERO)).0, 1.0);
+        assert_eq!(remaining(Duration::from_secs(2), 0.0, Some(Duration::ZERO)).0, 1.0);
     }
 
     #[test]
     fn on_a_model_what_points_have_cost_says_it_once_it_is_known() {
-        assert_eq!(left(Duration::from_secs(1), 0.01, None), (0.01, None));
-        let (share, rest) = left(Duration::from_secs(3), 0.25, None);
+        assert_eq!(remaining(Duration::from_secs(1), 0.01, None), (0.01, None));
+        let (share, rest) = remaining(Duration::from_secs(3), 0.25, None);
         assert_eq!((share, rest), (0.25, Some(Duration::from_secs(9))));
-        assert_eq!(left(Duration::from_secs(3), 7.0, None), (1.0, Some(Duration::ZERO)));
+        assert_eq!(remaining(Duration::from_secs(3), 7.0, None), (1.0, Some(Duration::ZERO)));
     }
 }

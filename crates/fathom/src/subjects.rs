@@ -131,15 +131,16 @@ fn user_subjects() -> Result<Vec<Subject>, Failure> {
 }
 
 fn parse_user_subjects(file: &Path, text: &str) -> Result<Vec<Subject>, Failure> {
-    let own = user_defined::parse(&file.display().to_string(), text);
-    let own = own.map_err(|wrong| Failure::usage(wrong.what, wrong.remedy))?;
+    let user_defined_subjects = user_defined::parse(&file.display().to_string(), text);
+    let user_defined_subjects =
+        user_defined_subjects.map_err(|wrong| Failure::usage(wrong.what, wrong.remedy))?;
     let subject = |o: user_defined::UserSubject| Subject {
         command: o.command,
         // The stream of a user's command may be lossy, for instance a serial line.
         lossy: true,
         ..Subject::named(&o.name, o.about)
     };
-    Ok(own.into_iter().map(subject).collect())
+    Ok(user_defined_subjects.into_iter().map(subject).collect())
 }
 
 /// Returns all subjects that can be named.
@@ -158,8 +159,8 @@ pub fn machines() -> Vec<(String, String)> {
         Ok(d) => d.about,
         Err(e) => e.what.lines().next().unwrap_or_default().to_owned(),
     };
-    let own = own_machines().into_iter().filter(|name| catalog::text(name).is_none());
-    let names: Vec<String> = catalog::names().map(str::to_owned).chain(own).collect();
+    let user_machines = own_machines().into_iter().filter(|name| catalog::text(name).is_none());
+    let names: Vec<String> = catalog::names().map(str::to_owned).chain(user_machines).collect();
     names.into_iter().map(|name| (about(&name), name)).map(|(about, name)| (name, about)).collect()
 }
 
@@ -191,8 +192,8 @@ pub fn find(on: Option<&str>) -> Result<Subject, Failure> {
     if name == "host" {
         return Ok(host());
     }
-    if let Some(own) = user_subjects()?.into_iter().find(|s| s.name == name) {
-        return Ok(own);
+    if let Some(subject) = user_subjects()?.into_iter().find(|s| s.name == name) {
+        return Ok(subject);
     }
     if let Some((prefix, subject)) = KINDS.iter().find(|(prefix, _)| name.starts_with(prefix)) {
         return subject(name, &name[prefix.len()..]);

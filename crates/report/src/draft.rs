@@ -7,7 +7,7 @@ use crate::number;
 use crate::text::{clean, wrap};
 
 /// Longest line in columns, except for a long line about the machine.
-const WIDTH: usize = 112;
+const MAX_WIDTH: usize = 112;
 
 /// Column in which comments begin, if they fit.
 const COMMENT_COLUMN: usize = 32;
@@ -27,7 +27,7 @@ pub fn draft(d: &Draft) -> String {
 }
 
 fn comment(out: &mut String, text: &str) {
-    for line in wrap(text, WIDTH, "# ", "# ") {
+    for line in wrap(text, MAX_WIDTH, "# ", "# ") {
         *out += &line;
         out.push('\n');
     }
@@ -48,7 +48,7 @@ fn write_key(out: &mut String, key: &Key) {
     let whole = format!("{line:<COMMENT_COLUMN$}# {source}");
     if source.is_empty() {
         *out += &line;
-    } else if whole.chars().count() <= WIDTH {
+    } else if whole.chars().count() <= MAX_WIDTH {
         *out += &whole;
     } else {
         comment(out, &source);

@@ -1,8 +1,8 @@
 //! Rows of a check, claim by claim.
 
 use super::{
-    CAPACITY, CLOCK, Described, ENTRIES, LATENCY, Level, MERGE_RATIOS, PENALTY, Span, Tlb, Tolerance,
-    Verdict, compared,
+    CAPACITY_TOLERANCE, CLOCK_TOLERANCE, Described, ENTRIES_TOLERANCE, LATENCY_TOLERANCE, Level,
+    MERGE_RATIOS, PENALTY_TOLERANCE, Span, Tlb, Tolerance, Verdict, compared,
 };
 use crate::findings::{Axis, Basis, Coordinate, Finding, Key, Metric, Part, Value};
 use crate::hierarchy::{Hierarchy, Tlb as Step, interval};
@@ -169,7 +169,7 @@ impl<'a> Judge<'a> {
             described: (hz, hz),
         };
         let moved = self.hierarchy.warned("frequency").then_some("; the clock moved while measuring");
-        self.against(&claim, interval(found), found, CLOCK, moved);
+        self.against(&claim, interval(found), found, CLOCK_TOLERANCE, moved);
     }
 
     fn levels(&mut self) {
@@ -199,7 +199,7 @@ impl<'a> Judge<'a> {
             // This tier may be two levels that the survey merged.
             let merged = h.tiers.len() < described.levels.len() && self.merges(i);
             let why = merged.then_some("; the survey may have merged it with a similar level");
-            self.against(&size, interval(capacity), capacity, CAPACITY, why);
+            self.against(&size, interval(capacity), capacity, CAPACITY_TOLERANCE, why);
             self.latency(
                 keys(&claims::EXPECTED_LEVEL_LATENCY, &claims::AGAINST_LEVEL_LATENCY, [n.into()]),
                 &level.name,
@@ -249,7 +249,7 @@ impl<'a> Judge<'a> {
     fn latency(&mut self, keys: [Key; 2], of: &str, cycles: Span, from: &Finding, why: Option<&str>) {
         let of = format!("the latency of {of}");
         let claim = Claim { keys, of: &of, unit: self.time_unit(), described: self.time(cycles) };
-        self.against(&claim, self.measured(from), from, self.tolerance(LATENCY), why);
+        self.against(&claim, self.measured(from), from, self.tolerance(LATENCY_TOLERANCE), why);
     }
 
     fn geometry(&mut self, n: usize, level: &Level, why: Option<&str>) {
@@ -335,13 +335,13 @@ impl<'a> Judge<'a> {
                 continue;
             };
             next = place + 1;
-            self.against(&entries, interval(step.entries), step.entries, ENTRIES, None);
+            self.against(&entries, interval(step.entries), step.entries, ENTRIES_TOLERANCE, None);
             let of = format!("the penalty of {}", tlb.name);
             let unit = self.time_unit();
             let both = keys(&claims::EXPECTED_TLB_PENALTY, &claims::AGAINST_TLB_PENALTY, [nth.into()]);
             let penalty = Claim { keys: both, of: &of, unit, described: self.time(tlb.penalty) };
             let measured = self.measured(step.penalty);
-            self.against(&penalty, measured, step.penalty, self.tolerance(PENALTY), None);
+            self.against(&penalty, measured, step.penalty, self.tolerance(PENALTY_TOLERANCE), None);
             if let Some(ways) = h.number(survey::TLB_WAYS.at([(place + 1).into()])) {
                 let of = format!("the number of ways of {}", tlb.name);
                 let keys = keys(&claims::EXPECTED_TLB_WAYS, &claims::AGAINST_TLB_WAYS, [nth.into()]);

@@ -89,7 +89,7 @@ fn odd(report: &Report, described: &Described) -> Vec<String> {
 
 #[test]
 fn an_interval_agrees_disagrees_or_leaves_it_open() {
-    let none = super::CAPACITY;
+    let none = super::CAPACITY_TOLERANCE;
     let at = |value: f64, off: f64| Interval { value, low: value - off, high: value + off };
     for (described, measured, verdict) in [
         ((100.0, 100.0), at(100.5, 1.0), Verdict::Agrees),
@@ -103,8 +103,8 @@ fn an_interval_agrees_disagrees_or_leaves_it_open() {
         assert_eq!(compared(described, measured, none), verdict, "{described:?} {measured:?}");
     }
     // Small numbers: a fifth of a cycle, one entry.
-    assert_eq!(compared((1.0, 1.0), at(1.15, 0.01), super::LATENCY), Verdict::Agrees);
-    assert_eq!(compared((10.0, 10.0), at(10.0, 1.0), super::ENTRIES), Verdict::Agrees);
+    assert_eq!(compared((1.0, 1.0), at(1.15, 0.01), super::LATENCY_TOLERANCE), Verdict::Agrees);
+    assert_eq!(compared((10.0, 10.0), at(10.0, 1.0), super::ENTRIES_TOLERANCE), Verdict::Agrees);
 }
 
 #[test]

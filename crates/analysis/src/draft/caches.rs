@@ -10,7 +10,7 @@ use crate::interval::Interval;
 use crate::metrics::conflict;
 
 /// Line size assumed if no source states one: that of nearly every machine of the last twenty years.
-const LINE: u64 = 64;
+const DEFAULT_LINE: u64 = 64;
 
 /// Smallest number of assumed ways: direct-mapped and two-way caches have become rare.
 const MIN_WAYS: u64 = 4;
@@ -96,7 +96,7 @@ fn line(h: &Hierarchy, n: usize, claims: &[claimed::Claim], min_line: u64) -> (u
     } else if min_line > 0 {
         (min_line, Grounds::assumed("as the nearer level's; not measured"))
     } else {
-        (LINE, Grounds::assumed("not measured"))
+        (DEFAULT_LINE, Grounds::assumed("not measured"))
     };
     if line < min_line {
         return (min_line, Grounds::assumed(&format!("as the nearer level's; {}", grounds.comment)));

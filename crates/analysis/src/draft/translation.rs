@@ -20,11 +20,11 @@ const MAX_FULLY_ASSOCIATIVE: u64 = 64;
 const MIN_WAYS: u64 = 4;
 
 /// Factor that noise may add to a step.
-const SLACK: f64 = 1.1;
+const NOISE_FACTOR: f64 = 1.1;
 
 /// Returns the tables of TLBs, nearest first, and that of the walk; none if no TLB was observed.
 pub(super) fn tables(h: &Hierarchy, levels: &[Table]) -> (Vec<Table>, Option<Table>) {
-    let leaving = (0..h.tlbs.len()).find_map(|at| Some((at, left(h, at)?)));
+    let leaving = (0..h.tlbs.len()).find_map(|at| Some((at, tier_left(h, at)?)));
     let steps = leaving.map_or(h.tlbs.len(), |(at, _)| at);
     let mut before: Option<&Tlb> = None;
     let mut tlbs = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn tables(h: &Hierarchy, levels: &[Table]) -> (Vec<Table>, Option<Tab
 
 /// Returns the tier (from 0) that the page tables leave at this step. The step must be the last one, follow a TLB, and
 /// be the only step that may be of that tier.
-fn left(h: &Hierarchy, at: usize) -> Option<usize> {
+fn tier_left(h: &Hierarchy, at: usize) -> Option<usize> {
     let step = &h.tlbs[at];
     let before = &h.tlbs[at.checked_sub(1)?];
     if !step.maybe_tables || at + 1 < h.tlbs.len() {
@@ -55,7 +55,7 @@ fn left(h: &Hierarchy, at: usize) -> Option<usize> {
     let here = value(h.tiers[tier].latency);
     let beyond = h.tiers.get(tier + 1).map_or(value(h.memory.latency), |t| value(t.latency));
     let (low, high) = (value(before.penalty), value(step.penalty));
-    (low >= here && high - low <= SLACK * (beyond - here)).then_some(tier)
+    (low >= here && high - low <= NOISE_FACTOR * (beyond - here)).then_some(tier)
 }
 
 /// Returns the tier (from 0) whose capacity is nearest to the footprint of a step's pages.

@@ -13,7 +13,7 @@ pub use json::json;
 const TOOL: &str = "cyclictest";
 /// Default period without `-i`, us (`DEFAULT_INTERVAL`).
 const INTERVAL_US: u64 = 1000;
-const CUT: &str =
+const TRUNCATED_HELP: &str =
     "the file is truncated: let cyclictest end normally (-D 60) or by ctrl-C, and copy all of its output";
 
 /// Returns whether the line occurs only in cyclictest's text.
@@ -117,7 +117,7 @@ impl Lines {
             let words: Option<Vec<i64>> = numbers.split_whitespace().map(|word| word.parse().ok()).collect();
             let Some(words) = words.filter(|words| !words.is_empty()) else {
                 let what = format!("`{}` has no whole number for each thread", shown(line));
-                return Err(ImportError::new(at, what, CUT));
+                return Err(ImportError::new(at, what, TRUNCATED_HELP));
             };
             *row = Some((at, words));
         } else if let Some(found) = command::in_line(line, TOOL) {
@@ -175,7 +175,8 @@ impl Lines {
     /// Returns one series per column. `line` is the line of `# Histogram`.
     fn histograms(&self, line: usize) -> Result<Vec<Series>, ImportError> {
         let last = self.rows.last().map_or(line, |row| row.0);
-        let missing = |name: &str| ImportError::new(last, format!("no line `# {name}:` follows"), CUT);
+        let missing =
+            |name: &str| ImportError::new(last, format!("no line `# {name}:` follows"), TRUNCATED_HELP);
         let minima = self.minima.as_ref().ok_or_else(|| missing("Min Latencies"))?;
         let means = self.means.as_ref().ok_or_else(|| missing("Avg Latencies"))?;
         let maxima = self.maxima.as_ref().ok_or_else(|| missing("Max Latencies"))?;
@@ -186,7 +187,7 @@ impl Lines {
         for (at, columns) in self.rows.iter().map(|row| (row.0, row.2.len())).chain(summaries) {
             if columns != count && (columns != count + 1 || count == 1) {
                 let what = format!("{columns} numbers where line {} has {count} threads", minima.0);
-                return Err(ImportError::new(at, what, CUT));
+                return Err(ImportError::new(at, what, TRUNCATED_HELP));
             }
         }
         (0..count).map(|thread| self.column(thread, [minima, means, maxima])).collect()

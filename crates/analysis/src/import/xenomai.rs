@@ -16,7 +16,7 @@ use super::{ImportError, Place, ToolResult, command, plain, shown};
 
 const TOOL: &str = "xenomai-latency";
 const PROGRAM: &str = "latency";
-const CUT: &str = "the line is truncated or damaged: copy the output again";
+const TRUNCATED_HELP: &str = "the line is truncated or damaged: copy the output again";
 
 /// Totals at the end of a run, from `RTS` or the head of `-g`'s file, us.
 #[derive(Clone, Copy, Debug)]
@@ -170,7 +170,11 @@ impl Run {
             _ => return self.other(at, line),
         };
         understood.ok_or_else(|| {
-            ImportError::new(at, format!("`{}` does not have the fields of its type", shown(line)), CUT)
+            ImportError::new(
+                at,
+                format!("`{}` does not have the fields of its type", shown(line)),
+                TRUNCATED_HELP,
+            )
         })?;
         Ok(true)
     }

@@ -36,7 +36,7 @@ pub struct LapPrediction {
 /// counts.
 pub const WARM_UP: usize = 32;
 /// Number of simulated starts: an empty set, and sets after random walks over the program's own blocks and over others.
-const STARTS: u64 = 24;
+const EXACT_STARTS: u64 = 24;
 /// The same for whole laps. A timed load that is off in one of ten states is one among sixty, but it affects the time
 /// of every lap of its program. This number finds a state of probability one in ten in all but one program of ten
 /// thousand.
@@ -50,10 +50,10 @@ const RANDOM_STARTS: u64 = 16;
 /// The same for whole laps, whose errors are smaller: see [`STARTS_PER_LAP`]. Together 1280.
 const RANDOM_STARTS_PER_LAP: u64 = 32;
 const COUNTED_PER_LAP: usize = 40;
-const WARM: usize = 4;
-const COUNTED: usize = 20;
+const WARM_UP_LAPS: usize = 4;
+const COUNTED_LAPS: usize = 20;
 /// Accesses of a long average, from an empty set.
-pub(super) const ACCESSES: usize = 400_000;
+pub(super) const LONG_AVERAGE_ACCESSES: usize = 400_000;
 
 /// Simulates repeated laps of a program in a set of `ways` ways, behind the set of the nearer level if there is one
 /// (its policy and ways): hits there do not reach the level under test. The levels are neither inclusive nor exclusive.
@@ -69,7 +69,7 @@ pub fn predict(
     if policy.is_random() || nearer.is_some_and(|(p, _)| p.is_random()) {
         random_prediction(numbered.counts, (0..RANDOM_STARTS).map(start))
     } else {
-        exact_prediction(&numbered, (0..STARTS).map(start))
+        exact_prediction(&numbered, (0..EXACT_STARTS).map(start))
     }
 }
 
@@ -131,17 +131,17 @@ fn exact_prediction<'a>(numbered: &Numbered, starts: impl Iterator<Item = Lap<'a
 fn random_prediction<'a>(queries: usize, starts: impl Iterator<Item = Lap<'a>>) -> Prediction {
     let runs: Vec<Vec<f64>> = starts
         .map(|mut start| {
-            start.average(WARM);
-            start.average(COUNTED)
+            start.average(WARM_UP_LAPS);
+            start.average(COUNTED_LAPS)
         })
         .collect();
     let miss = mean(&runs, queries);
-    let laps = (runs.len() * COUNTED) as f64;
+    let laps = (runs.len() * COUNTED_LAPS) as f64;
     let mut steady = true;
     let error = (0..queries).map(|query| {
         // One miss and one hit are added, because a share of 0 or 1 over finitely many laps is not exact.
         let p = (miss[query] * laps + 1.0) / (laps + 2.0);
-        let variance = p * (1.0 - p) / COUNTED as f64;
+        let variance = p * (1.0 - p) / COUNTED_LAPS as f64;
         let squares = runs.iter().map(|r| (r[query] - p).powi(2) / variance);
         let dispersion = squares.clone().sum::<f64>() / (runs.len() - 1) as f64;
         // Starts that differ significantly depend on their initial state.
@@ -155,7 +155,7 @@ fn random_prediction<'a>(queries: usize, starts: impl Iterator<Item = Lap<'a>>) 
 fn random_levels<'a>(starts: impl Iterator<Item = Lap<'a>>) -> Prediction {
     let runs: Vec<Vec<Vec<f64>>> = starts
         .map(|mut start| {
-            start.average(WARM);
+            start.average(WARM_UP_LAPS);
             (0..COUNTED_PER_LAP).map(|_| start.average(1)).collect()
         })
         .collect();
@@ -193,7 +193,7 @@ fn mean(runs: &[Vec<f64>], queries: usize) -> Vec<f64> {
 pub(super) fn from_empty(policy: Policy, ways: usize, program: &Program, accesses: usize) -> f64 {
     let numbered = Numbered::of(program, Counted::Queries);
     let mut lap = numbered.start(policy, ways, None, 0);
-    let counted = (accesses / numbered.accesses.len().max(1)).max(COUNTED);
+    let counted = (accesses / numbered.accesses.len().max(1)).max(COUNTED_LAPS);
     if !policy.is_random()
         && let Cycle::New(shares) = lap.cycle(None)
     {

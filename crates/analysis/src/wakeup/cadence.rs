@@ -69,18 +69,18 @@ const MAX_CAUSES: usize = 3;
 #[must_use]
 pub fn find(times_ns: &[u64], grid_ns: u64, candidates: &[Candidate]) -> Vec<Cadence> {
     let grid = grid_ns.max(1);
-    let mut left = stalls(times_ns, grid);
-    let whole = left.len();
+    let mut remaining = stalls(times_ns, grid);
+    let total = remaining.len();
     let mut found: Vec<Cadence> = Vec::new();
     while found.len() < MAX_CAUSES {
-        let Some(comb) = clearest(&left, grid) else { break };
-        let phase = Phase::of(&left, &comb);
+        let Some(comb) = clearest(&remaining, grid) else { break };
+        let phase = Phase::of(&remaining, &comb);
         let period = phase.as_ref().map_or_else(|| comb.interval(), |p| p.period);
         if found.iter().any(|c| (c.period_ns.value / period.value - 1.0).abs() < 2.0 * PERIOD_TOLERANCE) {
             break;
         }
-        let (members, share) = members(&left, &comb, phase.as_ref());
-        let share = share.scaled(left.len() as f64 / whole as f64);
+        let (members, share) = members(&remaining, &comb, phase.as_ref());
+        let share = share.scaled(remaining.len() as f64 / total as f64);
         if share.value < MIN_SHARE {
             break;
         }
@@ -88,13 +88,14 @@ pub fn find(times_ns: &[u64], grid_ns: u64, candidates: &[Candidate]) -> Vec<Cad
             period_ns: period,
             names: names(period, grid, candidates),
             share,
-            count: whole,
+            count: total,
         });
-        let rest: Vec<u64> = left.iter().zip(&members).filter(|(_, of)| !**of).map(|(t, _)| *t).collect();
-        if rest.len() == left.len() {
+        let rest: Vec<u64> =
+            remaining.iter().zip(&members).filter(|(_, of)| !**of).map(|(t, _)| *t).collect();
+        if rest.len() == remaining.len() {
             break;
         }
-        left = rest;
+        remaining = rest;
     }
     found
 }
@@ -145,7 +146,7 @@ fn clearest(times: &[u64], grid: u64) -> Option<Comb> {
         from *= 2.0;
     }
     let mut best = best.filter(|b| b.ln_p + tested.max(1.0).ln() < SIGNIFICANCE.ln())?;
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_REPLACEMENTS {
         let Some(fairer) = fairer(times, grid, &best) else { break };
         best = fairer;
     }
@@ -178,7 +179,7 @@ fn exact(times: &[u64], grid: u64, comb: Comb) -> Comb {
 }
 
 /// Largest number of replacements of a comb by a better one: 250 ticks of 4 ms are five factors.
-const ROUNDS: usize = 5;
+const MAX_REPLACEMENTS: usize = 5;
 
 /// Returns the exceedances that are at least `dead` ns after the last one kept, because bursts of late activations
 /// would correlate with each other. For dense exceedances a long dead time would make them regular, so it is reduced to

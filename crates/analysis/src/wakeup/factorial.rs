@@ -80,17 +80,17 @@ pub fn effects(design: &Design, measured: &[Measured]) -> Result<Effects, Refusa
     let cases: Vec<f64> =
         (0..design.cases()).map(|c| mean(&complete.iter().map(|b| b[c]).collect::<Vec<_>>())).collect();
     let all = mean(&cases);
-    let left = |block: &Vec<f64>| -> f64 {
+    let residual = |block: &Vec<f64>| -> f64 {
         let off = mean(block) - all;
         block.iter().zip(&cases).map(|(y, case)| (y - case - off).powi(2)).sum()
     };
-    let free = ((blocks - 1) * (design.cases() - 1)) as f64;
-    let noise = (complete.iter().map(left).sum::<f64>() / free).sqrt();
+    let degrees_of_freedom = ((blocks - 1) * (design.cases() - 1)) as f64;
+    let noise = (complete.iter().map(residual).sum::<f64>() / degrees_of_freedom).sqrt();
     let n = (blocks * design.cases()) as f64;
     let contrast =
         |signs: &[f64]| 2.0 * signs.iter().zip(&cases).map(|(s, y)| s * y).sum::<f64>() / cases.len() as f64;
     let around = |value: f64, error: f64, family: usize| {
-        let off = error * t(1.0 - ERROR_RATE / 2.0 / family.max(1) as f64, free);
+        let off = error * t(1.0 - ERROR_RATE / 2.0 / family.max(1) as f64, degrees_of_freedom);
         Interval { value, low: value - off, high: value + off }
     };
     let error = 2.0 * noise / n.sqrt();
@@ -130,8 +130,8 @@ fn complete(cases: usize, measured: &[Measured]) -> (Vec<Vec<f64>>, usize) {
 }
 
 /// Returns the quantile of Student's t with `free` degrees of freedom.
-fn t(q: f64, free: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, free).map_or(f64::INFINITY, |t| t.inverse_cdf(q))
+fn t(q: f64, degrees_of_freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, degrees_of_freedom).map_or(f64::INFINITY, |t| t.inverse_cdf(q))
 }
 
 /// Amount of a factor in a load: lines, faults or bytes per second, under the load and under the factor alone.

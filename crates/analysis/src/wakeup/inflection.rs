@@ -77,7 +77,7 @@ pub const FACTOR: f64 = 2.0;
 const PERMUTATIONS: usize = 10_000;
 /// Cost of a change in the partition, times ln of the number of sizes. With 3, changes from noise alone are rare; the
 /// permutations reject the rest.
-const PENALTY: f64 = 3.0;
+const CHANGE_PENALTY: f64 = 3.0;
 
 /// Limits for a kind of values.
 #[derive(Clone, Copy)]
@@ -207,7 +207,7 @@ impl Curve<'_> {
     fn groups(&self) -> Vec<Group> {
         let point = |(row, y): (&Row, &f64)| Point { x: row.bytes as f64, y: y.exp(), sigma: self.sigma };
         let points: Vec<Point> = self.rows.iter().zip(&self.medians).map(point).collect();
-        let cost = PENALTY * (points.len() as f64).ln();
+        let cost = CHANGE_PENALTY * (points.len() as f64).ln();
         let segments = partition(&points, 0.0, Costs { plateau: cost, ramp: None });
         let mut groups: Vec<(Group, bool)> = Vec::new();
         for pair in segments.windows(2) {

@@ -154,8 +154,8 @@ pub fn read(activations: &[StagedActivation], k: usize) -> Option<Reading> {
 fn dominant(activation: &StagedActivation, all: &[Interval]) -> Option<Worst> {
     let stages = activation.stages();
     let above = stages.iter().zip(all).map(|((stage, us), median)| (*stage, us - median.value));
-    let whole: f64 = above.clone().map(|(_, us)| us).sum();
+    let total_excess: f64 = above.clone().map(|(_, us)| us).sum();
     let (dominant, largest) = above.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let share = if whole > 0.0 { (largest / whole).clamp(0.0, 1.0) } else { 0.0 };
+    let share = if total_excess > 0.0 { (largest / total_excess).clamp(0.0, 1.0) } else { 0.0 };
     Some(Worst { activation: *activation, dominant, share })
 }

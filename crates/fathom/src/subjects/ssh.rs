@@ -154,16 +154,18 @@ fn copy_program(host: &str, remote_host: &RemoteHost) -> Result<String, Failure>
 
 /// Returns another version, if nothing can be copied. It reports itself whether it supports this protocol.
 fn other_version(host: &str, remote_host: &RemoteHost) -> Result<String, Failure> {
-    let own = env!("CARGO_PKG_VERSION");
+    let this_version = env!("CARGO_PKG_VERSION");
     if let Some((version, path)) = remote_host.programs.first() {
-        print_message(&format!("{host} has fathom {version}, this is {own}: their figures may differ"));
+        print_message(&format!(
+            "{host} has fathom {version}, this is {this_version}: their figures may differ"
+        ));
         return Ok(path.clone());
     }
     let arch = &remote_host.arch;
     Err(Failure::new(
         format!("no fathom on {host} ({arch}), and no local static binary for {arch}"),
         format!(
-            "install fathom {own} on {host}, or build a static one (cargo build --release --target {arch}-unknown-linux-musl), \
+            "install fathom {this_version} on {host}, or build a static one (cargo build --release --target {arch}-unknown-linux-musl), \
              and name its directory: {STATIC_DIR}=DIR, with the file fathom-{arch}"
         ),
     ))
@@ -173,11 +175,11 @@ fn other_version(host: &str, remote_host: &RemoteHost) -> Result<String, Failure
 /// program, or this program itself.
 fn portable(arch: &str) -> Option<PathBuf> {
     let machine = machine_of(arch)?;
-    let own = std::env::current_exe().ok()?;
+    let this_program = std::env::current_exe().ok()?;
     let name = format!("fathom-{arch}");
     let named = std::env::var_os(STATIC_DIR).map(|dir| Path::new(&dir).join(&name));
-    let next_to_this = own.parent().map(|dir| dir.join(&name));
-    [named, next_to_this, Some(own)]
+    let next_to_this = this_program.parent().map(|dir| dir.join(&name));
+    [named, next_to_this, Some(this_program)]
         .into_iter()
         .flatten()
         .find(|file| is_static(file, machine).unwrap_or(false))

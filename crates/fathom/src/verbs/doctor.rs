@@ -170,16 +170,16 @@ fn own_subjects() -> Row {
 
 /// Examines probes whose harness has ended. They normally end with their input; one that is left hangs.
 fn probes_left(proc: &Path) -> Row {
-    let left: Vec<u32> = std::fs::read_dir(proc)
+    let orphans: Vec<u32> = std::fs::read_dir(proc)
         .into_iter()
         .flatten()
         .flatten()
         .filter_map(|entry| orphan(&entry.path()))
         .collect();
-    if left.is_empty() {
+    if orphans.is_empty() {
         return Row::good("probes-left", "none: every probe has its harness");
     }
-    let list = left.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    let list = orphans.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
     let found = format!("probes without a harness: {list}");
     Row::costs("probes-left", found, "they may use the measured CPU", &format!("kill {list}"))
 }

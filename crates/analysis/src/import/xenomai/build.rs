@@ -8,7 +8,7 @@ const BUCKET_NS: u64 = 1000;
 /// Largest accepted bucket and period, ns: one second, the longest period that latency accepts.
 const MAX_NS: u64 = 1_000_000_000;
 /// Cells of a histogram without `-H`: of Xenomai 2.x, of 3.x, and before both.
-const CELLS: [u64; 3] = [200, 300, 100];
+const HISTOGRAM_CELLS: [u64; 3] = [200, 300, 100];
 /// Tolerance of a point's position, in buckets. Coordinates in a file of -g have six digits.
 const BUCKET_TOLERANCE: f64 = 0.1;
 
@@ -139,7 +139,7 @@ impl Run {
         series.cycles = samples;
         series.stddev_ns = self.moments.map(|moments| moments.3 * series.bucket_ns as f64);
         let Some(totals) = totals else {
-            if CELLS.contains(&top.saturating_add(1)) {
+            if HISTOGRAM_CELLS.contains(&top.saturating_add(1)) {
                 series.notes.push("the last bucket may also count larger values".to_owned());
             }
             return Ok(());

@@ -1,6 +1,6 @@
 //! Decision between a step and a ramp.
 
-use super::{Curve, Group, PENALTY};
+use super::{CHANGE_PENALTY, Curve, Group};
 
 /// Smallest share of the difference of two plateaus that a step has between adjacent sizes. At the noise level at which
 /// the partition finds a change, half a step is three standard errors.
@@ -12,7 +12,7 @@ pub(super) fn better(curve: &Curve<'_>, group: &Group) -> Option<(usize, usize)>
     let (ramp, cost) = best(curve, from, to)?;
     let ends = [&[from], &group.breaks[..], &[to]].concat();
     let steps: f64 = ends.windows(2).map(|w| flat(curve, w[0], w[1]).0).sum();
-    let (breaks, price) = (group.breaks.len() as f64, PENALTY * (curve.rows.len() as f64).ln());
+    let (breaks, price) = (group.breaks.len() as f64, CHANGE_PENALTY * (curve.rows.len() as f64).ln());
     // Noise turns a step curve into a ramp more easily than the reverse, so consecutive steps cost twice.
     let explains = cost < steps + 2.0 * (breaks - 1.0) * price;
     let sharp = ends.windows(3).all(|w| {
