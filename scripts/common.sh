@@ -1,31 +1,31 @@
-# Read by the scripts beside it: where they run, and how they speak.
+# Sourced by the other scripts: working directory, messages and common functions.
 
 cd "$(dirname "$0")/.."
 
-# rustup's programs, where a shell has not been told of them yet.
+# rustup's programs, if they are not on PATH yet.
 if [ -d "${CARGO_HOME:-${HOME:-/root}/.cargo}/bin" ]; then
     PATH="${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH"
     export PATH
 fi
 
-# Results are stdout's; what a script does is told on stderr.
+# Results go to stdout, messages to stderr.
 say() { echo "== $*" >&2; }
 skipped() { echo "== SKIPPED: $*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# The target of the board binary, and whether it can be built and run here.
+# Target of the board binary. `board_is_built` tests whether it is installed.
 board=aarch64-unknown-linux-musl
 board_is_built() { target_is_there "$board"; }
-# The target of the bare-metal image, which the command embeds where it can be built.
+# Target of the bare-metal image, which the command embeds if it can be built.
 metal=aarch64-unknown-none-softfloat
 target_is_there() { [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]; }
 
-# Is the present cargo at least as new as the workspace asks for?
+# Tests whether the installed cargo is at least as new as required by the workspace.
 rust_is_new_enough() {
     have cargo && have rustc || return 1
-    wanted=$(sed -n 's/^rust-version = "1\.\([0-9]*\)".*/\1/p' Cargo.toml)
+    required=$(sed -n 's/^rust-version = "1\.\([0-9]*\)".*/\1/p' Cargo.toml)
     found=$(rustc --version | sed -n 's/^rustc 1\.\([0-9]*\).*/\1/p')
-    [ -n "$found" ] && [ "$found" -ge "$wanted" ]
+    [ -n "$found" ] && [ "$found" -ge "$required" ]
 }
 
 # Runs a command as root, or fails with a reason.
@@ -42,7 +42,7 @@ as_root() {
     fi
 }
 
-# Installs Debian packages; the lists are fetched once, when a package is not known without them.
+# Installs Debian packages; fetches the package lists if a package is unknown.
 apt_install() {
     have apt-get || { echo "this system has no apt-get" >&2; return 1; }
     say "installing with apt-get: $*"

@@ -1,22 +1,22 @@
-# Read by the scripts that boot Debian's kernels in guests: how those are fetched, and how an archive is made that a
-# kernel unpacks. $purpose is what they are wanted for, $release Debian's, $fetched a folder that is removed at the end.
+# Sourced by the scripts that boot Debian's kernels in guests: fetches the kernels, and makes initramfs archives.
+# $purpose is the purpose, $release the Debian release, $fetched a folder that is removed at the end.
 
 cannot() {
     skipped "$purpose: $*"
     exit 77
 }
 
-# Files that were fetched are kept below a folder of the user's cache.
+# Fetched files are kept below a folder of the user's cache.
 cache_folder() { echo "${XDG_CACHE_HOME:-${HOME:-$PWD/target}/.cache}/fathom/$1"; }
 
-# Where this system's apt has Debian's archive $1 from.
+# Prints the URI from which this system's apt has Debian's archive $1.
 archive() {
     env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null \
         | sed -n "s#/*\$##; /\/$1\$/p" | head -n 1
 }
 
-# An apt of its own below $1, for the architectures $2, with the suites that follow or else all of the release: neither
-# this system's lists nor dpkg's architectures are touched. How the network is reached is the system's.
+# Sets up a separate apt below $1, for the architectures $2, with the given suites or all of the release. This system's
+# lists and dpkg's architectures are not changed; the network settings are the system's.
 own_apt() {
     apt=$1 architectures=$2
     shift 2
@@ -63,24 +63,24 @@ END
     export APT_CONFIG
 }
 
-# Runs one of apt's tools; where it fails, a signature or a sum that is wrong is no mere lack.
+# Runs one of apt's tools. If it fails because of a wrong signature or checksum, that is an error, otherwise a skip.
 apt_does() {
-    "$@" >"$fetched/said" 2>&1 </dev/null && return
-    tail -n 15 "$fetched/said" >&2
-    if grep -qiE 'GPG error|is not signed|BADSIG|NO_PUBKEY|mismatch' "$fetched/said"; then
+    "$@" >"$fetched/output" 2>&1 </dev/null && return
+    tail -n 15 "$fetched/output" >&2
+    if grep -qiE 'GPG error|is not signed|BADSIG|NO_PUBKEY|mismatch' "$fetched/output"; then
         echo "$0: Debian's packages did not verify (above)" >&2
         exit 1
     fi
     cannot "$* failed (above): is there a network?"
 }
 
-# The first package that $1 depends on whose name begins with $2.
+# Prints the first dependency of $1 whose name begins with $2.
 depends_on() {
     apt-cache depends "$1" | sed -n "s/^ *Depends: \($2.*\)/\1/p" | head -n 1
 }
 
-# One entry of an archive that the kernel unpacks (Documentation/driver-api/early-userspace/buffer-format.rst, "newc"),
-# with nothing in it that differs from run to run: name, mode, file, major and minor number.
+# Writes one entry of an archive that the kernel unpacks (Documentation/driver-api/early-userspace/buffer-format.rst,
+# "newc"), reproducibly: name, mode, file, major and minor number.
 entries=0
 entry() {
     entries=$((entries + 1))
@@ -94,12 +94,12 @@ entry() {
 }
 padding() { head -c $(((4 - $1 % 4) % 4)) /dev/zero; }
 
-# Only what of the program $1 is loaded (System V ABI, ELF64: program headers of 56 bytes, PT_LOAD is 1): sections for
-# debuggers are six times as much, and fathom reads its own file to say which build it is, in the guest's time. So that
-# build is another one than the file's. $2 is the machine that it must be for (e_machine: 62 x86-64, 183 AArch64).
+# Prints only the loaded parts of the program $1 (System V ABI, ELF64: program headers of 56 bytes, PT_LOAD is 1). Debug
+# sections are six times as large, and fathom reads its own file for its build id, in the guest's time. So its build id
+# differs from the file's. $2 is the required machine (e_machine: 62 x86-64, 183 AArch64).
 loaded() {
     [ "$(od -An -t u2 -j 18 -N 2 "$1" | tr -d ' ')" = "$2" ] || {
-        echo "$0: $1 is no program for the guest's architecture" >&2
+        echo "$0: $1 is not a program for the guest's architecture" >&2
         exit 2
     }
     at=$(od -An -t u8 -j 32 -N 8 "$1" | tr -d ' ')

@@ -1,8 +1,8 @@
-//! A description's claims beside what a survey found: a verdict each.
+//! Checks a description against the findings of a survey: one verdict per claim.
 //!
-//! What a survey of the described machine ought to find is worked out elsewhere and handed in as plain
-//! numbers: this module knows no description, as it knows no probe. A description is a claim like any other,
-//! so a verdict says what the measurement says of it, and never the reverse.
+//! The findings expected of the described machine are computed elsewhere and passed in as plain numbers, so this module
+//! depends on no description format and no probe. A description is a claim like any other: a verdict states what the
+//! measurement shows about it, never the reverse.
 
 use crate::facts;
 use crate::findings::{Report, Value};
@@ -12,35 +12,35 @@ use crate::metrics::{claims, common};
 
 mod judge;
 
-/// From a number to a number, both included; equal ends are one number.
+/// Range with both ends included; equal ends are a single number.
 pub type Span = (f64, f64);
 
-/// What a survey of a described machine ought to find. Cycles are those of [`Described::hz`].
+/// Findings that a survey of the described machine should give. Cycles are those of [`Described::hz`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Described {
-    /// What the description is called.
+    /// Name of the description.
     pub name: String,
     /// The core's clock as described, Hz.
     pub core_hz: f64,
-    /// The clock whose cycles the times here are, Hz: the core's as measured where it was ([`clock`]), because
+    /// Clock whose cycles the times here are in, Hz. It is the measured core clock if available ([`clock`]), because
     /// some costs follow the core's clock and some do not.
     pub hz: f64,
-    /// The levels that loads see, nearest first.
+    /// Levels visible to loads, nearest first.
     pub levels: Vec<Level>,
     /// Load-to-use from memory, cycles.
     pub memory: Span,
-    /// The TLBs that can be seen, nearest first.
+    /// Visible TLBs, nearest first.
     pub tlbs: Vec<Tlb>,
 }
 
 /// A level as described.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Its name there.
+    /// Name in the description.
     pub name: String,
     /// Load-to-use, cycles.
     pub latency: Span,
-    /// Where misses should begin, bytes.
+    /// Size at which misses should begin, bytes.
     pub size: Span,
     /// Line, bytes.
     pub line: u64,
@@ -48,47 +48,47 @@ pub struct Level {
     pub ways: u32,
     /// Sets.
     pub sets: u64,
-    /// The word for its replacement policy.
+    /// Token of its replacement policy.
     pub replacement: String,
 }
 
 /// A TLB as described.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tlb {
-    /// Its number in the description, from 1.
+    /// Number in the description, from 1.
     pub nth: usize,
-    /// Its name there.
+    /// Name in the description.
     pub name: String,
     /// Entries.
     pub entries: u32,
     /// Ways.
     pub ways: u32,
-    /// What a load pays more when it misses and the next one, or the walk, answers, cycles.
+    /// Added cost of a load that misses here and is served by the next TLB or a page walk, cycles.
     pub penalty: Span,
-    /// May its step be one with a level's?
+    /// Whether its step may coincide with that of a level.
     pub merged: bool,
 }
 
-/// The core's clock that a report measured, Hz.
+/// Returns the core's clock that a report measured, Hz.
 #[must_use]
 pub fn clock(report: &Report) -> Option<f64> {
     let found = report.find(&common::CLOCK_CORE_HZ).map(value);
     found.filter(|hz| hz.is_finite() && *hz > 0.0)
 }
 
-/// What a measurement says of a claim.
+/// Result of comparing a claim with a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is what was measured.
+    /// The claim agrees with the measurement.
     Agrees,
-    /// It is clearly not.
+    /// The measurement clearly contradicts the claim.
     Disagrees,
-    /// Neither was shown.
+    /// The measurement neither confirms nor contradicts the claim.
     Undecided,
 }
 
 impl Verdict {
-    /// The stable word for it.
+    /// Returns the stable token.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -99,53 +99,53 @@ impl Verdict {
     }
 }
 
-/// How far a right survey may be off.
+/// Allowed deviation of a correct survey.
 #[derive(Clone, Copy, Debug)]
 struct Tolerance {
     /// Share of the value.
     relative: f64,
-    /// In its unit.
+    /// Absolute deviation, in the unit of the value.
     absolute: f64,
 }
 
-/// A clock that was calibrated against another may be off by this.
-const CLOCK: Tolerance = Tolerance { relative: 0.01, absolute: 0.0 };
-/// What a survey promises of a latency (docs/method/oracle.md); the second in cycles.
-const LATENCY: Tolerance = Tolerance { relative: 0.01, absolute: 0.2 };
-/// And of a TLB's penalty; the second in cycles.
-const PENALTY: Tolerance = Tolerance { relative: 0.03, absolute: 0.3 };
-/// A capacity's interval must hold the size.
-const CAPACITY: Tolerance = Tolerance { relative: 0.0, absolute: 0.0 };
-/// Entries are whole.
-const ENTRIES: Tolerance = Tolerance { relative: 0.0, absolute: 1.0 };
+/// Error of a clock that was calibrated against another clock.
+const CLOCK_TOLERANCE: Tolerance = Tolerance { relative: 0.01, absolute: 0.0 };
+/// Promised error of a survey's latency (docs/method/oracle.md); the absolute part is in cycles.
+const LATENCY_TOLERANCE: Tolerance = Tolerance { relative: 0.01, absolute: 0.2 };
+/// Promised error of a TLB's penalty; the absolute part is in cycles.
+const PENALTY_TOLERANCE: Tolerance = Tolerance { relative: 0.03, absolute: 0.3 };
+/// Capacity: its interval must contain the size.
+const CAPACITY_TOLERANCE: Tolerance = Tolerance { relative: 0.0, absolute: 0.0 };
+/// TLB entries: whole numbers.
+const ENTRIES_TOLERANCE: Tolerance = Tolerance { relative: 0.0, absolute: 1.0 };
 
-/// An interval this far (relative) outside of what was described contradicts it, and one that reaches so far
-/// does not confirm it: the share by which a claimed size is contradicted too.
-const CLEARLY: f64 = 0.10;
+/// Relative distance beyond which an interval contradicts the description. An interval that reaches beyond it does not
+/// confirm the description either. Claimed sizes use the same share.
+const CONTRADICTION_SHARE: f64 = 0.10;
 
-/// Levels that are nearer to each other than this, in size and in latency, a survey may merge (docs/method/oracle.md).
-const TOLD_APART: Span = (2.0, 1.3);
+/// Ratios of size and of latency below which a survey may merge two levels (docs/method/oracle.md).
+const MERGE_RATIOS: Span = (2.0, 1.3);
 
 fn compared(described: Span, measured: Interval, tolerance: Tolerance) -> Verdict {
     let (low, high) = described;
     let slack = |end: f64| (tolerance.relative * end).max(tolerance.absolute);
-    let least = (low / (1.0 + CLEARLY)).min(low - tolerance.absolute);
-    let most = (high * (1.0 + CLEARLY)).max(high + tolerance.absolute);
+    let min = (low / (1.0 + CONTRADICTION_SHARE)).min(low - tolerance.absolute);
+    let max = (high * (1.0 + CONTRADICTION_SHARE)).max(high + tolerance.absolute);
     let near = measured.high >= low - slack(low) && measured.low <= high + slack(high);
-    if measured.high < least || measured.low > most {
+    if measured.high < min || measured.low > max {
         Verdict::Disagrees
-    } else if near && measured.low >= least && measured.high <= most {
+    } else if near && measured.low >= min && measured.high <= max {
         Verdict::Agrees
     } else {
         Verdict::Undecided
     }
 }
 
-/// A copy of the report with a row `against.…` for every claim that it can be asked about, and beside it
-/// `expected.…`, what a survey of the described machine ought to find. Earlier such rows are left out.
+/// Returns a copy of the report with a row `against.…` for each claim that can be checked, and a row `expected.…` with
+/// the value that a survey of the described machine should give. Rows of an earlier check are replaced.
 ///
 /// # Errors
-/// [`NoHierarchy`] where the report has no tiers.
+/// [`NoHierarchy`] if the report has no tiers.
 pub fn check(report: &Report, described: &Described) -> Result<Report, NoHierarchy> {
     let hierarchy = Hierarchy::of(report)?;
     let rows = judge::rows(&hierarchy, described);
@@ -157,7 +157,7 @@ pub fn check(report: &Report, described: &Described) -> Result<Report, NoHierarc
     Ok(checked)
 }
 
-/// Does the report contradict the description that it was checked against?
+/// Returns whether the report contradicts the description that it was checked against.
 #[must_use]
 pub fn contradicted(report: &Report) -> bool {
     let no = Value::Text(Verdict::Disagrees.token().to_owned());

@@ -1,24 +1,26 @@
-//! What a byte of MAIR_EL1 says of memory.
+//! Decodes memory attribute bytes of MAIR_EL1 for reports.
 //!
-//! Arm Architecture Reference Manual (DDI 0487), "MAIR_EL1, Memory Attribute Indirection Register (EL1)": the tables of
-//! `Attr<n>`, of device memory and of the halves `oooo` (outer) and `iiii` (inner) of normal memory. What the tables
-//! say is not how a core behaves: many treat write-through and unlike halves as non-cacheable.
+//! Source: Arm Architecture Reference Manual (DDI 0487), "MAIR_EL1, Memory Attribute Indirection Register (EL1)": the
+//! tables of `Attr<n>`, of device memory and of the halves `oooo` (outer) and `iiii` (inner) of normal memory. Actual
+//! cores may differ: many treat write-through and halves with different policies as non-cacheable.
+//!
+//! The probe has its own decoder (`fathom-probe`, `mair`), because probe and analysis share no code.
 
-/// What one half of a byte says of normal memory.
+/// Cache policy of one half of the byte, for normal memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// Not cached.
     NonCacheable,
-    /// Cached, and every store goes on to memory.
+    /// Cached, and every store is also written to memory.
     WriteThrough {
-        /// Is the line likely to be of use for a short time only?
+        /// Whether the line is likely to be needed for a short time only.
         transient: bool,
-        /// Does a read allocate a line?
+        /// Whether a read allocates a line.
         read: bool,
-        /// Does a write?
+        /// Whether a write allocates a line.
         write: bool,
     },
-    /// Cached, and stores stay until a line leaves.
+    /// Cached, and stores stay in the line until it is evicted.
     WriteBack {
         /// As above.
         transient: bool,
@@ -29,30 +31,30 @@ pub enum Policy {
     },
 }
 
-/// What a byte says.
+/// Memory type that a byte encodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// Device memory that gathers, reorders, and is acknowledged early, or does not.
+    /// Device memory.
     Device {
-        /// May accesses be merged?
+        /// Whether accesses may be merged.
         gathers: bool,
-        /// May they change places?
+        /// Whether accesses may be reordered.
         reorders: bool,
-        /// May a store be acknowledged on its way?
+        /// Whether a store may be acknowledged before it reaches the device.
         early: bool,
     },
     /// Normal memory.
     Normal {
-        /// Caches beyond the inner ones; which these are, an implementation decides.
+        /// Policy of the outer caches; which caches these are is implementation defined.
         outer: Policy,
-        /// The nearest caches.
+        /// Policy of the nearest caches.
         inner: Policy,
     },
-    /// The manual assigns it to an extension (tags, XS) or to nothing.
+    /// Assigned to an extension (tags, XS) or to nothing.
     Reserved,
 }
 
-/// A half of a byte of normal memory; `None` where it is no policy.
+/// Decodes a half of a byte of normal memory; `None` if the encoding is not a policy.
 fn policy(half: u8) -> Option<Policy> {
     let (read, write) = (half & 2 != 0, half & 1 != 0);
     match (half >> 2, read || write) {
@@ -82,7 +84,7 @@ impl Memory {
         }
     }
 
-    /// One word for it: the inner and the outer policy's, where they are of one kind, else `mixed`.
+    /// Returns the token: that of the inner and outer policy if they are of one kind, else `mixed`.
     #[must_use]
     pub fn token(self) -> &'static str {
         let kind = |p: Policy| match p {
@@ -102,7 +104,7 @@ impl Memory {
     }
 }
 
-/// Every word of [`Memory::token`].
+/// All values of [`Memory::token`].
 pub const TOKENS: &[&str] = &[
     "write-back",
     "write-through",
@@ -146,7 +148,7 @@ mod tests {
         let all: Vec<&str> = (0..=255).map(|byte| Memory::of(byte).token()).collect();
         assert!(all.iter().all(|token| TOKENS.contains(token)));
         assert!(TOKENS.iter().all(|token| all.contains(token)));
-        // 15 policies a half (0000 is none), each with each; five device bytes less the reserved one.
+        // 15 policies per half (0000 is not one), all combinations; five device bytes less the reserved one.
         let normal = |byte: &u8| matches!(Memory::of(*byte), Memory::Normal { .. });
         assert_eq!((0..=255u8).filter(normal).count(), 15 * 15);
         assert_eq!(

@@ -1,9 +1,8 @@
-//! Claims: what firmware, identification registers and descriptions say of the levels.
+//! Claims about cache levels and TLBs by firmware, identification registers and descriptions.
 //!
-//! A probe carries raw facts; this module decodes them into [`Claim`]s, so that a record can be
-//! judged again by a later decoder. Every fact is hostile input: a malformed one becomes a complaint
-//! that names it, never a panic and never a silent guess. A claim is not evidence. The tiers are
-//! measured elsewhere and stand beside it.
+//! A probe records raw facts; this module decodes them into [`Claim`]s, so a record can be judged again by a later
+//! decoder. Every fact is untrusted input: a malformed one becomes a complaint that names it, never a panic or a silent
+//! guess. A claim is not evidence; the tiers are measured elsewhere.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,14 +19,14 @@ mod sysfs;
 
 pub use disagree::disagreements;
 
-/// The value of one raw fact.
+/// Value of one raw fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FactValue {
-    /// A number; its unit is the end of the fact's name.
+    /// A number; its unit is the last part of the fact's name.
     Int(u64),
-    /// Text as found.
+    /// Text as recorded.
     Text(String),
-    /// Bytes as found.
+    /// Bytes as recorded.
     Bytes(Vec<u8>),
 }
 
@@ -41,7 +40,7 @@ impl FactValue {
     }
 }
 
-/// Raw facts by name, in the order of their names. Of two facts with one name the later counts.
+/// Raw facts by name, sorted by name. Of two facts with one name the later one is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts(BTreeMap<String, FactValue>);
 
@@ -58,32 +57,32 @@ impl Extend<(String, FactValue)> for Facts {
 }
 
 impl Facts {
-    /// The fact `name`, if the record has it.
+    /// Returns the fact `name`, if recorded.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&FactValue> {
         self.0.get(name)
     }
 
-    /// How many there are.
+    /// Returns the number of facts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Are there none?
+    /// Returns whether there are no facts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Every fact whose name begins with `prefix`, with the rest of its name.
+    /// Returns every fact whose name begins with `prefix`, with the rest of its name.
     pub fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a FactValue)> + 'a {
         self.0
             .range(prefix.to_owned()..)
             .map_while(move |(name, value)| Some((name.strip_prefix(prefix)?, value)))
     }
 
-    /// The distinct numbers N of the facts named `{prefix}N.…`, ascending.
+    /// Returns the distinct numbers N of the facts named `{prefix}N.…`, ascending.
     fn numbers(&self, prefix: &str) -> Vec<u64> {
         let mut found: Vec<u64> =
             self.under(prefix).filter_map(|(rest, _)| rest.split('.').next()?.parse().ok()).collect();
@@ -123,24 +122,24 @@ impl Facts {
     }
 }
 
-/// Who makes a claim.
+/// Source of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// Linux: `/sys/devices/system/cpu/cpu0/cache`. Itself made from CPUID, CCSIDR, PPTT or a
-    /// devicetree, so its agreement with one of them proves little.
+    /// Linux: `/sys/devices/system/cpu/cpu0/cache`. The kernel derives it from CPUID, CCSIDR, PPTT or a devicetree, so
+    /// its agreement with one of them is weak evidence.
     Sysfs,
-    /// The x86 CPUID instruction. A hypervisor may have written the answer.
+    /// The x86 CPUID instruction. A hypervisor may have set the values.
     Cpuid,
     /// The ARM cache type register: `CTR_EL0`, or the Cache Type Register before ARMv7.
     Ctr,
-    /// `CLIDR_EL1` and `CCSIDR_EL1`. The architecture manual does not promise that they describe the
-    /// real geometry, only what maintenance by set and way must be told.
+    /// `CLIDR_EL1` and `CCSIDR_EL1`. The architecture manual does not promise that they describe the real geometry,
+    /// only the parameters for maintenance by set and way.
     Ccsidr,
     /// The flattened devicetree.
     Devicetree,
     /// ACPI's Processor Properties Topology Table.
     Pptt,
-    /// The machine's description: exact where the machine is a model.
+    /// The machine's description: exact if the machine is a model.
     Description,
 }
 
@@ -156,7 +155,7 @@ impl Source {
         Source::Description,
     ];
 
-    /// The stable token, as in the finding `claim.SOURCE.level.N.size`.
+    /// Returns the stable token, as in the finding `claim.SOURCE.level.N.size`.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -170,7 +169,7 @@ impl Source {
         }
     }
 
-    /// The source with this token.
+    /// Returns the source with this token.
     #[must_use]
     pub fn from_token(token: &str) -> Option<Source> {
         Source::ALL.into_iter().find(|source| source.token() == token)
@@ -183,7 +182,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// What a level or a TLB holds.
+/// Content of a level or a TLB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holds {
     /// Data only.
@@ -198,7 +197,7 @@ impl Holds {
     /// Every kind.
     pub const ALL: [Holds; 3] = [Holds::Data, Holds::Instructions, Holds::Unified];
 
-    /// The stable token, the one that machine descriptions use.
+    /// Returns the stable token, as used in machine descriptions.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -208,13 +207,13 @@ impl Holds {
         }
     }
 
-    /// The kind with this token.
+    /// Returns the kind with this token.
     #[must_use]
     pub fn from_token(token: &str) -> Option<Holds> {
         Holds::ALL.into_iter().find(|holds| holds.token() == token)
     }
 
-    /// Whether a load may be answered here.
+    /// Returns whether this level may serve a load.
     #[must_use]
     pub fn data(self) -> bool {
         self != Holds::Instructions
@@ -227,27 +226,27 @@ impl fmt::Display for Holds {
     }
 }
 
-/// What one source says of one level. Where a source tells all of size, line, ways and sets but one,
-/// the missing one is worked out from the others.
+/// Claim of one source about one level. If a source gives all but one of size, line, ways and sets, the missing one is
+/// computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Who says so.
+    /// Source of the claim.
     pub source: Source,
-    /// The level, counted from 1.
+    /// Level, counted from 1.
     pub level: u8,
-    /// What it holds.
+    /// Content of the level.
     pub holds: Holds,
     /// Capacity in bytes.
     pub size: Option<u64>,
-    /// Line in bytes. From [`Source::Ctr`] it is the smallest of all levels.
+    /// Line in bytes. From [`Source::Ctr`] it is the smallest line of all levels.
     pub line: Option<u64>,
-    /// Ways. Of a fully associative cache all its lines, where they are known.
+    /// Ways. For a fully associative cache: all its lines, if known.
     pub ways: Option<u32>,
     /// Whether the source calls it fully associative.
     pub fully_associative: bool,
     /// Sets.
     pub sets: Option<u64>,
-    /// Logical processors that share it. CPUID leaf 4 gives only an upper bound: the ids set aside.
+    /// Logical processors that share the level. CPUID leaf 4 gives only an upper bound: the number of ids reserved.
     pub shared_by: Option<u32>,
 }
 
@@ -266,10 +265,10 @@ impl Claim {
         }
     }
 
-    /// Fills the one of size, line, ways and sets that follows from the others.
+    /// Computes the missing one of size, line, ways and sets from the others.
     ///
     /// # Errors
-    /// A sentence, when size = line x ways x sets does not hold or cannot.
+    /// A sentence, if size = line x ways x sets does not or cannot hold.
     fn complete(&mut self) -> Result<(), String> {
         if self.fully_associative {
             self.sets = self.sets.or(Some(1));
@@ -283,9 +282,7 @@ impl Claim {
                 let is = product([Some(line), Some(ways), Some(sets)]);
                 let found = is.map_or_else(String::new, |is| format!(" = {is}"));
                 (is == Some(size)).then_some(()).ok_or_else(|| {
-                    format!(
-                        "its own arithmetic fails: size {size} is not line {line} x ways {ways} x sets {sets}{found}"
-                    )
+                    format!("inconsistent: size {size} is not line {line} x ways {ways} x sets {sets}{found}")
                 })?;
             }
             (None, line, ways, sets) => self.size = product([line, ways, sets]),
@@ -308,45 +305,45 @@ impl Claim {
 fn quotient(size: u64, what: &str, by: Option<u64>) -> Result<u64, String> {
     let by = by.filter(|by| *by != 0 && size.is_multiple_of(*by)).ok_or_else(|| {
         format!(
-            "its own arithmetic fails: size {size} is no multiple of {what}{}",
+            "inconsistent: size {size} is not a multiple of {what}{}",
             by.map_or_else(String::new, |by| format!(" = {by}"))
         )
     })?;
     Ok(size / by)
 }
 
-/// What one source says of one TLB.
+/// Claim of one source about one TLB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlbClaim {
-    /// Who says so.
+    /// Source of the claim.
     pub source: Source,
-    /// The level, counted from 1.
+    /// Level, counted from 1.
     pub level: u8,
-    /// Whose translations it holds.
+    /// Kind of accesses whose translations it holds.
     pub holds: Holds,
-    /// Page sizes that it holds, in bytes, ascending; empty when the source does not tell.
+    /// Page sizes that it holds, in bytes, ascending; empty if the source does not state them.
     pub page_bytes: Vec<u64>,
     /// Entries.
     pub entries: u32,
-    /// Ways, where told. Of a fully associative TLB all its entries.
+    /// Ways, if stated. For a fully associative TLB: all its entries.
     pub ways: Option<u32>,
     /// Whether the source calls it fully associative.
     pub fully_associative: bool,
 }
 
-/// What became of the facts.
+/// Claims decoded from the facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decoded {
     /// The levels claimed, by source, level and kind.
     pub claims: Vec<Claim>,
     /// The TLBs claimed, by source, level and kind.
     pub tlbs: Vec<TlbClaim>,
-    /// What was wrong with the facts: each sentence begins with the name of one.
+    /// Errors in the facts; each sentence begins with the name of a fact.
     pub complaints: Vec<String>,
 }
 
 impl Decoded {
-    /// Takes a claim that was read from `fact`: completes it, and complains when it contradicts itself.
+    /// Completes and stores a claim read from `fact`; adds a complaint if the claim contradicts itself.
     fn claim(&mut self, fact: &str, mut claim: Claim) {
         if let Err(why) = claim.complete() {
             self.complain(fact, why);
@@ -359,7 +356,7 @@ impl Decoded {
     }
 }
 
-/// Decodes every fact that this module knows. Unknown facts are left alone.
+/// Decodes every fact that this module knows and ignores all others.
 #[must_use]
 pub fn decode(facts: &Facts) -> Decoded {
     let mut out = Decoded::default();

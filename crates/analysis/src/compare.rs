@@ -1,9 +1,9 @@
-//! Two reports side by side: what differs, by how much, and how surely.
+//! Comparison of two reports: differences, their size and their significance.
 //!
-//! The difference of two estimates gets its interval from theirs (Zou and Donner's method of variance estimates
-//! recovery, Statistics in Medicine 27, 2008): what each lacks on the side that matters, added in quadrature.
-//! So no shape is assumed of either, and lopsided intervals stay lopsided. Many rows make chance differences;
-//! Holm's correction over all rows keeps the chance of even one at 5 %.
+//! The interval of a difference is computed from the intervals of the two estimates (method of variance estimates
+//! recovery by Zou and Donner, Statistics in Medicine 27, 2008): the two distances on the relevant side are added in
+//! quadrature. No distribution is assumed, and asymmetric intervals stay asymmetric. Holm's correction over all rows
+//! keeps the family-wise error rate at 5 %.
 
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
@@ -11,19 +11,19 @@ use crate::facts;
 use crate::findings::{Finding, Key, Report, Value};
 use crate::interval::Interval;
 
-/// What a comparison says of one finding.
+/// Result of the test of one finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The difference is none that the uncertainties leave: 5 % over all rows together.
+    /// The difference is significant at 5 % over all rows together.
     Differs,
-    /// No difference is shown; the interval says how large a one could hide.
+    /// No significant difference; the interval bounds the size of an undetected one.
     Same,
-    /// One of the two has no interval, or too few samples for one: no test.
+    /// Not tested: one of the two has no interval, or too few samples for one.
     Untested,
 }
 
 impl Verdict {
-    /// The stable word for it.
+    /// Returns the stable token.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -34,42 +34,42 @@ impl Verdict {
     }
 }
 
-/// One finding that both reports have as a number.
+/// A finding that both reports have as a number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The finding's key.
+    /// Key of the finding.
     pub key: Key,
-    /// Its unit.
+    /// Unit.
     pub unit: &'static str,
-    /// Its value in the first and in the second report, with its interval there.
+    /// Value in the first and in the second report, each with its interval.
     pub values: [Interval; 2],
-    /// Second less first, relative to the first (0.01 is 1 %), with its 95 % interval. From nothing every change is
-    /// infinite.
+    /// Second minus first, relative to the first (0.01 is 1 %), with its 95 % interval. Infinite if the first is 0 and
+    /// the second is not.
     pub change: Interval,
-    /// Chance of such a difference between equals, corrected for the number of rows; `None` untested.
+    /// p-value of the difference, corrected for the number of rows; `None` if untested.
     pub p: Option<f64>,
-    /// What follows.
+    /// Result of the test.
     pub verdict: Verdict,
 }
 
-/// What two reports say of each other.
+/// Comparison of two reports.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Comparison {
-    /// What was asked differently, a sentence each: read these first.
+    /// Differences in options, subject and settings, one sentence each. Read these first.
     pub plans: Vec<String>,
-    /// Findings that both have as numbers, in the first report's order.
+    /// Findings that both reports have as numbers, in the first report's order.
     pub rows: Vec<Row>,
-    /// Findings that are words and differ: key, first, second.
+    /// Findings that are not numbers and differ: key, first, second.
     pub words: Vec<(Key, String, String)>,
-    /// Keys that only the first, and only the second has.
+    /// Keys that only the first report has, and keys that only the second has.
     pub only: [Vec<Key>; 2],
 }
 
-/// Compares the findings of which `wanted` takes the key.
+/// Compares the findings whose key `selected` accepts.
 #[must_use]
-pub fn compare(a: &Report, b: &Report, wanted: impl Fn(&Key) -> bool) -> Comparison {
+pub fn compare(a: &Report, b: &Report, selected: impl Fn(&Key) -> bool) -> Comparison {
     let mut c = Comparison { plans: plans(a, b), ..Comparison::default() };
-    for first in a.findings.iter().filter(|f| wanted(&f.key)) {
+    for first in a.findings.iter().filter(|f| selected(&f.key)) {
         let Some(second) = b.findings.iter().find(|f| f.key == first.key) else {
             c.only[0].push(first.key.clone());
             continue;
@@ -82,7 +82,7 @@ pub fn compare(a: &Report, b: &Report, wanted: impl Fn(&Key) -> bool) -> Compari
             _ => {}
         }
     }
-    let missing = |f: &&Finding| wanted(&f.key) && a.findings.iter().all(|g| g.key != f.key);
+    let missing = |f: &&Finding| selected(&f.key) && a.findings.iter().all(|g| g.key != f.key);
     c.only[1] = b.findings.iter().filter(missing).map(|f| f.key.clone()).collect();
     holm(&mut c.rows);
     c
@@ -95,7 +95,7 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// What was asked or could be believed differently.
+/// Returns the differences in experiment, subject, trust, settings and warnings.
 fn plans(a: &Report, b: &Report) -> Vec<String> {
     let mut plans = Vec::new();
     let mut differ = |what: &str, x: &str, y: &str| {
@@ -143,7 +143,7 @@ fn row(first: &Finding, second: &Finding, x: f64, y: f64) -> Row {
             let below = (b.value - b.low).hypot(a.high - a.value);
             let above = (b.high - b.value).hypot(a.value - a.low);
             let change = Interval { value: share(d), low: share(d - below), high: share(d + above) };
-            (change, Some(chance(d, if d > 0.0 { below } else { above })))
+            (change, Some(p_value(d, if d > 0.0 { below } else { above })))
         }
         _ => (bare(share(d)), None),
     };
@@ -158,15 +158,17 @@ fn row(first: &Finding, second: &Finding, x: f64, y: f64) -> Row {
     }
 }
 
-/// Below six samples no two order statistics hold the median with 95 %: such an interval is a range and no test.
+/// With fewer than six samples, no two order statistics bound the median at 95 %, so the interval is only a range and
+/// no test is possible.
 const MIN_SAMPLES_TO_TEST: u64 = 6;
 
-/// Two-sided chance of a difference of `d` where 95 % of those between equals stay within `reach`.
-fn chance(d: f64, reach: f64) -> f64 {
+/// Returns the two-sided p-value of a difference of `d`, where `reach` is the half-width of the 95 % interval of no
+/// difference.
+fn p_value(d: f64, reach: f64) -> f64 {
     if d == 0.0 {
         return 1.0;
     }
-    // Without any spread (a model), every difference is one.
+    // Without spread (a model), any difference is significant.
     if reach <= 0.0 {
         return 0.0;
     }
@@ -176,24 +178,24 @@ fn chance(d: f64, reach: f64) -> f64 {
     }
 }
 
-/// Holm's step-down correction; rows whose corrected chance is below 5 % differ.
+/// Applies Holm's step-down correction; rows with a corrected p-value below 5 % differ.
 fn holm(rows: &mut [Row]) {
     let mut order: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].p.is_some()).collect();
     order.sort_by(|&i, &j| rows[i].p.unwrap_or(1.0).total_cmp(&rows[j].p.unwrap_or(1.0)));
     let tests = order.len();
-    let mut least = 0.0f64;
+    let mut corrected = 0.0f64;
     for (rank, &i) in order.iter().enumerate() {
-        least = least.max(rows[i].p.unwrap_or(1.0) * (tests - rank) as f64).min(1.0);
-        rows[i].p = Some(least);
-        if least < 0.05 {
+        corrected = corrected.max(rows[i].p.unwrap_or(1.0) * (tests - rank) as f64).min(1.0);
+        rows[i].p = Some(corrected);
+        if corrected < 0.05 {
             rows[i].verdict = Verdict::Differs;
         }
     }
 }
 
 impl Comparison {
-    /// The rows that surely differ by more than `share` of the first value: differing, and the whole interval
-    /// of the change beyond it.
+    /// Returns the rows that differ significantly by more than `share` of the first value: the whole interval of the
+    /// change lies beyond it.
     pub fn beyond(&self, share: f64) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |r| {
             r.verdict == Verdict::Differs && (r.change.low > share || r.change.high < -share)
@@ -228,7 +230,7 @@ mod tests {
     fn a_difference_is_told_from_none() {
         let far = one(finding("walk.latency", 100.0, 1.0), finding("walk.latency", 110.0, 1.0));
         assert_eq!(far.verdict, Verdict::Differs);
-        // 10 less the root of two halves of 1, of 100.
+        // 10 less the root of two halves of 1, relative to 100.
         assert!((far.change.low - 0.0859).abs() < 1e-3 && (far.change.high - 0.1141).abs() < 1e-3, "{far:?}");
         let near = one(finding("walk.latency", 100.0, 3.0), finding("walk.latency", 102.0, 3.0));
         assert_eq!(near.verdict, Verdict::Same);

@@ -1,38 +1,38 @@
-//! Which of several curves is the lowest where, and where one crosses another.
+//! Comparison of several curves: the lowest at each size, and the crossings of two.
 //!
-//! Every point has an interval, and a verdict at one size is one only where two intervals do not meet. So a crossing is
-//! known as the sizes between which it lies: the last at which one curve is surely lower, and the first at which the
-//! other surely is.
+//! Every point has an interval. Two curves differ at a size only if their intervals do not overlap. So a crossing is
+//! located between two sizes: the last at which one curve is significantly lower, and the first at which the other is.
 
 use crate::interval::Interval;
 
-/// A curve's points: size in bytes, ascending, and value.
+/// Points of a curve: size in bytes, ascending, and value.
 pub type Curve = [(u64, Interval)];
 
-/// Where one curve stops being the lower of two.
+/// Sizes at which one of two curves stops being the lower one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
-    /// Is it the first curve that is lower before?
+    /// Whether the first curve is the lower one before the crossing.
     pub first_below: bool,
-    /// Last size at which that one is surely lower.
+    /// Last size at which that curve is significantly lower.
     pub low: u64,
-    /// First size at which the other one is surely lower.
+    /// First size at which the other curve is significantly lower.
     pub high: u64,
-    /// Where the values themselves cross, between the two; by straight lines between points.
+    /// Size at which the values cross, between the two; by linear interpolation between points.
     pub value: f64,
 }
 
-/// Share of the lesser value that a difference has to be, to be one: of many comparisons some are sure by chance, and
-/// nobody changes a program for less.
-const MATTERS: f64 = 0.01;
+/// Smallest relevant difference, as a share of the lesser value. Of many comparisons some are significant by chance,
+/// and smaller differences do not justify changing a program.
+const MIN_RELEVANT_SHARE: f64 = 0.01;
 
-/// Which of two is surely lower at one size, by an amount that matters: the first, the second, or nobody knows.
+/// Returns whether the first of two values at one size is the lower one; `None` if the difference is not significant or
+/// not relevant.
 fn lower(a: Interval, b: Interval) -> Option<bool> {
-    let apart = (a.value - b.value).abs() > MATTERS * a.value.abs().min(b.value.abs());
+    let apart = (a.value - b.value).abs() > MIN_RELEVANT_SHARE * a.value.abs().min(b.value.abs());
     (apart && !a.overlaps(&b)).then_some(a.value < b.value)
 }
 
-/// The crossings of two curves over the sizes that both have, in ascending order.
+/// Returns the crossings of two curves at the sizes that both have, in ascending order.
 #[must_use]
 pub fn crossings(a: &Curve, b: &Curve) -> Vec<Crossing> {
     let common: Vec<(u64, Interval, Interval)> = a
@@ -57,8 +57,8 @@ pub fn crossings(a: &Curve, b: &Curve) -> Vec<Crossing> {
     all
 }
 
-/// Where the difference of the values first changes its sign; it does, as it is of one sign at the first point and of
-/// the other at the last.
+/// Returns the size at which the difference of the values first changes its sign. It does so because its signs at the
+/// first and the last point differ.
 fn meeting(points: &[(u64, Interval, Interval)]) -> f64 {
     let off = |p: &(u64, Interval, Interval)| p.1.value - p.2.value;
     let ends = points.windows(2).find(|pair| off(&pair[0]).signum() != off(&pair[1]).signum());
@@ -67,16 +67,16 @@ fn meeting(points: &[(u64, Interval, Interval)]) -> f64 {
     from.0 as f64 + (to.0 - from.0) as f64 * low / (low - high)
 }
 
-/// The lowest of some values.
+/// Lowest of some values, and the values that do not differ significantly from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lowest {
-    /// Which one.
+    /// Index of the lowest value.
     pub first: usize,
-    /// Those from which it cannot be told.
+    /// Indices of values that do not differ significantly from it.
     pub ties: Vec<usize>,
 }
 
-/// The lowest of some values; `None` of nothing.
+/// Returns the lowest of some values; `None` if there are none.
 #[must_use]
 pub fn lowest(values: &[Interval]) -> Option<Lowest> {
     let by_value = |a: &usize, b: &usize| values[*a].value.total_cmp(&values[*b].value);
@@ -98,7 +98,7 @@ mod tests {
         Interval { value, low: value - error, high: value + error }
     }
 
-    /// A fixed part and one by the byte, at doubling sizes.
+    /// A fixed cost plus a cost per byte, at doubling sizes.
     fn line(fixed: f64, byte: f64, error: f64) -> Vec<(u64, Interval)> {
         (6..=20).map(|p| (1u64 << p, about(fixed + byte * (1u64 << p) as f64, error))).collect()
     }

@@ -1,9 +1,9 @@
-//! A machine description drafted from a survey's findings: which key gets which value, and on what grounds.
+//! A machine description drafted from a survey's findings: keys, values and their sources.
 //!
-//! What was measured is taken; what only a claim knows is taken as a claim and called one; the rest is assumed,
-//! with the reason. Where claim and measurement disagree the measurement is taken and both are told. How a draft
-//! is written is no matter of this module, and neither is whether the machine can be: whoever writes it has it
-//! read by the reader of descriptions.
+//! Measured values are used; a value that only a claim states is used and marked as claimed; all others are assumed,
+//! with the reason. If claim and measurement disagree, the measurement is used and both are reported. This module
+//! neither formats a draft nor checks that the machine is possible: the caller parses the written draft with the reader
+//! of descriptions.
 
 use fathom_units::facts;
 
@@ -20,10 +20,10 @@ mod translation;
 pub(crate) use round::significant;
 pub use round::{roundest, shortest};
 
-/// The value of a key.
+/// Value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
-    /// A word or a line of text.
+    /// A token or a line of text.
     Text(String),
     /// A whole number.
     Count(u64),
@@ -41,59 +41,60 @@ pub enum Written {
     Hz(f64),
 }
 
-/// On what grounds a key has its value.
+/// Source of a key's value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grounds {
-    /// The finding that it was taken from.
+    /// Finding that the value was taken from.
     pub found: Option<Finding>,
-    /// What else is to be said: how it was chosen, who claims it, why it is assumed. May be empty beside a finding.
-    pub said: String,
+    /// Further explanation: how the value was chosen, who claims it, why it is assumed. May be empty if there is a
+    /// finding.
+    pub comment: String,
 }
 
 impl Grounds {
-    fn found(finding: &Finding, said: impl Into<String>) -> Grounds {
-        Grounds { found: Some(finding.clone()), said: said.into() }
+    fn found(finding: &Finding, comment: impl Into<String>) -> Grounds {
+        Grounds { found: Some(finding.clone()), comment: comment.into() }
     }
 
-    fn said(said: impl Into<String>) -> Grounds {
-        Grounds { found: None, said: said.into() }
+    fn comment(comment: impl Into<String>) -> Grounds {
+        Grounds { found: None, comment: comment.into() }
     }
 
     fn assumed(why: &str) -> Grounds {
-        Grounds::said(format!("assumed: {why}"))
+        Grounds::comment(format!("assumed: {why}"))
     }
 }
 
 /// One key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// Its name in the format.
+    /// Name in the format.
     pub key: &'static str,
-    /// Its value.
+    /// Value.
     pub value: Written,
-    /// On what grounds.
+    /// Source of the value.
     pub grounds: Grounds,
 }
 
-/// One table of keys.
+/// A table of keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Its name in the format.
+    /// Name in the format.
     pub name: &'static str,
-    /// Is it one of several of that name?
+    /// Whether it is an element of an array of tables of that name.
     pub listed: bool,
-    /// Its keys, in the format's order.
+    /// Keys, in the format's order.
     pub keys: Vec<Key>,
 }
 
 /// A drafted description.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    /// What the reader should know of the whole; a paragraph each.
+    /// Remarks on the whole draft, one paragraph each.
     pub remarks: Vec<String>,
-    /// The line about the machine.
+    /// One-line description of the machine.
     pub about: String,
-    /// The tables, in the format's order.
+    /// Tables, in the format's order.
     pub tables: Vec<Table>,
 }
 
@@ -115,12 +116,12 @@ impl Table {
     }
 }
 
-/// What a draft is not told by the findings.
+/// Inputs of a draft that are not findings.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// What the machine is to be called in the line about it; the record's subject where that is empty.
+    /// Name of the machine in the line about it; the record's subject if empty.
     pub name: &'a str,
-    /// The words that the format has for replacement policies.
+    /// Tokens of the format for replacement policies.
     pub policies: &'a [&'a str],
 }
 
@@ -137,7 +138,7 @@ pub fn draft(h: &Hierarchy, options: &Options) -> Draft {
     Draft { remarks: remarks(h), about: about(h, options.name), tables }
 }
 
-/// A time in core cycles where these are known, else in ns; as short as its interval allows.
+/// Returns a time in core cycles if the clock is known, else in ns; rounded to the fewest digits within its interval.
 fn time(h: &Hierarchy, ns: Interval) -> Written {
     match h.core_hz() {
         Some(hz) => Written::Cycles(shortest(ns.scaled(value(hz) / 1e9))),
@@ -153,13 +154,13 @@ fn remarks(h: &Hierarchy) -> Vec<String> {
     let report = h.report();
     let mut remarks = vec![
         format!(
-            "A draft by `fathom describe`, from a survey of {} ({}), seed {}. Behind each value stands where it \
-             comes from: a finding with its 95 % interval and its samples, a claim, or an assumption.",
+            "A draft by `fathom describe`, from a survey of {} ({}), seed {}. Each value is followed by its source: \
+             a finding with its 95 % interval and its samples, a claim, or an assumption.",
             report.subject, report.trust, report.seed
         ),
-        "A size is where misses begin. A level that replaces at random, or of which others take a part, may be \
-         larger; one that is exclusive holds more together with the nearer ones than it does itself, and may be \
-         smaller by theirs. Levels for instructions are not in a survey, and not here."
+        "A size is where misses begin. A level that replaces at random, or that is shared with other users, may be \
+         larger; for an exclusive one the size includes that of the nearer levels, so it may be \
+         smaller by theirs. A survey does not measure instruction caches, so they are missing here."
             .to_owned(),
     ];
     if report.trust == "virtual" {
@@ -169,46 +170,50 @@ fn remarks(h: &Hierarchy) -> Vec<String> {
         );
     }
     if h.disturbed() {
-        remarks.push("The record is disturbed: take another before you trust this.".to_owned());
+        remarks.push("The record is disturbed: take another before using this draft.".to_owned());
     }
     remarks
         .extend(report.warnings.iter().map(|w| format!("Warning of the record, {}: {}.", w.token, w.text)));
     remarks
 }
 
-/// Facts that say what a machine is, best first.
-const WHAT_IT_IS: [&str; 3] = [facts::BOARD_MODEL, facts::CPU_MODEL, facts::MACHINE_NAME];
+/// Facts that name a machine, best first.
+const MACHINE_NAME_FACTS: [&str; 3] = [facts::BOARD_MODEL, facts::CPU_MODEL, facts::MACHINE_NAME];
 
-/// No line about a machine may be longer, in characters (`machines/README.md`).
+/// Longest line about a machine, in characters (`machines/README.md`).
 const MAX_ABOUT: usize = 200;
 
 fn about(h: &Hierarchy, name: &str) -> String {
     let report = h.report();
-    let is = WHAT_IT_IS.iter().find_map(|fact_name| fact(h, fact_name)).unwrap_or(&report.subject);
+    let is = MACHINE_NAME_FACTS.iter().find_map(|fact_name| fact(h, fact_name)).unwrap_or(&report.subject);
     let name = if name.is_empty() { is } else { name };
     let text = format!("{name}: drafted from a survey of {}", report.subject);
     text.chars().filter(|c| !c.is_control()).take(MAX_ABOUT).collect()
 }
 
-/// No core clock is known better than this, whatever its interval: crystals are off by as much.
-const PPM: f64 = 1e-4;
+/// Minimum relative error of a core clock, regardless of its interval: the tolerance of crystals.
+const CRYSTAL_TOLERANCE: f64 = 1e-4;
 
 fn core(h: &Hierarchy) -> Table {
     let mut table = Table::new("core");
     match h.core_hz() {
         Some(f) => {
             let i = interval(f);
-            let wide = Interval { low: i.low * (1.0 - PPM), high: i.high * (1.0 + PPM), ..i };
-            let said = "rounded, by 100 ppm at most where the interval is narrower";
-            table.put("clock", Written::Hz(round::frequency(wide)), Grounds::found(f, said));
+            let wide = Interval {
+                low: i.low * (1.0 - CRYSTAL_TOLERANCE),
+                high: i.high * (1.0 + CRYSTAL_TOLERANCE),
+                ..i
+            };
+            let comment = "rounded within the interval widened by 100 ppm";
+            table.put("clock", Written::Hz(round::frequency(wide)), Grounds::found(f, comment));
         }
         None => {
-            let why = "no core clock was measured; all times here are in ns, so that nothing hangs on it";
+            let why = "no core clock was measured; all times here are in ns, so this value has no effect";
             table.put("clock", Written::Hz(1e9), Grounds::assumed(why));
         }
     }
     table.put("cpus", Written::Count(1), Grounds::assumed("a survey measures one at a time"));
-    let part = "what the loop costs is part of the latencies here";
+    let part = "the cost of the loop is included in the latencies here";
     table.put("alu", Written::Cycles(0.0), Grounds::assumed(part));
     table.put("branch", Written::Cycles(0.0), Grounds::assumed(part));
     table
@@ -219,7 +224,7 @@ fn timer(h: &Hierarchy) -> Table {
     let tick = h.number(&common::CLOCK_TICK_HZ).filter(|f| value(f) > 0.0);
     match tick {
         Some(f) => table.put("clock", Written::Hz(round::frequency(interval(f))), Grounds::found(f, "")),
-        None => table.put("clock", Written::Hz(1e9), Grounds::assumed("a tick a nanosecond")),
+        None => table.put("clock", Written::Hz(1e9), Grounds::assumed("one tick per nanosecond")),
     }
     let ns = tick.map_or(1.0, |f| 1e9 / value(f));
     let bias = h.number(&common::BIAS_TIMER).filter(|f| f.unit == "ticks" && value(f) >= 0.0);
@@ -228,11 +233,11 @@ fn timer(h: &Hierarchy) -> Table {
         None => table.put("overhead", Written::Cycles(0.0), Grounds::assumed("it was not measured")),
     }
     table.put("jitter", Written::Cycles(0.0), Grounds::assumed("it cancels between n and 2n loads"));
-    table.put("resolution", Written::Count(1), Grounds::assumed("a clock that moves by single ticks"));
+    table.put("resolution", Written::Count(1), Grounds::assumed("the clock advances by single ticks"));
     table
 }
 
-/// The least memory that is drafted: a survey of a described machine takes no less.
+/// Smallest drafted memory, bytes; a survey of a described machine needs that much.
 const MIN_MEMORY: u64 = 1 << 30;
 
 fn memory(h: &Hierarchy) -> Table {
@@ -242,36 +247,36 @@ fn memory(h: &Hierarchy) -> Table {
     table.put("size", Written::Size(size), Grounds::assumed(why));
     let (pages, grounds) = pages(h);
     table.put("pages", Written::Sizes(pages), grounds);
-    let mut said = String::new();
+    let mut comment = String::new();
     if let Some(f) = h.memory.cycles {
-        said = format!(
-            "{} {} at this clock; ns, because memory has a clock of its own",
+        comment = format!(
+            "{} {} at this clock; ns, because memory has its own clock",
             round::significant(value(f)),
             f.unit
         );
     }
     if h.warned("no-final-plateau") {
-        said += "; latency was still rising: a lower bound";
+        comment += "; latency was still rising: a lower bound";
     }
     let latency = h.memory.latency;
-    let said = said.trim_start_matches("; ");
-    table.put("latency", Written::Ns(shortest(interval(latency))), Grounds::found(latency, said));
-    table.put("spread", Written::Ns(0.0), Grounds::assumed("a survey tells the mean alone"));
+    let comment = comment.trim_start_matches("; ");
+    table.put("latency", Written::Ns(shortest(interval(latency))), Grounds::found(latency, comment));
+    table.put("spread", Written::Ns(0.0), Grounds::assumed("a survey gives only the mean"));
     table
 }
 
-/// The page sizes that mappings got.
+/// Returns the page sizes that mappings used.
 fn pages(h: &Hierarchy) -> (Vec<u64>, Grounds) {
     let page = |name: &str| fact(h, name)?.parse().ok().filter(|p: &u64| p.is_power_of_two());
     let Some(base) = page(facts::PAGE_BASE) else {
-        return (vec![4096], Grounds::assumed("the record does not tell its pages"));
+        return (vec![4096], Grounds::assumed("the record does not state its page sizes"));
     };
     match page(facts::PAGE_HUGE).filter(|huge| *huge > base) {
         Some(_) if h.warned("no-huge-pages") => {
-            (vec![base], Grounds::said("fact page.base; huge pages were not to be had"))
+            (vec![base], Grounds::comment("fact page.base; no huge pages were available"))
         }
-        Some(huge) => (vec![base, huge], Grounds::said("facts page.base, page.huge")),
-        None => (vec![base], Grounds::said("fact page.base")),
+        Some(huge) => (vec![base, huge], Grounds::comment("facts page.base, page.huge")),
+        None => (vec![base], Grounds::comment("fact page.base")),
     }
 }
 

@@ -1,15 +1,15 @@
-//! What an examination of a machine says: rows, judged elsewhere and printed elsewhere.
+//! Row types of `fathom doctor`.
 
-/// How a thing stands.
+/// State of an examined item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// As good as it gets.
+    /// Best possible state.
     Good,
-    /// Known, and nothing to be done about it from here.
+    /// Known limitation that cannot be changed from here.
     Note,
-    /// It costs the measurement something, and could be better.
+    /// Limits the measurement and could be improved.
     Costs,
-    /// Nothing can be measured like this.
+    /// Prevents any measurement.
     Prevents,
 }
 
@@ -17,7 +17,7 @@ impl State {
     /// Every state, best first.
     pub const ALL: [State; 4] = [State::Good, State::Note, State::Costs, State::Prevents];
 
-    /// The stable token.
+    /// Returns the stable token.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -29,35 +29,35 @@ impl State {
     }
 }
 
-/// One row of the examination.
+/// A row of the examination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What was looked at: a stable name of lower-case letters and dashes.
+    /// Name of the examined item: stable, of lower-case letters and dashes.
     pub what: &'static str,
-    /// How it stands.
+    /// State of the item.
     pub state: State,
-    /// What was found.
+    /// Observed value.
     pub found: String,
-    /// What that costs the measurement; empty where it costs nothing.
+    /// Effect on the measurement; empty if there is none.
     pub cost: String,
-    /// The line to type that gives it; empty where there is none.
+    /// Command that improves the state; empty if there is none.
     pub line: String,
 }
 
 impl Row {
-    /// A row that costs nothing.
+    /// Creates a row without effect on the measurement.
     #[must_use]
     pub fn good(what: &'static str, found: impl Into<String>) -> Row {
         Row { what, state: State::Good, found: found.into(), cost: String::new(), line: String::new() }
     }
 
-    /// A row of something that is as it is.
+    /// Creates a row for a limitation that cannot be changed.
     #[must_use]
     pub fn note(what: &'static str, found: impl Into<String>, cost: &str) -> Row {
         Row { state: State::Note, cost: cost.to_owned(), ..Row::good(what, found) }
     }
 
-    /// A row that costs the measurement something; `line` would change that.
+    /// Creates a row for a limitation that the command `line` would remove.
     #[must_use]
     pub fn costs(what: &'static str, found: impl Into<String>, cost: &str, line: &str) -> Row {
         Row { state: State::Costs, line: line.to_owned(), ..Row::note(what, found, cost) }

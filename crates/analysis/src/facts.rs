@@ -1,16 +1,15 @@
-//! Which facts are for whom: a report's head has room for a few, a comparison asks for what may explain a
-//! difference, and the rest are for scripts.
+//! Selection of facts for report heads, comparisons and machine-readable output.
 
 use fathom_units::facts;
 
-/// Beginnings of the names of facts about surroundings and about the probe itself.
+/// Prefixes of the names of facts about the environment and about the probe itself.
 const BACKGROUND: [&str; 8] =
     ["run.", "env.", "privilege.", "memory.", "counter.", "throttle", "watch.", "clock."];
 
-/// What stands in a report's head all the same.
+/// Background facts that a report's head shows anyway.
 const HEAD: [&str; 3] = [facts::CPU_MODEL, facts::BOARD_MODEL, facts::CLOCK_NAME];
 
-/// Surroundings that hold for a whole session and change what it measures.
+/// Facts about the environment that hold for a whole session and affect its measurements.
 const SETTINGS: [&str; 17] = [
     facts::AFFINITY,
     facts::BUILD,
@@ -31,23 +30,23 @@ const SETTINGS: [&str; 17] = [
     facts::PRIVILEGE_FIFO,
 ];
 
-/// The fact that names the description that a report was checked against.
+/// Fact that names the description that a report was checked against.
 pub const AGAINST: &str = "against";
 
-/// Does the fact say what was measured, so that every report begins with it?
+/// Returns whether the fact describes the measured machine, so that a report's head shows it.
 #[must_use]
 pub fn is_head(name: &str) -> bool {
     HEAD.contains(&name) || !BACKGROUND.iter().any(|b| name.starts_with(b))
 }
 
-/// Is the fact one of the surroundings, which a document for scripts has beside those of the head?
+/// Returns whether the fact is about the environment, so that only machine-readable output has it.
 #[must_use]
 pub fn is_background(name: &str) -> bool {
     !is_head(name)
 }
 
-/// May a difference in this fact explain a difference between two measurements? Load, temperature and the like
-/// always differ, and explain nothing by that.
+/// Returns whether a difference in this fact may explain a difference between two measurements. Load, temperature and
+/// the like always differ and explain nothing.
 #[must_use]
 pub fn is_setting(name: &str) -> bool {
     is_head(name) || SETTINGS.contains(&name)

@@ -1,62 +1,62 @@
-//! A survey's findings read back as a hierarchy: tiers, TLBs and clocks, for whoever goes on from there.
+//! The memory hierarchy in a survey's findings: tiers, TLBs and clocks, as input for checks and drafts.
 //!
-//! A report may come out of a page that strangers wrote. What is no sound number here is not there.
+//! A report may be read from an untrusted page, so findings without valid numbers are ignored.
 
 use crate::findings::{Axis, Finding, Key, Report, Value};
 use crate::interval::Interval;
 use crate::metrics::{common, conflict, latency, survey};
 
-/// No hierarchy has more tiers, and none more TLBs.
+/// Maximum number of tiers, and of TLBs.
 const MAX_TIERS: usize = 16;
 
-/// Why a report has no hierarchy, and what to do about it.
+/// Error: the report has no hierarchy. With a remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoHierarchy {
-    /// One plain sentence.
+    /// Reason, one plain sentence.
     pub what: String,
-    /// What gives one.
+    /// Remedy.
     pub remedy: String,
 }
 
-/// One tier.
+/// A tier.
 #[derive(Clone, Copy, Debug)]
 pub struct Tier<'a> {
     /// Load-to-use, ns.
     pub latency: &'a Finding,
-    /// The same in core cycles, where these are known.
+    /// Load-to-use in core cycles, if known.
     pub cycles: Option<&'a Finding>,
-    /// Where misses begin, bytes.
+    /// Size at which misses begin, bytes.
     pub capacity: Option<&'a Finding>,
 }
 
-/// One step of the translation curve.
+/// A step of the translation curve.
 #[derive(Clone, Copy, Debug)]
 pub struct Tlb<'a> {
-    /// Pages that it reaches.
+    /// Number of pages that it covers.
     pub entries: &'a Finding,
-    /// What a load pays more beyond, over one that the first TLB serves, ns.
+    /// Added latency of a load beyond it, relative to a load that the first TLB serves, ns.
     pub penalty: &'a Finding,
-    /// May it be page tables that leave a cache?
+    /// Whether the step may be caused by page tables that leave a cache.
     pub maybe_tables: bool,
 }
 
-/// The hierarchy of a survey.
+/// Hierarchy measured by a survey.
 #[derive(Clone, Debug)]
 pub struct Hierarchy<'a> {
     report: &'a Report,
-    /// The tiers that have a capacity, nearest first.
+    /// Tiers that have a capacity, nearest first.
     pub tiers: Vec<Tier<'a>>,
-    /// What is behind them.
+    /// Memory: the tier beyond them.
     pub memory: Tier<'a>,
-    /// The steps of the translation curve, in order.
+    /// Steps of the translation curve, in order.
     pub tlbs: Vec<Tlb<'a>>,
 }
 
 impl<'a> Hierarchy<'a> {
-    /// Reads it out of a report.
+    /// Reads the hierarchy from a report.
     ///
     /// # Errors
-    /// [`NoHierarchy`] where the report has no tiers: another experiment's, refused, or cut off.
+    /// [`NoHierarchy`] if the report has no tiers: it is another experiment's, was refused, or was cut off.
     pub fn of(report: &'a Report) -> Result<Hierarchy<'a>, NoHierarchy> {
         let find = |key: Key| number(report, &key).filter(|f| value(f) >= 0.0);
         let mut tiers: Vec<Tier> = (1..=MAX_TIERS)
@@ -69,7 +69,7 @@ impl<'a> Hierarchy<'a> {
             })
             .collect();
         let last = tiers.iter().position(|t| t.capacity.is_none()).or(tiers.len().checked_sub(1));
-        let Some(&memory) = last.and_then(|at| tiers.get(at)) else { return Err(lacking(report)) };
+        let Some(&memory) = last.and_then(|at| tiers.get(at)) else { return Err(no_hierarchy(report)) };
         tiers.truncate(last.unwrap_or_default());
         let tlbs = (1..=MAX_TIERS)
             .map_while(|n| {
@@ -81,50 +81,50 @@ impl<'a> Hierarchy<'a> {
         Ok(Hierarchy { report, tiers, memory, tlbs })
     }
 
-    /// The report that it was read from.
+    /// Returns the report that it was read from.
     #[must_use]
     pub fn report(&self) -> &'a Report {
         self.report
     }
 
-    /// The finding of this key, where it is a number.
+    /// Returns the finding of this key, if it is a number.
     #[must_use]
     pub fn number(&self, key: impl Into<Key>) -> Option<&'a Finding> {
         number(self.report, &key.into())
     }
 
-    /// The finding of this key, where it is a text.
+    /// Returns the finding of this key, if it is a text.
     #[must_use]
     pub fn text(&self, key: impl Into<Key>) -> Option<&'a str> {
         self.report.find(key)?.word()
     }
 
-    /// The line of the `n`th level, bytes.
+    /// Returns the line of the `n`th level, bytes.
     #[must_use]
     pub fn line(&self, n: usize) -> Option<&'a Finding> {
         self.number(conflict::TIER_LINE.at([n.into()]))
     }
 
-    /// The core's clock while measuring, Hz.
+    /// Returns the core's clock during the measurement, Hz.
     #[must_use]
     pub fn core_hz(&self) -> Option<&'a Finding> {
         self.number(&common::CLOCK_CORE_HZ).filter(|f| value(f) > 0.0)
     }
 
-    /// Bytes of the largest working set that was measured.
+    /// Returns the bytes of the largest measured working set.
     #[must_use]
     pub fn largest(&self) -> u64 {
         let sizes = self.report.of(&latency::LATENCY_TIME).filter_map(|f| f.key.number(Axis::Size));
         sizes.max().unwrap_or(0)
     }
 
-    /// Does the report carry the warning of this token?
+    /// Returns whether the report has the warning of this token.
     #[must_use]
     pub fn warned(&self, token: &str) -> bool {
         self.report.warnings.iter().any(|w| w.token == token)
     }
 
-    /// Was it disturbed?
+    /// Returns whether the run was disturbed.
     #[must_use]
     pub fn disturbed(&self) -> bool {
         self.text(&common::DISTURBED) == Some("yes")
@@ -135,7 +135,7 @@ fn number<'a>(report: &'a Report, key: &Key) -> Option<&'a Finding> {
     report.findings.iter().filter(|f| f.key == *key).find(|f| f.finite().is_some())
 }
 
-/// The value of a finding that is a number; 0 of one that is none.
+/// Returns the value of a finding that is a number; 0 for a text.
 #[must_use]
 pub fn value(f: &Finding) -> f64 {
     match f.value {
@@ -144,7 +144,7 @@ pub fn value(f: &Finding) -> f64 {
     }
 }
 
-/// Value and interval; the interval holds the value, whatever the report says.
+/// Returns value and interval. The interval always contains the value, even if the report's does not.
 #[must_use]
 pub fn interval(f: &Finding) -> Interval {
     let value = value(f);
@@ -152,7 +152,7 @@ pub fn interval(f: &Finding) -> Interval {
     Interval { value, low: end(f.low).min(value), high: end(f.high).max(value) }
 }
 
-fn lacking(report: &Report) -> NoHierarchy {
+fn no_hierarchy(report: &Report) -> NoHierarchy {
     let experiment = &report.experiment;
     let survey = "fathom survey --record FILE";
     let (what, remedy) = match report.trust.as_str() {
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!((h.tiers.len(), value(h.memory.latency), h.largest()), (1, 90.0, 65536));
         assert!(h.tlbs.is_empty(), "without its penalty a TLB is none");
         assert!(h.warned("pressure") && !h.warned("clock") && !h.disturbed());
-        // Where all have one, the last is memory.
+        // If all have one, the last is memory.
         let h = report(&all[..2]);
         let h = Hierarchy::of(&h).expect("tiers");
         assert_eq!((h.tiers.len(), value(h.memory.latency)), (0, 1.0));

@@ -1,37 +1,35 @@
-//! Histograms of single samples: bars, and the groups that they fall into.
+//! Histograms of single samples: bars and groups.
 //!
-//! A single load meets one of a few fates (a hit here or there, a walk or none), so its times fall into
-//! groups with little between them. A group is found by the gaps round it and described by its median:
-//! means and modes of a few hundred samples on a coarse clock jump about.
+//! A single load has one of a few outcomes (hit or miss in some level, with or without a walk), so its times form
+//! groups with gaps between them. A group is delimited by gaps and described by its median, because means and modes of
+//! a few hundred samples on a coarse clock vary too much.
 
 use crate::interval::{Interval, median_interval, sorted};
 
-/// Samples with no gap between them.
+/// Consecutive samples without a gap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Group {
     /// Median with its 95 % interval.
     pub median: Interval,
-    /// The least and the largest.
+    /// Minimum and maximum.
     pub range: (f64, f64),
-    /// How many they are.
+    /// Number of samples.
     pub count: usize,
 }
 
-/// A gap of this many of the clock's steps parts two groups: neighbouring steps that a few hundred samples
-/// leave empty by chance do not.
-const STEPS: f64 = 3.0;
-/// So does a gap of this share of the value, whatever the clock's step: 4 %, below which jitter and open rows
-/// leave gaps too.
-const SHARE: f64 = 0.04;
+/// Smallest gap between two groups, in steps of the clock. A few hundred samples leave smaller gaps by chance.
+const MIN_GAP_STEPS: f64 = 3.0;
+/// Smallest gap between two groups, as a share of the value: 4 %. Jitter and open rows leave smaller gaps too.
+const MIN_GAP_SHARE: f64 = 0.04;
 
-/// The groups of `values`, ascending. `step` is the clock's step in the values' unit.
+/// Returns the groups of `values`, ascending. `step` is the clock's step in the values' unit.
 #[must_use]
 pub fn groups(values: &[f64], step: f64) -> Vec<Group> {
     let v = sorted(values);
     let mut groups = Vec::new();
     let mut from = 0;
     for i in 1..=v.len() {
-        if i == v.len() || v[i] - v[i - 1] > (STEPS * step).max(SHARE * v[i - 1].abs()) {
+        if i == v.len() || v[i] - v[i - 1] > (MIN_GAP_STEPS * step).max(MIN_GAP_SHARE * v[i - 1].abs()) {
             groups.extend(median_interval(&v[from..i]).map(|median| Group {
                 median,
                 range: (v[from], v[i - 1]),
@@ -43,13 +41,13 @@ pub fn groups(values: &[f64], step: f64) -> Vec<Group> {
     groups
 }
 
-/// The group with the most samples: where a histogram has its main peak.
+/// Returns the group with the most samples: the main peak of the histogram.
 #[must_use]
 pub fn main_group(groups: &[Group]) -> Option<&Group> {
     groups.iter().max_by_key(|g| g.count)
 }
 
-/// (value, count) of every distinct value, ascending.
+/// Returns (value, count) of every distinct value, ascending.
 #[must_use]
 pub fn bars(values: &[f64]) -> Vec<(f64, u64)> {
     let mut bars: Vec<(f64, u64)> = Vec::new();
@@ -69,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_study_s_histogram_has_its_groups() {
-        // The study of the Raspberry Pi 1, 64 KiB: cycles and how many of 1000 samples.
+        // The study of the Raspberry Pi 1, 64 KiB: cycles, and their count among 1000 samples.
         let counts = [(9, 49), (17, 1), (61, 320), (62, 571), (63, 11), (64, 4), (65, 1), (69, 1), (70, 27)];
         let values: Vec<f64> =
             counts.iter().flat_map(|&(v, n)| std::iter::repeat_n(f64::from(v), n)).collect();

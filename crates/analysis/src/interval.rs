@@ -1,7 +1,6 @@
-//! Intervals: medians, spreads, order statistics.
+//! Robust statistics: medians with intervals, spreads, quantiles.
 //!
-//! Everything here is robust on purpose: the machines that are measured are shared, and one
-//! preemption must move nothing.
+//! Robust estimators are needed because measured machines are shared: one preemption must not change a result.
 
 /// A value with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,14 +14,14 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Both ends, and the value between them, times `factor` (positive).
+    /// Returns value and both ends times `factor` (positive).
     #[must_use]
     pub fn scaled(self, factor: f64) -> Interval {
         Interval { value: self.value * factor, low: self.low * factor, high: self.high * factor }
     }
 
-    /// The interval widened by the resolution of the clock: the value may be off by half of `resolution` either way,
-    /// independently of its other error.
+    /// Returns the interval widened by the resolution of the clock: an independent error of half of `resolution` in
+    /// either direction.
     #[must_use]
     pub fn with_resolution(self, resolution: f64) -> Interval {
         Interval {
@@ -32,8 +31,8 @@ impl Interval {
         }
     }
 
-    /// The ratio of this to `divisor`, whose errors are independent; the relative half-widths add in quadrature.
-    /// None unless both are positive.
+    /// Returns the ratio of this to `divisor`, whose errors are independent: the relative half-widths add in
+    /// quadrature. `None` unless both values are positive.
     #[must_use]
     pub fn ratio_to(self, divisor: Interval) -> Option<Interval> {
         if self.value <= 0.0 || divisor.value <= 0.0 {
@@ -46,14 +45,14 @@ impl Interval {
         Some(Interval { value, low: value * (1.0 - down), high: value * (1.0 + up) })
     }
 
-    /// Do the two intervals share a point?
+    /// Returns whether the two intervals share a point.
     #[must_use]
     pub fn overlaps(&self, other: &Interval) -> bool {
         self.low <= other.high && other.low <= self.high
     }
 }
 
-/// The values in ascending order; not-a-numbers are dropped.
+/// Returns the values in ascending order, without not-a-numbers.
 #[must_use]
 pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut v: Vec<f64> = values.iter().copied().filter(|x| !x.is_nan()).collect();
@@ -61,7 +60,7 @@ pub fn sorted(values: &[f64]) -> Vec<f64> {
     v
 }
 
-/// The quantile `q` (0 to 1) of ascending values, linear between neighbours; `None` of nothing.
+/// Returns the quantile `q` (0 to 1) of ascending values, by linear interpolation; `None` if there are no values.
 #[must_use]
 pub fn quantile(ascending: &[f64], q: f64) -> Option<f64> {
     let last = ascending.len().checked_sub(1)?;
@@ -71,14 +70,14 @@ pub fn quantile(ascending: &[f64], q: f64) -> Option<f64> {
     Some(ascending[below] + (ascending[above] - ascending[below]) * (at - below as f64))
 }
 
-/// The median; `None` of nothing.
+/// Returns the median; `None` if there are no values.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(&sorted(values), 0.5)
 }
 
-/// The standard deviation that a normal distribution with this median absolute deviation has; 0 of
-/// fewer than two values. 1.4826 = 1 / (the normal distribution's third quartile).
+/// Returns the standard deviation of a normal distribution with this median absolute deviation; 0 for fewer than two
+/// values. 1.4826 = 1 / (the normal distribution's third quartile).
 #[must_use]
 pub fn robust_sigma(values: &[f64]) -> f64 {
     let Some(centre) = median(values) else { return 0.0 };
@@ -86,9 +85,9 @@ pub fn robust_sigma(values: &[f64]) -> f64 {
     1.4826 * median(&off).unwrap_or(0.0)
 }
 
-/// Median with the interval between order statistics that covers the true median with 95 %, whatever
-/// the distribution. Below six samples no two order statistics do; then it is the whole range, and
-/// the caller's `count` says how little that rests on. `None` of nothing.
+/// Returns the median with the interval between order statistics that covers the true median with 95 %, for any
+/// distribution. With fewer than six samples no two order statistics do; then the interval is the whole range, and the
+/// caller reports the count. `None` if there are no values.
 #[must_use]
 pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let v = sorted(values);
@@ -107,13 +106,13 @@ pub fn median_interval(values: &[f64]) -> Option<Interval> {
         // Normal approximation: n/2 - 0.98 sqrt(n).
         k = (n as f64 / 2.0 - 0.98 * (n as f64).sqrt()) as usize;
     }
-    // After the loop, k order statistics may be cut from each end.
+    // After the loop, k order statistics may be dropped at each end.
     let low = k.saturating_sub(1);
     Some(Interval { value, low: v[low], high: v[n - 1 - low] })
 }
 
-/// Median of all values, with the interval of the groups' medians: values of one group share what moves them all (a
-/// trial its placement), and many of them make that no surer. Of a single group, its own interval.
+/// Returns the median of all values, with the interval of the groups' medians. Values of one group share a systematic
+/// error (a trial its placement), so many of them do not reduce it. A single group gets its own interval.
 #[must_use]
 pub fn grouped_interval(groups: &[Vec<f64>]) -> Option<Interval> {
     let all = median_interval(&groups.concat())?;

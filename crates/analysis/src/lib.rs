@@ -1,5 +1,5 @@
-//! Numbers in, statements out: intervals, tiers, claims, findings. No I/O, and no knowledge of
-//! probes, wires or files.
+//! Analysis of measurements: intervals, tiers, claims, findings. No I/O, and no dependence on probes, the wire format
+//! or files.
 #![forbid(unsafe_code)]
 
 pub mod against;
@@ -11,9 +11,9 @@ pub mod draft;
 pub mod examination;
 pub mod facts;
 pub mod findings;
-pub mod foreign;
 pub mod hierarchy;
 pub mod histogram;
+pub mod import;
 pub mod interval;
 pub mod metrics;
 pub mod pages;

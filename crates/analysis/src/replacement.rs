@@ -1,24 +1,24 @@
-//! Which replacement policies are consistent with what was observed in one set of a cache.
+//! Identifies the replacement policies that are consistent with observations of one set of a cache.
 //!
-//! A probe runs a short [`Program`] of dependent loads over blocks that all fall into one set, over and over, and
-//! times single ones of them. [`programs`] is the battery that is worth running, [`predict`] says how often each
-//! timed load misses under a policy, and [`judge`] names the SET of policies that the observations do not reject:
-//! one, several where no program can tell them apart, or none ("no textbook policy"). Where a clock is too coarse for
-//! single loads, laps are timed as a whole ([`programs_per_lap`], [`predict_lap`], [`Total`]).
+//! A probe repeatedly runs a short [`Program`] of dependent loads over blocks that all fall into one set, and times
+//! some of these loads. [`programs`] returns the programs to run. [`predict`] computes how often each timed load misses
+//! under a policy. [`judge`] returns the SET of policies that the observations do not reject: one; several if no
+//! program distinguishes them; or none ("no textbook policy"). If a clock is too coarse for single loads, whole laps
+//! are timed ([`programs_per_lap`], [`predict_lap`], [`Total`]).
 //!
-//! Nothing here knows a probe or a described machine: blocks are letters, observations are counts. What is assumed of
-//! the hardware: the blocks of a program fall into one set of the level under test; nobody else writes to that set but
-//! now and then; levels neither include nor exclude one another.
+//! This module depends on no probe and no machine description: blocks are letters, observations are counts. It assumes
+//! that the blocks of a program fall into one set of the level under test, that other software writes to that set only
+//! occasionally, and that levels are neither inclusive nor exclusive.
 
 mod battery;
 mod judge;
+mod laps;
 mod noise;
 mod observation;
 mod predict;
 mod program;
 pub(crate) mod rng;
 mod set;
-mod whole;
 
 pub use battery::{Evictors, programs, programs_per_lap};
 
@@ -28,40 +28,40 @@ pub use predict::{LapPrediction, Prediction, WARM_UP, predict, predict_lap};
 pub use program::{Access, Block, NotationError, Program};
 pub use set::{MAX_WAYS, Set};
 
-/// How a full set chooses the line that makes room. In all of them free ways are filled first, the lowest first.
+/// Replacement policy of a full set. All policies fill free ways first, the lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Policy {
-    /// The line used longest ago.
+    /// Evicts the least recently used line.
     Lru,
-    /// The line filled longest ago; hits change nothing.
+    /// Evicts the line filled longest ago; hits change nothing.
     Fifo,
-    /// Any way, each with the same chance.
+    /// Evicts any way with equal probability.
     Random,
-    /// A binary tree of bits over the next power of two of ways: every use makes the bits on its path point to the
-    /// other half, and the bits lead to the victim. A half without ways is never entered.
+    /// A binary tree of bits over the next power of two of ways. Every use makes the bits on its path point to the
+    /// other half, and the bits lead to the evicted way. A half without ways is never entered.
     TreePlru,
-    /// A bit a way, set by a use; the use that sets the last clear bit clears all OTHERS at once. The lowest way
-    /// whose bit is clear goes. Also called MRU (A. Abel and J. Reineke, "nanoBench", ISPASS 2020).
+    /// One bit per way, set by a use; the use that sets the last clear bit clears all OTHERS at once. Evicts the lowest
+    /// way whose bit is clear. Also called MRU (A. Abel and J. Reineke, "nanoBench", ISPASS 2020).
     BitPlru,
-    /// A bit a way, set by a use. At a replacement with none clear, all are cleared first; the lowest way whose bit
-    /// is clear goes (Jaleel et al., "High performance cache replacement using RRIP", ISCA 2010, section 2).
+    /// One bit per way, set by a use. If none is clear at a replacement, all are cleared first; evicts the lowest way
+    /// whose bit is clear (Jaleel et al., "High performance cache replacement using RRIP", ISCA 2010, section 2).
     Nru,
-    /// As [`Policy::Nru`], but any of the ways whose bits are clear goes.
+    /// As [`Policy::Nru`], but evicts a random way among those whose bits are clear.
     NruRandom,
-    /// Any way but the one used last.
+    /// Evicts a random way, but never the most recently used.
     NotMruRandom,
-    /// SRRIP-HP with two bits (Jaleel et al., ISCA 2010): ages from 0 to 3; filled with 2, a hit makes it 0, the
-    /// lowest way of age 3 goes, and all age together until there is one.
+    /// SRRIP-HP with two bits (Jaleel et al., ISCA 2010). Ages are 0 to 3; a fill sets 2, a hit sets 0. Evicts the
+    /// lowest way of age 3; all ways age together until there is one.
     Srrip,
-    /// Quad-age LRU as nanoBench names it: a hit makes any age 0 (H00), a fill has age 1 (M1), the lowest way of age
-    /// 3 goes (R0 and R2 differ only in which free way is filled), and after every access the OTHER ways age
-    /// together until one of them is 3 (U1). What nanoBench reports of the second level of Intel's Coffee Lake
+    /// Quad-age LRU, as named by nanoBench. A hit sets age 0 (H00), a fill sets age 1 (M1), and the lowest way of age 3
+    /// is evicted (R0 and R2 differ only in which free way is filled). After every access the OTHER ways age together
+    /// until one of them is 3 (U1). nanoBench reports it for the second level of Intel's Coffee Lake
     /// (`QLRU_H00_M1_R2_U1` in its tools/CacheAnalyzer/cacheSim.py).
     QlruH00M1R2U1,
 }
 
 impl Policy {
-    /// Every policy.
+    /// All policies.
     pub const ALL: &[Policy] = &[
         Policy::Lru,
         Policy::Fifo,
@@ -75,7 +75,7 @@ impl Policy {
         Policy::QlruH00M1R2U1,
     ];
 
-    /// Its word in reports and records.
+    /// Returns the token in reports and records.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -92,15 +92,15 @@ impl Policy {
         }
     }
 
-    /// The policy of a token; `None` of any other word.
+    /// Returns the policy of a token; `None` for any other text.
     #[must_use]
     pub fn from_token(token: &str) -> Option<Policy> {
         Policy::ALL.iter().copied().find(|p| p.token() == token)
     }
 
-    /// Does it draw lots?
+    /// Returns whether the policy is random.
     #[must_use]
-    pub fn draws(self) -> bool {
+    pub fn is_random(self) -> bool {
         matches!(self, Policy::Random | Policy::NruRandom | Policy::NotMruRandom)
     }
 }
@@ -111,19 +111,19 @@ impl std::fmt::Display for Policy {
     }
 }
 
-/// Visits that a block of a program has at least: it is filled and asked.
+/// Smallest number of visits of a program's block per lap: it is filled and timed.
 pub const MIN_VISITS: usize = 2;
 
-/// Misses a round of `lines` lines cycling in one set of `ways` ways, in the steady state that an empty set comes to:
-/// exact where the policy draws no lots, else the mean of many rounds (standard error about 0.3 %).
+/// Returns the misses per round of `lines` lines cycling in one set of `ways` ways, in the steady state reached from an
+/// empty set. Exact for deterministic policies, else the mean of many rounds (standard error about 0.3 %).
 #[must_use]
 pub fn misses_per_round(policy: Policy, ways: usize, lines: usize) -> f64 {
-    misses_of(policy, ways, lines, predict::ACCESSES)
+    misses_of(policy, ways, lines, predict::LONG_AVERAGE_ACCESSES)
 }
 
-/// The same, a fourth of the time and with twice the error: for one of many sets.
-pub(crate) fn misses_roughly(policy: Policy, ways: usize, lines: usize) -> f64 {
-    misses_of(policy, ways, lines, predict::ACCESSES / 4)
+/// Returns an approximation of [`misses_per_round`] in a quarter of the time, with twice the error.
+pub(crate) fn approximate_misses(policy: Policy, ways: usize, lines: usize) -> f64 {
+    misses_of(policy, ways, lines, predict::LONG_AVERAGE_ACCESSES / 4)
 }
 
 fn misses_of(policy: Policy, ways: usize, lines: usize, accesses: usize) -> f64 {
@@ -131,13 +131,13 @@ fn misses_of(policy: Policy, ways: usize, lines: usize, accesses: usize) -> f64 
     predict::from_empty(policy, ways, &Program { accesses: timed.collect() }, accesses)
 }
 
-/// The policies that no program tells apart in a set of so many ways, where a block may be visited `visits` times a lap:
-/// every policy stands in one group. With one way all are alike. With two, the way that was not used last goes under
-/// LRU, and so it does where a tree has one bit, where bits or ages mark the last use alone, and where that is spared by
-/// rule. From three ways on each stands alone, and two visits suffice. (Found by the battery and by random programs;
-/// the tests repeat both.)
+/// Groups the policies that no program distinguishes in a set of `ways` ways, if a block may be visited `visits` times
+/// per lap. Every policy is in one group. With one way all policies are equal. With two ways, some policies always
+/// evict the way that was not used last, as LRU does: a tree with one bit, bits or ages that mark only the last use,
+/// and a rule that protects the last use. From three ways on all policies differ, and two visits suffice. (Found by the
+/// battery and by random programs; the tests repeat both.)
 #[must_use]
-pub fn alike(ways: usize, visits: usize) -> Vec<Vec<Policy>> {
+pub fn indistinguishable(ways: usize, visits: usize) -> Vec<Vec<Policy>> {
     let together: &[Policy] = match ways {
         _ if visits < MIN_VISITS => Policy::ALL,
         0 | 1 => Policy::ALL,

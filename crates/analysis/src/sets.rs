@@ -1,12 +1,11 @@
-//! Sets and ways: which caches are consistent with who conflicted with whom.
+//! Fits sets and ways to measured conflicts.
 //!
-//! A conflict is a cycle of loads over cells in an arrangement whose addresses are known up to a page, and the
-//! share of these loads that missed. In a cache of `ways` ways whose set is the line number modulo the sets,
-//! cells conflict exactly where more than `ways` of them fall into one set; that is counted here, for every
-//! candidate, without a formula. A candidate that a conflict contradicts is dropped. What is left is told; where
-//! several are left, or none, that is told too.
+//! A conflict is a cycle of loads over cells whose addresses are known up to a page, and the share of these loads that
+//! missed. In a cache of `ways` ways whose set is the line number modulo the sets, cells conflict exactly if more than
+//! `ways` of them fall into one set. This is counted for every candidate, without a formula. A candidate that a
+//! conflict contradicts is dropped. The remaining ones are reported, also if there are several or none.
 
-/// An arrangement of cells, and what its loads did.
+/// An arrangement of cells, and the measured misses of its loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conflict {
     /// Groups.
@@ -17,15 +16,15 @@ pub struct Conflict {
     pub stride: u64,
     /// Bytes from group to group.
     pub period: u64,
-    /// Share of the loads that missed in the cache in question, 0 to 1, less what misses anyway; a little
-    /// beyond both by noise.
+    /// Share of the loads that missed in the cache in constraints, 0 to 1, less the base share of misses; slightly outside
+    /// this range by noise.
     pub share: f64,
-    /// What that may be off by.
+    /// Error of the share.
     pub error: f64,
 }
 
 impl Conflict {
-    /// Cells in all.
+    /// Returns the total number of cells.
     #[must_use]
     pub fn cells(&self) -> u64 {
         self.groups.saturating_mul(self.group)
@@ -49,184 +48,186 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Bytes in all.
+    /// Returns the total size in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.ways * self.way_bytes
     }
 }
 
-/// What a reading may assume.
+/// Constraints of a fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SetConstraints {
-    /// Bytes that lie together in one set whatever the line: [`MIN_SEPARATION`] for caches, a page for TLBs. Every
-    /// step and period is a multiple, apart from what keeps cells off each other's lines.
+    /// Bytes that belong to one set regardless of the line size: [`MIN_SEPARATION`] for caches, a page for TLBs. Every
+    /// stride and period is a multiple of it, apart from offsets that keep cells on different lines.
     pub grain: u64,
-    /// The capacity as the latency curve tells it, bytes, with what it may be off by.
+    /// Capacity from the latency curve, bytes, and its error.
     pub capacity: (f64, f64),
-    /// The nearer cache, where there is one and it is known: what hits there never arrives here.
+    /// Nearer cache, if it exists and is known: its hits do not reach this cache.
     pub nearer: Option<Geometry>,
 }
 
 impl SetConstraints {
-    /// Has it a power of two of sets?
+    /// Returns whether the geometry has a power of two of sets.
     fn is_power(&self, of: Geometry) -> bool {
         (of.way_bytes / self.grain).is_power_of_two()
     }
 
-    /// What else would conflict alike: an exclusive cache with no more sets than the nearer one has, because
-    /// what conflicts in the one does in the other, and it holds as many lines more as that one has ways.
-    fn disguise(&self, of: Geometry) -> Option<Geometry> {
+    /// Returns another geometry with the same conflicts: an exclusive cache with no more sets than the nearer one.
+    /// Lines that conflict in one also conflict in the other, and the pair holds more lines, by the ways of the nearer
+    /// cache.
+    fn equivalent(&self, of: Geometry) -> Option<Geometry> {
         let nearer = self.nearer.filter(|nearer| nearer.way_bytes >= of.way_bytes)?;
         let ways = of.ways.checked_sub(nearer.bytes() / of.way_bytes).filter(|&ways| ways > 0)?;
         Some(Geometry { ways, ..of })
     }
 }
 
-/// The line that is reckoned with: arrangements keep cells 512 bytes and more apart, so that shorter lines and
-/// those of up to 512 bytes count alike.
+/// Assumed line size, bytes. Arrangements keep cells at least 512 bytes apart, so all lines of up to 512 bytes give the
+/// same conflicts.
 pub const MIN_SEPARATION: u64 = 64;
 
-/// What the conflicts leave.
+/// Result of the fit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// One geometry explains every conflict.
     One(Geometry),
-    /// Several do: what was measured tells them not apart.
+    /// Several geometries explain every conflict.
     Several(Vec<Geometry>),
-    /// Nothing conflicts where any number of sets would make it: no index by modulo, as of sliced or hashed
-    /// caches; or more ways than were tried.
+    /// There are no conflicts where any number of sets would cause some. The index is not a modulo, as in sliced or
+    /// hashed caches, or there are more ways than were tried.
     NoModulo,
-    /// No geometry explains what conflicts.
+    /// No geometry explains the conflicts.
     None,
-    /// Too little was measured, or nothing that speaks.
-    Silent,
+    /// The conflicts measured are too few or too uncertain.
+    Insufficient,
 }
 
-/// The most ways that are thought of. Small fully associative caches (micro-TLBs) have up to 64 and are found
-/// by their capacity.
+/// Largest number of ways considered. Small fully associative caches (micro-TLBs) have up to 64 and are found by their
+/// capacity.
 pub const MAX_WAYS: u64 = 64;
 
-/// The largest cache that is thought of, bytes: a thousand times those on sale.
+/// Largest cache considered, bytes: a thousand times those on sale.
 const MAX_BYTES: f64 = (1u64 << 40) as f64;
 
-/// Numbers of sets are a power of two times one of these: three, five, six and so on slices or banks exist.
-const ODD: [u64; 8] = [1, 3, 5, 7, 9, 11, 13, 15];
+/// Numbers of sets are a power of two times one of these: 3, 5, 6 and other numbers of slices or banks exist.
+const ODD_FACTORS: [u64; 8] = [1, 3, 5, 7, 9, 11, 13, 15];
 
-/// What a candidate predicts of one conflict.
+/// Prediction of a candidate for one conflict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Predicted {
     Fits,
     /// At least this share misses.
     Misses(f64),
-    /// Depends on how the nearer cache replaces.
+    /// Depends on the replacement policy of the nearer cache.
     Open,
 }
 
-/// Of `count` cells in a set of `ways` at least this many miss in a lap, whatever the policy: random
-/// replacement, the kindest to a cycle, misses twice where one line is too many (simulated), and a line more
-/// costs a miss more.
-fn least_misses(count: u64, ways: u64) -> f64 {
+/// Returns a lower bound, for any policy, of the misses per lap of `count` cells in a set of `ways`. Random replacement
+/// has the fewest misses on a cycle: two with one line more than ways (simulated), and one more per further line.
+fn min_misses(count: u64, ways: u64) -> f64 {
     if ways == 1 { count as f64 } else { (count - ways + 1) as f64 }
 }
 
-/// How many cells fall into each set that any falls into.
+/// Returns the number of cells in each set that has any.
 fn counts(conflict: &Conflict, way_bytes: u64, grain: u64) -> Vec<u64> {
     let mut sets: Vec<u64> = conflict.offsets().map(|offset| offset % way_bytes / grain).collect();
     sets.sort_unstable();
     sets.chunk_by(|a, b| a == b).map(|one| one.len() as u64).collect()
 }
 
-/// What a cache of `ways` ways with so many cells in its sets does; `nearer` is how many at most fall into a set
-/// of the nearer cache, and that one's ways.
+/// Predicts the misses of a cache of `ways` ways with these numbers of cells in its sets. `nearer` is the largest
+/// number of cells in a set of the nearer cache, and its ways.
 fn predict(counts: &[u64], ways: u64, nearer: Option<(u64, u64)>) -> Predicted {
     let over = counts.iter().filter(|&&count| count > ways);
-    let misses: f64 = over.map(|&count| least_misses(count, ways)).sum();
+    let misses: f64 = over.map(|&count| min_misses(count, ways)).sum();
     match nearer {
         _ if misses == 0.0 => Predicted::Fits,
-        Some((most, ways)) if most <= ways => Predicted::Fits,
-        // Random replacement there lets some loads hit until twice as many lines as ways compete.
-        Some((most, ways)) if most <= 2 * ways => Predicted::Open,
+        Some((max, ways)) if max <= ways => Predicted::Fits,
+        // With random replacement in the nearer cache, some loads hit there until twice as many lines as ways compete.
+        Some((max, ways)) if max <= 2 * ways => Predicted::Open,
         _ => Predicted::Misses(misses / counts.iter().sum::<u64>().max(1) as f64),
     }
 }
 
-/// Share of a predicted least share that must be seen: beside random replacement's two misses a lap, misses
-/// that hit a nearer level's leftovers.
-const SEEN: f64 = 0.35;
+/// Smallest measured share of misses, relative to the predicted one. The margin allows for misses served by lines left
+/// in a nearer level, in addition to random replacement's two misses per lap.
+const MIN_SEEN_SHARE: f64 = 0.35;
 
-/// Does a conflict contradict what is predicted of it? `None` where it says nothing.
+/// Returns whether a conflict contradicts its prediction; `None` if it decides nothing.
 fn contradicts(conflict: &Conflict, predicted: Predicted) -> Option<bool> {
     match predicted {
         Predicted::Open => None,
         Predicted::Fits => Some(conflict.share > 2.0 * conflict.error),
-        Predicted::Misses(least) if SEEN * least > 2.0 * conflict.error => {
-            Some(conflict.share < SEEN * least - conflict.error)
+        Predicted::Misses(share) if MIN_SEEN_SHARE * share > 2.0 * conflict.error => {
+            Some(conflict.share < MIN_SEEN_SHARE * share - conflict.error)
         }
         Predicted::Misses(_) => None,
     }
 }
 
-/// Every number of ways of `way_bytes` whose size agrees with the capacity.
-fn ways(way_bytes: u64, question: &SetConstraints) -> std::ops::RangeInclusive<u64> {
-    let (capacity, off) = question.capacity;
-    // An exclusive cache's latency curve ends where both are full.
-    let nearer = question.nearer.map_or(0.0, |n| n.bytes() as f64);
-    let least = (capacity - off - nearer).max(0.4 * capacity) / way_bytes as f64;
-    let most = (capacity + off) / way_bytes as f64;
-    (least.ceil().max(1.0) as u64)..=(most.floor() as u64).min(MAX_WAYS)
+/// Returns the numbers of ways of `way_bytes` whose size agrees with the capacity.
+fn ways(way_bytes: u64, constraints: &SetConstraints) -> std::ops::RangeInclusive<u64> {
+    let (capacity, off) = constraints.capacity;
+    // An exclusive cache's latency curve ends where both caches are full.
+    let nearer = constraints.nearer.map_or(0.0, |n| n.bytes() as f64);
+    let min = (capacity - off - nearer).max(0.4 * capacity) / way_bytes as f64;
+    let max = (capacity + off) / way_bytes as f64;
+    (min.ceil().max(1.0) as u64)..=(max.floor() as u64).min(MAX_WAYS)
 }
 
-/// Share of the conflicts that speak of a candidate that may contradict it: neighbours' work takes lines too.
-const FORGIVEN: f64 = 0.02;
-/// Conflicts that must speak for a candidate on either side: some that fit in it and some that do not.
-const SPEAKING: usize = 2;
+/// Largest share of informative conflicts that may contradict a candidate: other processes use lines too.
+const MAX_CONTRADICTING_SHARE: f64 = 0.02;
+/// Smallest number of informative conflicts of either kind for a candidate: arrangements that fit and arrangements that
+/// miss.
+const MIN_INFORMATIVE: usize = 2;
 
-/// How the conflicts speak of one candidate.
+/// Evidence of the conflicts for and against one candidate.
 #[derive(Clone, Copy, Debug, Default)]
-struct Hearing {
+struct Evidence {
     fits: usize,
     misses: usize,
-    /// How many of either speak against it.
+    /// Number of contradictions of either kind.
     against: [usize; 2],
-    /// Cells are a small part of the capacity, the candidate would have them miss, and they do.
+    /// Conflicts with few cells relative to the capacity that the candidate predicts to miss, and that do.
     few_missed: usize,
+    /// The same, but they hit.
     few_hit: usize,
 }
 
-impl Hearing {
-    fn forgiven(&self) -> bool {
-        let few = |against: usize, of: usize| against as f64 <= FORGIVEN * of as f64;
+impl Evidence {
+    fn acceptable(&self) -> bool {
+        let few = |against: usize, of: usize| against as f64 <= MAX_CONTRADICTING_SHARE * of as f64;
         few(self.against[0], self.fits) && few(self.against[1], self.misses)
     }
 }
 
-/// Cells of an arrangement and arrangements that are listened to, at most: twice what any plan asks for. A record may
-/// come from anywhere, and each cell of each is counted for some fifty lengths of a way.
+/// Largest number of cells of an arrangement, and of arrangements, that are used: twice those of any plan. A record may
+/// be untrusted, and each cell is counted for about fifty way sizes.
 const MAX_CELLS: u64 = 1 << 10;
 const MAX_CONFLICTS: usize = 1 << 11;
 
-/// Longest periods that may be left out.
-const LEFT_OUT: usize = 4;
+/// Maximum number of longest periods that are left out.
+const MAX_LEFT_OUT_PERIODS: usize = 4;
 
-/// What the conflicts leave of all candidates.
+/// Fits all candidates to the conflicts.
 ///
-/// Where no candidate explains them all, the longest periods are left out, one after the other: an inclusive
-/// level farther out takes from this one what conflicts there, and it does so at periods of its own ways first.
+/// If no candidate explains all of them, the longest periods are left out, one after another: an inclusive outer level
+/// evicts lines from this one, first at periods of its own ways.
 #[must_use]
-pub fn read(conflicts: &[Conflict], question: &SetConstraints) -> Verdict {
+pub fn read(conflicts: &[Conflict], constraints: &SetConstraints) -> Verdict {
     let sound = |c: &&Conflict| c.share.is_finite() && c.error.is_finite() && c.cells() <= MAX_CELLS;
     let mut conflicts: Vec<&Conflict> = conflicts.iter().filter(sound).take(MAX_CONFLICTS).collect();
-    let whole = explained(&conflicts, question);
+    let whole = explained(&conflicts, constraints);
     if whole != Verdict::None {
         return whole;
     }
-    for _ in 0..LEFT_OUT {
+    for _ in 0..MAX_LEFT_OUT_PERIODS {
         let longest = conflicts.iter().map(|c| c.period).max().unwrap_or(0);
         conflicts.retain(|c| c.period < longest);
-        match explained(&conflicts, question) {
-            // Fewer arrangements say less: only what any cache might be is believed on them.
-            Verdict::One(one) if !question.is_power(one) => return Verdict::None,
+        match explained(&conflicts, constraints) {
+            // Fewer arrangements are weaker evidence, so only a power of two of sets is accepted.
+            Verdict::One(one) if !constraints.is_power(one) => return Verdict::None,
             part @ (Verdict::One(_) | Verdict::Several(_)) => return part,
             _ => {}
         }
@@ -234,74 +235,81 @@ pub fn read(conflicts: &[Conflict], question: &SetConstraints) -> Verdict {
     whole
 }
 
-fn explained(conflicts: &[&Conflict], question: &SetConstraints) -> Verdict {
+fn explained(conflicts: &[&Conflict], constraints: &SetConstraints) -> Verdict {
     let in_nearer = |conflict: &Conflict| {
-        let nearer = question.nearer?;
-        let counts = counts(conflict, nearer.way_bytes, question.grain);
+        let nearer = constraints.nearer?;
+        let counts = counts(conflict, nearer.way_bytes, constraints.grain);
         Some((counts.into_iter().max().unwrap_or(0), nearer.ways))
     };
     let nearer: Vec<Option<(u64, u64)>> = conflicts.iter().map(|c| in_nearer(c)).collect();
-    let mut heard: Vec<(Geometry, Hearing)> = Vec::new();
-    for odd in ODD {
-        let mut way_bytes = odd * question.grain;
-        while way_bytes as f64 <= (question.capacity.0 + question.capacity.1).min(MAX_BYTES) {
-            let ways = ways(way_bytes, question);
+    let mut candidates: Vec<(Geometry, Evidence)> = Vec::new();
+    for odd in ODD_FACTORS {
+        let mut way_bytes = odd * constraints.grain;
+        while way_bytes as f64 <= (constraints.capacity.0 + constraints.capacity.1).min(MAX_BYTES) {
+            let ways = ways(way_bytes, constraints);
             if !ways.is_empty() {
                 let counted: Vec<Vec<u64>> =
-                    conflicts.iter().map(|c| counts(c, way_bytes, question.grain)).collect();
-                heard.extend(ways.map(|ways| {
+                    conflicts.iter().map(|c| counts(c, way_bytes, constraints.grain)).collect();
+                candidates.extend(ways.map(|ways| {
                     let of = conflicts.iter().zip(&counted).zip(&nearer);
-                    let hearing = hear(of.map(|((c, n), near)| (**c, predict(n, ways, *near))), question);
-                    (Geometry { ways, way_bytes }, hearing)
+                    let evidence = collect_evidence(
+                        of.map(|((c, n), near)| (**c, predict(n, ways, *near))),
+                        constraints,
+                    );
+                    (Geometry { ways, way_bytes }, evidence)
                 }));
             }
             way_bytes *= 2;
         }
     }
-    decide(&heard, question)
+    decide(&candidates, constraints)
 }
 
-fn hear(conflicts: impl Iterator<Item = (Conflict, Predicted)>, question: &SetConstraints) -> Hearing {
-    let mut hearing = Hearing::default();
+fn collect_evidence(
+    conflicts: impl Iterator<Item = (Conflict, Predicted)>,
+    constraints: &SetConstraints,
+) -> Evidence {
+    let mut evidence = Evidence::default();
     for (conflict, predicted) in conflicts {
         let Some(contradiction) = contradicts(&conflict, predicted) else { continue };
-        hearing.against[usize::from(predicted != Predicted::Fits)] += usize::from(contradiction);
+        evidence.against[usize::from(predicted != Predicted::Fits)] += usize::from(contradiction);
         if predicted == Predicted::Fits {
-            hearing.fits += 1;
+            evidence.fits += 1;
             continue;
         }
-        hearing.misses += 1;
-        if conflict.cells() * question.grain < question.capacity.0 as u64 / 4 {
+        evidence.misses += 1;
+        if conflict.cells() * constraints.grain < constraints.capacity.0 as u64 / 4 {
             let missed = conflict.share > 2.0 * conflict.error;
-            *(if missed { &mut hearing.few_missed } else { &mut hearing.few_hit }) += 1;
+            *(if missed { &mut evidence.few_missed } else { &mut evidence.few_hit }) += 1;
         }
     }
-    hearing
+    evidence
 }
 
-fn decide(heard: &[(Geometry, Hearing)], question: &SetConstraints) -> Verdict {
-    let judged = || heard.iter().filter(|(_, h)| h.fits >= SPEAKING && h.misses >= SPEAKING);
-    let left: Vec<&(Geometry, Hearing)> = judged().filter(|(_, h)| h.forgiven()).collect();
+fn decide(candidates: &[(Geometry, Evidence)], constraints: &SetConstraints) -> Verdict {
+    let judged =
+        || candidates.iter().filter(|(_, h)| h.fits >= MIN_INFORMATIVE && h.misses >= MIN_INFORMATIVE);
+    let left: Vec<&(Geometry, Evidence)> = judged().filter(|(_, h)| h.acceptable()).collect();
     let best = left.iter().map(|(_, h)| h.against.iter().sum::<usize>()).min();
     let best: Vec<Geometry> =
         left.iter().filter(|(_, h)| Some(h.against.iter().sum()) == best).map(|l| l.0).collect();
     match best.as_slice() {
         [one] => {
-            return question
-                .disguise(*one)
+            return constraints
+                .equivalent(*one)
                 .map_or(Verdict::One(*one), |other| Verdict::Several(vec![other, *one]));
         }
         [_, _, ..] => return Verdict::Several(best),
         [] => {}
     }
-    // With a power of two of sets some few lines would conflict, whatever the ways; and none do.
-    let power = |g: Geometry| question.is_power(g) && g.ways <= MAX_WAYS / 2;
-    let powers: Vec<&Hearing> = heard.iter().filter(|(g, _)| power(*g)).map(|(_, h)| h).collect();
+    // With a power of two of sets, some small arrangements would conflict for any number of ways, but none does.
+    let power = |g: Geometry| constraints.is_power(g) && g.ways <= MAX_WAYS / 2;
+    let powers: Vec<&Evidence> = candidates.iter().filter(|(g, _)| power(*g)).map(|(_, h)| h).collect();
     let quiet = powers.iter().all(|h| h.few_missed == 0);
-    if quiet && powers.iter().map(|h| h.few_hit).sum::<usize>() >= SPEAKING {
+    if quiet && powers.iter().map(|h| h.few_hit).sum::<usize>() >= MIN_INFORMATIVE {
         return Verdict::NoModulo;
     }
-    if judged().next().is_none() { Verdict::Silent } else { Verdict::None }
+    if judged().next().is_none() { Verdict::Insufficient } else { Verdict::None }
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! Tiers: what a latency curve says about the levels behind it.
+//! Tiers of a latency curve: plateaus, and the capacities between them.
 //!
-//! Three steps, each checked by the next. [`segment`] splits the curve into plateaus and ramps, exactly
-//! (dynamic programming over all splits); where a flatter piece turns into a steeper one, a capacity may
-//! end. [`fit`] explains the whole curve as a stack of caches, each with its miss curve (a cyclic walk
-//! over more lines than fit misses in a way that depends on ways and replacement, see [`shape`]), and
-//! drops every candidate that explains nothing. Last, each capacity is bracketed by measured points:
-//! the largest working set that shows no rise above the fit without it, and the smallest that does.
+//! Three steps, each checked by the next. [`segment`] splits the curve into plateaus and ramps, exactly (dynamic
+//! programming over all splits). A capacity may end where a flatter piece is followed by a steeper one. [`fit`]
+//! explains the whole curve as a stack of caches, each with its miss curve, and drops every candidate that explains
+//! nothing. (A cyclic walk over more lines than fit misses in a way that depends on ways and replacement, see
+//! [`shape`].) Last, each capacity is bracketed by measured points: the largest working set without a rise above the
+//! fit without it, and the smallest with one.
 //!
-//! The curve may be latency over bytes or translation cost over pages; nothing here knows which.
+//! The curve may be latency over bytes or translation cost over pages; the code is the same for both.
 
 pub mod fit;
 pub mod segment;
@@ -16,33 +16,32 @@ pub mod shape;
 use crate::interval::Interval;
 use fit::{Boundary, Fit};
 
-/// One measured point of a curve.
+/// A measured point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Working set (bytes, or pages).
     pub x: f64,
-    /// Latency there, any unit, above 0.
+    /// Latency, any unit, above 0.
     pub y: f64,
-    /// Its relative standard error.
+    /// Relative standard error.
     pub sigma: f64,
 }
 
-/// What a reading may assume. The defaults are those of a latency curve.
+/// Options of a reading. The defaults are those of a latency curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// A smaller ratio between two successive tiers is no tier of its own. 1.25: successive levels of the
-    /// machines described here differ by 1.3 and more, noise and open rows make up to 1.2.
+    /// Smallest ratio between two successive tiers; below it they are one tier. 1.25: successive levels of the machines
+    /// described here differ by at least 1.3, while noise and open rows cause up to 1.2.
     pub min_ratio: f64,
-    /// Relative error that every point has at least: what the shapes do not explain. 0.5 %.
+    /// Smallest relative error of every point, for deviations from the shapes. 0.5 %.
     pub floor: f64,
-    /// Smallest rise that counts as one, relative; larger where the noise is larger. 0.25 %.
+    /// Smallest relative rise; larger if the noise is larger. 0.25 %.
     pub rise: f64,
-    /// Share of the step that a rise must reach to count, 0 to 1. 0 where nothing but the walk is in the
-    /// caches; on hardware the stack, interrupts and neighbours take lines too, and the first of the walk's
-    /// lines miss long before the capacity is full.
+    /// Smallest rise as a share of the step, 0 to 1. 0 if only the walk uses the caches. On hardware the stack,
+    /// interrupts and other software use lines too, so some lines of the walk miss long before the capacity is full.
     pub share: f64,
-    /// A plateau is read from its beginning to this many times it. Latency: to the tier's end. Translation:
-    /// the nearest points, because page tables themselves leave the caches farther on.
+    /// The latency of a plateau is taken from its beginning up to this factor. Latency curve: up to the tier's end.
+    /// Translation curve: only the nearest points, because page tables themselves leave the caches at larger sizes.
     pub span: f64,
 }
 
@@ -52,16 +51,16 @@ impl Default for Options {
     }
 }
 
-/// Where a tier ends.
+/// End of a tier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacity {
-    /// The onset of the rise, with its interval.
+    /// Onset of the rise, with its interval.
     pub onset: Interval,
     /// Largest measured working set without a rise.
     pub below: f64,
-    /// Smallest measured working set with one.
+    /// Smallest measured working set with a rise.
     pub above: f64,
-    /// The miss curve that fits the rise best.
+    /// Miss curve that fits the rise best.
     pub shape: shape::Shape,
 }
 
@@ -70,30 +69,30 @@ pub struct Capacity {
 pub struct Tier {
     /// Latency, with its interval.
     pub latency: Interval,
-    /// Its end; `None` for the last tier.
+    /// End of the tier; `None` for the last one.
     pub capacity: Option<Capacity>,
-    /// Points on its plateau; below two, the latency is the fit's.
+    /// Number of points on its plateau; below two, the latency is from the fit.
     pub points: usize,
 }
 
-/// What a curve says.
+/// Tiers read from a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// The tiers, nearest first; at least one.
+    /// Tiers, nearest first; at least one.
     pub tiers: Vec<Tier>,
-    /// Relative scatter of the points round the fit.
+    /// Relative scatter of the points about the fit.
     pub scatter: f64,
-    /// Did the curve end on a plateau? If not, the last tier's latency is a lower bound.
+    /// Whether the curve ends on a plateau. If not, the last tier's latency is a lower bound.
     pub flat_end: bool,
-    /// Two steps that were told apart by the segmentation and merged by the fit, and the like.
+    /// Remarks, for instance on steps that were merged.
     pub notes: Vec<String>,
 }
 
 impl Reading {
-    /// Working sets that would narrow the reading most: inside every capacity's bracket that is wider
-    /// than `resolution` (relative), nearest tier first, `each` points a bracket.
+    /// Returns the working sets that would narrow the reading most: `each` points inside every capacity's bracket that
+    /// is wider than `resolution` (relative), nearest tier first.
     #[must_use]
-    pub fn wanted(&self, resolution: f64, each: usize) -> Vec<f64> {
+    pub fn refinement_points(&self, resolution: f64, each: usize) -> Vec<f64> {
         let mut xs = Vec::new();
         for capacity in self.tiers.iter().filter_map(|t| t.capacity) {
             let width = (capacity.above / capacity.below).ln();
@@ -106,11 +105,11 @@ impl Reading {
     }
 }
 
-/// Reads a curve. Points in any order; those with equal `x` must have been joined by the caller.
-/// `None` when there are fewer than three points.
+/// Reads the tiers of a curve. Points may be in any order; the caller must have joined points with equal `x`. `None` if
+/// there are fewer than three points.
 #[must_use]
 pub fn read(points: &[Point], options: &Options) -> Option<Reading> {
-    // What no clock ever measured (a damaged record) would only overflow the arithmetic below.
+    // Values that no clock can measure (a damaged record) would overflow the arithmetic below.
     let measurable = |v: f64| v > 1e-9 && v < 1e18;
     let mut points: Vec<Point> =
         points.iter().copied().filter(|p| measurable(p.x) && measurable(p.y) && p.sigma >= 0.0).collect();
@@ -123,26 +122,26 @@ pub fn read(points: &[Point], options: &Options) -> Option<Reading> {
     Some(read_from(&points, &candidates, options))
 }
 
-/// Reads ascending points, starting from capacities near `candidates`.
+/// Reads the tiers of ascending points, starting from capacities near `candidates`.
 fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading {
     let fit = Fit::new(points, candidates, options);
     let mut notes = Vec::new();
     if candidates.len() > fit.boundaries.len() {
         notes.push(format!(
-            "{} of {} possible steps merged into their neighbours: each explained less than its share",
+            "{} of {} possible steps were merged into their neighbours: each explained too little",
             candidates.len() - fit.boundaries.len(),
             candidates.len()
         ));
     }
     notes.extend(fit.boundaries.iter().filter(|b| spread_out(points, &fit, b)).map(|b| {
         format!(
-            "the rise beyond {:.0} is not that of one capacity: more than one may hide in it, or others share it",
+            "the rise beyond {:.0} does not fit one capacity: there may be several, or the level is shared",
             b.onset
         )
     }));
     let tiers: Vec<Tier> = (0..=fit.boundaries.len()).map(|i| tier(points, &fit, i, options)).collect();
     if let Some(indistinct) = indistinct_step(&tiers) {
-        // The fit kept two capacities apart that the points do not: one must go.
+        // The fit separated two capacities that the points do not separate: one is removed.
         let rest: Vec<f64> = fit
             .boundaries
             .iter()
@@ -151,15 +150,17 @@ fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading
             .map(|(_, b)| b.onset)
             .collect();
         let mut reading = read_from(points, &rest, options);
-        reading.notes.push(format!("two steps near {:.0} merged into one", fit.boundaries[indistinct].onset));
+        reading
+            .notes
+            .push(format!("two steps near {:.0} were merged into one", fit.boundaries[indistinct].onset));
         return reading;
     }
     let flat_end = ends_flat(points, &fit);
     Reading { tiers, scatter: fit.scatter, flat_end, notes }
 }
 
-/// The nearer of two capacities whose brackets leave less than a quarter of an octave between them, of
-/// which the smaller step.
+/// Returns the boundary to remove if two capacities are less than a quarter of an octave apart: the one with the
+/// smaller step.
 fn indistinct_step(tiers: &[Tier]) -> Option<usize> {
     let close = |pair: &[Tier]| match (pair[0].capacity, pair[1].capacity) {
         (Some(a), Some(b)) => b.onset.value < 1.19 * a.onset.value,
@@ -170,16 +171,15 @@ fn indistinct_step(tiers: &[Tier]) -> Option<usize> {
     Some(if step(first) < step(first + 1) { first } else { first + 1 })
 }
 
-/// Share of misses from which on a point counts as wholly beyond a capacity: what is left moves a
-/// latency by less than the points' own floor of error.
-const BEYOND: f64 = 0.995;
+/// Smallest share of misses of a point that counts as wholly beyond a capacity: the remaining hits change a latency by
+/// less than the points' minimum error.
+const MIN_BEYOND_MISSES: f64 = 0.995;
 
-/// Points of a short plateau differ by less than this: half of the smallest step, 1.25, that is told from it.
-const LEVEL: f64 = 0.12;
+/// Largest relative difference between points of a short plateau: half of the smallest step, 1.25.
+const MAX_PLATEAU_DEVIATION: f64 = 0.12;
 
-/// The last tier is read from the working sets up to this many times smaller than the largest: three
-/// octaves.
-const LAST: f64 = 8.5;
+/// The last tier is read from working sets within this factor of the largest: three octaves.
+const LAST_TIER_RANGE: f64 = 8.5;
 
 fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
     let capacity = (i < fit.boundaries.len()).then(|| bracket(points, fit, i, options));
@@ -187,31 +187,30 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
     let begun = |x: f64| {
         i.checked_sub(1).is_none_or(|b| {
             let b = fit.boundaries[b];
-            // Where only the beginning of a plateau counts, it must not be the end of the rise.
+            // If only the beginning of a plateau is used, it must not include the end of the rise.
             let margin = if options.span.is_finite() { 1.15 } else { 1.0 };
-            b.shape.misses(x / b.onset / margin) > BEYOND
+            b.shape.misses(x / b.onset / margin) > MIN_BEYOND_MISSES
         })
     };
     let begin = points.iter().find(|p| begun(p.x)).map_or(f64::INFINITY, |p| p.x);
-    // The first tier begins where the curve does; its span would count from a point of no meaning. The
-    // last one is read far from where it begins, if it is read to its end: open rows and the last hits of
-    // random replacement fade only there.
+    // The first tier begins where the curve does, so `span` does not apply. The last one, if read to its end, is read
+    // far from its beginning, because open rows and the last hits of random replacement vanish only there.
     let top = points[points.len() - 1].x;
     let (begin, end) = match i {
         0 => (begin, end),
-        _ if end > top && options.span.is_infinite() => (begin.max(top / LAST), end),
+        _ if end > top && options.span.is_infinite() => (begin.max(top / LAST_TIER_RANGE), end),
         _ => (begin, end.min(begin * options.span)),
     };
     let mut plateau = by_octave_thirds(points.iter().filter(|p| p.x >= begin && p.x <= end));
     let mut enough = 2;
     if i > 0 && options.span.is_finite() {
-        // Only what lies level with its beginning: beyond, something else has begun or ended.
+        // Only points level with the beginning: further points belong to another effect.
         let level = plateau.first().copied().unwrap_or(0.0);
-        plateau.retain(|y| (y / level - 1.0).abs() < LEVEL);
+        plateau.retain(|y| (y / level - 1.0).abs() < MAX_PLATEAU_DEVIATION);
         enough = 1;
     }
-    // A plateau that was measured speaks for itself. Where the rise to a tier is still under way when
-    // the next one begins there is none, and the shape of that rise tells what is missing.
+    // A measured plateau is used directly. If the rise to a tier continues until the next one begins, there is none,
+    // and the latency is extrapolated from the shape of the rise.
     let latency = match crate::interval::median_interval(&plateau) {
         Some(direct) if plateau.len() >= enough => direct,
         _ => flat_run(points, fit, i, end)
@@ -221,8 +220,8 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
     Tier { latency, capacity, points: plateau.len() }
 }
 
-/// One value for each third of an octave that has points: the search for an end crowds its points
-/// there, and a plateau is not what most points say but what most of its length says.
+/// Returns one value per third of an octave that has points. The search for an end puts many points there, and a
+/// plateau should be weighted by its length, not by its points.
 fn by_octave_thirds<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<f64> {
     let mut thirds: Vec<(i64, Vec<f64>)> = Vec::new();
     for p in points {
@@ -235,8 +234,8 @@ fn by_octave_thirds<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<f64> {
     thirds.iter().filter_map(|(_, values)| crate::interval::median(values)).collect()
 }
 
-/// The longest flat run of measured points in tier `i`, three at least over a quarter of an octave: a
-/// plateau is one whatever the shape of the rise before it says.
+/// Returns the latency of the longest flat run of measured points in tier `i`, with at least three points over a
+/// quarter of an octave: it is a plateau regardless of the shape of the rise before it.
 fn flat_run(points: &[Point], fit: &Fit, i: usize, end: f64) -> Option<Interval> {
     let from = fit.boundaries[i.checked_sub(1)?].onset;
     let inside: Vec<&Point> = points.iter().filter(|p| p.x > from && p.x <= end).collect();
@@ -254,8 +253,8 @@ fn flat_run(points: &[Point], fit: &Fit, i: usize, end: f64) -> Option<Interval>
     crate::interval::median_interval(&by_octave_thirds(inside[longest.0..longest.1].iter().copied()))
 }
 
-/// Latency of a tier that has no plateau: from the points in the last octave before its end, less the
-/// hits that the boundary before it still has there by its shape.
+/// Returns the latency of a tier without a plateau: from the points in the last octave before its end, less the hits
+/// that the previous boundary still has there according to its shape.
 fn under_way(points: &[Point], fit: &Fit, i: usize, end: f64) -> Option<Interval> {
     let before = fit.boundaries[i.checked_sub(1)?];
     let nearer = fit.latency(i - 1).value;
@@ -269,41 +268,41 @@ fn under_way(points: &[Point], fit: &Fit, i: usize, end: f64) -> Option<Interval
     crate::interval::median_interval(&whole)
 }
 
-/// Does the rise at this boundary look like no single cache's? Its best shape is a gradual one, or points
-/// on the rise lie off the fit by far more than the floor.
+/// Returns whether the rise at this boundary does not look like that of a single cache: its best shape is a gradual
+/// one, or points on the rise deviate from the fit by far more than the minimum error.
 fn spread_out(points: &[Point], fit: &Fit, boundary: &Boundary) -> bool {
     let on_rise = |p: &&Point| p.x > boundary.onset && p.x < 2.0 * boundary.onset;
     let off = |p: &Point| (p.y / fit.predict(p.x)).ln().abs() > 0.02 + 4.0 * p.sigma;
     matches!(boundary.shape, shape::Shape::Gradual(_)) || points.iter().filter(on_rise).any(off)
 }
 
-/// The bracket of boundary `b` by measured points, and the onset in it.
+/// Returns the bracket of boundary `b` by measured points, and the onset in it.
 fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity {
     let Boundary { onset, shape } = fit.boundaries[b];
     let from = b.checked_sub(1).map_or(0.0, |a| fit.boundaries[a].onset);
     let to = fit.boundaries.get(b + 1).map_or(f64::INFINITY, |n| n.onset);
     let inside: Vec<&Point> = points.iter().filter(|p| p.x > from && p.x <= to).collect();
-    // A fitted onset that is too high takes risen points for the ground; each bracket gives a better
-    // one for the next.
+    // If the fitted onset is too high, risen points count as ground; each bracket gives a better onset for the next
+    // iteration.
     let mut ground = onset;
     let step = fit.latency(b + 1).value / fit.predict_without(onset, b).max(f64::MIN_POSITIVE) - 1.0;
-    let least = options.rise.max(options.share * step);
+    let min_rise = options.rise.max(options.share * step);
     let (mut below, mut above, mut threshold);
     loop {
         let (level, noise) = fit.level_below(points, b, ground);
-        // The neighbours' scatter says what a point's error is; its own few samples say it badly.
-        let needed = |p: &Point| least.max(4.0 * noise).max(2.0 * p.sigma);
+        // The error of a point is estimated from the neighbours' scatter, because its own few samples estimate it
+        // badly.
+        let needed = |p: &Point| min_rise.max(4.0 * noise).max(2.0 * p.sigma);
         let risen = |p: &Point| p.y / (level * fit.predict_without(p.x, b)) - 1.0 > needed(p);
         let first = edge(&inside, onset, risen);
-        // Without a measured point on one side, the neighbouring capacity or the end of the curve is all
-        // that is known there.
+        // Without a measured point on one side, the bracket ends at the neighbouring capacity or the end of the curve.
         below = first.checked_sub(1).map_or(from.max(points[0].x), |i| inside[i].x);
         let end = if to.is_finite() { to } else { points[points.len() - 1].x };
         above = inside.get(first).map_or(end, |p| p.x).max(below);
         threshold = first.checked_sub(1).map_or(4.0 * noise, |i| needed(inside[i]));
         let lost = first == inside.len() && to.is_infinite() && ground > onset / 4.0;
         if lost {
-            // Nothing rises above a ground this rough: it lies on the rise itself. Look farther down.
+            // Nothing rises above a ground with this much noise: it lies on the rise itself. Search at smaller sizes.
             ground /= 1.3;
         } else if below < ground {
             ground = below;
@@ -311,16 +310,16 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
             break;
         }
     }
-    // What a rise below the threshold could hide: the working set by which a cache can overflow before
-    // its misses show, taken from the fitted miss curve, at most 2 %.
-    // Twice that, and a part in a thousand: the shape is a fit itself.
+    // A rise below the threshold may hide an overflow: the working set by which a cache can overflow before its misses
+    // show, from the fitted miss curve, at most 2 %. Twice that and a part in a thousand are subtracted, because the
+    // shape is itself a fit.
     let low = below / (1.001 + 2.0 * hidden(shape, threshold, step));
     let value = onset.max(low).min(above);
     Capacity { onset: Interval { value, low, high: above }, below, above, shape }
 }
 
-/// From the fitted onset outwards: down to the last point without a rise, then up to the first with one.
-/// Farther down, where the curve still climbs to this tier, the fit is not exact enough to ask.
+/// Searches from the fitted onset: down to the last point without a rise, then up to the first with one. At smaller
+/// sizes, where the curve still rises to this tier, the fit is not accurate enough.
 fn edge(inside: &[&Point], onset: f64, risen: impl Fn(&Point) -> bool) -> usize {
     let mut first = inside.partition_point(|p| p.x <= onset);
     while first > 0 && risen(inside[first - 1]) {
@@ -332,14 +331,14 @@ fn edge(inside: &[&Point], onset: f64, risen: impl Fn(&Point) -> bool) -> usize 
     first
 }
 
-/// Largest relative overflow (up to 2 %) whose rise stays below `threshold`, for a step of relative
-/// height `step`.
+/// Returns the largest relative overflow (up to 2 %) whose rise stays below `threshold`, for a step of relative height
+/// `step`.
 fn hidden(shape: shape::Shape, threshold: f64, step: f64) -> f64 {
     (1..=20).map(|i| f64::from(i) * 1e-3).find(|d| shape.misses(1.0 + d) * step > threshold).unwrap_or(0.02)
 }
 
-/// Whether the points above the last onset have stopped rising: the last octave's median lies within
-/// the scatter of the last tier's latency.
+/// Returns whether the curve has stopped rising at its last point: the last boundary's misses are nearly complete
+/// there.
 fn ends_flat(points: &[Point], fit: &Fit) -> bool {
     let Some(last) = points.last() else { return false };
     let Some(boundary) = fit.boundaries.last() else { return true };

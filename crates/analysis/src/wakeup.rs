@@ -1,10 +1,10 @@
-//! Wake-up latency: what the activations of a periodic task say.
+//! Wake-up latency: statistics of the activations of a periodic task.
 //!
-//! Latencies come as microseconds in the order of activation, each with the number of its period. One room a
-//! question: [`summary`] (percentiles that are refused where the samples do not carry them), [`extremes`] (how
-//! late once an hour), [`changepoint`] (at which size it changes), [`cadence`] (what comes back periodically),
-//! [`stages`] (where the worst went) and [`factorial`] (which pure factor costs how much). Whatever needs chance
-//! takes a seed.
+//! Latencies are in microseconds, in the order of activation, each with the number of its period. One module per
+//! analysis: [`summary`] (percentiles, refused if there are too few samples), [`extremes`] (the latency exceeded once
+//! per hour), [`changepoint`] (the size at which latency changes), [`cadence`] (periods of recurring late activations),
+//! [`stages`] (where the worst activations lost their time) and [`factorial`] (the cost of each single factor).
+//! Everything random takes a seed.
 
 pub mod cadence;
 pub mod changepoint;
@@ -14,12 +14,12 @@ mod random;
 pub mod stages;
 pub mod summary;
 
-/// One activation of a periodic task.
+/// An activation of a periodic task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Activation {
-    /// The number of its period, counted from any start; what is skipped was missed.
+    /// Number of its period, counted from any start; skipped numbers were missed.
     pub period: u64,
-    /// Wake-up latency in us; may be negative where it is corrected for gravity.
+    /// Wake-up latency in us; may be negative if it is corrected for gravity.
     pub us: f64,
 }
 

@@ -2,7 +2,7 @@
 //! enough, and by the times of whole laps where it is not.
 
 use fathom_analysis::findings::Value;
-use fathom_analysis::replacement::{Policy, alike};
+use fathom_analysis::replacement::{Policy, indistinguishable};
 use fathom_experiment::conflict;
 use fathom_experiment::record::{Run, TrialRun};
 use fathom_experiment::session::{InProcess, Session};
@@ -71,7 +71,8 @@ fn reported(hz: f64, ways: &[u32], policies_of: &[Replacement]) -> Tally {
         for replacement in policies_of {
             let d = machine(ways, *replacement, hz);
             let truth = Policy::from_token(replacement.word()).unwrap();
-            let mut group = alike(ways as usize, 8).into_iter().find(|g| g.contains(&truth)).unwrap();
+            let mut group =
+                indistinguishable(ways as usize, 8).into_iter().find(|g| g.contains(&truth)).unwrap();
             group.sort_unstable();
             let reported = policies(&d);
             println!("{}: {reported:?}", d.name);

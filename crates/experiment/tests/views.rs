@@ -13,8 +13,8 @@ const ALLOWED: [&str; 8] = [
     "fathom_analysis::metrics",
     "fathom_analysis::facts",
     // Constants: what another tool or a study published.
-    "fathom_analysis::foreign::study",
-    "fathom_analysis::foreign::Place",
+    "fathom_analysis::import::study",
+    "fathom_analysis::import::Place",
 ];
 
 /// Modules of this crate that more than one view uses, by their views.

@@ -1,6 +1,6 @@
-//! `fathom report --against`: reports checked against a description. What ought to be found is worked out by
-//! `fathom_model::expected`, what that says of a report by `fathom_analysis::against`: two crates that know
-//! nothing of each other, so the numbers are handed over here.
+//! `fathom report --against`: checks reports against a description. `fathom_model::expected` computes the expected
+//! findings, and `fathom_analysis::against` compares them. These crates do not depend on each other, so the numbers are
+//! passed here.
 
 use fathom_analysis::against::{self, Described, Level, Span, Tlb};
 use fathom_analysis::findings::Report;
@@ -10,25 +10,25 @@ use fathom_model::expected::{Range, data_levels, expected};
 use crate::failure::Failure;
 use crate::subjects;
 
-/// Adds to every report what it says of the description called `machine`.
+/// Adds the verdicts of a check against the description `machine` to every report.
 pub fn check(named: &mut [(String, Report)], machine: &str) -> Result<(), Failure> {
     let description = subjects::description(machine)?;
     for (name, report) in named {
-        let reported = described(&description, against::clock(report));
-        *report = against::check(report, &reported)
-            .map_err(|lacking| Failure::usage(format!("{name}: {}", lacking.what), lacking.remedy))?;
+        let expected = described(&description, against::clock(report));
+        *report = against::check(report, &expected)
+            .map_err(|missing| Failure::usage(format!("{name}: {}", missing.what), missing.remedy))?;
     }
     Ok(())
 }
 
-/// What a survey of the described machine ought to find, at the core clock `hz` where one was measured.
+/// Returns the findings that a survey of the described machine should give, at the measured core clock `hz` if known.
 fn described(d: &Description, hz: Option<f64>) -> Described {
     let hz = hz.unwrap_or(d.core.clock_hz);
     let mut clocked = d.clone();
     clocked.core.clock_hz = hz;
-    let ought = expected(&clocked);
+    let expected_findings = expected(&clocked);
     let span = |r: Range| -> Span { (r.low, r.high) };
-    let levels = data_levels(d).into_iter().zip(&ought.tiers).map(|(level, tier)| {
+    let levels = data_levels(d).into_iter().zip(&expected_findings.tiers).map(|(level, tier)| {
         let size = level.size as f64;
         Level {
             name: level.name.clone(),
@@ -40,7 +40,7 @@ fn described(d: &Description, hz: Option<f64>) -> Described {
             replacement: level.replacement.word().to_owned(),
         }
     });
-    let tlbs = ought.tlbs.iter().map(|t| Tlb {
+    let tlbs = expected_findings.tlbs.iter().map(|t| Tlb {
         nth: t.nth + 1,
         name: d.tlbs[t.nth].name.clone(),
         entries: t.entries,
@@ -53,7 +53,7 @@ fn described(d: &Description, hz: Option<f64>) -> Described {
         core_hz: d.core.clock_hz,
         hz,
         levels: levels.collect(),
-        memory: ought.tiers.last().map_or((0.0, 0.0), |t| span(t.cycles)),
+        memory: expected_findings.tiers.last().map_or((0.0, 0.0), |t| span(t.cycles)),
         tlbs: tlbs.collect(),
     }
 }

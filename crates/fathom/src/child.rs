@@ -1,4 +1,4 @@
-//! The stream to a probe: a child process, its lines, and its certain end.
+//! Child process with the probe's stream; guarantees termination.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt as _;
@@ -13,31 +13,31 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use crate::failure::Failure;
 use crate::subjects::Subject;
 
-/// How long a probe may take to leave by itself once its input has ended.
+/// Time for a probe to exit after its input has ended.
 const EXIT_GRACE: Duration = Duration::from_millis(500);
-/// How long to wait for the exit status of a probe that has closed its stream.
-const INQUEST: Duration = Duration::from_secs(2);
+/// Time to wait for the exit status of a probe that has closed its stream.
+const STATUS_GRACE: Duration = Duration::from_secs(2);
 
-/// What came from the probe.
+/// Event on the probe's stream.
 #[derive(Debug)]
 pub enum Received {
     /// A line.
     Line(String),
-    /// Nothing within the time asked for.
+    /// No line within the given time.
     Silence,
-    /// The end of the stream.
+    /// End of the stream.
     End,
 }
 
-/// A running probe. Dropping it ends the child and whatever the child has started.
+/// A running probe. Dropping it terminates the child and all processes that the child has started.
 #[derive(Debug)]
 pub struct Probe {
     child: Child,
-    /// To the thread that writes the child's stdin; dropping it closes that.
-    say: Option<Sender<String>>,
+    /// Channel to the thread that writes the child's stdin; dropping it closes stdin.
+    input: Option<Sender<String>>,
     lines: Receiver<String>,
     name: String,
-    /// Has the child been waited for?
+    /// Whether the child has been waited for.
     reaped: bool,
 }
 
@@ -58,7 +58,7 @@ impl Probe {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
-            // A group of its own: ctrl-C reaches the harness alone, which then ends the probe.
+            // A separate process group: ctrl-C reaches only the harness, which then ends the probe.
             .process_group(0)
             .spawn()
             .map_err(|e| cannot_start(subject, &e))?;
@@ -66,29 +66,29 @@ impl Probe {
         let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
             return Err(Failure::new("the probe has no stdin and stdout", ""));
         };
-        // Bounded, so that a probe that babbles is held back by its own pipe.
+        // Bounded, so that a probe that sends too much blocks on its own pipe.
         let (sender, lines) = sync_channel(1024);
         let pump = move || pump(BufReader::new(stdout), &sender);
-        // A thread writes, so that a probe that never reads does not hold the harness up. One line is on its
-        // way at a time, so this channel needs no bound.
-        let (say, to_say) = channel();
-        // From here on the child is ended whatever happens.
-        let probe = Probe { child, say: Some(say), lines, name: subject.name.clone(), reaped: false };
+        // A separate thread writes, so that a probe that never reads does not block the harness. At most one line is
+        // pending, so this channel needs no bound.
+        let (input, queued) = channel();
+        // From here on, dropping `probe` terminates the child.
+        let probe = Probe { child, input: Some(input), lines, name: subject.name.clone(), reaped: false };
         let thread = |work: Box<dyn FnOnce() + Send>| std::thread::Builder::new().spawn(work);
         thread(Box::new(pump))
-            .and_then(|_| thread(Box::new(move || write_all(stdin, &to_say))))
+            .and_then(|_| thread(Box::new(move || write_all(stdin, &queued))))
             .map_err(|e| cannot_start(subject, &e))?;
         Ok(probe)
     }
 
-    /// Sends a line. A probe that is gone is noticed when it is next listened to.
+    /// Sends a line. A probe that has ended is noticed at the next `receive`.
     pub fn send(&mut self, line: String) {
-        if let Some(say) = &self.say {
-            let _ = say.send(line);
+        if let Some(input) = &self.input {
+            let _ = input.send(line);
         }
     }
 
-    /// Waits for a line, at most this long.
+    /// Waits for a line, at most `patience`.
     pub fn receive(&self, patience: Duration) -> Received {
         match self.lines.recv_timeout(patience) {
             Ok(line) => Received::Line(line),
@@ -97,34 +97,34 @@ impl Probe {
         }
     }
 
-    /// Has the child ended? It is not waited for: until [`Probe::end`] its number stays its own.
+    /// Returns whether the child has ended. It is not reaped before [`Probe::end`], so its process id is not reused.
     pub fn gone(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.reaped || !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None))
     }
 
-    /// How a probe ended that closed its stream: one sentence.
-    pub fn post_mortem(&mut self) -> String {
-        match self.end(INQUEST) {
+    /// Returns one sentence on how a probe ended that closed its stream.
+    pub fn exit_description(&mut self) -> String {
+        match self.end(STATUS_GRACE) {
             Some(status) => format!("the probe of '{}' ended before its work did ({status})", self.name),
             None => {
-                format!("the probe of '{}' closed its stream and went on running; it was killed", self.name)
+                format!("the probe of '{}' closed its stream but kept running; it was killed", self.name)
             }
         }
     }
 
-    /// Ends the child: the end of its input asks for it, and what has not left within `grace` is killed.
-    /// Answers how the child ended, if it did so by itself.
+    /// Ends the child: closes its input, and kills it if it has not exited within `grace`. Returns the exit status if
+    /// it exited without being killed.
     fn end(&mut self, grace: Duration) -> Option<ExitStatus> {
-        self.say = None;
+        self.input = None;
         let until = Instant::now() + grace;
         while !self.gone() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
         let alone = self.gone();
         if !self.reaped {
-            // What the child has started and left behind is in its group, and as long as the child is not
-            // waited for, nobody else can be.
+            // Processes that the child started are in its group. The group's id cannot be reused until the child is
+            // reaped.
             let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
             self.reaped = true;
         }
@@ -132,7 +132,8 @@ impl Probe {
     }
 }
 
-/// Why a subject could not be started, and what to look at: its command, or what this process is allowed.
+/// Returns the error for a subject that could not be started, with a remedy: its command, or the limits of this
+/// process.
 fn cannot_start(subject: &Subject, e: &std::io::Error) -> Failure {
     let what = format!("cannot start '{}': {e}", subject.command.join(" "));
     // EAGAIN, ENOMEM, ENFILE and EMFILE of fork(2), clone(2) and pipe(2).
@@ -152,7 +153,7 @@ impl Drop for Probe {
     }
 }
 
-/// Writes lines to the probe until nobody sends any more or the probe is gone.
+/// Writes lines to the probe until the sender is dropped or the probe has ended.
 fn write_all(mut to: ChildStdin, lines: &Receiver<String>) {
     for mut line in lines {
         line.push('\n');
@@ -162,8 +163,8 @@ fn write_all(mut to: ChildStdin, lines: &Receiver<String>) {
     }
 }
 
-/// Moves lines from the probe to the harness. Lines longer than the wire allows come in pieces, none of
-/// which then is a line of the wire.
+/// Forwards lines from the probe to the harness. Lines longer than the protocol allows are split into pieces, none of
+/// which is then a valid line.
 fn pump(mut from: impl BufRead, to: &SyncSender<String>) {
     let mut bytes = Vec::new();
     loop {

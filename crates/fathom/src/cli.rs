@@ -1,4 +1,4 @@
-//! The command line: what is common to all verbs, and how values are typed. The verbs' own options stand with them.
+//! The command line: options common to all verbs, and parsers of values. The options of a verb are in its file.
 
 pub mod experiments;
 mod parse;
@@ -17,10 +17,10 @@ use crate::subjects;
 #[command(name = "fathom", version, about, max_term_width = 80, disable_help_subcommand = true)]
 #[command(after_help = "Begin with:  fathom survey")]
 pub struct Cli {
-    /// When to use colour: auto asks the terminal, NO_COLOR and CLICOLOR_FORCE.
+    /// When to use colour: auto depends on the terminal, NO_COLOR and CLICOLOR_FORCE.
     #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub color: Colour,
-    /// No progress on stderr.
+    /// Do not show progress on stderr.
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }
@@ -28,7 +28,7 @@ pub struct Cli {
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
-    /// If stdout is a terminal that has not said otherwise.
+    /// If stdout is a terminal, unless the environment disables it.
     Auto,
     /// Always.
     Always,
@@ -36,7 +36,7 @@ pub enum Colour {
     Never,
 }
 
-/// How findings leave.
+/// Options for the output of findings.
 #[derive(Debug, Args)]
 pub struct Output {
     /// Print the findings as JSON (its schema: `fathom schema --json`).
@@ -50,7 +50,7 @@ pub struct Output {
     pub study: bool,
 }
 
-/// A baud rate.
+/// Returns the parser of a baud rate.
 pub fn baud() -> clap::builder::RangedI64ValueParser<u32> {
     let all = subjects::serial::BAUDS;
     clap::value_parser!(u32).range(i64::from(*all.start())..=i64::from(*all.end()))

@@ -1,25 +1,25 @@
-//! Why the command ends, and with which status.
+//! Exit status and errors of the command.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// How this program ends, from good to bad. It is never the status of a child: what a child's status means for ours, its
-/// verb says.
+/// Exit status of this program, from good to bad. It is never the status of a child: the verb decides how a child's
+/// status affects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Everything done.
     Done,
-    /// It failed.
+    /// Failure.
     Failed,
     /// The command line or a file that it names is wrong.
     Usage,
-    /// Done below the quality bar: disturbed, or less certain than promised.
+    /// Done, but with low confidence: disturbed, or less certain than promised.
     LowConfidence,
-    /// A comparison found a difference beyond what was allowed, or a check a claim that is contradicted.
+    /// A comparison found a difference beyond the limit, or a check found a contradicted claim.
     Differs,
     /// Nothing could be measured: everything was refused.
     Refused,
-    /// A signal of this number asked for the end.
+    /// Ended by a signal with this number.
     Signal(i32),
 }
 
@@ -32,43 +32,42 @@ impl From<Exit> for ExitCode {
             Exit::LowConfidence => 3,
             Exit::Differs => 4,
             Exit::Refused => 5,
-            // As shells say it.
+            // As in shells.
             Exit::Signal(signal) => 128u8.saturating_add(u8::try_from(signal).unwrap_or(0)),
         })
     }
 }
 
-/// A failure with its exit status and what can be done about it.
+/// A failure with its exit status and remedy.
 #[derive(Debug)]
 pub struct Failure {
-    /// How the program ends for it.
+    /// Exit status.
     pub exit: Exit,
-    /// What went wrong: one sentence that names the file, line or flag.
+    /// Description: one sentence that names the file, line or flag.
     pub what: String,
-    /// What to do about it; may be empty.
+    /// Remedy; may be empty.
     pub remedy: String,
 }
 
 impl Failure {
-    /// A failure of the work itself.
+    /// Creates a failure of the work itself.
     pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Failure {
         Failure { exit: Exit::Failed, what: what.into(), remedy: remedy.into() }
     }
 
-    /// A wrong command line or input file.
+    /// Creates a failure caused by the command line or an input file.
     pub fn usage(what: impl Into<String>, remedy: impl Into<String>) -> Failure {
         Failure { exit: Exit::Usage, ..Failure::new(what, remedy) }
     }
 }
 
-/// Tells the user something on stderr, in one line that begins with the program's name. Nobody may be
-/// listening there any more; that is no reason to end.
-pub fn tell(what: &impl fmt::Display) {
+/// Prints a message on stderr, after the program's name. Errors are ignored, because stderr may be closed.
+pub fn print_message(what: &impl fmt::Display) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr().lock(), "fathom: {}", plain(&what.to_string()));
 }
 
-/// Text that no terminal obeys: what is told may quote a subject, a file or its name.
+/// Returns text without control characters: messages may quote a subject, a file or its name.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,11 +1,10 @@
-//! Which file a name leads to.
+//! Identity of a file, independent of its name.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
-/// A file whatever it is called: device and inode. A terminal, a pipe or /dev/null has none, because writing twice to
-/// it replaces nothing.
+/// Device and inode of a file. Terminals, pipes and /dev/null have none, because writing to them replaces nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId {
     device: u64,
@@ -13,12 +12,12 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Of an open file.
+    /// Returns the id of an open file.
     pub fn of(file: &File) -> Option<FileId> {
         file.metadata().ok().and_then(|about| FileId::from(&about))
     }
 
-    /// Of the file that a name leads to, if there is one.
+    /// Returns the id of the file at a path, if it exists.
     pub fn at(path: &Path) -> Option<FileId> {
         std::fs::metadata(path).ok().and_then(|about| FileId::from(&about))
     }

@@ -1,17 +1,17 @@
-//! The command: subjects, records, findings. The only crate with user-facing I/O.
+//! The command: verbs, subjects, records, findings. The only crate with user-facing I/O.
 #![forbid(unsafe_code)]
 
 mod against;
-mod build;
+mod build_id;
 mod child;
 mod cli;
 mod failure;
 mod file_id;
+mod html_file;
 mod image;
 mod measure;
 mod memory_budget;
 mod output;
-mod page;
 mod progress;
 mod record_writer;
 mod records;
@@ -28,43 +28,44 @@ use output::Out;
 use verbs::Context;
 
 fn main() -> ExitCode {
-    // A file that reaches the limit of its size (ulimit -f) is an error like a full disk, and not the end: the
-    // signal is taken, and the write that caused it fails. Where it cannot be taken, it is as it was.
-    let taken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, taken);
+    // A file that reaches its size limit (ulimit -f) should be a write error like a full disk, instead of ending the
+    // process: the signal is caught, and the write fails. If it cannot be caught, the default applies.
+    let caught = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, caught);
     match run() {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            failure::tell(&failure);
+            failure::print_message(&failure);
             failure.exit.into()
         }
     }
 }
 
-/// Runs the verb that was typed.
+/// Runs the selected verb.
 fn run() -> Result<Exit, Failure> {
     let verbs = verbs::all();
     let matches = verbs::command(&verbs).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let context = Context { out: Out::new(cli.color), quiet: cli.quiet };
     let typed = matches.subcommand();
-    let verb = typed.and_then(|(name, own)| Some((verbs.iter().find(|verb| verb.name == name)?, own)));
+    let verb =
+        typed.and_then(|(name, matches)| Some((verbs.iter().find(|verb| verb.name == name)?, matches)));
     match verb {
-        Some((verb, own)) => (verb.run)(own, &context),
+        Some((verb, matches)) => (verb.run)(matches, &context),
         None => context.out.text(&greeting(&record_writer::newest(3))),
     }
 }
 
-/// What `fathom` alone says: what it is, what is here, what was measured last, what to type.
+/// Returns the text for `fathom` without a verb: purpose, subjects, recent records, next command.
 fn greeting(kept: &[std::path::PathBuf]) -> String {
     let mut text = format!(
         "Fathom measures what memory does to code: caches, TLBs and what they cost.\n\n\
-         It can measure this machine and {} described ones (`fathom subjects`), and say\n\
-         what this machine cannot give for that (`fathom doctor`).\n",
+         It can measure this machine and {} described ones (`fathom subjects`), and show\n\
+         what limits measurements on this machine (`fathom doctor`).\n",
         catalog::names().len()
     );
     if let [newest, ..] = kept {
-        text += "\nMeasured last, and kept:\n";
+        text += "\nRecent records:\n";
         for record in kept {
             let name = record.file_name().unwrap_or_default().to_string_lossy();
             text += &format!("  {name}\n");

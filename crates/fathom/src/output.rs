@@ -1,4 +1,4 @@
-//! Printing: results on stdout, and nothing else there; and the exit status that they amount to.
+//! Output of results on stdout, and their exit status.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -9,17 +9,17 @@ use fathom_report::{ReportKind, Style, json, terminal};
 use crate::cli::{Colour, Output};
 use crate::failure::{Exit, Failure};
 
-/// Where results go, and how they may look.
+/// Output of results, with the style of text.
 #[derive(Clone, Debug)]
 pub struct Out {
     style: Style,
 }
 
 impl Out {
-    /// Looks at the terminal and the environment once.
+    /// Determines the style from the terminal and the environment.
     pub fn new(colour: Colour) -> Out {
         let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
-        // CLICOLOR_FORCE=0 asks for nothing (bixense.com/clicolors).
+        // CLICOLOR_FORCE=0 has no effect (bixense.com/clicolors).
         let force = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
         let terminal = std::io::stdout().is_terminal();
         let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
@@ -30,8 +30,7 @@ impl Out {
             Colour::Auto if force => true,
             Colour::Auto => terminal && !dumb,
         };
-        // A pipe is read by programs and files: eighty columns, as where a terminal does not tell its width. Unicode where
-        // the locale says so.
+        // Eighty columns for pipes and for terminals of unknown width. Unicode if the locale uses UTF.
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()
             .find_map(|n| std::env::var(n).ok().filter(|v| !v.is_empty()));
@@ -47,12 +46,12 @@ impl Out {
         Out { style: Style { studies, ..self.style } }
     }
 
-    /// How text may look.
+    /// Returns the style of text.
     pub fn style(&self) -> &Style {
         &self.style
     }
 
-    /// Prints text. A reader that closed the pipe has had enough: that is no failure.
+    /// Prints text. A closed pipe is not an error.
     pub fn text(&self, text: &str) -> Result<Exit, Failure> {
         let mut stdout = std::io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -63,7 +62,7 @@ impl Out {
         }
     }
 
-    /// Prints a report and returns the exit status that it deserves.
+    /// Prints a report and returns its exit status.
     pub fn report(
         &self,
         report: &Report,
@@ -80,14 +79,13 @@ impl Out {
     }
 }
 
-/// The exit status of a report: 5 when nothing was measured and the session was whole, 3 below the
-/// quality bar.
+/// Returns the exit status of a report: 5 if nothing was measured in a complete session, 3 for low confidence.
 fn status(report: &Report) -> Exit {
-    // What was refused may have a row, without a number.
+    // Refused findings may have a row without a number.
     let measured = report.findings.iter().any(|f| f.key.metric.timed && f.finite().is_some());
     let cut = report.warnings.iter().any(|w| matches!(w.token, "interrupted" | "wrong-data"));
     if !measured {
-        // What was cut off before its first figure was not refused, nor what moved and arrived wrong.
+        // An interrupted session, or transfers with wrong data, are not a refusal.
         return if cut { Exit::LowConfidence } else { Exit::Refused };
     }
     let disturbed = report.find(&common::DISTURBED).is_some_and(|f| f.word() == Some("yes"));
@@ -107,14 +105,14 @@ fn status(report: &Report) -> Exit {
     }
 }
 
-/// Names and what they are, in two columns.
+/// Formats names and descriptions in two columns.
 pub fn columns<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let rows: Vec<(&str, &str)> = rows.collect();
     let width = rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
     rows.iter().map(|(name, about)| format!("{name:width$}  {about}\n")).collect()
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub fn shell(word: &str) -> String {
     if word.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+:".contains(&b)) {
         word.to_owned()

@@ -1,5 +1,4 @@
-//! Progress on a terminal: the question being asked, points done, the time that is left by what they cost, and what the
-//! experiment adds.
+//! Progress on a terminal: current pattern, number of trials, remaining time, and a line of the experiment.
 
 use std::time::{Duration, Instant};
 
@@ -7,27 +6,27 @@ use fathom_experiment::ProgressLine;
 use fathom_experiment::session::Session;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Steps of the bar.
+/// Number of steps of the bar.
 const STEPS: u64 = 1000;
 
-/// A bar on stderr, or nothing where nobody would see one.
+/// A bar on stderr; hidden if stderr is not a terminal.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
     start: Instant,
-    /// Points done when the bar was last brought up to date.
+    /// Number of trials at the last update.
     done: usize,
-    /// Share of the budget that is spent, by what the points cost.
+    /// Share of the budget that is spent, by the cost of the trials.
     share: f64,
     points: String,
-    /// What the experiment shows in a line of its own.
-    own: Option<Box<dyn ProgressLine>>,
+    /// Additional line of the experiment.
+    extra: Option<Box<dyn ProgressLine>>,
 }
 
 impl Progress {
-    /// A bar, unless it is not wanted or stderr is no terminal that can draw one.
-    pub fn new(quiet: bool, start: Instant, own: Option<fn() -> Box<dyn ProgressLine>>) -> Progress {
-        // indicatif draws on a terminal only, but on a dumb one it would print line after line.
+    /// Creates a bar, unless `quiet` is set or stderr cannot draw one.
+    pub fn new(quiet: bool, start: Instant, extra: Option<fn() -> Box<dyn ProgressLine>>) -> Progress {
+        // indicatif draws only on a terminal, but on a dumb one it would print a line per update.
         let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
         let bar = if quiet || dumb { ProgressBar::hidden() } else { ProgressBar::new(STEPS) };
         let template = "{prefix:12} [{wide_bar}] {msg}";
@@ -35,16 +34,16 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_prefix("starting");
-        Progress { bar, start, done: 0, share: 0.0, points: String::new(), own: own.map(|begin| begin()) }
+        Progress { bar, start, done: 0, share: 0.0, points: String::new(), extra: extra.map(|begin| begin()) }
     }
 
-    /// Brings the bar up to date. Called between lines, never while the probe is being written to.
+    /// Updates the bar. Called between lines, never while writing to the probe.
     pub fn show(&mut self, session: &Session, until: Option<Instant>) {
         if self.bar.is_hidden() {
             return;
         }
         let record = &session.record;
-        // Costs are summed over the whole record: only when a point more is there.
+        // Costs are summed over the whole record, so only after a new trial.
         if record.trials.len() != self.done {
             self.done = record.trials.len();
             let budget = session.budget();
@@ -54,33 +53,34 @@ impl Progress {
                 self.bar.set_prefix(last.trial.pattern.question());
             }
         }
-        let (share, left) = left(
+        let (share, remaining) = remaining(
             self.start.elapsed(),
             self.share,
             until.map(|u| u.saturating_duration_since(Instant::now())),
         );
         self.bar.set_position((share * STEPS as f64) as u64);
-        let left = left.map_or(String::new(), |left| format!(", about {} s left", left.as_secs_f64().ceil()));
-        let own = self.own.as_mut().and_then(|own| own.line(record));
-        let own = own.map_or(String::new(), |line| format!("\n{line}"));
-        self.bar.set_message(format!("{}{left}{own}", self.points));
+        let remaining =
+            remaining.map_or(String::new(), |time| format!(", about {} s left", time.as_secs_f64().ceil()));
+        let extra = self.extra.as_mut().and_then(|extra| extra.line(record));
+        let extra = extra.map_or(String::new(), |line| format!("\n{line}"));
+        self.bar.set_message(format!("{}{remaining}{extra}", self.points));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// How far it is, and what is left: on hardware by the clock, since the whole must end in time; on a model by
-/// what its points have cost, once enough of that is known.
-fn left(elapsed: Duration, spent: f64, until: Option<Duration>) -> (f64, Option<Duration>) {
-    if let Some(left) = until {
-        let all = (elapsed + left).as_secs_f64().max(1e-9);
-        return ((elapsed.as_secs_f64() / all).min(1.0), Some(left));
+/// Returns the share that is done, and the remaining time: on hardware by the clock, because the session must end in
+/// time; on a model by the cost of its trials, once that is known well enough.
+fn remaining(elapsed: Duration, spent: f64, until: Option<Duration>) -> (f64, Option<Duration>) {
+    if let Some(remaining) = until {
+        let all = (elapsed + remaining).as_secs_f64().max(1e-9);
+        return ((elapsed.as_secs_f64() / all).min(1.0), Some(remaining));
     }
     let share = spent.clamp(0.0, 1.0);
-    // Below a twentieth one dear point would make a guess of minutes.
+    // Below a twentieth, one expensive trial would give an estimate of minutes.
     let known = share >= 0.05;
     (share, known.then(|| elapsed.mul_f64((1.0 - share) / share)))
 }
@@ -91,16 +91,16 @@ mod tests {
 
     #[test]
     fn on_hardware_the_clock_says_what_is_left() {
-        let (share, rest) = left(Duration::from_secs(2), 0.9, Some(Duration::from_secs(6)));
+        let (share, rest) = remaining(Duration::from_secs(2), 0.9, Some(Duration::from_secs(6)));
         assert_eq!((share, rest), (0.25, Some(Duration::from_secs(6))));
-        assert_eq!(left(Duration::from_secs(2), 0.0, Some(Duration::ZERO)).0, 1.0);
+        assert_eq!(remaining(Duration::from_secs(2), 0.0, Some(Duration::ZERO)).0, 1.0);
     }
 
     #[test]
     fn on_a_model_what_points_have_cost_says_it_once_it_is_known() {
-        assert_eq!(left(Duration::from_secs(1), 0.01, None), (0.01, None));
-        let (share, rest) = left(Duration::from_secs(3), 0.25, None);
+        assert_eq!(remaining(Duration::from_secs(1), 0.01, None), (0.01, None));
+        let (share, rest) = remaining(Duration::from_secs(3), 0.25, None);
         assert_eq!((share, rest), (0.25, Some(Duration::from_secs(9))));
-        assert_eq!(left(Duration::from_secs(3), 7.0, None), (1.0, Some(Duration::ZERO)));
+        assert_eq!(remaining(Duration::from_secs(3), 7.0, None), (1.0, Some(Duration::ZERO)));
     }
 }

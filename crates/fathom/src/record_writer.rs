@@ -1,30 +1,30 @@
-//! Keeping records: the file that was asked for, and always a copy in the user's data directory.
+//! Writing of records: the requested file, and always a copy in the user's data directory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, tell};
+use crate::failure::{Failure, print_message};
 use crate::file_id::FileId;
 
-/// Most bytes of kept records; the oldest go first. Some 300 surveys.
-const CAP: u64 = 64 << 20;
+/// Largest size of all kept records, bytes; the oldest are removed first. Some 300 surveys.
+const MAX_KEPT_BYTES: u64 = 64 << 20;
 
-/// Where a session's lines go.
+/// Output files of a session's record.
 #[derive(Debug, Default)]
 pub struct RecordWriter {
-    /// The file that was asked for.
+    /// Requested file.
     requested: Option<Opened>,
-    /// The copy in the user's data directory.
+    /// Copy in the user's data directory.
     copy: Option<Opened>,
-    /// Why the file that was asked for ends early.
+    /// Failure of writing the requested file completely.
     lost: Option<Failure>,
-    /// Why there is no whole copy; to be told once, at the end.
+    /// Reason why there is no complete copy; printed once, at the end.
     trouble: Option<String>,
 }
 
 impl RecordWriter {
-    /// Opens the file that was asked for, which must work, and the copy, which may not; both get `head`.
+    /// Opens the requested file, which must succeed, and the copy, which may fail; both get `head`.
     pub fn open(
         requested: Option<&Path>,
         experiment: &str,
@@ -45,7 +45,7 @@ impl RecordWriter {
         for line in head {
             keep.line(line);
         }
-        // A file that cannot take its first lines is a wrong file; better said before than after.
+        // A file that cannot take its first lines fails before the measurement.
         match keep.lost.take() {
             Some(lost) => {
                 keep.remove_copy();
@@ -55,7 +55,7 @@ impl RecordWriter {
         }
     }
 
-    /// Appends a line; each is written out at once, so that a crash loses none.
+    /// Appends a line and flushes it, so that a crash loses none.
     pub fn line(&mut self, line: &str) {
         if let Some(e) = append(&mut self.requested, line) {
             self.lost = Some(Failure::new(
@@ -68,28 +68,27 @@ impl RecordWriter {
         }
     }
 
-    /// The file to name to the user: the one asked for, else the copy.
+    /// Returns the file to name to the user: the requested one, else the copy.
     pub fn path(&self) -> Option<&Path> {
         self.requested.as_ref().or(self.copy.as_ref()).map(|f| f.0.as_path())
     }
 
-    /// The files that are written, whatever names lead to them.
+    /// Returns the ids of the files written.
     pub fn files(&self) -> impl Iterator<Item = FileId> + '_ {
         self.requested.iter().chain(&self.copy).filter_map(|(_, file)| FileId::of(file.get_ref()))
     }
 
-    /// Removes the copy of a session that does not begin.
+    /// Removes the copy of a session that did not begin.
     pub fn remove_copy(&self) {
         if let Some((path, _)) = &self.copy {
             let _ = std::fs::remove_file(path);
         }
     }
 
-    /// Ends the keeping: tells once why there is no copy, and returns why the file that was asked for is
-    /// not whole.
+    /// Closes the files. Prints why there is no complete copy, and returns why the requested file is incomplete.
     pub fn close(mut self) -> Option<Failure> {
         if let Some(trouble) = &self.trouble {
-            tell(trouble);
+            print_message(trouble);
         }
         if let (Some(lost), Some((copy, _))) = (&mut self.lost, &self.copy) {
             lost.remedy.push_str(&format!("; the copy is whole: {}", copy.display()));
@@ -98,36 +97,36 @@ impl RecordWriter {
     }
 }
 
-/// Writes a line out; a file that does not take it is given up, and answered with the reason.
+/// Writes a line and flushes. A file that fails is closed, and returned with the error.
 fn append(to: &mut Option<Opened>, line: &str) -> Option<(PathBuf, std::io::Error)> {
     let (_, file) = to.as_mut()?;
     let e = writeln!(file, "{line}").and_then(|()| file.flush()).err()?;
     let (path, file) = to.take()?;
-    // Without writing what is left in the buffer: that just failed.
+    // The rest of the buffer is not written, because that has just failed.
     let _ = file.into_parts();
     Some((path, e))
 }
 
-/// A directory that an environment variable names; relative ones are ignored, as the XDG Base Directory
-/// Specification wants.
+/// Returns the directory that an environment variable names. Relative ones are ignored, as required by the XDG Base
+/// Directory Specification.
 pub fn directory(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|p| p.is_absolute())
 }
 
-/// Where copies of records are kept.
+/// Returns the directory of the copies of records.
 pub fn data_dir() -> Option<PathBuf> {
     directory("XDG_DATA_HOME")
         .or_else(|| directory("HOME").map(|h| h.join(".local/share")))
         .map(|d| d.join("fathom/records"))
 }
 
-/// The newest kept records, at most `most`, the newest first. Their names begin with the time.
-pub fn newest(most: usize) -> Vec<PathBuf> {
+/// Returns at most `max` kept records, the newest first. Their names begin with the time.
+pub fn newest(max: usize) -> Vec<PathBuf> {
     let entries = data_dir().and_then(|dir| std::fs::read_dir(dir).ok()).into_iter().flatten().flatten();
     let mut records: Vec<PathBuf> =
         entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == "fathom")).collect();
     records.sort();
-    records.into_iter().rev().take(most).collect()
+    records.into_iter().rev().take(max).collect()
 }
 
 type Opened = (PathBuf, BufWriter<File>);
@@ -148,7 +147,7 @@ fn copy(experiment: &str, subject: &str) -> Result<Opened, String> {
     Ok((path, BufWriter::new(file)))
 }
 
-/// Removes the oldest records above the cap. Names begin with the time, so their order is their age.
+/// Removes the oldest records above the limit. Names begin with the time, so they sort by age.
 fn rotate(dir: &Path) {
     let Ok(entries) = std::fs::read_dir(dir) else { return };
     let mut records: Vec<(PathBuf, u64)> = entries
@@ -159,7 +158,7 @@ fn rotate(dir: &Path) {
     records.sort();
     let mut total: u64 = records.iter().map(|r| r.1).sum();
     for (path, size) in records {
-        if total <= CAP {
+        if total <= MAX_KEPT_BYTES {
             return;
         }
         if std::fs::remove_file(path).is_ok() {

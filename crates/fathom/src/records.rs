@@ -1,4 +1,4 @@
-//! Reading records, and pages that carry findings, from a file or a pipe.
+//! Reads records, and pages with findings, from a file or a pipe.
 
 use std::io::{BufRead, Read as _};
 use std::path::Path;
@@ -13,17 +13,17 @@ use crate::memory_budget::MemoryBudget;
 
 mod lines;
 
-/// The kind of a report. One of an experiment that this program does not know, as a page may bring it, is refused.
+/// Returns the kind of a report. The report of an unknown experiment, possible in a page, is refused.
 pub fn kind(name: &str, report: &Report) -> Result<&'static ReportKind, Failure> {
     report_kinds::kind(&report.experiment).ok_or_else(|| {
         Failure::usage(
-            format!("{name}: {:?} is no experiment that this fathom knows", report.experiment),
+            format!("{name}: {:?} is not an experiment of this fathom", report.experiment),
             "read it with the fathom that made it",
         )
     })
 }
 
-/// The reports in a file, or on stdin for `-`: a record is judged, the findings of a page are taken as they are.
+/// Returns the reports in a file, or on stdin for `-`: a record is judged, the findings of a page are used unchanged.
 pub fn reports(file: &Path) -> Result<Vec<(String, Report)>, Failure> {
     let name = file.display().to_string();
     match read(file, 0)? {
@@ -33,7 +33,7 @@ pub fn reports(file: &Path) -> Result<Vec<(String, Report)>, Failure> {
     }
 }
 
-/// The record in a file, or on stdin for `-`; `taken` is the memory that earlier ones need.
+/// Returns the record in a file, or on stdin for `-`; `taken` is the memory that earlier ones need.
 pub fn load(file: &Path, taken: u64) -> Result<Record, Failure> {
     match read(file, taken)? {
         Input::Record(record) => Ok(*record),
@@ -44,12 +44,12 @@ pub fn load(file: &Path, taken: u64) -> Result<Record, Failure> {
     }
 }
 
-/// What a record says.
+/// Judges a record.
 pub fn judged(record: &Record) -> Result<Report, Failure> {
     fathom_experiment::read(record).map_err(|why| Failure::usage(why, ANOTHER_VERSION))
 }
 
-/// What to try where a record asks for what no experiment of this version can be asked.
+/// Remedy for a record with options that no experiment of this version has.
 const ANOTHER_VERSION: &str = "read it with the version of fathom that made it";
 
 enum Input {
@@ -60,10 +60,10 @@ enum Input {
 fn read(file: &Path, taken: u64) -> Result<Input, Failure> {
     let shown = file.display();
     let mut memory_budget = MemoryBudget::now();
-    let mut lacking = false;
+    let mut out_of_memory = false;
     let enough = |record: &Record| {
         let why = memory_budget.look(record, taken);
-        lacking = why.is_some() && record.excess().is_none();
+        out_of_memory = why.is_some() && record.excess().is_none();
         why
     };
     let input = if file.as_os_str() == "-" {
@@ -81,7 +81,7 @@ fn read(file: &Path, taken: u64) -> Result<Input, Failure> {
             .map_err(|why| Failure::usage(format!("{shown}: {why}"), ANOTHER_VERSION))?;
     }
     input.map_err(|what| {
-        let remedy = match lacking {
+        let remedy = match out_of_memory {
             true => "judge it on a machine with more memory",
             false => "records are written by `fathom survey --record FILE`",
         };
@@ -89,14 +89,14 @@ fn read(file: &Path, taken: u64) -> Result<Input, Failure> {
     })
 }
 
-/// No page is longer.
+/// Largest page, bytes.
 const MAX_PAGE: u64 = 64 << 20;
 
-/// Memory that reading a page takes, as a multiple of its length: itself, its text, its values, the reports.
-/// Measured: a page of 9.5 MB ended in 64 MiB, and one of 50 MB in 256 MiB.
-const A_PAGE: u64 = 16;
+/// Memory for reading a page, as a multiple of its length: bytes, text, values, reports. Measured: a page of 9.5 MB
+/// fitted in 64 MiB, and one of 50 MB in 256 MiB.
+const MEMORY_PER_PAGE_BYTE: u64 = 16;
 
-/// A page is told from a record by its first bytes.
+/// Reads a page or a record, distinguished by their first bytes.
 fn read_from(
     mut from: impl BufRead,
     enough: impl FnMut(&Record) -> Option<String>,
@@ -111,9 +111,9 @@ fn read_from(
     while from.by_ref().take(1 << 20).read_to_end(&mut page).map_err(|e| e.to_string())? > 0 {
         let length = page.len() as u64;
         if length > MAX_PAGE {
-            return Err(format!("longer than {} MiB, as no page is", MAX_PAGE >> 20));
+            return Err(format!("longer than {} MiB, the limit of a page", MAX_PAGE >> 20));
         }
-        if let Some(lack) = memory_budget.lacks(length * A_PAGE + taken) {
+        if let Some(lack) = memory_budget.lacks(length * MEMORY_PER_PAGE_BYTE + taken) {
             return Err(lack);
         }
     }

@@ -1,4 +1,4 @@
-//! Subjects: byte streams with a probe at the other end. A subject is data, not a type per kind.
+//! Subjects: byte streams with a probe at the other end. All subjects have one type.
 
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
@@ -19,28 +19,28 @@ mod user_defined;
 /// A subject: its name and the command whose stdin and stdout are the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// The name as the user typed it.
+    /// Name as typed by the user.
     pub name: String,
-    /// Program and arguments; the program `fathom` is this very executable.
+    /// Program and arguments; the program `fathom` is this executable.
     pub command: Vec<String>,
-    /// Is it this host, served by a child?
+    /// Whether it is this host, served by a child.
     pub host: bool,
-    /// Is it a described machine?
+    /// Whether it is a described machine.
     pub modelled: bool,
-    /// May the stream lose bytes, or the probe be started again? Then a silent one is asked to greet.
+    /// Whether the stream may lose bytes, or the probe may be restarted. Then a silent probe is pinged.
     pub lossy: bool,
-    /// Does the stream stay open when the probe has taken its leave? A board goes nowhere.
-    pub stays: bool,
-    /// Is its probe told who its harness is, to end with it?
-    pub attended: bool,
-    /// What to look at where it says nothing.
-    pub silent: &'static str,
-    /// One line for the list.
+    /// Whether the stream stays open after the probe's last line, as for a board.
+    pub stays_open: bool,
+    /// Whether its probe gets the process id of the harness, to end together with it.
+    pub needs_parent: bool,
+    /// Remedy if it sends nothing.
+    pub silence_remedy: &'static str,
+    /// One-line description.
     pub about: String,
 }
 
 impl Subject {
-    /// A subject without a command, of which nothing is known.
+    /// Creates a subject with default properties and without a command.
     fn named(name: &str, about: String) -> Subject {
         Subject {
             name: name.to_owned(),
@@ -48,15 +48,15 @@ impl Subject {
             host: false,
             modelled: false,
             lossy: false,
-            stays: false,
-            attended: false,
-            silent: "run the subject's command by hand and type: facts",
+            stays_open: false,
+            needs_parent: false,
+            silence_remedy: "run the subject's command by hand and type: facts",
             about,
         }
     }
 }
 
-/// The user's configuration directory for Fathom.
+/// Returns the user's configuration directory for Fathom.
 pub fn config_dir() -> Option<PathBuf> {
     directory("XDG_CONFIG_HOME")
         .or_else(|| directory("HOME").map(|h| h.join(".config")))
@@ -67,7 +67,7 @@ fn host() -> Subject {
     Subject {
         command: ["fathom", "serve", "host"].map(String::from).to_vec(),
         host: true,
-        attended: true,
+        needs_parent: true,
         ..Subject::named("host", "this machine, measured in a child process".into())
     }
 }
@@ -80,7 +80,7 @@ fn model(name: &str, about: String) -> Subject {
     }
 }
 
-/// What the name of a subject may begin with, and what makes one of the rest.
+/// Prefix of a subject's name, and the function that creates the subject from the rest.
 type Kind = (&'static str, fn(&str, &str) -> Result<Subject, Failure>);
 const KINDS: [Kind; 4] = [
     (qemu::PREFIX, qemu::subject),
@@ -89,24 +89,24 @@ const KINDS: [Kind; 4] = [
     (ssh::PREFIX, ssh::subject),
 ];
 
-/// Forms of names that stand for many subjects, and what they are.
+/// Returns the forms of names that stand for many subjects, with their descriptions.
 pub fn forms() -> [(&'static str, &'static str); 3] {
     [
-        (emulated::FORM, "the same image, executed with a described machine answering for time"),
-        (serial::FORM, "a board with the image of `fathom image`, behind a serial port"),
-        (ssh::FORM, "another host, through ssh; fathom is found there, or brought there"),
+        (emulated::FORM, "the same image, executed with the timing of a described machine"),
+        (serial::FORM, "a board with the image of `fathom image`, at a serial port"),
+        (ssh::FORM, "another host, by ssh; fathom is copied there if necessary"),
     ]
 }
 
-/// No description and no list of subjects is longer; what has no end (a device) is none.
+/// Largest description or list of subjects, bytes; it also limits endless files such as devices.
 const MAX_TEXT: u64 = 1 << 20;
 
-/// The text of a file that a person wrote.
+/// Returns the text of a file written by a person.
 fn text_of(file: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     std::fs::File::open(file)?.take(MAX_TEXT + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_TEXT {
-        let what = format!("longer than {} KiB, as no such file is", MAX_TEXT >> 10);
+        let what = format!("longer than {} KiB", MAX_TEXT >> 10);
         return Err(std::io::Error::new(ErrorKind::FileTooLarge, what));
     }
     String::from_utf8(bytes).map_err(|e| {
@@ -116,54 +116,55 @@ fn text_of(file: &Path) -> std::io::Result<String> {
     })
 }
 
-/// The subjects of the user's `subjects.toml`.
-fn own() -> Result<Vec<Subject>, Failure> {
+/// Returns the subjects of the user's `subjects.toml`.
+fn user_subjects() -> Result<Vec<Subject>, Failure> {
     let Some(file) = config_dir().map(|d| d.join("subjects.toml")) else { return Ok(Vec::new()) };
     let text = match text_of(&file) {
         Ok(text) => text,
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
         Err(e) => {
-            let remedy = "make it a readable text file, or move it away";
+            let remedy = "make it a readable text file, or remove it";
             return Err(Failure::usage(format!("{}: {e}", file.display()), remedy));
         }
     };
-    parse_own(&file, &text)
+    parse_user_subjects(&file, &text)
 }
 
-fn parse_own(file: &Path, text: &str) -> Result<Vec<Subject>, Failure> {
-    let own = user_defined::parse(&file.display().to_string(), text);
-    let own = own.map_err(|wrong| Failure::usage(wrong.what, wrong.remedy))?;
+fn parse_user_subjects(file: &Path, text: &str) -> Result<Vec<Subject>, Failure> {
+    let user_defined_subjects = user_defined::parse(&file.display().to_string(), text);
+    let user_defined_subjects =
+        user_defined_subjects.map_err(|wrong| Failure::usage(wrong.what, wrong.remedy))?;
     let subject = |o: user_defined::UserSubject| Subject {
         command: o.command,
-        // What is behind a command of the user's nobody knows: a serial line, perhaps.
+        // The stream of a user's command may be lossy, for instance a serial line.
         lossy: true,
         ..Subject::named(&o.name, o.about)
     };
-    Ok(own.into_iter().map(subject).collect())
+    Ok(user_defined_subjects.into_iter().map(subject).collect())
 }
 
-/// Everything that can be measured from here.
+/// Returns all subjects that can be named.
 pub fn all() -> Result<Vec<Subject>, Failure> {
     let mut list = vec![host()];
-    list.extend(own()?);
+    list.extend(user_subjects()?);
     list.extend(qemu::all());
     list.extend(machines().into_iter().map(|(name, about)| model(&name, format!("model of: {about}"))));
     Ok(list)
 }
 
-/// Every described machine that can be named: the embedded ones, then the user's own. Of a file that is
-/// no description, the line says so.
+/// Returns all described machines with their descriptions: the embedded ones, then the user's. For an invalid file the
+/// description is the error.
 pub fn machines() -> Vec<(String, String)> {
     let about = |name: &str| match description(name) {
         Ok(d) => d.about,
         Err(e) => e.what.lines().next().unwrap_or_default().to_owned(),
     };
-    let own = own_machines().into_iter().filter(|name| catalog::text(name).is_none());
-    let names: Vec<String> = catalog::names().map(str::to_owned).chain(own).collect();
+    let user_machines = own_machines().into_iter().filter(|name| catalog::text(name).is_none());
+    let names: Vec<String> = catalog::names().map(str::to_owned).chain(user_machines).collect();
     names.into_iter().map(|name| (about(&name), name)).map(|(about, name)| (name, about)).collect()
 }
 
-/// The user's own descriptions that are none, each with its file and why.
+/// Returns the user's invalid descriptions, each with its file and the error.
 pub fn broken() -> Vec<(PathBuf, String)> {
     let dir = config_dir().map(|d| d.join("machines")).unwrap_or_default();
     let files = own_machines().into_iter().map(|name| dir.join(format!("{name}.toml")));
@@ -173,7 +174,7 @@ pub fn broken() -> Vec<(PathBuf, String)> {
     files.filter_map(wrong).collect()
 }
 
-/// Names of the user's own descriptions.
+/// Returns the names of the user's descriptions.
 fn own_machines() -> Vec<String> {
     let entries = config_dir().and_then(|d| std::fs::read_dir(d.join("machines")).ok());
     let files = entries.into_iter().flatten().flatten().map(|e| e.path());
@@ -185,19 +186,19 @@ fn own_machines() -> Vec<String> {
     names
 }
 
-/// The subject that `--on` names; this host without it.
+/// Returns the subject that `--on` names; this host without it.
 pub fn find(on: Option<&str>) -> Result<Subject, Failure> {
     let Some(name) = on else { return Ok(host()) };
     if name == "host" {
         return Ok(host());
     }
-    if let Some(own) = own()?.into_iter().find(|s| s.name == name) {
-        return Ok(own);
+    if let Some(subject) = user_subjects()?.into_iter().find(|s| s.name == name) {
+        return Ok(subject);
     }
     if let Some((prefix, subject)) = KINDS.iter().find(|(prefix, _)| name.starts_with(prefix)) {
         return subject(name, &name[prefix.len()..]);
     }
-    // A name with a colon is hardly a file's: a kind that was mistyped, unless there is such a file.
+    // A name with a colon is probably a mistyped kind, unless there is a file of that name.
     if let Some((kind, rest)) = name.split_once(':')
         && !Path::new(name).exists()
     {
@@ -205,17 +206,17 @@ pub fn find(on: Option<&str>) -> Result<Subject, Failure> {
         let near =
             nearest(kind, kinds).map_or_else(String::new, |near| format!("did you mean '{near}:{rest}'? "));
         let remedy = format!("{near}`fathom subjects` lists what there is");
-        return Err(Failure::usage(format!("'{kind}:' begins no subject's name"), remedy));
+        return Err(Failure::usage(format!("'{kind}:' is not the beginning of a subject's name"), remedy));
     }
     description(name).map(|d| {
-        // A file's name may look like a flag to the probe.
+        // A file name must not look like a flag to the probe.
         let plain = if name.starts_with('-') { format!("./{name}") } else { name.to_owned() };
         Subject { name: name.to_owned(), ..model(&plain, d.about) }
     })
 }
 
-/// The description that a name or a file stands for: an embedded machine, a `.toml` file, or one in the
-/// user's `machines` directory.
+/// Returns the description for a name or a file: an embedded machine, a `.toml` file, or one in the user's `machines`
+/// directory.
 pub fn description(name: &str) -> Result<Description, Failure> {
     if name.ends_with(".toml") || name.contains('/') {
         return from_file(Path::new(name));
@@ -250,14 +251,14 @@ mod tests {
     #[test]
     fn own_subjects_are_read_and_wrong_ones_name_file_and_line() {
         let file = Path::new("subjects.toml");
-        let good = parse_own(file, "[pi]\ncommand = [\"ssh\", \"pi\"]\n").unwrap();
+        let good = parse_user_subjects(file, "[pi]\ncommand = [\"ssh\", \"pi\"]\n").unwrap();
         assert_eq!(good[0].command, ["ssh", "pi"]);
-        let bad = parse_own(file, "[pi]\ncomand = [\"ssh\"]\n").unwrap_err();
+        let bad = parse_user_subjects(file, "[pi]\ncomand = [\"ssh\"]\n").unwrap_err();
         assert!(
             bad.what.contains("subjects.toml") && bad.what.contains("line 2") && bad.what.contains("comand"),
             "{bad}"
         );
-        assert!(parse_own(file, "[pi]\ncommand = []\n").unwrap_err().what.contains("'pi'"));
+        assert!(parse_user_subjects(file, "[pi]\ncommand = []\n").unwrap_err().what.contains("'pi'"));
     }
 
     #[test]

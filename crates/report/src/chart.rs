@@ -1,5 +1,5 @@
-//! Charts as data: what is drawn of which findings, and on which axes. A page's script draws them from the findings that the
-//! page carries; it knows no experiment. A terminal shows the characters that a view draws, or the tables alone.
+//! Charts as data: the findings that are drawn, and the axes. A page's script draws them from the findings in the page
+//! and knows no experiment. A terminal shows the characters that a view draws, or only the tables.
 
 use fathom_analysis::findings::{Axis, Field, Metric};
 use serde::Serialize;
@@ -10,23 +10,23 @@ use serde::Serialize;
 pub enum Kind {
     /// Points joined by lines, with intervals.
     Lines,
-    /// The same, each curve narrower than the one before, so that those that lie on each other are seen.
+    /// As [`Kind::Lines`], but each curve is narrower than the previous one, so that overlapping curves remain visible.
     Nested,
-    /// A colour for each finding, by size and stride.
+    /// A colour per finding, by size and stride.
     HeatMap,
-    /// A bar for each finding, with its interval.
+    /// A bar per finding, with its interval.
     Bars,
-    /// A row for each coordinate along [`Chart::rows`], the series behind each other in it.
+    /// A row per coordinate along [`Chart::rows`], with the series stacked in it.
     Stacked,
-    /// A row for each finding, with its interval, beside a zero.
+    /// A row per finding, with its interval, relative to zero.
     Intervals,
-    /// A curve for each histogram, both axes logarithmic.
+    /// A curve per histogram, both axes logarithmic.
     Distributions,
-    /// The bars of one histogram.
+    /// Bars of one histogram.
     Histogram,
 }
 
-/// How numbers on an axis are written.
+/// Format of the numbers on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Written {
@@ -39,100 +39,100 @@ pub enum Written {
 /// An axis of a chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scale {
-    /// What it shows, with the unit.
+    /// Title, with the unit.
     name: &'static str,
-    /// The coordinate that it shows; none of values.
+    /// Axis of the coordinates; none for values.
     of: Option<&'static str>,
     log: bool,
     written: Written,
-    /// Does it include zero?
+    /// Whether it includes zero.
     zero: bool,
-    /// Its end, where that is known before.
+    /// End of the scale, if fixed.
     most: Option<f64>,
-    /// Has it whole numbers only?
+    /// Whether it has only whole numbers.
     whole: bool,
 }
 
 impl Scale {
-    /// Coordinates along an axis; what it shows stands beside it.
+    /// Creates a scale of coordinates along an axis; `name` is its title.
     #[must_use]
     pub const fn of(axis: Axis, name: &'static str) -> Scale {
         Scale { of: Some(axis.name()), ..Scale::values(name) }
     }
 
-    /// Values; what they are stands beside them, with the unit.
+    /// Creates a scale of values; `name` is its title, with the unit.
     #[must_use]
     pub const fn values(name: &'static str) -> Scale {
         Scale { name, of: None, log: false, written: Written::Number, zero: false, most: None, whole: false }
     }
 
-    /// The same, logarithmic.
+    /// Makes the scale logarithmic.
     #[must_use]
     pub const fn log(self) -> Scale {
         Scale { log: true, ..self }
     }
 
-    /// The same, written as sizes in bytes.
+    /// Formats the numbers as sizes in bytes.
     #[must_use]
     pub const fn sizes(self) -> Scale {
         Scale { written: Written::Size, ..self }
     }
 
-    /// The same, with zero on it.
+    /// Includes zero.
     #[must_use]
     pub const fn zero(self) -> Scale {
         Scale { zero: true, ..self }
     }
 
-    /// The same, from zero to this.
+    /// Sets the range from zero to `most`.
     #[must_use]
     pub const fn up_to(self, most: f64) -> Scale {
         Scale { zero: true, most: Some(most), ..self }
     }
 
-    /// The same, of whole numbers.
+    /// Restricts the scale to whole numbers.
     #[must_use]
     pub const fn whole(self) -> Scale {
         Scale { whole: true, ..self }
     }
 }
 
-/// How the points of a series are joined.
+/// Line between the points of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Line {
-    /// By a line, with intervals at the points.
+    /// A solid line, with intervals at the points.
     Solid,
-    /// By dots.
+    /// A dotted line.
     Dotted,
-    /// By dashes.
+    /// A dashed line.
     Dashed,
 }
 
-/// The findings, or histograms, of one metric at some coordinates.
+/// Findings, or histograms, of one metric at given coordinates.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
     metric: &'static str,
-    /// Coordinates that all of them have.
+    /// Fixed coordinates.
     at: Vec<(&'static str, String)>,
-    /// The axis along which they are several curves.
+    /// Axis along which there are several curves.
     by: Option<&'static str>,
-    /// What it is called. A coordinate in braces stands for itself, a field of detail as `{detail.NAME}`.
+    /// Name of the series. A coordinate is written in braces, a field of detail as `{detail.NAME}`.
     name: String,
-    /// What tells it from another series of the same name.
+    /// Text that distinguishes it from another series of the same name.
     what: &'static str,
     line: Line,
-    /// The coordinate that x is, where it is not the axis's own, and by how much it is multiplied.
+    /// Axis of x, if it is not that of the scale, and the factor by which it is multiplied.
     along: Option<&'static str>,
     times: f64,
-    /// Shown only where the other series are.
+    /// Whether it is shown only in the range of the other series.
     within: bool,
-    /// A field of detail and the word in it whose number is the value.
+    /// Field of detail, and the word in it whose number is the value.
     part: Option<(&'static str, String)>,
 }
 
 impl Series {
-    /// All findings of a metric, under one name.
+    /// Creates a series of all findings of a metric.
     #[must_use]
     pub fn of(metric: &'static Metric, name: impl Into<String>) -> Series {
         Series {
@@ -149,94 +149,94 @@ impl Series {
         }
     }
 
-    /// Those at this coordinate.
+    /// Restricts the series to a coordinate.
     #[must_use]
     pub fn at(mut self, axis: Axis, coordinate: impl ToString) -> Series {
         self.at.push((axis.name(), coordinate.to_string()));
         self
     }
 
-    /// A curve for each coordinate along an axis.
+    /// Splits the series into a curve per coordinate along an axis.
     #[must_use]
     pub fn by(self, axis: Axis) -> Series {
         Series { by: Some(axis.name()), ..self }
     }
 
-    /// Called so, to tell it from another series of the same name.
+    /// Sets the text that distinguishes it from another series of the same name.
     #[must_use]
     pub fn what(self, what: &'static str) -> Series {
         Series { what, ..self }
     }
 
-    /// Joined otherwise.
+    /// Sets the line.
     #[must_use]
     pub fn line(self, line: Line) -> Series {
         Series { line, ..self }
     }
 
-    /// At another coordinate than the axis's own, times this, and only where the other series are.
+    /// Uses another axis for x, times a factor, and shows the series only in the range of the others.
     #[must_use]
     pub fn scaled_within(self, along: Axis, times: f64) -> Series {
         Series { along: Some(along.name()), times, within: true, ..self }
     }
 
-    /// The number beside a word in a field of detail, and not the value.
+    /// Uses the number of a word in a field of detail as the value.
     #[must_use]
     pub fn part(self, field: Field, word: &str) -> Series {
         Series { part: Some((field.name, word.to_owned())), ..self }
     }
 }
 
-/// A place on the x axis.
+/// A marked place on the x axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mark {
-    /// Where.
+    /// Place.
     pub x: f64,
-    /// What stands at it.
+    /// Label.
     pub label: String,
 }
 
-/// A range on the x axis; without an end it reaches to the edge.
+/// A range on the x axis; without an end it extends to the edge.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Band {
-    /// Where it begins.
+    /// Begin.
     pub from: Option<f64>,
-    /// Where it ends.
+    /// End.
     pub to: Option<f64>,
-    /// What stands in it.
+    /// Label.
     pub label: String,
-    /// Is it to be seen beside the curves, and not behind them?
+    /// Whether it is drawn prominently instead of in the background.
     pub strong: bool,
 }
 
-/// A height at a place on the x axis, with what it is of.
+/// A labelled height at a place on the x axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Level {
-    /// Where.
+    /// Place.
     pub x: f64,
-    /// How high.
+    /// Height.
     pub y: f64,
-    /// What is so high.
+    /// Names of what has this height.
     pub names: Vec<String>,
-    /// The same as a sentence, for who reads by keys.
+    /// The same as a sentence, for keyboard users.
     pub text: String,
 }
 
 /// A chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Chart {
-    /// What it is called among the figures of its page: words with dots between them.
+    /// Name among the figures of its page: words separated by dots.
     name: String,
     kind: Kind,
-    /// What stands below it.
+    /// Caption below the chart.
     caption: String,
     small: bool,
     x: Scale,
     y: Scale,
     series: Vec<Series>,
-    /// The axis along which a stacked chart has rows.
+    /// Axis along which a stacked chart has rows.
     rows: Option<&'static str>,
-    /// What a row, or a cell of a heat map, is called; as a series is.
+    /// Name of a row, or of a cell of a heat map; with the placeholders of a series' name.
     label: String,
     marks_name: String,
     marks: Vec<Mark>,
@@ -244,14 +244,14 @@ pub struct Chart {
     bands: Vec<Band>,
     levels_name: String,
     levels: Vec<Level>,
-    /// Names of series that are shown at first; all of them, where none is named.
+    /// Names of series that are shown initially; all if empty.
     shown: Vec<String>,
-    /// May the first series be laid over those of other reports?
+    /// Whether the first series may be overlaid with those of other reports.
     overlay: bool,
 }
 
 impl Chart {
-    /// A chart without series.
+    /// Creates a chart without series.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: Kind, x: Scale, y: Scale, caption: impl Into<String>) -> Chart {
         Chart {
@@ -275,67 +275,67 @@ impl Chart {
         }
     }
 
-    /// With one more series.
+    /// Adds a series.
     #[must_use]
     pub fn with(mut self, series: Series) -> Chart {
         self.series.push(series);
         self
     }
 
-    /// Half as high.
+    /// Halves the height.
     #[must_use]
     pub fn small(self) -> Chart {
         Chart { small: true, ..self }
     }
 
-    /// With rows along an axis, each called so.
+    /// Sets the axis of the rows and their name.
     #[must_use]
     pub fn rows(self, axis: Axis, label: &str) -> Chart {
         Chart { rows: Some(axis.name()), label: label.to_owned(), ..self }
     }
 
-    /// With cells, or rows, that are called so.
+    /// Sets the name of cells or rows.
     #[must_use]
     pub fn label(self, label: &str) -> Chart {
         Chart { label: label.to_owned(), ..self }
     }
 
-    /// With places on the x axis.
+    /// Adds marked places on the x axis.
     #[must_use]
     pub fn marks(self, name: &str, marks: Vec<Mark>) -> Chart {
         Chart { marks_name: name.to_owned(), marks, ..self }
     }
 
-    /// With ranges on the x axis; without a name they belong to the first series.
+    /// Adds ranges on the x axis; without a name they belong to the first series.
     #[must_use]
     pub fn bands(self, name: &str, bands: Vec<Band>) -> Chart {
         Chart { bands_name: name.to_owned(), bands, ..self }
     }
 
-    /// With heights.
+    /// Adds heights.
     #[must_use]
     pub fn levels(self, name: &str, levels: Vec<Level>) -> Chart {
         Chart { levels_name: name.to_owned(), levels, ..self }
     }
 
-    /// With only these series shown at first.
+    /// Sets the series that are shown initially.
     #[must_use]
     pub fn shown(self, names: impl IntoIterator<Item = String>) -> Chart {
         Chart { shown: names.into_iter().collect(), ..self }
     }
 
-    /// With a first series that may be laid over those of other reports.
+    /// Allows the first series to be overlaid with those of other reports.
     #[must_use]
     pub fn overlay(self) -> Chart {
         Chart { overlay: true, ..self }
     }
 
-    /// What it is called.
+    /// Returns the chart's name.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// May it be laid over those of other reports?
+    /// Returns whether it may be overlaid with those of other reports.
     pub(crate) fn is_overlay(&self) -> bool {
         self.overlay
     }

@@ -1,4 +1,4 @@
-//! Two reports side by side.
+//! Comparison of two reports as text.
 
 use fathom_analysis::compare::{Comparison, Row, Verdict};
 use fathom_analysis::findings::Key;
@@ -8,15 +8,15 @@ use crate::page::{Block, INTERVAL, Page, TextRole, left, measured, right};
 use crate::style::Style;
 use crate::text;
 
-/// The comparison as text under the names of the two records. `beyond` is the share from which on a difference
-/// counts for the exit status.
+/// Formats a comparison under the names of the two records. `beyond` is the share above which a difference affects the
+/// exit status.
 #[must_use]
 pub fn comparison(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: &Style) -> String {
     let style = Style { width: style.width.clamp(Style::MIN_COLUMNS, Style::MAX_COLUMNS), ..*style };
     write(c, names, beyond, style).finish()
 }
 
-/// The same as blocks, for a page in another form.
+/// Returns the comparison as blocks, for other output formats.
 pub(crate) fn blocks(c: &Comparison, names: [&str; 2], beyond: Option<f64>) -> Vec<Block> {
     write(c, names, beyond, Style::default()).blocks()
 }
@@ -27,9 +27,14 @@ fn write(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: Style) ->
     page.text(TextRole::Bold, &format!("A: {}", clean(names[0])), "", "   ");
     page.text(TextRole::Bold, &format!("B: {}", clean(names[1])), "", "   ");
     if c.plans.is_empty() {
-        page.line(TextRole::Dim, "Asked alike.");
+        page.line(TextRole::Dim, "Same options and settings.");
     } else {
-        page.text(TextRole::Bad, "Not asked alike: what follows may be that and nothing else.", "", "  ");
+        page.text(
+            TextRole::Bad,
+            "Options or settings differ; the differences below may be due to that alone:",
+            "",
+            "  ",
+        );
         for plan in &c.plans {
             page.text(TextRole::Warn, &clean(plan), "- ", "  ");
         }
@@ -45,7 +50,7 @@ fn write(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: Style) ->
             .collect();
         let columns =
             [left("finding"), right("A"), right("B"), measured("change %"), INTERVAL, left("differs")];
-        page.table(&columns, &rows, &[("BEYOND", TextRole::Bad), (" yes", TextRole::Warn)]);
+        page.table(&columns, &rows, &[("exceeds", TextRole::Bad), (" yes", TextRole::Warn)]);
     }
     for (key, a, b) in &c.words {
         page.text(
@@ -72,16 +77,16 @@ fn write(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: Style) ->
     page
 }
 
-/// So many rows whose names begin alike have a table of their own, which leaves the beginning to its heading.
-const FAMILY: usize = 12;
+/// Smallest number of rows with a common name prefix that get a separate table, with the prefix in its heading.
+const MIN_FAMILY_ROWS: usize = 12;
 
-/// The rows by tables: heading, what the names of its rows begin with and need not repeat, rows.
+/// Groups the rows into tables: heading, common prefix of the names (omitted in the rows), rows.
 fn families(rows: &[Row]) -> Vec<(String, String, Vec<&Row>)> {
     let family = |row: &Row| row.key.metric.pattern.split('.').next().unwrap_or_default();
     let mut large: Vec<&str> = Vec::new();
     for row in rows {
         let of = family(row);
-        if !large.contains(&of) && rows.iter().filter(|row| family(row) == of).count() >= FAMILY {
+        if !large.contains(&of) && rows.iter().filter(|row| family(row) == of).count() >= MIN_FAMILY_ROWS {
             large.push(of);
         }
     }
@@ -103,17 +108,17 @@ fn row(r: &Row, beyond: Option<f64>, name: &str) -> Vec<String> {
     };
     let far = beyond.is_some_and(|share| r.change.low > share || r.change.high < -share);
     let verdict = match r.verdict {
-        Verdict::Differs if far => "BEYOND",
+        Verdict::Differs if far => "exceeds",
         other => other.token(),
     };
-    // Hundredths of a percent where they mean something; nobody reads more, and no tenths beside hundreds.
+    // Two decimals of a percent only for narrow intervals, none for wide ones.
     let [value, low, high] = [r.change.value, r.change.low, r.change.high].map(|v| 100.0 * v);
     let digits = match high - low {
         width if width < 0.2 => 2,
         width if width < 100.0 => 1,
         _ => 0,
     };
-    // What rounds to nothing has no sign.
+    // A value that rounds to zero has no sign.
     let unsigned =
         |t: String| if t.bytes().any(|b| (b'1'..=b'9').contains(&b)) { t } else { t.replace('-', "") };
     let of_nothing = !value.is_finite();
@@ -148,14 +153,16 @@ fn summary(page: &mut Page, c: &Comparison, beyond: Option<f64>) {
     let (differ, same) = (of(Verdict::Differs), of(Verdict::Same));
     page.line(TextRole::Plain, "");
     let mut text = match (differ, same) {
-        (0, 0) => "Nothing that could be tested.".to_string(),
-        (0, n) => format!("No difference in any of {n}: the intervals say how large a one could hide."),
-        (d, n) => format!("{d} of {} differ; 5 % is the chance that among equals even one would.", d + n),
+        (0, 0) => "No finding could be tested.".to_string(),
+        (0, n) => {
+            format!("None of {n} findings differs significantly; the intervals bound undetected differences.")
+        }
+        (d, n) => format!("{d} of {} findings differ (family-wise error 5 %, Holm).", d + n),
     };
     if let Some(share) = beyond {
         let far = c.beyond(share).count();
         text += &format!(
-            " Surely beyond {}: {far}.",
+            " Change exceeds --fail-if {} with its whole interval: {far}.",
             format_args!("{} %", number::shown(100.0 * share, None, None).value)
         );
     }

@@ -1,4 +1,4 @@
-//! A drafted description as text in the format of descriptions, every value with its grounds behind it.
+//! Formats a drafted description as a file of the description format, with the source of every value in a comment.
 
 use fathom_analysis::draft::{Draft, Grounds, Key, Table, Written};
 use fathom_units::compact;
@@ -6,13 +6,13 @@ use fathom_units::compact;
 use crate::number;
 use crate::text::{clean, wrap};
 
-/// Columns that no line exceeds, save for a long line about the machine.
-const WIDTH: usize = 112;
+/// Longest line in columns, except for a long line about the machine.
+const MAX_WIDTH: usize = 112;
 
-/// The column in which comments begin where they fit.
-const COMMENT: usize = 32;
+/// Column in which comments begin, if they fit.
+const COMMENT_COLUMN: usize = 32;
 
-/// The draft as a file, with a final newline. Nothing that comes from a record can end a comment or a string.
+/// Formats the draft as a file, with a final newline. Text from a record cannot end a comment or a string.
 #[must_use]
 pub fn draft(d: &Draft) -> String {
     let mut out = String::new();
@@ -27,7 +27,7 @@ pub fn draft(d: &Draft) -> String {
 }
 
 fn comment(out: &mut String, text: &str) {
-    for line in wrap(text, WIDTH, "# ", "# ") {
+    for line in wrap(text, MAX_WIDTH, "# ", "# ") {
         *out += &line;
         out.push('\n');
     }
@@ -41,31 +41,31 @@ fn write_table(out: &mut String, table: &Table) {
     }
 }
 
-/// A key with its grounds behind it; above it, where the line would be too long.
+/// Writes a key with its source in a trailing comment, or above it if the line would be too long.
 fn write_key(out: &mut String, key: &Key) {
-    let said = clean(&grounds(&key.grounds), true);
+    let source = clean(&grounds(&key.grounds), true);
     let line = format!("{} = {}", key.key, written(&key.value));
-    let whole = format!("{line:<COMMENT$}# {said}");
-    if said.is_empty() {
+    let whole = format!("{line:<COMMENT_COLUMN$}# {source}");
+    if source.is_empty() {
         *out += &line;
-    } else if whole.chars().count() <= WIDTH {
+    } else if whole.chars().count() <= MAX_WIDTH {
         *out += &whole;
     } else {
-        comment(out, &said);
+        comment(out, &source);
         *out += &line;
     }
     out.push('\n');
 }
 
-/// `tier.1.capacity 32.00 KiB (31.90..32.12), n 34: how it was chosen`.
+/// Formats a source: `tier.1.capacity 32.00 KiB (31.90..32.12), n 34: how it was chosen`.
 fn grounds(g: &Grounds) -> String {
-    let Some(f) = &g.found else { return g.said.clone() };
+    let Some(f) = &g.found else { return g.comment.clone() };
     let (shown, unit) = number::in_cells(f);
     let name = f.name();
     let parts = [name.as_str(), &shown.value, unit, &shown.interval];
     let words: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
-    let colon = if g.said.is_empty() { "" } else { ": " };
-    format!("{}, n {}{colon}{}", words.join(" "), f.count, g.said)
+    let colon = if g.comment.is_empty() { "" } else { ": " };
+    format!("{}, n {}{colon}{}", words.join(" "), f.count, g.comment)
 }
 
 fn written(value: &Written) -> String {
@@ -84,7 +84,7 @@ fn written(value: &Written) -> String {
     }
 }
 
-/// A frequency in the largest unit that leaves it at least one, if it reads back as the same number.
+/// Formats a frequency in the largest unit of which it is at least one, if that reads back as the same number.
 fn frequency(hz: f64) -> String {
     let units = [("GHz", 1e9), ("MHz", 1e6), ("kHz", 1e3)];
     let same = |(_, scale): &(&str, f64)| hz >= *scale && hz / scale * scale == hz;
@@ -94,7 +94,7 @@ fn frequency(hz: f64) -> String {
     }
 }
 
-/// Text as a TOML basic string; what is written here has no control characters.
+/// Quotes text as a TOML basic string; it has no control characters.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

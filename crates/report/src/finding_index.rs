@@ -1,11 +1,12 @@
-//! The findings and histograms of a report, each taken once: what a view does not take is shown as it is.
+//! Index of the findings and histograms of a report. A view takes each of them once; the rest is shown in a generic
+//! table.
 
 use std::collections::HashMap;
 
 use fathom_analysis::findings::{Axis, Coordinate, Finding, Histogram, Key, Metric, Report};
 use fathom_analysis::metrics::common::DISTURBED;
 
-/// The findings and histograms of a report, and which of them have been taken.
+/// Findings and histograms of a report, with a mark on those that have been taken.
 #[derive(Debug)]
 pub struct FindingIndex<'a> {
     findings: &'a [Finding],
@@ -13,38 +14,38 @@ pub struct FindingIndex<'a> {
     histograms: Vec<&'a Histogram>,
 }
 
-/// What is known at some coordinates: a place for each of the metrics that were asked for.
+/// Findings at the same coordinates: one entry per requested metric.
 #[derive(Debug)]
 pub struct Row<'a, const N: usize> {
     key: &'a Key,
-    /// The findings, in the order of the metrics.
+    /// Findings, in the order of the metrics.
     pub of: [Option<&'a Finding>; N],
 }
 
 impl<'a, const N: usize> Row<'a, N> {
-    /// The coordinate along an axis.
+    /// Returns the coordinate along an axis.
     pub fn at(&self, axis: Axis) -> Option<&'a Coordinate> {
         self.key.get(axis)
     }
 
-    /// The coordinate along an axis that counts; 0 where the metrics have no such axis.
+    /// Returns the numeric coordinate along an axis; 0 if the metrics do not have the axis.
     pub fn number(&self, axis: Axis) -> u64 {
         self.key.number(axis).unwrap_or(0)
     }
 
-    /// The coordinate along an axis as text; empty where the metrics have no such axis.
+    /// Returns the coordinate along an axis as text; empty if the metrics do not have the axis.
     pub fn word(&self, axis: Axis) -> String {
         self.key.word(axis).unwrap_or_default()
     }
 
-    /// The findings that there are.
+    /// Returns the findings that exist.
     pub fn findings(&self) -> impl Iterator<Item = &'a Finding> {
         self.of.into_iter().flatten()
     }
 }
 
 impl<'a> FindingIndex<'a> {
-    /// All findings and histograms of a report, none taken but what the report's head shows ([`DISTURBED`]).
+    /// Creates an index in which only the finding shown in the report's head ([`DISTURBED`]) is taken.
     #[must_use]
     pub fn new(report: &'a Report) -> FindingIndex<'a> {
         let mut index = FindingIndex {
@@ -64,16 +65,16 @@ impl<'a> FindingIndex<'a> {
         Some(&self.findings[at])
     }
 
-    /// Takes the findings of some metrics, in ascending order of their coordinates; those of equal coordinates in the
-    /// report's order.
+    /// Takes the findings of some metrics, in ascending order of their coordinates; those with equal coordinates are in
+    /// the report's order.
     pub fn of(&mut self, metrics: &[&'static Metric]) -> Vec<&'a Finding> {
         let mut found = self.listed(|f| metrics.contains(&f.key.metric));
         found.sort_by(|a, b| a.key.at.cmp(&b.key.at));
         found
     }
 
-    /// Takes the findings of metrics that have the same axes, those of equal coordinates as one row, in ascending
-    /// order of the coordinates along `by`, which are these axes. A second finding of one key stays.
+    /// Takes the findings of metrics with the same axes, one row per coordinates, in ascending order of the coordinates
+    /// along `by`, which are these axes. A second finding of one key is not taken.
     pub fn rows<const N: usize>(&mut self, metrics: [&'static Metric; N], by: &[Axis]) -> Vec<Row<'a, N>> {
         let mut rows: Vec<Row<'a, N>> = Vec::new();
         let mut known: HashMap<&'a [(Axis, Coordinate)], usize> = HashMap::new();
@@ -94,18 +95,18 @@ impl<'a> FindingIndex<'a> {
     }
 
     /// Takes the findings of a metric, each with its number along an axis, in ascending order of their coordinates.
-    /// Those without a number there stay.
+    /// Those without a number there are not taken.
     pub fn along(&mut self, metric: &'static Metric, axis: Axis) -> Vec<(u64, &'a Finding)> {
         let mut found = self.listed(|f| f.is(metric) && f.key.number(axis).is_some());
         found.sort_by(|a, b| a.key.at.cmp(&b.key.at));
         found.into_iter().filter_map(|f| Some((f.key.number(axis)?, f))).collect()
     }
 
-    /// Takes the findings that `wanted` holds for, in the report's order.
-    pub fn listed(&mut self, wanted: impl Fn(&Finding) -> bool) -> Vec<&'a Finding> {
+    /// Takes the findings that `selected` accepts, in the report's order.
+    pub fn listed(&mut self, selected: impl Fn(&Finding) -> bool) -> Vec<&'a Finding> {
         let mut found = Vec::new();
         for (finding, taken) in self.findings.iter().zip(&mut self.taken) {
-            if !*taken && wanted(finding) {
+            if !*taken && selected(finding) {
                 *taken = true;
                 found.push(finding);
             }
@@ -113,14 +114,14 @@ impl<'a> FindingIndex<'a> {
         found
     }
 
-    /// Takes the histograms that `wanted` holds for, in the report's order.
-    pub fn histograms(&mut self, wanted: impl Fn(&Histogram) -> bool) -> Vec<&'a Histogram> {
-        let (found, others) = self.histograms.iter().partition(|histogram| wanted(histogram));
+    /// Takes the histograms that `selected` accepts, in the report's order.
+    pub fn histograms(&mut self, selected: impl Fn(&Histogram) -> bool) -> Vec<&'a Histogram> {
+        let (found, others) = self.histograms.iter().partition(|histogram| selected(histogram));
         self.histograms = others;
         found
     }
 
-    /// What was not taken, in the report's order.
+    /// Returns the findings and histograms that were not taken, in the report's order.
     pub(crate) fn rest(self) -> (Vec<&'a Finding>, Vec<&'a Histogram>) {
         let taken = self.findings.iter().zip(self.taken);
         (taken.filter(|(_, taken)| !taken).map(|(f, _)| f).collect(), self.histograms)

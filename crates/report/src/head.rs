@@ -1,4 +1,4 @@
-//! What every report begins with: subject, clock trust, disturbance.
+//! First lines of every report: subject, clock trust, disturbance.
 
 use fathom_analysis::findings::{Finding, Report};
 use fathom_analysis::metrics::common::CLOCK_CORE_HZ;
@@ -6,30 +6,32 @@ use fathom_analysis::metrics::common::CLOCK_CORE_HZ;
 use crate::number;
 use crate::page::TextRole;
 
-/// What a clock trust below `real` means for whoever reads the figures.
+/// Returns a caveat for a clock trust below `real`.
 pub(crate) fn caveat(trust: &str) -> Option<&'static str> {
     match trust {
-        "virtual" => Some("A guest on real caches: the figures say what it behaves like, not what it is."),
-        "emulated" => Some("Emulated: proves that code works, never how fast anything is."),
-        "modelled" => Some("Modelled: exact, and about the description only."),
+        "virtual" => {
+            Some("A guest on real caches: figures describe the behaviour of the guest, not the hardware.")
+        }
+        "emulated" => Some("Emulated: shows that the code works; times are meaningless."),
+        "modelled" => Some("Modelled: exact, for the description only."),
         _ => None,
     }
 }
 
-/// Facts that say what the subject is, best first.
-const WHAT_IT_IS: [&str; 4] = ["about", "cpu", "model", "machine"];
+/// Facts that identify the subject, best first.
+const IDENTITY_FACTS: [&str; 4] = ["about", "cpu", "model", "machine"];
 
-/// Where among the facts stands what the subject is?
+/// Returns the index of the fact that identifies the subject.
 pub(crate) fn identity(report: &Report) -> Option<usize> {
-    WHAT_IT_IS
+    IDENTITY_FACTS
         .iter()
         .find_map(|name| report.facts.iter().position(|(n, _)| n == name))
         .or(if report.facts.is_empty() { None } else { Some(0) })
 }
 
-/// The first line: experiment, subject, its clock trust, what it is, its core clock, the time it took.
+/// Returns the first line: experiment, subject, clock trust, identity, core clock, elapsed time.
 pub(crate) fn lead(report: &Report) -> String {
-    // Its interval is among the clocks: here it has the digits of a number without one.
+    // The interval is shown in the table of clocks; here the number has the digits of one without interval.
     let core = report.find(&CLOCK_CORE_HZ);
     let core = core.map(|f| number::in_cells(&Finding { low: None, high: None, ..f.clone() }));
     let mut line = format!("{}: {}", report.experiment, report.subject);
@@ -47,13 +49,10 @@ pub(crate) fn lead(report: &Report) -> String {
     line
 }
 
-/// What the finding `disturbed` says, in words.
+/// Returns the text for the finding `disturbed`.
 pub(crate) fn disturbance(f: &Finding) -> (TextRole, String) {
     match f.word() {
-        Some("yes") => (
-            TextRole::Bad,
-            "DISTURBED: other work ran beside the measurement; figures may be wrong.".to_string(),
-        ),
+        Some("yes") => (TextRole::Bad, "DISTURBED: times may be wrong; causes:".to_string()),
         Some("no") => (TextRole::Dim, "Undisturbed.".to_string()),
         _ => (TextRole::Bad, format!("disturbed: {}", number::value(f).value)),
     }

@@ -1,35 +1,35 @@
-//! A heat map in characters: a shade for each cell, and its number where there is room.
+//! Heat map in characters: a shade per cell, with its number if it fits.
 
 use crate::number::{self, short_size};
 use crate::page::{Pieces, TextRole};
 
-/// What is drawn: a row a size and a column a step, both in bytes and ascending.
+/// Data of a heat map: a row per size and a column per stride, both in bytes and ascending.
 pub struct HeatMap {
     /// Sizes.
     pub rows: Vec<u64>,
-    /// Steps.
+    /// Strides.
     pub columns: Vec<u64>,
-    /// Row by row; none where nothing was measured. Above 0.
+    /// Cells by row; `None` if not measured. Values are above 0.
     pub cells: Vec<Vec<Option<f64>>>,
 }
 
-/// From the least to the most. A cell without a number is blank.
+/// Shades from the smallest to the largest value. A cell without a number is blank.
 const UNICODE: [char; SHADES] = ['\u{b7}', '\u{2591}', '\u{2592}', '\u{2593}', '\u{2588}'];
 const ASCII: [char; SHADES] = ['.', ':', 'o', '%', '@'];
-/// As many as the characters have.
+/// Number of shades.
 pub const SHADES: usize = 5;
 
-/// Columns of a size before its row: `256 KiB `.
+/// Width of the row labels: `256 KiB `.
 const MARGIN: usize = 8;
-/// Columns that a cell with its number takes: two shades, a blank, five digits, a blank.
+/// Width of a cell with its number: two shades, a blank, five digits, a blank.
 const NUMBERED: usize = 9;
 
 impl HeatMap {
-    /// The map in lines of at most `width` columns (at least 40): steps, a line a size, what the shades mean. None
-    /// where one row or column is no map.
+    /// Draws the map in lines of at most `width` columns (at least 40): strides, a line per size, legend. Empty if
+    /// there are fewer than two rows or columns.
     pub fn draw(&self, width: usize, unicode: bool) -> Vec<Pieces> {
         let values: Vec<f64> = self.cells.iter().flatten().filter_map(|v| *v).collect();
-        let (least, most) = values.iter().fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(*v), b.max(*v)));
+        let (min, max) = values.iter().fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(*v), b.max(*v)));
         if self.rows.len() < 2 || self.columns.len() < 2 || values.is_empty() {
             return Vec::new();
         }
@@ -44,7 +44,7 @@ impl HeatMap {
                     line.push((TextRole::Plain, " ".repeat(cell)));
                     continue;
                 };
-                let shade = shade(*value, least, most);
+                let shade = shade(*value, min, max);
                 let (wide, number) = match cell {
                     NUMBERED => (2, format!(" {:<6}", short(*value))),
                     cell => (cell.saturating_sub(1).max(1), " ".repeat(usize::from(cell > 1))),
@@ -54,16 +54,16 @@ impl HeatMap {
             }
             lines.push(line);
         }
-        lines.extend(key(&pens, least, most, width));
+        lines.extend(key(&pens, min, max, width));
         lines.iter_mut().for_each(trim);
         lines
     }
 
-    /// The steps over their columns, as many as find room.
+    /// Returns the header: strides over their columns, as many as fit.
     fn head(&self, cell: usize, width: usize) -> String {
         let mut line = " ".repeat(MARGIN);
-        for (n, step) in self.columns.iter().enumerate() {
-            let (at, label) = (MARGIN + n * cell, short_size(*step as f64));
+        for (n, stride) in self.columns.iter().enumerate() {
+            let (at, label) = (MARGIN + n * cell, short_size(*stride as f64));
             if at + label.len() <= width && (n == 0 || line.len() < at) {
                 line += &" ".repeat(at - line.len());
                 line += &label;
@@ -73,13 +73,13 @@ impl HeatMap {
     }
 }
 
-/// The shade of a value, on a logarithmic scale.
-fn shade(value: f64, least: f64, most: f64) -> usize {
-    let share = (value / least).ln() / (most / least).ln().max(f64::MIN_POSITIVE);
+/// Returns the shade of a value, on a logarithmic scale.
+fn shade(value: f64, min: f64, max: f64) -> usize {
+    let share = (value / min).ln() / (max / min).ln().max(f64::MIN_POSITIVE);
     ((share * SHADES as f64) as usize).min(SHADES - 1)
 }
 
-/// A time in at most five characters.
+/// Formats a time in at most five characters.
 fn short(value: f64) -> String {
     match value {
         v if v < 9.995 => format!("{v:.2}"),
@@ -89,11 +89,11 @@ fn short(value: f64) -> String {
     }
 }
 
-/// From which value on each shade is, in lines of their own.
-fn key(pens: &[char; SHADES], least: f64, most: f64, width: usize) -> Vec<Pieces> {
-    let bound = |n: usize| least * (most / least).powf(n as f64 / SHADES as f64);
+/// Returns the legend: the smallest value of each shade.
+fn key(pens: &[char; SHADES], min: f64, max: f64, width: usize) -> Vec<Pieces> {
+    let bound = |n: usize| min * (max / min).powf(n as f64 / SHADES as f64);
     let entries = (0..SHADES).map(|n| {
-        let to = if n + 1 == SHADES { format!(" to {}", short(most)) } else { String::new() };
+        let to = if n + 1 == SHADES { format!(" to {}", short(max)) } else { String::new() };
         let text = format!(" {}{to}  ", short(bound(n)));
         (pens[n].to_string().repeat(2), TextRole::Heat(n), text)
     });
@@ -112,7 +112,7 @@ fn key(pens: &[char; SHADES], least: f64, most: f64, width: usize) -> Vec<Pieces
     lines
 }
 
-/// Takes the blanks at a line's end away.
+/// Removes blanks at the end of a line.
 fn trim(line: &mut Pieces) {
     while let Some((_, text)) = line.last_mut() {
         text.truncate(text.trim_end().len());
@@ -150,7 +150,7 @@ mod tests {
         assert!(lines[1].starts_with(" 16 KiB \u{b7}\u{b7} 1.00           \u{b7}\u{b7} 1.00"), "{lines:?}");
         assert!(lines[2].starts_with("256 KiB \u{2592}\u{2592} 10.0  \u{2592}\u{2592} 10.0"), "{lines:?}");
         assert!(lines[3].starts_with(" 16 MiB \u{2588}\u{2588} 100   "), "{lines:?}");
-        // Without colour and without such characters, too.
+        // Also without colour and Unicode.
         assert!(text(&map(8, 10.0), 80, false)[3].starts_with(" 16 MiB @@ 100   @@ 100"));
     }
 

@@ -1,7 +1,7 @@
-//! Findings as one page that works offline, and back: everything that it needs is in it.
+//! HTML page of findings that works offline, and reading of its data.
 //!
-//! The text is that of the terminal's sections, in HTML; the figures are drawn in the browser from the findings,
-//! which the page carries as JSON. Without scripts the terminal's pictures stand in their place.
+//! The text is that of the terminal, as HTML. The figures are drawn in the browser from the findings, which the page
+//! carries as JSON. Without scripts the terminal's pictures are shown.
 
 mod blocks;
 mod island;
@@ -20,28 +20,28 @@ use crate::kind::{Headline, ReportKind};
 use crate::page::{Block, Page, TextRole};
 use crate::style::Style;
 use crate::text::{clean, clean_report};
-use crate::{caution, comparison, head, number};
+use crate::{comparison, head, number, warnings};
 pub use island::{is_page, reports};
 
-/// One report of a page.
+/// A report of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// What it is called on the page.
+    /// Name on the page.
     pub name: &'a str,
-    /// What was found.
+    /// Report.
     pub report: &'a Report,
-    /// How that is shown.
+    /// Kind of the report.
     pub kind: &'a ReportKind,
 }
 
 /// A comparison of two of a page's reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
-    /// What the two are called, A and B.
+    /// Names of the two reports, A and B.
     pub names: [&'a str; 2],
-    /// What was found.
+    /// Comparison.
     pub comparison: &'a Comparison,
-    /// The share from which on a difference counts for the exit status.
+    /// Share above which a difference affects the exit status.
     pub beyond: Option<f64>,
 }
 
@@ -55,13 +55,13 @@ const SCRIPT: &str = concat!(
 );
 const NOTICE: &str = include_str!("../web/NOTICE");
 
-/// Apache ECharts, only the parts in use, as gzip: made by `web/build`.
+/// Apache ECharts, only the parts in use, as gzip; made by `web/build`.
 const CHARTS: &[u8] = include_bytes!("../web/echarts.min.js.gz");
 
 #[derive(Serialize)]
 struct View {
     title: String,
-    /// Of the headings of sections.
+    /// Level of the headings of sections.
     level: u8,
     overlay: Option<&'static str>,
     changes: Vec<ChangeView>,
@@ -80,19 +80,19 @@ struct ChangeView {
     body: String,
 }
 
-/// One report.
+/// A report as rendered.
 #[derive(Serialize)]
 struct Section {
     id: String,
     name: String,
-    /// The headline's lines.
+    /// Lines of the headline.
     headline: Vec<String>,
-    /// How many warnings and refusals there are, and of what.
+    /// Summary of warnings and refusals.
     folded: Option<String>,
     lead: String,
     caveat: Option<&'static str>,
     disturbed: Option<Banner>,
-    cautions: Vec<Caution>,
+    warnings: Vec<WarningItem>,
     body: String,
     facts: Vec<(String, String)>,
     background: Vec<(String, String)>,
@@ -108,21 +108,21 @@ struct Banner {
 
 /// A warning or a refusal.
 #[derive(Serialize)]
-struct Caution {
+struct WarningItem {
     token: String,
     text: String,
     remedy: String,
 }
 
-/// The page of one report or several, under their names, and of what was found in comparing them; with comparisons with
-/// the published studies if `studies`.
+/// Renders the page of one or several reports, with their names, and of their comparisons; with comparisons with the
+/// published studies if `studies`.
 ///
-/// Nothing in a report, which may come from anywhere, can become markup or script.
+/// Text in a report, which may be untrusted, cannot become markup or script.
 ///
 /// # Errors
-/// A template that does not render: a fault of this crate's, which its tests would meet.
+/// If the template does not render: an error of this crate, covered by its tests.
 pub fn html(entries: &[Entry], changes: &[Change], studies: bool) -> Result<String, minijinja::Error> {
-    // Under the name of its record a section is a level deeper.
+    // With several records, the sections of each are one level deeper.
     let level = if entries.len() > 1 { 3 } else { 2 };
     let shown: Vec<Shown> = entries.iter().map(|entry| Shown::of(entry, studies)).collect();
     let overlays = shown.iter().filter(|shown| shown.charts().any(Chart::is_overlay)).count();
@@ -166,7 +166,7 @@ fn title(entries: &[Entry], changes: &[Change]) -> String {
     clean(&text, true)
 }
 
-/// A report as it is shown: without what a terminal or a browser would obey.
+/// A report with its text cleaned for output.
 struct Shown {
     report: Report,
     headline: Headline,
@@ -181,7 +181,7 @@ impl Shown {
         Shown { headline: (entry.kind.headline)(&report), blocks: page.blocks(), report }
     }
 
-    /// Its charts, in the order of its figures.
+    /// Returns its charts, in the order of its figures.
     fn charts(&self) -> impl Iterator<Item = &Chart> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Picture { chart, .. } => Some(chart.as_ref()),
@@ -197,12 +197,12 @@ fn capital(word: &str) -> String {
 
 fn section(at: usize, name: &str, shown: &Shown, level: u8) -> Section {
     let report = &shown.report;
-    let caution = |token: &str, text: &str, remedy: &str| Caution {
+    let item = |token: &str, text: &str, remedy: &str| WarningItem {
         token: token.to_string(),
         text: text.to_string(),
         remedy: remedy.to_string(),
     };
-    // What was measured, and how it can be done again, for everybody; the rest for who asks.
+    // Facts about the measured machine and the run are shown; the rest is folded.
     let (head, background) = report
         .facts
         .iter()
@@ -212,19 +212,16 @@ fn section(at: usize, name: &str, shown: &Shown, level: u8) -> Section {
         id: format!("record-{at}"),
         name: clean(name, true),
         headline: shown.headline.lines().map(|line| clean(line, true)).collect(),
-        folded: caution::folded(report),
+        folded: warnings::folded(report),
         lead: head::lead(report),
         caveat: head::caveat(&report.trust),
         disturbed: report.find(&DISTURBED).map(banner),
-        cautions: report
+        warnings: report
             .warnings
             .iter()
-            .map(|w| caution(w.token, &w.text, &w.remedy))
+            .map(|w| item(w.token, &w.text, &w.remedy))
             .chain(
-                report
-                    .refusals
-                    .iter()
-                    .map(|r| caution(&format!("refused: {}", r.what), &r.reason, &r.remedy)),
+                report.refusals.iter().map(|r| item(&format!("refused: {}", r.what), &r.reason, &r.remedy)),
             )
             .collect(),
         body: blocks::body(&shown.blocks, at, level),
@@ -265,7 +262,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::SCRIPT;
 
-    /// A figure is declared by the view that has it: no script names a metric or takes a name apart.
+    /// Figures are declared by their views: no script contains a metric or parses a name.
     #[test]
     fn scripts_know_no_metric() {
         for pattern in [".{", "startsWith(", "tier", "wakeup", "dma", "latency", "stride", "conflict"] {

@@ -1,7 +1,6 @@
-//! Findings as JSON, by the findings contract, and back.
+//! Findings as JSON, and reading of that document.
 //!
-//! Every top-level key and every row stands on a line of its own, so that the document can be
-//! compared and searched by line.
+//! Every top-level key and every row is on a separate line, so that the document can be compared and searched by line.
 
 mod comparison;
 
@@ -17,54 +16,54 @@ use crate::schema::{self, FORMAT, VERSION};
 
 pub use comparison::{COMPARISON, COMPARISON_VERSION, comparison, comparison_schema};
 
-/// Why a document cannot be read as findings.
+/// Error of reading a document.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Not JSON, or a key missing, unknown or of the wrong type; the message has line and column.
+    /// Not JSON, or a key that is missing, unknown or of the wrong type; the message has line and column.
     #[error("not findings: {0}; the document is described by `fathom schema`")]
     Syntax(#[from] serde_json::Error),
     /// A page without data.
     #[error("no data in this page: it was not made by fathom's --html, or cut off")]
     NoData,
-    /// Some other format.
+    /// Another format.
     #[error("`format` is {0:?}, which this fathom does not read: {FORMAT:?} is what its --json prints")]
     Format(String),
-    /// A version that this reader does not know.
+    /// A version newer than this reader.
     #[error("`version` is {0}, this reads up to {VERSION}: use a newer fathom")]
     Version(u64),
     /// A unit that is not in the schema.
     #[error("unit {unit:?} of {name:?} is not one of {}", known(UNITS))]
     Unit {
-        /// The finding or histogram.
+        /// Finding or histogram.
         name: String,
-        /// The unit it names.
+        /// Unit.
         unit: String,
     },
-    /// A name that no metric has.
+    /// A name of no metric.
     #[error(
         "no finding or histogram is called {0:?}: `fathom schema` lists them; read the document with the fathom that wrote it"
     )]
     Name(String),
-    /// A metric or coordinates that are not those of the name.
+    /// A metric or coordinates that do not match the name.
     #[error("`metric` and `at` of {0:?} are not those of its name")]
     Key(String),
-    /// A basis that is none.
+    /// An unknown basis.
     #[error("basis {basis:?} of {name:?} is not one of {}", known(&Basis::ALL.map(Basis::token)))]
     Basis {
-        /// The finding.
+        /// Finding.
         name: String,
-        /// The basis it names.
+        /// Basis.
         basis: String,
     },
-    /// A field of detail that the metric does not declare, or of another shape.
-    #[error("field {field:?} in the detail of {name:?} is none that its metric declares")]
+    /// A field of detail that the metric does not declare, or with another type.
+    #[error("field {field:?} in the detail of {name:?} is not declared by its metric")]
     Detail {
-        /// The finding.
+        /// Finding.
         name: String,
-        /// The field.
+        /// Field.
         field: String,
     },
-    /// A warning token that was not handed in.
+    /// An unknown warning token.
     #[error(
         "warning {0:?} is not one that this fathom gives: read the document with the fathom that wrote it"
     )]
@@ -75,8 +74,8 @@ fn known(values: &[&str]) -> String {
     values.iter().map(|v| format!("{v:?}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A number that reads back as the same f64; null where it is not finite. Whole numbers are
-/// printed without a fraction (exactly: below 2^53 an i64 and an f64 name the same number).
+/// Returns a number that reads back as the same f64; null if it is not finite. Whole numbers are printed without a
+/// fraction (exact: below 2^53 an i64 and an f64 represent the same number).
 pub(crate) fn number(v: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if v.fract() == 0.0 && v.abs() < EXACT && !(v == 0.0 && v.is_sign_negative()) {
@@ -85,7 +84,7 @@ pub(crate) fn number(v: f64) -> Value {
     Value::from(v)
 }
 
-const NO_VALUE: &str = "no finite number came out";
+const NO_VALUE: &str = "the value is not finite";
 const NO_LOW: &str = "the lower end of the interval is not finite";
 const NO_HIGH: &str = "the upper end of the interval is not finite";
 
@@ -121,7 +120,7 @@ fn finding(f: &Finding) -> Value {
     })
 }
 
-/// Coordinates by axis.
+/// Returns coordinates by axis.
 fn at(key: &Key) -> Value {
     let coordinates = key.at.iter().map(|(axis, coordinate)| {
         let value = match coordinate {
@@ -133,7 +132,7 @@ fn at(key: &Key) -> Value {
     Value::Object(coordinates.collect())
 }
 
-/// Fields by name; words with numbers as pairs, which keep their order.
+/// Returns fields by name; words with numbers as pairs, in their order.
 fn detail(detail: &Detail) -> Value {
     let fields = detail.iter().map(|(name, item)| {
         let value = match item {
@@ -161,8 +160,8 @@ fn histogram(h: &Histogram) -> Value {
     })
 }
 
-/// The subject's facts as one object. Of facts with the same name, the values are joined by `; `:
-/// an object that repeats a key is read differently by different readers.
+/// Returns the subject's facts as one object. Values of facts with the same name are joined by `; `, because readers
+/// differ in how they treat repeated keys.
 fn facts(report: &Report) -> Value {
     let mut object = Map::new();
     for (name, value) in &report.facts {
@@ -179,7 +178,7 @@ fn facts(report: &Report) -> Value {
     Value::Object(object)
 }
 
-/// One array with a row on each line.
+/// Returns an array with a row per line.
 fn rows<T>(items: &[T], row: impl Fn(&T) -> Value) -> String {
     if items.is_empty() {
         return "[]".to_string();
@@ -188,7 +187,7 @@ fn rows<T>(items: &[T], row: impl Fn(&T) -> Value) -> String {
     format!("[\n{}\n  ]", lines.join(",\n"))
 }
 
-/// The document that `--json` prints, with a final newline.
+/// Returns the document that `--json` prints, with a final newline.
 ///
 /// A number that is not finite becomes null, with a note in its row.
 #[must_use]
@@ -223,10 +222,10 @@ pub fn json(report: &Report, kind: &ReportKind) -> String {
     format!("{{\n{}\n}}\n", lines.join(",\n"))
 }
 
-/// The `format` of the document that [`examination`] prints.
+/// `format` of the document that [`examination`] returns.
 pub const EXAMINATION: &str = "fathom.doctor";
 
-/// The document that `fathom doctor --json` prints: format, version, subject and one flat row a line.
+/// Returns the document that `fathom doctor --json` prints: format, version, subject and one flat row per line.
 #[must_use]
 pub fn examination(subject: &str, found: &[Row]) -> String {
     let row = |r: &Row| json!({"what": r.what, "state": r.state.token(), "found": r.found, "cost": r.cost, "line": r.line});
@@ -237,7 +236,7 @@ pub fn examination(subject: &str, found: &[Row]) -> String {
     )
 }
 
-/// What must be known before the rest can be judged.
+/// Keys that are checked before the rest is parsed.
 #[derive(Deserialize)]
 struct Head {
     format: String,
@@ -263,7 +262,7 @@ struct Document {
     warnings: Vec<WarningRow>,
 }
 
-/// Follows from the findings, so that it is made again and not read.
+/// The headline follows from the findings, so it is not read.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HeadlineRow {
@@ -335,14 +334,14 @@ struct WarningRow {
     remedy: String,
 }
 
-/// The unit's static name.
+/// Returns the unit as a static string.
 fn unit(name: &str, unit: &str) -> Result<&'static str, ReadError> {
     let found = UNITS.iter().find(|u| **u == unit);
     found.copied().ok_or_else(|| ReadError::Unit { name: name.to_string(), unit: unit.to_string() })
 }
 
-/// The key of a row: its name, with which metric and coordinates must agree. A histogram has a metric of its kind, and
-/// a finding has another one.
+/// Returns the key of a row from its name; metric and coordinates must match. A histogram's metric is of kind
+/// histogram, a finding's is not.
 fn read_key(
     kinds: &[&ReportKind],
     name: &str,
@@ -379,7 +378,7 @@ fn read_item(value: &Value) -> Option<Item> {
     })
 }
 
-/// The fields that the metric declares; another one, or one of another shape, is an error.
+/// Reads the fields that the metric declares; other fields, or other types, are errors.
 fn read_detail(key: &Key, fields: &Map<String, Value>) -> Result<Detail, ReadError> {
     let mut detail = Detail::default();
     for (name, value) in fields {
@@ -425,19 +424,19 @@ fn read_histogram(kinds: &[&ReportKind], row: HistogramRow) -> Result<Histogram,
 fn read_fact((name, value): (String, Value)) -> Result<(String, String), ReadError> {
     let text = match value {
         Value::String(text) => text,
-        // A fact that is no text is an error with the words that serde has for it.
+        // A fact that is not a text is an error with serde's message.
         other => serde_json::from_value(other)?,
     };
     Ok((name, text))
 }
 
-/// Reads what [`json()`] printed. `kinds` are the kinds of report whose metrics may occur, `warnings` the warnings whose
-/// tokens may. The headline is not read: it follows from the findings.
+/// Reads a document written by [`json()`]. `kinds` are the kinds of report whose metrics may occur, `warnings` the
+/// warnings whose tokens may occur. The headline is not read: it follows from the findings.
 ///
-/// A null value reads as a number that is not one, which prints as null again.
+/// A null value is read as not-a-number, which prints as null again.
 ///
 /// # Errors
-/// A [`ReadError`] that names the line and column, or the offending unit, token or version.
+/// A [`ReadError`] with line and column, or with the offending unit, token or version.
 pub fn from_json(
     text: &str,
     kinds: &[&ReportKind],

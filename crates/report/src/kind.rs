@@ -1,5 +1,5 @@
-//! A kind of report: what an experiment's reports are called, may find and look like. The experiments declare theirs; the
-//! toolkit is handed them and knows none.
+//! Kinds of report: name, metrics, headline and view of an experiment's reports. The experiments declare them; this
+//! crate knows none of them.
 
 use fathom_analysis::findings::{Key, Metric, Report};
 
@@ -8,24 +8,24 @@ use crate::page::Page;
 /// A kind of report.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportKind {
-    /// The name of the experiment whose reports are of this kind.
+    /// Name of the experiment whose reports are of this kind.
     pub name: &'static str,
-    /// The metrics that its reports may have, in display order. A metric may be of several kinds.
+    /// Metrics that its reports may have, in display order. A metric may belong to several kinds.
     pub metrics: &'static [&'static [&'static Metric]],
-    /// The answer that a report amounts to.
+    /// Computes the headline of a report.
     pub headline: fn(&Report) -> Headline,
-    /// Shows everything that was found.
+    /// Shows all findings of a report.
     pub view: fn(&Report, &mut Page),
 }
 
 impl ReportKind {
-    /// Its metrics, in display order.
+    /// Returns its metrics, in display order.
     pub fn metrics(&self) -> impl Iterator<Item = &'static Metric> + use<> {
         self.metrics.iter().flat_map(|list| list.iter().copied())
     }
 }
 
-/// The metrics of some kinds, each once, in the order in which they come first.
+/// Returns the metrics of some kinds, each once, in the order of their first occurrence.
 #[must_use]
 pub fn metrics(kinds: &[&ReportKind]) -> Vec<&'static Metric> {
     let mut all: Vec<&'static Metric> = Vec::new();
@@ -37,25 +37,25 @@ pub fn metrics(kinds: &[&ReportKind]) -> Vec<&'static Metric> {
     all
 }
 
-/// The key of a name, if a metric of these kinds has such names: the inverse of [`Key::name`].
+/// Returns the key of a name, if a metric of these kinds has such names: the inverse of [`Key::name`].
 #[must_use]
 pub fn key(kinds: &[&ReportKind], name: &str) -> Option<Key> {
     kinds.iter().flat_map(|kind| kind.metrics()).find_map(|metric| metric.key(name))
 }
 
-/// What a report amounts to, in three lines that a person would say aloud. A line without text is not shown.
+/// Summary of a report in up to three lines. A line without text is not shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headline {
-    /// What was found: the numbers.
+    /// Main result: the numbers.
     pub answer: String,
-    /// How sure that is.
+    /// Confidence in the result.
     pub confidence: String,
-    /// What to do.
+    /// Recommended action.
     pub action: String,
 }
 
 impl Headline {
-    /// The lines that have text, in order.
+    /// Returns the lines that have text, in order.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         [&self.answer, &self.confidence, &self.action]
             .into_iter()

@@ -1,11 +1,10 @@
-//! The toolkit of reports: pages of tables, plots and charts, shown by a terminal, as HTML and as JSON; the schema of names;
-//! drafts of descriptions. Strings out, nothing else: no I/O, and no look at the environment. Width, colour and character
-//! set are arguments.
+//! Output of reports: pages of tables, plots and charts, as terminal text, HTML and JSON; the schema of names; drafts
+//! of descriptions. Returns strings only: no I/O and no access to the environment. Width, colour and character set are
+//! arguments.
 //!
-//! It knows no experiment: what a report's findings mean and how they are shown is its [`ReportKind`], which is handed in.
+//! This crate knows no experiment: the meaning and the view of a report's findings come from its [`ReportKind`].
 #![forbid(unsafe_code)]
 
-mod caution;
 pub mod chart;
 mod comparison;
 pub mod draft;
@@ -26,6 +25,8 @@ mod style;
 mod table;
 pub mod terminal;
 pub mod text;
+
+mod warnings;
 
 pub use comparison::comparison;
 pub use draft::draft;

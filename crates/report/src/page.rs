@@ -1,4 +1,4 @@
-//! The page that sections write on, and how a terminal shows it.
+//! The page that views write on, and its output as terminal text.
 
 use anstyle::{AnsiColor, Style as Ansi};
 
@@ -9,11 +9,11 @@ use crate::text;
 
 pub use crate::table::{Column, INTERVAL, Table, left, measured, right};
 
-/// Colours of tiers, in turn: told apart on dark and on light ground.
+/// Colours of tiers, in turn; distinguishable on dark and on light backgrounds.
 const TIERS: [AnsiColor; 5] =
     [AnsiColor::Green, AnsiColor::Cyan, AnsiColor::Blue, AnsiColor::Magenta, AnsiColor::Yellow];
 
-/// Colours of a heat map, in the order in which heat is told.
+/// Colours of a heat map, from the smallest to the largest value.
 const HEAT: [AnsiColor; 5] =
     [AnsiColor::Blue, AnsiColor::Cyan, AnsiColor::Green, AnsiColor::Yellow, AnsiColor::Red];
 
@@ -31,54 +31,54 @@ fn ansi(role: TextRole) -> Ansi {
     }
 }
 
-/// A line in pieces of one ink each.
+/// A line as pieces of one role each.
 pub type Pieces = Vec<(TextRole, String)>;
 
-/// One thing on a page. The terminal prints all of them as text; other forms give them a shape of their own.
+/// An element of a page. The terminal prints all of them as text; other formats render them differently.
 #[derive(Clone, Debug)]
 pub enum Block {
-    /// A line that is known to fit.
+    /// A line that fits the width.
     Line(Pieces),
     /// Text of any length; its first line begins with `first`, the others with `under`.
     Text {
-        /// What it is.
+        /// Role.
         role: TextRole,
-        /// The text, not wrapped.
+        /// Text, not wrapped.
         text: String,
         /// Begin of the first line.
         first: String,
-        /// Begin of the others.
+        /// Begin of the other lines.
         under: String,
     },
     /// A heading.
     Heading(String),
     /// A table.
     Table(Table),
-    /// The few numbers that most readers came for; a terminal leaves them to the tables.
+    /// Key figures; a terminal omits them, because the tables have them.
     Tiles(Vec<Tile>),
-    /// A picture, drawn in characters.
+    /// A picture drawn in characters.
     Picture {
-        /// The same for a page that can draw; boxed, because it is larger than other blocks.
+        /// The chart for a page that can draw; boxed because it is larger than other blocks.
         chart: Box<Chart>,
-        /// Its lines, which fit; none where only a table can be printed.
+        /// Lines, which fit the width; empty if there is only a table.
         lines: Vec<Pieces>,
     },
 }
 
-/// One of the few numbers that most readers came for.
+/// A key figure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tile {
-    /// What it is of.
+    /// Name.
     pub name: String,
-    /// The number with its unit.
+    /// Number with its unit.
     pub value: String,
-    /// The same in another unit, or nothing.
+    /// The number in another unit, or empty.
     pub under: String,
-    /// What else to know of it, or nothing.
+    /// Further information, or empty.
     pub more: String,
 }
 
-/// What has been written so far.
+/// A page: the blocks written to it, and its style.
 #[derive(Debug)]
 pub struct Page {
     blocks: Vec<Block>,
@@ -86,12 +86,12 @@ pub struct Page {
 }
 
 impl Page {
-    /// An empty page.
+    /// Creates an empty page.
     pub fn new(style: Style) -> Page {
         Page { blocks: Vec::new(), style }
     }
 
-    /// The style in force.
+    /// Returns the style.
     pub fn style(&self) -> Style {
         self.style
     }
@@ -106,12 +106,12 @@ impl Page {
         }
     }
 
-    /// Everything on it, in order.
+    /// Returns all blocks, in order.
     pub fn blocks(self) -> Vec<Block> {
         self.blocks
     }
 
-    /// The whole as text.
+    /// Returns the page as terminal text.
     pub fn finish(self) -> String {
         let mut out = Text { out: String::new(), style: self.style };
         for block in &self.blocks {
@@ -120,45 +120,45 @@ impl Page {
         out.out
     }
 
-    /// One line of pieces that together are known to fit.
+    /// Adds a line of pieces that together fit the width.
     pub fn pieces(&mut self, pieces: &[(TextRole, String)]) {
         self.blocks.push(Block::Line(pieces.to_vec()));
     }
 
-    /// One line that is known to fit.
+    /// Adds a line that fits the width.
     pub fn line(&mut self, role: TextRole, text: &str) {
         self.pieces(&[(role, text.trim_end().to_string())]);
     }
 
-    /// Text of any length, wrapped; the first line begins with `first`, the others with `under`.
+    /// Adds text of any length, to be wrapped; the first line begins with `first`, the others with `under`.
     pub fn text(&mut self, role: TextRole, text: &str, first: &str, under: &str) {
         let [text, first, under] = [text, first, under].map(str::to_string);
         self.blocks.push(Block::Text { role, text, first, under });
     }
 
-    /// An empty line and a heading.
+    /// Adds an empty line and a heading.
     pub fn heading(&mut self, text: &str) {
         self.blocks.push(Block::Heading(text.to_string()));
     }
 
-    /// A table. `colour` says what a line that contains a text is.
+    /// Adds a table. `colour` maps a text to the role of the lines that contain it.
     pub fn table(&mut self, columns: &[Column], rows: &[Vec<String>], colour: &[(&'static str, TextRole)]) {
         let (columns, rows, colour) = (columns.to_vec(), rows.to_vec(), colour.to_vec());
         self.blocks.push(Block::Table(Table::new(columns, rows, colour)));
     }
 
-    /// The few numbers that most readers came for.
+    /// Adds key figures.
     pub fn tiles(&mut self, tiles: Vec<Tile>) {
         self.blocks.push(Block::Tiles(tiles));
     }
 
-    /// A chart, and the same in lines that are known to fit; none where only a table can be printed.
+    /// Adds a chart, and the same in lines that fit the width; no lines if there is only a table.
     pub fn picture(&mut self, chart: Chart, lines: Vec<Pieces>) {
         self.blocks.push(Block::Picture { chart: Box::new(chart), lines });
     }
 }
 
-/// Blocks as text: lines are wrapped first and coloured after.
+/// Converts blocks to text: lines are wrapped first and coloured afterwards.
 struct Text {
     out: String,
     style: Style,

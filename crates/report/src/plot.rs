@@ -1,39 +1,39 @@
-//! The latency curve as a picture: a curve of braille dots (asterisks in ASCII) over a logarithmic
-//! axis of sizes, plateaus drawn across from their value, capacities drawn down to their size.
+//! Latency curve in characters: a curve of braille dots (asterisks in ASCII) over a logarithmic axis of sizes, with
+//! horizontal lines for plateaus and vertical ones for capacities.
 
 use crate::page::TextRole;
 
-/// One plateau.
+/// A plateau.
 pub struct Plateau {
-    /// Its height, in the unit of y.
+    /// Height, in the unit of y.
     pub y: f64,
-    /// Its height as the axis says it.
+    /// Height as printed on the axis.
     pub label: String,
-    /// Where it begins; the left edge where nothing is before it.
+    /// Begin; `None` for the left edge.
     pub from: Option<f64>,
-    /// Where it ends; the right edge where nothing follows it.
+    /// End; `None` for the right edge.
     pub to: Option<f64>,
 }
 
-/// What is to be drawn. All numbers are finite, x is above 0, and y is where `log_y` is set.
+/// Data of a plot. All numbers are finite, x is above 0, and so is y if `log_y` is set.
 pub struct Plot {
-    /// The curve, ascending in x; at least two different x.
+    /// Curve, ascending in x; at least two different x.
     pub points: Vec<(f64, f64)>,
-    /// Plateaus, ascending; they are named `tier 1`, `tier 2` ... above the picture.
+    /// Plateaus, ascending; they are labelled `tier 1`, `tier 2` ... above the picture.
     pub plateaus: Vec<Plateau>,
-    /// Places on the x axis that are marked from top to bottom, with what stands below them.
+    /// Places on the x axis marked with vertical lines, with their labels.
     pub marks: Vec<(f64, String)>,
-    /// Is y logarithmic too?
+    /// Whether y is logarithmic too.
     pub log_y: bool,
     /// Text rows of the curve.
     pub rows: usize,
-    /// How a value of x is written.
+    /// Formats a value of x.
     pub x_label: fn(f64) -> String,
-    /// How a value of y is written, where no plateau says it.
+    /// Formats a value of y, if there are no plateaus.
     pub y_label: fn(f64) -> String,
 }
 
-/// Characters of the two character sets.
+/// Characters of a character set.
 struct Pen {
     across: char,
     dotted: char,
@@ -76,7 +76,7 @@ const ASCII: Pen = Pen {
     braille: false,
 };
 
-/// Dots in a braille cell: two across, four down.
+/// Dots in a braille cell: two columns, four rows.
 const DOTS: (usize, usize) = (2, 4);
 
 /// Bits of the dots of a braille cell, by column and row (the order of Unicode's block U+2800).
@@ -94,7 +94,7 @@ impl Scale {
         let of = |v: f64| if log { v.log2() } else { v };
         let low = values.clone().map(of).fold(f64::INFINITY, f64::min);
         let high = values.map(of).fold(f64::NEG_INFINITY, f64::max);
-        // A flat curve runs through the middle.
+        // A flat curve is drawn in the middle.
         let pad = if high > low { (high - low) * margin } else { 0.5 };
         Scale { low: low - pad, high: high + pad, log }
     }
@@ -104,7 +104,7 @@ impl Scale {
         ((v - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
-    /// The value at a place, the inverse of [`at`](Scale::at).
+    /// Returns the value at a position, the inverse of [`at`](Scale::at).
     fn value(&self, at: f64) -> f64 {
         let v = self.low + at * (self.high - self.low);
         if self.log { v.exp2() } else { v }
@@ -151,13 +151,13 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// The tier that a value of x belongs to, from 1; 0 on a rise and where there are no tiers.
+    /// Returns the tier of a value of x, from 1; 0 on a rise and without tiers.
     fn tier(&self, x: f64) -> usize {
         let inside = |p: &Plateau| p.from.is_none_or(|from| x > from) && p.to.is_none_or(|to| x <= to);
         self.plot.plateaus.iter().position(inside).map_or(0, |n| n + 1)
     }
 
-    /// The curve: straight from point to point, in dots.
+    /// Draws the curve: straight lines between points, in dots.
     fn curve(&mut self) {
         let (across, down) = (self.columns * DOTS.0, self.plot.rows * DOTS.1);
         let place = |p: &(f64, f64)| {
@@ -193,7 +193,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Each plateau across its tier, and dotted from the axis to where it begins.
+    /// Draws each plateau across its tier, and dotted from the axis to its begin.
     fn plateaus(&mut self) {
         for (n, p) in self.plot.plateaus.iter().enumerate() {
             let row = self.row(p.y);
@@ -208,7 +208,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// The tiers' names over their ranges.
+    /// Returns the line with the tiers' names over their ranges.
     fn ruler(&self) -> Vec<Cell> {
         let mut line = vec![(TextRole::Dim, self.pen.across); self.columns];
         let mut from = 0;
@@ -230,7 +230,7 @@ impl<'a> Canvas<'a> {
         line
     }
 
-    /// The x axis with its ticks, and the sizes under them.
+    /// Returns the x axis with its ticks, and the line of sizes under them.
     fn axis(&self) -> (Vec<Cell>, Vec<Cell>) {
         let mut line = vec![(TextRole::Dim, self.pen.across); self.columns];
         let mut labels = vec![EMPTY; self.columns];
@@ -238,7 +238,7 @@ impl<'a> Canvas<'a> {
             line[self.column(*x)].1 = self.pen.under;
         }
         let octaves = (self.x.high - self.x.low).max(1.0);
-        // A label takes up to six columns and two of distance.
+        // A label needs up to six columns and two of distance.
         let step = (8.0 * octaves / self.columns as f64).ceil().max(1.0);
         let mut exponent = (self.x.low - 1e-9).ceil();
         let mut free = 0;
@@ -256,7 +256,7 @@ impl<'a> Canvas<'a> {
         (line, labels)
     }
 
-    /// The marks' own labels, under their marks: as many rows as it takes for none to overlap.
+    /// Returns the labels of the marks, in as many lines as needed to avoid overlaps.
     fn mark_labels(&self) -> Vec<Vec<Cell>> {
         let mut lines: Vec<Vec<Cell>> = Vec::new();
         for (x, label) in &self.plot.marks {
@@ -284,7 +284,7 @@ impl<'a> Canvas<'a> {
     }
 }
 
-/// Writes `text` at a column if all of it fits.
+/// Writes `text` at a column if all of it fits. Returns whether it did.
 fn write(line: &mut [Cell], start: usize, text: &str, role: TextRole) -> bool {
     let columns = text.chars().count();
     if start + columns > line.len() {
@@ -296,11 +296,11 @@ fn write(line: &mut [Cell], start: usize, text: &str, role: TextRole) -> bool {
     true
 }
 
-/// Labels of the y axis by row: the plateaus' values; without plateaus, the ends and the middle.
+/// Returns the labels of the y axis by row: the plateaus' values; without plateaus, the ends and the middle.
 fn y_labels(canvas: &Canvas) -> Vec<Option<(TextRole, String)>> {
     let mut labels: Vec<Option<(TextRole, String)>> = vec![None; canvas.plot.rows];
     for (n, p) in canvas.plot.plateaus.iter().enumerate() {
-        // Of two plateaus in one row of text the lower one is named; the table has both.
+        // Of two plateaus in one text row the lower one is labelled; the table has both.
         labels[canvas.row(p.y)].get_or_insert((TextRole::Tier(n + 1), p.label.clone()));
     }
     if canvas.plot.plateaus.is_empty() {
@@ -313,11 +313,11 @@ fn y_labels(canvas: &Canvas) -> Vec<Option<(TextRole, String)>> {
     labels
 }
 
-/// Draws the plot in lines of at most `width` columns (at least 40); each line is a list of pieces.
+/// Draws the plot in lines of at most `width` columns (at least 40).
 pub fn draw(plot: &Plot, width: usize, unicode: bool) -> Vec<Vec<(TextRole, String)>> {
     let pen = if unicode { &UNICODE } else { &ASCII };
     let widest = plot.plateaus.iter().map(|p| p.label.chars().count()).max().unwrap_or(0);
-    // Labels without plateaus are short: `y_label` makes them; nine columns hold any of them.
+    // Labels of `y_label` fit into nine columns.
     let margin = if plot.plateaus.is_empty() { 9 } else { widest.min(width / 4) } + 1;
     let mut canvas = Canvas::new(plot, width - margin - 1, pen);
     canvas.curve();
@@ -345,7 +345,7 @@ pub fn draw(plot: &Plot, width: usize, unicode: bool) -> Vec<Vec<(TextRole, Stri
     lines
 }
 
-/// Cells as pieces of one ink each, without blanks at the end.
+/// Converts cells to pieces of one role each, without blanks at the end.
 fn pieces(head: &[(TextRole, String)], cells: &[Cell]) -> Vec<(TextRole, String)> {
     let used = cells.iter().rposition(|c| c.1 != ' ').map_or(0, |at| at + 1);
     let mut out: Vec<(TextRole, String)> = head.to_vec();

@@ -1,4 +1,4 @@
-//! Findings and histograms as they are, a row each.
+//! Generic table of the findings and histograms that no view has taken.
 
 use fathom_analysis::findings::{Finding, Histogram, Metric, Value};
 use fathom_analysis::metrics::common;
@@ -8,8 +8,7 @@ use crate::notes;
 use crate::number::{self, Shown};
 use crate::page::{INTERVAL, Page, TextRole, left, measured, right};
 
-/// Findings as they are: numbers as rows (name, value, interval, unit, count), texts as lines,
-/// notes below.
+/// Shows findings generically: numbers as rows (name, value, interval, unit, count), texts as lines, notes below.
 pub fn show_rows(page: &mut Page, findings: &[&Finding]) {
     let (texts, numbers): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|f| matches!(f.value, Value::Text(_)));
@@ -30,7 +29,7 @@ pub fn show_rows(page: &mut Page, findings: &[&Finding]) {
     notes(page, &labelled);
 }
 
-/// Clocks, and what measuring adds.
+/// Metrics of clocks and of measurement bias.
 const CLOCKS: [&Metric; 5] = [
     &common::BIAS_TIMER,
     &common::BIAS_WALK,
@@ -39,8 +38,8 @@ const CLOCKS: [&Metric; 5] = [
     &common::CLOCK_TICK_HZ,
 ];
 
-/// What a view did not take: clocks, bias, other findings, histograms. Every view ends with it, so that nothing that was
-/// found is lost. `biases` are metrics of the experiment's own that say what measuring adds.
+/// Shows everything that a view did not take: clocks, bias, other findings, histograms. Every view ends with it, so
+/// that no finding is lost. `biases` are the experiment's own metrics of measurement bias.
 pub fn show_rest(page: &mut Page, index: FindingIndex, biases: &[&'static Metric]) {
     let (findings, histograms) = index.rest();
     if !findings.is_empty() {
@@ -51,7 +50,7 @@ pub fn show_rest(page: &mut Page, index: FindingIndex, biases: &[&'static Metric
     show_histograms(page, &histograms);
 }
 
-/// Histograms by their ends; the counts themselves are in the JSON.
+/// Shows the ends of histograms; the counts themselves are in the JSON.
 fn show_histograms(page: &mut Page, histograms: &[&Histogram]) {
     if histograms.is_empty() {
         return;
@@ -77,7 +76,7 @@ fn show_histograms(page: &mut Page, histograms: &[&Histogram]) {
         right("least"),
         right("most"),
         left("unit"),
-        right("loads a sample"),
+        right("loads per sample"),
         right("n"),
     ];
     page.table(&columns, &histograms.iter().map(row).collect::<Vec<_>>(), &[]);

@@ -1,9 +1,9 @@
-//! A report for others to see: a row for a table of machines, a collapsible block for an issue or a forum, the
-//! findings as JSON for a database. Anonymous, and safe to paste whatever the record holds.
+//! Publishable forms of a report: a row for a table of machines, a collapsible block for an issue or a forum, JSON for
+//! a database. Without personal data, and safe to paste for any record.
 //!
-//! What may be shared is listed, and everything else is left out: names of findings that the schema has, the
-//! facts of `FACTS`, sentences that analysis made. Whatever text is left is then searched for what names one
-//! owner or one specimen. A record is a stranger's file; nothing of it may end the table's row or the block.
+//! Only listed content is included: names of findings in the schema, the facts of `FACTS`, and sentences made by the
+//! analysis. The remaining text is searched for identifying words, which are replaced. A record is untrusted input: its
+//! text cannot end the table's row or the block.
 
 use fathom_analysis::findings::tokens::Tokens;
 use fathom_analysis::findings::{
@@ -18,8 +18,8 @@ use crate::schema::{TRUST, WarningKind};
 use crate::style::Style;
 use crate::terminal::terminal;
 
-/// Facts that say what the machine is and how it was set, and not whose it is. The kernel's release is cut to
-/// its numbers, because what follows them is whatever its builder typed.
+/// Facts about the machine and its settings that do not identify an owner. The kernel's release is cut to its numbers,
+/// because the rest is free text.
 const FACTS: [&str; 12] = [
     facts::CPU_MODEL,
     facts::BOARD_MODEL,
@@ -35,10 +35,10 @@ const FACTS: [&str; 12] = [
     facts::PRIVILEGE_FIFO,
 ];
 
-/// What stands where something was left out.
-const GONE: &str = "[left out]";
+/// Replacement for removed text.
+const REMOVED: &str = "[left out]";
 
-/// A report of which nothing names an owner, a user, a host or a specimen. `subject` is a name that anybody has
+/// Returns a report without data that identify an owner, a user, a host or a specimen. `subject` is a public name
 /// (`host`, a built-in machine); without it the subject is "a machine". `warnings` are those that may occur.
 #[must_use]
 pub fn anonymous(report: &Report, subject: Option<&str>, warnings: &[WarningKind]) -> Report {
@@ -60,7 +60,7 @@ pub fn anonymous(report: &Report, subject: Option<&str>, warnings: &[WarningKind
         elapsed_s: report.elapsed_s,
         findings: report.findings.iter().filter_map(finding).collect(),
         histograms: report.histograms.iter().filter(|h| h.key.at.iter().all(ours)).cloned().collect(),
-        // Reasons quote paths, limits and whatever a probe said.
+        // Reasons may quote paths, limits and free text of the probe.
         refusals: report.refusals.iter().map(|_| refused()).collect(),
         warnings: report
             .warnings
@@ -86,12 +86,12 @@ fn fact(name: &str, value: &str) -> String {
     without_names(value)
 }
 
-/// A coordinate that is no text from outside.
+/// Returns whether a coordinate is not free text.
 fn ours((_, coordinate): &(Axis, Coordinate)) -> bool {
     !matches!(coordinate, Coordinate::Text(_))
 }
 
-/// A finding of the schema; a word only where it is a token of its kind.
+/// Returns a finding without free text, if its value is a number or a token of its kind.
 fn finding(f: &Finding) -> Option<Finding> {
     let known = match (f.key.metric.kind, &f.value) {
         (Kind::Number, Value::Number(_)) => true,
@@ -104,13 +104,13 @@ fn finding(f: &Finding) -> Option<Finding> {
     if !known {
         return None;
     }
-    // A reason of a refusal is whatever the probe said.
+    // The reason of a refusal is free text of the probe.
     let notes = if f.detail.flag(REFUSED) { &[][..] } else { &f.notes };
     let notes = notes.iter().map(|note| without_names(note)).collect();
     Some(Finding { notes, detail: detail(f), ..f.clone() })
 }
 
-/// The fields that are numbers or words of a list: others have texts of the probe or of a kernel.
+/// Returns the fields that are numbers or listed words; others may be free text of the probe or the kernel.
 fn detail(f: &Finding) -> Detail {
     let mut kept = Detail::default();
     for field in f.key.metric.detail {
@@ -129,58 +129,58 @@ fn detail(f: &Finding) -> Detail {
     kept
 }
 
-/// Text without words that look as if they named one owner, place or specimen.
+/// Returns text without words that may identify an owner, a place or a specimen.
 fn without_names(text: &str) -> String {
     let mut out: Vec<&str> = Vec::new();
-    let mut next_too = false;
+    let mut after_label = false;
     for word in text.split_whitespace() {
         let bare = word.trim_matches(|c: char| "\"'`(),;:.[]{}<>".contains(c));
-        let announces = LABELS.contains(&bare.to_ascii_lowercase().as_str());
-        if next_too || announces || names_something(bare) || is_labelled(bare) {
-            if out.last() != Some(&GONE) {
-                out.push(GONE);
+        let label = LABELS.contains(&bare.to_ascii_lowercase().as_str());
+        if after_label || label || is_identifying(bare) || is_labelled(bare) {
+            if out.last() != Some(&REMOVED) {
+                out.push(REMOVED);
             }
         } else {
             out.push(word);
         }
-        next_too = announces;
+        after_label = label;
     }
     out.join(" ")
 }
 
-/// Words that announce a name or a number of one specimen.
+/// Words that precede a name or a number of one specimen.
 const LABELS: [&str; 10] =
     ["serial", "s/n", "sn", "uuid", "hostname", "user", "username", "owner", "mac", "imei"];
 
-/// Is it `serial:4711`, `owner=bob` or `SN4711`?
+/// Returns whether the word is like `serial:4711`, `owner=bob` or `SN4711`.
 fn is_labelled(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     let value = |label: &&str| word.strip_prefix(*label).and_then(|rest| rest.chars().next());
     LABELS.iter().filter_map(value).any(|c| c.is_ascii_digit() || ":=#".contains(c))
 }
 
-/// Places that are the same on every Linux.
-const COMMON: [&str; 4] = ["/proc/", "/sys/devices/", "/sys/kernel/", "/sys/firmware/"];
+/// Paths that are the same on every Linux.
+const COMMON_PATHS: [&str; 4] = ["/proc/", "/sys/devices/", "/sys/kernel/", "/sys/firmware/"];
 
-/// Is it an address, a path, a UUID, or a long number?
-fn names_something(word: &str) -> bool {
+/// Returns whether the word is an address, a path, a UUID, or a long number.
+fn is_identifying(word: &str) -> bool {
     let path = word.starts_with(['/', '~', '\\'])
         || word.starts_with("./")
         || word.starts_with("../")
         || ["=/", "/home/", "/root/", "/Users/", ":\\"].iter().any(|p| word.contains(p));
-    if path && !COMMON.iter().any(|place| word.starts_with(place))
+    if path && !COMMON_PATHS.iter().any(|place| word.starts_with(place))
         || word.contains('@')
         || word.contains("://")
     {
         return true;
     }
-    // `name=value` and `model-SERIAL` are searched part by part.
+    // `name=value` and `model-SERIAL` are checked part by part.
     word.split(['=', '_', '/', ',', ';']).any(looks_unique)
 }
 
-/// A hexadecimal run of twelve or more (dashes aside) with a digit in it, as of a UUID, a serial number or a
-/// disk; pairs or groups with colons; four numbers with dots. `fathom-host` has the same test where facts are
-/// made; nothing that both could depend on has a use for it.
+/// Returns whether the word is a hexadecimal string of at least twelve digits (ignoring dashes) with a decimal digit in
+/// it, as of a UUID, a serial number or a disk; pairs or groups separated by colons; or four numbers separated by dots.
+/// `fathom-host` has the same test for new facts; there is no common crate for it.
 fn looks_unique(word: &str) -> bool {
     let hex = |c: char| c.is_ascii_hexdigit();
     let long = |c: char| hex(c) || c == '-';
@@ -194,23 +194,23 @@ fn looks_unique(word: &str) -> bool {
     number || groups || dashed || quad.len() == 4 && quad.iter().all(|q| q.parse::<u8>().is_ok())
 }
 
-/// What the machine is called: by its board, its processor, or its description.
+/// Returns the name of the machine: its board, its processor, or its description.
 fn machine(report: &Report) -> &str {
     let of = |name: &str| report.facts.iter().find(|f| f.0 == name).map(|f| f.1.as_str());
     let known = [facts::BOARD_MODEL, facts::CPU_MODEL, facts::MACHINE_NAME].iter().find_map(|name| of(name));
     known.filter(|name| !name.is_empty()).unwrap_or("unnamed")
 }
 
-/// A column of the table of machines that experiments add to what every report has.
+/// A column that an experiment adds to the table of machines.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its head.
+    /// Head.
     pub head: &'static str,
-    /// What stands in it of a report; empty where nothing was found.
+    /// Returns the cell for a report; empty if nothing was found.
     pub cell: fn(&Report) -> String,
 }
 
-/// The two lines above the rows of a Markdown table.
+/// Returns the two header lines of the Markdown table.
 #[must_use]
 pub fn header(columns: &[Column]) -> String {
     let heads: Vec<&str> =
@@ -218,7 +218,7 @@ pub fn header(columns: &[Column]) -> String {
     format!("| {} |\n|{}\n", heads.join(" | "), " --- |".repeat(heads.len()))
 }
 
-/// One row of that table, of an [`anonymous`] report.
+/// Returns the row of an [`anonymous`] report in that table.
 #[must_use]
 pub fn row(report: &Report, columns: &[Column]) -> String {
     let own = [machine(report).to_owned(), report.trust.clone()];
@@ -226,7 +226,7 @@ pub fn row(report: &Report, columns: &[Column]) -> String {
     format!("| {} |\n", cells.map(|cell| markdown(&cell)).collect::<Vec<_>>().join(" | "))
 }
 
-/// Text inside a Markdown table: nothing in it is markup or ends the cell.
+/// Escapes text for a Markdown table: no markup, and no end of the cell.
 fn markdown(text: &str) -> String {
     let mut out = String::new();
     for c in super::text::clean(text, true).chars() {
@@ -244,18 +244,18 @@ fn markdown(text: &str) -> String {
     out
 }
 
-/// A collapsible block with the whole report, of an [`anonymous`] report.
+/// Returns a collapsible block with the whole [`anonymous`] report.
 #[must_use]
 pub fn details(report: &Report, kind: &ReportKind) -> String {
     let text = terminal(report, kind, &Style::default(), None);
-    // Longer than any run of backticks in it, so that no line of it closes the fence.
+    // Longer than any run of backticks in the text, so that no line closes the fence.
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     let summary = markdown(&format!("{}: {} ({})", report.experiment, machine(report), report.trust));
     format!("<details>\n<summary>{summary}</summary>\n\n{fence}text\n{text}{fence}\n\n</details>\n")
 }
 
-/// The findings of an [`anonymous`] report as JSON: the document that `--json` prints, with plain text only.
+/// Returns the findings of an [`anonymous`] report as JSON: the document that `--json` prints, with cleaned text.
 #[must_use]
 pub fn json(report: &Report, kind: &ReportKind) -> String {
     crate::json::json(&crate::text::clean_report(report, true), kind)

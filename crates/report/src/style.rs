@@ -1,24 +1,23 @@
-//! What text may use: colour, characters beyond ASCII, columns.
+//! Style of text: colour, Unicode, width.
 
-/// How the text may look. Who calls decides; nothing here looks at the environment.
+/// Style of text, set by the caller; this crate does not access the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// May it be coloured (ANSI escape sequences)?
+    /// Whether colour (ANSI escape sequences) may be used.
     pub colour: bool,
-    /// May characters beyond ASCII be used?
+    /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
-    /// Columns that no line exceeds, but for a command; fewer than [`Style::MIN_COLUMNS`] count as that many, and more than
-    /// [`Style::MAX_COLUMNS`] as that many.
+    /// Longest line in columns, except for commands; limited to [`Style::MIN_COLUMNS`] to [`Style::MAX_COLUMNS`].
     pub width: usize,
     /// Whether comparisons with the published studies are shown.
     pub studies: bool,
 }
 
 impl Style {
-    /// The narrowest width that output is fitted to, in columns.
+    /// Smallest supported width, columns.
     pub const MIN_COLUMNS: usize = 60;
 
-    /// The widest width that output is fitted to, in columns.
+    /// Largest supported width, columns.
     pub const MAX_COLUMNS: usize = 200;
 }
 
@@ -29,14 +28,14 @@ impl Default for Style {
     }
 }
 
-/// What a piece of text is, from which its colour follows.
+/// Role of a piece of text, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextRole {
-    /// As the terminal has it.
+    /// Ordinary text.
     Plain,
     /// Headings.
     Bold,
-    /// What may be overlooked: axes, rules, notes.
+    /// Less important text: axes, rules, notes.
     Dim,
     /// Agreement.
     Good,
@@ -44,8 +43,8 @@ pub enum TextRole {
     Bad,
     /// Warnings, refusals.
     Warn,
-    /// What belongs to the tier of this number (from 1) or to none (0), in the picture.
+    /// Part of a picture that belongs to the tier of this number (from 1), or to none (0).
     Tier(usize),
-    /// The nth shade of a heat map, from 0, the least.
+    /// The nth shade of a heat map, from 0, the smallest value.
     Heat(usize),
 }

@@ -1,49 +1,49 @@
-//! Tables: columns of numbers and words, as lines of text that fit a width.
+//! Tables: columns of numbers and text, as lines that fit a width.
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use unicode_width::UnicodeWidthStr;
 
 use crate::style::{Style, TextRole};
 
-/// One column of a table.
+/// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// In as many lines as it has.
+    /// Head, possibly of several lines.
     head: &'static str,
     alignment: CellAlignment,
-    /// Blank columns to its right, beside the one that the table puts between any two.
+    /// Blank columns to its right, in addition to the one between all columns.
     gap: u16,
-    /// Does it say what a row is of, so that every part of a divided table has it?
+    /// Whether it identifies the rows, so that every part of a divided table repeats it.
     key: bool,
 }
 
 impl Column {
-    /// The same, as a column that says what a row is of. Without any, the first column is that one.
+    /// Marks the column as one that identifies the rows. Without any, the first column is used.
     #[must_use]
     pub const fn key(self) -> Column {
         Column { key: true, ..self }
     }
 }
 
-/// A column of words.
+/// Creates a left-aligned column, for text.
 pub const fn left(head: &'static str) -> Column {
     Column { head, alignment: CellAlignment::Left, gap: 1, key: false }
 }
 
-/// A column of numbers.
+/// Creates a right-aligned column, for numbers.
 pub const fn right(head: &'static str) -> Column {
     Column { head, alignment: CellAlignment::Right, gap: 1, key: false }
 }
 
-/// A column of numbers whose interval is the next column.
+/// Creates a column of numbers whose interval is the next column.
 pub const fn measured(head: &'static str) -> Column {
     Column { head, alignment: CellAlignment::Right, gap: 0, key: false }
 }
 
-/// The column of those intervals.
+/// Column of these intervals.
 pub const INTERVAL: Column = left("(95 %)");
 
-/// A table: columns in which no row has anything are left out.
+/// A table. Empty columns are left out.
 #[derive(Clone, Debug)]
 pub struct Table {
     columns: Vec<Column>,
@@ -60,7 +60,7 @@ impl Table {
         Table { columns, rows, colour }
     }
 
-    /// The columns that are shown: head, is it of numbers, and where its cells are in a row.
+    /// Returns the columns that are shown: head, whether it is right-aligned, and index of its cells in a row.
     pub fn columns(&self) -> impl Iterator<Item = (&'static str, bool, usize)> {
         let used = |c: &usize| self.rows.iter().any(|row| !row[*c].is_empty());
         (0..self.columns.len())
@@ -68,7 +68,7 @@ impl Table {
             .map(|c| (self.columns[c].head, self.columns[c].alignment == CellAlignment::Right, c))
     }
 
-    /// The rows, each with the role that a text in it asks for.
+    /// Returns the rows, each with the role determined by its text.
     pub fn rows(&self) -> impl Iterator<Item = (TextRole, &[String])> {
         self.rows.iter().map(|row| {
             let line: String = row.iter().map(|cell| format!(" {cell}")).collect();
@@ -76,12 +76,12 @@ impl Table {
         })
     }
 
-    /// The table as lines of text of at most `style.width` columns. One that is too wide is divided: its columns stand in
-    /// several tables below each other, each with the columns that say what a row is of. No number is broken in two; a
-    /// text is, where it is wider than a table of its own.
+    /// Formats the table as lines of at most `style.width` columns. A table that is too wide is divided by columns into
+    /// several tables, each with the columns that identify the rows. Numbers are never broken; a text is, if a table of
+    /// its column alone would be too wide.
     pub(crate) fn lines(&self, style: &Style) -> Vec<(TextRole, String)> {
         let used: Vec<usize> = self.columns().map(|(_, _, c)| c).collect();
-        // Closer together before it is divided.
+        // Smaller gaps are tried before the table is divided.
         if let Some(lines) = [1, 0].into_iter().find_map(|gap| self.fitting(&used, gap, style)) {
             return lines;
         }
@@ -114,7 +114,7 @@ impl Table {
         parts.collect::<Vec<_>>().join(&(TextRole::Plain, String::new()))
     }
 
-    /// The columns that are no keys, a number and its interval together.
+    /// Groups the columns that are not keys: a number with its interval.
     fn units(&self, used: &[usize], keys: &[usize]) -> Vec<Vec<usize>> {
         let mut units: Vec<Vec<usize>> = Vec::new();
         for &c in used.iter().filter(|c| !keys.contains(c)) {
@@ -126,10 +126,10 @@ impl Table {
         units
     }
 
-    /// These columns as lines, with gaps of at most so many blanks between groups; none where they do not fit.
-    fn fitting(&self, columns: &[usize], most: u16, style: &Style) -> Option<Vec<(TextRole, String)>> {
+    /// Formats these columns as lines, with gaps of at most `max_gap` blanks between groups; `None` if they do not fit.
+    fn fitting(&self, columns: &[usize], max_gap: u16, style: &Style) -> Option<Vec<(TextRole, String)>> {
         let lines: Vec<String> =
-            self.drawn(columns, most, style).lines().map(|line| line.trim_end().to_owned()).collect();
+            self.drawn(columns, max_gap, style).lines().map(|line| line.trim_end().to_owned()).collect();
         if lines.iter().any(|line| line.width() > style.width) {
             return None;
         }
@@ -138,7 +138,7 @@ impl Table {
         Some(std::iter::repeat_n(TextRole::Dim, head).chain(roles).zip(lines).collect())
     }
 
-    /// These columns as lines, in which cells that are too wide are wrapped.
+    /// Formats these columns as lines, with wrapping of cells that are too wide.
     fn wrapped(&self, columns: &[usize], style: &Style) -> Vec<(TextRole, String)> {
         let mut table = self.drawn(columns, 0, style);
         let width = u16::try_from(style.width).unwrap_or(u16::MAX);
@@ -149,12 +149,12 @@ impl Table {
         table.lines().enumerate().map(|(at, line)| (role(at, &line), line.trim_end().to_owned())).collect()
     }
 
-    /// Lines of the head.
+    /// Returns the number of lines of the head.
     fn head_lines(&self, columns: &[usize]) -> usize {
         columns.iter().map(|&c| self.columns[c].head.lines().count()).max().unwrap_or(1)
     }
 
-    fn drawn(&self, columns: &[usize], most: u16, style: &Style) -> comfy_table::Table {
+    fn drawn(&self, columns: &[usize], max_gap: u16, style: &Style) -> comfy_table::Table {
         let rule = if style.unicode { '\u{2500}' } else { '-' };
         let mut table = comfy_table::Table::new();
         table
@@ -165,7 +165,7 @@ impl Table {
         }
         for (at, &c) in columns.iter().enumerate() {
             if let Some(column) = table.column_mut(at) {
-                let gap = if at + 1 == columns.len() { 0 } else { self.columns[c].gap.min(most) };
+                let gap = if at + 1 == columns.len() { 0 } else { self.columns[c].gap.min(max_gap) };
                 column.set_padding((0, gap)).set_cell_alignment(self.columns[c].alignment);
             }
         }
@@ -173,7 +173,7 @@ impl Table {
     }
 }
 
-/// The role of a line by the first text that it contains.
+/// Returns the role of a line by the first text that it contains.
 fn role_of(line: &str, colour: &[(&str, TextRole)]) -> TextRole {
     colour.iter().find(|(text, _)| line.contains(text)).map_or(TextRole::Plain, |(_, role)| *role)
 }

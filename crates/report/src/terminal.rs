@@ -1,4 +1,4 @@
-//! A report for people: text that fits a terminal.
+//! Report as text for a terminal.
 
 mod doctor;
 
@@ -6,19 +6,19 @@ use fathom_analysis::facts;
 use fathom_analysis::findings::Report;
 use fathom_analysis::metrics::common::DISTURBED;
 
-use crate::caution;
 use crate::head::{caveat, disturbance, identity, lead};
 use crate::kind::ReportKind;
 use crate::page::{Page, TextRole};
 use crate::style::Style;
 use crate::text;
+use crate::warnings;
 pub use doctor::examination;
 
-/// The whole report as text, of the kind that its experiment declares: the headline first, then in one line how many warnings
-/// and refusals there are, then what was found; warnings and refusals in full at the end. No line is wider than
-/// `style.width`, but for commands, which are never cut; every line ends in a newline.
+/// Formats the whole report as text, as its experiment's kind declares: the headline, a line with the number of
+/// warnings and refusals, the findings, then warnings and refusals in full. No line is wider than `style.width`, except
+/// for commands, which are never broken; every line ends in a newline.
 ///
-/// `next` is the next command to type, printed last.
+/// `next` is the suggested next command, printed last.
 #[must_use]
 pub fn terminal(report: &Report, kind: &ReportKind, style: &Style, next: Option<&str>) -> String {
     let style = Style { width: style.width.clamp(Style::MIN_COLUMNS, Style::MAX_COLUMNS), ..*style };
@@ -28,24 +28,24 @@ pub fn terminal(report: &Report, kind: &ReportKind, style: &Style, next: Option<
     header(&mut page, &report);
     disturbed(&mut page, &report);
     if report.findings.is_empty() {
-        nothing(&mut page, &report);
+        no_findings(&mut page, &report);
     }
     (kind.view)(&report, &mut page);
-    caution::warnings(&mut page, &report.warnings);
-    caution::refusals(&mut page, &report.refusals);
+    warnings::warnings(&mut page, &report.warnings);
+    warnings::refusals(&mut page, &report.refusals);
     if let Some(next) = next {
         next_command(&mut page, &text::clean(next, style.unicode));
     }
     page.finish()
 }
 
-/// The headline, and the line of warnings and refusals.
+/// Prints the headline, and the line of warnings and refusals.
 fn answer(page: &mut Page, report: &Report, kind: &ReportKind) {
     let headline = (kind.headline)(report);
     for (nth, line) in headline.lines().enumerate() {
         page.text(if nth == 0 { TextRole::Bold } else { TextRole::Plain }, line, "", "  ");
     }
-    let folded = caution::folded(report);
+    let folded = warnings::folded(report);
     if let Some(text) = &folded {
         page.text(TextRole::Warn, &format!("{text} (at the end)"), "", "  ");
     }
@@ -67,7 +67,7 @@ fn header(page: &mut Page, report: &Report) {
     page.text(TextRole::Dim, &others.join("; "), "", "  ");
 }
 
-/// A disturbance stands on top, with its causes; its absence is one quiet line.
+/// Prints a disturbance with its causes, or one line for its absence.
 fn disturbed(page: &mut Page, report: &Report) {
     let Some(f) = report.find(&DISTURBED) else { return };
     let (role, text) = disturbance(f);
@@ -77,7 +77,7 @@ fn disturbed(page: &mut Page, report: &Report) {
     }
 }
 
-fn nothing(page: &mut Page, report: &Report) {
+fn no_findings(page: &mut Page, report: &Report) {
     let why = match report.refusals.len() {
         0 => "Nothing was measured.".to_string(),
         1 => "Nothing was measured: see the refusal below.".to_string(),
@@ -87,7 +87,7 @@ fn nothing(page: &mut Page, report: &Report) {
     page.text(TextRole::Bad, &why, "", "  ");
 }
 
-/// The next command to type, whole in one line.
+/// Prints the next command, unbroken in one line.
 fn next_command(page: &mut Page, next: &str) {
     page.line(TextRole::Plain, "");
     page.pieces(&[(TextRole::Plain, "Next: ".to_owned()), (TextRole::Bold, next.to_owned())]);

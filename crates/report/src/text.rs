@@ -1,4 +1,4 @@
-//! Text that is fit for a terminal: nothing in it moves the cursor, and every column is counted.
+//! Text for a terminal: cleaned of control characters, and wrapped by display width.
 
 use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
 use textwrap::WordSeparator;
@@ -6,7 +6,7 @@ use textwrap::core::{Word, break_words};
 use textwrap::wrap_algorithms::wrap_first_fit;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// What stands for a character where only ASCII may be printed; `None` where there is no such habit.
+/// Returns the common ASCII replacement of a character, if there is one.
 fn plain(c: char) -> Option<&'static str> {
     Some(match c {
         '\u{b5}' | '\u{3bc}' => "u",
@@ -27,18 +27,16 @@ fn plain(c: char) -> Option<&'static str> {
     })
 }
 
-/// Accents that stand on the letter before them: the only characters without a column of their own
-/// that are printed as they are.
+/// Returns whether the character is a combining accent: the only zero-width characters that are printed unchanged.
 fn is_accent(c: char) -> bool {
     ('\u{300}'..='\u{36f}').contains(&c)
 }
 
-/// `text` without anything that a terminal would obey or that would upset the count of columns.
+/// Returns `text` without anything that a terminal would interpret or that has no defined width.
 ///
-/// A record may come from anywhere, so escape sequences, other controls, marks that reverse the
-/// direction of writing and invisible characters are shown by number instead. White space of any
-/// kind is one blank each. Without `unicode`, characters beyond ASCII are replaced by what people
-/// type for them, else shown by number.
+/// A record may be untrusted, so escape sequences, other controls, marks that reverse the direction of writing and
+/// invisible characters are shown by number. Any white space becomes one blank each. Without `unicode`, characters
+/// beyond ASCII are replaced by common ASCII forms, else shown by number.
 pub fn clean(text: &str, unicode: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -46,8 +44,8 @@ pub fn clean(text: &str, unicode: bool) -> String {
             out.push(' ');
         } else if c.is_ascii() && !c.is_ascii_control() {
             out.push(c);
-        } else if !unicode && let Some(habit) = plain(c) {
-            out.push_str(habit);
+        } else if !unicode && let Some(ascii) = plain(c) {
+            out.push_str(ascii);
         } else if unicode && (c.width().is_some_and(|w| w > 0) || is_accent(c)) {
             out.push(c);
         } else {
@@ -57,7 +55,7 @@ pub fn clean(text: &str, unicode: bool) -> String {
     out
 }
 
-/// A copy of the report in which every text is [`clean`], so that no section can forget it.
+/// Returns a copy of the report in which every text is [`clean`], so that views need not do it.
 pub fn clean_report(report: &Report, unicode: bool) -> Report {
     let tidy = |text: &String| clean(text, unicode).trim().to_string();
     let finding = |f: &Finding| Finding {
@@ -91,9 +89,9 @@ pub fn clean_report(report: &Report, unicode: bool) -> Report {
     }
 }
 
-/// `text` in lines of at most `width` columns: broken between words, and inside a word only where
-/// it is longer than a line. What stands between backticks is a command: it is never broken, whatever its length, so that
-/// it can be pasted. The first line begins with `first`, the others with `under`.
+/// Wraps `text` in lines of at most `width` columns: between words, and inside a word only if it is longer than a line.
+/// Text between backticks is a command: it is never broken, regardless of its length, so that it can be pasted. The
+/// first line begins with `first`, the others with `under`.
 pub fn wrap(text: &str, width: usize, first: &str, under: &str) -> Vec<String> {
     let room = |indent: &str| width.saturating_sub(indent.width()).max(1);
     let words = words(text).into_iter().flat_map(|word| match word.contains(['`']) {
@@ -109,7 +107,7 @@ pub fn wrap(text: &str, width: usize, first: &str, under: &str) -> Vec<String> {
     lines.iter().enumerate().map(line).collect()
 }
 
-/// The words of a text, each with the blanks behind it; a command between backticks is one word, with what it touches.
+/// Splits text into words, each with the following blanks. A command between backticks is one word, with adjacent text.
 fn words(text: &str) -> Vec<Word<'_>> {
     let mut words = Vec::new();
     let mut start = 0;

@@ -1,4 +1,4 @@
-// The parts of Apache ECharts that the page uses, and no more: see build.
+// The parts of Apache ECharts that the page uses: see build.
 import { init, use } from "echarts/core";
 import { CustomChart, HeatmapChart, LineChart } from "echarts/charts";
 import {

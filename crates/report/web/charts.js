@@ -1,37 +1,38 @@
-// Draws the charts that views declare, from the findings in the page. Knows kinds of charts and no metric.
+// Draws the charts that views declare, from the findings in the page. It knows kinds of charts, but no metric.
 
-// A logarithmic axis of x is a linear one of octaves, because zooming works in what the axis is linear in.
+// A logarithmic x axis is a linear axis of octaves, because zooming needs a linear axis. `on` and `off` convert to the
+// axis and back.
 const OCTAVES = (min, max, name) => ({ on: Math.log2, off: (v) => 2 ** v, min, max, name });
 const LINEAR = (min, max, name) => ({ on: (v) => v, off: (v) => v, min, max, name });
 const logarithmic = (min, max, name) => ({ type: "log", logBase: Math.log2(max / min) >= 10 ? 4 : 2, min, max, name });
 
-// What bars of a histogram lie apart, as a ratio, and the bins that a figure has room for.
-const BAR = Math.log(1.01);
-const BINS = 160;
+// ln of the ratio of adjacent histogram bars, and the largest number of bins in a figure.
+const BAR_LN_RATIO = Math.log(1.01);
+const MAX_BINS = 160;
 const SYMBOLS = ["circle", "rect", "triangle", "diamond"];
 
 
-// ---- what a chart is of ----
+// ---- data of a chart ----
 
 function isOf(series, row) {
   return row.metric === series.metric && series.at.every(([axis, v]) => String(row.at[axis]) === v);
 }
-// The findings of a series that have a number.
+// Returns the findings of a series that have a number.
 function chosen(report, series) {
   return report.findings.findings.filter((f) => isOf(series, f) && typeof f.value === "number");
 }
-// A name with the coordinates, and fields of detail, in the place of what stands for them.
+// Returns a name with its placeholders replaced by coordinates and fields of detail.
 function filled(text, row) {
   return text.replace(/\{(detail\.)?(\w+)\}/g, (_, detail, key) => (detail ? row.detail[key] : key === "size" ? size(row.at[key]) : row.at[key]) ?? "");
 }
-// Where a coordinate stands among those of its axis: words in the order of their list.
+// Returns the rank of a coordinate on its axis: words in the order of their list.
 function rank(page, axis, v) {
   const words = page.axes[axis];
   if (!words) return v;
   const at = words.indexOf(String(v));
   return at < 0 ? words.length : at;
 }
-// Rows in groups by their coordinates along an axis, in its order.
+// Groups rows by their coordinate along an axis, in its order.
 function grouped(page, list, axis) {
   const by = new Map();
   for (const row of list) by.set(row.at[axis], [...(by.get(row.at[axis]) ?? []), row]);
@@ -40,7 +41,7 @@ function grouped(page, list, axis) {
 function pointOf(f, x) {
   return { x, y: f.value, low: f.low, high: f.high, n: f.count };
 }
-// The curves of a series: name, points in the order of x, and the series.
+// Returns the curves of a series: name, points in the order of x, and the series.
 function curvesOf(page, report, chart, series) {
   const list = chosen(report, series);
   return (series.by ? grouped(page, list, series.by) : [list])
@@ -53,7 +54,7 @@ function curvesOf(page, report, chart, series) {
 function writes(scale) {
   return scale.written === "size" ? size : digits;
 }
-function say(p, unit) {
+function describe(p, unit) {
   return `${digits(p.y)} ${unit}${span(p.low, p.high)}, n ${p.n}`;
 }
 function hiddenOf(names, shown) {
@@ -62,7 +63,7 @@ function hiddenOf(names, shown) {
   return names.filter((name) => !first.includes(name));
 }
 
-// ---- pieces ----
+// ---- parts of a chart ----
 
 function marks(name, on, c, colour, list, label) {
   return {
@@ -71,14 +72,14 @@ function marks(name, on, c, colour, list, label) {
       symbol: "none", animation: false, silent: true,
       lineStyle: { color: colour, type: "dashed", width: 1.5 },
       data: list.map((m, i) => ({
-        // Side by side they would overlap: every other one stands higher.
+        // Labels next to each other would overlap, so every other one is higher.
         xAxis: on(m.x), label: { formatter: label(m), color: c.text, fontSize: 11, position: "end", distance: [0, i % 2 ? 14 : 2] },
       })),
     },
   };
 }
 
-// Whiskers of the 95 % intervals: a custom series, because no built-in one draws them.
+// Whiskers of the 95 % intervals: a custom series, because there is no built-in one.
 function whiskers(name, on, data, colour, fits) {
   return {
     name, type: "custom", clip: true, color: colour, silent: true, z: 1, encode: { x: 0, y: [1, 2] },
@@ -99,7 +100,8 @@ function curve(name, on, data, colour, more = {}) {
   };
 }
 
-// Heights at one place: a dash each, with its names beside. Names stand to the left, if there is room; those that would overlap are moved up.
+// Heights at one place: a dash each, with its names next to it. Names are on the left if there is space; overlapping
+// ones are moved up.
 function heights(name, c, x, groups) {
   return {
     name, type: "custom", clip: true, color: c.series[3], silent: true, z: 5,
@@ -127,7 +129,7 @@ function heights(name, c, x, groups) {
   };
 }
 
-// Ranges of x behind the curves; those that are to be seen beside them have names of their own.
+// Ranges of x in the background of the curves; prominent ones are labelled separately.
 function areas(chart, on, min, max, c) {
   const named = chart.bands_name !== "";
   const short = (b, from, to) => (on(to) - on(from) < (on(max) - on(min)) / 9 ? b.label.split(" ").at(-1) : b.label);
@@ -138,7 +140,7 @@ function areas(chart, on, min, max, c) {
       const [from, to] = [b.from ?? min, b.to ?? max];
       const style = !b.strong ? { color: c.shade[weak++ % 2] }
         : named ? { color: c.series[3], opacity: 0.3, borderColor: c.series[3], borderWidth: 1 } : { color: c.series[0], opacity: 0.35 };
-      // Several may lie in one place: their names stand below each other.
+      // Several ranges may overlap: their names are stacked.
       return [
         { xAxis: on(from), name: named ? b.label : short(b, from, to), ...(named ? { label: { distance: 4 + 14 * (i % 4) } } : {}), itemStyle: style },
         { xAxis: on(to) },
@@ -157,7 +159,7 @@ function heightAxis(scale, list, room) {
   return { type: "value", name: scale.name, min: Math.min(0, ...ys, ...list.map((p) => p.low ?? 0)), ...(scale.most === null ? {} : { max: scale.most }) };
 }
 
-// ---- kinds of charts: each gives {series, x, y, caption, items} or nothing ----
+// ---- kinds of charts: each returns {series, x, y, caption, items} or null ----
 
 function lines(page, report, chart) {
   const every = chart.series.flatMap((series) => curvesOf(page, report, chart, series));
@@ -184,16 +186,16 @@ function lines(page, report, chart) {
   return {
     caption: chart.caption, small: chart.small, hidden: hiddenOf(names, chart.shown),
     items: [
-      ...all.flatMap((s) => s.list.map((p) => ({ p, of: s.name, text: `${write(p.x)} ${chart.x.written === "size" ? "" : chart.x.name}`.trim() + `${of(s)}: ${say(p, chart.y.name)}${bandAt(chart, p.x)}` }))),
+      ...all.flatMap((s) => s.list.map((p) => ({ p, of: s.name, text: `${write(p.x)} ${chart.x.written === "size" ? "" : chart.x.name}`.trim() + `${of(s)}: ${describe(p, chart.y.name)}${bandAt(chart, p.x)}` }))),
       ...chart.levels.map((l) => ({ p: { x: l.x, y: l.y }, text: l.text })),
     ],
     x: { ...(chart.x.log ? OCTAVES : LINEAR)(min, max, chart.x.name), whole: chart.x.whole }, xLabel: write, y,
     series: (c) => {
       const drawn = all.flatMap((s, i) => {
         const colour = c.series[names.indexOf(s.name) % c.series.length];
-        const behind = i === 0 && chart.bands.length && !chart.bands_name ? { z: 3, markArea: areas(chart, on, min, max, c) } : {};
+        const background = i === 0 && chart.bands.length && !chart.bands_name ? { z: 3, markArea: areas(chart, on, min, max, c) } : {};
         return [
-          curve(s.name, on, s.list, colour, { ...look(s), ...behind }),
+          curve(s.name, on, s.list, colour, { ...look(s), ...background }),
           ...(s.series.line === "solid" ? [whiskers(s.name, on, s.list, colour, fits)] : []),
         ];
       });
@@ -207,7 +209,7 @@ function lines(page, report, chart) {
   };
 }
 
-// Cells by two coordinates, in order of both: a colour each, its number in it where there is room.
+// Cells by two coordinates, in order of both: a colour each, with its number if it fits.
 function heatMap(page, report, chart) {
   const [series] = chart.series;
   const cells = chosen(report, series).filter((f) => f.value > 0)
@@ -217,20 +219,20 @@ function heatMap(page, report, chart) {
   const [rows, columns] = [unique("row"), unique("x")];
   if (rows.length < 2 || columns.length < 2) return null;
   const heats = cells.map((cell) => Math.log2(cell.y));
-  const [least, most] = [Math.min(...heats), Math.max(...heats)];
+  const [min, max] = [Math.min(...heats), Math.max(...heats)];
   const [writeX, writeY] = [writes(chart.x), writes(chart.y)];
   return {
     small: rows.length < 8, caption: chart.caption,
-    items: cells.map((cell) => ({ p: { x: cell.x, y: rows.indexOf(cell.row) }, text: `${cell.name}: ${say(cell, chart.y.name)}` })),
+    items: cells.map((cell) => ({ p: { x: cell.x, y: rows.indexOf(cell.row) }, text: `${cell.name}: ${describe(cell, chart.y.name)}` })),
     x: { on: (v) => columns.indexOf(v), off: (v) => columns[v], min: columns[0], max: columns.at(-1), name: chart.x.name, data: columns.map(writeX) },
     xLabel: writeX,
     y: { type: "category", data: rows.map(writeY) },
-    heat: { min: least, max: Math.max(most, least + 1e-6), color: HEAT, formatter: (v) => `${digits(2 ** v)} ${chart.y.name.split(" ")[0]}` },
+    heat: { min, max: Math.max(max, min + 1e-6), color: HEAT, formatter: (v) => `${digits(2 ** v)} ${chart.y.name.split(" ")[0]}` },
     series: () => [{
       name: series.name, type: "heatmap", color: HEAT.at(-2), emphasis: { itemStyle: { borderColor: "#000", borderWidth: 1 } },
       data: cells.map((cell, i) => ({
         value: [columns.indexOf(cell.x), rows.indexOf(cell.row), heats[i]],
-        label: { show: true, formatter: cell.y >= 100 ? cell.y.toFixed(0) : cell.y.toPrecision(3), color: heats[i] - least > 0.45 * (most - least) ? "#ffffff" : "#14202b" },
+        label: { show: true, formatter: cell.y >= 100 ? cell.y.toFixed(0) : cell.y.toPrecision(3), color: heats[i] - min > 0.45 * (max - min) ? "#ffffff" : "#14202b" },
       })),
     }],
   };
@@ -243,7 +245,7 @@ function bars(page, report, chart) {
   const write = writes(chart.x);
   return {
     small: chart.small, caption: chart.caption,
-    items: list.map((p) => ({ p, text: `${write(p.x)} ${chart.x.name}: ${say(p, chart.y.name)}` })),
+    items: list.map((p) => ({ p, text: `${write(p.x)} ${chart.x.name}: ${describe(p, chart.y.name)}` })),
     x: { ...LINEAR(list[0].x - 0.6, list.at(-1).x + 0.6, chart.x.name), whole: chart.x.whole }, xLabel: write,
     y: heightAxis(chart.y, list, 1.2),
     series: (c) => [
@@ -252,7 +254,7 @@ function bars(page, report, chart) {
         renderItem: (_, api) => {
           const [x1, y] = api.coord([api.value(0) - 0.35, api.value(1)]);
           const [x2, zero] = api.coord([api.value(0) + 0.35, 0]);
-          // What is zero is still to be seen, as a line.
+          // A value of zero is drawn as a line.
           return { type: "rect", shape: { x: x1, y: Math.min(y, zero - 2), width: x2 - x1, height: Math.max(zero - y, 2) }, style: { fill: c.series[0] } };
         },
       },
@@ -261,15 +263,15 @@ function bars(page, report, chart) {
   };
 }
 
-// Whole bars a bin, so that none gets more of them than its neighbours.
-function bins(counts, least, bars) {
+// Each bin has the same number of histogram bars, so that none is too high.
+function bins(counts, min, bars) {
   const by = new Map();
   for (const [v, n] of counts) {
-    const k = Math.floor(Math.round(Math.log(v / least) / BAR) / bars);
+    const k = Math.floor(Math.round(Math.log(v / min) / BAR_LN_RATIO) / bars);
     const bin = by.get(k) ?? { k, n: 0, from: v, to: v };
     by.set(k, { ...bin, n: bin.n + n, to: v });
   }
-  return [...by.values()].map((b) => ({ ...b, x: least * Math.exp((b.k + 0.5) * bars * BAR), y: b.n }));
+  return [...by.values()].map((b) => ({ ...b, x: min * Math.exp((b.k + 0.5) * bars * BAR_LN_RATIO), y: b.n }));
 }
 
 function distributions(page, report, chart) {
@@ -279,29 +281,29 @@ function distributions(page, report, chart) {
     .filter((s) => s.counts.length);
   if (!found.length) return null;
   const hidden = hiddenOf(found.map((s) => s.name), chart.shown);
-  // Keys read what is shown before what is not.
+  // Arrow keys visit the visible curves first.
   found.sort((a, b) => hidden.includes(a.name) - hidden.includes(b.name));
-  const least = Math.min(...found.map((s) => s.counts[0][0]));
-  const most = Math.max(...found.map((s) => s.counts.at(-1)[0]));
-  const wide = Math.max(Math.ceil(Math.log(most / least) / BAR / BINS), 1);
-  const sets = found.map((s) => ({ ...s, list: bins(s.counts, least, wide), total: s.counts.reduce((sum, c) => sum + c[1], 0) }));
-  const room = Math.exp(2 * wide * BAR);
+  const min = Math.min(...found.map((s) => s.counts[0][0]));
+  const max = Math.max(...found.map((s) => s.counts.at(-1)[0]));
+  const wide = Math.max(Math.ceil(Math.log(max / min) / BAR_LN_RATIO / MAX_BINS), 1);
+  const sets = found.map((s) => ({ ...s, list: bins(s.counts, min, wide), total: s.counts.reduce((sum, c) => sum + c[1], 0) }));
+  const room = Math.exp(2 * wide * BAR_LN_RATIO);
   return {
     caption: chart.caption, hidden,
     items: sets.flatMap((s) => s.list.map((p) => ({
       p, of: s.name,
       text: `${s.name}: ${p.from === p.to ? digits(p.from) : `${digits(p.from)} to ${digits(p.to)}`} ${s.unit}: ${p.n} of ${s.total} ${chart.y.name}`,
     }))),
-    x: OCTAVES(least / room, most * room, sets[0].unit), xLabel: digits,
+    x: OCTAVES(min / room, max * room, sets[0].unit), xLabel: digits,
     y: { type: "log", logBase: 10, min: 0.7, name: chart.y.name },
     series: (c) => sets.map((s, i) => {
-      // A curve ends where a bin is empty: no logarithm has a place for it. A step reaches half way to its neighbour,
-      // so that the ends have one.
-      const bin = (wide * BAR) / Math.LN2;
+      // A curve ends at an empty bin, because 0 has no logarithm. A step extends half way to its neighbour, so the ends
+      // are extended too.
+      const bin = (wide * BAR_LN_RATIO) / Math.LN2;
       const data = s.list.flatMap((p, at) => {
         const on = Math.log2(p.x);
-        const [before, behind] = [s.list[at - 1]?.k === p.k - 1, s.list[at + 1]?.k === p.k + 1];
-        return [...(before ? [] : [[on - bin, null]]), [on, p.y], ...(behind ? [] : [[on + bin, null]])];
+        const [before, after] = [s.list[at - 1]?.k === p.k - 1, s.list[at + 1]?.k === p.k + 1];
+        return [...(before ? [] : [[on - bin, null]]), [on, p.y], ...(after ? [] : [[on + bin, null]])];
       });
       return curve(s.name, Math.log2, s.list, c.series[i % c.series.length], {
         data, step: "middle", symbol: SYMBOLS[Math.floor(i / c.series.length) % SYMBOLS.length], symbolSize: 4, lineStyle: { width: 1.5 },
@@ -310,13 +312,13 @@ function distributions(page, report, chart) {
   };
 }
 
-// At most some 160 bars, of equal width on the axis that they stand on; as fine as the clock where that is fewer.
+// At most some 160 bars of equal width on their axis; fewer if the clock is coarser.
 function binned(counts, log) {
   const on = log ? Math.log2 : (v) => v;
   const off = log ? (v) => 2 ** v : (v) => v;
   const places = counts.map((c) => on(c[0]));
-  const least = places.slice(1).reduce((m, v, i) => Math.min(m, v - places[i]), Infinity);
-  const width = Math.max((places.at(-1) - places[0]) / 160, Number.isFinite(least) ? Math.min(least, log ? 0.02 : Infinity) : log ? 0.02 : 1);
+  const minWidth = places.slice(1).reduce((m, v, i) => Math.min(m, v - places[i]), Infinity);
+  const width = Math.max((places.at(-1) - places[0]) / 160, Number.isFinite(minWidth) ? Math.min(minWidth, log ? 0.02 : Infinity) : log ? 0.02 : 1);
   const bars = new Map();
   counts.forEach(([v, n], i) => {
     const k = Math.round((places[i] - places[0]) / width);
@@ -339,10 +341,10 @@ function histogram(page, report, chart) {
   const list = binned(counts, log);
   const room = Math.max((max - min) * 0.06, 4 * (list[0].to - list[0].from));
   const axis = log ? OCTAVES(list[0].from / 1.15, list.at(-1).to * 1.15, h.unit) : LINEAR(min - room, max + room, h.unit);
-  // One interrupt in a thousand would squeeze the rest into a corner: what lies far out begins out of view.
+  // Rare outliers would compress the rest, so the initial view leaves them out.
   let sum = 0;
-  const most = counts.find((c) => (sum += c[1]) >= 0.995 * total)[0];
-  const edge = axis.on(most) + Math.max(0.1 * (axis.on(most) - axis.on(min)), axis.on(list[0].to) - axis.on(list[0].from));
+  const typicalMax = counts.find((c) => (sum += c[1]) >= 0.995 * total)[0];
+  const edge = axis.on(typicalMax) + Math.max(0.1 * (axis.on(typicalMax) - axis.on(min)), axis.on(list[0].to) - axis.on(list[0].from));
   const beyond = counts.reduce((sum, c) => sum + (axis.on(c[0]) > edge ? c[1] : 0), 0);
   const share = (100 * (edge - axis.on(axis.min))) / (axis.on(axis.max) - axis.on(axis.min));
   return {
@@ -361,7 +363,7 @@ function histogram(page, report, chart) {
         renderItem: (_, api) => {
           const [x1, y] = api.coord([api.value(0), api.value(2)]);
           const [x2, zero] = api.coord([api.value(1), logCounts ? 0.5 : 0]);
-          // A lone sample is still to be seen.
+          // A single sample remains visible.
           return { type: "rect", shape: { x: x1, y: Math.min(y, zero - 1), width: Math.max(x2 - x1 - 0.5, 1.5), height: Math.max(zero - y, 1) }, style: { fill: c.series[0] } };
         },
       },
@@ -370,7 +372,7 @@ function histogram(page, report, chart) {
   };
 }
 
-// The first series of the reports' first charts that say so, one curve a report.
+// Overlay of the first overlay chart of each report: its first series, one curve per report.
 function overlay(page) {
   const all = page.reports.flatMap((report) => {
     const chart = report.charts.find((chart) => chart.overlay);
@@ -384,8 +386,8 @@ function overlay(page) {
   const on = x.log ? Math.log2 : (v) => v;
   const write = writes(x);
   return {
-    caption: "One curve a record, on the axes of the figures below. A name in the legend hides its curve.",
-    items: all.flatMap((r) => r.list.map((p) => ({ p, text: `${r.name}, ${write(p.x)}: ${say(p, y.name)}` }))),
+    caption: "One curve per record, on the axes of the figures below. A name in the legend hides its curve.",
+    items: all.flatMap((r) => r.list.map((p) => ({ p, text: `${r.name}, ${write(p.x)}: ${describe(p, y.name)}` }))),
     x: (x.log ? OCTAVES : LINEAR)(Math.min(...xs), Math.max(...xs), x.name), xLabel: write,
     y: heightAxis(y, points, 1.2),
     series: (c) => all.flatMap((r, i) => {

@@ -1,6 +1,6 @@
-// One figure: its chart, its legend and tools, its keys. What it shows comes from charts.js and rows.js.
+// One figure: chart, legend, tools and keys. The content comes from charts.js and rows.js.
 
-// Width of a figure on paper, CSS pixels: A4 and Letter less their margins.
+// Width of a printed figure, CSS pixels: A4 and Letter less their margins.
 const PAPER = 680;
 
 function mount(echarts, figure, spec) {
@@ -35,7 +35,7 @@ function mount(echarts, figure, spec) {
     return {
       animation: false, backgroundColor: "transparent", textStyle: { color: c.text, fontFamily: FONT },
       aria: { enabled: true, label: { description: `${figure.getAttribute("aria-label")}. ${spec.caption} The numbers are in the tables below.` } },
-      // The names are buttons above the plot, for keys too; this keeps what they chose.
+      // The names are buttons above the plot, usable by keyboard; this legend holds the selection.
       legend: { show: false, data: names(series), selected },
       grid: { left: 8, right: narrow ? 16 : 28, top: 44, bottom: 52, containLabel: true },
       tooltip: {
@@ -43,7 +43,7 @@ function mount(echarts, figure, spec) {
         formatter: (p) => safe(nearest(p)?.text ?? p.seriesName),
       },
       dataZoom: [
-        // A finger that moves over the plot scrolls the page; the slider moves the view.
+        // Dragging a finger over the plot scrolls the page; the slider moves the view.
         { type: "inside", xAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, moveOnMouseMove: false, preventDefaultMouseMove: false, start: zoom[0], end: zoom[1] },
         { type: "slider", xAxisIndex: 0, filterMode: "none", height: 16, bottom: 6, start: zoom[0], end: zoom[1], showDetail: false,
           borderColor: c.line, fillerColor: c.shade[1], handleSize: "110%", textStyle: { color: c.quiet }, brushSelect: false, showDataShadow: false },
@@ -56,23 +56,23 @@ function mount(echarts, figure, spec) {
         ...axis, type: "value", minInterval: spec.x.whole ? 1 : 0, min: on(spec.x.min), max: on(spec.x.max), name: spec.x.name, nameLocation: "middle", nameGap: 24, splitNumber: narrow ? 5 : 10,
         axisLabel: { ...axis.axisLabel, showMinLabel: Number.isInteger(on(spec.x.min)), showMaxLabel: Number.isInteger(on(spec.x.max)), formatter: (v) => spec.xLabel(off(v)).replace("iB", "") },
       },
-      // In the middle a long name would begin beyond the edge.
+      // A long name in the middle would begin beyond the edge.
       yAxis: { ...axis, ...y, axisLabel: yLabel, nameTextStyle: { ...axis.nameTextStyle, align: "left", padding: [0, 0, 0, -24] } },
       series,
     };
   }
 
-  // The item that a hovered element stands for: by its place on the axes.
+  // Returns the item of a hovered element, by its coordinates.
   function nearest(p) {
     const v = Array.isArray(p.value) ? p.value : [];
     if (spec.rows) return spec.items[v[0]];
     if (p.seriesType === "custom" || spec.heat) return spec.items[p.dataIndex];
     const own = spec.items.filter((i) => spec.x.on(i.p.x) === v[0] && i.p.y === v[1]);
-    // Curves may lie on each other.
+    // Curves may overlap.
     return own.find((i) => i.of === p.seriesName) ?? own[0] ?? { text: `${p.seriesName}: ${spec.xLabel(Number(spec.x.off(v[0]).toPrecision(12)))}, ${digits(v[1])} ${spec.y.name ?? ""}` };
   }
 
-  // For paper in its width and in light colours, whatever the window is.
+  // Paints the figure; for print in the paper's width and in light colours.
   function paint(forPrint) {
     light = forPrint === true || !dark();
     sheet = forPrint === true ? PAPER : null;
@@ -155,5 +155,5 @@ function mount(echarts, figure, spec) {
   });
   paint();
   figure.dataset.items = spec.items.length;
-  return { paint, resize: (anew) => { chart.resize(); if (anew) paint(); } };
+  return { paint, resize: (repaint) => { chart.resize(); if (repaint) paint(); } };
 }

@@ -1,4 +1,4 @@
-// Draws the figures from the findings in this page. Judges nothing: every number here is a finding's.
+// Draws the figures from the findings in this page, without any further analysis.
 "use strict";
 (async () => {
   const page = JSON.parse(document.getElementById("fathom-data").textContent);
@@ -51,7 +51,7 @@ function dark() {
   return set ? set === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-// Okabe and Ito's colours, told apart by the colour-blind; lighter ones on dark ground.
+// Okabe and Ito's colours, distinguishable for the colour-blind; lighter ones on a dark background.
 function palette(light) {
   return light
     ? { text: "#14202b", quiet: "#55626f", line: "#d5dbe1", ground: "#ffffff", shade: ["#0060a80f", "#0060a81f"],
@@ -60,13 +60,13 @@ function palette(light) {
         series: ["#6cb8f5", "#ff9757", "#4fcf9f", "#e59ac6", "#f0c45a", "#8fd3ff", "#bbbbbb"] };
 }
 
-// One hue from light to dark: read without colours too, on either ground.
+// One hue from light to dark, readable without colours and on both backgrounds.
 const HEAT = ["#e6f0f8", "#a9cbe6", "#5a9bd0", "#1f679f", "#0a3558"];
 
-// Named, because the width of text is measured before it is drawn.
+// Named fonts, because the width of text is measured before it is drawn.
 const FONT = '"Noto Sans", "Liberation Sans", "DejaVu Sans", system-ui, sans-serif';
 
-// ---- numbers as people write them ----
+// ---- formatting of numbers ----
 
 function size(v) {
   for (const [unit, k] of [["GiB", 30], ["MiB", 20], ["KiB", 10]]) {
@@ -81,7 +81,7 @@ function digits(v) {
 function span(low, high, write = digits) {
   return Number.isFinite(low) && Number.isFinite(high) ? ` (${write(low)}..${write(high)})` : "";
 }
-// Everything that goes into a tooltip may come from a record that somebody else wrote.
+// Text in a tooltip may come from an untrusted record.
 function safe(text) {
   return String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 }

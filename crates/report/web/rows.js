@@ -1,6 +1,6 @@
-// Charts of rows: intervals beside a zero, parts behind each other, and what changed between two records.
+// Charts with rows: intervals relative to zero, stacked parts, and changes between two records.
 
-// Rows with a point and its interval on one axis with a zero.
+// Rows with a point and its interval on one axis that includes zero.
 function intervals(rows, unit, caption) {
   const ends = rows.flatMap((r) => [r.value, r.low ?? r.value, r.high ?? r.value]);
   const room = Math.max((Math.max(0, ...ends) - Math.min(0, ...ends)) * 0.1, 0.01);
@@ -16,12 +16,12 @@ function intervals(rows, unit, caption) {
         const [low, y] = api.coord([api.value(1), api.value(0)]);
         const mid = api.coord([api.value(2), api.value(0)])[0];
         const high = api.coord([api.value(3), api.value(0)])[0];
-        // Filled where the interval leaves zero out.
-        const sure = api.value(1) > 0 || api.value(3) < 0;
-        const colour = sure ? c.series[1] : c.series[0];
+        // Filled if the interval excludes zero.
+        const significant = api.value(1) > 0 || api.value(3) < 0;
+        const colour = significant ? c.series[1] : c.series[0];
         return { type: "group", children: [
           { type: "line", shape: { x1: low, y1: y, x2: high, y2: y }, style: { stroke: colour, lineWidth: 2 } },
-          { type: "circle", shape: { cx: mid, cy: y, r: 5 }, style: { fill: sure ? colour : c.ground, stroke: colour, lineWidth: 2 } },
+          { type: "circle", shape: { cx: mid, cy: y, r: 5 }, style: { fill: significant ? colour : c.ground, stroke: colour, lineWidth: 2 } },
         ] };
       },
       markLine: { symbol: "none", silent: true, animation: false, label: { show: false }, lineStyle: { color: c.quiet, type: "solid" }, data: [{ xAxis: 0 }] },
@@ -29,7 +29,7 @@ function intervals(rows, unit, caption) {
   };
 }
 
-// Rows as bars of parts, one behind the other.
+// Rows as stacked bars of parts.
 function stacked(rows, names, unit, caption) {
   const whole = (parts) => parts.reduce((a, b) => a + b, 0);
   const longest = Math.max(...rows.map((r) => whole(r.parts)));
@@ -61,7 +61,7 @@ function intervalRows(page, report, chart) {
   return rows.length ? intervals(rows, rows[0].unit, chart.caption) : null;
 }
 
-// The value of a finding, or the number beside a word in a field of its detail.
+// Returns the value of a finding, or the number of a word in a field of its detail.
 function partOf(series, f) {
   if (!series.part) return f.value;
   const [field, word] = series.part;
@@ -99,11 +99,11 @@ function changes(page, data) {
         const [low, y] = api.coord([api.value(1), api.value(0)]);
         const mid = api.coord([api.value(2), api.value(0)])[0];
         const high = api.coord([api.value(3), api.value(0)])[0];
-        const sure = api.value(4) === 1;
-        const colour = sure ? c.series[1] : c.series[0];
+        const significant = api.value(4) === 1;
+        const colour = significant ? c.series[1] : c.series[0];
         return { type: "group", children: [
           { type: "line", shape: { x1: low, y1: y, x2: high, y2: y }, style: { stroke: colour, lineWidth: 2 } },
-          { type: "circle", shape: { cx: mid, cy: y, r: 5 }, style: { fill: sure ? colour : c.ground, stroke: colour, lineWidth: 2 } },
+          { type: "circle", shape: { cx: mid, cy: y, r: 5 }, style: { fill: significant ? colour : c.ground, stroke: colour, lineWidth: 2 } },
         ] };
       },
       markLine: { symbol: "none", silent: true, animation: false, label: { show: false }, lineStyle: { color: c.quiet, type: "solid" }, data: [{ xAxis: 0 }] },
@@ -113,7 +113,7 @@ function changes(page, data) {
 
 const KINDS = { lines, nested: lines, heatmap: heatMap, bars, stacked: stackedRows, intervals: intervalRows, distributions, histogram };
 
-// What a figure draws: the chart of its report, or one of the page's own.
+// Returns what a figure draws: a chart of its report, or one of the page.
 function specOf(page, data) {
   if (data.chart === "overlay") return overlay(page);
   if (data.chart === "change") return changes(page, data);

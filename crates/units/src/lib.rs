@@ -1,7 +1,7 @@
-//! What crates that do not know each other have to write alike: names of facts ([`facts`]), and sizes in bytes as
-//! text: read, written exactly, and written rounded.
+//! Shared names and units of crates that do not depend on each other: names of facts ([`facts`]), and sizes in bytes as
+//! text (parsing, exact and rounded output).
 //!
-//! All units are binary: K and KiB are 1024 bytes. No standard library, so that the probe can use it everywhere.
+//! All units are binary: K and KiB are 1024 bytes. `no_std`, so that the probe can use it everywhere.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,11 +12,11 @@ pub mod facts;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-/// The binary units, largest first: the power of two, the letter, the full name.
+/// Binary units, largest first: the power of two, the letter, the full name.
 const UNITS: [(u32, &str, &str); 4] =
     [(40, "T", "TiB"), (30, "G", "GiB"), (20, "M", "MiB"), (10, "K", "KiB")];
 
-/// The largest unit of which `bytes` is a whole number, and that number.
+/// Returns the largest unit of which `bytes` is a whole number, and that number.
 fn whole(bytes: u64) -> Option<(u64, &'static str, &'static str)> {
     let divides = |shift: u32| bytes != 0 && bytes.is_multiple_of(1 << shift);
     UNITS
@@ -25,44 +25,44 @@ fn whole(bytes: u64) -> Option<(u64, &'static str, &'static str)> {
         .map(|(shift, letter, name)| (bytes >> shift, letter, name))
 }
 
-/// An exact size in the notation that [`parse`] reads, in the largest unit that leaves no fraction: `32K`, `100`.
+/// Formats an exact size in the notation that [`parse`] reads, in the largest unit without a fraction: `32K`, `100`.
 #[must_use]
 pub fn compact(bytes: u64) -> String {
     whole(bytes).map_or_else(|| bytes.to_string(), |(number, letter, _)| format!("{number}{letter}"))
 }
 
-/// An exact size for a sentence, in the largest unit that leaves no fraction: `32 KiB`, `100 B`.
+/// Formats an exact size for a sentence, in the largest unit without a fraction: `32 KiB`, `100 B`.
 #[must_use]
 pub fn exact(bytes: u64) -> String {
     whole(bytes).map_or_else(|| format!("{bytes} B"), |(number, _, name)| format!("{number} {name}"))
 }
 
-/// The largest unit up to GiB that leaves `bytes` at least one: the bytes in it, and its name.
+/// Returns the largest unit up to GiB of which `bytes` is at least one: its size in bytes, and its name.
 #[must_use]
 pub fn unit_of(bytes: f64) -> (f64, &'static str) {
     let units = UNITS.into_iter().skip(1).map(|(shift, _, name)| ((1u64 << shift) as f64, name));
     units.into_iter().find(|(in_it, _)| bytes.abs() >= *in_it).unwrap_or((1.0, "B"))
 }
 
-/// A size for a sentence with at most one digit after the point: `48 KiB`, `1.5 MiB`, `100 B`. `bytes` is not negative.
+/// Formats a size for a sentence with at most one decimal: `48 KiB`, `1.5 MiB`, `100 B`. `bytes` is not negative.
 #[must_use]
 pub fn size(bytes: f64) -> String {
     let (in_it, name) = unit_of(bytes);
     let value = bytes / in_it;
-    // The nearest whole number; rounding by itself is the standard library's.
+    // The nearest whole number; `f64::round` needs the standard library.
     let nearest = (value + 0.5) as u64 as f64;
     let digits = if value >= 100.0 || (value - nearest).abs() < 0.005 { 0 } else { 1 };
     format!("{value:.digits$} {name}")
 }
 
-/// Why a text is no size. A unit is the one in the text.
+/// Error of [`parse`]. A unit is quoted from the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotASize<'a> {
-    /// It does not begin with a digit, or it has more digits than any size.
+    /// The text does not begin with a digit, or has too many digits.
     Number,
-    /// It has a fraction: sizes are whole numbers of a unit.
+    /// The number has a fraction: sizes are whole numbers of a unit.
     Fraction,
-    /// A unit that is decimal in some places and binary in others, as kB.
+    /// A unit that is decimal in some contexts and binary in others, such as kB.
     Ambiguous {
         /// The unit.
         unit: &'a str,
@@ -76,11 +76,11 @@ pub enum NotASize<'a> {
     TooLarge,
 }
 
-/// Reads a size in bytes: a whole number with K, M, G or T (of either case), with KiB, MiB, GiB or TiB, with B, or
-/// alone. A blank may stand before the unit and around the whole.
+/// Parses a size in bytes: a whole number with K, M, G or T (upper or lower case), with KiB, MiB, GiB or TiB, with B,
+/// or without a unit. Blanks are allowed before the unit and around the text.
 ///
 /// # Errors
-/// [`NotASize`]: anything else, and more bytes than 64 bits can count.
+/// [`NotASize`] for any other text, and for more bytes than 64 bits can count.
 pub fn parse(text: &str) -> Result<u64, NotASize<'_>> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -102,7 +102,7 @@ pub fn parse(text: &str) -> Result<u64, NotASize<'_>> {
     number.checked_mul(1 << shift).ok_or(NotASize::TooLarge)
 }
 
-/// Is it kB, MB, GB or TB, in any case?
+/// Returns whether the unit is kB, MB, GB or TB, in any case.
 fn is_decimal(unit: &str) -> bool {
     let mut letters = unit.chars().map(|c| c.to_ascii_uppercase());
     letters.next().is_some_and(|c| "KMGT".contains(c))

@@ -1,15 +1,15 @@
-//! The rows of a check, claim by claim.
+//! Rows of a check, claim by claim.
 
 use super::{
-    CAPACITY, CLOCK, Described, ENTRIES, LATENCY, Level, PENALTY, Span, TOLD_APART, Tlb, Tolerance, Verdict,
-    compared,
+    CAPACITY_TOLERANCE, CLOCK_TOLERANCE, Described, ENTRIES_TOLERANCE, LATENCY_TOLERANCE, Level,
+    MERGE_RATIOS, PENALTY_TOLERANCE, Span, Tlb, Tolerance, Verdict, compared,
 };
 use crate::findings::{Axis, Basis, Coordinate, Finding, Key, Metric, Part, Value};
 use crate::hierarchy::{Hierarchy, Tlb as Step, interval};
 use crate::interval::Interval;
 use crate::metrics::{claims, conflict, survey};
 
-/// The rows of every claim that the hierarchy can be asked about.
+/// Returns the rows of all claims that the hierarchy allows to check.
 pub(super) fn rows(hierarchy: &Hierarchy, described: &Described) -> Vec<Finding> {
     let cycles = hierarchy.core_hz().is_some();
     let mut judge = Judge { hierarchy, described, cycles, rows: Vec::new() };
@@ -20,17 +20,17 @@ pub(super) fn rows(hierarchy: &Hierarchy, described: &Described) -> Vec<Finding>
     judge.rows
 }
 
-/// One claim on its way to a row.
+/// A claim to be checked.
 struct Claim<'s> {
-    /// The keys of what is expected and of the verdict.
+    /// Keys of the expected value and of the verdict.
     keys: [Key; 2],
-    /// What it is about, for the sentence.
+    /// Subject of the claim, for notes.
     of: &'s str,
     unit: &'static str,
     described: Span,
 }
 
-/// The keys of what is expected and of the verdict, at the same coordinates.
+/// Returns the keys of the expected value and of the verdict, at the same coordinates.
 fn keys<const N: usize>(expected: &'static Metric, against: &'static Metric, at: [Part; N]) -> [Key; 2] {
     [expected.at(at), against.at(at)]
 }
@@ -38,7 +38,7 @@ fn keys<const N: usize>(expected: &'static Metric, against: &'static Metric, at:
 struct Judge<'a> {
     hierarchy: &'a Hierarchy<'a>,
     described: &'a Described,
-    /// Are times compared in cycles? In ns otherwise.
+    /// Whether times are compared in cycles; otherwise in ns.
     cycles: bool,
     rows: Vec<Finding>,
 }
@@ -48,7 +48,7 @@ impl<'a> Judge<'a> {
         if self.cycles { "cycles" } else { "ns" }
     }
 
-    /// Cycles of the description in the unit that times are compared in.
+    /// Converts cycles of the description to the unit in which times are compared.
     fn time(&self, cycles: Span) -> Span {
         let scale = if self.cycles { 1.0 } else { 1e9 / self.described.hz };
         (cycles.0 * scale, cycles.1 * scale)
@@ -58,7 +58,7 @@ impl<'a> Judge<'a> {
         Tolerance { absolute: self.time((of.absolute, 0.0)).0, ..of }
     }
 
-    /// A finding in ns in that unit.
+    /// Converts a finding in ns to that unit.
     fn measured(&self, f: &Finding) -> Interval {
         interval(f).scaled(if self.cycles { self.described.hz / 1e9 } else { 1.0 })
     }
@@ -92,15 +92,15 @@ impl<'a> Judge<'a> {
         });
     }
 
-    /// A disagreement that a disturbed run may have made is none yet.
+    /// Leaves a disagreement undecided if the run was disturbed, because the disturbance may have caused it.
     fn firm(&self, verdict: Verdict) -> (Verdict, &'static str) {
         if verdict == Verdict::Disagrees && self.hierarchy.disturbed() {
-            return (Verdict::Undecided, "; the run was disturbed, so that this contradicts nothing yet");
+            return (Verdict::Undecided, "; the run was disturbed, so this is not a contradiction");
         }
         (verdict, "")
     }
 
-    /// Compares a claim with what was measured; `why` lets a disagreement stay open.
+    /// Compares a claim with a measurement. `why` is a reason that turns a disagreement into `Undecided`.
     fn against(
         &mut self,
         claim: &Claim,
@@ -116,11 +116,11 @@ impl<'a> Judge<'a> {
         };
         let unit = claim.unit;
         let measured = around(i, unit);
-        let but = match self.hierarchy.report().trust.as_str() {
+        let verb = match self.hierarchy.report().trust.as_str() {
             "virtual" => "this guest behaves like",
             _ => "measured is",
         };
-        let note = format!("{} is described as {}, {but} {measured}", claim.of, span(claim.described, unit));
+        let note = format!("{} is described as {}, {verb} {measured}", claim.of, span(claim.described, unit));
         let note = match verdict {
             Verdict::Agrees => None,
             Verdict::Disagrees => Some(note),
@@ -131,7 +131,7 @@ impl<'a> Judge<'a> {
         verdict
     }
 
-    /// A whole number that was counted: it is the one described, may be it, or is not.
+    /// Compares a counted whole number: agreement if equal, undecided if the interval contains it.
     fn count(
         &mut self,
         keys: [Key; 2],
@@ -153,7 +153,8 @@ impl<'a> Judge<'a> {
             (Verdict::Disagrees, Some(why)) => (Verdict::Undecided, why),
             _ => self.firm(verdict),
         };
-        let note = format!("{of} is described as {}, measured is {}", said(at, unit), said(i.value, unit));
+        let note =
+            format!("{of} is described as {}, measured is {}", formatted(at, unit), formatted(i.value, unit));
         let note = (verdict != Verdict::Agrees).then(|| format!("{note}{more}"));
         self.row(&claim, verdict, Some((i, from)), note);
     }
@@ -168,7 +169,7 @@ impl<'a> Judge<'a> {
             described: (hz, hz),
         };
         let moved = self.hierarchy.warned("frequency").then_some("; the clock moved while measuring");
-        self.against(&claim, interval(found), found, CLOCK, moved);
+        self.against(&claim, interval(found), found, CLOCK_TOLERANCE, moved);
     }
 
     fn levels(&mut self) {
@@ -188,17 +189,17 @@ impl<'a> Judge<'a> {
                 let verdict = self.unseen(i);
                 missing = if missing == Verdict::Disagrees { missing } else { verdict };
                 let note = format!(
-                    "{of} is described as {}; loads slow down nowhere there, in working sets of up to {}",
+                    "{of} is described as {}; no increase of load latency was measured there, up to working sets of {}",
                     span(level.size, "bytes"),
-                    said(h.largest() as f64, "bytes")
+                    formatted(h.largest() as f64, "bytes")
                 );
                 self.row(&size, verdict, None, Some(note));
                 continue;
             };
-            // The tier that stands here may be this level and a near one in one.
+            // This tier may be two levels that the survey merged.
             let merged = h.tiers.len() < described.levels.len() && self.merges(i);
-            let why = merged.then_some("; a level near it may have been taken for one with it");
-            self.against(&size, interval(capacity), capacity, CAPACITY, why);
+            let why = merged.then_some("; the survey may have merged it with a similar level");
+            self.against(&size, interval(capacity), capacity, CAPACITY_TOLERANCE, why);
             self.latency(
                 keys(&claims::DESCRIBED_LEVEL_LATENCY, &claims::CHECK_LEVEL_LATENCY, [n.into()]),
                 &level.name,
@@ -208,12 +209,14 @@ impl<'a> Judge<'a> {
             );
             self.geometry(n, level, why);
         }
-        let (seen, wanted) = (h.tiers.len(), described.levels.len());
-        let (verdict, more) = self.firm(if seen > wanted { Verdict::Disagrees } else { missing });
-        let said = format!("{} describes {wanted} levels before memory, measured are {seen}", described.name);
-        let mut notes: Vec<String> = (seen != wanted).then(|| format!("{said}{more}")).into_iter().collect();
-        notes.extend(self.unrequested());
-        let at = wanted as f64;
+        let (seen, expected) = (h.tiers.len(), described.levels.len());
+        let (verdict, more) = self.firm(if seen > expected { Verdict::Disagrees } else { missing });
+        let text =
+            format!("{} describes {expected} levels before memory, {seen} were measured", described.name);
+        let mut notes: Vec<String> =
+            (seen != expected).then(|| format!("{text}{more}")).into_iter().collect();
+        notes.extend(self.unmeasured());
+        let at = expected as f64;
         let of = "the number of levels";
         let keys = keys(&claims::DESCRIBED_TIERS, &claims::CHECK_TIERS, []);
         self.row(&Claim { keys, of, unit: "", described: (at, at) }, verdict, None, None);
@@ -222,22 +225,23 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Is a level so near the next one, or the one before so near it, that a survey may take them for one?
+    /// Returns whether a level is so similar to a neighbour that a survey may merge the two.
     fn merges(&self, at: usize) -> bool {
         let levels = &self.described.levels;
         let size = |i: usize| levels[i].size.1;
         let latency = |i: usize| levels.get(i).map_or(self.described.memory.0, |l| l.latency.1);
         let near = |i: usize| {
-            let smaller = i + 1 < levels.len() && size(i + 1) < TOLD_APART.0 * size(i);
-            smaller || latency(i + 1) < TOLD_APART.1 * latency(i)
+            let smaller = i + 1 < levels.len() && size(i + 1) < MERGE_RATIOS.0 * size(i);
+            smaller || latency(i + 1) < MERGE_RATIOS.1 * latency(i)
         };
         near(at) || at.checked_sub(1).is_some_and(near)
     }
 
-    /// What a level says without a tier in its place: it is contradicted where it should have been seen.
+    /// Returns the verdict on a level without a corresponding tier: a contradiction if the survey should have seen the
+    /// level.
     fn unseen(&self, at: usize) -> Verdict {
         let size = self.described.levels[at].size.1;
-        let reached = self.hierarchy.largest() as f64 >= TOLD_APART.0 * size;
+        let reached = self.hierarchy.largest() as f64 >= MERGE_RATIOS.0 * size;
         let verdict = if reached && !self.merges(at) { Verdict::Disagrees } else { Verdict::Undecided };
         self.firm(verdict).0
     }
@@ -245,12 +249,12 @@ impl<'a> Judge<'a> {
     fn latency(&mut self, keys: [Key; 2], of: &str, cycles: Span, from: &Finding, why: Option<&str>) {
         let of = format!("the latency of {of}");
         let claim = Claim { keys, of: &of, unit: self.time_unit(), described: self.time(cycles) };
-        self.against(&claim, self.measured(from), from, self.tolerance(LATENCY), why);
+        self.against(&claim, self.measured(from), from, self.tolerance(LATENCY_TOLERANCE), why);
     }
 
     fn geometry(&mut self, n: usize, level: &Level, why: Option<&str>) {
         let h = self.hierarchy;
-        // A line that was measured as a whole is that of the nearest level.
+        // Without a line per level, the line measured for the whole hierarchy is that of the nearest level.
         let line = h.line(n);
         if let Some(line) = line {
             let of = format!("the line of {}", level.name);
@@ -284,11 +288,11 @@ impl<'a> Judge<'a> {
         self.rows[at].value = Value::Text(level.replacement.clone());
     }
 
-    /// What the record was not asked, in a sentence.
-    fn unrequested(&self) -> Option<String> {
+    /// Returns a note that lists what the record did not measure.
+    fn unmeasured(&self) -> Option<String> {
         let report = self.hierarchy.report();
-        let most = self.described.levels.len() as u64;
-        let level = |f: &Finding| matches!(f.at(Axis::Level), Some(Coordinate::Number(n)) if *n <= most);
+        let max = self.described.levels.len() as u64;
+        let level = |f: &Finding| matches!(f.at(Axis::Level), Some(Coordinate::Number(n)) if *n <= max);
         let any = |metric: &'static Metric| report.of(metric).any(level);
         let requested = [
             ("line", any(&conflict::TIER_LINE)),
@@ -303,7 +307,7 @@ impl<'a> Judge<'a> {
     fn memory(&mut self) {
         let h = self.hierarchy;
         let open = h.warned("no-final-plateau").then_some("; the curve was still rising, so that is a bound");
-        // A lower bound contradicts what is below it.
+        // A lower bound contradicts only described values below it.
         let open =
             open.filter(|_| self.measured(h.memory.latency).value < self.time(self.described.memory).0);
         let keys = keys(&claims::DESCRIBED_MEMORY_LATENCY, &claims::CHECK_MEMORY_LATENCY, []);
@@ -324,18 +328,20 @@ impl<'a> Judge<'a> {
             let Some((place, step)) = step_of(&h.tlbs, next, at, tlb.merged) else {
                 let verdict = self.unreached(tlb, h.tlbs.len() > next);
                 missing = if missing == Verdict::Disagrees { missing } else { verdict };
-                let note = format!("{of} is described as {at} pages; nothing becomes dearer there");
+                let note = format!(
+                    "{of} is described as {at} pages; no increase of load latency was measured there"
+                );
                 self.row(&entries, verdict, None, Some(note));
                 continue;
             };
             next = place + 1;
-            self.against(&entries, interval(step.entries), step.entries, ENTRIES, None);
+            self.against(&entries, interval(step.entries), step.entries, ENTRIES_TOLERANCE, None);
             let of = format!("the penalty of {}", tlb.name);
             let unit = self.time_unit();
             let both = keys(&claims::DESCRIBED_TLB_PENALTY, &claims::CHECK_TLB_PENALTY, [nth.into()]);
             let penalty = Claim { keys: both, of: &of, unit, described: self.time(tlb.penalty) };
             let measured = self.measured(step.penalty);
-            self.against(&penalty, measured, step.penalty, self.tolerance(PENALTY), None);
+            self.against(&penalty, measured, step.penalty, self.tolerance(PENALTY_TOLERANCE), None);
             if let Some(ways) = h.number(survey::TLB_WAYS.at([(place + 1).into()])) {
                 let of = format!("the number of ways of {}", tlb.name);
                 let keys = keys(&claims::DESCRIBED_TLB_WAYS, &claims::CHECK_TLB_WAYS, [nth.into()]);
@@ -344,29 +350,29 @@ impl<'a> Judge<'a> {
         }
         let extra = h.tlbs[next.min(h.tlbs.len())..].iter().filter(|s| !s.maybe_tables).count();
         let (verdict, more) = self.firm(if extra > 0 { Verdict::Disagrees } else { missing });
-        let wanted = described.tlbs.len();
+        let expected = described.tlbs.len();
         let note = (extra > 0).then(|| {
             format!(
-                "of the TLBs of {} a survey can see {wanted}; it measured {extra} more{more}",
+                "of the TLBs of {} a survey can see {expected}; it measured {extra} more{more}",
                 described.name
             )
         });
-        let (of, at) = ("the number of TLBs", wanted as f64);
+        let (of, at) = ("the number of TLBs", expected as f64);
         let keys = keys(&claims::DESCRIBED_TLBS, &claims::CHECK_TLBS, []);
         self.row(&Claim { keys, of, unit: "", described: (at, at) }, verdict, None, note);
     }
 
-    /// What a TLB says without a step in its place; `doubtful`: there are steps that may be none of a TLB.
+    /// Returns the verdict on a TLB without a corresponding step. `doubtful`: some remaining steps may not be TLBs.
     fn unreached(&self, tlb: &Tlb, doubtful: bool) -> Verdict {
         let pages = self.hierarchy.report().of(&survey::TRANSLATION_ADDED);
-        let most = pages.filter_map(|f| f.key.number(Axis::Pages)).max().unwrap_or(0);
-        let looked = most >= 2 * u64::from(tlb.entries);
-        self.firm(if looked && !tlb.merged && !doubtful { Verdict::Disagrees } else { Verdict::Undecided }).0
+        let max = pages.filter_map(|f| f.key.number(Axis::Pages)).max().unwrap_or(0);
+        let covered = max >= 2 * u64::from(tlb.entries);
+        self.firm(if covered && !tlb.merged && !doubtful { Verdict::Disagrees } else { Verdict::Undecided }).0
     }
 }
 
-/// The step of a TLB of so many entries among those from `next` on: the first that may be it with nothing before
-/// it but what need be no TLB, else the next one that is one; none of another TLB, where this one may be `merged`.
+/// Finds the step of a TLB with `entries` entries in `steps[next..]`. Steps that may not be TLBs are skipped unless
+/// they match. The first certain TLB step is taken even if it does not match, except when this TLB may be `merged`.
 fn step_of<'a>(steps: &[Step<'a>], next: usize, entries: f64, merged: bool) -> Option<(usize, Step<'a>)> {
     let holds = |s: &Step| {
         let i = interval(s.entries);
@@ -377,7 +383,7 @@ fn step_of<'a>(steps: &[Step<'a>], next: usize, entries: f64, merged: bool) -> O
     (holds(&steps[at]) || !merged).then_some((at, steps[at]))
 }
 
-/// The unit that a value is said in, and what one of it is in `unit`.
+/// Returns the size of the display unit in `unit`, and the display unit's name.
 fn scale(v: f64, unit: &str) -> (f64, &str) {
     match unit {
         "bytes" => fathom_units::unit_of(v),
@@ -386,12 +392,12 @@ fn scale(v: f64, unit: &str) -> (f64, &str) {
     }
 }
 
-/// A value with its unit as sentences have it.
-fn said(v: f64, unit: &str) -> String {
+/// Formats a value with its unit.
+fn formatted(v: f64, unit: &str) -> String {
     span((v, v), unit)
 }
 
-/// A range with its unit; one number, where four digits do not tell its ends apart.
+/// Formats a range with its unit; as one number if four digits do not distinguish its ends.
 fn span((low, high): Span, unit: &str) -> String {
     let (one, unit) = scale(high, unit);
     let [low, high] = [low, high].map(|v| significant(v / one));
@@ -399,13 +405,13 @@ fn span((low, high): Span, unit: &str) -> String {
     format!("{range} {unit}").trim_end().to_owned()
 }
 
-/// What was measured, and from where to where it may lie.
+/// Formats a measured value with its interval.
 fn around(i: Interval, unit: &str) -> String {
-    let (value, ends) = (said(i.value, unit), span((i.low, i.high), unit));
+    let (value, ends) = (formatted(i.value, unit), span((i.low, i.high), unit));
     if value == ends { value } else { format!("{value} ({ends})") }
 }
 
-/// Four significant digits, without zeros behind the point that say nothing.
+/// Formats with four significant digits, without trailing zeros.
 fn significant(v: f64) -> String {
     let text = crate::draft::significant(v);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }

@@ -66,13 +66,13 @@ fn described() -> Described {
     }
 }
 
-/// The words of the check by name, and the notes of those that do not agree.
+/// Verdicts of the check by name, and the notes of those that do not agree.
 fn words(report: &Report, described: &Described) -> (Vec<(String, String)>, Vec<String>) {
     let checked = check(report, described).expect("tiers");
     let rows = checked.findings.iter().filter(|f| f.name().starts_with("against."));
     let mut notes = Vec::new();
     let words = rows.map(|f| {
-        let Value::Text(word) = &f.value else { panic!("{} is no word", f.name()) };
+        let Value::Text(word) = &f.value else { panic!("{} is not a token", f.name()) };
         if word != "agrees" {
             notes.extend(f.notes.iter().cloned());
         }
@@ -81,7 +81,7 @@ fn words(report: &Report, described: &Described) -> (Vec<(String, String)>, Vec<
     (words.collect(), notes)
 }
 
-/// The rows that do not agree.
+/// Rows that do not agree.
 fn odd(report: &Report, described: &Described) -> Vec<String> {
     let (words, _) = words(report, described);
     words.into_iter().filter(|(_, w)| w != "agrees").map(|(name, w)| format!("{name} {w}")).collect()
@@ -89,7 +89,7 @@ fn odd(report: &Report, described: &Described) -> Vec<String> {
 
 #[test]
 fn an_interval_agrees_disagrees_or_leaves_it_open() {
-    let none = super::CAPACITY;
+    let none = super::CAPACITY_TOLERANCE;
     let at = |value: f64, off: f64| Interval { value, low: value - off, high: value + off };
     for (described, measured, verdict) in [
         ((100.0, 100.0), at(100.5, 1.0), Verdict::Agrees),
@@ -97,14 +97,14 @@ fn an_interval_agrees_disagrees_or_leaves_it_open() {
         ((100.0, 100.0), at(105.0, 1.0), Verdict::Undecided),
         ((100.0, 100.0), at(112.0, 1.0), Verdict::Disagrees),
         ((100.0, 100.0), at(88.0, 1.0), Verdict::Disagrees),
-        // So wide that it says nothing.
+        // Too wide to decide.
         ((100.0, 100.0), at(120.0, 40.0), Verdict::Undecided),
     ] {
         assert_eq!(compared(described, measured, none), verdict, "{described:?} {measured:?}");
     }
-    // Small numbers: a cycle's fifth, one entry.
-    assert_eq!(compared((1.0, 1.0), at(1.15, 0.01), super::LATENCY), Verdict::Agrees);
-    assert_eq!(compared((10.0, 10.0), at(10.0, 1.0), super::ENTRIES), Verdict::Agrees);
+    // Small numbers: a fifth of a cycle, one entry.
+    assert_eq!(compared((1.0, 1.0), at(1.15, 0.01), super::LATENCY_TOLERANCE), Verdict::Agrees);
+    assert_eq!(compared((10.0, 10.0), at(10.0, 1.0), super::ENTRIES_TOLERANCE), Verdict::Agrees);
 }
 
 #[test]
@@ -119,9 +119,9 @@ fn the_machine_itself_agrees_and_the_rows_say_what_was_described_and_measured() 
     assert!(is.low.is_some_and(|low| (low - 19.9).abs() < 1e-9), "{is:?}");
     assert_eq!((is.unit, is.count, is.trials.as_slice()), ("cycles", 40, [7].as_slice()));
     assert_eq!(of("check.tiers").notes, ["not measured, so not checked: line, ways, sets, replacement"]);
-    // A second check takes the place of the first.
+    // A second check replaces the first.
     assert_eq!(check(&checked, &described()).expect("tiers"), checked);
-    // In ns where no core clock was measured.
+    // In ns if no core clock was measured.
     let mut silent = survey();
     silent.findings.remove(0);
     let slow = Described { hz: 2e9, ..described() };
@@ -148,7 +148,7 @@ fn every_claim_can_be_contradicted_and_says_so_in_a_sentence() {
         let (words, notes) = words(&survey(), &other);
         assert!(words.contains(&(name.to_owned(), "disagrees".to_owned())), "{name}: {words:?}");
         assert!(!notes.is_empty(), "{name}");
-        // What a disturbed run says is no contradiction.
+        // A disturbed run contradicts nothing.
         let mut disturbed = survey();
         disturbed
             .findings
@@ -199,7 +199,7 @@ fn what_is_not_found_is_contradicted_only_where_it_should_have_been() {
         odd(&survey(), &deeper),
         ["level.3.size disagrees", "tiers disagrees", "tlb.3.entries disagrees", "tlbs disagrees"]
     );
-    // Beyond what was looked at, and where it may be one with its neighbour.
+    // Beyond the measured range, and possibly merged with the neighbour.
     deeper.levels[2].size = (5e7, 5e7);
     deeper.tlbs[2].entries = 5000;
     assert_eq!(
@@ -209,7 +209,7 @@ fn what_is_not_found_is_contradicted_only_where_it_should_have_been() {
     deeper.levels[2] = level("L3", 22.0, 8_388_608.0, 16);
     deeper.tlbs[2] = Tlb { entries: 2048, merged: true, ..deeper.tlbs[2].clone() };
     assert!(odd(&survey(), &deeper).iter().all(|row| row.ends_with("undecided")));
-    // A step that may be page tables is no TLB too many, and may be one that is described.
+    // A step that may be page tables is not an extra TLB, and may be a described one.
     let mut report = survey();
     report.findings[8].detail.set(crate::metrics::survey::MAYBE_TABLES, Item::Flag(true));
     assert_eq!(odd(&report, &described()), Vec::<String>::new());
@@ -239,7 +239,7 @@ fn a_tier_that_may_be_two_near_levels_contradicts_neither() {
         all.filter(|row| row.starts_with("level.1") && row.ends_with("disagrees")).collect::<Vec<_>>()
     };
     assert!(of_first(&machine).is_empty(), "{:?}", odd(&survey(), &machine));
-    // One that is far enough from the next is contradicted.
+    // A level that is far enough from the next is contradicted.
     (machine.levels[0].latency, machine.levels[0].size) = ((1.0, 1.0), (4096.0, 4096.0));
     assert!(!of_first(&machine).is_empty());
 }

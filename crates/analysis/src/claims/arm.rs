@@ -40,7 +40,7 @@ fn cache_type_before_v7(ctr: u64, out: &mut Decoded) {
     };
     for (field, holds) in sides {
         let (size, associativity, m, length) = (field >> 6 & 0xf, field >> 3 & 7, field >> 2 & 1, field & 3);
-        // M = 1 with associativity 0: there is no cache. Otherwise M is half a step more.
+        // M = 1 with associativity 0 means no cache. Otherwise M selects 3 instead of 2 as the multiplier.
         if m == 1 && associativity == 0 {
             continue;
         }
@@ -52,7 +52,7 @@ fn cache_type_before_v7(ctr: u64, out: &mut Decoded) {
     }
 }
 
-/// `CLIDR_EL1` says which levels there are, `CCSIDR_EL1` describes each.
+/// Decodes `CLIDR_EL1`, which lists the levels, and `CCSIDR_EL1`, which describes each.
 fn cache_sizes(facts: &Facts, out: &mut Decoded) {
     const PREFIX: &str = "arm.ccsidr_el1.";
     let levels = facts.numbers(PREFIX);
@@ -60,7 +60,7 @@ fn cache_sizes(facts: &Facts, out: &mut Decoded) {
     if clidr.is_none() && !levels.is_empty() {
         out.complain(
             "arm.clidr_el1",
-            "is missing, so what a level holds is taken from the facts that are there",
+            "is missing, so the kind of each level is inferred from the CCSIDR facts",
         );
     }
     for level in 1..=7u8 {
@@ -116,7 +116,7 @@ fn one_size(facts: &Facts, level: u8, holds: Holds, fact: &str, out: &mut Decode
     };
     let (ways, sets) = (ways as u32 + 1, sets + 1);
     if ways == 1 && sets == 1 {
-        // Linux's KVM answers so since 6.3 to hide the host's geometry from guests.
+        // Since Linux 6.3, KVM returns this to hide the host's geometry from guests.
         out.complain(fact, "describes one set of one way: a hypervisor hides the geometry");
         return;
     }

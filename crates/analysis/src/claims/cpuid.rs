@@ -1,7 +1,7 @@
 //! The x86 CPUID leaves that describe caches and TLBs, decoded from recorded bytes.
 //!
-//! By hand and not with a CPUID library: the bytes may come from another machine and may be hostile,
-//! and the libraries read leaf 2 as prose and refuse the leaves of vendors that they do not know.
+//! Decoded by hand, without a CPUID library: the bytes may come from another machine and may be hostile. Libraries
+//! return leaf 2 as text and refuse the leaves of unknown vendors.
 //!
 //! Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A, CPUID (leaves
 //! 02H, 04H, 18H); AMD64 Architecture Programmer's Manual, volume 3, appendix E (Fn8000_0005, _0006,
@@ -36,7 +36,7 @@ pub(super) fn leaf(facts: &Facts, leaf: u32, subleaf: u32, complaints: &mut Vec<
     })
 }
 
-/// The vendor's twelve letters, from ebx, edx, ecx of leaf 0.
+/// Returns the twelve letters of the vendor, from ebx, edx, ecx of leaf 0.
 pub(super) fn vendor(leaf: Leaf) -> [u8; 12] {
     let mut name = [0; 12];
     for (part, register) in name.chunks_exact_mut(4).zip([leaf.ebx, leaf.edx, leaf.ecx]) {
@@ -45,16 +45,16 @@ pub(super) fn vendor(leaf: Leaf) -> [u8; 12] {
     name
 }
 
-/// Bits `high..=low` of a register.
+/// Extracts bits `high..=low` of a register.
 fn bits(register: u32, high: u32, low: u32) -> u32 {
     // high - low is at most 30 in every use, so the mask does not overflow.
     register >> low & ((1 << (high - low + 1)) - 1)
 }
 
-/// What decides which leaves mean something.
+/// Properties that decide which leaves are valid.
 struct Cpu {
     intel: bool,
-    /// The highest basic leaf: Intel answers higher ones with the data of this one.
+    /// Highest basic leaf. Intel returns the data of this leaf for higher ones.
     basic: u32,
     extended: u32,
     family: u32,
@@ -90,12 +90,12 @@ fn identify(facts: &Facts, out: &mut Decoded) -> Option<Cpu> {
     let extended = matches!(base_family, 6 | 15);
     let model = if extended { base_model | bits(signature, 19, 16) << 4 } else { base_model };
     let highest = leaf(facts, 0x8000_0000, 0, &mut out.complaints).map(|leaf| leaf.eax);
-    // Without the fact the extended leaves that the probe carried are taken to exist.
+    // Without this fact, the extended leaves in the record are assumed to exist.
     let extended = highest.unwrap_or(u32::MAX);
     Some(Cpu { intel: &vendor(zero) == b"GenuineIntel", basic: zero.eax, extended, family, model })
 }
 
-/// Leaf 4 and AMD's leaf 8000_001D, which has its layout. True when it described a cache.
+/// Decodes leaf 4 or AMD's leaf 8000_001D, which has the same layout. Returns whether it described a cache.
 fn deterministic(facts: &Facts, number: u32, out: &mut Decoded) -> bool {
     let mut any = false;
     for subleaf in 0..=u32::from(u8::MAX) {
@@ -113,13 +113,13 @@ fn deterministic(facts: &Facts, number: u32, out: &mut Decoded) -> bool {
         };
         let level = bits(found.eax, 7, 5);
         if level == 0 {
-            out.complain(&fact, "says level 0");
+            out.complain(&fact, "has level 0");
             continue;
         }
         any = true;
         let mut claim = Claim::new(Source::Cpuid, level as u8, holds);
         let line = u64::from(bits(found.ebx, 11, 0)) + 1;
-        // A line may be filled in parts; 1 in every processor since the Pentium 4.
+        // A line may consist of several partitions; 1 in every processor since the Pentium 4.
         let partitions = u64::from(bits(found.ebx, 21, 12)) + 1;
         claim.line = Some(line * partitions);
         claim.sets = Some(u64::from(found.ecx) + 1);
@@ -131,7 +131,7 @@ fn deterministic(facts: &Facts, number: u32, out: &mut Decoded) -> bool {
     any
 }
 
-/// Leaf 18H: TLBs one by one. True when it described one.
+/// Decodes leaf 18H: one TLB per sub-leaf. Returns whether it described a TLB.
 fn address_translation(facts: &Facts, out: &mut Decoded) -> bool {
     let Some(first) = leaf(facts, 0x18, 0, &mut out.complaints) else { return false };
     let mut any = false;
@@ -141,7 +141,7 @@ fn address_translation(facts: &Facts, out: &mut Decoded) -> bool {
         let fact = format!("cpuid.18.{subleaf:x}");
         let holds = match bits(found.edx, 4, 0) {
             0 => continue,
-            // 4 and 5 serve loads only and stores only.
+            // 4 and 5 are for loads only and stores only.
             1 | 4 | 5 => Holds::Data,
             2 => Holds::Instructions,
             3 => Holds::Unified,
@@ -154,7 +154,7 @@ fn address_translation(facts: &Facts, out: &mut Decoded) -> bool {
         let level = bits(found.edx, 7, 5);
         let Some(entries) = ways.checked_mul(found.ecx).filter(|n| *n != 0 && level != 0) else {
             let sets = found.ecx;
-            out.complain(&fact, format_args!("level {level} with {ways} ways x {sets} sets cannot be"));
+            out.complain(&fact, format_args!("level {level} with {ways} ways x {sets} sets is impossible"));
             continue;
         };
         any = true;
@@ -169,7 +169,8 @@ fn address_translation(facts: &Facts, out: &mut Decoded) -> bool {
     any
 }
 
-/// Leaf 2: one byte a descriptor. Caches count only where leaf 4 is silent, TLBs where leaf 18H is.
+/// Decodes leaf 2: one byte per descriptor. Caches are used only if leaf 4 describes none, TLBs only if leaf 18H
+/// describes none.
 fn by_descriptors(facts: &Facts, cpu: &Cpu, by_leaf_4: bool, by_leaf_18: bool, out: &mut Decoded) {
     let Some(found) = leaf(facts, 2, 0, &mut out.complaints) else { return };
     for byte in descriptor_bytes(found) {
@@ -177,7 +178,7 @@ fn by_descriptors(facts: &Facts, cpu: &Cpu, by_leaf_4: bool, by_leaf_18: bool, o
             out.complain("cpuid.2.0", format_args!("descriptor {byte:#04x} is not in the manual's table"));
             continue;
         };
-        for descriptor in [Some(descriptor), descriptors::beside(byte)].into_iter().flatten() {
+        for descriptor in [Some(descriptor), descriptors::second(byte)].into_iter().flatten() {
             match descriptor {
                 Descriptor::Cache { level, holds, kib, ways, line } if !by_leaf_4 => {
                     let mut claim = Claim::new(Source::Cpuid, level, holds);
@@ -188,7 +189,7 @@ fn by_descriptors(facts: &Facts, cpu: &Cpu, by_leaf_4: bool, by_leaf_18: bool, o
                 }
                 Descriptor::Tlb { level, holds, pages, entries, ways } if !by_leaf_18 => {
                     let (ways, fully_associative) = match ways {
-                        Ways::Untold => (None, false),
+                        Ways::Unknown => (None, false),
                         Ways::Full => (Some(entries), true),
                         Ways::Of(n) => (Some(n), false),
                     };
@@ -204,10 +205,10 @@ fn by_descriptors(facts: &Facts, cpu: &Cpu, by_leaf_4: bool, by_leaf_18: bool, o
                     });
                 }
                 Descriptor::UseLeaf18 if !by_leaf_18 => {
-                    out.complain("cpuid.2.0", "refers to leaf 18H for the TLBs, and that describes none");
+                    out.complain("cpuid.2.0", "refers to leaf 18H for the TLBs, but leaf 18H describes none");
                 }
                 Descriptor::UseLeaf4 if !by_leaf_4 => {
-                    out.complain("cpuid.2.0", "refers to leaf 4 for the caches, and that describes none");
+                    out.complain("cpuid.2.0", "refers to leaf 4 for the caches, but leaf 4 describes none");
                 }
                 _ => {}
             }
@@ -215,7 +216,7 @@ fn by_descriptors(facts: &Facts, cpu: &Cpu, by_leaf_4: bool, by_leaf_18: bool, o
     }
 }
 
-/// The descriptors: al counts the calls that were needed, a register with bit 31 set has none.
+/// Returns the descriptors. AL is a call count, and a register with bit 31 set holds none.
 fn descriptor_bytes(leaf: Leaf) -> impl Iterator<Item = u8> {
     [leaf.eax & !0xff, leaf.ebx, leaf.ecx, leaf.edx]
         .into_iter()
@@ -224,7 +225,7 @@ fn descriptor_bytes(leaf: Leaf) -> impl Iterator<Item = u8> {
         .filter(|byte| *byte != 0)
 }
 
-/// The associativity field of leaves 8000_0006 and 8000_0019.
+/// Associativity field of leaves 8000_0006 and 8000_0019.
 enum Associativity {
     Disabled,
     Ways(u32),
@@ -252,7 +253,7 @@ fn associativity(field: u32) -> Associativity {
     }
 }
 
-/// Caches from leaves 8000_0005 and 8000_0006, where no newer leaf describes them.
+/// Decodes caches from leaves 8000_0005 and 8000_0006, if no newer leaf describes them.
 fn legacy_caches(facts: &Facts, cpu: &Cpu, described: bool, out: &mut Decoded) {
     if described {
         return;
@@ -278,7 +279,7 @@ fn legacy_caches(facts: &Facts, cpu: &Cpu, described: bool, out: &mut Decoded) {
         (cpu.extended >= 0x8000_0006).then(|| leaf(facts, 0x8000_0006, 0, &mut out.complaints)).flatten()
     {
         let l2 = u64::from(bits(found.ecx, 31, 16)) << 10;
-        // The size of level 3 is a lower bound, in steps of 512 KiB.
+        // The size of level 3 is a lower bound, in units of 512 KiB.
         let l3 = u64::from(bits(found.edx, 31, 18)) << 19;
         for (level, register, size) in [(2, found.ecx, l2), (3, found.edx, l3)] {
             let mut claim = Claim::new(Source::Cpuid, level, Holds::Unified);
@@ -301,9 +302,9 @@ fn legacy_caches(facts: &Facts, cpu: &Cpu, described: bool, out: &mut Decoded) {
     }
 }
 
-/// TLBs from leaves 8000_0005 (level 1), 8000_0006 (level 2) and 8000_0019 (1 GiB pages).
+/// Decodes TLBs from leaves 8000_0005 (level 1), 8000_0006 (level 2) and 8000_0019 (1 GiB pages).
 fn legacy_tlbs(facts: &Facts, cpu: &Cpu, out: &mut Decoded) {
-    // A 4 MiB page takes two entries of the large-page arrays, which therefore count as 2 MiB ones.
+    // A 4 MiB page takes two entries of the large-page arrays, so these count as 2 MiB entries.
     let (small, large, giant) = (4u64 << 10, 2u64 << 20, 1u64 << 30);
     let mut read =
         |number: u32| (cpu.extended >= number).then(|| leaf(facts, number, 0, &mut out.complaints)).flatten();

@@ -1,4 +1,4 @@
-//! The description's own words, carried as facts by the model.
+//! Levels and TLBs of the machine description, which the model reports as facts.
 
 use super::{Claim, Decoded, Facts, Holds, Source, TlbClaim};
 
@@ -6,8 +6,8 @@ const LEVEL: &str = "described.level.";
 const TLB: &str = "described.tlb.";
 
 pub(super) fn decode(facts: &Facts, out: &mut Decoded) {
-    // A description lists its levels nearest first; a level's number counts what is nearer on the
-    // same side, data or instructions.
+    // A description lists its levels nearest first. A level's number counts the nearer levels on the same side, data or
+    // instructions.
     let (mut data, mut instructions) = (0u8, 0u8);
     for n in facts.numbers(LEVEL) {
         let fact = format!("{LEVEL}{n}");
@@ -37,7 +37,7 @@ pub(super) fn decode(facts: &Facts, out: &mut Decoded) {
         claim.line = facts.int(&key("line"), &mut out.complaints);
         claim.ways = narrow(facts, &key("ways"), out);
         claim.sets = facts.int(&key("sets"), &mut out.complaints);
-        // 0: one each. How many share a shared one is a matter of `core.cpus`, which no claim needs.
+        // 0: one per CPU. The number of CPUs that share a shared level depends on `core.cpus`, which no claim needs.
         claim.shared_by = narrow(facts, &key("shared"), out).and_then(|shared| match shared {
             0 => Some(1),
             1 => None,

@@ -5,15 +5,15 @@
 
 use super::Holds::{self, Data, Instructions, Unified};
 
-/// How a TLB's associativity is told.
+/// Associativity of a TLB, as a descriptor states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ways {
-    Untold,
+    Unknown,
     Full,
     Of(u32),
 }
 
-/// One descriptor's meaning.
+/// Meaning of one descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Descriptor {
     /// A cache of `kib` KiB.
@@ -24,7 +24,7 @@ pub(super) enum Descriptor {
     UseLeaf4,
     /// "Use leaf 18H."
     UseLeaf18,
-    /// Trace caches, prefetch sizes, "no such level": nothing that a claim says.
+    /// Trace caches, prefetch sizes, "no such level": no claim.
     Nothing,
 }
 
@@ -45,22 +45,22 @@ const fn tlb(level: u8, holds: Holds, pages: &'static [u64], entries: u32, ways:
     Some(Descriptor::Tlb { level, holds, pages, entries, ways })
 }
 
-/// What a descriptor byte means on a processor of this family and model, if the table has it.
+/// Returns the meaning of a descriptor byte on a processor of this family and model, if it is in the table.
 pub(super) fn lookup(byte: u8, family: u32, model: u32) -> Option<Descriptor> {
     match byte {
-        // 40H: no level 2, or no level 3; 70H..72H: trace caches, counted in micro-operations;
-        // F0H, F1H: what a prefetch fetches.
+        // 40H: no level 2, or no level 3; 70H..72H: trace caches, counted in micro-operations; F0H, F1H: prefetch
+        // sizes.
         0x00 | 0x40 | 0x70..=0x72 | 0xf0 | 0xf1 => Some(Descriptor::Nothing),
         0xfe => Some(Descriptor::UseLeaf18),
         0xff => Some(Descriptor::UseLeaf4),
-        // Level 3 of the Xeon MP, family 0FH, model 06H; level 2 everywhere else.
+        // Level 3 of the Xeon MP, family 0FH, model 06H; level 2 on all others.
         0x49 if family == 0xf && model == 6 => cache(3, Unified, 4096, 16, 64),
         _ => level_1(byte).or_else(|| level_2(byte)).or_else(|| level_3(byte)).or_else(|| tlbs(byte)),
     }
 }
 
-/// The second array that some descriptors name beside what [`lookup`] returns.
-pub(super) fn beside(byte: u8) -> Option<Descriptor> {
+/// Returns the second array that some descriptors describe, in addition to the one of [`lookup`].
+pub(super) fn second(byte: u8) -> Option<Descriptor> {
     match byte {
         0x63 => tlb(1, Data, G1, 4, Ways::Of(4)),
         0xc3 => tlb(2, Unified, G1, 16, Ways::Of(4)),
@@ -149,7 +149,7 @@ fn level_3(byte: u8) -> Option<Descriptor> {
     }
 }
 
-/// The manual's "TLB0" and "uTLB" are level 1 here, its "TLB1" and what lies behind a uTLB level 2.
+/// The manual's "TLB0" and "uTLB" are level 1 here; its "TLB1" and the TLB that backs a uTLB are level 2.
 fn tlbs(byte: u8) -> Option<Descriptor> {
     match byte {
         0x01 => tlb(1, Instructions, K4, 32, Ways::Of(4)),
@@ -158,18 +158,18 @@ fn tlbs(byte: u8) -> Option<Descriptor> {
         0x04 => tlb(1, Data, M4, 8, Ways::Of(4)),
         0x05 => tlb(2, Data, M4, 32, Ways::Of(4)),
         0x0b => tlb(1, Instructions, M4, 4, Ways::Of(4)),
-        0x4f => tlb(1, Instructions, K4, 32, Ways::Untold),
-        0x50 => tlb(1, Instructions, K4_M2_M4, 64, Ways::Untold),
-        0x51 => tlb(1, Instructions, K4_M2_M4, 128, Ways::Untold),
-        0x52 => tlb(1, Instructions, K4_M2_M4, 256, Ways::Untold),
+        0x4f => tlb(1, Instructions, K4, 32, Ways::Unknown),
+        0x50 => tlb(1, Instructions, K4_M2_M4, 64, Ways::Unknown),
+        0x51 => tlb(1, Instructions, K4_M2_M4, 128, Ways::Unknown),
+        0x52 => tlb(1, Instructions, K4_M2_M4, 256, Ways::Unknown),
         0x55 => tlb(1, Instructions, M2_M4, 7, Ways::Full),
         0x56 => tlb(1, Data, M4, 16, Ways::Of(4)),
         0x57 => tlb(1, Data, K4, 16, Ways::Of(4)),
         0x59 => tlb(1, Data, K4, 16, Ways::Full),
         0x5a => tlb(1, Data, M2_M4, 32, Ways::Of(4)),
-        0x5b => tlb(1, Data, K4_M4, 64, Ways::Untold),
-        0x5c => tlb(1, Data, K4_M4, 128, Ways::Untold),
-        0x5d => tlb(1, Data, K4_M4, 256, Ways::Untold),
+        0x5b => tlb(1, Data, K4_M4, 64, Ways::Unknown),
+        0x5c => tlb(1, Data, K4_M4, 128, Ways::Unknown),
+        0x5d => tlb(1, Data, K4_M4, 256, Ways::Unknown),
         0x61 => tlb(1, Instructions, K4, 48, Ways::Full),
         0x63 => tlb(1, Data, M2_M4, 32, Ways::Of(4)),
         0x64 => tlb(1, Data, K4, 512, Ways::Of(4)),

@@ -1,19 +1,19 @@
-//! The flattened devicetree: cache properties of the boot CPU and of what its
-//! `next-level-cache` links to.
+//! Claims of the flattened devicetree: cache properties of the boot CPU and of the nodes that its `next-level-cache`
+//! chain reaches.
 //!
-//! Source: Devicetree Specification v0.4, 3.8 (cpus), 3.9 (multi-level caches) and chapter 5 (the
-//! flattened format). Read by hand: the kept library (dtoolkit) refuses a whole tree for one name
-//! of more than 31 letters, which overlays and symbols have, and panics on trees that it did not check.
+//! Source: Devicetree Specification v0.4, 3.8 (cpus), 3.9 (multi-level caches) and chapter 5 (the flattened format).
+//! Read by hand: the maintained library (dtoolkit) refuses a whole tree for one name of more than 31 letters, which
+//! overlays and symbols have, and panics on trees that it did not check.
 
 use std::collections::BTreeMap;
 
 use super::{Claim, Decoded, Facts, Holds, Source, TlbClaim};
 
 const FACT: &str = "devicetree.blob";
-/// Deeper trees than this are refused; real ones have about ten levels.
-const DEEPEST: usize = 64;
-/// A node with more properties of interest than this is refused; real CPU nodes have about ten. With
-/// it and the map of phandles, reading takes time linear in the blob.
+/// Maximum depth of nodes; deeper trees are refused. Real ones have about ten levels.
+const MAX_DEPTH: usize = 64;
+/// Maximum number of relevant properties per node; real CPU nodes have about ten. With this limit and the map of
+/// phandles, reading takes time linear in the blob.
 const MAX_PROPERTIES: usize = 64;
 
 pub(super) fn decode(facts: &Facts, out: &mut Decoded) {
@@ -24,7 +24,7 @@ pub(super) fn decode(facts: &Facts, out: &mut Decoded) {
     }
 }
 
-/// One node: a place in the tree and the properties that matter here.
+/// A node and its relevant properties.
 #[derive(Default)]
 struct Node<'a> {
     name: &'a str,
@@ -37,7 +37,7 @@ impl<'a> Node<'a> {
         self.properties.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// A property of one cell, or of two that make one number.
+    /// Returns a property of one cell, or of two cells that form one number.
     fn cell(&self, name: &str) -> Option<Result<u64, String>> {
         let value = self.get(name)?;
         Some(match value.len() {
@@ -65,7 +65,7 @@ fn string(block: &[u8], offset: usize) -> Option<&str> {
     std::str::from_utf8(&rest[..end]).ok()
 }
 
-/// The property whose length stands at `at`: its name and value.
+/// Returns name and value of the property whose length is at offset `at`.
 fn property<'a>(blob: &'a [u8], strings: &'a [u8], at: usize) -> Result<(&'a str, &'a [u8]), String> {
     let (Some(length), Some(name)) = (word(blob, at), word(blob, at + 4)) else {
         return Err(format!("ends at {at} inside a property"));
@@ -79,21 +79,21 @@ fn property<'a>(blob: &'a [u8], strings: &'a [u8], at: usize) -> Result<(&'a str
     Ok((name, value))
 }
 
-/// Properties that this module reads; all others are skipped, so that a large tree stays small.
-fn wanted(name: &str) -> bool {
+/// Returns whether this module reads the property. All others are skipped, to limit memory for large trees.
+fn is_relevant(name: &str) -> bool {
     name.contains("cache")
         || name.contains("tlb-")
         || matches!(name, "phandle" | "linux,phandle" | "device_type" | "reg" | "compatible")
 }
 
-/// Nodes by phandle, in the property's present and its older name.
+/// Maps phandles to nodes; reads the current and the older property name.
 fn handles(nodes: &[Node]) -> BTreeMap<u32, usize> {
     let handle =
         |node: &Node| node.get("phandle").or(node.get("linux,phandle")).and_then(|value| word(value, 0));
     nodes.iter().enumerate().filter_map(|(index, node)| Some((handle(node)?, index))).collect()
 }
 
-/// Whether the root node is compatible with `what`; false where the blob cannot be read.
+/// Returns whether the root node is compatible with `what`; false if the blob cannot be read.
 pub(super) fn compatible(blob: &[u8], what: &str) -> bool {
     let root = |tree: Tree| {
         let value = tree.nodes.first()?.get("compatible")?;
@@ -103,8 +103,8 @@ pub(super) fn compatible(blob: &[u8], what: &str) -> bool {
 }
 
 impl<'a> Tree<'a> {
-    /// Reads the structure block in one pass. What it allocates is bounded by the blob: a node takes
-    /// at least twelve bytes there, and a property too.
+    /// Reads the structure block in one pass. Allocations are bounded by the blob size: each node and each property
+    /// takes at least twelve bytes there.
     fn read(blob: &'a [u8]) -> Result<Tree<'a>, String> {
         const MAGIC: u32 = 0xd00d_feed;
         let header = |index: usize| word(blob, 4 * index).ok_or("is shorter than its header");
@@ -114,13 +114,13 @@ impl<'a> Tree<'a> {
         let total = header(1)? as usize;
         let blob = blob
             .get(..total)
-            .ok_or_else(|| format!("is cut short: it says {total} bytes, and has {}", blob.len()))?;
+            .ok_or_else(|| format!("is truncated: its header gives {total} bytes, it has {}", blob.len()))?;
         let (version, compatible) = (header(5)?, header(6)?);
         if version < 16 || compatible > 17 {
             return Err(format!("has version {version} (compatible with {compatible}); 16 and 17 are known"));
         }
         let boot_cpu = header(7)?;
-        let strings = blob.get(header(3)? as usize..).ok_or("has its strings outside of itself")?;
+        let strings = blob.get(header(3)? as usize..).ok_or("has a strings block beyond its end")?;
         let mut at = header(2)? as usize;
         let mut nodes: Vec<Node> = Vec::new();
         let mut open: Vec<usize> = Vec::new();
@@ -135,8 +135,8 @@ impl<'a> Tree<'a> {
                     let Some(&parent) = open.last().or(nodes.is_empty().then_some(&0)) else {
                         return Err(format!("has a second root at {at}"));
                     };
-                    if open.len() == DEEPEST {
-                        return Err(format!("is deeper than {DEEPEST} nodes at {at}"));
+                    if open.len() == MAX_DEPTH {
+                        return Err(format!("is deeper than {MAX_DEPTH} nodes at {at}"));
                     }
                     open.push(nodes.len());
                     nodes.push(Node { name, parent, properties: Vec::new() });
@@ -147,12 +147,12 @@ impl<'a> Tree<'a> {
                     let node =
                         open.last().ok_or_else(|| format!("has a property at {at} outside of a node"))?;
                     let properties = &mut nodes[*node].properties;
-                    if wanted(name) && properties.len() == MAX_PROPERTIES {
+                    if is_relevant(name) && properties.len() == MAX_PROPERTIES {
                         return Err(format!(
                             "has a node with over {MAX_PROPERTIES} cache properties at {at}"
                         ));
                     }
-                    if wanted(name) {
+                    if is_relevant(name) {
                         properties.push((name, value));
                     }
                     at = (at + 8 + value.len()).next_multiple_of(4);
@@ -175,7 +175,7 @@ impl<'a> Tree<'a> {
         path
     }
 
-    /// The CPU nodes: children of `/cpus` of device type "cpu", or of that name in newer trees.
+    /// Returns the CPU nodes: children of `/cpus` with device type "cpu", or with that name in newer trees.
     fn cpus(&self) -> Vec<usize> {
         let is_cpus = |node: &Node| node.parent == 0 && node.name == "cpus";
         (1..self.nodes.len())
@@ -189,7 +189,7 @@ impl<'a> Tree<'a> {
             .collect()
     }
 
-    /// The node that the property names by its phandle; `l2-cache` is the older name.
+    /// Returns the node that the property refers to by phandle; `l2-cache` is the older name.
     fn next(&self, index: usize) -> Option<Result<usize, String>> {
         let node = &self.nodes[index];
         let link = ["next-level-cache", "l2-cache"].into_iter().find(|name| node.get(name).is_some())?;
@@ -198,14 +198,14 @@ impl<'a> Tree<'a> {
         Some(found.ok_or_else(|| format!("{link} names no node")))
     }
 
-    /// The nodes from a CPU outwards, the CPU first; what is wrong with the chain goes to `sink`.
+    /// Returns the nodes from a CPU outwards, the CPU first; errors in the chain go to `sink`.
     fn chain(&self, cpu: usize, mut sink: impl FnMut(usize, String)) -> Vec<usize> {
         let mut chain = vec![cpu];
         let mut at = cpu;
         while let Some(next) = self.next(at) {
             match next {
                 Ok(next) if chain.contains(&next) => {
-                    sink(at, "next-level-cache leads in a circle".to_owned());
+                    sink(at, "next-level-cache forms a cycle".to_owned());
                     break;
                 }
                 Ok(_) if chain.len() == 8 => {
@@ -228,7 +228,7 @@ impl<'a> Tree<'a> {
 
 fn walk(tree: &Tree, out: &mut Decoded) {
     let cpus = tree.cpus();
-    // A tree without CPUs is an overlay or a fragment: it claims nothing.
+    // A tree without CPUs is an overlay or a fragment and makes no claims.
     let boots = |cpu: &&usize| matches!(tree.nodes[**cpu].cell("reg"), Some(Ok(reg)) if reg == u64::from(tree.boot_cpu));
     let Some(&cpu) = cpus.iter().find(boots).or(cpus.first()) else {
         out.complain(FACT, "has no CPU under /cpus");
@@ -291,11 +291,11 @@ fn one_cache(
     claim.line = first(&["cache-line-size", "cache-block-size"]);
     claim.sets = first(&["cache-sets"]);
     let nothing = claim.size.or(claim.line).or(claim.sets).is_none();
-    // A split side of which nothing is said is no claim; a level node is one by being there.
+    // A split side without properties is not a claim; the existence of a level node is one.
     if nothing && holds != Holds::Unified {
         return;
     }
-    // The specification has no ways: a cache of one set is fully associative.
+    // The specification has no ways property; a cache of one set is fully associative.
     claim.fully_associative = claim.sets == Some(1);
     claim.shared_by = u32::try_from(sharers).ok();
     let fact = format!("{FACT}: {}", tree.path(index));
@@ -312,7 +312,7 @@ fn number(tree: &Tree, index: usize, name: &str, out: &mut Decoded) -> Option<u6
     }
 }
 
-/// TLBs of the CPU node: `tlb-size`, or `d-tlb-size` and `i-tlb-size`, in entries.
+/// Reads the TLBs of the CPU node: `tlb-size`, or `d-tlb-size` and `i-tlb-size`, in entries.
 fn tlbs(tree: &Tree, index: usize, out: &mut Decoded) {
     for (holds, prefix) in [(Holds::Unified, ""), (Holds::Data, "d-"), (Holds::Instructions, "i-")] {
         let size = number(tree, index, &format!("{prefix}tlb-size"), out);

@@ -1,24 +1,24 @@
-//! What the facts reveal of the ground that a subject runs on: a hypervisor, a binary translator.
+//! Detects hypervisors and binary translators from the facts.
 //!
-//! The absence of evidence is no evidence of silicon: a hypervisor may hide. What a clock is worth is
-//! therefore the lower of this and what the subject declares.
+//! Absence of evidence does not prove real hardware: a hypervisor may hide itself. The trust in a clock is therefore
+//! the lower of this result and the subject's own declaration.
 
 use super::cpuid::{self, Leaf};
 use super::{FactValue, Facts, devicetree};
 
-/// What the facts say, with the sentence that says why.
+/// Kind of environment, with the evidence as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// No fact speaks of anything between the probe and the hardware.
+    /// No fact shows a layer between the probe and the hardware.
     NothingFound,
     /// A guest on real caches.
     Virtual(String),
-    /// A binary translator: no time that is measured here means anything.
+    /// A binary translator: measured times are meaningless.
     Emulated(String),
 }
 
 impl Environment {
-    /// The evidence, a plain sentence; `None` where nothing was found.
+    /// Returns the evidence as a sentence; `None` if nothing was found.
     #[must_use]
     pub fn evidence(&self) -> Option<&str> {
         match self {
@@ -36,9 +36,9 @@ impl Environment {
     }
 }
 
-/// Signatures of leaf 4000_0000 (ebx, ecx, edx), and whose they are. Sources: Linux
-/// `arch/x86/kernel/cpu/{vmware,mshyperv,acrn}.c`, `arch/x86/include/{asm/xen/hypervisor.h,
-/// uapi/asm/kvm_para.h}`; QEMU `target/i386/tcg`; bhyve `x86.c`.
+/// Signatures of leaf 4000_0000 (ebx, ecx, edx) and names of the hypervisors. Sources: Linux
+/// `arch/x86/kernel/cpu/{vmware,mshyperv,acrn}.c`, `arch/x86/include/{asm/xen/hypervisor.h, uapi/asm/kvm_para.h}`; QEMU
+/// `target/i386/tcg`; bhyve `x86.c`.
 const SIGNATURES: [(&[u8; 12], &str); 7] = [
     (b"KVMKVMKVM\0\0\0", "KVM"),
     (b"Microsoft Hv", "Hyper-V"),
@@ -49,10 +49,10 @@ const SIGNATURES: [(&[u8; 12], &str); 7] = [
     (b"VBoxVBoxVBox", "VirtualBox"),
 ];
 
-/// QEMU's translator answers with this signature (`target/i386/cpu.c`).
+/// Signature of QEMU's translator (`target/i386/cpu.c`).
 const TRANSLATOR: &[u8; 12] = b"TCGTCGTCGTCG";
 
-/// Words in the DMI strings of virtual machines (systemd's `virt.c` knows the same ones).
+/// Substrings in the DMI strings of virtual machines (systemd's `virt.c` has the same list).
 const DMI: [&str; 11] = [
     "QEMU",
     "KVM",
@@ -67,25 +67,25 @@ const DMI: [&str; 11] = [
     "Google Compute Engine",
 ];
 
-/// Judges the facts. Of several findings the one that makes the clock worth least is told.
+/// Classifies the environment. Of several findings, the one with the lowest clock trust is returned.
 #[must_use]
 pub fn environment(facts: &Facts) -> Environment {
     let mut found = [by_cpuid(facts), by_midr(facts), by_firmware(facts)];
-    // Stable: the first of equals is kept by taking the maximum from the end.
+    // `max_by_key` returns the last of equals, so the order is reversed to keep the first.
     found.reverse();
     found.into_iter().max_by_key(Environment::rank).unwrap_or(Environment::NothingFound)
 }
 
 fn by_cpuid(facts: &Facts) -> Environment {
-    // Complaints about these facts are made where they are decoded as claims.
-    let mut unheard = Vec::new();
-    let mut read = |number: u32| cpuid::leaf(facts, number, 0, &mut unheard);
+    // Errors in these facts are reported where they are decoded as claims.
+    let mut ignored = Vec::new();
+    let mut read = |number: u32| cpuid::leaf(facts, number, 0, &mut ignored);
     let (one, hypervisor) = (read(1), read(0x4000_0000));
     // Bit 31 of ecx is reserved for hypervisors by both vendors.
     if one.is_none_or(|leaf| leaf.ecx >> 31 == 0) {
         return Environment::NothingFound;
     }
-    // The registers stand in another order here than in leaf 0.
+    // The order of the registers differs from that of leaf 0.
     let name = cpuid::vendor({
         let leaf = hypervisor.unwrap_or_default();
         Leaf { ecx: leaf.edx, edx: leaf.ecx, ..leaf }
@@ -100,7 +100,7 @@ fn by_cpuid(facts: &Facts) -> Environment {
     })
 }
 
-/// QEMU's `max` processor, which exists nowhere else: implementer 0, part number 'Q'.
+/// QEMU's `max` processor, which no hardware reports: implementer 0, part number 'Q'.
 fn by_midr(facts: &Facts) -> Environment {
     match facts.get("arm.midr_el1") {
         Some(FactValue::Int(midr)) if midr >> 24 & 0xff == 0 && midr >> 4 & 0xfff == u64::from(b'Q') => {
@@ -118,7 +118,7 @@ fn by_firmware(facts: &Facts) -> Environment {
     {
         return Environment::Virtual(
             "The devicetree is that of a virtual machine (linux,dummy-virt); whether a hypervisor or a \
-             translator runs it cannot be told from that."
+             translator runs it cannot be determined from that."
                 .to_owned(),
         );
     }

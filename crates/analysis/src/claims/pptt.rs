@@ -1,20 +1,20 @@
-//! ACPI's Processor Properties Topology Table.
+//! Claims of ACPI's Processor Properties Topology Table.
 //!
-//! Source: ACPI Specification 6.5, 5.2.30: table 5.109 (header), 5.2.30.1 (processor hierarchy nodes)
-//! and 5.2.30.2 (cache type structures). Read by hand: the kept ACPI library has no PPTT.
+//! Source: ACPI Specification 6.5, 5.2.30: table 5.109 (header), 5.2.30.1 (processor hierarchy nodes) and 5.2.30.2
+//! (cache type structures). Read by hand: the maintained ACPI library has no PPTT.
 
 use super::{Claim, Decoded, Facts, Holds, Source};
 
 const FACT: &str = "acpi.pptt";
-/// Deeper hierarchies than this are refused; thread, core, cluster, die and package make five.
-const DEEPEST: usize = 16;
-/// A processor that reaches more caches than this is refused: seven levels, split, and room to spare.
+/// Maximum depth of a hierarchy; thread, core, cluster, die and package make five levels.
+const MAX_DEPTH: usize = 16;
+/// Maximum number of caches that one processor reaches: seven levels, split, with a margin.
 const MAX_CACHES: usize = 32;
-/// With more processors than this nobody counts who shares what, so that a hostile table costs
-/// milliseconds; Linux for ARM stops at 4096 CPUs too (`NR_CPUS`).
+/// Maximum number of processors for which sharing is counted, so that a hostile table costs only milliseconds. Linux
+/// for ARM has the same limit of 4096 CPUs (`NR_CPUS`).
 const MAX_LEAVES: usize = 4096;
 
-/// One structure: where it begins in the table, and its bytes.
+/// A structure: its offset in the table and its bytes.
 #[derive(Clone, Copy)]
 struct Structure<'a> {
     offset: u32,
@@ -33,25 +33,25 @@ impl Structure<'_> {
         self.bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// Of a processor: its parent's offset, or 0.
+    /// Returns the parent's offset of a processor, or 0.
     fn parent(&self) -> u32 {
         self.word(8)
     }
 
-    /// Of a processor: the offsets of its private resources, at most as many as it has bytes for.
+    /// Returns the offsets of a processor's private resources, at most as many as fit into its bytes.
     fn resources(&self) -> impl Iterator<Item = u32> {
         let reported = self.word(16) as usize;
         self.bytes[20..].as_chunks::<4>().0.iter().take(reported).map(|bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// Of a cache: the offset of the next level, or 0.
+    /// Returns the offset of a cache's next level, or 0.
     fn next(&self) -> u32 {
         self.word(8)
     }
 }
 
 struct Table<'a> {
-    /// Ascending by offset, as they stand in the table.
+    /// Ascending by offset, in table order.
     structures: Vec<Structure<'a>>,
 }
 
@@ -66,10 +66,7 @@ pub(super) fn decode(facts: &Facts, out: &mut Decoded) {
     let mut found = table.levels(first.offset, &mut |why| out.complain(FACT, why));
     found.sort_by_key(|(_, level)| *level);
     let counted = if leaves.len() > MAX_LEAVES {
-        out.complain(
-            FACT,
-            format_args!("has {} processors: who shares a cache is not counted", leaves.len()),
-        );
+        out.complain(FACT, format_args!("has {} processors: sharing of caches is not counted", leaves.len()));
         &[]
     } else {
         &leaves[..]
@@ -110,12 +107,12 @@ impl<'a> Table<'a> {
         while at < bytes.len() {
             let rest = &bytes[at..];
             let length = rest.get(1).map_or(0, |length| usize::from(*length));
-            let least = match rest[0] {
+            let min = match rest[0] {
                 Structure::PROCESSOR => 20,
                 Structure::CACHE => 24,
                 _ => 2,
             };
-            let Some(bytes) = rest.get(..length).filter(|_| length >= least) else {
+            let Some(bytes) = rest.get(..length).filter(|_| length >= min) else {
                 out.complain(FACT, format_args!("the structure at {at:#x} cannot have {length} bytes"));
                 break;
             };
@@ -130,9 +127,9 @@ impl<'a> Table<'a> {
         Some(self.structures[index]).filter(|structure| structure.kind() == kind)
     }
 
-    /// The processors that are nobody's parent, in table order; those that carry an ACPI processor id
-    /// where any does, since an empty cluster is nobody's parent either. The leaf flag came with
-    /// revision 2, so it is not relied upon.
+    /// Returns the processors that are not the parent of any other, in table order. If any of them has an ACPI
+    /// processor id, only those with an id are returned, because an empty cluster has no children either. The leaf flag
+    /// is not used: it exists only since revision 2.
     fn leaves(&self) -> Vec<Structure<'a>> {
         let of = |kind| self.structures.iter().filter(move |structure| structure.kind() == kind);
         let mut parents: Vec<u32> = of(Structure::PROCESSOR).map(Structure::parent).collect();
@@ -148,9 +145,9 @@ impl<'a> Table<'a> {
         leaves
     }
 
-    /// The caches that a leaf processor reaches, with their levels: the private ones of the leaf
-    /// begin at level 1, those of a parent one beyond what its children reach; a cache that is the
-    /// next level of another need not be listed, and where it is it does not begin a new chain.
+    /// Returns the caches that a leaf processor reaches, with their levels. The leaf's private caches begin at level 1,
+    /// those of a parent one level beyond its children's. A cache that is the next level of another need not be listed;
+    /// if it is, it does not start a new chain.
     fn levels(&self, leaf: u32, complain: &mut dyn FnMut(String)) -> Vec<(u32, u8)> {
         let mut found: Vec<(u32, u8)> = Vec::new();
         let mut at = leaf;
@@ -158,9 +155,9 @@ impl<'a> Table<'a> {
         let mut depth = 0;
         while let Some(node) = self.at(at, Structure::PROCESSOR) {
             depth += 1;
-            if depth > DEEPEST {
+            if depth > MAX_DEPTH {
                 complain(format!(
-                    "the processor at {leaf:#x} has over {DEEPEST} ancestors, or is one of its own"
+                    "the processor at {leaf:#x} has over {MAX_DEPTH} ancestors, or is its own ancestor"
                 ));
                 break;
             }
@@ -170,7 +167,7 @@ impl<'a> Table<'a> {
             let (heads, tails): (Vec<Structure>, Vec<Structure>) =
                 caches.into_iter().partition(|cache| !nexts.contains(&cache.offset));
             if let (true, Some(tail)) = (heads.is_empty(), tails.first()) {
-                complain(format!("the next levels of the cache at {:#x} lead in a circle", tail.offset));
+                complain(format!("the next levels of the cache at {:#x} form a cycle", tail.offset));
             }
             for cache in heads {
                 self.follow(cache, below, &mut found, complain);
@@ -182,7 +179,7 @@ impl<'a> Table<'a> {
             }
             if self.at(at, Structure::PROCESSOR).is_none() {
                 complain(format!(
-                    "the parent {at:#x} of the processor at {:#x} is no processor",
+                    "the parent {at:#x} of the processor at {:#x} is not a processor",
                     node.offset
                 ));
             }
@@ -190,7 +187,7 @@ impl<'a> Table<'a> {
         found
     }
 
-    /// Takes a cache and its next levels, until one is known already.
+    /// Adds a cache and its next levels, up to one that is already known.
     fn follow(
         &self,
         mut cache: Structure<'a>,
@@ -217,7 +214,7 @@ impl<'a> Table<'a> {
                     Some(next) => cache = next,
                     None => {
                         complain(format!(
-                            "the next level {next:#x} of the cache at {:#x} is no cache",
+                            "the next level {next:#x} of the cache at {:#x} is not a cache",
                             cache.offset
                         ));
                         return;
@@ -226,7 +223,7 @@ impl<'a> Table<'a> {
             }
         }
         if found[first..].iter().any(|(at, _)| *at == cache.offset) {
-            complain(format!("the next levels of the cache at {head:#x} lead in a circle"));
+            complain(format!("the next levels of the cache at {head:#x} form a cycle"));
         }
     }
 }
@@ -253,7 +250,7 @@ fn one_cache(cache: &Structure, level: u8, sharers: usize, out: &mut Decoded) {
             _ => Holds::Unified,
         };
     } else {
-        out.complain(&fact, "does not say what it holds; taken for unified");
+        out.complain(&fact, "does not state its type; assumed to be unified");
     }
     claim.shared_by = u32::try_from(sharers).ok().filter(|sharers| *sharers != 0);
     out.claim(&fact, claim);

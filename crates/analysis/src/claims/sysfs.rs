@@ -1,4 +1,4 @@
-//! `/sys/devices/system/cpu/cpu0/cache/index*`, as Linux prints it.
+//! Claims of `/sys/devices/system/cpu/cpu0/cache/index*`, as printed by Linux.
 //!
 //! The attributes are described in the kernel's `Documentation/ABI/testing/sysfs-devices-system-cpu`.
 
@@ -59,7 +59,7 @@ fn holds(kind: &str) -> Option<Holds> {
     }
 }
 
-/// A decimal attribute; absence is not an error, since Linux hides what it does not know.
+/// Reads a decimal attribute. Absence is not an error, because Linux hides unknown attributes.
 fn number(facts: &Facts, name: &str, out: &mut Decoded) -> Option<u64> {
     let text = facts.text(name, &mut out.complaints)?;
     let parsed = text.parse().ok();
@@ -69,7 +69,7 @@ fn number(facts: &Facts, name: &str, out: &mut Decoded) -> Option<u64> {
     parsed
 }
 
-/// `48K`: Linux always prints KiB; the other units are read too.
+/// Reads a size such as `48K`. Linux always prints KiB; other units are accepted too.
 fn size(facts: &Facts, name: &str, out: &mut Decoded) -> Option<u64> {
     let text = facts.text(name, &mut out.complaints)?;
     match fathom_units::parse(text) {
@@ -81,7 +81,7 @@ fn size(facts: &Facts, name: &str, out: &mut Decoded) -> Option<u64> {
     }
 }
 
-/// How many CPUs the list `0-3,8` names. Reversed or overlapping ranges are refused.
+/// Returns the number of CPUs in a list such as `0-3,8`. Reversed or overlapping ranges are refused.
 fn cpu_count(list: &str) -> Option<u32> {
     let mut count = 0u32;
     let mut next = 0u64;

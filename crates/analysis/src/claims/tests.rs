@@ -1,4 +1,4 @@
-//! What needs the inside of the module; whole tables are in `tests/claims`.
+//! Tests of private functions; whole tables are in `tests/claims`.
 
 use super::*;
 use environment::{Environment, environment};
@@ -79,7 +79,7 @@ fn registers(one: u32, signature: &[u8; 12]) -> Facts {
 #[test]
 fn hypervisors_and_translators_are_named() {
     assert_eq!(environment(&Facts::default()), Environment::NothingFound);
-    // Without the hypervisor bit leaf 4000_0000 is an echo of some other leaf.
+    // Without the hypervisor bit, leaf 4000_0000 returns the data of some other leaf.
     assert_eq!(environment(&registers(0, b"KVMKVMKVM\0\0\0")), Environment::NothingFound);
     assert_eq!(
         environment(&registers(1 << 31, b"KVMKVMKVM\0\0\0")),
@@ -97,7 +97,7 @@ fn hypervisors_and_translators_are_named() {
     assert!(matches!(environment(&dmi("QEMU Standard PC (Q35 + ICH9, 2009)")), Environment::Virtual(_)));
     assert!(matches!(environment(&dmi("Amazon EC2 c7g.large")), Environment::Virtual(_)));
     assert_eq!(environment(&dmi("Amazon EC2 a1.metal")), Environment::NothingFound);
-    // The worst finding wins.
+    // The finding with the lowest trust is returned.
     let mut both = registers(1 << 31, b"KVMKVMKVM\0\0\0");
     both.0.insert("arm.midr_el1".to_owned(), FactValue::Int(0x000f_0510));
     assert!(matches!(environment(&both), Environment::Emulated(_)));

@@ -1,4 +1,4 @@
-//! The levels of a draft, one a tier that has a capacity.
+//! Levels of a draft, one per tier that has a capacity.
 
 use fathom_units::exact;
 
@@ -9,19 +9,19 @@ use crate::hierarchy::{Hierarchy, Tier, interval, value};
 use crate::interval::Interval;
 use crate::metrics::conflict;
 
-/// What a line is taken to be where nobody says: that of nearly every machine of the last twenty years.
-const LINE: u64 = 64;
+/// Line size assumed if no source states one: that of nearly every machine of the last twenty years.
+const DEFAULT_LINE: u64 = 64;
 
-/// The fewest ways that are assumed: direct-mapped and two-way caches have become rare.
+/// Smallest number of assumed ways: direct-mapped and two-way caches have become rare.
 const MIN_WAYS: u64 = 4;
 
-/// The most ways that are assumed before sets that are no power of two are.
+/// Largest number of assumed ways; beyond it, the number of sets need not be a power of two.
 const MAX_WAYS: u64 = 32;
 
-/// The ways that go with those.
-const PLAIN_WAYS: u64 = 16;
+/// Number of ways assumed in that case.
+const FALLBACK_WAYS: u64 = 16;
 
-/// A geometry: size = line x ways x sets, with the grounds of each.
+/// A geometry: size = line x ways x sets, with the source of each.
 struct Geometry {
     size: u64,
     ways: u64,
@@ -29,38 +29,40 @@ struct Geometry {
     of_ways: Grounds,
 }
 
-/// The levels, nearest first.
+/// Returns the levels, nearest first.
 pub(super) fn levels(h: &Hierarchy, policies: &[&str]) -> Vec<Table> {
-    let mut least = 0;
+    let mut min_line = 0;
     let tiers = h.tiers.iter().enumerate();
     tiers
         .map(|(i, tier)| {
-            let (table, line) = level(h, i + 1, tier, least, policies);
-            least = line;
+            let (table, line) = level(h, i + 1, tier, min_line, policies);
+            min_line = line;
             table
         })
         .collect()
 }
 
-fn level(h: &Hierarchy, n: usize, tier: &Tier, least: u64, policies: &[&str]) -> (Table, u64) {
+fn level(h: &Hierarchy, n: usize, tier: &Tier, min_line: u64, policies: &[&str]) -> (Table, u64) {
     let claims = claimed::of(h, n);
     let capacity = tier.capacity.map_or(Interval { value: 0.0, low: 0.0, high: 0.0 }, interval);
     let fitting = claimed::fitting(&claims, capacity);
     let mut table = Table::listed("level");
     let holds = match claims.iter().find_map(|c| Some((c.holds?, c.source))) {
-        Some((holds, by)) => (holds, Grounds::said(format!("claimed by {by}, not measured"))),
-        None if n == 1 => (Holds::Data, Grounds::assumed("the nearest level has a twin for instructions")),
-        None => (Holds::Unified, Grounds::assumed("as what is behind the nearest mostly is")),
+        Some((holds, by)) => (holds, Grounds::comment(format!("claimed by {by}, not measured"))),
+        None if n == 1 => {
+            (Holds::Data, Grounds::assumed("the nearest level usually has a separate cache for instructions"))
+        }
+        None => (Holds::Unified, Grounds::assumed("as levels beyond the nearest usually are")),
     };
     let name = if holds.0 == Holds::Data && n == 1 { "L1D".to_owned() } else { format!("L{n}") };
-    table.word("name", &name, Grounds::said("a word for it; rename it"));
+    table.word("name", &name, Grounds::comment("a placeholder; rename it"));
     table.word("holds", holds.0.token(), holds.1);
-    let (line, of_line) = line(h, n, &claims, least);
+    let (line, of_line) = line(h, n, &claims, min_line);
     let g = geometry(h, n, line, capacity, &fitting);
-    let beside = claimed::beside(&claims, |c| c.size, g.size, capacity, exact);
+    let agreement = claimed::agreement(&claims, |c| c.size, g.size, capacity, exact);
     let of_size = match tier.capacity {
-        Some(f) => Grounds::found(f, format!("{}{beside}", g.of_size)),
-        None => Grounds::said(g.of_size),
+        Some(f) => Grounds::found(f, format!("{}{agreement}", g.of_size)),
+        None => Grounds::comment(g.of_size),
     };
     table.put("size", Written::Size(g.size), of_size);
     table.put("line", Written::Size(line), of_line);
@@ -74,30 +76,30 @@ fn level(h: &Hierarchy, n: usize, tier: &Tier, least: u64, policies: &[&str]) ->
     table.word("replacement", &policy, of_policy);
     table.word("write", "back", Grounds::assumed("a survey only loads"));
     table.put("allocate", Written::Flag(true), Grounds::assumed("a survey only loads"));
-    let inclusion = if n == 1 { "nothing is nearer" } else { "a survey cannot tell" };
+    let inclusion = if n == 1 { "nothing is nearer" } else { "a survey cannot determine it" };
     table.word("inclusion", "neither", Grounds::assumed(inclusion));
     table.put("shared", Written::Flag(false), Grounds::assumed("one CPU was measured"));
     (table, line)
 }
 
-/// The line: measured, claimed or assumed; no shorter than a nearer level's, which no machine has.
-fn line(h: &Hierarchy, n: usize, claims: &[claimed::Claim], least: u64) -> (u64, Grounds) {
+/// Returns the line: measured, claimed or assumed; not shorter than a nearer level's, because no machine has that.
+fn line(h: &Hierarchy, n: usize, claims: &[claimed::Claim], min_line: u64) -> (u64, Grounds) {
     let sound = |line: u64| line.is_power_of_two() && (16..=4096).contains(&line);
-    // A line that was measured as a whole is that of the nearest level.
+    // Without a line per level, the line measured for the whole hierarchy is that of the nearest level.
     let measured = h.line(n);
     let (line, grounds) = if let Some(f) = measured.filter(|f| sound(value(f).max(0.0) as u64)) {
         let line = value(f) as u64;
-        let beside = claimed::beside(claims, |c| c.line, line, interval(f), exact);
-        (line, Grounds::found(f, beside.trim_start_matches("; ")))
-    } else if let Some((line, said)) = claimed::alone(claims, |c| c.line).filter(|c| sound(c.0)) {
-        (line, Grounds::said(said))
-    } else if least > 0 {
-        (least, Grounds::assumed("as the nearer level's; not measured"))
+        let agreement = claimed::agreement(claims, |c| c.line, line, interval(f), exact);
+        (line, Grounds::found(f, agreement.trim_start_matches("; ")))
+    } else if let Some((line, comment)) = claimed::unmeasured(claims, |c| c.line).filter(|c| sound(c.0)) {
+        (line, Grounds::comment(comment))
+    } else if min_line > 0 {
+        (min_line, Grounds::assumed("as the nearer level's; not measured"))
     } else {
-        (LINE, Grounds::assumed("not measured"))
+        (DEFAULT_LINE, Grounds::assumed("not measured"))
     };
-    if line < least {
-        return (least, Grounds::assumed(&format!("as the nearer level's; {}", grounds.said)));
+    if line < min_line {
+        return (min_line, Grounds::assumed(&format!("as the nearer level's; {}", grounds.comment)));
     }
     (line, grounds)
 }
@@ -108,18 +110,18 @@ fn geometry(h: &Hierarchy, n: usize, line: u64, capacity: Interval, fitting: &[c
     };
     if let Some(f) = count(&conflict::TIER_WAYS) {
         let ways = value(f).round() as u64;
-        let beside = claimed::beside(fitting, |c| c.ways, ways, interval(f), |v| v.to_string());
-        let of_ways = Grounds::found(f, beside.trim_start_matches("; "));
+        let agreement = claimed::agreement(fitting, |c| c.ways, ways, interval(f), |v| v.to_string());
+        let of_ways = Grounds::found(f, agreement.trim_start_matches("; "));
         let sets = count(&conflict::TIER_SETS).map(|f| value(f).round() as u64);
         return by_ways(line, ways, sets, capacity, of_ways);
     }
-    if let Some((ways, said)) = claimed::alone(fitting, |c| c.ways).filter(|c| c.0 <= 65536) {
-        return by_ways(line, ways, None, capacity, Grounds::said(said));
+    if let Some((ways, comment)) = claimed::unmeasured(fitting, |c| c.ways).filter(|c| c.0 <= 65536) {
+        return by_ways(line, ways, None, capacity, Grounds::comment(comment));
     }
     by_size(line, capacity)
 }
 
-/// With known ways: the roundest number of sets whose size lies inside the capacity's interval.
+/// Computes a geometry with known ways: the roundest number of sets whose size is within the capacity's interval.
 fn by_ways(line: u64, ways: u64, sets: Option<u64>, capacity: Interval, of_ways: Grounds) -> Geometry {
     let way = (line * ways) as f64;
     let inside = |sets: &u64| {
@@ -128,16 +130,24 @@ fn by_ways(line: u64, ways: u64, sets: Option<u64>, capacity: Interval, of_ways:
     };
     let (sets, of_size) = match (sets.filter(inside), roundest(capacity.scaled(1.0 / way))) {
         (Some(sets), _) => (sets, format!("{sets} sets, as measured")),
-        (None, Some(sets)) => (sets, format!("{sets} sets: the roundest inside it with these ways")),
+        (None, Some(sets)) => {
+            (sets, format!("{sets} sets: the roundest number within the interval with these ways"))
+        }
         (None, None) => {
             let sets = (capacity.value / way).round().clamp(1.0, 1e12) as u64;
-            (sets, format!("{sets} sets: none lies inside it with these ways, this is the nearest"))
+            (
+                sets,
+                format!(
+                    "{sets} sets: no whole number is within the interval with these ways; this is the nearest"
+                ),
+            )
         }
     };
     Geometry { size: line * ways * sets, ways, of_size, of_ways }
 }
 
-/// With unknown ways: the roundest size, and the smallest number of ways that leaves a power of two of sets.
+/// Computes a geometry with unknown ways: the roundest size, and the smallest number of ways that gives a power of two
+/// of sets.
 fn by_size(line: u64, capacity: Interval) -> Geometry {
     if let Some(size) = roundest(capacity).filter(|size| size.is_multiple_of(line)) {
         let lines = size / line;
@@ -146,18 +156,20 @@ fn by_size(line: u64, capacity: Interval) -> Geometry {
         let ways = (0..6).map(|shift| odd << shift).filter(fits).find(|ways| *ways >= MIN_WAYS.min(lines));
         if let Some(ways) = ways.filter(|ways| *ways <= MAX_WAYS) {
             let of_size = match size >> size.trailing_zeros() {
-                1 => "a power of two, the roundest inside it".to_owned(),
-                odd => format!("{odd} x {}, the roundest inside it", exact(size / odd)),
+                1 => "a power of two, the roundest size within the interval".to_owned(),
+                odd => format!("{odd} x {}, the roundest size within the interval", exact(size / odd)),
             };
-            let why = format!("not measured; the fewest from {MIN_WAYS} that leave a power of two of sets");
+            let why = format!(
+                "not measured; the smallest number from {MIN_WAYS} that gives a power of two of sets"
+            );
             return Geometry { size, ways, of_size, of_ways: Grounds::assumed(&why) };
         }
     }
-    let why = "not measured; no number up to 32 leaves a power of two of sets inside the interval";
-    by_ways(line, PLAIN_WAYS, None, capacity, Grounds::assumed(why))
+    let why = "not measured; no number up to 32 gives a power of two of sets inside the interval";
+    by_ways(line, FALLBACK_WAYS, None, capacity, Grounds::assumed(why))
 }
 
-/// The first policy that the format knows among those that what was measured fits.
+/// Returns the first policy that fits the measurement and that the format supports.
 fn replacement(h: &Hierarchy, n: usize, policies: &[&str]) -> (String, Grounds) {
     let key = conflict::TIER_POLICIES.at([n.into()]);
     let name = key.name();
@@ -166,10 +178,10 @@ fn replacement(h: &Hierarchy, n: usize, policies: &[&str]) -> (String, Grounds) 
     };
     let all: Vec<&str> = found.split(',').map(str::trim).filter(|p| !p.is_empty()).collect();
     let Some(first) = all.iter().find(|p| policies.contains(p)) else {
-        let why = format!("{name} has {}, which the format does not know", all.join(", "));
+        let why = format!("{name} has {}, which the format does not support", all.join(", "));
         return ("lru".to_owned(), Grounds::assumed(&why));
     };
     let others: Vec<&str> = all.iter().copied().filter(|p| p != first).collect();
-    let more = if others.is_empty() { String::new() } else { format!("; as well fit {}", others.join(", ")) };
-    ((*first).to_owned(), Grounds::said(format!("{name}{more}")))
+    let more = if others.is_empty() { String::new() } else { format!("; also fits {}", others.join(", ")) };
+    ((*first).to_owned(), Grounds::comment(format!("{name}{more}")))
 }

@@ -1,4 +1,4 @@
-//! What sources claim of a level, read back from the rows of a report.
+//! Claims about a level, read from the rows of a report.
 
 use crate::claims::{Holds, Source};
 use crate::findings::{Axis, Finding, Metric};
@@ -6,7 +6,7 @@ use crate::hierarchy::{Hierarchy, value};
 use crate::interval::Interval;
 use crate::metrics::claims;
 
-/// One source's claims of one level; 0 is what it does not tell.
+/// Claims of one source about one level; 0 if not stated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     pub source: Source,
@@ -16,12 +16,12 @@ pub(super) struct Claim {
     pub ways: u64,
 }
 
-/// What a claim says that the level holds.
+/// Returns the content that a claim states for the level.
 fn held(f: &Finding) -> Option<Holds> {
     Holds::from_token(&f.key.word(Axis::Side)?)
 }
 
-/// What is claimed of the `n`th level that loads see, by source.
+/// Returns the claims about the `n`th level visible to loads, by source.
 pub(super) fn of(h: &Hierarchy, n: usize) -> Vec<Claim> {
     let claim = |source: Source| {
         let found = |metric: &'static Metric| {
@@ -39,7 +39,7 @@ pub(super) fn of(h: &Hierarchy, n: usize) -> Vec<Claim> {
     Source::ALL.into_iter().filter_map(claim).collect()
 }
 
-/// The sources' names, as in `sysfs and cpuid`.
+/// Joins the names of the sources, as in `sysfs and cpuid`.
 fn names(of: &[Claim]) -> String {
     let all: Vec<&str> = of.iter().map(|c| c.source.token()).collect();
     match all.as_slice() {
@@ -49,7 +49,7 @@ fn names(of: &[Claim]) -> String {
     }
 }
 
-/// The first value that anybody claims of a key, with those who claim the same, and the others.
+/// Returns the first claimed value of a key, the sources that agree with it, and the other values.
 fn first(claims: &[Claim], key: impl Fn(&Claim) -> u64) -> Option<(u64, String, String)> {
     let reported: Vec<Claim> = claims.iter().copied().filter(|c| key(c) > 0).collect();
     let value = key(reported.first()?);
@@ -58,15 +58,15 @@ fn first(claims: &[Claim], key: impl Fn(&Claim) -> u64) -> Option<(u64, String, 
     Some((value, names(&same), others.join(", ")))
 }
 
-/// A value that only claims know, and what its comment says.
-pub(super) fn alone(claims: &[Claim], key: impl Fn(&Claim) -> u64) -> Option<(u64, String)> {
+/// Returns a value that was claimed and not measured, with its comment.
+pub(super) fn unmeasured(claims: &[Claim], key: impl Fn(&Claim) -> u64) -> Option<(u64, String)> {
     let (value, by, others) = first(claims, key)?;
     let others = if others.is_empty() { others } else { format!(" (but {others})") };
     Some((value, format!("claimed by {by}, not measured{others}")))
 }
 
-/// What claims say beside a value that was measured.
-pub(super) fn beside(
+/// Returns the comment that compares the claims with a measured value.
+pub(super) fn agreement(
     claims: &[Claim],
     key: impl Fn(&Claim) -> u64,
     taken: u64,
@@ -79,13 +79,13 @@ pub(super) fn beside(
     if value == taken {
         format!("; as claimed by {by}{others}")
     } else if measured.low <= at && at <= measured.high {
-        format!("; {} claimed by {by} fits as well{others}", show(value))
+        format!("; {} claimed by {by} is within the interval too{others}", show(value))
     } else {
-        format!("; {} claimed by {by} is not what was measured{others}", show(value))
+        format!("; {} claimed by {by} disagrees with the measurement{others}", show(value))
     }
 }
 
-/// The claims whose size may be the one that was measured: only these are of the level in this place.
+/// Returns the claims whose size may be the measured one: only these are about this level.
 pub(super) fn fitting(claims: &[Claim], measured: Interval) -> Vec<Claim> {
     let fits = |c: &&Claim| c.size > 0 && measured.low <= c.size as f64 && c.size as f64 <= measured.high;
     claims.iter().filter(fits).copied().collect()

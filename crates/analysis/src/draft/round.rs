@@ -1,21 +1,22 @@
-//! Values as short as an interval allows.
+//! Rounding of values within their intervals.
 
 use crate::interval::Interval;
 
-/// The whole number inside the interval that is a power of two times the smallest odd number; of several the
-/// nearest to the value. `None` where no whole number from 1 is inside.
+/// Returns the whole number within the interval with the smallest odd factor; of several, the one nearest to the value.
+/// `None` if the interval contains no whole number from 1.
 #[must_use]
 pub fn roundest(i: Interval) -> Option<u64> {
     let (low, high) = (i.low.max(1.0).ceil(), i.high.floor());
-    // Beyond 2^53 not every whole number is an f64, and no size is.
+    // Beyond 2^53 an f64 does not hold every whole number, and no size is that large.
     if low > high || high > 9e15 {
         return None;
     }
-    // From an octave on there are powers of two inside, and perhaps several.
+    // An interval of an octave or more contains at least one power of two.
     let powers = (0..53).map(|shift| 1u64 << shift).filter(|p| low <= *p as f64 && *p as f64 <= high);
     let off = |p: &u64| (*p as f64 / i.value).ln().abs();
     powers.min_by(|a, b| off(a).total_cmp(&off(b))).or_else(|| {
-        // The largest power of two with a multiple inside has no second one there: the next would be even.
+        // The largest power of two with a multiple inside has no second multiple there: one of two adjacent multiples
+        // would be even.
         (0..=high.log2() as u32).rev().find_map(|shift| {
             let unit = (1u64 << shift) as f64;
             let first = (low / unit).ceil();
@@ -24,8 +25,8 @@ pub fn roundest(i: Interval) -> Option<u64> {
     })
 }
 
-/// The number with the fewest digits after its point inside the interval, nearest to the value; the value to
-/// six digits where none is, and to four significant ones where the interval has no width.
+/// Returns the number within the interval that has the fewest decimals and is nearest to the value. Otherwise returns
+/// the value with six decimals, or with four significant digits if the interval has no width.
 #[must_use]
 pub fn shortest(i: Interval) -> f64 {
     if i.low >= i.high {
@@ -38,7 +39,7 @@ pub fn shortest(i: Interval) -> f64 {
     (0..=6).map(rounded).find(|v| i.low <= *v && *v <= i.high).unwrap_or_else(|| rounded(6))
 }
 
-/// The frequency with the fewest digits inside the interval, Hz; the value in whole Hz where none is.
+/// Returns the frequency with the fewest digits within the interval, Hz; the value in whole Hz if there is none.
 pub(super) fn frequency(i: Interval) -> f64 {
     let rounded = |digits: i32| {
         let unit = 10f64.powi(digits);
@@ -47,7 +48,7 @@ pub(super) fn frequency(i: Interval) -> f64 {
     (0..=9).rev().map(rounded).find(|v| i.low <= *v && *v <= i.high).unwrap_or_else(|| rounded(0))
 }
 
-/// A number in words: four significant digits, and no more than six after its point.
+/// Formats a number with four significant digits and at most six decimals.
 pub(crate) fn significant(v: f64) -> String {
     let digits = if v == 0.0 { 0 } else { (3 - v.abs().log10().floor() as i32).clamp(0, 6) };
     format!("{v:.0$}", digits.unsigned_abs() as usize)
@@ -96,7 +97,7 @@ mod tests {
             let i = between(value, value * (1.0 - below), value * (1.0 + above));
             if let Some(n) = roundest(i) {
                 prop_assert!(i.low <= n as f64 && n as f64 <= i.high, "{n} in {i:?}");
-                // None inside has a smaller odd part.
+                // No number inside has a smaller odd part.
                 let odd = n >> n.trailing_zeros();
                 let mut smaller = (1..odd).step_by(2).flat_map(|m| (0..40).map(move |shift| (m << shift) as f64));
                 let inside = smaller.find(|v| i.low <= *v && *v <= i.high);

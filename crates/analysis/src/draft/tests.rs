@@ -64,13 +64,13 @@ fn drafted(report: &Report) -> Draft {
     draft(&h, &Options { name: "", policies: &POLICIES })
 }
 
-/// A key's value and grounds: of the `nth` table (from 1) of that name.
+/// Value and source of a key in the `nth` table (from 1) of that name.
 #[track_caller]
 fn key(d: &Draft, table: &str, nth: usize, key: &str) -> (Written, String) {
     let table = d.tables.iter().filter(|t| t.name == table).nth(nth - 1).expect("the table");
     let found = table.keys.iter().find(|k| k.key == key).expect("the key");
     let name = found.grounds.found.as_ref().map(|f| format!("{}: ", f.name())).unwrap_or_default();
-    (found.value.clone(), format!("{name}{}", found.grounds.said))
+    (found.value.clone(), format!("{name}{}", found.grounds.comment))
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn what_was_measured_is_rounded_inside_its_interval_and_the_rest_is_assumed() {
     let (size, why) = key(&d, "level", 1, "size");
     assert_eq!(
         (size, why.as_str()),
-        (Written::Size(48 << 10), "tier.1.capacity: 3 x 16 KiB, the roundest inside it")
+        (Written::Size(48 << 10), "tier.1.capacity: 3 x 16 KiB, the roundest size within the interval")
     );
     // 768 lines of 64 bytes: 6 ways of 128 sets are the fewest from four on.
     let (ways, why) = key(&d, "level", 1, "ways");
@@ -94,7 +94,8 @@ fn what_was_measured_is_rounded_inside_its_interval_and_the_rest_is_assumed() {
     assert_eq!(key(&d, "memory", 1, "latency").0, Written::Ns(100.0));
     assert_eq!(key(&d, "memory", 1, "size").0, Written::Size(1 << 30));
     assert_eq!(key(&d, "memory", 1, "pages").0, Written::Sizes(vec![4096, 2 << 20]));
-    // 64 are fully associative; 1536 = 3 x 512 have six ways. A TLB's latency is what the nearer one's miss costs.
+    // 64 entries are fully associative; 1536 = 3 x 512 have six ways. A TLB's latency is the cost of a miss in the
+    // nearer one.
     assert_eq!(key(&d, "tlb", 1, "ways").0, Written::Count(64));
     assert_eq!(key(&d, "tlb", 2, "entries").0, Written::Count(1536));
     assert_eq!(key(&d, "tlb", 2, "ways").0, Written::Count(6));
@@ -117,25 +118,25 @@ fn a_claim_is_called_one_and_a_measurement_wins_over_it() {
     assert!(key(&d, "level", 1, "size").1.ends_with("as claimed by sysfs and cpuid"));
     let (line, why) = key(&d, "level", 1, "line");
     assert_eq!((line, why.as_str()), (Written::Size(64), "claimed by sysfs, not measured (but 32 by cpuid)"));
-    // The claim of another size is of another level: its size is told, and its ways are not taken.
+    // A claim of another size is about another level: its size is reported, its ways are not used.
     let (size, why) = key(&d, "level", 2, "size");
     assert_eq!(size, Written::Size(2 << 20));
-    assert!(why.contains("8 MiB claimed by sysfs is not what was measured"), "{why}");
+    assert!(why.contains("8 MiB claimed by sysfs disagrees with the measurement"), "{why}");
     assert!(key(&d, "level", 2, "ways").1.starts_with("assumed"));
     assert_eq!(key(&d, "level", 2, "line").0, Written::Size(128));
-    // What is measured of line and ways wins, and both are told.
+    // Measured line and ways are used, and the claims are reported.
     report.findings.push(finding("tier.1.line", 64.0, "bytes", 0.0));
     report.findings.push(finding("tier.1.ways", 6.0, "", 0.0));
     let d = drafted(&report);
     let (ways, why) = key(&d, "level", 1, "ways");
     assert_eq!(ways, Written::Count(6));
-    assert_eq!(why, "tier.1.ways: 12 claimed by sysfs and cpuid is not what was measured");
+    assert_eq!(why, "tier.1.ways: 12 claimed by sysfs and cpuid disagrees with the measurement");
     let (line, why) = key(&d, "level", 1, "line");
     assert_eq!(
         (line, why.as_str()),
         (Written::Size(64), "tier.1.line: as claimed by sysfs (but 32 by cpuid)")
     );
-    // The nearest level's line says nothing of a farther one's.
+    // The nearest level's line does not determine a farther level's.
     let (line, why) = key(&d, "level", 2, "line");
     assert_eq!((line, why.as_str()), (Written::Size(128), "claimed by sysfs, not measured"));
     report.findings.push(finding("tier.2.line", 128.0, "bytes", 0.0));
@@ -163,10 +164,10 @@ fn measured_ways_and_sets_make_the_size() {
     assert!(size % (15 * 64) == 0 && (2018 * 1024..=2078 * 1024).contains(&size), "{size}: {why}");
     let (policy, why) = key(&d, "level", 1, "replacement");
     assert_eq!(policy, Written::Text("tree-plru".into()));
-    assert_eq!(why, "tier.1.policies; as well fit bit-plru, lru");
+    assert_eq!(why, "tier.1.policies; also fits bit-plru, lru");
     let (policy, why) = key(&d, "level", 2, "replacement");
     assert_eq!(policy, Written::Text("lru".into()));
-    assert!(why.contains("assumed") && why.contains("srrip, which the format does not know"), "{why}");
+    assert!(why.contains("assumed") && why.contains("srrip, which the format does not support"), "{why}");
     assert_eq!(key(&d, "tlb", 2, "entries").0, Written::Count(1536));
 }
 
@@ -178,11 +179,11 @@ fn a_size_that_no_power_of_two_of_sets_makes_has_sixteen_ways() {
     let d = drafted(&report);
     assert_eq!(key(&d, "level", 1, "ways").0, Written::Count(16));
     assert_eq!(key(&d, "level", 1, "size").0, Written::Size(67 << 16));
-    // Where nothing whole lies inside, the nearest is said to be outside.
+    // If no whole number is within the interval, the nearest is reported as such.
     report.findings[5] = finding("tier.1.capacity", 50_000.0, "bytes", 3.0);
     let (size, why) = key(&drafted(&report), "level", 1, "size");
     assert_eq!(size, Written::Size(49 * 1024));
-    assert!(why.contains("none lies inside"), "{why}");
+    assert!(why.contains("no whole number is within the interval"), "{why}");
 }
 
 #[test]
@@ -196,17 +197,19 @@ fn page_tables_that_leave_a_cache_are_no_tlb_where_the_numbers_fit_that() {
     assert_eq!(d.tables.iter().filter(|t| t.name == "tlb").count(), 2);
     let (from, why) = key(&d, "walk", 1, "from");
     assert!(
-        from == Written::Text("L2".into()) && why.starts_with("tlb.3.entries: taken for page tables"),
+        from == Written::Text("L2".into()) && why.starts_with("tlb.3.entries: assumed to be page tables"),
         "{why}"
     );
     // 20 ns less a fetch of 8 ns from the second level, at 2 GHz.
     assert_eq!(key(&d, "walk", 1, "latency").0, Written::Cycles(24.0));
-    // A rise beyond what memory costs is no fetch that leaves a cache.
+    // An increase beyond the latency of memory is not a fetch that leaves a cache.
     let last = report.findings.len() - 1;
     report.findings[last] = finding("tlb.3.penalty", 150.0, "ns", 0.1);
     let d = drafted(&report);
     assert_eq!(d.tables.iter().filter(|t| t.name == "tlb").count(), 3);
-    assert!(key(&d, "tlb", 3, "entries").1.ends_with("it may be page tables leaving a cache, and no TLB"));
+    assert!(
+        key(&d, "tlb", 3, "entries").1.ends_with("it may be page tables leaving a cache instead of a TLB")
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Intervals, held against known distributions.
+//! Tests of intervals against known distributions.
 
 use super::*;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};

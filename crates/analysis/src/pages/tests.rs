@@ -1,4 +1,4 @@
-//! Pages are dealt to page sets by lot here, and every set is simulated: nothing of the expectation is used.
+//! Tests with pages placed at random and every set simulated, independent of the expectation formula.
 
 use super::*;
 use crate::replacement::{Set, rng::Rng};
@@ -17,7 +17,7 @@ fn placed(policy: Policy, geometry: Geometry, pages: usize, rng: &mut Rng) -> f6
     f64::from(missed) / (20 * pages) as f64
 }
 
-/// A measured point: the mean of so many placements, with noise, and the error that their scatter says.
+/// A measured point: mean of several placements, with noise, and the error from their scatter.
 fn point(policy: Policy, geometry: Geometry, pages: usize, noise: f64, rng: &mut Rng) -> Point {
     let placements = 12;
     let shares: Vec<f64> = (0..placements)
@@ -33,14 +33,14 @@ fn point(policy: Policy, geometry: Geometry, pages: usize, noise: f64, rng: &mut
     Point { pages, time: 20.0 + 100.0 * share, error }
 }
 
-/// From a quarter of what the cache holds to three times as much.
+/// From a quarter of the cache's pages to three times as many.
 fn measured(policy: Policy, geometry: Geometry, noise: f64, seed: u64) -> Vec<Point> {
     let mut rng = Rng::new(seed);
     let at = |i: usize| (geometry.pages() * i).div_ceil(8);
     (2..=24).map(|i| point(policy, geometry, at(i).max(1), noise, &mut rng)).collect()
 }
 
-/// Ways that caches have, and powers of two of page sets.
+/// Common numbers of ways, and powers of two of page sets.
 fn candidates() -> Vec<Geometry> {
     let ways = [2, 4, 8, 12, 16];
     ways.iter().flat_map(|w| (1..=7).map(|c| Geometry { ways: *w, colours: 1 << c })).collect()
@@ -110,7 +110,7 @@ fn what_several_candidates_explain_is_refused() {
     let mut rng = Rng::new(5);
     let far: Vec<Point> = [2000, 3000, 4000].map(|n| point(Policy::Lru, truth, n, 0.0, &mut rng)).to_vec();
     assert!(!fit(&far, &candidates(), &[Policy::Lru]).unwrap().decided);
-    // What goes up and comes down again is no cache's.
+    // A curve that rises and falls again is not that of a cache.
     let hump = (1..20_i32).map(|i| {
         let time = f64::from(100 - (i - 10).pow(2));
         Point { pages: 40 * i as usize, time, error: 0.3 }

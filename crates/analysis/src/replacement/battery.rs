@@ -1,59 +1,60 @@
-//! The programs that are worth running: few, and between them they tell the policies apart.
+//! The programs that distinguish the policies.
 //!
-//! A probe flushes the set with fresh blocks, fills it with as many blocks as it has ways, touches some of them,
-//! adds one or more, and asks one: asked position by position, that is the distribution of what was evicted. A touch
-//! tells LRU from FIFO, and which other position is spared by it tells trees and bits; many additions tell the
-//! policies that keep what was used (SRRIP, QLRU) from those that only order it. A flush of twice the ways brings
-//! most policies to one state; one block more shifts what counts the misses (NRU), which is steady with the one
-//! where it is not with the other.
+//! A program flushes the set with new blocks, fills it with as many blocks as it has ways, touches some of them, adds
+//! one or more, and times one. Timing each position in turn gives the distribution of evictions. A touch distinguishes
+//! LRU from FIFO; the positions that it protects distinguish trees and bits. Many additions distinguish policies that
+//! keep used lines (SRRIP, QLRU) from those that only order them. A flush of twice the ways brings most policies to one
+//! state. One block more shifts policies that count misses (NRU): some programs are steady with one flush length,
+//! others with the other.
 
 use super::{Access, Block, Program};
 
-/// The nearer levels, which have to forget a block before it can reach the level under test again.
+/// Evictors for the nearer levels, which must evict a block before it can reach the level under test again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evictors {
-    /// Ways of the nearer level; of several, of the one with the most.
+    /// Ways of the nearer level; if there are several levels, the largest number.
     pub ways: usize,
-    /// May its replacement be random? Then a wash is three times its ways long, else twice.
+    /// Whether its replacement may be random. Then the evictors number three times its ways, else twice.
     pub random: bool,
 }
 
 impl Evictors {
-    /// Wash blocks of one wash. A program that washes more often than a line has words for takes others for the rest;
-    /// [`Program::blocks`] counts them.
+    /// Returns the number of evictor blocks of one eviction. A program that evicts more often than a line has words
+    /// uses further blocks; [`Program::blocks`] counts them.
     #[must_use]
     pub fn blocks(self) -> usize {
         self.ways * if self.random { 3 } else { 2 }
     }
 }
 
-/// Asks of a program that has several, at most.
-const ASKS: usize = 8;
+/// Largest number of timed loads in a program with several.
+const MAX_TIMED_LOADS: usize = 8;
 
-/// The battery for a set of `ways` ways, in which a block may be visited `visits` times a lap (its line's bytes / 8;
-/// at least 2). The first programs calibrate: asks that hit, then asks that miss, under every policy. `evictors`: for
-/// levels beyond the first. At most 60 programs, over at most four times the ways in blocks (24 with few ways).
+/// Returns the programs for a set of `ways` ways, in which a block may be visited `visits` times per lap (its line's
+/// bytes / 8; at least 2). The first programs calibrate: timed loads that hit, then timed loads that miss, under every
+/// policy. `evictors` is for levels beyond the first. At most 60 programs, over at most four times the ways in blocks
+/// (24 with few ways).
 #[must_use]
 pub fn programs(ways: usize, visits: usize, evictors: Option<Evictors>) -> Vec<Program> {
     let ways = ways.max(1);
     let mut battery = Battery { ways, visits: visits.max(2), evictors, programs: Vec::new() };
     battery.calibration();
     battery.probes();
-    // The last use but one, after one miss: nothing but random replacement evicts it, and that rarely.
+    // The second to last use, after one miss: only random replacement evicts it, and rarely.
     battery.in_turn(|n| n + 1);
     battery.cycle(ways + 1);
     battery.cycle(2 * ways);
     battery.programs
 }
 
-/// The battery where laps are timed as a whole: the same programs, none of them asked, and cycles of lines that all
-/// hit, in the level under test and in the nearer one, because what an access costs is found with them. The programs
-/// that calibrate asks serve as ever: all of a lap miss where four times as many lines as ways go round.
+/// Returns the programs for timed laps: the same programs without timed loads, and cycles of lines that all hit in the
+/// level under test and in the nearer one, from which the cost of an access is fitted. The calibration programs are
+/// used too: with four times as many lines as ways, all loads of a lap miss.
 #[must_use]
 pub fn programs_per_lap(ways: usize, visits: usize, evictors: Option<Evictors>) -> Vec<Program> {
     let ways = ways.max(1);
     let mut battery = Battery { ways, visits: visits.max(2), evictors, programs: Vec::new() };
-    // Fewer than ways, so that somebody else's line may stay. (Of one way there are no fewer.)
+    // Fewer lines than ways, so a line of other software may stay. (With one way there are no fewer.)
     for lines in [(ways / 2).max(1), (3 * ways / 4).max(1)] {
         battery.cycle(lines);
     }
@@ -82,11 +83,11 @@ struct Battery {
 impl Battery {
     fn calibration(&mut self) {
         let all = 3 * self.ways;
-        // What came last is not evicted yet: of several in turn, and after many that missed. (That as many blocks as
-        // there are ways all stay is not sure: a tree's bits may go round a line of somebody else's forever.)
+        // The most recent block is not evicted yet, neither in turn nor after many misses. (It is not certain that as
+        // many blocks as ways all stay: a tree's bits may avoid a line of other software forever.)
         self.in_turn(|n| n);
         self.program(&[Part::Visit((0..all).collect()), Part::Query(vec![all - 1])]);
-        // Of four times the ways even random replacement keeps only 2 % for a lap.
+        // With four times as many lines as ways, even random replacement keeps only 2 % for a lap.
         self.cycle(4 * self.ways);
     }
 
@@ -117,11 +118,11 @@ impl Battery {
         self.probe(w, &every_second, h.max(1), &[before(2), before(1)]);
     }
 
-    /// Programs that flush, fill, touch, add and ask one of `queries` each: positions in what is filled, and from the
-    /// ways on, in what is added.
+    /// Adds programs that flush, fill, touch, add, and time one of `queries` each. These are positions in the filled
+    /// blocks and, beyond the ways, in the added ones.
     fn probe(&mut self, flush: usize, touches: &[usize], add: usize, queries: &[usize]) {
-        let there = self.ways + add;
-        for query in queries.iter().filter(|a| **a < there) {
+        let resident = self.ways + add;
+        for query in queries.iter().filter(|a| **a < resident) {
             self.program(&[
                 Part::Visit((0..flush + self.ways).collect()),
                 Part::Touch(touches.iter().map(|t| flush + t).collect()),
@@ -131,28 +132,28 @@ impl Battery {
         }
     }
 
-    /// Blocks in turn, each asked after the block that `until` names of its number has been visited.
+    /// Visits blocks in turn; each is timed after block number `until(n)` was visited.
     fn in_turn(&mut self, until: fn(usize) -> usize) {
         let mut accesses = Vec::new();
         let mut next = 0;
-        for turn in 0..(self.ways + 1).max(ASKS) {
+        for turn in 0..(self.ways + 1).max(MAX_TIMED_LOADS) {
             let timed = next;
             while next <= until(timed) {
                 accesses.push(access(next, false));
                 next += 1;
             }
-            if turn < ASKS {
-                accesses.extend(self.washed(turn));
+            if turn < MAX_TIMED_LOADS {
+                accesses.extend(self.evict(turn));
                 accesses.push(access(timed, true));
             }
         }
         self.push(Program { accesses });
     }
 
-    /// So many lines cyclically, some of them asked.
+    /// Visits `lines` lines cyclically; some of the loads are timed.
     fn cycle(&mut self, lines: usize) {
-        let each = lines.div_ceil(ASKS);
-        let mut accesses: Vec<Access> = self.washed(0).collect();
+        let each = lines.div_ceil(MAX_TIMED_LOADS);
+        let mut accesses: Vec<Access> = self.evict(0).collect();
         accesses.extend((0..lines).map(|n| access(n, n % each == 0)));
         self.push(Program { accesses });
     }
@@ -163,30 +164,31 @@ impl Battery {
         for part in parts {
             let (Part::Visit(blocks) | Part::Touch(blocks) | Part::Query(blocks)) = part;
             if !blocks.is_empty() && !matches!(part, Part::Visit(_)) {
-                accesses.extend(self.washed(evicts.next().unwrap_or(0)));
+                accesses.extend(self.evict(evicts.next().unwrap_or(0)));
             }
             accesses.extend(blocks.iter().map(|b| access(*b, matches!(part, Part::Query(_)))));
         }
         self.push(Program { accesses });
     }
 
-    /// Keeps what a line has words for, once.
+    /// Adds a program once, if no block has more visits than a line has words.
     fn push(&mut self, program: Program) {
         if program.visits() <= self.visits && !self.programs.contains(&program) {
             self.programs.push(program);
         }
     }
 
-    /// The wash before the `nth` part of a lap that needs one: wash blocks too have words for so many visits only.
-    fn washed(&self, nth: usize) -> impl Iterator<Item = Access> + use<> {
+    /// Returns the accesses that evict the nearer levels before the `nth` part of a lap that needs it. Evictor blocks
+    /// too have words for only `visits` visits.
+    fn evict(&self, nth: usize) -> impl Iterator<Item = Access> + use<> {
         let blocks = self.evictors.map_or(0, Evictors::blocks);
         let first = nth / self.visits * blocks;
         (first..first + blocks).map(|n| Access { block: Block::Evictors(n as u16), timed: false })
     }
 }
 
-/// Blocks of a program, by what they are there for. Touches and asks come after a wash, where there is a nearer
-/// level; all blocks of one part differ, so one wash does for them.
+/// Blocks of a program, by purpose. If there is a nearer level, it is evicted before touches and queries; all blocks of
+/// one part differ, so one eviction suffices.
 enum Part {
     Visit(Vec<usize>),
     Touch(Vec<usize>),

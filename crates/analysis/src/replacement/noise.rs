@@ -1,49 +1,50 @@
-//! How observations differ from what happened: error rates from the calibration, and the terms that they give.
+//! Error rates of observations from the calibration, and the terms of a fit.
 
 use super::observation::Observation;
 use super::predict::Prediction;
 
-/// An error rate is at least this: no few hundred calm laps prove less.
+/// Smallest error rate: a few hundred undisturbed laps prove no less.
 pub(super) const MIN_ERROR: f64 = 0.005;
-/// And at most this: beyond, hits and misses were not told apart, or the blocks do not share a set.
+/// Largest error rate. Beyond it, hits and misses cannot be distinguished, or the blocks do not share a set.
 const MAX_ERROR: f64 = 0.10;
-/// Overdispersion (rho): at least what makes a share of a half uncertain by 2.7 points, which is what timing and the
-/// neighbours leave however many laps are run; at most what makes it uncertain by 17.
+/// Overdispersion (rho). At least a standard error of 2.7 percentage points for a share of one half, which timing and
+/// interference leave for any number of laps; at most 17 points.
 pub(super) const MIN_RHO: f64 = 0.003;
 pub(super) const MAX_RHO: f64 = 0.03;
-/// Laps of each kind of calibration below which nothing is judged: an error of 10 % is then known to 4 points.
+/// Smallest number of laps of each kind of calibration: an error of 10 % is then known to 4 points.
 const MIN_LAPS: u32 = 50;
-/// What the counted or classified misses of a lap may be off by, beyond their own error: 0.5 % of its accesses.
+/// Smallest error of the counted or classified misses of a lap, in addition to their own error: 0.5 % of its accesses.
 pub(super) const COUNT_FLOOR: f64 = 0.005;
-/// No time of a lap is taken for surer than this, relative: trials run one after the other, and between the cycle calibrations
-/// that they are held against a core's clock moves by a tenth of a percent or two, however calm each trial was.
+/// Smallest relative error of a lap's time: trials run one after another, and between cycle calibrations the core's
+/// clock moves by a tenth of a percent or two, even in undisturbed trials.
 pub(super) const TIME_FLOOR: f64 = 0.002;
-/// Of so many totals one may be disturbed, and is left out of the absolute judgement of a policy: its worst. Fewer than of programs, because what a state does that the starts did not meet is in the time of its program whole,
-/// and because of the policies that remember most (QLRU) no more than so many depend on nothing but the program.
-pub(super) const TOTALS_FOR_ONE_OUTLIER: usize = 12;
+/// Smallest number of totals for which a policy's worst total is ignored in its absolute test. Smaller than for
+/// programs: a state that no simulated start reached affects the whole time of its program, and few programs are
+/// independent of the start under the policies with the most state (QLRU).
+pub(super) const MIN_TOTALS_FOR_OUTLIER: usize = 12;
 
-/// How observations differ from what happened, under one policy.
+/// Errors of observations under one policy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
-    /// Share of hits told as misses.
+    /// Share of hits classified as misses.
     stray: f64,
-    /// Share of misses told as hits.
+    /// Share of misses classified as hits.
     lost: f64,
     /// Correlation of two laps.
     pub(super) rho: f64,
 }
 
 impl Noise {
-    /// Of observations without asks: nothing is told wrongly.
+    /// For observations without timed loads: no classification errors.
     pub(super) const NONE: Noise = Noise { stray: 0.0, lost: 0.0, rho: MIN_RHO };
 
-    /// From the calibration; the reason where it contradicts itself or is not enough.
+    /// Computes the error rates from the calibration; returns the reason if it contradicts itself or is insufficient.
     pub(super) fn of(
         sure: &[(usize, usize, bool)],
         predicted: &[Prediction],
         observations: &[Observation],
     ) -> Result<Noise, String> {
-        // Laps, misses told, misses predicted.
+        // Laps, classified misses, predicted misses.
         let sum = |miss: bool| {
             sure.iter().filter(|s| s.2 == miss).fold((0.0, 0.0, 0.0), |(n, k, p), (i, query, _)| {
                 let laps = f64::from(observations[*i].of[*query]);
@@ -54,23 +55,23 @@ impl Noise {
         let ((hits, false_misses, _), (misses, reported, sure_misses)) = (sum(false), sum(true));
         if hits.min(misses) < f64::from(MIN_LAPS) {
             return Err(format!(
-                "too few observations: {hits} laps of asks that hit under every policy and {misses} of asks that miss, of \
-                 {MIN_LAPS} each"
+                "too few observations: {hits} laps of timed loads that hit under every policy and {misses} of timed loads that miss; \
+                 {MIN_LAPS} of each are needed"
             ));
         }
         let (stray, lost) = (false_misses / hits, 1.0 - reported / sure_misses);
-        let most = |laps: f64| MAX_ERROR + 3.0 * (MAX_ERROR * (1.0 - MAX_ERROR) / laps).sqrt();
-        if stray > most(hits) {
+        let limit = |laps: f64| MAX_ERROR + 3.0 * (MAX_ERROR * (1.0 - MAX_ERROR) / laps).sqrt();
+        if stray > limit(hits) {
             return Err(format!(
-                "contradictory observations: what hits under every policy missed in {:.0} % of laps; fewer ways are in \
-                 use, or neighbours evict, or misses and hits were not told apart",
+                "contradictory observations: loads that hit under every policy missed in {:.0} % of laps; fewer ways are in \
+                 use, or other software evicts lines, or misses and hits were not distinguished",
                 100.0 * stray
             ));
         }
-        if lost > most(misses) {
+        if lost > limit(misses) {
             return Err(format!(
-                "contradictory observations: what misses under every policy hit in {:.0} % of laps; the blocks do not \
-                 share one set, or there are more ways, or misses and hits were not told apart",
+                "contradictory observations: loads that miss under every policy hit in {:.0} % of laps; the blocks do not \
+                 share one set, or there are more ways, or misses and hits were not distinguished",
                 100.0 * lost
             ));
         }
@@ -80,7 +81,7 @@ impl Noise {
         Ok(noise)
     }
 
-    /// Rho from the scatter of the calibration's asks (Pearson's chi-squared a degree of freedom).
+    /// Returns rho from the scatter of the calibration's timed loads (Pearson's chi-squared per degree of freedom).
     fn scatter(
         &self,
         sure: &[(usize, usize, bool)],
@@ -96,17 +97,17 @@ impl Noise {
             laps += n;
         }
         let queries = sure.len() as f64;
-        // Two of the degrees went into the two rates.
+        // Two degrees of freedom were used for the two rates.
         (chi / (queries - 2.0).max(1.0) - 1.0) / (laps / queries - 1.0).max(1.0)
     }
 
-    /// Share of laps told as misses where this share misses.
+    /// Returns the share of laps classified as misses if a share `miss` misses.
     pub fn reported(&self, miss: f64) -> f64 {
         miss * (1.0 - self.lost) + (1.0 - miss) * self.stray
     }
 }
 
-/// One scored ask or total.
+/// Term of one scored timed load or total.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
     pub log_likelihood: f64,

@@ -1,38 +1,38 @@
-//! What was seen of a set: of single accesses, or of laps as a whole.
+//! Observations of a set: of single timed accesses, or of whole laps.
 
 use super::program::Program;
 
-/// What was seen of one program.
+/// Observation of the timed accesses of one program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// What was run, over and over.
+    /// Program, run repeatedly.
     pub program: Program,
-    /// How often each asked access was told as a miss, in order.
+    /// Number of laps in which each timed access was classified as a miss, in order.
     pub missed: Vec<u32>,
-    /// Of how many laps in which it was timed.
+    /// Number of laps in which each access was timed.
     pub of: Vec<u32>,
 }
 
-/// What was seen of a program of which no single access was asked.
+/// Observation of whole laps of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Total {
-    /// What was run, over and over. Which of its accesses are asked does not matter.
+    /// Program, run repeatedly. It is irrelevant which of its accesses are timed.
     pub program: Program,
-    /// What was seen of a lap.
+    /// Observed value.
     pub seen: LapObservation,
-    /// Its standard error, in the unit of what was seen.
+    /// Standard error, in the unit of the observed value.
     pub error: f64,
 }
 
-/// What was seen of a lap as a whole.
+/// Kind of value observed for a whole lap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LapObservation {
-    /// Accesses that missed in the level under test: counted, or asked one by one and added up.
+    /// Accesses that missed in the level under test: counted, or classified one by one and added up.
     Misses(f64),
-    /// Its time, in any unit that is the same for all totals of a judgement.
+    /// Time of the lap, in any unit that is the same for all totals of a test.
     Time(f64),
-    /// No lap, but what a miss costs more than a hit, in the unit of the times, where that is known besides. What keeps
-    /// more of every program than any policy does looks like a policy whose misses are cheap.
+    /// Added cost of a miss over a hit, in the unit of the times, if known independently; not a lap. It is needed
+    /// because a cache that keeps more of every program than any policy does looks like a policy with cheap misses.
     Cost(f64),
 }
 

@@ -1,27 +1,27 @@
 //! Programs of accesses to one set, and their notation.
 //!
-//! `A-I A B? a-d C?` visits the blocks A to I, then A, then B (timed), four wash blocks, and C (timed). The program
-//! is a cycle: after its last access comes its first.
+//! `A-I A B? a-d C?` visits the blocks A to I, then A, then B (timed), four evictor blocks, and C (timed). The program
+//! is a cycle: its last access is followed by its first.
 
 use std::fmt;
 
-/// A line's place in a program.
+/// A block (cache line) of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Block {
-    /// Falls into the set under test, and with all the others of its kind into one set of each nearer level.
+    /// Falls into the set under test, together with all other tested blocks, and into one set of each nearer level.
     /// Numbered from 0: A to Z, A1 to Z1, A2 ...
     Tested(u16),
-    /// Falls into that set of the nearer levels but into other sets of the level under test: it washes the tested
-    /// blocks out of the nearer levels. Numbered from 0: a to z, a1 to z1, a2 ...
+    /// Falls into that set of the nearer levels but into other sets of the level under test: it evicts the tested
+    /// blocks from the nearer levels. Numbered from 0: a to z, a1 to z1, a2 ...
     Evictors(u16),
 }
 
 /// One load of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// What is loaded.
+    /// Block that is loaded.
     pub block: Block,
-    /// Is this load timed, and told as a hit or a miss?
+    /// Whether this load is timed and classified as a hit or a miss.
     pub timed: bool,
 }
 
@@ -32,12 +32,12 @@ pub struct Program {
     pub accesses: Vec<Access>,
 }
 
-/// A word of the notation that is none.
+/// Error in a word of the notation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotationError {
-    /// The word.
+    /// Word.
     pub word: String,
-    /// What is wrong with it, and what would be right.
+    /// Description of the error.
     pub why: &'static str,
 }
 
@@ -49,19 +49,20 @@ impl fmt::Display for NotationError {
 
 impl std::error::Error for NotationError {}
 
-/// Accesses that a program may have: far above any battery's, and far below what a short text of ranges could ask for.
+/// Largest number of accesses of a program: far above that of any battery. A short text of ranges could request many
+/// more.
 const MAX_ACCESSES: usize = 1 << 14;
-/// A run of this many ascending blocks, none asked, is written as a range.
-const RANGE: usize = 3;
+/// Smallest run of ascending untimed blocks that is written as a range.
+const MIN_RANGE: usize = 3;
 
 impl Program {
-    /// How often one lap asks.
+    /// Returns the number of timed loads per lap.
     #[must_use]
     pub fn queries(&self) -> usize {
         self.accesses.iter().filter(|a| a.timed).count()
     }
 
-    /// The distinct blocks of a lap: tested ones, and wash blocks.
+    /// Returns the numbers of distinct tested blocks and evictor blocks of a lap.
     #[must_use]
     pub fn blocks(&self) -> (usize, usize) {
         let mut all: Vec<Block> = self.accesses.iter().map(|a| a.block).collect();
@@ -71,7 +72,7 @@ impl Program {
         (tested, all.len() - tested)
     }
 
-    /// The most visits that any block has in a lap: a line needs a word of 8 bytes for each.
+    /// Returns the largest number of visits of a block per lap: a line needs a word of 8 bytes for each.
     #[must_use]
     pub fn visits(&self) -> usize {
         let mut all: Vec<Block> = self.accesses.iter().map(|a| a.block).collect();
@@ -135,7 +136,7 @@ impl fmt::Display for Program {
                 .count();
             let space = if at == 0 { "" } else { " " };
             let query = if timed { "?" } else { "" };
-            if run >= RANGE {
+            if run >= MIN_RANGE {
                 write!(f, "{space}{block}-{}", self.accesses[at + run - 1].block)?;
                 at += run;
             } else {
@@ -150,8 +151,8 @@ impl fmt::Display for Program {
 impl std::str::FromStr for Program {
     type Err = NotationError;
 
-    /// Reads the notation: words between white space, each a block (`A`, `B12`, `c`), a block that is asked (`A?`) or
-    /// a range of ascending blocks of one kind (`A-F1`). The error names the word.
+    /// Parses the notation: words separated by white space, each a block (`A`, `B12`, `c`), a timed block (`A?`) or a
+    /// range of ascending blocks of one kind (`A-F1`). The error names the word.
     fn from_str(text: &str) -> Result<Program, NotationError> {
         let mut accesses = Vec::new();
         for word in text.split_whitespace() {
@@ -159,15 +160,13 @@ impl std::str::FromStr for Program {
             match word.split_once('-') {
                 Some((from, to)) => {
                     if to.ends_with('?') {
-                        return Err(wrong("a range is not asked: write its blocks singly"));
+                        return Err(wrong("a range cannot be timed: write its blocks singly"));
                     }
                     let (mut from, to) =
                         (Block::parse(from).map_err(wrong)?, Block::parse(to).map_err(wrong)?);
                     let one_kind = matches!(from, Block::Tested(_)) == matches!(to, Block::Tested(_));
                     if !one_kind || from > to {
-                        return Err(wrong(
-                            "a range ascends, from upper case to upper case or lower to lower",
-                        ));
+                        return Err(wrong("a range must ascend, within upper case or within lower case"));
                     }
                     for _ in from.number()..=to.number() {
                         accesses.push(Access { block: from, timed: false });
@@ -180,7 +179,7 @@ impl std::str::FromStr for Program {
                 }
             }
             if accesses.len() > MAX_ACCESSES {
-                return Err(wrong("here the program passes 16384 accesses"));
+                return Err(wrong("the program exceeds 16384 accesses here"));
             }
         }
         Ok(Program { accesses })

@@ -1,5 +1,5 @@
-//! Chance, repeatable: what random replacement draws from. The library's SplitMix64: two multiplications a draw, and
-//! the same everywhere.
+//! Seeded random numbers for random replacement. Uses the library's SplitMix64: two multiplications per number, and the
+//! same results on every platform.
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
@@ -17,14 +17,14 @@ impl Rng {
         self.0.next_u64()
     }
 
-    /// A number below `end`; 0 where that is 0. The bias over a few ways out of 2^32 is below 1e-8.
+    /// Returns a number below `end`; 0 if `end` is 0. The bias over a few ways out of 2^32 is below 1e-8.
     pub fn below(&mut self, end: usize) -> usize {
         (((self.next() >> 32) * end as u64) >> 32) as usize
     }
 
-    /// True with this chance (0 to 1).
+    /// Returns true with probability `p` (0 to 1).
     #[cfg(test)]
-    pub fn with_chance(&mut self, p: f64) -> bool {
+    pub fn with_probability(&mut self, p: f64) -> bool {
         ((self.next() >> 11) as f64 / (1u64 << 53) as f64) < p
     }
 }

@@ -1,57 +1,57 @@
-//! One set of a cache under a replacement policy.
+//! Simulation of one set of a cache under a replacement policy.
 //!
-//! Written to be read, and by the policies' definitions alone: it shares nothing with the model, so that the
-//! model cannot confirm itself.
+//! Written for clarity, only from the policies' definitions. It shares no code with the model, so that the model cannot
+//! confirm itself.
 
 use super::Policy;
 use super::rng::Rng;
 
-/// A way that holds nothing.
+/// Content of a free way.
 const FREE: u16 = u16::MAX;
-/// A block that is in no way.
-const OUT: u8 = u8::MAX;
-/// The most ways of a set: a bit each in one word. The widest sets of real caches have 64 (XScale: 32).
+/// Way of a block that is not in the set.
+const ABSENT: u8 = u8::MAX;
+/// Largest number of ways of a set: one bit each in a word. The widest sets of real caches have 64 (XScale: 32).
 pub const MAX_WAYS: usize = 64;
 
-/// One set: what its ways hold, and what the policy remembers of them. Free ways are filled first, the lowest
-/// first.
+/// One set: the contents of its ways and the policy's state. Free ways are filled first, the lowest first.
 #[derive(Clone, Debug)]
 pub struct Set {
     policy: Policy,
-    /// What each way holds. LRU and FIFO keep the ways in the order of their age instead, the youngest first,
-    /// because to them it cannot matter in which way a line sits.
+    /// Block in each way. For LRU and FIFO, blocks in the order of their age, the youngest first, because their way is
+    /// irrelevant.
     held: Vec<u16>,
-    /// The way of each block that was ever here; not kept for LRU and FIFO.
+    /// Way of each block that was ever in the set; unused for LRU and FIFO.
     places: Vec<u8>,
-    /// NRU and bit-PLRU: a bit a way, set by a use. Random but the most recently used: only that way's bit.
-    /// Tree-PLRU: the tree's bits, the root at 1, a node's halves at twice it; 1 says that the right half is older.
+    /// NRU and bit-PLRU: one bit per way, set by a use. Not-MRU random: only the bit of the most recently used way.
+    /// Tree-PLRU: the tree's bits, the root at 1, a node's halves at twice its index; 1 means that the right half is
+    /// older.
     bits: u64,
-    /// SRRIP and QLRU: the age of each way, 0 to 3: the word of its low bits and that of its high ones.
+    /// SRRIP and QLRU: the age of each way, 0 to 3: a word of low bits and a word of high bits.
     ages: [u64; 2],
     rng: Rng,
 }
 
 impl Set {
-    /// An empty set. 1 to [`MAX_WAYS`] ways; what lies outside is taken as the nearer end. `seed` is the chance's.
+    /// Creates an empty set with 1 to [`MAX_WAYS`] ways; other numbers are clamped. `seed` is for random policies.
     #[must_use]
     pub fn new(policy: Policy, ways: usize, seed: u64) -> Set {
         let ways = ways.clamp(1, MAX_WAYS);
-        // Free ways are as old as can be.
+        // Free ways have the maximum age.
         let ages = [u64::MAX; 2];
         Set { policy, held: vec![FREE; ways], places: Vec::new(), bits: 0, ages, rng: Rng::new(seed) }
     }
 
-    /// Visits a block (below 65 535), which is in the set afterwards; was it there before?
+    /// Visits a block (below 65 535), which is in the set afterwards. Returns whether it was a hit.
     pub fn visit(&mut self, block: u16) -> bool {
         if matches!(self.policy, Policy::Lru | Policy::Fifo) { self.queue(block) } else { self.place(block) }
     }
 
-    /// Does the set hold the same, and remember the same of it?
+    /// Returns whether both sets have the same contents and policy state.
     pub(super) fn same_state(&self, other: &Set) -> bool {
         self.held == other.held && self.bits == other.bits && self.ages == other.ages
     }
 
-    /// LRU and FIFO: the oldest goes, and a free way is the oldest of all.
+    /// LRU and FIFO: evicts the oldest; free ways count as oldest.
     fn queue(&mut self, block: u16) -> bool {
         let at = self.held.iter().position(|&h| h == block);
         let oldest = self.held.len() - 1;
@@ -62,17 +62,17 @@ impl Set {
         at.is_some()
     }
 
-    /// The others: a block stays in its way.
+    /// Other policies: a block stays in its way.
     fn place(&mut self, block: u16) -> bool {
         let index = usize::from(block);
         if index >= self.places.len() {
-            self.places.resize(index + 1, OUT);
+            self.places.resize(index + 1, ABSENT);
         }
-        let hit = self.places[index] != OUT;
+        let hit = self.places[index] != ABSENT;
         if !hit {
             let way = self.free().unwrap_or_else(|| self.victim());
             if let Some(old) = self.places.get_mut(usize::from(self.held[way])) {
-                *old = OUT;
+                *old = ABSENT;
             }
             self.held[way] = block;
             self.places[index] = way as u8;
@@ -81,7 +81,8 @@ impl Set {
         hit
     }
 
-    /// The lowest free way: they are filled in order and never freed, so the highest way tells whether there is one.
+    /// Returns the lowest free way. Ways are filled in order and never freed, so the highest way shows whether there is
+    /// one.
     fn free(&self) -> Option<usize> {
         if self.held.last() != Some(&FREE) {
             return None;
@@ -89,12 +90,12 @@ impl Set {
         self.held.iter().position(|&h| h == FREE)
     }
 
-    /// A word with every way's bit.
+    /// Returns a word with the bits of all ways set.
     fn all(&self) -> u64 {
         u64::MAX >> (MAX_WAYS - self.held.len())
     }
 
-    /// The way whose block makes room, in a full set.
+    /// Returns the way to evict from a full set.
     fn victim(&mut self) -> usize {
         let ways = self.held.len();
         match self.policy {
@@ -125,7 +126,7 @@ impl Set {
         }
     }
 
-    /// One of the ways whose bit is clear, of which there is one, each with the same chance.
+    /// Returns a random way whose bit is clear; there must be one.
     fn draw_clear(&mut self) -> usize {
         loop {
             let way = self.rng.below(self.held.len());
@@ -135,7 +136,7 @@ impl Set {
         }
     }
 
-    /// These ways age together until one of them has age 3.
+    /// Ages these ways together until one of them has age 3.
     fn age_until_oldest(&mut self, ways: u64) {
         let [low, high] = &mut self.ages;
         while ways != 0 && *low & *high & ways == 0 {
@@ -144,7 +145,7 @@ impl Set {
         }
     }
 
-    /// The lowest way of age 3. QLRU has none where there is but one way: that one.
+    /// Returns the lowest way of age 3. Under QLRU a single way never reaches age 3; then it is way 0.
     fn oldest(&self) -> usize {
         let oldest = self.ages[0] & self.ages[1] & self.all();
         if oldest == 0 { 0 } else { oldest.trailing_zeros() as usize }
@@ -155,7 +156,7 @@ impl Set {
         self.ages[1] = self.ages[1] & !(1 << way) | (age >> 1) << way;
     }
 
-    /// What the policy remembers of a use of `way`, which was a hit or a fill.
+    /// Updates the policy's state after a use of `way`, which was a hit or a fill.
     fn used(&mut self, way: usize, hit: bool) {
         match self.policy {
             Policy::Lru | Policy::Fifo | Policy::Random => {}
@@ -176,7 +177,7 @@ impl Set {
         }
     }
 
-    /// Tree-PLRU: the way that the bits lead to.
+    /// Tree-PLRU: returns the way that the bits lead to.
     fn older(&self) -> usize {
         let ways = self.held.len();
         let (mut node, mut low, mut width) = (1, 0, ways.next_power_of_two());
@@ -190,7 +191,7 @@ impl Set {
         low
     }
 
-    /// Tree-PLRU: on the way's path every bit points to the other half.
+    /// Tree-PLRU: makes every bit on the way's path point to the other half.
     fn point_away(&mut self, way: usize) {
         let mut node = self.held.len().next_power_of_two() + way;
         while node > 1 {

@@ -1,11 +1,11 @@
-//! The policies by their definitions, the battery by what it tells apart, the judge by observations whose truth is
-//! known: simulated here, lap by lap, with errors of telling.
+//! Tests of the policies against their definitions, of the battery's power to distinguish them, and of the judge with
+//! observations of a known policy, simulated lap by lap with classification errors.
 
 use super::judge::{Expected, score_policies};
 use super::rng::Rng;
 use super::*;
 
-/// The blocks that miss on a walk from an empty set.
+/// Blocks that miss on a walk from an empty set.
 fn misses(policy: Policy, ways: usize, walk: &str) -> String {
     let mut set = Set::new(policy, ways, 1);
     let program: Program = walk.parse().unwrap();
@@ -17,12 +17,12 @@ fn misses(policy: Policy, ways: usize, walk: &str) -> String {
 
 #[test]
 fn published_misses_of_nine_lines_in_eight_ways() {
-    // Two decimals of an independent prototype, as they were published for this project.
+    // Two decimals from an independent prototype, as published for this project.
     let published = [9.00, 9.00, 2.00, 9.00, 5.14, 9.00, 3.06, 2.25, 9.00, 4.09];
     for (policy, expected) in Policy::ALL.iter().zip(published) {
         let got = misses_per_round(*policy, 8, 9);
-        // Where lots are drawn, both are means of many rounds.
-        let apart = if policy.draws() { 0.03 } else { 0.0051 };
+        // For random policies, both are means of many rounds.
+        let apart = if policy.is_random() { 0.03 } else { 0.0051 };
         assert!((got - expected).abs() < apart, "{policy}: {got} for {expected}");
     }
     for policy in Policy::ALL {
@@ -35,18 +35,18 @@ fn published_misses_of_nine_lines_in_eight_ways() {
 
 #[test]
 fn each_policy_evicts_what_its_definition_says() {
-    // Four ways hold A to D, A is used again, E comes: what left is seen by what misses after it.
+    // Four ways hold A to D, A is used again, E is added; later misses show the evicted blocks.
     assert_eq!(misses(Policy::Lru, 4, "A-D A E A C D B"), "ABCDEB");
     assert_eq!(misses(Policy::Fifo, 4, "A-D A E B C D A"), "ABCDEA");
     // The tree points away from A, to C's half, and there away from D.
     assert_eq!(misses(Policy::TreePlru, 4, "A-D A E A B D C"), "ABCDEC");
-    // D's use cleared A to C; A's use set it again; B is the lowest clear one.
+    // D's use cleared A to C; A's use set its bit again; B is the lowest clear one.
     assert_eq!(misses(Policy::BitPlru, 4, "A-D A E A C D B"), "ABCDEB");
     // All four are set; the replacement clears them, and A is the lowest.
     assert_eq!(misses(Policy::Nru, 4, "A-D A E B C D A"), "ABCDEA");
     // A has age 0, the others age from 2 to 3; B is the lowest.
     assert_eq!(misses(Policy::Srrip, 4, "A-D A E A C D B"), "ABCDEB");
-    // SRRIP keeps what was hit over as many additions as there are other ways, and twice as many: LRU does not.
+    // SRRIP keeps a block that was hit over as many additions as there are other ways, and twice as many; LRU does not.
     assert_eq!(misses(Policy::Srrip, 4, "A-D A E-J A"), "ABCDEFGHIJ");
     assert_eq!(misses(Policy::Lru, 4, "A-D A E-J A"), "ABCDEFGHIJA");
     // A of age 0; B to D of age 3 (each fill aged the others): B goes, then C.
@@ -61,7 +61,7 @@ fn chance_spares_what_the_definitions_spare() {
     for (row, policy) in [Policy::Random, Policy::NotMruRandom, Policy::NruRandom].into_iter().enumerate() {
         for seed in 0..4000 {
             let mut set = Set::new(policy, 4, seed);
-            // NRU: E clears all and takes one way, whose bit and A's (if A is still there) are set.
+            // NRU: E clears all bits and takes one way; then its bit and A's (if A is still cached) are set.
             for block in [0, 1, 2, 3, 0, 4] {
                 set.visit(block);
             }
@@ -128,7 +128,7 @@ proptest::proptest! {
     }
 }
 
-/// Visits that lines of 64, 32 and 16 bytes allow.
+/// Numbers of visits that lines of 64, 32 and 16 bytes allow.
 const VISITS: [usize; 3] = [8, 4, 2];
 
 #[test]
@@ -163,15 +163,15 @@ fn the_positions_asked_are_the_ends_the_middle_and_their_neighbours() {
         let h = ways / 2;
         for position in [0, 1, h - 1, h, h + 1, ways - 2, ways - 1] {
             let last = 3 * ways;
-            let wanted =
+            let expected =
                 format!("A-{} {}?", Block::Tested(last as u16), Block::Tested((2 * ways + position) as u16));
-            assert!(programs(ways, 2, None).iter().any(|p| p.to_string() == wanted), "{wanted}");
+            assert!(programs(ways, 2, None).iter().any(|p| p.to_string() == expected), "{expected}");
         }
     }
 }
 
-/// How far apart two predictions of a battery are: twice the expected log-likelihood ratio of 200 laps, at 3 % of errors
-/// and with an overdispersion that halves the laps.
+/// Distance of two predictions of a battery: twice the expected log-likelihood ratio of 200 laps, with 3 % errors and
+/// an overdispersion that halves the effective laps.
 fn apart(a: &[Prediction], b: &[Prediction]) -> f64 {
     let reported = |p: f64| p * 0.97 + (1.0 - p) * 0.03;
     let steady = a.iter().zip(b).filter(|(a, b)| a.steady && b.steady);
@@ -191,15 +191,15 @@ fn the_battery_tells_apart_all_that_is_not_alike() {
             let programs = programs(ways, visits, None);
             let of = |p: &Policy| programs.iter().map(|program| predict(*p, ways, program, None)).collect();
             let predicted: Vec<Vec<Prediction>> = Policy::ALL.iter().map(of).collect();
-            let groups = alike(ways, visits);
+            let groups = indistinguishable(ways, visits);
             assert_eq!(groups.iter().map(Vec::len).sum::<usize>(), Policy::ALL.len());
             for (i, a) in Policy::ALL.iter().enumerate() {
                 for (j, b) in Policy::ALL.iter().enumerate().filter(|(j, _)| *j != i) {
                     let together = groups.iter().any(|g| g.contains(a) && g.contains(b));
                     let apart = apart(&predicted[i], &predicted[j]);
-                    // A ratio of a thousand needs 14; twice that leaves room for noise.
-                    let reported = if together { apart < 1e-3 } else { apart > 28.0 };
-                    assert!(reported, "{ways} ways, {visits} visits, {a} and {b}: {apart}");
+                    // A ratio of a thousand needs 14; twice that leaves a margin for noise.
+                    let as_expected = if together { apart < 1e-3 } else { apart > 28.0 };
+                    assert!(as_expected, "{ways} ways, {visits} visits, {a} and {b}: {apart}");
                 }
             }
         }
@@ -210,7 +210,7 @@ fn the_battery_tells_apart_all_that_is_not_alike() {
 fn random_programs_do_not_tell_apart_what_is_alike() {
     let mut rng = Rng::new(7);
     for ways in [1, 2] {
-        let group = alike(ways, 8).remove(0);
+        let group = indistinguishable(ways, 8).remove(0);
         for _ in 0..300 {
             let blocks = 1 + rng.below(7);
             let accesses = (0..2 + rng.below(20))
@@ -231,13 +231,13 @@ fn random_programs_do_not_tell_apart_what_is_alike() {
 fn what_a_prediction_takes_for_steady_comes_from_any_start() {
     for ways in [4, 7, 8, 20] {
         for program in programs(ways, 4, None) {
-            for policy in Policy::ALL.iter().filter(|p| !p.draws()) {
+            for policy in Policy::ALL.iter().filter(|p| !p.is_random()) {
                 let predicted = predict(*policy, ways, &program, None);
                 if !predicted.steady {
                     continue;
                 }
                 for seed in 100..104 {
-                    // 192 laps are whole cycles of most lengths; the longest not, whose mean shows within a fifth.
+                    // 192 laps are whole cycles of most lengths; for the longest, the mean is within a fifth.
                     let seen = observe(&mut Of::start(*policy, ways, seed), &program, None, 192, 0.0, seed);
                     for (k, p) in seen.missed.iter().zip(&predicted.miss) {
                         assert!((f64::from(*k) / 192.0 - p).abs() < 0.2, "{ways} {policy} {program}");
@@ -246,13 +246,13 @@ fn what_a_prediction_takes_for_steady_comes_from_any_start() {
             }
         }
     }
-    // Nine lines cycling in eight ways: FIFO's queue keeps any order that it was given.
+    // Nine lines cycling in eight ways: FIFO keeps any initial order.
     let cycle: Program = "A? B? C? D? E? F? G? H? I?".parse().unwrap();
     assert!(!predict(Policy::Fifo, 8, &cycle, None).steady);
     assert!(predict(Policy::Lru, 8, &cycle, None).steady);
 }
 
-/// What a test observes: a set of a policy, or of none of them.
+/// A simulated cache: a set under a policy, or another kind of cache.
 trait Cache {
     fn visit(&mut self, block: u16) -> bool;
 }
@@ -260,7 +260,7 @@ trait Cache {
 struct Of(Set);
 
 impl Of {
-    /// After a walk over blocks of its own.
+    /// Returns a set after a random walk over other blocks.
     fn start(policy: Policy, ways: usize, seed: u64) -> Of {
         let mut set = Set::new(policy, ways, seed);
         let mut rng = Rng::new(!seed);
@@ -277,7 +277,7 @@ impl Cache for Of {
     }
 }
 
-/// Runs a program and tells its asks, each wrongly with the chance `error`.
+/// Runs a program and classifies its timed loads, each wrongly with probability `error`.
 fn observe(
     cache: &mut dyn Cache,
     program: &Program,
@@ -295,10 +295,10 @@ fn observe(
                 Block::Tested(n) => (n, true),
                 Block::Evictors(n) => (30_000 + n, false),
             };
-            let answered = nearer.as_mut().is_some_and(|n| n.visit(number));
-            let miss = !answered && tested && !cache.visit(number);
+            let nearer_hit = nearer.as_mut().is_some_and(|n| n.visit(number));
+            let miss = !nearer_hit && tested && !cache.visit(number);
             if access.timed {
-                let reported = miss != rng.with_chance(error);
+                let reported = miss != rng.with_probability(error);
                 missed[query] += u32::from(reported && lap >= WARM_UP as u32);
                 query += 1;
             }
@@ -312,14 +312,15 @@ fn sorted(mut policies: Vec<Policy>) -> Vec<Policy> {
     policies
 }
 
-/// Of `runs` sessions under each policy: how many there were, had the truth among what is consistent, and named exactly
-/// what is alike.
+/// Runs `runs` sessions under each policy. Returns the number of sessions, of those with the true policy among the
+/// consistent ones, and of those with exactly the indistinguishable group.
 fn sessions(ways: usize, visits: usize, error: f64, runs: u64) -> (u32, u32, u32) {
     let programs = programs(ways, visits, None);
     let expected = [Expected::new(ways, None, &programs.iter().collect::<Vec<_>>(), &[])];
     let (mut all, mut kept, mut exact) = (0, 0, 0);
     for truth in Policy::ALL {
-        let group = alike(ways, visits).into_iter().find(|g| g.contains(truth)).unwrap_or_default();
+        let group =
+            indistinguishable(ways, visits).into_iter().find(|g| g.contains(truth)).unwrap_or_default();
         for run in 0..runs {
             let observed = programs.iter().enumerate().map(|(i, program)| {
                 let seed =
@@ -339,7 +340,7 @@ fn sessions(ways: usize, visits: usize, error: f64, runs: u64) -> (u32, u32, u32
     (all, kept, exact)
 }
 
-/// The truth is kept in 99 % of sessions and named exactly in 97 % (up to 2 % of errors).
+/// The true policy is kept in 99 % of sessions, and the exact group found in 97 % (up to 2 % errors).
 fn truth_comes_out(ways: impl Iterator<Item = usize> + Clone) {
     for (error, floor) in [(0.0, 0.97), (0.02, 0.97), (0.05, 0.90)] {
         let (mut all, mut kept, mut exact) = (0, 0, 0);
@@ -381,8 +382,8 @@ fn many_sessions() {
     }
 }
 
-/// None of the policies: two of them, the one or the other by lot at each replacement; the most recently used goes;
-/// fills are the oldest (LIP); and blocks that fall into four sets.
+/// Caches under none of the policies: two policies mixed at random per replacement; eviction of the most recently used;
+/// fills as the oldest (LIP); and blocks hashed to four sets.
 enum Other {
     Mixed(Vec<u16>, Rng),
     MostRecent(Vec<u16>),
@@ -391,7 +392,7 @@ enum Other {
 }
 
 impl Other {
-    /// The queue of what is held, youngest first, after a hit.
+    /// Updates the queue of blocks, youngest first, on a hit.
     fn hit(held: &mut [u16], block: u16) -> bool {
         let at = held.iter().position(|h| *h == block);
         if let Some(at) = at {
@@ -408,7 +409,7 @@ impl Cache for Other {
                 let hit = Other::hit(held, block);
                 if !hit {
                     let oldest = held.len() - 1;
-                    let out = if rng.with_chance(0.5) { oldest } else { rng.below(held.len()) };
+                    let out = if rng.with_probability(0.5) { oldest } else { rng.below(held.len()) };
                     held.remove(out);
                     held.insert(0, block);
                 }
@@ -440,7 +441,7 @@ fn what_is_no_textbook_policy_gets_no_name() {
         let programs = programs(ways, 8, None);
         let expected = [Expected::new(ways, None, &programs.iter().collect::<Vec<_>>(), &[])];
         for (kind, error) in (0..4).flat_map(|k| [(k, 0.0), (k, 0.02), (k, 0.05)]) {
-            // In a set of two ways LIP and "most recent" are one.
+            // In a set of two ways LIP and "most recent" are the same.
             let empty: Vec<u16> = (0..ways as u16).map(|n| 50_000 + n).collect();
             let observed = programs.iter().enumerate().map(|(i, program)| {
                 let seed = 77 + i as u64;
@@ -480,17 +481,17 @@ fn too_little_or_contradictory_evidence_decides_nothing() {
     let full = session(Policy::Lru, 200, 0.02);
     undecided(&[], "too few");
     undecided(&session(Policy::Lru, 5, 0.02), "too few");
-    // Calibration, and one program that tells next to nothing.
+    // Calibration, and one program that distinguishes almost nothing.
     let kept = undecided(&full[..4], "too few");
     assert!(kept.contains(&Policy::Lru) && kept.len() > 1);
-    // Few laps of random replacement do not tell the random ones apart, and the truth is kept.
+    // A few laps of random replacement do not distinguish the random policies, and the true one is kept.
     let mut short = full[3].clone();
     short.missed = vec![];
     undecided(&[short], "contradictory");
     let mut twice = full.clone();
     twice.push(Observation { missed: vec![0], ..full[3].clone() });
     undecided(&twice, "contradictory");
-    // What must hit misses every second time, and the other way round.
+    // Loads that must hit miss every second time, and vice versa.
     for program in [0, 2] {
         let mut wrong = full.clone();
         wrong[program].missed.fill(100);
@@ -523,7 +524,7 @@ fn a_verdict_names_what_fits_worst() {
     assert!(two.decided && two.consistent.len() == 5, "{}", two.reason);
 }
 
-/// So many lines cyclically.
+/// `lines` lines, loaded cyclically.
 fn cycle(lines: usize) -> Program {
     let accesses = (0..lines).map(|n| Access { block: Block::Tested(n as u16), timed: false });
     Program { accesses: accesses.collect() }
@@ -540,10 +541,10 @@ fn counted_misses_count() {
     let curve = [9, 10, 12, 16, 24].map(|n| counted(n, misses_per_round(Policy::Random, 8, n), 0.1));
     let verdict = judge(8, &[], &seen, &curve);
     assert_eq!(verdict.consistent, [Policy::Random], "{}", verdict.reason);
-    // Study S1's 4.69 misses per round of nine lines are no textbook policy's, whatever the programs say.
+    // Study S1's 4.69 misses per round of nine lines are those of no textbook policy.
     for truth in Policy::ALL {
         let verdict = judge(8, &[], &session(*truth, 200, 0.02), &[counted(9, 4.69, 0.02)]);
-        // Where a cycle of nine depends on the state that it was begun in, it says nothing.
+        // A cycle of nine whose prediction depends on the initial state decides nothing.
         let says = predict_lap(*truth, 8, &cycle(9), None).steady;
         assert_eq!(verdict.consistent.is_empty(), says, "{truth}: {}", verdict.reason);
         assert!(says || !matches!(truth, Policy::Lru | Policy::TreePlru | Policy::Nru | Policy::Random));
@@ -569,4 +570,4 @@ fn a_level_behind_another_is_judged_through_it() {
     }
 }
 
-mod whole;
+mod laps;

@@ -1,9 +1,9 @@
-//! Geometries that are known, and conflicts as they would see them.
+//! Tests with known geometries and the conflicts that they cause.
 
 use super::*;
 use proptest::prelude::*;
 
-/// What a cycle of loads does in a real cache of LRU sets, and in one that replaces at random.
+/// Share of misses of a cycle of loads in a cache with LRU sets, or with random replacement.
 fn share(conflict: &Conflict, geometry: Geometry, random: bool) -> f64 {
     let mut sets: Vec<Vec<u64>> = vec![Vec::new(); (geometry.way_bytes / MIN_SEPARATION) as usize];
     let mut seed = 88_172_645_463_325_252u64;
@@ -37,10 +37,10 @@ fn share(conflict: &Conflict, geometry: Geometry, random: bool) -> f64 {
     misses as f64 / loads as f64
 }
 
-/// The arrangements of a scan: at each period as many groups as might speak.
+/// Arrangements of a scan: the relevant numbers of groups at each period.
 fn scan(capacity: u64) -> Vec<Conflict> {
     let mut all = Vec::new();
-    for odd in ODD {
+    for odd in ODD_FACTORS {
         let mut period = odd * 512;
         while period <= 2 * capacity {
             if period * 64 >= capacity {
@@ -65,7 +65,7 @@ fn measured(geometry: Geometry, random: bool) -> Vec<Conflict> {
     scan(capacity).into_iter().map(|c| Conflict { share: share(&c, geometry, random), ..c }).collect()
 }
 
-fn question(capacity: u64) -> SetConstraints {
+fn constraints(capacity: u64) -> SetConstraints {
     SetConstraints { grain: MIN_SEPARATION, capacity: (capacity as f64, 0.1 * capacity as f64), nearer: None }
 }
 
@@ -74,7 +74,7 @@ proptest! {
     #[test]
     fn any_power_of_two_of_sets_comes_back(ways in 1u64..=20, sets in 3u32..8, random: bool) {
         let geometry = Geometry { ways, way_bytes: MIN_SEPARATION << sets };
-        let read = read(&measured(geometry, random), &question(geometry.bytes()));
+        let read = read(&measured(geometry, random), &constraints(geometry.bytes()));
         prop_assert_eq!(read, Verdict::One(geometry));
     }
 
@@ -96,35 +96,35 @@ proptest! {
 #[test]
 fn three_times_a_power_of_two_of_sets_is_told_from_more_ways() {
     let geometry = Geometry { ways: 4, way_bytes: 3 * 2048 };
-    assert_eq!(read(&measured(geometry, false), &question(geometry.bytes())), Verdict::One(geometry));
-    // Without the odd periods it is not: sixteen sets of twelve ways conflict alike at any power of two.
+    assert_eq!(read(&measured(geometry, false), &constraints(geometry.bytes())), Verdict::One(geometry));
+    // Without odd periods, sixteen sets of twelve ways conflict in the same way at every power of two.
     let mut even = measured(geometry, false);
     even.retain(|c| c.period.is_power_of_two());
-    let Verdict::Several(left) = read(&even, &question(geometry.bytes())) else { panic!() };
+    let Verdict::Several(left) = read(&even, &constraints(geometry.bytes())) else { panic!() };
     assert!(left.contains(&geometry) && left.contains(&Geometry { ways: 12, way_bytes: 2048 }), "{left:?}");
 }
 
 #[test]
 fn where_nothing_conflicts_there_is_no_modulo() {
     let quiet: Vec<Conflict> = scan(1 << 20).into_iter().map(|c| Conflict { share: 0.001, ..c }).collect();
-    assert_eq!(read(&quiet, &question(1 << 20)), Verdict::NoModulo);
+    assert_eq!(read(&quiet, &constraints(1 << 20)), Verdict::NoModulo);
 }
 
 #[test]
 fn what_contradicts_everything_is_no_geometry_and_silence_is_silence() {
     let mut odd = measured(Geometry { ways: 8, way_bytes: 4096 }, false);
     odd.iter_mut().filter(|c| c.groups % 3 == 0).for_each(|c| c.share = 1.0 - c.share.min(1.0));
-    assert_eq!(read(&odd, &question(32 << 10)), Verdict::None);
-    assert_eq!(read(&[], &question(32 << 10)), Verdict::Silent);
-    // A capacity that no conflict comes near.
-    assert_eq!(read(&scan(1 << 10), &question(1 << 30)), Verdict::Silent);
+    assert_eq!(read(&odd, &constraints(32 << 10)), Verdict::None);
+    assert_eq!(read(&[], &constraints(32 << 10)), Verdict::Insufficient);
+    // A capacity far beyond all conflicts.
+    assert_eq!(read(&scan(1 << 10), &constraints(1 << 30)), Verdict::Insufficient);
 }
 
 #[test]
 fn an_error_too_large_for_any_conflict_leaves_it_open() {
     let mut loud = measured(Geometry { ways: 8, way_bytes: 4096 }, false);
     loud.iter_mut().for_each(|c| c.error = 0.6);
-    assert_eq!(read(&loud, &question(32 << 10)), Verdict::Silent);
+    assert_eq!(read(&loud, &constraints(32 << 10)), Verdict::Insufficient);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn behind_a_nearer_cache_only_what_misses_there_speaks() {
     let nearer = Geometry { ways: 12, way_bytes: 4096 };
     let geometry = Geometry { ways: 8, way_bytes: 65536 };
     let both = |c: &Conflict| {
-        // Whole LRU sets: what fits the nearer cache never arrives.
+        // Full LRU sets: accesses that hit the nearer cache never reach this one.
         let most = counts(c, nearer.way_bytes, MIN_SEPARATION).into_iter().max().unwrap();
         if most <= nearer.ways { 0.0 } else { share(c, geometry, false) }
     };
@@ -144,6 +144,6 @@ fn behind_a_nearer_cache_only_what_misses_there_speaks() {
             conflicts.push(Conflict { share: both(&c), ..c });
         }
     }
-    let question = SetConstraints { nearer: Some(nearer), ..question(geometry.bytes()) };
-    assert_eq!(read(&conflicts, &question), Verdict::One(geometry));
+    let constraints = SetConstraints { nearer: Some(nearer), ..constraints(geometry.bytes()) };
+    assert_eq!(read(&conflicts, &constraints), Verdict::One(geometry));
 }

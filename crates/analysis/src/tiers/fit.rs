@@ -1,9 +1,9 @@
-//! The stack of caches that explains a curve best.
+//! Fit of a stack of caches to a curve.
 //!
 //! With boundaries at S1 < S2 < ... and miss curves m1, m2, ..., a walk over x bytes costs
-//! y(x) = l0 (1 - m1) + l1 (m1 - m2) + ... + lk mk, every m taken at x/S: linear in the latencies, so
-//! for given boundaries the best latencies are one small least-squares problem. Boundaries and shapes
-//! are found by descent, one at a time, from the segmentation's candidates.
+//! `y(x) = l0 (1 - m1) + l1 (m1 - m2) + ... + lk mk`, every m taken at x/S. This is linear in the latencies, so for
+//! given boundaries the best latencies are one small least-squares problem. Boundaries and shapes are found by
+//! coordinate descent, from the segmentation's candidates.
 
 use core::ops::RangeBounds;
 
@@ -11,32 +11,32 @@ use super::shape::{self, Shape};
 use super::{Options, Point};
 use crate::interval::Interval;
 
-/// One capacity of the stack.
+/// A capacity of the stack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Boundary {
-    /// Where its misses begin.
+    /// Working set at which its misses begin.
     pub onset: f64,
-    /// How they grow.
+    /// Shape of its miss curve.
     pub shape: Shape,
 }
 
 /// A fitted stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// The boundaries, ascending.
+    /// Boundaries, ascending.
     pub boundaries: Vec<Boundary>,
-    /// Latency of each tier and its standard error, one more than boundaries.
+    /// Latency of each tier and its standard error; one more than boundaries.
     levels: Vec<(f64, f64)>,
-    /// Robust relative scatter of the points round the fit.
+    /// Robust relative scatter of the points about the fit.
     pub scatter: f64,
 }
 
-/// Most capacities that a curve is searched for: four cache levels and two that are none.
+/// Largest number of capacities of a curve: four cache levels and two spare ones.
 const MAX_CAPACITIES: usize = 6;
-/// Most candidates that the search starts from; a noisy curve's surplus ones are dropped at once,
-/// every second first.
+/// Largest number of candidates that the search starts from; of more candidates on a noisy curve, only every second
+/// (third, ...) is used.
 const MAX_CANDIDATES: usize = 9;
-/// Tiers that these can make: the size of the small fixed arrays that the search lives on.
+/// Largest number of tiers: the size of the fixed arrays of the search.
 const TIERS: usize = MAX_CANDIDATES + 1;
 type Row = [f64; TIERS];
 
@@ -68,29 +68,29 @@ impl Fit {
         fit
     }
 
-    /// The curve at `x`.
+    /// Returns the curve at `x`.
     #[must_use]
     pub fn predict(&self, x: f64) -> f64 {
         combine(&basis(&self.boundaries, x), &self.levels)
     }
 
-    /// The curve at `x` if the tiers beyond boundary `b` did not exist.
+    /// Returns the curve at `x` without the tiers beyond boundary `b`.
     #[must_use]
     pub fn predict_without(&self, x: f64, b: usize) -> f64 {
         combine(&basis(&self.boundaries[..b], x), &self.levels[..=b])
     }
 
-    /// Latency of tier `i` with its 95 % interval (1.96 standard errors of the least squares, no less
-    /// than the scatter of the points says).
+    /// Returns the latency of tier `i` with its 95 % interval (1.96 standard errors of the least squares, inflated by
+    /// the scatter of the points).
     #[must_use]
     pub fn latency(&self, i: usize) -> Interval {
         let (value, error) = self.levels[i];
         Interval { value, low: value - 1.96 * error, high: value + 1.96 * error }
     }
 
-    /// Level and scatter, both relative to the fit without boundary `b`, of the six points next below
-    /// `onset`: the ground against which a rise is looked for. A shape that is not quite the cache's
-    /// own shifts the fit there; it must not shift the ground. Points within 2 % may have risen already.
+    /// Returns level and scatter, both relative to the fit without boundary `b`, of the six nearest points below
+    /// `onset`: the ground for the detection of a rise. A shape that differs from the cache's own shifts the fit there,
+    /// but must not shift the ground. Points within 2 % are excluded because they may have risen already.
     #[must_use]
     pub fn level_below(&self, points: &[Point], b: usize, onset: f64) -> (f64, f64) {
         let end = points.partition_point(|p| p.x <= onset / 1.02);
@@ -103,29 +103,29 @@ impl Fit {
     }
 }
 
-/// Two capacities closer than this are one: between them there is no plateau to see, only the
-/// difference between a shape and the cache's own miss curve.
-const CLOSEST: f64 = 1.35;
+/// Smallest ratio of two onsets. Below it there is no visible plateau between them, only the difference between a shape
+/// and the cache's own miss curve.
+const MIN_ONSET_RATIO: f64 = 1.35;
 
-/// Relative residual from which on a point counts as unexplained, besides four of its standard errors.
-const UNEXPLAINED: f64 = 0.02;
+/// Relative residual above which a point counts as unexplained, in addition to four of its standard errors.
+const MAX_EXPLAINED_RESIDUAL: f64 = 0.02;
 
 fn combine(basis: &Row, levels: &[(f64, f64)]) -> f64 {
     basis.iter().zip(levels).map(|(b, l)| b * l.0).sum()
 }
 
-/// Share of the loads that each tier serves at `x`.
+/// Returns the share of the loads that each tier serves at `x`.
 fn basis(boundaries: &[Boundary], x: f64) -> Row {
     shares(boundaries.iter().map(|b| b.shape.misses(x / b.onset)))
 }
 
-/// Shares of the loads from the misses of each boundary, nearest first.
+/// Converts the misses of each boundary, nearest first, to shares of the loads.
 fn shares(misses: impl Iterator<Item = f64>) -> Row {
     let mut beyond = 1.0f64;
     let mut row = [0.0; TIERS];
     let mut last = 0;
     for (tier, missed) in misses.enumerate() {
-        // Whatever a farther cache misses, every nearer one has missed too.
+        // A load that misses in a farther cache has missed in every nearer one.
         let missed = missed.min(beyond);
         row[tier] = beyond - missed;
         beyond = missed;
@@ -137,7 +137,7 @@ fn shares(misses: impl Iterator<Item = f64>) -> Row {
 
 struct Search<'a> {
     points: &'a [Point],
-    /// Weight of each point: one over its variance.
+    /// Weight of each point: the inverse of its variance.
     weights: Vec<f64>,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
         boundaries.iter().map(|b| self.column(*b)).collect()
     }
 
-    /// Chi-square and (latency, standard error) of every tier, for given columns.
+    /// Returns chi-squared, and (latency, standard error) of every tier, for given columns.
     fn solve(&self, columns: &[Column]) -> (f64, Vec<(f64, f64)>) {
         let k = columns.len() + 1;
         let mut normal = [[0.0; TIERS]; TIERS];
@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
         for (i, p) in self.points.iter().enumerate() {
             let row = shares(columns.iter().map(|c| c[i]));
             let w = self.weights[i];
-            // A point lies in at most a few tiers: most of its row is zero.
+            // A point is in at most a few tiers: most of its row is zero.
             let filled: ([usize; TIERS], usize) = row[..k].iter().enumerate().filter(|r| *r.1 != 0.0).fold(
                 ([0; TIERS], 0),
                 |(mut at, n), (j, _)| {
@@ -187,10 +187,10 @@ impl<'a> Search<'a> {
         let inverse = invert(&normal, k);
         let level = |i: usize| -> f64 { (0..k).map(|j| inverse[i][j] * right[j]).sum() };
         let mut levels: Vec<(f64, f64)> = (0..k).map(|i| (level(i), 0.0)).collect();
-        // At the least-squares solution the residuals' square is y'Wy - l'X'Wy.
+        // At the least-squares solution the sum of squared residuals is y'Wy - l'X'Wy.
         let chi = (square - levels.iter().zip(&right).map(|(l, r)| l.0 * r).sum::<f64>()).max(0.0);
         let freedom = self.points.len().saturating_sub(3 * k - 2).max(1) as f64;
-        // Better than the errors say is no reason to claim less than half of them.
+        // If the fit is better than the errors, they are reduced by at most half.
         let inflate = (chi / freedom).max(0.25).sqrt();
         for (i, l) in levels.iter_mut().enumerate() {
             l.1 = inverse[i][i].max(0.0).sqrt() * inflate;
@@ -198,8 +198,8 @@ impl<'a> Search<'a> {
         (chi, levels)
     }
 
-    /// Improves the boundaries numbered `which` in turn, `sweeps` times or until hardly anything moves;
-    /// answers the chi-square reached.
+    /// Improves the boundaries numbered `which` in turn, `sweeps` times or until the gain is small. Returns the
+    /// chi-squared reached.
     fn descend(&self, boundaries: &mut [Boundary], which: impl RangeBounds<usize>, sweeps: usize) -> f64 {
         let mut columns = self.columns(boundaries);
         let mut chi = self.solve(&columns).0;
@@ -215,8 +215,8 @@ impl<'a> Search<'a> {
         chi
     }
 
-    /// The best onset and shape of boundary `b`, the others held: onsets first with the `shapes` given, then
-    /// all shapes there, then onsets again with the best.
+    /// Finds the best onset and shape of boundary `b` with the others fixed: onsets with the `shapes` given, then all
+    /// shapes at the best onset, then onsets again with the best shape.
     fn improve(
         &self,
         boundaries: &mut [Boundary],
@@ -251,9 +251,9 @@ impl<'a> Search<'a> {
         best.0
     }
 
-    /// Onset and shape together, all with all, for every boundary whose rise is not explained yet: the two
-    /// hold each other in place (a later onset wants a steeper shape), and a descent by one of them at a time
-    /// stops short. Too dear to do everywhere.
+    /// Tries all combinations of onset and shape for every boundary whose rise is not explained yet. The two are
+    /// correlated (a later onset needs a steeper shape), so varying one at a time stops too early. Too expensive for
+    /// all boundaries.
     fn polish(&self, boundaries: &mut [Boundary], mut chi: f64) -> f64 {
         for _ in 0..2 {
             let before = chi;
@@ -261,7 +261,7 @@ impl<'a> Search<'a> {
             let mut columns = self.columns(boundaries);
             for b in 0..boundaries.len() {
                 let end = boundaries.get(b + 1).map_or(f64::INFINITY, |n| n.onset);
-                let from = boundaries[b].onset / CLOSEST;
+                let from = boundaries[b].onset / MIN_ONSET_RATIO;
                 if self.points.iter().zip(&off).any(|(p, off)| *off > 1.0 && p.x > from && p.x < end) {
                     chi = self.improve(boundaries, &mut columns, b, chi, shape::ALL);
                 }
@@ -274,21 +274,21 @@ impl<'a> Search<'a> {
         chi
     }
 
-    /// How far each point lies off the stack: relative residual over what counts as explained.
+    /// Returns the deviation of each point from the stack: relative residual divided by the largest explained one.
     fn unexplained(&self, boundaries: &[Boundary]) -> Vec<f64> {
         let (_, levels) = self.solve(&self.columns(boundaries));
         let off = |p: &Point| {
             let residual = (p.y / combine(&basis(boundaries, p.x), &levels)).ln().abs();
-            residual / (UNEXPLAINED + 4.0 * p.sigma)
+            residual / (MAX_EXPLAINED_RESIDUAL + 4.0 * p.sigma)
         };
         self.points.iter().map(off).collect()
     }
 
-    /// Onsets to try: the measured points round the present one, and steps between them where they
-    /// are apart.
+    /// Returns onsets to try: the measured points around the present one, and values between them if they are far
+    /// apart.
     fn onsets_near(&self, boundaries: &[Boundary], b: usize) -> Vec<f64> {
-        let low = b.checked_sub(1).map_or(0.0, |a| boundaries[a].onset * CLOSEST);
-        let high = boundaries.get(b + 1).map_or(f64::INFINITY, |n| n.onset / CLOSEST);
+        let low = b.checked_sub(1).map_or(0.0, |a| boundaries[a].onset * MIN_ONSET_RATIO);
+        let high = boundaries.get(b + 1).map_or(f64::INFINITY, |n| n.onset / MIN_ONSET_RATIO);
         let here = self.points.partition_point(|p| p.x <= boundaries[b].onset);
         let mut onsets = Vec::new();
         for i in here.saturating_sub(5)..(here + 4).min(self.points.len()) {
@@ -306,8 +306,7 @@ impl<'a> Search<'a> {
         onsets
     }
 
-    /// A boundary that cannot stay: one of two that are too close, one whose step is too small, or one
-    /// of too many.
+    /// Returns a boundary to remove: one of two that are too close, one with too small a step, or one of too many.
     fn superfluous(&self, boundaries: &[Boundary], min_ratio: f64) -> Option<usize> {
         let columns = self.columns(boundaries);
         let cost = |b: usize| {
@@ -317,7 +316,7 @@ impl<'a> Search<'a> {
         };
         let cheapest =
             |of: core::ops::Range<usize>| of.map(|b| (b, cost(b))).min_by(|a, b| a.1.total_cmp(&b.1));
-        if let Some(pair) = boundaries.windows(2).position(|w| w[1].onset < CLOSEST * w[0].onset) {
+        if let Some(pair) = boundaries.windows(2).position(|w| w[1].onset < MIN_ONSET_RATIO * w[0].onset) {
             return cheapest(pair..pair + 2).map(|c| c.0);
         }
         let levels = self.solve(&columns).1;
@@ -327,15 +326,15 @@ impl<'a> Search<'a> {
         if boundaries.len() > MAX_CAPACITIES { cheapest(0..boundaries.len()).map(|c| c.0) } else { None }
     }
 
-    /// The stack without the boundary that explains least, its neighbours fitted again, when that costs less
-    /// than the three parameters of a boundary are worth.
+    /// Returns the stack without the boundary that explains least, its neighbours fitted again, if that costs less than
+    /// the penalty for the three parameters of a boundary.
     fn simpler(&self, boundaries: &[Boundary], chi: f64) -> Option<(Vec<Boundary>, f64)> {
         let penalty = 3.0 * 2.0 * (self.points.len().max(2) as f64).ln();
         let mut costs: Vec<(usize, f64)> = (0..boundaries.len())
             .map(|b| (b, self.solve(&self.columns(&without(boundaries, b))).0))
             .collect();
         costs.sort_by(|a, b| a.1.total_cmp(&b.1));
-        // What neighbours can take over shows only when they are fitted; the three cheapest are tried.
+        // The effect of a removal shows only after fitting the neighbours; the three cheapest removals are tried.
         costs
             .iter()
             .take(3)
@@ -349,12 +348,12 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The neighbours of a boundary that was numbered `dropped`.
+/// Returns the neighbours of a removed boundary with this number.
 fn around(dropped: usize) -> core::ops::RangeInclusive<usize> {
     dropped.saturating_sub(1)..=dropped
 }
 
-/// The shapes that a descent tries at every onset.
+/// Returns the shapes that a descent tries at every onset.
 fn few(present: Shape) -> [Shape; 3] {
     [present, Shape::Lru(8), Shape::Gradual(4)]
 }
@@ -365,8 +364,8 @@ fn without(boundaries: &[Boundary], at: usize) -> Vec<Boundary> {
     rest
 }
 
-/// Inverse of the leading k x k part of a symmetric positive matrix by Gauss-Jordan with pivoting; a
-/// direction that the points do not determine gets no weight instead of an infinite one.
+/// Inverts the leading k x k part of a symmetric positive matrix by Gauss-Jordan with pivoting. Directions that the
+/// points do not determine get weight 0 instead of an infinite one.
 fn invert(normal: &[Row; TIERS], k: usize) -> [Row; TIERS] {
     let mut m = *normal;
     let mut inverse = [[0.0; TIERS]; TIERS];

@@ -2,23 +2,23 @@
 
 use super::Point;
 
-/// What a segment is.
+/// Kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// One value.
+    /// Constant value.
     Plateau,
-    /// A straight line in log-log, rising.
+    /// Rising straight line in log-log.
     Ramp,
 }
 
-/// A run of points explained by one plateau or one ramp.
+/// Consecutive points explained by one plateau or one ramp.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
     /// Plateau or ramp.
     pub kind: Kind,
-    /// First point.
+    /// Index of the first point.
     pub first: usize,
-    /// Last point, inclusive.
+    /// Index of the last point, inclusive.
     pub last: usize,
     /// ln y at ln x = 0.
     pub intercept: f64,
@@ -27,14 +27,14 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The segment's line, extended to `x`.
+    /// Returns the segment's line, extended to `x`.
     #[must_use]
     pub fn at(&self, x: f64) -> f64 {
         (self.intercept + self.slope * x.ln()).exp()
     }
 }
 
-/// Running sums of weight, wx, wy, wxx, wxy, wyy, so that any segment's least squares are O(1).
+/// Running sums of weight, wx, wy, wxx, wxy, wyy; they give any segment's least squares in O(1).
 struct Sums(Vec<[f64; 6]>);
 
 impl Sums {
@@ -52,7 +52,7 @@ impl Sums {
         Sums(sums)
     }
 
-    /// Chi-square, intercept and slope of points `first..=last`.
+    /// Returns chi-squared, intercept and slope of points `first..=last`.
     fn explain(&self, first: usize, last: usize, kind: Kind) -> (f64, f64, f64) {
         let (a, b) = (&self.0[first], &self.0[last + 1]);
         let [w, x, y, xx, xy, yy] = core::array::from_fn(|i| b[i] - a[i]);
@@ -70,26 +70,26 @@ impl Sums {
     }
 }
 
-/// What a segment costs, so that noise is not explained by more of them.
+/// Cost of each segment, so that noise is not explained by more segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// A plateau.
+    /// Cost of a plateau.
     pub plateau: f64,
-    /// A ramp; `None`: there are none.
+    /// Cost of a ramp; `None` if ramps are not allowed.
     pub ramp: Option<f64>,
 }
 
-/// The split of `points` (ascending in x) into plateaus and ramps with the least penalised chi-square.
+/// Splits `points` (ascending in x) into plateaus and ramps with the least penalised chi-squared.
 ///
-/// The penalty a parameter is ln n (the Bayesian criterion), twice: under noise alone it yields one
-/// plateau in all of the property test's cases. A plateau has two (its end and its value), a ramp three.
+/// The penalty per parameter is twice ln n (the Bayesian criterion): under noise alone it yields one plateau in all
+/// cases of the property test. A plateau has two parameters (its end and its value), a ramp three.
 #[must_use]
 pub fn segment(points: &[Point], floor: f64) -> Vec<Segment> {
     let penalty = 2.0 * (points.len().max(2) as f64).ln();
     partition(points, floor, Costs { plateau: 2.0 * penalty, ramp: Some(3.0 * penalty) })
 }
 
-/// The split of `points` (ascending in x) with the least chi-square and costs, over ALL splits: Bellman's
+/// Finds the split of `points` (ascending in x) with the least chi-squared plus costs over ALL splits: Bellman's
 /// recursion, O(n^2) pieces of O(1) each.
 #[must_use]
 pub fn partition(points: &[Point], floor: f64, costs: Costs) -> Vec<Segment> {
@@ -122,8 +122,8 @@ pub fn partition(points: &[Point], floor: f64, costs: Costs) -> Vec<Segment> {
     segments
 }
 
-/// Where a capacity may end: the x after which the curve leaves the line of the segment before it
-/// upwards by at least `min_ratio` within two octaves. More than there are; the fit decides.
+/// Returns candidates for the ends of capacities: the x after which the curve rises above the line of the preceding
+/// segment by at least `min_ratio` within two octaves. They may be too many; the fit decides.
 #[must_use]
 pub fn onsets(points: &[Point], segments: &[Segment], min_ratio: f64) -> Vec<f64> {
     segments

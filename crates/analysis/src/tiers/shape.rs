@@ -1,33 +1,33 @@
-//! Miss curves: what share of a cyclic walk's loads miss, when the walk is larger than the cache.
+//! Miss curves: share of the loads of a cyclic walk that miss if the walk is larger than the cache.
 //!
-//! A working set of r times the cache's size puts r x ways lines into each set on average: some sets
-//! get one line more than others. A set that holds all its lines never misses; one with more lines
-//! than ways misses as its replacement lets it. For LRU and FIFO a cyclic walk then misses on every
-//! line (the next line wanted is always the one just evicted); for random replacement and tree-PLRU
-//! the share is found by simulating one set, once. This little simulation knows one set and nothing
-//! of the model: the model's truth is not computed with it.
+//! A working set of r times the cache's size puts r x ways lines into each set on average; some sets get one line more
+//! than others. A set that holds all its lines never misses; one with more lines than ways misses according to its
+//! replacement policy. Under LRU and FIFO a cyclic walk then misses on every line (the next line needed is always the
+//! one just evicted). For random replacement and tree-PLRU the share is found by simulating one set, once. The
+//! simulation shares no code with the model.
 
 use std::sync::OnceLock;
 
-/// The family of a miss curve.
+/// Family of a miss curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// LRU or FIFO with this many ways: all lines of an overfull set miss.
     Lru(u32),
     /// Random replacement with this many ways.
     Random(u32),
-    /// Tree-PLRU with this many ways; where that is no power of two, the tree of the next one, in which
-    /// a search that would enter a half without ways takes the other.
+    /// Tree-PLRU with this many ways. If that is not a power of two, the tree of the next one is used; a half without
+    /// ways is never entered.
     TreePlru(u32),
-    /// One reference bit a way: the lowest way whose bit is clear goes; when none is, all are cleared.
+    /// NRU with this many ways. One reference bit per way: evicts the lowest way whose bit is clear; if none is clear,
+    /// all are cleared first.
     Nru(u32),
-    /// Not a cache of one machine: misses grow with the logarithm of the working set over this many
-    /// quarter octaves. What hashed, shared or disturbed last levels look like.
+    /// Not a single cache: misses grow with the logarithm of the working set over this many quarter octaves. Typical of
+    /// hashed, shared or disturbed last levels.
     Gradual(u32),
 }
 
-/// Every shape that a fit tries. Ways from direct-mapped to 24; above that LRU's ramp is narrower than
-/// the points are apart.
+/// All shapes that a fit tries. Ways from direct-mapped to 24; with more ways LRU's ramp is narrower than the distance
+/// of the points.
 pub const ALL: &[Shape] = &{
     use Shape::{Gradual, Lru, Nru, Random, TreePlru};
     [
@@ -79,20 +79,20 @@ pub const ALL: &[Shape] = &{
     ]
 };
 
-/// Up to this many times its ways, a set is simulated; beyond, every load misses (random replacement
-/// still hits on 2 % at four times the size, so the tables go to eight).
-const TIMES: usize = 8;
+/// Largest simulated number of lines in a set, in ways; beyond it every load misses. Random replacement still hits on 2
+/// % at four times the size, so the tables go to eight.
+const MAX_OCCUPANCY_RATIO: usize = 8;
 
 /// A shape's miss curve, looked up once for many points.
 #[derive(Clone, Copy, Debug)]
 pub struct Curve {
     shape: Shape,
-    /// Misses a load in a set of ways + 1, ways + 2, ... lines; empty where all miss.
+    /// Misses per load in a set of ways + 1, ways + 2, ... lines; empty if all loads miss.
     table: &'static [f64],
 }
 
 impl Curve {
-    /// The share of loads that miss at `ratio` times the capacity: 0 up to 1, then rising to 1.
+    /// Returns the share of loads that miss at `ratio` times the capacity: 0 up to 1, then rising to 1.
     #[must_use]
     pub fn at(&self, ratio: f64) -> f64 {
         if ratio <= 1.0 {
@@ -103,7 +103,7 @@ impl Curve {
         }
         let ways = self.shape.ways() as usize;
         let lines = ratio * ways as f64;
-        if lines >= (TIMES * ways) as f64 {
+        if lines >= (MAX_OCCUPANCY_RATIO * ways) as f64 {
             return 1.0;
         }
         let (few, share) = (lines as usize, lines.fract());
@@ -113,7 +113,7 @@ impl Curve {
         missed / lines
     }
 
-    /// Share of misses in one set that holds `lines` lines.
+    /// Returns the share of misses in one set that holds `lines` lines.
     fn in_set(&self, lines: usize) -> f64 {
         match lines.checked_sub(self.shape.ways() as usize + 1) {
             None => 0.0,
@@ -124,19 +124,19 @@ impl Curve {
 }
 
 impl Shape {
-    /// The share of loads that miss at `ratio` times the capacity.
+    /// Returns the share of loads that miss at `ratio` times the capacity.
     #[must_use]
     pub fn misses(self, ratio: f64) -> f64 {
         self.curve().at(ratio)
     }
 
-    /// The miss curve.
+    /// Returns the miss curve.
     #[must_use]
     pub fn curve(self) -> Curve {
         Curve { shape: self, table: self.table() }
     }
 
-    /// Ways of the shape; 0 for the gradual ones.
+    /// Returns the number of ways; 0 for gradual shapes.
     #[must_use]
     pub fn ways(self) -> u32 {
         match self {
@@ -159,10 +159,10 @@ impl Shape {
 
     fn simulate(self) -> Vec<f64> {
         let ways = self.ways() as usize;
-        // Beyond three times its ways, a set under tree-PLRU or NRU misses always; under random
+        // Under tree-PLRU and NRU, a set with more than three times its ways of lines always misses; under random
         // replacement only beyond eight.
-        let most = if matches!(self, Shape::Random(_)) { TIMES * ways } else { 3 * ways };
-        (ways + 1..=most)
+        let max = if matches!(self, Shape::Random(_)) { MAX_OCCUPANCY_RATIO * ways } else { 3 * ways };
+        (ways + 1..=max)
             .map(|lines| match self {
                 Shape::Random(16..) => mean_field(ways, lines),
                 _ => one_set(self, ways, lines),
@@ -171,9 +171,9 @@ impl Shape {
     }
 }
 
-/// Misses a load under random replacement in a set of many ways: a line survives until it is wanted again
-/// when none of the lap's misses takes its way, h = (1 - 1/ways)^(lines (1 - h)). The fixed point is within
-/// 0.2 % of the simulation from 16 ways on.
+/// Returns the misses per load under random replacement in a set of many ways. A line survives a lap if none of the
+/// lap's misses takes its way: h = (1 - 1/ways)^(lines (1 - h)). The fixed point is within 0.2 % of the simulation from
+/// 16 ways on.
 fn mean_field(ways: usize, lines: usize) -> f64 {
     let mut hits = 0.0f64;
     for _ in 0..2000 {
@@ -182,7 +182,7 @@ fn mean_field(ways: usize, lines: usize) -> f64 {
     1.0 - hits
 }
 
-/// Misses a load of a cyclic walk over `lines` lines in one set of `ways` ways, after a warm-up.
+/// Returns the misses per load of a cyclic walk over `lines` lines in one set of `ways` ways, after a warm-up.
 fn one_set(shape: Shape, ways: usize, lines: usize) -> f64 {
     let mut set = Set {
         shape,
@@ -214,7 +214,7 @@ struct Set {
 }
 
 impl Set {
-    /// Visits a line; was it a miss?
+    /// Visits a line; returns whether it was a miss.
     fn visit(&mut self, line: usize) -> bool {
         let at = self.held.iter().position(|&h| h == line);
         let way = at.unwrap_or_else(|| {
@@ -239,7 +239,7 @@ impl Set {
                 self.used.iter().position(|u| !u).unwrap_or(0)
             }
             _ => {
-                // Knuth's MMIX multiplier; its high bits are good enough to draw a way.
+                // Knuth's MMIX multiplier; its high bits are random enough to choose a way.
                 self.state = self
                     .state
                     .wrapping_mul(6_364_136_223_846_793_005)
@@ -249,7 +249,7 @@ impl Set {
         }
     }
 
-    /// The way that tree-PLRU's bits point to.
+    /// Returns the way that tree-PLRU's bits point to.
     fn older(&self) -> usize {
         let ways = self.held.len();
         let (mut node, mut low, mut width) = (1, 0, ways.next_power_of_two());
@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn published_counts_come_out() {
-        // 9 lines cycling in one 8-way set: LRU 9.00 misses per round, tree-PLRU and NRU 9.00, random 2.00
-        // (measured for this project on three simulators).
+        // 9 lines cycling in one 8-way set: LRU, tree-PLRU and NRU 9.00 misses per round, random 2.00 (from three
+        // simulators, for this project).
         assert_eq!(9.0 * Shape::Lru(8).curve().in_set(9), 9.0);
         assert_eq!(9.0 * Shape::TreePlru(8).curve().in_set(9), 9.0);
         assert_eq!(9.0 * Shape::Nru(8).curve().in_set(9), 9.0);

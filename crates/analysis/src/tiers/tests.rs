@@ -1,12 +1,11 @@
-//! Curves whose truth is known: a step is found, noise and drift make no tiers.
+//! Tests with curves of known tiers: steps are found, noise and drift cause no tiers.
 //!
-//! The curves here come from their own arithmetic (lines counted set by set, or a plain ramp), not from the
-//! shapes that the fit uses.
+//! The curves are computed independently of the shapes of the fit (lines counted set by set, or a plain ramp).
 
 use super::*;
 use proptest::prelude::*;
 
-/// Bytes of the test caches' lines.
+/// Line of the test caches, bytes.
 const LINE: f64 = 64.0;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
@@ -15,7 +14,7 @@ fn normal(rng: &mut rand_xoshiro::Xoshiro256PlusPlus) -> f64 {
     (0..12).map(|_| (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() - 6.0
 }
 
-/// A cache of the test's own: bytes, ways, latency beyond.
+/// A cache of a test: bytes, ways, latency beyond it.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     size: f64,
@@ -23,11 +22,11 @@ struct Step {
     beyond: f64,
 }
 
-/// How a test's cache begins to miss.
+/// Miss curve of a test's cache.
 type Misses = fn(f64, &Step) -> f64;
 
-/// What an LRU cache misses of a cyclic walk, by counting the lines that fall into each of its sets: the
-/// lines of `x` are dealt to the sets in turn, and in a set with more lines than ways all miss.
+/// Misses of an LRU cache on a cyclic walk: the lines of `x` are distributed to the sets in turn, and in a set with
+/// more lines than ways all miss.
 fn counted(x: f64, step: &Step) -> f64 {
     let ways = u64::from(step.ways);
     let sets = (step.size / LINE) as u64 / ways;
@@ -37,7 +36,7 @@ fn counted(x: f64, step: &Step) -> f64 {
     (more * missed(each + 1) + (sets - more) * missed(each)) as f64 / lines as f64
 }
 
-/// A straight ramp as wide as one way: no cache's real curve, to see that the fit does not hang on its shapes.
+/// A straight ramp as wide as one way: unlike any real cache, to test that the fit does not depend on its shapes.
 fn straight(x: f64, step: &Step) -> f64 {
     ((x / step.size - 1.0) * f64::from(step.ways)).clamp(0.0, 1.0)
 }
@@ -57,7 +56,7 @@ fn curve_at(x: f64, first: f64, steps: &[Step], misses: Misses) -> f64 {
     y
 }
 
-/// Points on a grid of `per` an octave from 1 K to 64 M with relative noise.
+/// Points on a grid of `per` per octave from 1 K to 64 M with relative noise.
 fn grid(per: i32, noise: f64, seed: u64, f: impl Fn(f64) -> f64) -> Vec<Point> {
     let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
     (0..=16 * per)
@@ -67,12 +66,12 @@ fn grid(per: i32, noise: f64, seed: u64, f: impl Fn(f64) -> f64) -> Vec<Point> {
         .collect()
 }
 
-/// Reads and refines as a plan does: three rounds of the points wanted.
+/// Reads and refines as a plan does: three rounds of refinement points.
 fn refined(mut points: Vec<Point>, noise: f64, seed: u64, f: impl Fn(f64) -> f64) -> Reading {
     let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(!seed);
     for _ in 0..4 {
         let reading = read(&points, &Options::default()).unwrap();
-        for x in reading.wanted(0.01, 3) {
+        for x in reading.refinement_points(0.01, 3) {
             let x = (x / LINE).round() * LINE;
             if points.iter().all(|p| p.x != x) {
                 points.push(Point { x, y: f(x) * (1.0 + noise * normal(&mut rng)), sigma: noise });
@@ -82,8 +81,8 @@ fn refined(mut points: Vec<Point>, noise: f64, seed: u64, f: impl Fn(f64) -> f64
     read(&points, &Options::default()).unwrap()
 }
 
-/// A machine drawn from `seed`: one to three caches of 2 to 16 ways, each at least 2.5 times the one before,
-/// steps of 1.35 and more, noise of the model's or of a host's size.
+/// A random machine from `seed`: one to three caches of 2 to 16 ways, each at least 2.5 times the one before, steps of
+/// at least 1.35, noise as in the model or on a host.
 struct Drawn {
     first: f64,
     steps: Vec<Step>,
@@ -113,13 +112,13 @@ fn drawn(seed: u64) -> Drawn {
     }
 }
 
-/// How the reading of one drawn machine compares with it.
+/// Result of reading one random machine.
 struct Compared {
-    /// Tiers, latencies and the flat end are right.
+    /// Whether tiers, latencies and the flat end are right.
     found: bool,
-    /// Capacities inside their intervals, and all of them.
+    /// Number of capacities inside their intervals, and of all.
     covered: (usize, usize),
-    /// Largest factor by which a capacity lies outside its interval.
+    /// Largest factor by which a capacity is outside its interval.
     off: f64,
 }
 
@@ -147,8 +146,8 @@ fn compare(seed: u64, misses: Misses) -> Compared {
     compared
 }
 
-/// The tiers of 99 % of the curves are found, and 95 % of the intervals hold the capacity: what "95 %
-/// interval" says, no less and no more. The curves are those of the seeds from 0 on; nobody chose them.
+/// The tiers of 99 % of the curves are found, and 95 % of the intervals contain the capacity, as "95 % interval" means.
+/// The curves are those of the seeds from 0 on, without selection.
 fn curves_come_back(what: &str, misses: Misses, curves: u64) {
     let all: Vec<Compared> = (0..curves).map(|seed| compare(seed, misses)).collect();
     let found = all.iter().filter(|c| c.found).count();
@@ -188,8 +187,8 @@ proptest! {
 
     #[test]
     fn a_slow_drift_grows_no_tiers(total in 0.02f64..0.25, noise in 0.0005f64..0.01, up: bool, seed: u64) {
-        // A frequency that creeps while the sizes are measured in order: the worst case of an order that
-        // was not shuffled. Over 16 octaves, less than 2 % each.
+        // A frequency that drifts while the sizes are measured in order: the worst case of an order that was not
+        // shuffled. Over 16 octaves, less than 2 % each.
         let f = |x: f64| {
             let share = (x / 1024.0).log2() / 16.0;
             5.0 * (1.0 + total * if up { share } else { 1.0 - share })
@@ -228,7 +227,7 @@ proptest! {
 #[test]
 fn a_split_is_the_best_of_all_splits() {
     let long: Misses = |x, s| ((x / s.size - 1.0) / 7.0).clamp(0.0, 1.0);
-    // Two plateaus, one ramp: brute force over all pairs of cuts agrees on the cost's minimum.
+    // Two plateaus, one ramp: brute force over all pairs of cuts gives the same minimal cost.
     let f = |x: f64| curve_at(x, 4.0, &[Step { size: 30e3, ways: 1, beyond: 40.0 }], long);
     let points = grid(2, 0.001, 5, f);
     let segments = segment::segment(&points, 0.005);

@@ -1,13 +1,13 @@
-//! At which size a statistic changes: steps and ramps of p99.9 (or any other statistic) over size, and where to
-//! measure next.
+//! Change-points: steps and ramps of a statistic (for instance p99.9) over size, and the sizes to measure next.
 //!
-//! Never on maxima: the largest jump of those is always somewhere. The logarithms of some repeats a size, which were
-//! interleaved, lose what moved a whole repeat; their medians are split exactly into plateaus; each break has to be
-//! one that chance does not make (permutations, with the break chosen again in each) and large enough to matter; and
-//! what rises over several sizes is told as a ramp.
+//! Not for maxima: their largest jump is always somewhere. The repeats of all sizes are interleaved. Their logarithms
+//! are corrected for effects on whole repeats, and their medians are split exactly into plateaus. Each change must be
+//! significant (permutations, with the change chosen again in each) and large enough to be relevant. A rise over
+//! several sizes is reported as a ramp.
 //!
-//! What the load does at each size, page faults in a second, is such a curve too, and hardly a noisy one. Where it
-//! changes is known on any machine, and what latencies do there is told whatever its size: nothing was chosen by them.
+//! The activity of the load at each size, page faults per second, is such a curve too, with little noise. Its changes
+//! are found on any machine, and the change of latency there is reported regardless of its size, because the place was
+//! not chosen by it.
 
 mod ramp;
 
@@ -16,121 +16,121 @@ use crate::interval::{Interval, median, median_interval, sorted};
 use crate::tiers::Point;
 use crate::tiers::segment::{Costs, partition};
 
-/// Repeats a size that find a step of 15 % at p99.9 of 4000 activations in at least 90 of 100, by the test
-/// `a_step_of_15_percent_is_found_where_it_is` in `crates/analysis/src/wakeup/tests/changepoint.rs`.
+/// Number of repeats per size that detects a step of 15 % at p99.9 of 4000 activations in at least 90 of 100 runs, by
+/// the test `a_step_of_15_percent_is_found_where_it_is` in `crates/analysis/src/wakeup/tests/changepoint.rs`.
 pub const REPEATS: usize = 8;
 
-/// What was measured at a size.
+/// Measurements at a size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The size.
+    /// Size, bytes.
     pub bytes: u64,
-    /// The statistic of each repeat, above 0 (us), or a rate (1/s). The n-th of each row are one repeat: of one time.
+    /// Statistic of each repeat, above 0 (us), or a rate (1/s). The n-th values of all rows belong to the same repeat.
     pub repeats: Vec<f64>,
 }
 
-/// How a curve changes.
+/// Kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// At once: between two sizes next to each other.
+    /// Between two adjacent sizes.
     Step,
     /// Over several sizes.
     Ramp,
 }
 
-/// A change of the curve.
+/// A change-point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePoint {
-    /// At once or over several sizes.
+    /// Step or ramp.
     pub kind: Kind,
-    /// The last size before it, bytes.
+    /// Last size before the change, bytes.
     pub from: u64,
-    /// The first size behind it, bytes.
+    /// First size after the change, bytes.
     pub to: u64,
-    /// What the statistic is behind it, relative to before (0.15 is 15 % more), with its 95 % interval.
+    /// Relative change of the statistic (0.15 is 15 % more), with its 95 % interval.
     pub effect: Interval,
-    /// Chance of such a change in the best place of as many sizes that are all alike, times the number of places.
+    /// p-value of such a change at the best place, times the number of places.
     pub p: f64,
 }
 
-/// Why a curve is not read.
+/// Reason why a curve is not analysed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Fewer than three sizes, or fewer than [`MIN_SIZES`] repeats at one of them.
     TooFew,
-    /// Sizes that do not ascend, values that are not above 0, or rates below it.
+    /// Sizes do not ascend, values are not above 0, or rates are negative.
     NotMeasured,
 }
 
-/// Below five repeats, no permutation of two sizes has a chance of less than 1 %. Of two sizes alone not even seven
-/// say enough for [`SIGNIFICANCE`].
+/// Smallest number of repeats: with fewer than five, no permutation of two sizes has a p-value below 1 %. With only two
+/// sizes not even seven repeats suffice for [`SIGNIFICANCE`].
 pub const MIN_SIZES: usize = 5;
-/// A break is told where chance makes one as clear, at any of the places where one could be, in fewer than 1 % of the
-/// permutations (Bonferroni: the partition chose what is compared),
+/// Significance level of a change (permutation test, Bonferroni over the places, because the partition chose the
+/// place).
 pub const SIGNIFICANCE: f64 = 0.01;
-/// and where it is larger than 5 %: smaller ones exist and matter to nobody's deadline.
+/// Smallest reported relative change: 5 %; smaller ones are irrelevant to any deadline.
 pub const EFFECT: f64 = 0.05;
-/// A rate's break is told where it surely doubles or halves: what comes with it is a part of what all the events cost,
-/// and half of them are a small part. A worker whose block grows speeds up or slows down by half without a break anywhere.
+/// Smallest reported factor of a rate: it must at least double or halve, because the change of latency is only a part
+/// of the cost of all events. The speed of a worker with a growing block changes by half without any change-point.
 pub const FACTOR: f64 = 2.0;
-/// Permutations: ten expected beyond the limit at eleven sizes.
+/// Number of permutations: ten are expected beyond the limit at eleven sizes.
 const PERMUTATIONS: usize = 10_000;
-/// A break costs this times ln of the number of sizes. 3: under noise alone it is rare, and the permutations see to
-/// the rest.
-const PENALTY: f64 = 3.0;
+/// Cost of a change in the partition, times ln of the number of sizes. With 3, changes from noise alone are rare; the
+/// permutations reject the rest.
+const CHANGE_PENALTY: f64 = 3.0;
 
-/// What matters of a kind of values.
+/// Limits for a kind of values.
 #[derive(Clone, Copy)]
 struct Scale {
-    /// Values below it are all alike.
-    least: f64,
-    /// The smallest effect that is told,
+    /// Smaller values are treated as equal to it.
+    min: f64,
+    /// Smallest reported effect.
     effect: f64,
-    /// and what it has to be surely beyond.
-    surely: f64,
-    /// Least standard error of the logarithm of a median: values without any spread still have breaks, but none that
-    /// are far below what is told.
+    /// Smallest bound of the effect's interval.
+    min_bound: f64,
+    /// Smallest standard error of the logarithm of a median: values without spread may have changes, but none far below
+    /// the reported ones.
     floor: f64,
 }
 
 impl Scale {
-    /// A model's latencies break where they differ by a hundredth of the effect told.
-    const LATENCY: Scale = Scale { least: 0.0, effect: EFFECT, surely: 0.0, floor: EFFECT / 100.0 };
+    /// A model's latencies, without noise, are split at a hundredth of the smallest reported effect.
+    const LATENCY: Scale = Scale { min: 0.0, effect: EFFECT, min_bound: 0.0, floor: EFFECT / 100.0 };
 
-    /// Half of a rate's curve may have no spread (no events), while the other half has; so this one is coarser.
-    fn rate(least: f64) -> Scale {
-        Scale { least, effect: FACTOR - 1.0, surely: FACTOR - 1.0, floor: (FACTOR - 1.0) / 10.0 }
+    /// Half of a rate's curve may have no spread (no events), so the limit is coarser.
+    fn rate(min: f64) -> Scale {
+        Scale { min, effect: FACTOR - 1.0, min_bound: FACTOR - 1.0, floor: (FACTOR - 1.0) / 10.0 }
     }
 }
 
-/// The changepoints of a curve, in order of size.
+/// Returns the change-points of a curve, in order of size.
 ///
 /// # Errors
-/// Where there is too little, or what no logarithm can be taken of.
+/// If there are too few values, or values without a logarithm.
 pub fn read(rows: &[Row], seed: u64) -> Result<Vec<ChangePoint>, Refusal> {
     scaled(rows, Scale::LATENCY, |v| v > 0.0, seed)
 }
 
-/// Where a rate surely changes by more than [`FACTOR`], in order of size. Rates below `least`, which is above 0, are as
-/// good as none, and count as `least` in a changepoint's `effect`.
+/// Returns the changes of a rate by more than [`FACTOR`], in order of size. Rates below `min`, which is above 0, count
+/// as `min`.
 ///
 /// # Errors
-/// Where there is too little, or what is no rate.
-pub fn rates(rows: &[Row], least: f64, seed: u64) -> Result<Vec<ChangePoint>, Refusal> {
-    if !least.is_finite() || least <= 0.0 {
+/// If there are too few values, or negative ones.
+pub fn rates(rows: &[Row], min: f64, seed: u64) -> Result<Vec<ChangePoint>, Refusal> {
+    if !min.is_finite() || min <= 0.0 {
         return Err(Refusal::NotMeasured);
     }
-    scaled(rows, Scale::rate(least), |v| v >= 0.0, seed)
+    scaled(rows, Scale::rate(min), |v| v >= 0.0, seed)
 }
 
-/// By how much another statistic of the same repeats differs across a changepoint, relative to before it, and in how
-/// many repeats both sizes have it. Each repeat is compared with itself. The place was not chosen by this statistic, so
-/// the interval says all that there is to say, and there is no least effect. `None` below [`MIN_SIZES`] repeats.
+/// Returns the relative change of another statistic across a change-point, and the number of repeats in which both
+/// sizes have it. Each repeat is compared with itself. The place was not chosen by this statistic, so no correction and
+/// no smallest effect apply. `None` below [`MIN_SIZES`] repeats.
 #[must_use]
 pub fn across(rows: &[Row], change: &ChangePoint) -> Option<(Interval, usize)> {
     let of = |bytes: u64| rows.iter().find(|r| r.bytes == bytes).map(|r| &r.repeats);
-    let (before, behind) = (of(change.from)?, of(change.to)?);
-    let ratios = before.iter().zip(behind).map(|(a, b)| (b / a).ln());
+    let (before, after) = (of(change.from)?, of(change.to)?);
+    let ratios = before.iter().zip(after).map(|(a, b)| (b / a).ln());
     let logs: Vec<f64> = ratios.filter(|log| log.is_finite()).collect();
     let d = median_interval(&logs).filter(|_| logs.len() >= MIN_SIZES)?;
     Some((Interval { value: d.value.exp_m1(), low: d.low.exp_m1(), high: d.high.exp_m1() }, logs.len()))
@@ -151,50 +151,49 @@ fn scaled(
         return Err(Refusal::NotMeasured);
     }
     let curve = Curve::new(rows, scale);
-    let mut chance = SeededRng::new(seed);
+    let mut rng = SeededRng::new(seed);
     let mut found = Vec::new();
     for group in curve.groups() {
         match ramp::better(&curve, &group) {
-            Some(r) => {
-                found.extend(curve.changepoint(Kind::Ramp, group.before, r, group.behind, &mut chance))
-            }
+            Some(r) => found.extend(curve.changepoint(Kind::Ramp, group.before, r, group.after, &mut rng)),
             None => {
-                let ends = [&[group.before], &group.breaks[..], &[group.behind]].concat();
-                found.extend(ends.windows(3).filter_map(|w| {
-                    curve.changepoint(Kind::Step, w[0], (w[1] - 1, w[1]), w[2], &mut chance)
-                }));
+                let ends = [&[group.before], &group.breaks[..], &[group.after]].concat();
+                found.extend(
+                    ends.windows(3).filter_map(|w| {
+                        curve.changepoint(Kind::Step, w[0], (w[1] - 1, w[1]), w[2], &mut rng)
+                    }),
+                );
             }
         }
     }
     Ok(found)
 }
 
-/// The logarithms, without what moved whole repeats.
+/// Logarithms, corrected for effects on whole repeats.
 struct Curve<'a> {
     rows: &'a [Row],
     scale: Scale,
     logs: Vec<Vec<f64>>,
     medians: Vec<f64>,
-    /// Standard error of such a median.
+    /// Standard error of a median.
     sigma: f64,
 }
 
-/// Breaks next to each other in one direction, and what lies round them: sizes from `before` up to, not including,
-/// `behind`.
+/// Adjacent changes in one direction, and their surroundings: sizes from `before` up to, not including, `after`.
 struct Group {
     before: usize,
     breaks: Vec<usize>,
-    behind: usize,
+    after: usize,
 }
 
 impl Curve<'_> {
     fn new(rows: &[Row], scale: Scale) -> Curve<'_> {
         let mut logs: Vec<Vec<f64>> =
-            rows.iter().map(|r| r.repeats.iter().map(|v| v.max(scale.least).ln()).collect()).collect();
-        let most = logs.iter().map(Vec::len).max().unwrap_or(0);
+            rows.iter().map(|r| r.repeats.iter().map(|v| v.max(scale.min).ln()).collect()).collect();
+        let max_repeats = logs.iter().map(Vec::len).max().unwrap_or(0);
         let centre: Vec<f64> = logs.iter().map(|l| median(l).unwrap_or(0.0)).collect();
-        for r in 0..most {
-            // A repeat that not all sizes have is not centred: its median would be one of other sizes.
+        for r in 0..max_repeats {
+            // A repeat that is missing at some sizes is not centred, because its median would be that of other sizes.
             let off: Option<Vec<f64>> =
                 logs.iter().zip(&centre).map(|(l, c)| l.get(r).map(|v| v - c)).collect();
             let Some(shift) = off.and_then(|off| median(&off)) else { continue };
@@ -205,11 +204,11 @@ impl Curve<'_> {
         Curve { rows, scale, logs, medians, sigma }
     }
 
-    /// The breaks of the exact partition.
+    /// Returns the changes of the exact partition, grouped by direction.
     fn groups(&self) -> Vec<Group> {
         let point = |(row, y): (&Row, &f64)| Point { x: row.bytes as f64, y: y.exp(), sigma: self.sigma };
         let points: Vec<Point> = self.rows.iter().zip(&self.medians).map(point).collect();
-        let cost = PENALTY * (points.len() as f64).ln();
+        let cost = CHANGE_PENALTY * (points.len() as f64).ln();
         let segments = partition(&points, 0.0, Costs { plateau: cost, ramp: None });
         let mut groups: Vec<(Group, bool)> = Vec::new();
         for pair in segments.windows(2) {
@@ -217,10 +216,10 @@ impl Curve<'_> {
             match groups.last_mut() {
                 Some((group, up)) if *up == rises => {
                     group.breaks.push(pair[1].first);
-                    group.behind = pair[1].last + 1;
+                    group.after = pair[1].last + 1;
                 }
                 _ => groups.push((
-                    Group { before: pair[0].first, breaks: vec![pair[1].first], behind: pair[1].last + 1 },
+                    Group { before: pair[0].first, breaks: vec![pair[1].first], after: pair[1].last + 1 },
                     rises,
                 )),
             }
@@ -228,38 +227,38 @@ impl Curve<'_> {
         groups.into_iter().map(|g| g.0).collect()
     }
 
-    /// A change from the sizes `before..=at.0` to the sizes `at.1..behind`, if it is one.
+    /// Returns the change from the sizes `before..=at.0` to the sizes `at.1..after`, if it is significant.
     fn changepoint(
         &self,
         kind: Kind,
         before: usize,
         at: (usize, usize),
-        behind: usize,
-        chance: &mut SeededRng,
+        after: usize,
+        rng: &mut SeededRng,
     ) -> Option<ChangePoint> {
         let first = median_interval(&self.logs[before..=at.0].concat())?;
-        let second = median_interval(&self.logs[at.1..behind].concat())?;
+        let second = median_interval(&self.logs[at.1..after].concat())?;
         let d = second.value - first.value;
         if d.abs() < self.scale.effect.ln_1p() {
             return None;
         }
         let places = (self.rows.len() - 1) as f64;
-        let p = (permuted(&self.logs[before..behind], SIGNIFICANCE / places, chance) * places).min(1.0);
+        let p = (permuted(&self.logs[before..after], SIGNIFICANCE / places, rng) * places).min(1.0);
         let (below, above) = (
             (second.value - second.low).hypot(first.high - first.value),
             (second.high - second.value).hypot(first.value - first.low),
         );
         let effect = Interval { value: d.exp_m1(), low: (d - below).exp_m1(), high: (d + above).exp_m1() };
         let (from, to) = (self.rows[at.0].bytes, self.rows[at.1].bytes);
-        // A fall to a half is as much as a doubling.
-        let surely = self.scale.surely;
-        let sure = effect.low > surely || effect.high < (-surely.ln_1p()).exp_m1();
+        // Halving counts as much as doubling.
+        let min_bound = self.scale.min_bound;
+        let sure = effect.low > min_bound || effect.high < (-min_bound.ln_1p()).exp_m1();
         (p < SIGNIFICANCE && sure).then_some(ChangePoint { kind, from, to, effect, p })
     }
 }
 
-/// Standard error of the median of one size's logarithms, from the spread within sizes: the median over sizes, so
-/// that a size with a spike in it does not count. A median's variance is pi / 2 times that of a mean.
+/// Returns the standard error of the median of one size's logarithms, from the spread within sizes: the median over
+/// sizes, so that a size with a spike does not count. A median's variance is pi / 2 times that of a mean.
 fn error_of_median(logs: &[Vec<f64>]) -> f64 {
     let variance = |l: &Vec<f64>| {
         let n = l.len() as f64;
@@ -268,16 +267,15 @@ fn error_of_median(logs: &[Vec<f64>]) -> f64 {
     };
     let variances: Vec<f64> = logs.iter().map(variance).collect();
     let n = median(&logs.iter().map(|l| l.len() as f64).collect::<Vec<_>>()).unwrap_or(1.0);
-    // The median of chi-square over its degrees of freedom (Wilson and Hilferty).
+    // Median of chi-squared over its degrees of freedom (Wilson and Hilferty).
     let typical = (1.0 - 2.0 / (9.0 * (n - 1.0))).powi(3);
     let variance = median(&variances).unwrap_or(0.0) / typical * core::f64::consts::FRAC_PI_2 / n;
     variance.sqrt()
 }
 
-/// The chance of a break as clear as the best one among these sizes, were they all alike: rank sums on both sides of
-/// every place, as standard deviations from what chance expects, the largest of them; against the same of permutations,
-/// as long as it may still be below `limit`.
-fn permuted(logs: &[Vec<f64>], limit: f64, chance: &mut SeededRng) -> f64 {
+/// Returns the p-value of the most significant change among these sizes. The statistic is the largest standardised rank
+/// sum over all places, compared with that of permutations; stops early if the p-value is clearly above `limit`.
+fn permuted(logs: &[Vec<f64>], limit: f64, rng: &mut SeededRng) -> f64 {
     let mut ranks = ranks(&logs.concat());
     let ends: Vec<usize> = logs
         .iter()
@@ -288,20 +286,20 @@ fn permuted(logs: &[Vec<f64>], limit: f64, chance: &mut SeededRng) -> f64 {
         .collect();
     let n = ranks.len() as f64;
     let clearest = |ranks: &[f64]| {
-        let (mut sum, mut from, mut most) = (0.0, 0, 0.0f64);
+        let (mut sum, mut from, mut max) = (0.0, 0, 0.0f64);
         for &end in &ends[..ends.len() - 1] {
             sum += ranks[from..end].iter().sum::<f64>();
             from = end;
             let m = end as f64;
             let spread = (m * (n - m) * (n + 1.0) / 12.0).sqrt();
-            most = most.max((sum - m * (n + 1.0) / 2.0).abs() / spread);
+            max = max.max((sum - m * (n + 1.0) / 2.0).abs() / spread);
         }
-        most
+        max
     };
     let ours = clearest(&ranks) - 1e-9;
     let mut as_clear = 0;
     for done in 1..=PERMUTATIONS {
-        chance.shuffle(&mut ranks);
+        rng.shuffle(&mut ranks);
         as_clear += usize::from(clearest(&ranks) >= ours);
         if as_clear as f64 >= 2.0 * limit * PERMUTATIONS as f64 {
             return as_clear as f64 / done as f64;
@@ -310,7 +308,7 @@ fn permuted(logs: &[Vec<f64>], limit: f64, chance: &mut SeededRng) -> f64 {
     (as_clear + 1) as f64 / (PERMUTATIONS + 1) as f64
 }
 
-/// The rank of each value from 1; equal ones share theirs.
+/// Returns the rank of each value from 1; equal values share theirs.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let ascending = sorted(values);
     let rank = |v: &f64| {
@@ -320,11 +318,11 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     values.iter().map(rank).collect()
 }
 
-/// The sizes to measure next, so that each step is known to within `factor` (say 1.1): the geometric middle of the
-/// sizes round it, in whole `granule` (say a page). Also the middle of a ramp that two neighbouring gaps could be: it
-/// may be a step inside one of them. Nothing is left where it is empty.
+/// Returns the sizes to measure next, so that each step is located within `factor` (for instance 1.1): the geometric
+/// mean of the sizes around it, rounded to `granule` (for instance a page). Ramps over two adjacent gaps are refined
+/// too, because they may be a step inside one of them.
 #[must_use]
-pub fn wanted(rows: &[Row], found: &[ChangePoint], factor: f64, granule: u64) -> Vec<u64> {
+pub fn next_sizes(rows: &[Row], found: &[ChangePoint], factor: f64, granule: u64) -> Vec<u64> {
     let granule = granule.max(1);
     let mut next: Vec<u64> = Vec::new();
     for change in found {

@@ -1,9 +1,9 @@
-//! How late once an hour: peaks over a threshold and the generalised Pareto distribution of what they exceed it
-//! by, after Coles, "An Introduction to Statistical Modeling of Extreme Values" (2001), chapter 4.
+//! Return levels: peaks over a threshold, fitted with the generalised Pareto distribution, after Coles, "An
+//! Introduction to Statistical Modeling of Extreme Values" (2001), chapter 4.
 //!
-//! An estimate beyond what was seen rests on the tail being of one kind. So most of this room is reasons not to
-//! speak: [`Refusal`]. The caller drops the warm-up, and says whether the largest samples have different causes,
-//! which only their stages can tell ([`super::stages::Reading::common`]).
+//! An extrapolation is valid only if the tail has a single cause, so most of this module checks for reasons to refuse:
+//! [`Refusal`]. The caller drops the warm-up, and passes whether the largest samples have different causes, which only
+//! their stages show ([`super::stages::Reading::common`]).
 
 mod pareto;
 
@@ -14,49 +14,49 @@ use super::cadence::{self, Candidate};
 use super::random::SeededRng;
 use crate::interval::Interval;
 
-/// What is asked.
+/// Input of an extrapolation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The task's period, ns.
+    /// Period of the task, ns.
     pub period_ns: u64,
-    /// The kernel's tick, ns; 0 where there is none. Exceedances closer than that share a cause.
+    /// The kernel's tick, ns; 0 if there is none. Exceedances closer than that share a cause.
     pub tick_ns: u64,
-    /// The level wanted is the one exceeded once in so many activations: 3.6 million are an hour at 1 ms.
+    /// The requested level is exceeded once in this many activations: 3.6 million are an hour at 1 ms.
     pub once_in: f64,
-    /// Do the largest samples have different causes? Then no tail is fitted over them.
+    /// Whether the largest samples have different causes. Then no tail is fitted.
     pub mixed_causes: bool,
-    /// Periods that have a name, for a cause that comes back.
+    /// Known periods, to name a periodic cause.
     pub candidates: Vec<Candidate>,
-    /// For the bootstrap.
+    /// Seed of the bootstrap.
     pub seed: u64,
 }
 
-/// Why nothing is said beyond what was seen.
+/// Reason why no level is reported.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
     /// No threshold has [`MIN_CLUSTERS`] clusters above it.
     TooFew {
-        /// At most.
+        /// Largest number of clusters at any threshold.
         clusters: usize,
     },
     /// The caller knows that the largest samples have different causes.
     MixedCauses,
-    /// Late activations come back periodically: they have a cause, and it is not chance.
+    /// Late activations are periodic, so they are not random.
     Periodic(cadence::Cadence),
-    /// There are more or later ones at one time than at another.
+    /// The number or size of late activations changes during the run.
     NotStationary,
-    /// At no threshold are the shape and the mean excess those of the thresholds above it.
+    /// At no threshold do the shape and the mean excess agree with those of higher thresholds.
     Unstable,
     /// The generalised Pareto distribution does not fit (Anderson-Darling, 10 %).
     NoFit,
-    /// The tail is so heavy that its variance is infinite: any number would be a guess.
+    /// The tail is so heavy that its variance is infinite, so any number would be a guess.
     TooHeavy {
-        /// The estimate of the shape.
+        /// Estimated shape.
         shape: f64,
     },
-    /// The level asked for is not beyond the threshold: read it off the samples.
+    /// The requested level is not beyond the threshold: it can be read from the samples.
     Within,
-    /// The interval says no more than an order of magnitude: its ends are further apart than [`MAX_INTERVAL_RATIO`].
+    /// The interval is too wide: the ratio of its ends is above [`MAX_INTERVAL_RATIO`].
     TooWide {
         /// Lower end, us.
         low: f64,
@@ -66,7 +66,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The stable word for it.
+    /// Returns the stable token.
     #[must_use]
     pub fn token(&self) -> &'static str {
         match self {
@@ -83,52 +83,51 @@ impl Refusal {
     }
 }
 
-/// A level that is exceeded once in so many activations.
+/// Level that is exceeded once in the requested number of activations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
-    /// us, with its 95 % interval: profile likelihood and the count of clusters, at this threshold and at a higher
-    /// one, and at the upper end no tail that ends.
+    /// Level, us, with its 95 % interval: profile likelihood and the error of the number of clusters, at this threshold
+    /// and at a higher one. For the upper end a tail without an end point is assumed.
     pub us: Interval,
-    /// Above this the tail was fitted, us.
+    /// Threshold above which the tail was fitted, us.
     pub threshold: f64,
-    /// So many clusters of late activations are above it.
+    /// Number of clusters of late activations above it.
     pub clusters: usize,
     /// Shape of the generalised Pareto: 0 exponential, above 0 heavier.
     pub shape: f64,
-    /// Its scale, us.
+    /// Scale of the generalised Pareto, us.
     pub scale: f64,
-    /// Anderson-Darling: the share of fitted tails that fit worse than this one; at least so much, because the
-    /// bootstrap ends when it is clear.
+    /// Anderson-Darling: the share of resampled tails that fit worse than this one. It is a lower bound, because the
+    /// bootstrap stops early if the result is clear.
     pub fit: f64,
 }
 
-/// Clusters that a fit takes at least: realtime statistics' rule of thumb, at which the shape has a standard error
-/// of about 0.2.
+/// Smallest number of clusters for a fit: a rule of thumb, at which the shape has a standard error of about 0.2.
 pub const MIN_CLUSTERS: usize = 30;
-/// More clusters than this add little to the shape (standard error 0.05) and much bias: a lower threshold reaches
-/// into the body of the distribution.
+/// Largest number of clusters. More add little to the shape (standard error 0.05) but much bias, because a lower
+/// threshold includes the body of the distribution.
 const MAX_EXCEEDANCES: usize = 400;
-/// A level's interval has that of the highest threshold with at least this share of the clusters in it. Of made-up
-/// tails of shape 0.3 the intervals of one threshold held the true level in 81 of 94, with this in 87.
-const HIGHER: f64 = 0.35;
-/// No threshold is below p98: further in, clusters of unrelated activations run into each other.
-const SHARE: f64 = 0.02;
-/// Above this shape the variance is infinite.
+/// A level's interval includes that of the highest threshold with at least this share of the clusters. For simulated
+/// tails of shape 0.3, intervals of one threshold contained the true level in 81 of 94 cases, and in 87 with this.
+const MIN_HIGHER_SHARE: f64 = 0.35;
+/// Share of the activations above the lowest threshold (p98): at a lower one, clusters of unrelated activations merge.
+const LATE_SHARE: f64 = 0.02;
+/// Largest shape with a finite variance.
 pub const MAX_SHAPE_FINITE_VARIANCE: f64 = 0.5;
-/// Most that the upper end of an interval may be of the lower: a decade. Beyond it not even the power of ten is known.
+/// Largest ratio of the ends of an interval: a decade. Beyond it not even the order of magnitude is known.
 pub const MAX_INTERVAL_RATIO: f64 = 10.0;
-/// Exceedances of fewer than so many periods apart are one cluster.
+/// Exceedances less than this many periods apart form one cluster.
 const CLUSTER_GAP_PERIODS: u64 = 5;
-/// Thresholds tried leave this ratio of clusters to the next: 8 from 400 to 30.
-const RATIO: f64 = 0.7;
+/// Ratio of the numbers of clusters of successive thresholds: 8 thresholds from 400 to 30.
+const THRESHOLD_RATIO: f64 = 0.7;
 
-/// A late activation: its number, and how late.
-pub(super) type Late = (u64, f64);
+/// A late activation: its number and its latency.
+pub(super) type LateActivation = (u64, f64);
 
-/// The level that is exceeded once in so many activations, or why none is told.
+/// Returns the level that is exceeded once in the requested number of activations, or the reason for a refusal.
 ///
 /// # Errors
-/// The first reason not to speak.
+/// The first reason for a refusal.
 pub fn level(activations: &[Activation], request: &Request) -> Result<Level, Refusal> {
     if request.mixed_causes {
         return Err(Refusal::MixedCauses);
@@ -138,18 +137,18 @@ pub fn level(activations: &[Activation], request: &Request) -> Result<Level, Ref
     let span = activations.iter().map(|a| a.period);
     let (first, last) = (span.clone().min().unwrap_or(0), span.max().unwrap_or(0));
     let tails = tails(&late, gap);
-    let most = tails.first().map_or(0, |t| t.peaks.len());
-    if most < MIN_CLUSTERS {
-        return Err(Refusal::TooFew { clusters: most });
+    let clusters = tails.first().map_or(0, |t| t.peaks.len());
+    if clusters < MIN_CLUSTERS {
+        return Err(Refusal::TooFew { clusters });
     }
-    let mut chance = SeededRng::new(request.seed);
+    let mut rng = SeededRng::new(request.seed);
     let mut why = Refusal::Unstable;
     for (i, tail) in tails.iter().enumerate() {
         if !stable(tail, &tails[i + 1..]) {
             continue;
         }
-        let fit = tail.pareto.worse(&tail.excesses, &mut chance);
-        if fit < REJECTED {
+        let fit = tail.pareto.worse(&tail.excesses, &mut rng);
+        if fit < MIN_FIT_SHARE {
             why = Refusal::NoFit;
             continue;
         }
@@ -158,8 +157,8 @@ pub fn level(activations: &[Activation], request: &Request) -> Result<Level, Ref
             return Err(Refusal::NotStationary);
         }
         let mut reported = tail.level(activations.len(), request.once_in, fit)?;
-        // The threshold was chosen, and the interval does not know it: what a much higher one says belongs to it.
-        let enough = |t: &&Tail| t.peaks.len() as f64 >= HIGHER * tail.peaks.len() as f64;
+        // The interval ignores that the threshold was chosen, so that of a much higher threshold is included.
+        let enough = |t: &&Tail| t.peaks.len() as f64 >= MIN_HIGHER_SHARE * tail.peaks.len() as f64;
         let higher = tails[i + 1..].iter().rfind(enough);
         higher.map_or(Ok(()), |t| periodic(t, &late, request))?;
         match higher.map(|t| t.level(activations.len(), request.once_in, fit)) {
@@ -167,7 +166,7 @@ pub fn level(activations: &[Activation], request: &Request) -> Result<Level, Ref
                 reported.us.low = reported.us.low.min(higher.us.low);
                 reported.us.high = reported.us.high.max(higher.us.high);
             }
-            // What is too heavy further out is too heavy.
+            // A tail that is too heavy at a higher threshold is refused.
             Some(Err(refusal @ Refusal::TooHeavy { .. })) => return Err(refusal),
             _ => {}
         }
@@ -176,20 +175,20 @@ pub fn level(activations: &[Activation], request: &Request) -> Result<Level, Ref
     Err(why)
 }
 
-/// The level, where its interval says where it is.
+/// Returns the level if its interval is narrow enough.
 fn narrow(reported: Level) -> Result<Level, Refusal> {
     let Interval { low, high, .. } = reported.us;
     if high <= MAX_INTERVAL_RATIO * low { Ok(reported) } else { Err(Refusal::TooWide { low, high }) }
 }
 
-/// A fit is rejected where fewer of the tails drawn from it fit worse: 10 %.
-const REJECTED: f64 = 0.1;
+/// Smallest share of resampled tails that must fit worse: 10 %.
+const MIN_FIT_SHARE: f64 = 0.1;
 
-/// The largest [`SHARE`] of the activations, in order of time.
-fn latest(activations: &[Activation]) -> Vec<Late> {
-    let mut late: Vec<Late> =
+/// Returns the largest [`LATE_SHARE`] of the activations, in order of time.
+fn latest(activations: &[Activation]) -> Vec<LateActivation> {
+    let mut late: Vec<LateActivation> =
         activations.iter().filter(|a| a.us.is_finite()).map(|a| (a.period, a.us)).collect();
-    let keep = (late.len() as f64 * SHARE).ceil() as usize;
+    let keep = (late.len() as f64 * LATE_SHARE).ceil() as usize;
     if keep > 0 && keep < late.len() {
         late.select_nth_unstable_by(keep, |a, b| b.1.total_cmp(&a.1));
         late.truncate(keep);
@@ -198,18 +197,18 @@ fn latest(activations: &[Activation]) -> Vec<Late> {
     late
 }
 
-/// What lies above a threshold.
+/// Tail above a threshold.
 struct Tail {
     threshold: f64,
-    /// The largest of each cluster, in order of time.
-    peaks: Vec<Late>,
-    /// What they exceed the threshold by, ascending.
+    /// Largest exceedance of each cluster, in order of time.
+    peaks: Vec<LateActivation>,
+    /// Their excesses over the threshold, ascending.
     excesses: Vec<f64>,
     pareto: Pareto,
 }
 
-/// The tails above ever higher thresholds, the lowest first, from [`MAX_EXCEEDANCES`] clusters down to [`MIN_CLUSTERS`].
-fn tails(late: &[Late], gap: u64) -> Vec<Tail> {
+/// Returns the tails above increasing thresholds, from [`MAX_EXCEEDANCES`] clusters down to [`MIN_CLUSTERS`].
+fn tails(late: &[LateActivation], gap: u64) -> Vec<Tail> {
     let mut descending: Vec<f64> = late.iter().map(|l| l.1).collect();
     descending.sort_by(|a, b| b.total_cmp(a));
     let mut tails: Vec<Tail> = Vec::new();
@@ -225,13 +224,13 @@ fn tails(late: &[Late], gap: u64) -> Vec<Tail> {
         if clusters >= MIN_CLUSTERS {
             tails.push(tail);
         }
-        keep *= RATIO;
+        keep *= THRESHOLD_RATIO;
     }
     tails
 }
 
-fn tail(late: &[Late], threshold: f64, gap: u64) -> Tail {
-    let mut peaks: Vec<Late> = Vec::new();
+fn tail(late: &[LateActivation], threshold: f64, gap: u64) -> Tail {
+    let mut peaks: Vec<LateActivation> = Vec::new();
     let mut last = 0;
     for &(at, us) in late.iter().filter(|l| l.1 > threshold) {
         match peaks.last_mut() {
@@ -249,32 +248,33 @@ fn tail(late: &[Late], threshold: f64, gap: u64) -> Tail {
     Tail { threshold, pareto: Pareto::fit(&excesses), peaks, excesses }
 }
 
-/// Is the tail what the tails above higher thresholds are? Shape: the difference of two estimates of which one has
-/// part of the other's samples has the difference of their variances (Hausman, Econometrica 46, 1978). Mean excess:
-/// that over a higher threshold is what the fit at this one says it is.
+/// Returns whether the tail agrees with the tails above higher thresholds. Shape: the variance of the difference of two
+/// estimates, one from a subset of the other's samples, is the difference of their variances (Hausman, Econometrica 46,
+/// 1978). Mean excess: that over a higher threshold must be as predicted by the fit at this one.
 fn stable(tail: &Tail, higher: &[Tail]) -> bool {
     higher.iter().all(|h| {
         let (ours, theirs) = (tail.pareto.shape_error(tail.peaks.len()), h.pareto.shape_error(h.peaks.len()));
         let apart = (theirs * theirs - ours * ours).max(0.0).sqrt();
-        let shape = (h.pareto.shape - tail.pareto.shape).abs() <= STRAY * apart;
+        let shape = (h.pareto.shape - tail.pareto.shape).abs() <= MAX_STANDARD_ERRORS * apart;
         let n = h.excesses.len() as f64;
         let mean = h.excesses.iter().sum::<f64>() / n;
         let squares: f64 = h.excesses.iter().map(|e| (e - mean).powi(2)).sum();
         let error = (squares / (n - 1.0) / n).sqrt();
-        // Without a variance a mean has no standard error.
+        // Without a finite variance a mean has no standard error.
         let heavy = tail.pareto.shape > MAX_SHAPE_FINITE_VARIANCE;
         shape
             && (heavy
-                || (tail.pareto.mean_beyond(h.threshold - tail.threshold) - mean).abs() <= STRAY * error)
+                || (tail.pareto.mean_beyond(h.threshold - tail.threshold) - mean).abs()
+                    <= MAX_STANDARD_ERRORS * error)
     })
 }
 
-/// Standard errors that two estimates of one thing may lie apart: a chance of 5 % each.
-const STRAY: f64 = 1.96;
+/// Largest difference of two consistent estimates, in standard errors: an error probability of 5 % each.
+const MAX_STANDARD_ERRORS: f64 = 1.96;
 
-/// Refuses where what is above the threshold comes back periodically.
-fn periodic(tail: &Tail, late: &[Late], request: &Request) -> Result<(), Refusal> {
-    // Every late activation and not the clusters: a cadence shorter than a cluster would vanish in it.
+/// Refuses if the exceedances are periodic.
+fn periodic(tail: &Tail, late: &[LateActivation], request: &Request) -> Result<(), Refusal> {
+    // All late activations are used, not the clusters, which would hide a cadence shorter than a cluster.
     let times: Vec<u64> =
         late.iter().filter(|l| l.1 > tail.threshold).map(|l| l.0.saturating_mul(request.period_ns)).collect();
     match cadence::find(&times, request.period_ns, &request.candidates).into_iter().next() {
@@ -283,13 +283,13 @@ fn periodic(tail: &Tail, late: &[Late], request: &Request) -> Result<(), Refusal
     }
 }
 
-/// Tenths of the run: as many late ones in each as chance allows (dispersion against Poisson), and no trend in how
-/// late they are (Spearman); 0.5 % each.
-fn stationary(peaks: &[Late], (first, last): (u64, u64)) -> bool {
+/// Tests tenths of the run: the number of late activations in each (dispersion against Poisson), and a trend of their
+/// latency (Spearman); 0.5 % each.
+fn stationary(peaks: &[LateActivation], (first, last): (u64, u64)) -> bool {
     const PARTS: usize = 10;
-    // Upper 0.5 % of chi-square with nine degrees of freedom; two-sided 0.5 % of the normal distribution.
-    const DISPERSED: f64 = 23.589;
-    const TREND: f64 = 2.807;
+    // Upper 0.5 % of chi-squared with nine degrees of freedom; two-sided 0.5 % of the normal distribution.
+    const MAX_DISPERSION: f64 = 23.589;
+    const MAX_TREND: f64 = 2.807;
     let width = ((last - first) as f64 + 1.0) / PARTS as f64;
     let mut counts = [0.0f64; PARTS];
     for &(at, _) in peaks {
@@ -302,7 +302,7 @@ fn stationary(peaks: &[Late], (first, last): (u64, u64)) -> bool {
     order.sort_by(|&i, &j| peaks[i].1.total_cmp(&peaks[j].1));
     let squares: f64 = order.iter().enumerate().map(|(rank, &i)| (rank as f64 - i as f64).powi(2)).sum();
     let rho = 1.0 - 6.0 * squares / (n * (n * n - 1.0));
-    dispersion <= DISPERSED && rho.abs() * (n - 1.0).sqrt() <= TREND
+    dispersion <= MAX_DISPERSION && rho.abs() * (n - 1.0).sqrt() <= MAX_TREND
 }
 
 impl Tail {
@@ -317,7 +317,7 @@ impl Tail {
         }
         let excess = self.pareto.beyond(expected);
         let profile = pareto::profile(&self.excesses, self.pareto, expected);
-        // The count of clusters is Poisson: what its error moves, in quadrature.
+        // The number of clusters is Poisson; its error is added in quadrature.
         let count = 1.96 * scale * expected.powf(shape) / (self.peaks.len() as f64).sqrt();
         let us = Interval {
             value: self.threshold + excess,

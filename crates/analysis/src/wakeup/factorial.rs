@@ -1,9 +1,9 @@
-//! Which pure factor costs how much: a randomised two-level design, the effects of its factors, and how much of an
-//! increase they explain.
+//! Costs of single factors: a randomised two-level design, the effects of its factors, and the share of an increase
+//! that they explain.
 //!
-//! Every cell runs some factors and not the others; half of all cells have a factor on, and each other factor is on
-//! in half of those, so the difference of the two halves is the effect of that factor and of no other. Repeats are
-//! blocks: what moves a whole repeat moves both halves.
+//! Each case of the design has some factors on and the others off. A factor is on in half of all cases, and each other
+//! factor is on in half of those, so the difference of the two halves is the effect of that factor alone. Repeats are
+//! blocks: an effect on a whole repeat affects both halves equally.
 
 mod design;
 
@@ -13,62 +13,63 @@ use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 use crate::interval::Interval;
 
-/// Chance that an interval of a family misses: 5 % for the whole family.
-const MISS: f64 = 0.05;
+/// Error rate of a family of intervals: 5 % for the whole family.
+const ERROR_RATE: f64 = 0.05;
 
-/// What was measured in one cell of one block.
+/// Value measured in one case of one block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
-    /// Which repeat.
+    /// Number of the repeat.
     pub block: usize,
-    /// Which cell of the design.
+    /// Number of the case in the design.
     pub case: usize,
-    /// The statistic, us (p99.9, say).
+    /// Value of the statistic, us (for instance p99.9).
     pub us: f64,
 }
 
-/// What two-factor interactions add: with a fraction of all cells, some of them cannot be told apart.
+/// Effect of two-factor interactions. A fractional design cannot separate some of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Pairs of factors; their sum is what was seen. One pair in a full design.
+    /// Pairs of factors whose sum was measured; one pair in a full design.
     pub pairs: Vec<(usize, usize)>,
-    /// us that come on top when both of a pair are on, less what each adds alone: half of it is in each effect.
+    /// Added latency, us, if both factors of a pair are on, beyond the sum of their single effects; half of it is in
+    /// each effect.
     pub us: Interval,
 }
 
-/// The estimates.
+/// Estimated effects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effects {
-    /// One a factor: us more with it than without, over all the rest. The intervals hold all true effects together
-    /// with 95 % (Bonferroni).
+    /// Effect of each factor, us: difference with and without it, averaged over the other factors. The intervals hold
+    /// simultaneously with 95 % (Bonferroni).
     pub factors: Vec<Interval>,
-    /// The interactions, likewise.
+    /// Interactions, likewise.
     pub groups: Vec<Group>,
-    /// us with every factor off, as the effects say; 95 %.
-    pub none: Interval,
-    /// Standard deviation of one cell of one block, us.
+    /// Latency with every factor off, us, from the effects; 95 %.
+    pub baseline: Interval,
+    /// Standard deviation of one case of one block, us.
     pub noise: f64,
-    /// Blocks that were complete, and so counted.
+    /// Number of complete blocks; only these are used.
     pub blocks: usize,
-    /// Blocks in which a cell was missing.
+    /// Number of blocks with a missing case.
     pub incomplete: usize,
 }
 
-/// Why nothing is estimated.
+/// Reason why nothing is estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Fewer than two complete blocks: no noise is known.
+    /// Fewer than two complete blocks, so the noise is unknown.
     TooFew {
-        /// Complete ones.
+        /// Number of complete blocks.
         blocks: usize,
     },
 }
 
-/// The effects, by least squares over the complete blocks. The noise is what cells do differently from block to
-/// block, so that no interaction is taken for it.
+/// Estimates the effects by least squares over the complete blocks. The noise is the variation of the cases between
+/// blocks, so that interactions do not count as noise.
 ///
 /// # Errors
-/// Fewer than two complete blocks.
+/// If there are fewer than two complete blocks.
 pub fn effects(design: &Design, measured: &[Measured]) -> Result<Effects, Refusal> {
     let (complete, incomplete) = complete(design.cases(), measured);
     let blocks = complete.len();
@@ -79,17 +80,17 @@ pub fn effects(design: &Design, measured: &[Measured]) -> Result<Effects, Refusa
     let cases: Vec<f64> =
         (0..design.cases()).map(|c| mean(&complete.iter().map(|b| b[c]).collect::<Vec<_>>())).collect();
     let all = mean(&cases);
-    let left = |block: &Vec<f64>| -> f64 {
+    let residual = |block: &Vec<f64>| -> f64 {
         let off = mean(block) - all;
         block.iter().zip(&cases).map(|(y, case)| (y - case - off).powi(2)).sum()
     };
-    let free = ((blocks - 1) * (design.cases() - 1)) as f64;
-    let noise = (complete.iter().map(left).sum::<f64>() / free).sqrt();
+    let degrees_of_freedom = ((blocks - 1) * (design.cases() - 1)) as f64;
+    let noise = (complete.iter().map(residual).sum::<f64>() / degrees_of_freedom).sqrt();
     let n = (blocks * design.cases()) as f64;
     let contrast =
         |signs: &[f64]| 2.0 * signs.iter().zip(&cases).map(|(s, y)| s * y).sum::<f64>() / cases.len() as f64;
     let around = |value: f64, error: f64, family: usize| {
-        let off = error * t(1.0 - MISS / 2.0 / family.max(1) as f64, free);
+        let off = error * t(1.0 - ERROR_RATE / 2.0 / family.max(1) as f64, degrees_of_freedom);
         Interval { value, low: value - off, high: value + off }
     };
     let error = 2.0 * noise / n.sqrt();
@@ -109,10 +110,11 @@ pub fn effects(design: &Design, measured: &[Measured]) -> Result<Effects, Refusa
     let between =
         means.iter().map(|m| (m - all).powi(2)).sum::<f64>() / (blocks as f64 - 1.0) / blocks as f64;
     let base_error = (between + noise * noise * design.factors() as f64 / n).sqrt();
-    Ok(Effects { none: around(all - halves, base_error, 1), factors, groups, noise, blocks, incomplete })
+    Ok(Effects { baseline: around(all - halves, base_error, 1), factors, groups, noise, blocks, incomplete })
 }
 
-/// The complete blocks, a value a cell, and how many were not. Of a cell that was measured twice the last counts.
+/// Returns the complete blocks, with one value per case, and the number of incomplete ones. The last of repeated
+/// measurements of a case is used.
 fn complete(cases: usize, measured: &[Measured]) -> (Vec<Vec<f64>>, usize) {
     let mut blocks: Vec<usize> = measured.iter().map(|m| m.block).collect();
     blocks.sort_unstable();
@@ -127,24 +129,23 @@ fn complete(cases: usize, measured: &[Measured]) -> (Vec<Vec<f64>>, usize) {
     (kept, incomplete)
 }
 
-/// The quantile of Student's t with `free` degrees of freedom.
-fn t(q: f64, free: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, free).map_or(f64::INFINITY, |t| t.inverse_cdf(q))
+/// Returns the quantile of Student's t with `free` degrees of freedom.
+fn t(q: f64, degrees_of_freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, degrees_of_freedom).map_or(f64::INFINITY, |t| t.inverse_cdf(q))
 }
 
-/// How much of a factor a load contains: lines, faults or bytes per second of the load, and of the factor alone when it
-/// was on.
+/// Amount of a factor in a load: lines, faults or bytes per second, under the load and under the factor alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dose {
-    /// Of the load whose increase is to be explained.
+    /// Amount under the load whose increase is to be explained.
     pub load: f64,
-    /// Of the factor alone.
+    /// Amount under the factor alone.
     pub alone: f64,
 }
 
 impl Dose {
-    /// The part of the factor's effect that the load can have: at most all of it, because beyond what was measured
-    /// nothing is known. `None` where the factor did nothing that was counted.
+    /// Returns the share of the factor's effect attributed to the load: at most all of it, because there is no
+    /// measurement beyond. `None` if the amount under the factor alone is 0.
     #[must_use]
     pub fn part(&self) -> Option<f64> {
         (self.alone > 0.0 && self.load >= 0.0 && self.load.is_finite())
@@ -152,29 +153,29 @@ impl Dose {
     }
 }
 
-/// What a factor explains of an increase.
+/// Part of an increase that a factor explains.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Explained {
-    /// us; `None` where the dose is not known.
+    /// Explained part, us; `None` if the dose is unknown.
     pub us: Option<Interval>,
-    /// Does the load have more of it than the factor alone had? Then it explains at least so much.
+    /// Whether the load has more of the factor than the factor alone. Then this is a lower bound.
     pub at_least: bool,
 }
 
 /// An increase and its causes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attribution {
-    /// One a factor.
+    /// Part explained by each factor.
     pub factors: Vec<Explained>,
-    /// What they leave, us: interactions, and what no factor is.
+    /// Unexplained rest, us: interactions and other causes.
     pub unexplained: Interval,
 }
 
-/// Of an increase of `delta` us, how much each factor explains: its effect times the load's dose of it. Effects and
-/// doses in the same order; a factor without a dose (`None`) explains nothing.
+/// Attributes an increase of `delta` us to factors: each factor explains its effect times the load's dose. Effects and
+/// doses are in the same order; a factor without a dose (`None`) explains nothing.
 ///
-/// The interval of what is left comes from those of all that goes into it (Zou and Donner, Statistics in Medicine 27,
-/// 2008): what each lacks on the side that matters, in quadrature.
+/// The interval of the rest is computed from those of all terms (Zou and Donner, Statistics in Medicine 27, 2008): the
+/// distances on the relevant side, added in quadrature.
 #[must_use]
 pub fn attribute(delta: Interval, effects: &[Interval], doses: &[Option<Dose>]) -> Attribution {
     let explained = |(effect, dose): (&Interval, &Option<Dose>)| Explained {
@@ -182,9 +183,9 @@ pub fn attribute(delta: Interval, effects: &[Interval], doses: &[Option<Dose>]) 
         at_least: dose.is_some_and(|d| d.alone > 0.0 && d.load > d.alone),
     };
     let factors: Vec<Explained> = effects.iter().zip(doses).map(explained).collect();
-    let reported = || factors.iter().filter_map(|f| f.us);
-    let value = delta.value - reported().map(|e| e.value).sum::<f64>();
-    let below = reported().fold(delta.value - delta.low, |sum, e| sum.hypot(e.high - e.value));
-    let above = reported().fold(delta.high - delta.value, |sum, e| sum.hypot(e.value - e.low));
+    let known = || factors.iter().filter_map(|f| f.us);
+    let value = delta.value - known().map(|e| e.value).sum::<f64>();
+    let below = known().fold(delta.value - delta.low, |sum, e| sum.hypot(e.high - e.value));
+    let above = known().fold(delta.high - delta.value, |sum, e| sum.hypot(e.value - e.low));
     Attribution { factors, unexplained: Interval { value, low: value - below, high: value + above } }
 }

@@ -1,32 +1,31 @@
-//! Where the worst wake-ups went: the stages of the same activation, from the time the timer was set for to the
-//! task's own reading of the clock.
+//! Stages of the worst wake-ups, from the programmed time of the timer to the task's own reading of the clock.
 
 use crate::interval::{Interval, median_interval};
 
 /// A stage of an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// From the time the timer was set for to its interrupt: masked interrupts, idle states, a host that runs
+    /// From the programmed time of the timer to its interrupt: masked interrupts, idle states, a host that runs
     /// something else.
     BeforeIrq,
     /// From the interrupt to the wake-up of the task.
     IrqToWakeup,
-    /// From the wake-up to the switch: scheduling, and what may not be preempted.
+    /// From the wake-up to the switch: scheduling and sections that disable preemption.
     WakeupToSwitch,
     /// From the switch to the task's own reading of the clock.
     SwitchToUser,
-    /// The last two in one, where the switch was not seen: a trace may hide how some thread gives the CPU away.
+    /// Both of the last two, if the switch was not traced: a trace may lack the switch away from some threads.
     WakeupToUser,
 }
 
 impl Stage {
-    /// Those of an activation whose switch was seen, in order of time.
+    /// Stages of an activation with a traced switch, in order of time.
     pub const SWITCHED: [Stage; 4] =
         [Stage::BeforeIrq, Stage::IrqToWakeup, Stage::WakeupToSwitch, Stage::SwitchToUser];
-    /// Those of an activation whose switch was not.
+    /// Stages of an activation without a traced switch.
     pub const UNSWITCHED: [Stage; 3] = [Stage::BeforeIrq, Stage::IrqToWakeup, Stage::WakeupToUser];
 
-    /// The stable word for it.
+    /// Returns the stable token.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -39,29 +38,29 @@ impl Stage {
     }
 }
 
-/// Share of the activations whose switch must have been seen for a reading of all four stages. Of fewer, those seen
-/// are no fair sample: which switches a trace hides depends on what ran before.
-const SEEN: f64 = 0.9;
+/// Smallest share of activations with a traced switch for a reading of all four stages. With fewer, those with a switch
+/// are not a fair sample, because it depends on the previous thread which switches a trace lacks.
+const MIN_SWITCHED_SHARE: f64 = 0.9;
 
-/// An activation of which the interrupt and the wake-up were seen.
+/// An activation with traced interrupt and wake-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StagedActivation {
-    /// The number of its period.
+    /// Number of its period.
     pub period: u64,
-    /// us in each of [`Stage::UNSWITCHED`].
+    /// Duration of each of [`Stage::UNSWITCHED`], us.
     pub us: [f64; 3],
-    /// us from the wake-up to the switch, where that was seen: a part of the last.
+    /// Time from the wake-up to the switch, us, if traced: a part of the last stage.
     pub switch: Option<f64>,
 }
 
 impl StagedActivation {
-    /// The whole of it, us.
+    /// Returns the total latency, us.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.us.iter().sum()
     }
 
-    /// Its stages with their us, as far as they were seen.
+    /// Returns its stages with their durations in us.
     #[must_use]
     pub fn stages(&self) -> Vec<(Stage, f64)> {
         let [before, to_wakeup, to_user] = self.us;
@@ -79,60 +78,59 @@ impl StagedActivation {
     }
 }
 
-/// One of the worst.
+/// One of the worst activations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worst {
-    /// It.
+    /// The activation.
     pub activation: StagedActivation,
-    /// The stage that lies furthest above its own median over all activations: a stage that is always long
-    /// explains no late one.
+    /// Stage with the largest excess over its own median over all activations: a stage that is always long does not
+    /// explain a late activation.
     pub dominant: Stage,
-    /// What that stage has above its median, as a share of what the whole has above the sum of the medians.
+    /// Excess of that stage over its median, as a share of the total excess over the sum of the medians.
     pub share: f64,
 }
 
-/// What a stage takes.
+/// Statistics of a stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// Which.
+    /// Stage.
     pub stage: Stage,
     /// Median over all activations, us.
     pub all: Interval,
     /// Median over the worst, us.
     pub worst: Interval,
-    /// Of how many of the worst it is the dominant one.
+    /// Number of worst activations that it dominates.
     pub dominates: usize,
 }
 
-/// What the stages say.
+/// Result of the analysis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// Activations with all of these stages.
+    /// Number of activations with all of these stages.
     pub count: usize,
-    /// The worst, the latest first.
+    /// Worst activations, the largest latency first.
     pub worst: Vec<Worst>,
-    /// One a stage, in order of time.
+    /// One row per stage, in order of time.
     pub rows: Vec<Row>,
 }
 
 impl Reading {
-    /// Do the worst have one dominant stage? The stage that at least `share` (0 to 1) of them have; `None` where
-    /// they differ: then they have different causes, and no tail may be fitted over them.
+    /// Returns the stage that dominates at least `share` (0 to 1) of the worst activations. `None` if they differ: then
+    /// they have different causes, and no tail may be fitted.
     #[must_use]
     pub fn common(&self, share: f64) -> Option<Stage> {
-        let most = self.rows.iter().max_by_key(|r| r.dominates)?;
-        (most.dominates as f64 >= share * self.worst.len() as f64).then_some(most.stage)
+        let common = self.rows.iter().max_by_key(|r| r.dominates)?;
+        (common.dominates as f64 >= share * self.worst.len() as f64).then_some(common.stage)
     }
 }
 
-/// Reads the stages of the worst `k`: the four of those activations whose switch was seen, where nearly all have it,
-/// and otherwise the three that all have. Activations with a stage that is no number are left out; `None` where none
-/// is left or asked for.
+/// Analyses the stages of the worst `k` activations: all four if nearly all activations have a traced switch, else the
+/// three that all have. Activations with a stage that is not a number are left out. `None` if none remains or `k` is 0.
 #[must_use]
 pub fn read(activations: &[StagedActivation], k: usize) -> Option<Reading> {
     let mut kept: Vec<StagedActivation> = activations.iter().filter(|a| a.is_finite()).copied().collect();
     let seen = kept.iter().filter(|a| a.switch.is_some()).count();
-    if seen as f64 >= SEEN * kept.len() as f64 {
+    if seen as f64 >= MIN_SWITCHED_SHARE * kept.len() as f64 {
         kept.retain(|a| a.switch.is_some());
     } else {
         kept.iter_mut().for_each(|a| a.switch = None);
@@ -156,8 +154,8 @@ pub fn read(activations: &[StagedActivation], k: usize) -> Option<Reading> {
 fn dominant(activation: &StagedActivation, all: &[Interval]) -> Option<Worst> {
     let stages = activation.stages();
     let above = stages.iter().zip(all).map(|((stage, us), median)| (*stage, us - median.value));
-    let whole: f64 = above.clone().map(|(_, us)| us).sum();
-    let (dominant, most) = above.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let share = if whole > 0.0 { (most / whole).clamp(0.0, 1.0) } else { 0.0 };
+    let total_excess: f64 = above.clone().map(|(_, us)| us).sum();
+    let (dominant, largest) = above.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let share = if total_excess > 0.0 { (largest / total_excess).clamp(0.0, 1.0) } else { 0.0 };
     Some(Worst { activation: *activation, dominant, share })
 }

@@ -1,8 +1,8 @@
-//! How late, and how surely: percentiles with the intervals of order statistics, the maximum with the number of
-//! activations in which it was seen, missed activations, and the same corrected for coordinated omission.
+//! Summary statistics of latencies: percentiles with intervals from order statistics, the maximum with the number of
+//! activations, missed activations, and the same corrected for coordinated omission.
 //!
-//! The intervals assume nothing of the distribution, and that activations are independent: those of a burst are
-//! not, and then they are too narrow.
+//! The intervals assume no distribution, but they assume that activations are independent. In bursts they are not, and
+//! the intervals are too narrow.
 
 use statrs::function::gamma::ln_gamma;
 
@@ -10,25 +10,25 @@ use super::Activation;
 use crate::histogram;
 use crate::interval::Interval;
 
-/// The percentiles that are told, with their stable words.
+/// Reported percentiles, with their stable tokens.
 pub const PERCENTILES: [(f64, &str); 6] =
     [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"), (0.99999, "p99.999")];
 
-/// Chance that an interval misses what it is of: 5 %, as everywhere.
-const MISS: f64 = 0.05;
+/// Error rate of an interval: 5 %, as everywhere.
+const ERROR_RATE: f64 = 0.05;
 
-/// Bars of a histogram for a log axis lie this ratio apart: 1 %, a third of the half-width that p99.9 has in a
-/// run of a minute, and less than a pixel on an axis of five decades.
+/// Ratio of adjacent bars of a histogram for a log axis: 1 %, a third of the half-width of p99.9 in a run of a minute,
+/// and less than a pixel on an axis of five decades.
 pub const RESOLUTION: f64 = 1.01;
 
-/// Why a percentile is not told.
+/// Reason why a percentile is not reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The largest of so few samples is no upper bound with 95 %.
+    /// The largest of this number of samples is not an upper bound with 95 %.
     TooFew {
-        /// Samples there are.
+        /// Available samples.
         have: u64,
-        /// Samples that it takes.
+        /// Required samples.
         need: u64,
     },
 }
@@ -36,28 +36,28 @@ pub enum Refusal {
 /// A percentile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Percentile {
-    /// Which: 0.999 is p99.9.
+    /// Quantile: 0.999 is p99.9.
     pub q: f64,
-    /// Its stable word.
+    /// Stable token.
     pub token: &'static str,
-    /// In us with its 95 % interval, or why not.
+    /// Value in us with its 95 % interval, or the reason for a refusal.
     pub us: Result<Interval, Refusal>,
 }
 
-/// The largest latency, which is a value without a meaning unless one says in how many it was seen.
+/// Largest latency, which is meaningful only with the number of activations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Maximum {
-    /// us.
+    /// Latency, us.
     pub us: f64,
-    /// Activations in which it was the largest.
+    /// Number of activations of which it is the largest.
     pub seen_in: u64,
 }
 
 impl Maximum {
-    /// The chance that one of the next `more` activations is later still, whatever the distribution, as long as
-    /// it stays the same one: m / (m + n).
+    /// Returns the probability that one of the next `more` activations exceeds it, for any unchanged distribution: m /
+    /// (m + n).
     #[must_use]
-    pub fn beaten_within(&self, more: u64) -> f64 {
+    pub fn exceedance_probability(&self, more: u64) -> f64 {
         more as f64 / (more as f64 + self.seen_in as f64).max(1.0)
     }
 }
@@ -67,97 +67,97 @@ impl Maximum {
 pub struct Histogram {
     /// (us, count), ascending, [`RESOLUTION`] apart; empty bars are left out.
     pub bars: Vec<(f64, u64)>,
-    /// Samples of [`FLOOR`] and less, which a log axis cannot show.
+    /// Samples of at most [`FLOOR`], which a log axis cannot show.
     pub below: u64,
 }
 
-/// What lies at or below 1 ns, the unit of the kernel's clocks, has no place on a log axis.
+/// Smallest value on a log axis, us: 1 ns, the unit of the kernel's clocks.
 pub const FLOOR: f64 = 0.001;
 
-/// What the samples say.
+/// Statistics of the samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
-    /// The least, us.
+    /// Smallest latency, us.
     pub min: f64,
-    /// us.
+    /// Mean, us.
     pub mean: f64,
-    /// us.
+    /// Standard deviation, us.
     pub stddev: f64,
-    /// [`PERCENTILES`], each told or refused.
+    /// All of [`PERCENTILES`], each reported or refused.
     pub percentiles: Vec<Percentile>,
-    /// The largest.
+    /// Largest latency.
     pub max: Maximum,
-    /// For a log axis.
+    /// Histogram for a log axis.
     pub histogram: Histogram,
 }
 
-/// What a run of a periodic task says.
+/// Statistics of a run of a periodic task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Of the activations as they were seen.
+    /// Statistics of the observed activations.
     pub seen: Summary,
-    /// Periods between the first and the last activation that had none.
+    /// Periods without an activation, between the first and the last activation.
     pub missed: u64,
-    /// Missed activations that a wake-up before them accounts for: it was so late that their time had come.
+    /// Missed activations explained by the preceding wake-up, which was later than their time.
     pub explained: u64,
-    /// Of the activations seen and those explained, each as late as it would have been: a task that skips periods
-    /// sees one long stall as one sample (coordinated omission).
+    /// Statistics of the observed and the explained activations, each with the latency that it would have had. Without
+    /// this correction a task that skips periods sees one long stall as one sample (coordinated omission).
     pub corrected: Summary,
 }
 
-/// Samples that a percentile takes: so many that the two-sided interval of order statistics exists. For the upper
-/// percentiles that is where the largest becomes a one-sided 95 % bound: 2,995, 29,956 and 299,572 for p99.9,
-/// p99.99 and p99.999.
+/// Returns the number of samples that a percentile requires: so that the two-sided interval of order statistics exists.
+/// For the upper percentiles this is where the largest sample becomes a one-sided 95 % bound: 2,995, 29,956 and 299,572
+/// for p99.9, p99.99 and p99.999.
 #[must_use]
 pub fn needed(q: f64) -> u64 {
     let miss = |n: f64| q.powf(n) + (1.0 - q).powf(n);
-    let mut n = (MISS.ln() / q.max(1.0 - q).ln()).ceil();
-    while n.is_finite() && miss(n) > MISS {
+    let mut n = (ERROR_RATE.ln() / q.max(1.0 - q).ln()).ceil();
+    while n.is_finite() && miss(n) > ERROR_RATE {
         n += 1.0;
     }
     n as u64
 }
 
-/// The places (from 0) of the order statistics of `n` samples between which the quantile `q` lies with 95 %.
-/// `None` where there are none. Each end misses with 2.5 %; where the largest sample misses more often, the lower
-/// end gets what is left.
+/// Returns the indices (from 0) of the order statistics of `n` samples that bound the quantile `q` with 95 %. `None` if
+/// there are none. The error rate of each end is 2.5 %; if that of the largest sample is higher, the lower end gets the
+/// rest.
 #[must_use]
 pub fn ranks(n: u64, q: f64) -> Option<(u64, u64)> {
     if !(q > 0.0 && q < 1.0) || n < needed(q) {
         return None;
     }
-    // K samples exceed the quantile: binomial with n and 1 - q. The upper end is too low where K is at least as
-    // many as lie from it upwards, the lower too high where K is more than lie from it upwards.
+    // K samples exceed the quantile: binomial with n and 1 - q. The upper end is too low if K is at least the number of
+    // samples from it upwards; the lower end is too high if K is more than that.
     let (count, p) = (n as f64, 1.0 - q);
-    let beyond = |k: f64, sum: f64| sum + ln_chance(count, p, k).exp();
+    let beyond = |k: f64, sum: f64| sum + ln_binomial_probability(count, p, k).exp();
     let (mean, sd) = (count * p, (count * p * q).sqrt());
     if mean.min(count * q) > 1000.0 {
-        // Beyond a thousand on each side the normal approximation is off by less than one rank.
+        // With more than a thousand samples on each side, the normal approximation is off by less than one rank.
         let (more, fewer) = (mean + 1.96 * sd, mean - 1.96 * sd);
         return Some(((count - more).floor() as u64, (count - fewer).ceil().min(count - 1.0) as u64));
     }
     let (mut k, mut sum) = (0.0, beyond(0.0, 0.0));
     let (mut above, mut missed) = (0.0, sum);
-    while beyond(k + 1.0, sum) <= MISS / 2.0 {
+    while beyond(k + 1.0, sum) <= ERROR_RATE / 2.0 {
         k += 1.0;
         sum = beyond(k, sum);
         (above, missed) = (k, sum);
     }
-    while sum < 1.0 - (MISS - missed.max(0.0)).min(MISS / 2.0) && k < count - 1.0 {
+    while sum < 1.0 - (ERROR_RATE - missed.max(0.0)).min(ERROR_RATE / 2.0) && k < count - 1.0 {
         k += 1.0;
         sum = beyond(k, sum);
     }
     Some(((count - 1.0 - k) as u64, (count - 1.0 - above) as u64))
 }
 
-/// ln of the chance of `k` of `n` at `p` each.
-fn ln_chance(n: f64, p: f64, k: f64) -> f64 {
+/// Returns ln of the binomial probability of `k` out of `n` at `p` each.
+fn ln_binomial_probability(n: f64, p: f64, k: f64) -> f64 {
     ln_gamma(n + 1.0) - ln_gamma(k + 1.0) - ln_gamma(n - k + 1.0) + k * p.ln() + (n - k) * (-p).ln_1p()
 }
 
-/// Samples as distinct values and how many are below each.
+/// Distinct sample values with cumulative counts.
 struct Counts {
     bars: Vec<(f64, u64)>,
     up_to: Vec<u64>,
@@ -176,7 +176,7 @@ impl Counts {
         self.up_to.last().copied().unwrap_or(0)
     }
 
-    /// The sample at a place from 0, ascending; the last one beyond the end.
+    /// Returns the sample at an index from 0, ascending; the last one beyond the end.
     fn at(&self, place: u64) -> f64 {
         let bar = self.up_to.partition_point(|&up_to| up_to <= place).min(self.bars.len() - 1);
         self.bars[bar].0
@@ -187,7 +187,8 @@ impl Counts {
         let us = match ranks(n, q) {
             None => Err(Refusal::TooFew { have: n, need: needed(q) }),
             Some((low, high)) => {
-                // The sample that q of all do not exceed, and not a mean of two: a percentile was seen.
+                // The smallest sample that is not exceeded by a share q, not a mean of two: a percentile is an observed
+                // value.
                 let value = self.at(((q * n as f64).ceil() as u64).max(1) - 1);
                 Ok(Interval { value, low: self.at(low).min(value), high: self.at(high).max(value) })
             }
@@ -212,7 +213,7 @@ impl Counts {
     }
 }
 
-/// Bars for a log axis, [`RESOLUTION`] apart, of (us, count) bars.
+/// Returns bars for a log axis, [`RESOLUTION`] apart, from (us, count) bars.
 #[must_use]
 pub fn log_bars(bars: &[(f64, u64)]) -> Histogram {
     let mut histogram = Histogram::default();
@@ -230,7 +231,7 @@ pub fn log_bars(bars: &[(f64, u64)]) -> Histogram {
     histogram
 }
 
-/// Bars with ascending values that are numbers, equal ones in one bar.
+/// Sorts bars by value, merges equal ones and drops not-a-numbers.
 fn ordered(bars: &[(f64, u64)]) -> Vec<(f64, u64)> {
     let mut kept: Vec<_> = bars.iter().copied().filter(|b| !b.0.is_nan() && b.1 > 0).collect();
     kept.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -243,33 +244,33 @@ fn ordered(bars: &[(f64, u64)]) -> Vec<(f64, u64)> {
     kept
 }
 
-/// A summary of (us, count) bars in any order: an imported histogram. `None` of nothing.
+/// Returns a summary of (us, count) bars in any order, for an imported histogram. `None` if there are none.
 #[must_use]
 pub fn of_bars(bars: &[(f64, u64)]) -> Option<Summary> {
     Counts::new(ordered(bars)).summary()
 }
 
-/// The bars of a histogram whose task skips the periods that it misses, with what was skipped: a wake-up that is
-/// late by L stands for L - P, L - 2 P and so on, down to 0. The bars as they are where there is no period.
+/// Returns the bars of a histogram of a task that skips missed periods, with the skipped ones added: a latency of L
+/// also implies L - P, L - 2 P and so on, down to 0. Returns the bars unchanged if there is no period.
 #[must_use]
 pub fn corrected_bars(bars: &[(f64, u64)], period_us: f64) -> Vec<(f64, u64)> {
     let mut all = bars.to_vec();
     if period_us > 0.0 {
         for &(us, count) in bars.iter().filter(|b| b.0.is_finite()) {
-            let skipped = (us / period_us).floor().clamp(0.0, MAX_LATENCY_US) as u64;
+            let skipped = (us / period_us).floor().clamp(0.0, MAX_SKIPPED_PERIODS) as u64;
             all.extend((1..=skipped).map(|i| (us - i as f64 * period_us, count)));
         }
     }
     ordered(&all)
 }
 
-/// A stall accounts for a million periods at most, which at 100 us is longer than any run here: a value that is
-/// nonsense must not fill the memory.
-const MAX_LATENCY_US: f64 = 1e6;
+/// Largest number of periods that a stall covers: at 100 us longer than any run here. It limits memory for invalid
+/// values.
+const MAX_SKIPPED_PERIODS: f64 = 1e6;
 
-/// What a run says, with the period in us. Activations in order, as they were seen; `None` of nothing.
+/// Summarises a run, with the period in us. Activations are in the order of observation; `None` if there are none.
 ///
-/// Only a period that has no activation is filled in: a task that works off what it missed has a sample of each.
+/// Only periods without an activation are filled in: a task that catches up on missed periods has a sample of each.
 #[must_use]
 pub fn summarise(activations: &[Activation], period_us: f64) -> Option<Run> {
     let values: Vec<f64> = activations.iter().map(|a| a.us).collect();
@@ -278,7 +279,7 @@ pub fn summarise(activations: &[Activation], period_us: f64) -> Option<Run> {
         let gap = pair[1].period.saturating_sub(pair[0].period).saturating_sub(1);
         missed += gap;
         if period_us > 0.0 && pair[0].us.is_finite() {
-            let covered = (pair[0].us / period_us).floor().clamp(0.0, MAX_LATENCY_US) as u64;
+            let covered = (pair[0].us / period_us).floor().clamp(0.0, MAX_SKIPPED_PERIODS) as u64;
             skipped.extend((1..=covered.min(gap)).map(|i| pair[0].us - i as f64 * period_us));
         }
     }

@@ -1,4 +1,4 @@
-//! The rooms of wake-up latency, held against truth that was made up.
+//! Tests of the modules of wake-up latency against simulated data.
 
 mod cadence;
 mod changepoint;

@@ -43,7 +43,7 @@ fn malformed_sysfs_text_is_quoted() {
         (
             "index0.number_of_sets t 64",
             "index0.number_of_sets t 63",
-            "its own arithmetic fails: size 49152 is not line 64 x ways 12 x sets 63 = 48384",
+            "inconsistent: size 49152 is not line 64 x ways 12 x sets 63 = 48384",
         ),
     ] {
         assert!(good.contains(from));
@@ -72,10 +72,14 @@ fn broken_devicetrees_are_refused_with_the_reason() {
     );
     assert_eq!(
         complaint(good[..good.len() - 1].to_vec()),
-        format!("devicetree.blob: is cut short: it says {} bytes, and has {}", good.len(), good.len() - 1)
+        format!(
+            "devicetree.blob: is truncated: its header gives {} bytes, it has {}",
+            good.len(),
+            good.len() - 1
+        )
     );
     assert!(word(20, 3).contains("has version 3"));
-    assert!(word(12, u32::MAX).contains("has its strings outside of itself"));
+    assert!(word(12, u32::MAX).contains("has a strings block beyond its end"));
     assert!(word(8, u32::MAX - 3).contains("inside its structure"));
     let structure = u32::from_be_bytes([good[8], good[9], good[10], good[11]]) as usize;
     assert!(word(structure, 2).contains("that was not opened"));
@@ -128,7 +132,7 @@ fn odd_devicetrees_are_told() {
         sane(&one("devicetree.blob", FactValue::Bytes(tree(properties, nodes))))
     };
     let circle = decoded(&[("phandle", &[0, 0, 0, 1]), ("next-level-cache", &[0, 0, 0, 1])], 0);
-    assert_eq!(circle.complaints, ["devicetree.blob: /cpus/cpu@0: next-level-cache leads in a circle"]);
+    assert_eq!(circle.complaints, ["devicetree.blob: /cpus/cpu@0: next-level-cache forms a cycle"]);
     let nowhere = decoded(&[("next-level-cache", &[0, 0, 0, 9])], 0);
     assert_eq!(nowhere.complaints, ["devicetree.blob: /cpus/cpu@0: next-level-cache names no node"]);
     let short = decoded(&[("d-cache-size", &[1, 2])], 0);
@@ -149,9 +153,7 @@ fn odd_devicetrees_are_told() {
     );
     assert_eq!(
         odd.complaints,
-        [
-            "devicetree.blob: /cpus/cpu@0: its own arithmetic fails: size 32769 is no multiple of line x sets = 192"
-        ]
+        ["devicetree.blob: /cpus/cpu@0: inconsistent: size 32769 is not a multiple of line x sets = 192"]
     );
     let deep = decoded(&[], 100_000);
     assert!(deep.complaints[0].contains("is deeper than 64 nodes"), "{:?}", deep.complaints);

@@ -30,7 +30,10 @@ fn this_kind_of_server_claims_the_same_through_cpuid_and_sysfs() {
     );
     assert_eq!(tlb_lines(&decoded), NOTHING);
     // The hypervisor emptied leaf 18H.
-    assert_eq!(decoded.complaints, ["cpuid.2.0: refers to leaf 18H for the TLBs, and that describes none"]);
+    assert_eq!(
+        decoded.complaints,
+        ["cpuid.2.0: refers to leaf 18H for the TLBs, but leaf 18H describes none"]
+    );
     assert_eq!(disagreements(&decoded.claims), NOTHING);
 }
 
@@ -198,7 +201,10 @@ fn leaves_above_the_highest_are_echoes() {
     let text = include_str!("fixtures/celeron-gemini-lake.facts");
     let decoded = decode(&facts(&text.replace("00000018 756e6547", "00000017 756e6547")));
     assert_eq!(tlb_lines(&decoded), NOTHING);
-    assert_eq!(decoded.complaints, ["cpuid.2.0: refers to leaf 18H for the TLBs, and that describes none"]);
+    assert_eq!(
+        decoded.complaints,
+        ["cpuid.2.0: refers to leaf 18H for the TLBs, but leaf 18H describes none"]
+    );
 }
 
 #[test]
@@ -402,8 +408,8 @@ fn the_pptt_of_a_graviton_contradicts_itself() {
     assert_eq!(
         decoded.complaints,
         [
-            "acpi.pptt: the cache at 0xe4: its own arithmetic fails: size 49152 is not line 64 x ways 3 x sets 128 = 24576",
-            "acpi.pptt: the cache at 0x264: its own arithmetic fails: size 32768 is not line 64 x ways 2 x sets 128 = 16384",
+            "acpi.pptt: the cache at 0xe4: inconsistent: size 49152 is not line 64 x ways 3 x sets 128 = 24576",
+            "acpi.pptt: the cache at 0x264: inconsistent: size 32768 is not line 64 x ways 2 x sets 128 = 16384",
         ]
     );
     // Held against what the manual of its Cortex-A72 and so CCSIDR say.
@@ -488,14 +494,14 @@ fn circles_and_dangling_offsets_in_the_pptt_are_told() {
     let parent = decode(&patched(fixture, 0x58, 0x50));
     assert_eq!(
         parent.complaints,
-        ["acpi.pptt: the processor at 0xb0 has over 16 ancestors, or is one of its own"]
+        ["acpi.pptt: the processor at 0xb0 has over 16 ancestors, or is its own ancestor"]
     );
     assert_eq!(parent.claims.len(), 4, "{:?}", lines(&parent));
     let dangling = decode(&patched(fixture, 0x88, 0x69));
-    assert_eq!(dangling.complaints, ["acpi.pptt: the next level 0x69 of the cache at 0x80 is no cache"],);
+    assert_eq!(dangling.complaints, ["acpi.pptt: the next level 0x69 of the cache at 0x80 is not a cache"],);
     // Level 2 leads back to level 1.
     let circle = decode(&patched(fixture, 0x70, 0x80));
-    assert_eq!(circle.complaints, ["acpi.pptt: the next levels of the cache at 0x98 lead in a circle"]);
+    assert_eq!(circle.complaints, ["acpi.pptt: the next levels of the cache at 0x98 form a cycle"]);
     // Each level 1 cache leads to the other, and level 2 to itself: there is no head.
     let mut table = bytes(fixture);
     table[0x70] = 0x68;
@@ -505,7 +511,7 @@ fn circles_and_dangling_offsets_in_the_pptt_are_told() {
     let circle = decode(&patched_bytes(table, 0xa0, 0x80));
     assert_eq!(
         circle.complaints,
-        ["acpi.pptt: the next levels of the cache at 0x68 lead in a circle"],
+        ["acpi.pptt: the next levels of the cache at 0x68 form a cycle"],
         "{:?}",
         lines(&circle)
     );

@@ -77,7 +77,7 @@ pub(crate) fn levels(record: &Record, scale: &Scale, steps: &[Step]) -> Vec<Leve
     let mut all = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         let pairs = pair::read(record, scale, step, steps.get(index + 1), steps[0].here);
-        let mut level = Level { verdict: Verdict::Silent, line: None, pairs, scattered: None };
+        let mut level = Level { verdict: Verdict::Insufficient, line: None, pairs, scattered: None };
         if index == 0 || nearer.is_some() {
             level.verdict = scan::read(record, scale, step, nearer);
             let one = level.geometry();
@@ -268,7 +268,7 @@ fn caches(
             }
             scan::read(record, scale, step, nearer)
         } else {
-            Verdict::Silent
+            Verdict::Insufficient
         };
         let mut line = Vec::new();
         if let Verdict::One(one) = known {

@@ -76,7 +76,7 @@ impl ReplacementTest<'_> {
     fn evictions(&self) -> Option<Evictors> {
         self.nearer.map(|(nearer, policies)| Evictors {
             ways: nearer.ways as usize,
-            random: policies.is_empty() || policies.iter().any(|p| p.draws()),
+            random: policies.is_empty() || policies.iter().any(|p| p.is_random()),
         })
     }
 

@@ -90,11 +90,11 @@ fn why_unknown(verdict: &Verdict, n: usize) -> (String, &'static str) {
             "no set-associative geometry fits the measured conflicts; likely causes: hashed index, scattered pages, other work on the machine".into(),
             "use a quieter machine, or huge pages",
         ),
-        Verdict::Silent if n > 1 => (
+        Verdict::Insufficient if n > 1 => (
             "no measured access is known to reach this level: the nearer level's sets are unknown, or too few trials were run".into(),
             "give it a larger --budget",
         ),
-        Verdict::Silent | Verdict::One(_) => ("too few measurements".into(), "give it a larger --budget"),
+        Verdict::Insufficient | Verdict::One(_) => ("too few measurements".into(), "give it a larger --budget"),
     }
 }
 

@@ -364,7 +364,7 @@ pub(crate) fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<G
         .map(|time| (time - step.here) / (step.next - step.here))
         .collect();
     match shares.iter().all(|share| *share > MIN_CONFLICT_SHARE) {
-        _ if (shares.len() as u64) < PLACEMENTS => Verdict::Silent,
+        _ if (shares.len() as u64) < PLACEMENTS => Verdict::Insufficient,
         true => left,
         false => Verdict::None,
     }

@@ -132,7 +132,7 @@ fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -
         Verdict::One(one) => match confirmed(&domain, &conflicts, one, nearer) {
             Some(true) => Verdict::One(one),
             Some(false) => Verdict::None,
-            None => Verdict::Silent,
+            None => Verdict::Insufficient,
         },
         ref other => other.clone(),
     };
@@ -373,7 +373,7 @@ fn why_unknown(scale: &Scale, step: &Step, verdict: &Verdict) -> (String, &'stat
             "no number of sets and ways explains the conflicts: it is fully associative with many entries, or another TLB masks it".into(),
             "",
         ),
-        Verdict::Silent | Verdict::One(_) => (
+        Verdict::Insufficient | Verdict::One(_) => (
             format!(
                 "too few measurements, or the nearer TLB may hide it: a miss adds {:.1} ns, the clock's resolution is {:.1} ns",
                 step.next - step.here,

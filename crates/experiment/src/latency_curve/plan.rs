@@ -226,7 +226,7 @@ impl Planner<'_> {
             self.extend(curves);
         }
         if let Some(tlbs) = &translated {
-            for x in tlbs.wanted(RESOLUTION, POINTS_PER_BRACKET) {
+            for x in tlbs.refinement_points(RESOLUTION, POINTS_PER_BRACKET) {
                 let n = x.round() as u64;
                 if n >= 1 && pairs.iter().all(|p| p.pages != n) {
                     self.pair(n);
@@ -243,7 +243,7 @@ impl Planner<'_> {
     }
 
     fn narrow(&mut self, curves: &Reading) {
-        for x in curves.wanted(RESOLUTION, POINTS_PER_BRACKET) {
+        for x in curves.refinement_points(RESOLUTION, POINTS_PER_BRACKET) {
             let bytes = (x / STRIDE as f64).round() as u64 * STRIDE;
             if self.latency_curve.iter().all(|a| a.bytes != bytes) {
                 self.step(bytes);

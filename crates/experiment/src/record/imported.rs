@@ -1,7 +1,7 @@
 //! Series that another tool measured: the harness's own lines `imported`. The first line of a series has everything but
 //! the histogram; numbered parts of the histogram follow.
 
-use fathom_analysis::foreign::{Foreign, Place, Series};
+use fathom_analysis::import::{Place, Series, ToolResult};
 use fathom_probe::wire::{Line, WireError};
 
 use super::Record;
@@ -67,17 +67,17 @@ pub struct Imported {
 impl Imported {
     /// Returns the series of a tool's result, from a file of this name.
     #[must_use]
-    pub fn of(foreign: &Foreign, file: &str) -> Vec<Imported> {
-        foreign.series.iter().map(|series| Imported::one(foreign, series, file)).collect()
+    pub fn of(result: &ToolResult, file: &str) -> Vec<Imported> {
+        result.series.iter().map(|series| Imported::one(result, series, file)).collect()
     }
 
-    fn one(foreign: &Foreign, series: &Series, file: &str) -> Imported {
+    fn one(result: &ToolResult, series: &Series, file: &str) -> Imported {
         let parts = series.counts.len().div_ceil(BUCKETS_PER_LINE) as u64;
         let optional = |text: &Option<String>, max_chars| cut(text.as_deref().unwrap_or_default(), max_chars);
         Imported {
-            tool: cut(&foreign.tool, MAX_TEXT_CHARS),
-            version: optional(&foreign.version, MAX_TEXT_CHARS),
-            command: optional(&foreign.command, MAX_COMMAND_CHARS),
+            tool: cut(&result.tool, MAX_TEXT_CHARS),
+            version: optional(&result.version, MAX_TEXT_CHARS),
+            command: optional(&result.command, MAX_COMMAND_CHARS),
             file: cut(file, MAX_TEXT_CHARS),
             name: cut(&series.name, MAX_TEXT_CHARS),
             place: series.place.word().to_owned(),

@@ -107,7 +107,7 @@ fn effect_rows(effects: &Effects, at: At, trials: &[u64], unit: Unit, report: &m
         row.notes.push(note);
         report.findings.push(row);
     };
-    row((&metrics::EFFECT_BASELINE).into(), effects.none, format!("{} with every factor off", at.word));
+    row((&metrics::EFFECT_BASELINE).into(), effects.baseline, format!("{} with every factor off", at.word));
     for (factor, us) in FACTORS.iter().zip(&effects.factors) {
         row(metrics::EFFECT.at([factor.token().into()]), *us, how.clone());
     }

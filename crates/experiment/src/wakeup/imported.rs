@@ -167,7 +167,7 @@ fn maximum(series: &Imported, bars: &Bars, spot: Spot, report: &mut Report) {
             row.notes.push(format!(
                 "largest of {0}; another {0} activations would exceed it with probability {1:.0} %",
                 max.seen_in,
-                100.0 * max.beaten_within(max.seen_in)
+                100.0 * max.exceedance_probability(max.seen_in)
             ));
         }
         report.findings.push(row);

@@ -165,7 +165,7 @@ fn place_rows(
     max.notes.push(format!(
         "largest of {0}; another {0} activations would exceed it with probability {1:.0} %",
         seen.max.seen_in,
-        100.0 * seen.max.beaten_within(seen.max.seen_in)
+        100.0 * seen.max.exceedance_probability(seen.max.seen_in)
     ));
     rows.push(max);
     let (metric, lacking) =

@@ -1,4 +1,4 @@
-//! The command lines of experiments, made of their declared options, and the options that every session has.
+//! Command lines of experiments, from their declared options, and the options of every session.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::Output;
 use super::parse::budget;
 use crate::failure::Failure;
 
-/// The option that names a record to go on with.
+/// Name of the option for the record to resume.
 const RESUME: &str = "resume";
 
 /// Adds the options of an experiment, and those of every session.
@@ -22,7 +22,7 @@ pub fn arguments(experiment: &'static Experiment, command: Command) -> Command {
         .mut_arg("budget", |arg| arg.help(budget_help(experiment.default_budget)))
 }
 
-/// An option's argument.
+/// Returns the argument of an option.
 fn argument(option: &'static Opt) -> Arg {
     let arg = Arg::new(option.name).long(option.name).help(option.help());
     let arg = option.requires.into_iter().fold(arg, Arg::requires);
@@ -44,7 +44,7 @@ fn argument(option: &'static Opt) -> Arg {
     arg.value_parser(known.try_map(|word| option.values.read(&word)))
 }
 
-/// Going on with a record, which says what it was asked.
+/// Returns the argument for resuming a record, which has its options.
 fn resume_argument(experiment: &'static Experiment) -> Arg {
     Arg::new(RESUME)
         .long(RESUME)
@@ -52,11 +52,11 @@ fn resume_argument(experiment: &'static Experiment) -> Arg {
         .value_parser(clap::value_parser!(PathBuf))
         .conflicts_with_all(experiment.options.iter().map(|option| option.name))
         .help(
-            "Go on where this record of a sweep or a run was cut off, with what it was asked; it is kept as it was",
+            "Resume this interrupted record of a sweep or a run, with its options; the file itself is not changed",
         )
 }
 
-/// What `--budget` says at an experiment.
+/// Returns the help text of `--budget` for an experiment.
 fn budget_help(default: DefaultBudget) -> String {
     let seconds = |ms: u64| format!("{}s", ms / 1000);
     let DefaultBudget { hardware_ms, modelled_ms } = default;
@@ -66,35 +66,35 @@ fn budget_help(default: DefaultBudget) -> String {
         format!("{} on hardware, {} on a described machine", seconds(hardware_ms), seconds(modelled_ms))
     };
     format!(
-        "Time to spend, e.g. 3s, 500ms, 2m. On a described machine it stands for simulated accesses. Default: {shown}"
+        "Time to spend, e.g. 3s, 500ms, 2m. On a described machine it is converted to simulated accesses. Default: {shown}"
     )
 }
 
-/// What an experiment is asked.
-pub fn asked(experiment: &Experiment, matches: &ArgMatches) -> Result<Asked, Failure> {
+/// Returns the selected options of an experiment.
+pub fn selected(experiment: &Experiment, matches: &ArgMatches) -> Result<Asked, Failure> {
     experiment.options.iter().try_fold(Asked::default(), |asked, option| {
         if matches!(option.values, Values::Switch) {
             return Ok(if matches.get_flag(option.name) { asked.switched_on(option) } else { asked });
         }
         let values: Vec<&String> = matches.get_many(option.name).into_iter().flatten().collect();
-        asked.with(option, &values).map_err(|why| Failure::usage(why, "ask for less at once"))
+        asked.with(option, &values).map_err(|why| Failure::usage(why, "reduce the request"))
     })
 }
 
-/// The record that is resumed.
+/// Returns the record to resume, if any.
 pub fn resume<'a>(experiment: &Experiment, matches: &'a ArgMatches) -> Option<&'a Path> {
     let file = experiment.resumes.then(|| matches.get_one::<PathBuf>(RESUME));
     file.flatten().map(PathBuf::as_path)
 }
 
-/// What every experiment takes.
+/// Options of every session.
 #[derive(Debug, Default, Args)]
 pub struct RunOptions {
     /// What to measure: a subject of `fathom subjects`, a machine of `fathom machines`, or the file of a
     /// description. Default: this host.
     #[arg(long, value_name = "SUBJECT")]
     pub on: Option<String>,
-    /// Time to spend. What it says in help is the experiment's.
+    /// Time to spend. The help text is the experiment's.
     #[arg(long, value_parser = budget, value_name = "TIME")]
     pub budget: Option<u64>,
     /// Seed of orders and placements. Default: 1 on a described machine, else from the clock.
@@ -106,13 +106,13 @@ pub struct RunOptions {
     /// CPU to measure on. Default: an isolated one, else the last allowed.
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
-    /// How long the probe may say nothing before it is given up. A trial takes less than a second on
-    /// hardware; the largest ones of a model compute for some ten seconds in an unoptimised build.
+    /// Maximum time without a line from the probe. A trial takes less than a second on hardware; the largest ones of a
+    /// model compute for some ten seconds in an unoptimised build.
     #[arg(long, hide = true, default_value = "60s", value_parser = budget, value_name = "TIME")]
     pub patience: u64,
 }
 
-/// Parses the file of a record; any name that the system takes will do, but stdout has the report.
+/// Parses the file of a record. Any file name is accepted except `-`, because stdout has the report.
 #[derive(Clone, Debug)]
 pub struct RecordFile;
 
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// The schema knows no experiment, and the experiment no schema: here both can be seen.
+    /// The schema and the experiments do not depend on each other, so their lists are compared here.
     #[test]
     fn the_schema_lists_every_condition_factor_stressor_and_way_to_a_device() {
         use fathom_analysis::findings::tokens;
@@ -153,8 +153,8 @@ mod tests {
         let others = ["load-N", "timerlat", "imported-N"].map(str::to_owned);
         let all: Vec<String> = named.chain(others).collect();
         assert_eq!(tokens::CONDITION.values, all);
-        for (stem, most) in [("load", LOADS as u64), ("imported", MAX_SERIES as u64)] {
-            assert!(tokens::CONDITION.contains(&format!("{stem}-{most}")));
+        for (stem, max) in [("load", LOADS as u64), ("imported", MAX_SERIES as u64)] {
+            assert!(tokens::CONDITION.contains(&format!("{stem}-{max}")));
         }
         assert_eq!(tokens::STRATEGY.values, Strategy::ALL.iter().map(|s| s.token()).collect::<Vec<_>>());
         assert_eq!(tokens::DIRECTION.values, Direction::ALL.iter().map(|d| d.token()).collect::<Vec<_>>());
@@ -168,15 +168,15 @@ mod tests {
         );
     }
 
-    /// What a command line asks an experiment for.
+    /// Returns an experiment with the options of a command line.
     fn requested(line: &[&str]) -> (&'static Experiment, Asked) {
         let experiment = experiment(line[0]).expect("an experiment");
         let command = arguments(experiment, Command::new(experiment.name));
         let matches = command.try_get_matches_from(line).unwrap_or_else(|e| panic!("{line:?}: {e}"));
-        (experiment, asked(experiment, &matches).expect("options"))
+        (experiment, selected(experiment, &matches).expect("options"))
     }
 
-    /// A record's command line asks for what the record was asked for, whatever that was.
+    /// The command line of a record selects the record's options.
     #[test]
     fn what_was_asked_is_asked_again_by_its_own_words() {
         let mut tried = Vec::new();
@@ -194,7 +194,7 @@ mod tests {
             "wakeup --sweep --bytes 1048576,2097152 --strides 64,4096 --modes free,hold2",
         ] {
             let (experiment, asked) = requested(&line.split_whitespace().collect::<Vec<_>>());
-            // As a shell splits it: here only loads are quoted, and none of them has a blank.
+            // Split as a shell would: only loads are quoted here, and none of them has a blank.
             let again = format!("{}{}", experiment.name, asked.command(experiment.options)).replace('\'', "");
             let (_, again) = requested(&again.split_whitespace().collect::<Vec<_>>());
             assert_eq!(again, asked, "{line}");

@@ -1,6 +1,6 @@
-//! Values of options that no experiment has: times and shares, each with an error that says how it is written.
+//! Parsers of values that belong to no experiment: times and shares, with error messages that show the format.
 
-/// `3s`, `500ms`, `2m` or plain seconds, in ms.
+/// Parses `3s`, `500ms`, `2m` or plain seconds; returns ms.
 pub(super) fn budget(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
@@ -18,12 +18,12 @@ pub(super) fn budget(text: &str) -> Result<u64, String> {
     }
 }
 
-/// `5%` or `5`, as a share.
+/// Parses `5%` or `5`; returns a share.
 pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     match number.parse::<f64>() {
         Ok(v) if (0.0..=1e6).contains(&v) => Ok(v / 100.0),
-        _ => Err(format!("'{text}' is no share: use percent, as in 5%")),
+        _ => Err(format!("'{text}' is not a percentage; an example: 5%")),
     }
 }
 

@@ -1,30 +1,29 @@
-//! The bare-metal image that this program carries.
+//! The bare-metal image embedded in this program.
 //!
-//! The same bytes run on every board (crates/metal). Under QEMU 7.2, which loads them where a board's firmware
-//! would, always counting instructions instead of time:
-//!
+//! The same image runs on every board (crates/metal). QEMU 7.2 loads it at the address that a board's firmware would
+//! use; the options count instructions instead of time:
 //! ```text
 //! qemu-system-aarch64 -M raspi3b -icount shift=0 -nic none -display none -monitor none -serial stdio -kernel IMAGE
 //! qemu-system-aarch64 -M virt -cpu cortex-a53 -m 512M -icount shift=0 -nic none -display none -monitor none \
 //!     -serial stdio -kernel IMAGE
 //! ```
 //!
-//! The second with `-M virt,virtualization=on` enters it at EL2. At EL3 a kernel is not loaded by `-kernel`: `-M
-//! virt,secure=on -device loader,file=IMAGE,addr=0x40200000,force-raw=on -device
-//! loader,addr=0x40200000,cpu-num=0`. `virt` needs 512 MiB: the arena lies in its second half. The image greets at once;
-//! a line that begins with `#` is for humans, and comes only after four seconds in which nobody has spoken
+//! With `-M virt,virtualization=on` the second command enters the image at EL2. At EL3 `-kernel` does not load a
+//! kernel; use `-M virt,secure=on -device loader,file=IMAGE,addr=0x40200000,force-raw=on -device
+//! loader,addr=0x40200000,cpu-num=0`. `virt` needs 512 MiB, because the arena is in its second half. The image greets
+//! immediately. A line that begins with `#` is for humans, and is sent only after four seconds without input
 //! (`fathom_metal::parameters`, which [`fathom_metal::parameters::Parameters::patch`] changes in an image).
 
 use crate::failure::Failure;
 
-/// The image, or why there is none.
+/// Returns the image, or the reason why there is none.
 ///
 /// # Errors
-/// When this program was built where the image could not be.
+/// If the image could not be built together with this program.
 pub fn embedded() -> Result<&'static [u8], Failure> {
     let built: Result<&'static [u8], &str> = include!(concat!(env!("OUT_DIR"), "/image.rs"));
     built.map_err(|why| {
-        let what = format!("this fathom carries no bare-metal image: {why}");
+        let what = format!("this fathom has no bare-metal image: {why}");
         Failure::new(what, "rustup target add aarch64-unknown-none-softfloat, then build fathom again")
     })
 }

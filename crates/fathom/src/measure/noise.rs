@@ -1,18 +1,18 @@
-//! How much a subject sends, and how much of it is no line of the wire.
+//! Counter of the bytes that a subject sends, and of those outside the protocol.
 
 use fathom_probe::wire::Line;
 
-/// Bytes that a subject sent.
+/// Bytes sent by a subject.
 #[derive(Debug, Default)]
 pub(super) struct Noise {
-    /// Those of no lines of the wire.
+    /// Bytes of lines outside the protocol.
     pub(super) bytes: u64,
-    /// All of them.
+    /// All bytes.
     pub(super) all: u64,
 }
 
 impl Noise {
-    /// Counts a line; returns whether it is one of the wire.
+    /// Counts a line; returns whether it belongs to the protocol.
     pub(super) fn receive(&mut self, line: &str) -> bool {
         let bytes = line.len() as u64 + 1;
         let sound = Line::parse(line).is_ok();

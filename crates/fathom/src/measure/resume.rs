@@ -1,4 +1,4 @@
-//! Going on where a record was cut off: its lines, less its end, and what it was asked.
+//! Reading of a record that is to be resumed: its lines without its end, and its options.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use fathom_experiment::record::Run;
 use crate::failure::Failure;
 use crate::records;
 
-/// What a record left.
+/// Contents of an interrupted record.
 pub struct Resumed {
-    /// What it was asked.
+    /// Its options.
     pub run: Run,
-    /// Its lines, whole ones only, without an end.
+    /// Its complete lines, without the end.
     pub lines: Vec<String>,
-    /// How long it has measured, ms.
+    /// Time that it has taken, ms.
     pub elapsed_ms: u64,
 }
 
@@ -22,16 +22,19 @@ pub fn read(file: &Path, experiment: &str) -> Result<Resumed, Failure> {
     let shown = file.display();
     let record = records::load(file, 0)?;
     let Some(run) = record.run.filter(|run| run.experiment == experiment) else {
-        let what = format!("--resume {shown}: it is no record of {experiment}");
-        let remedy = format!("name one that `fathom {experiment} --record FILE` has begun");
+        let what = format!("--resume {shown}: not a record of {experiment}");
+        let remedy = format!("name one that `fathom {experiment} --record FILE` started");
         return Err(Failure::usage(what, remedy));
     };
     if record.end.as_ref().is_some_and(|end| end.status == "complete") && record.trust.is_none() {
-        return Err(Failure::usage(format!("--resume {shown}: nothing was measured in it"), "begin anew"));
+        return Err(Failure::usage(
+            format!("--resume {shown}: it has no measurements"),
+            "start a new record",
+        ));
     }
     let text = std::fs::read(file).map_err(|e| Failure::usage(format!("--resume {shown}: {e}"), ""))?;
     let text = String::from_utf8_lossy(&text);
-    // A line that was cut off is half a line: no reader would take it for one.
+    // A line that was cut off is incomplete and dropped.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let lines = whole.lines().filter(|line| !line.starts_with("end ")).map(str::to_owned).collect();
     Ok(Resumed { run, lines, elapsed_ms: record.end.map_or(0, |end| end.elapsed_ms) })

@@ -1,51 +1,51 @@
-//! How long nothing has been heard, and when a silent probe is asked whether it is there.
+//! Length of a probe's silence, and the times at which a silent probe is pinged.
 
 use std::time::{Duration, Instant};
 
-/// How long a silence may be where an answer is due at once. A line of 4 KiB takes a third of a second at 115200
-/// baud; a board that is on answers in less.
-const SOON: Duration = Duration::from_millis(1500);
-/// The part of the patience that a probe which is at work may be silent before it is asked.
-const PART: u32 = 8;
+/// Longest silence if a reply is overdue. A line of 4 KiB takes a third of a second at 115200 baud; a running board
+/// replies in less.
+const OVERDUE_AFTER: Duration = Duration::from_millis(1500);
+/// Share of the patience, as a divisor, after which a working probe is pinged.
+const PATIENCE_DIVISOR: u32 = 8;
 
 /// A silence.
 #[derive(Debug)]
 pub struct Silence {
     since: Instant,
-    /// When it was last asked about.
-    requested: Instant,
-    /// How often it was.
-    times: u32,
-    /// How long it may be in all.
+    /// Time of the last ping.
+    pinged: Instant,
+    /// Number of pings.
+    pings: u32,
+    /// Longest silence allowed.
     patience: Duration,
 }
 
 impl Silence {
-    /// A silence that begins now.
+    /// Starts a silence now.
     pub fn new(patience: Duration) -> Silence {
         let now = Instant::now();
-        Silence { since: now, requested: now, times: 0, patience }
+        Silence { since: now, pinged: now, pings: 0, patience }
     }
 
-    /// Something was heard or said: it begins again.
-    pub fn broken(&mut self) {
+    /// Restarts it after a line was sent or received.
+    pub fn reset(&mut self) {
         *self = Silence::new(self.patience);
     }
 
-    /// How long it has been.
+    /// Returns its length.
     pub fn length(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// Is it time to ask? Soon where the answer is overdue, each time twice as long as before: whoever is at work
-    /// has to answer every question in the end.
+    /// Returns whether a ping is due, and counts it: soon if a reply is overdue, else later. The interval doubles each
+    /// time, because a busy probe has to reply to every ping in the end.
     pub fn due(&mut self, overdue: bool) -> bool {
-        let part = self.patience / PART;
-        let first = if overdue { SOON.min(part) } else { part };
-        let due = self.requested.elapsed() >= first.saturating_mul(1 << self.times.min(16));
+        let part = self.patience / PATIENCE_DIVISOR;
+        let first = if overdue { OVERDUE_AFTER.min(part) } else { part };
+        let due = self.pinged.elapsed() >= first.saturating_mul(1 << self.pings.min(16));
         if due {
-            self.requested = Instant::now();
-            self.times += 1;
+            self.pinged = Instant::now();
+            self.pings += 1;
         }
         due
     }
@@ -61,18 +61,18 @@ mod tests {
         let mut quiet = Silence::new(patience);
         assert!(!quiet.due(true));
         let mut requested = Vec::new();
-        // What has passed since is put back instead of waited for.
+        // The start time is moved back instead of waiting.
         for second in 0..60 {
-            quiet.requested -= Duration::from_secs(1);
+            quiet.pinged -= Duration::from_secs(1);
             if quiet.due(true) {
                 requested.push(second);
             }
         }
         assert!((4..7).contains(&requested.len()), "{requested:?}");
-        quiet.broken();
-        quiet.requested -= Duration::from_secs(7);
-        assert!(!quiet.due(false), "whoever is at work is left alone for longer");
-        quiet.requested -= Duration::from_secs(1);
+        quiet.reset();
+        quiet.pinged -= Duration::from_secs(7);
+        assert!(!quiet.due(false), "a working probe is pinged later");
+        quiet.pinged -= Duration::from_secs(1);
         assert!(quiet.due(false));
     }
 }

@@ -1,17 +1,17 @@
-//! A record line by line, whatever comes. It knows nothing else of the command, so that the fuzz targets can
-//! include it as it is.
+//! Reads a record line by line from untrusted input. It depends on nothing else of the command, so that the fuzz
+//! targets can include it unchanged.
 
 use std::io::{BufRead, Read as _};
 
 use fathom_experiment::record::Record;
 use fathom_probe::wire::MAX_LINE;
 
-/// No record is longer; an endless stdin ends here.
+/// Largest record, bytes; an endless stdin ends here.
 const MAX_RECORD: u64 = 256 << 20;
 
-/// Reads a record line by line, so that what is none is refused at its first line, however long it is.
+/// Reads a record line by line, so that other input is refused at its first line, regardless of its length.
 ///
-/// `enough` looks at the record after every line, and may end the reading with a reason.
+/// `enough` checks the record after every line, and may end the reading with a reason.
 pub fn read(from: impl BufRead, mut enough: impl FnMut(&Record) -> Option<String>) -> Result<Record, String> {
     let mut from = from.take(MAX_RECORD);
     let mut record = Record::default();
@@ -19,7 +19,7 @@ pub fn read(from: impl BufRead, mut enough: impl FnMut(&Record) -> Option<String
     let mut lines = 0u64;
     loop {
         bytes.clear();
-        // A line that is too long is read to this length, to be a problem with its number, and skipped.
+        // A line that is too long is read up to the limit, reported with its number, and skipped.
         from.by_ref().take(MAX_LINE as u64 + 2).read_until(b'\n', &mut bytes).map_err(|e| e.to_string())?;
         if bytes.is_empty() {
             break;
@@ -42,7 +42,7 @@ pub fn read(from: impl BufRead, mut enough: impl FnMut(&Record) -> Option<String
     }
     match (lines, from.limit()) {
         (0, _) => Record::parse(""),
-        (_, 0) => Err(format!("longer than {} MiB, as no session is", MAX_RECORD >> 20)),
+        (_, 0) => Err(format!("longer than {} MiB, the limit of a record", MAX_RECORD >> 20)),
         _ => Ok(record),
     }
 }

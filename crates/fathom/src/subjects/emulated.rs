@@ -1,5 +1,5 @@
-//! `image:MACHINE`: the bare-metal image, executed, with a described machine answering for its time. The program that
-//! does it is one of its own (`emulate/`), because it is linked with Unicorn, whose licence is the GPL's.
+//! `image:MACHINE`: executes the bare-metal image with the timing of a described machine. A separate program does it
+//! (`emulate/`), because it is linked with Unicorn, whose licence is the GPL.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,18 +11,18 @@ use super::{Subject, config_dir, description};
 use crate::failure::Failure;
 use crate::image::embedded;
 
-/// What the name begins with.
+/// Prefix of the name.
 pub const PREFIX: &str = "image:";
-/// The form of the name.
+/// Form of the name.
 pub const FORM: &str = "image:MACHINE";
-/// The program.
+/// Name of the program.
 const PROGRAM: &str = "fathom-emulate";
-/// Names the program's file.
+/// Environment variable with the program's file.
 const VARIABLE: &str = "FATHOM_EMULATE";
-/// What builds it.
+/// Instruction for building it.
 const BUILD: &str = "scripts/emulate builds it, in some minutes, and says where it is";
 
-/// The subject of this name, behind its prefix.
+/// Returns the subject of this name; `machine` is the part after the prefix.
 pub fn subject(name: &str, machine: &str) -> Result<Subject, Failure> {
     let described = description(machine)?;
     if described.core.maintain.is_none() {
@@ -35,28 +35,29 @@ pub fn subject(name: &str, machine: &str) -> Result<Subject, Failure> {
     Ok(Subject {
         command: ["fathom", "serve", "image", machine].map(String::from).to_vec(),
         modelled: true,
-        stays: true,
-        attended: true,
+        stays_open: true,
+        needs_parent: true,
         ..Subject::named(name, about)
     })
 }
 
-/// The program: named by the environment, beside this one, or on the path.
+/// Returns the program: named by the environment, in the directory of this program, or on the path.
 fn program() -> Result<PathBuf, Failure> {
     if let Some(named) = std::env::var_os(VARIABLE).map(PathBuf::from) {
         let missing = || Failure::usage(format!("{VARIABLE}={}: no such file", named.display()), BUILD);
         return if named.is_file() { Ok(named.clone()) } else { Err(missing()) };
     }
-    let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.to_owned()));
+    let next_to_this = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.to_owned()));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = beside.into_iter().chain(std::env::split_paths(&path));
+    let places = next_to_this.into_iter().chain(std::env::split_paths(&path));
     places.map(|dir| dir.join(PROGRAM)).find(|file| file.is_file()).ok_or_else(|| {
-        let what = format!("there is no {PROGRAM} here, beside fathom, on PATH or named by {VARIABLE}");
+        let what = format!("{PROGRAM} was not found next to fathom, on PATH or through {VARIABLE}");
         Failure::new(what, BUILD)
     })
 }
 
-/// The machine as that program takes it: it knows the built-in names and files, and no directory of the user's.
+/// Returns the machine as an argument for that program, which knows built-in names and files, but not the user's
+/// directory.
 fn machine_of(machine: &str) -> Result<String, Failure> {
     description(machine)?;
     let is_file = machine.ends_with(".toml") || machine.contains('/');
@@ -67,7 +68,7 @@ fn machine_of(machine: &str) -> Result<String, Failure> {
     Ok(file.display().to_string())
 }
 
-/// Becomes the program.
+/// Replaces this process by the program.
 pub fn serve(machine: &str, seed: u64, parent: Option<u32>) -> Result<(), Failure> {
     let (program, machine) = (program()?, machine_of(machine)?);
     let emulate = |file: &str| {

@@ -1,4 +1,4 @@
-//! Becoming a program that executes the bare-metal image.
+//! Replaces this process by a program that executes the bare-metal image.
 
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
@@ -10,9 +10,9 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use crate::failure::Failure;
 
-/// Becomes `command`, which finds the image in the file whose name `with` is given to. The file is memory that has no
-/// name, and is gone with the program; the program ends with its parent, which must be `parent` where that is known.
-/// Returns only where it cannot be.
+/// Replaces this process by `command`, which `with` creates from the name of the image's file. The file is unnamed
+/// memory, released with the program. The program ends with its parent, which must be `parent` if given. Returns only
+/// on failure.
 pub fn exec_with(
     image: &[u8],
     parent: Option<u32>,
@@ -21,8 +21,8 @@ pub fn exec_with(
 ) -> Failure {
     let failed =
         |what: &str, e: rustix::io::Errno| Failure::new(format!("{what}: {}", std::io::Error::from(e)), "");
-    // What is set here outlives the exec (prctl(2), PR_SET_PDEATHSIG). A parent that died before it is noticed by
-    // its number.
+    // The setting survives exec (prctl(2), PR_SET_PDEATHSIG). If the parent ended before it was set, the parent's
+    // process id differs.
     if let Err(e) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return failed("PR_SET_PDEATHSIG", e);
     }
@@ -34,7 +34,7 @@ pub fn exec_with(
         Err(e) => return failed("memfd_create", e),
     };
     if let Err(e) = (&file).write_all(image) {
-        return Failure::new(format!("cannot hand the image over: {e}"), "free some memory");
+        return Failure::new(format!("cannot pass the image: {e}"), "free some memory");
     }
     let mut command = with(&format!("/proc/self/fd/{}", file.as_raw_fd()));
     let e = command.exec();

@@ -1,4 +1,4 @@
-//! `qemu:MACHINE`: the bare-metal image under QEMU. It proves that the image works, and never how fast anything is.
+//! `qemu:MACHINE`: the bare-metal image under QEMU. It shows that the image works; its times are meaningless.
 
 use std::process::Command;
 
@@ -10,24 +10,24 @@ use super::exec::exec_with;
 use crate::failure::Failure;
 use crate::image::embedded;
 
-/// What the name begins with.
+/// Prefix of the name.
 pub const PREFIX: &str = "qemu:";
-/// The program.
+/// Name of the program.
 const PROGRAM: &str = "qemu-system-aarch64";
 const INSTALL: &str = "sudo apt-get install qemu-system-arm";
 
-/// A machine of QEMU's that the image knows: its name, what it is, and QEMU's options.
+/// A QEMU machine that the image supports: name, description and QEMU's options.
 struct Emulated {
     name: &'static str,
     about: &'static str,
     options: &'static [&'static str],
 }
 
-/// `virt` has no CPU of its own: the Pi 3's. The image's arena is the second half of 512 MiB (crate::image).
+/// `virt` has no default CPU: that of the Pi 3 is used. The image's arena is the second half of 512 MiB (crate::image).
 const MACHINES: [Emulated; 2] = [
     Emulated {
         name: "raspi3b",
-        about: "Raspberry Pi 3, emulated: shows that the image works, never how fast it is",
+        about: "Raspberry Pi 3, emulated: shows that the image works; times are meaningless",
         options: &["-M", "raspi3b"],
     },
     Emulated {
@@ -37,9 +37,9 @@ const MACHINES: [Emulated; 2] = [
     },
 ];
 
-/// What every machine gets. Counters follow the instructions executed, one a nanosecond, and not the host's time:
-/// so the same image counts the same. Nothing of the user's is shared: no configuration, no network, no disk, no
-/// monitor; the first serial port is the stream.
+/// Options of every machine. Counters follow the instructions executed, one per nanosecond, and not the host's time, so
+/// results are reproducible. Nothing is shared with the user: no configuration, network, disk or monitor; the first
+/// serial port is the stream.
 const OPTIONS: [&str; 12] = [
     "-icount",
     "shift=0,sleep=off",
@@ -55,7 +55,7 @@ const OPTIONS: [&str; 12] = [
     "stdio",
 ];
 
-/// The subjects, for the list.
+/// Returns the subjects for the list.
 pub fn all() -> Vec<Subject> {
     MACHINES.iter().map(|m| named(&format!("{PREFIX}{}", m.name), m)).collect()
 }
@@ -64,19 +64,19 @@ fn named(name: &str, machine: &Emulated) -> Subject {
     Subject {
         command: ["fathom", "serve", "qemu", machine.name].map(String::from).to_vec(),
         lossy: true,
-        stays: true,
-        attended: true,
+        stays_open: true,
+        needs_parent: true,
         ..Subject::named(name, machine.about.to_owned())
     }
 }
 
-/// The subject of this name, behind its prefix.
+/// Returns the subject of this name; `rest` is the part after the prefix.
 pub fn subject(name: &str, rest: &str) -> Result<Subject, Failure> {
     let machine = find(rest)?;
-    let there = std::env::var_os("PATH")
+    let installed = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(PROGRAM).is_file()));
-    if !there {
-        return Err(Failure::new(format!("{name}: there is no {PROGRAM} here"), INSTALL));
+    if !installed {
+        return Err(Failure::new(format!("{name}: {PROGRAM} is not installed"), INSTALL));
     }
     Ok(named(name, machine))
 }
@@ -89,11 +89,11 @@ fn find(name: &str) -> Result<&'static Emulated, Failure> {
             Some(near) => format!("did you mean {PREFIX}{near}? There are: {list}"),
             None => format!("there are: {list}"),
         };
-        Failure::usage(format!("the image knows no machine '{name}' of QEMU's"), remedy)
+        Failure::usage(format!("the image does not support QEMU's machine '{name}'"), remedy)
     })
 }
 
-/// The image, which here is to do nothing by itself: nobody looks at what it says to humans.
+/// Returns the image without its automatic output for humans, which is not read here.
 fn image() -> Result<Vec<u8>, Failure> {
     let mut image = embedded()?.to_vec();
     let set = Parameters::of(&image).and_then(|p| Parameters { silence_ms: 0, ..p }.patch(&mut image));
@@ -101,7 +101,7 @@ fn image() -> Result<Vec<u8>, Failure> {
     Ok(image)
 }
 
-/// Becomes QEMU.
+/// Replaces this process by QEMU.
 pub fn serve(name: &str, parent: Option<u32>) -> Result<(), Failure> {
     let machine = find(name)?;
     let qemu = |file: &str| {

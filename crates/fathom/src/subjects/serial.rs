@@ -1,5 +1,5 @@
-//! `serial:/dev/ttyX[@BAUD]`: a board behind a serial port. The port is held by a process of its own, which puts
-//! it back as it was when its input ends: however the harness ended.
+//! `serial:/dev/ttyX[@BAUD]`: a board at a serial port. A separate process holds the port and restores its settings
+//! when its input ends, regardless of how the harness ended.
 
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -19,30 +19,30 @@ use rustix::termios::{
 use super::Subject;
 use crate::failure::Failure;
 
-/// What the name begins with.
+/// Prefix of the name.
 pub const PREFIX: &str = "serial:";
-/// The form of the name.
+/// Form of the name.
 pub const FORM: &str = "serial:/dev/ttyX[@BAUD]";
-/// What every boot loader here talks, and the image.
+/// Baud rate of all boot loaders here, and of the image.
 pub const BAUD: u32 = 115_200;
-/// Speeds that a UART may be asked for: the slowest of POSIX (termios.h) and 4 Mbaud, which is more than the PL011
-/// of a Pi 3 reaches from its 48 MHz (3 Mbaud).
+/// Supported baud rates: the slowest of POSIX (termios.h) to 4 Mbaud, which is more than the PL011 of a Pi 3 reaches
+/// from its 48 MHz (3 Mbaud).
 pub const BAUDS: std::ops::RangeInclusive<u32> = 50..=4_000_000;
-/// How often a wish to end is looked at.
-const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// How long what was sent last may take to leave.
+/// Interval at which a request to end is checked.
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Time for the last bytes to be sent.
 const DRAIN: Duration = Duration::from_millis(300);
 
-/// The subject of this name, behind its prefix.
+/// Returns the subject of this name; `rest` is the part after the prefix.
 pub fn subject(name: &str, rest: &str) -> Result<Subject, Failure> {
     let (device, baud) = parse(name, rest)?;
-    there(&device)?;
+    check_access(&device)?;
     let command = ["fathom", "serve", "serial", &device.display().to_string(), "--baud", &baud.to_string()];
     Ok(Subject {
         command: command.map(String::from).to_vec(),
         lossy: true,
-        stays: true,
-        silent: "is the board on, with TX to RX and RX to TX, a common ground, and the image on its card at this \
+        stays_open: true,
+        silence_remedy: "is the board on, with TX to RX and RX to TX, a common ground, and the image on its card at this \
                  baud rate?",
         ..Subject::named(name, format!("a board at {}, {baud} baud", device.display()))
     })
@@ -55,7 +55,7 @@ fn parse(name: &str, rest: &str) -> Result<(PathBuf, u32), Failure> {
     let (device, baud) = match rest.rsplit_once('@') {
         None => (rest, BAUD),
         Some((device, baud)) => {
-            (device, baud.parse().map_err(|_| wrong(&format!("'{baud}' is no baud rate")))?)
+            (device, baud.parse().map_err(|_| wrong(&format!("'{baud}' is not a baud rate")))?)
         }
     };
     if !device.starts_with('/') {
@@ -67,8 +67,8 @@ fn parse(name: &str, rest: &str) -> Result<(PathBuf, u32), Failure> {
     Ok((PathBuf::from(device), baud))
 }
 
-/// Is there such a port, and may it be used? Better said before anything is started.
-fn there(device: &Path) -> Result<(), Failure> {
+/// Checks that the port exists and may be used, before anything is started.
+fn check_access(device: &Path) -> Result<(), Failure> {
     access(device, Access::EXISTS)
         .and_then(|()| access(device, Access::READ_OK | Access::WRITE_OK))
         .map_err(|e| cannot_open(device, e))
@@ -89,11 +89,11 @@ fn cannot_open(device: &Path, e: Errno) -> Failure {
     Failure::usage(what, remedy)
 }
 
-/// An open port: raw, and nobody else's. Dropping it puts its settings back.
+/// An open port: raw and exclusive. Dropping it restores its settings.
 #[derive(Debug)]
 struct Port {
     fd: OwnedFd,
-    was: Termios,
+    saved: Termios,
 }
 
 impl Port {
@@ -101,25 +101,25 @@ impl Port {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = open(device, flags, Mode::empty()).map_err(|e| cannot_open(device, e))?;
         if !isatty(&fd) {
-            let what = format!("{}: it is no serial port", device.display());
+            let what = format!("{}: not a serial port", device.display());
             return Err(Failure::usage(what, "ports are called /dev/ttyUSB0, /dev/ttyACM0 or /dev/ttyAMA0"));
         }
-        // Two locks: the first keeps out whoever asks for it too, the second whoever opens the port from now on.
+        // Two locks: the first excludes programs that lock it too, the second any later open.
         match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(cannot_open(device, Errno::BUSY)),
             Err(e) => return Err(cannot_open(device, e)),
         }
         ioctl_tiocexcl(&fd).map_err(|e| cannot_open(device, e))?;
-        let was = tcgetattr(&fd).map_err(|e| cannot_open(device, e))?;
-        let port = Port { fd, was };
+        let saved = tcgetattr(&fd).map_err(|e| cannot_open(device, e))?;
+        let port = Port { fd, saved };
         port.set(device, baud)?;
         Ok(port)
     }
 
-    /// Eight bits, no parity, one stop bit, no flow control, every byte as it is.
+    /// Sets eight bits, no parity, one stop bit, no flow control, and no translation of bytes.
     fn set(&self, device: &Path, baud: u32) -> Result<(), Failure> {
-        let mut raw = self.was.clone();
+        let mut raw = self.saved.clone();
         raw.make_raw();
         raw.control_modes |= ControlModes::CS8 | ControlModes::CREAD | ControlModes::CLOCAL;
         raw.control_modes &= !(ControlModes::PARENB | ControlModes::CSTOPB | ControlModes::CRTSCTS);
@@ -131,7 +131,7 @@ impl Port {
                 "choose a speed that the port has, and write the image with the same (--baud)",
             )
         })?;
-        // What came before is somebody else's.
+        // Earlier input belongs to another session.
         let _ = tcflush(&self.fd, QueueSelector::IOFlush);
         Ok(())
     }
@@ -139,12 +139,12 @@ impl Port {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        let _ = tcsetattr(&self.fd, OptionalActions::Now, &self.was);
+        let _ = tcsetattr(&self.fd, OptionalActions::Now, &self.saved);
         let _ = rustix::termios::ioctl_tiocnxcl(&self.fd);
     }
 }
 
-/// Joins the port to stdin and stdout until stdin ends, a signal comes or the port is gone.
+/// Copies between the port and stdin and stdout until stdin ends, a signal arrives or the port is gone.
 pub fn serve(device: &Path, baud: u32) -> Result<(), Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
@@ -158,38 +158,37 @@ pub fn serve(device: &Path, baud: u32) -> Result<(), Failure> {
     })
 }
 
-/// An error is one of the port.
+/// Copies in both directions. An error is an error of the port.
 fn join(port: &OwnedFd, stop: &AtomicBool) -> Result<(), Errno> {
     let stdin = std::io::stdin();
     let (mut to_port, mut bytes) = (Vec::new(), [0; 4096]);
-    // Whether all has been read that there was to say, and since when nobody is there who says more.
-    let (mut ended, mut alone) = (false, None::<Instant>);
+    // Whether stdin has ended, and since when its writer has been gone.
+    let (mut ended, mut orphaned) = (false, None::<Instant>);
     while !stop.load(Ordering::Relaxed) {
-        if ended && to_port.is_empty() || alone.is_some_and(|since| since.elapsed() > DRAIN) {
+        if ended && to_port.is_empty() || orphaned.is_some_and(|since| since.elapsed() > DRAIN) {
             return Ok(());
         }
         let writing = if to_port.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         let mut ready = vec![PollFd::new(port, PollFlags::IN | writing)];
-        // What is not read yet is left where it is until the port has taken what was; that nobody is there any more is
-        // told all the same.
+        // stdin is not read until the port has taken the pending bytes; its end is still detected.
         let reading = if to_port.is_empty() { PollFlags::IN } else { PollFlags::empty() };
-        if !ended && (alone.is_none() || to_port.is_empty()) {
+        if !ended && (orphaned.is_none() || to_port.is_empty()) {
             ready.push(PollFd::from_borrowed_fd(stdin.as_fd(), reading));
         }
-        match poll(&mut ready, Some(&GLANCE)) {
+        match poll(&mut ready, Some(&POLL_INTERVAL)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(e),
         }
         let at_port = ready[0].revents();
-        let said = ready.get(1).map_or(PollFlags::empty(), |stdin| stdin.revents());
-        if said.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-            alone.get_or_insert_with(Instant::now);
+        let at_stdin = ready.get(1).map_or(PollFlags::empty(), |stdin| stdin.revents());
+        if at_stdin.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            orphaned.get_or_insert_with(Instant::now);
         }
-        if !said.is_empty() && to_port.is_empty() {
+        if !at_stdin.is_empty() && to_port.is_empty() {
             match read(stdin.as_fd(), &mut bytes) {
                 Ok(0) | Err(_) => {
                     ended = true;
-                    alone.get_or_insert_with(Instant::now);
+                    orphaned.get_or_insert_with(Instant::now);
                 }
                 Ok(n) => to_port.extend_from_slice(&bytes[..n]),
             }
@@ -203,12 +202,12 @@ fn join(port: &OwnedFd, stop: &AtomicBool) -> Result<(), Errno> {
         }
         if at_port.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
             match read(port, &mut bytes) {
-                // A port that has nothing to say is not readable: this one has gone.
+                // A port without input is not readable, so an empty read means that the port is gone.
                 Ok(0) => return Err(Errno::NXIO),
                 Ok(n) => {
                     let mut stdout = std::io::stdout().lock();
                     if stdout.write_all(&bytes[..n]).and_then(|()| stdout.flush()).is_err() {
-                        // Nobody listens any more.
+                        // stdout is closed.
                         return Ok(());
                     }
                 }
@@ -235,7 +234,7 @@ mod tests {
         for (rest, says) in [
             ("", "by its path"),
             ("ttyUSB0", "by its path"),
-            ("/dev/ttyUSB0@fast", "'fast' is no baud rate"),
+            ("/dev/ttyUSB0@fast", "'fast' is not a baud rate"),
             ("/dev/ttyUSB0@1", "1 baud is not from 50 to 4000000"),
         ] {
             let wrong = read(rest).unwrap_err();

@@ -1,4 +1,4 @@
-//! `ssh:HOST`: a fathom on another host, through the system's own ssh: found there, or brought there.
+//! `ssh:HOST`: fathom on another host, through the system's ssh. It is copied there if it is not installed.
 
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use super::Subject;
-use crate::failure::{Failure, tell};
+use crate::failure::{Failure, print_message};
 use crate::output::shell;
 
-/// What the name begins with.
+/// Prefix of the name.
 pub const PREFIX: &str = "ssh:";
-/// The form of the name.
+/// Form of the name.
 pub const FORM: &str = "ssh:HOST";
-/// Names a directory with programs that run anywhere: `fathom-aarch64`, `fathom-x86_64`.
+/// Environment variable with a directory of static programs: `fathom-aarch64`, `fathom-x86_64`.
 const STATIC_DIR: &str = "FATHOM_STATIC_DIR";
-/// Where a program is put there, below the home.
-const PLACE: &str = ".cache/fathom";
-/// Never asks for a password, which nobody could type; gives up in time, and notices a line that went dead.
+/// Directory for the program on the remote host, below the home directory.
+const REMOTE_DIR: &str = ".cache/fathom";
+/// Options of ssh: no password prompt, and timeouts for connecting and for dead connections.
 const OPTIONS: [&str; 9] = [
     "-T",
     "-o",
@@ -30,59 +30,60 @@ const OPTIONS: [&str; 9] = [
     "ServerAliveCountMax=3",
 ];
 
-/// The subject of this name, behind its prefix.
+/// Returns the subject of this name; `host` is the part after the prefix.
 pub fn subject(name: &str, host: &str) -> Result<Subject, Failure> {
-    checked(host)?;
+    check_name(host)?;
     Ok(Subject {
         command: ["fathom", "serve", "ssh", host].map(String::from).to_vec(),
         ..Subject::named(name, format!("the host {host}, by ssh"))
     })
 }
 
-/// A host's name as ssh takes it. One that begins with `-` would be an option, which may start programs.
-fn checked(host: &str) -> Result<(), Failure> {
+/// Checks the name of a host. A name that begins with `-` would be an option, which may start programs.
+fn check_name(host: &str) -> Result<(), Failure> {
     let wrong = host.is_empty()
         || host.starts_with('-')
         || host.contains(|c: char| c.is_whitespace() || c.is_control());
     if !wrong {
         return Ok(());
     }
-    let what = format!("'{host}' is no host's name");
-    Err(Failure::usage(what, format!("write {FORM}, with a host as `ssh HOST` takes it")))
+    let what = format!("'{host}' is not a host name");
+    Err(Failure::usage(what, format!("write {FORM}, with a host name that `ssh HOST` accepts")))
 }
 
-/// What is asked of the far side: its architecture, and which programs are there. The tilde is the far shell's.
-const SURVEY: &str = "uname -m; for f in \"$(command -v fathom)\" ~/.cache/fathom/fathom; do \
+/// Command run on the remote host: prints its architecture and the installed programs. The remote shell expands the
+/// tilde.
+const FIND_PROGRAMS: &str = "uname -m; for f in \"$(command -v fathom)\" ~/.cache/fathom/fathom; do \
     test -x \"$f\" && echo \"$(\"$f\" --version 2>/dev/null) $f\"; done; true";
 
-/// What was found there.
+/// Output of that command.
 #[derive(Debug, PartialEq, Eq)]
-struct Far {
+struct RemoteHost {
     arch: String,
-    /// Version and path of each fathom, as far as they said one.
+    /// Version and path of each fathom that printed its version.
     programs: Vec<(String, String)>,
 }
 
-impl Far {
-    fn read(text: &str) -> Far {
+impl RemoteHost {
+    fn read(text: &str) -> RemoteHost {
         let mut lines = text.lines();
         let arch = lines.next().unwrap_or_default().trim().to_owned();
         let program = |line: &str| {
             let (version, path) = line.strip_prefix("fathom ")?.split_once(' ')?;
             Some((version.to_owned(), path.to_owned()))
         };
-        Far { arch, programs: lines.filter_map(program).collect() }
+        RemoteHost { arch, programs: lines.filter_map(program).collect() }
     }
 }
 
-/// Becomes the ssh that serves the far host.
+/// Replaces this process by the ssh that serves the remote host.
 pub fn serve(host: &str) -> Result<(), Failure> {
-    checked(host)?;
-    let found = remote(host, SURVEY, None)?;
-    let far = Far::read(&String::from_utf8_lossy(&found.stdout));
-    let path = match far.programs.iter().find(|(version, _)| version == env!("CARGO_PKG_VERSION")) {
+    check_name(host)?;
+    let found = remote(host, FIND_PROGRAMS, None)?;
+    let remote_host = RemoteHost::read(&String::from_utf8_lossy(&found.stdout));
+    let path = match remote_host.programs.iter().find(|(version, _)| version == env!("CARGO_PKG_VERSION")) {
         Some((_, path)) => path.clone(),
-        None => bring(host, &far)?,
+        None => copy_program(host, &remote_host)?,
     };
     let e = ssh(host, &format!("exec {} serve host", shell(&path))).exec();
     Err(no_ssh(&e))
@@ -98,7 +99,7 @@ fn no_ssh(e: &std::io::Error) -> Failure {
     Failure::new(format!("cannot start ssh: {e}"), "sudo apt-get install openssh-client")
 }
 
-/// Runs a command there, with `input` as its stdin, and waits for its end.
+/// Runs a command on the remote host, with `input` as its stdin, and waits for its end.
 fn remote(host: &str, command: &str, input: Option<std::fs::File>) -> Result<Output, Failure> {
     let stdin = input.map_or_else(Stdio::null, Stdio::from);
     let mut ssh = ssh(host, command);
@@ -106,37 +107,38 @@ fn remote(host: &str, command: &str, input: Option<std::fs::File>) -> Result<Out
     if output.status.success() {
         return Ok(output);
     }
-    // 255 is ssh's own (ssh(1), EXIT STATUS); everything else is the far command's.
+    // 255 is ssh's own status (ssh(1), EXIT STATUS); all others are the remote command's.
     Err(match output.status.code() {
         Some(255) => Failure::new(
             format!("{host} cannot be reached by ssh"),
-            format!("ssh {} true has to work without a question: ssh-copy-id {}", shell(host), shell(host)),
+            format!("ssh {} true must work without a prompt: ssh-copy-id {}", shell(host), shell(host)),
         ),
         _ => Failure::new(
-            format!("{host}: the command there failed ({})", output.status),
-            "look at its words above",
+            format!("{host}: the remote command failed ({})", output.status),
+            "see its message above",
         ),
     })
 }
 
-/// Puts a program of this version there; returns its path.
-fn bring(host: &str, far: &Far) -> Result<String, Failure> {
-    let file = match portable(&far.arch) {
+/// Copies a program of this version to the remote host; returns its path.
+fn copy_program(host: &str, remote_host: &RemoteHost) -> Result<String, Failure> {
+    let file = match portable(&remote_host.arch) {
         Some(file) => file,
-        None => return other_version(host, far),
+        None => return other_version(host, remote_host),
     };
-    tell(&format!(
-        "{host} has no fathom {}: {} goes to ~/{PLACE} there",
+    print_message(&format!(
+        "{host} has no fathom {}: copying {} to ~/{REMOTE_DIR}",
         env!("CARGO_PKG_VERSION"),
         file.display()
     ));
     let open = std::fs::File::open(&file)
         .map_err(|e| Failure::new(format!("{}: {e}", file.display()), "make it readable"))?;
-    // Under a name of its own first: one that runs already is not written over, and half a file is never run.
-    // A line that breaks is the end of a file to the far side: what is not as long as it was sent is none.
+    // The program is written under a temporary name first, so that a running one is not overwritten and an incomplete
+    // one is never run. A broken connection looks like the end of the file on the remote host, so the length is
+    // checked.
     let bytes = open.metadata().map_err(|e| Failure::new(format!("{}: {e}", file.display()), ""))?.len();
     let put = format!(
-        "set -e; umask 077; mkdir -p ~/{PLACE}; cd ~/{PLACE}; trap 'rm -f new.$$' EXIT; cat > new.$$; \
+        "set -e; umask 077; mkdir -p ~/{REMOTE_DIR}; cd ~/{REMOTE_DIR}; trap 'rm -f new.$$' EXIT; cat > new.$$; \
          test \"$(wc -c < new.$$)\" -eq {bytes}; chmod 700 new.$$; mv new.$$ fathom; echo \"$PWD/fathom\""
     );
     let output = remote(host, &put, Some(open))?;
@@ -145,49 +147,54 @@ fn bring(host: &str, far: &Far) -> Result<String, Failure> {
         return Ok(path);
     }
     Err(Failure::new(
-        format!("{host}: no program could be put there"),
-        format!("copy one there by hand, to ~/{PLACE}/fathom"),
+        format!("{host}: the program could not be copied"),
+        format!("copy one by hand to ~/{REMOTE_DIR}/fathom"),
     ))
 }
 
-/// What is left where nothing can be brought: another version, which says itself whether it speaks this wire.
-fn other_version(host: &str, far: &Far) -> Result<String, Failure> {
-    let own = env!("CARGO_PKG_VERSION");
-    if let Some((version, path)) = far.programs.first() {
-        tell(&format!("{host} has fathom {version}, this is {own}: their figures may differ"));
+/// Returns another version, if nothing can be copied. It reports itself whether it supports this protocol.
+fn other_version(host: &str, remote_host: &RemoteHost) -> Result<String, Failure> {
+    let this_version = env!("CARGO_PKG_VERSION");
+    if let Some((version, path)) = remote_host.programs.first() {
+        print_message(&format!(
+            "{host} has fathom {version}, this is {this_version}: their figures may differ"
+        ));
         return Ok(path.clone());
     }
-    let arch = &far.arch;
+    let arch = &remote_host.arch;
     Err(Failure::new(
-        format!("{host} ({arch}) has no fathom, and there is none here that runs there"),
+        format!("no fathom on {host} ({arch}), and no local static binary for {arch}"),
         format!(
-            "install fathom {own} on {host}, or build a static one (cargo build --release --target {arch}-unknown-linux-musl), \
+            "install fathom {this_version} on {host}, or build a static one (cargo build --release --target {arch}-unknown-linux-musl), \
              and name its directory: {STATIC_DIR}=DIR, with the file fathom-{arch}"
         ),
     ))
 }
 
-/// A program that runs on any Linux of this architecture: in the directory that is named for such, beside this
+/// Returns a program that runs on any Linux of this architecture: in the named directory, in the directory of this
 /// program, or this program itself.
 fn portable(arch: &str) -> Option<PathBuf> {
     let machine = machine_of(arch)?;
-    let own = std::env::current_exe().ok()?;
+    let this_program = std::env::current_exe().ok()?;
     let name = format!("fathom-{arch}");
     let named = std::env::var_os(STATIC_DIR).map(|dir| Path::new(&dir).join(&name));
-    let beside = own.parent().map(|dir| dir.join(&name));
-    [named, beside, Some(own)].into_iter().flatten().find(|file| is_static(file, machine).unwrap_or(false))
+    let next_to_this = this_program.parent().map(|dir| dir.join(&name));
+    [named, next_to_this, Some(this_program)]
+        .into_iter()
+        .flatten()
+        .find(|file| is_static(file, machine).unwrap_or(false))
 }
 
-/// The ELF machine of what `uname -m` says.
+/// Returns the ELF machine for the output of `uname -m`.
 fn machine_of(arch: &str) -> Option<u16> {
     fathom_host::PROGRAMS.iter().find(|program| program.uname == arch).map(|program| program.elf_machine)
 }
 
-/// Is it an ELF program for this machine that needs no interpreter? (ELF gABI: 64-bit little-endian header and
-/// program headers; PT_INTERP is 3.)
+/// Returns whether the file is an ELF program for this machine without an interpreter. (ELF gABI: 64-bit little-endian
+/// header and program headers; PT_INTERP is 3.)
 fn is_static(file: &Path, machine: u16) -> std::io::Result<bool> {
     let mut head = Vec::new();
-    // The program headers stand right behind the header in every linker's output.
+    // All linkers put the program headers directly after the header.
     std::fs::File::open(file)?.take(4096).read_to_end(&mut head)?;
     let half = |at: usize| head.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]]));
     let word = |at: usize| Some(u32::from(half(at)?) | u32::from(half(at + 2)?) << 16);
@@ -207,24 +214,25 @@ mod tests {
     #[test]
     fn a_hosts_name_is_no_option() {
         for host in ["pi", "me@pi.local", "[fe80::1%eth0]"] {
-            assert!(checked(host).is_ok(), "{host}");
+            assert!(check_name(host).is_ok(), "{host}");
         }
         for host in ["", "-oProxyCommand=touch x", "a b", "a\nb"] {
-            assert!(checked(host).unwrap_err().remedy.contains(FORM), "{host}");
+            assert!(check_name(host).unwrap_err().remedy.contains(FORM), "{host}");
         }
     }
 
     #[test]
     fn what_the_far_side_says_is_read() {
-        let far =
-            Far::read("aarch64\nfathom 0.1.0 /usr/bin/fathom\nfathom 0.0.9 /home/me/a b/fathom\n? /x\n");
-        assert_eq!(far.arch, "aarch64");
+        let remote_host = RemoteHost::read(
+            "aarch64\nfathom 0.1.0 /usr/bin/fathom\nfathom 0.0.9 /home/me/a b/fathom\n? /x\n",
+        );
+        assert_eq!(remote_host.arch, "aarch64");
         let program = |v: &str, p: &str| (v.to_owned(), p.to_owned());
         assert_eq!(
-            far.programs,
+            remote_host.programs,
             [program("0.1.0", "/usr/bin/fathom"), program("0.0.9", "/home/me/a b/fathom")]
         );
-        assert_eq!(Far::read("").arch, "");
+        assert_eq!(RemoteHost::read("").arch, "");
     }
 
     #[test]

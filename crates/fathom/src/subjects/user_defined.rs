@@ -1,31 +1,31 @@
-//! The user's `subjects.toml`: text in, subjects or what is wrong with it out. It knows no file and nothing
-//! else of the command, so that the fuzz targets can include it as it is.
+//! Parser of the user's `subjects.toml`. It depends on nothing else of the command, so that the fuzz targets can
+//! include it unchanged.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// One subject of the file.
+/// A subject of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserSubject {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Program and arguments, at least the program.
+    /// Program and arguments; at least the program.
     pub command: Vec<String>,
-    /// One line for the list.
+    /// One-line description.
     pub about: String,
 }
 
-/// What is wrong with the file.
+/// Error in the file.
 #[derive(Debug)]
 pub struct ConfigError {
-    /// File and line, and what is wrong there.
+    /// File, line and description.
     pub what: String,
-    /// What to write instead.
+    /// Remedy.
     pub remedy: &'static str,
 }
 
-/// `[NAME]` with `command = ["ssh", "pi", "fathom", "serve", "host"]`.
+/// An entry: `[NAME]` with `command = ["ssh", "pi", "fathom", "serve", "host"]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -34,7 +34,7 @@ struct Entry {
     about: String,
 }
 
-/// Reads the text of the file that is shown as `file`.
+/// Parses the text of the file whose name is `file`.
 pub fn parse(file: &str, text: &str) -> Result<Vec<UserSubject>, ConfigError> {
     let table: BTreeMap<String, Entry> = toml::from_str(text).map_err(|e| ConfigError {
         what: format!("{file}: {}", e.to_string().trim_end()),
@@ -45,7 +45,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<UserSubject>, ConfigError> {
 
 fn subject(file: &str, name: String, entry: Entry) -> Result<UserSubject, ConfigError> {
     if name == "host" {
-        let what = format!("{file}: 'host' is this machine, and no other subject");
+        let what = format!("{file}: 'host' is reserved for this machine");
         return Err(ConfigError { what, remedy: "give it another name" });
     }
     let Entry { command, about } = entry;

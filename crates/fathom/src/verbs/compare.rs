@@ -1,4 +1,4 @@
-//! `fathom compare`: records side by side.
+//! `fathom compare`: compares records.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use fathom_report::html::Change;
 use super::{Context, Verb, one_form, one_stdin};
 use crate::cli::percent;
 use crate::failure::{Exit, Failure};
-use crate::page::Target;
+use crate::html_file::Target;
 use crate::records;
 
 /// Options of the comparison.
@@ -18,10 +18,10 @@ struct Compare {
     /// The records; one may be `-`, stdin.
     #[arg(required = true, num_args = 2.., value_name = "RECORD")]
     files: Vec<PathBuf>,
-    /// Exit with 4 where a finding surely differs by more than this, e.g. 5%: the whole interval is beyond.
+    /// Exit with 4 if a finding differs significantly by more than this, e.g. 5%, with its whole interval.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_if: Option<f64>,
-    /// Every finding, with each point of the curves, clocks and claims.
+    /// Compare all findings, including each point of the curves, clocks and claims.
     #[arg(long)]
     all: bool,
     /// Write all records and their changes as one page of HTML; `-` is stdout, instead of the text.
@@ -36,16 +36,15 @@ struct Compare {
 pub fn verb() -> Verb {
     Verb::of::<Compare>(
         "compare",
-        "Two or more records side by side: what differs, by how much, and how surely",
+        "Compares two or more records: differences, their size and significance",
         "Examples:
   fathom compare before.fathom after.fathom
-  fathom compare quiet.fathom loaded.fathom --fail-if 5%   for a script: 4 if so
+  fathom compare quiet.fathom loaded.fathom --fail-if 5%   exit status 4 if exceeded
   fathom compare pi3.fathom pi4.fathom pi5.fathom --all
   fathom compare before.fathom after.fathom --json
 
-Every record after the first is compared with the first. What was asked
-differently is listed before any figure. Exit status: 0 compared, 2 wrong
-command line or file, 4 a difference surely beyond --fail-if",
+Every further record is compared with the first. Differences in options and settings are listed \
+         first. Exit status: 0 compared, 2 wrong command line or file, 4 a significant difference beyond --fail-if",
         run,
     )
 }
@@ -66,7 +65,7 @@ fn run(options: &Compare, context: &Context) -> Result<Exit, Failure> {
     let Some(((first_name, first, requested), others)) = reports.split_first() else {
         return Err(Failure::usage("nothing to compare", "name two records"));
     };
-    let wanted = |key: &Key| match key.metric.compared {
+    let selected = |key: &Key| match key.metric.compared {
         Compared::Always => true,
         Compared::In(experiment) => options.all || first.experiment == experiment,
         Compared::OnRequest => options.all,
@@ -80,7 +79,7 @@ fn run(options: &Compare, context: &Context) -> Result<Exit, Failure> {
             );
             return Err(Failure::usage(what, "compare records of one experiment"));
         }
-        let mut comparison = fathom_analysis::compare::compare(first, other, wanted);
+        let mut comparison = fathom_analysis::compare::compare(first, other, selected);
         comparison.plans.extend(fathom_experiment::option_differences(requested, record));
         found.push((name.clone(), comparison));
     }

@@ -1,5 +1,4 @@
-//! `fathom describe`: a description drafted from a record, read by the reader of descriptions before anybody else
-//! gets it.
+//! `fathom describe`: drafts a description from a record, and checks it with the reader of descriptions.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -23,10 +22,10 @@ use crate::records;
 struct Describe {
     /// The record of a survey, or a page of --html with one report; `-` is stdin.
     file: PathBuf,
-    /// Write it to this file, which must not be there yet; `-` is stdout. Default: stdout.
+    /// Write it to this file, which must not exist; `-` is stdout. Default: stdout.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What the machine is called in the line about it. Default: what the record says that it is.
+    /// Name of the machine in the line about it. Default: as identified by the record.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     name: String,
 }
@@ -39,12 +38,12 @@ pub fn verb() -> Verb {
         "Examples:
   fathom describe here.fathom                         to stdout
   fathom describe here.fathom -o board.toml --name 'my board'
-  fathom survey --on ./board.toml                     what it says, measured
-  fathom report here.fathom --against ./board.toml    and checked
+  fathom survey --on ./board.toml                     survey of the described machine
+  fathom report here.fathom --against ./board.toml    check the record against it
 
-Behind every value stands where it comes from: a finding with its interval, a
-claim that nothing measured, or an assumption. Exit status: 0 drafted, 1 failed,
-2 wrong command line, no record of a survey, or a file that is there already",
+Every value is followed by its source: a finding with its interval, a claim that was not measured, or \
+         an assumption. Exit status: 0 drafted, 1 failed, 2 wrong command line, not a record of a survey, or the \
+         output file exists",
         run,
     )
 }
@@ -55,7 +54,7 @@ fn run(options: &Describe, context: &Context) -> Result<Exit, Failure> {
     let shown = options.file.display().to_string();
     let reports = records::reports(&options.file)?;
     let [(_, report)] = reports.as_slice() else {
-        let what = format!("{shown}: a page of {} reports, and a description is of one", reports.len());
+        let what = format!("{shown}: a page of {} reports; a description needs exactly one", reports.len());
         return Err(Failure::usage(what, "name the record of the machine to be described"));
     };
     let text =
@@ -69,27 +68,24 @@ fn run(options: &Describe, context: &Context) -> Result<Exit, Failure> {
     }
 }
 
-/// The draft of a report as text that is a description.
+/// Returns the draft of a report as text, checked to be a valid description.
 fn drafted(report: &Report, name: &str) -> Result<String, Failure> {
-    let hierarchy = Hierarchy::of(report).map_err(|lacking| Failure::usage(lacking.what, lacking.remedy))?;
+    let hierarchy = Hierarchy::of(report).map_err(|missing| Failure::usage(missing.what, missing.remedy))?;
     let policies: Vec<&str> = Replacement::ALL.iter().map(|p| p.word()).collect();
     let text = fathom_report::draft(&draft(&hierarchy, &Options { name, policies: &policies }));
-    // No record of a session says what no machine can be; a damaged or invented one may.
+    // The findings of a real session always describe a possible machine; those of a damaged or invented record may not.
     Description::parse("draft", &text).map_err(|e| {
-        let what = format!("its findings make no machine: {}", e.message);
-        Failure::usage(
-            what,
-            "are the findings what a survey printed? make a record: fathom survey --record FILE",
-        )
+        let what = format!("its findings do not describe a possible machine: {}", e.message);
+        Failure::usage(what, "use the record of a survey: fathom survey --record FILE")
     })?;
     Ok(text)
 }
 
-/// Writes a file that was not there: a description is edited by hand, and no draft is worth that work.
+/// Writes a new file. Existing files are never replaced, because descriptions are edited by hand.
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let shown = file.display();
     let mut open = File::options();
-    // A device or a pipe is there, and has nothing to lose.
+    // Writing to an existing device or pipe replaces nothing.
     let plain = std::fs::metadata(file).map_or(true, |m| m.is_file() || m.is_dir());
     let opened =
         if plain { open.write(true).create_new(true).open(file) } else { open.write(true).open(file) };
@@ -99,14 +95,14 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
     })?;
     to.write_all(text.as_bytes()).map_err(|e| {
         if plain {
-            // Half a draft is none; where it cannot be removed either, its reader will say so.
+            // An incomplete draft is removed; if that fails, it will not parse.
             let _ = std::fs::remove_file(file);
         }
         Failure::new(format!("--output {shown}: {e}"), "name a file with room for it")
     })
 }
 
-/// The file as `--on` takes it: a name without a slash or `.toml` would be a machine's.
+/// Returns the file as an argument of `--on`: a name without a slash or `.toml` would be that of a machine.
 fn subject(file: &Path) -> String {
     let name = file.display().to_string();
     if name.contains('/') { name } else { format!("./{name}") }

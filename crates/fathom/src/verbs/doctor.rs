@@ -1,4 +1,4 @@
-//! `fathom doctor`: the examination of a machine, and of what Fathom itself needs and may have left here.
+//! `fathom doctor`: examines a machine, Fathom's own requirements, and leftovers of killed probes.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,9 @@ use crate::failure::{Exit, Failure};
 use crate::output::shell;
 use crate::{measure, record_writer, subjects};
 
-/// What is said of restoring where nothing was left: there is no journal, because there is nothing that one would be
-/// about.
-const NOTHING: &str = "Fathom changes no setting of a machine: priority, affinity, locked memory, co-running load and \
-    the probe itself end with their processes, however those end, and a reaper removes trace instances and resource groups. There is \
+/// Text for `--restore` if nothing was left.
+const NOTHING_TO_RESTORE: &str = "Fathom changes no setting of a machine. Priority, affinity, locked memory, co-running load and \
+    the probe itself end with their processes, and a reaper removes trace instances and resource groups. There is \
     nothing to restore.";
 
 /// Options of the examination.
@@ -25,10 +24,10 @@ struct Doctor {
     /// What to examine: a subject of `fathom subjects`. Default: this host.
     #[arg(long, value_name = "SUBJECT")]
     on: Option<String>,
-    /// CPU that would be measured on. Default: as for a survey.
+    /// CPU to examine. Default: as for a survey.
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
-    /// Only look for what a killed fathom may have left. Settings are never among that: none is changed.
+    /// Only search for leftovers of a killed fathom, and remove them. No setting is ever changed.
     #[arg(long, conflicts_with_all = ["on", "cpu"])]
     restore: bool,
     /// Print the rows as JSON: {format, version, subject, rows: [{what, state, found, cost, line}]}.
@@ -40,16 +39,15 @@ struct Doctor {
 pub fn verb() -> Verb {
     Verb::of::<Doctor>(
         "doctor",
-        "What a machine can and cannot give for measuring, what that costs, and the line that changes it",
+        "Examines what limits measurements on a machine, the effects, and the commands that change it",
         "Examples:
   fathom doctor                this machine
-  fathom doctor --on pi        a subject of yours, through its own command
+  fathom doctor --on pi        a user-defined subject
   fathom doctor --json         for a script
-  fathom doctor --restore      what a killed fathom may have left
+  fathom doctor --restore      remove leftovers of a killed fathom
 
-It changes nothing itself. Exit status: 0 nothing costs the measurement
-anything, 1 failed, 2 wrong command line or file, 3 something does, 5 nothing
-can be measured there",
+It changes no settings. Exit status: 0 no limitation, 1 failed, 2 wrong command line or file, \
+         3 a setting limits measurement quality, 5 nothing can be measured",
         run,
     )
 }
@@ -83,11 +81,8 @@ fn run(options: &Doctor, context: &Context) -> Result<Exit, Failure> {
             State::Prevents => "fathom machines".to_owned(),
             _ => format!("fathom survey{on}"),
         };
-        let title = if options.restore {
-            "what a killed fathom may have left".into()
-        } else {
-            format!("doctor: {name}")
-        };
+        let title =
+            if options.restore { "leftovers of a killed fathom".into() } else { format!("doctor: {name}") };
         out.text(&fathom_report::examination(
             &title,
             &rows,
@@ -106,26 +101,24 @@ fn run(options: &Doctor, context: &Context) -> Result<Exit, Failure> {
 fn closing(options: &Doctor, rows: &[Row], removed: &[String]) -> String {
     if options.restore {
         return match removed.len() {
-            0 => NOTHING.to_owned(),
-            1 => {
-                "Removed what a killed probe and its reaper left: one of the kernel's directories.".to_owned()
-            }
+            0 => NOTHING_TO_RESTORE.to_owned(),
+            1 => "Removed 1 kernel directory left by a killed probe and its reaper.".to_owned(),
             n => {
-                format!("Removed what killed probes and their reapers left: {n} of the kernel's directories.")
+                format!("Removed {n} kernel directories left by killed probes and their reapers.")
             }
         };
     }
     if rows.iter().any(|row| row.state == State::Prevents) {
-        return "Nothing can be measured here as it is; nothing was changed.".to_owned();
+        return "Nothing can be measured in this state. Nothing was changed.".to_owned();
     }
     match rows.iter().filter(|row| row.state >= State::Costs).count() {
-        0 => "Nothing here costs the measurement anything that could be changed.".to_owned(),
-        1 => "One thing costs the measurement something; nothing was changed.".to_owned(),
-        n => format!("{n} things cost the measurement something; nothing was changed."),
+        0 => "No avoidable limitation found.".to_owned(),
+        1 => "1 setting limits measurement quality. Nothing was changed.".to_owned(),
+        n => format!("{n} settings limit measurement quality. Nothing was changed."),
     }
 }
 
-/// Can copies of records be kept?
+/// Examines whether copies of records can be kept.
 fn records_kept() -> Row {
     let cost = "no copy of a record is kept; --record FILE still works";
     let Some(dir) = record_writer::data_dir() else {
@@ -136,17 +129,17 @@ fn records_kept() -> Row {
             "export HOME=DIRECTORY",
         );
     };
-    // The nearest directory that is there: the rest is made when it is needed.
-    let there = dir.ancestors().find(|d| d.exists()).unwrap_or(&dir);
-    let shown = there.display();
-    if !there.is_dir() {
-        let line = format!("mv {0} {0}.old", quoted(there));
-        return Row::costs("records", format!("{shown} is no directory"), cost, &line);
+    // The nearest existing directory; the rest is created on demand.
+    let existing = dir.ancestors().find(|d| d.exists()).unwrap_or(&dir);
+    let shown = existing.display();
+    if !existing.is_dir() {
+        let line = format!("mv {0} {0}.old", quoted(existing));
+        return Row::costs("records", format!("{shown} is not a directory"), cost, &line);
     }
-    match access(there, Access::WRITE_OK | Access::EXEC_OK) {
+    match access(existing, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => Row::good("records", format!("copies are kept in {}", dir.display())),
         Err(e) => {
-            let line = format!("sudo chown -R \"$(id -u)\" {}", quoted(there));
+            let line = format!("sudo chown -R \"$(id -u)\" {}", quoted(existing));
             Row::costs("records", format!("{shown} cannot be written: {e}"), cost, &line)
         }
     }
@@ -156,7 +149,7 @@ fn quoted(path: &Path) -> String {
     shell(&path.display().to_string())
 }
 
-/// Are the user's own subjects and descriptions sound?
+/// Examines the user's subjects and descriptions.
 fn own_subjects() -> Row {
     let list = match subjects::all() {
         Ok(list) => list,
@@ -168,31 +161,31 @@ fn own_subjects() -> Row {
     };
     let broken = subjects::broken();
     if let Some((file, why)) = broken.first() {
-        let found = format!("{} of your machine descriptions cannot be read: {why}", broken.len());
+        let found = format!("invalid machine descriptions: {}, the first: {why}", broken.len());
         let line = format!("fathom machines {}", quoted(file));
         return Row::costs("subjects", found, "that machine cannot be measured", &line);
     }
     Row::good("subjects", format!("{} can be measured (`fathom subjects`)", list.len()))
 }
 
-/// Probes whose harness is gone. They end by themselves with their input; one that is still there hangs.
+/// Examines probes whose harness has ended. They normally end with their input; one that is left hangs.
 fn probes_left(proc: &Path) -> Row {
-    let left: Vec<u32> = std::fs::read_dir(proc)
+    let orphans: Vec<u32> = std::fs::read_dir(proc)
         .into_iter()
         .flatten()
         .flatten()
         .filter_map(|entry| orphan(&entry.path()))
         .collect();
-    if left.is_empty() {
-        return Row::good("probes-left", "none: no probe runs without its harness");
+    if orphans.is_empty() {
+        return Row::good("probes-left", "none: every probe has its harness");
     }
-    let list = left.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
-    let found = format!("probes that process 1 has inherited: {list}");
-    Row::costs("probes-left", found, "they may take the CPU that is measured", &format!("kill {list}"))
+    let list = orphans.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    let found = format!("probes without a harness: {list}");
+    Row::costs("probes-left", found, "they may use the measured CPU", &format!("kill {list}"))
 }
 
-/// The number of the process in this directory of `/proc`, if it is a probe whose harness is gone: one that was
-/// told its harness and has another parent now, or whose parent is process 1.
+/// Returns the id of the process in this directory of `/proc` if it is a probe whose harness has ended: its parent is
+/// not the given harness, or, without one, its parent is process 1.
 fn orphan(process: &Path) -> Option<u32> {
     let pid: u32 = process.file_name()?.to_str()?.parse().ok()?;
     let line = std::fs::read(process.join("cmdline")).ok()?;
@@ -204,11 +197,11 @@ fn orphan(process: &Path) -> Option<u32> {
     let status = std::fs::read_to_string(process.join("status")).ok()?;
     let parent: u32 = status.lines().find_map(|l| l.strip_prefix("PPid:"))?.trim().parse().ok()?;
     let at = words.iter().position(|w| *w == b"--parent");
-    let reported = at.and_then(|at| std::str::from_utf8(words.get(at + 1)?).ok()?.parse::<u32>().ok());
-    (reported.is_some_and(|reported| reported != parent) || reported.is_none() && parent == 1).then_some(pid)
+    let harness = at.and_then(|at| std::str::from_utf8(words.get(at + 1)?).ok()?.parse::<u32>().ok());
+    (harness.is_some_and(|harness| harness != parent) || harness.is_none() && parent == 1).then_some(pid)
 }
 
-/// Removes what outlived a probe and its reaper, all killed at once; its names.
+/// Removes leftovers of probes that were killed together with their reapers; returns their names.
 #[cfg(target_os = "linux")]
 fn restore() -> Vec<String> {
     fathom_host::remove_leftovers()
@@ -219,25 +212,25 @@ fn restore() -> Vec<String> {
     Vec::new()
 }
 
-/// The trace instances and resource groups of killed probes, which are gone now.
+/// Reports the removed trace instances and resource groups of killed probes.
 fn kernel_left(removed: &[String]) -> Row {
     match removed {
-        [] => Row::good("kernel-left", "none that this user sees"),
-        some => Row::note("kernel-left", format!("removed: {}", some.join(" ")), "nothing any more"),
+        [] => Row::good("kernel-left", "none visible to this user"),
+        some => Row::note("kernel-left", format!("removed: {}", some.join(" ")), "left by a killed probe"),
     }
 }
 
-/// Kept records without an end whose fathom is gone: it was killed. They are whole up to there.
+/// Reports kept records without an end whose process is gone, so it was killed. They are valid up to there.
 fn records_cut() -> Row {
     let cut: Vec<PathBuf> = record_writer::data_dir().map(|dir| cut_in(&dir)).unwrap_or_default();
     match cut.last() {
-        None => Row::good("records-cut", "none: every kept record has its end"),
+        None => Row::good("records-cut", "none: every kept record is complete"),
         Some(last) => Row {
             line: format!("fathom report {}", quoted(last)),
             ..Row::note(
                 "records-cut",
                 format!("{} end early; the last one below", cut.len()),
-                "they are read like any other",
+                "they can be read normally",
             )
         },
     }
@@ -252,14 +245,14 @@ fn cut_in(dir: &Path) -> Vec<PathBuf> {
     cut
 }
 
-/// Is the fathom whose number is in the record's name (TIME-PID-...) still there?
+/// Returns whether the process whose id is in the record's name (TIME-PID-...) still runs.
 fn is_growing(path: &Path) -> bool {
     let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
     let pid = name.split('-').nth(1).filter(|pid| pid.parse::<u32>().is_ok());
     pid.is_some_and(|pid| Path::new("/proc").join(pid).exists())
 }
 
-/// Does the record's last line say how it ended? The harness writes it last of all.
+/// Returns whether the record ends with an `end` line, which the harness writes last.
 fn has_end(path: &Path) -> bool {
     use std::io::{Read as _, Seek as _, SeekFrom};
     // An `end` line is some forty bytes long.
@@ -271,7 +264,7 @@ fn has_end(path: &Path) -> bool {
         file.take(256).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    // What cannot be read cannot be said to have been cut.
+    // An unreadable record is not reported as cut.
     tail().map_or(true, |bytes| {
         String::from_utf8_lossy(&bytes).lines().any(|line| line.starts_with("end status="))
     })

@@ -1,4 +1,4 @@
-//! `fathom explain`: what the name of a finding, or the token of a warning, says.
+//! `fathom explain`: explains the name of a finding or the token of a warning.
 
 use clap::Args;
 use fathom_analysis::findings::{Axis, Better, Key, Kind, Metric};
@@ -11,11 +11,11 @@ use super::{Context, Verb};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 
-/// Names below this likeness, from 0 to 1, are not suggested.
-const LIKE: f64 = 0.6;
+/// Smallest similarity, from 0 to 1, of a suggested name.
+const MIN_SIMILARITY: f64 = 0.6;
 
-/// Most names that are suggested.
-const SUGGESTED: usize = 3;
+/// Largest number of suggestions.
+const MAX_SUGGESTIONS: usize = 3;
 
 /// Options of the explanation.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ struct Explain {
 pub fn verb() -> Verb {
     Verb::of::<Explain>(
         "explain",
-        "What a finding's name or a warning says: meaning, unit, bounds, and which verbs give it",
+        "Explains a finding's name or a warning: meaning, unit, bounds, and the verbs that report it",
         "Examples:
   fathom explain tier.1.latency
   fathom explain 'dma.{strategy}.{direction}.{size}.cpu'
@@ -62,7 +62,7 @@ fn run(options: &Explain, context: &Context) -> Result<Exit, Failure> {
     Err(Failure::usage(format!("no finding or warning is called {name:?}"), remedy))
 }
 
-/// Everything that is declared of a metric, and of the coordinates of a key.
+/// Returns all declarations of a metric, and of the coordinates of a key.
 fn explained(metric: &'static Metric, key: Option<&Key>, out: &Out) -> String {
     let mut page = Page::new(*out.style());
     let title = key.map_or_else(|| metric.pattern.to_owned(), Key::name);
@@ -83,7 +83,7 @@ fn explained(metric: &'static Metric, key: Option<&Key>, out: &Out) -> String {
         .filter(|kind| kind.metrics().any(|own| own == metric))
         .map(|kind| kind.name)
         .collect();
-    row("given by", given.iter().map(|verb| format!("`fathom {verb}`")).collect::<Vec<_>>().join(", "));
+    row("reported by", given.iter().map(|verb| format!("`fathom {verb}`")).collect::<Vec<_>>().join(", "));
     for axis in metric.axes() {
         let here = key.and_then(|key| key.word(axis)).map(|word| format!("{word}: ")).unwrap_or_default();
         row(axis.name(), format!("{here}{}", axis.about()));
@@ -99,7 +99,7 @@ fn explained(metric: &'static Metric, key: Option<&Key>, out: &Out) -> String {
     page.finish()
 }
 
-/// What a value is, with its units.
+/// Describes the kind of a value, with its units.
 fn value(metric: &Metric) -> String {
     let units = metric.units.join(" or ");
     match metric.kind {
@@ -112,7 +112,7 @@ fn value(metric: &Metric) -> String {
     }
 }
 
-/// What is physically possible.
+/// Describes the physical bounds.
 fn bounds(metric: &Metric) -> String {
     let (low, high) = (metric.bounds.low, metric.bounds.high);
     match (low.is_finite(), high.is_finite()) {
@@ -127,25 +127,25 @@ fn better(better: Better) -> &'static str {
     match better {
         Better::Less => "less",
         Better::More => "more",
-        Better::Neither => "neither more nor less: it describes",
+        Better::Neither => "neither",
     }
 }
 
-/// The names that a name may have been meant for, the likest first.
+/// Returns similar names, the most similar first.
 fn nearest(name: &str, metrics: &[&'static Metric]) -> Vec<String> {
     let names = metrics.iter().map(|metric| filled(metric, name));
     let tokens = WARNINGS.iter().map(|(token, _)| (*token).to_owned());
     let mut near: Vec<(f64, String)> = names
         .chain(tokens)
         .map(|known| (strsim::normalized_damerau_levenshtein(name, &known), known))
-        .filter(|(like, _)| *like >= LIKE)
+        .filter(|(like, _)| *like >= MIN_SIMILARITY)
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    near.truncate(SUGGESTED);
+    near.truncate(MAX_SUGGESTIONS);
     near.into_iter().map(|(_, known)| known).collect()
 }
 
-/// A metric's pattern with the parts of `name` instead of the coordinates that they can be.
+/// Returns a metric's pattern with valid coordinates replaced by the parts of `name`.
 fn filled(metric: &Metric, name: &str) -> String {
     let mut parts = name.split('.');
     let filled = metric.parts().map(|part| {
@@ -181,6 +181,6 @@ mod tests {
             assert_eq!(first(wrong).as_deref(), Some(meant));
         }
         assert_eq!(first("something else altogether"), None);
-        assert!(nearest("tier.1.latency_cycle", &metrics).len() <= SUGGESTED);
+        assert!(nearest("tier.1.latency_cycle", &metrics).len() <= MAX_SUGGESTIONS);
     }
 }

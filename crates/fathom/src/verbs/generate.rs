@@ -1,4 +1,4 @@
-//! `fathom generate`: what comes out of the command line's own definition.
+//! `fathom generate`: shell completions and manual pages, from the definition of the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ struct Generate {
     what: Generated,
 }
 
-/// What comes out of the command line's own definition.
+/// Output to generate.
 #[derive(Debug, Subcommand)]
 enum Generated {
     /// Completions, to stdout.
@@ -24,7 +24,7 @@ enum Generated {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-    /// Manual pages, one a verb, into a directory, which is made if it is not there.
+    /// Manual pages, one per verb, into a directory, which is created if necessary.
     Man {
         /// The directory.
         directory: PathBuf,

@@ -1,4 +1,4 @@
-//! `fathom image`: what an SD card needs so that a board is a subject, with one page of instructions.
+//! `fathom image`: writes the files of an SD card that makes a board a subject, with one page of instructions.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,9 @@ use crate::image::embedded;
 use crate::output::shell;
 use crate::subjects;
 
-/// What the image never did.
-const NEVER: &str = "This image was never run on hardware: it was tested under emulators alone.";
-/// How the files begin that `fathom image` wrote before, and may write again.
+/// Statement that the image was never tested on hardware.
+const NEVER_TESTED: &str = "This image was never run on hardware; it was tested only under emulators.";
+/// First bytes of the files written by `fathom image`, which may be overwritten.
 const CONFIG: &str = "# Written by `fathom image`";
 const README: &str = "Fathom on ";
 
@@ -25,18 +25,18 @@ struct Image {
     /// The board.
     #[arg(long, value_enum)]
     board: Board,
-    /// The directory to write to; it is made if it is not there.
+    /// Output directory; created if necessary.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Speed of its serial port.
+    /// Baud rate of the serial port.
     #[arg(long, default_value_t = subjects::serial::BAUD, value_parser = baud())]
     baud: u32,
-    /// Write over files that somebody else wrote.
+    /// Overwrite files that `fathom image` did not write.
     #[arg(long)]
     force: bool,
 }
 
-/// A board that the image knows.
+/// A supported board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Board {
     /// Raspberry Pi 3.
@@ -51,19 +51,19 @@ enum Board {
 pub fn verb() -> Verb {
     Verb::of::<Image>(
         "image",
-        "Writes the bare-metal image, with what an SD card needs beside it and a page of instructions",
+        "Writes the bare-metal image, the other files of its SD card, and a page of instructions",
         "Examples:
   fathom image --board pi3 -o card             kernel8.img, config.txt, README.txt
   fathom survey --on serial:/dev/ttyUSB0       the board, once it has booted
   fathom survey --on qemu:virt                 the same image, without a board
 
-The image was never run on hardware. Exit status: 0 written, 1 failed, 2 wrong
-command line, or a file that somebody else wrote is in the way",
+The image was never run on hardware. Exit status: 0 written, 1 failed, 2 wrong command line, or a file \
+         exists that `fathom image` did not write",
         run,
     )
 }
 
-/// What a board is called, what its firmware wants on the card, and where its serial port is.
+/// Name of a board, and the firmware files that it needs on the card.
 struct Kit {
     name: &'static str,
     firmware: &'static str,
@@ -88,7 +88,7 @@ fn kit(board: Board) -> Kit {
     }
 }
 
-/// Writes the files, and says so.
+/// Writes the files, and prints their names.
 fn run(options: &Image, context: &Context) -> Result<Exit, Failure> {
     let out = &context.out;
     let mut image = embedded()?.to_vec();
@@ -102,21 +102,20 @@ fn run(options: &Image, context: &Context) -> Result<Exit, Failure> {
     std::fs::create_dir_all(dir).map_err(|e| failed(dir, e))?;
     for (name, _) in &files {
         let path = dir.join(name);
-        if !options.force && !ours(&path).map_err(|e| failed(&path, e))? {
-            let what =
-                format!("{}: it is there already, and `fathom image` did not write it", path.display());
-            return Err(Failure::usage(what, "name an empty directory, or say --force"));
+        if !options.force && !may_overwrite(&path).map_err(|e| failed(&path, e))? {
+            let what = format!("{}: the file exists and was not written by `fathom image`", path.display());
+            return Err(Failure::usage(what, "name an empty directory, or use --force"));
         }
     }
     for (name, bytes) in &files {
         let path = dir.join(name);
         std::fs::write(&path, bytes).map_err(|e| failed(&path, e))?;
     }
-    out.text(&reported(options, &files))
+    out.text(&summary(options, &files))
 }
 
-/// May the file be written? It is not there, or was written by this very verb.
-fn ours(path: &Path) -> std::io::Result<bool> {
+/// Returns whether the file may be written: it does not exist, or this verb wrote it.
+fn may_overwrite(path: &Path) -> std::io::Result<bool> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(true),
@@ -136,12 +135,12 @@ fn files(options: &Image, image: Vec<u8>) -> Vec<(&'static str, Vec<u8>)> {
     files
 }
 
-/// The firmware's configuration: these keys and no other (Raspberry Pi documentation, "config.txt").
+/// Returns the firmware's configuration: only these keys (Raspberry Pi documentation, "config.txt").
 fn config(options: &Image) -> String {
     format!(
         "{CONFIG} for the {}.\n\
          # 64 bits, and this kernel.\narm_64bit=1\nkernel=kernel8.img\n\
-         # The serial port on GPIO 14 and 15, and it is the UART with a clock of its own.\n\
+         # The serial port on GPIO 14 and 15, using the UART with its own clock.\n\
          enable_uart=1\ndtoverlay=disable-bt\n",
         kit(options.board).name
     )
@@ -151,24 +150,24 @@ fn readme(options: &Image) -> String {
     let Image { board, baud, .. } = options;
     let Kit { name, firmware } = kit(*board);
     let title = format!("{README}{name}");
-    let head = format!("{title}\n{}\n\n{NEVER}\n\n", "=".repeat(title.len()));
+    let head = format!("{title}\n{}\n\n{NEVER_TESTED}\n\n", "=".repeat(title.len()));
     if *board == Board::Virt {
         return format!(
             "{head}\
-             Fathom runs it by itself:\n\n  fathom survey --on qemu:virt\n\n\
-             By hand, with the wire on the terminal (type: facts):\n\n  \
+             Fathom starts it automatically:\n\n  fathom survey --on qemu:virt\n\n\
+             By hand, with the protocol on the terminal (type: facts):\n\n  \
              qemu-system-aarch64 -M virt -cpu cortex-a53 -m 512 -icount shift=0 -nic none \\\n    \
              -display none -monitor none -serial stdio -kernel kernel8.img\n\n\
-             Times that it prints are those of an emulator: they say nothing about any machine.\n"
+             Its times are those of an emulator and are meaningless.\n"
         );
     }
     format!(
         "{head}\
          The card\n--------\n\
-         One FAT partition, with the files beside this one, kernel8.img and config.txt, and the\n\
+         One FAT partition, with kernel8.img and config.txt from this directory, and the\n\
          firmware from https://github.com/raspberrypi/firmware, folder boot:\n\n  \
          {firmware}\n\n\
-         Keep what was on the card before: config.txt is replaced. gpu_mem may be\n\
+         Back up the card first: config.txt is replaced. gpu_mem may be\n\
          added to it, 256 at most: what is measured is the second 128 MiB of memory.\n\n\
          The wires\n---------\n\
          A USB serial adapter of 3.3 V (5 V destroys the board), on the 40-pin header:\n\n  \
@@ -177,22 +176,22 @@ fn readme(options: &Image) -> String {
          adapter TX  to pin 10 (GPIO 15, RX of the board)\n\n\
          Leave the adapter's supply unconnected; the board has its own.\n\n\
          The line\n--------\n\
-         {baud} baud, 8 bits, no parity, 1 stop bit, no flow control. Where the port may not be\n\
+         {baud} baud, 8 bits, no parity, 1 stop bit, no flow control. If the port may not be\n\
          opened: sudo usermod -aG dialout $USER, then log in again.\n\n\
          Measuring\n---------\n  \
          fathom doctor --on serial:/dev/ttyUSB0@{baud}\n  \
          fathom survey --on serial:/dev/ttyUSB0@{baud} --record board.fathom\n\n\
-         The order does not matter: a board that is on already is asked to greet.\n\n\
+         The order does not matter: a board that is already on is detected too.\n\n\
          By hand\n-------\n  \
          fathom serve serial /dev/ttyUSB0 --baud {baud}\n\n\
-         and type: facts, or: trial bytes=8192. With nothing said for a few seconds after it is\n\
-         switched on, the board measures memory through different attributes by itself and prints\n\
-         that, for any terminal program.\n"
+         and type: facts, or: trial bytes=8192. Without input for a few seconds after it is\n\
+         switched on, the board measures memory through different attributes and prints\n\
+         the result, for any terminal program.\n"
     )
 }
 
-/// What the terminal says.
-fn reported(options: &Image, files: &[(&str, Vec<u8>)]) -> String {
+/// Returns the summary for the terminal.
+fn summary(options: &Image, files: &[(&str, Vec<u8>)]) -> String {
     let dir = shell(&options.output.display().to_string());
     let mut text = String::new();
     for (name, bytes) in files {
@@ -202,7 +201,7 @@ fn reported(options: &Image, files: &[(&str, Vec<u8>)]) -> String {
         };
         text += &format!("{dir}/{name}: {} bytes{sum}\n", bytes.len());
     }
-    text + &format!("{NEVER}\nNext: {dir}/README.txt\n")
+    text + &format!("{NEVER_TESTED}\nNext: {dir}/README.txt\n")
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! `fathom import`: a record of what another tool measured.
+//! `fathom import`: makes a record from the results of other tools.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use fathom_analysis::foreign::{self, Foreign};
+use fathom_analysis::import::{self, ToolResult};
 use fathom_experiment::record::{End, Imported, MAX_SERIES, Record, Run};
 use fathom_experiment::wakeup;
 use fathom_report::html::Entry;
@@ -13,18 +13,18 @@ use fathom_report::html::Entry;
 use super::{Context, Verb, one_form, one_stdin};
 use crate::cli::{Output, RecordFile};
 use crate::failure::{Exit, Failure};
+use crate::html_file::{Target, same};
 use crate::output::shell;
-use crate::page::{Target, same};
 use crate::record_writer::RecordWriter;
 use crate::records;
 
-/// No result is longer: a histogram of a second in ns has some 12 MB.
+/// Largest result, bytes: a histogram of a second in ns has some 12 MB.
 const MAX_RESULT_BYTES: u64 = 64 << 20;
 
 /// Options of the import.
 #[derive(Debug, Args)]
 struct Import {
-    /// What cyclictest (--json, -h, -H, T: lines) or Xenomai's latency (-h, -s, -g) wrote; one may be `-`, stdin.
+    /// Output of cyclictest (--json, -h, -H, T: lines) or Xenomai's latency (-h, -s, -g); one may be `-`, stdin.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Keep the record in this file too (it is always kept in the user's data directory).
@@ -38,16 +38,15 @@ struct Import {
 pub fn verb() -> Verb {
     Verb::of::<Import>(
         "import",
-        "Makes a record of what cyclictest or Xenomai's latency measured, and judges it as `wakeup` is judged",
+        "Makes a record from results of cyclictest or Xenomai's latency, and reports it like `wakeup`",
         "Examples:
   fathom import hist.txt                           cyclictest -q -h 400 > hist.txt
   fathom import user.txt kernel.txt irq.txt -o xenomai.fathom
   fathom import run.json --json | jq .findings
   fathom compare before.fathom after.fathom        records of two imports
 
-A histogram has no order: what comes back periodically, and which stage held an
-activation up, it cannot say. Nor does it say whose clock it is of: the clock trust is
-unknown. Exit status: as of the survey",
+A histogram has no order of activations, so periodic causes and delayed stages cannot be determined. \
+         It does not identify the clock either, so the clock trust is unknown. Exit status: as of the survey",
         run,
     )
 }
@@ -59,12 +58,12 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
     one_stdin(&options.files)?;
     let others = options.record.as_deref().into_iter().chain(super::read(&options.files));
     let mut page = Target::open(options.out.html.as_deref(), others)?;
-    // All of them before the first is written: a wrong one leaves nothing.
+    // All files are read before the record is written, so that an error leaves nothing.
     let read = options.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
-    let series: Vec<Imported> = read.iter().flat_map(|(name, foreign)| Imported::of(foreign, name)).collect();
+    let series: Vec<Imported> = read.iter().flat_map(|(name, result)| Imported::of(result, name)).collect();
     if series.len() > MAX_SERIES {
         return Err(Failure::usage(
-            format!("the files have {} series, and a record takes {MAX_SERIES}", series.len()),
+            format!("the files have {} series; a record takes at most {MAX_SERIES}", series.len()),
             "import fewer files at a time, or fewer threads",
         ));
     }
@@ -72,13 +71,13 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
         options.files.iter().find(|file| options.record.as_deref().is_some_and(|r| same(r, file)))
     {
         return Err(Failure::usage(
-            format!("--record {}: that is what is to be imported", file.display()),
+            format!("--record {}: refusing to overwrite an input file", file.display()),
             "name another file",
         ));
     }
     let lines = lines(options, &read, &series);
     let (kept, lost) = keep(options, &read, &lines, page.as_mut())?;
-    // What is told is what the record says.
+    // The report is made from the record, like that of any other.
     let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
     let report = records::judged(&record)?;
     let next = kept.map(|path| format!("fathom report {}", shell(&path)));
@@ -90,8 +89,8 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
     lost.map_or(Ok(status), Err)
 }
 
-/// The result in a file, or on stdin for `-`, and the file's name without its directories.
-fn read(file: &Path) -> Result<(String, Foreign), Failure> {
+/// Returns the result in a file, or on stdin for `-`, and the file's name without its directories.
+fn read(file: &Path) -> Result<(String, ToolResult), Failure> {
     let shown = file.display();
     let stdin = file.as_os_str() == "-";
     let mut bytes = Vec::new();
@@ -103,24 +102,23 @@ fn read(file: &Path) -> Result<(String, Foreign), Failure> {
     from.and_then(|from| from.take(MAX_RESULT_BYTES + 1).read_to_end(&mut bytes))
         .map_err(|e| Failure::usage(format!("{shown}: {e}"), "name a tool's result, or - for stdin"))?;
     if bytes.len() as u64 > MAX_RESULT_BYTES {
-        let what = format!("{shown}: longer than {} MiB, as no result is", MAX_RESULT_BYTES >> 20);
-        return Err(Failure::usage(what, "name what cyclictest or latency wrote"));
+        let what = format!("{shown}: longer than {} MiB, the limit of a result", MAX_RESULT_BYTES >> 20);
+        return Err(Failure::usage(what, "name a file written by cyclictest or latency"));
     }
-    let foreign = foreign::read(&String::from_utf8_lossy(&bytes))
+    let result = import::read(&String::from_utf8_lossy(&bytes))
         .map_err(|e| Failure::usage(format!("{shown}: line {}: {}", e.line, e.what), e.help))?;
     let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
-    Ok((if stdin { "stdin".to_owned() } else { name }, foreign))
+    Ok((if stdin { "stdin".to_owned() } else { name }, result))
 }
 
-/// The record's lines.
-fn lines(options: &Import, read: &[(String, Foreign)], series: &[Imported]) -> Vec<String> {
-    let subjects: Vec<String> =
-        read.iter().map(|(name, foreign)| format!("{} {name}", foreign.tool)).collect();
+/// Returns the record's lines.
+fn lines(options: &Import, read: &[(String, ToolResult)], series: &[Imported]) -> Vec<String> {
+    let subjects: Vec<String> = read.iter().map(|(name, result)| format!("{} {name}", result.tool)).collect();
     let files = options.files.iter().map(|file| format!(" {}", shell(&file.display().to_string())));
     let run = Run {
         experiment: wakeup::NAME.to_owned(),
         subject: short(&subjects.join(", ")),
-        build: crate::build::id(),
+        build: crate::build_id::id(),
         command: short(&format!("fathom import{}", files.collect::<String>())),
         ..Run::default()
     };
@@ -130,28 +128,28 @@ fn lines(options: &Import, read: &[(String, Foreign)], series: &[Imported]) -> V
     [Record::first_line()].into_iter().chain(all.map(|line| line.render())).collect()
 }
 
-/// So much of a text that two of them, however they are written, are a line.
+/// Shortens a text so that two of them fit into a line in any encoding.
 fn short(text: &str) -> String {
-    const MAX_RESULT_BYTES: usize = 400;
-    match text.char_indices().nth(MAX_RESULT_BYTES) {
+    const MAX_CHARACTERS: usize = 400;
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-/// Writes them. Answers the file to name, and why one that was asked for is not whole.
+/// Writes the record. Returns the file to name, and the failure of the requested file, if any.
 fn keep(
     options: &Import,
-    read: &[(String, Foreign)],
+    read: &[(String, ToolResult)],
     lines: &[String],
     page: Option<&mut Target>,
 ) -> Result<(Option<String>, Option<Failure>), Failure> {
-    let tool = read.first().map_or("", |(_, foreign)| foreign.tool.as_str());
-    let mut keep = RecordWriter::open(options.record.as_deref(), wakeup::NAME, tool, &lines[..1])?;
+    let tool = read.first().map_or("", |(_, result)| result.tool.as_str());
+    let mut writer = RecordWriter::open(options.record.as_deref(), wakeup::NAME, tool, &lines[..1])?;
     if let Some(page) = page {
-        page.spare(keep.files()).inspect_err(|_| keep.remove_copy())?;
+        page.exclude_files(writer.files()).inspect_err(|_| writer.remove_copy())?;
     }
-    lines[1..].iter().for_each(|line| keep.line(line));
-    let path = keep.path().map(|path| path.display().to_string());
-    Ok((path, keep.close()))
+    lines[1..].iter().for_each(|line| writer.line(line));
+    let path = writer.path().map(|path| path.display().to_string());
+    Ok((path, writer.close()))
 }

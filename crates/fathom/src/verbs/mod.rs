@@ -1,4 +1,4 @@
-//! The verbs: what the command can do, each in a file of its own, and their one list.
+//! The verbs of the command, each in a separate file, and their one list.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ mod session;
 mod share;
 mod subjects;
 
-/// Every verb, in the order of help: each experiment is one, and behind them what does not measure.
+/// Returns all verbs, in the order of the help: first the experiments, then the others.
 pub fn all() -> Vec<Verb> {
     let others = [
         import::verb,
@@ -47,38 +47,38 @@ pub fn all() -> Vec<Verb> {
     EXPERIMENTS.iter().copied().map(session::verb).chain(others.map(|verb| verb())).collect()
 }
 
-/// The whole command line.
+/// Returns the whole command line.
 pub fn command(verbs: &[Verb]) -> Command {
     Cli::command().subcommands(verbs.iter().map(Verb::command))
 }
 
 /// A verb.
 pub struct Verb {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// What it does, in a line, without a full stop.
+    /// One-line description, without a full stop.
     pub about: &'static str,
-    /// What stands below the options in its help; may be empty.
+    /// Text below the options in its help; may be empty.
     pub help: &'static str,
     /// Adds its options.
     pub options: Box<dyn Fn(Command) -> Command>,
-    /// Does it, and says how this program ends.
+    /// Runs the verb and returns the exit status.
     pub run: Run,
 }
 
-/// What a verb does with what was typed.
+/// Function that runs a verb.
 type Run = Box<dyn Fn(&ArgMatches, &Context) -> Result<Exit, Failure>>;
 
-/// What every verb has from the command line's beginning.
+/// Global options of the command line.
 pub struct Context {
-    /// Where results go.
+    /// Output of results.
     pub out: Out,
-    /// Is no progress wanted?
+    /// Whether progress is disabled.
     pub quiet: bool,
 }
 
 impl Verb {
-    /// A verb whose options are a type's.
+    /// Creates a verb whose options are those of a type.
     fn of<A: Args + 'static>(
         name: &'static str,
         about: &'static str,
@@ -94,40 +94,40 @@ impl Verb {
         }
     }
 
-    /// Its command line.
+    /// Returns its command line.
     pub fn command(&self) -> Command {
         let command = (self.options)(Command::new(self.name)).about(self.about);
         if self.help.is_empty() { command } else { command.after_help(self.help) }
     }
 }
 
-/// The options of a type from what clap has accepted.
+/// Returns the options of a type from the matches of clap.
 fn read_back<A: Args>(matches: &ArgMatches) -> Result<A, Failure> {
     A::from_arg_matches(matches).map_err(|e| Failure::usage(e.to_string(), ""))
 }
 
-/// stdout takes one form.
+/// Checks that only one output format goes to stdout.
 fn one_form(json: bool, html: Option<&Path>) -> Result<(), Failure> {
     if json && html.is_some_and(|f| f.as_os_str() == "-") {
-        return Err(Failure::usage("--json and --html - both want stdout", "name a file for --html"));
+        return Err(Failure::usage("--json and --html - both use stdout", "name a file for --html"));
     }
     Ok(())
 }
 
-/// The files among those named, without stdin.
+/// Returns the named files, without stdin.
 fn read(files: &[PathBuf]) -> impl Iterator<Item = &Path> {
     files.iter().map(PathBuf::as_path).filter(|file| file.as_os_str() != "-")
 }
 
-/// stdin can be read once.
+/// Checks that stdin is named at most once.
 fn one_stdin(files: &[PathBuf]) -> Result<(), Failure> {
     if files.iter().filter(|f| f.as_os_str() == "-").count() > 1 {
-        return Err(Failure::usage("stdin is there only once", "name a file in the place of one -"));
+        return Err(Failure::usage("stdin can be named once", "name a file instead of one -"));
     }
     Ok(())
 }
 
-/// Reports with their kinds.
+/// Returns reports with their kinds.
 fn entries<'a>(named: impl Iterator<Item = (&'a str, &'a Report)>) -> Result<Vec<Entry<'a>>, Failure> {
     named.map(|(name, report)| Ok(Entry { name, report, kind: records::kind(name, report)? })).collect()
 }

@@ -1,4 +1,4 @@
-//! `fathom report`: records judged again.
+//! `fathom report`: reports records again.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use fathom_report::html::Entry;
 use super::{Context, Verb, one_form, one_stdin};
 use crate::cli::Output;
 use crate::failure::{Exit, Failure};
-use crate::page::Target;
+use crate::html_file::Target;
 use crate::{against, records};
 
 /// Options of the report.
@@ -17,7 +17,7 @@ struct Report {
     /// The records, or pages of --html; `-` is stdin.
     #[arg(required = true, value_name = "RECORD")]
     files: Vec<PathBuf>,
-    /// Check what a description says, by name or file: agrees, disagrees or undecided, claim by claim.
+    /// Check the claims of a description, by name or file: agrees, disagrees or undecided for each claim.
     #[arg(long, value_name = "MACHINE")]
     against: Option<String>,
     #[command(flatten)]
@@ -28,21 +28,21 @@ struct Report {
 pub fn verb() -> Verb {
     Verb::of::<Report>(
         "report",
-        "Judges records again: the same findings, from the files alone",
+        "Reports records again: the same findings, from the files alone",
         "Examples:
   fathom report here.fathom
   fathom report here.fathom --html here.html        one page, with figures
   fathom report pi3.fathom pi4.fathom --html pis.html
   fathom report - --json < here.fathom
-  fathom report here.fathom --against bcm2711       is it the machine described?
+  fathom report here.fathom --against bcm2711       check it against a description
 
-A page that --html wrote is read back like a record. Exit status: as of the
-survey, and 4 where --against finds a claim of the description contradicted",
+A page written by --html can be read like a record. Exit status: as of the survey, and 4 if --against \
+         finds that a claim of the description is contradicted",
         run,
     )
 }
 
-/// Judges, checks where that is asked for, and prints.
+/// Reads, checks if requested, and prints.
 fn run(options: &Report, context: &Context) -> Result<Exit, Failure> {
     let out = &context.out.with_studies(options.out.study);
     one_form(options.out.json, options.out.html.as_deref())?;

@@ -1,4 +1,4 @@
-//! `fathom schema`: every name that findings may have.
+//! `fathom schema`: lists all names of findings.
 
 use clap::{Args, ValueEnum};
 use fathom_experiment::WARNINGS;
@@ -14,7 +14,7 @@ struct Schema {
     /// Print the JSON Schema.
     #[arg(long)]
     json: bool,
-    /// The document whose JSON Schema is printed.
+    /// Document whose JSON Schema is printed.
     #[arg(long, value_enum, default_value_t = Document::Findings, requires = "json")]
     of: Document,
 }
@@ -22,20 +22,15 @@ struct Schema {
 /// A document with a published schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Document {
-    /// What `--json` of an experiment and of `fathom report` prints.
+    /// Output of `--json` of an experiment and of `fathom report`.
     Findings,
-    /// What `fathom compare --json` prints.
+    /// Output of `fathom compare --json`.
     Comparison,
 }
 
 /// The verb.
 pub fn verb() -> Verb {
-    Verb::of::<Schema>(
-        "schema",
-        "Every name and token that findings may have; with --json the JSON Schema of --json",
-        "",
-        run,
-    )
+    Verb::of::<Schema>("schema", "Lists all finding names; --json prints the JSON Schema", "", run)
 }
 
 fn run(options: &Schema, context: &Context) -> Result<Exit, Failure> {

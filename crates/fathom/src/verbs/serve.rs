@@ -16,33 +16,33 @@ use crate::failure::{Exit, Failure};
 use crate::memory_budget::MemoryBudget;
 use crate::subjects;
 
-/// Stdin by way of a thread that watches it, stdout.
+/// Reader of stdin, through a thread that watches it, and writer of stdout.
 ///
-/// The thread is the probe's lifeline: when the harness dies, however, its end of the pipe closes, the
-/// thread sees the end of the input and ends the process, in the middle of a trial if need be.
+/// The thread ends the process when the harness dies: the harness's end of the pipe closes, the thread sees the end of
+/// the input and exits, if necessary in the middle of a trial.
 struct Stdio {
     lines: Receiver<String>,
 }
 
 impl Stdio {
     fn new() -> Result<Stdio, Failure> {
-        // Bounded, so that an endless input does not fill the memory; a thousand lines typed ahead are more
-        // than anyone has to say, and until then the end of the input is seen at once.
+        // Bounded, so that an endless input does not fill the memory. Up to a thousand pending lines, the end of the
+        // input is detected at once.
         let (sender, lines) = sync_channel(1024);
         let watch = move || {
             let mut stdin = std::io::stdin().lock();
             let mut bytes = Vec::new();
-            let mut leaving = false;
+            let mut stopping = false;
             loop {
                 bytes.clear();
                 match stdin.by_ref().take(MAX_LINE as u64 + 2).read_until(b'\n', &mut bytes) {
                     Ok(n) if n > 0 => {}
-                    // After a `bye` the server leaves by itself, and its last line is still on its way.
-                    _ if leaving => return,
+                    // After `bye` the server exits on its own, because its last line may not be written yet.
+                    _ if stopping => return,
                     _ => std::process::exit(0),
                 }
                 let line = String::from_utf8_lossy(&bytes).into_owned();
-                leaving |= line.split_whitespace().next() == Some("bye");
+                stopping |= line.split_whitespace().next() == Some("bye");
                 if sender.send(line).is_err() {
                     return;
                 }
@@ -70,15 +70,15 @@ impl Lines for Stdio {
     }
 }
 
-/// Options of the serving.
+/// Options of `serve`.
 #[derive(Debug, Args)]
 struct Serve {
-    /// What to serve.
+    /// Machine to serve.
     #[command(subcommand)]
     machine: Served,
 }
 
-/// What a probe can be served over.
+/// Machine over which a probe can be served.
 #[derive(Debug, Subcommand)]
 enum Served {
     /// This machine.
@@ -86,13 +86,13 @@ enum Served {
         /// CPU to measure on.
         #[arg(long, value_name = "N")]
         cpu: Option<u32>,
-        /// Base page instead of the kernel's own, in bytes: for testing.
+        /// Base page to use instead of the kernel's, in bytes: for testing.
         #[arg(long, value_name = "BYTES", value_parser = size)]
         base_page: Option<u64>,
-        /// Most memory to take, below the ceilings that hold anyway.
+        /// Largest amount of memory to use, below the limits that apply anyway.
         #[arg(long, value_name = "BYTES", value_parser = size)]
         max_bytes: Option<u64>,
-        /// Leave the priority alone.
+        /// Do not change the priority.
         #[arg(long)]
         no_priority: bool,
         /// End unless the parent is this process.
@@ -101,7 +101,7 @@ enum Served {
     },
     /// A described machine.
     Model {
-        /// Its name or its file.
+        /// Name or file.
         name: String,
         /// Seed of random replacement, latency spread and jitter.
         #[arg(long, default_value_t = 1)]
@@ -115,9 +115,9 @@ enum Served {
         #[arg(long, hide = true)]
         parent: Option<u32>,
     },
-    /// The bare-metal image, executed with a described machine answering for time (by `fathom-emulate`).
+    /// The bare-metal image, executed with the timing of a described machine (by `fathom-emulate`).
     Image {
-        /// The machine's name or its file.
+        /// Name or file of the machine.
         machine: String,
         /// Seed of random replacement, latency spread and jitter.
         #[arg(long, default_value_t = 1)]
@@ -126,30 +126,30 @@ enum Served {
         #[arg(long, hide = true)]
         parent: Option<u32>,
     },
-    /// A board behind a serial port, as it is: raw, and held by nobody else meanwhile.
+    /// A board at a serial port: raw, with exclusive access.
     Serial {
-        /// The port.
+        /// Port.
         device: PathBuf,
-        /// Its speed.
+        /// Baud rate.
         #[arg(long, default_value_t = subjects::serial::BAUD, value_parser = baud())]
         baud: u32,
     },
-    /// A fathom on another host, found or brought there by ssh.
+    /// A fathom on another host, by ssh; it is copied there if necessary.
     Ssh {
-        /// The host, as ssh takes it.
+        /// Host, as for ssh.
         host: String,
     },
-    /// A worker of the host probe's co-running load, which starts it.
+    /// A worker of the host probe's co-running load, started by the probe.
     #[command(hide = true)]
     Worker {
-        /// What the probe tells it.
+        /// Options of the worker.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        orders: Vec<String>,
+        options: Vec<String>,
     },
-    /// The process that removes what the host probe leaves behind when it is killed; the probe starts it.
+    /// The process that removes leftovers of a killed host probe; started by the probe.
     #[command(hide = true)]
     Reaper {
-        /// The CPUs that it runs on.
+        /// CPUs on which it runs.
         cpus: String,
     },
 }
@@ -164,23 +164,23 @@ pub fn verb() -> Verb {
     )
 }
 
-/// Serves what was asked for until the input ends.
+/// Serves the selected machine until the input ends.
 fn run(served: &Served) -> Result<(), Failure> {
     let outcome = match served {
         Served::Model { name, seed } => {
             let description = subjects::description(name)?;
-            // A word of 32 bits a line or entry and one of 64 a set: at most twelve bytes per line.
+            // 32 bits per line or entry and 64 bits per set: at most twelve bytes per line.
             let lines: u64 = description.levels.iter().map(|l| l.size / l.line).sum();
             let bytes = 12 * lines;
             if let Some(lack) = MemoryBudget::now().lacks(bytes) {
-                let what = format!("no model of '{name}' can be made: {lack}");
+                let what = format!("cannot create a model of '{name}': {lack}");
                 return Err(Failure::new(what, "describe smaller levels, or run it on a larger machine"));
             }
             let mut model = fathom_model::Model::new(&description, *seed);
             serve(&mut model, &mut Stdio::new()?)
         }
         Served::Host { .. } => return host(served),
-        Served::Worker { orders } => return worker(orders),
+        Served::Worker { options } => return worker(options),
         Served::Reaper { cpus } => return reaper(cpus),
         Served::Qemu { machine, parent } => return subjects::qemu::serve(machine, *parent),
         Served::Image { machine, seed, parent } => {
@@ -189,14 +189,14 @@ fn run(served: &Served) -> Result<(), Failure> {
         Served::Serial { device, baud } => return subjects::serial::serve(device, *baud),
         Served::Ssh { host } => return subjects::ssh::serve(host),
     };
-    // Whoever listened is gone; there is nobody to tell.
+    // Write errors are ignored: the reader is gone.
     outcome.or(Ok(()))
 }
 
 #[cfg(target_os = "linux")]
 fn host(served: &Served) -> Result<(), Failure> {
     let Served::Host { cpu, base_page, max_bytes, no_priority, parent } = served else { return Ok(()) };
-    // The lifeline first: it must not inherit the measuring thread's CPU or priority.
+    // The thread is started first, so that it does not inherit the measuring thread's CPU or priority.
     let mut stdio = Stdio::new()?;
     let options = fathom_host::Options {
         cpu: *cpu,
@@ -205,25 +205,25 @@ fn host(served: &Served) -> Result<(), Failure> {
         priority: !no_priority,
         die_with_parent: parent.is_some(),
         parent: *parent,
-        build: Some(crate::build::id()),
-        worker: Some(own("worker")),
-        reaper: Some(own("reaper")),
+        build: Some(crate::build_id::id()),
+        worker: Some(own_command("worker")),
+        reaper: Some(own_command("reaper")),
     };
     let mut host = fathom_host::Host::open(options)
         .map_err(|r| Failure::new(r.reason.into_owned(), r.remedy.into_owned()))?;
     serve(&mut host, &mut stdio).or(Ok(()))
 }
 
-/// This program's own file, and the words by which it serves as another process of the probe.
+/// Returns the command with which this program serves as another process of the probe.
 #[cfg(target_os = "linux")]
-fn own(word: &str) -> Vec<String> {
+fn own_command(word: &str) -> Vec<String> {
     ["/proc/self/exe", "serve", word].map(String::from).to_vec()
 }
 
 #[cfg(target_os = "linux")]
-fn worker(orders: &[String]) -> Result<(), Failure> {
-    let orders = fathom_host::WorkerOptions::read(orders).map_err(|what| Failure::usage(what, ""))?;
-    Err(Failure::new(fathom_host::run_worker(&orders), ""))
+fn worker(options: &[String]) -> Result<(), Failure> {
+    let options = fathom_host::WorkerOptions::read(options).map_err(|what| Failure::usage(what, ""))?;
+    Err(Failure::new(fathom_host::run_worker(&options), ""))
 }
 
 #[cfg(target_os = "linux")]

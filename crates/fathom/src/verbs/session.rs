@@ -1,4 +1,4 @@
-//! The verb of every experiment: a session with a subject, its record, and what that says.
+//! The verb of every experiment: runs a session with a subject, and reports its record.
 
 use clap::ArgMatches;
 use fathom_experiment::Experiment;
@@ -8,12 +8,12 @@ use super::{Context, Verb, one_form, read_back};
 use crate::cli::Output;
 use crate::cli::experiments::{self, RunOptions};
 use crate::failure::{Exit, Failure};
+use crate::html_file::Target;
 use crate::measure::{self, Request};
 use crate::output::shell;
-use crate::page::Target;
 use crate::records;
 
-/// The verb of an experiment.
+/// Returns the verb of an experiment.
 pub fn verb(experiment: &'static Experiment) -> Verb {
     Verb {
         name: experiment.name,
@@ -26,7 +26,7 @@ pub fn verb(experiment: &'static Experiment) -> Verb {
 
 fn run(experiment: &'static Experiment, matches: &ArgMatches, context: &Context) -> Result<Exit, Failure> {
     let (options, form): (RunOptions, Output) = (read_back(matches)?, read_back(matches)?);
-    let asked = experiments::asked(experiment, matches)?;
+    let asked = experiments::selected(experiment, matches)?;
     let resume = experiments::resume(experiment, matches);
     let mut page = Target::open(form.html.as_deref(), options.record.as_deref().into_iter().chain(resume))?;
     one_form(form.json, form.html.as_deref())?;
@@ -34,9 +34,9 @@ fn run(experiment: &'static Experiment, matches: &ArgMatches, context: &Context)
     let measured = measure::measure(request, page.as_mut(), context.quiet)?;
     let next = measured.kept.as_ref().map(|p| format!("fathom report {}", shell(&p.display().to_string())));
     if let Some(mut failure) = measured.failure {
-        // Half a report on stdout would look like one; the record has what there is.
+        // An incomplete report on stdout would look like a complete one; the record has the data.
         if let Some(next) = next {
-            failure.remedy.push_str(&format!("\n  what there is: {next}"));
+            failure.remedy.push_str(&format!("\n  partial results: {next}"));
         }
         return Err(failure);
     }

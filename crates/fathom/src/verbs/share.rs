@@ -1,4 +1,4 @@
-//! `fathom share`: a record for others.
+//! `fathom share`: publishable forms of a record.
 
 use std::path::PathBuf;
 
@@ -11,20 +11,20 @@ use super::{Context, Verb};
 use crate::failure::{Exit, Failure};
 use crate::records;
 
-/// Options of what is given to others.
+/// Options of `share`.
 #[derive(Debug, Args)]
 struct Share {
     /// The record; `-` is stdin.
     file: PathBuf,
-    /// One form only. Default: the row and the block, each under a comment.
+    /// Print only this form. Default: the row and the block, each under a comment.
     #[arg(long = "as", value_enum, value_name = "FORM")]
     form: Option<Form>,
-    /// The table's header above the row.
+    /// Also print the table's header.
     #[arg(long)]
     header: bool,
 }
 
-/// A form in which a record is given to others.
+/// A publishable form of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// A row of a Markdown table of machines.
@@ -39,25 +39,25 @@ enum Form {
 pub fn verb() -> Verb {
     Verb::of::<Share>(
         "share",
-        "A record for others: a table's row, a block for an issue, JSON; without names, paths or numbers of yours",
+        "Prints a record for publication, without personal data",
         "Examples:
   fathom share here.fathom                        a table's row, a block for an issue
   fathom share here.fathom --as row --header >> MACHINES.md
   fathom share here.fathom --as details           paste it into an issue
   fathom share - --as json < here.fathom > here.json
 
-Left out are host, user and subject names, paths, addresses, serial numbers, the
-kernel's command line and every reason of a refusal. Still: read it before you
-post it. Exit status: 0 printed, 1 failed, 2 wrong command line or file",
+Host, user and subject names, paths, addresses, serial numbers, the kernel's command line and the \
+         reasons of refusals are removed. Check the output before publishing it. Exit status: 0 printed, 1 failed, \
+         2 wrong command line or file",
         run,
     )
 }
 
-/// Prints a record for others.
+/// Prints the publishable forms of a record.
 fn run(options: &Share, context: &Context) -> Result<Exit, Failure> {
     let out = &context.out;
     let report = records::judged(&records::load(&options.file, 0)?)?;
-    // A name that anybody has tells nothing of whoever typed it.
+    // A built-in name does not identify the user.
     let common = report.subject == "host" || catalog::names().any(|name| name == report.subject);
     let subject = common.then_some(report.subject.as_str());
     let kind = records::kind(&options.file.display().to_string(), &report)?;

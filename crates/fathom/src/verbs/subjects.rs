@@ -1,4 +1,4 @@
-//! `fathom subjects`: what can be measured from here.
+//! `fathom subjects`: lists the subjects.
 
 use clap::Args;
 
@@ -6,13 +6,13 @@ use super::{Context, Verb};
 use crate::failure::{Exit, Failure};
 use crate::{output, subjects};
 
-/// It has no options.
+/// Options of `subjects`: none.
 #[derive(Debug, Args)]
 struct Subjects {}
 
 /// The verb.
 pub fn verb() -> Verb {
-    Verb::of::<Subjects>("subjects", "Lists what can be measured from here", "", run)
+    Verb::of::<Subjects>("subjects", "Lists the subjects that can be measured from here", "", run)
 }
 
 fn run(_: &Subjects, context: &Context) -> Result<Exit, Failure> {

@@ -165,8 +165,10 @@ fn a_page_that_says_what_no_machine_can_be_is_refused() {
     };
     for value in ["1e15", "9e15", "1e300"] {
         user.write("H", &changed("tier.1.capacity", value));
-        user.run(&["describe", "H"])
-            .failed(2, &["H: its findings make no machine: ", "fathom survey --record FILE"]);
+        user.run(&["describe", "H"]).failed(
+            2,
+            &["H: its findings do not describe a possible machine: ", "fathom survey --record FILE"],
+        );
     }
     // What is no number at all is as good as not there.
     user.write("H", &changed("tier.1.latency", "null"));

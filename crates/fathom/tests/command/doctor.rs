@@ -68,7 +68,7 @@ fn what_is_wrong_in_the_users_own_files_is_named_with_its_line() {
     assert!(subjects["line"].to_string().contains("subjects.toml"), "{subjects}");
     let records = find(&found, "records");
     assert!(
-        records["state"] == "costs" && records["found"].to_string().contains("no directory"),
+        records["state"] == "costs" && records["found"].to_string().contains("not a directory"),
         "{records}"
     );
 }
@@ -83,7 +83,7 @@ fn there_is_nothing_to_restore_and_what_was_left_is_named() {
     let reported = words.join(" ");
     // Killed probes of tests beside this one may have left something.
     assert!(
-        reported.contains("There is nothing to restore.") || reported.contains("Removed what"),
+        reported.contains("There is nothing to restore.") || reported.contains("left by a killed probe"),
         "{did:?}"
     );
     assert!(did.out.contains("records-cut") && did.out.contains("1 end early"), "{did:?}");
@@ -107,7 +107,7 @@ fn a_trace_instance_that_was_left_is_removed_and_named() {
         let did = user.run(&["doctor", "--restore"]);
         let gone = user.shell(&in_tracefs(&format!("! test -e instances/{name}")));
         assert_eq!(gone.status, 0, "{did:?}");
-        if did.out.contains("Removed what") {
+        if did.out.contains("left by a killed probe") {
             let words: Vec<&str> = did.out.split_whitespace().collect();
             assert!(words.concat().contains(&name), "{did:?}");
             return;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::common::{User, fits};
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/foreign/fixtures").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/import/fixtures").join(name)
 }
 
 /// A copy of a tool's result in the user's home.
@@ -80,22 +80,22 @@ fn what_is_none_is_told_with_its_file_line_and_remedy_and_leaves_nothing() {
     user.write("note", "\nbuy milk\n");
     for (files, words) in [
         (["cyclictest-histogram.txt", "note"], ["note: line 2: `buy milk`", "cyclictest --json=FILE"]),
-        (["cyclictest-histogram.txt", "cut"], ["cut: line ", "the file was cut"]),
+        (["cyclictest-histogram.txt", "cut"], ["cut: line ", "the file is truncated"]),
         (["cyclictest-histogram.txt", "none"], ["none: No such file", "name a tool's result"]),
-        (["-", "-"], ["stdin is there only once", "name a file"]),
+        (["-", "-"], ["stdin can be named once", "name a file"]),
     ] {
         let did = user.run(&["import", files[0], files[1], "-o", "A"]);
         did.failed(2, &words);
         assert!(!user.path("A").exists() && !user.path(".local").exists());
     }
     let did = user.run(&["import", "cyclictest-histogram.txt", "-o", "./cyclictest-histogram.txt"]);
-    did.failed(2, &["that is what is to be imported"]);
+    did.failed(2, &["refusing to overwrite an input file"]);
     assert_eq!(
         user.read("cyclictest-histogram.txt").as_bytes(),
         std::fs::read(fixture("cyclictest-histogram.txt")).expect("a fixture")
     );
     let many = vec!["cyclictest-histogram.txt"; 33];
     let did = user.run(&[&["import"], many.as_slice()].concat());
-    did.failed(2, &["66 series", "a record takes 64"]);
+    did.failed(2, &["66 series", "a record takes at most 64"]);
     user.run(&["import"]).failed(2, &["FILE"]);
 }

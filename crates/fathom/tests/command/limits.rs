@@ -194,7 +194,7 @@ fn in_64_mib_everything_works_or_says_what_is_too_large() {
         .replace("[memory]\nsize = \"", "[memory]\nsize = \"9");
     user.write("large.toml", &large);
     let did = user.shell(&format!("{SMALL}fathom survey --on ./large.toml --budget 300ms"));
-    did.failed(1, &["no model of './large.toml' can be made", "RLIMIT_AS", "describe smaller levels"]);
+    did.failed(1, &["cannot create a model of './large.toml'", "RLIMIT_AS", "describe smaller levels"]);
     user.nothing_left(Instant::now());
 }
 

@@ -355,7 +355,7 @@ fn a_page_never_replaces_the_record_of_its_own_command() {
         for options in both_orders(record, page) {
             let user = User::new();
             let did = user.shell(&format!("{before}; {ask} {options}"));
-            did.failed(2, &["--html", "that is a record"]);
+            did.failed(2, &["--html", "refusing to overwrite a record"]);
             // Refused before anything was measured: nothing was made, and what was there is as it was.
             let left = std::fs::read_to_string(user.path("R")).ok();
             let expected = before.contains("echo").then_some("old\n");
@@ -373,7 +373,7 @@ fn a_page_never_replaces_a_record_that_was_opened_after_it_was_checked() {
     for fd in 3..20 {
         for options in both_orders("R", &format!("/proc/self/fd/{fd}")) {
             let did = user.shell(&format!("rm -f R; fathom survey --on bcm2835 --budget 100ms -q {options}"));
-            caught += usize::from(did.status == 2 && did.err.contains("that is a record"));
+            caught += usize::from(did.status == 2 && did.err.contains("refusing to overwrite a record"));
             let left = std::fs::read_to_string(user.path("R")).unwrap_or_default();
             assert!(left.is_empty() || left.starts_with("fathom.record"), "{options}: {left:.60}");
         }
@@ -411,7 +411,8 @@ fn a_page_never_replaces_a_file_that_the_command_reads() {
         for line in
             [format!("{reads} --html {html}"), format!("{} --html {html} {}", verb(reads), rest(reads))]
         {
-            user.shell(&format!("exec 9>> R; fathom {line}")).failed(2, &["that is a record, or a file"]);
+            user.shell(&format!("exec 9>> R; fathom {line}"))
+                .failed(2, &["refusing to overwrite a record or an input file"]);
             assert_eq!((user.read("R"), user.read("P")), (record.clone(), page.clone()), "{line}");
         }
     }
@@ -441,13 +442,13 @@ fn a_page_goes_where_it_may_and_comes_back() {
     user.run(&ask);
     let record = user.read("R");
     // A record is never overwritten by its page: of the findings alone nothing can be judged again.
-    user.run(&["report", "R", "--html", "R"]).failed(2, &["--html R: that is a record"]);
+    user.run(&["report", "R", "--html", "R"]).failed(2, &["--html R: refusing to overwrite a record"]);
     user.run(&["survey", "--on", "bcm2835", "--record", "N", "--html", "./N"])
-        .failed(2, &["that is a record"]);
+        .failed(2, &["refusing to overwrite a record"]);
     assert!(!user.path("N").exists(), "nothing was measured");
     assert_eq!(user.read("R"), record);
     user.run(&["report", "R", "--html", "no/such/P"]).failed(2, &["no/such/P", "No such file"]);
-    user.run(&["report", "R", "--html", "-", "--json"]).failed(2, &["both want stdout"]);
+    user.run(&["report", "R", "--html", "-", "--json"]).failed(2, &["both use stdout"]);
 
     // Killed on its way, a run leaves no page, not even an empty one.
     let killed = "fathom survey --on neoverse-n1 --html K -q & p=$!; sleep 0.5; kill -9 $p; test ! -e K";

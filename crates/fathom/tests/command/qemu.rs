@@ -126,11 +126,11 @@ fn qemu_dies_with_the_harness_however_that_ends() {
 fn machines_and_programs_that_are_not_there() {
     let user = User::new();
     user.run(&["survey", "--on", "qemu:rapsi3b"])
-        .failed(2, &["no machine 'rapsi3b'", "did you mean qemu:raspi3b?"]);
+        .failed(2, &["QEMU's machine 'rapsi3b'", "did you mean qemu:raspi3b?"]);
     user.run(&["survey", "--on", "qemu:vexpress"]).failed(2, &["qemu:raspi3b, qemu:virt"]);
     let mut without = user.command(&["survey", "--on", "qemu:virt"]);
     let did = wait(without.env("PATH", user.home.path()).spawn().expect("it starts"));
-    did.failed(1, &["no qemu-system-aarch64 here", "apt-get install qemu-system-arm"]);
+    did.failed(1, &["qemu-system-aarch64 is not installed", "apt-get install qemu-system-arm"]);
     // Near names of kinds.
     user.run(&["survey", "--on", "qmeu:virt"]).failed(2, &["did you mean 'qemu:virt'?"]);
     user.run(&["survey", "--on", "seriel:/dev/ttyUSB0"]).failed(2, &["did you mean 'serial:/dev/ttyUSB0'?"]);
@@ -143,7 +143,7 @@ fn an_image_goes_to_a_directory_and_over_nobodys_files() {
     let write = |arguments: &[&str]| user.run(&[&["image", "-o", "card"], arguments].concat());
     let did = write(&["--board", "pi3"]);
     if did.status == 1 {
-        return did.failed(1, &["carries no bare-metal image", "rustup target add"]);
+        return did.failed(1, &["has no bare-metal image", "rustup target add"]);
     }
     assert!(did.out.contains("never run on hardware") && did.out.contains("kernel8.img: "), "{did:?}");
     assert!(user.read("card/README.txt").contains("never run on hardware"));
@@ -159,7 +159,7 @@ fn an_image_goes_to_a_directory_and_over_nobodys_files() {
     assert!(user.read("card/README.txt").contains("serial:/dev/ttyUSB0@921600"));
     // Nobody else's.
     user.write("card/config.txt", "gpu_mem=16\n");
-    write(&["--board", "pi3"]).failed(2, &["card/config.txt", "already", "--force"]);
+    write(&["--board", "pi3"]).failed(2, &["card/config.txt: the file exists", "--force"]);
     assert_eq!(user.read("card/config.txt"), "gpu_mem=16\n");
     write(&["--board", "pi3", "--force"]).ended(0);
     assert!(user.read("card/config.txt").contains("arm_64bit=1"));

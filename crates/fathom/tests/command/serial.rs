@@ -83,8 +83,8 @@ fn a_port_that_cannot_be_used_is_named_with_what_to_do() {
     let none = user.run(&survey("serial:/dev/ttyUSB-none"));
     none.failed(2, &["/dev/ttyUSB-none: No such file", "plugged in", "ls /dev/tty"]);
     user.run(&survey("serial:ttyUSB0")).failed(2, &["by its path", "serial:/dev/ttyX[@BAUD]"]);
-    user.run(&survey("serial:/dev/ttyUSB0@fast")).failed(2, &["'fast' is no baud rate"]);
-    user.run(&survey("serial:/dev/null")).failed(1, &["/dev/null: it is no serial port"]);
+    user.run(&survey("serial:/dev/ttyUSB0@fast")).failed(2, &["'fast' is not a baud rate"]);
+    user.run(&survey("serial:/dev/null")).failed(1, &["/dev/null: not a serial port"]);
     let port = Port::new();
     flock(&port.held, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
     user.run(&survey(&port.subject())).failed(1, &["busy", "another program has it", "fathom report A"]);
@@ -114,7 +114,7 @@ fn a_board_that_says_nothing() {
     let before = port.settings();
     let requested: Vec<&str> = survey(&subject).into_iter().chain(["--patience", "1s"]).collect();
     user.run(&requested)
-        .failed(1, &["said nothing for 1 s", "is the board on", "TX to RX", "fathom report A"]);
+        .failed(1, &["sent nothing for 1 s", "is the board on", "TX to RX", "fathom report A"]);
     assert!(user.read("A").contains("\nhello\n"), "it was asked: {}", user.read("A"));
     assert_eq!(port.settings(), before);
     user.nothing_left(Instant::now());

@@ -87,7 +87,7 @@ fn where_there_is_none_a_static_one_is_brought() {
     std::fs::create_dir_all(user.path("static")).expect("a directory");
     std::fs::write(user.path("static/fathom-aarch64"), portable()).expect("a file");
     let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/static");
-    assert!(did.err.contains("static/fathom-aarch64 goes to ~/.cache/fathom there"), "{did:?}");
+    assert!(did.err.contains("static/fathom-aarch64 to ~/.cache/fathom"), "{did:?}");
     let there = user.path("far/.cache/fathom/fathom");
     assert_eq!(std::fs::read(&there).expect("it was brought"), portable());
     let mode = std::fs::metadata(&there).expect("it is there").permissions().mode();
@@ -110,14 +110,14 @@ fn where_there_is_none_a_static_one_is_brought() {
 fn where_nothing_can_be_brought_it_is_said_what_to_build() {
     let user = user("aarch64", None);
     let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/none");
-    did.failed(1, &["pi (aarch64) has no fathom", "aarch64-unknown-linux-musl", "FATHOM_STATIC_DIR=DIR"]);
+    did.failed(1, &["no fathom on pi (aarch64)", "aarch64-unknown-linux-musl", "FATHOM_STATIC_DIR=DIR"]);
     // A program that needs an interpreter runs nowhere else, whatever its name.
     let mut needy = portable();
     needy[64] = 3;
     std::fs::create_dir_all(user.path("static")).expect("a directory");
     std::fs::write(user.path("static/fathom-aarch64"), needy).expect("a file");
     let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/static");
-    did.failed(1, &["pi (aarch64) has no fathom"]);
+    did.failed(1, &["no fathom on pi (aarch64)"]);
 }
 
 #[test]
@@ -129,10 +129,10 @@ fn a_host_that_cannot_be_reached_and_a_name_that_is_an_option() {
         &["No route to host", "mars cannot be reached by ssh", "ssh-copy-id mars", "fathom report A"],
     );
     for host in ["-oProxyCommand=id", "'a b'", "''"] {
-        survey(&user, host, "").failed(2, &["no host's name", "ssh:HOST"]);
+        survey(&user, host, "").failed(2, &["is not a host name", "ssh:HOST"]);
     }
     let did = user.shell("PATH=$PWD/none /proc/self/exe 2>/dev/null; fathom serve ssh -- -oProxyCommand=id");
-    did.failed(2, &["no host's name"]);
+    did.failed(2, &["is not a host name"]);
     assert!(!user.read("ssh.log").contains("ProxyCommand"));
 }
 

@@ -25,35 +25,38 @@ fn kept(user: &User) {
 #[test]
 fn garbage() {
     let (user, did) = survey("while :; do echo Segmentation fault; done");
-    did.failed(1, &["1024 KiB that no probe says", "'Segmentation'", "fathom serve host", "fathom report A"]);
+    did.failed(
+        1,
+        &["1024 KiB outside the protocol", "'Segmentation'", "fathom serve host", "fathom report A"],
+    );
     kept(&user);
 }
 
 #[test]
 fn a_line_without_end() {
     let (user, did) = survey("exec cat /dev/zero");
-    did.failed(1, &["1024 KiB that no probe says", "limit is 4096"]);
+    did.failed(1, &["1024 KiB outside the protocol", "limit is 4096"]);
     kept(&user);
 }
 
 #[test]
 fn silence() {
     let (user, did) = survey("sleep 1000");
-    did.failed(1, &["said nothing for 1 s", "type: facts"]);
+    did.failed(1, &["sent nothing for 1 s", "type: facts"]);
     kept(&user);
 }
 
 #[test]
 fn silence_after_noise_shows_the_noise() {
     let (user, did) = survey("echo Permission denied; sleep 1000");
-    did.failed(1, &["said nothing for 1 s", "line 3: 'Permission'"]);
+    did.failed(1, &["sent nothing for 1 s", "line 3: 'Permission'"]);
     kept(&user);
 }
 
 #[test]
 fn a_probe_that_greets_and_sleeps() {
     let (user, did) = survey(&format!("echo '{GREETING}'; sleep 1000"));
-    did.failed(1, &["said nothing for 1 s"]);
+    did.failed(1, &["sent nothing for 1 s"]);
     kept(&user);
 }
 
@@ -84,7 +87,7 @@ fn a_command_that_is_not_there_leaves_an_older_record_alone() {
 #[test]
 fn a_stream_that_closes_while_its_process_stays() {
     let (user, did) = survey("exec >&-; trap '' TERM; while :; do sleep 1; done");
-    did.failed(1, &["closed its stream and went on running; it was killed"]);
+    did.failed(1, &["closed its stream but kept running; it was killed"]);
     kept(&user);
 }
 

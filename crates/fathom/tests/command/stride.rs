@@ -58,7 +58,7 @@ fn a_described_machine_shows_its_tables() {
     assert!(head("A")[1].contains("bytes=16384,262144 strides=8,64 op=\"read,rmw\""), "{}", head("A")[1]);
     assert!(head("A")[1].contains("--strides 8,64 --op read,rmw"), "{}", head("A")[1]);
     let compared = user.run(&["compare", "A", "B", "--fail-if", "1%"]);
-    assert!(compared.ended(0).contains("Asked alike."), "{}", compared.out);
+    assert!(compared.ended(0).contains("Same options and settings."), "{}", compared.out);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Results of other tools: read, made into a record, and judged.
 
-use fathom_analysis::foreign::read;
+use fathom_analysis::import::read;
 use fathom_experiment::record::{End, Imported, MAX_SERIES, Record, Run};
 use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_experiment::wakeup;

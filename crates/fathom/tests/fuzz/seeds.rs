@@ -191,7 +191,7 @@ pub fn tables() -> Vec<Vec<u8>> {
 
 /// What other tools wrote.
 pub fn foreign() -> Vec<Vec<u8>> {
-    const FIXTURES: &str = "crates/analysis/tests/foreign/fixtures";
+    const FIXTURES: &str = "crates/analysis/tests/import/fixtures";
     [".json", ".txt", ".gnuplot"].into_iter().flat_map(|ending| files(FIXTURES, ending)).collect()
 }
 

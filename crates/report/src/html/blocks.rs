@@ -1,4 +1,4 @@
-//! The terminal's sections as HTML.
+//! Renders blocks of the page as HTML.
 
 use super::escaped;
 use crate::chart::Chart;
@@ -15,10 +15,10 @@ fn class(role: TextRole) -> &'static str {
     }
 }
 
-/// The blocks as markup; `report` is the number of the report that figures draw from, `level` that of headings.
+/// Renders blocks as markup. `report` is the number of the report from which figures draw, `level` that of headings.
 pub fn body(blocks: &[Block], report: usize, level: u8) -> String {
     let mut out = String::new();
-    // What a table or a figure is about: the text before it.
+    // Preceding heading, used as the label of a table or a figure.
     let mut about = String::new();
     let mut charts = 0;
     for block in blocks {
@@ -67,7 +67,7 @@ fn table(table: &Table, about: &str) -> String {
             out += &match bar(&row[*c]) {
                 Some(length) => format!(
                     "<td><span class=\"bar\" style=\"width:{:.2}rem\"></span></td>",
-                    length as f64 * REM_A_BLOCK
+                    length as f64 * REM_PER_BLOCK
                 ),
                 None if role == TextRole::Plain => {
                     format!("<td{}>{}</td>", number(*is_number), escaped(&row[*c]))
@@ -93,16 +93,16 @@ fn tiles(tiles: &[Tile]) -> String {
     format!("<ul class=\"tiles\">{}</ul>\n", tiles.iter().map(tile).collect::<String>())
 }
 
-/// Width of one block of a bar, in the page's unit of type.
-const REM_A_BLOCK: f64 = 0.5;
+/// Width of one block of a bar, in rem.
+const REM_PER_BLOCK: f64 = 0.5;
 
-/// Is the cell a bar of full blocks? Then its length.
+/// Returns the length of a cell that consists only of full blocks.
 fn bar(cell: &str) -> Option<usize> {
     let length = cell.chars().count();
     (length > 0 && cell.chars().all(|c| c == '\u{2588}')).then_some(length)
 }
 
-/// The figure of a chart: the page's script finds what to draw by the numbers of report and chart.
+/// Renders the figure of a chart; the page's script finds the chart by the numbers of report and chart.
 fn figure(chart: &Chart, lines: &[Pieces], report: usize, nth: usize, about: &str) -> String {
     let text: String =
         lines.iter().flat_map(|line| line.iter().map(|(_, t)| t.as_str()).chain(["\n"])).collect();

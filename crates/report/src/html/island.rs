@@ -1,4 +1,4 @@
-//! The data that a page carries: the findings themselves, by their own contract.
+//! JSON data in a page: the findings in their own format.
 
 use fathom_analysis::compare::Verdict;
 use fathom_analysis::findings::{Axis, Report};
@@ -13,13 +13,14 @@ use crate::schema::{VERSION, WarningKind};
 /// The `format` of the data in a page.
 const FORMAT: &str = "fathom.page";
 
-/// What the data begins with in the page, and what ends it.
+/// Begin and end of the data in the page.
 const OPEN: &str = "<script type=\"application/json\" id=\"fathom-data\">";
 const CLOSE: &str = "</script>";
 
-/// The island: `{format, version, axes: {axis: [word]}, reports: [{name, charts, findings}], changes: [{a, b, rows}]}`.
+/// Writes the data: `{format, version, axes: {axis: [word]}, reports: [{name, charts, findings}], changes: [{a, b,
+/// rows}]}`.
 ///
-/// Every `<` is written as an escape of JSON's own, so that nothing in it can end the element.
+/// Every `<` is written as a JSON escape, so that no content can end the element.
 pub fn write(entries: &[Entry], shown: &[Shown], changes: &[Change]) -> String {
     let reports: Vec<String> = entries
         .iter()
@@ -43,7 +44,7 @@ pub fn write(entries: &[Entry], shown: &[Shown], changes: &[Change]) -> String {
     .replace('<', "\\u003c")
 }
 
-/// The words of each axis that has some, in their order: what the script lists them by.
+/// Returns the words of each axis that has some, in the order in which the script lists them.
 fn axes() -> Value {
     let all =
         Axis::ALL.iter().filter_map(|axis| Some((axis.name().to_owned(), json!(axis.tokens()?.values))));
@@ -64,7 +65,7 @@ fn change(c: &Change) -> Value {
     json!({"a": c.names[0], "b": c.names[1], "rows": rows.collect::<Vec<_>>()})
 }
 
-/// Does the text begin as a page does?
+/// Returns whether the text begins like an HTML page.
 #[must_use]
 pub fn is_page(begin: &str) -> bool {
     begin.trim_start().get(..14).is_some_and(|b| b.eq_ignore_ascii_case("<!doctype html"))
@@ -83,10 +84,11 @@ struct Named {
     findings: Box<serde_json::value::RawValue>,
 }
 
-/// The reports of a page that [`html`](super::html()) made, with their names. `kinds` and `warnings` as in [`from_json`].
+/// Reads the reports of a page made by [`html`](super::html()), with their names. `kinds` and `warnings` are as in
+/// [`from_json`].
 ///
 /// # Errors
-/// A [`ReadError`]: no data in the page, another format or version, or findings that cannot be read.
+/// A [`ReadError`] if the page has no data, another format or version, or unreadable findings.
 pub fn reports(
     page: &str,
     kinds: &[&ReportKind],

@@ -11,14 +11,14 @@ use crate::schema::closed;
 /// The `format` of the document that `fathom compare --json` prints.
 pub const COMPARISON: &str = "fathom.comparison";
 
-/// Its `version`: grows only when an old reader would misread a new document.
+/// `version` of the document; it is increased only if an old reader would misread a new document.
 pub const COMPARISON_VERSION: u64 = 1;
 
-/// Every verdict, for the schema.
+/// All verdicts, for the schema.
 const VERDICTS: [Verdict; 3] = [Verdict::Differs, Verdict::Same, Verdict::Untested];
 
-/// The document that `fathom compare --json` prints, with a final newline: each of `others` (its name, and what
-/// the comparison with `first` said) in the order given. `beyond` is the share that counts for the exit status.
+/// Returns the document that `fathom compare --json` prints, with a final newline. `others` are the other records
+/// (name, and comparison with `first`) in the order given. `beyond` is the share that affects the exit status.
 #[must_use]
 pub fn comparison(
     experiment: &str,
@@ -75,7 +75,7 @@ fn row(r: &Row, beyond: Option<f64>, c: &Comparison) -> Value {
     })
 }
 
-/// The JSON Schema (draft 2020-12) of that document, indented.
+/// Returns the JSON Schema (draft 2020-12) of that document, indented.
 #[must_use]
 pub fn comparison_schema() -> String {
     let share = |about: &str| json!({"description": about, "type": ["number", "null"]});
@@ -85,18 +85,18 @@ pub fn comparison_schema() -> String {
         json!({
             "name": {"description": "The finding's name, as in fathom.findings.", "type": "string"},
             "unit": {"enum": UNITS},
-            "metric": {"description": "What it says: a metric of `fathom schema`.", "type": "string"},
+            "metric": {"description": "Metric, as listed by `fathom schema`.", "type": "string"},
             "at": {"description": "Coordinates by axis.", "type": "object"},
             "better": {"description": "Which change is an improvement.", "enum": ["less", "more", "neither"]},
             "a": {"description": "Its value in A, in `unit`.", "type": ["number", "null"]},
             "b": {"description": "Its value in B, in `unit`.", "type": ["number", "null"]},
             "change": share("B less A over A: 0.01 is 1 %."),
-            "low": share("Lower end of the change's 95 % interval; null where nothing was tested."),
+            "low": share("Lower end of the change's 95 % interval; null if not tested."),
             "high": share("Upper end of it."),
-            "p": share("Chance of such a difference between equals, corrected for the number of rows (Holm)."),
+            "p": share("p-value, corrected for the number of rows (Holm)."),
             "differs": {"enum": VERDICTS.map(Verdict::token)},
             "beyond": {
-                "description": "Is the whole interval beyond `fail_if`? null without that.",
+                "description": "Whether the whole interval is beyond `fail_if`; null without it.",
                 "type": ["boolean", "null"],
             },
         }),
@@ -106,7 +106,7 @@ pub fn comparison_schema() -> String {
         json!({"name": {"type": "string"}, "a": {"type": "string"}, "b": {"type": "string"}}),
     );
     let one = closed(
-        "A record beside the first one.",
+        "Comparison of a record with the first one.",
         json!({
             "b": {"description": "The record's file.", "type": "string"},
             "option_differences": texts("Options and clock trust that differ: read these first."),
@@ -117,7 +117,7 @@ pub fn comparison_schema() -> String {
         }),
     );
     let mut document = closed(
-        "Records side by side: each after the first is compared with the first.",
+        "Comparisons of each further record with the first.",
         json!({
             "format": {"const": COMPARISON},
             "version": {"const": COMPARISON_VERSION},

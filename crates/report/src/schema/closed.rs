@@ -1,8 +1,8 @@
-//! Objects of a JSON Schema.
+//! Object schemas of a JSON Schema.
 
 use serde_json::{Value, json};
 
-/// A closed object: every property required, none other allowed.
+/// Returns the schema of a closed object: all properties are required, and no others are allowed.
 pub(crate) fn closed(about: &str, properties: Value) -> Value {
     let keys: Vec<&str> =
         properties.as_object().map_or(Vec::new(), |o| o.keys().map(String::as_str).collect());

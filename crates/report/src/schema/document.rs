@@ -1,4 +1,4 @@
-//! The list of names as text, and as a JSON Schema.
+//! The schema as text, and as a JSON Schema.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,8 @@ use super::closed::closed;
 use super::{FORMAT, TRUST, VERSION, WarningKind};
 use crate::kind::{self, ReportKind};
 
-/// The list for people, within 100 columns: the names of these kinds of report with unit and meaning, then axes and words.
+/// Returns the schema as text, within 100 columns: names of these kinds of report with unit and meaning, then axes and
+/// words.
 #[must_use]
 pub fn schema_text(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
     let metrics = kind::metrics(kinds);
@@ -68,11 +69,11 @@ fn token_lists(metrics: &[&'static Metric]) -> Vec<&'static Tokens> {
         Kind::Number | Kind::Text | Kind::Histogram => None,
     });
     let axes = Axis::ALL.iter().filter_map(|axis| axis.tokens());
-    let reported = |words: &&Tokens| {
+    let with_axis = |words: &&Tokens| {
         Axis::ALL.iter().any(|axis| axis.tokens() == Some(*words) && axis.name() == words.name)
     };
     let mut all: Vec<&'static Tokens> = Vec::new();
-    for words in values.chain(axes).chain([TRUST]).filter(|words| !reported(words)) {
+    for words in values.chain(axes).chain([TRUST]).filter(|words| !with_axis(words)) {
         if !all.iter().any(|known| known.name == words.name) {
             all.push(words);
         }
@@ -80,7 +81,7 @@ fn token_lists(metrics: &[&'static Metric]) -> Vec<&'static Tokens> {
     all
 }
 
-/// What else is printed for scripts, all of version 1.
+/// Other machine-readable documents, all of version 1.
 const DOCUMENTS: [(&str, &str); 2] = [
     (
         crate::json::COMPARISON,
@@ -92,10 +93,10 @@ const DOCUMENTS: [(&str, &str); 2] = [
     ),
 ];
 
-/// Columns that [`schema_text`] keeps within.
+/// Width of [`schema_text`], columns.
 const TEXT_WIDTH: usize = 100;
 
-/// A name and its explanation beside it, wrapped under itself.
+/// Formats a name with its explanation next to it, wrapped.
 fn entry(name: &str, text: &str) -> String {
     let head = format!("  {name:<26} ");
     let under = " ".repeat(29);
@@ -106,10 +107,10 @@ fn entry(name: &str, text: &str) -> String {
     textwrap::fill(text, options) + "\n"
 }
 
-/// A whole number from 1.
+/// Regular expression of a whole number from 1.
 const WHOLE: &str = "[1-9][0-9]*";
 
-/// A regular expression (ECMA 262, as JSON Schema wants) for one of some words.
+/// Returns a regular expression (ECMA 262, as required by JSON Schema) for one of some words.
 fn one_of(words: &Tokens) -> String {
     let one = |word: &&str| {
         tokens::numbered(word).map_or_else(|| (*word).to_owned(), |stem| format!("{stem}{WHOLE}"))
@@ -117,7 +118,7 @@ fn one_of(words: &Tokens) -> String {
     format!("({})", words.values.iter().map(one).collect::<Vec<_>>().join("|"))
 }
 
-/// A regular expression for the names of a metric.
+/// Returns a regular expression for the names of a metric.
 fn regex(metric: &Metric) -> String {
     let parts: Vec<String> = metric
         .pattern
@@ -133,7 +134,7 @@ fn regex(metric: &Metric) -> String {
     format!("^{}$", parts.join("\\."))
 }
 
-/// What `at` of a metric's findings is.
+/// Returns the schema of `at` of a metric's findings.
 fn coordinates(metric: &Metric) -> Value {
     let properties: serde_json::Map<String, Value> = metric
         .axes()
@@ -145,7 +146,7 @@ fn coordinates(metric: &Metric) -> Value {
             (axis.name().to_owned(), value)
         })
         .collect();
-    closed("Where it lies along the metric's axes.", Value::Object(properties))
+    closed("Coordinates along the metric's axes.", Value::Object(properties))
 }
 
 fn finding_schema(metrics: &[&'static Metric]) -> Value {
@@ -153,25 +154,25 @@ fn finding_schema(metrics: &[&'static Metric]) -> Value {
         "One finding: a flat row.",
         json!({
             "name": {"description": "Dotted path, stable: the metric with its coordinates filled in.", "type": "string"},
-            "metric": {"description": "What it says: a metric of `fathom schema`.", "type": "string"},
+            "metric": {"description": "Metric, as listed by `fathom schema`.", "type": "string"},
             "at": {"description": "Coordinates by axis.", "type": "object"},
-            "basis": {"description": "On what the value rests.", "enum": Basis::ALL.map(Basis::token)},
+            "basis": {"description": "Origin of the value.", "enum": Basis::ALL.map(Basis::token)},
             "detail": {"description": "Fields that the metric declares.", "type": "object"},
             "value": {
-                "description": "A number in `unit`, or a text; null where no finite number came out (see the notes).",
+                "description": "A number in `unit`, or a text; null if the number is not finite (see the notes).",
                 "type": ["number", "string", "null"],
             },
             "unit": {"enum": UNITS},
             "low": {"description": "Lower end of the 95 % interval, in `unit`.", "type": ["number", "null"]},
             "high": {"description": "Upper end of the 95 % interval, in `unit`.", "type": ["number", "null"]},
-            "count": {"description": "Samples that the value rests on.", "type": "integer", "minimum": 0},
+            "count": {"description": "Number of samples used for the value.", "type": "integer", "minimum": 0},
             "trials": {
-                "description": "Ids in the record of the trials that they came from.",
+                "description": "Ids of the trials of these samples in the record.",
                 "type": "array",
                 "items": {"type": "integer", "minimum": 0},
             },
             "notes": {
-                "description": "Bias notes, conditions, causes; a sentence each.",
+                "description": "Notes on bias, conditions and causes; one sentence each.",
                 "type": "array",
                 "items": {"type": "string"},
             },
@@ -198,7 +199,7 @@ fn finding_schema(metrics: &[&'static Metric]) -> Value {
     row
 }
 
-/// What the rows of a metric have in common.
+/// Returns the part of the schema that all rows of a metric share.
 fn of_metric(metric: &Metric) -> Value {
     json!({
         "title": metric.pattern,
@@ -217,7 +218,7 @@ fn histogram_schema(metrics: &[&'static Metric]) -> Value {
         "A histogram of raw samples, each divided by the loads that it timed.",
         json!({
             "name": {"description": "Dotted path, stable: the metric with its coordinates filled in.", "type": "string"},
-            "metric": {"description": "What it says: a metric of `fathom schema`.", "type": "string"},
+            "metric": {"description": "Metric, as listed by `fathom schema`.", "type": "string"},
             "at": {"description": "Coordinates by axis.", "type": "object"},
             "bytes": {"description": "Working set, bytes.", "type": "integer", "minimum": 0},
             "unit": {"enum": UNITS},
@@ -239,10 +240,10 @@ fn histogram_schema(metrics: &[&'static Metric]) -> Value {
     row
 }
 
-/// The JSON Schema (draft 2020-12) of the document that `--json` prints, indented.
+/// Returns the JSON Schema (draft 2020-12) of the document that `--json` prints, indented.
 ///
-/// `kinds` are the kinds of report that this build makes; `warnings` is the list of warnings that it may give: an empty one
-/// allows any token.
+/// `kinds` are the kinds of report of this build. `warnings` is the list of its warnings; an empty list allows any
+/// token.
 #[must_use]
 pub fn schema_json(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
     let metrics = kind::metrics(kinds);
@@ -252,31 +253,31 @@ pub fn schema_json(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
         json!({"enum": warnings.iter().map(|w| w.0).collect::<Vec<_>>()})
     };
     let headline = closed(
-        "What the findings amount to, a sentence or none each; for people.",
+        "Summary of the findings for people; each line may be empty.",
         json!({
-            "answer": {"description": "What was found.", "type": "string"},
-            "confidence": {"description": "How sure that is.", "type": "string"},
-            "action": {"description": "What to do.", "type": "string"},
+            "answer": {"description": "Main result.", "type": "string"},
+            "confidence": {"description": "Confidence in the result.", "type": "string"},
+            "action": {"description": "Recommended action.", "type": "string"},
         }),
     );
     let subject = closed(
-        "What was measured.",
+        "The measured machine.",
         json!({
             "name": {"description": "The subject's name as the user typed it.", "type": "string"},
-            "trust": {"description": "How far its clock may be believed.", "enum": TRUST.values},
+            "trust": {"description": "Trust in its clock.", "enum": TRUST.values},
             "facts": {"type": "object", "additionalProperties": {"type": "string"}},
         }),
     );
     let refusal = closed(
-        "A reasoned \"not here\", with the remedy.",
+        "A measurement that was refused, with reason and remedy.",
         json!({"what": {"type": "string"}, "reason": {"type": "string"}, "remedy": {"type": "string"}}),
     );
     let warning = closed(
-        "What to know before trusting the findings.",
+        "A restriction of the findings.",
         json!({"token": token, "text": {"type": "string"}, "remedy": {"type": "string"}}),
     );
     let mut document = closed(
-        "Everything that one experiment says.",
+        "Report of one experiment.",
         json!({
             "format": {"const": FORMAT},
             "version": {"const": VERSION},
@@ -284,7 +285,7 @@ pub fn schema_json(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
             "headline": headline,
             "subject": subject,
             "seed": {"description": "The plan's seed, 64 bits.", "type": "integer", "minimum": 0},
-            "elapsed_s": {"description": "Wall time that the measurement took, seconds.", "type": ["number", "null"]},
+            "elapsed_s": {"description": "Wall time of the measurement, seconds.", "type": ["number", "null"]},
             "findings": {"type": "array", "items": finding_schema(&metrics)},
             "histograms": {"type": "array", "items": histogram_schema(&metrics)},
             "refusals": {"type": "array", "items": refusal},

@@ -1,4 +1,4 @@
-//! What an examination found, for people.
+//! Output of `fathom doctor` for a terminal.
 
 use fathom_analysis::examination::{Row, State};
 
@@ -6,8 +6,8 @@ use crate::page::{Page, TextRole};
 use crate::style::Style;
 use crate::text;
 
-/// The rows as text under `title`, `closing` below them, and the next command to type. A line to type stands alone and whole,
-/// so that it can be pasted.
+/// Formats the rows under `title`, then `closing` and the next command. Each command is unbroken on a separate line, so
+/// that it can be pasted.
 #[must_use]
 pub fn examination(title: &str, rows: &[Row], closing: &str, next: &str, style: &Style) -> String {
     let style = Style { width: style.width.clamp(Style::MIN_COLUMNS, Style::MAX_COLUMNS), ..*style };

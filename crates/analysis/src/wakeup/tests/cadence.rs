@@ -1,4 +1,4 @@
-//! Cadences that were made up, and exceedances that have none.
+//! Tests with simulated cadences, and with exceedances without one.
 
 use super::super::cadence::*;
 use super::super::random::SeededRng;
@@ -12,36 +12,36 @@ fn candidates() -> Vec<Candidate> {
         .to_vec()
 }
 
-// Seeds of 10,000 and more: none with which a constant was chosen.
+// Seeds of at least 10,000: none with which a constant was chosen.
 
-/// Exceedances of a task of period `grid` over `span`: what happens is seen at the next activation.
+/// Exceedances of a task of period `grid` over `span`: an event is observed at the next activation.
 struct World {
     span: u64,
     grid: u64,
-    chance: SeededRng,
+    rng: SeededRng,
     times: Vec<u64>,
 }
 
 impl World {
     fn new(span: u64, grid: u64, seed: u64) -> World {
-        World { span, grid, chance: SeededRng::new(seed), times: Vec::new() }
+        World { span, grid, rng: SeededRng::new(seed), times: Vec::new() }
     }
 
-    /// So many at random.
+    /// `n` random events.
     fn background(mut self, n: usize) -> World {
         for _ in 0..n {
-            let at = (self.chance.unit() * self.span as f64) as u64;
+            let at = (self.rng.unit() * self.span as f64) as u64;
             self.times.push(at.div_ceil(self.grid) * self.grid);
         }
         self
     }
 
-    /// One every `period`, of which `kept` are seen, off by `jitter` (standard deviation) each.
+    /// One every `period`, of which a share `kept` is observed, with `jitter` (standard deviation) each.
     fn cadence(mut self, period: u64, kept: f64, jitter: f64) -> World {
-        let mut at = self.chance.unit() * period as f64;
+        let mut at = self.rng.unit() * period as f64;
         while at < self.span as f64 {
-            let off = jitter * normal(&mut self.chance);
-            if self.chance.unit() < kept && at + off > 0.0 {
+            let off = jitter * normal(&mut self.rng);
+            if self.rng.unit() < kept && at + off > 0.0 {
                 self.times.push(((at + off) as u64).div_ceil(self.grid) * self.grid);
             }
             at += period as f64;
@@ -49,12 +49,12 @@ impl World {
         self
     }
 
-    /// Late ones come in storms: 50 activations of which each third is late.
+    /// Bursts of late activations: 50 activations of which each third is late.
     fn storms(mut self, n: usize) -> World {
         for _ in 0..n {
-            let at = ((self.chance.unit() * self.span as f64) as u64).div_ceil(self.grid);
+            let at = ((self.rng.unit() * self.span as f64) as u64).div_ceil(self.grid);
             for i in 0..50 {
-                if self.chance.unit() < 1.0 / 3.0 {
+                if self.rng.unit() < 1.0 / 3.0 {
                     self.times.push((at + i) * self.grid);
                 }
             }
@@ -62,11 +62,11 @@ impl World {
         self
     }
 
-    /// Late ones come in bursts of up to five activations in a row.
+    /// Bursts of up to five late activations in a row.
     fn bursts(mut self, n: usize) -> World {
         for _ in 0..n {
-            let at = ((self.chance.unit() * self.span as f64) as u64).div_ceil(self.grid);
-            let long = 1 + self.chance.below(5) as u64;
+            let at = ((self.rng.unit() * self.span as f64) as u64).div_ceil(self.grid);
+            let long = 1 + self.rng.below(5) as u64;
             self.times.extend((0..long).map(|i| (at + i) * self.grid));
         }
         self
@@ -157,11 +157,11 @@ fn what_has_no_name_is_told_by_its_period() {
 
 #[test]
 fn a_cause_between_two_activations_comes_back_at_their_common_multiple() {
-    // A tick of 4 ms meets a task of 3 ms every 12 ms.
+    // A tick of 4 ms coincides with a task of 3 ms every 12 ms.
     let grid = 3 * MS;
-    let mut chance = SeededRng::new(9);
+    let mut rng = SeededRng::new(9);
     let times: Vec<u64> =
-        (0..20_000u64).map(|i| i * grid).filter(|t| t % (4 * MS) == 0 && chance.unit() < 0.5).collect();
+        (0..20_000u64).map(|i| i * grid).filter(|t| t % (4 * MS) == 0 && rng.unit() < 0.5).collect();
     let found = find(&times, grid, &candidates());
     assert_eq!(found[0].names, ["tick"], "{found:?}");
     assert!((found[0].period_ns.value / 12e6 - 1.0).abs() < 1e-3, "{found:?}");
@@ -169,7 +169,7 @@ fn a_cause_between_two_activations_comes_back_at_their_common_multiple() {
 
 #[test]
 fn two_causes_are_both_told() {
-    // 1 s is no multiple of 37 ms. Where it is one, and comes at the same phase, the two are one cadence.
+    // 1 s is not a multiple of 37 ms. A multiple with the same phase would be one cadence.
     let mut both = 0;
     for seed in 0..50 {
         let times = World::new(120_000 * MS, MS, 33_000 + seed)
@@ -191,7 +191,7 @@ fn too_few_and_too_short_say_nothing() {
     assert!(find(&[], MS, &candidates()).is_empty());
     assert!(find(&[5; 40], MS, &candidates()).is_empty());
     assert!(find(&[0, u64::MAX], 0, &candidates()).is_empty());
-    // A grid of 1 ns, and times at the end of all numbers.
+    // A grid of 1 ns, and times near the largest number.
     let odd: Vec<u64> = (0..40).map(|i| u64::MAX - i * i * 77_777_777).collect();
     assert!(find(&odd, 0, &candidates()).is_empty());
     let nine: Vec<u64> = (0..9).map(|i| i * 100 * MS).collect();

@@ -1,4 +1,4 @@
-//! Curves with and without changepoints, simulated from the samples on.
+//! Tests with simulated curves with and without change-points.
 
 use super::super::changepoint::*;
 use super::super::random::SeededRng;
@@ -6,21 +6,21 @@ use super::synthetic::{normal, p999};
 
 /// 1 MiB to 1 GiB.
 const SIZES: usize = 11;
-/// Activations a repeat: 4 s at 1 ms.
+/// Activations per repeat: 4 s at 1 ms.
 const RUN: usize = 4_000;
 
-// Seeds of 10,000 and more: none with which a constant was chosen.
+// Seeds of at least 10,000: none with which a constant was chosen.
 
-/// A curve: shift and scale of the samples at each size. A whole repeat drifts by 1 us (standard deviation), a cell
-/// of it by 0.4.
+/// A curve: shift and scale of the samples at each size. A whole repeat drifts by 1 us (standard deviation), a single
+/// size by 0.4.
 fn curve(seed: u64, sizes: &[u64], at: impl Fn(u64) -> (f64, f64)) -> Vec<Row> {
-    let mut chance = SeededRng::new(seed);
-    let drift: Vec<f64> = (0..REPEATS).map(|_| normal(&mut chance)).collect();
+    let mut rng = SeededRng::new(seed);
+    let drift: Vec<f64> = (0..REPEATS).map(|_| normal(&mut rng)).collect();
     let row = |&bytes: &u64| {
         let (shift, scale) = at(bytes);
         let mut case = |d: &f64| {
-            let off = shift + d + 0.4 * normal(&mut chance);
-            p999(&mut chance, RUN, off, scale)
+            let off = shift + d + 0.4 * normal(&mut rng);
+            p999(&mut rng, RUN, off, scale)
         };
         Row { bytes, repeats: drift.iter().map(&mut case).collect() }
     };
@@ -31,7 +31,7 @@ fn sizes() -> Vec<u64> {
     (0..SIZES).map(|i| 1 << (20 + i)).collect()
 }
 
-/// The scale of the samples that moves p99.9, which is 38.6 us at scale 2, by a factor.
+/// Scale of the samples that changes p99.9 by a factor; it is 38.6 us at scale 2.
 fn scale(factor: f64) -> f64 {
     2.0 * (1.0 + (factor - 1.0) * 38.6 / 18.6)
 }
@@ -112,14 +112,14 @@ fn ramps_are_not_called_steps() {
 
 #[test]
 fn bisection_closes_in_on_the_step() {
-    // The truth is 6,300,000 bytes, between 4 and 8 MiB.
+    // The true value is 6,300,000 bytes, between 4 and 8 MiB.
     let truth = 6_300_000u64;
     let at = |b: u64| (0.0, if b > truth { scale(1.2) } else { 2.0 });
     let mut all = sizes();
     for round in 0..10 {
         let rows = curve(77 + round, &all, at);
         let found = read(&rows, round).unwrap();
-        let next = wanted(&rows, &found, 1.1, 4096);
+        let next = next_sizes(&rows, &found, 1.1, 4096);
         if next.is_empty() {
             let step = found[0];
             assert!(step.from <= truth && truth < step.to, "{found:?}");
@@ -151,25 +151,25 @@ fn what_cannot_be_read_is_refused() {
     assert_eq!(read(&[row(1, 1.0, 5), row(2, 1.0, 4), row(4, 1.0, 5)], 0), Err(Refusal::TooFew));
     assert_eq!(read(&[row(1, 1.0, 5), row(2, 0.0, 5), row(4, 1.0, 5)], 0), Err(Refusal::NotMeasured));
     assert_eq!(read(&[row(1, 1.0, 5), row(1, 1.0, 5), row(4, 1.0, 5)], 0), Err(Refusal::NotMeasured));
-    assert!(wanted(&[], &[], 1.1, 0).is_empty());
+    assert!(next_sizes(&[], &[], 1.1, 0).is_empty());
 }
 
-/// A curve of page faults per second: below `at` MiB none but for a few now and then, from there on so many at `rate`,
-/// whose repeats differ by `noise` (standard deviation of the logarithm).
+/// A curve of page faults per second: below `at` MiB only occasional ones, then `rate`, with repeats that
+/// differ by `noise` (standard deviation of the logarithm).
 fn faults(seed: u64, sizes: &[u64], noise: f64, rate: impl Fn(u64) -> f64) -> Vec<Row> {
-    let mut chance = SeededRng::new(seed);
+    let mut rng = SeededRng::new(seed);
     let row = |&bytes: &u64| {
         let mut one = || match rate(bytes) {
-            // What the system itself does beside, seldom.
-            0.0 if chance.unit() < 0.2 => 300.0 * chance.unit(),
-            rate => rate * (noise * normal(&mut chance)).exp(),
+            // Occasional faults of the system itself.
+            0.0 if rng.unit() < 0.2 => 300.0 * rng.unit(),
+            rate => rate * (noise * normal(&mut rng)).exp(),
         };
         Row { bytes, repeats: (0..MIN_SIZES).map(|_| one()).collect() }
     };
     sizes.iter().map(row).collect()
 }
 
-/// One fault of a microsecond in a thousand of them.
+/// One fault of a microsecond in a thousand.
 const PER_THOUSAND: f64 = 1000.0;
 
 #[test]
@@ -177,7 +177,7 @@ fn a_rate_that_begins_at_a_size_is_found_there_by_the_fewest_repeats() {
     for noise in [0.0, 0.02, 0.1, 0.3] {
         let (mut exact, mut wrong) = (0, 0);
         for seed in 0..100 {
-            // From a size on, as the allocator does; and the block that is written slows down as it grows.
+            // Faults begin at a size, as with the allocator; and writing the block slows down as it grows.
             let slower = |b: u64| 100_000.0 * (1.0 - 0.05 * (f64::from(b.ilog2()) - 25.0));
             let rate = |b: u64| if b >= 32 << 20 { slower(b) } else { 0.0 };
             let found = rates(&faults(25_000 + seed, &sizes(), noise, rate), PER_THOUSAND, seed).unwrap();
@@ -194,7 +194,7 @@ fn a_rate_that_begins_at_a_size_is_found_there_by_the_fewest_repeats() {
 fn a_rate_that_is_no_other_has_no_inflection() {
     let none = |_| 0.0;
     let some = |_| 100_000.0;
-    // Explicit mapping on a host: what a byte costs grows with the block.
+    // Explicit mapping on a host: the cost per byte grows with the block.
     let slower = |b: u64| 176_000.0 - 7_000.0 * (f64::from(b.ilog2()) - 20.0);
     let curves: [(&str, &dyn Fn(u64) -> f64); 3] = [("none", &none), ("alike", &some), ("slower", &slower)];
     for (what, rate) in curves {
@@ -214,11 +214,11 @@ fn what_a_latency_does_where_a_rate_changes_is_told_whatever_its_size() {
         .unwrap()[0];
     let (mut covered, mut sides) = (0, 0);
     for seed in 0..100 {
-        let mut chance = SeededRng::new(27_000 + seed);
-        // Repeats that drift by 10 %, and 0.7 % of a cell's own.
-        let drift: Vec<f64> = (0..REPEATS).map(|_| 0.1 * normal(&mut chance)).collect();
+        let mut rng = SeededRng::new(27_000 + seed);
+        // Repeats that drift by 10 %, and single sizes by 0.7 %.
+        let drift: Vec<f64> = (0..REPEATS).map(|_| 0.1 * normal(&mut rng)).collect();
         let row = |&bytes: &u64| {
-            let mut case = |d: &f64| 20.0 * step(bytes) * (d + 0.007 * normal(&mut chance)).exp();
+            let mut case = |d: &f64| 20.0 * step(bytes) * (d + 0.007 * normal(&mut rng)).exp();
             Row { bytes, repeats: drift.iter().map(&mut case).collect() }
         };
         let rows: Vec<Row> = sizes().iter().map(row).collect();

@@ -1,4 +1,4 @@
-//! Tails whose levels are known.
+//! Tests with tails of known levels.
 
 use super::super::Activation;
 use super::super::cadence::Candidate;
@@ -25,7 +25,7 @@ fn ask(seed: u64) -> Request {
     }
 }
 
-/// A body, and with this chance a tail from `at`.
+/// A body, and with probability `rare` a tail from `at`.
 #[derive(Clone, Copy)]
 struct Mixture {
     rare: f64,
@@ -36,18 +36,18 @@ struct Mixture {
 
 impl Mixture {
     fn run(&self, n: usize, seed: u64) -> Vec<Activation> {
-        let mut chance = SeededRng::new(seed);
+        let mut rng = SeededRng::new(seed);
         (0..n as u64)
             .map(|period| {
-                let rare = chance.unit() < self.rare;
+                let rare = rng.unit() < self.rare;
                 let tail = |c: &mut SeededRng| self.at + synthetic::pareto(c, self.shape, self.scale);
-                let us = if rare { tail(&mut chance) } else { synthetic::body(&mut chance, 2.0) };
+                let us = if rare { tail(&mut rng) } else { synthetic::body(&mut rng, 2.0) };
                 Activation { period, us }
             })
             .collect()
     }
 
-    /// The level that one in `many` activations exceeds; the body never reaches that far.
+    /// The level exceeded by one in `many` activations; the body never reaches it.
     fn level(&self, many: f64) -> f64 {
         let e = (many * self.rare).ln();
         self.at
@@ -70,7 +70,7 @@ fn levels_lie_in_their_intervals_in_nine_of_ten_where_there_are_any() {
         let truth = mixture.level(HOUR);
         let (mut spoke, mut held, mut why) = (0, 0, std::collections::BTreeMap::new());
         let (mut widths, mut values) = (Vec::new(), Vec::new());
-        // Not the seeds with which the constants were chosen.
+        // Other seeds than those with which the constants were chosen.
         for seed in 5000..5100 {
             match level(&mixture.run(RUN, seed), &ask(seed)) {
                 Ok(l) => {
@@ -120,7 +120,7 @@ fn tails_that_cannot_be_known_are_refused() {
     assert!(n >= 10, "{n} of 20");
 }
 
-/// Forty clusters of a heavy tail: what comes once an hour may be anything.
+/// Forty clusters of a heavy tail: the hourly level is unknown.
 #[test]
 fn an_interval_of_more_than_a_decade_is_no_answer() {
     let vague = Mixture { rare: 40.0 / RUN as f64, at: 40.0, shape: 0.4, scale: 30.0 };
@@ -153,7 +153,7 @@ fn a_second_cause_that_comes_back_is_not_extrapolated() {
     let n = refusals(20, ask, throttled, "periodic");
     println!("a stall once a second: periodic in {n} of 20");
     assert!((0..20).all(|s| level(&throttled(s), &ask(s)).is_err()), "a cadence is never extrapolated");
-    // The other refusals come first where the two causes make no one tail.
+    // Other refusals come first if the two causes do not form one tail.
     assert!(n >= 1, "{n} of 20");
 }
 
@@ -173,7 +173,7 @@ fn a_run_that_changes_is_not_extrapolated() {
 
 #[test]
 fn bursts_count_once() {
-    // Each late one is followed by four that are a little less late: as many clusters as without them.
+    // Each late activation is followed by four slightly less late ones: the same number of clusters.
     let few = Mixture { rare: 0.001, at: 40.0, shape: 0.1, scale: 8.0 };
     let alone = few.run(RUN, 3);
     let mut burst = alone.clone();
@@ -183,7 +183,7 @@ fn bursts_count_once() {
         }
     }
     let (a, b) = (level(&alone, &ask(3)).unwrap(), level(&burst, &ask(3)));
-    // Whether it speaks of bursts or not, it does not count five times as many.
+    // Bursts must not be counted five times, whether or not it refuses.
     let b = b.unwrap();
     assert!(b.us.low < few.level(HOUR) && few.level(HOUR) < b.us.high, "{a:?} {b:?}");
     assert!(b.clusters as f64 <= 1.2 * RUN as f64 * few.rare, "{b:?}");
@@ -191,9 +191,9 @@ fn bursts_count_once() {
 
 #[test]
 fn a_fit_finds_the_shape_it_was_drawn_from() {
-    let mut chance = SeededRng::new(11);
+    let mut rng = SeededRng::new(11);
     for shape in [-0.3, 0.0, 0.2, 0.6] {
-        let mut excesses: Vec<f64> = (0..4_000).map(|_| synthetic::pareto(&mut chance, shape, 7.0)).collect();
+        let mut excesses: Vec<f64> = (0..4_000).map(|_| synthetic::pareto(&mut rng, shape, 7.0)).collect();
         excesses.sort_by(f64::total_cmp);
         let fit = Pareto::fit(&excesses);
         // Four standard errors.

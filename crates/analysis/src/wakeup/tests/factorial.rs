@@ -1,32 +1,32 @@
-//! Effects that were planted.
+//! Tests with known effects.
 
 use super::super::factorial::*;
 use super::super::random::SeededRng;
 use super::synthetic::{normal, p999, true_p999};
 use crate::interval::Interval;
 
-/// Activations a cell: 4 s at 1 ms.
+/// Activations per case: 4 s at 1 ms.
 const RUN: usize = 4_000;
-/// Blocks.
+/// Number of blocks.
 const BLOCKS: usize = 5;
 
 fn on(levels: &[bool], factor: usize) -> f64 {
     f64::from(u8::from(levels[factor]))
 }
 
-/// The samples' shift and scale in a cell.
+/// Shift and scale of the samples of a case.
 type Truth<'a> = &'a dyn Fn(&[bool]) -> (f64, f64);
 
-/// A session: each block in its own order, on a machine that drifts through it and jumps between blocks.
+/// A session: each block in its own order, on a machine that drifts within a block and jumps between blocks.
 fn session(design: &Design, blocks: usize, truth: Truth, seed: u64) -> Vec<Measured> {
-    let mut chance = SeededRng::new(seed);
+    let mut rng = SeededRng::new(seed);
     let mut measured = Vec::new();
     for (block, cases) in design.order(blocks, seed).into_iter().enumerate() {
-        let jump = normal(&mut chance);
+        let jump = normal(&mut rng);
         for (i, case) in cases.into_iter().enumerate() {
             let (shift, scale) = truth(design.levels(case));
-            let drift = jump + 0.05 * i as f64 + 0.3 * normal(&mut chance);
-            measured.push(Measured { block, case, us: p999(&mut chance, RUN, shift + drift, scale) });
+            let drift = jump + 0.05 * i as f64 + 0.3 * normal(&mut rng);
+            measured.push(Measured { block, case, us: p999(&mut rng, RUN, shift + drift, scale) });
         }
     }
     measured
@@ -66,7 +66,7 @@ fn designs_tell_every_factor_from_every_other_and_from_interactions() {
             }
         }
     }
-    // 2^(6-2) with E = ABC and F = BCD: AB goes with CE, and so on: seven groups.
+    // 2^(6-2) with E = ABC and F = BCD: AB is confounded with CE, and so on: seven groups.
     let six = Design::new(6).unwrap();
     assert_eq!(six.groups().len(), 7);
     assert!(six.groups().contains(&vec![(0, 1), (2, 4)]));
@@ -88,7 +88,7 @@ fn orders_are_random_whole_and_repeatable() {
 
 #[test]
 fn planted_effects_are_recovered() {
-    // Read, write, footprint, page walks, faults, shoot-downs: shifts add to p99.9 as they are.
+    // Read, write, footprint, page walks, faults, shoot-downs: shifts add to p99.9 directly.
     let shifts = [0.5, 2.0, 0.0, 1.0, 11.0, 4.0];
     for factors in [4, 5, 6] {
         let design = Design::new(factors).unwrap();
@@ -113,13 +113,13 @@ fn planted_effects_are_recovered() {
 
 #[test]
 fn planted_effects_on_the_spread_and_interactions_are_recovered() {
-    // Factors that stretch the tail: p99.9 moves by more than any sample's mean. 1 and 3 hinder each other.
+    // Factors that scale the tail: p99.9 changes by more than any sample's mean. Factors 1 and 3 interact.
     let scale = |l: &[bool]| {
         2.0 * (1.0 + 0.3 * on(l, 0) + 0.1 * on(l, 1) + 0.6 * on(l, 4) + 0.4 * on(l, 1) * on(l, 3))
     };
     let design = Design::new(5).unwrap();
     let us = true_p999(RUN, 0.0, 2.0) - 20.0;
-    // Over all the rest an effect has half of its interaction.
+    // Averaged over the other factors, an effect contains half of its interaction.
     let planted = [0.3, 0.1 + 0.2, 0.0, 0.2, 0.6].map(|part| part * us);
     let (mut sets, mut pairs) = (0, 0);
     for seed in 0..100 {
@@ -158,7 +158,7 @@ fn an_increase_is_attributed_by_dose() {
 
 #[test]
 fn what_a_load_adds_is_explained_within_the_intervals() {
-    // A load that has 60 % of the faults, all of the bandwidth, and 1.5 us that are no factor's.
+    // A load with 60 % of the faults, all of the bandwidth, and 1.5 us of no factor.
     let shifts = [2.0, 0.0, 3.0, 11.0];
     let parts = [1.0, 0.3, 0.0, 0.6];
     let design = Design::new(4).unwrap();
@@ -168,9 +168,9 @@ fn what_a_load_adds_is_explained_within_the_intervals() {
     let mut held = 0;
     for seed in 0..100 {
         let e = effects(&design, &session(&design, BLOCKS, &truth, 900 + seed)).unwrap();
-        let mut chance = SeededRng::new(seed);
+        let mut rng = SeededRng::new(seed);
         let mut each = |shift: f64| {
-            let repeats: Vec<f64> = (0..12).map(|_| p999(&mut chance, RUN, shift, 2.0)).collect();
+            let repeats: Vec<f64> = (0..12).map(|_| p999(&mut rng, RUN, shift, 2.0)).collect();
             crate::interval::median_interval(&repeats).unwrap()
         };
         let (before, behind) = (each(0.0), each(added));

@@ -1,16 +1,16 @@
-//! Where the worst went.
+//! Tests of the stages of the worst activations.
 
 use super::super::random::SeededRng;
 use super::super::stages::*;
 
 fn activations(late: &dyn Fn(usize) -> Option<usize>) -> Vec<StagedActivation> {
-    let mut chance = SeededRng::new(7);
+    let mut rng = SeededRng::new(7);
     (0..5_000)
         .map(|i| {
-            // The second stage is always the longest, and so explains nothing.
-            let mut us = [2.0, 30.0, 4.0, 1.5].map(|m| m * (0.9 + 0.2 * chance.unit()));
+            // The second stage is always the longest, so it explains nothing.
+            let mut us = [2.0, 30.0, 4.0, 1.5].map(|m| m * (0.9 + 0.2 * rng.unit()));
             if let Some(stage) = late(i) {
-                us[stage] += 20.0 + 10.0 * chance.unit();
+                us[stage] += 20.0 + 10.0 * rng.unit();
             }
             StagedActivation { period: i as u64, us: [us[0], us[1], us[2] + us[3]], switch: Some(us[2]) }
         })
@@ -54,11 +54,11 @@ fn nothing_and_nonsense_are_no_stages() {
 fn switches_that_were_not_seen_take_the_last_two_stages_together() {
     let mut all = activations(&|i| (i % 500 == 3).then_some(2));
     let whole = read(&all, 10).unwrap();
-    // A few of them only leave those activations out.
+    // If a few activations lack the switch, only these are left out.
     all.iter_mut().step_by(20).for_each(|a| a.switch = None);
     let r = read(&all, 10).unwrap();
     assert_eq!((r.count, r.rows.len(), r.common(0.8)), (4_750, 4, Some(Stage::WakeupToSwitch)));
-    // Most of them: none is left out, and the late ones are the same.
+    // If most lack it, none is left out, and the late ones are the same.
     all.iter_mut().filter(|a| a.period % 3 != 0).for_each(|a| a.switch = None);
     let r = read(&all, 10).unwrap();
     assert_eq!((r.count, r.rows.len(), r.common(0.8)), (5_000, 3, Some(Stage::WakeupToUser)));

@@ -1,4 +1,4 @@
-//! Percentiles, maxima and what was skipped.
+//! Tests of percentiles, maxima and skipped activations.
 
 use super::super::Activation;
 use super::super::random::SeededRng;
@@ -19,11 +19,11 @@ fn percentiles_take_as_many_samples_as_a_bound_needs() {
     assert_eq!([0.5, 0.9, 0.99].map(needed), [6, 29, 299]);
     assert_eq!([0.999, 0.9999, 0.99999].map(needed), [2_995, 29_956, 299_572]);
     assert_eq!(ranks(2_994, 0.999), None);
-    // The largest is the upper end; the lower one has next to nothing of the 5 % left.
+    // The largest sample is the upper end; almost nothing of the 5 % is left for the lower one.
     let (low, high) = ranks(2_995, 0.999).unwrap();
     assert!(high == 2_994 && low < 2_984, "{low} {high}");
     assert_eq!(ranks(6, 0.5), Some((0, 5)));
-    // The same as the median's interval elsewhere: the second of nine.
+    // The same as the median's interval in `interval`: the second of nine.
     assert_eq!(ranks(9, 0.5), Some((1, 7)));
     let few = summarise(&run(&[3.0; 100]), 1000.0).unwrap().seen;
     assert_eq!(percentile(&few, "p99.9"), Err(Refusal::TooFew { have: 100, need: 2_995 }));
@@ -34,14 +34,14 @@ fn percentiles_take_as_many_samples_as_a_bound_needs() {
 
 #[test]
 fn percentile_intervals_cover_as_often_as_they_say() {
-    let mut chance = SeededRng::new(1);
+    let mut rng = SeededRng::new(1);
     for (q, token, n) in
         [(0.9, "p90", 29), (0.99, "p99", 1_000), (0.999, "p99.9", 2_995), (0.999, "p99.9", 8_000)]
     {
         let truth = -f64::ln(1.0 - q);
         let covered = (0..400)
             .filter(|_| {
-                let v: Vec<f64> = (0..n).map(|_| chance.exponential()).collect();
+                let v: Vec<f64> = (0..n).map(|_| rng.exponential()).collect();
                 let i = percentile(&summarise(&run(&v), 1e9).unwrap().seen, token).unwrap();
                 i.low <= truth && truth <= i.high && i.low <= i.value && i.value <= i.high
             })
@@ -54,22 +54,22 @@ fn percentile_intervals_cover_as_often_as_they_say() {
 
 #[test]
 fn a_maximum_is_told_with_what_may_beat_it() {
-    let mut chance = SeededRng::new(2);
+    let mut rng = SeededRng::new(2);
     let n = 1_000;
     let mut beaten = 0;
     for _ in 0..400 {
-        let mut draw = |n: usize| (0..n).map(|_| synthetic::body(&mut chance, 2.0)).fold(0.0, f64::max);
+        let mut draw = |n: usize| (0..n).map(|_| synthetic::body(&mut rng, 2.0)).fold(0.0, f64::max);
         beaten += usize::from(draw(n) < draw(500));
     }
     let max = Maximum { us: 1.0, seen_in: n as u64 };
     // A third: 133 of 400, and four standard errors of 9.4.
-    assert!((max.beaten_within(500) - 1.0 / 3.0).abs() < 1e-12);
+    assert!((max.exceedance_probability(500) - 1.0 / 3.0).abs() < 1e-12);
     assert!((96..=171).contains(&beaten), "{beaten} of 400");
 }
 
 #[test]
 fn a_stall_stands_for_what_it_skipped() {
-    // Period 1 ms; the fourth is 5.3 ms late, so the next seen is the tenth: 4..=8 were missed.
+    // Period 1 ms; the fourth is 5.3 ms late, so the next observed one is the tenth: 4..=8 were missed.
     let mut activations = run(&[10.0, 10.0, 10.0, 5_300.0]);
     activations.extend([Activation { period: 9, us: 10.0 }, Activation { period: 12, us: 11.0 }]);
     let r = summarise(&activations, 1_000.0).unwrap();
@@ -78,11 +78,11 @@ fn a_stall_stands_for_what_it_skipped() {
         r.corrected.histogram.bars.iter().rev().take(6).map(|b| (b.0 / 100.0).round()).collect();
     assert_eq!(largest, [53.0, 43.0, 33.0, 23.0, 13.0, 3.0]);
     assert_eq!(r.seen.max, Maximum { us: 5_300.0, seen_in: 6 });
-    // A task that works off what it missed has a sample of each: nothing is added.
+    // A task that catches up on missed periods has a sample of each: nothing is added.
     let all = run(&[10.0, 5_300.0, 4_300.0, 3_300.0, 2_300.0, 1_300.0, 300.0, 10.0]);
     let worked = summarise(&all, 1_000.0).unwrap();
     assert_eq!((worked.missed, worked.explained, worked.corrected), (0, 0, worked.seen));
-    // The same from an imported histogram, which has no numbers.
+    // The same from an imported histogram, which has no period numbers.
     let bars = corrected_bars(&[(10.0, 4), (5_300.0, 1), (11.0, 1)], 1_000.0);
     assert_eq!(bars.iter().map(|b| b.1).sum::<u64>(), 11);
     assert_eq!(of_bars(&bars).unwrap().mean, r.corrected.mean);
@@ -90,13 +90,13 @@ fn a_stall_stands_for_what_it_skipped() {
 
 #[test]
 fn omission_hides_what_the_correction_shows() {
-    // One stall of 400 periods in 10,000: p99 of what was seen knows nothing of it, though 4 % of all periods were
-    // late by milliseconds. The truth is a task that had been seen at each period.
-    let mut chance = SeededRng::new(3);
+    // One stall of 400 periods in 10,000: p99 of the observed activations does not show it, though 4 % of all periods
+    // were late by milliseconds. The true value is that of a task observed at each period.
+    let mut rng = SeededRng::new(3);
     let mut truth = Vec::new();
     let mut seen = Vec::new();
     for period in 0..10_000u64 {
-        let us = synthetic::body(&mut chance, 2.0);
+        let us = synthetic::body(&mut rng, 2.0);
         let stalled = (2_000..2_400).contains(&period);
         let late = if stalled { us.max((2_400 - period) as f64 * 1_000.0) } else { us };
         truth.push(Activation { period, us: late });
@@ -114,8 +114,8 @@ fn omission_hides_what_the_correction_shows() {
 
 #[test]
 fn the_histogram_loses_nothing_and_keeps_to_one_percent() {
-    let mut chance = SeededRng::new(4);
-    let mut us: Vec<f64> = (0..20_000).map(|_| synthetic::pareto(&mut chance, 0.9, 5.0) + 0.5).collect();
+    let mut rng = SeededRng::new(4);
+    let mut us: Vec<f64> = (0..20_000).map(|_| synthetic::pareto(&mut rng, 0.9, 5.0) + 0.5).collect();
     us.extend([-0.8, 0.0, 0.0005]);
     let s = summarise(&run(&us), 1e9).unwrap().seen;
     assert_eq!(s.histogram.below, 3);

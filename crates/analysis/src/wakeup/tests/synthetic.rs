@@ -1,43 +1,43 @@
-//! Latencies that were made up: a body, a tail, and rare spikes that have nothing to do with anything.
+//! Simulated latencies: a body, a tail, and rare unrelated spikes.
 
 use super::super::random::SeededRng;
 use crate::interval::{median, sorted};
 
-/// Gamma of shape 2: 20 us and what a few queues in a row add.
-pub fn body(chance: &mut SeededRng, scale: f64) -> f64 {
-    20.0 + scale * (chance.exponential() + chance.exponential())
+/// Gamma of shape 2: 20 us plus a few queueing delays.
+pub fn body(rng: &mut SeededRng, scale: f64) -> f64 {
+    20.0 + scale * (rng.exponential() + rng.exponential())
 }
 
 /// Generalised Pareto from 0.
-pub fn pareto(chance: &mut SeededRng, shape: f64, scale: f64) -> f64 {
-    let e = chance.exponential();
+pub fn pareto(rng: &mut SeededRng, shape: f64, scale: f64) -> f64 {
+    let e = rng.exponential();
     if shape == 0.0 { scale * e } else { scale / shape * ((shape * e).exp() - 1.0) }
 }
 
 /// Roughly normal: the sum of twelve.
-pub fn normal(chance: &mut SeededRng) -> f64 {
-    (0..12).map(|_| chance.unit()).sum::<f64>() - 6.0
+pub fn normal(rng: &mut SeededRng) -> f64 {
+    (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
 }
 
-/// The chance of a spike, and how heavy its tail is (infinite variance): a host that runs something else.
+/// Probability of a spike, and the shape of its tail (infinite variance): a host that runs something else.
 pub const SPIKES: f64 = 1.5e-4;
 const SPIKE: (f64, f64) = (1.0 / 1.2, 30.0 / 1.2);
 
 /// p99.9 of `n` samples of a body of this scale, moved by `shift`, with spikes.
-pub fn p999(chance: &mut SeededRng, n: usize, shift: f64, scale: f64) -> f64 {
+pub fn p999(rng: &mut SeededRng, n: usize, shift: f64, scale: f64) -> f64 {
     let mut samples: Vec<f64> = (0..n)
         .map(|_| {
-            let x = body(chance, scale) + shift;
-            if chance.unit() < SPIKES { x + 30.0 + pareto(chance, SPIKE.0, SPIKE.1) } else { x }
+            let x = body(rng, scale) + shift;
+            if rng.unit() < SPIKES { x + 30.0 + pareto(rng, SPIKE.0, SPIKE.1) } else { x }
         })
         .collect();
     let place = n - 1 - n / 1000;
     *samples.select_nth_unstable_by(place, f64::total_cmp).1
 }
 
-/// What p99.9 of such samples is: the median of many.
+/// p99.9 of such samples: the median of many.
 pub fn true_p999(n: usize, shift: f64, scale: f64) -> f64 {
-    let mut chance = SeededRng::new(0x7e57);
-    let many: Vec<f64> = (0..400).map(|_| p999(&mut chance, n, shift, scale)).collect();
+    let mut rng = SeededRng::new(0x7e57);
+    let many: Vec<f64> = (0..400).map(|_| p999(&mut rng, n, shift, scale)).collect();
     median(&sorted(&many)).unwrap()
 }

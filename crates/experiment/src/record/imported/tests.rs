@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::super::{End, Run};
 use super::*;
 
-fn foreign() -> Foreign {
+fn tool_result() -> ToolResult {
     let series = Series {
         name: "thread 3 cpu 1".into(),
         place: Place::Kernel,
@@ -37,7 +37,7 @@ fn foreign() -> Foreign {
         notes: Vec::new(),
         ..series.clone()
     };
-    Foreign {
+    ToolResult {
         tool: "cyclictest".into(),
         version: Some("2.40".into()),
         command: Some("cyclictest -m".into()),
@@ -46,7 +46,7 @@ fn foreign() -> Foreign {
 }
 
 fn series() -> Vec<Imported> {
-    Imported::of(&foreign(), "a b.txt")
+    Imported::of(&tool_result(), "a b.txt")
 }
 
 /// Returns a complete record of these series.
@@ -144,10 +144,10 @@ fn series_beyond_the_limit_are_dropped() {
 #[test]
 fn the_longest_series_fits_the_line_length() {
     let text = |c: char| c.to_string().repeat(10_000);
-    let mut foreign = foreign();
+    let mut result = tool_result();
     for c in ['\u{10ffff}', '"', '\u{1b}', 'x'] {
-        (foreign.tool, foreign.version, foreign.command) = (text(c), Some(text(c)), Some(text(c)));
-        let series = &mut foreign.series[0];
+        (result.tool, result.version, result.command) = (text(c), Some(text(c)), Some(text(c)));
+        let series = &mut result.series[0];
         (series.name, series.notes) = (text(c), vec![text(c), text(c)]);
         (series.priority, series.interval_ns, series.missed) =
             (Some(u64::MAX), Some(u64::MAX), Some(u64::MAX));
@@ -155,7 +155,7 @@ fn the_longest_series_fits_the_line_length() {
         (series.min_ns, series.max_ns) = (Some(i64::MIN), Some(i64::MIN));
         (series.mean_ns, series.stddev_ns) = (Some(f64::MIN), Some(f64::MAX));
         series.counts = (0..200).map(|i| (u64::MAX - 200 + i, 1 << 56)).collect();
-        let imported = Imported::of(&foreign, &text(c));
+        let imported = Imported::of(&result, &text(c));
         assert!(imported[0].lines(64).iter().all(|line| line.render().len() < MAX_LINE));
         let record = read(&lines(&imported));
         assert_eq!(record.problems, Vec::<String>::new());

@@ -1,5 +1,5 @@
 use fathom_analysis::findings::{Refused, Value};
-use fathom_analysis::foreign;
+use fathom_analysis::import;
 
 use crate::record::{End, Run};
 
@@ -29,7 +29,7 @@ fn cyclictest(bars: &[(u64, u64)], overflow: u64, max: u64) -> Vec<Imported> {
          # Histogram Overflows: {overflow:05}\n",
         bars[0].0
     );
-    Imported::of(&foreign::read(&text).unwrap_or_else(|e| panic!("{e}\n{text}")), "h.txt")
+    Imported::of(&import::read(&text).unwrap_or_else(|e| panic!("{e}\n{text}")), "h.txt")
 }
 
 fn row<'a>(report: &'a Report, name: &str) -> Option<&'a Finding> {
@@ -108,7 +108,7 @@ fn one_long_stall_counts_as_its_missed_periods() {
 #[test]
 fn without_a_histogram_the_tools_figures_are_kept_and_percentiles_refused() {
     let line = "T: 0 (  591) P:80 I:1000 C:   1000 Min:      5 Act:   12 Avg:   12 Max:     117\n";
-    let report = report(&Imported::of(&foreign::read(line).expect("a result"), "t.txt"));
+    let report = report(&Imported::of(&import::read(line).expect("a result"), "t.txt"));
     assert_eq!(reported(&report, "mean"), Some((12.0, None, None)));
     assert_eq!(reported(&report, "max"), Some((117.0, None, None)));
     let refused = refused(&report, "percentiles of wakeup.user.imported-1").expect("a row");

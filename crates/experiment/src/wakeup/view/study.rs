@@ -1,7 +1,7 @@
 //! Comparison with study S3: three loads, three places, each measured value above the published one.
 
-use fathom_analysis::foreign::Place;
-use fathom_analysis::foreign::study::{self, Column as Published, Load};
+use fathom_analysis::import::Place;
+use fathom_analysis::import::study::{self, Column as Published, Load};
 use fathom_analysis::metrics::wakeup::condition;
 
 use super::{MAX, MEAN, MIN, P50, P99, P999, STDDEV, Statistic, Wakeups};

@@ -1,6 +1,7 @@
-//! Command lines as files carry them: which options were given.
+//! Parser for command lines found in result files: options and their values.
 
-/// The command in a line, if it is one: the program's name (with a path, behind a prompt or `#`) and its options.
+/// Returns the command in a line, if any: the program's name (possibly with a path, after a prompt or `#`) and its
+/// options.
 pub fn in_line(line: &str, program: &str) -> Option<String> {
     let mut words = line.split_whitespace();
     let mut at_start = true;
@@ -11,14 +12,14 @@ pub fn in_line(line: &str, program: &str) -> Option<String> {
             let is_one = options.first().is_none_or(|first| first.starts_with('-'));
             return is_one.then(|| [&[program], options.as_slice()].concat().join(" "));
         }
-        // A prompt ends with one of these; `sudo`, `chrt` and their like stand in front of the program.
+        // A prompt ends with one of these; `sudo`, `chrt` and similar may precede the program.
         let prompt = word.ends_with(['#', '$', '>', '%']);
         at_start = prompt || (at_start && matches!(word, "sudo" | "taskset" | "chrt" | "xeno" | "time"));
     }
     None
 }
 
-/// The words of a command that are short options, one or more behind a dash.
+/// Returns the words of a command that are short options, one or more letters after a dash.
 fn short_words(command: &str) -> impl Iterator<Item = (usize, &str)> {
     let words = command.split_whitespace().enumerate();
     words.filter_map(|(at, word)| {
@@ -27,7 +28,7 @@ fn short_words(command: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The number behind a short option (`-p80`, `-p 80`, `-mp80`) or a long one (`--priority=80`, `--priority 80`).
+/// Returns the value of a short option (`-p80`, `-p 80`, `-mp80`) or a long one (`--priority=80`, `--priority 80`).
 pub fn number(command: &str, short: char, long: &str) -> Option<u64> {
     let words: Vec<&str> = command.split_whitespace().collect();
     for (at, word) in words.iter().enumerate() {
@@ -49,7 +50,7 @@ pub fn number(command: &str, short: char, long: &str) -> Option<u64> {
     None
 }
 
-/// Was an option given, with or without a value?
+/// Returns whether an option was given, with or without a value.
 pub fn given(command: &str, short: char, long: &str) -> bool {
     let spelt = command.split_whitespace().filter_map(|word| word.strip_prefix("--"));
     let mut names = spelt.map(|word| word.split('=').next().unwrap_or(word));

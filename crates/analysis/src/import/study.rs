@@ -1,29 +1,29 @@
-//! What study S3 printed, as numbers: for a report that sets them beside its own, marked as another machine's.
+//! Published numbers of study S3, for comparison in a report; marked as from another machine.
 
 use super::Place;
 
-/// Whose numbers these are.
+/// Machine of the study.
 pub const MACHINE: &str =
     "TI AM5728 (Cortex-A15) with Xenomai, a period of 100 us, the real-time CPU isolated (isolcpus=1)";
-/// Mark of the rows of [`DISPUTED`].
+/// Reason why the rows of [`DISPUTED`] are marked as disputed.
 pub const WHY_DISPUTED: &str = "the option that was switched drives an outer L2 controller, and a Cortex-A15's L2 is \
      inside its cluster: another build, perhaps not another cache";
 
-/// What else ran.
+/// Load of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Load {
-    /// Nothing that the study names.
+    /// No load named by the study.
     Unnamed,
     /// `stress -c 16 -i 4`.
     CpuIo,
-    /// `stress -c 16 -i 4 -d 2 --hdd-bytes 256M`: no memory pressure, in the study's words.
+    /// `stress -c 16 -i 4 -d 2 --hdd-bytes 256M`: "no memory pressure" in the study.
     CpuIoDisk,
-    /// The same and `--vm 2 --vm-bytes 128M`.
+    /// `CpuIoDisk` plus `--vm 2 --vm-bytes 128M`.
     CpuIoDiskVm,
 }
 
 impl Load {
-    /// The arguments of `stress`; empty for none.
+    /// Returns the arguments of `stress`; empty without load.
     #[must_use]
     pub fn arguments(self) -> &'static str {
         match self {
@@ -35,24 +35,24 @@ impl Load {
     }
 }
 
-/// A column of the study's table: wake-up latency in us. Negative values come of a timer that is programmed early.
+/// A column of the study's table: wake-up latency in us. Values are negative if the timer was programmed early.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Column {
-    /// What else ran.
+    /// Load during the measurement.
     pub load: Load,
-    /// Where it was timed.
+    /// Place where it was timed.
     pub place: Place,
-    /// Least.
+    /// Minimum.
     pub min_us: f64,
     /// Mean.
     pub mean_us: f64,
-    /// Largest.
+    /// Maximum.
     pub max_us: f64,
-    /// Standard deviation, where the study gives it.
+    /// Standard deviation, if the study gives it.
     pub stddev_us: Option<f64>,
 }
 
-/// A column of a table: user, kernel and IRQ under two loads.
+/// Creates a column.
 const fn column(load: Load, place: Place, [min, mean, max]: [f64; 3], stddev_us: Option<f64>) -> Column {
     Column { load, place, min_us: min, mean_us: mean, max_us: max, stddev_us }
 }
@@ -70,9 +70,9 @@ pub const PLACES: [Column; 6] = [
 /// A column of the study's comparison of two builds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Disputed {
-    /// Was the option on that the study took for the L2's switch?
+    /// Whether the option was on that the study considered the switch of the L2.
     pub l2_on: bool,
-    /// What was found.
+    /// Published values.
     pub column: Column,
 }
 

@@ -1,14 +1,14 @@
-//! Warnings and refusals: one line at the head of a report, and the whole text with remedies at its end.
+//! Warnings and refusals: one line at the head of a report, and the full text with remedies at its end.
 
 use fathom_analysis::findings::{Refused, Report, Warning};
 
 use crate::page::{Page, TextRole};
 
-/// Most tokens that the line at the head names.
-const NAMED: usize = 6;
+/// Largest number of tokens in the line at the head.
+const MAX_TOKENS: usize = 6;
 
-/// How many warnings and refusals there are, and of what: `2 warnings, 1 refusal: no-huge-pages, counters`. Nothing where
-/// there is none.
+/// Returns the number of warnings and refusals, with their tokens: `2 warnings, 1 refusal: no-huge-pages, counters`.
+/// `None` if there are none.
 pub(crate) fn folded(report: &Report) -> Option<String> {
     let counted = |n: usize, what: &str| match n {
         0 => None,
@@ -27,8 +27,8 @@ pub(crate) fn folded(report: &Report) -> Option<String> {
             tokens.push(token);
         }
     }
-    let more = tokens.len().saturating_sub(NAMED);
-    tokens.truncate(NAMED);
+    let more = tokens.len().saturating_sub(MAX_TOKENS);
+    tokens.truncate(MAX_TOKENS);
     let mut text = format!("{}: {}", counts.join(", "), tokens.join(", "));
     if more > 0 {
         text += &format!(" and {more} more");
@@ -36,7 +36,7 @@ pub(crate) fn folded(report: &Report) -> Option<String> {
     Some(text)
 }
 
-/// A statement and, on a line of its own, what to do about it.
+/// Prints a statement and, on a separate line, its remedy.
 fn item(page: &mut Page, mark: &str, text: &str, remedy: &str) {
     page.text(TextRole::Warn, &format!("{mark}: {text}"), "- ", "  ");
     if !remedy.is_empty() {
@@ -44,7 +44,7 @@ fn item(page: &mut Page, mark: &str, text: &str, remedy: &str) {
     }
 }
 
-/// Warnings with their remedies.
+/// Prints warnings with their remedies.
 pub(crate) fn warnings(page: &mut Page, warnings: &[Warning]) {
     if warnings.is_empty() {
         return;
@@ -55,7 +55,7 @@ pub(crate) fn warnings(page: &mut Page, warnings: &[Warning]) {
     }
 }
 
-/// What was refused, why, and what would help.
+/// Prints refusals with reasons and remedies.
 pub(crate) fn refusals(page: &mut Page, refusals: &[Refused]) {
     if refusals.is_empty() {
         return;

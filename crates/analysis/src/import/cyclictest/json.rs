@@ -1,12 +1,12 @@
-//! cyclictest's `--json`. Two of its keys carry a colon (`cmdline:`, `rt_test_version:`); should they lose it one
-//! day, that is read as well. It writes its command line unescaped, so a quote in that breaks the file.
+//! Reads cyclictest's `--json`. Two of its keys contain a colon (`cmdline:`, `rt_test_version:`); the names without it
+//! are accepted too. cyclictest does not escape its command line, so a quote in it breaks the file.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use super::{TOOL, describe};
-use crate::foreign::{Foreign, ForeignError, Place, Series, command, sum, too_many};
+use crate::import::{ImportError, Place, Series, ToolResult, command, sum, too_many};
 
 #[derive(Deserialize)]
 struct File {
@@ -30,15 +30,15 @@ struct Thread {
     cpu: Option<i64>,
 }
 
-/// Reads what `--json` writes.
-pub fn json(text: &str) -> Result<Foreign, ForeignError> {
+/// Reads the output of `--json`.
+pub fn json(text: &str) -> Result<ToolResult, ImportError> {
     let file: File = serde_json::from_str(text).map_err(|error| {
-        // The place is told apart from what is wrong.
+        // Line number and description are reported separately.
         let what = error.to_string();
         let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what).to_owned();
-        let help = "it has to be as cyclictest --json=FILE wrote it; a quote in its command line is not escaped \
+        let help = "it must be unchanged output of cyclictest --json=FILE; a quote in its command line is not escaped \
                     there: put \\ before it";
-        ForeignError::new(error.line().max(1), what, help)
+        ImportError::new(error.line().max(1), what, help)
     })?;
     let line_of = |start: &str| {
         text.lines().position(|line| line.trim_start().starts_with(start)).map_or(1, |at| at + 1)
@@ -48,12 +48,16 @@ pub fn json(text: &str) -> Result<Foreign, ForeignError> {
         if !program.contains(TOOL) {
             let what = format!("this is the result of `{program}`");
             let help = "of rt-tests, only cyclictest's results are read";
-            return Err(ForeignError::new(line_of("\"cmdline"), what, help));
+            return Err(ImportError::new(line_of("\"cmdline"), what, help));
         }
     }
     if file.thread.is_empty() {
-        let what = "there is no thread in it";
-        return Err(ForeignError::new(line_of("\"thread\""), what, "cyclictest ended at once: run it again"));
+        let what = "it contains no thread";
+        return Err(ImportError::new(
+            line_of("\"thread\""),
+            what,
+            "cyclictest ended immediately: run it again",
+        ));
     }
     let unit = if file.resolution_in_ns == 1 { 1 } else { 1000 };
     let command = file.command.as_deref();
@@ -61,17 +65,17 @@ pub fn json(text: &str) -> Result<Foreign, ForeignError> {
         series(number, thread, unit, command, line_of(&format!("\"{number}\": {{")))
     });
     let series = series.collect::<Result<_, _>>()?;
-    Ok(Foreign { tool: TOOL.to_owned(), version: file.version, command: file.command, series })
+    Ok(ToolResult { tool: TOOL.to_owned(), version: file.version, command: file.command, series })
 }
 
-/// One thread's series; its object begins in `line`.
+/// Returns one thread's series; its object begins in `line`.
 fn series(
     number: usize,
     thread: &Thread,
     unit: u64,
     command: Option<&str>,
     line: usize,
-) -> Result<Series, ForeignError> {
+) -> Result<Series, ImportError> {
     let name = match thread.cpu {
         // -1: not pinned.
         Some(cpu @ 0..) => format!("thread {number} cpu {cpu}"),
@@ -83,13 +87,13 @@ fn series(
     let requested =
         |command| command::given(command, 'h', "histogram") || command::given(command, 'H', "histofall");
     if seen > 0 || command.is_some_and(requested) {
-        // What lies above the histogram is not written, only counted among the cycles.
+        // Values above the histogram are not written, only counted as cycles.
         series.overflow = thread.cycles.checked_sub(seen).ok_or_else(|| {
-            let what = format!("thread {number} has {} cycles, and its histogram {seen}", thread.cycles);
-            ForeignError::new(
+            let what = format!("thread {number} has {} cycles, but its histogram has {seen}", thread.cycles);
+            ImportError::new(
                 line,
                 what,
-                "the file contradicts itself: take it anew from where it was written",
+                "the file contradicts itself: copy it again from the machine that wrote it",
             )
         })?;
     }

@@ -1,20 +1,24 @@
-//! The results of Xenomai's `latency`: what it prints (`-h`, `-s`), and the file of `-g`. No Xenomai kernel was at
-//! hand; the format is that of its sources, testsuite/latency/latency.c of 2.6 to 3.x.
+//! Reads the results of Xenomai's `latency`: its output (`-h`, `-s`), and the file of `-g`. The format is that of its
+//! sources, testsuite/latency/latency.c of 2.6 to 3.x; it was not tested with a Xenomai kernel.
 //!
-//! What follows from them: a bucket's number is the absolute latency over the bucket's width, cut off, so negative
-//! latencies lie among the positive; the last bucket takes all that lies above; mean and deviation of HSS lines are
-//! in bucket numbers; in the file of `-g` every count is one too large, for a logarithmic axis, and a line with 1
-//! stands at either end; counters have 32 bits, which 2^32 activations run over (five days of 100 us).
+//! Properties of the format:
+//! - A bucket's number is the absolute latency divided by the bucket's width, truncated, so negative latencies are
+//!   counted as positive ones.
+//! - The last bucket also counts all larger values.
+//! - Mean and deviation of HSS lines are in bucket numbers.
+//! - In the file of `-g` every count is one too large, for a logarithmic axis, and there is a line with 1 at either
+//!   end.
+//! - Counters have 32 bits and overflow after 2^32 activations (five days at 100 us).
 
 mod build;
 
-use super::{Foreign, ForeignError, Place, command, plain, shown};
+use super::{ImportError, Place, ToolResult, command, plain, shown};
 
 const TOOL: &str = "xenomai-latency";
 const PROGRAM: &str = "latency";
-const CUT: &str = "the line was cut or broken: copy the output anew";
+const TRUNCATED_HELP: &str = "the line is truncated or damaged: copy the output again";
 
-/// What ends a run: `RTS`, or the head of `-g`'s file. us.
+/// Totals at the end of a run, from `RTS` or the head of `-g`'s file, us.
 #[derive(Clone, Copy, Debug)]
 struct Totals {
     line: usize,
@@ -32,7 +36,7 @@ struct Point {
     count: u64,
 }
 
-/// A bucket of the histogram: its line, its number, and how many fell into it.
+/// A bucket of the histogram: line, number, and count.
 #[derive(Clone, Copy, Debug)]
 struct Bar {
     line: usize,
@@ -40,20 +44,20 @@ struct Bar {
     hits: u64,
 }
 
-/// One run as its lines say it.
+/// A run as parsed.
 #[derive(Clone, Debug, Default)]
 struct Run {
     command: Option<String>,
-    /// Its first line.
+    /// Number of its first line.
     line: usize,
     place: Option<Place>,
     period_us: Option<u64>,
     priority: Option<u64>,
-    /// Length in seconds, where the end says it.
+    /// Length in seconds, if the end states it.
     seconds: Option<u64>,
-    /// RTD lines: one a second; the last one's best and worst, and the sum of their means.
+    /// Number of RTD lines, one per second.
     seconds_seen: u64,
-    so_far: Option<Totals>,
+    running: Option<Totals>,
     totals: Option<Totals>,
     /// The HSD lines of all activations.
     bars: Vec<Bar>,
@@ -72,27 +76,27 @@ impl Run {
     }
 }
 
-/// Does a line occur in what `latency` prints alone?
+/// Returns whether the line occurs only in the output of `latency`.
 fn is_result_line(line: &str) -> bool {
     ["RTT|", "RTH|", "RTD|", "RTS|", "HSD|", "HSS|", "HSH|", "== Test mode:", "== Sampling period:"]
         .iter()
         .any(|sign| line.starts_with(sign))
 }
 
-/// Two numbers and nothing else, as the file of `-g` has them.
+/// Parses a line of exactly two numbers, as in the file of `-g`.
 fn pair(line: &str) -> Option<(f64, i64)> {
     let (x, count) = line.split_once(char::is_whitespace)?;
     let x: f64 = x.parse().ok()?;
     Some((x, count.trim().parse().ok()?)).filter(|_| x.is_finite())
 }
 
-/// Is the text a result of `latency`?
+/// Returns whether the text is a result of `latency`.
 pub fn is_result(text: &str) -> bool {
     let head = |line: &str| line.starts_with("# ----lat min|");
     text.lines().map(plain).any(|line| is_result_line(&line) || head(&line)) || begins_with_points(text)
 }
 
-/// Is the first line that is no comment a point of `-g`'s file?
+/// Returns whether the first line that is not a comment is a point of `-g`'s file.
 fn begins_with_points(text: &str) -> bool {
     let mut lines = text.lines().map(plain).filter(|line| {
         !line.is_empty() && !line.starts_with('#') && command::in_line(line, PROGRAM).is_none()
@@ -100,10 +104,10 @@ fn begins_with_points(text: &str) -> bool {
     lines.next().is_some_and(|line| pair(&line).is_some())
 }
 
-/// Reads what `latency` printed, or the file of `-g`.
-pub fn read(text: &str) -> Result<Foreign, ForeignError> {
-    // In what was printed, other lines may stand between; a file of -g has nothing else. Only the last line of its
-    // head has no end, and the first point hangs on it.
+/// Reads the output of `latency`, or the file of `-g`.
+pub fn read(text: &str) -> Result<ToolResult, ImportError> {
+    // Printed output may contain other lines; a file of -g may not. Only the last line of its head lacks a newline, so
+    // the first point is on the same line.
     let strict = !text.lines().any(|line| is_result_line(&plain(line)));
     let mut runs = vec![Run::default()];
     let (mut version, mut named) = (None, None);
@@ -126,33 +130,34 @@ pub fn read(text: &str) -> Result<Foreign, ForeignError> {
             named = named.or_else(|| typed.clone());
             run.command = typed;
         } else if !run.take(at, &line)? && strict && !run.points.is_empty() && !line.is_empty() {
-            let what = format!("`{}` is no line of latency -g, such as `2.5 1042`", shown(&line));
-            return Err(ForeignError::new(at, what, "take out what does not belong to the file"));
+            let what = format!("`{}` is not a line of latency -g, such as `2.5 1042`", shown(&line));
+            return Err(ImportError::new(at, what, "remove lines that do not belong to the file"));
         }
     }
     runs.retain(Run::has_results);
     if runs.is_empty() {
-        let what = "latency began, and there is no result behind it";
-        let help = "let it run for at least two seconds, and copy all that it prints";
-        return Err(ForeignError::new(1, what, help));
+        let what = "latency was started, but no result follows";
+        let help = "let it run for at least two seconds, and copy all of its output";
+        return Err(ImportError::new(1, what, help));
     }
     let series = runs.iter().map(Run::series).collect::<Result<_, _>>()?;
-    Ok(Foreign { tool: TOOL.to_owned(), version, command: named, series })
+    Ok(ToolResult { tool: TOOL.to_owned(), version, command: named, series })
 }
 
-/// The fields behind a line's mark.
+/// Returns the fields after a line's mark.
 fn fields(line: &str) -> Vec<&str> {
     line.split('|').skip(1).map(str::trim).collect()
 }
 
-/// A number of a result. latency has 32 bits for one; not-a-number, the infinities and what lies far beyond are none.
+/// Parses a number of a result. latency has 32 bits for it; not-a-number, infinities and much larger values are
+/// rejected.
 fn float(text: &str) -> Option<f64> {
     text.parse().ok().filter(|x: &f64| x.abs() <= 1e12)
 }
 
 impl Run {
-    /// Takes a line in; `false` when it is none of a result.
-    fn take(&mut self, at: usize, line: &str) -> Result<bool, ForeignError> {
+    /// Parses a line; returns `false` if it does not belong to a result.
+    fn take(&mut self, at: usize, line: &str) -> Result<bool, ImportError> {
         let understood = match line.split_once('|').map_or("", |(mark, _)| mark) {
             "RTT" => {
                 self.describe(line);
@@ -165,28 +170,32 @@ impl Run {
             _ => return self.other(at, line),
         };
         understood.ok_or_else(|| {
-            ForeignError::new(at, format!("`{}` does not have the fields of its kind", shown(line)), CUT)
+            ImportError::new(
+                at,
+                format!("`{}` does not have the fields of its type", shown(line)),
+                TRUNCATED_HELP,
+            )
         })?;
         Ok(true)
     }
 
-    /// Lines without bars: the head, comments, points.
-    fn other(&mut self, at: usize, line: &str) -> Result<bool, ForeignError> {
+    /// Parses lines without `|`: the head, comments, points.
+    fn other(&mut self, at: usize, line: &str) -> Result<bool, ImportError> {
         if let Some(period) = line.strip_prefix("== Sampling period:") {
             self.period_us = period.trim().trim_end_matches("us").trim().parse().ok();
         } else if let Some(mode) = line.strip_prefix("== Test mode:") {
-            let what = || format!("`{}` is no test mode of latency", mode.trim());
+            let what = || format!("`{}` is not a test mode of latency", mode.trim());
             let help = "known are: periodic user-mode task, in-kernel periodic task, in-kernel timer handler";
-            self.place = Some(place(mode).ok_or_else(|| ForeignError::new(at, what(), help))?);
+            self.place = Some(place(mode).ok_or_else(|| ImportError::new(at, what(), help))?);
         } else if line.starts_with("== All results in") && !line.ends_with("microseconds") {
-            let help = "Xenomai's latency says microseconds: copy its output as it is";
-            return Err(ForeignError::new(at, format!("`{}`: an unknown unit", shown(line)), help));
+            let help = "Xenomai's latency prints microseconds: copy its output unchanged";
+            return Err(ImportError::new(at, format!("`{}`: an unknown unit", shown(line)), help));
         } else if let Some(comment) = line.strip_prefix('#') {
             self.comment(at, comment.trim());
         } else if let Some((x, count)) = pair(line) {
             let count = u64::try_from(count).map_err(|_| {
-                let what = format!("{count} hits: a counter of 32 bits ran over");
-                ForeignError::new(at, what, "run latency for fewer than 2^31 periods")
+                let what = format!("{count} hits: a counter of 32 bits overflowed");
+                ImportError::new(at, what, "run latency for fewer than 2^31 periods")
             })?;
             self.points.push(Point { line: at, x, count });
         } else {
@@ -195,7 +204,7 @@ impl Run {
         Ok(true)
     }
 
-    /// The head of `-g`'s file: its first line is like RTT's, the third holds what RTS does.
+    /// Parses the head of `-g`'s file: its first line is like RTT's, the third has the values of RTS.
     fn comment(&mut self, at: usize, comment: &str) {
         self.describe(comment);
         if let Some(clock) = comment.split_whitespace().next().and_then(seconds) {
@@ -209,7 +218,7 @@ impl Run {
         }
     }
 
-    /// `(periodic user-mode task, 100 us period, priority 99)`, wherever it stands.
+    /// Parses `(periodic user-mode task, 100 us period, priority 99)` anywhere in a line.
     fn describe(&mut self, line: &str) {
         let Some((_, inside)) = line.split_once('(') else { return };
         for part in inside.split(')').next().unwrap_or_default().split(',').map(str::trim) {
@@ -223,17 +232,17 @@ impl Run {
         }
     }
 
-    /// `RTD|min|avg|max|overruns|mode switches|best|worst`, once a second.
+    /// Parses `RTD|min|avg|max|overruns|mode switches|best|worst`, printed once per second.
     fn second(&mut self, at: usize, line: &str) -> Option<()> {
         let [_, mean, _, overruns, _, best, worst] = fields(line)[..] else { return None };
-        let so_far = totals(at, best, mean, worst, overruns)?;
-        let before = self.so_far.map_or(0.0, |before| before.mean);
-        self.so_far = Some(Totals { mean: before + so_far.mean, ..so_far });
+        let running = totals(at, best, mean, worst, overruns)?;
+        let before = self.running.map_or(0.0, |before| before.mean);
+        self.running = Some(Totals { mean: before + running.mean, ..running });
         self.seconds_seen += 1;
         Some(())
     }
 
-    /// `RTS|min|avg|max|overruns|mode switches|length/length requested`.
+    /// Parses `RTS|min|avg|max|overruns|mode switches|length/length requested`.
     fn end(&mut self, at: usize, line: &str) -> Option<()> {
         let [min, mean, max, overruns, _, length] = fields(line)[..] else { return None };
         self.totals = Some(totals(at, min, mean, max, overruns)?);
@@ -241,8 +250,8 @@ impl Run {
         Some(())
     }
 
-    /// `HSD|    avg|   2 -  3 |     1042`: the buckets of the activations (`avg`), and of the least and the largest
-    /// of every second, which say nothing more.
+    /// Parses `HSD|    avg|   2 -  3 |     1042`: the buckets of the activations (`avg`). Those of the minima and
+    /// maxima of each second are ignored.
     fn bar(&mut self, at: usize, line: &str) -> Option<()> {
         let [kind, range, hits] = fields(line)[..] else { return None };
         let number = range.split('-').next()?.trim().parse().ok()?;
@@ -255,11 +264,11 @@ impl Run {
         Some(())
     }
 
-    /// `HSS|    avg|   1199957|      1.445|      2.267`: samples, mean and deviation.
+    /// Parses `HSS|    avg|   1199957|      1.445|      2.267`: samples, mean and deviation.
     fn moments(&mut self, at: usize, line: &str) -> Option<()> {
         let [kind, samples, mean, deviation] = fields(line)[..] else { return None };
         let samples: u64 = samples.parse().ok()?;
-        // The mean of no sample is not a number.
+        // The mean of no samples is not a number.
         let (mean, deviation) =
             if samples > 0 { (float(mean)?, float(deviation).filter(|&d| d >= 0.0)?) } else { (0.0, 0.0) };
         if kind == "avg" {
@@ -269,7 +278,7 @@ impl Run {
     }
 }
 
-/// The place that a test mode's name says.
+/// Returns the place of a test mode.
 fn place(mode: &str) -> Option<Place> {
     match mode.trim() {
         "periodic user-mode task" => Some(Place::User),
@@ -284,7 +293,7 @@ fn totals(line: usize, min: &str, mean: &str, max: &str, overruns: &str) -> Opti
     Some(Totals { line, min, mean, max, overruns: overruns.parse().ok()? })
 }
 
-/// Seconds of `HH:MM:SS`.
+/// Returns the seconds of `HH:MM:SS`.
 fn seconds(clock: &str) -> Option<u64> {
     let parts: Vec<u64> = clock.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
     let [hours, minutes, seconds] = parts[..] else { return None };

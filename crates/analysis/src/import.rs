@@ -1,8 +1,8 @@
-//! Results of other tools, read: the wake-up latencies that cyclictest (rt-tests) and Xenomai's `latency` print.
+//! Reads wake-up latencies from the output of other tools: cyclictest (rt-tests) and Xenomai's `latency`.
 //!
-//! Their files hold histograms and a few moments, and no single activation: what needs the order of activations
-//! (causes with a period, declustered extremes) cannot be asked of them. Both tools skip the periods that a long
-//! stall covers, so that one stall is one sample.
+//! These files hold histograms and a few moments, but no single activations. Analyses that need the order of
+//! activations (periodic causes, declustered extremes) are therefore not possible. Both tools skip the periods covered
+//! by a long stall, so one stall is one sample.
 
 mod command;
 mod cyclictest;
@@ -11,20 +11,20 @@ mod xenomai;
 
 use std::fmt;
 
-/// What a tool's file says.
+/// Content of a tool's file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Foreign {
+pub struct ToolResult {
     /// `cyclictest` or `xenomai-latency`.
     pub tool: String,
-    /// The tool's version, where the file says it.
+    /// Version of the tool, if the file has it.
     pub version: Option<String>,
-    /// The command line, where the file says it; of several, the first.
+    /// Command line, if the file has it; the first of several.
     pub command: Option<String>,
-    /// One per thread or place, at least one.
+    /// One series per thread or place, at least one.
     pub series: Vec<Series>,
 }
 
-/// Where a wake-up was timed.
+/// Place where a wake-up is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
     /// In a task of user space.
@@ -36,10 +36,10 @@ pub enum Place {
 }
 
 impl Place {
-    /// Every place, from the farthest from the timer.
+    /// All places, the farthest from the timer first.
     pub const ALL: [Place; 3] = [Place::User, Place::Kernel, Place::Irq];
 
-    /// `user`, `kernel` or `irq`.
+    /// Returns `user`, `kernel` or `irq`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -50,43 +50,43 @@ impl Place {
     }
 }
 
-/// The latencies of one thread at one place. Where a tool counts whole microseconds it cuts them off, so a value
-/// lies in its bucket and on average half a bucket above its lower end.
+/// Latencies of one thread at one place. Tools that count whole microseconds truncate, so a value is on average half a
+/// bucket above the lower end of its bucket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Which thread, and on which CPU where the file says it: `thread 0 cpu 1`.
+    /// Thread, and its CPU if the file has it: `thread 0 cpu 1`.
     pub name: String,
-    /// Where it was timed.
+    /// Place where it was timed.
     pub place: Place,
     /// Real-time priority, 1 to 99.
     pub priority: Option<u64>,
     /// Period, ns.
     pub interval_ns: Option<u64>,
-    /// The histogram: lower end of a bucket in ns, and how many fell into it; ascending, without empty buckets.
-    /// Nothing where the tool was not asked for one.
+    /// Histogram: lower end of a bucket in ns, and its count; ascending, without empty buckets. Empty if the tool was
+    /// run without a histogram.
     pub counts: Vec<(u64, u64)>,
-    /// Width of a bucket, and the step in which the other values are told where the tool rounds them, ns.
+    /// Width of a bucket, ns. If the tool rounds other values, they are multiples of it.
     pub bucket_ns: u64,
-    /// Activations, those above the histogram included; 0 where the file does not say.
+    /// Activations, including those above the histogram; 0 if the file has no count.
     pub cycles: u64,
-    /// Least latency, ns. Below 0 where a timer is programmed early (Xenomai's gravity).
+    /// Smallest latency, ns. Negative if the timer is programmed early (Xenomai's gravity).
     pub min_ns: Option<i64>,
     /// Mean latency, ns.
     pub mean_ns: Option<f64>,
     /// Largest latency, ns.
     pub max_ns: Option<i64>,
-    /// Standard deviation, ns, where the tool says it (of the histogram's buckets).
+    /// Standard deviation, ns, if the tool gives it (of the histogram's buckets).
     pub stddev_ns: Option<f64>,
-    /// Activations above the histogram, whose values are not known.
+    /// Activations above the histogram, of unknown latency.
     pub overflow: u64,
-    /// Periods that passed while the thread was still late, where the tool counts them.
+    /// Periods missed while the thread was still late, if the tool counts them.
     pub missed: Option<u64>,
-    /// What a reader of the numbers has to know, a sentence each.
+    /// Remarks on the numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Series {
-    /// A series of which nothing but these is known.
+    /// Creates a series with only these values.
     fn new(name: String, place: Place, bucket_ns: u64) -> Series {
         Series {
             name,
@@ -107,40 +107,40 @@ impl Series {
     }
 }
 
-/// Why a file is not taken, where, and what to do.
+/// Error in a tool's file, with its line and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForeignError {
-    /// Line, from 1.
+pub struct ImportError {
+    /// Line, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Description of the error.
     pub what: String,
-    /// The remedy.
+    /// Remedy.
     pub help: String,
 }
 
-impl ForeignError {
-    fn new(line: usize, what: impl Into<String>, help: impl Into<String>) -> ForeignError {
-        ForeignError { line, what: what.into(), help: help.into() }
+impl ImportError {
+    fn new(line: usize, what: impl Into<String>, help: impl Into<String>) -> ImportError {
+        ImportError { line, what: what.into(), help: help.into() }
     }
 }
 
-impl fmt::Display for ForeignError {
+impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}\n   = help: {}", self.line, self.what, self.help)
     }
 }
 
-impl std::error::Error for ForeignError {}
+impl std::error::Error for ImportError {}
 
-/// Reads a file of cyclictest (`--json`; `-h` or `-H`; the `T:` lines) or of Xenomai's `latency` (what it prints, and
-/// what `-g` writes), and finds out which it is. What such a file leaves out is taken from a line in it with the
-/// command (`$ latency -h -B 100`), where somebody put one.
+/// Reads a file of cyclictest (`--json`; `-h` or `-H`; the `T:` lines) or of Xenomai's `latency` (its output, and the
+/// file of `-g`), and detects which of them it is. Values missing in the file are taken from a line with the command
+/// (`$ latency -h -B 100`), if present.
 ///
 /// # Errors
 ///
-/// When the text is none of these, was cut, or contradicts itself.
-pub fn read(text: &str) -> Result<Foreign, ForeignError> {
-    // Some editors begin a file with the byte order mark.
+/// If the text is none of these, is truncated, or contradicts itself.
+pub fn read(text: &str) -> Result<ToolResult, ImportError> {
+    // Some editors begin a file with a byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     if text.lines().any(|line| cyclictest::is_result_line(&plain(line))) {
         return cyclictest::text(text);
@@ -155,15 +155,15 @@ pub fn read(text: &str) -> Result<Foreign, ForeignError> {
     let what = match text.lines().nth(first - 1) {
         None => "the file is empty".to_owned(),
         Some(line) => {
-            format!("`{}` begins no result of cyclictest or of Xenomai's latency", shown(line))
+            format!("`{}` is not the beginning of a result of cyclictest or Xenomai's latency", shown(line))
         }
     };
     let help = "write one with cyclictest --json=FILE, cyclictest -q -h 400, latency -h, or latency -g FILE";
-    Err(ForeignError::new(first, what, help))
+    Err(ImportError::new(first, what, help))
 }
 
-/// The text, if it is JSON but for comments in front, which become empty lines: `--json=-` writes behind what is
-/// printed anyway.
+/// Returns the text if it is JSON after leading comments, with these replaced by empty lines: `--json=-` appends the
+/// JSON to the normal output.
 fn json_within(text: &str) -> Option<String> {
     let is_comment = |line: &&str| line.trim().is_empty() || line.starts_with('#');
     let comments = text.lines().take_while(is_comment).count();
@@ -171,7 +171,7 @@ fn json_within(text: &str) -> Option<String> {
     rest.first()?.trim_start().starts_with('{').then(|| "\n".repeat(comments) + &rest.join("\n"))
 }
 
-/// A line without the terminal's escapes, and without space and an echoed ctrl-C round it.
+/// Removes terminal escapes, surrounding space and an echoed ctrl-C from a line.
 fn plain(line: &str) -> String {
     let mut left = String::with_capacity(line.len());
     let mut chars = line.chars();
@@ -180,7 +180,7 @@ fn plain(line: &str) -> String {
             left.push(c);
             continue;
         }
-        // A control sequence ends with its first letter (ECMA-48: a byte from @ to ~, of which [ opens it).
+        // A control sequence ends with its final byte (ECMA-48: a byte from @ to ~, not counting the opening [).
         if chars.next() == Some('[') {
             let _ = chars.find(|c| ('@'..='~').contains(c));
         }
@@ -188,7 +188,7 @@ fn plain(line: &str) -> String {
     left.trim().trim_start_matches("^C").trim_start().to_owned()
 }
 
-/// So much of a line as fits into a message.
+/// Shortens a line for use in a message.
 fn shown(line: &str) -> String {
     const MAX_CHARACTERS: usize = 40;
     let line = plain(line);
@@ -198,16 +198,16 @@ fn shown(line: &str) -> String {
     }
 }
 
-/// Adds up counts; `None` beyond 64 bits.
+/// Adds up counts; `None` on overflow of 64 bits.
 fn sum(counts: impl IntoIterator<Item = u64>) -> Option<u64> {
     counts.into_iter().try_fold(0, u64::checked_add)
 }
 
-/// The error for counts that add up to more than can be counted.
-fn too_many(line: usize) -> ForeignError {
-    ForeignError::new(
+/// Returns the error for counts whose sum exceeds 64 bits.
+fn too_many(line: usize) -> ImportError {
+    ImportError::new(
         line,
-        "the counts add up to more than 64 bits hold",
-        "no run is that long: take the file anew from the machine that wrote it",
+        "the sum of the counts exceeds 64 bits",
+        "no run is that long: copy the file again from the machine that wrote it",
     )
 }

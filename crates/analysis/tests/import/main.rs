@@ -7,18 +7,18 @@ mod inverse;
 mod study;
 mod xenomai;
 
-use fathom_analysis::foreign::{Foreign, Series, read};
+use fathom_analysis::import::{Series, ToolResult, read};
 
 /// Reads what has to be read.
-fn good(text: &str) -> Foreign {
+fn good(text: &str) -> ToolResult {
     read(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Reads a text of one series.
 fn one(text: &str) -> Series {
-    let foreign = good(text);
-    assert_eq!(foreign.series.len(), 1, "{foreign:?}");
-    foreign.series.into_iter().next().expect("one")
+    let result = good(text);
+    assert_eq!(result.series.len(), 1, "{result:?}");
+    result.series.into_iter().next().expect("one")
 }
 
 /// Sum of the histogram.

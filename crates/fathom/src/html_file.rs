@@ -1,4 +1,4 @@
-//! The file of `--html`.
+//! The output file of `--html`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -10,13 +10,13 @@ use crate::failure::Failure;
 use crate::file_id::FileId;
 use crate::output::Out;
 
-/// Most symbolic links that a name leads through, as on Linux (path_resolution(7)).
+/// Largest number of symbolic links followed, as on Linux (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
-/// What a record begins with.
+/// First bytes of a record.
 const RECORD: &[u8; 13] = b"fathom.record";
 
-/// Where a page goes. Opened before anything is measured, so that a wrong name costs nothing.
+/// Destination of a page. Opened before the measurement, so that a wrong name fails early.
 #[derive(Debug)]
 pub enum Target {
     /// stdout, instead of the text.
@@ -25,18 +25,17 @@ pub enum Target {
     File(PageFile),
 }
 
-/// A file that is left as it was, or is not made, until there is a page to be written: a run that is killed
-/// leaves nothing.
+/// A file that is not changed or created before the page is written, so that a killed run leaves nothing.
 #[derive(Debug)]
 pub struct PageFile {
     path: PathBuf,
-    /// Files of the same command that the page must not replace, by device and inode.
+    /// Files of the same command that the page must not replace.
     others: Vec<FileId>,
 }
 
 impl Target {
-    /// The target of `--html`, if there is one; `others` are the files that the same command reads, and the file of its
-    /// record, none of which it must be.
+    /// Opens the target of `--html`, if given. `others` are the files that the same command reads, and the file of its
+    /// record; the target must be none of them.
     pub fn open<'a>(
         path: Option<&Path>,
         others: impl IntoIterator<Item = &'a Path>,
@@ -47,7 +46,7 @@ impl Target {
         }
         let others: Vec<&Path> = others.into_iter().collect();
         if others.iter().any(|other| same(path, other)) || holds_record(path) {
-            return Err(is_needed(path));
+            return Err(would_overwrite(path));
         }
         writable(path).map_err(|e| {
             Failure::usage(
@@ -59,18 +58,18 @@ impl Target {
         Ok(Some(Target::File(PageFile { path: path.to_owned(), others })))
     }
 
-    /// Files that were made since, which the page must not be either: the record's, and its copy. A name that led
-    /// nowhere when it was looked at may lead to one of them now.
-    pub fn spare(&mut self, made: impl IntoIterator<Item = FileId>) -> Result<(), Failure> {
+    /// Adds files created since, which the page must not replace either: the record and its copy. A name that did not
+    /// exist when it was checked may now lead to one of them.
+    pub fn exclude_files(&mut self, made: impl IntoIterator<Item = FileId>) -> Result<(), Failure> {
         let Target::File(page) = self else { return Ok(()) };
         page.others.extend(made);
         match FileId::at(&page.path) {
-            Some(file) if page.others.contains(&file) => Err(is_needed(&page.path)),
+            Some(file) if page.others.contains(&file) => Err(would_overwrite(&page.path)),
             _ => Ok(()),
         }
     }
 
-    /// Is the page to stand where the text would?
+    /// Returns whether the page goes to stdout instead of the text.
     pub fn is_stdout(&self) -> bool {
         matches!(self, Target::Stdout)
     }
@@ -83,7 +82,7 @@ impl Target {
         let entries: Vec<Entry> =
             entries.iter().map(|entry| Entry { name: of(entry.name), ..*entry }).collect();
         let page = fathom_report::html(&entries, &changes, out.style().studies)
-            .map_err(|e| Failure::new(format!("the page cannot be made: {e}"), "--json has all of it"))?;
+            .map_err(|e| Failure::new(format!("cannot render the page: {e}"), "use --json"))?;
         match self {
             Target::Stdout => out.text(&page).map(|_| ()),
             Target::File(to) => to.write(&page),
@@ -92,7 +91,7 @@ impl Target {
 }
 
 impl PageFile {
-    /// Writes the page's text, unless the name has come to lead to a file that must stay.
+    /// Writes the page, unless the name now leads to a file that must not be replaced.
     fn write(&self, page: &str) -> Result<(), Failure> {
         let lost = |e: std::io::Error| {
             Failure::new(
@@ -100,12 +99,12 @@ impl PageFile {
                 "is the disk full? `fathom report RECORD --html FILE` makes the page again",
             )
         };
-        // Nothing is cut off before it is known what was opened.
+        // The file is truncated only after its identity has been checked.
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(false).open(&self.path).map_err(lost)?;
         let id = FileId::of(&file);
         if id.is_some_and(|id| self.others.contains(&id)) || holds_record(&self.path) {
-            return Err(is_needed(&self.path));
+            return Err(would_overwrite(&self.path));
         }
         if id.is_some() {
             file.set_len(0).and_then(|()| file.rewind()).map_err(lost)?;
@@ -114,15 +113,15 @@ impl PageFile {
     }
 }
 
-/// The name is that of a record, or of a file that this command reads.
-fn is_needed(path: &Path) -> Failure {
+/// Returns the error for a target that is a record or an input file.
+fn would_overwrite(path: &Path) -> Failure {
     Failure::usage(
-        format!("--html {}: that is a record, or a file that this command reads", path.display()),
+        format!("--html {}: refusing to overwrite a record or an input file", path.display()),
         "name another file: a page has no samples, and cannot be judged again",
     )
 }
 
-/// May the file be written, or made? Nothing is changed by asking.
+/// Checks whether the file can be written or created, without changing anything.
 fn writable(path: &Path) -> std::io::Result<()> {
     if path.exists() {
         return File::options().write(true).open(path).map(|_| ());
@@ -131,21 +130,23 @@ fn writable(path: &Path) -> std::io::Result<()> {
     Ok(rustix::fs::access(directory, rustix::fs::Access::WRITE_OK)?)
 }
 
-/// Are both names of one file, be it there or not? Files that are there are compared as files, others by the place at
-/// which they would be made.
+/// Returns whether both names lead to the same file. Existing files are compared by identity, others by the path at
+/// which they would be created.
 pub fn same(a: &Path, b: &Path) -> bool {
     match (FileId::at(a), FileId::at(b)) {
         (Some(a), Some(b)) => a == b,
         (None, None) => {
-            !a.exists() && !b.exists() && matches!((place(a), place(b)), (Some(a), Some(b)) if a == b)
+            !a.exists()
+                && !b.exists()
+                && matches!((creation_path(a), creation_path(b)), (Some(a), Some(b)) if a == b)
         }
         _ => false,
     }
 }
 
-/// Where a file would be made that is not there: its directory without links, and its name; at the end of links that
-/// lead nowhere yet.
-fn place(path: &Path) -> Option<PathBuf> {
+/// Returns the path at which a missing file would be created: its directory without links, and its name. Follows links
+/// whose target does not exist.
+fn creation_path(path: &Path) -> Option<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -158,7 +159,7 @@ fn place(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Does the file begin as a record does?
+/// Returns whether the file begins like a record.
 fn holds_record(path: &Path) -> bool {
     let mut begin = [0; RECORD.len()];
     path.is_file()
@@ -166,7 +167,7 @@ fn holds_record(path: &Path) -> bool {
         && begin == *RECORD
 }
 
-/// Names of files without their directories, where that leaves them different: a page is shown to others.
+/// Returns file names without their directories, if they remain unique.
 fn shortened<'a>(names: &[&'a str]) -> Vec<&'a str> {
     let last = |name: &'a str| {
         Path::new(name).file_name().and_then(|n| n.to_str()).filter(|n| !n.is_empty()).unwrap_or(name)
@@ -180,7 +181,7 @@ fn shortened<'a>(names: &[&'a str]) -> Vec<&'a str> {
 mod tests {
     use super::*;
 
-    /// A target as of a name that was looked at before the files of `since` were made.
+    /// A target whose name was checked before the files of `since` were created.
     fn target(path: &Path) -> Target {
         Target::open(Some(path), []).expect("a name that can be written").expect("a target")
     }
@@ -193,12 +194,12 @@ mod tests {
         let mut page = target(&link);
         let file = File::create(&record).expect("a record");
         std::fs::write(&record, "as it was").expect("its text");
-        assert!(page.spare([FileId::of(&file).expect("a file")]).is_err());
-        // Whoever goes on all the same replaces nothing.
+        assert!(page.exclude_files([FileId::of(&file).expect("a file")]).is_err());
+        // A later write replaces nothing.
         let Target::File(page) = page else { panic!("a file") };
         assert!(page.write("a page").is_err());
         assert_eq!(std::fs::read_to_string(&record).expect("the record"), "as it was");
-        // A record of another command that has come to be there.
+        // A record of another command, created since.
         let other = dir.path().join("O");
         let Target::File(page) = target(&other) else { panic!("a file") };
         std::fs::write(&other, "fathom.record version=1\n").expect("a record");
@@ -212,7 +213,7 @@ mod tests {
         std::fs::write(&old, "a longer and older page").expect("a page");
         let mut page = Target::open(Some(&old), [record.as_path()]).expect("free").expect("a target");
         let file = File::create(&record).expect("a record");
-        page.spare(FileId::of(&file)).expect("another file");
+        page.exclude_files(FileId::of(&file)).expect("another file");
         let Target::File(page) = page else { panic!("a file") };
         page.write("a page").expect("written");
         assert_eq!(std::fs::read_to_string(&old).expect("the page"), "a page");

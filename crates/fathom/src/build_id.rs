@@ -1,10 +1,9 @@
-//! Which program this is.
+//! Version and build id of this program.
 
 use std::io::Read as _;
 
-/// The version, and a CRC-32 of this very file: two builds of one version are told apart without a version
-/// control system at build time, and the same build is the same wherever it lies. The version alone where
-/// the file cannot be read.
+/// Returns the version and a CRC-32 of the program file. Two builds of one version differ without version control at
+/// build time, and the same build has the same id everywhere. Returns only the version if the file cannot be read.
 pub fn id() -> String {
     let version = env!("CARGO_PKG_VERSION");
     match hash() {
@@ -14,7 +13,7 @@ pub fn id() -> String {
 }
 
 fn hash() -> std::io::Result<u32> {
-    // The link and not its target: it leads to the file that runs, even where another has taken its name since.
+    // The link is opened, not its target: it leads to the running file, even if another file has its name now.
     let mut file =
         std::fs::File::open("/proc/self/exe").or_else(|_| std::fs::File::open(std::env::current_exe()?))?;
     let mut hash = crc32fast::Hasher::new();

@@ -1,13 +1,13 @@
-//! Laps that were counted or timed as a whole, as a policy explains them.
+//! Terms of a policy for whole laps that were counted or timed.
 
 use super::LapPrediction;
-use super::noise::{COUNT_FLOOR, Noise, TIME_FLOOR, TOTALS_FOR_ONE_OUTLIER, Term};
+use super::noise::{COUNT_FLOOR, MIN_TOTALS_FOR_OUTLIER, Noise, TIME_FLOOR, Term};
 use super::observation::{LapObservation, Total};
 
-/// What costs time: an access, a miss in the nearer level, a miss in the level under test.
+/// Number of costs: of an access, of a miss in the nearer level, of a miss in the level under test.
 const COSTS: usize = 3;
 
-/// The terms of a policy that predicts these laps. `None` where that depends on the start.
+/// Returns the terms of a policy with these predictions; `None` if a prediction depends on the initial state.
 pub(super) fn terms(noise: &Noise, totals: &[Total], predicted: &[LapPrediction]) -> Vec<Option<Term>> {
     let costs = costs(totals, predicted);
     let scored = totals.iter().zip(predicted).map(|(total, predicted)| {
@@ -34,7 +34,7 @@ fn term(deviance: f64, variance: f64, predicted: f64, observed: f64) -> Term {
     Term { log_likelihood, deviance, predicted, observed }
 }
 
-/// The misses of a lap may have been counted, free of errors of telling, or classified, with them.
+/// Returns the term of a lap's misses, which may have been counted (exact) or classified (with errors).
 fn counted(noise: &Noise, predicted: &LapPrediction, seen: f64, error: f64) -> Term {
     let (misses, accesses) = (predicted.missed, predicted.accesses);
     let reported = accesses * noise.reported(misses / accesses);
@@ -43,7 +43,7 @@ fn counted(noise: &Noise, predicted: &LapPrediction, seen: f64, error: f64) -> T
     term((seen - nearest).powi(2) / variance, variance, nearest, seen)
 }
 
-/// What is counted of a total: of a miss's cost, the one miss.
+/// Returns the counts of a total; for the cost of a miss, one miss.
 fn counted_of(total: &Total, predicted: &LapPrediction) -> LapPrediction {
     if !matches!(total.seen, LapObservation::Cost(_)) {
         return *predicted;
@@ -66,16 +66,16 @@ fn time(costs: &[f64; COSTS], predicted: &LapPrediction) -> f64 {
     costs.iter().zip(counts(predicted)).map(|(cost, count)| cost * count).sum()
 }
 
-/// The variance of a lap's time about what is predicted. The predictions of both levels come from the same simulated
-/// laps, so at worst their errors go together.
+/// Returns the variance of a lap's time about its prediction. The predictions of both levels come from the same
+/// simulated laps, so their errors are added (worst case).
 fn uncertainty(costs: &[f64; COSTS], predicted: &LapPrediction, seen: f64, error: f64) -> f64 {
     let simulated = (costs[1] * predicted.nearer_error).abs() + (costs[2] * predicted.error).abs();
-    // Nothing takes no time; the last keeps a time of 0 from being sure.
+    // The lower bound keeps the variance of a time of 0 positive.
     error.max(TIME_FLOOR * seen.abs()).max(f64::MIN_POSITIVE.sqrt()).powi(2) + simulated * simulated
 }
 
-/// The costs that explain the times of the laps best; of many laps without the worst one, which the absolute judgement
-/// leaves out as well and which would otherwise bend all others to itself.
+/// Fits the costs to the times of the laps. With many laps the worst one is left out, as in the absolute test, because
+/// it would distort the costs for all others.
 fn costs(totals: &[Total], predicted: &[LapPrediction]) -> [f64; COSTS] {
     let mut timed: Vec<(LapPrediction, f64, f64)> = Vec::new();
     for (total, predicted) in totals.iter().zip(predicted).filter(|(_, p)| p.steady) {
@@ -87,13 +87,13 @@ fn costs(totals: &[Total], predicted: &[LapPrediction]) -> [f64; COSTS] {
         }
     }
     let all = best(&timed);
-    if timed.len() < TOTALS_FOR_ONE_OUTLIER {
+    if timed.len() < MIN_TOTALS_FOR_OUTLIER {
         return all;
     }
     let deviance = |(predicted, seen, error): &(LapPrediction, f64, f64)| {
         (seen - time(&all, predicted)).powi(2) / uncertainty(&all, predicted, *seen, *error)
     };
-    // What is known besides is nobody's outlier.
+    // Independently known costs are never outliers.
     let laps = (0..timed.len()).filter(|&i| timed[i].0.accesses > 0.0);
     let worst = laps.max_by(|&i, &j| deviance(&timed[i]).total_cmp(&deviance(&timed[j])));
     if let Some(worst) = worst {
@@ -102,11 +102,11 @@ fn costs(totals: &[Total], predicted: &[LapPrediction]) -> [f64; COSTS] {
     best(&timed)
 }
 
-/// The costs that explain these laps, each with its time and the error of that, by least squares. Those that nothing
-/// tells (the nearer miss where there is no nearer level) are 0.
+/// Fits the costs to these laps, each with time and error, by least squares. Undetermined costs (the nearer miss
+/// without a nearer level) are 0.
 fn best(timed: &[(LapPrediction, f64, f64)]) -> [f64; COSTS] {
     let mut costs = [0.0; COSTS];
-    // How much the simulation's errors weigh depends on what a miss costs: once without them, then twice with.
+    // The weight of the simulation's errors depends on the cost of a miss: one pass without them, then two with them.
     for _ in 0..3 {
         let (mut matrix, mut right) = ([[0.0; COSTS]; COSTS], [0.0; COSTS]);
         for (predicted, seen, error) in timed {
@@ -122,14 +122,14 @@ fn best(timed: &[(LapPrediction, f64, f64)]) -> [f64; COSTS] {
     costs
 }
 
-/// What is left of a pivot, relative, below which an unknown is taken for a combination of those before it.
-const SINGULAR: f64 = 1e-9;
+/// Relative size of a pivot below which an unknown counts as a combination of earlier ones.
+const MIN_PIVOT: f64 = 1e-9;
 
-/// Solves normal equations by elimination; what they do not determine is 0.
+/// Solves the normal equations by elimination; undetermined unknowns are 0.
 fn solved(mut matrix: [[f64; COSTS]; COSTS], mut right: [f64; COSTS]) -> [f64; COSTS] {
     let whole: Vec<f64> = (0..COSTS).map(|i| matrix[i][i]).collect();
     for i in 0..COSTS {
-        if matrix[i][i] <= SINGULAR * whole[i] {
+        if matrix[i][i] <= MIN_PIVOT * whole[i] {
             continue;
         }
         let (row, value) = (matrix[i], right[i]);
@@ -141,7 +141,7 @@ fn solved(mut matrix: [[f64; COSTS]; COSTS], mut right: [f64; COSTS]) -> [f64; C
     }
     let mut costs = [0.0; COSTS];
     for i in 0..COSTS {
-        if matrix[i][i] > SINGULAR * whole[i] {
+        if matrix[i][i] > MIN_PIVOT * whole[i] {
             costs[i] = right[i] / matrix[i][i];
         }
     }

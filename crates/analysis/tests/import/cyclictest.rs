@@ -1,6 +1,6 @@
 //! Files that cyclictest 2.40 wrote.
 
-use fathom_analysis::foreign::Place;
+use fathom_analysis::import::Place;
 
 use crate::{good, line_of, one, refused, seen};
 
@@ -10,13 +10,13 @@ const SUMS: &str = include_str!("fixtures/cyclictest-sums.txt");
 
 #[test]
 fn json_says_all_of_a_thread() {
-    let foreign = good(JSON);
-    assert_eq!(foreign.tool, "cyclictest");
-    assert_eq!(foreign.version.as_deref(), Some("2.40"));
-    assert!(foreign.command.as_deref().is_some_and(|command| command.starts_with("cyclictest -q -m -t2")));
-    let [first, second] = &foreign.series[..] else { panic!("{foreign:?}") };
+    let result = good(JSON);
+    assert_eq!(result.tool, "cyclictest");
+    assert_eq!(result.version.as_deref(), Some("2.40"));
+    assert!(result.command.as_deref().is_some_and(|command| command.starts_with("cyclictest -q -m -t2")));
+    let [first, second] = &result.series[..] else { panic!("{result:?}") };
     assert_eq!((first.name.as_str(), second.name.as_str()), ("thread 0 cpu 0", "thread 1 cpu 1"));
-    for series in &foreign.series {
+    for series in &result.series {
         assert_eq!((series.place, series.bucket_ns), (Place::User, 1000));
         // With histograms all threads have the priority and the period of the first.
         assert_eq!((series.priority, series.interval_ns), (Some(80), Some(1_000_000)));
@@ -52,11 +52,11 @@ fn the_text_of_a_run_says_what_its_json_does() {
 
 #[test]
 fn the_column_of_sums_is_no_thread() {
-    let foreign = good(SUMS);
-    assert_eq!(foreign.series.len(), 2);
-    assert_eq!(foreign.series.iter().map(seen).collect::<Vec<_>>(), [2000, 1999]);
-    assert_eq!(foreign.series[1].overflow, 1);
-    assert_eq!(foreign.series[1].max_ns, Some(88_000));
+    let result = good(SUMS);
+    assert_eq!(result.series.len(), 2);
+    assert_eq!(result.series.iter().map(seen).collect::<Vec<_>>(), [2000, 1999]);
+    assert_eq!(result.series[1].overflow, 1);
+    assert_eq!(result.series[1].max_ns, Some(88_000));
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn without_a_histogram_there_are_no_counts() {
 
 #[test]
 fn of_a_live_display_the_last_lines_count() {
-    let foreign = good(include_str!("fixtures/cyclictest-live.txt"));
-    let [first, second] = &foreign.series[..] else { panic!("{foreign:?}") };
+    let result = good(include_str!("fixtures/cyclictest-live.txt"));
+    let [first, second] = &result.series[..] else { panic!("{result:?}") };
     assert_eq!((first.cycles, first.max_ns, first.interval_ns), (60, Some(18_000), Some(1_000_000)));
     // Without a histogram a further thread has a longer period.
     assert_eq!((second.cycles, second.max_ns, second.interval_ns), (40, Some(30_000), Some(1_500_000)));
@@ -108,26 +108,30 @@ fn json_behind_what_is_printed_is_read_and_keeps_its_lines() {
 #[test]
 fn what_contradicts_itself_is_refused_with_its_line() {
     let few = JSON.replace("\"cycles\": 1917", "\"cycles\": 17");
-    refused(&few, line_of(&few, "\"0\": {"), &["thread 0 has 17 cycles, and its histogram 1911", "anew"]);
+    refused(
+        &few,
+        line_of(&few, "\"0\": {"),
+        &["thread 0 has 17 cycles, but its histogram has 1911", "again"],
+    );
     let quote = JSON.replace("-h 60", "-h 60 --spike=\"9\"");
     refused(&quote, 3, &["quote", "not escaped"]);
     let other = JSON.replace("\"cyclictest -q", "\"pmqtest -q");
     refused(&other, 3, &["`pmqtest`", "only cyclictest's"]);
     let cut = &JSON[..JSON.len() / 2];
-    refused(cut, cut.lines().count(), &["EOF", "as cyclictest"]);
+    refused(cut, cut.lines().count(), &["EOF", "of cyclictest"]);
 
     let at = line_of(TEXT, "000012 ");
     let lost: String =
         TEXT.lines().filter(|line| !line.starts_with("000012 ")).map(|l| l.to_owned() + "\n").collect();
-    refused(&lost, line_of(&lost, "# Total:"), &["lost or doubled"]);
-    refused(&TEXT.replace("000012 ", "00001x "), at, &["00001x", "no line of a histogram"]);
-    refused(&TEXT.replace("000012 ", "000012\n"), at, &["no line of a histogram"]);
-    refused(&TEXT.replace("000012 ", "000011 "), at, &["value 11 behind 11", "copy it anew"]);
+    refused(&lost, line_of(&lost, "# Total:"), &["lost or repeated"]);
+    refused(&TEXT.replace("000012 ", "00001x "), at, &["00001x", "not a line of a histogram"]);
+    refused(&TEXT.replace("000012 ", "000012\n"), at, &["not a line of a histogram"]);
+    refused(&TEXT.replace("000012 ", "000011 "), at, &["value 11 after 11", "copy the output again"]);
     let short = &TEXT[..TEXT.find("# Min").unwrap()];
-    refused(short, line_of(TEXT, "000059 "), &["Min Latencies", "was cut"]);
+    refused(short, line_of(TEXT, "000059 "), &["Min Latencies", "is truncated"]);
     let narrow = TEXT.replace("# Max Latencies: 99958 00397", "# Max Latencies: 99958");
-    refused(&narrow, line_of(TEXT, "# Max"), &["1 numbers for the 2 threads"]);
-    refused(&format!("{TEXT}{TEXT}"), TEXT.lines().count() + 2, &["a second histogram", "a file of its own"]);
+    refused(&narrow, line_of(TEXT, "# Max"), &["1 numbers where"]);
+    refused(&format!("{TEXT}{TEXT}"), TEXT.lines().count() + 2, &["a second histogram", "a separate file"]);
     let most = u64::MAX;
     let full = TEXT.replace("000012 000205", &format!("000012 {most}"));
     refused(&full, line_of(TEXT, "# Min"), &["64 bits"]);

@@ -1,6 +1,6 @@
 //! Files as Xenomai's sources say that `latency` writes them.
 
-use fathom_analysis::foreign::Place;
+use fathom_analysis::import::Place;
 
 use crate::{good, line_of, one, refused, seen};
 
@@ -11,21 +11,21 @@ const OLD: &str = include_str!("fixtures/xenomai-2.gnuplot");
 
 #[test]
 fn three_runs_of_a_transcript_are_three_places() {
-    let foreign = good(PLACES);
-    assert_eq!(foreign.tool, "xenomai-latency");
-    assert_eq!(foreign.command.as_deref(), Some("latency -t0 -p 1000 -T 4 -h"));
-    assert_eq!(foreign.series.iter().map(|s| s.place).collect::<Vec<_>>(), Place::ALL);
-    for series in &foreign.series {
+    let result = good(PLACES);
+    assert_eq!(result.tool, "xenomai-latency");
+    assert_eq!(result.command.as_deref(), Some("latency -t0 -p 1000 -T 4 -h"));
+    assert_eq!(result.series.iter().map(|s| s.place).collect::<Vec<_>>(), Place::ALL);
+    for series in &result.series {
         assert_eq!((series.cycles, seen(series), series.overflow), (4000, 4000, 0));
         assert_eq!((series.bucket_ns, series.interval_ns), (1000, Some(1_000_000)));
         assert_eq!((series.priority, series.missed), (Some(99), Some(0)));
     }
-    let user = &foreign.series[0];
+    let user = &result.series[0];
     assert_eq!((user.min_ns, user.mean_ns, user.max_ns), (Some(1307), Some(2012.0), Some(14_379)));
     // The deviation is printed in buckets.
     assert_eq!(user.stddev_ns, Some(692.0));
     assert_eq!(user.counts[..2], [(1000, 2375), (2000, 1425)]);
-    let irq = &foreign.series[2];
+    let irq = &result.series[2];
     assert!(irq.min_ns.is_some_and(|least| least < 0));
     assert!(irq.notes.iter().any(|note| note.contains("negative")), "{:?}", irq.notes);
 }
@@ -58,13 +58,13 @@ fn statistics_alone_are_in_buckets_and_seconds_count_activations() {
     let series = one(&cut);
     assert_eq!((series.cycles, series.min_ns, series.max_ns), (2000, Some(1307), Some(13_469)));
     assert_eq!(series.mean_ns.map(f64::round), Some(2010.0));
-    assert!(series.notes.iter().any(|note| note.contains("was cut")), "{:?}", series.notes);
+    assert!(series.notes.iter().any(|note| note.contains("is truncated")), "{:?}", series.notes);
     // Published pieces: no head, no period.
     let piece = "HSH|--param|--samples-|--average--|---stddev--\n\
                  HSS|    avg|   1199957|      1.445|      2.267\n";
     let series = one(piece);
     assert_eq!((series.cycles, series.stddev_ns, series.mean_ns), (1_199_957, Some(2267.0), Some(1945.0)));
-    assert!(series.notes.iter().any(|note| note.contains("does not say where")), "{:?}", series.notes);
+    assert!(series.notes.iter().any(|note| note.contains("does not state the place")), "{:?}", series.notes);
 }
 
 #[test]
@@ -88,20 +88,20 @@ fn files_of_g_say_their_buckets() {
 #[test]
 fn what_is_damaged_is_refused_with_its_line() {
     let at = line_of(PLACES, "RTD|");
-    refused(&PLACES.replacen("      8.042\n", "\n", 1), at, &["fields of its kind", "copy the output anew"]);
+    refused(&PLACES.replacen("      8.042\n", "\n", 1), at, &["fields of its type", "copy the output again"]);
     let lost = PLACES.replacen("HSD|    avg|   3 -  4 |      174\n", "", 1);
-    refused(&lost, line_of(&lost, "HSS|    avg"), &["4000 samples, and the histogram adds up to 3826"]);
+    refused(&lost, line_of(&lost, "HSS|    avg"), &["4000 samples, but the histogram adds up to 3826"]);
     let irq = line_of(PLACES, "== Test mode: in-kernel timer handler");
     refused(&PLACES.replace("in-kernel timer handler\n", "lunch\n"), irq, &["`lunch`", "known are"]);
-    refused("== Sampling period: 100 us\nwarming up...\n", 1, &["no result behind it", "two seconds"]);
+    refused("== Sampling period: 100 us\nwarming up...\n", 1, &["no result follows", "two seconds"]);
 
     let end = OLD.lines().count();
-    refused(OLD.trim_end().strip_suffix("11 1").unwrap(), end - 1, &["not `end 1`", "copy it anew"]);
-    refused(&OLD.replace("4.5 14", "4.7 14"), 5, &["4.7 14 does not lie in buckets of 1000 ns"]);
-    refused(&OLD.replace("4.5 14", "3.5 14"), 5, &["bucket 3 behind bucket 3"]);
-    refused(&OLD.replace("4.5 14", "x"), 5, &["`x` is no line of latency -g"]);
-    refused(&OLD.replace("4.5 14", "4.5 -14"), 5, &["ran over", "2^31"]);
-    refused("300 1\n0 1\n", 2, &["no sample is in it"]);
+    refused(OLD.trim_end().strip_suffix("11 1").unwrap(), end - 1, &["not `end 1`", "copy it again"]);
+    refused(&OLD.replace("4.5 14", "4.7 14"), 5, &["4.7 14 is not the centre of a bucket of 1000 ns"]);
+    refused(&OLD.replace("4.5 14", "3.5 14"), 5, &["bucket 3 after bucket 3"]);
+    refused(&OLD.replace("4.5 14", "x"), 5, &["`x` is not a line of latency -g"]);
+    refused(&OLD.replace("4.5 14", "4.5 -14"), 5, &["overflowed", "2^31"]);
+    refused("300 1\n0 1\n", 2, &["it has no samples"]);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_counter_that_ran_over_is_found_by_the_length() {
         text += &format!("{centre} {}\n", count + 1);
     }
     text += "2 1\n";
-    refused(&text, 2, &["5184000000 periods passed", "32 bits", "fewer than 2^31"]);
+    refused(&text, 2, &["in 5184000000 periods", "32 bits", "fewer than 2^31"]);
     let series = one(&text.replace("144:00:00", "24:00:00"));
     assert_eq!(series.cycles, 889_032_704);
 }

@@ -1,20 +1,21 @@
-//! Laps timed as a whole: simulated under each policy, with costs and errors that the judge does not know.
+//! Tests with laps simulated under each policy, with costs and errors unknown to the judge.
 
 use super::*;
 
-/// What an access costs, a miss in the nearer level, and one in the level under test; and the relative error of a lap.
+/// Costs of an access, of a miss in the nearer level, and of a miss in the level under test; and the relative error of
+/// a lap.
 #[derive(Clone, Copy)]
-struct Clockwork {
+struct Costs {
     costs: [f64; 3],
     error: f64,
 }
 
-/// Times laps of a program as a whole, the more of them the shorter they are, as a probe does.
+/// Simulates timed laps of a program.
 fn time(
     cache: &mut dyn Cache,
     mut nearer: Option<Set>,
     program: &Program,
-    of: Clockwork,
+    of: Costs,
     rng: &mut Rng,
 ) -> Total {
     let laps = 400;
@@ -25,15 +26,15 @@ fn time(
                 Block::Tested(n) => (n, true),
                 Block::Evictors(n) => (30_000 + n, false),
             };
-            let answered = nearer.as_mut().map(|n| n.visit(number));
-            let missed = answered != Some(true) && tested && !cache.visit(number);
+            let nearer_hit = nearer.as_mut().map(|n| n.visit(number));
+            let missed = nearer_hit != Some(true) && tested && !cache.visit(number);
             let counted = f64::from(u8::from(lap >= WARM_UP));
             sum += counted * of.costs[0];
-            sum += if answered == Some(false) { counted * of.costs[1] } else { 0.0 };
+            sum += if nearer_hit == Some(false) { counted * of.costs[1] } else { 0.0 };
             sum += if missed { counted * of.costs[2] } else { 0.0 };
         }
     }
-    // Twelve draws from 0 to 1 add up to something normal of variance 1.
+    // The sum of twelve uniform numbers from 0 to 1 is nearly normal with variance 1.
     let normal: f64 = (0..12).map(|_| rng.below(1 << 30) as f64 / f64::from(1 << 30)).sum::<f64>() - 6.0;
     let lap = sum / laps as f64;
     Total {
@@ -43,21 +44,21 @@ fn time(
     }
 }
 
-/// The programs, and none for the cost.
+/// The programs, and an empty one for the cost.
 fn whole(programs: &[Program]) -> Vec<&Program> {
     static NONE: Program = Program { accesses: Vec::new() };
     programs.iter().chain([&NONE]).collect()
 }
 
-/// The laps, and what a miss costs, known as well as a latency curve tells it, and off by half of that.
-fn with_cost(mut totals: Vec<Total>, of: Clockwork) -> Vec<Total> {
+/// The laps, and the cost of a miss with the error of a latency curve, off by half of that.
+fn with_cost(mut totals: Vec<Total>, of: Costs) -> Vec<Total> {
     let seen = LapObservation::Cost(1.025 * of.costs[2]);
     totals.push(Total { program: Program::default(), seen, error: 0.05 * of.costs[2] });
     totals
 }
 
-/// Of sessions under each policy: all, those that keep the truth, those that name exactly what is alike, and those that
-/// are decided without the truth.
+/// Numbers of sessions: all, those that keep the true policy, those that find exactly the indistinguishable group, and
+/// those decided without the true policy.
 #[derive(Default, Debug)]
 struct Tally {
     all: u32,
@@ -70,9 +71,10 @@ fn sessions(ways: usize, visits: usize, costs: &[f64], runs: u64, tally: &mut Ta
     let programs = programs_per_lap(ways, visits, None);
     let expected = [Expected::new(ways, None, &[], &whole(&programs))];
     for truth in Policy::ALL {
-        let group = alike(ways, visits).into_iter().find(|g| g.contains(truth)).unwrap_or_default();
+        let group =
+            indistinguishable(ways, visits).into_iter().find(|g| g.contains(truth)).unwrap_or_default();
         for (run, miss) in (0..runs).flat_map(|run| costs.iter().map(move |miss| (run, *miss))) {
-            let of = Clockwork { costs: [1.7, 0.0, 1.7 * miss], error: 0.002 };
+            let of = Costs { costs: [1.7, 0.0, 1.7 * miss], error: 0.002 };
             let mut rng = Rng::new((ways as u64) << 32 ^ run << 8 ^ miss.to_bits() ^ *truth as u64);
             let totals = programs.iter().map(|program| {
                 let mut set = Of::start(*truth, ways, rng.next());
@@ -92,10 +94,11 @@ fn sessions(ways: usize, visits: usize, costs: &[f64], runs: u64, tally: &mut Ta
     }
 }
 
-/// What a miss costs, in hits.
+/// Cost of a miss, in hits.
 const MISSES: [f64; 4] = [0.35, 0.7, 1.5, 3.0];
 
-/// Sessions of so many ways each: the truth is kept in 99 %, and named exactly in `exact` percent of them.
+/// Sessions with each number of ways: the true policy is kept in 99 %, and the exact group found in `exact` percent of
+/// them.
 fn truth_comes_out(ways: impl Iterator<Item = usize>, runs: u64, exact: u32) {
     let mut tally = Tally::default();
     for ways in ways {
@@ -104,7 +107,7 @@ fn truth_comes_out(ways: impl Iterator<Item = usize>, runs: u64, exact: u32) {
     println!("{tally:?}");
     assert!(100 * tally.kept >= 99 * tally.all, "{tally:?}");
     assert!(100 * tally.exact >= exact * tally.all, "{tally:?}");
-    // A tenth of a percent: a state that no start met.
+    // A tenth of a percent: a state that no start reached.
     assert!(1000 * tally.wrong <= tally.all, "{tally:?}");
 }
 
@@ -137,7 +140,7 @@ fn what_is_no_textbook_policy_gets_no_name_from_laps() {
         for (kind, miss) in (0..4).flat_map(|kind| MISSES.map(|miss| (kind, miss))) {
             let empty: Vec<u16> = (0..ways as u16).map(|n| 50_000 + n).collect();
             let mut rng = Rng::new(77 + kind + ways as u64);
-            let of = Clockwork { costs: [1.7, 0.0, 1.7 * miss], error: 0.002 };
+            let of = Costs { costs: [1.7, 0.0, 1.7 * miss], error: 0.002 };
             let totals = programs.iter().map(|program| {
                 let mut other = match kind {
                     0 => Other::Mixed(empty.clone(), Rng::new(rng.next())),
@@ -168,7 +171,7 @@ fn a_level_behind_another_is_judged_by_laps_through_it() {
         for truth in [Policy::Lru, Policy::TreePlru, Policy::Nru, Policy::Random, Policy::Srrip] {
             for miss in [0.7_f64, 3.0] {
                 let mut rng = Rng::new(miss.to_bits() ^ ways as u64);
-                let of = Clockwork { costs: [1.0, 2.5, 3.5 * miss], error: 0.002 };
+                let of = Costs { costs: [1.0, 2.5, 3.5 * miss], error: 0.002 };
                 let totals = programs.iter().map(|program| {
                     let nearer = Some(Set::new(near, 8, rng.next()));
                     time(&mut Of::start(truth, ways, rng.next()), nearer, program, of, &mut rng)
@@ -191,12 +194,12 @@ fn times_that_tell_nothing_decide_nothing() {
     let session = |miss: f64, error: f64, of: usize| {
         let mut rng = Rng::new(5);
         let of = programs[..of].iter().map(|program| {
-            let of = Clockwork { costs: [1.7, 0.0, miss], error };
+            let of = Costs { costs: [1.7, 0.0, miss], error };
             time(&mut Of::start(Policy::Lru, 8, rng.next()), None, program, of, &mut rng)
         });
         judge(8, &[], &[], &of.collect::<Vec<_>>())
     };
-    // Misses that cost nothing, errors of a third of a lap, and few programs.
+    // Misses without cost, errors of a third of a lap, and few programs.
     for verdict in
         [session(0.0, 0.002, programs.len()), session(1.0, 0.3, programs.len()), session(1.0, 0.002, 5)]
     {

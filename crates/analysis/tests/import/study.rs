@@ -1,7 +1,7 @@
 //! The study's table goes with itself.
 
-use fathom_analysis::foreign::Place;
-use fathom_analysis::foreign::study::{Column, DISPUTED, Load, PLACES};
+use fathom_analysis::import::Place;
+use fathom_analysis::import::study::{Column, DISPUTED, Load, PLACES};
 
 fn at(load: Load, place: Place) -> Column {
     *PLACES.iter().find(|column| column.load == load && column.place == place).expect("a column")

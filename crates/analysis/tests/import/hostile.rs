@@ -1,6 +1,6 @@
 //! Whatever stands in a file: a result that adds up, or an error with a line of that file, and never a panic.
 
-use fathom_analysis::foreign::read;
+use fathom_analysis::import::read;
 use proptest::prelude::*;
 
 const FIXTURES: [&str; 11] = [
@@ -47,9 +47,9 @@ const WORDS: [&str; 24] = [
 
 fn check(text: &str) -> Result<(), TestCaseError> {
     match read(text) {
-        Ok(foreign) => {
-            prop_assert!(!foreign.series.is_empty());
-            for series in &foreign.series {
+        Ok(result) => {
+            prop_assert!(!result.series.is_empty());
+            for series in &result.series {
                 prop_assert!(series.bucket_ns > 0);
                 prop_assert!(series.counts.windows(2).all(|two| two[0].0 < two[1].0), "{:?}", series.counts);
                 prop_assert!(series.counts.iter().all(|bar| bar.1 > 0));
