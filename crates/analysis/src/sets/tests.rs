@@ -1,6 +1,7 @@
 //! Geometries that are known, and conflicts as they would see them.
 
 use super::*;
+use crate::seeds::Seeds;
 use proptest::prelude::*;
 
 /// What a cycle of loads does in a real cache of LRU sets, and in one that replaces at random.
@@ -64,7 +65,7 @@ fn question(capacity: u64) -> Question {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(Seeds::of(48, 16).count as u32))]
     #[test]
     fn any_power_of_two_of_sets_comes_back(ways in 1u64..=20, sets in 3u32..8, random: bool) {
         let geometry = Geometry { ways, way_bytes: GRAIN << sets };
