@@ -61,7 +61,6 @@ fn scaled(d: &Description, by: f64) -> Description {
 /// What runs on the other CPU.
 const LOADS: [(&str, &[u64]); 4] =
     [("idle", &[]), ("128 MiB", &[128 << 20]), ("2 MiB", &[2 << 20]), ("256 KiB", &[256 << 10])];
-const SEEDS: u64 = 9;
 
 fn mean(rows: &[Woke]) -> f64 {
     rows.iter().map(|w| w.user_ns as f64 / 1e3).sum::<f64>() / rows.len() as f64
@@ -214,9 +213,11 @@ fn a_description_without_a_path_refuses_with_the_remedy() {
     assert!(model.wake_end().expect("nothing").places.is_empty());
 }
 
-/// What an absent L2 costs: a table (`--nocapture`), and what must hold of it.
+/// The cost of an absent L2: a table (`--nocapture`), and what must hold of it. Nine seeds in the full tier, three in the
+/// default one.
 #[test]
 fn what_an_absent_l2_costs_is_less_where_another_cpu_has_taken_it() {
+    let seeds = if std::env::var_os("FATHOM_FULL").is_some() { 9 } else { 3 };
     println!("us after expiry at the places irq, switch and user: median, p99 and max of each");
     for every in [100_000, 1_000_000] {
         for lines in [0.66, 1.0, 1.5] {
@@ -226,7 +227,7 @@ fn what_an_absent_l2_costs_is_less_where_another_cpu_has_taken_it() {
                 let users = ["am5728", "am5728-l2-off"].map(|name| {
                     let d = scaled(&machine(name), lines);
                     let requested = Trial { samples: 40, ..trial(every, with) };
-                    let rows: Vec<Vec<Woke>> = (1..=SEEDS).map(|seed| woken(&d, seed, &requested)).collect();
+                    let rows: Vec<Vec<Woke>> = (1..=seeds).map(|seed| woken(&d, seed, &requested)).collect();
                     tell(&format!("{name:13} {:4} us, lines x {lines:.2}, {load}", every / 1000), &rows);
                     rows.iter().map(|rows| mean(rows)).collect::<Vec<f64>>()
                 });

@@ -168,8 +168,8 @@ fn curves_come_back(what: &str, misses: Misses, seeds: Seeds) {
 
 #[test]
 fn steps_of_known_height_are_found() {
-    curves_come_back("LRU by counting", counted, Seeds::of(2000, 60));
-    curves_come_back("straight ramps", straight, Seeds::of(2000, 30));
+    curves_come_back("LRU by counting", counted, Seeds::of(2000, 50));
+    curves_come_back("straight ramps", straight, Seeds::of(2000, 20));
 }
 
 proptest! {

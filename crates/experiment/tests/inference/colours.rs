@@ -1,27 +1,25 @@
 //! Page colours on described machines: what a way's length and its policy say comes back out.
 
-#[path = "common/asked.rs"]
-mod asked;
-mod common;
-
-use asked::asked;
-use common::{finding, number};
 use fathom_analysis::claims::FactValue;
 use fathom_analysis::findings::{Report, Value};
 use fathom_experiment::options::Asked;
 use fathom_experiment::record::{Record, Run, TrialRun};
 use fathom_experiment::session::{InProcess, Session};
 use fathom_experiment::{conflict, option_differences};
+use fathom_model::Model;
 use fathom_model::description::{Description, Frames, Holds, Replacement, Time};
-use fathom_model::{Model, catalog};
 use fathom_probe::machine::{Attribute, Machine as _, MapRequest, Pages};
 use fathom_probe::pattern::{PatternKind, Stride};
+
+use crate::asked::asked;
+use crate::common::{self, finding, number};
+use crate::sessions::BUDGET_MS;
 
 const PAGE: u64 = 4096;
 
 /// A first level of so many pages a way, eight ways, LRU, and a second one that is larger in every way.
 fn machine(pages_a_way: u64) -> Description {
-    let mut d = catalog::load("s1-8way").unwrap().unwrap();
+    let mut d = crate::machines::machine("s1-8way");
     (d.timer.jitter, d.memory.spread) = (Time::ZERO, Time::ZERO);
     let data = d.levels.iter_mut().filter(|level| level.holds != Holds::Instructions);
     for (level, (ways, pages)) in data.zip([(8, pages_a_way), (16, 32)]) {
@@ -36,7 +34,7 @@ fn measured(d: &Description, colours: &[u64]) -> (Record, Report) {
     let run = Run {
         experiment: conflict::NAME.into(),
         seed: 1,
-        budget_ms: 10_000,
+        budget_ms: BUDGET_MS,
         asked: asked(conflict::options::ALL, &[("colours", &list)]),
         ..Run::default()
     };
@@ -127,13 +125,12 @@ fn colours_that_pages_do_not_have_are_refused() {
     assert!(scattered.refusals.iter().any(|r| r.what.contains("page colours")), "{:?}", scattered.refusals);
 }
 
-/// Somebody gives pages of chosen colours there: then they are measured in these, and nothing beyond a page is asked of
-/// A session with a machine that says it has pages of chosen colours.
+/// A session with a machine that has pages of chosen colours.
 fn promised() -> Session {
     let run = Run {
         experiment: conflict::NAME.into(),
         seed: 1,
-        budget_ms: 10_000,
+        budget_ms: BUDGET_MS,
         asked: asked(conflict::options::ALL, &[("colours", "2")]),
         ..Run::default()
     };
@@ -142,7 +139,7 @@ fn promised() -> Session {
     session
 }
 
-/// any others.
+/// Where there are pages of chosen colours, whatever is larger than a page is measured in them.
 #[test]
 fn pages_of_chosen_colours_are_asked_for_where_there_are_any() {
     let mut d = machine(4);

@@ -1,7 +1,7 @@
 //! A draft made from the survey of a machine has to be surveyed like that machine: the check that the survey
 //! itself has to pass, of the machine that was described, on the survey of its draft.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 
 use fathom_analysis::draft::{Options, draft};
 use fathom_analysis::findings::Report;
@@ -10,7 +10,9 @@ use fathom_model::Description;
 use fathom_model::description::Replacement;
 
 use crate::entries::number;
-use crate::{committed, latency_curve_wrongs, randoms, report_of, wrongs};
+use crate::machines::{committed, randoms};
+use crate::sessions::{for_each, full};
+use crate::survey::{latency_curve_wrongs, report_of, wrongs};
 
 /// The draft of a report, read back.
 fn drafted(name: &str, report: &Report) -> (String, Description) {
@@ -41,48 +43,51 @@ fn built_otherwise(machine: &Report, draft: &Report) -> Vec<String> {
         .collect()
 }
 
-/// How many drafts are surveyed like their machines, and what is wrong with the others. Machines whose own survey is
-/// wrong are left out: their drafts cannot be right.
+/// How many drafts are surveyed like their machines, of how many, and what is wrong with the others. Machines whose own
+/// survey is wrong are left out: their drafts cannot be right.
 fn reproduced(what: &str, all: &[Description]) -> (usize, usize, Vec<String>) {
-    let (next, requested, right) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
-    let failures = std::sync::Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(d) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let report = report_of(d, 1);
-                    if !wrongs(d, &report).is_empty() {
-                        continue;
-                    }
-                    requested.fetch_add(1, Ordering::Relaxed);
-                    let (text, draft) = drafted(&d.name, &silent(&report));
-                    // What a claim alone knows is in the draft as a claim, and only where there are claims.
-                    assert!(!text.contains("claimed by"), "{text}");
-                    assert!(drafted(&d.name, &report).0.contains("claimed by description, not measured"));
-                    let again = report_of(&draft, 2);
-                    let mut wrong = latency_curve_wrongs(d, &again);
-                    wrong.extend(built_otherwise(&report, &again));
-                    match wrong {
-                        none if none.is_empty() => drop(right.fetch_add(1, Ordering::Relaxed)),
-                        some => {
-                            println!("  draft of {}: {}", d.name, some.join("; "));
-                            failures.lock().unwrap().push(format!("{}: {some:#?}\n{text}", d.name));
-                        }
-                    }
-                }
-            });
+    let results: Mutex<Vec<Result<(), String>>> = Mutex::default();
+    for_each(all, |d| {
+        let report = report_of(d, 1);
+        if wrongs(d, &report).is_empty() {
+            let result = surveyed_alike(d, &report);
+            results.lock().unwrap().push(result);
         }
     });
-    let (requested, right) = (requested.into_inner(), right.into_inner());
-    println!("oracle: drafts of {what} surveyed like the machine: {right} of {requested}");
-    (right, requested, failures.into_inner().unwrap())
+    let results = results.into_inner().unwrap();
+    let requested = results.len();
+    let failures: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+    println!(
+        "oracle: drafts of {what} surveyed like the machine: {} of {requested}",
+        requested - failures.len()
+    );
+    (requested - failures.len(), requested, failures)
 }
 
+/// Is the draft of a machine surveyed like the machine?
+fn surveyed_alike(d: &Description, report: &Report) -> Result<(), String> {
+    let (text, draft) = drafted(&d.name, &silent(report));
+    // What a claim alone knows is in the draft as a claim, and only where there are claims.
+    assert!(!text.contains("claimed by"), "{text}");
+    assert!(drafted(&d.name, report).0.contains("claimed by description, not measured"));
+    let again = report_of(&draft, 2);
+    let mut wrong = latency_curve_wrongs(d, &again);
+    wrong.extend(built_otherwise(report, &again));
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    println!("  draft of {}: {}", d.name, wrong.join("; "));
+    Err(format!("{}: {wrong:#?}\n{text}", d.name))
+}
+
+/// In the full tier the machines whose last level has up to 2 MiB, in the default tier every second one of those whose
+/// survey it has already.
 #[test]
-fn a_draft_is_surveyed_like_the_machine_that_it_was_made_from() {
-    let all = committed(2 << 20);
-    assert!(all.len() >= 10);
-    let (_, requested, failures) = reproduced("committed machines, last level up to 2 MiB", &all);
+fn drafts_of_committed_machines_are_surveyed_like_them() {
+    let (most, step) = if full() { (2 << 20, 1) } else { (768 << 10, 2) };
+    let all: Vec<Description> = committed(most).into_iter().step_by(step).collect();
+    assert!(all.len() >= if full() { 10 } else { 5 });
+    let (_, requested, failures) = reproduced("committed machines with small last levels", &all);
     assert_eq!(requested, all.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
@@ -91,6 +96,6 @@ fn a_draft_is_surveyed_like_the_machine_that_it_was_made_from() {
 #[ignore = "the big oracle: scripts/test --full"]
 fn drafts_of_random_machines_are_surveyed_like_them() {
     let (right, requested, failures) = reproduced("random machines", &randoms(40));
-    // What the survey itself may get wrong of machines that nobody has seen (docs/method/oracle.md), once more.
+    // The survey itself may be wrong of 2 % of random machines (docs/method/oracle.md), and so may the second one.
     assert!(right * 100 >= requested * 90, "{}", failures.join("\n"));
 }

@@ -31,7 +31,7 @@ fn a_page_is_read_back_as_the_same_findings() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..samples::config() })]
+    #![proptest_config(samples::config())]
     #[test]
     fn any_report_is_read_back(report in samples::any_report()) {
         let back = read_page(&page(&report)).expect("its data");

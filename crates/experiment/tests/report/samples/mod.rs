@@ -363,9 +363,14 @@ pub fn refused() -> Report {
     }
 }
 
-/// Random cases from a fixed seed, so that a run today is the run of tomorrow.
+/// Random cases from a fixed seed, so that every run has the same: 256 in the full tier, 64 in the default one.
 pub fn config() -> ProptestConfig {
-    ProptestConfig { rng_seed: RngSeed::Fixed(2), failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        rng_seed: RngSeed::Fixed(2),
+        failure_persistence: None,
+        cases: if std::env::var_os("FATHOM_FULL").is_some() { 256 } else { 64 },
+        ..ProptestConfig::default()
+    }
 }
 
 /// Text as it may come from anywhere: words, one endless word, controls, wide and combining
