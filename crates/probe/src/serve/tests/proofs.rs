@@ -1,0 +1,292 @@
+//! Samples and their proofs: those of an honest machine hold, those of a dishonest one do not.
+
+use super::*;
+
+const ASKED: [&str; 17] = [
+    "trial id=1 pattern=chase bytes=8192 loads=300 samples=4 warm=77",
+    "trial id=1 pattern=chase bytes=17024 order=window window=4096 loads=100 samples=4",
+    "trial id=1 pattern=chase bytes=8192 order=sequential loads=300 samples=4 warm=1",
+    "trial id=1 pattern=pages bytes=2048 loads=300 samples=4 seed=9",
+    "trial id=1 pattern=single bytes=8192 loads=77 samples=4 seed=3",
+    "trial id=1 pattern=single bytes=8192 loads=77 timed=5 samples=4",
+    "trial id=1 pattern=single bytes=8192 loads=3 timed=5 samples=4",
+    "trial id=1 pattern=conflict bytes=576 period=4096 offset=192 loads=301 samples=4",
+    "trial id=1 pattern=conflict bytes=36864 stride=4096 group=4 period=24576 loads=301 samples=4 warm=5",
+    "trial id=1 pattern=pair bytes=960 stride=24 period=1000 loads=301 samples=4 seed=8",
+    "trial id=1 pattern=single bytes=576 period=4096 loads=77 samples=4",
+    "trial id=1 pattern=eviction-set period=4096 stride=1024 sequence=\"A-I B a-d A\" loads=301 samples=4 warm=3",
+    "trial id=1 pattern=eviction-set period=4096 sequence=\"A-I B? A C?\" samples=5 warm=3",
+    "trial id=1 pattern=chase bytes=8192 order=backward3 loads=300 samples=4",
+    "trial id=1 pattern=chase bytes=65600 order=forward8 loads=300 samples=4 warm=9",
+    "trial id=1 pattern=chase bytes=131072 order=repermuted loads=300 samples=4 warm=900",
+    "trial id=1 pattern=single bytes=36864 stride=4096 group=4 period=24576 loads=77 samples=4",
+];
+
+#[test]
+fn honest_samples_are_proven_and_cheats_are_caught() {
+    for requested in ASKED {
+        assert_eq!(judged(&talk(Cheat::Honest, &[requested])), [], "{requested}");
+        for cheat in [Cheat::Idle, Cheat::OneShort, Cheat::Home, Cheat::Stuck] {
+            assert!(!judged(&talk(cheat, &[requested])).is_empty(), "{cheat:?} got through: {requested}");
+        }
+    }
+}
+
+/// Fewer accesses than a lap a run, some laps, and a lap of one cell fewer than a turn.
+const SWEEPS: [&str; 3] = [
+    "trial id=1 pattern=stride bytes=65536 stride=64 loads=300 samples=3 warm=1024 seed=5",
+    "trial id=1 pattern=stride bytes=16384 stride=64 loads=1111 samples=3 warm=77",
+    "trial id=1 pattern=stride bytes=1984 stride=64 loads=1000 samples=3 warm=0 seed=1",
+];
+
+#[test]
+fn honest_sweeps_are_proven_and_cheats_are_caught() {
+    let all = [Cheat::Idle, Cheat::OneShort, Cheat::Home, Cheat::Narrow, Cheat::Hoisted, Cheat::LastLap];
+    for requested in SWEEPS {
+        for op in ["read", "write", "rmw"] {
+            let requested = format!("{requested} op={op}");
+            let caught = |cheat| !judged(&talk(cheat, &[&requested])).is_empty();
+            assert!(!caught(Cheat::Honest), "{requested}");
+            for cheat in all.into_iter().chain([Cheat::Lost, Cheat::Twice, Cheat::Stuck]) {
+                let harmless = match cheat {
+                    // Nothing is stored that could be lost.
+                    Cheat::Lost => op == "read",
+                    // Leaves what an honest loop leaves: the machine code is looked at for this one. A run of
+                    // less than a lap has no other lap.
+                    Cheat::LastLap => op == "write" || requested.contains("bytes=65536"),
+                    _ => false,
+                };
+                assert!(caught(cheat) || harmless, "{cheat:?} got through: {requested}");
+                assert!(!(caught(cheat) && harmless), "{cheat:?} is caught after all: {requested}");
+            }
+        }
+    }
+}
+
+/// A cell of a page each, and cells of one page.
+const SHARED: [&str; 2] = [
+    "trial id=1 pattern=stride bytes=36864 stride=4096 frames=1 loads=100 samples=3 warm=7",
+    "trial id=1 pattern=stride bytes=192 stride=64 frames=1 loads=100 samples=3 warm=0",
+];
+
+#[test]
+fn honest_loads_of_shared_pages_are_proven_and_cheats_are_caught() {
+    for requested in SHARED {
+        assert_eq!(judged(&talk(Cheat::Honest, &[requested])), [], "{requested}");
+        // What a load brings is part of the next address, so another word leads to other cells or off them.
+        for cheat in [Cheat::Stuck, Cheat::Unloaded] {
+            let lines = talk(cheat, &[requested]);
+            let caught = lines.iter().any(|l| l.word == "refusal") || !judged(&lines).is_empty();
+            assert!(caught, "{cheat:?} got through: {requested}");
+        }
+        // Every word is the same, so a machine that says it without a load is not caught: the host's load is
+        // volatile, and the bare loops' machine code is looked at.
+        assert_eq!(judged(&talk(Cheat::Guessed, &[requested])), [], "{requested}");
+        // Ends that are one load off are.
+        let mut lines = talk(Cheat::Honest, &[requested]);
+        let at = lines.iter().position(|l| l.word == "sample").unwrap();
+        let mut samples = Samples::read(&lines[at]).unwrap();
+        samples.list[1].end += 1;
+        lines[at] = samples.lines().remove(0);
+        assert_eq!(judged(&lines), [1], "{requested}");
+    }
+    // Whole laps end where they began.
+    let whole = SHARED[0].replace("loads=100", "loads=90");
+    assert_eq!(judged(&talk(Cheat::Honest, &[&whole])), [0, 1, 2]);
+}
+
+#[test]
+fn frames_are_for_reading_strides_alone() {
+    let words =
+        |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    for requested in ["trial bytes=8192 frames=1", "trial pattern=stride op=write bytes=8192 frames=1"] {
+        assert_eq!(words(requested)[1..], ["fault"], "{requested}");
+    }
+    let trial = Trial::of(Stride { frames: 1, ..Stride::default() });
+    assert_eq!(Trial::read(&trial.line()), Ok(trial));
+    assert!(!Trial::default().line().render().contains("frames"));
+}
+
+/// The samples of the one trial in an answer.
+fn samples_of(lines: &[Line]) -> Vec<Sample> {
+    Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list
+}
+
+/// One line a page, and lines of pages that others share.
+#[test]
+fn honest_first_touches_are_proven_and_cheats_are_caught() {
+    for (requested, every) in [
+        ("trial id=1 pattern=stride bytes=131072 stride=4096 loads=10 samples=3 first_touch=1", true),
+        ("trial id=1 pattern=stride bytes=131072 stride=64 loads=640 samples=3 first_touch=1 seed=5", false),
+    ] {
+        for op in ["read", "write", "rmw"] {
+            let requested = format!("{requested} op={op}");
+            let lines = talk(Cheat::Honest, &[&requested]);
+            assert_eq!(judged(&lines), [], "{requested}");
+            assert!(samples_of(&lines).iter().all(|s| s.end == 10), "{requested}");
+            for cheat in
+                [Cheat::Idle, Cheat::Home, Cheat::Hoisted, Cheat::OneShort, Cheat::Twice, Cheat::Lost]
+            {
+                // The kernel counts pages and not accesses; nothing is stored that could be lost.
+                let unseen = match cheat {
+                    Cheat::OneShort | Cheat::Twice => op == "read" && !every,
+                    Cheat::Lost => op == "read",
+                    _ => false,
+                };
+                let caught = !judged(&talk(cheat, &[&requested])).is_empty();
+                assert_eq!(caught, !unseen, "{cheat:?}: {requested}");
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_that_was_not_fresh_proves_no_first_touch() {
+    // What is read there is not zero.
+    let requested = "trial id=1 pattern=stride bytes=131072 stride=4096 loads=10 samples=3 first_touch=1";
+    assert_eq!(judged(&talk(Cheat::Stuck, &[requested])), [0, 1, 2]);
+}
+
+#[test]
+fn what_is_walked_once_has_room_for_it_and_the_right_pattern() {
+    let words =
+        |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    for wrong in [
+        "trial pattern=stride bytes=8192 loads=43 first_touch=1",
+        "trial pattern=stride bytes=8192 loads=8 first_touch=2",
+        "trial pattern=chase bytes=8192 loads=8 first_touch=1",
+        "trial pattern=chase bytes=8192 order=repermuted loads=40 warm=9",
+        "trial pattern=single bytes=8192 order=repermuted loads=4 warm=9",
+        "trial pattern=chase bytes=8192 order=backward9",
+    ] {
+        assert_eq!(words(wrong)[1..], ["fault"], "{wrong}");
+    }
+    let requested = "trial pattern=stride bytes=8192 loads=42 samples=1 first_touch=1";
+    assert_eq!(words(requested)[1..], ["trial", "sample", "done"]);
+    let trial = Trial::read(&Line::parse(requested).unwrap()).unwrap();
+    assert_eq!(Trial::read(&trial.line()), Ok(trial.clone()));
+    // Absent where it says nothing: what earlier versions wrote is written again.
+    assert!(!Trial { pattern: Stride::default().into(), ..trial }.line().render().contains("first_touch"));
+}
+
+#[test]
+fn each_sample_of_a_chain_walked_once_has_an_order_of_its_own() {
+    let lines = talk(Cheat::Honest, &[ASKED[15]]);
+    let ends: Vec<u64> = samples_of(&lines).iter().map(|s| s.end).collect();
+    assert!(ends.windows(2).all(|pair| pair[0] != pair[1]), "{ends:?}");
+}
+
+#[test]
+fn stores_that_stop_half_way_through_a_trial_leave_no_sample_proven() {
+    let mut lines =
+        talk(Cheat::Honest, &["trial id=1 pattern=stride op=write bytes=8192 loads=100 samples=4"]);
+    assert_eq!(judged(&lines), []);
+    let at = lines.iter().position(|l| l.word == "sample").unwrap();
+    let mut samples = Samples::read(&lines[at]).unwrap();
+    // What the buffer holds at the end is for all samples; what a run's last cell holds, for that one.
+    samples.list[1].end += 1;
+    lines[at] = samples.lines().remove(0);
+    assert_eq!(judged(&lines), [1]);
+    samples.list[3].end2 += 1;
+    lines[at] = samples.lines().remove(0);
+    assert_eq!(judged(&lines), [0, 1, 2, 3]);
+}
+
+#[test]
+fn an_operation_is_the_strides_alone_and_old_lines_read() {
+    let words =
+        |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    assert_eq!(words("trial bytes=8192 op=write")[1..], ["fault"]);
+    assert_eq!(words("trial bytes=8192 pattern=stride op=halve")[1..], ["fault"]);
+    let line = Line::parse("trial pattern=stride bytes=8192").unwrap();
+    let trial = Trial::read(&line).unwrap();
+    assert!(trial.is::<Stride>(|stride| stride.operation == crate::machine::Operation::Read));
+    assert!(!trial.line().render().contains("op="), "{}", trial.line().render());
+    for &operation in crate::machine::Operation::ALL {
+        let pattern: Pattern = match operation.copies() {
+            true => Copy { operation }.into(),
+            false => Stride::of(operation).into(),
+        };
+        let requested = Trial { memory: Memory::of(8192, 8), ..Trial::of(pattern) };
+        assert_eq!(Trial::read(&requested.line()), Ok(requested));
+    }
+}
+
+#[test]
+fn copies_are_proven_and_what_was_not_copied_is_seen() {
+    for op in ["copy_to", "copy_from"] {
+        // Less than a lap, more than one, and a multiple of one.
+        for n in [100, 1500, 1024] {
+            let requested =
+                format!("trial id=1 pattern=copy op={op} bytes=8192 stride=8 loads={n} samples=4 seed=3");
+            assert_eq!(judged(&talk(Cheat::Honest, &[&requested])), [], "{requested}");
+            for cheat in [Cheat::Idle, Cheat::OneShort, Cheat::Narrow, Cheat::Twice] {
+                assert!(!judged(&talk(cheat, &[&requested])).is_empty(), "{cheat:?}: {requested}");
+            }
+        }
+    }
+    let words =
+        |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    for wrong in [
+        "trial pattern=copy bytes=8192 stride=8",
+        "trial pattern=copy op=set bytes=8192 stride=8",
+        "trial pattern=copy op=copy_to bytes=8192 stride=64",
+        "trial pattern=stride op=copy_to bytes=8192 stride=8",
+    ] {
+        assert_eq!(words(wrong)[1..], ["fault"], "{wrong}");
+    }
+}
+
+#[test]
+fn a_set_is_a_write_that_may_be_wider() {
+    let requested = "trial id=1 pattern=stride op=set bytes=8192 stride=8 loads=1500 samples=4";
+    assert_eq!(judged(&talk(Cheat::Honest, &[requested])), []);
+    for cheat in [Cheat::Idle, Cheat::Lost, Cheat::Hoisted] {
+        assert!(!judged(&talk(cheat, &[requested])).is_empty(), "{cheat:?}");
+    }
+}
+
+#[test]
+fn a_timed_load_that_never_ran_is_caught() {
+    for requested in [ASKED[4], ASKED[12]] {
+        let all: Vec<usize> = (0..if requested == ASKED[4] { 4 } else { 5 }).collect();
+        assert_eq!(judged(&talk(Cheat::Unloaded, &[requested])), all);
+    }
+}
+
+#[test]
+fn an_asked_load_is_timed_after_all_that_come_before_it() {
+    let lines = talk(Cheat::Honest, &[ASKED[12]]);
+    let list = Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list;
+    // B is the tenth access, C the twelfth, and so round again. A load takes 3 here, a reading of the clock 1.
+    assert_eq!(
+        list.iter().map(|s| (s.end, s.end2)).collect::<Vec<_>>(),
+        [(9, 10), (11, 0), (9, 10), (11, 0), (9, 10)]
+    );
+    assert!(list.iter().all(|s| (s.ticks, s.ticks2) == (3 + 1, 1)));
+}
+
+#[test]
+fn refills_are_counted_where_a_trial_asks_and_somebody_counts() {
+    // Nobody does here, and the line says nothing of them.
+    let lines = talk(Cheat::Honest, &["trial id=1 counted=1 loads=300 samples=2"]);
+    let line = lines.iter().find(|l| l.word == "sample").unwrap();
+    assert!(!line.render().contains("misses"), "{}", line.render());
+}
+
+#[test]
+fn single_samples_time_one_load_and_nothing() {
+    // A load takes 3 here, a reading of the clock 1.
+    let samples = |requested| {
+        let lines = talk(Cheat::Honest, &[requested]);
+        Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list
+    };
+    assert!(samples(ASKED[4]).iter().all(|s| (s.ticks, s.ticks2) == (3 + 1, 1)));
+    assert!(samples(ASKED[5]).iter().all(|s| (s.ticks, s.ticks2) == (5 * 3 + 1, 1)));
+}
+
+#[test]
+fn whole_laps_prove_nothing() {
+    let lines = talk(Cheat::Honest, &["trial id=1 bytes=8192 loads=256 samples=3"]);
+    assert_eq!(judged(&lines), [0, 1, 2]);
+}
