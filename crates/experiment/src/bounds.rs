@@ -40,7 +40,7 @@ mod tests {
     use crate::reading::number;
 
     #[test]
-    fn what_cannot_be_is_refused_and_what_can_is_kept() {
+    fn values_out_of_bounds_are_refused() {
         let refused = [
             ("latency.8192.peak", -2.5, "cycles"),
             ("stride.512.64.read.time_per_access", -10.8, "ns"),

@@ -296,7 +296,7 @@ fn full() -> bool {
 }
 
 #[test]
-fn single_loads_over_a_bad_line_are_those_of_a_good_one_or_none() {
+fn latency_over_lossy_line_equals_lossless_or_is_missing() {
     let run = run(latency::NAME, &[8192, 1 << 16, 1 << 20], 200);
     let seeds = if full() { 25 } else { 10 };
     let (ends, retried) = all(latency::plan, &run, seeds as u64);
@@ -305,7 +305,7 @@ fn single_loads_over_a_bad_line_are_those_of_a_good_one_or_none() {
 }
 
 #[test]
-fn a_survey_over_a_bad_line_finds_what_it_finds_over_a_good_one_or_says_why_not() {
+fn survey_over_lossy_line_equals_lossless_or_gives_reason() {
     let (ends, retried) = all(survey::plan, &run(survey::NAME, &[], 200), 3);
     println!("{ends:?}, {retried} complete after something was asked again");
     assert!(ends[&End::Complete] > 12 && retried > 4, "{ends:?}, {retried}");
@@ -313,7 +313,7 @@ fn a_survey_over_a_bad_line_finds_what_it_finds_over_a_good_one_or_says_why_not(
 
 /// Whatever is given up, the figures that remain are near those of the undisturbed session.
 #[test]
-fn what_remains_where_trials_were_given_up_is_what_would_have_been_found() {
+fn abandoned_trials_leave_remaining_findings_unchanged() {
     let description = catalog::load("s1-8way").expect("embedded").expect("a description");
     let run = run(latency::NAME, &[8192, 1 << 16, 1 << 20], 200);
     let good = converse(&description, latency::plan, run.clone(), Noise::default(), 0);
@@ -343,7 +343,7 @@ fn what_remains_where_trials_were_given_up_is_what_would_have_been_found() {
 
 /// The greeting of a board that is on twice: its own, and the one that it was asked for.
 #[test]
-fn a_greeting_that_comes_twice_at_the_start_does_no_harm() {
+fn repeated_first_greeting_is_harmless() {
     let description = catalog::load("s1-8way").expect("embedded").expect("a description");
     let plan: Plan = |_, _, _| Vec::new();
     let mut session = Session::new(plan, run("survey", &[], 100));

@@ -354,7 +354,7 @@ fn an_arena_that_the_video_core_has_a_part_of_is_refused() {
 
 /// Raspberry Pi 3 and virt alike: what never ends is ended by the watch.
 #[test]
-fn what_never_ends_is_ended_by_the_watch() {
+fn endless_run_is_ended_by_the_watchdog() {
     for start in &STARTS {
         let Some(mut board) = Board::boot(start, Parameters { watch_ms: 200, ..PLAIN }) else { return };
         board.greeting();

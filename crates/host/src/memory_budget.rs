@@ -53,7 +53,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn the_tightest_of_system_group_and_process_rules_and_none_is_no_reason_to_refuse() {
+    fn memory_budget_is_the_tightest_limit_and_missing_limits_pass() {
         let meminfo = ("/proc/meminfo", "MemAvailable:    1048576 kB\n");
         let (_keep, root) = fixture::root(&[meminfo]);
         assert_eq!(of(&root, |_| None).bytes, 512 << 20);

@@ -129,7 +129,7 @@ fn the_model_agrees_with_the_naive_one_on_random_machines() {
 }
 
 #[test]
-fn the_model_agrees_with_the_naive_one_on_every_committed_machine() {
+fn model_equals_naive_reference_on_committed_machines() {
     for name in catalog::names() {
         let machine = catalog::load(name).expect("listed").unwrap_or_else(|e| panic!("{e}"));
         if let Some(difference) = differ(&machine, &machine, 7, 2 * ACCESSES) {

@@ -86,7 +86,7 @@ fn tell(what: &str, rows: &[Vec<Woke>]) {
 }
 
 #[test]
-fn what_is_near_costs_its_instructions_and_its_hits_exactly() {
+fn cached_path_costs_instructions_and_hits_exactly() {
     for name in ["am5728", "am5728-l2-off"] {
         let d = short(machine(name));
         // A line of code and the common line of data of each stage up to there, 4 cycles a hit, their pages as near;
@@ -104,7 +104,7 @@ fn what_is_near_costs_its_instructions_and_its_hits_exactly() {
 }
 
 #[test]
-fn a_first_wake_up_finds_nothing_and_what_is_swept_between_drives_it_out_again() {
+fn first_wake_up_misses_and_eviction_makes_it_miss_again() {
     let d = machine("am5728");
     let first = Trial { warm: 0, samples: 2, ..trial(1_000_000, &[]) };
     let cold = woken(&d, 1, &first);
@@ -145,7 +145,7 @@ fn places_follow_one_another_and_a_seed_gives_the_same() {
 }
 
 #[test]
-fn without_a_shared_level_nobody_elses_load_is_felt() {
+fn load_on_other_cpu_needs_a_shared_level_to_matter() {
     let mut d = machine("am5728-l2-off");
     // What memory takes varies by draws that both CPUs share, and by the rows that they open for each other.
     (d.memory.spread, d.memory.rows) = (Time::ZERO, None);
@@ -184,7 +184,7 @@ fn more_lines_take_longer() {
 }
 
 #[test]
-fn whatever_is_described_wakes_up_in_order() {
+fn stages_are_ordered_on_any_random_machine() {
     let mut described = 0;
     for seed in 0..120 {
         let d = random_description(seed);
@@ -205,7 +205,7 @@ fn whatever_is_described_wakes_up_in_order() {
 }
 
 #[test]
-fn a_description_without_a_path_refuses_with_the_remedy() {
+fn description_without_wakeup_path_is_refused_with_remedy() {
     let mut model = Model::new(&machine("zen3"), 1);
     let refusal = pattern::run(&mut model, &trial(1_000_000, &[])).expect_err("nothing is described");
     assert!(refusal.remedy.contains("[wakeup]") && refusal.remedy.contains("--on host"), "{refusal:?}");
@@ -216,7 +216,7 @@ fn a_description_without_a_path_refuses_with_the_remedy() {
 /// The cost of an absent L2: a table (`--nocapture`), and what must hold of it. Nine seeds in the full tier, three in the
 /// default one.
 #[test]
-fn what_an_absent_l2_costs_is_less_where_another_cpu_has_taken_it() {
+fn absent_l2_costs_less_where_another_cpu_fills_it() {
     let seeds = if std::env::var_os("FATHOM_FULL").is_some() { 9 } else { 3 };
     println!("us after expiry at the places irq, switch and user: median, p99 and max of each");
     for every in [100_000, 1_000_000] {

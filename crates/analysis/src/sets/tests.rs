@@ -89,7 +89,7 @@ proptest! {
 }
 
 #[test]
-fn three_times_a_power_of_two_of_sets_is_told_from_more_ways() {
+fn odd_multiple_of_sets_is_separated_from_more_ways() {
     let geometry = Geometry { ways: 4, way_bytes: 3 * 2048 };
     assert_eq!(read(&measured(geometry, false), &question(geometry.bytes())), Verdict::One(geometry));
     // Without the odd periods it is not: sixteen sets of twelve ways conflict alike at any power of two.
@@ -106,7 +106,7 @@ fn where_nothing_conflicts_there_is_no_modulo() {
 }
 
 #[test]
-fn what_contradicts_everything_is_no_geometry_and_silence_is_silence() {
+fn contradicting_conflicts_give_no_geometry() {
     let mut odd = measured(Geometry { ways: 8, way_bytes: 4096 }, false);
     odd.iter_mut().filter(|c| c.groups % 3 == 0).for_each(|c| c.share = 1.0 - c.share.min(1.0));
     assert_eq!(read(&odd, &question(32 << 10)), Verdict::None);
@@ -123,7 +123,7 @@ fn an_error_too_large_for_any_conflict_leaves_it_open() {
 }
 
 #[test]
-fn behind_a_nearer_cache_only_what_misses_there_speaks() {
+fn only_misses_of_the_nearer_cache_give_evidence() {
     let nearer = Geometry { ways: 12, way_bytes: 4096 };
     let geometry = Geometry { ways: 8, way_bytes: 65536 };
     let both = |c: &Conflict| {

@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn two_close_steps_are_told_apart_or_merged_with_a_note(apart in 1.15f64..1.9, ratio in 1.2f64..2.0, seed: u64) {
+    fn two_close_steps_are_separated_or_merged_with_a_note(apart in 1.15f64..1.9, ratio in 1.2f64..2.0, seed: u64) {
         let steps = [
             Step { size: 65536.0, ways: 16, beyond: 4.0 * ratio },
             Step { size: 65536.0 * apart, ways: 16, beyond: 4.0 * ratio * ratio },

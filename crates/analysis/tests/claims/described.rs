@@ -58,7 +58,7 @@ fn a_level_is_beyond_the_farther_of_its_sides() {
 }
 
 #[test]
-fn fully_associative_caches_are_told_as_such() {
+fn fully_associative_caches_are_reported() {
     // Constructed: Linux leaves their ways at 0; the ways follow from size and line.
     let sysfs = "sysfs.cpu0.cache.index0.level t 1\nsysfs.cpu0.cache.index0.type t Data\n\
                  sysfs.cpu0.cache.index0.size t 4K\nsysfs.cpu0.cache.index0.ways_of_associativity t 0\n\

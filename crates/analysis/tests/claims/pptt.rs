@@ -103,7 +103,7 @@ fn patched_bytes(mut table: Vec<u8>, at: usize, value: u32) -> Facts {
 }
 
 #[test]
-fn circles_and_dangling_offsets_in_the_pptt_are_told() {
+fn pptt_circles_and_dangling_offsets_are_complained_of() {
     let fixture = include_str!("fixtures/qemu-proposal.pptt.hex");
     let parent = decode(&patched(fixture, 0x58, 0x50));
     assert_eq!(

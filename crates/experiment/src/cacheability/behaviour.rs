@@ -71,7 +71,7 @@ mod tests {
     const WB: Times = Times { read: 1.7, write: 1.7, apart: 1.8 };
 
     #[test]
-    fn each_kind_of_memory_is_told_by_its_times() {
+    fn each_memory_kind_is_identified_by_its_times() {
         for (read, write, apart, behaviour) in [
             (1.7, 1.7, 1.8, "cached"),
             (1.8, 1.2, 2.6, "cached"),

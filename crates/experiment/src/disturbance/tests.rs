@@ -45,7 +45,7 @@ fn nothing_measured_is_nothing_disturbed() {
 }
 
 #[test]
-fn time_off_the_cpu_disturbs_when_more_than_a_tenth_of_the_trials_lost_it() {
+fn time_off_cpu_disturbs_beyond_a_tenth_of_trials() {
     let off = Watch { cpu_ns: 900_000, involuntary: 2, ..QUIET };
     let few = judge(&some(10, off), &[], &[]);
     assert!(!few.disturbed);
@@ -77,7 +77,7 @@ fn a_thread_clock_ahead_of_the_wall_is_no_loss() {
 }
 
 #[test]
-fn the_yardstick_may_drift_between_rounds_but_not_inside_one() {
+fn calibration_may_drift_between_rounds_but_not_inside_one() {
     let between = [(1, 1, 1.0), (1, 9, 1.0), (2, 10, 1.3), (2, 19, 1.3)];
     assert!(!judge(&record([QUIET]), &between, &[]).disturbed);
     let inside = [(1, 1, 1.0), (1, 9, 1.0), (2, 10, 1.0), (2, 19, 1.02)];
@@ -92,7 +92,7 @@ fn the_yardstick_may_drift_between_rounds_but_not_inside_one() {
 }
 
 #[test]
-fn one_odd_sample_of_the_yardstick_is_no_drift() {
+fn one_outlier_of_the_calibration_is_no_drift() {
     let mut ticks: Vec<(u64, u64, f64)> = Vec::new();
     for id in [1, 9] {
         ticks.extend([1.0, 1.0, 1.0, 1.0].map(|t| (1, id, t)));

@@ -58,7 +58,7 @@ fn on_a_machine_that_gives_everything_nothing_costs_anything() {
 }
 
 #[test]
-fn what_costs_something_says_what_and_has_its_line() {
+fn remedies_with_costs_name_cost_and_command() {
     for (facts, what, line) in [
         (
             &[("privilege.fifo", "refused"), ("privilege.fifo.reason", "not permitted (EPERM)")][..],
@@ -103,7 +103,7 @@ fn what_costs_something_says_what_and_has_its_line() {
 }
 
 #[test]
-fn what_no_line_gives_is_a_note_with_its_cost() {
+fn remedies_without_command_are_notes_with_cost() {
     for (facts, what, word) in [
         (&[("clock.name", "monotonic-raw")][..], "clock", "coarser"),
         (
@@ -150,7 +150,7 @@ fn an_emulator_prevents_everything_and_unknown_facts_nothing() {
 /// A driver that is not loaded costs nothing that most measurements need, so it is a note, with the words that load it;
 /// what is there says what it gives. A record of before it was known has no row.
 #[test]
-fn the_driver_is_there_or_says_how_it_would_be() {
+fn missing_driver_has_a_remedy() {
     assert!(examine(&record(ClockTrust::Real, &[])).iter().all(|row| row.what != "driver"));
     let absent = [
         ("driver.state", "is not loaded (no /dev/fathom)"),

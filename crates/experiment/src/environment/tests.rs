@@ -52,7 +52,7 @@ fn nothing_known_is_nothing_to_warn_of() {
 }
 
 #[test]
-fn a_clock_that_moved_is_told_with_what_has_not_been_done_yet() {
+fn moving_clock_lists_only_open_remedies() {
     let governor = "env.freq.governor";
     for (facts, wanted) in [
         (&[][..], "no cpufreq"),
@@ -91,7 +91,7 @@ fn throttling_counts_from_the_start_of_the_session() {
 }
 
 #[test]
-fn who_waited_is_told_with_a_remedy_that_knows_what_was_done() {
+fn waiting_warns_with_open_remedies() {
     let waited = |resource: &str, us: u64| {
         vec![
             (format!("env.pressure.{resource}"), "some avg10=9.00 total=5; full total=0".to_owned()),

@@ -29,12 +29,15 @@ fn machine(pages_a_way: u64) -> Description {
     d
 }
 
-fn measured(d: &Description, colours: &[u64]) -> (Record, Report) {
+/// Half of the budget, for tests that compare no curves.
+const SHORT_MS: u64 = BUDGET_MS / 2;
+
+fn measured(d: &Description, colours: &[u64], budget_ms: u64) -> (Record, Report) {
     let list = colours.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
     let run = Run {
         experiment: conflict::NAME.into(),
         seed: 1,
-        budget_ms: BUDGET_MS,
+        budget_ms,
         asked: asked(conflict::options::ALL, &[("colours", &list)]),
         ..Run::default()
     };
@@ -70,7 +73,7 @@ fn agree(found: &[(u64, f64)], truth: impl Fn(u64) -> u64) {
 
 #[test]
 fn more_colours_conflict_later_where_a_way_is_four_pages() {
-    let (record, report) = measured(&machine(4), &[1, 2, 4]);
+    let (record, report) = measured(&machine(4), &[1, 2, 4], BUDGET_MS);
     for colours in [1, 2, 4] {
         let found = misses(&report, 1, &colours.to_string());
         agree(&found, |pages| lru(pages, colours, 8));
@@ -91,8 +94,8 @@ fn more_colours_conflict_later_where_a_way_is_four_pages() {
 }
 
 #[test]
-fn colours_change_nothing_where_a_way_is_a_page_and_the_report_says_why() {
-    let (_, report) = measured(&machine(1), &[2, 4]);
+fn colours_have_no_effect_where_a_way_is_one_page() {
+    let (_, report) = measured(&machine(1), &[2, 4], BUDGET_MS);
     for colours in [1, 2, 4] {
         agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, 1, 8));
     }
@@ -114,23 +117,23 @@ fn colours_change_nothing_where_a_way_is_a_page_and_the_report_says_why() {
 
 /// Pages at random frames have colours of their own, which nobody knows: nothing is said then.
 #[test]
-fn colours_that_pages_do_not_have_are_refused() {
+fn colours_of_scattered_pages_are_refused() {
     let mut d = machine(4);
     d.memory.pages.truncate(1);
-    let contiguous = measured(&d, &[2]).1;
+    let contiguous = measured(&d, &[2], SHORT_MS).1;
     assert_eq!(finding(&contiguous, "tier.1.colour.help").value, Value::Text("yes".into()));
     d.memory.frames = Frames::Scattered;
-    let scattered = measured(&d, &[2]).1;
+    let scattered = measured(&d, &[2], SHORT_MS).1;
     assert_eq!(misses(&scattered, 1, "2"), []);
     assert!(scattered.refusals.iter().any(|r| r.what.contains("page colours")), "{:?}", scattered.refusals);
 }
 
 /// A session with a machine that has pages of chosen colours.
-fn promised() -> Session {
+fn promised(budget_ms: u64) -> Session {
     let run = Run {
         experiment: conflict::NAME.into(),
         seed: 1,
-        budget_ms: BUDGET_MS,
+        budget_ms,
         asked: asked(conflict::options::ALL, &[("colours", "2")]),
         ..Run::default()
     };
@@ -141,11 +144,11 @@ fn promised() -> Session {
 
 /// Where there are pages of chosen colours, whatever is larger than a page is measured in them.
 #[test]
-fn pages_of_chosen_colours_are_asked_for_where_there_are_any() {
+fn coloured_pages_are_requested_where_available() {
     let mut d = machine(4);
     d.memory.pages.truncate(1);
     d.memory.frames = Frames::Scattered;
-    let record = InProcess::new(promised()).run(&mut Model::new(&d, 1)).1;
+    let record = InProcess::new(promised(BUDGET_MS)).run(&mut Model::new(&d, 1)).1;
     let report = conflict::read(&record);
     for colours in [1, 2] {
         agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, colours, 8));
@@ -162,7 +165,7 @@ fn pages_of_chosen_colours_are_asked_for_where_there_are_any() {
 
 /// Huge pages are colours enough: where there are some, what was promised beside them is left alone.
 #[test]
-fn nobody_asks_for_coloured_pages_beside_huge_ones() {
+fn coloured_pages_are_not_requested_with_huge_pages() {
     let mut d = machine(4);
     d.memory.frames = Frames::Scattered;
     // Huge pages as well, which are not told of: so the model gives no coloured ones.
@@ -173,14 +176,14 @@ fn nobody_asks_for_coloured_pages_beside_huge_ones() {
         refused += u64::from(machine.map(&request).is_err());
     }
     assert_eq!(refused, 1, "coloured pages only");
-    let record = InProcess::new(promised()).run(&mut machine).1;
+    let record = InProcess::new(promised(SHORT_MS)).run(&mut machine).1;
     // With huge pages nobody asks for others.
     assert!(record.trials.iter().all(|run| run.trial.memory.page != Pages::Coloured));
 }
 
 #[test]
-fn nobody_who_does_not_ask_is_told() {
-    let (record, report) = measured(&machine(4), &[]);
+fn colours_are_not_reported_without_the_option() {
+    let (record, report) = measured(&machine(4), &[], SHORT_MS);
     assert!(report.findings.iter().all(|f| !f.name().contains("colour")));
     assert!(
         record

@@ -1,6 +1,7 @@
 //! Entries of TLBs, found beside expected: used by every oracle that looks at them.
 
 use fathom_analysis::findings::{Finding, Report, Value};
+use fathom_analysis::metrics::survey as metrics;
 use fathom_model::expected::{self, Expected};
 
 /// A number of a report, with its row.
@@ -19,7 +20,7 @@ pub fn entries(truth: &Expected, report: &Report) -> (Vec<(usize, expected::Tlb)
     let mut expected = truth.tlbs.iter();
     for n in 1.. {
         let Some((finding, v)) = number(report, &format!("tlb.{n}.entries")) else { break };
-        let excused = finding.notes.iter().any(|note| note.contains("not a TLB"));
+        let excused = finding.detail.flag(metrics::MAYBE_TABLES);
         let (low, high) = (finding.low.unwrap_or(v), finding.high.unwrap_or(v));
         noted.extend(excused.then_some(v));
         let mut rest = expected.clone();

@@ -70,7 +70,7 @@ fn random_machines_come_back() {
 }
 
 #[test]
-fn another_machines_truth_is_not_found() {
+fn geometry_contradicts_a_wrong_description() {
     // The check itself must be able to fail.
     let report = geometry_of(&machine("s1-8way"));
     assert!(!judge(&machine("bcm2837"), &report).caches.wrong.is_empty());
@@ -82,7 +82,7 @@ fn another_machines_truth_is_not_found() {
 }
 
 #[test]
-fn what_does_not_fit_into_memory_takes_nothing_else_away() {
+fn conflicts_beyond_memory_size_are_refused_alone() {
     // Arrangements and huge pages are refused for their size; that there are huge pages stays known.
     let mut d = machine("cortex-a8");
     d.memory.size = 8 << 20;

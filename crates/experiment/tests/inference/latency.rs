@@ -1,6 +1,7 @@
 //! Latency on described machines: what the description says comes back out of single loads.
 
 use fathom_analysis::findings::{Report, Value};
+use fathom_analysis::metrics::latency as metrics;
 use fathom_experiment::latency::ladder::PLACES;
 use fathom_experiment::latency::options::Ladder;
 use fathom_experiment::record::{Record, Run};
@@ -126,7 +127,7 @@ fn variants_of_the_raspberry_pi_1_come_back() {
 }
 
 #[test]
-fn a_coarse_clock_says_that_it_shows_means() {
+fn coarse_clock_warns_that_it_shows_means() {
     let d = catalog::load("zen3").unwrap().unwrap();
     let toml = d.to_toml();
     let line = toml.split("[timer]").nth(1).unwrap().lines().find(|l| l.starts_with("clock")).unwrap();
@@ -149,7 +150,7 @@ fn a_coarse_clock_says_that_it_shows_means() {
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
+fn size_beyond_memory_warns() {
     let d = catalog::load("imxrt1062").unwrap().unwrap();
     let (_, report) = measured(&d, &[8 * K, 1 << 39], 1);
     assert!(report.warnings.iter().any(|w| w.text.contains("512 GiB")), "{:?}", report.warnings);
@@ -158,7 +159,7 @@ fn what_does_not_fit_is_told() {
 
 /// Without translation costs beyond the first page size there is nothing between pages but TLB misses.
 #[test]
-fn the_ladder_of_pages_shows_the_misses_of_a_small_tlb_and_nothing_else() {
+fn page_ladder_shows_only_misses_of_a_small_tlb() {
     let d = catalog::load("am5728").unwrap().unwrap();
     let (_, report) = climbed(&d, &[16 * K, 1024 * K], &[Ladder::Page], 6_000, 1);
     let cycles = |name: &str| number(&report, name) * 1.5;
@@ -182,12 +183,12 @@ fn the_ladder_of_pages_shows_the_misses_of_a_small_tlb_and_nothing_else() {
 }
 
 #[test]
-fn pages_that_are_not_to_be_had_are_a_row_with_the_remedy() {
+fn unavailable_pages_have_a_row_with_remedy() {
     let d = catalog::load("bcm2835").unwrap().unwrap();
     let (_, report) = climbed(&d, &[8 * K], &[Ladder::Page], 1_000, 1);
     let row = finding(&report, "latency.8192.page.huge.time");
     assert!(matches!(row.value, Value::Number(v) if v.is_nan()), "{row:?}");
-    assert!(row.notes[0].contains("refused: ") && row.notes[0].contains("base pages"), "{row:?}");
+    assert!(row.detail.flag(metrics::REFUSED) && !row.notes.is_empty(), "{row:?}");
     near("base", number(&report, "latency.8192.page.base.peak"), 3.0, 0.1);
     assert_eq!(report.refusals.len(), 1, "{:?}", report.refusals);
 }

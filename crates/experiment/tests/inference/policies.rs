@@ -101,12 +101,12 @@ const FEW: [Replacement; 4] =
     [Replacement::Fifo, Replacement::Srrip, Replacement::TreePlru, Replacement::Random];
 
 #[test]
-fn a_fine_clock_tells_policies_by_single_loads() {
+fn fine_clock_identifies_policies_by_single_loads() {
     some(FINE, &FEW[..2]);
 }
 
 #[test]
-fn a_coarse_clock_tells_policies_by_whole_laps() {
+fn coarse_clock_identifies_policies_by_whole_laps() {
     some(COARSE, &FEW[2..]);
 }
 

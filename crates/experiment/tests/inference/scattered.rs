@@ -63,7 +63,7 @@ fn ways_and_page_sets_come_back_or_are_refused() {
 
 #[test]
 #[ignore = "the big oracle: scripts/test --full"]
-fn of_many_levels_none_is_wrong() {
+fn scattered_levels_are_never_wrong() {
     let machines = [
         (16, 8, Replacement::Lru),
         (8, 16, Replacement::Random),

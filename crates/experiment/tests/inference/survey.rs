@@ -204,7 +204,7 @@ fn every_committed_machine_differs_in_what_a_survey_finds() {
 }
 
 #[test]
-fn a_wrong_description_is_not_given_back() {
+fn survey_contradicts_a_wrong_description() {
     // The check itself must be able to fail: the survey of one machine against the truth of another.
     let report = report_of(&machine("bcm2837"), 1);
     let other = machine("bcm2711");

@@ -134,7 +134,7 @@ fn a_page_has_every_section_of_the_terminal_with_its_figures() {
 }
 
 #[test]
-fn what_is_no_page_is_said_to_be_none() {
+fn non_page_is_refused() {
     assert!(!is_page("fathom record") && !is_page("") && !is_page("<!doc"));
     assert!(is_page("\n<!DOCTYPE HTML>"));
     let whole = page(&samples::latency());

@@ -79,7 +79,7 @@ fn forms(report: &Report) -> [String; 3] {
 }
 
 #[test]
-fn nothing_that_names_anybody_is_shared() {
+fn shared_report_contains_no_identity() {
     let shared = anonymous(&planted(), None, WARNINGS);
     for text in forms(&shared) {
         for secret in SECRETS.iter().chain(&["bob", "SN4711", "deadbeef"]) {
@@ -125,7 +125,7 @@ fn inside(block: &str) -> Option<String> {
 }
 
 #[test]
-fn hostile_text_neither_ends_the_row_nor_the_block_nor_the_document() {
+fn hostile_text_cannot_end_row_block_or_document() {
     for hostile in [
         "a | b",
         "</details><script>alert(1)</script>",
@@ -148,7 +148,7 @@ fn hostile_text_neither_ends_the_row_nor_the_block_nor_the_document() {
 }
 
 #[test]
-fn the_json_reads_back_as_what_was_measured() {
+fn shared_json_reads_back_equal() {
     let shared = anonymous(&samples::survey(20), Some("host"), WARNINGS);
     let read = read(&json(&shared)).expect("findings");
     assert!(shared.findings.iter().any(|f| f.name().starts_with("tier.")));

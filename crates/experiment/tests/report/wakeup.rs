@@ -34,7 +34,7 @@ fn without(report: &Report, gone: impl Fn(&str) -> bool) -> Report {
 }
 
 #[test]
-fn the_answer_comes_from_what_there_is() {
+fn headline_uses_the_available_rows() {
     let whole = samples::wakeup();
     let said = unwrapped(&text(&whole));
     assert!(said.contains("The study's memory workers add 15 (13..17) us at p99.9."), "{said}");
@@ -62,7 +62,7 @@ fn halved(f: &Finding) -> Finding {
 }
 
 #[test]
-fn what_goes_with_the_caches_stands_beside_the_whole_load_and_none() {
+fn cache_share_rows_appear_with_full_load_and_no_load() {
     let mut report = samples::wakeup();
     assert!(!text(&report).contains("resctrl"));
     let confined: Vec<Finding> = report
@@ -83,7 +83,7 @@ fn what_goes_with_the_caches_stands_beside_the_whole_load_and_none() {
 }
 
 #[test]
-fn memory_is_only_excluded_where_something_says_so() {
+fn memory_is_excluded_only_with_evidence() {
     let mut report = samples::wakeup();
     for f in report.findings.iter_mut().filter(|f| f.name() == "worst.1.latency") {
         f.detail.set(metrics::CONDITION, Item::Word("study-vm".to_owned()));
@@ -113,7 +113,7 @@ fn an_increase_that_may_be_nothing_is_said_to_be() {
 }
 
 #[test]
-fn the_study_stands_beside_times_alone() {
+fn study_is_compared_with_times_alone() {
     let mut report = samples::wakeup();
     let shown = text(&report);
     let row = |text: &str, label: &str| text.lines().find(|l| l.starts_with(label)).map(str::to_owned);
@@ -173,7 +173,7 @@ fn a_curve_that_changes_is_drawn_and_another_one_is_not() {
 }
 
 #[test]
-fn a_sweep_without_inflections_says_so() {
+fn sweep_without_inflections_is_reported() {
     let mut flat = without(&samples::sweep(), |name| name.starts_with("inflection."));
     assert!(text(&flat).contains("with the size of the blocks\nNowhere."));
     flat.findings.retain(|f| f.name() != "sweep.malloc.free.64.inflections");

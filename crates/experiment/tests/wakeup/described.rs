@@ -25,7 +25,7 @@ fn concludes_nothing_of_loads(report: &Report) {
 }
 
 #[test]
-fn a_described_machine_says_what_an_absent_level_costs() {
+fn absent_l2_adds_latency_on_described_machine() {
     let of = |name: &str| described(name, &[]).1;
     let (on, off) = (of("am5728"), of("am5728-l2-off"));
     let p50 = |report: &Report, what: &str| number(report, &format!("wakeup.{what}.p50"));
@@ -36,7 +36,7 @@ fn a_described_machine_says_what_an_absent_level_costs() {
 }
 
 #[test]
-fn every_condition_that_is_asked_of_a_described_machine_is_measured_or_refused_by_its_name() {
+fn every_condition_is_measured_or_refused_by_name() {
     let all: Vec<&str> = NAMED.iter().map(|condition| condition.token).collect();
     let typed = [("conditions", all.join(",")), ("load", "cpu*2;vm*2:64M copy*1".to_owned())];
     let (record, report) = described("am5728", &typed.each_ref().map(|(name, text)| (*name, text.as_str())));
@@ -63,7 +63,7 @@ fn every_condition_that_is_asked_of_a_described_machine_is_measured_or_refused_b
 }
 
 #[test]
-fn what_a_described_machine_measures_by_default_has_its_loads_refused_too() {
+fn default_conditions_with_loads_are_refused() {
     let (_, report) = described("am5728", &[]);
     for condition in ["study", "study-vm", "read", "write", "copy", "chase", "pages", "fault", "unmap"] {
         assert!(refused(&report, &format!("condition {condition}")), "{condition}: {:?}", report.refusals);
@@ -74,7 +74,7 @@ fn what_a_described_machine_measures_by_default_has_its_loads_refused_too() {
 }
 
 #[test]
-fn a_sweep_on_a_described_machine_is_refused_curve_by_curve() {
+fn sweep_on_described_machine_is_refused_per_curve() {
     let (record, report) = described("am5728", &[("sweep", ""), ("bytes", "64K,1M")]);
     for curve in ["vm.free.4096", "vm.keep.4096", "vm.hang2.4096"] {
         assert!(refused(&report, &format!("sweep {curve}")), "{curve}: {:?}", report.refusals);

@@ -12,7 +12,7 @@ fn planted(s: &fathom_probe::load::Stressor) -> u64 {
 }
 
 #[test]
-fn what_each_factor_costs_and_what_it_explains() {
+fn planted_factor_effects_are_found_and_explained() {
     let mut machine = Paper::new(planted);
     machine.tracing = 2000;
     let report = measure(&mut machine, minute());
@@ -37,7 +37,7 @@ fn what_each_factor_costs_and_what_it_explains() {
 }
 
 #[test]
-fn a_load_that_is_kept_to_a_share_of_the_caches_stands_beside_the_whole_one() {
+fn load_confined_to_a_cache_share_is_compared_with_full_load() {
     let mut machine = Paper::new(planted);
     machine.parts = true;
     let report = measure(&mut machine, minute());
@@ -53,26 +53,23 @@ fn a_load_that_is_kept_to_a_share_of_the_caches_stands_beside_the_whole_one() {
         (number(&report, "effect.none") - number(&report, "wakeup.user.none.p99")).abs() < 0.3,
         "{effect:?}"
     );
-    // Where nothing can be partitioned, that is said once, and nothing else lacks.
+    // Without partitioning there is one refusal, and every other row.
     let mut machine = Paper::new(planted);
     let without = measure(&mut machine, minute());
-    let said = without.refusals.iter().filter(|r| r.reason == "nothing here can be partitioned").count();
-    assert_eq!(said, 1, "{:?}", without.refusals);
+    let confined =
+        |report: &Report| report.refusals.iter().filter(|r| r.what == "condition study-vm-confined").count();
+    assert_eq!(confined(&without), 1, "{:?}", without.refusals);
     assert!(row(&without, "wakeup.user.study-vm-confined.p50").is_none());
     assert!(row(&without, "effect.none").is_some());
-    // Who asks for it by name gets the refusal, too.
+    // The condition by name is refused, too.
     let typed = [("conditions", "none,study-vm-confined")];
     let named = measure(&mut Paper::new(planted), run(5_000, &typed));
-    assert!(
-        named.refusals.iter().any(|r| r.reason == "nothing here can be partitioned"),
-        "{:?}",
-        named.refusals
-    );
+    assert_eq!(confined(&named), 1, "{:?}", named.refusals);
     assert!(row(&named, "wakeup.user.none.p50").is_some());
 }
 
 #[test]
-fn where_nothing_is_planted_nothing_is_found() {
+fn no_effect_is_found_where_none_is_planted() {
     let report = measure(&mut Paper::new(|_| 0), minute());
     for name in ["copy", "chase", "pages", "fault", "unmap"] {
         let row = row(&report, &format!("effect.{name}")).expect(name);
@@ -84,7 +81,7 @@ fn where_nothing_is_planted_nothing_is_found() {
 }
 
 #[test]
-fn what_comes_back_every_100_ms_is_named() {
+fn cadence_of_100_ms_is_named_quota() {
     let mut machine = Paper::new(|_| 0);
     machine.cadence = 100_000_000;
     let report = measure(&mut machine, minute());
@@ -104,7 +101,7 @@ fn what_comes_back_every_100_ms_is_named() {
 }
 
 #[test]
-fn without_a_tracer_the_task_itself_is_what_there_is() {
+fn missing_tracer_leaves_user_rows_and_a_refusal() {
     let mut machine = Paper::new(|_| 0);
     machine.blind = true;
     let report = measure(&mut machine, run(5_000, &[]));
@@ -114,7 +111,7 @@ fn without_a_tracer_the_task_itself_is_what_there_is() {
 }
 
 #[test]
-fn the_kernels_own_wake_ups_stand_beside_the_tasks_and_in_none_of_its_rows() {
+fn kernel_wake_ups_have_rows_of_their_own() {
     let mut machine = Paper::new(planted);
     machine.kernels = true;
     let report = measure(&mut machine, minute());
@@ -139,7 +136,7 @@ fn the_kernels_own_wake_ups_stand_beside_the_tasks_and_in_none_of_its_rows() {
 }
 
 #[test]
-fn without_a_priority_nothing_is_measured_but_what_is_asked_for() {
+fn denied_priority_refuses_all_but_explicit_priority_0() {
     let mut machine = Paper::new(|_| 0);
     machine.denied = true;
     let report = measure(&mut machine, minute());
@@ -151,7 +148,7 @@ fn without_a_priority_nothing_is_measured_but_what_is_asked_for() {
 }
 
 #[test]
-fn a_load_that_is_refused_costs_the_others_nothing() {
+fn refused_load_leaves_other_loads_measured() {
     let report = measure(&mut Paper::new(planted), run(5_000, &[("load", "vm*1:2G;vm*2:8M")]));
     assert!(row(&report, "wakeup.user.load-1.p50").is_none());
     assert!(number(&report, "wakeup.user.load-2.p50") > number(&report, "wakeup.user.none.p50") + 19.0);

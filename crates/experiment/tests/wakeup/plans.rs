@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn of_a_long_period_there_are_few_activations_and_no_panic() {
+fn long_period_has_few_activations_without_panic() {
     for (period, at_least) in [("60ms", 100), ("250ms", 100)] {
         for swept in [false, true] {
             let typed = [("period", period), ("conditions", "none")];
@@ -19,7 +19,7 @@ fn of_a_long_period_there_are_few_activations_and_no_panic() {
 }
 
 #[test]
-fn a_record_that_asks_for_the_impossible_is_refused_and_a_plan_goes_on_without_it() {
+fn record_with_option_out_of_range_is_refused() {
     for (key, wrong, allowed) in [
         ("bytes", "0", "from 4K to 1024G"),
         ("strides", "0", "from 1 to 4K"),
@@ -38,7 +38,7 @@ fn a_record_that_asks_for_the_impossible_is_refused_and_a_plan_goes_on_without_i
 }
 
 #[test]
-fn a_record_that_was_cut_off_is_gone_on_with() {
+fn resumed_record_completes_a_cut_session() {
     let (whole, _) = session(&mut Paper::new(kink), sweep(100_000));
     // Somewhere in the middle of a trial's lines.
     let cut: Vec<String> = whole[..whole.len() / 2].to_vec();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_sweep_finds_where_the_path_gets_longer_and_how_sharply() {
+fn sweep_finds_planted_step_within_ten_percent() {
     let report = measure(&mut Paper::new(kink), sweep(600_000));
     let found: Vec<&str> = report.of(&metrics::INFLECTION_STATISTIC).filter_map(|f| f.word()).collect();
     assert!(found.contains(&"p50") && found.contains(&"p90"), "{found:?}");
@@ -32,7 +32,7 @@ fn slight(s: &fathom_probe::load::Stressor) -> u64 {
 }
 
 #[test]
-fn a_sweep_finds_where_the_load_begins_to_fault_and_what_latencies_do_there() {
+fn sweep_finds_first_faults_and_latency_change_there() {
     let typed = [("sweep", ""), ("modes", "free"), ("like-stress", "")];
     let report = measure(&mut Paper::new(slight), run(300_000, &typed));
     let words: Vec<&str> = report.of(&metrics::INFLECTION_STATISTIC).filter_map(|f| f.word()).collect();
@@ -54,7 +54,7 @@ fn a_sweep_finds_where_the_load_begins_to_fault_and_what_latencies_do_there() {
 }
 
 #[test]
-fn two_hangs_share_no_row() {
+fn hang_modes_have_separate_rows() {
     let typed = [("sweep", ""), ("modes", "hang2,hang4"), ("bytes", "1M,2M")];
     let report = measure(&mut Paper::new(|_| 0), run(60_000, &typed));
     let mut names: Vec<String> =

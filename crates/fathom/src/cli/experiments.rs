@@ -144,7 +144,7 @@ mod tests {
 
     /// The schema knows no experiment, and the experiment no schema: here both can be seen.
     #[test]
-    fn the_schema_lists_every_condition_factor_stressor_and_way_to_a_device() {
+    fn schema_lists_conditions_factors_stressors_and_routes() {
         use fathom_analysis::findings::words;
         use fathom_experiment::record::MOST_SERIES;
         use fathom_experiment::wakeup::conditions::{FACTORS, LOADS, NAMED};
@@ -175,7 +175,7 @@ mod tests {
 
     /// A record's command line asks for what the record was asked for, whatever that was.
     #[test]
-    fn what_was_asked_is_asked_again_by_its_own_words() {
+    fn reproduce_command_round_trips_options() {
         let mut tried = Vec::new();
         for line in [
             "survey --replacement",

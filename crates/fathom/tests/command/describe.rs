@@ -28,7 +28,7 @@ fn verdicts(document: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_machine_agrees_with_its_own_description_and_with_its_draft_and_not_with_another() {
+fn machine_agrees_with_own_description_and_draft_only() {
     let user = User::new();
     for (i, machine) in MACHINES.iter().enumerate() {
         survey(&user, machine, "R", "6s");
@@ -62,7 +62,7 @@ fn a_machine_agrees_with_its_own_description_and_with_its_draft_and_not_with_ano
 }
 
 #[test]
-fn a_check_is_on_the_page_and_a_draft_can_be_made_from_one() {
+fn page_contains_the_check_and_can_be_drafted() {
     let user = User::new();
     survey(&user, "cortex-a8", "R", "10s");
     let did = user.run(&["report", "R", "--against", "bcm2835", "--html", "P"]);
@@ -91,7 +91,7 @@ fn a_check_is_on_the_page_and_a_draft_can_be_made_from_one() {
 }
 
 #[test]
-fn a_draft_says_of_every_value_where_it_comes_from() {
+fn draft_gives_a_source_for_every_value() {
     let user = User::new();
     survey(&user, "s1-8way", "R", "3s");
     let did = user.run(&["describe", "R", "--name", "my \"board\""]);
@@ -114,7 +114,7 @@ fn a_draft_says_of_every_value_where_it_comes_from() {
 }
 
 #[test]
-fn what_cannot_be_described_or_checked_says_why() {
+fn unusable_records_are_refused_with_reason() {
     let user = User::new();
     user.run(&["latency", "--on", "bcm2835", "--bytes", "8K", "--budget", "300ms", "--record", "L", "-q"]);
     user.write("text", "Dear diary\n");
@@ -144,7 +144,7 @@ fn what_cannot_be_described_or_checked_says_why() {
 }
 
 #[test]
-fn a_page_that_says_what_no_machine_can_be_is_refused() {
+fn page_with_impossible_values_is_refused() {
     let user = User::new();
     survey(&user, "bcm2835", "R", "1s");
     user.run(&["report", "R", "--html", "P"]).ended(0);
@@ -175,7 +175,7 @@ fn a_page_that_says_what_no_machine_can_be_is_refused() {
 }
 
 #[test]
-fn a_draft_takes_no_file_of_anybodys() {
+fn draft_does_not_replace_existing_files() {
     let user = User::new();
     survey(&user, "bcm2835", "R", "1s");
     let record = user.read("R");

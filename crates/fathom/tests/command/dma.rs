@@ -23,7 +23,7 @@ fn names(found: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_described_machine_shows_its_tables_and_the_record_says_what_was_asked() {
+fn dma_on_described_machine_shows_tables_and_records_options() {
     let user = User::new();
     let did = user.run(&ASK);
     let text = did.ended(0);
@@ -72,7 +72,7 @@ fn a_mistake_is_below_the_bar_and_leaves_no_time() {
 }
 
 #[test]
-fn without_driver_and_stand_in_this_host_says_what_it_cannot_know() {
+fn dma_without_driver_or_substitute_is_refused() {
     let user = User::new();
     let ask = ["dma", "--bytes", "64,4K", "--victim", "0", "--budget", "1s", "--json"];
     let plain = user.run(&ask);
@@ -97,7 +97,7 @@ fn without_driver_and_stand_in_this_host_says_what_it_cannot_know() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_named() {
+fn invalid_dma_options_are_named() {
     let user = User::new();
     for (arguments, words) in [
         (&["dma", "--bytes", "2M"][..], &["--bytes", "8 bytes to 1M"][..]),

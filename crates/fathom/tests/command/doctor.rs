@@ -57,7 +57,7 @@ fn this_host_is_examined_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn what_is_wrong_in_the_users_own_files_is_named_with_its_line() {
+fn doctor_names_errors_in_user_files_with_line() {
     let user = User::new();
     user.write(".config/fathom/subjects.toml", "[pi]\ncomand = [\"ssh\"]\n");
     user.write(".local/share/fathom", "a file where a directory should be");
@@ -74,7 +74,7 @@ fn what_is_wrong_in_the_users_own_files_is_named_with_its_line() {
 }
 
 #[test]
-fn there_is_nothing_to_restore_and_what_was_left_is_named() {
+fn doctor_restore_without_leftovers_does_nothing() {
     let user = User::new();
     let record = ".local/share/fathom/records/20200101T000000-4294967294-survey-host.fathom";
     user.write(record, "fathom.record version=1\n");

@@ -187,7 +187,7 @@ impl Session {
 }
 
 #[test]
-fn whichever_process_is_killed_nothing_is_left() {
+fn killing_any_process_leaves_nothing() {
     type Victim = fn(&Session) -> u32;
     let victims: [(&str, Victim); 5] = [
         ("the harness", |s| s.harness.id()),
@@ -226,7 +226,7 @@ fn whichever_process_is_killed_nothing_is_left() {
 
 /// What a signal leaves: the report of what there is, the record with its end, and nothing else.
 #[test]
-fn signals_end_it_with_what_is_there() {
+fn signals_end_a_wakeup_run_and_keep_its_record() {
     type Send = fn(&Session, Signal);
     let ways: [(&str, Send); 3] = [
         ("to the harness", |s, signal| kill(s.harness.id(), signal)),
@@ -255,7 +255,7 @@ fn signals_end_it_with_what_is_there() {
 
 /// What was asked stands in the record; where it does not fit, nothing begins.
 #[test]
-fn more_than_a_record_can_say_is_refused_before_anything_runs() {
+fn options_beyond_record_limits_are_refused_before_running() {
     let user = User::new();
     let loads: Vec<String> = (1..=19).flat_map(|n| ["--load".to_owned(), format!("cpu*{n}")]).collect();
     let line: Vec<&str> = ["wakeup"].into_iter().chain(loads.iter().map(String::as_str)).collect();
@@ -278,7 +278,7 @@ fn all_at_once(session: &mut Session) {
 }
 
 #[test]
-fn what_all_leave_that_are_killed_at_once_the_next_start_removes() {
+fn next_start_removes_leftovers_of_killed_processes() {
     let Some(mut session) = Session::begin() else { return };
     all_at_once(&mut session);
     session.readable();
@@ -288,7 +288,7 @@ fn what_all_leave_that_are_killed_at_once_the_next_start_removes() {
 }
 
 #[test]
-fn what_all_leave_that_are_killed_at_once_the_doctor_removes() {
+fn doctor_removes_leftovers_of_killed_processes() {
     let Some(mut session) = Session::begin() else { return };
     all_at_once(&mut session);
     let since = Instant::now();

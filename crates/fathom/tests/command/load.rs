@@ -96,7 +96,7 @@ fn nothing_left(user: &User, since: Instant) {
 }
 
 #[test]
-fn a_trial_says_what_ran_beside_it() {
+fn trial_records_its_load() {
     let user = User::new();
     let Some(mut typed) = Typed::host(&user) else { return };
     let rows = load_stats(&mut typed, "vm*2:8M cpu");
@@ -120,7 +120,7 @@ fn a_trial_says_what_ran_beside_it() {
 }
 
 #[test]
-fn what_would_take_too_much_is_refused_with_what_there_is() {
+fn load_over_memory_budget_is_refused_with_available_size() {
     let user = User::new();
     let Some(mut typed) = Typed::host(&user) else { return };
     for (load, words) in [
@@ -176,7 +176,7 @@ fn all_gone(user: &User, probe: u32, since: Instant) {
 }
 
 #[test]
-fn whichever_process_is_killed_all_are_gone() {
+fn killing_any_process_ends_all() {
     type Victim = fn(&Typed, &[(u32, u32, String)]) -> u32;
     let victims: [(&str, Victim); 4] = [
         ("the probe", |typed, _| typed.child.id()),
@@ -258,7 +258,7 @@ fn a_user_without_privileges_may_load_too() {
 }
 
 #[test]
-fn a_keeper_removes_what_it_was_told_and_no_signal_but_one_ends_it() {
+fn reaper_removes_its_files_when_its_input_ends() {
     let user = User::new();
     let mut child = user.command(&["serve", "reaper", "0"]).stdin(Stdio::piped()).spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("a pipe");

@@ -95,12 +95,12 @@ fn in_force(document: &serde_json::Value) {
 }
 
 #[test]
-fn every_experiment_runs_on_virt_and_nothing_is_made_of_its_times() {
+fn virt_runs_every_experiment_and_refuses_its_times() {
     all_on("virt");
 }
 
 #[test]
-fn the_same_on_raspi3b() {
+fn raspi3b_runs_every_experiment_and_refuses_its_times() {
     all_on("raspi3b");
 }
 

@@ -151,7 +151,7 @@ fn golden_records_are_judged_as_they_were() {
 
 /// Nothing in a committed record says whose machine it was.
 #[test]
-fn golden_records_name_nobody() {
+fn golden_records_contain_no_identity() {
     for entry in std::fs::read_dir(golden("")).expect("records") {
         let path = entry.expect("an entry").path();
         let text = std::fs::read_to_string(&path).expect("text");
@@ -164,7 +164,7 @@ fn golden_records_name_nobody() {
 /// The probe says what has moved when it is told `bye`, outside of every trial; the record has it at its end, and
 /// the findings among the facts.
 #[test]
-fn a_record_of_this_host_ends_with_what_has_moved() {
+fn host_record_ends_with_changed_facts() {
     let user = User::new();
     let did = user.run(&["survey", "--budget", "500ms", "--record", "A", "--json"]);
     if did.status == 1 || did.status == 5 {

@@ -48,7 +48,7 @@ fn a_wrong_description_is_named_with_its_line() {
 }
 
 #[test]
-fn what_is_no_record() {
+fn non_records_are_refused() {
     let user = User::new();
     user.write("empty", "");
     user.write("newer", "fathom.record version=2\n");
@@ -91,7 +91,7 @@ fn an_emulators_times_are_refused() {
 
 /// The file, the line, the key, and what is allowed.
 #[test]
-fn a_record_of_another_kind_or_with_a_wrong_option_is_refused_by_every_verb_that_reads_it() {
+fn every_verb_refuses_foreign_or_invalid_records() {
     let user = User::new();
     let run = |rest: &str| format!("fathom.record version=1\nrun {rest} subject=\"x\" seed=1 budget_ms=1\n");
     user.write("K", &run("experiment=\"gather\""));

@@ -169,7 +169,7 @@ proptest! {
 }
 
 #[test]
-fn a_sweep_that_is_laid_replaces_what_it_overlaps_and_is_replaced() {
+fn initialised_sweep_replaces_overlaps_and_is_replaced() {
     let mut model = Model::new(&bcm2837(), 1);
     let base = model.map(&request(8192)).expect("fits").base;
     let sweep = Sweep { base, stride: 64, cells: 128, operation: Operation::Rmw };

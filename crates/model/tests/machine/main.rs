@@ -37,7 +37,7 @@ fn with_chain(model: &mut Model, bytes: u64, pages: Pages, order: Order) -> fath
 }
 
 #[test]
-fn an_empty_interval_reads_the_overhead_and_alu_costs_exactly_its_cycles() {
+fn empty_interval_reads_overhead_and_alu_exact_cycles() {
     let mut d = quiet(bcm2837());
     d.timer.clock_hz = d.core.clock_hz;
     d.timer.overhead = Time::cycles(6.0);
@@ -85,7 +85,7 @@ fn a_chase_in_l1_costs_its_latency_and_beyond_it_more() {
 }
 
 #[test]
-fn laying_a_chain_touches_nothing_and_replaces_what_it_overlaps() {
+fn initialising_a_chain_touches_no_cache_and_replaces_overlaps() {
     let mut model = Model::new(&bcm2837(), 1);
     let mapping = model.map(&request(1 << 16)).unwrap();
     let at = |offset: u64| mapping.base + offset;
@@ -136,7 +136,7 @@ fn cells_exist_only_where_memory_is_mapped() {
 }
 
 #[test]
-fn equal_wishes_get_equal_places_and_others_differ() {
+fn equal_requests_get_equal_places_and_others_differ() {
     let mut model = Model::new(&bcm2837(), 1);
     let a = model.map(&request(1 << 20)).unwrap();
     let b = model.map(&request(1 << 20)).unwrap();
@@ -149,7 +149,7 @@ fn equal_wishes_get_equal_places_and_others_differ() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_remedy() {
+fn impossible_requests_are_refused_with_remedy() {
     let mut d = bcm2837();
     d.uncached = Uncached::default();
     let mut model = Model::new(&d, 1);
@@ -244,7 +244,7 @@ fn tiny(levels: usize) -> Description {
 }
 
 #[test]
-fn a_copy_is_stale_after_a_write_behind_the_caches_until_it_leaves() {
+fn cached_copy_is_stale_after_uncached_write_until_evicted() {
     for levels in [1, 2] {
         let mut model = Model::new(&tiny(levels), 1);
         let line = model.description().levels[0].line;
@@ -296,7 +296,7 @@ fn a_trial_begins_with_empty_caches() {
 }
 
 #[test]
-fn looking_at_a_cell_moves_nothing() {
+fn checking_a_cell_changes_no_state() {
     let mut model = Model::new(&bcm2837(), 1);
     let base = model.map(&request(4096)).expect("fits").base;
     let sweep = Sweep { base, stride: 64, cells: 64, operation: Operation::Write };

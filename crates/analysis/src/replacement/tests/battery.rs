@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_battery_is_small_and_begins_with_what_every_policy_predicts_alike() {
+fn battery_is_small_and_begins_with_calibration_programs() {
     for ways in 1..=20 {
         for (visits, evictors) in VISITS.iter().flat_map(|v| [(*v, false), (*v, true)]) {
             let evictors = evictors.then_some(Evictors { ways: 8, random: visits == 4 });
@@ -29,7 +29,7 @@ fn the_battery_is_small_and_begins_with_what_every_policy_predicts_alike() {
 }
 
 #[test]
-fn the_positions_asked_are_the_ends_the_middle_and_their_neighbours() {
+fn timed_positions_are_ends_middle_and_neighbours() {
     for ways in [8, 20] {
         let h = ways / 2;
         for position in [0, 1, h - 1, h, h + 1, ways - 2, ways - 1] {
@@ -56,7 +56,7 @@ fn apart(a: &[Prediction], b: &[Prediction]) -> f64 {
 }
 
 #[test]
-fn the_battery_tells_apart_all_that_is_not_alike() {
+fn battery_separates_all_distinguishable_policies() {
     for ways in 1..=20 {
         for visits in VISITS {
             let programs = programs(ways, visits, None);
@@ -78,7 +78,7 @@ fn the_battery_tells_apart_all_that_is_not_alike() {
 }
 
 #[test]
-fn random_programs_do_not_tell_apart_what_is_alike() {
+fn random_programs_do_not_separate_equivalent_policies() {
     let mut rng = Rng::new(7);
     for ways in [1, 2] {
         let group = alike(ways, 8).remove(0);
@@ -99,7 +99,7 @@ fn random_programs_do_not_tell_apart_what_is_alike() {
 }
 
 #[test]
-fn what_a_prediction_takes_for_steady_comes_from_any_start() {
+fn steady_predictions_hold_from_any_start() {
     for ways in [4, 7, 8, 20] {
         for program in programs(ways, 4, None) {
             for policy in Policy::ALL.iter().filter(|p| !p.draws()) {

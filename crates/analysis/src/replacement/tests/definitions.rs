@@ -53,7 +53,7 @@ fn each_policy_evicts_what_its_definition_says() {
 }
 
 #[test]
-fn chance_spares_what_the_definitions_spare() {
+fn random_policies_spare_protected_blocks() {
     let mut evicted = [[0u32; 4]; 3];
     for (row, policy) in [Policy::Random, Policy::NotMruRandom, Policy::NruRandom].into_iter().enumerate() {
         for seed in 0..4000 {

@@ -75,12 +75,12 @@ fn truth_comes_out(ways: impl Iterator<Item = usize>) {
 }
 
 #[test]
-fn the_truth_comes_out_of_an_even_number_of_ways() {
+fn policy_is_found_with_even_numbers_of_ways() {
     truth_comes_out((2..=20).step_by(2));
 }
 
 #[test]
-fn the_truth_comes_out_of_an_odd_number_of_ways() {
+fn policy_is_found_with_odd_numbers_of_ways() {
     truth_comes_out((3..=19).step_by(2));
 }
 
@@ -99,7 +99,7 @@ fn many_sessions() {
 }
 
 #[test]
-fn what_is_no_textbook_policy_gets_no_name() {
+fn unknown_policy_gets_no_name() {
     for ways in [2, 4, 6, 8, 12, 16, 20] {
         let programs = programs(ways, 8, None);
         let expected = [Expected::new(ways, None, &programs.iter().collect::<Vec<_>>(), &[])];
@@ -164,7 +164,7 @@ fn too_little_or_contradictory_evidence_decides_nothing() {
 }
 
 #[test]
-fn a_verdict_names_what_fits_worst() {
+fn verdict_names_the_worst_fit() {
     let verdict = judge(8, &[], &session(Policy::TreePlru, 200, 0.01), &[]);
     assert_eq!((verdict.consistent.as_slice(), verdict.decided), ([Policy::TreePlru].as_slice(), true));
     assert_eq!(verdict.reason, "every policy but tree-plru is rejected");
@@ -215,7 +215,7 @@ fn counted_misses_count() {
 }
 
 #[test]
-fn a_level_behind_another_is_judged_through_it() {
+fn level_behind_another_is_identified() {
     for (ways, near, random) in
         [(16, Policy::TreePlru, false), (4, Policy::Lru, false), (8, Policy::Random, true)]
     {

@@ -111,12 +111,12 @@ fn truth_comes_out(ways: impl Iterator<Item = usize>, exact: f64) {
 }
 
 #[test]
-fn the_truth_comes_out_of_laps_of_few_ways() {
+fn policy_is_found_from_laps_of_few_ways() {
     truth_comes_out((2..=8).step_by(if full() { 1 } else { 2 }), 0.97);
 }
 
 #[test]
-fn the_truth_comes_out_of_laps_of_many_ways() {
+fn policy_is_found_from_laps_of_many_ways() {
     truth_comes_out((9..=20).step_by(if full() { 2 } else { 4 }), 0.9);
 }
 
@@ -132,7 +132,7 @@ fn many_laps() {
 }
 
 #[test]
-fn what_is_no_textbook_policy_gets_no_name_from_laps() {
+fn unknown_policy_gets_no_name_from_laps() {
     for ways in [4, 6, 8, 12, 16, 20] {
         let programs = programs_in_whole(ways, 8, None);
         let expected = [Expected::new(ways, None, &[], &whole(&programs))];
@@ -160,7 +160,7 @@ fn what_is_no_textbook_policy_gets_no_name_from_laps() {
 }
 
 #[test]
-fn a_level_behind_another_is_judged_by_laps_through_it() {
+fn level_behind_another_is_identified_from_laps() {
     for (ways, near, random) in
         [(16, Policy::TreePlru, false), (4, Policy::Lru, false), (8, Policy::Random, true)]
     {
@@ -189,7 +189,7 @@ fn a_level_behind_another_is_judged_by_laps_through_it() {
 }
 
 #[test]
-fn times_that_tell_nothing_decide_nothing() {
+fn uninformative_lap_times_decide_nothing() {
     let programs = programs_in_whole(8, 8, None);
     let session = |miss: f64, error: f64, of: usize| {
         let mut rng = Rng::new(5);

@@ -109,7 +109,7 @@ fn exceedances_at_random_have_no_cadence() {
 }
 
 #[test]
-fn cadences_of_a_second_a_tenth_and_a_tick_are_named_and_nothing_else() {
+fn planted_cadences_are_named_alone() {
     let seeds = Seeds::of(100, 25);
     for (name, period, jitter, kept, background, span) in [
         ("throttle", 1000 * MS, 2e6, 0.8, 60, 60_000 * MS),
@@ -151,7 +151,7 @@ fn cadences_of_a_second_a_tenth_and_a_tick_are_named_and_nothing_else() {
 }
 
 #[test]
-fn what_has_no_name_is_told_by_its_period() {
+fn unnamed_cadence_is_reported_by_period() {
     let times = World::new(60_000 * MS, MS, 5).cadence(37 * MS, 0.6, 0.3e6).background(200).times();
     let found = find(&times, MS, &candidates());
     assert_eq!(found.len(), 1, "{found:?}");
@@ -160,7 +160,7 @@ fn what_has_no_name_is_told_by_its_period() {
 }
 
 #[test]
-fn a_cause_between_two_activations_comes_back_at_their_common_multiple() {
+fn cause_of_another_period_recurs_at_the_common_multiple() {
     // A tick of 4 ms meets a task of 3 ms every 12 ms.
     let grid = 3 * MS;
     let mut chance = Chance::new(9);
@@ -172,7 +172,7 @@ fn a_cause_between_two_activations_comes_back_at_their_common_multiple() {
 }
 
 #[test]
-fn two_causes_are_both_told() {
+fn two_cadences_are_both_found() {
     // 1 s is no multiple of 37 ms. Where it is one, and comes at the same phase, the two are one cadence.
     let seeds = Seeds::of(50, 25);
     let mut both = 0;
@@ -192,7 +192,7 @@ fn two_causes_are_both_told() {
 }
 
 #[test]
-fn too_few_and_too_short_say_nothing() {
+fn too_few_or_too_short_series_have_no_cadence() {
     assert!(find(&[], MS, &candidates()).is_empty());
     assert!(find(&[5; 40], MS, &candidates()).is_empty());
     assert!(find(&[0, u64::MAX], 0, &candidates()).is_empty());

@@ -61,7 +61,7 @@ impl Mixture {
 }
 
 #[test]
-fn levels_lie_in_their_intervals_in_nine_of_ten_where_there_are_any() {
+fn return_levels_lie_in_ninety_percent_of_intervals() {
     let seeds = Seeds::of(100, 30);
     for (what, mixture) in [
         ("the spike's mixture, shape 0.15", Mixture { rare: 0.002, at: 40.0, shape: 0.15, scale: 8.0 }),
@@ -126,7 +126,7 @@ fn tails_that_cannot_be_known_are_refused() {
 
 /// Forty clusters of a heavy tail: what comes once an hour may be anything.
 #[test]
-fn an_interval_of_more_than_a_decade_is_no_answer() {
+fn interval_wider_than_a_decade_is_refused() {
     let vague = Mixture { rare: 40.0 / RUN as f64, at: 40.0, shape: 0.4, scale: 30.0 };
     let (mut wide, mut spoke) = (0, 0);
     for seed in 0..60 {
@@ -147,7 +147,7 @@ fn an_interval_of_more_than_a_decade_is_no_answer() {
 }
 
 #[test]
-fn a_second_cause_that_comes_back_is_not_extrapolated() {
+fn periodic_second_cause_is_not_extrapolated() {
     let few = Mixture { rare: 0.002, at: 40.0, shape: 0.15, scale: 8.0 };
     let throttled = |s: u64| {
         let mut run = few.run(RUN, s);

@@ -84,7 +84,7 @@ fn two_steps_are_two() {
 }
 
 #[test]
-fn a_step_down_is_told_as_less() {
+fn step_down_has_negative_effect() {
     let found =
         read(&curve(5, &sizes(), |b| (0.0, if b >= 32 << 20 { 2.0 } else { scale(1.3) })), 5).unwrap();
     assert_eq!(found.len(), 1, "{found:?}");
@@ -150,7 +150,7 @@ fn a_model_without_noise_has_steps_and_a_seed_repeats() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused() {
+fn invalid_curves_are_refused() {
     let row = |bytes, value, n| Row { bytes, repeats: vec![value; n] };
     assert_eq!(read(&[], 0), Err(Refusal::TooFew));
     assert_eq!(read(&[row(1, 1.0, 5), row(2, 1.0, 4), row(4, 1.0, 5)], 0), Err(Refusal::TooFew));
@@ -178,7 +178,7 @@ fn faults(seed: u64, sizes: &[u64], noise: f64, rate: impl Fn(u64) -> f64) -> Ve
 const FEW: f64 = 1000.0;
 
 #[test]
-fn a_rate_that_begins_at_a_size_is_found_there_by_the_fewest_repeats() {
+fn rate_beginning_at_a_size_is_found_by_fewest_repeats() {
     for noise in [0.0, 0.02, 0.1, 0.3] {
         let (mut exact, mut wrong) = (0, 0);
         for seed in 0..100 {
@@ -213,7 +213,7 @@ fn a_rate_that_is_no_other_has_no_inflection() {
 }
 
 #[test]
-fn what_a_latency_does_where_a_rate_changes_is_told_whatever_its_size() {
+fn small_latency_step_at_a_rate_change_is_measured() {
     let step = |bytes: u64| if bytes >= 32 << 20 { 1.03 } else { 1.0 };
     let change =
         rates(&faults(1, &sizes(), 0.1, |b| if b >= 32 << 20 { 9e4 } else { 0.0 }), FEW, 1).unwrap()[0];
@@ -238,7 +238,7 @@ fn what_a_latency_does_where_a_rate_changes_is_told_whatever_its_size() {
 }
 
 #[test]
-fn rates_that_cannot_be_read_are_refused() {
+fn invalid_rates_are_refused() {
     let row = |bytes, value, n| Row { bytes, repeats: vec![value; n] };
     let rows = |value| [row(1, 0.0, 5), row(2, value, 5), row(4, 1.0, 5)];
     assert_eq!(rates(&rows(0.0), FEW, 0), Ok(Vec::new()));

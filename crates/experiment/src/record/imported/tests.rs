@@ -76,7 +76,7 @@ fn every_field_comes_back() {
 }
 
 #[test]
-fn a_line_that_is_lost_or_stands_twice_is_a_problem_and_half_a_histogram_is_none() {
+fn lost_or_repeated_lines_are_problems_and_drop_the_histogram() {
     let whole = lines(&series());
     let own: Vec<usize> = (0..whole.len()).filter(|&i| whole[i].starts_with("imported")).collect();
     assert_eq!(own.len(), 5, "a head, three parts, a head");
@@ -104,7 +104,7 @@ fn a_line_that_is_lost_or_stands_twice_is_a_problem_and_half_a_histogram_is_none
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_reason() {
+fn impossible_import_is_refused_with_reason() {
     let good = "imported series=1 tool=\"x\" place=user bucket_ns=1 cycles=3 overflow=0 parts=1";
     for (second, says) in [
         ("imported series=2 part=1 values=1,2 counts=1,2", "without what is before it"),

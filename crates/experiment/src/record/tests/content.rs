@@ -40,7 +40,7 @@ fn every_line_of_a_session_round_trips() {
 }
 
 #[test]
-fn what_is_no_record_is_refused_with_what_one_begins_with() {
+fn non_record_is_refused_with_the_expected_first_line() {
     for (text, says) in [
         ("", "empty"),
         ("hello\n", "fathom.record version=1"),
@@ -59,7 +59,7 @@ fn what_is_no_record_is_refused_with_what_one_begins_with() {
 }
 
 #[test]
-fn a_probe_may_not_speak_for_the_harness() {
+fn probe_lines_cannot_be_harness_lines() {
     for line in [End { status: "complete".into(), elapsed_ms: 0 }.line(), Run::default().line()] {
         let mut lines = SESSION[..3].to_vec();
         lines.push(line.seal(2));
@@ -97,7 +97,7 @@ fn with_swapped_times(swapped: usize) -> Record {
 }
 
 #[test]
-fn twice_the_work_in_less_time_is_refused_and_no_number() {
+fn sample_with_decreasing_time_is_refused() {
     let about = |record: &Record| {
         let report = survey::read(record);
         let of = |f: &&fathom_analysis::findings::Finding| f.name().starts_with("latency.8192.");
@@ -123,7 +123,7 @@ fn twice_the_work_in_less_time_is_refused_and_no_number() {
 }
 
 #[test]
-fn a_lying_sample_is_left_out() {
+fn unverified_sample_is_left_out() {
     let mut record = read(&SESSION.join("\n")).unwrap();
     let lines: Vec<String> = SESSION
         .iter()
@@ -164,7 +164,7 @@ fn reset(greetings: usize, before: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_greeting_that_nobody_asked_for_is_a_restart_and_what_ran_is_lost() {
+fn unrequested_greeting_is_a_restart_that_loses_the_trial() {
     let whole = read(&SESSION.join("\n")).unwrap();
     let record = read(&reset(1, &[]).join("\n")).unwrap();
     assert_eq!((record.problems.len(), record.losses.restarts), (1, 1), "{:?}", record.problems);
@@ -184,7 +184,7 @@ fn a_greeting_that_nobody_asked_for_is_a_restart_and_what_ran_is_lost() {
 }
 
 #[test]
-fn the_harnesss_own_words_leave_out_what_was_lost() {
+fn harness_lines_exclude_lost_trials() {
     let whole = read(&SESSION.join("\n")).unwrap();
     let said = ["hello", "again from=1 why=\"no end of it came\""];
     // Two greetings may come of a hello and of a board that greets by itself; whoever was asked to greet was not reset.
@@ -207,7 +207,7 @@ fn the_harnesss_own_words_leave_out_what_was_lost() {
 }
 
 #[test]
-fn a_probe_that_changes_its_worth_is_worth_the_less() {
+fn changed_clock_trust_keeps_the_lesser() {
     let mut lines = SESSION[..5].to_vec();
     lines.push(Line::new("probe").int("wire", 1u64).token("trust", "emulated").seal(1));
     let record = read(&lines.join("\n")).unwrap();

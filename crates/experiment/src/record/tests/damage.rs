@@ -20,7 +20,7 @@ fn a_lost_line_is_a_problem_with_the_number_of_the_next_one() {
 }
 
 #[test]
-fn a_line_that_stands_twice_counts_once() {
+fn repeated_line_counts_once() {
     let whole = read(&SESSION.join("\n")).unwrap();
     for i in 1..SESSION.len() {
         let mut lines = SESSION.clone();
@@ -34,7 +34,7 @@ fn a_line_that_stands_twice_counts_once() {
 }
 
 #[test]
-fn half_a_fact_is_none_and_without_their_end_the_facts_still_count() {
+fn incomplete_fact_is_dropped_without_losing_others() {
     let mut lines = SESSION.clone();
     let part = lines.iter().position(|l| l.contains("part=1")).unwrap();
     lines.remove(part);
@@ -94,7 +94,7 @@ fn huge_numbers_are_read_or_refused_and_sums_do_not_overflow() {
 }
 
 #[test]
-fn endless_trouble_is_kept_in_bounds() {
+fn number_of_kept_problems_is_bounded() {
     let mut text = SESSION.join("\n");
     text.push('\n');
     text.push_str(&"garbage in, \0 nothing out\n".repeat(50_000));
@@ -210,7 +210,7 @@ fn half_a_number_at_the_end_of_a_file_is_no_number() {
 }
 
 #[test]
-fn more_trials_than_any_session_has_are_told_and_not_taken() {
+fn excess_trials_are_reported_and_dropped() {
     let mut record = Record::default();
     record.push(&Record::first_line()).unwrap();
     for n in 0..=MOST_TRIALS as u64 {
@@ -223,7 +223,7 @@ fn more_trials_than_any_session_has_are_told_and_not_taken() {
 }
 
 #[test]
-fn lines_that_say_nothing_are_given_up_in_the_end() {
+fn meaningless_lines_end_the_reading() {
     for line in ["", "what is this"] {
         let mut record = Record::default();
         record.push(&Record::first_line()).unwrap();
@@ -237,7 +237,7 @@ fn lines_that_say_nothing_are_given_up_in_the_end() {
 
 /// As many as a file of a few megabytes holds; whoever looked each one up in all the others would not end.
 #[test]
-fn a_trial_of_very_many_lies_is_read() {
+fn trial_with_very_many_unverified_samples_is_read() {
     let mut record = Record::default();
     record.push(&Record::first_line()).unwrap();
     let lie = vec![1u64; 200];

@@ -51,7 +51,7 @@ fn refused<'a>(report: &'a Report, what: &str) -> Option<&'a Refused> {
 }
 
 #[test]
-fn a_percentile_is_known_to_its_bucket_and_its_interval_has_all_of_it() {
+fn percentile_interval_covers_its_whole_bucket() {
     let report = report(&cyclictest(&[(5, 5000), (6, 4000), (9, 1000)], 0, 9));
     assert_eq!(reported(&report, "min"), Some((5.0, None, None)));
     assert_eq!(reported(&report, "max"), Some((9.0, None, None)));
@@ -71,7 +71,7 @@ fn a_percentile_is_known_to_its_bucket_and_its_interval_has_all_of_it() {
 }
 
 #[test]
-fn what_lies_above_the_histogram_is_not_invented() {
+fn values_above_the_histogram_are_not_invented() {
     // 1 % lies above: p99 may be there, and p99.9 is.
     let report = report(&cyclictest(&[(5, 9900)], 100, 700));
     assert_eq!(reported(&report, "p90"), Some((5.5, Some(5.0), Some(6.0))));
@@ -102,7 +102,7 @@ fn one_long_stall_is_as_many_activations_as_it_slept_through() {
 }
 
 #[test]
-fn without_a_histogram_there_is_what_the_tool_says_and_a_refusal() {
+fn import_without_histogram_refuses_percentiles() {
     let line = "T: 0 (  591) P:80 I:1000 C:   1000 Min:      5 Act:   12 Avg:   12 Max:     117\n";
     let report = report(&Imported::of(&foreign::read(line).expect("a result"), "t.txt"));
     assert_eq!(reported(&report, "mean"), Some((12.0, None, None)));

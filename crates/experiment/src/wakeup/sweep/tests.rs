@@ -8,7 +8,7 @@ fn under(load: &str) -> Trial {
 }
 
 #[test]
-fn what_has_no_blocks_is_on_no_curve() {
+fn load_without_blocks_is_on_no_curve() {
     for load in ["cpu*2", "io", "disk*2", "none", "vm cpu"] {
         assert_eq!(of(&under(load)), None, "{load}");
     }

@@ -38,7 +38,7 @@ fn coloured_pages_are_the_driver_s_to_give() {
 /// A host's memory has room for the driver's behind its own, and none where there is no driver: addresses that nobody
 /// uses count against a limit of them.
 #[test]
-fn room_for_coloured_pages_is_kept_only_where_there_is_a_driver() {
+fn coloured_pages_are_reserved_only_with_a_driver() {
     let (_keep, root) =
         fixture::root(&[("/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n")]);
     let memory = open_with(&root, Presence::Absent);

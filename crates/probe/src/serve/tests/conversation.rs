@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_this_machine_does_not_set_is_refused_and_the_keys_travel() {
+fn unsupported_control_is_refused_and_its_keys_round_trip() {
     for key in ["mair=68", "tables=normal-nc", "prefetch=0"] {
         let requested = format!("trial id=1 bytes=8192 {key}");
         let lines = talk(Cheat::Honest, &[&requested]);
@@ -15,7 +15,7 @@ fn what_this_machine_does_not_set_is_refused_and_the_keys_travel() {
 }
 
 #[test]
-fn a_trial_whose_clock_was_taken_away_is_a_refusal_and_no_sample_of_it_is_sent() {
+fn lost_clock_refuses_the_trial_without_samples() {
     let words = |cheat| -> Vec<String> {
         let lines = talk(cheat, &["trial id=1 bytes=8192 samples=1", "trial id=2 bytes=8192 page=huge"]);
         lines.iter().map(|line| line.word.clone()).collect()
@@ -66,7 +66,7 @@ fn a_conversation_goes_on_after_nonsense_and_refusals() {
 }
 
 #[test]
-fn what_has_moved_is_said_last_and_only_to_whoever_asked_for_facts() {
+fn changed_facts_are_sent_last_and_only_after_facts() {
     let last = |requested: &[&str]| {
         let lines = talk(Cheat::Honest, requested);
         let [.., before, gone] = lines.as_slice() else { panic!("{lines:?}") };
@@ -97,7 +97,7 @@ fn long_facts_travel_in_parts_and_come_out_whole() {
 }
 
 #[test]
-fn a_fault_fits_on_its_line_however_long_what_it_quotes() {
+fn fault_line_is_limited_however_long_the_quote() {
     let keys: String = (0..60).map(|n| format!(" {}{n}=1", "k".repeat(62))).collect();
     let lines = talk(Cheat::Honest, &[&format!("trial{keys}"), "bye"]);
     assert_eq!(lines.iter().map(|l| l.word.as_str()).collect::<Vec<_>>(), ["probe", "fault", "gone"]);

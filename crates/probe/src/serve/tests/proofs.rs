@@ -23,7 +23,7 @@ const ASKED: [&str; 17] = [
 ];
 
 #[test]
-fn honest_samples_are_proven_and_cheats_are_caught() {
+fn honest_samples_are_proven_and_forged_ones_fail() {
     for requested in ASKED {
         assert_eq!(judged(&talk(Cheat::Honest, &[requested])), [], "{requested}");
         for cheat in [Cheat::Idle, Cheat::OneShort, Cheat::Home, Cheat::Stuck] {
@@ -40,7 +40,7 @@ const SWEEPS: [&str; 3] = [
 ];
 
 #[test]
-fn honest_sweeps_are_proven_and_cheats_are_caught() {
+fn honest_sweeps_are_proven_and_forged_ones_fail() {
     let all = [Cheat::Idle, Cheat::OneShort, Cheat::Home, Cheat::Narrow, Cheat::Hoisted, Cheat::LastLap];
     for requested in SWEEPS {
         for op in ["read", "write", "rmw"] {
@@ -70,7 +70,7 @@ const SHARED: [&str; 2] = [
 ];
 
 #[test]
-fn honest_loads_of_shared_pages_are_proven_and_cheats_are_caught() {
+fn honest_shared_page_loads_are_proven_and_forged_ones_fail() {
     for requested in SHARED {
         assert_eq!(judged(&talk(Cheat::Honest, &[requested])), [], "{requested}");
         // What a load brings is part of the next address, so another word leads to other cells or off them.
@@ -114,7 +114,7 @@ fn samples_of(lines: &[Line]) -> Vec<Sample> {
 
 /// One line a page, and lines of pages that others share.
 #[test]
-fn honest_first_touches_are_proven_and_cheats_are_caught() {
+fn honest_first_touches_are_proven_and_forged_ones_fail() {
     for (requested, every) in [
         ("trial id=1 pattern=stride bytes=131072 stride=4096 loads=10 samples=3 first_touch=1", true),
         ("trial id=1 pattern=stride bytes=131072 stride=64 loads=640 samples=3 first_touch=1 seed=5", false),
@@ -148,7 +148,7 @@ fn memory_that_was_not_fresh_proves_no_first_touch() {
 }
 
 #[test]
-fn what_is_walked_once_has_room_for_it_and_the_right_pattern() {
+fn walking_once_needs_enough_cells_and_the_right_pattern() {
     let words =
         |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
     for wrong in [
@@ -177,7 +177,7 @@ fn each_sample_of_a_chain_walked_once_has_an_order_of_its_own() {
 }
 
 #[test]
-fn stores_that_stop_half_way_through_a_trial_leave_no_sample_proven() {
+fn stores_that_stop_during_a_trial_prove_no_sample() {
     let mut lines =
         talk(Cheat::Honest, &["trial id=1 pattern=stride op=write bytes=8192 loads=100 samples=4"]);
     assert_eq!(judged(&lines), []);
@@ -213,7 +213,7 @@ fn an_operation_is_the_strides_alone_and_old_lines_read() {
 }
 
 #[test]
-fn copies_are_proven_and_what_was_not_copied_is_seen() {
+fn copies_are_proven_and_missing_copies_fail() {
     for op in ["copy_to", "copy_from"] {
         // Less than a lap, more than one, and a multiple of one.
         for n in [100, 1500, 1024] {
@@ -255,7 +255,7 @@ fn a_timed_load_that_never_ran_is_caught() {
 }
 
 #[test]
-fn an_asked_load_is_timed_after_all_that_come_before_it() {
+fn timed_load_follows_all_earlier_loads() {
     let lines = talk(Cheat::Honest, &[ASKED[12]]);
     let list = Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list;
     // B is the tenth access, C the twelfth, and so round again. A load takes 3 here, a reading of the clock 1.
@@ -267,7 +267,7 @@ fn an_asked_load_is_timed_after_all_that_come_before_it() {
 }
 
 #[test]
-fn refills_are_counted_where_a_trial_asks_and_somebody_counts() {
+fn refills_are_counted_on_request_where_counters_exist() {
     // Nobody does here, and the line says nothing of them.
     let lines = talk(Cheat::Honest, &["trial id=1 counted=1 loads=300 samples=2"]);
     let line = lines.iter().find(|l| l.word == "sample").unwrap();
