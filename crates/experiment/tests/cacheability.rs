@@ -1,4 +1,4 @@
-//! Cacheability on models, whose attributes are described: study S0, what each attribute behaves as, and what is told
+//! Cacheability on models, whose attributes are described: study S0, what each attribute behaves as, and what is reported
 //! where an attribute changes nothing.
 
 #[path = "common/asked.rs"]
@@ -51,7 +51,7 @@ fn run(budget_ms: u64, typed: &[(&str, &str)]) -> Run {
     Run { asked: asked(cacheability::options::ALL, typed), budget_ms, ..Run::default() }
 }
 
-/// What the study asked, at both of its sizes, with more options.
+/// Options of the study at both of its sizes, and more.
 fn study(budget_ms: u64, more: &[(&str, &str)]) -> Run {
     run(budget_ms, &[&[("bytes", "320,2560"), ("op", "rmw")], more].concat())
 }

@@ -198,7 +198,7 @@ fn assumptions_change_the_study_result_only_out_of_bounds() {
             // Twice a line of every cache is far too much, or nearly half of what is needed.
             (true, _) if what.contains("no L2") => assert!((15_000.0..60_428.0).contains(&saved), "{saved}"),
             (true, _) => assert!(saved > 5.0 * 60_428.0, "{saved}"),
-            // Made to fit, and nobody's figure.
+            // Chosen to reach the study's result; no source has such a figure.
             (_, true) => assert!((55_000.0..66_000.0).contains(&saved), "{what}: {saved}"),
             // No figure that a source or a manual allows comes within a tenth of it, nor all together within a third.
             _ if what.contains("all four, on") => assert!((1.0..4.0).contains(&gain), "{what}: {gain}"),

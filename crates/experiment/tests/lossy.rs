@@ -92,7 +92,7 @@ impl Wire {
 }
 
 /// A board that is on: the probe's own server, on a machine that is new for every trial. So what a trial
-/// finds depends on the trial alone, and a trial that was asked twice gives the same twice.
+/// finds depends on the trial alone, and a trial that was requested twice gives the same twice.
 struct Board<'a> {
     description: &'a Description,
     place: ServerState,
@@ -341,7 +341,7 @@ fn abandoned_trials_leave_remaining_findings_unchanged() {
     assert!(seen > seeds / 6, "{seen} sessions with trials given up");
 }
 
-/// The greeting of a board that is on twice: its own, and the one that it was asked for.
+/// The greeting of a board that is on twice: its own, and the requested one.
 #[test]
 fn repeated_first_greeting_is_harmless() {
     let description = catalog::load("s1-8way").expect("embedded").expect("a description");

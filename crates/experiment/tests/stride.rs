@@ -69,7 +69,7 @@ impl Truth {
         let brought = share * far + (1.0 - share) * self.near_by;
         page + match operation {
             Operation::Read => brought,
-            // Stores go to whoever has the line; nothing brings it nearer where writes do not allocate.
+            // Stores go to the level that has the line; without write allocation no nearer level takes it.
             Operation::Write if !self.allocates => self.far,
             Operation::Write => brought,
             Operation::Rmw => brought + self.near_by,
@@ -258,7 +258,7 @@ fn requested(d: &Description, budget_ms: u64, typed: &[(&str, &str)]) -> Report 
     common::measured(d, stride::plan, run).1
 }
 
-/// The study's question by default: sizes that nobody named, and a sentence at each.
+/// The study's question with default sizes, and a sentence at each.
 #[test]
 fn default_sizes_show_whether_l2_is_on() {
     let ask = |name| requested(&machine(name), 10_000, &[("strides", "8,64"), ("op", "read")]);

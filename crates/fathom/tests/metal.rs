@@ -265,7 +265,7 @@ fn every_start_ends_in_a_probe_that_survives_faults() {
     STARTS.iter().for_each(talk);
 }
 
-/// Every attribute is in force where it is asked for, and what goes in by one mapping comes out by another.
+/// Every attribute is in force where it is requested, and what goes in by one mapping comes out by another.
 fn attributes(start: &Start) {
     let Some(mut board) = Board::boot(start, PLAIN) else { return };
     board.greeting();

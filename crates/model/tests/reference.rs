@@ -35,7 +35,7 @@ fn map(model: &mut Model, draw: &mut Draw) -> Places {
             place: draw.next(),
         };
         let Ok(mapping) = model.map(&request) else { continue };
-        // What is used with two attributes at once is nobody's to say.
+        // Memory used with two attributes at once has undefined contents.
         let (start, end) = (mapping.base & PLACE, (mapping.base & PLACE) + mapping.bytes);
         let apart = |r: &(u64, u64, Attribute)| (r.0 & PLACE) >= end || (r.0 & PLACE) + r.1 <= start;
         if ranges.iter().all(apart) {

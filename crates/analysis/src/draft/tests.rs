@@ -117,13 +117,13 @@ fn a_claim_is_called_one_and_a_measurement_wins_over_it() {
     assert!(key(&d, "level", 1, "size").1.ends_with("as claimed by sysfs and cpuid"));
     let (line, why) = key(&d, "level", 1, "line");
     assert_eq!((line, why.as_str()), (Written::Size(64), "claimed by sysfs, not measured (but 32 by cpuid)"));
-    // The claim of another size is of another level: its size is told, and its ways are not taken.
+    // The claim of another size is of another level: its size is reported, and its ways are not taken.
     let (size, why) = key(&d, "level", 2, "size");
     assert_eq!(size, Written::Size(2 << 20));
     assert!(why.contains("8 MiB claimed by sysfs is not what was measured"), "{why}");
     assert!(key(&d, "level", 2, "ways").1.starts_with("assumed"));
     assert_eq!(key(&d, "level", 2, "line").0, Written::Size(128));
-    // What is measured of line and ways wins, and both are told.
+    // What is measured of line and ways wins, and both are reported.
     report.findings.push(finding("tier.1.line", 64.0, "bytes", 0.0));
     report.findings.push(finding("tier.1.ways", 6.0, "", 0.0));
     let d = drafted(&report);

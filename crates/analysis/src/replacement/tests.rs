@@ -37,7 +37,7 @@ impl Cache for Of {
     }
 }
 
-/// Runs a program and tells its asks, each wrongly with the chance `error`.
+/// Runs a program and records its timed loads, each wrongly with the chance `error`.
 fn observe(
     cache: &mut dyn Cache,
     program: &Program,

@@ -149,7 +149,7 @@ fn compare(seed: u64, misses: Misses) -> Compared {
 }
 
 /// The tiers of 99 % of the curves are found, and 95 % of the intervals hold the capacity: what "95 %
-/// interval" says, no less and no more. The curves are those of the seeds from 0 on; nobody chose them.
+/// interval" says, no less and no more. The seeds begin at 0 and were not selected.
 fn curves_come_back(what: &str, misses: Misses, seeds: Seeds) {
     let curves = seeds.count;
     let all: Vec<Compared> = (0..curves).map(|seed| compare(seed, misses)).collect();

@@ -89,7 +89,7 @@ fn disagreements_are_plain_sentences() {
             "The sources disagree about the sets of level 3: sysfs says 1792, cpuid says 114688.",
         ]
     );
-    // The cache type register tells the smallest line anywhere, which a longer one elsewhere may exceed.
+    // The cache type register gives the smallest line anywhere, which a longer one elsewhere may exceed.
     let smallest = |data: u64, level_2: u64| {
         let decoded = decode(&ints(&[
             ("arm.ctr_el0", 0x8444_c004),

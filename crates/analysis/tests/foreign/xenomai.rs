@@ -53,7 +53,7 @@ fn statistics_alone_give_buckets_and_seconds_give_counts() {
     let series = one(&short);
     assert!(series.counts.is_empty());
     assert_eq!((series.cycles, series.stddev_ns, series.mean_ns), (4000, Some(692.0), Some(2012.0)));
-    // Neither RTS nor HSS: the last second tells least and largest so far.
+    // Neither RTS nor HSS: the last second gives least and largest so far.
     let cut: String = PLACES.lines().take(9).map(|line| line.to_owned() + "\n").collect();
     let series = one(&cut);
     assert_eq!((series.cycles, series.min_ns, series.max_ns), (2000, Some(1307), Some(13_469)));

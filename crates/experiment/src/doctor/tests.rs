@@ -1,6 +1,6 @@
 use super::*;
 
-/// A machine with these facts, beside those of one on which everything is as it should be.
+/// A machine with these facts, together with those of one on which everything is as it should be.
 fn record(trust: ClockTrust, facts: &[(&str, &str)]) -> Record {
     let best = [
         ("trust.evidence", "nothing says otherwise"),

@@ -13,6 +13,25 @@ use super::*;
 use crate::options::Asked;
 use crate::{budget::Budget, disturbance, survey};
 
+/// Samples of a chase that end where its chain says.
+fn proven(chase: &Trial) -> Vec<Sample> {
+    let chain = chase.pattern.chain(chase, 0, 0, 4096).expect("a chain");
+    let mut at = chase.warm;
+    (0..chase.samples)
+        .map(|i| {
+            let end = chain.cell_at(at + chase.loads);
+            at += 3 * chase.loads;
+            Sample {
+                ticks: 12_000 + i,
+                ticks2: 24_000 + i,
+                end,
+                end2: chain.cell_at(at),
+                ..Sample::default()
+            }
+        })
+        .collect()
+}
+
 /// A small whole session: facts (one in parts), a clock trial, a proven chase, a refusal, the end.
 fn session() -> Vec<String> {
     let run = Run {
@@ -25,21 +44,6 @@ fn session() -> Vec<String> {
         asked: Asked::default().switched_on(&survey::options::REPLACEMENT),
     };
     let chase = Trial { id: 2, round: 1, memory: Memory::of(8192, 64), samples: 20, ..Trial::default() };
-    let chain = chase.pattern.chain(&chase, 0, 0, 4096).expect("a chain");
-    let mut at = chase.warm;
-    let list: Vec<Sample> = (0..chase.samples)
-        .map(|i| {
-            let end = chain.cell_at(at + chase.loads);
-            at += 3 * chase.loads;
-            Sample {
-                ticks: 12_000 + i,
-                ticks2: 24_000 + i,
-                end,
-                end2: chain.cell_at(at),
-                ..Sample::default()
-            }
-        })
-        .collect();
     let clock = Trial { id: 1, round: 1, loads: 3, samples: 1, ..Trial::of(Clock) };
     let tick = Sample { ticks: 5, ticks2: 30, ..Sample::default() };
     let done = |trial| Done {
@@ -61,7 +65,7 @@ fn session() -> Vec<String> {
     ];
     sent.extend(Samples { trial: 1, list: vec![tick] }.lines());
     sent.extend([done(1).line(), chase.line()]);
-    sent.extend(Samples { trial: 2, list }.lines());
+    sent.extend(Samples { trial: 2, list: proven(&chase) }.lines());
     sent.extend([
         done(2).line(),
         Trial { id: 3, round: 2, ..Trial::default() }.line(),

@@ -1,4 +1,4 @@
-//! How a machine is built, found beside described: lines, ways, sets and replacement of its caches, entries, ways and
+//! How a machine is built, as found and as described: lines, ways, sets and replacement of its caches, entries, ways and
 //! sets of its TLBs. What a report refuses is counted apart; what it says must be right.
 
 use fathom_analysis::findings::{Report, Value};
@@ -92,7 +92,7 @@ impl Built {
     }
 }
 
-/// A report beside the description.
+/// A report against the description.
 pub fn judge(d: &Description, report: &Report) -> Built {
     let mut built = Built::default();
     for (i, level) in expected::data_levels(d).into_iter().enumerate() {

@@ -65,7 +65,7 @@ fn misses(report: &Report, tier: u64, which: &str) -> Vec<(u64, f64)> {
 fn agree(found: &[(u64, f64)], truth: impl Fn(u64) -> u64) {
     assert!(found.len() > 15, "{found:?}");
     for &(pages, misses) in found {
-        // The runs are a few loads beside whole rounds.
+        // A sample has a few loads besides whole rounds.
         let near = 0.002 * pages as f64;
         assert!((misses - truth(pages) as f64).abs() <= near, "{pages} pages: {misses} for {}", truth(pages));
     }
@@ -83,7 +83,7 @@ fn more_colours_conflict_later_where_a_way_is_four_pages() {
     let help = finding(&report, "tier.1.colour.help");
     assert_eq!(help.value, Value::Text("yes".into()));
     assert!(help.notes[0].contains("a way of 16 KiB is 4 pages of 4 KiB"), "{:?}", help.notes);
-    // The second level is not asked: the first has colours.
+    // The second level is not measured: the first has colours.
     assert_eq!(misses(&report, 2, "1"), []);
     // Time follows: as many loads that hit take less.
     let time = |which: &str| number(&report, &format!("tier.1.colour.{which}.16.time_per_round"));
@@ -104,7 +104,7 @@ fn colours_have_no_effect_where_a_way_is_one_page() {
     assert_eq!(help.value, Value::Text("no".into()));
     let note = &help.notes[0];
     assert!(note.contains("no larger than a page") && note.contains("tier 2 has one of 128 KiB, 32 colours"));
-    // So the second one is asked as well, behind the first, where all of them are in one set.
+    // So the second one is measured as well, behind the first, where all of them are in one set.
     for colours in [1, 2, 4] {
         let found = misses(&report, 2, &colours.to_string());
         agree(&found, |pages| lru(pages, colours, 16));
@@ -115,7 +115,7 @@ fn colours_have_no_effect_where_a_way_is_one_page() {
     assert_eq!(initialised.notes, ["laid out as for 4 colours; there is one"]);
 }
 
-/// Pages at random frames have colours of their own, which nobody knows: nothing is said then.
+/// Pages at random frames have unknown colours: the experiment refuses.
 #[test]
 fn colours_of_scattered_pages_are_refused() {
     let mut d = machine(4);
@@ -129,7 +129,7 @@ fn colours_of_scattered_pages_are_refused() {
 }
 
 /// A session with a machine that has pages of chosen colours.
-fn promised(budget_ms: u64) -> Session {
+fn with_coloured_pages(budget_ms: u64) -> Session {
     let run = Run {
         experiment: conflict::NAME.into(),
         seed: 1,
@@ -148,13 +148,13 @@ fn coloured_pages_are_requested_where_available() {
     let mut d = machine(4);
     d.memory.pages.truncate(1);
     d.memory.frames = Frames::Scattered;
-    let record = InProcess::new(promised(BUDGET_MS)).run(&mut Model::new(&d, 1)).1;
+    let record = InProcess::new(with_coloured_pages(BUDGET_MS)).run(&mut Model::new(&d, 1)).1;
     let report = conflict::read(&record);
     for colours in [1, 2] {
         agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, colours, 8));
     }
     assert_eq!(finding(&report, "tier.1.colour.help").value, Value::Text("yes".into()));
-    // The second level's ways too, which nobody sees in scattered frames.
+    // The second level's ways too, which cannot be inferred in scattered frames.
     assert_eq!(number(&report, "tier.2.ways"), 16.0);
     let beyond = |run: &&TrialRun| run.trial.kind() == PatternKind::Conflict && run.trial.counted > 0;
     assert!(record.trials.iter().filter(beyond).all(|run| run.trial.memory.page == Pages::Coloured));
@@ -163,12 +163,12 @@ fn coloured_pages_are_requested_where_available() {
     );
 }
 
-/// Huge pages are colours enough: where there are some, what was promised beside them is left alone.
+/// Huge pages contain every colour: where there are huge pages, coloured pages are not used.
 #[test]
 fn coloured_pages_are_not_requested_with_huge_pages() {
     let mut d = machine(4);
     d.memory.frames = Frames::Scattered;
-    // Huge pages as well, which are not told of: so the model gives no coloured ones.
+    // The model has huge pages, which no fact reports, and so gives no coloured ones.
     let mut refused = 0;
     let mut machine = Model::new(&d, 1);
     for pages in [Pages::Coloured, Pages::Huge] {
@@ -176,8 +176,8 @@ fn coloured_pages_are_not_requested_with_huge_pages() {
         refused += u64::from(machine.map(&request).is_err());
     }
     assert_eq!(refused, 1, "coloured pages only");
-    let record = InProcess::new(promised(SHORT_MS)).run(&mut machine).1;
-    // With huge pages nobody asks for others.
+    let record = InProcess::new(with_coloured_pages(SHORT_MS)).run(&mut machine).1;
+    // With huge pages no others are requested.
     assert!(record.trials.iter().all(|run| run.trial.memory.page != Pages::Coloured));
 }
 

@@ -1,4 +1,4 @@
-//! Entries of TLBs, found beside expected: used by every oracle that looks at them.
+//! Entries of TLBs, as found and as expected: used by every oracle that looks at them.
 
 use fathom_analysis::findings::{Finding, Report, Value};
 use fathom_analysis::metrics::survey as metrics;
@@ -13,7 +13,7 @@ pub fn number<'a>(report: &'a Report, name: &str) -> Option<(&'a Finding, f64)> 
     }
 }
 
-/// TLBs whose entries came back: each one's number in the report beside the expected one, and what is wrong with
+/// TLBs whose entries came back: each one's number in the report and the expected one, and what is wrong with
 /// the others.
 pub fn entries(truth: &Expected, report: &Report) -> (Vec<(usize, expected::Tlb)>, Vec<String>) {
     let (mut right, mut wrong, mut noted) = (Vec::new(), Vec::new(), Vec::new());

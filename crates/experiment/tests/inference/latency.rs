@@ -175,7 +175,7 @@ fn page_ladder_shows_only_misses_of_a_small_tlb() {
         21.0 + 12.0 * (1.0 - 32.0 / 256.0),
         0.6,
     );
-    // What random base pages are elsewhere in the report, and one ladder was asked for.
+    // What random base pages are elsewhere in the report, and one ladder was requested.
     assert_eq!(number(&report, "latency.1048576.time"), number(&report, "latency.1048576.page.base.time"));
     assert!(
         report.findings.iter().all(|f| !f.name().contains(".order.") && !f.name().contains(".placement."))

@@ -16,7 +16,7 @@ use crate::sessions::{BUDGET_MS, full};
 const FINE: f64 = 4e9;
 const COARSE: f64 = 19.2e6;
 
-/// A machine whose first level has so many ways under a policy, told by a clock.
+/// A machine whose first level has so many ways under a policy, with a clock of this frequency.
 fn machine(ways: u32, policy: Replacement, hz: f64) -> Description {
     let mut d = crate::machines::machine("s1-8way");
     // Few ways are long ones: a first level of 8 KiB is lost in the latency curve of a clock that counts 52 ns.
@@ -39,7 +39,7 @@ struct Tally {
     undecided: u32,
 }
 
-/// Measures one machine; the policies that it was told to be consistent with.
+/// Measures one machine; the policies that the report finds consistent.
 fn policies(d: &Description) -> Option<Vec<Policy>> {
     let run = Run {
         experiment: conflict::NAME.into(),

@@ -24,7 +24,7 @@ fn json(report: &Report) -> String {
     share::json(report, kind_of(report))
 }
 
-/// What must not be told, wherever a record has it.
+/// Text that must not be shared, wherever a record has it.
 const SECRETS: [&str; 14] = [
     "bobs-laptop",
     "/home/bob/src/mine.toml",
@@ -42,7 +42,7 @@ const SECRETS: [&str; 14] = [
     "/sys/fs/cgroup/user.slice/bob.service",
 ];
 
-/// A survey into which somebody has planted all of them, in every place where a record's text can come to stand.
+/// A survey with all of them, in every place where text of a record can appear.
 fn planted() -> Report {
     let mut report = samples::survey(20);
     let all = format!("serial SN4711BOB, host {}", SECRETS.join(" "));
@@ -89,7 +89,7 @@ fn shared_report_contains_no_identity() {
     // What the machine is, and what it measured, is still there.
     assert!(row(&shared).contains("A Board") && row(&shared).contains("48 KiB"), "{}", row(&shared));
     assert!(details(&shared).contains("6.1.0") && details(&shared).contains("budget-spent"));
-    // The subject's name is told where anybody has it.
+    // The subject's name is shared where every machine of its kind has it.
     assert!(json(&anonymous(&planted(), Some("zen3"), WARNINGS)).contains("\"subject\": {\"name\":\"zen3\""));
 }
 

@@ -88,7 +88,7 @@ fn memory_is_excluded_only_with_evidence() {
     for f in report.findings.iter_mut().filter(|f| f.name() == "worst.1.latency") {
         f.detail.set(metrics::CONDITION, Item::Word("study-vm".to_owned()));
     }
-    // As late with nothing beside.
+    // As late without a load.
     assert!(
         unwrapped(&text(&report))
             .contains("Not the load's memory: with no load beside it, the latest came 53991 us")
@@ -123,14 +123,14 @@ fn study_is_compared_with_times_alone() {
     }
     assert!(unwrapped(&shown).contains("as reference, another machine: TI AM5728"), "{shown}");
     assert_eq!(shown.matches("(disputed)").count(), 4, "{shown}");
-    // A guest whose clock counts instructions has no times to set the study's beside.
+    // A guest whose clock counts instructions has no times to compare with the study's.
     for f in report.findings.iter_mut().filter(|f| f.unit == "us") {
         f.unit = "instructions";
     }
     let counted = text(&report);
     assert!(counted.contains("53991 instructions late") && !counted.contains("S3 max"), "{counted}");
     assert!(!counted.contains("(disputed)"), "{counted}");
-    // Without the study's load there is nothing to set beside.
+    // Without the study's load there is nothing to compare.
     let alone = text(&without(&samples::wakeup(), |name| name.contains("study")));
     assert!(!alone.contains("S3") && !alone.contains("(disputed)"), "{alone}");
 }
@@ -166,7 +166,7 @@ fn a_curve_that_changes_is_drawn_and_another_one_is_not() {
     assert!(shown.contains("Stride 4K: the tail by"), "{shown}");
     let said = unwrapped(&shown);
     assert!(said.contains("malloc.free.4096: p50: a step at 31.5 MiB (31.0..32.0)"), "{shown}");
-    // Page faults are of the load, so they are told with what latencies do there.
+    // Page faults are of the load, so they are reported with what latencies do there.
     let faults =
         "malloc.free.4096: faults: a step at 31.5 MiB (31.0..32.0), from 0 (0..0) a second, to 106000";
     assert!(said.contains(faults) && said.contains("p50 by 0.16 (0.12..0.20)"), "{shown}");

@@ -53,7 +53,7 @@ fn every_condition_is_measured_or_refused_by_name() {
     assert!(refused(&report, "condition load-1 (cpu*2)"), "{:?}", report.refusals);
     assert!(refused(&report, "condition load-2 (vm*2:64M copy*1)"), "{:?}", report.refusals);
     concludes_nothing_of_loads(&report);
-    // Nothing at all ran beside the task.
+    // No load ran next to the task.
     assert!(
         record
             .trials

@@ -89,7 +89,7 @@ fn cadence_of_100_ms_is_named_quota() {
     assert!(number(&report, "cause.quota.share") > 0.8);
     assert!(report.refusals.iter().any(|r| r.what == "wakeup.user.none.hourly"), "{:?}", report.refusals);
     let worst = row(&report, "worst.1.latency").expect("a row");
-    // Whatever runs beside the task: all of it is late now and then.
+    // Every condition has late activations.
     let condition = worst.detail.word(metrics::CONDITION);
     assert!(NAMED.iter().any(|named| Some(named.token) == condition), "{worst:?}");
     assert!(
@@ -127,7 +127,7 @@ fn kernel_wake_ups_have_rows_of_their_own() {
     let first = row(&report, "wakeup.kernel.timerlat.min").expect("a row");
     assert!(first.count > 300 && first.trials.len() > 1, "{first:?}");
     assert!(machine.timed > 3, "once in the look and once a round");
-    // Where it is refused, that is said, and it is not asked again.
+    // Where it is refused, the report says so, and it is not requested again.
     let mut machine = Paper::new(planted);
     let report = measure(&mut machine, minute());
     assert!(report.refusals.iter().any(|r| r.reason == "no timerlat on paper"), "{:?}", report.refusals);

@@ -11,7 +11,7 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 /// What one kind of stressor adds to a wake-up, ns.
 pub type Adds = fn(&fathom_probe::load::Stressor) -> u64;
 
-/// A machine of paper: memory that holds, a clock that jumps to where it is told, and wake-ups that are drawn.
+/// A machine of paper: memory that holds, a clock that is set, and wake-ups that are drawn.
 pub struct Paper {
     memory: Vec<u64>,
     now: u64,
@@ -34,7 +34,7 @@ pub struct Paper {
     pub cadence: u64,
     /// Has the kernel a tracer of its own wake-ups?
     pub kernels: bool,
-    /// Times that it was asked for.
+    /// How many times it was requested.
     pub timed: usize,
 }
 

@@ -26,7 +26,7 @@ fn sweep_finds_planted_step_within_ten_percent() {
     assert!(!report.findings.iter().any(|f| f.name().starts_with("inflection.")), "{:?}", report.findings);
 }
 
-/// 150 ns of 5.7 us from 32 MiB on, under malloc: less than what an inflection of latencies is told from.
+/// 150 ns of 5.7 us from 32 MiB on, under malloc: less than the least inflection of latencies that is reported.
 fn slight(s: &fathom_probe::load::Stressor) -> u64 {
     if s.kind == Stress::Malloc && s.bytes >= 32 << 20 { 150 } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! Records side by side as a user asks for them.
+//! Comparisons of records as a user runs them.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! How levels are built and what conflicts cost, as a user asks for it.
+//! How levels are built and what conflicts cost, as a user runs it.
 
 use std::path::Path;
 

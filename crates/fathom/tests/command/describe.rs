@@ -1,4 +1,4 @@
-//! Drafts of descriptions, and descriptions checked against records, as a user asks for them.
+//! Drafts of descriptions, and descriptions checked against records, as a user runs them.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Transfers as a user asks for them.
+//! Transfers as a user runs them.
 
 use serde_json::Value;
 
@@ -90,7 +90,7 @@ fn dma_without_driver_or_substitute_is_refused() {
     assert!(!rows.iter().any(|name| name.ends_with("throughput")), "{rows:?}");
     let flushed = user.run(&[&ask[..], &["--substitute", "flush"]].concat());
     let found: Value = serde_json::from_str(&flushed.out).unwrap_or_else(|e| panic!("{e}: {}", flushed.err));
-    // Under an emulator there is no time to be told.
+    // Under an emulator no time is reported.
     if found["subject"]["trust"] != "emulated" {
         assert!(names(&found).contains(&"dma.streaming-copy.to-device.4096.map"), "{found}");
     }

@@ -1,4 +1,4 @@
-//! The examination as a user asks for it.
+//! The examination as a user runs it.
 
 use serde_json::Value;
 
@@ -81,7 +81,7 @@ fn doctor_restore_without_leftovers_does_nothing() {
     let did = user.run(&["doctor", "--restore"]);
     let words: Vec<&str> = did.out.split_whitespace().collect();
     let reported = words.join(" ");
-    // Killed probes of tests beside this one may have left something.
+    // Killed probes of concurrent tests may have left something.
     assert!(
         reported.contains("There is nothing to restore.") || reported.contains("Removed what"),
         "{did:?}"
@@ -112,7 +112,7 @@ fn a_trace_instance_that_was_left_is_removed_and_named() {
             assert!(words.concat().contains(&name), "{did:?}");
             return;
         }
-        // A probe of a test beside this one looks for such things too, and was first.
+        // A probe of a concurrent test looks for such things too, and was first.
         assert!(std::time::Instant::now() < until, "{did:?}");
     }
 }

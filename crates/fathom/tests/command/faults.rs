@@ -43,7 +43,7 @@ fn reported(did: &Did) {
 #[test]
 fn full_disk_ends_the_record_but_not_the_measurement() {
     let user = User::new();
-    // 512 bytes a block: what is asked for and its copy end early.
+    // 512 bytes a block: what is requested and its copy end early.
     let did = user.shell(&format!("ulimit -f 16; {SURVEY} --record A"));
     reported(&did);
     assert_eq!(did.status, 1, "{did:?}");

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::common::{Did, GONE, SOON, User, in_tracefs, is_of, kill, wait};
 
-/// Two conditions of three have this beside: every kind of worker that leaves something if it can.
+/// Two conditions of three have this load: every kind of worker that leaves something if it can.
 const LOAD: &str = "vm*2:8M cpu unmap disk:4M";
 /// Its processes.
 const WORKERS: usize = 5;
@@ -31,7 +31,7 @@ const SETTINGS: &str = "/proc/sys/kernel/sched_rt_runtime_us /proc/sys/kernel/sc
 const TRACE_SETTINGS: &str =
     "tracing_on current_tracer trace_clock tracing_cpumask set_event osnoise/timerlat_period_us osnoise/cpus";
 
-/// A wake-up experiment beside its load.
+/// A wake-up experiment under its load.
 struct Session {
     user: User,
     harness: Child,
@@ -56,7 +56,7 @@ fn settings(user: &User) -> String {
     user.shell(&of(SETTINGS)).out + &user.shell(&in_tracefs(&of(TRACE_SETTINGS))).out
 }
 
-/// Trace instances of a process; nothing where nobody may look.
+/// Trace instances of a process; none without the right to read them.
 fn instances(user: &User, pid: u32) -> Option<Vec<String>> {
     let did = user.shell(&in_tracefs("ls instances"));
     let prefix = format!("fathom.{pid}.");
@@ -253,7 +253,7 @@ fn signals_end_a_wakeup_run_and_keep_its_record() {
     }
 }
 
-/// What was asked stands in the record; where it does not fit, nothing begins.
+/// The options stand in the record; where they do not fit, nothing begins.
 #[test]
 fn options_beyond_record_limits_are_refused_before_running() {
     let user = User::new();

@@ -1,4 +1,4 @@
-//! Single loads as a user asks for them.
+//! Single loads as a user runs them.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ fn a_described_machine_shows_its_histograms() {
     let found = document(json.ended(0));
     assert_eq!(found["experiment"], "latency");
     let histograms = found["histograms"].as_array().expect("a list");
-    // The reference that tells the bias, and the two that were asked for.
+    // The reference that gives the bias, and the two that were requested.
     let bytes: Vec<u64> = histograms.iter().filter_map(|h| h["bytes"].as_u64()).collect();
     assert_eq!(bytes, [4096, 8192, 65536]);
     assert_eq!(histograms[1]["counts"], serde_json::json!([[9, 3000]]));

@@ -48,7 +48,7 @@ fn narrow(text: &str, what: &str) {
     fits(&plain(text));
 }
 
-/// Runs with variables beside the usual ones.
+/// Runs with more variables.
 fn with(user: &User, arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let output = user.command(arguments).envs(variables.iter().copied()).output().expect("it runs");
     String::from_utf8(output.stdout).expect("UTF-8")

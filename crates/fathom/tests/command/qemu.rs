@@ -73,7 +73,7 @@ fn all_on(machine: &str) {
     }
 }
 
-/// What the tables say is what was asked for, and stores through each mapping are seen through the cached one.
+/// What the tables say is what was requested, and stores through each mapping are seen through the cached one.
 fn in_force(document: &serde_json::Value) {
     let findings = document["findings"].as_array().expect("a list");
     let of = |name: &str| {

@@ -118,7 +118,7 @@ fn changes(wanted: &Value, found: &Value) -> String {
     }
 }
 
-/// Every committed record is judged as it was: a change of a finding is a change that somebody wants.
+/// Every committed record is judged as it was: a finding changes only on purpose.
 /// `FATHOM_BLESS=1 cargo test -p fathom --test command golden` writes what is found now.
 #[test]
 fn golden_records_are_judged_as_they_were() {
@@ -161,7 +161,7 @@ fn golden_records_contain_no_identity() {
     }
 }
 
-/// The probe says what has moved when it is told `bye`, outside of every trial; the record has it at its end, and
+/// The probe says what has moved when it receives `bye`, outside of every trial; the record has it at its end, and
 /// the findings among the facts.
 #[test]
 fn host_record_ends_with_changed_facts() {

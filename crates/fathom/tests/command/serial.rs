@@ -21,7 +21,7 @@ struct Port {
 }
 
 impl Port {
-    /// A port that is set in a way of its own: without echo, which no line has, and at a speed that nobody asks for.
+    /// A port with unusual settings: no echo, and an uncommon speed.
     fn new() -> Port {
         let board = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .expect("a pseudo-terminal");
@@ -187,7 +187,7 @@ fn a_board_that_is_reset_in_the_middle_is_asked_again() {
     user.nothing_left(Instant::now());
 }
 
-/// A board that takes nothing in (a hung adapter) holds up nobody's end.
+/// A board that takes nothing in (a hung adapter) does not delay the exit.
 #[test]
 fn full_serial_port_is_closed_on_exit() {
     let user = User::new();

@@ -71,7 +71,7 @@ fn non_records_are_refused() {
 #[test]
 fn an_emulators_times_are_refused() {
     let user = User::new();
-    // What a probe under an emulator says: its clock trust, its facts, and whatever it was asked for.
+    // What a probe under an emulator says: its clock trust, its facts, and every requested trial.
     let greeting = "probe wire=1 trust=emulated seq=1 crc=0x01bed28e";
     user.subject("board", &format!("fathom serve model s1-8way | sed -u \"s/^probe .*/{greeting}/\""));
     let did = user.shell("fathom survey --on board --budget 200ms --record A --json");
@@ -122,7 +122,7 @@ fn a_record_in_which_all_is_refused() {
     user.write("A", &record.join("\n"));
     let did = user.run(&["report", "A"]);
     assert_eq!((did.status, did.err.as_str()), (5, ""), "{}", did.out);
-    // The same, cut off: nobody refused anything.
+    // The same, cut off: nothing was refused.
     user.write("A", &record[..3].join("\n"));
     assert_eq!(user.run(&["report", "A"]).status, 3);
 }

@@ -1,4 +1,4 @@
-//! Strides and ladders as a user asks for them.
+//! Strides and ladders as a user runs them.
 
 use serde_json::Value;
 

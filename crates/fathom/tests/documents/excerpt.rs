@@ -1,7 +1,7 @@
 //! Excerpts: which part of a command's output a document shows, and the same part of another output.
 //!
 //! A line `...` stands for any lines. What stands between two of them is a segment. A segment of the document
-//! is found again in a new output by its first line and its last one, so that nobody has to cut by hand (and
+//! is found again in a new output by its first line and its last one, so that no author has to cut by hand (and
 //! no reader sees a command that cuts) when figures, rows or columns change.
 
 /// A line of the document that stands for any lines of the output.

@@ -1,4 +1,4 @@
-//! Without the right, which no machine of the tests has: what is told, and that no process dies of it.
+//! Without the right, which no machine of the tests has: what is reported, and that no process dies of it.
 
 use fathom_probe::machine::FactValue;
 

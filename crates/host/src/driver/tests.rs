@@ -155,7 +155,7 @@ fn translations_are_read_as_the_architecture_writes_them() {
     };
     let nc = reported(uapi::NORMAL_NC, 0x4400_0000_4000_0b80);
     assert_eq!((nc.pa, nc.attribute, nc.mair), (0x4000, Some(Attribute::NormalNc), Some(0x44)));
-    // Device-nGnRE has no word: where a translation holds the byte it is told, elsewhere nothing is.
+    // Device-nGnRE has no word: it is reported where a translation holds the byte.
     let other = reported(uapi::OTHER_ATTRIBUTE, 0x0400_0000_4000_0b80);
     assert_eq!((other.attribute, other.mair), (None, Cpu::mair(other.raw)));
     for (number, attribute) in (0..).zip(ATTRIBUTES) {

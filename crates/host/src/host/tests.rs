@@ -125,7 +125,7 @@ fn a_copy_does_what_the_generic_body_does() {
 }
 
 /// Each page of memory that was given back faults when it is touched again, and the samples prove it; a kernel
-/// that counts no faults is told from one whose faults are missing.
+/// that counts no faults is distinguished from one whose faults are missing.
 #[test]
 fn first_touches_fault_and_are_proven() {
     let mut host = host();

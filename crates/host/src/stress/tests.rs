@@ -30,7 +30,7 @@ fn program(words: &[&str]) -> Option<Vec<String>> {
 }
 
 fn stressors(words: &[&str], root: &Root) -> Stressors {
-    // The real CPUs: the test's own are those of whoever started it.
+    // The real CPUs: the test's own are those of its parent.
     let allowed = crate::process::allowed(root);
     let measured = *allowed.last().expect("a CPU");
     let cpus = cpus(&allowed, measured);
@@ -89,7 +89,7 @@ fn each_stressor_does_and_counts_its_work() {
     if !starts() {
         return;
     }
-    // Bytes that no other test asks for, so that their workers are told apart.
+    // Bytes that no other test asks for, which identify their workers.
     let memory = ["vm", "malloc", "read", "write", "copy", "chase", "pages", "fault"];
     let blocks: Vec<String> = memory.iter().map(|kind| format!("{kind}:520K")).collect();
     let text = format!("cpu {} unmap disk:520K", blocks.join(" "));
@@ -162,7 +162,7 @@ fn a_load_ends_with_the_thread_that_started_it() {
     });
     assert_eq!(begun.join().expect("a thread"), 1);
     assert_eq!(DONE.load(Ordering::Relaxed), 1);
-    // A killed process that nobody has waited for has no command line any more.
+    // A zombie has no command line.
     soon("their end", || children("vm*1:524K") == 0);
 }
 

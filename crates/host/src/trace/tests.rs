@@ -25,7 +25,7 @@ fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Sleeps until each of so many absolute times: what was asked for, and when the thread ran.
+/// Sleeps until each of so many absolute times: what was requested, and when the thread ran.
 fn periodic(activations: usize, period_ns: u64) -> Vec<(u64, u64)> {
     let mut seen = Vec::with_capacity(activations);
     let mut due = now() + 10 * period_ns;
@@ -117,7 +117,7 @@ fn an_instance_goes_with_its_trace_and_is_kept_while_it_lives() {
     // What a dead process leaves is closed: no process has the number 0, nor this one another start.
     let dead = format!("fathom.{}.0.0", std::process::id());
     place.leave(&dead).expect("an instance");
-    // A test beside this one may sweep too, and be first.
+    // A concurrent test may sweep too, and be first.
     sweep(&root);
     assert!(!there(&dead) && there(&name));
     drop(trace);
@@ -129,7 +129,7 @@ fn the_kernel_keeps_an_instance_that_is_open() {
     let root = Root::system();
     let Some(_) = trace("that an open instance is kept") else { return };
     let place = Place::find(&root).expect("it was found once");
-    // As it looks from another PID namespace: nobody here has that number.
+    // As it looks from another PID namespace: no process here has that number.
     let foreign = format!("fathom.{}.1.0", std::process::id());
     let path = place.leave(&foreign).expect("an instance");
     let open = File::open(path.join("per_cpu/cpu0/trace_pipe_raw")).expect("its pages");

@@ -1,4 +1,4 @@
-//! The server over a machine that is plain memory, and over mutants of it that cheat.
+//! The server over a machine that is plain memory, and over mutants of it that forgery.
 
 mod conversation;
 mod proofs;
@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 
 /// How a mutant cheats.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Cheat {
+enum Forgery {
     Honest,
     /// The loop never runs.
     Idle,
@@ -51,7 +51,7 @@ enum Cheat {
 struct Plain {
     memory: Vec<u64>,
     time: u64,
-    cheat: Cheat,
+    forgery: Forgery,
     lap: u64,
     in_batch: bool,
     untouched: Vec<bool>,
@@ -59,9 +59,9 @@ struct Plain {
 }
 
 impl Plain {
-    fn new(cheat: Cheat) -> Plain {
+    fn new(forgery: Forgery) -> Plain {
         let memory = vec![0; 1 << 15];
-        Plain { memory, time: 0, cheat, lap: 0, in_batch: false, untouched: Vec::new(), faults: 0 }
+        Plain { memory, time: 0, forgery, lap: 0, in_batch: false, untouched: Vec::new(), faults: 0 }
     }
     fn touch(&mut self, at: usize) {
         if let Some(page) = self.untouched.get_mut(at / 512) {
@@ -123,7 +123,7 @@ impl Machine for Plain {
         Watch { faults: self.faults, ..Watch::default() }
     }
     fn kept_time(&mut self) -> Result<(), Refusal> {
-        if self.cheat == Cheat::Timeless { Err(Refusal::new("no clock", "another one")) } else { Ok(()) }
+        if self.forgery == Forgery::Timeless { Err(Refusal::new("no clock", "another one")) } else { Ok(()) }
     }
     fn link(&mut self, at: usize, to: usize) {
         self.touch(at);
@@ -132,10 +132,10 @@ impl Machine for Plain {
     fn follow(&mut self, at: usize) -> usize {
         self.time += 3;
         self.touch(at);
-        if self.cheat == Cheat::Guessed {
+        if self.forgery == Forgery::Guessed {
             return 0;
         }
-        let idle = self.cheat == Cheat::Stuck || (self.cheat == Cheat::Unloaded && !self.in_batch);
+        let idle = self.forgery == Forgery::Stuck || (self.forgery == Forgery::Unloaded && !self.in_batch);
         if idle { at } else { self.memory[at] as usize }
     }
     fn now(&mut self) -> Ticks {
@@ -156,10 +156,10 @@ impl Machine for Plain {
         }
     }
     fn chase(&mut self, start: usize, n: u64) -> usize {
-        let n = match self.cheat {
-            Cheat::Idle => 0,
-            Cheat::OneShort => n - n.min(1),
-            Cheat::Home => n - n % self.lap,
+        let n = match self.forgery {
+            Forgery::Idle => 0,
+            Forgery::OneShort => n - n.min(1),
+            Forgery::Home => n - n % self.lap,
             _ => n,
         };
         self.in_batch = true;
@@ -168,34 +168,34 @@ impl Machine for Plain {
         end
     }
     fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
-        match self.cheat {
-            Cheat::Idle => Some(()),
-            Cheat::OneShort => copy::body(self, copying, from, n - n.min(1)),
-            Cheat::Narrow => copy::body(self, &Copying { cells: copying.cells / 2, ..*copying }, from, n),
-            Cheat::Twice => (0..n).try_for_each(|i| copy::body(self, copying, from + i / 2 * 2, 1)),
+        match self.forgery {
+            Forgery::Idle => Some(()),
+            Forgery::OneShort => copy::body(self, copying, from, n - n.min(1)),
+            Forgery::Narrow => copy::body(self, &Copying { cells: copying.cells / 2, ..*copying }, from, n),
+            Forgery::Twice => (0..n).try_for_each(|i| copy::body(self, copying, from + i / 2 * 2, 1)),
             _ => copy::body(self, copying, from, n),
         }
     }
     fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         let one = |m: &mut Plain, position| stride::body(m, sweep, position, 1);
-        match self.cheat {
-            Cheat::Idle => Some(0),
-            Cheat::OneShort => stride::body(self, sweep, from, n - n.min(1)),
-            Cheat::Home => stride::body(self, sweep, from, n - n % sweep.cells),
-            Cheat::Narrow => stride::body(self, &Sweep { cells: sweep.cells / 2, ..*sweep }, from, n),
-            Cheat::Hoisted => (0..n).map(|_| one(self, from)).sum(),
-            Cheat::LastLap => {
+        match self.forgery {
+            Forgery::Idle => Some(0),
+            Forgery::OneShort => stride::body(self, sweep, from, n - n.min(1)),
+            Forgery::Home => stride::body(self, sweep, from, n - n % sweep.cells),
+            Forgery::Narrow => stride::body(self, &Sweep { cells: sweep.cells / 2, ..*sweep }, from, n),
+            Forgery::Hoisted => (0..n).map(|_| one(self, from)).sum(),
+            Forgery::LastLap => {
                 let late = n.min(sweep.cells);
                 stride::body(self, sweep, from + n - late, late)
             }
-            Cheat::Twice => (0..n).map(|i| one(self, from + i / 2 * 2)).sum(),
-            Cheat::Lost => {
+            Forgery::Twice => (0..n).map(|i| one(self, from + i / 2 * 2)).sum(),
+            Forgery::Lost => {
                 let memory = self.memory.clone();
                 let sum = stride::body(self, sweep, from, n);
                 self.memory = memory;
                 sum
             }
-            Cheat::Honest | Cheat::Stuck | Cheat::Unloaded | Cheat::Guessed | Cheat::Timeless => {
+            Forgery::Honest | Forgery::Stuck | Forgery::Unloaded | Forgery::Guessed | Forgery::Timeless => {
                 stride::body(self, sweep, from, n)
             }
         }
@@ -220,15 +220,15 @@ impl Lines for Script {
 }
 
 /// What the probe answers to these lines, parsed.
-fn heard(cheat: Cheat, input: &[&str]) -> Vec<Line> {
+fn served(forgery: Forgery, input: &[&str]) -> Vec<Line> {
     let mut script = Script { input: input.iter().map(ToString::to_string).collect(), output: Vec::new() };
-    serve(&mut Plain::new(cheat), &mut script).unwrap();
+    serve(&mut Plain::new(forgery), &mut script).unwrap();
     script.output.iter().map(|l| Line::parse(l).unwrap()).collect()
 }
 
 /// The same; every line sealed, numbers without a gap.
-fn talk(cheat: Cheat, input: &[&str]) -> Vec<Line> {
-    let lines = heard(cheat, input);
+fn talk(forgery: Forgery, input: &[&str]) -> Vec<Line> {
+    let lines = served(forgery, input);
     for (i, line) in lines.iter().enumerate() {
         assert_eq!(line.seq, Some(i as u64 + 1));
     }

@@ -33,7 +33,7 @@ struct Thread {
 /// Reads what `--json` writes.
 pub fn json(text: &str) -> Result<Foreign, ForeignError> {
     let file: File = serde_json::from_str(text).map_err(|error| {
-        // The place is told apart from what is wrong.
+        // The place is separated from what is wrong.
         let what = error.to_string();
         let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what).to_owned();
         let help = "it has to be as cyclictest --json=FILE wrote it; a quote in its command line is not escaped \

@@ -144,7 +144,7 @@ fn too_little_or_contradictory_evidence_decides_nothing() {
     let full = session(Policy::Lru, 200, 0.02);
     undecided(&[], "too few");
     undecided(&session(Policy::Lru, 5, 0.02), "too few");
-    // Calibration, and one program that tells next to nothing.
+    // Calibration, and one program that decides next to nothing.
     let kept = undecided(&full[..4], "too few");
     assert!(kept.contains(&Policy::Lru) && kept.len() > 1);
     // Few laps of random replacement do not tell the random ones apart, and the truth is kept.

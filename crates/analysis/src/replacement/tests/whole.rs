@@ -50,7 +50,7 @@ fn whole(programs: &[Program]) -> Vec<&Program> {
     programs.iter().chain([&NONE]).collect()
 }
 
-/// The laps, and what a miss costs, known as well as a latency curve tells it, and off by half of that.
+/// The laps, and what a miss costs, known as well as a latency curve gives it, and off by half of that.
 fn with_cost(mut totals: Vec<Total>, of: Clockwork) -> Vec<Total> {
     let seen = Seen::Cost(1.025 * of.costs[2]);
     totals.push(Total { program: Program::default(), seen, error: 0.05 * of.costs[2] });

@@ -175,7 +175,7 @@ fn unrequested_greeting_is_a_restart_that_loses_the_trial() {
     let warnings = survey::read(&record).warnings;
     let reported = warnings.iter().find(|w| w.token == "lossy-line").expect("a warning");
     assert_eq!(reported.text, "the probe was started again once");
-    // What comes of the old trial after the greeting is nobody's.
+    // Lines of the old trial after the greeting belong to no trial.
     let mut late = reset(1, &[]);
     let echo = late.iter().rposition(|l| l.starts_with("trial id=2")).unwrap();
     late.remove(echo);
@@ -187,7 +187,7 @@ fn unrequested_greeting_is_a_restart_that_loses_the_trial() {
 fn harness_lines_exclude_lost_trials() {
     let whole = read(&SESSION.join("\n")).unwrap();
     let said = ["hello", "again from=1 why=\"no end of it came\""];
-    // Two greetings may come of a hello and of a board that greets by itself; whoever was asked to greet was not reset.
+    // A hello and a board that greets by itself may give two greetings; a requested greeting is no reset.
     let record = read(&reset(1, &said).join("\n")).unwrap();
     assert_eq!(record.trials, whole.trials);
     assert_eq!((record.problems.len(), record.losses.restarts, record.losses.again), (0, 0, 1));

@@ -235,7 +235,7 @@ fn meaningless_lines_end_the_reading() {
     }
 }
 
-/// As many as a file of a few megabytes holds; whoever looked each one up in all the others would not end.
+/// As many as a file of a few megabytes holds; a quadratic search would not end.
 #[test]
 fn trial_with_very_many_unverified_samples_is_read() {
     let mut record = Record::default();

@@ -18,7 +18,7 @@ fn load_without_blocks_is_on_no_curve() {
     let mut none = under("vm*2:8M");
     none.beside.load.stressors[0].stride = 0;
     assert_eq!(of(&none), None);
-    // Nor what ran beside a stream of a described machine: no worker of a sweep is one.
+    // Nor a trial with a stream of a described machine: no worker of a sweep is one.
     let stream = fathom_probe::machine::Stream { cpu: 1, bytes: 1 << 20 };
     for load in ["none", "vm*2:8M:4K"] {
         let mut streamed = under(load);

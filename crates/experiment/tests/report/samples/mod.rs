@@ -12,7 +12,7 @@ use fathom_report::schema::WarningKind;
 pub use random::{any_report, any_text, config};
 pub use wakeup::{sweep, wakeup};
 
-/// Warnings as whoever makes them would list them.
+/// Warnings as an experiment lists them.
 pub const WARNINGS: &[WarningKind] = &[
     ("no-huge-pages", "huge pages were asked for and not got"),
     ("budget-spent", "the budget ended before the plan"),

@@ -10,7 +10,7 @@ fn the_cycle_visits_every_line_once() {
         while seen.insert(at) {
             at = words[at] as usize;
         }
-        // The mapping is whole pages; the cycle is of the bytes asked for, rounded up to lines.
+        // The mapping is whole pages; the cycle is of the requested bytes, rounded up to lines.
         assert_eq!((seen.len(), at), (count, 0), "{count} lines");
         assert!(seen.iter().all(|at| at % WORDS == 0));
     }

@@ -77,7 +77,7 @@ fn a_tick_in_the_same_interrupt_changes_nothing() {
 #[test]
 fn kernel_timers_on_behalf_of_a_thread_are_not_its_sleep() {
     let mut events = activation(1000);
-    // The fair server's, set while the thread gives the CPU away; it expires first, and wakes nobody.
+    // The fair server's, set while the thread gives the CPU away; it expires first, and wakes no thread.
     events.insert(1, start(1005, TICK, 1050));
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120])]);
     // The same one expires later, in the next sleep.

@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture;
 use crate::owner::tests::stat;
 
-/// Who is told of an instance is told before it is there.
+/// The listener is notified of an instance before it exists.
 fn unseen(path: &Path) -> Result<(), Refusal> {
     assert!(!path.exists(), "{}", path.display());
     Ok(())
@@ -16,7 +16,7 @@ fn only_instances_of_dead_processes_are_removed() {
     for name in ["fathom.12.777.0", "fathom.12.5.0", "fathom.99.5.1", "another"] {
         std::fs::create_dir_all(instances.join(name)).expect("a directory");
     }
-    // The kernel keeps what somebody has open; a directory that is not empty is kept likewise.
+    // The kernel keeps open instances; a directory that is not empty is kept likewise.
     std::fs::create_dir_all(instances.join("fathom.98.1.0/events")).expect("a directory");
     let place = Place::find(&root).expect("where debugfs has it");
     assert_eq!(place.sweep(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
@@ -135,7 +135,7 @@ fn running_process_keeps_its_trace_settings() {
     let cpus = ("/sys/kernel/tracing/osnoise/cpus", "2\n");
     let (keep, root) = fixture::root(&[cpus]);
     let name = "fathom.9.9.0.osnoise.1000.0-3";
-    // The kernel keeps what somebody has open; a directory that is not empty is kept likewise.
+    // The kernel keeps open instances; a directory that is not empty is kept likewise.
     let open = keep.path().join("sys/kernel/tracing/instances").join(name).join("events");
     std::fs::create_dir_all(&open).expect("a directory");
     let place = Place::find(&root).expect("found");

@@ -22,7 +22,7 @@ struct Mover {
     made: u64,
     /// Bytes that arrive wrong, of every transfer.
     wrong: u64,
-    /// Rows fewer than asked for.
+    /// Rows fewer than requested.
     short: u64,
     /// Does it walk?
     idle: bool,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ASKED: [&str; 17] = [
+const REQUESTED: [&str; 17] = [
     "trial id=1 pattern=chase bytes=8192 loads=300 samples=4 warm=77",
     "trial id=1 pattern=chase bytes=17024 order=window window=4096 loads=100 samples=4",
     "trial id=1 pattern=chase bytes=8192 order=sequential loads=300 samples=4 warm=1",
@@ -24,10 +24,10 @@ const ASKED: [&str; 17] = [
 
 #[test]
 fn honest_samples_are_proven_and_forged_ones_fail() {
-    for requested in ASKED {
-        assert_eq!(judged(&talk(Cheat::Honest, &[requested])), [], "{requested}");
-        for cheat in [Cheat::Idle, Cheat::OneShort, Cheat::Home, Cheat::Stuck] {
-            assert!(!judged(&talk(cheat, &[requested])).is_empty(), "{cheat:?} got through: {requested}");
+    for requested in REQUESTED {
+        assert_eq!(judged(&talk(Forgery::Honest, &[requested])), [], "{requested}");
+        for forgery in [Forgery::Idle, Forgery::OneShort, Forgery::Home, Forgery::Stuck] {
+            assert!(!judged(&talk(forgery, &[requested])).is_empty(), "{forgery:?} got through: {requested}");
         }
     }
 }
@@ -41,23 +41,30 @@ const SWEEPS: [&str; 3] = [
 
 #[test]
 fn honest_sweeps_are_proven_and_forged_ones_fail() {
-    let all = [Cheat::Idle, Cheat::OneShort, Cheat::Home, Cheat::Narrow, Cheat::Hoisted, Cheat::LastLap];
+    let all = [
+        Forgery::Idle,
+        Forgery::OneShort,
+        Forgery::Home,
+        Forgery::Narrow,
+        Forgery::Hoisted,
+        Forgery::LastLap,
+    ];
     for requested in SWEEPS {
         for op in ["read", "write", "rmw"] {
             let requested = format!("{requested} op={op}");
-            let caught = |cheat| !judged(&talk(cheat, &[&requested])).is_empty();
-            assert!(!caught(Cheat::Honest), "{requested}");
-            for cheat in all.into_iter().chain([Cheat::Lost, Cheat::Twice, Cheat::Stuck]) {
-                let harmless = match cheat {
+            let caught = |forgery| !judged(&talk(forgery, &[&requested])).is_empty();
+            assert!(!caught(Forgery::Honest), "{requested}");
+            for forgery in all.into_iter().chain([Forgery::Lost, Forgery::Twice, Forgery::Stuck]) {
+                let harmless = match forgery {
                     // Nothing is stored that could be lost.
-                    Cheat::Lost => op == "read",
+                    Forgery::Lost => op == "read",
                     // Leaves what an honest loop leaves: the machine code is looked at for this one. A run of
                     // less than a lap has no other lap.
-                    Cheat::LastLap => op == "write" || requested.contains("bytes=65536"),
+                    Forgery::LastLap => op == "write" || requested.contains("bytes=65536"),
                     _ => false,
                 };
-                assert!(caught(cheat) || harmless, "{cheat:?} got through: {requested}");
-                assert!(!(caught(cheat) && harmless), "{cheat:?} is caught after all: {requested}");
+                assert!(caught(forgery) || harmless, "{forgery:?} got through: {requested}");
+                assert!(!(caught(forgery) && harmless), "{forgery:?} is caught after all: {requested}");
             }
         }
     }
@@ -72,18 +79,18 @@ const SHARED: [&str; 2] = [
 #[test]
 fn honest_shared_page_loads_are_proven_and_forged_ones_fail() {
     for requested in SHARED {
-        assert_eq!(judged(&talk(Cheat::Honest, &[requested])), [], "{requested}");
+        assert_eq!(judged(&talk(Forgery::Honest, &[requested])), [], "{requested}");
         // What a load brings is part of the next address, so another word leads to other cells or off them.
-        for cheat in [Cheat::Stuck, Cheat::Unloaded] {
-            let lines = talk(cheat, &[requested]);
+        for forgery in [Forgery::Stuck, Forgery::Unloaded] {
+            let lines = talk(forgery, &[requested]);
             let caught = lines.iter().any(|l| l.word == "refusal") || !judged(&lines).is_empty();
-            assert!(caught, "{cheat:?} got through: {requested}");
+            assert!(caught, "{forgery:?} got through: {requested}");
         }
         // Every word is the same, so a machine that says it without a load is not caught: the host's load is
         // volatile, and the bare loops' machine code is looked at.
-        assert_eq!(judged(&talk(Cheat::Guessed, &[requested])), [], "{requested}");
+        assert_eq!(judged(&talk(Forgery::Guessed, &[requested])), [], "{requested}");
         // Ends that are one load off are.
-        let mut lines = talk(Cheat::Honest, &[requested]);
+        let mut lines = talk(Forgery::Honest, &[requested]);
         let at = lines.iter().position(|l| l.word == "sample").unwrap();
         let mut samples = Samples::read(&lines[at]).unwrap();
         samples.list[1].end += 1;
@@ -92,13 +99,13 @@ fn honest_shared_page_loads_are_proven_and_forged_ones_fail() {
     }
     // Whole laps end where they began.
     let whole = SHARED[0].replace("loads=100", "loads=90");
-    assert_eq!(judged(&talk(Cheat::Honest, &[&whole])), [0, 1, 2]);
+    assert_eq!(judged(&talk(Forgery::Honest, &[&whole])), [0, 1, 2]);
 }
 
 #[test]
 fn frames_are_for_reading_strides_alone() {
     let words =
-        |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+        |requested| talk(Forgery::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
     for requested in ["trial bytes=8192 frames=1", "trial pattern=stride op=write bytes=8192 frames=1"] {
         assert_eq!(words(requested)[1..], ["fault"], "{requested}");
     }
@@ -121,20 +128,25 @@ fn honest_first_touches_are_proven_and_forged_ones_fail() {
     ] {
         for op in ["read", "write", "rmw"] {
             let requested = format!("{requested} op={op}");
-            let lines = talk(Cheat::Honest, &[&requested]);
+            let lines = talk(Forgery::Honest, &[&requested]);
             assert_eq!(judged(&lines), [], "{requested}");
             assert!(samples_of(&lines).iter().all(|s| s.end == 10), "{requested}");
-            for cheat in
-                [Cheat::Idle, Cheat::Home, Cheat::Hoisted, Cheat::OneShort, Cheat::Twice, Cheat::Lost]
-            {
+            for forgery in [
+                Forgery::Idle,
+                Forgery::Home,
+                Forgery::Hoisted,
+                Forgery::OneShort,
+                Forgery::Twice,
+                Forgery::Lost,
+            ] {
                 // The kernel counts pages and not accesses; nothing is stored that could be lost.
-                let unseen = match cheat {
-                    Cheat::OneShort | Cheat::Twice => op == "read" && !every,
-                    Cheat::Lost => op == "read",
+                let unseen = match forgery {
+                    Forgery::OneShort | Forgery::Twice => op == "read" && !every,
+                    Forgery::Lost => op == "read",
                     _ => false,
                 };
-                let caught = !judged(&talk(cheat, &[&requested])).is_empty();
-                assert_eq!(caught, !unseen, "{cheat:?}: {requested}");
+                let caught = !judged(&talk(forgery, &[&requested])).is_empty();
+                assert_eq!(caught, !unseen, "{forgery:?}: {requested}");
             }
         }
     }
@@ -144,13 +156,13 @@ fn honest_first_touches_are_proven_and_forged_ones_fail() {
 fn memory_that_was_not_fresh_proves_no_first_touch() {
     // What is read there is not zero.
     let requested = "trial id=1 pattern=stride bytes=131072 stride=4096 loads=10 samples=3 first_touch=1";
-    assert_eq!(judged(&talk(Cheat::Stuck, &[requested])), [0, 1, 2]);
+    assert_eq!(judged(&talk(Forgery::Stuck, &[requested])), [0, 1, 2]);
 }
 
 #[test]
 fn walking_once_needs_enough_cells_and_the_right_pattern() {
     let words =
-        |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+        |requested| talk(Forgery::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
     for wrong in [
         "trial pattern=stride bytes=8192 loads=43 first_touch=1",
         "trial pattern=stride bytes=8192 loads=8 first_touch=2",
@@ -171,7 +183,7 @@ fn walking_once_needs_enough_cells_and_the_right_pattern() {
 
 #[test]
 fn each_sample_of_a_chain_walked_once_has_an_order_of_its_own() {
-    let lines = talk(Cheat::Honest, &[ASKED[15]]);
+    let lines = talk(Forgery::Honest, &[REQUESTED[15]]);
     let ends: Vec<u64> = samples_of(&lines).iter().map(|s| s.end).collect();
     assert!(ends.windows(2).all(|pair| pair[0] != pair[1]), "{ends:?}");
 }
@@ -179,7 +191,7 @@ fn each_sample_of_a_chain_walked_once_has_an_order_of_its_own() {
 #[test]
 fn stores_that_stop_during_a_trial_prove_no_sample() {
     let mut lines =
-        talk(Cheat::Honest, &["trial id=1 pattern=stride op=write bytes=8192 loads=100 samples=4"]);
+        talk(Forgery::Honest, &["trial id=1 pattern=stride op=write bytes=8192 loads=100 samples=4"]);
     assert_eq!(judged(&lines), []);
     let at = lines.iter().position(|l| l.word == "sample").unwrap();
     let mut samples = Samples::read(&lines[at]).unwrap();
@@ -195,7 +207,7 @@ fn stores_that_stop_during_a_trial_prove_no_sample() {
 #[test]
 fn an_operation_is_the_strides_alone_and_old_lines_read() {
     let words =
-        |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+        |requested| talk(Forgery::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
     assert_eq!(words("trial bytes=8192 op=write")[1..], ["fault"]);
     assert_eq!(words("trial bytes=8192 pattern=stride op=halve")[1..], ["fault"]);
     let line = Line::parse("trial pattern=stride bytes=8192").unwrap();
@@ -219,14 +231,14 @@ fn copies_are_proven_and_missing_copies_fail() {
         for n in [100, 1500, 1024] {
             let requested =
                 format!("trial id=1 pattern=copy op={op} bytes=8192 stride=8 loads={n} samples=4 seed=3");
-            assert_eq!(judged(&talk(Cheat::Honest, &[&requested])), [], "{requested}");
-            for cheat in [Cheat::Idle, Cheat::OneShort, Cheat::Narrow, Cheat::Twice] {
-                assert!(!judged(&talk(cheat, &[&requested])).is_empty(), "{cheat:?}: {requested}");
+            assert_eq!(judged(&talk(Forgery::Honest, &[&requested])), [], "{requested}");
+            for forgery in [Forgery::Idle, Forgery::OneShort, Forgery::Narrow, Forgery::Twice] {
+                assert!(!judged(&talk(forgery, &[&requested])).is_empty(), "{forgery:?}: {requested}");
             }
         }
     }
     let words =
-        |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+        |requested| talk(Forgery::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
     for wrong in [
         "trial pattern=copy bytes=8192 stride=8",
         "trial pattern=copy op=set bytes=8192 stride=8",
@@ -240,23 +252,23 @@ fn copies_are_proven_and_missing_copies_fail() {
 #[test]
 fn a_set_is_a_write_that_may_be_wider() {
     let requested = "trial id=1 pattern=stride op=set bytes=8192 stride=8 loads=1500 samples=4";
-    assert_eq!(judged(&talk(Cheat::Honest, &[requested])), []);
-    for cheat in [Cheat::Idle, Cheat::Lost, Cheat::Hoisted] {
-        assert!(!judged(&talk(cheat, &[requested])).is_empty(), "{cheat:?}");
+    assert_eq!(judged(&talk(Forgery::Honest, &[requested])), []);
+    for forgery in [Forgery::Idle, Forgery::Lost, Forgery::Hoisted] {
+        assert!(!judged(&talk(forgery, &[requested])).is_empty(), "{forgery:?}");
     }
 }
 
 #[test]
 fn a_timed_load_that_never_ran_is_caught() {
-    for requested in [ASKED[4], ASKED[12]] {
-        let all: Vec<usize> = (0..if requested == ASKED[4] { 4 } else { 5 }).collect();
-        assert_eq!(judged(&talk(Cheat::Unloaded, &[requested])), all);
+    for requested in [REQUESTED[4], REQUESTED[12]] {
+        let all: Vec<usize> = (0..if requested == REQUESTED[4] { 4 } else { 5 }).collect();
+        assert_eq!(judged(&talk(Forgery::Unloaded, &[requested])), all);
     }
 }
 
 #[test]
 fn timed_load_follows_all_earlier_loads() {
-    let lines = talk(Cheat::Honest, &[ASKED[12]]);
+    let lines = talk(Forgery::Honest, &[REQUESTED[12]]);
     let list = Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list;
     // B is the tenth access, C the twelfth, and so round again. A load takes 3 here, a reading of the clock 1.
     assert_eq!(
@@ -269,7 +281,7 @@ fn timed_load_follows_all_earlier_loads() {
 #[test]
 fn refills_are_counted_on_request_where_counters_exist() {
     // Nobody does here, and the line says nothing of them.
-    let lines = talk(Cheat::Honest, &["trial id=1 counted=1 loads=300 samples=2"]);
+    let lines = talk(Forgery::Honest, &["trial id=1 counted=1 loads=300 samples=2"]);
     let line = lines.iter().find(|l| l.word == "sample").unwrap();
     assert!(!line.render().contains("misses"), "{}", line.render());
 }
@@ -278,15 +290,15 @@ fn refills_are_counted_on_request_where_counters_exist() {
 fn single_samples_time_one_load_and_nothing() {
     // A load takes 3 here, a reading of the clock 1.
     let samples = |requested| {
-        let lines = talk(Cheat::Honest, &[requested]);
+        let lines = talk(Forgery::Honest, &[requested]);
         Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list
     };
-    assert!(samples(ASKED[4]).iter().all(|s| (s.ticks, s.ticks2) == (3 + 1, 1)));
-    assert!(samples(ASKED[5]).iter().all(|s| (s.ticks, s.ticks2) == (5 * 3 + 1, 1)));
+    assert!(samples(REQUESTED[4]).iter().all(|s| (s.ticks, s.ticks2) == (3 + 1, 1)));
+    assert!(samples(REQUESTED[5]).iter().all(|s| (s.ticks, s.ticks2) == (5 * 3 + 1, 1)));
 }
 
 #[test]
 fn whole_laps_prove_nothing() {
-    let lines = talk(Cheat::Honest, &["trial id=1 bytes=8192 loads=256 samples=3"]);
+    let lines = talk(Forgery::Honest, &["trial id=1 bytes=8192 loads=256 samples=3"]);
     assert_eq!(judged(&lines), [0, 1, 2]);
 }
