@@ -33,8 +33,8 @@ fn oracle(what: &str, all: &[Description]) -> Built {
     sum
 }
 
-/// At least `percent` of what is decided is right, and more than half is decided; of replacement, which is requested of the two
-/// nearest levels only, and not behind an undecided one, a fifth (of 200 machines it was 39 %).
+/// At least `percent` of what is decided is right, and more than half is decided; of replacement a fifth (of 200 machines
+/// it was 39 %), because only the two nearest levels are tried, and not behind an undecided one.
 /// Of TLBs' ways and sets none may be wrong, and at least `ways` are decided.
 fn assert_right(built: &Built, percent: usize, ways: usize) {
     assert!(built.tlbs.wrong.is_empty(), "{:#?}", built.tlbs.wrong);

@@ -1,6 +1,7 @@
 //! Effects of loads, causes and stages.
 
 use super::*;
+use crate::paper::{NO_PARTITIONS, NO_TIMERLAT, NO_TRACEPOINTS};
 
 /// Page faults cost 20 us, bandwidth 4 us, the study's memory workers what faults cost them; nothing else anything.
 fn planted(s: &fathom_probe::load::Stressor) -> u64 {
@@ -56,15 +57,14 @@ fn load_confined_to_a_cache_share_is_compared_with_full_load() {
     // Without partitioning there is one refusal, and every other row.
     let mut machine = Paper::new(planted);
     let without = measure(&mut machine, minute());
-    let confined =
-        |report: &Report| report.refusals.iter().filter(|r| r.what == "condition study-vm-confined").count();
+    let confined = |report: &Report| report.refusals.iter().filter(|r| r.reason == NO_PARTITIONS).count();
     assert_eq!(confined(&without), 1, "{:?}", without.refusals);
     assert!(row(&without, "wakeup.user.study-vm-confined.p50").is_none());
     assert!(row(&without, "effect.none").is_some());
     // The condition by name is refused, too.
     let typed = [("conditions", "none,study-vm-confined")];
     let named = measure(&mut Paper::new(planted), run(5_000, &typed));
-    assert_eq!(confined(&named), 1, "{:?}", named.refusals);
+    assert!(confined(&named) > 0, "{:?}", named.refusals);
     assert!(row(&named, "wakeup.user.none.p50").is_some());
 }
 
@@ -107,7 +107,7 @@ fn missing_tracer_leaves_user_rows_and_a_refusal() {
     let report = measure(&mut machine, run(5_000, &[]));
     assert!(row(&report, "wakeup.user.none.p50").is_some());
     assert!(row(&report, "wakeup.irq.none.p50").is_none());
-    assert!(report.refusals.iter().any(|r| r.reason.contains("tracepoints")), "{:?}", report.refusals);
+    assert!(report.refusals.iter().any(|r| r.reason == NO_TRACEPOINTS), "{:?}", report.refusals);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn kernel_wake_ups_have_rows_of_their_own() {
     // Where it is refused, the report says so, and it is not requested again.
     let mut machine = Paper::new(planted);
     let report = measure(&mut machine, minute());
-    assert!(report.refusals.iter().any(|r| r.reason == "no timerlat on paper"), "{:?}", report.refusals);
+    assert!(report.refusals.iter().any(|r| r.reason == NO_TIMERLAT), "{:?}", report.refusals);
     assert_eq!(machine.timed, 1);
     assert!(!report.findings.iter().any(|f| f.name().contains("timerlat")));
 }

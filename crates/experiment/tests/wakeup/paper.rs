@@ -8,6 +8,11 @@ use fathom_probe::machine::{
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
+/// Reasons of its refusals, which a report repeats.
+pub const NO_TRACEPOINTS: &str = "no tracepoints here";
+pub const NO_PARTITIONS: &str = "nothing here can be partitioned";
+pub const NO_TIMERLAT: &str = "no timerlat on paper";
+
 /// What one kind of stressor adds to a wake-up, ns.
 pub type Adds = fn(&fathom_probe::load::Stressor) -> u64;
 
@@ -82,7 +87,7 @@ impl Disturb for Paper {
             return Err(Refusal::new("so much memory is not there", "ask for less"));
         }
         if confined && !self.parts {
-            return Err(Refusal::new("nothing here can be partitioned", "another machine"));
+            return Err(Refusal::new(NO_PARTITIONS, "another machine"));
         }
         (self.load, self.confined, self.pressed_at) = (load.clone(), confined, self.now);
         Ok(())
@@ -111,7 +116,7 @@ impl Wake for Paper {
             return Err(Refusal::new("no priority for this process", "run as root"));
         }
         if self.blind && wakes.traced {
-            return Err(Refusal::new("no tracepoints here", "run as root"));
+            return Err(Refusal::new(NO_TRACEPOINTS, "run as root"));
         }
         self.traced = wakes.traced;
         Ok(self.now)
@@ -153,7 +158,7 @@ impl Wake for Paper {
     fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<Woke>, u64), Refusal> {
         self.timed += 1;
         if !self.kernels {
-            return Err(Refusal::new("no timerlat on paper", "take another kernel"));
+            return Err(Refusal::new(NO_TIMERLAT, "take another kernel"));
         }
         self.now += (activations + 1) * wakes.every_ns;
         let one = |_| {

@@ -19,7 +19,9 @@ static RECORDS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
 
 /// Gives the user these records.
 fn records(user: &User) {
-    RECORDS.iter().for_each(|(name, text)| user.write(name, text));
+    for (name, text) in RECORDS.iter() {
+        user.write(name, text);
+    }
 }
 
 #[test]
