@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_the_instruction_before_it_is_seen() {
+    fn dependent_instruction_is_detected() {
         // add x0, x0, x2 twice; add x1, x1, #8; subs x3, x3, #1; eor x0, x4, x3; isb.
         let words = [0x8b02_0000, 0x8b02_0000, 0x9100_2021, 0xf100_0463, 0xca03_0080, 0xd503_3fdf];
         let block = Block::decode(words.into_iter());

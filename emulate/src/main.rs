@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_and_wrong_ones_told() {
+    fn arguments_are_parsed_and_wrong_ones_refused() {
         let plain = of("bcm2837 --image fathom.img").unwrap();
         assert_eq!((plain.machine.as_str(), plain.board, plain.seed), ("bcm2837", None, 1));
         let all = of("--seed 7 --board pi4 ./mine.toml --image x").unwrap();

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_told_from_none() {
+    fn difference_is_separated_from_no_difference() {
         let far = one(finding("walk.latency", 100.0, 1.0), finding("walk.latency", 110.0, 1.0));
         assert_eq!(far.verdict, Verdict::Differs);
         // 10 less the root of two halves of 1, relative to 100.
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_interval_is_not_tested_and_words_are_compared() {
+    fn values_without_interval_are_compared_as_words() {
         let bare = Finding { low: None, high: None, ..finding("walk.latency", 1.0, 0.0) };
         assert_eq!(one(bare.clone(), finding("walk.latency", 9.0, 0.1)).verdict, Verdict::Untested);
         let said = |text: &str| Finding { value: Value::Text(text.into()), ..bare.clone() };

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_by_less_than_a_hundredth_differs_by_nothing() {
+    fn differences_below_one_percent_are_none() {
         let other = |share: f64| -> Vec<(u64, Interval)> {
             line(100.0, 1.0, 0.0)
                 .into_iter()
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_that_crosses_twice_is_told_twice() {
+    fn curve_that_crosses_twice_has_two_crossovers() {
         let a: Vec<_> = [(1, 1.0), (2, 3.0), (4, 1.0)].map(|(b, v)| (b, sure(v))).into();
         let b: Vec<_> = [1, 2, 4].map(|bytes| (bytes, sure(2.0))).into();
         let found = crossings(&a, &b);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_tiers_says_why_and_what_gives_them() {
+    fn report_without_tiers_gives_reason_and_remedy() {
         let mut none = report(&[("tier.1.latency", f64::NAN), ("tier.2.latency", 3.0)]);
         assert!(Hierarchy::of(&none).unwrap_err().remedy.contains("--budget"));
         none.trust = "emulated".into();

@@ -18,6 +18,8 @@ pub mod interval;
 pub mod metrics;
 pub mod pages;
 pub mod replacement;
+#[cfg(test)]
+mod seeds;
 pub mod sets;
 pub mod tiers;
 pub mod wakeup;

@@ -1,4 +1,4 @@
-//! Cacheability on models, whose attributes are described: study S0, what each attribute behaves as, and what is told
+//! Cacheability on models, whose attributes are described: study S0, what each attribute behaves as, and what is reported
 //! where an attribute changes nothing.
 
 #[path = "common/asked.rs"]
@@ -51,13 +51,13 @@ fn run(budget_ms: u64, typed: &[(&str, &str)]) -> Run {
     Run { asked: asked(cacheability::options::ALL, typed), budget_ms, ..Run::default() }
 }
 
-/// What the study asked, at both of its sizes, with more options.
+/// Options of the study at both of its sizes, and more.
 fn study(budget_ms: u64, more: &[(&str, &str)]) -> Run {
     run(budget_ms, &[&[("bytes", "320,2560"), ("op", "rmw")], more].concat())
 }
 
 #[test]
-fn the_studys_loop_takes_what_the_study_measured() {
+fn study_loop_time_matches_the_study() {
     let report = measure(&pi3(), study(2000, &[]));
     let total = |attribute: &str| number(&report, &format!("cacheability.rmw.{attribute}.2560.total"));
     let (nc, wb) = (total("normal-nc"), total("write-back"));
@@ -143,7 +143,7 @@ fn an_attribute_that_changes_nothing_is_no_result() {
 }
 
 #[test]
-fn a_machine_that_describes_no_other_attribute_refuses_and_says_which_key_to_add() {
+fn missing_attribute_is_refused_with_the_key_to_add() {
     let mut description = pi3();
     description.uncached = Uncached::default();
     let report = measure(&description, study(2000, &[]));
@@ -177,7 +177,7 @@ fn a_small_budget_costs_points_and_not_the_truth() {
 }
 
 #[test]
-fn what_was_asked_for_beside_and_not_measured_is_told() {
+fn unmeasured_requested_attribute_is_reported() {
     let reported = |budget_ms| {
         let run = study(budget_ms, &[("all-mair", ""), ("page-walks", "")]);
         measure(&pi3(), run).warnings.into_iter().map(|w| w.text).collect::<Vec<_>>().join("; ")
@@ -236,7 +236,7 @@ fn every_byte_behaves_as_the_description_has_it() {
 }
 
 #[test]
-fn a_walk_past_the_caches_costs_what_memory_does() {
+fn walk_bypassing_caches_costs_memory_latency() {
     let description = pi3();
     let run = study(10_000, &[("page-walks", "")]);
     let report = measure(&description, run);

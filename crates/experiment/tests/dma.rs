@@ -88,7 +88,7 @@ fn a_whole_run_names_winners_crossovers_and_what_others_lose() {
 }
 
 #[test]
-fn where_caches_see_the_device_in_place_is_cheapest_and_uncached_is_refused() {
+fn coherent_device_favours_coherent_strategy() {
     for name in ["neoverse-n1", "sapphire-rapids"] {
         let (_, report) = measure(&machine(name), Run { budget_ms: 4000, ..Run::default() });
         for direction in ["to-device", "from-device"] {
@@ -183,9 +183,9 @@ fn set_fixed(d: &mut Description, setup: f64, interrupt: f64) {
     (device(d).setup, device(d).interrupt) = (Time::ns(setup), Time::ns(interrupt));
 }
 
-/// The table of docs/method/dma.md: `cargo test -p fathom-experiment --test dma hangs -- --nocapture`.
+/// The table of docs/method/dma.md: `cargo test -p fathom-experiment --test dma assumptions -- --nocapture`.
 #[test]
-fn what_the_answer_hangs_on() {
+fn assumptions_change_the_study_result_only_out_of_bounds() {
     println!("needed: 60428 ns, +9.2 %");
     for (what, change, requested) in changes() {
         let mut d = machine("omap3-sdio");
@@ -200,7 +200,7 @@ fn what_the_answer_hangs_on() {
             // Twice a line of every cache is far too much, or nearly half of what is needed.
             (true, _) if what.contains("no L2") => assert!((15_000.0..60_428.0).contains(&saved), "{saved}"),
             (true, _) => assert!(saved > 5.0 * 60_428.0, "{saved}"),
-            // Made to fit, and nobody's figure.
+            // Chosen to reach the study's result; no source has such a figure.
             (_, true) => assert!((55_000.0..66_000.0).contains(&saved), "{what}: {saved}"),
             // No figure that a source or a manual allows comes within a tenth of it, nor all together within a third.
             _ if what.contains("all four, on") => assert!((1.0..4.0).contains(&gain), "{what}: {gain}"),
@@ -211,7 +211,7 @@ fn what_the_answer_hangs_on() {
 }
 
 #[test]
-fn whole_caches_take_from_others_what_by_line_they_keep() {
+fn whole_cache_maintenance_evicts_other_data() {
     let of = |maintenance| {
         let typed = [
             ("strategy", "streaming-copy,uncached-copy"),
@@ -230,7 +230,7 @@ fn whole_caches_take_from_others_what_by_line_they_keep() {
 }
 
 #[test]
-fn data_that_arrive_wrong_are_told_and_leave_no_time() {
+fn wrong_data_is_reported_and_has_no_times() {
     let wrong = |driver_bug, direction, maintenance| {
         let typed = [
             ("strategy", "streaming-copy,coherent"),
@@ -292,7 +292,7 @@ fn a_machine_without_a_device_refuses_with_the_remedy() {
 }
 
 #[test]
-fn a_small_budget_loses_victims_first_and_says_what_it_lost() {
+fn small_budget_drops_victims_first_with_warning() {
     let (record, report) = measure(&machine("omap3-sdio"), Run { budget_ms: 500, ..Run::default() });
     let spent: u64 = record.trials.iter().filter_map(|r| r.done.as_ref()).map(|d| d.watch.accesses).sum();
     assert!(spent <= 500 * 4_000, "{spent}");
@@ -312,7 +312,7 @@ fn altered(change: impl Fn(&mut Channel, &mut TransferTimes)) -> (Report, Report
 }
 
 #[test]
-fn edus_own_time_is_nobodys_throughput() {
+fn time_of_the_edu_device_is_no_throughput() {
     let (with, without) = altered(|channel, _| channel.engine = Engine::Edu);
     for what in ["throughput", "transfer_time", "utilisation"] {
         let name = format!("dma.streaming-copy.from-device.1536.{what}");
@@ -326,7 +326,7 @@ fn edus_own_time_is_nobodys_throughput() {
 }
 
 #[test]
-fn cycles_of_a_core_are_as_long_as_the_yardstick_says_and_an_unknown_clock_is_none() {
+fn channel_cycles_need_calibration_or_known_clock() {
     // A model's ticks are 4096 a cycle.
     let (ticks, cycles) = altered(|channel, row| {
         (channel.hz, channel.cycles) = (0, true);

@@ -57,7 +57,7 @@ fn converse(plan: Plan, most: usize, mut answer: impl FnMut(&str) -> Vec<Line>) 
 }
 
 #[test]
-fn a_session_asks_for_the_facts_then_its_rounds_then_takes_its_leave() {
+fn session_requests_facts_then_rounds_then_ends() {
     let (requested, session) = converse(two_rounds, 10, |line| match line {
         "facts" => vec![Line::new("facts_end").int("count", 0u64)],
         "bye" => vec![Line::new("gone")],
@@ -76,7 +76,7 @@ fn a_session_asks_for_the_facts_then_its_rounds_then_takes_its_leave() {
 /// A probe of a later version may echo a key that this one does not know: no trial is taken of such a line, and what
 /// ended before it stays.
 #[test]
-fn an_echo_that_is_none_costs_its_own_trial_one_retry() {
+fn wrong_echo_costs_its_trial_one_retry() {
     let mut spoilt = false;
     let (requested, session) = converse(two_rounds, 12, |line| match line {
         "facts" => vec![Line::new("facts_end").int("count", 0u64)],
@@ -98,7 +98,7 @@ fn an_echo_that_is_none_costs_its_own_trial_one_retry() {
 }
 
 #[test]
-fn a_probe_that_answers_everything_with_a_fault_ends_the_session() {
+fn probe_that_only_faults_ends_the_session() {
     for plan in [two_rounds as Plan, survey::plan] {
         let (requested, session) = converse(plan, 50, |_| vec![Line::new("fault").text("what", "no")]);
         assert_eq!(requested.last().unwrap(), "bye");

@@ -111,7 +111,7 @@ fn a_view_imports_metrics_and_the_toolkit_only() {
 }
 
 #[test]
-fn what_no_view_may_name_is_found() {
+fn forbidden_paths_in_views_are_found() {
     let text = "use crate::record::{Record, Run};\nuse fathom_probe::wire;\nuse fathom_analysis::{findings::Axis, tiers};\n\
                 fn f(a: &crate::survey::reading::A) { crate::claims::rows(a) }\nuse fathom_analysis::metrics::{common, dma};\n\
                 use crate::{claims, latency_curve, session};\nuse fathom_report::{notes, number};";

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_replaces_what_is_none_of_the_commands_files() {
+    fn page_replaces_only_unrelated_files() {
         let dir = tempfile::tempdir().expect("a directory");
         let (record, old) = (dir.path().join("R"), dir.path().join("P"));
         std::fs::write(&old, "a longer and older page").expect("a page");

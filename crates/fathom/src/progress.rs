@@ -90,14 +90,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn on_hardware_the_clock_says_what_is_left() {
+    fn hardware_progress_uses_the_clock() {
         let (share, rest) = remaining(Duration::from_secs(2), 0.9, Some(Duration::from_secs(6)));
         assert_eq!((share, rest), (0.25, Some(Duration::from_secs(6))));
         assert_eq!(remaining(Duration::from_secs(2), 0.0, Some(Duration::ZERO)).0, 1.0);
     }
 
     #[test]
-    fn on_a_model_what_points_have_cost_says_it_once_it_is_known() {
+    fn model_progress_uses_the_cost_of_points() {
         assert_eq!(remaining(Duration::from_secs(1), 0.01, None), (0.01, None));
         let (share, rest) = remaining(Duration::from_secs(3), 0.25, None);
         assert_eq!((share, rest), (0.25, Some(Duration::from_secs(9))));

@@ -112,7 +112,7 @@ fn run_all(documents: &[String]) -> Vec<(usize, Vec<String>)> {
 }
 
 #[test]
-fn what_the_documents_show_is_what_is_printed() {
+fn documents_show_the_printed_output() {
     let one = std::env::var("FATHOM_DOCUMENT").ok();
     let mut documents = documents();
     documents.retain(|document| one.as_ref().is_none_or(|one| one == document));

@@ -25,7 +25,7 @@ struct Run {
     record: PathBuf,
 }
 
-/// MiB of the guest's memory: two workers with 64 MiB each, beside what a guest has anyway.
+/// MiB of the guest's memory: two workers with 64 MiB each, besides what a guest has anyway.
 const MEMORY: &str = "512";
 
 fn start(folder: &Path, name: &str, arguments: &[&str]) -> Run {
@@ -106,7 +106,7 @@ fn two_runs_with_one_seed_give_the_same_bytes() {
 /// A sweep in the guest, but for sizes, budget and allocator.
 const SWEEP: [&str; 7] = ["wakeup", "--sweep", "--modes", "free", "--no-trace", "--color", "never"];
 
-/// Wake-ups too, with workers beside them that the scheduler moves about.
+/// Wake-ups too, with workers that the scheduler moves about.
 #[test]
 #[ignore = "minutes: scripts/test --full"]
 fn two_sweeps_with_one_seed_give_the_same_bytes() {
@@ -161,9 +161,9 @@ fn print(report: &Report) {
 /// MiB never fault again, and all above do in each round; and the path of a wake-up is longer from there on. Where each
 /// block is mapped again there is no such size.
 ///
-/// Both ignored tests took 190 s of cores together, and 7.5 minutes beside other builds on two of them: too long for
+/// Both ignored tests took 190 s of cores together, and 7.5 minutes next to other builds on two of them: too long for
 /// every run of the tests. The faults tell the place exactly; of the latencies p90 rose by 17 %, which is a changepoint
-/// of its own, and p50 by 1 % (-5 to 5), which is told with the faults alone.
+/// of its own, and p50 by 1 % (-5 to 5), which shows with the faults alone.
 #[test]
 #[ignore = "minutes: scripts/test --full"]
 fn the_allocators_kink_is_at_32_mib() {

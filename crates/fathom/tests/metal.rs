@@ -265,7 +265,7 @@ fn every_start_ends_in_a_probe_that_survives_faults() {
     STARTS.iter().for_each(talk);
 }
 
-/// Every attribute is in force where it is asked for, and what goes in by one mapping comes out by another.
+/// Every attribute is in force where it is requested, and what goes in by one mapping comes out by another.
 fn attributes(start: &Start) {
     let Some(mut board) = Board::boot(start, PLAIN) else { return };
     board.greeting();
@@ -354,7 +354,7 @@ fn an_arena_that_the_video_core_has_a_part_of_is_refused() {
 
 /// Raspberry Pi 3 and virt alike: what never ends is ended by the watch.
 #[test]
-fn what_never_ends_is_ended_by_the_watch() {
+fn endless_run_is_ended_by_the_watchdog() {
     for start in &STARTS {
         let Some(mut board) = Board::boot(start, Parameters { watch_ms: 200, ..PLAIN }) else { return };
         board.greeting();

@@ -37,7 +37,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn totals_are_read_and_a_kernel_without_them_tells_none() {
+    fn stall_totals_are_read_and_absent_without_kernel_support() {
         let file_text = |some: u64, full: u64| {
             format!(
                 "some avg10=0.00 avg60=0.00 avg300=0.00 total={some}\nfull avg10=0.00 avg60=0.00 \

@@ -42,7 +42,7 @@ fn compare() {
             let (low, high) = if huge_pages_always() { (pages / 512, pages) } else { (pages, pages) };
             let faults_all = |faults: u64| faults >= low;
             assert_eq!(faults_all(*real), faults_all(*ours), "{megabytes} MiB: {real} and {ours}");
-            // A few beside the block's own: headers, tables, the first use of a function.
+            // A few besides the block's own: headers, tables, the first use of a function.
             assert!(*real <= high + 16 && *ours <= high + 16, "{megabytes} MiB: {real} and {ours}");
             assert!(faults_all(*real) || *real <= 16 && *ours <= 16, "{megabytes} MiB: {real} and {ours}");
         }

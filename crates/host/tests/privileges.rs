@@ -1,7 +1,7 @@
 //! A host opens without any privilege, and says what it went without.
 //!
 //! The test process starts itself again: as nobody where it is root, with every limit at zero. Linux keeps
-//! limits and user ids for a process, so this cannot be done beside other tests.
+//! limits and user ids for a process, so this cannot be done next to other tests.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -31,7 +31,7 @@ fn child(test: &str) -> bool {
     };
     open(directory.path());
     let program = directory.path().join("child");
-    // By another process: a test beside this one that forks while a copy is open for writing here would hold it
+    // By another process: a concurrent test that forks while a copy is open for writing here would hold it
     // open, and what is open for writing cannot be executed (ETXTBSY).
     let this = std::env::current_exe().expect("this program");
     assert!(Command::new("cp").arg(this).arg(&program).status().expect("cp").success(), "a copy");

@@ -185,7 +185,7 @@ mod tests {
     use crate::windows::ARENA_BYTES;
 
     #[test]
-    fn boards_are_told_apart_by_place_and_core() {
+    fn boards_are_identified_by_address_and_core() {
         assert_eq!(Board::find(0x4008_0000, 0x410f_d034), Board::Virt);
         assert_eq!(Board::find(0x4008_0000, 0x410f_d083), Board::Virt);
         assert_eq!(Board::find(0x8_0000, 0x410f_d034), Board::Pi3);

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_in_words_with_their_registers() {
+    fn faults_are_described_with_registers() {
         assert_eq!(
             taken(4, 0x9600_0005),
             "data abort: translation fault, level 1, reading 0x7ffffff000 at image+0x1234 (ESR_EL1=0x96000005 \

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_patched_is_read() {
+    fn patched_parameters_are_read() {
         let mut image = image();
         let requested = Parameters { baud: 921_600, silence_ms: 0, watch_ms: 0x0102_0304, modelled: true };
         requested.patch(&mut image).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_is_left_alone() {
+    fn non_image_is_not_patched() {
         assert!(Parameters::of(&[0; 40]).is_err());
         let mut other = image();
         other[64] = b'f';

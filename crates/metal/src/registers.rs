@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn prefetchers_are_switched_by_the_bits_that_are_told() {
+    fn prefetcher_bits_switch_prefetchers() {
         let ((actlr, ectlr), _) = prefetchers_off(0x410f_d034, (0x090c_a000, 0x40)).unwrap();
         assert_eq!((actlr, ectlr), (0x090c_0000, 0x40));
         // Out of reset, and as the Pis' armstub8.S leaves them; the distance of data prefetches is unchanged.
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn attribute_bytes_are_told_in_words() {
+    fn attribute_bytes_are_described_in_words() {
         for (byte, words) in [
             (0x00, "Device-nGnRnE"),
             (0x0c, "Device-GRE"),

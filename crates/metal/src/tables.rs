@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_is_walked_back() {
+    fn mapped_pages_are_found_by_the_walk() {
         let mut pool = pool(8);
         let mut tables = Tables::new(&mut pool, AT).unwrap();
         let nc = Leaf::data(registers::INDEX_NORMAL_NC);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_mapped_is_told() {
+    fn unmappable_requests_are_refused() {
         let mut pool = pool(3);
         let mut tables = Tables::new(&mut pool, AT).unwrap();
         let leaf = Leaf::data(0);

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pool_holds_all_windows_and_every_offset_leads_to_its_memory() {
+    fn every_window_offset_maps_to_its_own_memory() {
         let mut pool = vec![Table([7; ENTRIES]); 1 + WINDOW_TABLES];
         let mut tables = Tables::new(&mut pool, 0x20_0000).unwrap();
         for window in Window::all() {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_fit_their_window_and_equal_ones_get_equal_places() {
+    fn requests_fit_their_window_and_equal_ones_get_equal_places() {
         for pages in [Pages::Base, Pages::Huge] {
             let window = Window { attribute: WindowAttribute::Named(Attribute::Device), pages };
             let mut seen = Vec::new();

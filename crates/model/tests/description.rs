@@ -100,7 +100,7 @@ fn a_wrong_unit_says_what_is_expected() {
 }
 
 #[test]
-fn what_is_left_out_is_by_bits_and_contiguous_and_is_written_out() {
+fn defaults_are_index_by_bits_and_contiguous_frames() {
     let text = example().replace("index = \"bits\"", "").replace("frames = \"contiguous\"", "");
     let d = Description::parse("m", &text).unwrap();
     assert_eq!((d.levels[0].index, d.memory.frames), (Index::Bits, Frames::Contiguous));
@@ -250,7 +250,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_reads_back_equal(seed: u64) {
+    fn written_description_reads_back_equal(seed: u64) {
         let description = random_description(seed);
         let text = description.to_toml();
         let file = format!("somewhere/{}.toml", description.name);
@@ -284,7 +284,7 @@ proptest! {
 }
 
 #[test]
-fn hostile_text_is_told_in_plain_and_short() {
+fn hostile_text_is_quoted_short_and_escaped() {
     // A line of megabytes with the fault at its end, and a key that a terminal would obey.
     let long = format!("format = 1\nabout = \"{}\" oops\n", "x".repeat(1 << 20));
     let reported = Description::parse("a.toml", &long).unwrap_err().to_string();

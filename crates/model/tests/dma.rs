@@ -38,7 +38,7 @@ const SEEN: [&str; 2] = ["neoverse-n1", "sapphire-rapids"];
 const SIZES: [u64; 7] = [8, 64, 100, 1500, 2048, 65_536, 1 << 20];
 
 #[test]
-fn what_is_sent_arrives_by_every_strategy_and_policy() {
+fn data_arrives_by_every_strategy_and_policy() {
     for name in BEHIND {
         let d = machine(name);
         for &strategy in Strategy::ALL {
@@ -60,7 +60,7 @@ fn what_is_sent_arrives_by_every_strategy_and_policy() {
 }
 
 #[test]
-fn where_caches_see_the_device_nothing_is_maintained_and_nothing_is_uncached() {
+fn coherent_device_needs_no_maintenance_and_has_no_uncached() {
     for name in SEEN {
         let d = machine(name);
         for &strategy in Strategy::ALL {
@@ -92,7 +92,7 @@ fn where_caches_see_the_device_nothing_is_maintained_and_nothing_is_uncached() {
 
 /// Whatever the levels do with lines: exclusive ones, write-through ones, ones that allocate nowhere.
 #[test]
-fn what_is_sent_arrives_on_any_machine() {
+fn data_arrives_on_any_random_machine() {
     let mut described = 0;
     for seed in 0..120 {
         let d = random_description(seed);
@@ -127,7 +127,7 @@ fn wrong(
 }
 
 #[test]
-fn a_line_that_the_device_wrote_and_nobody_invalidated_is_read_as_it_was() {
+fn line_written_by_device_without_invalidation_reads_stale() {
     use Maintenance::{CleanAndUnmap, Map, MapAndUnmap};
     let omap3 = machine("omap3-sdio");
     let from = |by| wrong(&omap3, Strategy::StreamingCopy, Direction::FromDevice, by);
@@ -143,7 +143,7 @@ fn a_line_that_the_device_wrote_and_nobody_invalidated_is_read_as_it_was() {
 }
 
 #[test]
-fn a_transmit_that_is_mapped_as_a_receive_loses_dirty_lines_where_they_are_invalidated() {
+fn transmit_mapped_as_receive_loses_dirty_lines() {
     use Maintenance::{CleanAndUnmap, Map, MapAndUnmap, WholeCache};
     let omap3 = machine("omap3-sdio");
     for strategy in [Strategy::StreamingCopy, Strategy::ZeroCopy, Strategy::PersistentCopy] {
@@ -162,7 +162,7 @@ fn a_transmit_that_is_mapped_as_a_receive_loses_dirty_lines_where_they_are_inval
 }
 
 #[test]
-fn dirty_lines_that_were_never_written_back_are_not_what_the_device_reads() {
+fn device_does_not_read_dirty_lines_in_caches() {
     let omap3 = machine("omap3-sdio");
     let by = (Maintenance::Map, DriverBug::Nothing);
     assert_eq!(wrong(&omap3, Strategy::ZeroCopy, Direction::ToDevice, by), [true; 3]);
@@ -276,7 +276,7 @@ fn each_part_costs_what_can_be_added_up_by_hand() {
 }
 
 #[test]
-fn whole_caches_are_maintained_at_the_cost_of_every_line_they_could_hold() {
+fn whole_cache_maintenance_costs_every_line() {
     let d = simple();
     let requested = Transfers {
         maintenance: Some(Maintenance::WholeCache),
@@ -299,7 +299,7 @@ fn a_copy_that_reads_ahead_waits_for_its_first_line_alone() {
 }
 
 #[test]
-fn what_a_device_writes_lies_in_the_last_level_where_it_stashes() {
+fn stashing_device_writes_into_the_last_level() {
     let mut stashed = machine("sapphire-rapids");
     // A pass that reads ahead hides where its lines come from.
     stashed.dma.as_mut().expect("described").stream = None;
@@ -311,7 +311,7 @@ fn what_a_device_writes_lies_in_the_last_level_where_it_stashes() {
 }
 
 #[test]
-fn an_engine_that_is_not_described_is_refused_and_none_moves_nothing() {
+fn undescribed_engine_is_refused_and_none_moves_nothing() {
     let d = machine("omap3-sdio");
     let with =
         |engine| Transfers { engine: Some(engine), ..requested(Strategy::ZeroCopy, Direction::FromDevice) };
@@ -323,7 +323,7 @@ fn an_engine_that_is_not_described_is_refused_and_none_moves_nothing() {
 }
 
 #[test]
-fn a_buffer_of_the_dma_api_is_what_the_core_makes_of_its_attribute() {
+fn dma_buffer_has_the_attribute_of_the_core() {
     let d = machine("bcm2711");
     let batch = Batch { bytes: 64, seed: 1, first: 0, count: 1 };
     for (strategy, attribute) in

@@ -122,7 +122,7 @@ fn a_store_through_one_page_is_in_the_other_of_its_frame() {
 }
 
 #[test]
-fn an_alias_of_what_is_not_mapped_is_refused() {
+fn alias_of_unmapped_memory_is_refused() {
     let mut model = Model::new(&coloured(4, 4), 1);
     let base = model.map(&request(8 * 4096)).unwrap().base;
     let bad = [

@@ -35,7 +35,7 @@ fn map(model: &mut Model, draw: &mut Draw) -> Places {
             place: draw.next(),
         };
         let Ok(mapping) = model.map(&request) else { continue };
-        // What is used with two attributes at once is nobody's to say.
+        // Memory used with two attributes at once has undefined contents.
         let (start, end) = (mapping.base & PLACE, (mapping.base & PLACE) + mapping.bytes);
         let apart = |r: &(u64, u64, Attribute)| (r.0 & PLACE) >= end || (r.0 & PLACE) + r.1 <= start;
         if ranges.iter().all(apart) {
@@ -129,7 +129,7 @@ fn the_model_agrees_with_the_naive_one_on_random_machines() {
 }
 
 #[test]
-fn the_model_agrees_with_the_naive_one_on_every_committed_machine() {
+fn model_equals_naive_reference_on_committed_machines() {
     for name in catalog::names() {
         let machine = catalog::load(name).expect("listed").unwrap_or_else(|e| panic!("{e}"));
         if let Some(difference) = differ(&machine, &machine, 7, 2 * ACCESSES) {

@@ -71,7 +71,7 @@ fn store(model: &mut Model, at: u64) -> u64 {
 }
 
 #[test]
-fn equal_wishes_are_the_same_memory_at_other_addresses() {
+fn equal_requests_share_memory_at_other_addresses() {
     let mut model = Model::new(&plain(), 1);
     let bases: Vec<u64> = Attribute::ALL.iter().map(|&a| map(&mut model, a).base).collect();
     let mut seen = Vec::new();
@@ -160,7 +160,7 @@ fn write_through_is_read_from_caches_and_stored_to_memory() {
 }
 
 #[test]
-fn memory_is_cleaned_and_invalidated_before_it_is_used_otherwise() {
+fn memory_is_cleaned_before_its_attribute_changes() {
     let mut model = Model::new(&plain(), 1);
     let base = map(&mut model, Attribute::WriteBack).base;
     store(&mut model, base);
@@ -208,7 +208,7 @@ fn a_mair_byte_is_what_its_halves_say() {
 }
 
 #[test]
-fn walks_fetch_past_the_caches_where_they_are_told_to() {
+fn described_walks_bypass_the_caches() {
     let mut d = catalog::load("bcm2837").unwrap().unwrap();
     (d.memory.spread, d.core.clock_hz) = (Time::ZERO, 1e9);
     let nc = Controls { tables: Attribute::NormalNc, ..Controls::default() };
@@ -232,7 +232,7 @@ fn walks_fetch_past_the_caches_where_they_are_told_to() {
 }
 
 #[test]
-fn maintenance_costs_by_the_line_and_is_refused_where_it_is_not_described() {
+fn maintenance_costs_per_line_and_needs_a_description() {
     let mut d = plain();
     let mut model = Model::new(&d, 1);
     let base = map(&mut model, Attribute::WriteBack).base;

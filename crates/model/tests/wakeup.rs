@@ -61,7 +61,6 @@ fn scaled(d: &Description, by: f64) -> Description {
 /// What runs on the other CPU.
 const LOADS: [(&str, &[u64]); 4] =
     [("idle", &[]), ("128 MiB", &[128 << 20]), ("2 MiB", &[2 << 20]), ("256 KiB", &[256 << 10])];
-const SEEDS: u64 = 9;
 
 fn mean(rows: &[ActivationRow]) -> f64 {
     rows.iter().map(|w| w.user_ns as f64 / 1e3).sum::<f64>() / rows.len() as f64
@@ -87,7 +86,7 @@ fn tell(what: &str, rows: &[Vec<ActivationRow>]) {
 }
 
 #[test]
-fn what_is_near_costs_its_instructions_and_its_hits_exactly() {
+fn cached_path_costs_instructions_and_hits_exactly() {
     for name in ["am5728", "am5728-l2-off"] {
         let d = short(machine(name));
         // A line of code and the common line of data of each stage up to there, 4 cycles a hit, their pages as near;
@@ -105,7 +104,7 @@ fn what_is_near_costs_its_instructions_and_its_hits_exactly() {
 }
 
 #[test]
-fn a_first_wake_up_finds_nothing_and_what_is_swept_between_drives_it_out_again() {
+fn first_wake_up_misses_and_eviction_makes_it_miss_again() {
     let d = machine("am5728");
     let first = Trial { warm: 0, samples: 2, ..trial(1_000_000, &[]) };
     let cold = woken(&d, 1, &first);
@@ -146,7 +145,7 @@ fn places_follow_one_another_and_a_seed_gives_the_same() {
 }
 
 #[test]
-fn without_a_shared_level_nobody_elses_load_is_felt() {
+fn load_on_other_cpu_needs_a_shared_level_to_matter() {
     let mut d = machine("am5728-l2-off");
     // What memory takes varies by draws that both CPUs share, and by the rows that they open for each other.
     (d.memory.spread, d.memory.rows) = (Time::ZERO, None);
@@ -185,7 +184,7 @@ fn more_lines_take_longer() {
 }
 
 #[test]
-fn whatever_is_described_wakes_up_in_order() {
+fn stages_are_ordered_on_any_random_machine() {
     let mut described = 0;
     for seed in 0..120 {
         let d = random_description(seed);
@@ -206,7 +205,7 @@ fn whatever_is_described_wakes_up_in_order() {
 }
 
 #[test]
-fn a_description_without_a_path_refuses_with_the_remedy() {
+fn description_without_wakeup_path_is_refused_with_remedy() {
     let mut model = Model::new(&machine("zen3"), 1);
     let refusal = pattern::run(&mut model, &trial(1_000_000, &[])).expect_err("nothing is described");
     assert!(refusal.remedy.contains("[wakeup]") && refusal.remedy.contains("--on host"), "{refusal:?}");
@@ -214,9 +213,11 @@ fn a_description_without_a_path_refuses_with_the_remedy() {
     assert!(model.wake_end().expect("nothing").places.is_empty());
 }
 
-/// What an absent L2 costs: a table (`--nocapture`), and what must hold of it.
+/// The cost of an absent L2: a table (`--nocapture`), and what must hold of it. Nine seeds in the full tier, three in the
+/// default one.
 #[test]
-fn what_an_absent_l2_costs_is_less_where_another_cpu_has_taken_it() {
+fn absent_l2_costs_less_where_another_cpu_fills_it() {
+    let seeds = if std::env::var_os("FATHOM_FULL").is_some() { 9 } else { 3 };
     println!("us after expiry at the places irq, switch and user: median, p99 and max of each");
     for every in [100_000, 1_000_000] {
         for lines in [0.66, 1.0, 1.5] {
@@ -227,7 +228,7 @@ fn what_an_absent_l2_costs_is_less_where_another_cpu_has_taken_it() {
                     let d = scaled(&machine(name), lines);
                     let requested = Trial { samples: 40, ..trial(every, with) };
                     let rows: Vec<Vec<ActivationRow>> =
-                        (1..=SEEDS).map(|seed| woken(&d, seed, &requested)).collect();
+                        (1..=seeds).map(|seed| woken(&d, seed, &requested)).collect();
                     tell(&format!("{name:13} {:4} us, lines x {lines:.2}, {load}", every / 1000), &rows);
                     rows.iter().map(|rows| mean(rows)).collect::<Vec<f64>>()
                 });

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sequence_is_told() {
+    fn invalid_sequence_is_refused() {
         for (text, names) in [
             ("", "needs an access"),
             ("A ? B", "'?'"),
@@ -226,7 +226,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(blocks in proptest::collection::vec((any::<bool>(), 0u64..60, any::<bool>()), 1..60)) {
+        fn sequence_text_round_trips(blocks in proptest::collection::vec((any::<bool>(), 0u64..60, any::<bool>()), 1..60)) {
             let accesses = blocks.iter().map(|&(evicts, number, timed)| Access { block: Block { evicts, number }, timed });
             let sequence = Sequence { accesses: accesses.collect() };
             prop_assert_eq!(Sequence::parse(&sequence.to_string()), Ok(sequence));

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_says_why() {
+    fn invalid_size_is_refused_with_reason() {
         use NotASize::{Ambiguous, Fraction, Number, TooLarge, Unit};
         for (text, why) in [
             ("", Number),
@@ -196,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_exactly_reads_back(number in any::<u64>(), shift in 0u32..50) {
+        fn exact_size_text_reads_back(number in any::<u64>(), shift in 0u32..50) {
             let bytes = number >> shift << (shift % 41);
             let (short, long) = (compact(bytes), exact(bytes));
             prop_assert_eq!(parse(&short), Ok(bytes));

@@ -108,7 +108,7 @@ fn an_interval_agrees_disagrees_or_leaves_it_open() {
 }
 
 #[test]
-fn the_machine_itself_agrees_and_the_rows_say_what_was_described_and_measured() {
+fn own_description_agrees_with_described_and_measured_values() {
     assert_eq!(odd(&survey(), &described()), Vec::<String>::new());
     let checked = check(&survey(), &described()).expect("tiers");
     assert!(!contradicted(&checked));
@@ -191,7 +191,7 @@ fn geometry_is_checked_where_it_was_measured() {
 }
 
 #[test]
-fn what_is_not_found_is_contradicted_only_where_it_should_have_been() {
+fn missing_tier_contradicts_only_where_it_was_measurable() {
     let mut deeper = described();
     deeper.levels.push(level("L3", 60.0, 8_388_608.0, 16));
     deeper.tlbs.push(Tlb { nth: 3, name: "third".into(), entries: 2048, ..deeper.tlbs[1].clone() });

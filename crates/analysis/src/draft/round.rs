@@ -93,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_chosen_lies_inside(value in 1.0f64..1e5, below in 0.0f64..0.3, above in 0.0f64..0.3) {
+        fn rounded_value_lies_inside_the_interval(value in 1.0f64..1e5, below in 0.0f64..0.3, above in 0.0f64..0.3) {
             let i = between(value, value * (1.0 - below), value * (1.0 + above));
             if let Some(n) = roundest(i) {
                 prop_assert!(i.low <= n as f64 && n as f64 <= i.high, "{n} in {i:?}");

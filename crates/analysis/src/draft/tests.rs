@@ -74,7 +74,7 @@ fn key(d: &Draft, table: &str, nth: usize, key: &str) -> (Written, String) {
 }
 
 #[test]
-fn what_was_measured_is_rounded_inside_its_interval_and_the_rest_is_assumed() {
+fn draft_rounds_inside_intervals_and_marks_the_rest_assumed() {
     let d = drafted(&survey());
     assert_eq!(d.about, "A CPU: drafted from a survey of board");
     assert_eq!(key(&d, "core", 1, "clock").0, Written::Hz(2e9));
@@ -187,7 +187,7 @@ fn a_size_that_no_power_of_two_of_sets_makes_has_sixteen_ways() {
 }
 
 #[test]
-fn page_tables_that_leave_a_cache_are_no_tlb_where_the_numbers_fit_that() {
+fn step_of_page_tables_leaving_a_cache_is_no_tlb() {
     let mut report = survey();
     let mut step = finding("tlb.3.entries", 28_000.0, "", 100.0);
     step.detail.set(survey::MAYBE_TABLES, Item::Flag(true));
@@ -213,7 +213,7 @@ fn page_tables_that_leave_a_cache_are_no_tlb_where_the_numbers_fit_that() {
 }
 
 #[test]
-fn without_a_core_clock_times_are_in_ns_and_what_is_odd_is_said() {
+fn draft_without_core_clock_uses_ns_and_notes_it() {
     let mut report = survey();
     report.findings.retain(|f| !f.is(&common::CLOCK_CORE_HZ) && !f.is(&survey::TIER_LATENCY_CYCLES));
     report.findings.push(word("disturbed", "yes"));

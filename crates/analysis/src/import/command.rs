@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_stands_behind_a_prompt_and_no_sentence_is_one() {
+    fn command_follows_a_prompt_and_sentences_are_not_commands() {
         for line in [
             "latency -t 1 -B 100",
             "# latency -t 1 -B 100",

@@ -31,7 +31,7 @@ proptest! {
 }
 
 #[test]
-fn names_that_follow_no_pattern_are_none() {
+fn unknown_metric_names_are_refused() {
     for wrong in [
         "",
         "tier",

@@ -68,7 +68,7 @@ fn the_expectation_is_the_mean_of_placements() {
 }
 
 #[test]
-fn the_ends_are_what_they_must_be() {
+fn expected_shares_are_exact_at_both_ends() {
     let curve = Curve::new(Policy::Lru, 8);
     assert_eq!(curve.share(16, 0), 0.0);
     assert_eq!(curve.share(16, 8), 0.0);
@@ -98,7 +98,7 @@ fn ways_and_page_sets_come_out_of_noisy_curves() {
 }
 
 #[test]
-fn what_several_candidates_explain_is_refused() {
+fn ambiguous_candidates_are_refused() {
     let truth = Geometry { ways: 8, colours: 32 };
     // Errors so large that the neighbours fit too.
     let mut points = measured(Policy::Lru, truth, 0.0, 9);

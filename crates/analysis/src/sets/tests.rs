@@ -1,6 +1,7 @@
 //! Tests with known geometries and the conflicts that they cause.
 
 use super::*;
+use crate::seeds::Seeds;
 use proptest::prelude::*;
 
 /// Share of misses of a cycle of loads in a cache with LRU sets, or with random replacement.
@@ -70,7 +71,7 @@ fn constraints(capacity: u64) -> SetConstraints {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(Seeds::of(48, 16).count as u32))]
     #[test]
     fn any_power_of_two_of_sets_comes_back(ways in 1u64..=20, sets in 3u32..8, random: bool) {
         let geometry = Geometry { ways, way_bytes: MIN_SEPARATION << sets };
@@ -94,7 +95,7 @@ proptest! {
 }
 
 #[test]
-fn three_times_a_power_of_two_of_sets_is_told_from_more_ways() {
+fn odd_multiple_of_sets_is_separated_from_more_ways() {
     let geometry = Geometry { ways: 4, way_bytes: 3 * 2048 };
     assert_eq!(read(&measured(geometry, false), &constraints(geometry.bytes())), Verdict::One(geometry));
     // Without odd periods, sixteen sets of twelve ways conflict in the same way at every power of two.
@@ -111,7 +112,7 @@ fn where_nothing_conflicts_there_is_no_modulo() {
 }
 
 #[test]
-fn what_contradicts_everything_is_no_geometry_and_silence_is_silence() {
+fn contradicting_conflicts_give_no_geometry() {
     let mut odd = measured(Geometry { ways: 8, way_bytes: 4096 }, false);
     odd.iter_mut().filter(|c| c.groups % 3 == 0).for_each(|c| c.share = 1.0 - c.share.min(1.0));
     assert_eq!(read(&odd, &constraints(32 << 10)), Verdict::None);
@@ -128,7 +129,7 @@ fn an_error_too_large_for_any_conflict_leaves_it_open() {
 }
 
 #[test]
-fn behind_a_nearer_cache_only_what_misses_there_speaks() {
+fn only_misses_of_the_nearer_cache_give_evidence() {
     let nearer = Geometry { ways: 12, way_bytes: 4096 };
     let geometry = Geometry { ways: 8, way_bytes: 65536 };
     let both = |c: &Conflict| {

@@ -127,7 +127,7 @@ fn tree(properties: &[(&str, &[u8])], nodes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn odd_devicetrees_are_told() {
+fn malformed_devicetrees_are_complained_of() {
     let decoded = |properties: &[(&str, &[u8])], nodes| {
         sane(&one("devicetree.blob", FactValue::Bytes(tree(properties, nodes))))
     };

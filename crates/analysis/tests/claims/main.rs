@@ -3,11 +3,17 @@
 //! Where a fixture is from stands in its first lines. What is built here from a manual's layout
 //! instead is marked "constructed".
 
+mod arm;
+mod described;
 mod hostile;
+mod pptt;
 mod sane;
-mod tables;
+mod x86;
 
 use fathom_analysis::claims::{Claim, Decoded, FactValue, Facts, TlbClaim};
+
+/// No lines.
+const NOTHING: [&str; 0] = [];
 
 /// Reads a fixture: `NAME r EAX EBX ECX EDX` (registers, hex) or `NAME t TEXT`.
 fn facts(fixture: &str) -> Facts {

@@ -94,7 +94,7 @@ fn of_a_live_display_the_last_lines_count() {
 }
 
 #[test]
-fn json_behind_what_is_printed_is_read_and_keeps_its_lines() {
+fn json_after_printed_text_is_read_with_its_line_numbers() {
     let behind = format!("# /dev/cpu_dma_latency set to 0us\n{JSON}");
     assert_eq!(good(&behind), good(JSON));
     let broken = behind.replace("\"cycles\": 1917", "\"cycles\": \"many\"");
@@ -106,7 +106,7 @@ fn json_behind_what_is_printed_is_read_and_keeps_its_lines() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_with_its_line() {
+fn contradicting_result_is_refused_with_its_line() {
     let few = JSON.replace("\"cycles\": 1917", "\"cycles\": 17");
     refused(
         &few,
@@ -138,7 +138,7 @@ fn what_contradicts_itself_is_refused_with_its_line() {
 }
 
 #[test]
-fn what_is_none_of_them_is_told_what_would_be() {
+fn unknown_result_is_refused_with_the_known_formats() {
     refused("", 1, &["the file is empty", "latency -g FILE"]);
     refused("\n\nhello\n", 3, &["`hello`", "cyclictest --json=FILE"]);
     refused("{}", 1, &["missing field"]);

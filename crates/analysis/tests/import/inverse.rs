@@ -109,7 +109,7 @@ fn xenomai(values: &[i64], bucket: u64, cells: u64, hanging: bool) -> (String, S
 
 proptest! {
     #[test]
-    fn what_cyclictest_writes_is_read(
+    fn cyclictest_output_is_read(
         threads in prop::collection::vec(values(100), 1..5), cells in 1u64..150, sums: bool
     ) {
         let (text, json) = cyclictest(&threads, cells, sums);
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn what_latency_writes_is_read(
+    fn latency_output_is_read(
         values in prop::collection::vec(prop_oneof![-3000i64..9000, 0i64..200_000], 1..300),
         bucket in prop::sample::select(vec![100u64, 250, 500, 1000, 2000, 10_000]),
         cells in prop::sample::select(vec![5u64, 50, 300]),

@@ -8,7 +8,7 @@ fn at(load: Load, place: Place) -> Column {
 }
 
 #[test]
-fn every_place_stands_under_both_loads_and_nearer_the_timer_is_earlier() {
+fn study_has_every_place_under_both_loads_in_time_order() {
     for load in [Load::CpuIoDisk, Load::CpuIoDiskVm] {
         let [user, kernel, irq] = Place::ALL.map(|place| at(load, place));
         assert!(user.max_us > kernel.max_us && kernel.max_us > irq.max_us);

@@ -31,7 +31,7 @@ fn three_runs_of_a_transcript_are_three_places() {
 }
 
 #[test]
-fn the_width_of_buckets_is_the_command_s_and_has_to_go_with_the_latencies() {
+fn bucket_width_of_the_command_must_fit_the_latencies() {
     let series = one(FINE);
     assert_eq!((series.bucket_ns, series.cycles, series.missed), (100, 4000, Some(2)));
     assert_eq!(series.stddev_ns, Some(532.7));
@@ -45,7 +45,7 @@ fn the_width_of_buckets_is_the_command_s_and_has_to_go_with_the_latencies() {
 }
 
 #[test]
-fn statistics_alone_are_in_buckets_and_seconds_count_activations() {
+fn statistics_alone_give_buckets_and_seconds_give_counts() {
     let short: String =
         PLACES.lines().take_while(|l| !l.starts_with("# latency -t1")).fold(String::new(), |t, l| {
             if l.starts_with("HSD") || l.starts_with("---") { t } else { t + l + "\n" }
@@ -53,7 +53,7 @@ fn statistics_alone_are_in_buckets_and_seconds_count_activations() {
     let series = one(&short);
     assert!(series.counts.is_empty());
     assert_eq!((series.cycles, series.stddev_ns, series.mean_ns), (4000, Some(692.0), Some(2012.0)));
-    // Neither RTS nor HSS: the last second tells least and largest so far.
+    // Neither RTS nor HSS: the last second gives least and largest so far.
     let cut: String = PLACES.lines().take(9).map(|line| line.to_owned() + "\n").collect();
     let series = one(&cut);
     assert_eq!((series.cycles, series.min_ns, series.max_ns), (2000, Some(1307), Some(13_469)));
@@ -86,7 +86,7 @@ fn files_of_g_say_their_buckets() {
 }
 
 #[test]
-fn what_is_damaged_is_refused_with_its_line() {
+fn damaged_result_is_refused_with_its_line() {
     let at = line_of(PLACES, "RTD|");
     refused(&PLACES.replacen("      8.042\n", "\n", 1), at, &["fields of its type", "copy the output again"]);
     let lost = PLACES.replacen("HSD|    avg|   3 -  4 |      174\n", "", 1);

@@ -46,7 +46,7 @@ fn an_empty_record_is_undisturbed() {
 }
 
 #[test]
-fn time_off_the_cpu_disturbs_when_more_than_a_tenth_of_the_trials_lost_it() {
+fn time_off_cpu_disturbs_beyond_a_tenth_of_trials() {
     let off = Watch { cpu_ns: 900_000, involuntary: 2, ..QUIET };
     let few = judge(&with_bad_trials(10, off), &[], &[]);
     assert!(!few.disturbed);

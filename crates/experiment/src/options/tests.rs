@@ -14,7 +14,7 @@ fn record(experiment: &str, pairs: &str) -> Record {
 }
 
 #[test]
-fn every_option_has_a_name_a_help_and_a_default_of_its_own_kind() {
+fn every_option_has_name_help_and_valid_default() {
     for experiment in EXPERIMENTS {
         let mut keys: Vec<String> = experiment.options.iter().map(|option| option.key()).collect();
         // What every record has on its `run` line.
@@ -50,7 +50,7 @@ fn the_defaults_that_are_values_are_those_of_the_experiments() {
 }
 
 #[test]
-fn what_is_typed_stands_in_the_record_and_is_typed_again() {
+fn typed_options_round_trip_through_the_record() {
     for (name, typed, line, command) in [
         ("survey", &[("replacement", "")][..], "replacement=\"yes\"", " --replacement"),
         (
@@ -98,7 +98,7 @@ fn what_is_typed_stands_in_the_record_and_is_typed_again() {
 }
 
 #[test]
-fn a_wrong_key_or_value_is_refused_with_line_key_and_what_is_allowed() {
+fn wrong_option_in_record_is_refused_with_line_and_range() {
     for (experiment, pairs, says) in [
         ("conflict", "colours=0", &["line 2", "colours: 0 must be from 1 to 1024"][..]),
         ("conflict", "colours=1,1025", &["colours: 1025 must be from 1 to 1024"]),
@@ -126,14 +126,14 @@ fn a_wrong_key_or_value_is_refused_with_line_key_and_what_is_allowed() {
 }
 
 #[test]
-fn a_plan_that_meets_what_is_wrong_goes_on_as_if_it_was_not_given() {
+fn plan_ignores_invalid_option_values() {
     let record = record("conflict", "colours=0");
     assert!(!record.asked().has(&conflict::options::COLOURS));
     assert_eq!(record.asked().numbers(&conflict::options::COLOURS), Vec::<u64>::new());
 }
 
 #[test]
-fn a_record_that_says_of_no_experiment_is_read_as_a_survey_and_says_so() {
+fn record_without_experiment_is_read_as_survey_with_warning() {
     let mut record = Record::parse(&Record::first_line()).expect("a record");
     record.push(&Line::new("probe").int("wire", 1u64).token("trust", "real").seal(1)).expect("a line");
     let report = crate::read(&record).expect("a report");
@@ -142,7 +142,7 @@ fn a_record_that_says_of_no_experiment_is_read_as_a_survey_and_says_so() {
 }
 
 #[test]
-fn a_default_that_is_a_value_differs_from_no_other_way_of_asking_for_it() {
+fn explicit_default_value_is_no_difference() {
     let differ = |pairs: [&str; 2]| {
         let [a, b] = pairs.map(|pairs| record("cacheability", pairs));
         option_differences(&a, &b)

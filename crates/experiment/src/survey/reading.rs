@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_translation_is_told_where_both_pages_agree_and_else_refused() {
+    fn translation_share_needs_agreement_of_both_page_sizes() {
         let share = |report: &Report| report.findings.iter().any(|f| f.is(&survey::WALK_SHARE));
         let refused =
             |report: &Report| report.refusals.iter().find(|r| r.what == survey::WALK_SHARE.pattern).cloned();

@@ -22,7 +22,8 @@ pub(crate) fn headline(report: &Report) -> Headline {
     let condition = largest_latency.key.word(Axis::Condition).unwrap_or_default();
     let mut answer = format!("maximum wake-up latency {} {}", figure(largest_latency), under(&condition));
     answer += &format!(", in {} activations", largest_latency.count);
-    if let Some(unloaded) = without_load(report, largest_latency).filter(|_| condition != condition::UNLOADED) {
+    if let Some(unloaded) = without_load(report, largest_latency).filter(|_| condition != condition::UNLOADED)
+    {
         answer += &format!("; {} without load", figure(unloaded));
     }
     if let Some(added) = report.find(&EXPLAINED_INCREASE).filter(|f| is_above_zero(f)) {

@@ -305,7 +305,12 @@ fn missing_sizes(record: &Record, curve: &Curve, sizes: &[u64]) -> Vec<u64> {
     for statistic in Statistic::ALL {
         let found = change_points(record, curve, statistic).unwrap_or_default();
         // Sizes are in whole MiB: blocks consist of pages, and nothing in a worker's path has a finer granularity.
-        trials.extend(changepoint::next_sizes(&rows(record, curve, statistic), &found, MAX_SIZE_RATIO, 1 << 20));
+        trials.extend(changepoint::next_sizes(
+            &rows(record, curve, statistic),
+            &found,
+            MAX_SIZE_RATIO,
+            1 << 20,
+        ));
     }
     trials.sort_unstable();
     trials.dedup();

@@ -32,7 +32,7 @@ fn nothing_in_a_record_ends_a_comment_or_a_string() {
 }
 
 #[test]
-fn lines_fit_and_numbers_that_are_none_are_not_there() {
+fn draft_lines_fit_and_omit_invalid_numbers() {
     let mut report = samples::survey(3);
     for f in &mut report.findings {
         f.notes.push("n".repeat(400));

@@ -31,7 +31,7 @@ fn a_page_is_read_back_as_the_same_findings() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..samples::config() })]
+    #![proptest_config(samples::config())]
     #[test]
     fn any_report_is_read_back(report in samples::any_report()) {
         let back = read_page(&page(&report)).expect("its data");
@@ -135,7 +135,7 @@ fn a_page_has_every_section_of_the_terminal_with_its_figures() {
 }
 
 #[test]
-fn what_is_no_page_is_said_to_be_none() {
+fn non_page_is_refused() {
     assert!(!is_page("fathom record") && !is_page("") && !is_page("<!doc"));
     assert!(is_page("\n<!DOCTYPE HTML>"));
     let whole = page(&samples::latency());

@@ -54,7 +54,7 @@ fn whole_numbers_have_no_fraction_and_all_numbers_read_back() {
 }
 
 #[test]
-fn what_is_not_finite_is_null_with_a_note_once() {
+fn non_finite_number_is_null_with_one_note() {
     let mut report = samples::survey(3);
     let bad = &mut report.findings[1];
     bad.value = Value::Number(f64::NAN);
@@ -100,7 +100,7 @@ proptest! {
     #![proptest_config(samples::config())]
 
     #[test]
-    fn what_is_printed_reads_back_as_it_was(report in samples::any_report()) {
+    fn printed_json_reads_back_equal(report in samples::any_report()) {
         let text = json_of(&report);
         let back = read(&text);
         prop_assert_eq!(back.as_ref().ok(), Some(&report), "{:?}", back.as_ref().err());
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_comes_in_makes_it_panic(text in any::<String>(), at in any::<prop::sample::Index>()) {
+    fn arbitrary_json_does_not_panic(text in any::<String>(), at in any::<prop::sample::Index>()) {
         let _ = read(&text);
         let mut broken: Vec<char> = json_of(&samples::refused()).chars().collect();
         let at = at.index(broken.len());

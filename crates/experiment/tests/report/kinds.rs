@@ -8,7 +8,7 @@ use fathom_experiment::report_kinds::{REPORT_KINDS, kind};
 use fathom_report::kind::metrics;
 
 #[test]
-fn every_metric_is_of_some_kind_and_every_kind_has_its_own_name() {
+fn every_metric_belongs_to_a_kind_and_kind_names_are_unique() {
     let declared = metrics(&REPORT_KINDS);
     for metric in REGISTRY.metrics() {
         assert!(declared.contains(&metric), "{} is of no kind", metric.pattern);

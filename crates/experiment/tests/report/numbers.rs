@@ -26,7 +26,7 @@ fn digits_follow_the_interval() {
     assert_eq!(both(1463.2, 1300.0, 1600.0), "1463 (1300..1600)");
     // Half-widths that begin with 1 earn one digit more.
     assert_eq!(both(10.04, 9.88, 10.2), "10.04 (9.88..10.20)");
-    // An exact value shows no zeros that nobody measured.
+    // An exact value has no zeros beyond its digits.
     assert_eq!(both(3.0, 3.0, 3.0), "3 (3..3)");
     assert_eq!(both(-0.0001, -0.4, 0.4), "0.0 (-0.4..0.4)");
     assert_eq!(both(2e15, 1e15, 3e15), "2.000e15 (1.000e15..3.000e15)");

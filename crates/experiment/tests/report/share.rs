@@ -24,7 +24,7 @@ fn json(report: &Report) -> String {
     share::json(report, kind_of(report))
 }
 
-/// What must not be told, wherever a record has it.
+/// Text that must not be shared, wherever a record has it.
 const SECRETS: [&str; 14] = [
     "bobs-laptop",
     "/home/bob/src/mine.toml",
@@ -42,7 +42,7 @@ const SECRETS: [&str; 14] = [
     "/sys/fs/cgroup/user.slice/bob.service",
 ];
 
-/// A survey into which somebody has planted all of them, in every place where a record's text can come to stand.
+/// A survey with all of them, in every place where text of a record can appear.
 fn planted() -> Report {
     let mut report = samples::survey(20);
     let all = format!("serial SN4711BOB, host {}", SECRETS.join(" "));
@@ -79,7 +79,7 @@ fn forms(report: &Report) -> [String; 3] {
 }
 
 #[test]
-fn nothing_that_names_anybody_is_shared() {
+fn shared_report_contains_no_identity() {
     let shared = anonymous(&planted(), None, WARNINGS);
     for text in forms(&shared) {
         for secret in SECRETS.iter().chain(&["bob", "SN4711", "deadbeef"]) {
@@ -89,7 +89,7 @@ fn nothing_that_names_anybody_is_shared() {
     // What the machine is, and what it measured, is still there.
     assert!(row(&shared).contains("A Board") && row(&shared).contains("48 KiB"), "{}", row(&shared));
     assert!(details(&shared).contains("6.1.0") && details(&shared).contains("budget-spent"));
-    // The subject's name is told where anybody has it.
+    // The subject's name is shared where every machine of its kind has it.
     assert!(json(&anonymous(&planted(), Some("zen3"), WARNINGS)).contains("\"subject\": {\"name\":\"zen3\""));
 }
 
@@ -125,7 +125,7 @@ fn inside(block: &str) -> Option<String> {
 }
 
 #[test]
-fn hostile_text_neither_ends_the_row_nor_the_block_nor_the_document() {
+fn hostile_text_cannot_end_row_block_or_document() {
     for hostile in [
         "a | b",
         "</details><script>alert(1)</script>",
@@ -148,7 +148,7 @@ fn hostile_text_neither_ends_the_row_nor_the_block_nor_the_document() {
 }
 
 #[test]
-fn the_json_reads_back_as_what_was_measured() {
+fn shared_json_reads_back_equal() {
     let shared = anonymous(&samples::survey(20), Some("host"), WARNINGS);
     let read = read(&json(&shared)).expect("findings");
     assert!(shared.findings.iter().any(|f| f.name().starts_with("tier.")));

@@ -30,7 +30,7 @@ fn how_levels_are_built_and_what_conflicts_cost() {
 }
 
 #[test]
-fn reads_that_fall_into_several_sets_are_not_set_beside_one_set() {
+fn reads_of_several_sets_are_not_compared_with_one_set() {
     let mut report = samples::conflict();
     let one = unwrapped(&text_of(&report, &STUDIES, None));
     assert!(one.contains("miss 5.14 times a round here") && one.contains("Study S1"), "{one}");
@@ -76,7 +76,7 @@ fn compared() -> fathom_analysis::compare::Comparison {
 }
 
 #[test]
-fn two_reports_stand_side_by_side() {
+fn two_reports_are_compared_side_by_side() {
     let names = ["here.fathom", "there.fathom"];
     golden("compare-unicode.txt", &comparison(&compared(), names, Some(0.05), &UNICODE));
     golden("compare-ascii.txt", &comparison(&compared(), names, None, &ASCII));
@@ -124,7 +124,7 @@ fn checked() -> Report {
 }
 
 #[test]
-fn a_description_stands_beside_what_was_measured() {
+fn description_is_compared_with_measured_values() {
     let text = text_of(&checked(), &UNICODE, None);
     let at = text.find("Against the description board").expect("its section");
     let end = text[at..].find("\n\n").map_or(text.len(), |end| at + end + 1);
@@ -164,7 +164,7 @@ fn a_narrow_terminal() {
 }
 
 #[test]
-fn a_disturbance_stands_above_every_figure() {
+fn disturbance_is_printed_above_every_figure() {
     let text = text_of(&samples::disturbed(), &UNICODE, None);
     let (cause, picture) = (text.find("switched out 412 times"), text.find("Latency of one load"));
     assert!(text.find("DISTURBED") < cause && cause < picture && cause.is_some(), "{text}");
@@ -220,7 +220,7 @@ fn a_second_finding_of_one_name_is_not_lost() {
 }
 
 #[test]
-fn points_that_no_logarithm_takes_become_rows() {
+fn non_positive_points_become_rows() {
     let mut report = samples::survey(33);
     report.findings.push(samples::number("latency.1234.time", -0.125, "ns", None, 1));
     let text = text_of(&report, &UNICODE, None);
@@ -231,7 +231,7 @@ fn points_that_no_logarithm_takes_become_rows() {
 }
 
 #[test]
-fn colour_is_there_only_when_asked_for_and_changes_no_character() {
+fn colour_is_optional_and_changes_no_character() {
     let report = samples::disturbed();
     let plain = text_of(&report, &UNICODE, Some(NEXT));
     assert!(!plain.contains('\u{1b}'));
@@ -294,7 +294,7 @@ fn reports_fit_terminals_of_every_width() {
 
 /// The numbers of a table, in the order of its rows, however its columns are laid out.
 #[test]
-fn a_table_that_is_too_wide_is_divided_and_says_of_what_each_row_is() {
+fn wide_table_is_divided_and_repeats_row_labels() {
     let wide = text_of(&samples::conflict(), &Style { width: 200, ..ASCII }, None);
     let narrow = text_of(&samples::wakeup(), &Style { width: 60, ..ASCII }, None);
     golden("wakeup-60.txt", &narrow);
@@ -342,7 +342,7 @@ proptest! {
     #![proptest_config(samples::config())]
 
     #[test]
-    fn no_line_is_wider_than_asked(
+    fn no_line_exceeds_the_width(
         report in samples::any_report(),
         width in prop_oneof![Just(80usize), 60usize..=200],
         unicode in any::<bool>(),

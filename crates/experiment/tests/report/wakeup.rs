@@ -38,7 +38,7 @@ fn without(report: &Report, gone: impl Fn(&str) -> bool) -> Report {
 }
 
 #[test]
-fn the_answer_comes_from_what_there_is() {
+fn headline_uses_the_available_rows() {
     let whole = samples::wakeup();
     let said = unwrapped(&text(&whole));
     assert!(said.contains("The study's memory workers add 15 (13..17) us at p99.9."), "{said}");
@@ -67,7 +67,7 @@ fn halved(f: &Finding) -> Finding {
 }
 
 #[test]
-fn what_goes_with_the_caches_stands_beside_the_whole_load_and_none() {
+fn cache_share_rows_appear_with_full_load_and_no_load() {
     let mut report = samples::wakeup();
     assert!(!text(&report).contains("resctrl"));
     let confined: Vec<Finding> = report
@@ -88,12 +88,12 @@ fn what_goes_with_the_caches_stands_beside_the_whole_load_and_none() {
 }
 
 #[test]
-fn memory_is_only_excluded_where_something_says_so() {
+fn memory_is_excluded_only_with_evidence() {
     let mut report = samples::wakeup();
     for f in report.findings.iter_mut().filter(|f| f.name() == "worst.1.latency") {
         f.detail.set(metrics::CONDITION, Item::Token("stress-mix-vm".to_owned()));
     }
-    // As late with nothing beside.
+    // As late without a load.
     assert!(
         unwrapped(&text(&report)).contains("not caused by memory load: without load the maximum is 53991 us")
     );
@@ -128,7 +128,7 @@ fn study_values_are_shown_on_request_and_only_for_times() {
     }
     assert!(unwrapped(&shown).contains("published values of another machine, TI AM5728"), "{shown}");
     assert_eq!(shown.matches("(disputed)").count(), 4, "{shown}");
-    // A guest whose clock counts instructions has no times to set the study's beside.
+    // A guest whose clock counts instructions has no times to compare with the study's.
     for f in report.findings.iter_mut().filter(|f| f.unit == "us") {
         f.unit = "instructions";
     }
@@ -182,7 +182,7 @@ fn a_curve_that_changes_is_drawn_and_another_one_is_not() {
 }
 
 #[test]
-fn a_sweep_without_inflections_says_so() {
+fn sweep_without_inflections_is_reported() {
     let mut flat = without(&samples::sweep(), |name| name.starts_with("changepoint."));
     assert!(text(&flat).contains("with block size\nNone."));
     flat.findings.retain(|f| f.name() != "sweep.malloc.free.64.changepoints");

@@ -144,7 +144,7 @@ mod tests {
 
     /// The schema and the experiments do not depend on each other, so their lists are compared here.
     #[test]
-    fn the_schema_lists_every_condition_factor_stressor_and_way_to_a_device() {
+    fn schema_lists_conditions_factors_stressors_and_routes() {
         use fathom_analysis::findings::tokens;
         use fathom_experiment::record::MAX_SERIES;
         use fathom_experiment::wakeup::conditions::{FACTORS, LOADS, NAMED};
@@ -178,7 +178,7 @@ mod tests {
 
     /// The command line of a record selects the record's options.
     #[test]
-    fn what_was_asked_is_asked_again_by_its_own_words() {
+    fn reproduce_command_round_trips_options() {
         let mut tried = Vec::new();
         for line in [
             "survey --replacement",

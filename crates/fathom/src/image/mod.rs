@@ -33,7 +33,7 @@ mod tests {
     use fathom_metal::parameters::{Parameters, memory_bytes};
 
     #[test]
-    fn the_image_is_one_or_says_what_to_do() {
+    fn missing_image_is_refused_with_remedy() {
         match super::embedded() {
             Ok(image) => {
                 assert_eq!(Parameters::of(image), Ok(Parameters::default()));

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overdue_answer_is_asked_for_several_times_within_the_patience() {
+    fn overdue_answer_is_requested_again_within_patience() {
         let patience = Duration::from_secs(60);
         let mut quiet = Silence::new(patience);
         assert!(!quiet.due(true));

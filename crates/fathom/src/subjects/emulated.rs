@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machines_that_say_too_little_are_refused_with_the_key() {
+    fn incomplete_description_is_refused_with_the_key() {
         let wrong = subject("image:zen3", "zen3").unwrap_err();
         assert!(wrong.remedy.contains("`maintain` of [core]"), "{wrong}");
         assert!(subject("image:bcm2387", "bcm2387").unwrap_err().remedy.contains("bcm2837"));

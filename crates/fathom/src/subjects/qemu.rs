@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_that_the_image_does_not_know_is_answered_with_those_that_it_does() {
+    fn unknown_qemu_machine_is_refused_with_the_known_ones() {
         let wrong = find("rapsi3b").err().expect("a mistake");
         assert!(wrong.remedy.contains("did you mean qemu:raspi3b?"), "{wrong}");
         let wrong = find("vexpress").err().expect("no board of ours");

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_far_side_says_is_read() {
+    fn remote_answer_is_parsed() {
         let remote_host = RemoteHost::read(
             "aarch64\nfathom 0.1.0 /usr/bin/fathom\nfathom 0.0.9 /home/me/a b/fathom\n? /x\n",
         );

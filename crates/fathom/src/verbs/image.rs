@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_of_instructions_names_the_speed_and_what_was_never_run() {
+    fn instructions_name_speed_and_untested_boards() {
         for board in [Board::Pi3, Board::Pi4, Board::Virt] {
             let options = Image { board, output: "x".into(), baud: 921_600, force: false };
             let page = readme(&options);

@@ -137,7 +137,7 @@ impl User {
     }
 
     /// Processes that carry the mark, as (pid, parent, command line). Zombies have no environment left, and
-    /// are nobody's load.
+    /// use no time.
     pub fn processes(&self) -> Vec<(u32, u32, String)> {
         let wanted = format!("{MARK}={}", self.mark);
         let entries = std::fs::read_dir("/proc").expect("/proc");

@@ -1,4 +1,4 @@
-//! How levels are built and what conflicts cost, as a user asks for it.
+//! How levels are built and what conflicts cost, as a user runs it.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn golden_conflicts_are_printed_as_they_were() {
 }
 
 #[test]
-fn the_study_stands_beside_its_machine() {
+fn conflict_report_compares_the_study() {
     let user = User::new();
     let did = user.run(&["conflict", "--on", "s1-8way", "--budget", "5s", "--study"]);
     let text = did.ended(0).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -60,7 +60,7 @@ fn the_study_stands_beside_its_machine() {
 }
 
 #[test]
-fn rounds_without_tiers_are_measured_and_say_so() {
+fn rounds_without_tiers_are_measured_with_a_note() {
     let user = User::new();
     let did = user.run(&["conflict", "--on", "imx6q", "--budget", "1s"]);
     assert!(did.ended(0).contains("Rounds of independent reads"), "{}", did.out);

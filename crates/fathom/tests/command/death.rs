@@ -95,7 +95,7 @@ fn interrupted(user: &User, did: &Did, status: i32) {
 }
 
 #[test]
-fn signals_end_a_survey_with_what_is_there() {
+fn signals_end_a_survey_and_keep_its_record() {
     for machine in subjects() {
         let signals = [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
         // One is enough to show that the other kind of probe goes as well.
@@ -112,7 +112,7 @@ fn signals_end_a_survey_with_what_is_there() {
 }
 
 #[test]
-fn what_was_ignored_from_the_start_stays_ignored() {
+fn initially_ignored_signals_stay_ignored() {
     let user = User::new();
     // The shell hands its ignored signals on, as nohup does.
     let line = "trap '' HUP; fathom survey --on bcm2835 --budget 400ms --record A >out & p=$!; \
@@ -144,7 +144,7 @@ fn ended(session: &rexpect::session::PtySession) -> i32 {
 }
 
 #[test]
-fn ctrl_c_on_a_terminal_ends_a_survey_with_what_is_there() {
+fn ctrl_c_ends_a_survey_and_keeps_its_record() {
     let user = User::new();
     let mut session = terminal(&user, SLOW);
     user.lines("A", 60);

@@ -1,4 +1,4 @@
-//! Drafts of descriptions, and descriptions checked against records, as a user asks for them.
+//! Drafts of descriptions, and descriptions checked against records, as a user runs them.
 
 use serde_json::Value;
 
@@ -8,8 +8,9 @@ use crate::common::User;
 /// ways; a level without a cache behind it.
 const MACHINES: [&str; 3] = ["bcm2837", "cortex-a8", "am5728-l2-off"];
 
-fn survey(user: &User, on: &str, record: &str) {
-    let did = user.run(&["survey", "--on", on, "--record", record, "-q"]);
+/// Surveys a machine into a record. `budget` is small where a test is about files and words.
+fn survey(user: &User, on: &str, record: &str, budget: &str) {
+    let did = user.run(&["survey", "--on", on, "--budget", budget, "--record", record, "-q"]);
     assert!(matches!(did.status, 0 | 3), "{did:?}");
 }
 
@@ -27,10 +28,10 @@ fn verdicts(document: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_machine_agrees_with_its_own_description_and_with_its_draft_and_not_with_another() {
+fn machine_agrees_with_own_description_and_draft_only() {
     let user = User::new();
     for (i, machine) in MACHINES.iter().enumerate() {
-        survey(&user, machine, "R");
+        survey(&user, machine, "R", "6s");
         let own = user.run(&["report", "R", "--against", machine, "--json"]);
         let rows = verdicts(&document(own.ended(0)));
         assert!(rows.len() >= 8, "{machine}: {rows:?}");
@@ -47,7 +48,7 @@ fn a_machine_agrees_with_its_own_description_and_with_its_draft_and_not_with_ano
             reported.out
         );
         assert!(!reported.out.contains("disagrees"), "{}", reported.out);
-        survey(&user, &file, "again");
+        survey(&user, &file, "again", "6s");
         let again = user.run(&["report", "again", "--against", machine, "--json"]);
         let rows = verdicts(&document(again.ended(0)));
         assert!(rows.iter().all(|(_, verdict)| verdict == "agrees"), "{machine}: {rows:?}");
@@ -61,9 +62,9 @@ fn a_machine_agrees_with_its_own_description_and_with_its_draft_and_not_with_ano
 }
 
 #[test]
-fn a_check_is_on_the_page_and_a_draft_can_be_made_from_one() {
+fn page_contains_the_check_and_can_be_drafted() {
     let user = User::new();
-    survey(&user, "cortex-a8", "R");
+    survey(&user, "cortex-a8", "R", "10s");
     let did = user.run(&["report", "R", "--against", "bcm2835", "--html", "P"]);
     assert_eq!(did.status, 4, "{did:?}");
     let page = user.read("P");
@@ -90,9 +91,9 @@ fn a_check_is_on_the_page_and_a_draft_can_be_made_from_one() {
 }
 
 #[test]
-fn a_draft_says_of_every_value_where_it_comes_from() {
+fn draft_gives_a_source_for_every_value() {
     let user = User::new();
-    survey(&user, "s1-8way", "R");
+    survey(&user, "s1-8way", "R", "3s");
     let did = user.run(&["describe", "R", "--name", "my \"board\""]);
     let text = did.ended(0);
     assert!(text.contains(r#"about = "my \"board\": drafted from a survey of s1-8way""#), "{text}");
@@ -113,7 +114,7 @@ fn a_draft_says_of_every_value_where_it_comes_from() {
 }
 
 #[test]
-fn what_cannot_be_described_or_checked_says_why() {
+fn unusable_records_are_refused_with_reason() {
     let user = User::new();
     user.run(&["latency", "--on", "bcm2835", "--bytes", "8K", "--budget", "300ms", "--record", "L", "-q"]);
     user.write("text", "Dear diary\n");
@@ -122,7 +123,7 @@ fn what_cannot_be_described_or_checked_says_why() {
     let greeting = "probe wire=1 trust=emulated seq=1 crc=0x01bed28e";
     user.subject("board", &format!("fathom serve model s1-8way | sed -u \"s/^probe .*/{greeting}/\""));
     user.shell("fathom survey --on board --budget 200ms --record E");
-    survey(&user, "bcm2835", "R");
+    survey(&user, "bcm2835", "R", "1s");
     for (file, words) in [
         ("none", &["none: No such file"][..]),
         ("text", &["text: line 1: 'Dear'"]),
@@ -143,9 +144,9 @@ fn what_cannot_be_described_or_checked_says_why() {
 }
 
 #[test]
-fn a_page_that_says_what_no_machine_can_be_is_refused() {
+fn page_with_impossible_values_is_refused() {
     let user = User::new();
-    survey(&user, "bcm2835", "R");
+    survey(&user, "bcm2835", "R", "1s");
     user.run(&["report", "R", "--html", "P"]).ended(0);
     let page = user.read("P");
     let row = |page: &str, name: &str| {
@@ -176,9 +177,9 @@ fn a_page_that_says_what_no_machine_can_be_is_refused() {
 }
 
 #[test]
-fn a_draft_takes_no_file_of_anybodys() {
+fn draft_does_not_replace_existing_files() {
     let user = User::new();
-    survey(&user, "bcm2835", "R");
+    survey(&user, "bcm2835", "R", "1s");
     let record = user.read("R");
     user.write("mine.toml", "# hours of work\n");
     for there in ["mine.toml", "R"] {

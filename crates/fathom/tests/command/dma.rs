@@ -1,4 +1,4 @@
-//! Transfers as a user asks for them.
+//! Transfers as a user runs them.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn names(found: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_described_machine_shows_its_tables_and_the_record_says_what_was_asked() {
+fn dma_on_described_machine_shows_tables_and_records_options() {
     let user = User::new();
     let did = user.run(&ASK);
     let text = did.ended(0);
@@ -74,7 +74,7 @@ fn a_mistake_is_below_the_bar_and_leaves_no_time() {
 }
 
 #[test]
-fn without_driver_and_stand_in_this_host_says_what_it_cannot_know() {
+fn dma_without_driver_or_substitute_is_refused() {
     let user = User::new();
     let ask = ["dma", "--bytes", "64,4K", "--pollution-set", "0", "--budget", "1s", "--json"];
     let plain = user.run(&ask);
@@ -92,14 +92,14 @@ fn without_driver_and_stand_in_this_host_says_what_it_cannot_know() {
     assert!(!rows.iter().any(|name| name.ends_with("throughput")), "{rows:?}");
     let flushed = user.run(&[&ask[..], &["--substitute", "flush"]].concat());
     let found: Value = serde_json::from_str(&flushed.out).unwrap_or_else(|e| panic!("{e}: {}", flushed.err));
-    // Under an emulator there is no time to be told.
+    // Under an emulator no time is reported.
     if found["subject"]["trust"] != "emulated" {
         assert!(names(&found).contains(&"dma.streaming-copy.to-device.4096.map"), "{found}");
     }
 }
 
 #[test]
-fn what_cannot_be_asked_is_named() {
+fn invalid_dma_options_are_named() {
     let user = User::new();
     for (arguments, words) in [
         (&["dma", "--bytes", "2M"][..], &["--bytes", "8 bytes to 1M"][..]),

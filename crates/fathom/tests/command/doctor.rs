@@ -1,4 +1,4 @@
-//! The examination as a user asks for it.
+//! The examination as a user runs it.
 
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ fn this_host_is_examined_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn what_is_wrong_in_the_users_own_files_is_named_with_its_line() {
+fn doctor_names_errors_in_user_files_with_line() {
     let user = User::new();
     user.write(".config/fathom/subjects.toml", "[pi]\ncomand = [\"ssh\"]\n");
     user.write(".local/share/fathom", "a file where a directory should be");
@@ -74,14 +74,14 @@ fn what_is_wrong_in_the_users_own_files_is_named_with_its_line() {
 }
 
 #[test]
-fn there_is_nothing_to_restore_and_what_was_left_is_named() {
+fn doctor_restore_without_leftovers_does_nothing() {
     let user = User::new();
     let record = ".local/share/fathom/records/20200101T000000-4294967294-survey-host.fathom";
     user.write(record, "fathom.record version=1\n");
     let did = user.run(&["doctor", "--restore"]);
     let words: Vec<&str> = did.out.split_whitespace().collect();
     let reported = words.join(" ");
-    // Killed probes of tests beside this one may have left something.
+    // Killed probes of concurrent tests may have left something.
     assert!(
         reported.contains("There is nothing to restore.") || reported.contains("left by a killed probe"),
         "{did:?}"
@@ -112,7 +112,7 @@ fn a_trace_instance_that_was_left_is_removed_and_named() {
             assert!(words.concat().contains(&name), "{did:?}");
             return;
         }
-        // A probe of a test beside this one looks for such things too, and was first.
+        // A probe of a concurrent test looks for such things too, and was first.
         assert!(std::time::Instant::now() < until, "{did:?}");
     }
 }

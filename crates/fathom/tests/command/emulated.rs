@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use crate::common::{User, wait};
 
 #[test]
-fn a_missing_program_and_a_machine_that_says_too_little_are_refused() {
+fn missing_emulator_or_incomplete_description_is_refused() {
     let user = User::new();
     let mut without = user.command(&["survey", "--on", "image:bcm2837"]);
     without.env("FATHOM_EMULATE", "/nowhere/fathom-emulate");

@@ -41,9 +41,9 @@ fn reported(did: &Did) {
 }
 
 #[test]
-fn a_disk_that_fills_up_ends_the_record_and_not_the_measurement() {
+fn full_disk_ends_the_record_but_not_the_measurement() {
     let user = User::new();
-    // 512 bytes a block: what is asked for and its copy end early.
+    // 512 bytes a block: what is requested and its copy end early.
     let did = user.shell(&format!("ulimit -f 16; {SURVEY} --record A"));
     reported(&did);
     assert_eq!(did.status, 1, "{did:?}");
@@ -102,7 +102,7 @@ fn a_reader_that_leaves_early_loses_nothing() {
 }
 
 #[test]
-fn a_full_disk_behind_stdout_is_told_and_the_record_is_kept() {
+fn full_stdout_is_an_error_and_record_is_kept() {
     let user = User::new();
     let did = user.shell(&format!("{SURVEY} --record A >/dev/full"));
     did.failed(1, &["cannot write to stdout", "No space left", "is the disk full?"]);
@@ -171,7 +171,7 @@ fn a_hostile_record_is_judged_or_refused_with_the_line() {
 }
 
 #[test]
-fn a_record_without_end_is_given_up_with_the_limit_that_it_passed() {
+fn endless_record_is_abandoned_with_the_limit() {
     let user = User::new();
     // None may take more than 64 MiB, and each has to end.
     let lines = [
@@ -237,7 +237,7 @@ fn sound_lines_without_end_are_given_up_as_well() {
 }
 
 #[test]
-fn a_subject_that_says_half_a_line_and_then_nothing() {
+fn subject_silent_after_half_a_line_is_abandoned() {
     let user = User::new();
     user.subject("odd", "printf 'probe wire=1 wor'; sleep 1000");
     let did = user.run(&["survey", "--on", "odd", "--record", "A", "--patience", "1s"]);
@@ -246,7 +246,7 @@ fn a_subject_that_says_half_a_line_and_then_nothing() {
 }
 
 #[test]
-fn a_subject_that_answers_too_late_is_given_up_and_what_it_said_is_kept() {
+fn late_subject_is_abandoned_and_its_record_kept() {
     let user = User::new();
     user.subject(
         "late",

@@ -73,7 +73,7 @@ fn a_result_comes_from_a_pipe_as_well() {
 }
 
 #[test]
-fn what_is_none_is_told_with_its_file_line_and_remedy_and_leaves_nothing() {
+fn import_refuses_unknown_format_with_line_and_remedy() {
     let user = User::new();
     bring(&user, "cyclictest-histogram.txt");
     user.write("cut", &user.read("cyclictest-histogram.txt")[..400]);

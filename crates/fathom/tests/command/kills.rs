@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::common::{Did, GONE, SOON, User, in_tracefs, is_of, kill, wait};
 
-/// Two conditions of three have this beside: every kind of worker that leaves something if it can.
+/// Two conditions of three have this load: every kind of worker that leaves something if it can.
 const LOAD: &str = "vm*2:8M cpu unmap disk:4M";
 /// Its processes.
 const WORKERS: usize = 5;
@@ -31,7 +31,7 @@ const SETTINGS: &str = "/proc/sys/kernel/sched_rt_runtime_us /proc/sys/kernel/sc
 const TRACE_SETTINGS: &str =
     "tracing_on current_tracer trace_clock tracing_cpumask set_event osnoise/timerlat_period_us osnoise/cpus";
 
-/// A wake-up experiment beside its load.
+/// A wake-up experiment under its load.
 struct Session {
     user: User,
     harness: Child,
@@ -56,7 +56,7 @@ fn settings(user: &User) -> String {
     user.shell(&of(SETTINGS)).out + &user.shell(&in_tracefs(&of(TRACE_SETTINGS))).out
 }
 
-/// Trace instances of a process; nothing where nobody may look.
+/// Trace instances of a process; none without the right to read them.
 fn instances(user: &User, pid: u32) -> Option<Vec<String>> {
     let did = user.shell(&in_tracefs("ls instances"));
     let prefix = format!("fathom.{pid}.");
@@ -187,7 +187,7 @@ impl Session {
 }
 
 #[test]
-fn whichever_process_is_killed_nothing_is_left() {
+fn killing_any_process_leaves_nothing() {
     type Victim = fn(&Session) -> u32;
     let victims: [(&str, Victim); 5] = [
         ("the harness", |s| s.harness.id()),
@@ -226,7 +226,7 @@ fn whichever_process_is_killed_nothing_is_left() {
 
 /// What a signal leaves: the report of what there is, the record with its end, and nothing else.
 #[test]
-fn signals_end_it_with_what_is_there() {
+fn signals_end_a_wakeup_run_and_keep_its_record() {
     type Send = fn(&Session, Signal);
     let ways: [(&str, Send); 3] = [
         ("to the harness", |s, signal| kill(s.harness.id(), signal)),
@@ -253,9 +253,9 @@ fn signals_end_it_with_what_is_there() {
     }
 }
 
-/// What was asked stands in the record; where it does not fit, nothing begins.
+/// The options stand in the record; where they do not fit, nothing begins.
 #[test]
-fn more_than_a_record_can_say_is_refused_before_anything_runs() {
+fn options_beyond_record_limits_are_refused_before_running() {
     let user = User::new();
     let loads: Vec<String> = (1..=19).flat_map(|n| ["--load".to_owned(), format!("cpu*{n}")]).collect();
     let line: Vec<&str> = ["wakeup"].into_iter().chain(loads.iter().map(String::as_str)).collect();
@@ -278,7 +278,7 @@ fn all_at_once(session: &mut Session) {
 }
 
 #[test]
-fn what_all_leave_that_are_killed_at_once_the_next_start_removes() {
+fn next_start_removes_leftovers_of_killed_processes() {
     let Some(mut session) = Session::begin() else { return };
     all_at_once(&mut session);
     session.readable();
@@ -288,7 +288,7 @@ fn what_all_leave_that_are_killed_at_once_the_next_start_removes() {
 }
 
 #[test]
-fn what_all_leave_that_are_killed_at_once_the_doctor_removes() {
+fn doctor_removes_leftovers_of_killed_processes() {
     let Some(mut session) = Session::begin() else { return };
     all_at_once(&mut session);
     let since = Instant::now();

@@ -1,4 +1,4 @@
-//! Single loads as a user asks for them.
+//! Single loads as a user runs them.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ fn a_described_machine_shows_its_histograms() {
     let found = document(json.ended(0));
     assert_eq!(found["experiment"], "latency");
     let histograms = found["histograms"].as_array().expect("a list");
-    // The reference that tells the bias, and the two that were asked for.
+    // The reference that gives the bias, and the two that were requested.
     let bytes: Vec<u64> = histograms.iter().filter_map(|h| h["bytes"].as_u64()).collect();
     assert_eq!(bytes, [4096, 8192, 65536]);
     assert_eq!(histograms[1]["counts"], serde_json::json!([[9, 3000]]));
@@ -37,7 +37,7 @@ fn a_described_machine_shows_its_histograms() {
 }
 
 #[test]
-fn sizes_that_are_none_are_refused_with_what_to_say() {
+fn invalid_sizes_are_refused_with_example() {
     let user = User::new();
     for (size, hint) in
         [("8KB", "8192, 8K, 64MiB"), ("64", "128 bytes"), ("8K,,", "no size"), ("-1", "--bytes")]
@@ -48,7 +48,7 @@ fn sizes_that_are_none_are_refused_with_what_to_say() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_told_and_lowers_the_status() {
+fn unmeasured_sizes_are_reported_and_lower_the_status() {
     let user = User::new();
     let did = user.run(&["latency", "--on", "imxrt1062", "--bytes", "8K,64G", "--budget", "1s"]);
     let text = did.ended(3);
@@ -76,7 +76,7 @@ fn this_host_times_single_loads() {
 }
 
 #[test]
-fn sizes_that_the_budget_leaves_out_are_told_by_default_too() {
+fn default_sizes_beyond_budget_are_reported() {
     let user = User::new();
     let did = user.run(&["latency", "--on", "bcm2711", "--budget", "200ms", "-q"]);
     assert!(did.out.contains("not measured within the budget"), "{}", did.out);

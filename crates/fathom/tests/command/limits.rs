@@ -83,7 +83,7 @@ fn measured_or_refused(user: &User, did: &Did) {
 }
 
 #[test]
-fn without_any_right_this_host_is_measured_and_says_what_is_missing() {
+fn unprivileged_survey_measures_and_names_missing_rights() {
     let plain = Plain::new();
     // No locked memory, no priority, no core: what is left is a thread on a CPU.
     let did = plain.shell("ulimit -l 0; ulimit -c 0; fathom survey --budget 1s --record A --json");
@@ -133,7 +133,7 @@ fn files_that_may_not_be_read_or_written_are_named() {
 }
 
 #[test]
-fn a_home_that_may_only_be_read_keeps_no_copy_and_loses_nothing_else() {
+fn read_only_home_only_loses_the_kept_copy() {
     let plain = Plain::new();
     mode(plain.user.home.path(), 0o555);
     for variables in ["", "XDG_DATA_HOME=$HOME/x XDG_CONFIG_HOME=$HOME/y "] {
@@ -150,7 +150,7 @@ fn a_home_that_may_only_be_read_keeps_no_copy_and_loses_nothing_else() {
 }
 
 #[test]
-fn in_64_mib_everything_works_or_says_what_is_too_large() {
+fn limit_of_64_mib_is_met_or_reported() {
     let user = User::new();
     let guest = golden();
     let guest = guest.display();
@@ -327,7 +327,7 @@ fn limits_on_processes_and_files_are_named() {
 }
 
 #[test]
-fn without_proc_and_sys_a_survey_says_so_and_records_are_still_judged() {
+fn missing_proc_is_an_error_for_survey_but_not_report() {
     let user = User::new();
     let hide = "mount -t tmpfs none /proc && mount -t tmpfs none /sys || exit 99; ";
     let hidden = |line: &str| user.shell(&format!("exec unshare -m sh -c '{hide}{line}'"));
@@ -347,7 +347,7 @@ fn without_proc_and_sys_a_survey_says_so_and_records_are_still_judged() {
 }
 
 #[test]
-fn page_colours_that_nobody_knows_are_refused() {
+fn page_colours_of_scattered_frames_are_refused() {
     let user = User::new();
     let shown = user.run(&["machines", "bcm2711"]);
     let (levels, memory) = shown.ended(0).split_once("[memory]").expect("its memory");

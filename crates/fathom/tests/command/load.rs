@@ -11,7 +11,7 @@ use rustix::process::Signal;
 
 use crate::common::{GONE, SOON, User, in_tracefs, kill, wait};
 
-/// A probe with somebody who types.
+/// A probe whose input is typed by the test.
 struct Typed {
     child: Child,
     stdin: ChildStdin,
@@ -96,7 +96,7 @@ fn nothing_left(user: &User, since: Instant) {
 }
 
 #[test]
-fn a_trial_says_what_ran_beside_it() {
+fn trial_records_its_load() {
     let user = User::new();
     let Some(mut typed) = Typed::host(&user) else { return };
     let rows = load_stats(&mut typed, "vm*2:8M cpu");
@@ -120,7 +120,7 @@ fn a_trial_says_what_ran_beside_it() {
 }
 
 #[test]
-fn what_would_take_too_much_is_refused_with_what_there_is() {
+fn load_over_memory_budget_is_refused_with_available_size() {
     let user = User::new();
     let Some(mut typed) = Typed::host(&user) else { return };
     for (load, words) in [
@@ -136,7 +136,7 @@ fn what_would_take_too_much_is_refused_with_what_there_is() {
     assert!(typed.trial("pattern=clock load=\"cpu\"").last().expect("a line").starts_with("done "));
 }
 
-/// What there is of this process among the kernel's trace instances; nothing where nobody may look.
+/// Trace instances of this process; none without the right to read them.
 fn instances(user: &User, pid: u32) -> Option<Vec<String>> {
     let did = user.shell(&in_tracefs("ls instances"));
     let prefix = format!("fathom.{pid}.");
@@ -144,7 +144,7 @@ fn instances(user: &User, pid: u32) -> Option<Vec<String>> {
     (did.status == 0).then(|| ours.collect())
 }
 
-/// A probe in the middle of a trial of hours beside a load, with all of its processes, and with a trace instance where
+/// A probe in the middle of a trial of hours under a load, with all of its processes, and with a trace instance where
 /// the kernel allows one.
 fn begin(user: &User) -> Option<Typed> {
     let mut typed = Typed::host(user)?;
@@ -176,7 +176,7 @@ fn all_gone(user: &User, probe: u32, since: Instant) {
 }
 
 #[test]
-fn whichever_process_is_killed_all_are_gone() {
+fn killing_any_process_ends_all() {
     type Victim = fn(&Typed, &[(u32, u32, String)]) -> u32;
     let victims: [(&str, Victim); 4] = [
         ("the probe", |typed, _| typed.child.id()),
@@ -213,7 +213,7 @@ fn all_are_killed_at_once() {
     let probe = typed.child.id();
     nothing_left(&user, Instant::now());
     typed.child.wait().expect("it is dead");
-    // Nothing is in the way of the next one, which removes what nobody was left to remove.
+    // The next one starts, and removes what was left.
     let Some(mut next) = Typed::host(&user) else { return };
     load_stats(&mut next, "vm:1M");
     next.trial("pattern=wake samples=10 traced=1");
@@ -238,8 +238,8 @@ fn a_user_without_privileges_may_load_too() {
         return;
     }
     let user = User::new();
-    // The build directory may be closed to nobody. Copied by another process: what is open for writing in this one
-    // while a test beside it forks cannot be executed (ETXTBSY).
+    // The user "nobody" may have no access to the build directory. Copied by another process: what is open for writing in this one
+    // while a concurrent test forks cannot be executed (ETXTBSY).
     let program = user.path("fathom");
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_fathom")).arg(&program).status();
     assert!(copied.expect("cp").success());
@@ -258,7 +258,7 @@ fn a_user_without_privileges_may_load_too() {
 }
 
 #[test]
-fn a_keeper_removes_what_it_was_told_and_no_signal_but_one_ends_it() {
+fn reaper_removes_its_files_when_its_input_ends() {
     let user = User::new();
     let mut child = user.command(&["serve", "reaper", "0"]).stdin(Stdio::piped()).spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("a pipe");

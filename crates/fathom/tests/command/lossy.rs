@@ -15,7 +15,7 @@ fn survey(to: &str, from: &str, more: &str) -> (User, Did) {
 }
 
 #[test]
-fn what_a_bad_line_damages_is_asked_again_and_the_findings_are_the_same() {
+fn damaged_trials_are_requested_again_with_equal_findings() {
     let (_, good) = survey("cat", "cat", "--budget 6s");
     assert!(matches!(good.status, 0 | 3), "{good:?}");
     assert!(!good.out.contains("lossy-line"), "{good:?}");
@@ -33,7 +33,7 @@ fn what_a_bad_line_damages_is_asked_again_and_the_findings_are_the_same() {
 }
 
 #[test]
-fn a_line_that_loses_every_end_is_given_up_and_what_there_is_is_kept() {
+fn line_that_loses_every_done_is_abandoned_and_record_kept() {
     let (user, did) = survey("cat", "sed -u '/^done/d'", "--patience 3s --budget 60s");
     did.failed(
         1,
@@ -46,13 +46,13 @@ fn a_line_that_loses_every_end_is_given_up_and_what_there_is_is_kept() {
 }
 
 #[test]
-fn facts_that_never_come_whole_are_given_up() {
+fn facts_never_received_whole_are_abandoned() {
     let (_, did) = survey("cat", "sed -u '/^fact name=\"clock.hz\"/d'", "--patience 4s --budget 6s");
     did.failed(1, &["loses too much", "facts were requested 8 times", "fathom report A"]);
 }
 
 #[test]
-fn a_board_that_was_on_before_is_asked_to_greet() {
+fn running_board_is_asked_to_greet() {
     let (user, did) = survey("cat", "sed -u 1d", "--patience 8s --budget 6s");
     assert!(matches!(did.status, 0 | 3), "{did:?}");
     assert!(user.read("A").contains("\nhello\nprobe wire=1"), "{}", user.read("A"));

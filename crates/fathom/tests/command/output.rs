@@ -52,7 +52,7 @@ fn narrow(text: &str, what: &str) {
     fits(&plain(text));
 }
 
-/// Runs with variables beside the usual ones.
+/// Runs with more variables.
 fn with(user: &User, arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let output = user.command(arguments).envs(variables.iter().copied()).output().expect("it runs");
     String::from_utf8(output.stdout).expect("UTF-8")
@@ -203,7 +203,7 @@ fn a_closed_pipe_is_no_failure() {
 }
 
 #[test]
-fn fathom_alone_says_what_it_is_and_what_to_type() {
+fn fathom_without_arguments_prints_introduction() {
     let user = User::new();
     let did = user.run(&[]);
     let out = did.ended(0);
@@ -297,7 +297,7 @@ fn the_schema_is_for_people_and_for_tools() {
 }
 
 #[test]
-fn completions_and_manual_pages_come_from_the_one_definition() {
+fn completions_and_manual_pages_list_every_verb() {
     let user = User::new();
     for shell in ["bash", "zsh", "fish"] {
         let text = user.run(&["generate", "completions", shell]).ended(0).to_owned();
@@ -367,7 +367,7 @@ fn a_page_never_replaces_the_record_of_its_own_command() {
 
 /// A name under /proc/self/fd leads nowhere when it is looked at, and to the record once that was opened.
 #[test]
-fn a_page_never_replaces_a_record_that_was_opened_after_it_was_checked() {
+fn page_does_not_replace_record_opened_after_the_check() {
     let user = User::new();
     let mut caught = 0;
     for fd in 3..20 {

@@ -13,7 +13,7 @@ fn on_a_terminal(user: &User, arguments: &[&str], term: &str) -> rexpect::sessio
 }
 
 #[test]
-fn a_terminal_sees_the_question_the_points_and_the_time_that_is_left() {
+fn progress_shows_experiment_points_and_remaining_time() {
     let user = User::new();
     let ask = ["survey", "--on", "bcm2711", "--budget", "4s", "--color", "never"];
     let shown = on_a_terminal(&user, &ask, "xterm").exp_eof().expect("its end");
@@ -34,7 +34,7 @@ fn a_terminal_sees_the_question_the_points_and_the_time_that_is_left() {
 }
 
 #[test]
-fn who_wants_none_or_cannot_show_any_sees_none() {
+fn progress_is_absent_when_quiet_or_not_a_terminal() {
     let user = User::new();
     let ask = ["survey", "--on", "bcm2835", "--budget", "500ms", "--color", "never"];
     for (more, term) in [(&["--quiet"][..], "xterm"), (&["-q"], "xterm"), (&[], "dumb")] {

@@ -73,7 +73,7 @@ fn all_on(machine: &str) {
     }
 }
 
-/// What the tables say is what was asked for, and stores through each mapping are seen through the cached one.
+/// What the tables say is what was requested, and stores through each mapping are seen through the cached one.
 fn in_force(document: &serde_json::Value) {
     let findings = document["findings"].as_array().expect("a list");
     let of = |name: &str| {
@@ -95,12 +95,12 @@ fn in_force(document: &serde_json::Value) {
 }
 
 #[test]
-fn every_experiment_runs_on_virt_and_nothing_is_made_of_its_times() {
+fn virt_runs_every_experiment_and_refuses_its_times() {
     all_on("virt");
 }
 
 #[test]
-fn the_same_on_raspi3b() {
+fn raspi3b_runs_every_experiment_and_refuses_its_times() {
     all_on("raspi3b");
 }
 

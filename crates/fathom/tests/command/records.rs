@@ -118,7 +118,7 @@ fn changes(wanted: &Value, found: &Value) -> String {
     }
 }
 
-/// Every committed record is judged as it was: a change of a finding is a change that somebody wants.
+/// Every committed record is judged as it was: a finding changes only on purpose.
 /// `FATHOM_BLESS=1 cargo test -p fathom --test command golden` writes what is found now.
 #[test]
 fn golden_records_are_judged_as_they_were() {
@@ -151,7 +151,7 @@ fn golden_records_are_judged_as_they_were() {
 
 /// Nothing in a committed record says whose machine it was.
 #[test]
-fn golden_records_name_nobody() {
+fn golden_records_contain_no_identity() {
     for entry in std::fs::read_dir(golden("")).expect("records") {
         let path = entry.expect("an entry").path();
         let text = std::fs::read_to_string(&path).expect("text");
@@ -161,10 +161,10 @@ fn golden_records_name_nobody() {
     }
 }
 
-/// The probe says what has moved when it is told `bye`, outside of every trial; the record has it at its end, and
+/// The probe says what has moved when it receives `bye`, outside of every trial; the record has it at its end, and
 /// the findings among the facts.
 #[test]
-fn a_record_of_this_host_ends_with_what_has_moved() {
+fn host_record_ends_with_changed_facts() {
     let user = User::new();
     let did = user.run(&["survey", "--budget", "500ms", "--record", "A", "--json"]);
     if did.status == 1 || did.status == 5 {

@@ -21,7 +21,7 @@ struct Port {
 }
 
 impl Port {
-    /// A port that is set in a way of its own: without echo, which no line has, and at a speed that nobody asks for.
+    /// A port with unusual settings: no echo, and an uncommon speed.
     fn new() -> Port {
         let board = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .expect("a pseudo-terminal");
@@ -61,7 +61,7 @@ fn survey(subject: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_board_is_measured_as_it_is_over_a_pipe_and_the_port_is_put_back() {
+fn serial_survey_equals_pipe_survey_and_restores_the_port() {
     let user = User::new();
     let port = Port::new();
     let before = port.settings();
@@ -78,7 +78,7 @@ fn a_board_is_measured_as_it_is_over_a_pipe_and_the_port_is_put_back() {
 }
 
 #[test]
-fn a_port_that_cannot_be_used_is_named_with_what_to_do() {
+fn unusable_port_is_named_with_remedy() {
     let user = User::new();
     let none = user.run(&survey("serial:/dev/ttyUSB-none"));
     none.failed(2, &["/dev/ttyUSB-none: No such file", "plugged in", "ls /dev/tty"]);
@@ -107,7 +107,7 @@ fn a_port_without_the_right_to_it() {
 }
 
 #[test]
-fn a_board_that_says_nothing() {
+fn silent_board_is_abandoned() {
     let user = User::new();
     let port = Port::new();
     let subject = port.subject();
@@ -187,9 +187,9 @@ fn a_board_that_is_reset_in_the_middle_is_asked_again() {
     user.nothing_left(Instant::now());
 }
 
-/// A board that takes nothing in (a hung adapter) holds up nobody's end.
+/// A board that takes nothing in (a hung adapter) does not delay the exit.
 #[test]
-fn a_port_that_takes_nothing_is_let_go_when_nobody_is_there_any_more() {
+fn full_serial_port_is_closed_on_exit() {
     let user = User::new();
     let port = Port::new();
     let mut bridge = user.command(&["serve", "serial", &port.path]);

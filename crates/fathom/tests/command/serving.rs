@@ -33,7 +33,7 @@ fn a_trial_without_more_prints_samples() {
 }
 
 #[test]
-fn facts_say_what_the_clock_is() {
+fn facts_describe_the_clock() {
     let user = User::new();
     for did in
         [Some(user.run_with(&["serve", "model", "bcm2835"], b"facts\nbye\n")), host(&user, "facts\nbye\n")]
@@ -48,7 +48,7 @@ fn facts_say_what_the_clock_is() {
 }
 
 #[test]
-fn what_is_not_understood_is_answered_with_what_would_be() {
+fn unknown_line_gets_a_fault_with_the_known_words() {
     let user = User::new();
     let text = "hullo\n\ntrial bytes=8k\ntrial size=8192\ntrial order=up\ntrial bytes=8192 crc=0x00000000\n\
                 \u{0}\u{7f}\ntrial stride=24\nbye\n";

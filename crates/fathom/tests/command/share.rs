@@ -35,7 +35,7 @@ fn a_record_is_shared_in_three_forms_and_names_no_owner() {
     };
     assert!(tiers(&shared).len() > 4 && tiers(&shared) == tiers(&measured), "{text}");
     assert!(user.run(&["share", "A", "--as", "details"]).ended(0).starts_with("<details>\n"));
-    // What everybody has is told.
+    // What everybody has is reported.
     user.run(&["survey", "--on", "bcm2835", "--budget", "300ms", "--record", "B", "-q"]);
     assert!(
         user.run(&["share", "B", "--as", "json"]).ended(0).contains("\"subject\": {\"name\":\"bcm2835\"")

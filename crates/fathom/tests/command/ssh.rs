@@ -49,7 +49,7 @@ fn survey(user: &User, host: &str, set: &str) -> Did {
 }
 
 #[test]
-fn a_fathom_that_is_there_is_used() {
+fn existing_remote_fathom_is_used() {
     let user = user("aarch64", Some(VERSION));
     let did = survey(&user, "pi", "");
     assert!(matches!(did.status, 0 | 3) && did.err.is_empty(), "{did:?}");
@@ -60,7 +60,7 @@ fn a_fathom_that_is_there_is_used() {
 }
 
 #[test]
-fn another_version_is_told() {
+fn other_remote_version_is_reported() {
     let user = user("riscv64", Some("0.0.1"));
     let did = survey(&user, "pi", "");
     assert!(matches!(did.status, 0 | 3), "{did:?}");
@@ -81,7 +81,7 @@ fn portable() -> Vec<u8> {
 }
 
 #[test]
-fn where_there_is_none_a_static_one_is_brought() {
+fn static_binary_is_copied_to_host_without_fathom() {
     let user = user("aarch64", None);
     // What is brought here is not run: the far shell finds a program of this name in its place.
     std::fs::create_dir_all(user.path("static")).expect("a directory");
@@ -107,7 +107,7 @@ fn where_there_is_none_a_static_one_is_brought() {
 }
 
 #[test]
-fn where_nothing_can_be_brought_it_is_said_what_to_build() {
+fn missing_static_binary_names_the_build_command() {
     let user = user("aarch64", None);
     let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/none");
     did.failed(1, &["no fathom on pi (aarch64)", "aarch64-unknown-linux-musl", "FATHOM_STATIC_DIR=DIR"]);
@@ -137,7 +137,7 @@ fn a_host_that_cannot_be_reached_and_a_name_that_is_an_option() {
 }
 
 #[test]
-fn another_build_of_the_same_version_is_told() {
+fn other_build_of_same_version_is_reported() {
     let user = user("anything", None);
     // One byte behind the program changes nothing that runs.
     let own = std::fs::read(env!("CARGO_BIN_EXE_fathom")).expect("the program");

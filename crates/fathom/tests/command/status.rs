@@ -48,7 +48,7 @@ fn a_wrong_description_is_named_with_its_line() {
 }
 
 #[test]
-fn what_is_no_record() {
+fn non_records_are_refused() {
     let user = User::new();
     user.write("empty", "");
     user.write("newer", "fathom.record version=2\n");
@@ -71,7 +71,7 @@ fn what_is_no_record() {
 #[test]
 fn an_emulators_times_are_refused() {
     let user = User::new();
-    // What a probe under an emulator says: its clock trust, its facts, and whatever it was asked for.
+    // What a probe under an emulator says: its clock trust, its facts, and every requested trial.
     let greeting = "probe wire=1 trust=emulated seq=1 crc=0x01bed28e";
     user.subject("board", &format!("fathom serve model s1-8way | sed -u \"s/^probe .*/{greeting}/\""));
     let did = user.shell("fathom survey --on board --budget 200ms --record A --json");
@@ -93,7 +93,7 @@ fn an_emulators_times_are_refused() {
 
 /// The file, the line, the key, and what is allowed.
 #[test]
-fn a_record_of_another_kind_or_with_a_wrong_option_is_refused_by_every_verb_that_reads_it() {
+fn every_verb_refuses_foreign_or_invalid_records() {
     let user = User::new();
     let run = |rest: &str| format!("fathom.record version=1\nrun {rest} subject=\"x\" seed=1 budget_ms=1\n");
     user.write("K", &run("experiment=\"gather\""));
@@ -124,7 +124,7 @@ fn a_record_in_which_all_is_refused() {
     user.write("A", &record.join("\n"));
     let did = user.run(&["report", "A"]);
     assert_eq!((did.status, did.err.as_str()), (5, ""), "{}", did.out);
-    // The same, cut off: nobody refused anything.
+    // The same, cut off: nothing was refused.
     user.write("A", &record[..3].join("\n"));
     assert_eq!(user.run(&["report", "A"]).status, 3);
 }

@@ -68,7 +68,7 @@ fn an_end_at_once() {
 }
 
 #[test]
-fn a_failure_of_its_own() {
+fn failing_subject_command_has_status_1() {
     let (user, did) = survey("echo 'no route to host' >&2; exit 255");
     did.failed(1, &["no route to host", "exit status: 255"]);
     kept(&user);
@@ -110,7 +110,7 @@ fn a_probe_that_only_finds_fault_is_left_with_its_faults() {
 }
 
 #[test]
-fn a_probe_that_says_everything_and_does_not_leave() {
+fn probe_that_does_not_exit_is_ended() {
     let user = User::new();
     user.subject("host-of-a-kind", "fathom serve model s1-8way; trap '' TERM; while :; do sleep 1; done");
     let did = user.shell("fathom survey --on host-of-a-kind --budget 400ms --record A --json");
@@ -128,7 +128,7 @@ fn a_newer_wire_is_named() {
 }
 
 #[test]
-fn a_full_place_for_the_record_is_told_before_anything_is_measured() {
+fn full_record_directory_is_refused_before_measuring() {
     let user = User::new();
     let did = user.run(&["survey", "--on", "bcm2835", "--record", "/dev/full"]);
     did.failed(1, &["--record /dev/full", "No space left"]);
@@ -170,7 +170,7 @@ fn a_copy_is_always_kept_and_the_report_names_it() {
 }
 
 #[test]
-fn without_a_home_the_run_goes_on_and_says_once_that_no_copy_is_kept() {
+fn missing_home_is_reported_once_and_run_continues() {
     let user = User::new();
     user.write("plain", "a file");
     let plain = user.path("plain");

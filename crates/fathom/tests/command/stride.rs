@@ -1,4 +1,4 @@
-//! Strides and ladders as a user asks for them.
+//! Strides and ladders as a user runs them.
 
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn a_described_machine_shows_its_tables() {
 }
 
 #[test]
-fn what_is_no_step_or_operation_is_refused_with_what_to_say() {
+fn invalid_stride_or_operation_is_refused_with_example() {
     let user = User::new();
     for (flag, hint) in [
         ("--strides=48", "power of two from 8"),
@@ -77,7 +77,7 @@ fn what_is_no_step_or_operation_is_refused_with_what_to_say() {
 }
 
 #[test]
-fn ladders_are_shown_where_they_are_asked_for() {
+fn ladders_are_shown_on_request() {
     let user = User::new();
     let ask = ["latency", "--on", "bcm2835", "--bytes", "64K", "--budget", "3s"];
     let did = user.run(&[&ask[..], &["--ladder", "order,page,placement", "--record", "A"]].concat());
@@ -95,7 +95,7 @@ fn ladders_are_shown_where_they_are_asked_for() {
 }
 
 #[test]
-fn a_described_machine_says_whether_its_second_level_is_on() {
+fn described_machine_shows_whether_l2_is_on() {
     let user = User::new();
     let ask = |machine: &str| {
         let did = user.run(&["stride", "--on", machine, "--op", "read", "--strides", "8,64"]);
@@ -110,7 +110,7 @@ fn a_described_machine_says_whether_its_second_level_is_on() {
 }
 
 #[test]
-fn first_touches_and_the_ladder_are_shown_where_they_are_asked_for() {
+fn first_touches_and_ladder_are_shown_on_request() {
     let user = User::new();
     let ask = [
         "stride",

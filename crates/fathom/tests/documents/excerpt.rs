@@ -1,7 +1,7 @@
 //! Excerpts: which part of a command's output a document shows, and the same part of another output.
 //!
 //! A line `...` stands for any lines. What stands between two of them is a segment. A segment of the document
-//! is found again in a new output by its first line and its last one, so that nobody has to cut by hand (and
+//! is found again in a new output by its first line and its last one, so that no author has to cut by hand (and
 //! no reader sees a command that cuts) when figures, rows or columns change.
 
 /// A line of the document that stands for any lines of the output.
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_and_a_last_line_are_enough_and_a_last_line_that_is_gone_ends_with_its_paragraph() {
+    fn excerpt_ends_at_paragraph_without_last_line() {
         let want = lines("...\nTiers\ntier  ns\n────────\n   1  1.5\n...");
         assert_eq!(recut(&lines("...\nTiers\n   1  1.5\n..."), PRINTED), Ok(want));
         let all = lines("...\nTiers\ntier  ns\n────────\n   1  1.5\n   2  6.5\n   3   80\n...");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_may_begin_or_end_with_the_output_and_go_over_several_paragraphs() {
+    fn excerpt_segment_may_span_paragraphs_and_touch_either_end() {
         assert_eq!(recut(&lines("survey: another\n..."), PRINTED), Ok(lines("survey: a machine\n...")));
         assert_eq!(recut(&lines("...\nClaims\nsome"), PRINTED), Ok(lines("...\nClaims\nnone")));
         let want = lines("...\n   3   80\n\nClaims\nnone\n...");
@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn one_line_stays_one_and_what_was_left_open_stays_open() {
+    fn excerpt_keeps_single_lines_and_open_ends() {
         assert_eq!(recut(&lines("...\n   2  6.6\n..."), PRINTED), Ok(lines("...\n   2  6.5\n...")));
         assert_eq!(recut(&lines("...\n   2  [..]\n..."), PRINTED), Ok(lines("...\n   2  [..]\n...")));
     }
 
     #[test]
-    fn a_line_that_is_reworded_is_found_and_one_that_is_gone_is_told() {
+    fn excerpt_finds_reworded_line_and_reports_missing_line() {
         let text = "Claims and measurements, reported\nx\n";
         let shown = lines("...\nClaims beside measurements, reported\nx\n...");
         assert_eq!(recut(&shown, text).unwrap()[1], "Claims and measurements, reported");

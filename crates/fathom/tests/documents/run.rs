@@ -202,7 +202,7 @@ fn only_what_a_described_machine_prints_is_printed_again() {
 }
 
 #[test]
-fn a_command_that_cuts_what_is_shown_is_refused() {
+fn command_that_cuts_its_output_is_refused() {
     let step = |command: &str, shown: &[&str]| Step {
         command: command.to_owned(),
         line: 1,
@@ -217,7 +217,7 @@ fn a_command_that_cuts_what_is_shown_is_refused() {
 }
 
 #[test]
-fn what_differs_is_told_of_the_excerpt_and_not_of_the_whole() {
+fn difference_is_reported_for_the_excerpt_only() {
     let shown = ["...", "Tiers", "1  2.5", "..."].map(str::to_owned).to_vec();
     let step = Step { command: String::new(), line: 1, shown, lines: 1..5, status: None };
     let checked = compare(&step, false, 0, "a machine\n\nTiers\n1  3.5\n\nClaims\n");

@@ -28,7 +28,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// What a terminal is told: nothing that it would obey, and no more than fits on it.
+/// Text for a terminal: nothing that it would obey, and no more than fits on it.
 fn reported(message: &str) {
     let obeyed = message.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t');
     assert!(obeyed.is_none(), "{obeyed:?} in {message:?}");

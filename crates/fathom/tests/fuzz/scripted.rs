@@ -1,4 +1,4 @@
-//! A model that is asked line by line, without a pipe.
+//! A model that is queried line by line, without a pipe.
 
 use std::convert::Infallible;
 

@@ -44,7 +44,7 @@ hello text=\"a \\u{1b}[31m \\\"b\\\" \\\\ \\n\" hex=0x00ff list=-1,2,3 token=a.b
 bye
 ";
 
-/// Lines: asked by hand, and as records have them.
+/// Lines: typed by hand, and as records have them.
 pub fn wire() -> Vec<Vec<u8>> {
     let records = files("records", ".fathom");
     let heads = records.iter().map(|r| head(r, 60));
@@ -94,7 +94,7 @@ pub fn record() -> Vec<Vec<u8>> {
     all
 }
 
-/// Records of `fathom wakeup` that can be resumed: worth, what was asked, and what each trial ran under.
+/// Records of `fathom wakeup` that can be resumed: clock trust, the options, and what each trial ran under.
 const WAKEUPS: [(&str, &str, &[&str]); 4] = [
     ("virtual", "", &["", "traced=1", "load=\"copy*2\"", "load=\"cpu*16 io*4 disk*2:256M\"", "flushed=1"]),
     (

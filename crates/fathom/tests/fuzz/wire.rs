@@ -26,7 +26,7 @@ fn printed(text: &str) {
         Ok(line) => line,
         Err(e) => return assert!(!e.what.is_empty() && !e.what.contains('\n'), "{:?}", e.what),
     };
-    // Controls may stand raw in a text and are printed as longer escapes; nobody sends such a line.
+    // Controls may stand raw in a text and are printed as longer escapes; no probe sends such a line.
     let plain = line.render();
     if plain.len() <= MAX_LINE {
         let again = Line::parse(&plain).unwrap_or_else(|e| panic!("{e} of {plain:?}"));

@@ -128,7 +128,7 @@ fn drawn(browser: &mut Browser, figures: &[&str], width: u64, about: &str) {
         assert!(f[2].as_u64() > Some(0) && f[3] == json!(true), "{about}: {f}");
         assert!(f[4].as_str().is_some_and(|label| label.len() > 20), "{about}: no description: {f}");
     }
-    // A phone's window grows with what does not fit, so the width that was asked for counts.
+    // A phone's window grows with what does not fit, so the width that was requested counts.
     let wide = browser.value("document.documentElement.scrollWidth").as_u64().expect("a width");
     assert!(wide <= width, "{about}: {wide} wide in {width}");
 }
@@ -299,7 +299,7 @@ fn sweep(browser: &mut Browser) {
     assert!(read.starts_with("256 MiB at a stride of 4096 B: 25.3 us"), "{read}");
 }
 
-/// Textbook policies are named beside the measured misses, those of one number together, and read by keys.
+/// Textbook policies are named with the measured misses, those of one number together, and read by keys.
 fn policies(browser: &mut Browser) {
     let first = "document.querySelector('figure[data-chart=\"rounds.misses\"]')";
     let all = browser

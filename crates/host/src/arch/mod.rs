@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_program_is_of_a_known_architecture_and_each_has_names_of_its_own() {
+    fn architectures_have_unique_names_and_include_this_one() {
         assert!(PROGRAMS.contains(&PROGRAM));
         let program = std::fs::read("/proc/self/exe").expect("this program");
         assert_eq!(
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn additions_and_pairs_are_what_they_are_called() {
+    fn additions_and_pairs_have_named_counts() {
         assert_eq!(Cpu::add(3, 4), 7);
         assert_eq!(Cpu::add(u64::MAX, 2), 1);
         assert_eq!(Cpu::add_turns(1, 2, 3), 1 + 2 * 3 * fathom_loops::ADDITIONS);

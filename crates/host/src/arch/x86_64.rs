@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_is_a_clock_where_cpuid_or_the_kernel_says_that_its_rate_stays() {
+    fn tsc_is_a_clock_where_cpuid_or_kernel_says_invariant() {
         let flags = |words: &str| format!("flags\t\t: fpu {words}\n");
         assert!(fixed_rate(true, "").is_ok());
         assert!(fixed_rate(false, &flags("constant_tsc nonstop_tsc")).is_ok());

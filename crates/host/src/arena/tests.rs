@@ -18,7 +18,7 @@ fn cells_are_inside_and_aligned() {
 }
 
 #[test]
-fn links_are_followed_and_released_memory_is_the_first_cell_again() {
+fn links_are_followed_and_released_memory_is_reused() {
     let mut arena = arena();
     let (a, b) = (arena.cell(MIB).expect("inside"), arena.cell(3 * MIB + 8).expect("inside"));
     arena.populate(MIB..4 * MIB, 4096).expect("memory");

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn calibration_ends_and_knows_what_it_knows() {
+fn calibration_ends_with_an_interval() {
     let (source, why) = Source::choose(&Root::system());
     assert!(!why.is_empty() && !source.name().is_empty());
     let rate = rate(source);
@@ -19,7 +19,7 @@ fn the_fallback_clock_is_nanoseconds() {
 }
 
 #[test]
-fn a_counter_that_stands_still_is_seen_to() {
+fn stopped_counter_is_detected() {
     assert!(!is_counting(|| 7));
     assert!(is_counting(raw_ns));
 }

@@ -12,7 +12,7 @@ fn evidence() -> Evidence {
 }
 
 #[test]
-fn nothing_found_is_silicon_and_what_the_cpu_says_is_judged() {
+fn clock_trust_follows_cpu_evidence() {
     assert_eq!(trust(&evidence()), ClockTrust::Real);
     let said = |trust| Evidence { cpu: Some((trust, "its registers".into())), ..evidence() };
     assert_eq!(judge(&said(ClockTrust::Virtual)), (ClockTrust::Virtual, "its registers".to_owned()));

@@ -28,7 +28,7 @@ fn a_core_whose_rate_moves_gives_no_clock() {
 }
 
 #[test]
-fn without_a_grant_a_fact_says_so_where_there_is_such_a_counter_and_nothing_elsewhere() {
+fn missing_grant_is_a_fact_only_where_the_counter_exists() {
     let (_keep, root) = fixture::root(&[]);
     let (cycles, fact) = Cycles::obtain(&root, &Presence::Absent, 0);
     assert!(cycles.is_none());
@@ -39,7 +39,7 @@ fn without_a_grant_a_fact_says_so_where_there_is_such_a_counter_and_nothing_else
 }
 
 #[test]
-fn without_the_driver_it_is_named_with_what_would_help() {
+fn missing_driver_is_named_with_remedy() {
     let reported = |presence| driver_grant(&presence, 0, "the kernel grants none").expect_err("no driver");
     let absent = reported(Presence::Absent);
     assert!(absent.starts_with("the kernel grants none, and ") && absent.contains("insmod driver/fathom.ko"));

@@ -42,7 +42,7 @@ fn without_a_device_it_is_absent_and_says_how_to_load_it() {
 }
 
 #[test]
-fn whoever_may_not_open_it_is_told_the_line_to_type() {
+fn unreadable_driver_names_the_command_to_type() {
     for errno in [libc::EACCES, libc::EPERM] {
         let presence = not_opened(&Error::from_raw_os_error(errno));
         let refusal = presence.driver("normal-nc memory").expect_err("denied");
@@ -69,7 +69,7 @@ fn a_file_that_may_not_be_opened_is_denied() {
 }
 
 #[test]
-fn what_is_no_such_device_is_strange_and_not_there() {
+fn wrong_device_file_is_not_the_driver() {
     let (keep, root) = fixture::root(&[("/dev/other", "")]);
     let link = keep.path().join("dev/fathom");
     std::os::unix::fs::symlink("/dev/null", &link).expect("a link");
@@ -88,7 +88,7 @@ fn what_is_no_such_device_is_strange_and_not_there() {
 }
 
 #[test]
-fn every_request_to_what_is_no_driver_is_refused_with_a_remedy() {
+fn request_to_wrong_device_is_refused_with_remedy() {
     let driver = over_nothing();
     let transfers = Transfers { engine: Some(Engine::Nothing), ..Transfers::default() };
     let batch = Batch { bytes: 64, seed: 1, first: 0, count: 3 };
@@ -117,7 +117,7 @@ fn every_request_to_what_is_no_driver_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn what_the_driver_never_takes_is_not_asked_of_it() {
+fn invalid_requests_are_not_sent_to_the_driver() {
     let driver = over_nothing();
     let base = Batch { bytes: 64, seed: 0, first: 0, count: 1 };
     let described = Transfers { engine: Some(Engine::Described), ..Transfers::default() };
@@ -168,7 +168,7 @@ fn translations_are_read_as_the_architecture_writes_them() {
 }
 
 #[test]
-fn what_is_there_is_told_in_words() {
+fn driver_state_is_described_in_words() {
     let info = uapi::Info {
         version: 1,
         features: (uapi::HAS_REGIONS | uapi::HAS_WAKES) as u32,
@@ -201,7 +201,7 @@ fn what_is_there_is_told_in_words() {
 /// Registers of the Cortex-A72, from the decoder's own test, and of a core with the 64-bit layout; nothing on x86 and
 /// on a core without CLIDR.
 #[test]
-fn what_the_core_says_of_its_caches_has_the_names_of_bare_metal() {
+fn cache_registers_have_the_fact_names_of_bare_metal() {
     let named = |clidr, ccsidr: &[u64]| {
         let mut id = uapi::CacheId { count: 14, clidr, ..uapi::CacheId::default() };
         id.ccsidr[..ccsidr.len()].copy_from_slice(ccsidr);

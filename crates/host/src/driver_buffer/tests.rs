@@ -30,7 +30,7 @@ fn host(root: &Root) -> Host {
 }
 
 #[test]
-fn the_mode_says_which_attribute_is_lent() {
+fn driver_mode_names_the_mapped_attribute() {
     for (mode, driver_buffer, other) in
         [("1\n", Attribute::Device, Attribute::NormalNc), ("2\n", Attribute::NormalNc, Attribute::Device)]
     {
@@ -62,7 +62,7 @@ fn the_mode_says_which_attribute_is_lent() {
 /// The page table entry decides, and not the request: the driver's reply can differ for a coherent device or under a
 /// hypervisor.
 #[test]
-fn memory_of_another_attribute_than_asked_for_is_refused_by_name() {
+fn memory_of_wrong_attribute_is_refused_by_name() {
     let found = |attribute, mair| driver::Translation { pa: 0, attribute, mair, raw: 0x73 };
     for (found, words) in [
         (
@@ -78,7 +78,7 @@ fn memory_of_another_attribute_than_asked_for_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_lent_is_measured_in_and_proven() {
+fn driver_buffer_is_measured_and_proven() {
     let (_keep, root) = with("2\n");
     let mut host = host(&root);
     let memory = Memory { attribute: Attribute::NormalNc, ..Memory::of(2560, 8) };

@@ -122,7 +122,7 @@ fn an_empty_system_is_described_without_complaint() {
 }
 
 #[test]
-fn long_and_odd_texts_are_cut_at_a_letter() {
+fn long_texts_are_cut_at_a_character_boundary() {
     let long = "ä".repeat(MAX_FACT_BYTES);
     let FactValue::Text(cut) = short("x", &long).value else { panic!("text") };
     assert!(cut.len() <= MAX_FACT_BYTES && cut.chars().all(|c| c == 'ä'));

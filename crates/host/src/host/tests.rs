@@ -175,7 +175,7 @@ fn a_chain_walked_once_is_laid_whole() {
 }
 
 #[test]
-fn a_sweep_that_leaves_the_arena_is_none() {
+fn sweep_beyond_the_arena_is_refused() {
     let mut host = host();
     let map = host.map(&request(4096, 0)).expect("memory");
     let good = Sweep { base: map.base, stride: 64, cells: 64, operation: Operation::Rmw };
@@ -274,7 +274,7 @@ fn cells_of_one_host_are_sound_in_another() {
 }
 
 #[test]
-fn equal_wishes_get_equal_placements_and_places_differ() {
+fn equal_requests_get_equal_placements_and_places_differ() {
     let mut host = host();
     let mut starts = Vec::new();
     for place in 0..16 {
@@ -291,7 +291,7 @@ fn equal_wishes_get_equal_placements_and_places_differ() {
 }
 
 #[test]
-fn impossible_wishes_are_refused_with_a_reason() {
+fn impossible_requests_are_refused_with_reason() {
     let mut host = host();
     let nothing = host.map(&request(0, 0)).expect_err("0 bytes");
     assert!(nothing.reason.contains("0 bytes"));
@@ -312,7 +312,7 @@ fn impossible_wishes_are_refused_with_a_reason() {
 }
 
 #[test]
-fn the_ceiling_holds_over_many_wishes() {
+fn memory_limit_holds_over_many_requests() {
     let mut host = host();
     for place in 0..12 {
         host.map(&request(24 << 20, place)).expect("24 MiB are below a ceiling of 64 MiB");
@@ -420,7 +420,7 @@ fn facts_fit_the_wire() {
 }
 
 #[test]
-fn flushes_that_user_space_may_not_do_are_refused_with_the_reason() {
+fn unprivileged_flushes_are_refused_with_reason() {
     assert_eq!(flushes(Ok(())), Ok(()));
     let refusal = flushes(Err("flushes are the kernel's here")).expect_err("not permitted");
     assert!(refusal.reason.contains("the kernel's here") && !refusal.remedy.is_empty());

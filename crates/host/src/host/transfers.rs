@@ -229,7 +229,7 @@ mod tests {
     const BATCH: Batch = Batch { bytes: 1500, seed: 3, first: 0, count: 4 };
 
     #[test]
-    fn what_was_made_is_what_a_device_would_find_and_a_missing_copy_is_seen() {
+    fn device_sees_copied_data_and_missing_copy_is_detected() {
         for strategy in [Strategy::StreamingCopy, Strategy::ZeroCopy] {
             let mut link = Link::new(&requested(strategy, Direction::ToDevice), &BATCH).unwrap();
             link.evict();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_driver_copies_are_told_and_the_rest_is_refused_with_what_would_help() {
+    fn missing_driver_allows_copies_only() {
         let mut host = host();
         if matches!(host.driver, Presence::Available(_)) {
             println!("skipped: the driver is loaded");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn flushes_stand_in_for_maintenance_where_they_are_asked_for() {
+    fn flushes_substitute_maintenance_on_request() {
         let mut host = host();
         host.flush = true;
         // A thousand lines take more than a tick of any clock.
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_description_can_do_is_refused() {
+    fn model_only_requests_are_refused() {
         use fathom_probe::machine::dma::{DriverBug, Maintenance};
         let mut host = host();
         let plain = requested(Strategy::PersistentCopy, Direction::ToDevice);

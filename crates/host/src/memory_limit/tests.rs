@@ -89,7 +89,7 @@ fn version_1_and_hybrid_hierarchies() {
 }
 
 #[test]
-fn quotas_of_the_processor_are_told_in_one_form() {
+fn cpu_quotas_have_one_form() {
     let (_keep, root) = fixture::root(&[
         ("/proc/self/mountinfo", V2_MOUNT),
         ("/proc/self/cgroup", "0::/a/b\n"),

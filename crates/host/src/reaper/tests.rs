@@ -13,7 +13,7 @@ fn only_fathoms_own_things_are_held() {
 }
 
 #[test]
-fn what_is_left_is_removed_and_what_is_done_is_left_alone() {
+fn reaper_removes_leftovers_only() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| directory.path().join(name);
     let said = |word: &str, name: &str| format!("{word} {}", path(name).display()).into_bytes();
@@ -43,7 +43,7 @@ fn what_is_left_is_removed_and_what_is_done_is_left_alone() {
 }
 
 #[test]
-fn what_cannot_be_removed_is_named() {
+fn reaper_names_files_it_cannot_remove() {
     let directory = tempfile::tempdir().expect("a directory");
     let full = directory.path().join("fathom.1");
     std::fs::create_dir_all(full.join("something")).expect("directories");

@@ -23,7 +23,7 @@ fn unseen(path: &Path) -> Result<(), Refusal> {
 }
 
 #[test]
-fn the_least_share_is_the_fewest_bits_of_each_cache_in_each_domain() {
+fn least_share_has_fewest_bits_per_cache_and_domain() {
     let (_keep, root) = fixture::root(&SERVER);
     let place = mount_point(&root).expect("it is mounted");
     let share = share(&root, &place).expect("a share");
@@ -65,7 +65,7 @@ fn a_group_gets_its_share_and_its_processes() {
 }
 
 #[test]
-fn a_group_whose_files_the_kernel_does_not_make_is_removed_again_and_told() {
+fn incomplete_resctrl_group_is_removed_and_reported() {
     let (keep, root) = fixture::root(&SERVER);
     let refusal = Group::create(&root, unseen).err().expect("no schemata in a plain directory");
     assert!(refusal.reason.contains("L3:0=3;1=3"), "{refusal:?}");
@@ -91,7 +91,7 @@ fn groups_of_the_dead_are_removed_and_no_others() {
 }
 
 #[test]
-fn this_machine_partitions_a_cache_or_says_why_not() {
+fn this_machine_partitions_a_cache_or_gives_reason() {
     match Group::create(&Root::system(), unseen) {
         Ok(group) => {
             let path = group.path().to_owned();

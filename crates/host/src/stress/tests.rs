@@ -87,7 +87,7 @@ fn done(text: &str) -> Vec<LoadStats> {
 }
 
 #[test]
-fn each_stressor_does_what_it_says_and_counts_it() {
+fn each_stressor_does_and_counts_its_work() {
     if !starts() {
         return;
     }
@@ -195,7 +195,7 @@ fn a_worker_is_an_ordinary_process_away_from_the_measured_cpu() {
 }
 
 #[test]
-fn what_cannot_be_started_is_refused_and_nothing_is_left() {
+fn failed_start_of_load_leaves_nothing() {
     if !starts() {
         return;
     }
@@ -221,7 +221,7 @@ fn what_cannot_be_started_is_refused_and_nothing_is_left() {
 }
 
 #[test]
-fn memory_beyond_what_may_be_taken_is_refused_with_what_there_is() {
+fn memory_over_budget_is_refused_with_available_size() {
     let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemAvailable: 131072 kB\n")]);
     let mut stressors = stressors(&AGAIN, &root);
     let refusal = stressors.start_load(&load("vm*2:40M cpu"), false).expect_err("too much");

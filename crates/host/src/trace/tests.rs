@@ -141,7 +141,7 @@ fn the_kernel_keeps_an_instance_that_is_open() {
 }
 
 #[test]
-fn a_buffer_that_is_too_small_tells_what_it_lost() {
+fn small_trace_buffer_counts_lost_events() {
     let Some(mut trace) = trace("that losses are counted") else { return };
     trace.reserve(1).expect("a small buffer");
     trace.begin(tid()).expect("a trace begins");

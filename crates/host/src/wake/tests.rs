@@ -42,7 +42,7 @@ fn a_sleep_ends_at_its_time_and_not_before() {
 }
 
 #[test]
-fn switches_are_asked_for_where_there_can_have_been_one() {
+fn missing_switch_is_reported_only_where_possible() {
     let mut waker = Waker::new(crate::supervisor::Supervisor::new(None, Vec::new()));
     let requested = |waker: &mut Waker| {
         // No count is this large: the old value means that it was not queried.
@@ -64,7 +64,7 @@ fn switches_are_asked_for_where_there_can_have_been_one() {
 }
 
 #[test]
-fn rows_of_the_tracer_are_activations_whose_late_thread_skips_periods() {
+fn timerlat_rows_with_late_threads_skip_periods() {
     let row = |seq, irq_ns, thread_ns| Row { seq, irq_ns, thread_ns };
     let rows = [
         row(7, None, Some(40)),
@@ -81,7 +81,7 @@ fn rows_of_the_tracer_are_activations_whose_late_thread_skips_periods() {
 }
 
 #[test]
-fn rows_of_the_driver_are_activations_and_gaps_are_missed_periods() {
+fn gaps_in_driver_rows_are_missed_periods() {
     let row = |expires_ns, irq, task| Activation {
         expires_ns,
         irq_ns: expires_ns + irq,
@@ -107,7 +107,7 @@ fn rows_of_the_driver_are_activations_and_gaps_are_missed_periods() {
 
 /// No test machine has a tracer at that path, or the driver.
 #[test]
-fn the_kernel_s_own_wake_ups_name_both_who_could_have_told_them() {
+fn missing_kernel_wake_ups_name_both_sources() {
     let (_keep, root) = fixture::root(&[]);
     let mut waker = Waker::new(crate::supervisor::Supervisor::new(None, Vec::new()));
     let mut refused = |presence: &Presence| {

@@ -45,7 +45,7 @@ pub fn hot_loop(code: &[Instruction], loads: usize) -> Result<(), String> {
     dependent(body)
 }
 
-/// What one turn of a sweep's loop may hold: words read, words written, and instructions beside these.
+/// What one turn of a sweep's loop may hold: words read, words written, and other instructions.
 pub type Turn = (usize, usize, usize);
 
 /// Are there, for each of `turns`, loops that do just that and 8 bytes at a time? No other innermost loop may

@@ -64,7 +64,7 @@ fn a_sweep_does_to_each_cell_what_the_operation_says() {
 }
 
 #[test]
-fn what_copies_is_no_sweep() {
+fn copy_operations_are_no_sweep() {
     let mut memory = arena();
     for operation in [Operation::CopyTo, Operation::CopyFrom] {
         let wanted = Sweep { base: 0, stride: 8, cells: 4, operation };

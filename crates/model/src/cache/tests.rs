@@ -40,7 +40,7 @@ const NINE_IN_EIGHT: &[(Replacement, f64, f64)] = &[
 ];
 
 #[test]
-fn one_line_too_many_costs_what_the_policies_are_known_for() {
+fn one_line_too_many_misses_as_published() {
     assert_eq!(NINE_IN_EIGHT.len(), Replacement::ALL.len());
     for &(policy, expected, within) in NINE_IN_EIGHT {
         assert_eq!(misses_per_round(policy, 8, 8), 0.0, "{policy:?}");

@@ -4,7 +4,7 @@ use alloc::string::ToString as _;
 use super::*;
 
 #[test]
-fn what_is_written_is_read_back() {
+fn load_text_round_trips() {
     for kind in Stress::ALL {
         for workers in [1, 16] {
             for (bytes, stride) in [kind.defaults(), (96 << 20, 1), (12_345, 64)] {
@@ -35,7 +35,7 @@ fn the_study_is_said_as_it_was_typed() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_what_would_be_right() {
+fn wrong_load_is_refused_with_correct_form() {
     for (word, named) in [
         ("vn*2", "expected one of: cpu io"),
         ("vm*0", "from 1 to 256"),
@@ -58,7 +58,7 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
 }
 
 #[test]
-fn what_workers_did_is_read_back() {
+fn worker_counts_round_trip() {
     let load_stats = LoadStats { stressor: 1, ns: 2, passes: 3, lines: 4, faults: 5, bytes: 6 };
     assert_eq!(LoadStats::read(&load_stats.line(7)), Ok((7, load_stats)));
     let stalls = Stalls { cpu_us: 1, memory_us: 2, memory_full_us: 3, io_us: 4, io_full_us: 5 };

@@ -3,6 +3,7 @@
 use super::super::changepoint::*;
 use super::super::random::SeededRng;
 use super::synthetic::{normal, p999};
+use crate::seeds::Seeds;
 
 /// 1 MiB to 1 GiB.
 const SIZES: usize = 11;
@@ -38,18 +39,20 @@ fn scale(factor: f64) -> f64 {
 
 #[test]
 fn noise_has_no_inflection() {
-    let wrong: Vec<u64> = (21_000..21_400)
+    let seeds = Seeds::of(400, 100);
+    let wrong: Vec<u64> = (21_000..21_000 + seeds.count)
         .filter(|&s| !read(&curve(s, &sizes(), |_| (0.0, 2.0)), s).unwrap().is_empty())
         .collect();
-    println!("noise: {} of 400 with a changepoint", wrong.len());
+    println!("noise: {} of {} with a changepoint", wrong.len(), seeds.count);
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 #[test]
 fn a_step_of_15_percent_is_found_where_it_is() {
+    let seeds = Seeds::of(100, 25);
     for (what, at) in [("in the middle", 5), ("before the last", 9), ("behind the first", 1)] {
         let (mut exact, mut ramps, mut more) = (0, 0, 0);
-        for seed in 0..100 {
+        for seed in 0..seeds.count {
             let up = |b: u64| (0.0, if b >= 1 << (20 + at) { scale(1.15) } else { 2.0 });
             let found = read(&curve(22_000 + seed, &sizes(), up), seed).unwrap();
             let right =
@@ -59,28 +62,30 @@ fn a_step_of_15_percent_is_found_where_it_is() {
             more += usize::from(found.iter().any(|i| i.kind == Kind::Step && !right(i)));
         }
         println!(
-            "step of 15 % {what}: found exactly in {exact} of 100; called a ramp in {ramps}, a false step in {more}"
+            "step of 15 % {what}: found exactly in {exact} of {}; called a ramp in {ramps}, a false step in {more}",
+            seeds.count
         );
-        assert!(exact >= 90, "{what}: {exact} of 100");
+        assert!(exact >= seeds.least(0.9, seeds.count as usize), "{what}: {exact} of {}", seeds.count);
     }
 }
 
 #[test]
 fn two_steps_are_two() {
+    let seeds = Seeds::of(100, 25);
     let mut exact = 0;
-    for seed in 0..100 {
+    for seed in 0..seeds.count {
         let at =
             |b: u64| (0.0, scale([1.0, 1.15, 1.4][usize::from(b >= 8 << 20) + usize::from(b >= 64 << 20)]));
         let found = read(&curve(23_000 + seed, &sizes(), at), seed).unwrap();
         let to: Vec<_> = found.iter().map(|i| (i.kind, i.to >> 20)).collect();
         exact += usize::from(to == [(Kind::Step, 8), (Kind::Step, 64)]);
     }
-    println!("two steps, 15 and 22 %: found exactly in {exact} of 100");
-    assert!(exact >= 90, "{exact} of 100");
+    println!("two steps, 15 and 22 %: found exactly in {exact} of {}", seeds.count);
+    assert!(exact >= seeds.least(0.9, seeds.count as usize), "{exact} of {}", seeds.count);
 }
 
 #[test]
-fn a_step_down_is_told_as_less() {
+fn step_down_has_negative_effect() {
     let found =
         read(&curve(5, &sizes(), |b| (0.0, if b >= 32 << 20 { 2.0 } else { scale(1.3) })), 5).unwrap();
     assert_eq!(found.len(), 1, "{found:?}");
@@ -97,16 +102,17 @@ fn ramps_are_not_called_steps() {
         ("24 % over five sizes", &inside),
         ("36 % over four sizes", &steep),
     ];
+    let seeds = Seeds::of(100, 25);
     for (what, at) in ramps {
         let (mut steps, mut reported) = (0, 0);
-        for seed in 0..100 {
+        for seed in 0..seeds.count {
             let found = read(&curve(24_000 + seed, &sizes(), |b| (0.0, 2.0 * at(b))), seed).unwrap();
             steps += usize::from(found.iter().any(|i| i.kind == Kind::Step));
             reported += usize::from(found.len() == 1 && found[0].kind == Kind::Ramp);
         }
-        println!("ramp of {what}: a step in {steps} of 100, one ramp in {reported}");
+        println!("ramp of {what}: a step in {steps} of {}, one ramp in {reported}", seeds.count);
         assert_eq!(steps, 0, "{what}");
-        assert!(reported >= 90, "{what}: {reported} of 100");
+        assert!(reported >= seeds.least(0.9, seeds.count as usize), "{what}: {reported} of {}", seeds.count);
     }
 }
 
@@ -145,7 +151,7 @@ fn a_model_without_noise_has_steps_and_a_seed_repeats() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused() {
+fn invalid_curves_are_refused() {
     let row = |bytes, value, n| Row { bytes, repeats: vec![value; n] };
     assert_eq!(read(&[], 0), Err(Refusal::TooFew));
     assert_eq!(read(&[row(1, 1.0, 5), row(2, 1.0, 4), row(4, 1.0, 5)], 0), Err(Refusal::TooFew));
@@ -173,7 +179,7 @@ fn faults(seed: u64, sizes: &[u64], noise: f64, rate: impl Fn(u64) -> f64) -> Ve
 const PER_THOUSAND: f64 = 1000.0;
 
 #[test]
-fn a_rate_that_begins_at_a_size_is_found_there_by_the_fewest_repeats() {
+fn rate_beginning_at_a_size_is_found_by_fewest_repeats() {
     for noise in [0.0, 0.02, 0.1, 0.3] {
         let (mut exact, mut wrong) = (0, 0);
         for seed in 0..100 {
@@ -208,7 +214,7 @@ fn a_rate_that_is_no_other_has_no_inflection() {
 }
 
 #[test]
-fn what_a_latency_does_where_a_rate_changes_is_told_whatever_its_size() {
+fn small_latency_step_at_a_rate_change_is_measured() {
     let step = |bytes: u64| if bytes >= 32 << 20 { 1.03 } else { 1.0 };
     let change = rates(&faults(1, &sizes(), 0.1, |b| if b >= 32 << 20 { 9e4 } else { 0.0 }), PER_THOUSAND, 1)
         .unwrap()[0];
@@ -233,7 +239,7 @@ fn what_a_latency_does_where_a_rate_changes_is_told_whatever_its_size() {
 }
 
 #[test]
-fn rates_that_cannot_be_read_are_refused() {
+fn invalid_rates_are_refused() {
     let row = |bytes, value, n| Row { bytes, repeats: vec![value; n] };
     let rows = |value| [row(1, 0.0, 5), row(2, value, 5), row(4, 1.0, 5)];
     assert_eq!(rates(&rows(0.0), PER_THOUSAND, 0), Ok(Vec::new()));

@@ -37,7 +37,7 @@ fn holds(i: Interval, truth: f64) -> bool {
 }
 
 #[test]
-fn designs_tell_every_factor_from_every_other_and_from_interactions() {
+fn designs_separate_factors_from_each_other_and_interactions() {
     assert!(Design::new(0).is_none() && Design::new(MAX_FACTORS + 1).is_none());
     for factors in 1..=MAX_FACTORS {
         let d = Design::new(factors).unwrap();
@@ -112,8 +112,8 @@ fn planted_effects_are_recovered() {
 }
 
 #[test]
-fn planted_effects_on_the_spread_and_interactions_are_recovered() {
-    // Factors that scale the tail: p99.9 changes by more than any sample's mean. Factors 1 and 3 interact.
+fn planted_scale_effects_and_interactions_are_recovered() {
+    // Factors that stretch the tail: p99.9 moves by more than any sample's mean. 1 and 3 hinder each other.
     let scale = |l: &[bool]| {
         2.0 * (1.0 + 0.3 * on(l, 0) + 0.1 * on(l, 1) + 0.6 * on(l, 4) + 0.4 * on(l, 1) * on(l, 3))
     };
@@ -157,8 +157,8 @@ fn an_increase_is_attributed_by_dose() {
 }
 
 #[test]
-fn what_a_load_adds_is_explained_within_the_intervals() {
-    // A load with 60 % of the faults, all of the bandwidth, and 1.5 us of no factor.
+fn added_latency_is_explained_within_intervals() {
+    // A load that has 60 % of the faults, all of the bandwidth, and 1.5 us that are no factor's.
     let shifts = [2.0, 0.0, 3.0, 11.0];
     let parts = [1.0, 0.3, 0.0, 0.6];
     let design = Design::new(4).unwrap();

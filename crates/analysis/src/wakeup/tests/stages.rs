@@ -18,7 +18,7 @@ fn activations(late: &dyn Fn(usize) -> Option<usize>) -> Vec<StagedActivation> {
 }
 
 #[test]
-fn the_stage_that_makes_the_worst_late_is_told_and_not_the_longest() {
+fn worst_latency_names_the_delaying_stage_not_the_longest() {
     let r = read(&activations(&|i| (i % 500 == 3).then_some(2)), 10).unwrap();
     assert_eq!(r.count, 5_000);
     assert_eq!(r.worst.len(), 10);
@@ -51,7 +51,7 @@ fn nothing_and_nonsense_are_no_stages() {
 }
 
 #[test]
-fn switches_that_were_not_seen_take_the_last_two_stages_together() {
+fn missing_switch_merges_the_last_two_stages() {
     let mut all = activations(&|i| (i % 500 == 3).then_some(2));
     let whole = read(&all, 10).unwrap();
     // If a few activations lack the switch, only these are left out.

@@ -53,7 +53,7 @@ fn percentile_intervals_cover_as_often_as_they_say() {
 }
 
 #[test]
-fn a_maximum_is_told_with_what_may_beat_it() {
+fn maximum_has_the_chance_of_being_exceeded() {
     let mut rng = SeededRng::new(2);
     let n = 1_000;
     let mut beaten = 0;
@@ -68,8 +68,8 @@ fn a_maximum_is_told_with_what_may_beat_it() {
 }
 
 #[test]
-fn a_stall_stands_for_what_it_skipped() {
-    // Period 1 ms; the fourth is 5.3 ms late, so the next observed one is the tenth: 4..=8 were missed.
+fn stall_is_corrected_for_skipped_activations() {
+    // Period 1 ms; the fourth is 5.3 ms late, so the next seen is the tenth: 4..=8 were missed.
     let mut activations = run(&[10.0, 10.0, 10.0, 5_300.0]);
     activations.extend([Activation { period: 9, us: 10.0 }, Activation { period: 12, us: 11.0 }]);
     let r = summarise(&activations, 1_000.0).unwrap();
@@ -89,9 +89,9 @@ fn a_stall_stands_for_what_it_skipped() {
 }
 
 #[test]
-fn omission_hides_what_the_correction_shows() {
-    // One stall of 400 periods in 10,000: p99 of the observed activations does not show it, though 4 % of all periods
-    // were late by milliseconds. The true value is that of a task observed at each period.
+fn correction_shows_what_omission_hides() {
+    // One stall of 400 periods in 10,000: p99 of what was seen knows nothing of it, though 4 % of all periods were
+    // late by milliseconds. The truth is a task that had been seen at each period.
     let mut rng = SeededRng::new(3);
     let mut truth = Vec::new();
     let mut seen = Vec::new();

@@ -70,7 +70,8 @@ pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budge
         points.push(max);
     }
     let reading = read_pairs(&scale.pairs_in(record, Pages::Huge), scale.share);
-    let narrower = reading.map_or_else(Vec::new, |reading| reading.refinement_points(RESOLUTION, POINTS_PER_BRACKET));
+    let narrower =
+        reading.map_or_else(Vec::new, |reading| reading.refinement_points(RESOLUTION, POINTS_PER_BRACKET));
     points.extend(narrower.into_iter().map(|n| n.round() as u64).filter(|&n| n <= max));
     points.sort_unstable();
     points.dedup();

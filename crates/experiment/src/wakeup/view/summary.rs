@@ -84,7 +84,9 @@ fn worst(wakeups: &Wakeups) -> Option<String> {
 fn not_memory(wakeups: &Wakeups) -> Option<String> {
     let latest = wakeups.worst.first().filter(|_| wakeups.loaded())?;
     match condition(latest)? {
-        condition::UNLOADED => Some("The maximum is not caused by memory load: it occurred without load.".to_owned()),
+        condition::UNLOADED => {
+            Some("The maximum is not caused by memory load: it occurred without load.".to_owned())
+        }
         "cpu" | "io" | "disk" | condition::STRESS_MIX => {
             Some("The maximum is not caused by memory load: it occurred without memory workers.".to_owned())
         }

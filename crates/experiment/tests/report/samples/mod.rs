@@ -1,21 +1,18 @@
 //! Reports built by hand, and random ones, for the tests of every module.
 
+mod random;
 mod wakeup;
 
-use fathom_analysis::findings::tokens::{self, Tokens};
-use fathom_analysis::findings::{
-    Axis, Coordinate, Finding, Histogram, Item, Key, Kind, Metric, Refused, Report, Value, Warning,
-};
+use fathom_analysis::findings::{Finding, Histogram, Item, Key, Refused, Report, Warning};
 use fathom_analysis::metrics;
 use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_report::kind;
-use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
 use fathom_report::schema::WarningKind;
+pub use random::{any_report, any_text, config};
 pub use wakeup::{sweep, wakeup};
 
-/// Warnings as whoever makes them would list them.
+/// Warnings as an experiment lists them.
 pub const WARNINGS: &[WarningKind] = &[
     ("no-huge-pages", "huge pages were asked for and not got"),
     ("budget-spent", "the budget ended before the plan"),
@@ -362,151 +359,6 @@ pub fn refused() -> Report {
         refusals: vec![refusal("tiers"), refusal("translation")],
         ..Report::default()
     }
-}
-
-/// Random cases from a fixed seed, so that a run today is the run of tomorrow.
-pub fn config() -> ProptestConfig {
-    ProptestConfig { rng_seed: RngSeed::Fixed(2), failure_persistence: None, ..ProptestConfig::default() }
-}
-
-/// Text as it may come from anywhere: words, one endless word, controls, wide and combining
-/// characters.
-pub fn any_text() -> impl Strategy<Value = String> {
-    prop_oneof![
-        "[ -~]{0,200}",
-        "[a-z0-9./-]{0,300}",
-        "(漢字かな|e\u{301}|🧠\u{fe0f}|\u{1b}\\[31m|\u{202e}|\u{200d}|\n|\t|µs|ascii | |\u{7f}){0,60}",
-        any::<String>(),
-    ]
-}
-
-fn any_number() -> impl Strategy<Value = f64> {
-    prop_oneof![
-        6 => (-3.0f64..12.0).prop_map(|e| 10f64.powf(e)),
-        2 => (0u64..1 << 40).prop_map(|n| n as f64),
-        2 => any::<f64>().prop_filter("finite", |v| v.is_finite()),
-        1 => prop_oneof![Just(0.0), Just(-0.0), Just(f64::MAX), Just(f64::MIN_POSITIVE)],
-    ]
-}
-
-/// A key of some metric, with a unit and a word where its values are words.
-fn any_known() -> impl Strategy<Value = (Key, &'static str, Option<String>)> {
-    let all: Vec<&'static Metric> =
-        kind::metrics(&REPORT_KINDS).into_iter().filter(|metric| metric.kind != Kind::Histogram).collect();
-    any_of(all)
-}
-
-/// The same, of one of these metrics.
-fn any_of(all: Vec<&'static Metric>) -> impl Strategy<Value = (Key, &'static str, Option<String>)> {
-    (prop::sample::select(all), any::<prop::sample::Index>(), 1u64..40, any::<u64>()).prop_map(
-        |(metric, pick, n, large)| {
-            let word = |words: &'static Tokens| words.write(pick.index(words.values.len()), 3600);
-            let at = metric.axes().map(|axis| {
-                let coordinate = match axis.tokens() {
-                    Some(words) => {
-                        let place = pick.index(words.values.len());
-                        let numbered = tokens::numbered(words.values[place]).is_some();
-                        Coordinate::Word(place, if numbered { 3600 } else { 0 })
-                    }
-                    None if matches!(axis, Axis::Size | Axis::Stride | Axis::Distance) => {
-                        Coordinate::Number((large >> (large % 64)).max(1))
-                    }
-                    None => Coordinate::Number(n),
-                };
-                (axis, coordinate)
-            });
-            let key = Key { metric, at: at.collect() };
-            let value = match metric.kind {
-                Kind::Number | Kind::Histogram => None,
-                Kind::Token(words) | Kind::Tokens(words) => Some(word(words)),
-                Kind::Text => Some("vm.free.4096".to_owned()),
-            };
-            (key, metric.units[pick.index(metric.units.len())], value)
-        },
-    )
-}
-
-fn any_finding() -> impl Strategy<Value = Finding> {
-    (
-        any_known(),
-        any_number(),
-        prop::option::of(any_number()),
-        prop::option::of(any_number()),
-        any::<u64>(),
-        prop::collection::vec(any::<u64>(), 0..4),
-        prop::collection::vec(any_text(), 0..3),
-    )
-        .prop_map(|((key, unit, value), number, low, high, count, trials, notes)| Finding {
-            value: value.map_or(Value::Number(number), Value::Text),
-            low,
-            high,
-            count,
-            trials,
-            notes,
-            ..Finding::number(key, number).in_unit(unit)
-        })
-}
-
-fn any_histogram() -> impl Strategy<Value = Histogram> {
-    let all =
-        kind::metrics(&REPORT_KINDS).into_iter().filter(|metric| metric.kind == Kind::Histogram).collect();
-    let counts = prop::collection::vec((any_number(), any::<u64>()), 0..4);
-    (any_of(all), any::<u64>(), any::<u64>(), counts).prop_map(
-        |((key, unit, _), bytes, loads_per_sample, counts)| Histogram {
-            key,
-            bytes,
-            unit,
-            loads_per_sample,
-            counts,
-        },
-    )
-}
-
-fn any_refusal() -> impl Strategy<Value = Refused> {
-    (any_text(), any_text(), any_text()).prop_map(|(what, reason, remedy)| Refused { what, reason, remedy })
-}
-
-fn any_warning() -> impl Strategy<Value = Warning> {
-    (0..WARNINGS.len(), any_text(), any_text()).prop_map(|(at, text, remedy)| Warning {
-        token: WARNINGS[at].0,
-        text,
-        remedy,
-    })
-}
-
-/// A report that keeps to the schema and to nothing else.
-pub fn any_report() -> impl Strategy<Value = Report> {
-    (
-        (any_text(), any_text(), 0usize..4, prop::collection::btree_map(any_text(), any_text(), 0..4)),
-        (any::<u64>(), any_number()),
-        prop::collection::vec(any_finding(), 0..60),
-        prop::collection::vec(any_histogram(), 0..3),
-        prop::collection::vec(any_refusal(), 0..3),
-        prop::collection::vec(any_warning(), 0..3),
-    )
-        .prop_map(
-            |(
-                (experiment, subject, trust, facts),
-                (seed, elapsed_s),
-                findings,
-                histograms,
-                refusals,
-                warnings,
-            )| {
-                Report {
-                    experiment,
-                    subject,
-                    trust: tokens::TRUST.values[trust].to_string(),
-                    facts: facts.into_iter().collect(),
-                    seed,
-                    elapsed_s,
-                    findings,
-                    histograms,
-                    refusals,
-                    warnings,
-                }
-            },
-        )
 }
 
 /// Compares `text` with `tests/report/golden/NAME`. After a wanted change `FATHOM_BLESS=1 cargo test -p

@@ -5,7 +5,7 @@ use fathom_analysis::metrics::wakeup as metrics;
 
 use super::{around, key, noted, number, word};
 
-/// Wake-up latency of the sample: what the task has with nothing beside at each place, us.
+/// Wake-up latency of the sample: its value without load at each place, us.
 const PLACES: [(&str, f64); 4] = [("irq", 1.1), ("wake", 1.9), ("switch", 4.2), ("user", 6.5)];
 /// Conditions, by how much they stretch that, and what their workers do a second.
 const CONDITIONS: [(&str, f64, [f64; 4]); 10] = [

@@ -135,7 +135,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn registers_are_facts_and_one_that_is_hidden_is_read_from_its_file() {
+    fn registers_become_facts_and_hidden_one_is_read_from_sysfs() {
         let cpu = process::allowed_cpus(&Root::system()).last().copied().expect("a CPU");
         let file = format!("/sys/devices/system/cpu/cpu{cpu}/regs/identification/midr_el1");
         let (_keep, root) = fixture::root(&[(&file, "0x00000000410fd034\n")]);

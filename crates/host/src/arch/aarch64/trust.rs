@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn boards_at_their_own_rate_say_nothing() {
+    fn boards_at_their_documented_rate_have_no_warning() {
         assert_eq!(trust("raspberrypi,4-model-b brcm,bcm2711", A72, 54_000_000), None);
         assert_eq!(trust(PI3, 0x410f_d034, 19_200_000), None);
         assert_eq!(trust("vendor,board", A72, 25_000_000), None);

@@ -157,7 +157,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn this_processor_has_a_vendor_and_the_two_leaves_that_all_have() {
+    fn this_processor_has_a_vendor_and_the_basic_leaves() {
         let (_keep, root) = fixture::root(&[]);
         let facts = Cpu::facts(&root);
         for name in ["cpuid.0.0", "cpuid.1.0"] {

@@ -38,7 +38,7 @@ fn coloured_pages_are_the_driver_s_to_give() {
 /// A host's arena has room for the driver's memory only if there is a driver: unused addresses count against address
 /// space limits.
 #[test]
-fn room_for_coloured_pages_is_kept_only_where_there_is_a_driver() {
+fn coloured_pages_are_reserved_only_with_a_driver() {
     let (_keep, root) =
         fixture::root(&[("/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n")]);
     let memory = open_with(&root, Presence::Absent);

@@ -36,7 +36,7 @@ fn files_are_written_on_disks_alone() {
 }
 
 #[test]
-fn what_is_written_has_no_name_and_is_given_back() {
+fn disk_load_files_are_unnamed_and_freed() {
     let directory = tempfile::tempdir().expect("a directory");
     let slot = Slot::default();
     let mut tally = Tally::new(&slot);

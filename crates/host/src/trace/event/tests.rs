@@ -33,7 +33,7 @@ pub(crate) fn page() -> Vec<Event> {
 /// sleep-160 [000] d..h211 4.176014: sched_waking: comm=ktimers/0 pid=15 prio=98 target_cpu=000
 /// ```
 #[test]
-fn a_page_of_a_real_kernel_says_what_the_kernel_said() {
+fn real_event_page_is_decoded() {
     let thread = |tid, name: &str| ThreadEntry { tid, name: Name::from_bytes(name.as_bytes()) };
     let tick = 0xffff_5848_8ff2_f1f0;
     let all = page();
@@ -57,7 +57,7 @@ fn a_page_of_a_real_kernel_says_what_the_kernel_said() {
 }
 
 #[test]
-fn a_kernel_has_what_it_has() {
+fn missing_kernel_events_are_skipped() {
     assert_eq!(kinds(X86).names.len(), 12);
     assert_eq!(kinds(ARM).names.len(), 5);
     for name in REQUIRED_EVENTS {

@@ -51,7 +51,7 @@ fn the_head_of_a_page_is_read_from_its_description() {
 }
 
 #[test]
-fn fields_take_what_is_there_and_no_more() {
+fn fields_are_limited_to_the_record() {
     let record = [1, 2, 3, 4, 5, 6, 7, 8, b'a', b'b', 2, 0];
     let number = |offset, size| Field { offset, size }.number(&record);
     assert_eq!(number(0, 2), Some(0x0201));

@@ -75,7 +75,7 @@ fn a_tick_in_the_same_interrupt_changes_nothing() {
 }
 
 #[test]
-fn timers_that_the_kernel_sets_in_the_threads_name_are_not_its_sleep() {
+fn kernel_timers_on_behalf_of_a_thread_are_not_its_sleep() {
     let mut events = activation(1000);
     // The fair server's timer, set while the thread gives up the CPU; it expires first, and wakes no thread.
     events.insert(1, start(1005, TICK, 1050));

@@ -73,7 +73,7 @@ fn an_absolute_time_takes_its_upper_bits_from_the_one_before() {
 }
 
 #[test]
-fn what_was_lost_before_a_page_is_told() {
+fn lost_events_before_a_page_are_counted() {
     let data = [&head(1, 0)[..], b"abcd", &77u64.to_le_bytes()].concat();
     assert_eq!(read(&page(0, 8, &data)).1, 0);
     assert_eq!(read(&page(0, 8 | MISSED, &data)).1, 1);

@@ -20,7 +20,7 @@ fn kind() -> TimerlatFormat {
 /// <...>-188  [000] .......  4.787798: #3  context thread timer_latency  29984 ns
 /// ```
 #[test]
-fn a_page_of_a_real_kernel_says_what_the_kernel_said() {
+fn real_timerlat_page_is_decoded() {
     let layout = PageLayout::parse(&file(ARM, "header_page").expect("there")).expect("a layout");
     let page = include_bytes!("../formats/arm64-rt-6.1.timerlat.page");
     let mut rows = Vec::new();
@@ -53,7 +53,7 @@ fn halves_of_wake_ups_are_rows_too() {
 }
 
 #[test]
-fn what_is_not_there_or_used_is_refused() {
+fn missing_or_busy_timerlat_is_refused() {
     let refusal = |files: &[(&str, &str)], period| {
         let (keep, root) = fixture::root(files);
         std::fs::create_dir_all(keep.path().join("sys/kernel/tracing/instances")).expect("a directory");

@@ -9,7 +9,7 @@ fn unseen(path: &Path) -> Result<(), Refusal> {
 }
 
 #[test]
-fn what_the_dead_left_is_removed_and_nothing_else() {
+fn only_instances_of_dead_processes_are_removed() {
     let lives = stat("S", 777);
     let (settings, root) = fixture::root(&[("/proc/12/stat", &lives)]);
     let instances = settings.path().join("sys/kernel/debug/tracing/instances");
@@ -62,7 +62,7 @@ fn each_refusal_has_a_remedy() {
 }
 
 #[test]
-fn a_setting_that_is_not_there_is_told_by_its_name() {
+fn missing_trace_setting_is_named() {
     let (settings, root) = fixture::root(&[("/i/options/overwrite", "1\n")]);
     set(&root, &settings.path().join("i/options/overwrite"), "0").expect("written");
     assert_eq!(root.text("/i/options/overwrite").as_deref(), Some("0"));
@@ -71,7 +71,7 @@ fn a_setting_that_is_not_there_is_told_by_its_name() {
 }
 
 #[test]
-fn what_a_killed_process_had_set_is_put_back_from_its_instances_name() {
+fn settings_of_killed_process_are_restored_from_instance_name() {
     let osnoise = ("/sys/kernel/tracing/osnoise/timerlat_period_us", "1000\n");
     let cpus = ("/sys/kernel/tracing/osnoise/cpus", "0-3,8\n");
     let (settings, root) = fixture::root(&[osnoise, cpus]);
@@ -109,7 +109,7 @@ fn what_a_killed_process_had_set_is_put_back_from_its_instances_name() {
 }
 
 #[test]
-fn at_no_moment_of_putting_back_does_nobody_know_what() {
+fn restore_state_is_recorded_at_every_moment() {
     let osnoise = ("/sys/kernel/tracing/osnoise/timerlat_period_us", "100\n");
     let cpus = ("/sys/kernel/tracing/osnoise/cpus", "2\n");
     let (_keep, root) = fixture::root(&[osnoise, cpus]);
@@ -132,7 +132,7 @@ fn at_no_moment_of_putting_back_does_nobody_know_what() {
 }
 
 #[test]
-fn who_still_uses_an_instance_keeps_its_settings() {
+fn running_process_keeps_its_trace_settings() {
     let cpus = ("/sys/kernel/tracing/osnoise/cpus", "2\n");
     let (settings, root) = fixture::root(&[cpus]);
     let name = "fathom.9.9.0.osnoise.1000.0-3";
@@ -146,7 +146,7 @@ fn who_still_uses_an_instance_keeps_its_settings() {
 }
 
 #[test]
-fn settings_that_are_none_are_not_written() {
+fn invalid_trace_settings_are_not_written() {
     let from_name = |name: &str| OsnoiseSettings::from_name(name);
     assert_eq!(from_name("fathom.1.2.3"), None);
     assert_eq!(from_name("fathom.1.2.3.osnoise.1000"), None);

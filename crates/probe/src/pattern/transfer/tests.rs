@@ -115,7 +115,7 @@ fn channel(rows: &Rows) -> Option<Channel> {
 }
 
 #[test]
-fn without_a_victim_one_batch_is_asked_and_the_warm_ones_do_not_count() {
+fn transfer_without_victim_runs_one_batch_without_warm_up() {
     let mut machine = Mover::default();
     let result = pattern::run(&mut machine, &trial(0)).unwrap();
     assert_eq!(machine.requested.len(), 1);
@@ -143,7 +143,7 @@ fn a_victim_is_walked_before_and_after_each_transfer() {
 }
 
 #[test]
-fn a_victim_that_was_not_walked_and_data_that_did_not_arrive_prove_nothing() {
+fn unwalked_victim_and_missing_data_prove_nothing() {
     let mut machine = Mover { idle: true, ..Mover::default() };
     let rows = pattern::run(&mut machine, &trial(4096)).unwrap().rows;
     assert_eq!(unproven(&trial(4096), &rows), [0, 1, 2]);
@@ -191,7 +191,7 @@ fn a_trial_of_transfers_is_read_as_it_was_written() {
 }
 
 #[test]
-fn what_no_machine_may_be_asked_is_named() {
+fn invalid_transfers_are_named() {
     let with = |words: &str| {
         let line = Line::parse(&alloc::format!("trial stride=8 {words}")).unwrap();
         Trial::read(&line).expect_err(words).what
@@ -227,7 +227,7 @@ impl Lines for Wire<'_> {
 }
 
 #[test]
-fn rows_and_what_moved_them_cross_the_wire() {
+fn transfer_rows_and_channel_round_trip() {
     let mut requested = trial(0);
     requested.samples = 30;
     let text = requested.line().render();
@@ -246,7 +246,7 @@ fn rows_and_what_moved_them_cross_the_wire() {
 }
 
 #[test]
-fn every_column_of_a_row_crosses_the_wire_and_unlike_ones_are_refused() {
+fn every_transfer_column_round_trips_and_unequal_ones_fail() {
     let row = TransferTimes {
         used: 1,
         copy: 2,

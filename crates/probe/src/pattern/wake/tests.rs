@@ -206,7 +206,7 @@ fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
 }
 
 #[test]
-fn every_activation_is_kept_with_its_places_and_proves_its_walk() {
+fn every_activation_keeps_its_places_and_proves_its_walk() {
     let mut machine = Timed::new(&[40, 80, 400]);
     let (result, wall) = run(&mut machine, &requested());
     assert_eq!(result.rows.activations().len(), 40);
@@ -253,7 +253,7 @@ fn a_task_that_is_too_late_misses_periods_and_the_grid_stays() {
 }
 
 #[test]
-fn what_is_prepared_costs_periods_and_makes_nobody_late() {
+fn preparation_costs_periods_but_no_latency() {
     let mut machine = Timed::new(&[40]);
     machine.load_ns = 100;
     let trial = waiting(Wakes { every_ns: 100_000, evict: 128 << 10, flushed: true, ..Wakes::default() });
@@ -268,7 +268,7 @@ fn what_is_prepared_costs_periods_and_makes_nobody_late() {
 }
 
 #[test]
-fn who_does_not_walk_or_does_not_sleep_proves_nothing() {
+fn activation_without_walk_or_sleep_proves_nothing() {
     let mut machine = Timed::new(&[40]);
     machine.idle = true;
     let (result, wall) = run(&mut machine, &requested());
@@ -285,7 +285,7 @@ fn who_does_not_walk_or_does_not_sleep_proves_nothing() {
 }
 
 #[test]
-fn stressors_run_beside_and_say_what_they_did() {
+fn stressors_run_during_wake_ups_and_report_counts() {
     let mut machine = Timed::new(&[40]);
     let load = Load::parse("cpu*2 vm:64M").expect("a load");
     let (result, _) = run(

@@ -23,12 +23,12 @@ fn line() -> impl Strategy<Value = Line> {
 
 proptest! {
     #[test]
-    fn what_is_rendered_parses_back(line in line()) {
+    fn rendered_line_parses_back(line in line()) {
         prop_assert_eq!(Line::parse(&line.render()).unwrap(), line);
     }
 
     #[test]
-    fn what_is_sealed_parses_back_with_its_number(line in line(), seq: u64) {
+    fn sealed_line_parses_back_with_its_number(line in line(), seq: u64) {
         let sealed = line.seal(seq);
         let read = Line::parse(&sealed).unwrap();
         prop_assert_eq!(read.seq, Some(seq));

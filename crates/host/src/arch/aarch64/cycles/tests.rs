@@ -47,7 +47,7 @@ fn dies_of_an_illegal_instruction() {
 }
 
 #[test]
-fn what_the_kernel_does_not_grant_is_named() {
+fn refused_kernel_permission_is_named() {
     let why = |files: &[(&str, &str)]| {
         let (_keep, root) = fixture::root(files);
         Pmccntr::grant(&root, 0).expect_err("not granted")

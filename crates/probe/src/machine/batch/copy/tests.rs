@@ -28,7 +28,7 @@ fn words_and_sums_are_those_of_cells_copied_one_by_one() {
 }
 
 #[test]
-fn no_lap_leaves_what_the_one_before_left() {
+fn every_copy_lap_leaves_new_contents() {
     let copying = Copying { from: 0, to: 1 << 20, cells: 320 };
     for lap in 1..3 * SHIFTS {
         assert_ne!(copying.last(320 * lap, 1), copying.last(320 * (lap + 1), 1), "lap {lap}");

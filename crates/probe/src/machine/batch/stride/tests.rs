@@ -66,7 +66,7 @@ fn primes_are_primes_and_the_largest_below_their_power() {
 }
 
 #[test]
-fn contents_are_what_laps_leave_one_after_the_other() {
+fn contents_follow_from_the_number_of_laps() {
     for operation in [Operation::Write, Operation::Rmw] {
         for (cells, step) in [(1, 8), (3, 64), (50, 8)] {
             let s = sweep(cells, step, operation);

@@ -6,17 +6,19 @@ use fathom_analysis::replacement::{Policy, indistinguishable};
 use fathom_experiment::conflict;
 use fathom_experiment::record::{Run, TrialRun};
 use fathom_experiment::session::{InProcess, Session};
+use fathom_model::Model;
 use fathom_model::description::{Description, Holds, Replacement};
-use fathom_model::{Model, catalog};
 use fathom_probe::pattern::{EvictionSet, PatternKind};
+
+use crate::sessions::{BUDGET_MS, full};
 
 /// Ticks a second: finer than a cycle of the core, and the counter of many arm64 boards.
 const FINE: f64 = 4e9;
 const COARSE: f64 = 19.2e6;
 
-/// A machine whose first level has so many ways under a policy, told by a clock.
+/// A machine whose first level has so many ways under a policy, with a clock of this frequency.
 fn machine(ways: u32, policy: Replacement, hz: f64) -> Description {
-    let mut d = catalog::load("s1-8way").unwrap().unwrap();
+    let mut d = crate::machines::machine("s1-8way");
     // Few ways are long ones: a first level of 8 KiB is lost in the latency curve of a clock that counts 52 ns.
     d.levels[0].size = u64::from(ways) * if ways < 8 { 16 << 10 } else { 4 << 10 };
     d.levels[0].ways = ways;
@@ -37,13 +39,13 @@ struct Tally {
     undecided: u32,
 }
 
-/// Measures one machine; the policies that it was told to be consistent with.
+/// Measures one machine; the policies that the report finds consistent.
 fn policies(d: &Description) -> Option<Vec<Policy>> {
     let run = Run {
         experiment: conflict::NAME.into(),
         subject: d.name.clone(),
         seed: 1,
-        budget_ms: 10_000,
+        budget_ms: BUDGET_MS,
         ..Run::default()
     };
     let (_, record) = InProcess::new(Session::new(conflict::plan, run)).run(&mut Model::new(d, 1));
@@ -95,20 +97,25 @@ fn reported(hz: f64, ways: &[u32], policies_of: &[Replacement]) -> Tally {
     tally
 }
 
-/// Of each kind one: a queue, a tree, lots, ages.
-const ONE_OF_EACH_KIND: &[Replacement] =
-    &[Replacement::Fifo, Replacement::TreePlru, Replacement::Random, Replacement::Srrip];
+/// Of each kind one: a queue, ages, a tree, random choice.
+const FEW: [Replacement; 4] =
+    [Replacement::Fifo, Replacement::Srrip, Replacement::TreePlru, Replacement::Random];
 
 #[test]
-fn a_fine_clock_tells_policies_by_single_loads() {
-    let tally = reported(FINE, &[4], ONE_OF_EACH_KIND);
-    assert_eq!((tally.right, tally.wrong), (4, 0), "{tally:?}");
+fn fine_clock_identifies_policies_by_single_loads() {
+    some(FINE, &FEW[..2]);
 }
 
 #[test]
-fn a_coarse_clock_tells_policies_by_whole_laps() {
-    let tally = reported(COARSE, &[4], ONE_OF_EACH_KIND);
-    assert_eq!((tally.right, tally.wrong), (4, 0), "{tally:?}");
+fn coarse_clock_identifies_policies_by_whole_laps() {
+    some(COARSE, &FEW[2..]);
+}
+
+/// Each policy of these is found with a first level of four ways; all of [`FEW`] in the full tier.
+fn some(hz: f64, policies: &[Replacement]) {
+    let policies = if full() { &FEW } else { policies };
+    let tally = reported(hz, &[4], policies);
+    assert_eq!((tally.right as usize, tally.wrong), (policies.len(), 0), "{tally:?}");
 }
 
 fn every(hz: f64) {
@@ -119,14 +126,14 @@ fn every(hz: f64) {
 
 /// Every policy and number of ways, which takes longer than a test run has time for.
 #[test]
-#[ignore = "minutes: cargo test --release -p fathom-experiment --test policies every -- --ignored --nocapture"]
+#[ignore = "minutes: cargo test --release -p fathom-experiment --test inference every -- --ignored --nocapture"]
 fn every_policy_by_single_loads() {
     every(FINE);
 }
 
 /// The same by the other clock.
 #[test]
-#[ignore = "minutes: cargo test --release -p fathom-experiment --test policies every -- --ignored --nocapture"]
+#[ignore = "minutes: cargo test --release -p fathom-experiment --test inference every -- --ignored --nocapture"]
 fn every_policy_by_whole_laps() {
     every(COARSE);
 }

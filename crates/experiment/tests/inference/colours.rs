@@ -1,27 +1,25 @@
 //! Page colours on described machines: what a way's length and its policy say comes back out.
 
-#[path = "common/asked.rs"]
-mod asked;
-mod common;
-
-use asked::asked;
-use common::{finding, number};
 use fathom_analysis::claims::FactValue;
 use fathom_analysis::findings::{Report, Value};
 use fathom_experiment::options::Asked;
 use fathom_experiment::record::{Record, Run, TrialRun};
 use fathom_experiment::session::{InProcess, Session};
 use fathom_experiment::{conflict, option_differences};
+use fathom_model::Model;
 use fathom_model::description::{Description, Frames, Holds, Replacement, Time};
-use fathom_model::{Model, catalog};
 use fathom_probe::machine::{Attribute, Machine as _, MapRequest, Pages};
 use fathom_probe::pattern::{PatternKind, Stride};
+
+use crate::asked::asked;
+use crate::common::{self, finding, number};
+use crate::sessions::BUDGET_MS;
 
 const PAGE: u64 = 4096;
 
 /// A first level of so many pages a way, eight ways, LRU, and a second one that is larger in every way.
 fn machine(pages_a_way: u64) -> Description {
-    let mut d = catalog::load("s1-8way").unwrap().unwrap();
+    let mut d = crate::machines::machine("s1-8way");
     (d.timer.jitter, d.memory.spread) = (Time::ZERO, Time::ZERO);
     let data = d.levels.iter_mut().filter(|level| level.holds != Holds::Instructions);
     for (level, (ways, pages)) in data.zip([(8, pages_a_way), (16, 32)]) {
@@ -31,12 +29,15 @@ fn machine(pages_a_way: u64) -> Description {
     d
 }
 
-fn measured(d: &Description, colours: &[u64]) -> (Record, Report) {
+/// Half of the budget, for tests that compare no curves.
+const SHORT_MS: u64 = BUDGET_MS / 2;
+
+fn measured(d: &Description, colours: &[u64], budget_ms: u64) -> (Record, Report) {
     let list = colours.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
     let run = Run {
         experiment: conflict::NAME.into(),
         seed: 1,
-        budget_ms: 10_000,
+        budget_ms,
         asked: asked(conflict::options::ALL, &[("colours", &list)]),
         ..Run::default()
     };
@@ -64,7 +65,7 @@ fn misses(report: &Report, tier: u64, which: &str) -> Vec<(u64, f64)> {
 fn agree(found: &[(u64, f64)], truth: impl Fn(u64) -> u64) {
     assert!(found.len() > 15, "{found:?}");
     for &(pages, misses) in found {
-        // The runs are a few loads beside whole rounds.
+        // A sample has a few loads besides whole rounds.
         let near = 0.002 * pages as f64;
         assert!((misses - truth(pages) as f64).abs() <= near, "{pages} pages: {misses} for {}", truth(pages));
     }
@@ -72,7 +73,7 @@ fn agree(found: &[(u64, f64)], truth: impl Fn(u64) -> u64) {
 
 #[test]
 fn more_colours_conflict_later_where_a_way_is_four_pages() {
-    let (record, report) = measured(&machine(4), &[1, 2, 4]);
+    let (record, report) = measured(&machine(4), &[1, 2, 4], BUDGET_MS);
     for colours in [1, 2, 4] {
         let found = misses(&report, 1, &colours.to_string());
         agree(&found, |pages| lru(pages, colours, 8));
@@ -82,7 +83,7 @@ fn more_colours_conflict_later_where_a_way_is_four_pages() {
     let help = finding(&report, "tier.1.colour.useful");
     assert_eq!(help.value, Value::Text("yes".into()));
     assert!(help.notes[0].contains("a way of 16 KiB is 4 pages of 4 KiB"), "{:?}", help.notes);
-    // The second level is not asked: the first has colours.
+    // The second level is not measured: the first has colours.
     assert_eq!(misses(&report, 2, "1"), []);
     // Time follows: as many loads that hit take less.
     let time = |which: &str| number(&report, &format!("tier.1.colour.{which}.16.time_per_round"));
@@ -93,8 +94,8 @@ fn more_colours_conflict_later_where_a_way_is_four_pages() {
 }
 
 #[test]
-fn colours_change_nothing_where_a_way_is_a_page_and_the_report_says_why() {
-    let (_, report) = measured(&machine(1), &[2, 4]);
+fn colours_have_no_effect_where_a_way_is_one_page() {
+    let (_, report) = measured(&machine(1), &[2, 4], BUDGET_MS);
     for colours in [1, 2, 4] {
         agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, 1, 8));
     }
@@ -116,26 +117,25 @@ fn colours_change_nothing_where_a_way_is_a_page_and_the_report_says_why() {
     assert_eq!(initialised.notes, ["laid out for 4 colours; there is one"]);
 }
 
-/// Pages at random frames have colours of their own, which nobody knows: nothing is said then.
+/// Pages at random frames have unknown colours: the experiment refuses.
 #[test]
-fn colours_that_pages_do_not_have_are_refused() {
+fn colours_of_scattered_pages_are_refused() {
     let mut d = machine(4);
     d.memory.pages.truncate(1);
-    let contiguous = measured(&d, &[2]).1;
+    let contiguous = measured(&d, &[2], SHORT_MS).1;
     assert_eq!(finding(&contiguous, "tier.1.colour.useful").value, Value::Text("yes".into()));
     d.memory.frames = Frames::Scattered;
-    let scattered = measured(&d, &[2]).1;
+    let scattered = measured(&d, &[2], SHORT_MS).1;
     assert_eq!(misses(&scattered, 1, "2"), []);
     assert!(scattered.refusals.iter().any(|r| r.what.contains("page colours")), "{:?}", scattered.refusals);
 }
 
-/// Somebody gives pages of chosen colours there: then they are measured in these, and nothing beyond a page is asked of
-/// A session with a machine that says it has pages of chosen colours.
-fn promised() -> Session {
+/// A session with a machine that has pages of chosen colours.
+fn with_coloured_pages(budget_ms: u64) -> Session {
     let run = Run {
         experiment: conflict::NAME.into(),
         seed: 1,
-        budget_ms: 10_000,
+        budget_ms,
         asked: asked(conflict::options::ALL, &[("colours", "2")]),
         ..Run::default()
     };
@@ -144,19 +144,19 @@ fn promised() -> Session {
     session
 }
 
-/// any others.
+/// Where there are pages of chosen colours, whatever is larger than a page is measured in them.
 #[test]
-fn pages_of_chosen_colours_are_asked_for_where_there_are_any() {
+fn coloured_pages_are_requested_where_available() {
     let mut d = machine(4);
     d.memory.pages.truncate(1);
     d.memory.frames = Frames::Scattered;
-    let record = InProcess::new(promised()).run(&mut Model::new(&d, 1)).1;
+    let record = InProcess::new(with_coloured_pages(BUDGET_MS)).run(&mut Model::new(&d, 1)).1;
     let report = conflict::read(&record);
     for colours in [1, 2] {
         agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, colours, 8));
     }
     assert_eq!(finding(&report, "tier.1.colour.useful").value, Value::Text("yes".into()));
-    // The second level's ways too, which nobody sees in scattered frames.
+    // The second level's ways too, which cannot be inferred in scattered frames.
     assert_eq!(number(&report, "tier.2.ways"), 16.0);
     let beyond = |run: &&TrialRun| run.trial.kind() == PatternKind::Conflict && run.trial.counted > 0;
     assert!(record.trials.iter().filter(beyond).all(|run| run.trial.memory.page == Pages::Coloured));
@@ -165,12 +165,12 @@ fn pages_of_chosen_colours_are_asked_for_where_there_are_any() {
     );
 }
 
-/// Huge pages are colours enough: where there are some, what was promised beside them is left alone.
+/// Huge pages contain every colour: where there are huge pages, coloured pages are not used.
 #[test]
-fn nobody_asks_for_coloured_pages_beside_huge_ones() {
+fn coloured_pages_are_not_requested_with_huge_pages() {
     let mut d = machine(4);
     d.memory.frames = Frames::Scattered;
-    // Huge pages as well, which are not told of: so the model gives no coloured ones.
+    // The model has huge pages, which no fact reports, and so gives no coloured ones.
     let mut refused = 0;
     let mut machine = Model::new(&d, 1);
     for pages in [Pages::Coloured, Pages::Huge] {
@@ -178,14 +178,14 @@ fn nobody_asks_for_coloured_pages_beside_huge_ones() {
         refused += u64::from(machine.map(&request).is_err());
     }
     assert_eq!(refused, 1, "coloured pages only");
-    let record = InProcess::new(promised()).run(&mut machine).1;
-    // With huge pages nobody asks for others.
+    let record = InProcess::new(with_coloured_pages(SHORT_MS)).run(&mut machine).1;
+    // With huge pages no others are requested.
     assert!(record.trials.iter().all(|run| run.trial.memory.page != Pages::Coloured));
 }
 
 #[test]
-fn nobody_who_does_not_ask_is_told() {
-    let (record, report) = measured(&machine(4), &[]);
+fn colours_are_not_reported_without_the_option() {
+    let (record, report) = measured(&machine(4), &[], SHORT_MS);
     assert!(report.findings.iter().all(|f| !f.name().contains("colour")));
     assert!(
         record

@@ -1,6 +1,7 @@
-//! Entries of TLBs, found beside expected: used by every oracle that looks at them.
+//! Entries of TLBs, as found and as expected: used by every oracle that looks at them.
 
 use fathom_analysis::findings::{Finding, Report, Value};
+use fathom_analysis::metrics::survey as metrics;
 use fathom_model::expected::{self, Expected};
 
 /// A number of a report, with its row.
@@ -12,14 +13,14 @@ pub fn number<'a>(report: &'a Report, name: &str) -> Option<(&'a Finding, f64)> 
     }
 }
 
-/// TLBs whose entries came back: each one's number in the report beside the expected one, and what is wrong with
+/// TLBs whose entries came back: each one's number in the report and the expected one, and what is wrong with
 /// the others.
 pub fn entries(truth: &Expected, report: &Report) -> (Vec<(usize, expected::Tlb)>, Vec<String>) {
     let (mut right, mut wrong, mut noted) = (Vec::new(), Vec::new(), Vec::new());
     let mut expected = truth.tlbs.iter();
     for n in 1.. {
         let Some((finding, v)) = number(report, &format!("tlb.{n}.entries")) else { break };
-        let excused = finding.notes.iter().any(|note| note.contains("not a TLB"));
+        let excused = finding.detail.flag(metrics::MAYBE_TABLES);
         let (low, high) = (finding.low.unwrap_or(v), finding.high.unwrap_or(v));
         noted.extend(excused.then_some(v));
         let mut rest = expected.clone();

@@ -1,7 +1,8 @@
-//! How a machine is built, found beside described: lines, ways, sets and replacement of its caches, entries, ways and
+//! How a machine is built, as found and as described: lines, ways, sets and replacement of its caches, entries, ways and
 //! sets of its TLBs. What a report refuses is counted apart; what it says must be right.
 
 use fathom_analysis::findings::{Report, Value};
+use fathom_analysis::metrics::survey as metrics;
 use fathom_model::description::{Description, Level, Tlb};
 use fathom_model::expected;
 
@@ -91,7 +92,7 @@ impl Built {
     }
 }
 
-/// A report beside the description.
+/// A report against the description.
 pub fn judge(d: &Description, report: &Report) -> Built {
     let mut built = Built::default();
     for (i, level) in expected::data_levels(d).into_iter().enumerate() {
@@ -173,7 +174,7 @@ fn huge(d: &Description, report: &Report, tally: &mut Tally) {
         let (low, high) = (f.low.unwrap_or(v), f.high.unwrap_or(v));
         let right = truth.iter().any(|t| (low..=high).contains(&f64::from(t.entries)));
         // It says itself that it may be something else.
-        let noted = f.notes.iter().any(|note| note.contains("not a TLB"));
+        let noted = f.detail.flag(metrics::MAYBE_TABLES);
         tally.add(format!("{}: huge TLB {n}: {low}..{high}", d.name), (right || !noted).then_some(right));
     }
     if let Some((_, quiet)) = number(report, "tlb.huge.pages") {

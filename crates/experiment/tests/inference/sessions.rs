@@ -1,0 +1,98 @@
+//! Sessions on described machines, each made once for all tests.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+
+use fathom_analysis::findings::Report;
+use fathom_experiment::record::{Record, Run};
+use fathom_experiment::session::{InProcess, Plan, Session};
+use fathom_experiment::{conflict, survey};
+use fathom_model::Model;
+use fathom_model::description::Description;
+
+/// Is this the full tier?
+pub fn full() -> bool {
+    std::env::var_os("FATHOM_FULL").is_some()
+}
+
+/// The budget of a session, ms, at 4000 accesses each: the command's default.
+pub const BUDGET_MS: u64 = 10_000;
+
+/// An experiment without options.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Experiment {
+    Survey,
+    Conflict,
+}
+
+impl Experiment {
+    /// Its name, its plan and its reading.
+    fn parts(self) -> (&'static str, Plan, fn(&Record) -> Report) {
+        match self {
+            Experiment::Survey => (survey::NAME, survey::plan, survey::read),
+            Experiment::Conflict => (conflict::NAME, conflict::plan, conflict::read),
+        }
+    }
+}
+
+/// What a session found.
+pub struct Measured {
+    pub report: Report,
+    /// Accesses of all its trials.
+    pub accesses: u64,
+}
+
+/// Sessions by experiment, description as text, and seed.
+type Cache = Mutex<HashMap<(Experiment, String, u64), Arc<OnceLock<Measured>>>>;
+static CACHE: LazyLock<Cache> = LazyLock::new(Cache::default);
+
+/// Runs a session, or takes the earlier one with the same arguments. A test that comes while another runs it waits.
+fn session(experiment: Experiment, d: &Description, seed: u64) -> Arc<OnceLock<Measured>> {
+    let key = (experiment, d.to_toml(), seed);
+    let entry = Arc::clone(CACHE.lock().unwrap().entry(key).or_default());
+    entry.get_or_init(|| {
+        let (name, plan, read) = experiment.parts();
+        let run = Run {
+            experiment: name.into(),
+            subject: d.name.clone(),
+            seed,
+            budget_ms: BUDGET_MS,
+            ..Run::default()
+        };
+        let (_, record) = InProcess::new(Session::new(plan, run)).run(&mut Model::new(d, seed));
+        assert!(record.trials.iter().all(|t| t.unverified == 0), "{}: a sample without proof", d.name);
+        let accesses = record.trials.iter().filter_map(|t| t.done).map(|d| d.watch.accesses).sum();
+        Measured { report: read(&record), accesses }
+    });
+    entry
+}
+
+/// Measures a machine, or takes what was measured before, and passes it on.
+pub fn measured<T>(
+    experiment: Experiment,
+    d: &Description,
+    seed: u64,
+    pass: impl FnOnce(&Measured) -> T,
+) -> T {
+    pass(session(experiment, d, seed).get().expect("it is initialised"))
+}
+
+/// The report of a session.
+pub fn report_of(experiment: Experiment, d: &Description, seed: u64) -> Report {
+    measured(experiment, d, seed, |measured| measured.report.clone())
+}
+
+/// Calls `one` with every machine, on two threads.
+pub fn for_each(all: &[Description], one: impl Fn(&Description) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(d) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    one(d);
+                }
+            });
+        }
+    });
+}

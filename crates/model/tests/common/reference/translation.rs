@@ -1,0 +1,78 @@
+//! Page tables and translation.
+
+use super::*;
+
+impl Reference {
+    /// The physical address: the first half of the arena and what is behind seven eighths of it are in base
+    /// pages, each with its frames to itself.
+    pub(super) fn physical(&self, address: u64) -> u64 {
+        let page = self.d.memory.pages[0];
+        let (half, tail) = (self.arena / 2 / page, self.arena / 8 * 7 / page);
+        let (part, first, pages) = match address / page {
+            number if number < half => (0, 0, half),
+            number if number >= tail => (1, tail, self.arena / page - tail),
+            _ => return address,
+        };
+        if self.d.memory.frames == Frames::Contiguous {
+            return address;
+        }
+        // The stream's first draw, whole.
+        let key = scramble(Dice::new(self.seed, 6, part).0);
+        (first + Bijection::new(pages, key).at(address / page - first)) * page + address % page
+    }
+
+    /// Where a walk finds descriptor `depth`, counted from the last level.
+    pub(super) fn descriptor(&self, window: u64, huge: bool, page: u64, number: u64, depth: u32) -> u64 {
+        let base = self.d.memory.pages[0];
+        let entries = base / 8;
+        let walk = self.d.walk.as_ref().unwrap();
+        let table_bytes = |page: u64, depth: u32| {
+            let descriptors = (self.arena / page) / entries.pow(depth) + 1;
+            (descriptors * 8).div_ceil(base) * base
+        };
+        // Tables for base pages, then for huge ones; then the next window's.
+        let largest = *self.d.memory.pages.last().unwrap();
+        let span = |page: u64| (0..walk.fetches).map(|k| table_bytes(page, k)).sum::<u64>();
+        let mut start = self.arena + window * (span(base) + span(largest));
+        if huge {
+            start += (0..walk.fetches).map(|k| table_bytes(base, k)).sum::<u64>();
+        }
+        start += (0..depth).map(|k| table_bytes(page, k)).sum::<u64>();
+        start + number / entries.pow(depth) * 8
+    }
+
+    /// What a translation takes, and whether it walked.
+    pub(super) fn translate(&mut self, cpu: u32, window: u64, address: u64, now: u64) -> (u64, bool) {
+        let huge = self.huge.contains(&address);
+        let page = if huge { *self.d.memory.pages.last().unwrap() } else { self.d.memory.pages[0] };
+        let number = address / page;
+        let all = (self.arena / self.d.memory.pages[0]).next_power_of_two();
+        let block = (u64::from(huge), window * all + number);
+        let able: Vec<usize> =
+            (0..self.d.tlbs.len()).filter(|&t| self.d.tlbs[t].pages.contains(&page)).collect();
+        let hit = able.iter().copied().find(|&t| self.tlb(t, cpu).look(block));
+        for &t in able.iter().take_while(|&&t| Some(t) != hit) {
+            self.tlb(t, cpu).put(block, false);
+        }
+        if let Some(t) = hit {
+            return (self.units(self.d.tlbs[t].latency), false);
+        }
+        let Some(walk) = self.d.walk.clone() else { return (0, false) };
+        *self.walks.entry(cpu).or_default() += 1;
+        let mut cost = self.units(walk.latency);
+        for depth in 0..walk.fetches {
+            let at = self.descriptor(window, huge, page, number, depth);
+            let answered = match &walk.from {
+                WalkFrom::Level(name) => {
+                    let path: Vec<usize> =
+                        self.path(false).into_iter().skip_while(|&l| self.level(l).name != *name).collect();
+                    self.read(cpu, &path, at)
+                }
+                _ => None,
+            };
+            self.reads += u64::from(answered.is_none());
+            cost += self.time_of(answered, now + cost, at);
+        }
+        (cost, true)
+    }
+}
