@@ -34,6 +34,9 @@ pub mod stride;
 pub mod survey;
 pub mod wakeup;
 
+use fathom_analysis::findings::{Basis, Report};
+use fathom_probe::machine::ClockTrust;
+
 pub use experiment::{DefaultBudget, Experiment, ProgressLine};
 pub use machine_row::MACHINE_COLUMNS;
 pub use reading::WARNINGS;
@@ -89,8 +92,18 @@ pub fn option_differences(a: &record::Record, b: &record::Record) -> Vec<String>
 ///
 /// # Errors
 /// As [`check`].
-pub fn read(record: &record::Record) -> Result<fathom_analysis::findings::Report, String> {
+pub fn read(record: &record::Record) -> Result<Report, String> {
     let mut report = (check(record)?.read)(record);
     bounds::refuse_impossible(&mut report);
+    mark_exact(&mut report);
     Ok(report)
+}
+
+/// Marks the measured values of a described machine: they are exact for the description.
+fn mark_exact(report: &mut Report) {
+    if report.trust == ClockTrust::Modelled.token() {
+        for finding in report.findings.iter_mut().filter(|finding| finding.basis == Basis::Measured) {
+            finding.basis = Basis::Exact;
+        }
+    }
 }

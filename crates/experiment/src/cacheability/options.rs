@@ -9,8 +9,7 @@ use crate::record::Record;
 pub static BYTES: Opt = Opt {
     name: "bytes",
     value: "SIZES",
-    help: "Working sets, separated by commas, multiples of 16 bytes from 128 on: bytes or K, M, G (binary). The \
-           study's text says 320, its code walked 2560",
+    help: "Working sets, separated by commas, multiples of 16 bytes from 128 on: bytes or K, M, G (binary)",
     default: "320,2560,16K,128K,1M",
     many: Many::List(LIST),
     values: Values::Number { read: size, check: pairs },
@@ -21,7 +20,7 @@ pub static BYTES: Opt = Opt {
 pub static OP: Opt = Opt {
     name: "op",
     value: "OP",
-    help: "What is done to each 8 bytes",
+    help: "Operation on each 8 bytes",
     default: "all six",
     many: Many::List(LIST),
     values: Values::Word(|| tokens(Operation::ALL, Operation::token)),
@@ -32,7 +31,7 @@ pub static OP: Opt = Opt {
 pub static ATTRIBUTES: Opt = Opt {
     name: "attributes",
     value: "ATTRIBUTES",
-    help: "Attributes beside write-back, which all are compared with. Also called wb, wt, nc (writecombine, wc), uc \
+    help: "Attributes to compare with write-back. Aliases: wb, wt, nc (writecombine, wc), uc \
            (noncached, strongly-ordered)",
     default: "all that the subject supplies",
     many: Many::List(LIST),
@@ -44,7 +43,7 @@ pub static ATTRIBUTES: Opt = Opt {
 pub static ROUNDS: Opt = Opt {
     name: "rounds",
     value: "N",
-    help: "Rounds over the working set that totals are of; the study had 20000",
+    help: "Rounds over the working set for which totals are reported",
     default: "20000",
     many: Many::One,
     values: Values::Number {
@@ -56,14 +55,13 @@ pub static ROUNDS: Opt = Opt {
 
 /// A substitute for memory that is not cached.
 pub static SUBSTITUTE: Opt = substitute::option(
-    "In place of memory that is not cached, where none is to be had: flush means cleaning and invalidating the line \
-     after each access",
+    "Emulate uncached memory where none is available: flush cleans and invalidates the line after each access",
 );
 
 /// Every byte of MAIR_EL1.
 pub static ALL_MAIR: Opt = Opt::switch(
     "all-mair",
-    "Every byte of MAIR_EL1 beside (bare metal, models): what it translates to, and how it behaves. From the same \
+    "Also test every byte of MAIR_EL1 (bare metal, models): memory type by translation and by times. Uses the same \
      budget",
 );
 

@@ -10,8 +10,8 @@ const MAX_COLOURS: u64 = 1024;
 pub static COLOURS: Opt = Opt {
     name: "colours",
     value: "K",
-    help: "Page colours, separated by commas, each a number from 1 to 1024: how pages of one colour, of several, and \
-           pages that share one frame conflict",
+    help: "Page colours, separated by commas, each a number from 1 to 1024: conflicts of pages of one \
+           colour, of several colours, and of pages that share one frame",
     default: "",
     many: Many::List(64),
     values: Values::Number {

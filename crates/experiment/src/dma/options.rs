@@ -22,7 +22,7 @@ pub static STRATEGY: Opt = Opt {
 pub static DIRECTION: Opt = Opt {
     name: "direction",
     value: "DIRECTION",
-    help: "Which way data go",
+    help: "Direction of transfers",
     default: "both",
     many: Many::List(LIST),
     values: Values::Word(|| tokens(Direction::ALL, Direction::token)),
@@ -34,7 +34,7 @@ pub static BYTES: Opt = Opt {
     name: "bytes",
     value: "SIZES",
     help: "Bytes of a transfer, separated by commas: bytes or K, M (binary), from 8 to 1M",
-    default: "64 to 1M, and sizes between those where two strategies change places",
+    default: "64 to 1M, and sizes near each crossover of two strategies",
     many: Many::List(LIST),
     values: Values::Number {
         read: size,
@@ -47,9 +47,9 @@ pub static BYTES: Opt = Opt {
 pub static LINK: Opt = Opt {
     name: "link",
     value: "RATE",
-    help: "Rate of the link at which a CPU's load is told: bits a second with bit, kbit, Mbit, Gbit, or bytes with B, \
-           kB, MB, GB (all decimal), as in 18.67Mbit",
-    default: "what the engine itself reaches",
+    help: "Link rate for which CPU utilisation is reported, per second, decimal: bit, kbit, Mbit, Gbit, or B, kB, MB, GB, \
+           as in 18.67Mbit",
+    default: "the rate of the engine",
     many: Many::One,
     values: Values::Text(|text| link(text).map(|bits| format!("{bits}bit"))),
     requires: None,
@@ -59,8 +59,8 @@ pub static LINK: Opt = Opt {
 pub static POLLUTION_SET: Opt = Opt {
     name: "pollution-set",
     value: "SIZE",
-    help: "Working set that is walked before and after each transfer, to see what it lost: a multiple of 64 bytes from \
-           4K on, or 0 for none",
+    help: "Working set that is walked before and after each transfer to measure cache pollution: a multiple of 64 bytes \
+           from 4K on, or 0 for none",
     default: "32K",
     many: Many::One,
     values: Values::Number { read: size, check: pollution_set },
@@ -71,8 +71,8 @@ pub static POLLUTION_SET: Opt = Opt {
 pub static ENGINE: Opt = Opt {
     name: "engine",
     value: "ENGINE",
-    help: "What moves the data: none is maintenance and copies alone",
-    default: "what the machine has",
+    help: "DMA engine; none measures maintenance and copies only",
+    default: "that of the machine",
     many: Many::One,
     values: Values::Word(|| tokens(Engine::ALL, Engine::token)),
     requires: None,
@@ -82,8 +82,8 @@ pub static ENGINE: Opt = Opt {
 pub static MAINTENANCE: Opt = Opt {
     name: "maintenance",
     value: "MAINTENANCE",
-    help: "How buffers are maintained, on a described machine in the place of its own way: all when they are mapped, \
-           once more when they are unmapped, cleaned whatever the direction, or the whole cache both times",
+    help: "Override cache maintenance on a described machine: at map; at map and unmap; clean at map and invalidate at \
+           unmap; or the whole cache at map and unmap",
     default: "",
     many: Many::One,
     values: Values::Word(|| tokens(Maintenance::ALL, Maintenance::token)),
@@ -94,7 +94,7 @@ pub static MAINTENANCE: Opt = Opt {
 pub static DRIVER_BUG: Opt = Opt {
     name: "driver-bug",
     value: "MISTAKE",
-    help: "What a described driver does wrong, to see what it does to the data",
+    help: "Bug of a described driver, to observe its effect on the data",
     default: "",
     many: Many::One,
     values: Values::Word(|| tokens(DriverBug::ALL, DriverBug::token)),
@@ -103,8 +103,7 @@ pub static DRIVER_BUG: Opt = Opt {
 
 /// A substitute for the kernel's maintenance.
 pub static SUBSTITUTE: Opt = substitute::option(
-    "In place of the kernel's maintenance, where the driver is not there: flush means cleaning and invalidating each \
-     line from user space",
+    "Replace the kernel's maintenance where the driver is absent: flush cleans and invalidates each line from user space",
 );
 
 /// Every option, in the order of help.

@@ -18,8 +18,8 @@ pub static BYTES: Opt = Opt {
 pub static LADDER: Opt = Opt {
     name: "ladder",
     value: "LADDER",
-    help: "The same loads in three orders, two page sizes, six placements, or with prefetchers off (bare metal) \
-           too; from the same budget",
+    help: "Also measure the same loads in three orders, two page sizes, six placements, or with prefetchers off (bare \
+           metal). Uses the same budget",
     default: "",
     many: Many::List(LIST),
     values: Values::Word(|| tokens(&Ladder::ALL, Ladder::token)),

@@ -20,7 +20,7 @@ pub static BYTES: Opt = Opt {
 pub static STRIDES: Opt = Opt {
     name: "strides",
     value: "STRIDES",
-    help: "Strides from access to access, powers of two from 8 to 1M",
+    help: "Strides, bytes from access to access: powers of two from 8 to 1M",
     default: "8,16,32,64,128,256,1K,4K",
     many: Many::List(LIST),
     values: Values::Number { read: size, check: access_stride },
@@ -31,7 +31,7 @@ pub static STRIDES: Opt = Opt {
 pub static OP: Opt = Opt {
     name: "op",
     value: "OP",
-    help: "What is done to each cell",
+    help: "Operation on each element",
     default: "all three",
     many: Many::List(LIST),
     values: Values::Word(|| tokens(Operation::STRIDES, Operation::token)),
@@ -41,14 +41,14 @@ pub static OP: Opt = Opt {
 /// Sweeps over memory that nobody has touched.
 pub static FIRST_TOUCH: Opt = Opt::switch(
     "first-touch",
-    "The same over memory that nobody has touched, beside: what page faults add. From the same budget",
+    "Also measure memory that is touched for the first time: cost of page faults. Uses the same budget",
 );
 
 /// The ladder of prefetch.
 pub static PREFETCH: Opt = Opt::switch(
     "prefetch",
-    "Dependent loads over the largest size in orders from ascending to random: what prefetch gains, and how far it \
-     reaches. From the same budget",
+    "Also measure dependent loads over the largest size in orders from ascending to random: gain and maximum stride of \
+     prefetching. Uses the same budget",
 );
 
 /// Every option, in the order of help.

@@ -6,7 +6,8 @@ use crate::record::Record;
 /// Asks for replacement policies.
 pub static REPLACEMENT: Opt = Opt::switch(
     "replacement",
-    "What each level replaces, too: two fifths of the budget then ask how levels are built, and not one",
+    "Also determine the replacement policy of each level. Uses two fifths of the budget for cache geometry instead of \
+     one",
 );
 
 /// Every option, in the order of help.

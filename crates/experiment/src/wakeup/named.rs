@@ -50,12 +50,12 @@ const fn state(token: &'static str, state: State, about: &'static str) -> Condit
 
 /// Every condition that has a word, in the order of reports.
 pub const NAMED: &[Condition] = &[
-    loaded(condition::UNLOADED, "", "nothing beside"),
-    loaded(condition::STRESS_MIX, STUDY, "study S3's load: stress -c 16 -i 4 -d 2 --hdd-bytes 256M"),
-    loaded(condition::STRESS_MIX_VM, STUDY_VM, "the same with --vm 2 --vm-bytes 128M"),
+    loaded(condition::UNLOADED, "", "no load"),
+    loaded(condition::STRESS_MIX, STUDY, "load of stress -c 16 -i 4 -d 2 --hdd-bytes 256M"),
+    loaded(condition::STRESS_MIX_VM, STUDY_VM, "the same with memory workers: --vm 2 --vm-bytes 128M"),
     Condition {
         token: CONFINED,
-        about: "the same, its workers kept to the least share of the caches (resctrl)",
+        about: "the same, its workers confined to the smallest share of the caches (resctrl)",
         load: STUDY_VM,
         state: State::Confined,
     },
@@ -63,17 +63,21 @@ pub const NAMED: &[Condition] = &[
     loaded("io", "io*2", "two workers that sync"),
     loaded("disk", "disk*2", "two workers that write files"),
     loaded("vm", "vm*2:128M", "two workers that map, write, read back and unmap 128 MiB"),
-    loaded("malloc", "malloc*2:128M", "the same as stress allocates"),
+    loaded("malloc", "malloc*2:128M", "the same, allocated as stress does"),
     loaded("read", "read*2", "two workers that load: bandwidth"),
     loaded("write", "write*2", "two workers that store: bandwidth"),
     loaded("copy", "copy*2", "two workers that copy: bandwidth"),
     loaded("chase", "chase*2", "two workers that chase pointers: a footprint in caches"),
-    loaded("pages", "pages*2", "two workers that load a line a page: page walks"),
+    loaded("pages", "pages*2", "two workers that load one line per page: page walks"),
     loaded("fault", "fault*2", "two workers that touch fresh pages: page faults"),
     loaded("unmap", "unmap*2", "two workers that unmap pages: TLB shoot-downs"),
-    state("warm", State::Warm, "nothing beside, and the task walks 16 KiB"),
-    state("flushed", State::Flushed, "and these lines were flushed before the sleep"),
-    state("evicted", State::Evicted, "and more than the core's own caches was swept before the sleep"),
+    state("warm", State::Warm, "no load; the task walks 16 KiB"),
+    state("flushed", State::Flushed, "as warm; these lines are flushed before each sleep"),
+    state(
+        "evicted",
+        State::Evicted,
+        "as warm; more than the core's private caches is swept before each sleep",
+    ),
 ];
 
 /// Loads of the user's own, at most: `load-1` and so on, which the schema lists one by one.

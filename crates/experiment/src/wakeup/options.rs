@@ -10,9 +10,9 @@ use crate::record::Record;
 pub static CONDITIONS: Opt = Opt {
     name: "conditions",
     value: "WORDS",
-    help: "What runs beside the task, separated by commas. A described machine runs none of the loads yet, and refuses \
-           them by name: it has none, warm, flushed and evicted",
-    default: "none, the study's load with and without its memory workers, each pure factor, cold caches, and a \
+    help: "Loads and cache states under which activations are measured, separated by commas. A described machine cannot \
+           run loads yet and refuses them by name: it has unloaded, warm, flushed and evicted",
+    default: "unloaded, stress-mix, stress-mix-vm, each pure factor, cold caches, and a \
               randomised design over the factors",
     many: Many::List(NAMED.len()),
     values: Values::Word(|| {
@@ -25,8 +25,8 @@ pub static CONDITIONS: Opt = Opt {
 pub static LOAD: Opt = Opt {
     name: "load",
     value: "LOAD",
-    help: "A load of your own: stressors as KIND*WORKERS:BYTES:STRIDE:free|keep|holdN, separated by blanks, as in 'cpu*2 \
-           vm*2:64M:4K:free'. Kinds: cpu io disk vm malloc read write copy chase pages fault unmap. May be said several \
+    help: "Another load: stressors as KIND*WORKERS:BYTES:STRIDE:free|keep|holdN, separated by blanks, as in 'cpu*2 \
+           vm*2:64M:4K:free'. Kinds: cpu io disk vm malloc read write copy chase pages fault unmap. May be given several \
            times",
     default: "",
     many: Many::Repeated(LOADS),
@@ -43,8 +43,8 @@ pub static LIKE_STRESS: Opt = Opt::switch(
 /// The sweep in place of conditions.
 pub static SWEEP: Opt = Opt::switch(
     "sweep",
-    "Sizes by strides by modes of two memory workers: a look at all, then repeats of what tells most, then sizes between \
-     those round a break. Needs minutes: --budget 10m",
+    "Measure every combination of size, stride and mode of two memory workers: a pilot round, then repeats where they \
+     are most informative, then sizes near each change. Takes minutes: --budget 10m",
 );
 
 /// Sizes of the sweep, bytes.
@@ -65,7 +65,7 @@ pub static BYTES: Opt = Opt {
 pub static STRIDES: Opt = Opt {
     name: "strides",
     value: "STRIDES",
-    help: "Strides of the sweep, bytes from write to write. The study had 1,16,32,64,128,256,512,1K,2K,4K",
+    help: "Strides of the sweep, bytes from write to write",
     default: "4096",
     many: Many::List(LIST),
     values: Values::Number { read: size, check: |bytes| within(bytes, &(1..=4096), "from 1 to 4K") },
@@ -76,7 +76,7 @@ pub static STRIDES: Opt = Opt {
 pub static MODES: Opt = Opt {
     name: "modes",
     value: "MODES",
-    help: "What becomes of a block when it was read back: free, keep, or holdN (N seconds later)",
+    help: "Treatment of a block after each pass: free, keep, or holdN (free it N seconds later)",
     default: "free,keep,hold2",
     many: Many::List(16),
     values: Values::Text(mode),
@@ -87,7 +87,7 @@ pub static MODES: Opt = Opt {
 pub static PERIOD: Opt = Opt {
     name: "period",
     value: "TIME",
-    help: "Period of the task, from 10us to 250ms; the study's was 100us",
+    help: "Period of the task, from 10us to 250ms",
     default: "1ms",
     many: Many::One,
     values: Values::Text(|text| period_us(text).map(|us| format!("{us}us"))),
@@ -107,7 +107,7 @@ pub static PRIORITY: Opt = Opt {
 
 /// Leaves the earlier places alone.
 pub static NO_TRACE: Opt =
-    Opt::switch("no-trace", "Leave the kernel's tracepoints alone: the task's own place only");
+    Opt::switch("no-trace", "Do not use the kernel's tracepoints: only the task's own place is measured");
 
 /// Every option, in the order of help.
 pub static ALL: &[&Opt] =

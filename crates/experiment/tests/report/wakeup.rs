@@ -41,7 +41,7 @@ fn without(report: &Report, gone: impl Fn(&str) -> bool) -> Report {
 fn headline_uses_the_available_rows() {
     let whole = samples::wakeup();
     let said = unwrapped(&text(&whole));
-    assert!(said.contains("The study's memory workers add 15 (13..17) us at p99.9."), "{said}");
+    assert!(said.contains("The memory workers of stress-mix-vm add 15 (13..17) us at p99.9."), "{said}");
     assert!(said.contains("8 of the 8 worst wake-ups lost most of their time waiting for the CPU, between wake-up and switch to the task. stress ran before the maximum."), "{said}");
     assert!(
         said.contains("The maximum is not caused by memory load: it occurred without load. Periodic"),
@@ -49,7 +49,7 @@ fn headline_uses_the_available_rows() {
     );
     assert!(said.contains("62 % every 1000 ms (fair-server or throttle)"), "{said}");
     let compared = unwrapped(&text(&without(&whole, |name| name.starts_with("explained."))));
-    assert!(compared.contains("Latency at p99.9: 37 (30..45) us under the study's load"), "{compared}");
+    assert!(compared.contains("Latency at p99.9: 37 (30..45) us under stress-mix"), "{compared}");
     let alone = unwrapped(&text(&without(&whole, |name| {
         name.contains("stress-mix") || name.starts_with("explained")
     })));

@@ -217,7 +217,7 @@ fn excess_trials_are_reported_and_dropped() {
         assert_eq!(record.excess(), None);
         record.push(&Line::new("trial").int("id", n).seal(n + 1)).unwrap();
     }
-    assert_eq!(record.excess(), Some("line 20002: more than 20000 trials, as no session has"));
+    assert_eq!(record.excess(), Some("line 20002: more than 20000 trials, more than any session has"));
     assert_eq!(record.trials.len(), MAX_TRIALS);
     assert!(record.needs() > (MAX_TRIALS * size_of::<TrialRun>()) as u64);
 }

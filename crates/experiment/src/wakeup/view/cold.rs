@@ -16,7 +16,7 @@ const STATES: [&str; 3] = ["warm", "flushed", "evicted"];
 pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
     states(page, wakeups);
     if let Some(text) = confined(wakeups) {
-        page.heading("The study's load confined to the smallest share of the caches (resctrl)");
+        page.heading("stress-mix-vm confined to the smallest share of the caches (resctrl)");
         page.text(TextRole::Plain, &text, "", "  ");
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut Fi
     let explained = finding_index.of(&[&metrics::EXPLAINED]);
     let rest = finding_index.one(&metrics::EXPLAINED_RESIDUAL);
     let factor = |f: &Finding| word(f, Axis::Factor);
-    let mut rows: Vec<(String, &Finding)> = none.into_iter().map(|f| ("none".to_owned(), f)).collect();
+    let mut rows: Vec<(String, &Finding)> = none.into_iter().map(|f| ("all off".to_owned(), f)).collect();
     let effects = finding_index.of(&[&metrics::EFFECT]).into_iter();
     rows.extend(effects.map(|f| (format!("{} ({})", factor(f), factor_name(&factor(f))), f)));
     let pairs = finding_index.of(&[&metrics::INTERACTION]).into_iter();
@@ -44,15 +44,18 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut Fi
         table(page, &rows);
     }
     let mut shares: Vec<(String, &Finding)> =
-        wakeups.increase.into_iter().map(|f| ("memory workers (study)".to_owned(), f)).collect();
+        wakeups.increase.into_iter().map(|f| ("memory workers".to_owned(), f)).collect();
     shares.extend(explained.iter().map(|f| (factor_name(&factor(f)).to_owned(), *f)));
     shares.extend(rest.map(|f| ("unexplained".to_owned(), f)));
     if let Some((_, first)) = shares.first() {
-        page.heading(&format!("Effect of the study's memory workers by explaining factor, {}", first.unit));
+        page.heading(&format!(
+            "Effect of the memory workers of stress-mix-vm by explaining factor, {}",
+            first.unit
+        ));
         if let Some(text) = wakeups.increase.map(|f| sentence(f, explained, rest)) {
             page.text(TextRole::Plain, &text, "", "  ");
         }
-        let caption = "Effect of the study's memory workers, and the part that each factor explains, with 95 % intervals; \
+        let caption = "Effect of the memory workers of stress-mix-vm, and the part that each factor explains, with 95 % intervals; \
                        filled if the interval excludes zero.";
         let chart = intervals("effects.explained", first.unit, caption)
             .with(Series::of(&metrics::EXPLAINED_INCREASE, "increase"))

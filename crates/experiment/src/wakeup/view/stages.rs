@@ -2,6 +2,7 @@
 
 use fathom_analysis::findings::{Axis, Finding, tokens};
 use fathom_analysis::metrics::wakeup as metrics;
+use fathom_analysis::metrics::wakeup::condition;
 
 use super::{Wakeups, word};
 use fathom_report::chart::{Chart, Kind, Scale, Series};
@@ -80,7 +81,7 @@ pub(super) fn condition(f: &Finding) -> Option<&str> {
 /// Returns a condition as text: `no load`, `under study`.
 pub(super) fn load_text(condition: &str) -> String {
     match condition {
-        "none" => "no load".to_owned(),
+        condition::UNLOADED => "no load".to_owned(),
         other => format!("under {other}"),
     }
 }
