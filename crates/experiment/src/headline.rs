@@ -69,7 +69,7 @@ pub(crate) fn confidence(report: &Report, quoted: &[&Finding]) -> String {
         None => {}
     }
     match report.find(&DISTURBED).and_then(Finding::word) {
-        Some("yes") => parts.push("other work disturbed the measurement".to_owned()),
+        Some("yes") => parts.push("disturbed: times may be wrong".to_owned()),
         Some("no") => parts.push("undisturbed".to_owned()),
         _ => {}
     }

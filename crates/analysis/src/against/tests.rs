@@ -69,14 +69,14 @@ fn described() -> Described {
 /// Verdicts of the check by name, and the notes of those that do not agree.
 fn words(report: &Report, described: &Described) -> (Vec<(String, String)>, Vec<String>) {
     let checked = check(report, described).expect("tiers");
-    let rows = checked.findings.iter().filter(|f| f.name().starts_with("against."));
+    let rows = checked.findings.iter().filter(|f| f.name().starts_with("check."));
     let mut notes = Vec::new();
     let words = rows.map(|f| {
         let Value::Text(word) = &f.value else { panic!("{} is not a token", f.name()) };
         if word != "agrees" {
             notes.extend(f.notes.iter().cloned());
         }
-        (f.name()["against.".len()..].to_owned(), word.clone())
+        (f.name()["check.".len()..].to_owned(), word.clone())
     });
     (words.collect(), notes)
 }

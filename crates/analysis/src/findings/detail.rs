@@ -1,18 +1,18 @@
-//! What a finding says beyond its value, for programs.
+//! Fields of a finding in addition to its value, for programs.
 
 use super::tokens::Tokens;
 
-/// On what a value rests.
+/// Origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Basis {
     /// Samples on a clock.
     #[default]
     Measured,
-    /// A machine that is described: the value is exact for the description.
+    /// Simulation of a described machine: the value is exact for the description.
     Exact,
     /// Calculated from other findings or facts.
     Derived,
-    /// Taken as given: nothing was measured.
+    /// Assumed: not measured.
     Assumed,
     /// A model whose parameters were fitted to samples.
     Fitted,
@@ -25,7 +25,7 @@ impl Basis {
     pub const ALL: [Basis; 6] =
         [Basis::Measured, Basis::Exact, Basis::Derived, Basis::Assumed, Basis::Fitted, Basis::Bounds];
 
-    /// The stable word for it.
+    /// Returns the token.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl Basis {
         }
     }
 
-    /// The basis of this word.
+    /// Returns the basis with this token.
     #[must_use]
     pub fn of(token: &str) -> Option<Basis> {
         Basis::ALL.into_iter().find(|basis| basis.token() == token)
@@ -50,20 +50,20 @@ impl Basis {
 pub struct Field {
     /// Its name in JSON.
     pub name: &'static str,
-    /// What it says, in one line, with its unit where it has one.
+    /// Meaning, in one line, with the unit if it has one.
     pub about: &'static str,
-    /// The list that its words are of; without one they may be any text.
+    /// The list of its tokens; without a list, any text is valid.
     pub words: Option<&'static Tokens>,
 }
 
 impl Field {
-    /// A field.
+    /// Declares a field.
     #[must_use]
     pub const fn new(name: &'static str, about: &'static str) -> Field {
         Field { name, about, words: None }
     }
 
-    /// The same, of words of a list.
+    /// Returns the same metric, of words of a list.
     #[must_use]
     pub const fn of(self, words: &'static Tokens) -> Field {
         Field { words: Some(words), ..self }
@@ -96,19 +96,19 @@ impl Detail {
         self.0.push((field.name, item));
     }
 
-    /// The field, where it is set.
+    /// Returns the field, if it is set.
     #[must_use]
     pub fn get(&self, field: Field) -> Option<&Item> {
         self.0.iter().find(|(name, _)| *name == field.name).map(|(_, item)| item)
     }
 
-    /// Is the field set to yes?
+    /// Returns whether the field is set and true.
     #[must_use]
     pub fn flag(&self, field: Field) -> bool {
         matches!(self.get(field), Some(Item::Flag(true)))
     }
 
-    /// The field, where it is a number.
+    /// Returns the field, if it is a number.
     #[must_use]
     pub fn number(&self, field: Field) -> Option<f64> {
         match self.get(field) {
@@ -117,7 +117,7 @@ impl Detail {
         }
     }
 
-    /// The field, where it is a word.
+    /// Returns the field, if it is a token.
     #[must_use]
     pub fn word(&self, field: Field) -> Option<&str> {
         match self.get(field) {
@@ -126,7 +126,7 @@ impl Detail {
         }
     }
 
-    /// The words of the field; none where it is not set.
+    /// Returns the tokens of the field; none if it is not set.
     #[must_use]
     pub fn words(&self, field: Field) -> &[String] {
         match self.get(field) {
@@ -135,7 +135,7 @@ impl Detail {
         }
     }
 
-    /// The words and numbers of the field; none where it is not set.
+    /// Returns the names and numbers of the field; none if it is not set.
     #[must_use]
     pub fn numbers(&self, field: Field) -> &[(String, f64)] {
         match self.get(field) {
@@ -144,12 +144,12 @@ impl Detail {
         }
     }
 
-    /// Every field that is set: name and value.
+    /// Returns every field that is set: name and value.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Item)> {
         self.0.iter().map(|(name, item)| (*name, item))
     }
 
-    /// The same, with every text in it changed by `with`.
+    /// Returns the same fields with every text replaced by `with(text)`.
     #[must_use]
     pub fn map_text(&self, with: impl Fn(&String) -> String) -> Detail {
         let item = |item: &Item| match item {
@@ -161,7 +161,7 @@ impl Detail {
         Detail(self.0.iter().map(|(name, of)| (*name, item(of))).collect())
     }
 
-    /// Is no field set?
+    /// Returns whether no field is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

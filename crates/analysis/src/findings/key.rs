@@ -1,4 +1,4 @@
-//! The key of a finding: its metric and where it lies along the metric's axes; and its name.
+//! The key of a finding: metric and coordinates; and the name derived from them.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use super::axis::Axis;
 use super::metric::Metric;
 use super::tokens::whole;
 
-/// A coordinate along an axis. Words are ordered as their list is.
+/// A coordinate along an axis. Tokens are ordered like their list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Coordinate {
     /// A whole number from 1.
     Number(u64),
-    /// A word: its place in the axis's list and, where it ends with one, its number.
+    /// A token: its position in the list of the axis and, if it ends with a number, the number.
     Word(usize, u64),
-    /// A text from outside (a task, a function), or a word that the axis does not list.
+    /// A text from outside (a task, a function), or a token that the axis does not list.
     Text(String),
 }
 
 impl Coordinate {
-    /// Reads a part of a name.
+    /// Parses a part of a name.
     fn read(axis: Axis, part: &str) -> Option<Coordinate> {
         match axis.tokens() {
             None => whole(part).map(Coordinate::Number),
@@ -26,7 +26,7 @@ impl Coordinate {
         }
     }
 
-    /// As it stands in a name.
+    /// Returns the part of a name.
     #[must_use]
     pub fn write(&self, axis: Axis) -> String {
         match self {
@@ -39,7 +39,7 @@ impl Coordinate {
     }
 }
 
-/// A text as one part of a name: what would end the part or a line is written as `%XX`.
+/// Returns a text as one part of a name: characters that would end the part or a line are written as `%XX`.
 fn escaped(text: &str) -> Cow<'_, str> {
     let plain = |c: char| !(c == '.' || c == '%' || c.is_control() || c.is_whitespace());
     if text.chars().all(plain) {
@@ -57,12 +57,12 @@ fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What a coordinate is made from: a whole number, or a word as the axis lists it.
+/// Input of a coordinate: a whole number, or a token that the axis lists.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'a> {
     /// A whole number.
     Number(u64),
-    /// A word.
+    /// A token.
     Word(&'a str),
 }
 
@@ -90,25 +90,24 @@ impl<'a> From<&'a String> for Part<'a> {
     }
 }
 
-/// A metric, and where along its axes: unique in a report, and what comparisons join by.
+/// A metric with coordinates along its axes: unique in a report, and the key by which comparisons join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// What the finding says.
+    /// The metric.
     pub metric: &'static Metric,
     /// Axis and coordinate, in the order of the name.
     pub at: Vec<(Axis, Coordinate)>,
 }
 
 impl From<&'static Metric> for Key {
-    /// The key of a metric without axes.
+    /// Returns the key of a metric without axes.
     fn from(metric: &'static Metric) -> Key {
         Key { metric, at: Vec::new() }
     }
 }
 
 impl Metric {
-    /// The key of this metric at these coordinates, in the order of its axes. Coordinates that the metric has no axis
-    /// for are left out.
+    /// Returns the key of this metric at these coordinates, in the order of its axes. Excess coordinates are ignored.
     pub fn at<'a, const N: usize>(&'static self, parts: [Part<'a>; N]) -> Key {
         debug_assert_eq!(self.axes().count(), N, "{}", self.pattern);
         let at = self.axes().zip(parts).map(|(axis, part)| {
@@ -123,7 +122,7 @@ impl Metric {
         Key { metric: self, at: at.collect() }
     }
 
-    /// The key of a name, where it is one of this metric's: the inverse of [`Key::name`].
+    /// Returns the key of a name of this metric: the inverse of [`Key::name`].
     #[must_use]
     pub fn key(&'static self, name: &str) -> Option<Key> {
         let mut at = Vec::new();
@@ -140,13 +139,13 @@ impl Metric {
 }
 
 impl Key {
-    /// The coordinate along an axis.
+    /// Returns the coordinate along an axis.
     #[must_use]
     pub fn get(&self, axis: Axis) -> Option<&Coordinate> {
         self.at.iter().find(|(of, _)| *of == axis).map(|(_, coordinate)| coordinate)
     }
 
-    /// The coordinate along an axis, where it is a number.
+    /// Returns the coordinate along an axis, if it is a number.
     #[must_use]
     pub fn number(&self, axis: Axis) -> Option<u64> {
         match self.get(axis) {
@@ -155,13 +154,13 @@ impl Key {
         }
     }
 
-    /// The coordinate along an axis as text.
+    /// Returns the coordinate along an axis as text.
     #[must_use]
     pub fn word(&self, axis: Axis) -> Option<String> {
         Some(self.get(axis)?.write(axis))
     }
 
-    /// The dotted name: `tier.1.latency`.
+    /// Returns the dotted name: `tier.1.latency`.
     #[must_use]
     pub fn name(&self) -> String {
         let parts = self.metric.parts().map(|part| match part {
@@ -172,25 +171,25 @@ impl Key {
     }
 }
 
-/// Every metric that there is, by experiment.
+/// All metrics, by experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Registry {
     lists: &'static [&'static [&'static Metric]],
 }
 
 impl Registry {
-    /// A registry of these lists.
+    /// Creates a registry of these lists.
     #[must_use]
     pub const fn new(lists: &'static [&'static [&'static Metric]]) -> Registry {
         Registry { lists }
     }
 
-    /// Every metric, in display order.
+    /// Returns all metrics, in display order.
     pub fn metrics(self) -> impl Iterator<Item = &'static Metric> {
         self.lists.iter().flat_map(|list| list.iter().copied())
     }
 
-    /// The metric of this pattern.
+    /// Returns the metric with this pattern.
     #[must_use]
     pub fn metric(self, pattern: &str) -> Option<&'static Metric> {
         self.metrics().find(|metric| metric.pattern == pattern)

@@ -1,11 +1,11 @@
-//! Metrics: what findings say, declared once.
+//! Metrics: the declarations of findings.
 
 use super::axis::Axis;
 use super::detail::Field;
 use super::tokens::Tokens;
 pub use super::tokens::UNITS;
 
-/// What a value is.
+/// Kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number.
@@ -16,11 +16,11 @@ pub enum Kind {
     Tokens(&'static Tokens),
     /// Any text.
     Text,
-    /// A distribution: a histogram of samples, and no finding.
+    /// A distribution: a histogram of samples, not a finding.
     Histogram,
 }
 
-/// What is physically possible; ends are inclusive.
+/// Physical bounds of a value, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// The least value.
@@ -37,7 +37,7 @@ impl Bounds {
     /// A difference.
     pub const ANY: Bounds = Bounds { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
-    /// Is the value possible? A value that is no number says that nothing was found.
+    /// Returns whether a value is within the bounds. NaN is: it means that there is no value.
     #[must_use]
     pub fn hold(self, value: f64) -> bool {
         value.is_nan() || (self.low <= value && value <= self.high)
@@ -51,12 +51,12 @@ pub enum Better {
     Less,
     /// A larger value.
     More,
-    /// Neither: it describes.
+    /// Neither: a change is not an improvement.
     Neither,
 }
 
 impl Better {
-    /// The stable word for it.
+    /// Returns the token.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -72,33 +72,33 @@ impl Better {
 pub enum Compared {
     /// Every comparison.
     Always,
-    /// Those of this experiment's reports; in others it is a detail.
+    /// Comparisons of this experiment's reports; elsewhere only on request.
     In(&'static str),
-    /// Those that ask for all details: points of curves, clocks, claims.
+    /// Comparisons with all details: points of curves, clocks, claims.
     OnRequest,
 }
 
-/// One metric: everything that is known of a finding before it is measured.
+/// A metric: the declaration of a kind of finding.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
     /// The name of its findings; a part in braces is the coordinate along that axis: `tier.{tier}.latency`. It
     /// identifies the metric.
     pub pattern: &'static str,
-    /// The units that a value may have; the first unless the finding says otherwise.
+    /// The units that a value may have; the first is the default.
     pub units: &'static [&'static str],
-    /// What a value is.
+    /// Kind of a value.
     pub kind: Kind,
-    /// What is physically possible.
+    /// Physical bounds of a value.
     pub bounds: Bounds,
     /// Which change is an improvement.
     pub better: Better,
-    /// What it says, in one plain sentence.
+    /// Meaning, in one plain sentence.
     pub about: &'static str,
     /// The fields of detail that a finding may have.
     pub detail: &'static [Field],
-    /// Is it a time that was measured? A report that has no such finding with a finite value measured nothing.
+    /// Whether it is a measured time. A report without a finite value of such a metric measured nothing.
     pub timed: bool,
-    /// Which comparisons show it.
+    /// The comparisons that show it.
     pub compared: Compared,
 }
 
@@ -111,7 +111,7 @@ impl PartialEq for Metric {
 impl Eq for Metric {}
 
 impl Metric {
-    /// A metric whose values are numbers that are not negative.
+    /// Declares a metric of non-negative numbers.
     #[must_use]
     pub const fn new(pattern: &'static str, units: &'static [&'static str], about: &'static str) -> Metric {
         let (kind, bounds, better) = (Kind::Number, Bounds::NOT_NEGATIVE, Better::Neither);
@@ -119,79 +119,79 @@ impl Metric {
         Metric { pattern, units, kind, bounds, better, about, detail, timed, compared }
     }
 
-    /// The same, of one token of a list.
+    /// Returns the same metric, of one token of a list.
     #[must_use]
     pub const fn token(self, tokens: &'static Tokens) -> Metric {
         Metric { kind: Kind::Token(tokens), ..self }
     }
 
-    /// The same, of tokens of a list, separated by commas.
+    /// Returns the same metric, of tokens of a list, separated by commas.
     #[must_use]
     pub const fn tokens(self, tokens: &'static Tokens) -> Metric {
         Metric { kind: Kind::Tokens(tokens), ..self }
     }
 
-    /// The same, of any text.
+    /// Returns the same metric, of any text.
     #[must_use]
     pub const fn text(self) -> Metric {
         Metric { kind: Kind::Text, ..self }
     }
 
-    /// The same, of a histogram.
+    /// Returns the same metric, of a histogram.
     #[must_use]
     pub const fn histogram(self) -> Metric {
         Metric { kind: Kind::Histogram, ..self }
     }
 
-    /// The same, of a share of a whole.
+    /// Returns the same metric, of a share of a whole.
     #[must_use]
     pub const fn share(self) -> Metric {
         Metric { bounds: Bounds::SHARE, ..self }
     }
 
-    /// The same, of a difference, which may be negative.
+    /// Returns the same metric, of a difference, which may be negative.
     #[must_use]
     pub const fn signed(self) -> Metric {
         Metric { bounds: Bounds::ANY, ..self }
     }
 
-    /// The same, where a smaller value is better.
+    /// Returns the same metric; a smaller value is better.
     #[must_use]
     pub const fn less_is_better(self) -> Metric {
         Metric { better: Better::Less, ..self }
     }
 
-    /// The same, where a larger value is better.
+    /// Returns the same metric; a larger value is better.
     #[must_use]
     pub const fn more_is_better(self) -> Metric {
         Metric { better: Better::More, ..self }
     }
 
-    /// The same, with these fields of detail.
+    /// Returns the same metric with these fields of detail.
     #[must_use]
     pub const fn detail(self, detail: &'static [Field]) -> Metric {
         Metric { detail, ..self }
     }
 
-    /// The same, of a time that was measured.
+    /// Returns the same metric, of a time that was measured.
     #[must_use]
     pub const fn timed(self) -> Metric {
         Metric { timed: true, ..self }
     }
 
-    /// The same, shown by these comparisons.
+    /// Returns the same metric, shown by these comparisons.
     #[must_use]
     pub const fn compared(self, compared: Compared) -> Metric {
         Metric { compared, ..self }
     }
 
-    /// Its axes, in the order of the name.
+    /// Returns the axes, in the order of the name.
     pub fn axes(&self) -> impl Iterator<Item = Axis> {
         self.parts().filter_map(|part| part.err())
     }
 
-    /// The parts of the name: a word, or an axis. A part in braces that names no axis is taken for a word; a test
-    /// holds that there is none.
+    /// Returns the parts of the name: a text, or an axis. A part in braces that names no axis would count as text; a test
+    /// checks that there is none.
     pub fn parts(&self) -> impl Iterator<Item = Result<&'static str, Axis>> {
         self.pattern.split('.').map(|part| {
             let name = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));

@@ -1,20 +1,20 @@
-//! A finding, and the report that findings stand in.
+//! Findings and reports.
 
 use super::axis::Axis;
 use super::detail::{Basis, Detail};
 use super::key::{Coordinate, Key};
 use super::metric::Metric;
 
-/// A finding's value: a number, or a text where no number says it.
+/// Value of a finding: a number, a token or a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A number in the finding's unit.
     Number(f64),
-    /// A word or a sentence.
+    /// A token or a text.
     Text(String),
 }
 
-/// One finding: a value of a metric at coordinates, with its uncertainty.
+/// A finding: a value of a metric at coordinates, with its uncertainty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// Its metric and coordinates; unique in a report.
@@ -27,20 +27,20 @@ pub struct Finding {
     pub low: Option<f64>,
     /// Upper end of the 95 % interval, in `unit`.
     pub high: Option<f64>,
-    /// Samples that the value rests on.
+    /// Number of samples of the value.
     pub count: u64,
-    /// The trials (ids in the record) that they came from.
+    /// Trials (ids in the record) of these samples.
     pub trials: Vec<u64>,
-    /// On what the value rests.
+    /// Origin of the value.
     pub basis: Basis,
-    /// What the metric declares beyond the value.
+    /// The fields that the metric declares.
     pub detail: Detail,
-    /// Bias notes, conditions, causes; a sentence each, for people: no program reads them.
+    /// Notes for people: bias, conditions, causes. No program reads them.
     pub notes: Vec<String>,
 }
 
 impl Finding {
-    /// A number in the metric's first unit, without an interval.
+    /// Creates a finding with a number in the metric's first unit, without an interval.
     #[must_use]
     pub fn number(key: impl Into<Key>, value: f64) -> Finding {
         let key = key.into();
@@ -59,37 +59,37 @@ impl Finding {
         }
     }
 
-    /// A word or a text.
+    /// Creates a finding with a token or a text.
     #[must_use]
     pub fn text(key: impl Into<Key>, text: impl Into<String>) -> Finding {
         Finding { value: Value::Text(text.into()), ..Finding::number(key, 0.0) }
     }
 
-    /// The same, in another unit of the metric.
+    /// Returns the same finding in another unit of the metric.
     #[must_use]
     pub fn in_unit(self, unit: &'static str) -> Finding {
         Finding { unit, ..self }
     }
 
-    /// Its dotted name, listed by `fathom schema`.
+    /// Returns the dotted name, listed by `fathom schema`.
     #[must_use]
     pub fn name(&self) -> String {
         self.key.name()
     }
 
-    /// Is it of this metric?
+    /// Returns whether it is of this metric.
     #[must_use]
     pub fn is(&self, metric: &Metric) -> bool {
         self.key.metric == metric
     }
 
-    /// Its coordinate along an axis.
+    /// Returns the coordinate along an axis.
     #[must_use]
     pub fn at(&self, axis: Axis) -> Option<&Coordinate> {
         self.key.get(axis)
     }
 
-    /// Its value, where that is a finite number.
+    /// Returns the value, if it is a finite number.
     #[must_use]
     pub fn finite(&self) -> Option<f64> {
         match self.value {
@@ -98,7 +98,7 @@ impl Finding {
         }
     }
 
-    /// Its value, where that is a text.
+    /// Returns the value, if it is a text.
     #[must_use]
     pub fn word(&self) -> Option<&str> {
         match &self.value {
@@ -108,25 +108,25 @@ impl Finding {
     }
 }
 
-/// Something that the reader should know before trusting the findings; it carries its remedy.
+/// A warning about the findings, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// Stable token, e.g. `no-huge-pages`, listed by `fathom schema`.
     pub token: &'static str,
     /// One plain sentence.
     pub text: String,
-    /// What to do about it; empty where nothing can be done.
+    /// The remedy; empty if there is none.
     pub remedy: String,
 }
 
-/// A refusal as the report shows it.
+/// A refusal in a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What was refused: an experiment, a trial or a finding.
+    /// The refused experiment, trial or finding.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What would make it possible.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -139,27 +139,27 @@ pub struct Histogram {
     pub bytes: u64,
     /// Unit of the values.
     pub unit: &'static str,
-    /// Loads that one sample timed.
+    /// Loads per sample.
     pub loads_per_sample: u64,
     /// (value, count), ascending in value.
     pub counts: Vec<(f64, u64)>,
 }
 
 impl Histogram {
-    /// Its dotted name, listed by `fathom schema`.
+    /// Returns the dotted name, listed by `fathom schema`.
     #[must_use]
     pub fn name(&self) -> String {
         self.key.name()
     }
 
-    /// Is it of this metric?
+    /// Returns whether it is of this metric.
     #[must_use]
     pub fn is(&self, metric: &Metric) -> bool {
         self.key.metric == metric
     }
 }
 
-/// Everything that one experiment says: what `--json` prints under the findings contract.
+/// The report of one experiment: the content of `--json`.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Report {
     /// The experiment's name, e.g. `survey`.
@@ -168,31 +168,31 @@ pub struct Report {
     pub subject: String,
     /// `real`, `virtual`, `emulated` or `modelled`.
     pub trust: String,
-    /// Facts worth showing about the subject (name, value), in display order.
+    /// Facts about the subject (name, value), in display order.
     pub facts: Vec<(String, String)>,
     /// The plan's seed.
     pub seed: u64,
-    /// Wall time that the measurement took, seconds.
+    /// Wall time of the measurement, seconds.
     pub elapsed_s: f64,
     /// The findings, in display order.
     pub findings: Vec<Finding>,
-    /// Histograms, where the experiment makes any.
+    /// Histograms, if the experiment has any.
     pub histograms: Vec<Histogram>,
-    /// What was refused.
+    /// The refusals.
     pub refusals: Vec<Refused>,
-    /// What the reader should know.
+    /// The warnings.
     pub warnings: Vec<Warning>,
 }
 
 impl Report {
-    /// The finding of this key.
+    /// Returns the finding with this key.
     #[must_use]
     pub fn find(&self, key: impl Into<Key>) -> Option<&Finding> {
         let key = key.into();
         self.findings.iter().find(|f| f.key == key)
     }
 
-    /// The findings of a metric, in the report's order.
+    /// Returns the findings of a metric, in the report's order.
     pub fn of(&self, metric: &'static Metric) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |f| f.is(metric))
     }

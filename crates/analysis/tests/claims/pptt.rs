@@ -22,8 +22,8 @@ fn the_pptt_of_a_graviton_contradicts_itself() {
     assert_eq!(
         decoded.complaints,
         [
-            "acpi.pptt: the cache at 0xe4: its own arithmetic fails: size 49152 is not line 64 x ways 3 x sets 128 = 24576",
-            "acpi.pptt: the cache at 0x264: its own arithmetic fails: size 32768 is not line 64 x ways 2 x sets 128 = 16384",
+            "acpi.pptt: the cache at 0xe4: inconsistent: size 49152 is not line 64 x ways 3 x sets 128 = 24576",
+            "acpi.pptt: the cache at 0x264: inconsistent: size 32768 is not line 64 x ways 2 x sets 128 = 16384",
         ]
     );
     // Held against what the manual of its Cortex-A72 and so CCSIDR say.
@@ -108,7 +108,7 @@ fn pptt_circles_and_dangling_offsets_are_complained_of() {
     let parent = decode(&patched(fixture, 0x58, 0x50));
     assert_eq!(
         parent.complaints,
-        ["acpi.pptt: the processor at 0xb0 has over 16 ancestors, or is one of its own"]
+        ["acpi.pptt: the processor at 0xb0 has over 16 ancestors, or is its own ancestor"]
     );
     assert_eq!(parent.claims.len(), 4, "{:?}", lines(&parent));
     let dangling = decode(&patched(fixture, 0x88, 0x69));

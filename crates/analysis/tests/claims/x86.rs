@@ -28,7 +28,10 @@ fn this_kind_of_server_claims_the_same_through_cpuid_and_sysfs() {
     );
     assert_eq!(tlb_lines(&decoded), NOTHING);
     // The hypervisor emptied leaf 18H.
-    assert_eq!(decoded.complaints, ["cpuid.2.0: refers to leaf 18H for the TLBs, and that describes none"]);
+    assert_eq!(
+        decoded.complaints,
+        ["cpuid.2.0: refers to leaf 18H for the TLBs, but leaf 18H describes none"]
+    );
     assert_eq!(disagreements(&decoded.claims), NOTHING);
 }
 
@@ -196,7 +199,10 @@ fn leaves_above_the_highest_are_echoes() {
     let text = include_str!("fixtures/celeron-gemini-lake.facts");
     let decoded = decode(&facts(&text.replace("00000018 756e6547", "00000017 756e6547")));
     assert_eq!(tlb_lines(&decoded), NOTHING);
-    assert_eq!(decoded.complaints, ["cpuid.2.0: refers to leaf 18H for the TLBs, and that describes none"]);
+    assert_eq!(
+        decoded.complaints,
+        ["cpuid.2.0: refers to leaf 18H for the TLBs, but leaf 18H describes none"]
+    );
 }
 
 #[test]

@@ -29,9 +29,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
 fn study(page: &mut Page, finding_index: &mut FindingIndex) {
     for (nth, f) in finding_index.of(&[&metrics::CACHEABILITY_STUDY]).into_iter().enumerate() {
         if nth == 0 {
-            page.heading(
-                "Comparison with study S0: speed-up of cached over non-cacheable read-modify-writes",
-            );
+            page.heading("Comparison with study S0: speed-up by caching");
         }
         page.text(
             TextRole::Plain,

@@ -71,7 +71,7 @@ fn study(page: &mut Page, finding_index: &mut FindingIndex) {
     if labelled.is_empty() {
         return;
     }
-    page.heading("Comparison with study S2: uncached buffer and streaming mapping, received packets");
+    page.heading("Comparison with study S2: uncached buffer, streaming mapping");
     let rows: Vec<Vec<String>> = labelled
         .iter()
         .map(|(about, f)| {

@@ -9,7 +9,7 @@ use crate::record::Record;
 /// Conditions.
 pub static CONDITIONS: Opt = Opt {
     name: "conditions",
-    value: "WORDS",
+    value: "CONDITIONS",
     help: "Loads and cache states under which activations are measured, separated by commas. A described machine cannot \
            run loads yet and refuses them by name: it has unloaded, warm, flushed and evicted",
     default: "unloaded, stress-mix, stress-mix-vm, each pure factor, cold caches, and a \

@@ -189,7 +189,7 @@ mod tests {
              --all-mair --page-walks",
             "dma --strategy streaming-copy,coherent --direction from-device --bytes 64,1536 --link 18.67Mbit \
              --engine none --maintenance whole-cache --driver-bug no-unmap --pollution-set 0 --substitute flush",
-            "wakeup --conditions none,stress-mix-vm --load cpu*2 --load vm:64M --like-stress --period 100us --priority 0 \
+            "wakeup --conditions unloaded,stress-mix-vm --load cpu*2 --load vm:64M --like-stress --period 100us --priority 0 \
              --no-trace",
             "wakeup --sweep --bytes 1048576,2097152 --strides 64,4096 --modes free,hold2",
         ] {

@@ -241,7 +241,7 @@ fn subject_silent_after_half_a_line_is_abandoned() {
     let user = User::new();
     user.subject("odd", "printf 'probe wire=1 wor'; sleep 1000");
     let did = user.run(&["survey", "--on", "odd", "--record", "A", "--patience", "1s"]);
-    did.failed(1, &["said nothing for 1 s", "type: facts", "fathom report A"]);
+    did.failed(1, &["sent nothing for 1 s", "type: facts", "fathom report A"]);
     user.nothing_left(Instant::now());
 }
 
@@ -254,7 +254,7 @@ fn late_subject_is_abandoned_and_its_record_kept() {
     );
     for verb in ["survey", "latency"] {
         let did = user.run(&[verb, "--on", "late", "--record", "A", "--patience", "1s"]);
-        did.failed(1, &["said nothing for 1 s", "fathom report A"]);
+        did.failed(1, &["sent nothing for 1 s", "fathom report A"]);
         assert!(user.read("A").contains("probe wire=1 trust=real"), "{}", user.read("A"));
         user.nothing_left(Instant::now());
     }

@@ -259,7 +259,7 @@ fn wakeups(browser: &mut Browser) {
     assert!(more, "a condition that was hidden does not appear");
     for (figure, key, expected) in [
         (r#"figure[data-chart="wakeups.user"]"#, "ArrowRight", "of 6000 activations"),
-        ("figure[data-chart=stages]", "ArrowRight", "1, under none: 53990 us: before-irq 17.2"),
+        ("figure[data-chart=stages]", "ArrowRight", "1, unloaded: 53990 us: before-irq 17.2"),
         (r#"figure[data-chart="effects.effect"]"#, "End", "copy with fault: 0.8 (-0.6..2.2) us"),
         (r#"figure[data-chart="effects.explained"]"#, "ArrowRight", "increase: 14.8 (12.6..17) us"),
     ] {
