@@ -348,7 +348,8 @@ fn the_ladder_shows_no_prefetch_where_none_is_described() {
 fn described_machine_refuses_first_touch_and_shows_the_rest() {
     let typed = [("bytes", "64K"), ("strides", "64"), ("first-touch", "")];
     let report = requested(&machine("am5728"), 2_000, &typed);
-    let refused: Vec<_> = report.refusals.iter().filter(|r| r.reason.contains("no page faults at first touch")).collect();
+    let refused: Vec<_> =
+        report.refusals.iter().filter(|r| r.reason.contains("no page faults at first touch")).collect();
     assert_eq!(refused.len(), 1, "{:?}", report.refusals);
     assert!(number(&report, "stride.65536.64.read.time_per_access") > 0.0);
     assert!(report.findings.iter().all(|f| !f.name().contains("first_touch")));

@@ -112,10 +112,10 @@ fn pptt_circles_and_dangling_offsets_are_complained_of() {
     );
     assert_eq!(parent.claims.len(), 4, "{:?}", lines(&parent));
     let dangling = decode(&patched(fixture, 0x88, 0x69));
-    assert_eq!(dangling.complaints, ["acpi.pptt: the next level 0x69 of the cache at 0x80 is no cache"],);
+    assert_eq!(dangling.complaints, ["acpi.pptt: the next level 0x69 of the cache at 0x80 is not a cache"],);
     // Level 2 leads back to level 1.
     let circle = decode(&patched(fixture, 0x70, 0x80));
-    assert_eq!(circle.complaints, ["acpi.pptt: the next levels of the cache at 0x98 lead in a circle"]);
+    assert_eq!(circle.complaints, ["acpi.pptt: the next levels of the cache at 0x98 form a cycle"]);
     // Each level 1 cache leads to the other, and level 2 to itself: there is no head.
     let mut table = bytes(fixture);
     table[0x70] = 0x68;
@@ -125,7 +125,7 @@ fn pptt_circles_and_dangling_offsets_are_complained_of() {
     let circle = decode(&patched_bytes(table, 0xa0, 0x80));
     assert_eq!(
         circle.complaints,
-        ["acpi.pptt: the next levels of the cache at 0x68 lead in a circle"],
+        ["acpi.pptt: the next levels of the cache at 0x68 form a cycle"],
         "{:?}",
         lines(&circle)
     );

@@ -84,8 +84,7 @@ fn not_run(record: &Record, report: &mut Report) {
     }
     for what in refused {
         let reason = "described machines do not support this load yet";
-        let remedy =
-            "measure on a host or a board; described machines support --conditions unloaded,warm,flushed,evicted";
+        let remedy = "measure on a host or a board; described machines support --conditions unloaded,warm,flushed,evicted";
         refuse(report, &what, reason.to_owned(), remedy);
     }
 }

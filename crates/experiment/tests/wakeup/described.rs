@@ -14,7 +14,11 @@ fn described(name: &str, typed: &[(&str, &str)]) -> (Record, Report) {
 /// Does a report refuse this, and say that it was not run?
 fn refused(report: &Report, what: &str) -> bool {
     let of = |r: &&fathom_analysis::findings::Refused| r.what == what;
-    report.refusals.iter().find(of).is_some_and(|r| r.reason.contains("do not support this load") && !r.remedy.is_empty())
+    report
+        .refusals
+        .iter()
+        .find(of)
+        .is_some_and(|r| r.reason.contains("do not support this load") && !r.remedy.is_empty())
 }
 
 /// The rows of what no load explains, from what ran without one.

@@ -127,7 +127,8 @@ fn first_touches_and_ladder_are_shown_on_request() {
     ];
     let did = user.run(&[&ask[..], &["--first-touch", "--prefetch", "--record", "A"]].concat());
     let text = did.ended(0);
-    for wanted in ["forward8", "repermuted", "Reach forward", "no prefetch", "no page faults at first touch"] {
+    for wanted in ["forward8", "repermuted", "Reach forward", "no prefetch", "no page faults at first touch"]
+    {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
     fits(text);
