@@ -106,6 +106,12 @@ impl PageFile {
         if id.is_some_and(|id| self.others.contains(&id)) || holds_record(&self.path) {
             return Err(would_overwrite(&self.path));
         }
+        if is_own_pipe(&file) {
+            return Err(Failure::usage(
+                format!("--html {}: this is a pipe from which fathom itself reads", self.path.display()),
+                "name a file, or - for stdout",
+            ));
+        }
         if id.is_some() {
             file.set_len(0).and_then(|()| file.rewind()).map_err(lost)?;
         }
@@ -119,6 +125,23 @@ fn would_overwrite(path: &Path) -> Failure {
         format!("--html {}: refusing to overwrite a record or an input file", path.display()),
         "name another file: a page has no samples, and cannot be judged again",
     )
+}
+
+/// Returns whether the file is a pipe of which this process holds a reading end, as a name below /proc/self/fd may be. A
+/// write to it would block as soon as the pipe is full, because nothing empties it.
+fn is_own_pipe(file: &File) -> bool {
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+    let Ok(target) = file.metadata() else { return false };
+    let Ok(open) = std::fs::read_dir("/proc/self/fd") else { return false };
+    let is_reading_end = |fd: &std::ffi::OsStr| {
+        let same = std::fs::metadata(Path::new("/proc/self/fd").join(fd))
+            .is_ok_and(|end| (end.dev(), end.ino()) == (target.dev(), target.ino()));
+        // The two lowest bits of `flags`, an octal number, are the access mode (proc_pid_fdinfo(5)): 1 is write only.
+        let info = || std::fs::read_to_string(Path::new("/proc/self/fdinfo").join(fd)).unwrap_or_default();
+        let mode = |line: &str| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok();
+        same && info().lines().find_map(mode).is_some_and(|flags| flags & 3 != 1)
+    };
+    target.file_type().is_fifo() && open.flatten().any(|entry| is_reading_end(&entry.file_name()))
 }
 
 /// Checks whether the file can be written or created, without changing anything.
@@ -180,6 +203,19 @@ fn shortened<'a>(names: &[&'a str]) -> Vec<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pipe_with_own_reading_end_is_recognised() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let ours = |file: &std::io::PipeWriter| {
+            use std::os::fd::AsFd as _;
+            is_own_pipe(&File::from(file.as_fd().try_clone_to_owned().expect("a copy")))
+        };
+        assert!(ours(&writer), "its reading end is open here");
+        drop(reader);
+        assert!(!ours(&writer), "its reading end is closed");
+        assert!(!is_own_pipe(&tempfile::tempfile().expect("a file")));
+    }
 
     /// A target whose name was checked before the files of `since` were created.
     fn target(path: &Path) -> Target {
