@@ -138,7 +138,7 @@ fn an_attribute_that_changes_nothing_is_no_result() {
     assert!(report.findings.iter().all(|f| !f.name().starts_with("cacheability.study")));
     // Device memory is still what it is.
     assert!(of("device.2560.ratio") > 0);
-    let reported = report.refusals.iter().any(|r| r.reason.contains("attribute not in effect"));
+    let reported = report.refusals.iter().any(|r| r.reason.contains("attribute not in force"));
     assert!(reported, "{:?}", report.refusals);
 }
 

@@ -47,9 +47,9 @@ fn size_between_levels_shows_whether_l2_is_on() {
         near("beyond both", time(&off, 16 << 20, op), time(&on, 16 << 20, op), 0.03);
     }
     // What the study printed is the same of both.
-    near("ratio", number(&off, "stride.ratio"), number(&on, "stride.ratio"), 0.03);
+    near("ratio", number(&off, "stride.study.lap_ratio"), number(&on, "stride.study.lap_ratio"), 0.03);
     assert!(
-        finding(&on, "stride.ratio").notes[0]
+        finding(&on, "stride.study.lap_ratio").notes[0]
             .contains("16 MiB at a stride of 8 compared with one at 64, rmw")
     );
 }
@@ -178,7 +178,10 @@ fn unmeasured_strides_are_reported_and_options_compared() {
     assert!(number(&report, "stride.1024.64.read.time_per_access") > 0.0);
     let few = &finding(&report, "stride.1024.64.read.time_per_access").notes;
     assert!(few.iter().any(|n| n.contains("fewer than 32 accesses")), "{few:?}");
-    assert!(report.findings.iter().all(|f| f.name() != "stride.ratio"), "no smaller step, no ratio");
+    assert!(
+        report.findings.iter().all(|f| f.name() != "stride.study.lap_ratio"),
+        "no smaller step, no ratio"
+    );
     let (b, _) = measured(&d, &[K, 1 << 39], &[64], 1_000, 1);
     assert_eq!(option_differences(&a, &b), ["--strides: 64, 4096 against 64"]);
 }

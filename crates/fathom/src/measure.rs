@@ -434,7 +434,7 @@ impl Exchange {
         }
         if let Some(why) = self.session.broken() {
             let what = format!("the line to '{}' loses too much: {why}", self.subject.name);
-            return Some(Failure::new(what, "look at its cable, ground and baud rate"));
+            return Some(Failure::new(what, "check the cable, ground and baud rate"));
         }
         if let Some(why) = self.memory_budget.look(&self.session.record, 0) {
             let what = format!("the subject sent too much; it was terminated: {why}{}", self.first_problem());

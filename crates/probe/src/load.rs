@@ -48,7 +48,7 @@ pub enum Stress {
     Pages,
     /// Touches fresh pages of one mapping, which are released a block at a time: page faults without unmapping.
     Fault,
-    /// Maps, touches and unmaps one page at a time, in two threads of one process: TLB shoot-downs.
+    /// Maps, touches and unmaps one page at a time, in two threads of one process: TLB shootdowns.
     Unmap,
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn caveat(trust: &str) -> Option<&'static str> {
             Some("A guest on real caches: figures describe the behaviour of the guest, not the hardware.")
         }
         "emulated" => Some("Emulated: shows that the code works; times are meaningless."),
-        "modelled" => Some("Modelled: exact, for the description only."),
+        "modelled" => Some("Modelled: exact, valid for the description only."),
         _ => None,
     }
 }

@@ -148,7 +148,7 @@ token_lists! {
     CAUSE "cause" &["tick", "quota", "throttle", "fair-server", "unknown"],
         "mechanism with the period of late activations: the timer tick, a CPU quota, real-time throttling, the fair server, none known";
     FACTOR "factor" &["copy", "chase", "pages", "fault", "unmap"],
-        "factor of the randomised design: bandwidth, cache footprint, page walks, page faults, TLB shoot-downs";
+        "factor of the randomised design: bandwidth, cache footprint, page walks, page faults, TLB shootdowns";
     STRESS "stress" &[
         "cpu", "io", "disk", "vm", "malloc", "read", "write", "copy", "chase", "pages", "fault", "unmap",
     ],

@@ -63,6 +63,6 @@ metrics! {
     STRIDE_SERVED_BY "stride.{size}.served_by" [""]
         "what serves dependent loads in a working set"
         .token(&tokens::SERVED_BY).detail(&[BEYOND, UP_TO, ONE_LEVEL, ABSENT_LEVEL, ABSENT_BYTES, ABSENT_SOURCE]);
-    STRIDE_LAPS_RATIO "stride.ratio" [""]
+    STRIDE_LAPS_RATIO "stride.study.lap_ratio" [""]
         "ratio of a lap of the largest working set at the smallest stride to one at 64 bytes, as in study S3";
 }

@@ -199,7 +199,7 @@ fn not_in_force(method: UncachedMethod, behaviour: Option<Behaviour>, trust: &st
     Refused {
         what: format!("the ratios of {}", method.token()),
         reason: format!(
-            "attribute not in effect: its accesses take as long as cached ones{}",
+            "attribute not in force: its accesses take as long as cached ones{}",
             match trust {
                 "virtual" =>
                     "; a hypervisor may override a guest's attributes (x86: the guest's PAT, arm64: \

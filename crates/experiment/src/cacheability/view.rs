@@ -54,7 +54,7 @@ fn mappings(page: &mut Page, finding_index: &mut FindingIndex) {
     if all.is_empty() {
         return;
     }
-    page.heading("Attributes: what the tables say, and what the times say");
+    page.heading("Attributes: requested, in the page tables, by behaviour");
     let row = |row: &Row<6>| {
         let cells = row.of.iter().map(|f| f.map(|f| number::value(f).value).unwrap_or_default());
         [row.word(Axis::Attribute)].into_iter().chain(cells).collect()

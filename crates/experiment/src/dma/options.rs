@@ -93,7 +93,7 @@ pub static MAINTENANCE: Opt = Opt {
 /// What a driver does wrong.
 pub static DRIVER_BUG: Opt = Opt {
     name: "driver-bug",
-    value: "MISTAKE",
+    value: "BUG",
     help: "Bug of a described driver, to observe its effect on the data",
     default: "",
     many: Many::One,

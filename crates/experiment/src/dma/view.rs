@@ -28,7 +28,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     show_rest(page, index, &[]);
 }
 
-/// The rate of the link at which a CPU's load is told.
+/// Link rate for which CPU utilisation is reported.
 fn link(page: &mut Page, finding_index: &mut FindingIndex) {
     // It is said where it was used.
     if let Some(f) = finding_index.one(&metrics::DMA_LINK) {
@@ -92,7 +92,7 @@ fn ways(page: &mut Page, finding_index: &mut FindingIndex) {
     if all.is_empty() {
         return;
     }
-    page.heading("What moved the data, and did they arrive");
+    page.heading("Engine, memory attribute and data verification");
     let mut rows = Vec::new();
     let mut labelled = Vec::new();
     for way in &all {
@@ -189,7 +189,12 @@ fn cpu(page: &mut Page, finding_index: &mut FindingIndex, of: &[Parts], directio
         }));
     }
     table(page, &cells);
-    page.text(TextRole::Dim, "*: the least; =: not surely more. Intervals: --json, --html.", "  ", "    ");
+    page.text(
+        TextRole::Dim,
+        "*: minimum; =: not significantly more. Intervals: --json, --html.",
+        "  ",
+        "    ",
+    );
 }
 
 /// A line a size, a column a strategy, a mark behind each number; and the notes below.
@@ -284,13 +289,13 @@ fn parts(page: &mut Page, of: &[Parts], direction: &str) {
     notes(page, &said.collect::<Vec<_>>());
 }
 
-/// Where two strategies change places.
+/// Crossovers.
 fn crossovers(page: &mut Page, finding_index: &mut FindingIndex) {
     let all = finding_index.of(&[&metrics::DMA_CROSSOVER]);
     if all.is_empty() {
         return;
     }
-    page.heading("Where two strategies change places, by CPU time");
+    page.heading("Crossovers, by CPU time");
     let rows: Vec<Vec<String>> = all
         .iter()
         .map(|f| {
@@ -317,7 +322,10 @@ fn pollution(page: &mut Page, finding_index: &mut FindingIndex) {
     let all = finding_index.rows([&metrics::POLLUTION], &BY);
     for of in all.chunk_by(|a, b| a.at(Axis::Direction) == b.at(Axis::Direction)) {
         let direction = of[0].word(Axis::Direction);
-        page.heading(&format!("What another working set lost by a transfer {}, ns", spoken(&direction)));
+        page.heading(&format!(
+            "Cache pollution: added walk time of another working set {}, ns",
+            spoken(&direction)
+        ));
         let caption = "What a walk through the victim's working set took longer after a transfer, by the transfer's size.";
         let y = Scale::values("ns lost").zero();
         page.picture(by_size("pollution", &metrics::POLLUTION, &direction, y, caption), Vec::new());
@@ -340,5 +348,5 @@ fn pollution(page: &mut Page, finding_index: &mut FindingIndex) {
             both = "; of a transfer each way: the sum of both tables";
         }
     }
-    page.text(TextRole::Dim, &format!("~: not surely a loss{both}"), "  ", "    ");
+    page.text(TextRole::Dim, &format!("~: not significant{both}"), "  ", "    ");
 }

@@ -78,7 +78,7 @@ fn levels(page: &mut Page, finding_index: &mut FindingIndex) -> (Nearest, Vec<f6
     if found.is_empty() {
         return (Nearest::default(), lines);
     }
-    page.heading("Geometry of each level, from conflicts");
+    page.heading("Geometry by tier, from conflicts");
     let rows: Vec<Vec<String>> = found
         .iter()
         .map(|level| {

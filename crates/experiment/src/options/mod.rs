@@ -79,7 +79,7 @@ impl Opt {
     /// What is wrong, and which values the option takes.
     pub fn check(&self, given: &Given) -> Result<Given, String> {
         match (&self.values, given) {
-            (Values::Number { .. }, Given::Text(text)) => return Err(format!("'{text}' is no number")),
+            (Values::Number { .. }, Given::Text(text)) => return Err(format!("'{text}' is not a number")),
             (Values::Number { check, .. }, Given::Numbers(numbers)) => {
                 for number in numbers {
                     check(*number).map_err(|why| format!("{number} {why}"))?;

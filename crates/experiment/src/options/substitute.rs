@@ -4,7 +4,7 @@ use super::Opt;
 use super::values::{Many, Values, Word};
 
 /// The word of the one substitute: a flush after each access.
-const FLUSH: Word = Word { token: "flush", aliases: &[], help: "A flush of the line after each access" };
+const FLUSH: Word = Word { token: "flush", aliases: &[], help: "Flush lines from user space" };
 
 /// The option, with what it stands in for at an experiment.
 pub(crate) const fn option(help: &'static str) -> Opt {

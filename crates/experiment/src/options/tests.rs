@@ -103,7 +103,7 @@ fn wrong_option_in_record_is_refused_with_line_and_range() {
         ("conflict", "colours=0", &["line 2", "colours: 0 must be from 1 to 1024"][..]),
         ("conflict", "colours=1,1025", &["colours: 1025 must be from 1 to 1024"]),
         ("conflict", "colours=18446744073709551615", &["from 1 to 1024"]),
-        ("conflict", "colours=\"red\"", &["colours: 'red' is no number"]),
+        ("conflict", "colours=\"red\"", &["colours: 'red' is not a number"]),
         ("conflict", "bytes=4096", &["line 2: run of conflict: unknown key bytes", "colours"]),
         ("stride", "op=\"copy_to\"", &["op: 'copy_to' is not one of: read", "rmw"]),
         ("stride", "op=7", &["op: '7' is not one of: read"]),

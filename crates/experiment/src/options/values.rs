@@ -100,7 +100,7 @@ pub fn tokens<T: Copy>(all: &[T], token: fn(T) -> &'static str) -> Vec<Word> {
 /// How a size is typed.
 pub fn size(text: &str) -> Result<u64, String> {
     fathom_units::parse(text)
-        .map_err(|_| format!("'{text}' is no size: use bytes or K, M, G (binary), as in 8192, 8K, 64MiB"))
+        .map_err(|_| format!("'{text}' is not a size: use bytes or K, M, G (binary), as in 8192, 8K, 64MiB"))
 }
 
 /// A plain number.
@@ -108,7 +108,7 @@ pub fn size(text: &str) -> Result<u64, String> {
 /// # Errors
 /// How a number is typed.
 pub fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("'{text}' is no whole number"))
+    text.parse().map_err(|_| format!("'{text}' is not an integer"))
 }
 
 /// A text split into its number and its unit; the number's error is `expected`.

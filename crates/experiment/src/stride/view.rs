@@ -1,4 +1,4 @@
-//! Strides: what serves loads at each size; a heat map and a table an operation, working sets by steps; first touches.
+//! Strides: what serves loads at each size; a heat map and a table an operation, working sets by strides; first touches.
 
 use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::stride as metrics;
@@ -48,7 +48,7 @@ fn answers(page: &mut Page, finding_index: &mut FindingIndex) {
     let answers = finding_index.of(&[&metrics::STRIDE_SERVED_BY]);
     let lines = finding_index.of(&[&metrics::STRIDE_LINE]);
     if !answers.is_empty() || !lines.is_empty() {
-        page.heading("What answers at each size, and the line");
+        page.heading("Serving level by working set");
     }
     for f in answers.into_iter().chain(lines) {
         let (value, note) = (number::value(f).value, f.notes.join("; "));
@@ -74,10 +74,12 @@ fn sweeps(page: &mut Page, finding_index: &mut FindingIndex) {
         return;
     }
     if let Some(f) = finding_index.one(&metrics::STRIDE_LAPS_RATIO) {
-        let Shown { value, interval } = number::value(f);
-        page.line(TextRole::Plain, "");
-        let name = f.name();
-        page.text(TextRole::Plain, &format!("{name} {value} {interval}: {}", f.notes.join("; ")), "", "  ");
+        page.studies(|page| {
+            let Shown { value, interval } = number::value(f);
+            page.line(TextRole::Plain, "");
+            let text = format!("{} {value} {interval}: {}", f.name(), f.notes.join("; "));
+            page.text(TextRole::Plain, &text, "", "  ");
+        });
     }
 }
 
@@ -118,7 +120,7 @@ fn heat_chart(operation: &str) -> Chart {
     let x = Scale::of(Axis::Stride, "step").sizes();
     let y = Scale::of(Axis::Size, "ns a line").sizes();
     let caption =
-        "Time a line touched (ns), working sets by steps: the darker, the slower; colours are logarithmic.";
+        "Time a line touched (ns), working sets by strides: darker is slower; colours are logarithmic.";
     Chart::new(format!("heat.{operation}"), Kind::HeatMap, x, y, caption)
         .label("{size} at a stride of {stride} B")
         .with(Series::of(&metrics::STRIDE_TIME_PER_LINE, "time a line").at(Axis::Operation, operation))
@@ -130,7 +132,12 @@ fn table(page: &mut Page, operation: &str, points: &[Point]) {
     page.picture(by_stride(operation), Vec::new());
     let map = heat(points).draw(page.style().width, page.style().unicode);
     if !map.is_empty() {
-        page.text(TextRole::Plain, "ns a line touched, sizes by steps; shades are logarithmic:", "", "  ");
+        page.text(
+            TextRole::Plain,
+            "ns per touched line, sizes by strides; shades are logarithmic:",
+            "",
+            "  ",
+        );
         page.picture(heat_chart(operation), map);
         page.line(TextRole::Plain, "");
     }

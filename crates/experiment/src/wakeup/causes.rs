@@ -42,7 +42,7 @@ pub(super) fn rows(record: &Record, cases: &[Case], unit: Unit, report: &mut Rep
             condition::UNLOADED | condition::STRESS_MIX | condition::STRESS_MIX_VM
         ) && !series.runs.is_empty()
         {
-            hourly(record, &case.token, series, unit, report);
+            return_level(record, &case.token, series, unit, report);
         }
     }
 }
@@ -161,7 +161,7 @@ fn cadences(record: &Record, all: &[(&Case, Series)], report: &mut Report) {
 }
 
 /// Adds the latency exceeded once an hour, if the extrapolation is valid.
-fn hourly(record: &Record, token: &str, series: &Series, unit: Unit, report: &mut Report) {
+fn return_level(record: &Record, token: &str, series: &Series, unit: Unit, report: &mut Report) {
     let reading = stages::read(&series.staged(), MAX_WORST);
     let request = Request {
         period_ns: every_ns(record),

@@ -40,7 +40,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     about: "Wake-up latency of a periodic real-time task, effect of co-running load, and causes",
     help: "Examples:
   fathom wakeup                                  a minute: a mixed load and pure factors
-  fathom wakeup --conditions none,vm --period 100us
+  fathom wakeup --conditions unloaded,vm --period 100us
   fathom wakeup --load 'vm*4:64M cpu*2' --budget 20s
   fathom wakeup --sweep --budget 10m --record sweep.fathom
   fathom wakeup --resume sweep.fathom --budget 20m

@@ -1,8 +1,8 @@
-//! The conditions that have a word: one table, which the option, the plan and the reading share.
+//! Named conditions: one table for the option, the plan and the reading.
 
 use fathom_analysis::metrics::wakeup::condition;
 
-/// The study's load (S3): `stress -c 16 -i 4 -d 2 --hdd-bytes 256M`.
+/// Load of study S3: `stress -c 16 -i 4 -d 2 --hdd-bytes 256M`.
 const STUDY: &str = "cpu*16 io*4 disk*2:256M";
 /// And with `--vm 2 --vm-bytes 128M`.
 pub(super) const STUDY_VM: &str = "cpu*16 io*4 disk*2:256M vm*2:128M";
@@ -70,7 +70,7 @@ pub const NAMED: &[Condition] = &[
     loaded("chase", "chase*2", "two workers that chase pointers: a footprint in caches"),
     loaded("pages", "pages*2", "two workers that load one line per page: page walks"),
     loaded("fault", "fault*2", "two workers that touch fresh pages: page faults"),
-    loaded("unmap", "unmap*2", "two workers that unmap pages: TLB shoot-downs"),
+    loaded("unmap", "unmap*2", "two workers that unmap pages: TLB shootdowns"),
     state("warm", State::Warm, "no load; the task walks 16 KiB"),
     state("flushed", State::Flushed, "as warm; these lines are flushed before each sleep"),
     state(

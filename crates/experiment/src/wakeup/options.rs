@@ -117,7 +117,7 @@ pub static ALL: &[&Opt] =
 fn load(text: &str) -> Result<String, String> {
     let load = Load::parse(text)?;
     if load.is_none() {
-        Err("a load of no stressor is the condition none".to_owned())
+        Err("an empty load: use --conditions unloaded".to_owned())
     } else {
         Ok(load.to_string())
     }

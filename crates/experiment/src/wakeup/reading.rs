@@ -119,8 +119,8 @@ fn condition(token: &str, load: &str, series: &Series, unit: Unit, report: &mut 
             continue;
         }
         let Some(run) = summary::summarise(&latencies, every_us) else { continue };
-        let unseen = early.then(|| (all - seen) as u64);
-        report.findings.extend(place_rows(spot, load, &run, &trials, unit, unseen));
+        let untraced = early.then(|| (all - seen) as u64);
+        report.findings.extend(place_rows(spot, load, &run, &trials, unit, untraced));
         report.histograms.push(histogram(spot, series.runs[0].trial.memory.bytes, &run, unit));
     }
     load_rows(token, series, report);
@@ -139,14 +139,14 @@ fn histogram(spot: Spot, bytes: u64, run: &Run, unit: Unit) -> Histogram {
 }
 
 /// Returns the findings of one place under one condition. A place before the task has the number of untraced
-/// activations (`unseen`) instead of missed ones.
+/// activations (`untraced`) instead of missed ones.
 fn place_rows(
     spot: Spot,
     load: &str,
     run: &Run,
     trials: &[u64],
     unit: Unit,
-    unseen: Option<u64>,
+    untraced: Option<u64>,
 ) -> Vec<Finding> {
     let seen = &run.seen;
     let plain = |metric: &'static Metric, us: f64| {
@@ -167,11 +167,11 @@ fn place_rows(
         100.0 * seen.max.exceedance_probability(seen.max.seen_in)
     ));
     rows.push(max);
-    let (metric, lacking) =
-        unseen.map_or((&metrics::WAKEUP_MISSED, run.missed), |unseen| (&metrics::WAKEUP_UNTRACED, unseen));
+    let (metric, lacking) = untraced
+        .map_or((&metrics::WAKEUP_MISSED, run.missed), |untraced| (&metrics::WAKEUP_UNTRACED, untraced));
     let lacking = number(spot.key(metric), lacking as f64, "activations");
     rows.push(Finding { count: seen.count, ..lacking });
-    if run.explained > 0 && unseen.is_none() {
+    if run.explained > 0 && untraced.is_none() {
         let named = run.corrected.percentiles.iter().find(|p| p.token == "p99.9");
         if let Some(us) = named.and_then(|p| p.us.ok()) {
             let n = run.corrected.count as usize;

@@ -44,7 +44,7 @@ fn conflict_report_compares_the_study() {
     for said in [
         "9 lines of one set of 8 ways, loaded in turn, miss ",
         "bit-plru 5.143; lru, fifo, tree-plru, nru, srrip 9.",
-        "one read more is +12.5 % by itself",
+        "one read more alone accounts for +12.5 %",
         "(126 times), +14.1 % time (published as +14.2 %); 4.69 misses a round",
     ] {
         assert!(text.contains(said), "no '{said}' in {text}");

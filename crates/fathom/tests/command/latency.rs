@@ -40,7 +40,7 @@ fn a_described_machine_shows_its_histograms() {
 fn invalid_sizes_are_refused_with_example() {
     let user = User::new();
     for (size, hint) in
-        [("8KB", "8192, 8K, 64MiB"), ("64", "128 bytes"), ("8K,,", "no size"), ("-1", "--bytes")]
+        [("8KB", "8192, 8K, 64MiB"), ("64", "128 bytes"), ("8K,,", "not a size"), ("-1", "--bytes")]
     {
         let bytes = format!("--bytes={size}");
         user.run(&["latency", "--on", "bcm2835", &bytes]).failed(2, &[hint]);

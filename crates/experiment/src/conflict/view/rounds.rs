@@ -115,7 +115,8 @@ fn figures(
         page.line(TextRole::Plain, "");
     }
     if rounds.iter().filter(|r| finite(r.time).is_some()).count() > 1 {
-        let caption = "Time of a round. Each read more takes time by itself; beyond the ways it takes more, where reads miss.";
+        let caption =
+            "Time of a round. Time grows with each read, and more steeply beyond the ways, where reads miss.";
         let series = [&CONFLICT_TIME_PER_ROUND, &CONFLICT_BASE_TIME_PER_ROUND];
         page.picture(chart("rounds.time", series, "ns a round", caption), Vec::new());
     }
@@ -197,7 +198,9 @@ fn table(page: &mut Page, rounds: &[Round]) {
         .collect();
     // How misses were told is mostly one sentence about all of them.
     match labelled.first().map(|(_, f)| f.notes.as_slice()) {
-        None => page.text(TextRole::Dim, "misses: neither counted nor told from single loads", "  ", "    "),
+        None => {
+            page.text(TextRole::Dim, "misses: not counted, and not derived from single loads", "  ", "    ")
+        }
         Some([note]) if labelled.iter().all(|(_, f)| f.notes == [note.as_str()]) => {
             page.text(TextRole::Dim, &format!("misses: {note}"), "  ", "    ");
         }
@@ -214,7 +217,7 @@ fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], co
         Some(f) => {
             format!("miss {} times a round here; under each policy it would be", number::value(f).value)
         }
-        None => "would miss so often a round under each policy".to_owned(),
+        None => "expected misses per round by policy".to_owned(),
     };
     let text =
         format!("{n} lines of one set of {} ways, loaded in turn, {did}: {}.", n - 1, policies(expected));
@@ -230,7 +233,7 @@ fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], co
         && n > 1
     {
         let text = format!(
-            "A round of {n} reads takes {:+.1} % against one of {}; one read more is {:+.1} % by itself.",
+            "A round of {n} reads takes {:+.1} % against one of {}; one read more alone accounts for {:+.1} %.",
             100.0 * (over / fits - 1.0),
             n - 1,
             100.0 / (n - 1) as f64

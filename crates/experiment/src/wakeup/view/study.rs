@@ -10,9 +10,9 @@ use fathom_report::page::{Column, Page, TextRole, left, right};
 
 /// Columns: condition, place, head.
 const COLUMNS: [(&str, &str, &str); 9] = [
-    (condition::UNLOADED, "user", "none\nuser"),
-    (condition::UNLOADED, "switch", "none\nswitch"),
-    (condition::UNLOADED, "irq", "none\nIRQ"),
+    (condition::UNLOADED, "user", "no load\nuser"),
+    (condition::UNLOADED, "switch", "no load\nswitch"),
+    (condition::UNLOADED, "irq", "no load\nIRQ"),
     (condition::STRESS_MIX, "user", "mix\nuser"),
     (condition::STRESS_MIX, "switch", "mix\nswitch"),
     (condition::STRESS_MIX, "irq", "mix\nIRQ"),
