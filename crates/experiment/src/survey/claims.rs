@@ -2,6 +2,7 @@
 
 use fathom_analysis::claims::{Claim, Decoded};
 use fathom_analysis::findings::{Basis, Finding, Item};
+use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::claims::{CLAIMED, TIER, VERDICT_LEVEL_SIZE};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::ClockTrust;
@@ -63,43 +64,37 @@ fn verdict(
     };
     // A guest's caches are real, but it cannot know how much of them is its own.
     let guest = if trust == Some(ClockTrust::Virtual) { " (guest)" } else { "" };
-    let Some(capacity) = reading.tiers.get(nth).and_then(|t| t.capacity) else {
-        let mut finding = finding_of("undecided");
-        finding.notes.push(format!(
-            "level {level}: {who} {claim} {}; no {} capacity was found in the measured working sets",
-            size(claimed as f64),
-            ordinal(nth + 1)
-        ));
-        return finding;
+    let claimed_size = format!("level {level}: {who} {claim} {}", size(claimed as f64));
+    let (token, sentence) = match reading.tiers.get(nth).and_then(|t| t.capacity) {
+        Some(capacity) => compare(claimed as f64, capacity.onset, &claimed_size, guest),
+        None => {
+            let which = ordinal(nth + 1);
+            (
+                "undecided",
+                format!("{claimed_size}; no {which} capacity was found in the measured working sets"),
+            )
+        }
     };
-    let onset = capacity.onset;
-    let at = claimed as f64;
-    let (word, sentence) = if at >= onset.low && at <= onset.high {
-        ("agrees", format!("level {level}: {who} {claim} {}; the measurement agrees{guest}", size(at)))
-    } else if at < onset.low / (1.0 + CONTRADICTION) || at > onset.high * (1.0 + CONTRADICTION) {
-        (
-            "disagrees",
-            format!(
-                "level {level}: {who} {claim} {}, but loads slow down beyond {}{guest}",
-                size(at),
-                size(onset.value)
-            ),
-        )
-    } else {
-        (
-            "undecided",
-            format!(
-                "level {level}: {who} {claim} {}; measured {} ({} to {}), too close to contradict it",
-                size(at),
-                size(onset.value),
-                size(onset.low),
-                size(onset.high)
-            ),
-        )
-    };
-    let mut finding = finding_of(word);
+    let mut finding = finding_of(token);
     finding.notes.push(sentence);
     finding
+}
+
+/// Compares a claimed size with the measured onset of the next tier. Returns the verdict and a sentence, which begins
+/// with `claimed_size`.
+fn compare(claimed: f64, onset: Interval, claimed_size: &str, guest: &str) -> (&'static str, String) {
+    if claimed >= onset.low && claimed <= onset.high {
+        return ("agrees", format!("{claimed_size}; the measurement agrees{guest}"));
+    }
+    let measured = size(onset.value);
+    if claimed < onset.low / (1.0 + CONTRADICTION) || claimed > onset.high * (1.0 + CONTRADICTION) {
+        return ("disagrees", format!("{claimed_size}, but loads slow down beyond {measured}{guest}"));
+    }
+    let (low, high) = (size(onset.low), size(onset.high));
+    (
+        "undecided",
+        format!("{claimed_size}; measured {measured} ({low} to {high}), too close to contradict it"),
+    )
 }
 
 fn ordinal(n: usize) -> String {
