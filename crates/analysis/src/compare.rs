@@ -118,7 +118,7 @@ fn plans(a: &Report, b: &Report) -> Vec<String> {
         differ(name, &of(a), &of(b));
     }
     let tokens = |r: &Report| {
-        let mut tokens: Vec<&str> = r.warnings.iter().map(|w| w.token).collect();
+        let mut tokens: Vec<&str> = r.warnings.iter().map(|w| w.kind.token()).collect();
         tokens.dedup();
         if tokens.is_empty() { "none".to_owned() } else { tokens.join(", ") }
     };

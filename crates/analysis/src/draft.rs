@@ -7,7 +7,7 @@
 
 use fathom_units::facts;
 
-use crate::findings::Finding;
+use crate::findings::{Finding, WarningKind};
 use crate::hierarchy::{Hierarchy, interval, value};
 use crate::interval::Interval;
 use crate::metrics::common;
@@ -172,8 +172,9 @@ fn remarks(h: &Hierarchy) -> Vec<String> {
     if h.disturbed() {
         remarks.push("The record is disturbed: take another before using this draft.".to_owned());
     }
-    remarks
-        .extend(report.warnings.iter().map(|w| format!("Warning of the record, {}: {}.", w.token, w.text)));
+    remarks.extend(
+        report.warnings.iter().map(|w| format!("Warning of the record, {}: {}.", w.kind.token(), w.text)),
+    );
     remarks
 }
 
@@ -255,7 +256,7 @@ fn memory(h: &Hierarchy) -> Table {
             f.unit
         );
     }
-    if h.warned("no-final-plateau") {
+    if h.warned(WarningKind::NoFinalPlateau) {
         comment += "; latency was still rising: a lower bound";
     }
     let latency = h.memory.latency;
@@ -272,7 +273,7 @@ fn pages(h: &Hierarchy) -> (Vec<u64>, Grounds) {
         return (vec![4096], Grounds::assumed("the record does not state its page sizes"));
     };
     match page(facts::PAGE_HUGE).filter(|huge| *huge > base) {
-        Some(_) if h.warned("no-huge-pages") => {
+        Some(_) if h.warned(WarningKind::NoHugePages) => {
             (vec![base], Grounds::comment("fact page.base; no huge pages were available"))
         }
         Some(huge) => (vec![base, huge], Grounds::comment("facts page.base, page.huge")),

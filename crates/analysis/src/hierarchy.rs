@@ -2,7 +2,7 @@
 //!
 //! A report may be read from an untrusted page, so findings without valid numbers are ignored.
 
-use crate::findings::{Axis, Finding, Key, Report, Value};
+use crate::findings::{Axis, Finding, Key, Report, Value, WarningKind};
 use crate::interval::Interval;
 use crate::metrics::{common, conflict, latency, survey};
 
@@ -118,10 +118,10 @@ impl<'a> Hierarchy<'a> {
         sizes.max().unwrap_or(0)
     }
 
-    /// Returns whether the report has the warning of this token.
+    /// Returns whether the report has a warning of this kind.
     #[must_use]
-    pub fn warned(&self, token: &str) -> bool {
-        self.report.warnings.iter().any(|w| w.token == token)
+    pub fn warned(&self, kind: WarningKind) -> bool {
+        self.report.warnings.iter().any(|w| w.kind == kind)
     }
 
     /// Returns whether the run was disturbed.
@@ -202,11 +202,15 @@ mod tests {
             ("tlb.1.entries", 64.0),
         ];
         let mut found = report(&all);
-        found.warnings.push(Warning { token: "pressure", text: String::new(), remedy: String::new() });
+        found.warnings.push(Warning {
+            kind: WarningKind::Pressure,
+            text: String::new(),
+            remedy: String::new(),
+        });
         let h = Hierarchy::of(&found).expect("tiers");
         assert_eq!((h.tiers.len(), value(h.memory.latency), h.largest()), (1, 90.0, 65536));
         assert!(h.tlbs.is_empty(), "without its penalty a TLB is none");
-        assert!(h.warned("pressure") && !h.warned("clock") && !h.disturbed());
+        assert!(h.warned(WarningKind::Pressure) && !h.warned(WarningKind::Frequency) && !h.disturbed());
         // If all have one, the last is memory.
         let h = report(&all[..2]);
         let h = Hierarchy::of(&h).expect("tiers");

@@ -47,7 +47,7 @@ fn main() {
             }
         }
         for w in &report.warnings {
-            println!("  ! {}: {}", w.token, w.text);
+            println!("  ! {}: {}", w.kind.token(), w.text);
         }
         for r in &report.refusals {
             println!("  refused {}: {}", r.what, r.reason);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use fathom_analysis::findings::Warning;
+use fathom_analysis::findings::{Warning, WarningKind};
 use fathom_analysis::interval::median;
 use fathom_probe::pattern::PatternKind;
 use fathom_units::facts::{self, Grant};
@@ -52,10 +52,6 @@ pub(crate) fn clock_remedy(record: &Record) -> &'static str {
     }
 }
 
-fn warning(token: &'static str, text: String, remedy: impl Into<String>) -> Warning {
-    Warning { token, text, remedy: remedy.into() }
-}
-
 /// Warns if the core clock changed between rounds, by the cycle calibration. The kernel's two readings are reported
 /// too, but prove nothing alone: the first may be of a core that was just woken.
 fn frequency(record: &Record) -> Option<Warning> {
@@ -82,7 +78,7 @@ fn frequency(record: &Record) -> Option<Warning> {
          nanoseconds are not corrected",
         100.0 * change
     );
-    Some(warning("frequency", text, clock_remedy(record)))
+    Some(Warning::new(WarningKind::Frequency, text, clock_remedy(record)))
 }
 
 /// The Raspberry Pi firmware's flags, as documented for `vcgencmd get_throttled`: current state in bits 0 to 3, since
@@ -125,7 +121,7 @@ fn throttled(record: &Record) -> Option<Warning> {
         }
     }
     remedies.dedup();
-    (!seen.is_empty()).then(|| warning("throttled", seen.join("; "), remedies.join("; ")))
+    (!seen.is_empty()).then(|| Warning::new(WarningKind::Throttled, seen.join("; "), remedies.join("; ")))
 }
 
 /// Returns the microseconds for which some task had waited since boot (Linux Documentation/accounting/psi.rst).
@@ -153,7 +149,7 @@ fn pressure(record: &Record) -> Vec<Warning> {
             _ => "I/O",
         };
         let text = format!("some task waited for {what} in {:.0} % of the time", 100.0 * share);
-        Some(warning("pressure", text, pressure_remedy(record, resource)))
+        Some(Warning::new(WarningKind::Pressure, text, pressure_remedy(record, resource)))
     };
     WAITED.into_iter().filter_map(over_limit).collect()
 }

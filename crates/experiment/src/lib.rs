@@ -32,6 +32,7 @@ mod scale;
 pub mod session;
 pub mod stride;
 pub mod survey;
+mod trial_name;
 pub mod wakeup;
 
 use fathom_analysis::findings::{Basis, Report};
@@ -39,7 +40,6 @@ use fathom_probe::machine::ClockTrust;
 
 pub use experiment::{DefaultBudget, Experiment, ProgressLine};
 pub use machine_row::MACHINE_COLUMNS;
-pub use reading::WARNINGS;
 
 /// Every experiment, in the order of help.
 pub static EXPERIMENTS: &[&Experiment] = &[

@@ -2,41 +2,19 @@
 
 use fathom_analysis::claims::{FactValue, decode};
 use fathom_analysis::facts::is_background;
-use fathom_analysis::findings::{Finding, Key, Refused, Report, Value, Warning};
+use fathom_analysis::findings::{Finding, Key, Refused, Report, Value, Warning, WarningKind};
 use fathom_analysis::interval::{Interval, median_interval};
 use fathom_analysis::metrics::common;
-use fathom_probe::machine::{Attribute, ClockTrust};
+use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::PatternKind;
 use fathom_units::facts;
-use fathom_units::size;
 
 use crate::claims;
 use crate::disturbance::Disturbance;
 use crate::environment;
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
-
-/// Every warning of the experiments: token and meaning.
-pub const WARNINGS: &[(&str, &str)] = &[
-    ("disturbed", "something disturbed the measurement: times may be wrong"),
-    ("no-huge-pages", "the latency curve was measured in base pages: translation is part of it"),
-    ("no-final-plateau", "the latency curve still rises at the largest working set"),
-    ("budget-exhausted", "the budget ended before the plan, or before an interval was as narrow as intended"),
-    ("interrupted", "the session ended before its plan did"),
-    ("unproven", "samples whose work could not be verified were left out"),
-    ("damaged-record", "lines of the record could not be read"),
-    ("lossy-line", "lines between harness and probe were lost, or the probe was restarted"),
-    ("clock-untrusted", "the probe's clock cannot support these findings"),
-    ("coarse-clock", "the clock cannot resolve one load: samples are means of several dependent loads"),
-    ("frequency", "the core clock changed during the session"),
-    ("throttled", "the machine was throttled: temperature, power or voltage"),
-    ("pressure", "tasks waited for a CPU, memory or I/O during the measurement (PSI)"),
-    ("overridden", "an option overrides the machine's description"),
-    ("wrong-data", "transfers delivered wrong data"),
-    ("wakeup-config", "the configuration changes wake-up latencies"),
-    ("imported", "measured by another tool: clock, machine and hypervisor are unknown"),
-    ("claims-conflict", "claims about the machine contradict each other"),
-];
+use crate::trial_name::trial_name;
 
 /// Creates a finding without an interval.
 pub(crate) fn number(key: impl Into<Key>, value: f64, unit: &'static str) -> Finding {
@@ -127,17 +105,19 @@ fn shown_facts(record: &Record) -> Vec<(String, String)> {
 
 /// Adds the warnings and refusals of the session itself.
 fn session(record: &Record, report: &mut Report) {
-    let mut warn = |token: &'static str, text: String, remedy: &str| {
-        report.warnings.push(Warning { token, text, remedy: remedy.to_owned() });
-    };
+    let mut warn = |kind, text: String, remedy: &str| report.warnings.push(Warning::new(kind, text, remedy));
     if record.end.as_ref().is_none_or(|e| e.status != "complete") {
         let status = record.end.as_ref().map_or("cut off", |e| e.status.as_str());
-        warn("interrupted", format!("the session was {status} before its plan ended"), "run it again");
+        warn(
+            WarningKind::Interrupted,
+            format!("the session was {status} before its plan ended"),
+            "run it again",
+        );
     }
     let unverified: usize = record.trials.iter().map(|r| r.unverified).sum();
     if unverified > 0 {
         warn(
-            "unproven",
+            WarningKind::Unproven,
             format!("{unverified} samples did not end at the expected address; they are left out"),
             "this is a bug of the probe or a fault of the machine: please report it with the record",
         );
@@ -145,14 +125,14 @@ fn session(record: &Record, report: &mut Report) {
     // A record that ends before its second line has nothing to read.
     if record.run.is_none() && (record.trust.is_some() || !record.trials.is_empty()) {
         warn(
-            "damaged-record",
+            WarningKind::DamagedRecord,
             "the 'run' line is missing, so the experiment is unknown; the record is read as a survey".into(),
             "check its second line, which begins with run",
         );
     }
     if !record.problems.is_empty() {
         warn(
-            "damaged-record",
+            WarningKind::DamagedRecord,
             format!(
                 "{} of the record could not be read; first: {}",
                 match record.problems.len() {
@@ -181,16 +161,7 @@ fn refused_trials(record: &Record, report: &mut Report) {
         {
             seen.push((reason, remedy));
             report.refusals.push(Refused {
-                what: format!(
-                    "trial {}: {} of {}{}",
-                    run.trial.id,
-                    run.trial.kind().token(),
-                    size(run.trial.memory.bytes as f64),
-                    match run.trial.memory.attribute {
-                        Attribute::WriteBack => String::new(),
-                        other => format!(", {}", other.token()),
-                    }
-                ),
+                what: trial_name(&run.trial),
                 reason: reason.clone(),
                 remedy: remedy.clone(),
             });
@@ -204,11 +175,7 @@ fn contradictions(record: &Record, report: &mut Report) {
     let tick_ns = Scale::of(record).tick_ns;
     let of = |run: &TrialRun| {
         let ns = run.contradicted? * tick_ns;
-        let (id, pattern) = (run.trial.id, run.trial.kind().token());
-        Some(format!(
-            "trial {id} ({pattern} of {}, {ns:.1} ns an operation)",
-            size(run.trial.memory.bytes as f64)
-        ))
+        Some(format!("{}, {ns:.1} ns per operation", trial_name(&run.trial)))
     };
     let all: Vec<String> = record.trials.iter().filter_map(of).collect();
     let more = match all.len() {
@@ -217,7 +184,7 @@ fn contradictions(record: &Record, report: &mut Report) {
         _ => String::new(),
     };
     report.refusals.push(Refused {
-        what: format!("the time of {}{more}", all[..all.len().min(SHOWN)].join(", ")),
+        what: format!("the time of {}{more}", all[..all.len().min(SHOWN)].join("; ")),
         reason: "2n operations took less time than n, which is impossible: other work slowed the shorter run"
             .into(),
         remedy: "run it again on a quieter machine, or give it a larger --budget".into(),
@@ -246,7 +213,7 @@ fn line_losses(record: &Record, report: &mut Report) {
     }
     if !reported.is_empty() {
         report.warnings.push(Warning {
-            token: "lossy-line",
+            kind: WarningKind::LossyLine,
             text: reported.join("; "),
             remedy: "check cable, ground and baud rate; the findings are based on complete trials".into(),
         });
@@ -267,7 +234,7 @@ pub(crate) fn disturbed_row(disturbance: &Disturbance, report: &mut Report) {
     report.findings.push(row);
     if disturbance.disturbed {
         report.warnings.push(Warning {
-            token: "disturbed",
+            kind: WarningKind::Disturbed,
             text: format!("the measurement was disturbed: {}", disturbance.causes.join("; ")),
             remedy: disturbance.remedy.clone(),
         });

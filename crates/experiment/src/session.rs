@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 
 use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_probe::wire::Line;
-use fathom_units::size;
 
 use crate::record::{End, Lost, Record, Run, TrialRun, again, hello};
+use crate::trial_name::trial_name;
 
 mod in_process;
 
@@ -62,8 +62,7 @@ struct PendingTrial {
 
 /// Returns the line that records a trial that was given up.
 fn lost(trial: &Trial, reason: &str) -> Line {
-    let what = format!("trial {}: {} of {}", trial.id, trial.kind().token(), size(trial.memory.bytes as f64));
-    Lost { what, reason: reason.to_owned() }.line()
+    Lost { what: trial_name(trial), reason: reason.to_owned() }.line()
 }
 
 /// A session with a probe.

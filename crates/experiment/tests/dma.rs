@@ -7,7 +7,7 @@ mod common;
 
 use asked::asked;
 use common::{finding, measured, number};
-use fathom_analysis::findings::{Report, Value};
+use fathom_analysis::findings::{Report, Value, WarningKind};
 use fathom_analysis::metrics::dma as metrics;
 use fathom_experiment::dma;
 use fathom_experiment::record::{Record, Run};
@@ -253,14 +253,14 @@ fn wrong_data_is_reported_and_has_no_times() {
         assert!(number(&report, &of("wrong")) > 0.0, "{driver_bug:?} {policy:?}");
         assert!(!has(&report, &of("1536.cpu")), "{driver_bug:?} {policy:?}: times of wrong data");
         assert!(has(&report, &format!("dma.coherent.{}.1536.cpu", direction.token())), "the others stand");
-        let reported = report.warnings.iter().find(|w| w.token == "wrong-data").expect("it is told");
+        let reported = report.warnings.iter().find(|w| w.kind == WarningKind::WrongData).expect("it is told");
         assert!(reported.remedy.contains(driver_bug.token()), "{}", reported.remedy);
         assert!(record.trials.iter().any(|r| r.transfers.wrong > 0));
     }
     // Where every direction is cleaned, the same mistake loses nothing.
     let (_, report) = wrong(DriverBug::AsFromDevice, Direction::ToDevice, Maintenance::CleanAndUnmap);
     assert_eq!(number(&report, "dma.streaming-copy.to-device.wrong"), 0.0);
-    assert!(report.warnings.iter().all(|w| w.token != "wrong-data"));
+    assert!(report.warnings.iter().all(|w| w.kind != WarningKind::WrongData));
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn small_budget_drops_victims_first_with_warning() {
     let (record, report) = measure(&machine("omap3-sdio"), Run { budget_ms: 500, ..Run::default() });
     let spent: u64 = record.trials.iter().filter_map(|r| r.done.as_ref()).map(|d| d.watch.accesses).sum();
     assert!(spent <= 500 * 4_000, "{spent}");
-    assert!(report.warnings.iter().any(|w| w.token == "budget-exhausted"), "{:?}", report.warnings);
+    assert!(report.warnings.iter().any(|w| w.kind == WarningKind::BudgetExhausted), "{:?}", report.warnings);
     assert!(has(&report, "dma.streaming-copy.to-device.64.cpu"));
 }
 

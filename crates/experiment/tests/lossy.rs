@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use fathom_analysis::findings::{Report, Value};
+use fathom_analysis::findings::{Report, Value, WarningKind};
 use fathom_experiment::options::Asked;
 use fathom_experiment::record::{Record, Run, TrialRun};
 use fathom_experiment::session::{Plan, Session};
@@ -235,7 +235,7 @@ fn judged(was: &Was, good: &Was, truth: &mut HashMap<String, TrialRun>, why: &st
         assert_eq!(run.unverified, 0, "{why}");
     }
     if was.end != End::Complete {
-        assert!(report.warnings.iter().any(|w| w.token == "interrupted"), "{why}");
+        assert!(report.warnings.iter().any(|w| w.kind == WarningKind::Interrupted), "{why}");
         return report;
     }
     assert!(was.record.facts == good.record.facts, "{why}");
@@ -245,7 +245,7 @@ fn judged(was: &Was, good: &Was, truth: &mut HashMap<String, TrialRun>, why: &st
         // As text, because what was refused has no number, which equals nothing.
         assert!(format!("{:?}", report.findings) == format!("{:?}", good.findings), "{why}");
     } else {
-        assert!(report.warnings.iter().any(|w| w.token == "lossy-line"), "{why}");
+        assert!(report.warnings.iter().any(|w| w.kind == WarningKind::LossyLine), "{why}");
     }
     report
 }
@@ -362,5 +362,7 @@ fn repeated_first_greeting_is_harmless() {
     board.serve(Some(facts)).iter().for_each(|line| session.take(line));
     assert_eq!(Line::parse(&session.next_line()).unwrap().word, "bye");
     assert_eq!((session.record.problems.len(), session.record.losses.restarts), (0, 0));
-    assert!(read(&session.record).expect("a report").warnings.iter().all(|w| w.token == "interrupted"));
+    assert!(
+        read(&session.record).expect("a report").warnings.iter().all(|w| w.kind == WarningKind::Interrupted)
+    );
 }

@@ -6,7 +6,7 @@ mod common;
 
 use asked::asked;
 use common::{finding, number};
-use fathom_analysis::findings::{Axis, Detail, Report};
+use fathom_analysis::findings::{Axis, Detail, Report, WarningKind};
 use fathom_analysis::metrics::stride as metrics;
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{InProcess, Session};
@@ -172,7 +172,7 @@ fn stores_identify_the_write_policy() {
 fn unmeasured_strides_are_reported_and_options_compared() {
     let d = machine("imxrt1062");
     let (a, report) = measured(&d, &[K, 1 << 39], &[64, 4096], 1_000, 1);
-    let warning = report.warnings.iter().find(|w| w.token == "budget-exhausted").expect("a warning");
+    let warning = report.warnings.iter().find(|w| w.kind == WarningKind::BudgetExhausted).expect("a warning");
     assert!(warning.text.contains("1 KiB at 4096 (read)"), "{}", warning.text);
     assert!(warning.text.contains("5 more") && warning.remedy.contains("--budget"), "{warning:?}");
     assert!(number(&report, "stride.1024.64.read.time_per_access") > 0.0);

@@ -13,7 +13,7 @@ pub enum Exit {
     Failed,
     /// The command line or a file that it names is wrong.
     Usage,
-    /// Done, but with low confidence: disturbed, or less certain than promised.
+    /// Done, but with low confidence: the report has a warning that lowers it, such as `disturbed`.
     LowConfidence,
     /// A comparison found a difference beyond the limit, or a check found a contradicted claim.
     Differs,

@@ -2,8 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use fathom_analysis::findings::Report;
-use fathom_analysis::metrics::common;
+use fathom_analysis::findings::{Report, WarningKind};
 use fathom_report::{ReportKind, Style, json, terminal};
 
 use crate::cli::{Colour, Output};
@@ -79,30 +78,17 @@ impl Out {
     }
 }
 
-/// Returns the exit status of a report: 5 if nothing was measured in a complete session, 3 for low confidence.
+/// Returns the exit status of a report: 5 if nothing was measured in a complete session, 3 for low confidence by a warning.
 fn status(report: &Report) -> Exit {
     // Refused findings may have a row without a number.
     let measured = report.findings.iter().any(|f| f.key.metric.timed && f.finite().is_some());
-    let cut = report.warnings.iter().any(|w| matches!(w.token, "interrupted" | "wrong-data"));
+    let warned = |kinds: &[WarningKind]| report.warnings.iter().any(|w| kinds.contains(&w.kind));
     if !measured {
         // An interrupted session, or transfers with wrong data, are not a refusal.
+        let cut = warned(&[WarningKind::Interrupted, WarningKind::WrongData]);
         return if cut { Exit::LowConfidence } else { Exit::Refused };
     }
-    let disturbed = report.find(&common::DISTURBED).is_some_and(|f| f.word() == Some("yes"));
-    let poor = [
-        "budget-exhausted",
-        "no-final-plateau",
-        "unproven",
-        "wrong-data",
-        "damaged-record",
-        "interrupted",
-        "lossy-line",
-    ];
-    if disturbed || report.warnings.iter().any(|w| poor.contains(&w.token)) {
-        Exit::LowConfidence
-    } else {
-        Exit::Done
-    }
+    if report.warnings.iter().any(|w| w.kind.lowers_confidence()) { Exit::LowConfidence } else { Exit::Done }
 }
 
 /// Formats names and descriptions in two columns.

@@ -28,7 +28,7 @@ pub fn reports(file: &Path) -> Result<Vec<(String, Report)>, Failure> {
     let name = file.display().to_string();
     match read(file, 0)? {
         Input::Record(record) => Ok(vec![(name, judged(&record)?)]),
-        Input::Page(text) => html::reports(&text, &REPORT_KINDS, fathom_experiment::WARNINGS)
+        Input::Page(text) => html::reports(&text, &REPORT_KINDS)
             .map_err(|e| Failure::usage(format!("{name}: {e}"), "make the page again from its record")),
     }
 }

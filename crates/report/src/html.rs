@@ -219,7 +219,7 @@ fn section(at: usize, name: &str, shown: &Shown, level: u8) -> Section {
         warnings: report
             .warnings
             .iter()
-            .map(|w| item(w.token, &w.text, &w.remedy))
+            .map(|w| item(w.kind.token(), &w.text, &w.remedy))
             .chain(
                 report.refusals.iter().map(|r| item(&format!("refused: {}", r.what), &r.reason, &r.remedy)),
             )

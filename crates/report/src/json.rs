@@ -7,12 +7,13 @@ mod comparison;
 use fathom_analysis::examination::Row;
 use fathom_analysis::findings::{
     self, Basis, Coordinate, Detail, Finding, Histogram, Item, Key, Kind, Refused, Report, UNITS, Warning,
+    WarningKind,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::kind::{self, ReportKind};
-use crate::schema::{self, FORMAT, VERSION};
+use crate::schema::{FORMAT, VERSION};
 
 pub use comparison::{COMPARISON, COMPARISON_VERSION, comparison, comparison_schema};
 
@@ -215,7 +216,7 @@ pub fn json(report: &Report, kind: &ReportKind) -> String {
         ),
         (
             "warnings",
-            rows(&report.warnings, |w| json!({"token": w.token, "text": w.text, "remedy": w.remedy})),
+            rows(&report.warnings, |w| json!({"token": w.kind.token(), "text": w.text, "remedy": w.remedy})),
         ),
     ];
     let lines: Vec<String> = keys.iter().map(|(key, value)| format!("  \"{key}\": {value}")).collect();
@@ -430,18 +431,13 @@ fn read_fact((name, value): (String, Value)) -> Result<(String, String), ReadErr
     Ok((name, text))
 }
 
-/// Reads a document written by [`json()`]. `kinds` are the kinds of report whose metrics may occur, `warnings` the
-/// warnings whose tokens may occur. The headline is not read: it follows from the findings.
+/// Reads a document written by [`json()`]. `kinds` are the kinds of report whose metrics may occur. The headline is not read: it follows from the findings.
 ///
 /// A null value is read as not-a-number, which prints as null again.
 ///
 /// # Errors
 /// A [`ReadError`] with line and column, or with the offending unit, token or version.
-pub fn from_json(
-    text: &str,
-    kinds: &[&ReportKind],
-    warnings: &[schema::WarningKind],
-) -> Result<Report, ReadError> {
+pub fn from_json(text: &str, kinds: &[&ReportKind]) -> Result<Report, ReadError> {
     let head: Head = serde_json::from_str(text)?;
     if head.format != FORMAT {
         return Err(ReadError::Format(head.format));
@@ -451,9 +447,8 @@ pub fn from_json(
     }
     let d: Document = serde_json::from_str(text)?;
     let warning = |w: WarningRow| {
-        let known = warnings.iter().find(|k| k.0 == w.token);
-        let token = known.ok_or(ReadError::Warning(w.token))?.0;
-        Ok(Warning { token, text: w.text, remedy: w.remedy })
+        let kind = WarningKind::from_token(&w.token).ok_or(ReadError::Warning(w.token))?;
+        Ok(Warning::new(kind, w.text, w.remedy))
     };
     Ok(Report {
         experiment: d.experiment,

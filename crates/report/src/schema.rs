@@ -15,9 +15,5 @@ pub const FORMAT: &str = "fathom.findings";
 /// count.
 pub const VERSION: u64 = 1;
 
-/// A warning's stable token and its description in one line. The crate that gives warnings does not depend on this one,
-/// so the list is passed in as plain text.
-pub type WarningKind = (&'static str, &'static str);
-
 /// Tokens of clock trust.
 pub(crate) static TRUST: &Tokens = &tokens::TRUST;

@@ -14,7 +14,7 @@ use fathom_units::facts;
 use fathom_analysis::metrics::latency::REFUSED;
 
 use crate::kind::ReportKind;
-use crate::schema::{TRUST, WarningKind};
+use crate::schema::TRUST;
 use crate::style::Style;
 use crate::terminal::terminal;
 
@@ -39,9 +39,9 @@ const FACTS: [&str; 12] = [
 const REMOVED: &str = "[left out]";
 
 /// Returns a report without data that identify an owner, a user, a host or a specimen. `subject` is a public name
-/// (`host`, a built-in machine); without it the subject is "a machine". `warnings` are those that may occur.
+/// (`host`, a built-in machine); without it the subject is "a machine".
 #[must_use]
-pub fn anonymous(report: &Report, subject: Option<&str>, warnings: &[WarningKind]) -> Report {
+pub fn anonymous(report: &Report, subject: Option<&str>) -> Report {
     let plain =
         |word: &str| !word.is_empty() && word.len() <= 20 && word.bytes().all(|b| b.is_ascii_lowercase());
     let known = |text: &str, words: &Tokens| words.contains(text);
@@ -50,7 +50,6 @@ pub fn anonymous(report: &Report, subject: Option<&str>, warnings: &[WarningKind
     let facts = report.facts.iter().filter(|(name, _)| {
         FACTS.contains(&name.as_str()) || name == facts::MACHINE_NAME && subject.is_some_and(|s| s != "host")
     });
-    let about = |token: &str| warnings.iter().find(|w| w.0 == token).map_or("", |w| w.1);
     Report {
         experiment: experiment.to_owned(),
         subject: subject.unwrap_or("a machine").to_owned(),
@@ -62,11 +61,7 @@ pub fn anonymous(report: &Report, subject: Option<&str>, warnings: &[WarningKind
         histograms: report.histograms.iter().filter(|h| h.key.at.iter().all(ours)).cloned().collect(),
         // Reasons may quote paths, limits and free text of the probe.
         refusals: report.refusals.iter().map(|_| refused()).collect(),
-        warnings: report
-            .warnings
-            .iter()
-            .map(|w| Warning { token: w.token, text: about(w.token).to_owned(), remedy: String::new() })
-            .collect(),
+        warnings: report.warnings.iter().map(|w| Warning::new(w.kind, w.kind.about(), "")).collect(),
     }
 }
 

@@ -84,7 +84,7 @@ pub fn clean_report(report: &Report, unicode: bool) -> Report {
         warnings: report
             .warnings
             .iter()
-            .map(|w| Warning { token: w.token, text: tidy(&w.text), remedy: tidy(&w.remedy) })
+            .map(|w| Warning::new(w.kind, tidy(&w.text), tidy(&w.remedy)))
             .collect(),
     }
 }

@@ -4,36 +4,35 @@ use fathom_analysis::findings::{Refused, Report, Warning};
 
 use crate::page::{Page, TextRole};
 
-/// Largest number of tokens in the line at the head.
-const MAX_TOKENS: usize = 6;
+/// Largest number of names per part of the line at the head.
+const MAX_NAMES: usize = 4;
 
-/// Returns the number of warnings and refusals, with their tokens: `2 warnings, 1 refusal: no-huge-pages, counters`.
-/// `None` if there are none.
+/// Returns the number of warnings and of refusals, each with its names:
+/// `2 warnings: no-huge-pages, throttled; 1 refusal: counters`. `None` if there are none.
 pub(crate) fn folded(report: &Report) -> Option<String> {
-    let counted = |n: usize, what: &str| match n {
-        0 => None,
-        1 => Some(format!("1 {what}")),
-        n => Some(format!("{n} {what}s")),
-    };
-    let counts = [counted(report.warnings.len(), "warning"), counted(report.refusals.len(), "refusal")];
-    let counts: Vec<String> = counts.into_iter().flatten().collect();
-    if counts.is_empty() {
-        return None;
-    }
-    let mut tokens: Vec<&str> = Vec::new();
-    let all = report.warnings.iter().map(|w| w.token).chain(report.refusals.iter().map(|r| r.what.as_str()));
-    for token in all.filter(|token| !token.is_empty()) {
-        if !tokens.contains(&token) {
-            tokens.push(token);
+    let warnings = report.warnings.iter().map(|w| w.kind.token());
+    let refusals = report.refusals.iter().map(|r| r.what.as_str());
+    let parts = [listed("warning", warnings), listed("refusal", refusals)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Returns the number of items and their distinct names, [`MAX_NAMES`] at most. `None` if there are none.
+fn listed<'a>(what: &str, items: impl Iterator<Item = &'a str>) -> Option<String> {
+    let (mut count, mut names) = (0, Vec::new());
+    for name in items {
+        count += 1;
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
         }
     }
-    let more = tokens.len().saturating_sub(MAX_TOKENS);
-    tokens.truncate(MAX_TOKENS);
-    let mut text = format!("{}: {}", counts.join(", "), tokens.join(", "));
-    if more > 0 {
-        text += &format!(" and {more} more");
-    }
-    Some(text)
+    let more = match names.len().saturating_sub(MAX_NAMES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    names.truncate(MAX_NAMES);
+    let plural = if count == 1 { "" } else { "s" };
+    (count > 0).then(|| format!("{count} {what}{plural}: {}{more}", names.join(", ")))
 }
 
 /// Prints a statement and, on a separate line, its remedy.
@@ -51,7 +50,7 @@ pub(crate) fn warnings(page: &mut Page, warnings: &[Warning]) {
     }
     page.heading("Warnings");
     for w in warnings {
-        item(page, w.token, &w.text, &w.remedy);
+        item(page, w.kind.token(), &w.text, &w.remedy);
     }
 }
 

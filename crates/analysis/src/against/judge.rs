@@ -4,7 +4,7 @@ use super::{
     CAPACITY_TOLERANCE, CLOCK_TOLERANCE, Described, ENTRIES_TOLERANCE, LATENCY_TOLERANCE, Level,
     MERGE_RATIOS, PENALTY_TOLERANCE, Span, Tlb, Tolerance, Verdict, compared,
 };
-use crate::findings::{Axis, Basis, Coordinate, Finding, Key, Metric, Part, Value};
+use crate::findings::{Axis, Basis, Coordinate, Finding, Key, Metric, Part, Value, WarningKind};
 use crate::hierarchy::{Hierarchy, Tlb as Step, interval};
 use crate::interval::Interval;
 use crate::metrics::{claims, conflict, survey};
@@ -168,7 +168,8 @@ impl<'a> Judge<'a> {
             unit: "Hz",
             described: (hz, hz),
         };
-        let moved = self.hierarchy.warned("frequency").then_some("; the clock moved while measuring");
+        let moved =
+            self.hierarchy.warned(WarningKind::Frequency).then_some("; the clock moved while measuring");
         self.against(&claim, interval(found), found, CLOCK_TOLERANCE, moved);
     }
 
@@ -306,7 +307,9 @@ impl<'a> Judge<'a> {
 
     fn memory(&mut self) {
         let h = self.hierarchy;
-        let open = h.warned("no-final-plateau").then_some("; the curve was still rising, so that is a bound");
+        let open = h
+            .warned(WarningKind::NoFinalPlateau)
+            .then_some("; the curve was still rising, so that is a bound");
         // A lower bound contradicts only described values below it.
         let open =
             open.filter(|_| self.measured(h.memory.latency).value < self.time(self.described.memory).0);

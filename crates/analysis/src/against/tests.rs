@@ -1,6 +1,6 @@
 use super::{Described, Level, Tlb, Verdict, check, compared, contradicted};
 use crate::findings::Item;
-use crate::findings::{Finding, Report, Value, Warning};
+use crate::findings::{Finding, Report, Value, Warning, WarningKind};
 use crate::metrics::REGISTRY;
 
 use crate::interval::Interval;
@@ -221,7 +221,11 @@ fn missing_tier_contradicts_only_where_it_was_measurable() {
 #[test]
 fn a_bound_contradicts_nothing_above_it() {
     let mut report = survey();
-    report.warnings.push(Warning { token: "no-final-plateau", text: String::new(), remedy: String::new() });
+    report.warnings.push(Warning {
+        kind: WarningKind::NoFinalPlateau,
+        text: String::new(),
+        remedy: String::new(),
+    });
     let far = Described { memory: (300.0, 300.0), ..described() };
     assert_eq!(odd(&report, &far), ["memory.latency undecided"]);
     let near = Described { memory: (100.0, 100.0), ..described() };

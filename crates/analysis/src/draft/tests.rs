@@ -1,6 +1,6 @@
 use super::{Draft, Options, Written, draft};
 use crate::findings::Item;
-use crate::findings::{Finding, Report, Value, Warning};
+use crate::findings::{Finding, Report, Value, Warning, WarningKind};
 use crate::hierarchy::Hierarchy;
 use crate::metrics::REGISTRY;
 use crate::metrics::{common, survey};
@@ -218,8 +218,8 @@ fn draft_without_core_clock_uses_ns_and_notes_it() {
     report.findings.retain(|f| !f.is(&common::CLOCK_CORE_HZ) && !f.is(&survey::TIER_LATENCY_CYCLES));
     report.findings.push(word("disturbed", "yes"));
     report.trust = "virtual".into();
-    for token in ["no-huge-pages", "no-final-plateau"] {
-        report.warnings.push(Warning { token, text: "odd".into(), remedy: String::new() });
+    for kind in [WarningKind::NoHugePages, WarningKind::NoFinalPlateau] {
+        report.warnings.push(Warning { kind, text: "odd".into(), remedy: String::new() });
     }
     let d = drafted(&report);
     assert_eq!(key(&d, "level", 1, "latency"), (Written::Ns(2.5), "tier.1.latency: ".into()));

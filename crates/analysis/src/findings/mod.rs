@@ -10,11 +10,13 @@ mod key;
 mod metric;
 mod report;
 pub mod tokens;
+mod warning;
 
 pub use axis::Axis;
 pub use detail::{Basis, Detail, Field, Item};
 pub use key::{Coordinate, Key, Part, Registry};
 pub use metric::{Better, Bounds, Compared, Kind, Metric, UNITS};
-pub use report::{Finding, Histogram, Refused, Report, Value, Warning};
+pub use report::{Finding, Histogram, Refused, Report, Value};
+pub use warning::{Warning, WarningKind};
 
 pub(crate) use metric::metrics;

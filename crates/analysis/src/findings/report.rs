@@ -4,6 +4,7 @@ use super::axis::Axis;
 use super::detail::{Basis, Detail};
 use super::key::{Coordinate, Key};
 use super::metric::Metric;
+use super::warning::Warning;
 
 /// Value of a finding: a number, a token or a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,17 +107,6 @@ impl Finding {
             Value::Number(_) => None,
         }
     }
-}
-
-/// A warning about the findings, with the remedy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// Stable token, e.g. `no-huge-pages`, listed by `fathom schema`.
-    pub token: &'static str,
-    /// One plain sentence.
-    pub text: String,
-    /// The remedy; empty if there is none.
-    pub remedy: String,
 }
 
 /// A refusal in a report.

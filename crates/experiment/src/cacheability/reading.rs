@@ -3,7 +3,7 @@
 
 use fathom_analysis::attribute::Memory;
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, Warning};
+use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, Warning, WarningKind};
 use fathom_analysis::interval::{grouped_interval, median};
 use fathom_analysis::metrics::cacheability as metrics;
 use fathom_probe::machine::{Attribute, Operation, Translation};
@@ -279,7 +279,7 @@ fn missing(record: &Record, requested: &Request, all: &[Point], report: &mut Rep
     let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
     if !shown.is_empty() {
         report.warnings.push(Warning {
-            token: "budget-exhausted",
+            kind: WarningKind::BudgetExhausted,
             text: format!("not measured within the budget or the memory: {}{more}", shown.join(", ")),
             remedy: "give it a larger --budget, or fewer --bytes, --op or --attributes".into(),
         });

@@ -1,7 +1,7 @@
 //! Reads a record of `fathom dma`: cost of each transfer in parts, cheapest strategies, crossovers, cache pollution.
 
 use fathom_analysis::crossover::lowest;
-use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, Warning};
+use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, Warning, WarningKind};
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::dma as metrics;
 use fathom_probe::machine::dma::{Channel, Direction, Engine, Strategy};
@@ -310,7 +310,7 @@ fn wrong_data(record: &Record, report: &mut Report) {
     let all: usize = record.trials.iter().map(|r| r.transfers.rows.len()).sum::<usize>() + wrong;
     let requested = Options::of(record).driver_bug;
     report.warnings.push(Warning {
-        token: "wrong-data",
+        kind: WarningKind::WrongData,
         text: format!(
             "{wrong} of {all} transfers delivered wrong data: stale lines were read or dirty lines \
              were lost"
@@ -351,7 +351,7 @@ fn missing(record: &Record, request: &Request, (points, losses): (&[Point], &[Lo
     let victims = (granted * request.polluting().count()).saturating_sub(losses.len());
     if victims > 0 {
         report.warnings.push(Warning {
-            token: "budget-exhausted",
+            kind: WarningKind::BudgetExhausted,
             text: format!(
                 "cache pollution was not measured at {victims} points, within the budget or the memory"
             ),
@@ -362,7 +362,7 @@ fn missing(record: &Record, request: &Request, (points, losses): (&[Point], &[Lo
     if let Some(first) = lost.first() {
         let (strategy, direction) = first.route;
         report.warnings.push(Warning {
-            token: "budget-exhausted",
+            kind: WarningKind::BudgetExhausted,
             text: format!(
                 "not measured within the budget or the memory: {} of {} {}{}",
                 size(first.bytes as f64),
@@ -384,7 +384,7 @@ fn overridden(requested: &Options, report: &mut Report) {
         requested.maintenance.map(|policy| format!("a kernel with buffer maintenance {}", policy.token()));
     for what in [driver_bug, policy].into_iter().flatten() {
         report.warnings.push(Warning {
-            token: "overridden",
+            kind: WarningKind::Overridden,
             text: format!("an option selects {what}: the results are not those of the machine as described"),
             remedy: String::new(),
         });

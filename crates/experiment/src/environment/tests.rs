@@ -1,4 +1,5 @@
 use fathom_analysis::claims::FactValue;
+use fathom_analysis::findings::WarningKind;
 use fathom_probe::pattern::{Alu, Trial};
 use fathom_probe::rows::{Done, Sample};
 
@@ -28,7 +29,7 @@ fn cycle_calibration(record: &mut Record, ticks: u64) {
 }
 
 fn tokens(record: &Record) -> Vec<&'static str> {
-    judge(record).iter().map(|w| w.token).collect()
+    judge(record).iter().map(|w| w.kind.token()).collect()
 }
 
 #[test]
@@ -69,7 +70,7 @@ fn a_changed_clock_is_reported_with_the_first_remedy_not_yet_applied() {
         cycle_calibration(&mut record, 1000);
         cycle_calibration(&mut record, 1100);
         let reported = judge(&record);
-        assert_eq!((reported.len(), reported[0].token), (1, "frequency"), "{reported:?}");
+        assert_eq!((reported.len(), reported[0].kind), (1, WarningKind::Frequency), "{reported:?}");
         assert!(reported[0].text.contains("10.0 %"), "{reported:?}");
         assert!(reported[0].remedy.contains(expected), "{reported:?}");
     }
@@ -79,7 +80,10 @@ fn a_changed_clock_is_reported_with_the_first_remedy_not_yet_applied() {
 fn throttling_counts_from_the_start_of_the_session() {
     let record = record(&[("env.core_throttle_count", "3"), ("env.after.core_throttle_count", "5")]);
     let reported = judge(&record);
-    assert!(reported[0].token == "throttled" && reported[0].text.contains("2 times"), "{reported:?}");
+    assert!(
+        reported[0].kind == WarningKind::Throttled && reported[0].text.contains("2 times"),
+        "{reported:?}"
+    );
     // Bit 18: throttled since boot, and not before this session.
     let pi = self::record(&[("env.get_throttled", "0x10000"), ("env.after.get_throttled", "0x50001")]);
     let reported = judge(&pi);
@@ -107,7 +111,7 @@ fn waiting_tasks_are_reported_with_a_remedy_not_yet_applied() {
         judge(&record(&all))
     };
     let reported = with(waited("cpu", 4_000_000), &[]);
-    assert!(reported[0].token == "pressure" && reported[0].text.contains("40 %"), "{reported:?}");
+    assert!(reported[0].kind == WarningKind::Pressure && reported[0].text.contains("40 %"), "{reported:?}");
     assert!(reported[0].remedy.starts_with("stop other work"), "{reported:?}");
     let reported = with(waited("cpu", 4_000_000), &[("env.cpus.isolated", "2-3")]);
     assert!(reported[0].remedy.starts_with("CPUs are isolated already"), "{reported:?}");

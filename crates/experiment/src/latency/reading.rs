@@ -1,7 +1,7 @@
 //! Reads a record of `fathom latency`: histograms, peaks, bias, and the tier and TLB hits of each working set.
 
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::{Histogram, Report, Warning};
+use fathom_analysis::findings::{Histogram, Report, Warning, WarningKind};
 use fathom_analysis::histogram::{Group, bars, groups, main_group};
 use fathom_analysis::interval::{Interval, grouped_interval, median};
 use fathom_analysis::metrics::{common, latency};
@@ -39,7 +39,7 @@ pub fn read(record: &Record) -> Report {
     ladder::rows(record, bias.as_ref(), &measure, &mut report);
     if let Some(timed) = loads_per_sample(scale.cycle(), step_ticks(record)) {
         report.warnings.push(Warning {
-            token: "coarse-clock",
+            kind: WarningKind::CoarseClock,
             text: format!(
                 "the clock's resolution is {:.0} core cycles: a sample is the mean of {timed} dependent loads, so the \
                  histogram does not show single loads",
@@ -210,14 +210,14 @@ fn missing(record: &Record, sets: &[Set], report: &mut Report) {
         && sets.iter().any(|s| !s.single.is_empty())
     {
         report.warnings.push(Warning {
-            token: "budget-exhausted",
+            kind: WarningKind::BudgetExhausted,
             text: "the bias was not measured, so there are no peaks".into(),
             remedy: "give it a larger --budget".into(),
         });
     }
     if !lost.is_empty() {
         report.warnings.push(Warning {
-            token: "budget-exhausted",
+            kind: WarningKind::BudgetExhausted,
             text: format!("not measured within the budget or the memory: {}", lost.join(", ")),
             remedy: "give it a larger --budget or smaller sizes".into(),
         });

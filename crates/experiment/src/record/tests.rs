@@ -3,6 +3,7 @@
 mod content;
 mod damage;
 
+use fathom_analysis::findings::WarningKind;
 use std::sync::LazyLock;
 
 use fathom_probe::pattern::{self, Clock, Memory};
@@ -94,5 +95,5 @@ fn read(text: &str) -> Result<Record, String> {
 
 fn damaged(record: &Record) -> Option<String> {
     let report = survey::read(record);
-    report.warnings.iter().find(|w| w.token == "damaged-record").map(|w| w.text.clone())
+    report.warnings.iter().find(|w| w.kind == WarningKind::DamagedRecord).map(|w| w.text.clone())
 }

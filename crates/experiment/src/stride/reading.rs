@@ -1,7 +1,7 @@
 //! Reads a record of `fathom stride`: time per access and per line by working set, stride and operation.
 
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::{Basis, Finding, Item, Report, Warning};
+use fathom_analysis::findings::{Basis, Finding, Item, Report, Warning, WarningKind};
 use fathom_analysis::interval::{grouped_interval, median};
 use fathom_analysis::metrics::stride as metrics;
 use fathom_probe::machine::Operation;
@@ -192,7 +192,7 @@ fn missing(record: &Record, requested: &[Request], points: &[Point], report: &mu
     };
     lost.truncate(4);
     report.warnings.push(Warning {
-        token: "budget-exhausted",
+        kind: WarningKind::BudgetExhausted,
         text: format!("not measured within the budget, the memory or the stride: {}{more}", lost.join(", ")),
         remedy: "give it a larger --budget, smaller sizes or fewer --strides".into(),
     });

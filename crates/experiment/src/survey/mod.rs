@@ -35,9 +35,9 @@ pub static EXPERIMENT: Experiment = Experiment {
   fathom survey --budget 3s --record here.fathom  less time, and keep the record
   fathom survey --on bcm2711 --json               a described machine, for a script
 
-Exit status: 0 done, 1 failed, 2 wrong command line or file, 3 done below the
-quality bar (disturbed, cut short, less certain than promised), 5 all refused,
-130 or 143 interrupted (the record and the report hold what there is)",
+Exit status: 0 done, 1 failed, 2 wrong command line or file, 3 done, with a
+warning that lowers confidence (`fathom explain disturbed` names its exit status),
+5 all refused, 130 or 143 interrupted (the record and the report are kept)",
     options: options::ALL,
     default_budget: DefaultBudget::both(10_000),
     plan,

@@ -1,7 +1,7 @@
 //! Reads a record of the survey into findings.
 
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::{Basis, Key, Refused, Report, Warning};
+use fathom_analysis::findings::{Basis, Key, Refused, Report, Warning, WarningKind};
 use fathom_analysis::interval::median_interval;
 use fathom_analysis::metrics::{common, latency, survey};
 use fathom_analysis::tiers::Reading;
@@ -70,7 +70,7 @@ fn measurements(record: &Record, report: &mut Report) {
     for sentence in fathom_analysis::claims::disagreements(&decoded.claims).iter().chain(&decoded.complaints)
     {
         report.warnings.push(Warning {
-            token: "claims-conflict",
+            kind: WarningKind::ClaimsConflict,
             text: sentence.clone(),
             remedy: String::new(),
         });
@@ -88,13 +88,11 @@ fn measurements(record: &Record, report: &mut Report) {
 }
 
 fn open_ends(curves: &Reading, scale: &Scale, record: &Record, report: &mut Report) {
-    let mut warn = |token: &'static str, text: String, remedy: &str| {
-        report.warnings.push(Warning { token, text, remedy: remedy.to_owned() });
-    };
+    let mut warn = |kind, text: String, remedy: &str| report.warnings.push(Warning::new(kind, text, remedy));
     if scale.huge.is_none() {
         let refused = no_huge_pages(record);
         warn(
-            "no-huge-pages",
+            WarningKind::NoHugePages,
             format!(
                 "the latency curve was measured in {} pages, in windows of {} pages: its points include one translation per {} loads, which is subtracted from its tiers",
                 size(scale.base as f64),
@@ -107,7 +105,7 @@ fn open_ends(curves: &Reading, scale: &Scale, record: &Record, report: &mut Repo
     if !curves.flat_end {
         let last = curves.tiers.last().map_or(0.0, |t| t.latency.value);
         warn(
-            "no-final-plateau",
+            WarningKind::NoFinalPlateau,
             format!(
                 "latency still rises at the largest working set; the last tier's {last:.1} ns is a lower bound"
             ),
@@ -124,7 +122,7 @@ fn open_ends(curves: &Reading, scale: &Scale, record: &Record, report: &mut Repo
         .collect();
     if !wide.is_empty() {
         warn(
-            "budget-exhausted",
+            WarningKind::BudgetExhausted,
             format!("intervals wider than 6 % because of the budget or noise: {}", wide.join(", ")),
             "give it a larger --budget on a quieter machine",
         );

@@ -4,11 +4,12 @@ use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::metrics::wakeup::condition;
 use fathom_analysis::metrics::wakeup::{
-    CHANGEPOINT_BYTES, EFFECT, EXPLAINED_INCREASE, RAN_BEFORE, STAGE_WORST, SWEEP_MAX, WAKEUP_MAX,
-    WORST_LATENCY,
+    CHANGEPOINT_BYTES, EFFECT, EXPLAINED_INCREASE, RAN_BEFORE, SWEEP_MAX, WAKEUP_MAX, WORST_LATENCY,
 };
+use fathom_probe::machine::ClockTrust;
 use fathom_report::Headline;
 
+use super::view::stages::{longest, stage_phrase, waits_for_cpu};
 use crate::headline::{confidence, figure, largest, none, sentence};
 
 /// The place at which the task itself runs again.
@@ -32,16 +33,21 @@ pub(crate) fn headline(report: &Report) -> Headline {
         let factor = effect.key.word(Axis::Factor).unwrap_or_default();
         answer += &format!("; largest effect: {factor}, {}", figure(effect));
     }
-    // Only for this activation: the task that ran before another one is unrelated.
-    let worst = report.of(&WORST_LATENCY).find(|f| f.finite() == largest_latency.finite());
-    if let Some(other) = worst.and_then(|f| f.detail.word(RAN_BEFORE)) {
+    // The stage and the task of the maximum itself: those of other activations are unrelated.
+    let traced = report.of(&WORST_LATENCY).find(|f| f.finite() == largest_latency.finite());
+    let stage = traced.and_then(longest);
+    if let Some((stage, time)) = stage {
+        answer += &format!("; {time:.0} {} of it {}", largest_latency.unit, stage_phrase(stage));
+    }
+    let waited = stage.is_some_and(|(stage, _)| waits_for_cpu(stage));
+    if let Some(other) = traced.filter(|_| waited).and_then(|f| f.detail.word(RAN_BEFORE)) {
         answer += &format!("; {other} held the CPU before it");
     }
     Headline {
         answer: sentence(&answer),
         // A maximum has no interval.
         confidence: confidence_of_maximum(report),
-        action: sentence(&action(report)),
+        action: sentence(&stage.map_or_else(String::new, |(stage, _)| action(stage, report))),
     }
 }
 
@@ -71,11 +77,7 @@ fn swept(report: &Report) -> Headline {
             answer += &format!("; {what} changes at blocks of {}", figure(first));
         }
     }
-    Headline {
-        answer: sentence(&answer),
-        confidence: confidence(report, &changes),
-        action: sentence(&action(report)),
-    }
+    Headline { answer: sentence(&answer), confidence: confidence(report, &changes), action: String::new() }
 }
 
 /// Returns the maximum at the same place without load.
@@ -102,22 +104,20 @@ fn is_above_zero(f: &Finding) -> bool {
     f.low.is_some_and(|low| low > 0.0)
 }
 
-/// Returns the advice for the stage in which most of the worst activations lost their time.
-fn action(report: &Report) -> String {
-    let dominates = |f: &&Finding| f.detail.number(metrics::DOMINATES).unwrap_or(0.0);
-    let stage = report
-        .of(&STAGE_WORST)
-        .filter(|f| dominates(f) > 0.0)
-        .max_by(|a, b| dominates(a).total_cmp(&dominates(b)));
-    match stage.and_then(|f| f.key.word(Axis::Stage)).as_deref() {
-        Some("before-irq") => {
-            "find code that disables interrupts or takes the CPU (firmware, a hypervisor, the real-time throttle)".to_owned()
+/// Returns the advice for the longest stage of the maximum.
+fn action(stage: &str, report: &Report) -> String {
+    match stage {
+        "before-irq" if report.trust == ClockTrust::Virtual.token() => {
+            "compare with a run on the host: in a virtual machine, the host may take the CPU at any time"
         }
-        Some("irq-to-wakeup") => "move interrupt handlers to other CPUs (IRQ affinity)".to_owned(),
-        Some("wakeup-to-switch" | "wakeup-to-user") => {
-            "give the task a dedicated CPU (isolcpus, affinity) or a higher priority: it waited for the CPU".to_owned()
+        "before-irq" => {
+            "find code that disables interrupts or takes the CPU (firmware, a hypervisor, the real-time throttle)"
         }
-        Some(_) => "keep the task's memory small and locked: the time was lost after it got the CPU".to_owned(),
-        None => String::new(),
+        "irq-to-wakeup" => "move interrupt handlers to other CPUs (IRQ affinity)",
+        stage if waits_for_cpu(stage) => {
+            "give the task a dedicated CPU (isolcpus, affinity) or a higher priority: it waited for the CPU"
+        }
+        _ => "keep the task's memory small and locked: the time was lost after it got the CPU",
     }
+    .to_owned()
 }

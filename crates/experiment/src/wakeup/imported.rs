@@ -1,6 +1,6 @@
 //! Findings from the histograms of other tools, by the same analysis.
 
-use fathom_analysis::findings::{Basis, Finding, Histogram, Metric, Report, Warning};
+use fathom_analysis::findings::{Basis, Finding, Histogram, Metric, Report, Warning, WarningKind};
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::wakeup::summary::{self, Maximum, Percentile};
@@ -21,7 +21,7 @@ pub(super) fn rows(record: &Record, report: &mut Report) {
         return;
     }
     report.warnings.push(Warning {
-        token: "imported",
+        kind: WarningKind::Imported,
         text: "measured by another tool: clock, machine, virtualization and configuration are unknown".into(),
         remedy: REMEDY.into(),
     });

@@ -1,7 +1,7 @@
 //! Reads a record of `fathom wakeup`: latency at each place under each condition, overhead of tracing, effects, causes.
 
 use fathom_analysis::findings::tokens;
-use fathom_analysis::findings::{Basis, Finding, Histogram, Metric, Report, Warning};
+use fathom_analysis::findings::{Basis, Finding, Histogram, Metric, Report, Warning, WarningKind};
 use fathom_analysis::interval::grouped_interval;
 use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::metrics::wakeup::condition;
@@ -261,7 +261,7 @@ fn bias(record: &Record, unit: Unit, report: &mut Report) {
 /// Warns of configuration that changes the wake-up latency.
 fn setup(record: &Record, unit: Unit, report: &mut Report) {
     let mut warn = |text: String, remedy: &str| {
-        report.warnings.push(Warning { token: "wakeup-config", text, remedy: remedy.to_owned() });
+        report.warnings.push(Warning { kind: WarningKind::WakeupConfig, text, remedy: remedy.to_owned() });
     };
     let first = record.of(PatternKind::Wake).next().map(|run| run.trial.or_default::<Wake>().wakes);
     if first.is_some_and(|wakes| wakes.priority == 0) {

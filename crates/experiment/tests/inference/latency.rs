@@ -1,6 +1,6 @@
 //! Latency on described machines: what the description says comes back out of single loads.
 
-use fathom_analysis::findings::{Report, Value};
+use fathom_analysis::findings::{Report, Value, WarningKind};
 use fathom_analysis::metrics::latency as metrics;
 use fathom_experiment::latency::ladder::PLACEMENTS;
 use fathom_experiment::latency::options::Ladder;
@@ -134,7 +134,7 @@ fn coarse_clock_warns_that_it_shows_means() {
     let toml = toml.replacen(line, "clock = \"19.2 MHz\"", 1).replace("resolution = 34", "resolution = 1");
     let coarse = Description::parse("coarse", &toml);
     let (_, report) = measured(&coarse.unwrap(), &[16 * K], 1);
-    assert!(report.warnings.iter().any(|w| w.token == "coarse-clock"), "{:?}", report.warnings);
+    assert!(report.warnings.iter().any(|w| w.kind == WarningKind::CoarseClock), "{:?}", report.warnings);
     let h = report.histograms.iter().find(|h| h.bytes == 16 * K).unwrap();
     assert!(h.loads_per_sample > 100, "{}", h.loads_per_sample);
     let mean = number(&report, "latency.16384.cycles");

@@ -1,5 +1,5 @@
 use fathom_analysis::draft::{Options, draft};
-use fathom_analysis::findings::{Report, Value, Warning};
+use fathom_analysis::findings::{Report, Value, Warning, WarningKind};
 use fathom_analysis::hierarchy::Hierarchy;
 
 use crate::samples::{self, golden};
@@ -20,7 +20,7 @@ fn nothing_in_a_record_ends_a_comment_or_a_string() {
     let hostile = "x\"\ncpus = 7 # \u{1b}[2J \\ \r\n[memory] \u{7f}";
     report.subject = hostile.to_string();
     report.trust = hostile.to_string();
-    report.warnings.push(Warning { token: "clock", text: hostile.to_string(), remedy: String::new() });
+    report.warnings.push(Warning::new(WarningKind::Frequency, hostile, ""));
     report.findings.push(samples::word("tier.1.policies", hostile, &[]));
     report.facts.push(("env.board.model".to_string(), hostile.to_string()));
     for text in [drafted(&report, ""), drafted(&report, hostile)] {

@@ -1,5 +1,5 @@
 use fathom_analysis::compare::compare;
-use fathom_analysis::findings::{Axis, Refused, Report, Warning};
+use fathom_analysis::findings::{Axis, Refused, Report, Warning, WarningKind};
 use fathom_analysis::metrics::latency::{LATENCY_PEAK, LATENCY_SINGLE};
 use proptest::prelude::*;
 
@@ -51,7 +51,7 @@ fn hostile() -> Report {
     report.findings.push(word("disturbed", "yes", &[HOSTILE]));
     report.findings.push(word("verdict.level.1.size", HOSTILE, &[HOSTILE]));
     report.findings.iter_mut().for_each(|f| f.notes.push(text()));
-    report.warnings.push(Warning { token: "no-huge-pages", text: text(), remedy: text() });
+    report.warnings.push(Warning { kind: WarningKind::NoHugePages, text: text(), remedy: text() });
     report.refusals.push(Refused { what: text(), reason: text(), remedy: text() });
     report
 }
@@ -129,7 +129,10 @@ fn a_page_has_every_section_of_the_terminal_with_its_figures() {
             assert!(text.contains(&format!("<tr><td>{}</td>", f.name())), "{}", f.name());
         }
         for w in &report.warnings {
-            assert!(text.contains(&format!("<code>{}</code>", w.token)) && text.contains("Remedy"), "{w:?}");
+            assert!(
+                text.contains(&format!("<code>{}</code>", w.kind.token())) && text.contains("Remedy"),
+                "{w:?}"
+            );
         }
     }
 }

@@ -17,7 +17,6 @@ use fathom_experiment::survey;
 use fathom_report::html::{Change, Entry};
 use fathom_report::json::ReadError;
 use fathom_report::{ReportKind, Style};
-use samples::WARNINGS;
 
 /// Without colour, in ASCII, 80 columns.
 const ASCII: Style = Style { colour: false, unicode: false, width: 80, studies: false };
@@ -41,7 +40,7 @@ fn json_of(report: &Report) -> String {
 }
 
 fn read(text: &str) -> Result<Report, ReadError> {
-    fathom_report::from_json(text, &REPORT_KINDS, WARNINGS)
+    fathom_report::from_json(text, &REPORT_KINDS)
 }
 
 fn page_of(named: &[(&str, &Report)], changes: &[Change]) -> String {
@@ -51,7 +50,7 @@ fn page_of(named: &[(&str, &Report)], changes: &[Change]) -> String {
 }
 
 fn read_page(page: &str) -> Result<Vec<(String, Report)>, ReadError> {
-    fathom_report::html::reports(page, &REPORT_KINDS, WARNINGS)
+    fathom_report::html::reports(page, &REPORT_KINDS)
 }
 
 /// The text in one line, with one blank between words.

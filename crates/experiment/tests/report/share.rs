@@ -1,11 +1,11 @@
 use fathom_analysis::metrics::wakeup as metrics;
 use proptest::prelude::*;
 
-use fathom_analysis::findings::{Refused, Report, Warning};
+use fathom_analysis::findings::{Refused, Report, Warning, WarningKind};
 use fathom_experiment::MACHINE_COLUMNS;
 use fathom_report::share::{self, anonymous};
 
-use crate::samples::{self, WARNINGS};
+use crate::samples;
 use crate::{kind_of, read};
 
 fn header() -> String {
@@ -70,7 +70,7 @@ fn planted() -> Report {
     report.findings.push(samples::word("verdict.level.1.size", &all, &[]));
     report.findings[0].notes.push(format!("s/n:SN4711BOB, owner=bob. {findable}"));
     report.refusals.push(Refused { what: all.clone(), reason: all.clone(), remedy: all.clone() });
-    report.warnings.push(Warning { token: "budget-spent", text: all.clone(), remedy: all });
+    report.warnings.push(Warning { kind: WarningKind::BudgetExhausted, text: all.clone(), remedy: all });
     report
 }
 
@@ -80,7 +80,7 @@ fn forms(report: &Report) -> [String; 3] {
 
 #[test]
 fn shared_report_contains_no_identity() {
-    let shared = anonymous(&planted(), None, WARNINGS);
+    let shared = anonymous(&planted(), None);
     for text in forms(&shared) {
         for secret in SECRETS.iter().chain(&["bob", "SN4711", "deadbeef"]) {
             assert!(!text.contains(secret), "{secret} in {text}");
@@ -88,14 +88,14 @@ fn shared_report_contains_no_identity() {
     }
     // What the machine is, and what it measured, is still there.
     assert!(row(&shared).contains("A Board") && row(&shared).contains("48 KiB"), "{}", row(&shared));
-    assert!(details(&shared).contains("6.1.0") && details(&shared).contains("budget-spent"));
+    assert!(details(&shared).contains("6.1.0") && details(&shared).contains("budget-exhausted"));
     // The subject's name is shared where every machine of its kind has it.
-    assert!(json(&anonymous(&planted(), Some("zen3"), WARNINGS)).contains("\"subject\": {\"name\":\"zen3\""));
+    assert!(json(&anonymous(&planted(), Some("zen3"))).contains("\"subject\": {\"name\":\"zen3\""));
 }
 
 #[test]
 fn words_of_a_list_are_shared_and_texts_of_a_kernel_are_not() {
-    let shared = anonymous(&samples::wakeup(), None, WARNINGS);
+    let shared = anonymous(&samples::wakeup(), None);
     let worst = shared.of(&metrics::WORST_LATENCY).next().expect("a row");
     assert_eq!(worst.detail.word(metrics::CONDITION), Some("unloaded"));
     assert_eq!(worst.detail.number(metrics::SLEPT), Some(53.0));
@@ -106,11 +106,11 @@ fn words_of_a_list_are_shared_and_texts_of_a_kernel_are_not() {
 #[test]
 fn a_table_has_as_many_cells_as_columns() {
     let unescaped = |line: &str| line.replace("\\|", "").matches('|').count();
-    let shared = anonymous(&samples::survey(20), Some("host"), WARNINGS);
+    let shared = anonymous(&samples::survey(20), Some("host"));
     for line in header().lines().chain([row(&shared).trim_end()]) {
         assert_eq!(unescaped(line), MACHINE_COLUMNS.len() + 3, "{line}");
     }
-    assert!(row(&anonymous(&samples::refused(), None, WARNINGS)).starts_with("| "));
+    assert!(row(&anonymous(&samples::refused(), None)).starts_with("| "));
 }
 
 /// The text between the fences, if the block is whole: the fence is opened once and closed once.
@@ -137,7 +137,7 @@ fn hostile_text_cannot_end_row_block_or_document() {
         let mut report = samples::survey(5);
         report.facts.insert(0, ("env.board.model".into(), hostile.into()));
         report.findings[0].notes.push(hostile.into());
-        let shared = anonymous(&report, None, WARNINGS);
+        let shared = anonymous(&report, None);
         let line = row(&shared);
         assert_eq!(line.lines().count(), 1, "{line:?}");
         assert_eq!(line.replace("\\|", "").matches('|').count(), MACHINE_COLUMNS.len() + 3, "{line}");
@@ -149,7 +149,7 @@ fn hostile_text_cannot_end_row_block_or_document() {
 
 #[test]
 fn shared_json_reads_back_equal() {
-    let shared = anonymous(&samples::survey(20), Some("host"), WARNINGS);
+    let shared = anonymous(&samples::survey(20), Some("host"));
     let read = read(&json(&shared)).expect("findings");
     assert!(shared.findings.iter().any(|f| f.name().starts_with("tier.")));
     assert_eq!(read, shared);
@@ -158,7 +158,7 @@ fn shared_json_reads_back_equal() {
 proptest! {
     #[test]
     fn whatever_a_record_holds_the_three_forms_stay_whole(report in samples::any_report()) {
-        let shared = anonymous(&report, None, WARNINGS);
+        let shared = anonymous(&report, None);
         let [row, details, json] = forms(&shared);
         prop_assert_eq!(row.lines().count(), 1);
         prop_assert_eq!(row.replace("\\\\", "").replace("\\|", "").matches('|').count(), MACHINE_COLUMNS.len() + 3);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::paper::{NO_PARTITIONS, NO_TIMERLAT, NO_TRACEPOINTS};
+use fathom_analysis::findings::WarningKind;
 
 /// Page faults cost 20 us, bandwidth 4 us, the study's memory workers what faults cost them; nothing else anything.
 fn planted(s: &fathom_probe::load::Stressor) -> u64 {
@@ -148,7 +149,7 @@ fn denied_priority_refuses_all_but_explicit_priority_0() {
     assert!(report.refusals.iter().any(|r| r.remedy == "run as root"));
     let report = measure(&mut machine, run(3_000, &[("priority", "0")]));
     assert!(row(&report, "wakeup.user.unloaded.p50").is_some());
-    assert!(report.warnings.iter().any(|w| w.token == "wakeup-config"), "{:?}", report.warnings);
+    assert!(report.warnings.iter().any(|w| w.kind == WarningKind::WakeupConfig), "{:?}", report.warnings);
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! `fathom explain`: explains the name of a finding or the token of a warning.
 
 use clap::Args;
-use fathom_analysis::findings::{Axis, Better, Key, Kind, Metric};
-use fathom_experiment::WARNINGS;
+use fathom_analysis::findings::{Axis, Better, Key, Kind, Metric, WarningKind};
 use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_report::kind;
 use fathom_report::page::{Page, TextRole};
@@ -48,10 +47,19 @@ fn run(options: &Explain, context: &Context) -> Result<Exit, Failure> {
     if let Some(key) = key {
         return out.text(&explained(key.metric, Some(&key), out));
     }
-    if let Some((token, about)) = WARNINGS.iter().find(|(token, _)| *token == name) {
+    if let Some(kind) = WarningKind::from_token(name) {
         let mut page = Page::new(*out.style());
-        page.text(TextRole::Bold, token, "", "  ");
-        page.text(TextRole::Plain, &format!("a warning: {about}"), "  ", "  ");
+        page.text(TextRole::Bold, kind.token(), "", "  ");
+        page.text(
+            TextRole::Plain,
+            &format!(
+                "a warning{}: {}",
+                if kind.lowers_confidence() { " (exit status 3)" } else { "" },
+                kind.about()
+            ),
+            "  ",
+            "  ",
+        );
         return out.text(&page.finish());
     }
     let near = nearest(name, &metrics);
@@ -134,7 +142,7 @@ fn better(better: Better) -> &'static str {
 /// Returns similar names, the most similar first.
 fn nearest(name: &str, metrics: &[&'static Metric]) -> Vec<String> {
     let names = metrics.iter().map(|metric| filled(metric, name));
-    let tokens = WARNINGS.iter().map(|(token, _)| (*token).to_owned());
+    let tokens = WarningKind::ALL.iter().map(|kind| kind.token().to_owned());
     let mut near: Vec<(f64, String)> = names
         .chain(tokens)
         .map(|known| (strsim::normalized_damerau_levenshtein(name, &known), known))

@@ -1,7 +1,6 @@
 //! `fathom schema`: lists all names of findings.
 
 use clap::{Args, ValueEnum};
-use fathom_experiment::WARNINGS;
 use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_report::{json, schema};
 
@@ -36,7 +35,7 @@ pub fn verb() -> Verb {
 fn run(options: &Schema, context: &Context) -> Result<Exit, Failure> {
     context.out.text(&match (options.json, options.of) {
         (true, Document::Comparison) => json::comparison_schema(),
-        (true, Document::Findings) => schema::schema_json(&REPORT_KINDS, WARNINGS),
-        (false, _) => schema::schema_text(&REPORT_KINDS, WARNINGS),
+        (true, Document::Findings) => schema::schema_json(&REPORT_KINDS),
+        (false, _) => schema::schema_text(&REPORT_KINDS),
     })
 }

@@ -61,7 +61,7 @@ fn run(options: &Share, context: &Context) -> Result<Exit, Failure> {
     let common = report.subject == "host" || catalog::names().any(|name| name == report.subject);
     let subject = common.then_some(report.subject.as_str());
     let kind = records::kind(&options.file.display().to_string(), &report)?;
-    let report = share::anonymous(&report, subject, fathom_experiment::WARNINGS);
+    let report = share::anonymous(&report, subject);
     let header = if options.header { share::header(MACHINE_COLUMNS) } else { String::new() };
     let row = || format!("{header}{}", share::row(&report, MACHINE_COLUMNS));
     out.text(&match options.form {

@@ -115,7 +115,7 @@ fn a_record_cut_at_and_inside_every_line_is_judged() {
     ends.insert(0, 0);
     let reported = |cut: usize| {
         let report = record::judged(&whole[..cut])?;
-        Some(report.warnings.iter().map(|w| w.token).collect::<Vec<_>>())
+        Some(report.warnings.iter().map(|w| w.kind.token()).collect::<Vec<_>>())
     };
     for pair in ends.windows(2) {
         let inside = reported(pair[0] + (pair[1] - pair[0]) / 2);

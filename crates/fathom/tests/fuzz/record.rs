@@ -67,8 +67,7 @@ pub fn judged(data: &[u8]) -> Option<Report> {
     harmless(&text);
     assert!(terminal(&report, &style(true), None).contains("\x1b["));
     let document = json(&report);
-    let again = from_json(&document, &REPORT_KINDS, fathom_experiment::WARNINGS)
-        .unwrap_or_else(|e| panic!("{e}\n{document}"));
+    let again = from_json(&document, &REPORT_KINDS).unwrap_or_else(|e| panic!("{e}\n{document}"));
     // What is not finite is null in JSON, so that the text and not the report is what comes back.
     assert_eq!(json(&again), document);
     carried(&report, &document);
@@ -128,8 +127,7 @@ fn checked(report: &Report) {
 fn carried(report: &Report, document: &str) {
     let entry = Entry { name: "A", report, kind: kind_of(report) };
     let page = fathom_report::html(&[entry], &[], true).unwrap_or_else(|e| panic!("{e}"));
-    let back = html::reports(&page, &REPORT_KINDS, fathom_experiment::WARNINGS)
-        .unwrap_or_else(|e| panic!("{e}\n{document}"));
+    let back = html::reports(&page, &REPORT_KINDS).unwrap_or_else(|e| panic!("{e}\n{document}"));
     assert_eq!(json(&back[0].1), document);
     assert_eq!(page.matches("</script").count(), 3, "{document}");
 }

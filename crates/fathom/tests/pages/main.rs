@@ -70,8 +70,7 @@ fn documents(dir: &Path) {
         let file = format!("../experiment/tests/report/golden/{name}.json");
         let text =
             std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a document");
-        let report =
-            fathom_report::from_json(&text, &REPORT_KINDS, fathom_experiment::WARNINGS).expect("findings");
+        let report = fathom_report::from_json(&text, &REPORT_KINDS).expect("findings");
         let entry = Entry { name, report: &report, kind: kind(&report.experiment).expect("a kind") };
         let page = fathom_report::html(&[entry], &[], true).expect("a page");
         std::fs::write(dir.join(format!("{name}.html")), page).expect("a file");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Change, Entry, Shown};
 use crate::json::{ReadError, from_json, json as findings};
 use crate::kind::ReportKind;
-use crate::schema::{VERSION, WarningKind};
+use crate::schema::VERSION;
 
 /// The `format` of the data in a page.
 const FORMAT: &str = "fathom.page";
@@ -84,16 +84,11 @@ struct Named {
     findings: Box<serde_json::value::RawValue>,
 }
 
-/// Reads the reports of a page made by [`html`](super::html()), with their names. `kinds` and `warnings` are as in
-/// [`from_json`].
+/// Reads the reports of a page made by [`html`](super::html()), with their names. `kinds` are as in [`from_json`].
 ///
 /// # Errors
 /// A [`ReadError`] if the page has no data, another format or version, or unreadable findings.
-pub fn reports(
-    page: &str,
-    kinds: &[&ReportKind],
-    warnings: &[WarningKind],
-) -> Result<Vec<(String, Report)>, ReadError> {
+pub fn reports(page: &str, kinds: &[&ReportKind]) -> Result<Vec<(String, Report)>, ReadError> {
     let data = page
         .split_once(OPEN)
         .and_then(|(_, rest)| rest.split_once(CLOSE))
@@ -109,6 +104,6 @@ pub fn reports(
     island
         .reports
         .into_iter()
-        .map(|named| Ok((named.name, from_json(named.findings.get(), kinds, warnings)?)))
+        .map(|named| Ok((named.name, from_json(named.findings.get(), kinds)?)))
         .collect()
 }

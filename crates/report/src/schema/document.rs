@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use fathom_analysis::findings::tokens::{self, Tokens};
-use fathom_analysis::findings::{Axis, Basis, Kind, Metric, UNITS};
+use fathom_analysis::findings::{Axis, Basis, Kind, Metric, UNITS, WarningKind};
 
 use super::closed::closed;
-use super::{FORMAT, TRUST, VERSION, WarningKind};
+use super::{FORMAT, TRUST, VERSION};
 use crate::kind::{self, ReportKind};
 
 /// Returns the schema as text, within 100 columns: names of these kinds of report with unit and meaning, then axes and
 /// words.
 #[must_use]
-pub fn schema_text(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
+pub fn schema_text(kinds: &[&ReportKind]) -> String {
     let metrics = kind::metrics(kinds);
     let mut out = format!("format {FORMAT}, version {VERSION}\n\nNames of findings and of histograms\n");
     for metric in &metrics {
@@ -49,11 +49,9 @@ pub fn schema_text(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
     for (format, about) in DOCUMENTS {
         out += &entry(format, about);
     }
-    if !warnings.is_empty() {
-        out += "\nWarnings\n";
-        for (token, about) in warnings {
-            out += &entry(token, about);
-        }
+    out += "\nWarnings\n";
+    for kind in WarningKind::ALL {
+        out += &entry(kind.token(), kind.about());
     }
     out
 }
@@ -245,13 +243,9 @@ fn histogram_schema(metrics: &[&'static Metric]) -> Value {
 /// `kinds` are the kinds of report of this build. `warnings` is the list of its warnings; an empty list allows any
 /// token.
 #[must_use]
-pub fn schema_json(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
+pub fn schema_json(kinds: &[&ReportKind]) -> String {
     let metrics = kind::metrics(kinds);
-    let token = if warnings.is_empty() {
-        json!({"type": "string"})
-    } else {
-        json!({"enum": warnings.iter().map(|w| w.0).collect::<Vec<_>>()})
-    };
+    let token = json!({"enum": WarningKind::ALL.iter().map(|kind| kind.token()).collect::<Vec<_>>()});
     let headline = closed(
         "Summary of the findings for people; each line may be empty.",
         json!({

@@ -1,6 +1,7 @@
 //! What a record says: lines, samples, restarts and clock trust.
 
 use super::*;
+use fathom_analysis::findings::WarningKind;
 
 #[test]
 fn every_line_of_a_session_is_read() {
@@ -102,7 +103,7 @@ fn sample_with_decreasing_time_is_refused() {
         let report = survey::read(record);
         let of = |f: &&fathom_analysis::findings::Finding| f.name().starts_with("latency.8192.");
         let refused =
-            report.refusals.iter().find(|r| r.what.starts_with("the time of trial 2 (chase of 8 KiB"));
+            report.refusals.iter().find(|r| r.what.starts_with("the time of chase of 8 KiB (trial 2"));
         (report.findings.iter().filter(of).count(), refused.map(|r| r.reason.clone()))
     };
     // As it is, and with fewer than half of the samples contradicting the others.
@@ -144,7 +145,7 @@ fn unverified_sample_is_left_out() {
     record.trials[1].samples.remove(16);
     record.trials[1].samples.remove(0);
     assert_eq!(unverified.trials[1].samples, record.trials[1].samples);
-    assert!(survey::read(&unverified).warnings.iter().any(|w| w.token == "unproven"));
+    assert!(survey::read(&unverified).warnings.iter().any(|w| w.kind == WarningKind::Unproven));
 }
 
 /// The session, in which the board is reset while its second trial runs, and then goes on as it did: sealed from 1 on.
@@ -173,7 +174,7 @@ fn unrequested_greeting_is_a_restart_that_loses_the_trial() {
     assert_eq!((record.trials[1].trial.id, &record.trials[1].done), (2, &None));
     assert_eq!((&record.trials[0], &record.trials[2..]), (&whole.trials[0], &whole.trials[1..]));
     let warnings = survey::read(&record).warnings;
-    let reported = warnings.iter().find(|w| w.token == "lossy-line").expect("a warning");
+    let reported = warnings.iter().find(|w| w.kind == WarningKind::LossyLine).expect("a warning");
     assert_eq!(reported.text, "the probe was started again once");
     // Lines of the old trial after the greeting belong to no trial.
     let mut late = reset(1, &[]);
@@ -191,14 +192,14 @@ fn harness_lines_exclude_lost_trials() {
     let record = read(&reset(1, &said).join("\n")).unwrap();
     assert_eq!(record.trials, whole.trials);
     assert_eq!((record.problems.len(), record.losses.restarts, record.losses.again), (0, 0, 1));
-    assert!(survey::read(&record).warnings.iter().any(|w| w.token == "lossy-line"));
+    assert!(survey::read(&record).warnings.iter().any(|w| w.kind == WarningKind::LossyLine));
     let record = read(&reset(2, &said).join("\n")).unwrap();
     assert_eq!((&record.trials, record.losses.restarts), (&whole.trials, 1));
     // What was given up is a refusal in the report, and none of the machine's.
-    let lost = ["lost what=\"trial 9: chase of 8 KiB\" reason=\"no end of it came\""];
+    let lost = ["lost what=\"chase of 8 KiB (trial 9)\" reason=\"no end of it came\""];
     let record = read(&reset(0, &lost)[..].join("\n")).unwrap();
     let refused = survey::read(&record).refusals;
-    assert!(refused.iter().any(|r| r.what == "trial 9: chase of 8 KiB"), "{refused:?}");
+    assert!(refused.iter().any(|r| r.what == "chase of 8 KiB (trial 9)"), "{refused:?}");
     // A probe says none of these words.
     let mut lines = SESSION[..3].to_vec();
     lines.push(Line::new("again").int("from", 0u64).text("why", "").seal(2));

@@ -1,6 +1,7 @@
 //! Damaged and hostile records.
 
 use super::*;
+use fathom_analysis::findings::WarningKind;
 use proptest::prelude::*;
 
 #[test]
@@ -166,7 +167,7 @@ proptest! {
             prop_assert_eq!(&a.trial, &b.trial);
         }
         prop_assert!(record.problems.len() <= 1, "{:?}", record.problems);
-        let interrupted = survey::read(&record).warnings.iter().any(|w| w.token == "interrupted");
+        let interrupted = survey::read(&record).warnings.iter().any(|w| w.kind == WarningKind::Interrupted);
         prop_assert!(interrupted || record.end.is_some());
     }
 

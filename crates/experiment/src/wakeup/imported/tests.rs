@@ -1,4 +1,4 @@
-use fathom_analysis::findings::{Refused, Value};
+use fathom_analysis::findings::{Refused, Value, WarningKind};
 use fathom_analysis::import;
 
 use crate::record::{End, Run};
@@ -63,7 +63,7 @@ fn the_interval_of_a_percentile_includes_its_bucket() {
     assert!(notes.iter().any(|n| n.contains("cyclictest: thread 0, priority 80, every 100 us")), "{notes:?}");
     assert!(notes.iter().any(|n| n.starts_with("buckets of 1 us")), "{notes:?}");
     assert_eq!(report.trust, "unknown");
-    assert!(report.warnings.iter().any(|w| w.token == "imported"), "{:?}", report.warnings);
+    assert!(report.warnings.iter().any(|w| w.kind == WarningKind::Imported), "{:?}", report.warnings);
     let order = refused(&report, "causes, extremes and stages of imported series").expect("a row");
     assert!(order.reason.contains("lacks the order") && !order.remedy.is_empty());
     assert_eq!(report.histograms.len(), 1);

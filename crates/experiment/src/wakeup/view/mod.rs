@@ -4,7 +4,7 @@ mod cold;
 mod effects;
 mod places;
 mod ridge;
-mod stages;
+pub(super) mod stages;
 mod study;
 mod summary;
 mod sweep;

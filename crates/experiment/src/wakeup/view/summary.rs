@@ -5,7 +5,7 @@ use fathom_analysis::metrics::wakeup::condition;
 
 use fathom_analysis::metrics::wakeup as metrics;
 
-use super::stages::{Cause, condition, dominant, load_text, stage_phrase};
+use super::stages::{Cause, condition, load_text, longest, stage_phrase, waits_for_cpu};
 use super::{MAX, Statistic, Wakeups, formatted, percent, percentile_text};
 use fathom_report::number;
 use fathom_report::page::{Page, TextRole};
@@ -62,22 +62,23 @@ fn increase(wakeups: &Wakeups) -> Option<String> {
     ))
 }
 
-/// Returns the maximum, and the stage in which most of the worst wake-ups were delayed.
+/// Returns the maximum, its longest stage, and the number of other worst wake-ups with the same longest stage.
 fn worst(wakeups: &Wakeups) -> Option<String> {
     let latest = wakeups.worst.first()?;
     let under = condition(latest).map(|word| format!(" ({})", load_text(word))).unwrap_or_default();
     let mut text = format!("Maximum: {}{under}", formatted(latest));
-    if let Some((stage, count)) = dominant(wakeups) {
-        text += &format!(
-            ". {count} of the {} worst wake-ups lost most of their time {}",
-            wakeups.worst.len(),
-            stage_phrase(stage)
-        );
+    let Some((stage, time)) = longest(latest) else { return Some(text + ".") };
+    text += &format!(", of which {time:.1} {} {}", latest.unit, stage_phrase(stage));
+    if let Some(other) = latest.detail.word(metrics::RAN_BEFORE).filter(|_| waits_for_cpu(stage)) {
+        text += &format!("; {other} ran before");
     }
-    match latest.detail.word(metrics::RAN_BEFORE) {
-        Some(other) => Some(format!("{text}. {other} ran before the maximum.")),
-        None => Some(text + "."),
+    let others = wakeups.worst.iter().skip(1);
+    let same = others.clone().filter(|f| longest(f).is_some_and(|(other, _)| other == stage)).count();
+    if others.len() > 0 {
+        text +=
+            &format!(". {same} of the {} next worst lost most of their time in the same stage", others.len());
     }
+    Some(text + ".")
 }
 
 /// Returns a sentence if the maximum also occurs without memory workers.

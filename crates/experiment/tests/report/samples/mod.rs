@@ -3,20 +3,13 @@
 mod random;
 mod wakeup;
 
-use fathom_analysis::findings::{Finding, Histogram, Item, Key, Refused, Report, Warning};
+use fathom_analysis::findings::{Finding, Histogram, Item, Key, Refused, Report, Warning, WarningKind};
 use fathom_analysis::metrics;
 use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_report::kind;
 
-use fathom_report::schema::WarningKind;
 pub use random::{any_report, any_text, config};
 pub use wakeup::{sweep, wakeup};
-
-/// Warnings as an experiment lists them.
-pub const WARNINGS: &[WarningKind] = &[
-    ("no-huge-pages", "huge pages were asked for and not got"),
-    ("budget-spent", "the budget ended before the plan"),
-];
 
 /// The key of a name of the schema.
 pub fn key(name: &str) -> Key {
@@ -200,13 +193,13 @@ pub fn disturbed() -> Report {
     report.findings.push(number("samples.verified", 12.5, "samples", Some((12.0, 13.0)), 7));
     report.warnings = vec![
         Warning {
-            token: "no-huge-pages",
+            kind: WarningKind::NoHugePages,
             text: "huge pages were asked for and not got: latencies beyond 2 MiB include page walks"
                 .to_string(),
             remedy: "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled".to_string(),
         },
         Warning {
-            token: "budget-spent",
+            kind: WarningKind::BudgetExhausted,
             text: "the plan wanted 256 MiB, the budget ended at 64 MiB".to_string(),
             remedy: String::new(),
         },

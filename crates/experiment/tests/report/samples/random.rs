@@ -2,14 +2,12 @@
 
 use fathom_analysis::findings::tokens::{self, Tokens};
 use fathom_analysis::findings::{
-    Axis, Coordinate, Finding, Histogram, Key, Kind, Metric, Refused, Report, Value, Warning,
+    Axis, Coordinate, Finding, Histogram, Key, Kind, Metric, Refused, Report, Value, Warning, WarningKind,
 };
 use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_report::kind;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-
-use super::WARNINGS;
 
 /// Random cases from a fixed seed, so that every run has the same: 256 in the full tier, 64 in the default one.
 pub fn config() -> ProptestConfig {
@@ -119,8 +117,8 @@ fn any_refusal() -> impl Strategy<Value = Refused> {
 }
 
 fn any_warning() -> impl Strategy<Value = Warning> {
-    (0..WARNINGS.len(), any_text(), any_text()).prop_map(|(at, text, remedy)| Warning {
-        token: WARNINGS[at].0,
+    (0..WarningKind::ALL.len(), any_text(), any_text()).prop_map(|(at, text, remedy)| Warning {
+        kind: WarningKind::ALL[at],
         text,
         remedy,
     })
