@@ -63,7 +63,7 @@ pub(super) fn take_causes<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Cause
 }
 
 /// Returns a phrase for a stage, to follow "lost most of their time".
-pub(in crate::wakeup) fn stage_phrase(stage: &str) -> &'static str {
+pub(crate) fn stage_phrase(stage: &str) -> &'static str {
     match stage {
         "before-irq" => "before the timer interrupt (interrupts off, or CPU taken away)",
         "irq-to-wakeup" => "in the timer interrupt, before the task became runnable",
@@ -98,14 +98,14 @@ fn parts(f: &Finding) -> Option<[f64; STAGES]> {
 }
 
 /// Returns the longest stage of a worst activation and its time in the finding's unit; `None` if it was not traced.
-pub(in crate::wakeup) fn longest(f: &Finding) -> Option<(&'static str, f64)> {
+pub(crate) fn longest(f: &Finding) -> Option<(&'static str, f64)> {
     let parts = parts(f)?;
     let place = (0..parts.len()).max_by(|a, b| parts[*a].total_cmp(&parts[*b]))?;
     (parts[place] > 0.0).then(|| (tokens::STAGE.values[place], parts[place]))
 }
 
 /// Returns whether the task waited for the CPU in this stage.
-pub(in crate::wakeup) fn waits_for_cpu(stage: &str) -> bool {
+pub(crate) fn waits_for_cpu(stage: &str) -> bool {
     matches!(stage, "wakeup-to-switch" | "wakeup-to-user")
 }
 
