@@ -13,7 +13,6 @@ use fathom_probe::pattern::{PatternKind, Stride};
 
 use crate::asked::asked;
 use crate::common::{self, finding, number};
-use crate::sessions::BUDGET_MS;
 
 const PAGE: u64 = 4096;
 
@@ -29,8 +28,12 @@ fn machine(pages_a_way: u64) -> Description {
     d
 }
 
-/// Half of the budget, for tests that compare no curves.
-const SHORT_MS: u64 = BUDGET_MS / 2;
+/// Budget of sessions that measure a second level too, ms.
+const LONG_MS: u64 = 10_000;
+/// Budget of sessions that measure the first level, ms.
+const FIRST_MS: u64 = 5_000;
+/// Budget of sessions whose times are not used, ms.
+const SHORT_MS: u64 = 3_000;
 
 fn measured(d: &Description, colours: &[u64], budget_ms: u64) -> (Record, Report) {
     let list = colours.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
@@ -73,7 +76,7 @@ fn agree(found: &[(u64, f64)], truth: impl Fn(u64) -> u64) {
 
 #[test]
 fn more_colours_conflict_later_where_a_way_is_four_pages() {
-    let (record, report) = measured(&machine(4), &[1, 2, 4], BUDGET_MS);
+    let (record, report) = measured(&machine(4), &[1, 2, 4], FIRST_MS);
     for colours in [1, 2, 4] {
         let found = misses(&report, 1, &colours.to_string());
         agree(&found, |pages| lru(pages, colours, 8));
@@ -95,7 +98,7 @@ fn more_colours_conflict_later_where_a_way_is_four_pages() {
 
 #[test]
 fn colours_have_no_effect_where_a_way_is_one_page() {
-    let (_, report) = measured(&machine(1), &[2, 4], BUDGET_MS);
+    let (_, report) = measured(&machine(1), &[2, 4], LONG_MS);
     for colours in [1, 2, 4] {
         agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, 1, 8));
     }
@@ -122,10 +125,10 @@ fn colours_have_no_effect_where_a_way_is_one_page() {
 fn colours_of_scattered_pages_are_refused() {
     let mut d = machine(4);
     d.memory.pages.truncate(1);
-    let contiguous = measured(&d, &[2], SHORT_MS).1;
+    let contiguous = measured(&d, &[2], FIRST_MS).1;
     assert_eq!(finding(&contiguous, "tier.1.colour.useful").value, Value::Text("yes".into()));
     d.memory.frames = Frames::Scattered;
-    let scattered = measured(&d, &[2], SHORT_MS).1;
+    let scattered = measured(&d, &[2], FIRST_MS).1;
     assert_eq!(misses(&scattered, 1, "2"), []);
     assert!(scattered.refusals.iter().any(|r| r.what.contains("page colours")), "{:?}", scattered.refusals);
 }
@@ -150,7 +153,7 @@ fn coloured_pages_are_requested_where_available() {
     let mut d = machine(4);
     d.memory.pages.truncate(1);
     d.memory.frames = Frames::Scattered;
-    let record = InProcess::new(with_coloured_pages(BUDGET_MS)).run(&mut Model::new(&d, 1)).1;
+    let record = InProcess::new(with_coloured_pages(LONG_MS)).run(&mut Model::new(&d, 1)).1;
     let report = conflict::read(&record);
     for colours in [1, 2] {
         agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, colours, 8));

@@ -51,8 +51,11 @@ fn assert_right(built: &Built, percent: usize, ways: usize) {
 
 #[test]
 fn committed_machines_with_small_last_levels_come_back() {
-    let built = oracle("committed machines, last level up to 512 KiB", &committed(512 << 10));
-    assert_right(&built, 100, 5);
+    // The default tier takes every second one.
+    let step = if full() { 1 } else { 2 };
+    let machines: Vec<_> = committed(512 << 10).into_iter().step_by(step).collect();
+    let built = oracle("committed machines, last level up to 512 KiB", &machines);
+    assert_right(&built, 100, 5 / step);
 }
 
 #[test]
