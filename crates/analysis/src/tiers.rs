@@ -128,7 +128,7 @@ fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading
     let mut notes = Vec::new();
     if candidates.len() > fit.boundaries.len() {
         notes.push(format!(
-            "{} of {} possible steps were merged into their neighbours: each explained too little",
+            "{} of {} candidate tiers were not significant and were merged",
             candidates.len() - fit.boundaries.len(),
             candidates.len()
         ));
