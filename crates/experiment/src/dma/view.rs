@@ -20,15 +20,15 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
     engines(page, &mut index);
     times(page, &mut index);
+    link(page, &mut index);
     crossovers(page, &mut index);
     pollution(page, &mut index);
-    link(page, &mut index);
     page.studies(|page| study(page, &mut index));
     claims::view::section(page, report, &mut index);
     show_rest(page, index, &[]);
 }
 
-/// Link rate for which CPU utilisation is reported.
+/// Renders the link rate for which CPU utilisation is reported.
 fn link(page: &mut Page, finding_index: &mut FindingIndex) {
     // The finding exists only if utilisation is reported.
     if let Some(f) = finding_index.one(&metrics::DMA_LINK) {
