@@ -39,11 +39,11 @@ pub static ATTRIBUTES: Opt = Opt {
     requires: None,
 };
 
-/// `--rounds`: laps of the working set for which totals are reported.
+/// `--rounds`: rounds over the working set for which totals are reported.
 pub static ROUNDS: Opt = Opt {
     name: "rounds",
     value: "N",
-    help: "Laps of the working set for which totals are reported",
+    help: "Rounds over the working set for which totals are reported",
     default: "20000",
     many: Many::One,
     values: Values::Number {
@@ -102,7 +102,7 @@ pub(super) struct Options {
     pub operations: Vec<Operation>,
     /// Attributes; empty for all.
     pub attributes: Vec<Attribute>,
-    /// Laps of a working set for which totals are reported; default if `None`.
+    /// Rounds over a working set for which totals are reported; default if `None`.
     pub rounds: Option<u64>,
     /// Whether flushes replace uncached memory.
     pub flush: bool,

@@ -238,7 +238,7 @@ fn study(all: &[Point], rounds: u64, in_force: bool, report: &mut Report) {
         row.count = (nc.count() + wb.count()) as u64;
         row.trials = [nc.ids.as_slice(), &wb.ids].concat();
         row.notes.push(format!(
-            "{rounds} lap{} of {bytes} bytes: non-cacheable {} ms, cacheable {} ms, {:.1} times",
+            "{rounds} round{} over {bytes} bytes: non-cacheable {} ms, cacheable {} ms, {:.1} times",
             if rounds == 1 { "" } else { "s" },
             milliseconds(nc_ms),
             milliseconds(wb_ms),
@@ -246,7 +246,7 @@ fn study(all: &[Point], rounds: u64, in_force: bool, report: &mut Report) {
         ));
         if bytes == STUDY_BYTES {
             row.notes.push(
-                "study S0, on a Raspberry Pi 3, 20000 laps of 2560 bytes: 1040 ms, 53 ms, 19.6 times, published as \
+                "study S0, on a Raspberry Pi 3, 20000 rounds over 2560 bytes: 1040 ms, 53 ms, 19.6 times, published as \
                  \"1800 % faster\": rounded down to hundreds, as here"
                     .into(),
             );

@@ -69,6 +69,10 @@ fn mappings(page: &mut Page, finding_index: &mut FindingIndex) {
         left("alias"),
     ];
     page.table(&columns, &all.iter().map(row).collect::<Vec<_>>(), &[]);
+    if all.iter().any(|row| row.of[4].and_then(Finding::word).is_some_and(|word| word == "gathered")) {
+        let text = "gathered: not cached, neighbouring stores are combined (write-combining)";
+        page.text(TextRole::Dim, text, "  ", "    ");
+    }
     // Notes on addresses are left out, except for the provider of the memory: they only count the mappings.
     let addresses = [&metrics::CACHEABILITY_VA, &metrics::CACHEABILITY_PA, &metrics::CACHEABILITY_MAIR];
     let reported = |f: &Finding| match addresses.iter().any(|metric| f.is(metric)) {

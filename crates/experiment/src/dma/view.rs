@@ -323,7 +323,7 @@ fn pollution(page: &mut Page, finding_index: &mut FindingIndex) {
     for of in all.chunk_by(|a, b| a.at(Axis::Direction) == b.at(Axis::Direction)) {
         let direction = of[0].word(Axis::Direction);
         page.heading(&format!(
-            "Cache pollution: added walk time of another working set {}, ns",
+            "Cache pollution by transfers {}: added walk time of another working set, ns",
             direction_name(&direction)
         ));
         let caption = "What a walk through the victim's working set took longer after a transfer, by the transfer's size.";

@@ -31,7 +31,7 @@ fn a_described_machine_shows_its_tables() {
     let user = User::new();
     let did = user.run(&ASK);
     let text = did.ended(0);
-    for wanted in ["Reads at a stride", "Read-modify-writes at a stride", "ns a line", "256 KiB"] {
+    for wanted in ["Reads at a stride", "Read-modify-writes at a stride", "ns/line", "256 KiB"] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
     assert!(!text.contains("Writes at a stride"), "{text}");
