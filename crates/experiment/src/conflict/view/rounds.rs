@@ -110,7 +110,7 @@ fn figures(
             x_label: |v| number::shown(v.round(), None, None).value,
             y_label: number::height,
         };
-        page.text(TextRole::Plain, "Misses per round by reads per round:", "", "  ");
+        page.text(TextRole::Plain, "Misses per round, by number of reads:", "", "  ");
         let drawn = draw(&plot, page.style().width, page.style().unicode);
         let comparison = if sets_used <= 1.0 { expected } else { &[] };
         page.picture(misses_chart(comparison), drawn);
