@@ -138,7 +138,7 @@ fn table(page: &mut Page, operation: &str, points: &[Point]) {
     if !map.is_empty() {
         page.text(
             TextRole::Plain,
-            "ns per touched line, working sets by strides; darker is slower:",
+            "ns per touched line, working sets by strides; darker is slower (logarithmic):",
             "",
             "  ",
         );
