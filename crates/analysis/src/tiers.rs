@@ -128,15 +128,15 @@ fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading
     let mut notes = Vec::new();
     if candidates.len() > fit.boundaries.len() {
         notes.push(format!(
-            "{} of {} possible steps were merged into their neighbours: each explained too little",
+            "{} of {} candidate tiers were not significant and were merged",
             candidates.len() - fit.boundaries.len(),
             candidates.len()
         ));
     }
     notes.extend(fit.boundaries.iter().filter(|b| spread_out(points, &fit, b)).map(|b| {
         format!(
-            "the rise beyond {:.0} does not fit one capacity: there may be several, or the level is shared",
-            b.onset
+            "the rise beyond {} does not fit one capacity: there may be several, or the level is shared",
+            fathom_units::size(b.onset)
         )
     }));
     let tiers: Vec<Tier> = (0..=fit.boundaries.len()).map(|i| tier(points, &fit, i, options)).collect();
@@ -150,9 +150,10 @@ fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading
             .map(|(_, b)| b.onset)
             .collect();
         let mut reading = read_from(points, &rest, options);
-        reading
-            .notes
-            .push(format!("two steps near {:.0} were merged into one", fit.boundaries[indistinct].onset));
+        reading.notes.push(format!(
+            "two steps near {} were merged into one",
+            fathom_units::size(fit.boundaries[indistinct].onset)
+        ));
         return reading;
     }
     let flat_end = ends_flat(points, &fit);

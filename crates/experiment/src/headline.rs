@@ -129,7 +129,10 @@ mod tests {
                     "",
                 ],
             ),
-            ("v1-cortex-a8-conflict", ["Tier 1 has 4 ways.", &format!("Undisturbed; {described}"), ""]),
+            (
+                "v1-cortex-a8-conflict",
+                ["The cache of tier 1 has 4 ways.", &format!("Undisturbed; {described}"), ""],
+            ),
             (
                 "v1-bcm2837-cacheability",
                 [

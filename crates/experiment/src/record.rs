@@ -413,7 +413,7 @@ impl Record {
         })?;
         match self.trust {
             Some(first) if first != trust => {
-                // What follows is trusted only as far as the lower of the two.
+                // The clock trust of the rest is the lower of the two.
                 self.trust = Some(first.min(trust));
                 Err(WireError::new(
                     "the probe greets again and declares another clock trust: the lower one counts",

@@ -196,7 +196,7 @@ impl Session {
         }
         self.needs_facts = true;
         self.waiting = Waiting::Turn;
-        let why = if restarted { "the probe was started again" } else { "no end of it came" };
+        let why = if restarted { "the probe was started again" } else { "its last line was not received" };
         self.again(why);
     }
 
@@ -238,10 +238,7 @@ impl Session {
                     None => pushed,
                 };
                 if let Some(from) = from {
-                    self.record_line(&again(
-                        from,
-                        "the probe repeats another trial than the one that was asked",
-                    ));
+                    self.record_line(&again(from, "the probe repeats a trial other than the requested one"));
                 }
             }
         }
@@ -292,7 +289,7 @@ impl Session {
             // The probe did not understand `hello`, so it runs and is idle.
             Waiting::Greeting if self.record.trust.is_some() => {
                 self.waiting = Waiting::Turn;
-                self.again("no end of it came");
+                self.again("its last line was not received");
             }
             Waiting::Over if !self.gone && self.byes < MAX_BYES => self.waiting = Waiting::Turn,
             Waiting::Greeting | Waiting::Turn | Waiting::Over => {}
@@ -382,7 +379,7 @@ impl Session {
         if leaving {
             self.queue.clear();
             if let Some(pending) = self.pending.take() {
-                self.record_line(&lost(&pending.trial, "no time was left to ask again"));
+                self.record_line(&lost(&pending.trial, "no time was left to repeat it"));
             }
         } else if self.pending.is_none() && self.queue.is_empty() {
             self.queue = self.next_round().into();

@@ -1,11 +1,11 @@
-//! Memory that the command may take to judge a record: what comes from strangers must not fill the machine.
+//! Memory limit for reading a record: untrusted input must not exhaust the machine.
 
 use fathom_experiment::record::Record;
 
-/// Lines between two looks: what they can hold is small against any machine's memory.
-const EVERY: u64 = 256;
+/// Lines between two checks. Their memory is negligible on any machine.
+const CHECK_INTERVAL: u64 = 256;
 
-/// How much may be had, looked up once.
+/// Memory limit, determined once.
 #[derive(Debug)]
 pub struct MemoryBudget {
     bytes: u64,
@@ -14,34 +14,34 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// What there is now.
+    /// Returns the limit at this time.
     #[cfg(target_os = "linux")]
     pub fn now() -> MemoryBudget {
         let fathom_host::MemoryLimit { bytes, limit, .. } = fathom_host::command_memory_limit();
         MemoryBudget { bytes, limit, lines: 0 }
     }
 
-    /// Where nothing tells, a gibibyte.
+    /// Returns one GiB: the limit is unknown on this system.
     #[cfg(not(target_os = "linux"))]
     pub fn now() -> MemoryBudget {
         MemoryBudget { bytes: 1 << 30, limit: "what is assumed here".to_owned(), lines: 0 }
     }
 
-    /// Looks from time to time whether what `record` needs beside `taken` bytes may still be had: the reason
-    /// where it may not.
+    /// Checks at intervals that the needs of `record` and `taken` other bytes are within the limit. Returns the reason if
+    /// they are not.
     pub fn look(&mut self, record: &Record, taken: u64) -> Option<String> {
         if let Some(excess) = record.excess() {
             return Some(excess.to_owned());
         }
         self.lines += 1;
-        if !self.lines.is_multiple_of(EVERY) {
+        if !self.lines.is_multiple_of(CHECK_INTERVAL) {
             return None;
         }
         self.lacks(record.needs().saturating_add(taken))
             .map(|lack| format!("after {} lines {lack}", self.lines))
     }
 
-    /// Why `bytes` may not be had, if that is so.
+    /// Returns the reason why `bytes` exceed the limit, if they do.
     pub fn lacks(&self, bytes: u64) -> Option<String> {
         (bytes > self.bytes).then(|| {
             format!(

@@ -33,7 +33,7 @@ impl Range {
 pub struct Tier {
     /// Load-to-use latency in cycles.
     pub cycles: Range,
-    /// Where it ends; `None` for memory.
+    /// Its end; `None` for memory.
     pub capacity: Option<Capacity>,
 }
 

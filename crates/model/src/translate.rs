@@ -17,7 +17,7 @@ pub(crate) struct Paging {
     huge_shift: u32,
     /// Fixed cost of a walk in units.
     pub walk: u64,
-    /// Where descriptor fetches are looked up first.
+    /// First level in which descriptor fetches are looked up.
     pub from: Fetches,
     /// Descriptor addresses, one table per fetch, for base pages and for huge pages.
     tables: [Vec<Table>; 2],
@@ -33,7 +33,7 @@ pub(crate) struct Paging {
     sizes: [u64; 2],
 }
 
-/// Where a walk's fetches are looked up.
+/// First level in which a walk's fetches are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fetches {
     /// The data path from this position on.

@@ -39,7 +39,8 @@ pub(crate) fn lead(report: &Report) -> String {
         line += &format!(" ({})", report.trust);
     }
     let more = [
-        identity(report).map(|at| report.facts[at].1.clone()),
+        // A described machine is the subject itself: its name is not repeated.
+        identity(report).map(|at| report.facts[at].1.clone()).filter(|name| *name != report.subject),
         core.map(|(shown, unit)| format!("core {} {unit}", shown.value)),
         report.elapsed_s.is_finite().then(|| format!("{:.1} s", report.elapsed_s)),
     ];

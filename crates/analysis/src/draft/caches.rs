@@ -76,7 +76,7 @@ fn level(h: &Hierarchy, n: usize, tier: &Tier, min_line: u64, policies: &[&str])
     table.word("replacement", &policy, of_policy);
     table.word("write", "back", Grounds::assumed("a survey only loads"));
     table.put("allocate", Written::Flag(true), Grounds::assumed("a survey only loads"));
-    let inclusion = if n == 1 { "nothing is nearer" } else { "a survey cannot determine it" };
+    let inclusion = if n == 1 { "nearest level" } else { "a survey cannot determine it" };
     table.word("inclusion", "neither", Grounds::assumed(inclusion));
     table.put("shared", Written::Flag(false), Grounds::assumed("one CPU was measured"));
     (table, line)

@@ -44,7 +44,7 @@ impl Bounds {
     }
 }
 
-/// Which change of a metric is an improvement.
+/// Direction of change that is an improvement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// A smaller value.
@@ -67,7 +67,7 @@ impl Better {
     }
 }
 
-/// Which comparisons of reports show a metric.
+/// Comparisons of reports that show a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
     /// Every comparison.
@@ -90,7 +90,7 @@ pub struct Metric {
     pub kind: Kind,
     /// Physical bounds of a value.
     pub bounds: Bounds,
-    /// Which change is an improvement.
+    /// Direction of change that is an improvement.
     pub better: Better,
     /// Meaning, in one plain sentence.
     pub about: &'static str,

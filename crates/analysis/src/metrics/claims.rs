@@ -106,7 +106,7 @@ metrics! {
 /// A check of `report --against`: one property of a description.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
-    /// The checked property, for people; `{}` is replaced by the number of the level or TLB.
+    /// The checked property as text; `{}` is replaced by the number of the level or TLB.
     pub property: &'static str,
     /// The result of the check.
     pub verdict: &'static Metric,

@@ -1,4 +1,4 @@
-//! Seeded random numbers for random replacement. Uses the library's SplitMix64: two multiplications per number, and the
+//! Seeded random numbers for random replacement. Uses SplitMix64 of `rand_xoshiro`: two multiplications per number, and the
 //! same results on every platform.
 
 use rand_xoshiro::SplitMix64;

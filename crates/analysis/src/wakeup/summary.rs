@@ -38,7 +38,7 @@ pub enum Refusal {
 pub struct Percentile {
     /// Quantile: 0.999 is p99.9.
     pub q: f64,
-    /// Stable token.
+    /// Name, such as `p99.9`.
     pub token: &'static str,
     /// Value in us with its 95 % interval, or the reason for a refusal.
     pub us: Result<Interval, Refusal>,

@@ -38,15 +38,13 @@ pub static EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Time per operation on the same memory with different attributes, cached and uncached",
     help: "Examples:
-  fathom cacheability --on bcm2837                 a described machine, all attributes
+  fathom cacheability --on bcm2837        a described machine, all attributes
   fathom cacheability --on bcm2837 --op rmw --bytes 2560 --rounds 20000
-  fathom cacheability --substitute flush             this machine, without a driver
+  fathom cacheability --substitute flush  this machine, without the driver
 
-Each mapping is reported as its page tables define it (translated as) and as its
-times show it (behaves as). A core may treat an attribute as another one, and a
-hypervisor may override it; then there is no ratio. If a subject supplies only
-write-back memory, that is reported with a remedy. Exit status: as for
-survey.",
+Each mapping is reported as its page tables define it (translated as) and as its times show it (behaves as). A core \
+           may treat an attribute as another one, and a hypervisor may override it; then there is no ratio. If a \
+           subject provides only write-back memory, that is reported with a remedy. Exit status: as for survey.",
     options: options::ALL,
     default_budget: DefaultBudget::both(10_000),
     plan,

@@ -1,11 +1,11 @@
-//! Options of cacheability.
+//! Options of `fathom cacheability`.
 
 use fathom_probe::machine::{Attribute, Operation};
 
 use crate::options::{LIST, Many, Opt, Values, Word, number, size, substitute, tokens, within, working_set};
 use crate::record::Record;
 
-/// Working sets, bytes.
+/// `--bytes`: working sets, bytes.
 pub static BYTES: Opt = Opt {
     name: "bytes",
     value: "SIZES",
@@ -16,7 +16,7 @@ pub static BYTES: Opt = Opt {
     requires: None,
 };
 
-/// Operations.
+/// `--op`: operation on each 8 bytes.
 pub static OP: Opt = Opt {
     name: "op",
     value: "OP",
@@ -27,19 +27,19 @@ pub static OP: Opt = Opt {
     requires: None,
 };
 
-/// Attributes.
+/// `--attributes`: memory attributes to compare with write-back.
 pub static ATTRIBUTES: Opt = Opt {
     name: "attributes",
     value: "ATTRIBUTES",
     help: "Attributes to compare with write-back. Aliases: wb, wt, nc (writecombine, wc), uc \
            (noncached, strongly-ordered)",
-    default: "all that the subject supplies",
+    default: "all that the subject provides",
     many: Many::List(LIST),
     values: Values::Word(attributes),
     requires: None,
 };
 
-/// Rounds that totals are of.
+/// `--rounds`: rounds over the working set for which totals are reported.
 pub static ROUNDS: Opt = Opt {
     name: "rounds",
     value: "N",
@@ -53,34 +53,34 @@ pub static ROUNDS: Opt = Opt {
     requires: None,
 };
 
-/// A substitute for memory that is not cached.
+/// `--substitute`: flushes in place of uncached memory.
 pub static SUBSTITUTE: Opt = substitute::option(
     "Emulate uncached memory where none is available: flush cleans and invalidates the line after each access",
 );
 
-/// Every byte of MAIR_EL1.
+/// `--all-mair`: whether to test every byte of MAIR_EL1.
 pub static ALL_MAIR: Opt = Opt::switch(
     "all-mair",
     "Also test every byte of MAIR_EL1 (bare metal, models): memory type by translation and by times. Uses the same \
      budget",
 );
 
-/// Page walks.
+/// `--page-walks`: whether to measure page walks.
 pub static WALKS: Opt = Opt::switch(
     "page-walks",
-    "Page walks beside, whose descriptors are cached or not (bare metal, models). From the same budget",
+    "Also measure page walks with cached and with uncached descriptors (bare metal, models). Uses the same budget",
 );
 
-/// Every option, in the order of help.
+/// All options, in the order of help.
 pub static ALL: &[&Opt] = &[&BYTES, &OP, &ATTRIBUTES, &ROUNDS, &SUBSTITUTE, &ALL_MAIR, &WALKS];
 
-/// A buffer of pairs of words.
+/// Checks a working set: whole pairs of 8 bytes.
 fn pairs(bytes: u64) -> Result<(), String> {
     working_set(bytes)?;
     if bytes.is_multiple_of(16) { Ok(()) } else { Err("must be a multiple of 16 bytes".to_owned()) }
 }
 
-/// The attributes, and what they are called elsewhere.
+/// Returns the attributes with their other names.
 fn attributes() -> Vec<Word> {
     let aliases = |attribute: Attribute| -> &'static [&'static str] {
         match attribute {
@@ -94,21 +94,21 @@ fn attributes() -> Vec<Word> {
     Attribute::ALL.iter().map(word).collect()
 }
 
-/// The options of a record.
+/// Options of a record.
 pub(super) struct Options {
-    /// Working sets, bytes; empty where the experiment chooses them.
+    /// Working sets, bytes; empty for the default.
     pub bytes: Vec<u64>,
     /// Operations; empty for all.
     pub operations: Vec<Operation>,
     /// Attributes; empty for all.
     pub attributes: Vec<Attribute>,
-    /// Rounds over a working set that totals are of.
+    /// Rounds over a working set for which totals are reported; default if `None`.
     pub rounds: Option<u64>,
-    /// Are flushes a substitute for memory that is not cached?
+    /// Whether flushes replace uncached memory.
     pub flush: bool,
-    /// Is every byte of MAIR_EL1 asked for too?
+    /// Whether to test every byte of MAIR_EL1.
     pub all_mair: bool,
-    /// Are page walks asked for too?
+    /// Whether to measure page walks.
     pub walks: bool,
 }
 

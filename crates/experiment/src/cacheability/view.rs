@@ -1,5 +1,5 @@
-//! Attributes: how each is translated and behaves; a table an operation, working sets by attributes; the study's own
-//! sentence.
+//! View of `cacheability`: translation and behaviour of each attribute, one table per operation (working sets by
+//! attributes), bytes of MAIR_EL1, page walks, and the comparison with study S0.
 
 use fathom_analysis::findings::tokens::{BEHAVIOUR, BYTE, MEMORY};
 use fathom_analysis::findings::{Axis, Finding, Report};
@@ -13,7 +13,7 @@ use fathom_report::rows::show_rest;
 
 use crate::claims;
 
-/// The whole report.
+/// Renders the report.
 pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
     mappings(page, &mut index);
@@ -25,7 +25,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     show_rest(page, index, &[]);
 }
 
-/// Comparison with study S0.
+/// Renders the comparison with study S0.
 fn study(page: &mut Page, finding_index: &mut FindingIndex) {
     for (nth, f) in finding_index.of(&[&metrics::CACHEABILITY_STUDY]).into_iter().enumerate() {
         if nth == 0 {
@@ -40,7 +40,7 @@ fn study(page: &mut Page, finding_index: &mut FindingIndex) {
     }
 }
 
-/// One line an attribute: addresses, the byte of MAIR_EL1, translation, behaviour, alias.
+/// Renders one row per attribute: addresses, byte of MAIR_EL1, translation, behaviour, alias.
 fn mappings(page: &mut Page, finding_index: &mut FindingIndex) {
     let wanted = [
         &metrics::CACHEABILITY_VA,
@@ -60,7 +60,7 @@ fn mappings(page: &mut Page, finding_index: &mut FindingIndex) {
         [row.word(Axis::Attribute)].into_iter().chain(cells).collect()
     };
     let columns = [
-        left("asked for"),
+        left("requested"),
         right("VA"),
         right("PA"),
         right("MAIR"),
@@ -69,7 +69,11 @@ fn mappings(page: &mut Page, finding_index: &mut FindingIndex) {
         left("alias"),
     ];
     page.table(&columns, &all.iter().map(row).collect::<Vec<_>>(), &[]);
-    // That an address is one of several is nothing to read.
+    if all.iter().any(|row| row.of[4].and_then(Finding::word).is_some_and(|word| word == "gathered")) {
+        let text = "gathered: not cached, neighbouring stores are combined (write-combining)";
+        page.text(TextRole::Dim, text, "  ", "    ");
+    }
+    // Notes on addresses are left out, except for the provider of the memory: they only count the mappings.
     let addresses = [&metrics::CACHEABILITY_VA, &metrics::CACHEABILITY_PA, &metrics::CACHEABILITY_MAIR];
     let reported = |f: &Finding| match addresses.iter().any(|metric| f.is(metric)) {
         true => f.is(&metrics::CACHEABILITY_VA) && f.detail.word(metrics::PROVIDER).is_some(),
@@ -83,10 +87,10 @@ fn mappings(page: &mut Page, finding_index: &mut FindingIndex) {
     notes(page, &labelled);
 }
 
-/// One working set through one attribute with one operation: time, cycles, total and ratio.
+/// One working set with one attribute and one operation: time, cycles, total and ratio.
 type Point<'a> = Row<'a, 4>;
 
-/// The tables of operations.
+/// Renders one table per operation.
 fn operations(page: &mut Page, finding_index: &mut FindingIndex) {
     let wanted = [
         &metrics::CACHEABILITY_TIME,
@@ -100,25 +104,25 @@ fn operations(page: &mut Page, finding_index: &mut FindingIndex) {
     }
 }
 
-/// The operations' words for people.
-fn spoken(operation: &str) -> &str {
+/// Returns an operation as headings name it.
+fn operation_name(operation: &str) -> &str {
     match operation {
         "read" => "Reads",
         "write" => "Writes",
         "rmw" => "Read-modify-writes",
-        "set" => "Sets, as memset",
-        "copy_to" => "Copies to it, from write-back memory",
-        "copy_from" => "Copies from it, to write-back memory",
+        "set" => "Fills (memset)",
+        "copy_to" => "Copies from write-back memory",
+        "copy_from" => "Copies to write-back memory",
         other => other,
     }
 }
 
 fn table(page: &mut Page, points: &[Point]) {
     let operation = points[0].word(Axis::Operation);
-    page.heading(&format!("{}: time of 8 bytes", spoken(&operation)));
+    page.heading(&format!("{}: time per 8 bytes", operation_name(&operation)));
     let x = Scale::of(Axis::Size, "working set").log().sizes();
-    let y = Scale::values("ns for 8 bytes").log();
-    let caption = "Time of 8 bytes by working set, one curve an attribute; both axes logarithmic.";
+    let y = Scale::values("ns per 8 bytes").log();
+    let caption = "Time per 8 bytes by working set, one curve per attribute; both axes logarithmic.";
     let series = Series::of(&metrics::CACHEABILITY_TIME, "{attribute}")
         .at(Axis::Operation, &operation)
         .by(Axis::Attribute);
@@ -129,13 +133,13 @@ fn table(page: &mut Page, points: &[Point]) {
     let mut before = None;
     let mut rows = Vec::new();
     for (at, point) in points.iter().enumerate() {
-        let [time, own_cycles, total, ratio] = point.of;
+        let [time, point_cycles, total, ratio] = point.of;
         let bytes = point.number(Axis::Size);
         let again = before.replace(bytes) == Some(bytes);
         let size = if again { String::new() } else { number::size(bytes as f64, None, None).value };
         let mut row = vec![size, point.word(Axis::Attribute)];
         row.extend(number::cells(time));
-        row.extend([(own_cycles, &cycles), (ratio, &ratios)].map(|(f, shown)| match f {
+        row.extend([(point_cycles, &cycles), (ratio, &ratios)].map(|(f, shown)| match f {
             Some(_) => shown[at].clone(),
             None => String::new(),
         }));
@@ -155,7 +159,7 @@ fn table(page: &mut Page, points: &[Point]) {
     ];
     page.table(&columns, &rows, &[]);
     if points.iter().any(|p| p.of[3].is_some()) {
-        page.text(TextRole::Dim, "ratio: time over that of write-back memory", "  ", "    ");
+        page.text(TextRole::Dim, "ratio: time relative to write-back memory", "  ", "    ");
     }
     let labelled: Vec<(String, &Finding)> = points
         .iter()
@@ -168,11 +172,11 @@ fn table(page: &mut Page, points: &[Point]) {
     notes(page, &labelled);
 }
 
-/// One byte of MAIR_EL1: translation, behaviour, and the times of a load, a store, and a store to a line of its own.
+/// One byte of MAIR_EL1: translation, behaviour, and the times of a load, a store, and a store to a separate line.
 type Byte<'a> = Row<'a, 5>;
 
-/// Every byte of MAIR_EL1: a letter each of how it behaves, and under it what the letters stand for, which bytes
-/// translate to something else than they behave as, and times, all of them.
+/// Renders the bytes of MAIR_EL1: one letter per byte for its behaviour, with a legend; then behaviours by translation,
+/// and the times of each byte.
 fn bytes(page: &mut Page, finding_index: &mut FindingIndex) {
     let wanted = [
         &metrics::MAIR_TRANSLATED_AS,
@@ -197,10 +201,10 @@ fn bytes(page: &mut Page, finding_index: &mut FindingIndex) {
         let letters: Vec<String> = bytes.iter().map(letter).collect();
         page.line(TextRole::Plain, &format!("   {high:x}  {}", letters.join(" ")));
     }
-    let reported: Vec<String> =
+    let legend: Vec<String> =
         BEHAVIOUR.values.iter().map(|word| format!("{} {word}", word[..1].to_uppercase())).collect();
-    page.text(TextRole::Dim, &format!("{}; . not measured", reported.join(", ")), "  ", "    ");
-    // What is translated as one thing and behaves as several, or as another one.
+    page.text(TextRole::Dim, &format!("{}; . not measured", legend.join(", ")), "  ", "    ");
+    // Bytes of one translation may differ in behaviour.
     for kind in MEMORY.values {
         let translated = |row: &&Byte| row.of[0].and_then(Finding::word) == Some(kind);
         let of: Vec<&Byte> = all.iter().filter(translated).collect();
@@ -220,7 +224,7 @@ fn bytes(page: &mut Page, finding_index: &mut FindingIndex) {
     times(page, &all);
 }
 
-/// The times of each byte.
+/// Renders the times of each byte.
 fn times(page: &mut Page, all: &[Byte]) {
     let byte = |row: &Byte| format!("0x{}", row.word(Axis::Mair));
     let shown = |f: Option<&Finding>| f.map(|f| number::value(f).value).unwrap_or_default();
@@ -236,7 +240,7 @@ fn times(page: &mut Page, all: &[Byte]) {
         right("MAIR"),
         right("load ns"),
         right("store ns"),
-        right("apart ns"),
+        right("separate-line store ns"),
         left("translated as"),
         left("behaves as"),
     ];
@@ -246,7 +250,7 @@ fn times(page: &mut Page, all: &[Byte]) {
     notes(page, &labelled);
 }
 
-/// What a walk costs by the tables' own attribute.
+/// Renders the cost of a page walk by the attribute of the page tables.
 fn walks(page: &mut Page, finding_index: &mut FindingIndex) {
     let all = finding_index.rows([&metrics::WALK_CYCLES, &metrics::WALK_TIME], &[Axis::Tables]);
     let ratio = finding_index.one(&metrics::WALK_RATIO);
@@ -264,7 +268,7 @@ fn walks(page: &mut Page, finding_index: &mut FindingIndex) {
     };
     let rows: Vec<Vec<String>> = labelled.iter().map(row).collect();
     if !rows.is_empty() {
-        page.table(&[left("tables"), measured("a walk"), INTERVAL, left("unit"), right("n")], &rows, &[]);
+        page.table(&[left("tables"), measured("per walk"), INTERVAL, left("unit"), right("n")], &rows, &[]);
     }
     if let Some(f) = ratio {
         let shown = number::value(f);

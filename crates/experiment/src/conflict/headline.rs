@@ -49,18 +49,18 @@ pub(crate) fn headline(report: &Report) -> Headline {
     }
 }
 
-/// `tier 1 has 8 ways of 64 sets, lines of 64 B, and replaces as lru`.
+/// Returns `the cache of tier 1 has 8 ways and 64 sets, lines of 64 B, replacement lru`, as far as known.
 fn described<'a>(level: u64, of: impl Fn(&'static Metric, u64) -> Option<&'a Finding>) -> Option<String> {
     let ways = of(&TIER_WAYS, level).and_then(Finding::finite)?;
-    let mut text = format!("tier {level} has {ways:.0} ways");
+    let mut text = format!("the cache of tier {level} has {ways:.0} ways");
     if let Some(sets) = of(&TIER_SETS, level).and_then(Finding::finite) {
-        text += &format!(" of {sets:.0} sets");
+        text += &format!(" and {sets:.0} sets");
     }
     if let Some(line) = of(&TIER_LINE, level).filter(|f| f.finite().is_some()) {
         text += &format!(", lines of {}", figure(line));
     }
     if let Some(policies) = of(&TIER_POLICIES, level).and_then(Finding::word).filter(|word| *word != "none") {
-        text += &format!(", and replaces as {}", policies.replace(',', " or "));
+        text += &format!(", replacement {}", policies.replace(',', " or "));
     }
     Some(text)
 }

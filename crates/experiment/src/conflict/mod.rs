@@ -35,13 +35,13 @@ pub static KIND: ReportKind = ReportKind {
 /// The experiment.
 pub static EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    about: "Geometry of each level (ways, sets, line, replacement) and cost of lines that compete for a set",
+    about: "Cache geometry by tier (ways, sets, line, replacement) and cost of lines that compete for a set",
     help: "Examples:
-  fathom conflict                                  this machine
-  fathom conflict --on s1-8way --json              a described one, for a script
+  fathom conflict                      this machine
+  fathom conflict --on s1-8way --json  a described machine, for a script
 
-Lines at a stride of 4 KiB map to the same set of most first levels. If they are
-more than its ways, some miss. Exit status: as for survey.",
+Lines at a stride of 4 KiB map to the same set of most first-level caches. If there are more lines than ways, some \
+           miss. Exit status: as for survey.",
     options: options::ALL,
     // On hardware the conflict trials take about a second in addition to the latency curve. A model counts accesses,
     // and the latency curve of a large machine with a coarse clock takes most of them.

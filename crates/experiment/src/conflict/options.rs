@@ -1,12 +1,12 @@
-//! Options of the conflicts.
+//! Options of `fathom conflict`.
 
 use crate::options::{Many, Opt, Values, number, within};
 use crate::record::Record;
 
-/// Most page colours that may be asked for: more than any cache here has.
+/// Maximum number of page colours: more than any known cache has.
 const MAX_COLOURS: u64 = 1024;
 
-/// Page colours.
+/// `--colours`: numbers of page colours to test.
 pub static COLOURS: Opt = Opt {
     name: "colours",
     value: "K",
@@ -21,12 +21,12 @@ pub static COLOURS: Opt = Opt {
     requires: None,
 };
 
-/// Every option, in the order of help.
+/// All options, in the order of help.
 pub static ALL: &[&Opt] = &[&COLOURS];
 
-/// The options of a record.
+/// Options of a record.
 pub(super) struct Options {
-    /// Numbers of page colours that are asked for; mostly none.
+    /// Numbers of page colours to test; empty by default.
     pub colours: Vec<u64>,
 }
 

@@ -35,17 +35,16 @@ pub static EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "CPU cost of passing data to a device and back: five strategies, by size and direction",
     help: "Examples:
-  fathom dma                                       this machine, through the driver
-  fathom dma --on omap3-sdio --link 18.67Mbit      the study's board, described
+  fathom dma                                     this machine, with the driver
+  fathom dma --on omap3-sdio --link 18.67Mbit    the study's board, described
   fathom dma --on omap3-sdio --maintenance whole-cache --bytes 1536
-  fathom dma --on bcm2711 --driver-bug no-unmap       what that bug does to the data
-  fathom dma --substitute flush                      without the driver
+  fathom dma --on bcm2711 --driver-bug no-unmap  effect of this bug on the data
+  fathom dma --substitute flush                  without the driver
 
-streaming-copy maps a cached buffer for each transfer. uncached-copy copies
-through an uncached buffer. zero-copy maps the packet itself.
-persistent-copy synchronises a buffer that stays mapped. coherent uses the
-device's memory in place. The delivered data are checked; if they are wrong,
-no time is reported. Exit status: as for survey.",
+streaming-copy maps a cached buffer for each transfer. uncached-copy copies through an uncached buffer. zero-copy \
+           maps the packet itself. persistent-copy synchronises a buffer that stays mapped. coherent uses the \
+           device's memory in place. The delivered data are verified; if they are wrong, no time is reported. Exit \
+           status: as for survey.",
     options: options::ALL,
     // On a model: a mebibyte in both directions with five strategies, several rounds: 60 million accesses.
     default_budget: DefaultBudget { hardware_ms: 10_000, modelled_ms: 20_000 },

@@ -1,4 +1,4 @@
-//! Options of the DMA buffers.
+//! Options of `fathom dma`.
 
 use fathom_probe::machine::dma::{
     self as transfer, Direction, DriverBug, Engine, Maintenance, POLLUTION_SET as POLLUTION_SETS, Strategy,
@@ -7,7 +7,7 @@ use fathom_probe::machine::dma::{
 use crate::options::{LIST, Many, Opt, Values, number_and_unit, size, substitute, tokens, within};
 use crate::record::Record;
 
-/// Strategies.
+/// `--strategy`: buffer strategies to measure.
 pub static STRATEGY: Opt = Opt {
     name: "strategy",
     value: "STRATEGY",
@@ -18,7 +18,7 @@ pub static STRATEGY: Opt = Opt {
     requires: None,
 };
 
-/// Directions.
+/// `--direction`: directions of transfers.
 pub static DIRECTION: Opt = Opt {
     name: "direction",
     value: "DIRECTION",
@@ -29,11 +29,11 @@ pub static DIRECTION: Opt = Opt {
     requires: None,
 };
 
-/// Sizes of transfers, bytes.
+/// `--bytes`: sizes of transfers, bytes.
 pub static BYTES: Opt = Opt {
     name: "bytes",
     value: "SIZES",
-    help: "Bytes of a transfer, separated by commas: bytes or K, M (binary), from 8 to 1M",
+    help: "Sizes of transfers, separated by commas: bytes or K, M (binary), from 8 to 1M",
     default: "64 to 1M, and sizes near each crossover of two strategies",
     many: Many::List(LIST),
     values: Values::Number {
@@ -43,7 +43,7 @@ pub static BYTES: Opt = Opt {
     requires: None,
 };
 
-/// Rate of a link.
+/// `--link`: rate of the link for which CPU utilisation is reported.
 pub static LINK: Opt = Opt {
     name: "link",
     value: "RATE",
@@ -55,7 +55,7 @@ pub static LINK: Opt = Opt {
     requires: None,
 };
 
-/// Working set of the victim, bytes.
+/// `--pollution-set`: working set that is walked before and after each transfer, bytes.
 pub static POLLUTION_SET: Opt = Opt {
     name: "pollution-set",
     value: "SIZE",
@@ -67,7 +67,7 @@ pub static POLLUTION_SET: Opt = Opt {
     requires: None,
 };
 
-/// What moves the data.
+/// `--engine`: DMA engine.
 pub static ENGINE: Opt = Opt {
     name: "engine",
     value: "ENGINE",
@@ -78,7 +78,7 @@ pub static ENGINE: Opt = Opt {
     requires: None,
 };
 
-/// How buffers are maintained.
+/// `--maintenance`: cache maintenance of buffers on a described machine.
 pub static MAINTENANCE: Opt = Opt {
     name: "maintenance",
     value: "MAINTENANCE",
@@ -90,7 +90,7 @@ pub static MAINTENANCE: Opt = Opt {
     requires: None,
 };
 
-/// What a driver does wrong.
+/// `--driver-bug`: bug of a described driver.
 pub static DRIVER_BUG: Opt = Opt {
     name: "driver-bug",
     value: "BUG",
@@ -101,16 +101,16 @@ pub static DRIVER_BUG: Opt = Opt {
     requires: None,
 };
 
-/// A substitute for the kernel's maintenance.
+/// `--substitute`: flushes in place of the kernel's maintenance.
 pub static SUBSTITUTE: Opt = substitute::option(
     "Replace the kernel's maintenance where the driver is absent: flush cleans and invalidates each line from user space",
 );
 
-/// Every option, in the order of help.
+/// All options, in the order of help.
 pub static ALL: &[&Opt] =
     &[&STRATEGY, &DIRECTION, &BYTES, &LINK, &POLLUTION_SET, &ENGINE, &MAINTENANCE, &DRIVER_BUG, &SUBSTITUTE];
 
-/// Bits a second of a link, `18.67Mbit`, `1Gbit`, `24MB`: from a slow serial line to more than any.
+/// Parses the rate of a link, `18.67Mbit`, `1Gbit` or `24MB`. Returns bits per second.
 fn link(text: &str) -> Result<u64, String> {
     let (value, unit) = number_and_unit(text, "a rate such as 18.67Mbit, 24MB")?;
     let (letter, unit) = if let Some(letter) = unit.strip_suffix("bit") {
@@ -131,7 +131,7 @@ fn link(text: &str) -> Result<u64, String> {
     within(bits, &(1_000..=10_000_000_000_000), "from 1kbit to 10000Gbit").map(|()| bits)
 }
 
-/// A victim's working set, or none.
+/// Checks the size of a pollution set; 0 for none.
 fn pollution_set(bytes: u64) -> Result<(), String> {
     if bytes == 0 || POLLUTION_SETS.contains(&bytes) && bytes.is_multiple_of(64) {
         Ok(())
@@ -140,25 +140,25 @@ fn pollution_set(bytes: u64) -> Result<(), String> {
     }
 }
 
-/// The options of a record.
+/// Options of a record.
 pub(super) struct Options {
     /// Strategies; empty for all.
     pub strategies: Vec<Strategy>,
     /// Directions; empty for both.
     pub directions: Vec<Direction>,
-    /// Sizes of transfers, bytes; empty where the experiment chooses them.
+    /// Sizes of transfers, bytes; empty for the default.
     pub bytes: Vec<u64>,
-    /// Rate of the link at which a CPU's load is told, bits a second; none for what the engine itself reached.
+    /// Rate of the link for which CPU utilisation is reported, bits per second; that of the engine if `None`.
     pub link_bits: Option<u64>,
-    /// Bytes of the victim's working set, 0 for none; none for the experiment's.
+    /// Size of the pollution set, bytes, 0 for none; default if `None`.
     pub pollution_set: Option<u64>,
-    /// What moves the data; none for what the machine has.
+    /// DMA engine; that of the machine if `None`.
     pub engine: Option<Engine>,
-    /// How a described kernel maintains buffers; none for its own way.
+    /// Cache maintenance of the described kernel; that of the description if `None`.
     pub maintenance: Option<Maintenance>,
-    /// What a described driver does wrong.
+    /// Bug of the described driver, if any.
     pub driver_bug: Option<DriverBug>,
-    /// Are flushes a substitute for the kernel's maintenance?
+    /// Whether flushes replace the kernel's maintenance.
     pub flush: bool,
 }
 

@@ -64,7 +64,7 @@ fn times(record: &Record, request: &Request, report: &mut Report) {
     overridden(&requested, report);
 }
 
-/// Returns the bits per second for which CPU load is reported: as requested, or as reached by the engine at its largest
+/// Returns the bits per second for which CPU utilisation is reported: as requested, or as reached by the engine at its largest
 /// transfer.
 fn link(record: &Record, points: &[Point], report: &mut Report) -> Option<f64> {
     let requested = Options::of(record).link_bits;
@@ -76,14 +76,15 @@ fn link(record: &Record, points: &[Point], report: &mut Report) -> Option<f64> {
         let ns = point.of(transfer_time)?.value;
         (ns > 0.0).then(|| (point.key.bytes as f64 * 8.0 * 1e9 / ns, point))
     });
-    let (bits, mut row) = match (requested, reached) {
+    let (bits, row) = match (requested, reached) {
         (None, None) => return None,
         (None, Some((bits, point))) => {
             let mut row = number(&metrics::DMA_LINK, bits / 1e6, "Mbit/s");
             row.basis = Basis::Derived;
             row.detail.set(metrics::LINK_SIZE, Item::Number(point.key.bytes as f64));
             row.notes.push(format!(
-                "reached by the engine over {}, without start and interrupt; set another rate with --link",
+                "rate for which CPU utilisation is reported: reached by the engine over {}, without start and interrupt; \
+                 set another rate with --link",
                 size(point.key.bytes as f64)
             ));
             (row.count, row.trials) = (point.count() as u64, point.ids.clone());
@@ -92,11 +93,10 @@ fn link(record: &Record, points: &[Point], report: &mut Report) -> Option<f64> {
         (Some(requested), _) => {
             let mut row = number(&metrics::DMA_LINK, requested as f64 / 1e6, "Mbit/s");
             row.basis = Basis::Assumed;
-            row.notes.push("as requested".into());
+            row.notes.push("rate for which CPU utilisation is reported: as requested".into());
             (requested as f64, row)
         }
     };
-    row.notes.push("the rate for which CPU load is reported".into());
     report.findings.push(row);
     Some(bits)
 }

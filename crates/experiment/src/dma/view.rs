@@ -1,5 +1,5 @@
-//! Transfers: who moves what through which memory, CPU time by strategy, where strategies change places, the parts of
-//! one size, what others lose, and study S2 beside.
+//! View of `dma`: engine and memory attribute, CPU time by strategy, its parts at one size, crossovers, cache pollution,
+//! and the comparison with study S2.
 
 use std::collections::BTreeSet;
 
@@ -15,22 +15,22 @@ use fathom_report::rows::show_rest;
 
 use crate::claims;
 
-/// The whole report.
+/// Renders the report.
 pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
-    ways(page, &mut index);
+    engines(page, &mut index);
     times(page, &mut index);
+    link(page, &mut index);
     crossovers(page, &mut index);
     pollution(page, &mut index);
-    link(page, &mut index);
     page.studies(|page| study(page, &mut index));
     claims::view::section(page, report, &mut index);
     show_rest(page, index, &[]);
 }
 
-/// Link rate for which CPU utilisation is reported.
+/// Renders the link rate for which CPU utilisation is reported.
 fn link(page: &mut Page, finding_index: &mut FindingIndex) {
-    // It is said where it was used.
+    // The finding exists only if utilisation is reported.
     if let Some(f) = finding_index.one(&metrics::DMA_LINK) {
         let rate = number::value(f).value;
         page.text(
@@ -42,7 +42,7 @@ fn link(page: &mut Page, finding_index: &mut FindingIndex) {
     }
 }
 
-/// Columns of strategies in the order of their list, two words under one another.
+/// Columns of strategies in the order of [`STRATEGY`]. Headings have two lines.
 const STRATEGIES: [Column; STRATEGY.values.len()] = [
     right("streaming\n+ copy"),
     right("uncached\n+ copy"),
@@ -51,8 +51,8 @@ const STRATEGIES: [Column; STRATEGY.values.len()] = [
     right("coherent\n"),
 ];
 
-/// A direction as headings say it.
-fn spoken(direction: &str) -> String {
+/// Returns a direction as headings name it.
+fn direction_name(direction: &str) -> String {
     direction.replace('-', " the ")
 }
 
@@ -60,7 +60,7 @@ fn spoken(direction: &str) -> String {
 fn study(page: &mut Page, finding_index: &mut FindingIndex) {
     const ROWS: [(&Metric, &str); 4] = [
         (&metrics::DMA_STUDY_SAVED, "CPU time saved by uncached-copy per packet"),
-        (&metrics::DMA_STUDY_NEEDED, "the same in study S2, from its rates"),
+        (&metrics::DMA_STUDY_NEEDED, "the same in study S2, derived from its throughputs"),
         (&metrics::DMA_STUDY_GAIN, "throughput gain of uncached-copy"),
         (&metrics::DMA_STUDY_CPU_SAVED_PP, "CPU utilisation saved at the link's rate, points"),
     ];
@@ -85,8 +85,8 @@ fn study(page: &mut Page, finding_index: &mut FindingIndex) {
     notes(page, &labelled);
 }
 
-/// One line a strategy and direction: what moved the data, through which memory, and whether they arrived.
-fn ways(page: &mut Page, finding_index: &mut FindingIndex) {
+/// Renders engine, memory attribute and wrong bytes, one row per strategy and direction.
+fn engines(page: &mut Page, finding_index: &mut FindingIndex) {
     let wanted = [&metrics::DMA_ATTRIBUTE, &metrics::DMA_ENGINE, &metrics::DMA_WRONG];
     let all = finding_index.rows(wanted, &[Axis::Direction, Axis::Strategy]);
     if all.is_empty() {
@@ -95,15 +95,15 @@ fn ways(page: &mut Page, finding_index: &mut FindingIndex) {
     page.heading("Engine, memory attribute and data verification");
     let mut rows = Vec::new();
     let mut labelled = Vec::new();
-    for way in &all {
-        let (direction, strategy) = (way.word(Axis::Direction), way.word(Axis::Strategy));
+    for row in &all {
+        let (direction, strategy) = (row.word(Axis::Direction), row.word(Axis::Strategy));
         let label = format!("{strategy} {direction}");
-        labelled.extend(way.findings().map(|f| (label.clone(), f)));
-        let [_, engine, wrong] = way.of;
-        let mut row = vec![direction, strategy];
-        row.extend(way.of.iter().map(|f| f.map(|f| number::value(f).value).unwrap_or_default()));
-        row.push(wrong.or(engine).map(|f| f.count.to_string()).unwrap_or_default());
-        rows.push(row);
+        labelled.extend(row.findings().map(|f| (label.clone(), f)));
+        let [_, engine, wrong] = row.of;
+        let mut cells = vec![direction, strategy];
+        cells.extend(row.of.iter().map(|f| f.map(|f| number::value(f).value).unwrap_or_default()));
+        cells.push(wrong.or(engine).map(|f| f.count.to_string()).unwrap_or_default());
+        rows.push(cells);
     }
     let columns = [
         left("direction").key(),
@@ -117,8 +117,7 @@ fn ways(page: &mut Page, finding_index: &mut FindingIndex) {
     notes(page, &labelled);
 }
 
-/// What is measured of one strategy, direction and size: the parts' metrics, in the order of the parts' table, of
-/// which the first is CPU time.
+/// Metrics of one strategy, direction and size, in the order of the table of parts. The first is CPU time.
 const PARTS: [&Metric; 9] = [
     &metrics::DMA_CPU,
     &metrics::DMA_USE,
@@ -132,10 +131,10 @@ const PARTS: [&Metric; 9] = [
 ];
 type Parts<'a> = Row<'a, 9>;
 
-/// The order of tables: one a direction, a line a size, a column a strategy.
+/// Order of the points: one table per direction, one row per size, one column per strategy.
 const BY: [Axis; 3] = [Axis::Direction, Axis::Size, Axis::Strategy];
 
-/// The tables of times, one a direction, each with the parts of one size under it.
+/// Renders the times, one table per direction, each followed by the parts at one size.
 fn times(page: &mut Page, finding_index: &mut FindingIndex) {
     let all = finding_index.rows(PARTS, &BY);
     for of in all.chunk_by(|a, b| a.at(Axis::Direction) == b.at(Axis::Direction)) {
@@ -145,12 +144,12 @@ fn times(page: &mut Page, finding_index: &mut FindingIndex) {
     }
 }
 
-/// A number of a table of strategies by sizes.
+/// One number in a table of sizes by strategies.
 struct Cell<'a> {
     size: u64,
     strategy: Option<&'a Coordinate>,
     finding: &'a Finding,
-    /// Behind the number.
+    /// Suffix of the number.
     mark: &'static str,
 }
 
@@ -164,14 +163,14 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// CPU time, a line a size. The winner of a size is a mark at its time.
+/// Renders CPU time, one row per size; the cheapest strategy of a row is marked.
 fn cpu(page: &mut Page, finding_index: &mut FindingIndex, of: &[Parts], direction: &str) {
     let timed: Vec<(&Parts, &Finding)> = of.iter().filter_map(|row| Some((row, row.of[0]?))).collect();
     if timed.is_empty() {
         return;
     }
-    page.heading(&format!("Transfers {}: ns of CPU time, by strategy", spoken(direction)));
-    let caption = "CPU time of a transfer by its size, one curve a strategy; both axes logarithmic.";
+    page.heading(&format!("Transfers {}: ns of CPU time, by strategy", direction_name(direction)));
+    let caption = "CPU time of a transfer by its size, one curve per strategy; both axes logarithmic.";
     let y = Scale::values("ns of CPU").log();
     page.picture(by_size("transfers", &metrics::DMA_CPU, direction, y, caption), Vec::new());
     let mut cells = Vec::new();
@@ -197,7 +196,7 @@ fn cpu(page: &mut Page, finding_index: &mut FindingIndex, of: &[Parts], directio
     );
 }
 
-/// A line a size, a column a strategy, a mark behind each number; and the notes below.
+/// Renders a table: one row per size, one column per strategy, a mark after each number; then the notes.
 fn table(page: &mut Page, cells: &[Cell]) {
     let mut sizes: Vec<u64> = cells.iter().map(|cell| cell.size).collect();
     sizes.dedup();
@@ -220,14 +219,14 @@ fn table(page: &mut Page, cells: &[Cell]) {
     notes(page, &labelled);
 }
 
-/// A metric by the size of transfers in a direction, one curve a strategy.
+/// Returns the chart of a metric by the size of transfers in a direction, one curve per strategy.
 fn by_size(name: &str, metric: &'static Metric, direction: &str, y: Scale, caption: &str) -> Chart {
     let x = Scale::of(Axis::Size, "transfer").log().sizes();
     let series = Series::of(metric, "{strategy}").at(Axis::Direction, direction).by(Axis::Strategy);
     Chart::new(format!("{name}.{direction}"), Kind::Lines, x, y, caption).with(series)
 }
 
-/// CPU time of one size by its parts, one row a strategy.
+/// Returns the chart of CPU time at one size, by its parts, one row per strategy.
 fn parts_chart(direction: &str, bytes: u64) -> Chart {
     let caption =
         format!("CPU time of {} {direction}, by its parts.", number::size(bytes as f64, None, None).value);
@@ -245,7 +244,8 @@ fn parts_chart(direction: &str, bytes: u64) -> Chart {
     })
 }
 
-/// The parts of the size that most strategies were measured at, nearest to an Ethernet frame.
+/// Renders the parts at the size at which most strategies were measured; of several, the one nearest to an Ethernet
+/// frame.
 fn parts(page: &mut Page, of: &[Parts], direction: &str) {
     const FRAME: f64 = 1536.0;
     let at = |row: &&Parts, bytes: u64| row.number(Axis::Size) == bytes;
@@ -259,14 +259,14 @@ fn parts(page: &mut Page, of: &[Parts], direction: &str) {
     page.heading(&format!(
         "Parts of {} {}, ns",
         number::size(bytes as f64, None, None).value,
-        spoken(direction)
+        direction_name(direction)
     ));
     page.picture(parts_chart(direction, bytes), Vec::new());
     let mut rows: Vec<Vec<String>> = drawn.iter().map(|row| vec![row.word(Axis::Strategy)]).collect();
-    for what in 0..PARTS.len() {
-        let shown = number::column(drawn.iter().map(|row| row.of[what]));
-        for ((row, own), shown) in rows.iter_mut().zip(&drawn).zip(shown) {
-            row.push(if own.of[what].is_some() { shown } else { String::new() });
+    for part in 0..PARTS.len() {
+        let shown = number::column(drawn.iter().map(|row| row.of[part]));
+        for ((row, parts), shown) in rows.iter_mut().zip(&drawn).zip(shown) {
+            row.push(if parts.of[part].is_some() { shown } else { String::new() });
         }
     }
     let columns = [
@@ -282,14 +282,14 @@ fn parts(page: &mut Page, of: &[Parts], direction: &str) {
         right("CPU %"),
     ];
     page.table(&columns, &rows, &[]);
-    // What is said of CPU time stands under the table of all sizes.
-    let said = drawn.iter().flat_map(|row| {
+    // The notes on CPU time are below the table of all sizes.
+    let labelled = drawn.iter().flat_map(|row| {
         row.of[1..].iter().flatten().map(|f| (row.word(Axis::Strategy), *f)).collect::<Vec<_>>()
     });
-    notes(page, &said.collect::<Vec<_>>());
+    notes(page, &labelled.collect::<Vec<_>>());
 }
 
-/// Crossovers.
+/// Renders the sizes at which the cheapest strategy changes.
 fn crossovers(page: &mut Page, finding_index: &mut FindingIndex) {
     let all = finding_index.of(&[&metrics::DMA_CROSSOVER]);
     if all.is_empty() {
@@ -311,20 +311,20 @@ fn crossovers(page: &mut Page, finding_index: &mut FindingIndex) {
         left("cheaper below").key(),
         measured("size"),
         left("between"),
-        left("cheaper beyond"),
+        left("cheaper above"),
         right("n"),
     ];
     page.table(&columns, &rows, &[]);
 }
 
-/// What a victim's walk took longer after a transfer.
+/// Renders the added walk time of another working set after a transfer.
 fn pollution(page: &mut Page, finding_index: &mut FindingIndex) {
     let all = finding_index.rows([&metrics::POLLUTION], &BY);
     for of in all.chunk_by(|a, b| a.at(Axis::Direction) == b.at(Axis::Direction)) {
         let direction = of[0].word(Axis::Direction);
         page.heading(&format!(
-            "Cache pollution: added walk time of another working set {}, ns",
-            spoken(&direction)
+            "Cache pollution by transfers {}: added walk time of another working set, ns",
+            direction_name(&direction)
         ));
         let caption = "What a walk through the victim's working set took longer after a transfer, by the transfer's size.";
         let y = Scale::values("ns lost").zero();
@@ -337,7 +337,7 @@ fn pollution(page: &mut Page, finding_index: &mut FindingIndex) {
     if all.is_empty() {
         return;
     }
-    // The sums of both tables have names of their own, for scripts.
+    // The sums of both directions are separate findings. They are not printed: this sentence defines them.
     let mut both = "";
     for row in &all {
         let same = |other: &&Row<1>| [Axis::Strategy, Axis::Size].iter().all(|a| other.at(*a) == row.at(*a));
@@ -345,7 +345,7 @@ fn pollution(page: &mut Page, finding_index: &mut FindingIndex) {
         let strategy = row.word(Axis::Strategy);
         let sum = metrics::POLLUTION_ROUND_TRIP.at([(&strategy).into(), row.number(Axis::Size).into()]);
         if each == DIRECTION.values.len() && finding_index.one(sum).is_some() {
-            both = "; of a transfer each way: the sum of both tables";
+            both = "; the cost of one transfer in each direction is the sum of both tables";
         }
     }
     page.text(TextRole::Dim, &format!("~: not significant{both}"), "  ", "    ");

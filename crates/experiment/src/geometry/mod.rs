@@ -112,7 +112,7 @@ pub(crate) fn replacements(
     for index in 0..levels.len().min(TESTED_LEVELS) {
         let before = all.last().map(|r| consistent(r).to_vec()).unwrap_or_default();
         if index > 0 && before.is_empty() {
-            all.push(Replacement::Refused("the nearer level's replacement is unknown".into()));
+            all.push(Replacement::Refused("the replacement of the nearer cache is unknown".into()));
             break;
         }
         let Some(test) = replacement_test(steps, levels, index, &before) else {

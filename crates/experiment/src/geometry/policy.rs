@@ -122,7 +122,7 @@ impl ReplacementTest<'_> {
         let (nearer, evictors) = (self.nearer?.0, self.evictions()?.blocks() as u64);
         let sets = (self.period() / nearer.way_bytes).saturating_sub(1).max(1);
         if evictors.div_ceil(sets) > self.geometry.ways {
-            return Some("the lines that evict the nearer level do not fit in this one".into());
+            return Some("the lines that evict the nearer cache do not fit in this one".into());
         }
         None
     }
@@ -134,14 +134,14 @@ impl ReplacementTest<'_> {
         if let Some((nearer, _)) = self.nearer {
             let multiples = self.period() / nearer.way_bytes;
             if multiples < 2 || !self.period().is_multiple_of(nearer.way_bytes) {
-                return Some("every eviction set of the nearer level also conflicts in this one".into());
+                return Some("every eviction set of the nearer cache also conflicts in this one".into());
             }
             let (alone, with_nearer) =
                 (self.geometry.bytes() as f64, (self.geometry.bytes() + nearer.bytes()) as f64);
             let seen = self.step.capacity.value;
             if (seen - with_nearer).abs() < (seen - alone).abs() {
                 return Some(
-                    "it is exclusive (holds lines that the nearer level evicts), which is not tested".into(),
+                    "it is exclusive (holds lines that the nearer cache evicts), which is not tested".into(),
                 );
             }
         }

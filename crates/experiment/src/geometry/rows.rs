@@ -55,7 +55,7 @@ fn of_sets(n: usize, level: &Level, step: &Step, base: u64, report: &mut Report)
     let (onset, bytes) = (step.capacity.value, geometry.bytes() as f64);
     if n > 1 && level.geometry().is_some() && onset > 1.06 * bytes {
         ways.notes.push(format!(
-            "working sets up to {} fit: it is exclusive (holds lines that the nearer level evicts)",
+            "working sets up to {} fit: it is exclusive (holds lines that the nearer cache evicts)",
             size(onset)
         ));
     }
@@ -91,7 +91,7 @@ fn why_unknown(verdict: &Verdict, n: usize) -> (String, &'static str) {
             "use a quieter machine, or huge pages",
         ),
         Verdict::Insufficient if n > 1 => (
-            "no measured access is known to reach this level: the nearer level's sets are unknown, or too few trials were run".into(),
+            "no measured access is known to miss in the nearer caches or TLBs: their sets are unknown, or too few trials were run".into(),
             "give it a larger --budget",
         ),
         Verdict::Insufficient | Verdict::One(_) => ("too few measurements".into(), "give it a larger --budget"),

@@ -30,14 +30,14 @@ pub static EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Access time load by load: histograms of single loads, their bias, tier and TLB of each size",
     help: "Examples:
-  fathom latency                                   16K, 256K, 1M, 16M and 64M
+  fathom latency                                  16K, 256K, 1M, 16M and 64M
   fathom latency --bytes 8K,48K,2M --budget 5s
   fathom latency --on bcm2835 --bytes 8K,64K,256K,1M --json
   fathom latency --bytes 64M --ladder order,page --budget 30s
 
-Every sample times one load (or, if the clock is coarse, a few dependent ones, as
-reported). The time that the measurement itself adds is bias.sample. It is
-subtracted from the peaks, not from the histograms. Exit status: as for survey.",
+Every sample times one load (or, if the clock is coarse, a few dependent ones, as reported). The time that the \
+           measurement itself adds is bias.sample. It is subtracted from the peaks, not from the histograms. Exit \
+           status: as for survey.",
     options: options::ALL,
     default_budget: DefaultBudget::both(10_000),
     plan,

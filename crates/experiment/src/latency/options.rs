@@ -1,9 +1,9 @@
-//! Options of the latency histograms.
+//! Options of `fathom latency`.
 
 use crate::options::{LIST, Many, Opt, Values, size, tokens, working_set};
 use crate::record::Record;
 
-/// Working sets, bytes.
+/// `--bytes`: working sets, bytes.
 pub static BYTES: Opt = Opt {
     name: "bytes",
     value: "SIZES",
@@ -14,7 +14,7 @@ pub static BYTES: Opt = Opt {
     requires: None,
 };
 
-/// Ladders beside the working sets' own loads.
+/// `--ladder`: ladders to measure in addition to the working sets.
 pub static LADDER: Opt = Opt {
     name: "ladder",
     value: "LADDER",
@@ -26,25 +26,24 @@ pub static LADDER: Opt = Opt {
     requires: None,
 };
 
-/// What is changed from ladder step to ladder step.
+/// Parameter that changes between the steps of a ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ladder {
-    /// The order of the loads: random, window, sequential. What prefetch, lines and rows are worth.
+    /// Order of the loads: random, window, sequential. Shows the gain by prefetch, lines and open rows.
     Order,
-    /// The page size: base, huge. What translation costs.
+    /// Page size: base, huge. Shows the cost of translation.
     Page,
-    /// Where the memory lies, some places: what colliding physical pages cost.
+    /// Placement of the memory. Shows the cost of physical pages that conflict.
     Placement,
-    /// Prefetchers on and off, in the order that they foresee best: what they are worth, and not what another order
-    /// is worth besides.
+    /// Prefetchers on and off, in the order that they predict best. Shows their gain without that of another order.
     Prefetch,
 }
 
 impl Ladder {
-    /// Every ladder.
+    /// All ladders.
     pub const ALL: [Ladder; 4] = [Ladder::Order, Ladder::Page, Ladder::Placement, Ladder::Prefetch];
 
-    /// The word for it, in findings and on the command line.
+    /// Returns the token in findings and on the command line.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {
@@ -55,21 +54,21 @@ impl Ladder {
         }
     }
 
-    /// The ladder that a word stands for.
+    /// Returns the ladder of a token.
     #[must_use]
     pub fn from_token(word: &str) -> Option<Ladder> {
         Ladder::ALL.into_iter().find(|l| l.token() == word)
     }
 }
 
-/// Every option, in the order of help.
+/// All options, in the order of help.
 pub static ALL: &[&Opt] = &[&BYTES, &LADDER];
 
-/// The options of a record.
+/// Options of a record.
 pub(super) struct Options {
-    /// Working sets, bytes; empty where the experiment chooses them.
+    /// Working sets, bytes; empty for the default.
     pub bytes: Vec<u64>,
-    /// Ladders that are asked for; mostly none.
+    /// Ladders to measure; empty by default.
     pub ladders: Vec<Ladder>,
 }
 

@@ -1,20 +1,20 @@
-//! What was given for an option, as it stands on the `run` line.
+//! Values of an option, as stored on the `run` line.
 
 use fathom_probe::wire::{Line, Value, WireError};
 
-/// What was given for one option: all its values.
+/// All values of one option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given {
     /// Numbers, in the option's unit: `bytes=8192,65536`.
     Numbers(Vec<u64>),
-    /// Text: one word, or several behind one another with the option's separator.
+    /// Text: one word, or several words separated by the option's separator.
     Text(String),
 }
 
 impl Given {
-    /// Takes the value of a key.
+    /// Reads the value of a key.
     pub(super) fn of_value(key: &str, value: &Value) -> Result<Given, WireError> {
-        let wrong = |what: &str| WireError::new(format!("run: '{key}' must be {what}"));
+        let wrong = |expected: &str| WireError::new(format!("run: '{key}' must be {expected}"));
         let number = |v: &i128| u64::try_from(*v).map_err(|_| wrong("numbers from 0 to 2^64-1"));
         Ok(match value {
             Value::Int(v) => Given::Numbers(vec![number(v)?]),
@@ -24,7 +24,7 @@ impl Given {
         })
     }
 
-    /// Adds it to a line.
+    /// Appends the values to a line.
     pub(super) fn onto(&self, line: Line, key: &str) -> Line {
         match self {
             Given::Numbers(numbers) => line.list(key, numbers),
@@ -32,7 +32,7 @@ impl Given {
         }
     }
 
-    /// The values as text: numbers in decimal, text split at `separator`.
+    /// Returns the values as text: numbers in decimal, text split at `separator`.
     pub(super) fn items(&self, separator: char) -> Vec<String> {
         match self {
             Given::Numbers(numbers) => numbers.iter().map(u64::to_string).collect(),

@@ -1,7 +1,7 @@
 //! Options of experiments, each declared once as an [`Opt`].
 //!
-//! From this one declaration come the command line's argument with its help, the key and the values on the record's
-//! `run` line, the command that reproduces a record, and what two records were asked differently.
+//! One declaration provides the command-line argument with its help, the key and values on the record's `run` line, the
+//! command that reproduces a record, and the comparison of the options of two records.
 
 mod given;
 pub(crate) mod substitute;
@@ -18,34 +18,34 @@ pub(crate) use values::{number_and_unit, within, working_set};
 pub struct Opt {
     /// The name on the command line, without its dashes: `first-touch`.
     pub name: &'static str,
-    /// What a value is called in help: `SIZES`. Empty for a switch.
+    /// Placeholder of the value in help: `SIZES`. Empty for a switch.
     pub value: &'static str,
-    /// What it does: sentences, without the default and without the last full stop.
+    /// Help: sentences, without the default and without the last full stop.
     pub help: &'static str,
-    /// What not giving it means, for people, or the value that it stands for; may be empty.
+    /// Meaning of an absent option, as shown in help, or the default value; may be empty.
     pub default: &'static str,
-    /// How many values it takes.
+    /// Number of values.
     pub many: Many,
-    /// What its values are.
+    /// Kind of values.
     pub values: Values,
-    /// The name of an option that has to be given too.
+    /// Name of an option that this one requires.
     pub requires: Option<&'static str>,
 }
 
 impl Opt {
-    /// A switch.
+    /// Returns a switch.
     #[must_use]
     pub const fn switch(name: &'static str, help: &'static str) -> Opt {
         Opt { name, value: "", help, default: "", many: Many::One, values: Values::Switch, requires: None }
     }
 
-    /// The key on the `run` line: `first_touch`.
+    /// Returns the key on the `run` line: `first_touch`.
     #[must_use]
     pub fn key(&self) -> String {
         self.name.replace('-', "_")
     }
 
-    /// What help says: what it does, and the default.
+    /// Returns the help text with the default.
     #[must_use]
     pub fn help(&self) -> String {
         if self.default.is_empty() {
@@ -54,29 +54,29 @@ impl Opt {
         format!("{}. Default: {}", self.help, self.default)
     }
 
-    /// The values as they stand on the `run` line, from values as they are typed.
+    /// Returns the values as stored on the `run` line, from values as typed.
     ///
     /// # Errors
-    /// Which values the option takes.
+    /// The values that the option takes.
     pub fn give<S: AsRef<str>>(&self, typed: &[S]) -> Result<Given, String> {
         let items: Vec<String> =
             typed.iter().map(|text| self.values.read(text.as_ref())).collect::<Result<_, _>>()?;
-        let most = self.many.most();
-        if items.len() > most {
-            return Err(format!("{} values, and {most} is the most", items.len()));
+        let max = self.many.max();
+        if items.len() > max {
+            return Err(format!("has {} values; at most {max} may be given", items.len()));
         }
         if matches!(self.values, Values::Number { .. }) {
             let numbers = items.iter().filter_map(|item| item.parse().ok()).collect();
             return Ok(Given::Numbers(numbers));
         }
-        let between = if self.many.separator() == ';' { "; " } else { "," };
-        Ok(Given::Text(items.join(between)))
+        let separator = if self.many.separator() == ';' { "; " } else { "," };
+        Ok(Given::Text(items.join(separator)))
     }
 
-    /// Checks the values of a record, and returns them as the command line would have given them.
+    /// Checks the values of a record, and returns them as parsed from the command line.
     ///
     /// # Errors
-    /// What is wrong, and which values the option takes.
+    /// The wrong value, and the values that the option takes.
     pub fn check(&self, given: &Given) -> Result<Given, String> {
         match (&self.values, given) {
             (Values::Number { .. }, Given::Text(text)) => return Err(format!("'{text}' is not a number")),
@@ -92,22 +92,22 @@ impl Opt {
     }
 }
 
-/// What an experiment was asked: options with their values, in the order of the `run` line.
+/// Options of a run with their values, in the order of the `run` line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     given: Vec<(String, Given)>,
 }
 
 impl Asked {
-    /// No option at all.
+    /// Returns an empty list.
     pub(crate) const fn nothing() -> Asked {
         Asked { given: Vec::new() }
     }
 
-    /// Adds an option with its values as they are typed. Without a value it is not given.
+    /// Adds an option with its values as typed. Without values the option is absent.
     ///
     /// # Errors
-    /// The option, what is wrong with a value, and which values it takes.
+    /// The option, the wrong value, and the values that the option takes.
     pub fn with<S: AsRef<str>>(mut self, option: &Opt, typed: &[S]) -> Result<Asked, String> {
         if !typed.is_empty() {
             let given = option.give(typed).map_err(|why| format!("--{}: {why}", option.name))?;
@@ -123,7 +123,7 @@ impl Asked {
         self
     }
 
-    /// Takes pairs of a `run` line, whatever the experiment.
+    /// Reads the pairs of a `run` line of any experiment. Does not check them.
     pub(crate) fn of_pairs(pairs: &[(&str, &Value)]) -> Result<Asked, WireError> {
         let given = pairs.iter().map(|(key, value)| Ok(((*key).to_owned(), Given::of_value(key, value)?)));
         Ok(Asked { given: given.collect::<Result<_, WireError>>()? })
@@ -137,7 +137,7 @@ impl Asked {
     /// Checks keys and values against the options of an experiment.
     ///
     /// # Errors
-    /// The key, what is wrong with it, and what is allowed.
+    /// The key, the wrong value, and the allowed values.
     pub fn check(&self, options: &[&Opt]) -> Result<(), String> {
         for (key, given) in &self.given {
             let Some(option) = options.iter().find(|option| option.key() == *key) else {
@@ -149,20 +149,21 @@ impl Asked {
         Ok(())
     }
 
-    /// What was given for an option. A wrong value counts as none: a plan may see a record that was not checked.
+    /// Returns the values of an option, if given and valid. A plan may see a record that was not checked, so an invalid
+    /// value counts as absent.
     fn given(&self, option: &Opt) -> Option<Given> {
         let key = option.key();
         let (_, given) = self.given.iter().find(|(k, _)| *k == key)?;
         option.check(given).ok()
     }
 
-    /// Was it given?
+    /// Returns whether the option was given.
     #[must_use]
     pub fn has(&self, option: &Opt) -> bool {
         self.given(option).is_some()
     }
 
-    /// The numbers that were given, in the option's unit; none where it was not.
+    /// Returns the numbers of an option in its unit; empty if absent.
     #[must_use]
     pub fn numbers(&self, option: &Opt) -> Vec<u64> {
         match self.given(option) {
@@ -171,26 +172,26 @@ impl Asked {
         }
     }
 
-    /// The number that was given.
+    /// Returns the number of an option, if given.
     #[must_use]
     pub fn number(&self, option: &Opt) -> Option<u64> {
         self.numbers(option).pop()
     }
 
-    /// The values that were given, each by what its text stands for.
+    /// Returns the values of an option, each converted by `of`.
     #[must_use]
     pub fn values<T>(&self, option: &Opt, of: impl Fn(&str) -> Option<T>) -> Vec<T> {
         let items = self.given(option).map_or(Vec::new(), |given| given.items(option.many.separator()));
         items.iter().filter_map(|item| of(item)).collect()
     }
 
-    /// The one value that was given, by what its text stands for.
+    /// Returns the value of an option, converted by `of`, if given.
     #[must_use]
     pub fn value<T>(&self, option: &Opt, of: impl Fn(&str) -> Option<T>) -> Option<T> {
         self.values(option, of).pop()
     }
 
-    /// The options as they are typed, each with a blank before it: ` --bytes 8192,65536 --prefetch`.
+    /// Returns the options as typed, each after a blank: ` --bytes 8192,65536 --prefetch`.
     #[must_use]
     pub fn command(&self, options: &[&Opt]) -> String {
         let mut words = String::new();
@@ -212,7 +213,7 @@ impl Asked {
         words
     }
 
-    /// What was given for an option, for people.
+    /// Returns the values of an option as text for messages.
     fn shown(&self, option: &Opt) -> String {
         match self.given(option) {
             Some(given) => given.items(option.many.separator()).join(", "),
@@ -221,20 +222,20 @@ impl Asked {
         }
     }
 
-    /// What was given for an option, or its default where that is a value.
+    /// Returns the values of an option, or its default if that is a value.
     fn effective(&self, option: &Opt) -> Option<Given> {
         let default = || option.default.split(',').map(str::trim).collect::<Vec<_>>();
         self.given(option).or_else(|| option.give(&default()).ok())
     }
 }
 
-/// A value as a shell takes it.
+/// Returns a value quoted for a shell.
 fn quoted(value: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+:,".contains(&b);
     if value.bytes().all(plain) { value.to_owned() } else { format!("'{}'", value.replace('\'', r"'\''")) }
 }
 
-/// What was asked differently of one experiment, an option a sentence.
+/// Returns the options that differ between two runs of one experiment, one sentence per option.
 #[must_use]
 pub fn differences(options: &[&Opt], a: &Asked, b: &Asked) -> Vec<String> {
     let differ = options.iter().filter(|option| a.effective(option) != b.effective(option));

@@ -1,16 +1,17 @@
-//! What stands in for memory that is not cached, where there is none: the values of `--substitute`, of two experiments.
+//! Option `--substitute` of two experiments: flushes from user space in place of uncached memory or of the kernel's
+//! maintenance.
 
 use super::Opt;
 use super::values::{Many, Values, Word};
 
-/// The word of the one substitute: a flush after each access.
+/// The only substitute: flushes of lines.
 const FLUSH: Word = Word { token: "flush", aliases: &[], help: "Flush lines from user space" };
 
-/// The option, with what it stands in for at an experiment.
+/// Returns the option with the help text of an experiment.
 pub(crate) const fn option(help: &'static str) -> Opt {
     Opt {
         name: "substitute",
-        value: "WHAT",
+        value: "SUBSTITUTE",
         help,
         default: "",
         many: Many::One,

@@ -42,7 +42,7 @@ fn the_defaults_that_are_values_are_those_of_the_experiments() {
     assert_eq!(default(&stride::options::STRIDES), Given::Numbers(stride::STRIDES.to_vec()));
     assert_eq!(default(&dma::options::POLLUTION_SET), Given::Numbers(vec![dma::POLLUTION_SET]));
     assert_eq!(default(&wakeup::options::PRIORITY), Given::Numbers(vec![wakeup::PRIORITY]));
-    let period = format!("{}us", wakeup::EVERY_NS / 1000);
+    let period = format!("{}us", wakeup::PERIOD_NS / 1000);
     assert_eq!(default(&wakeup::options::PERIOD), Given::Text(period));
     let cacheability = (&crate::cacheability::options::BYTES, &crate::cacheability::options::ROUNDS);
     assert_eq!(default(cacheability.0), Given::Numbers(crate::cacheability::SIZES.to_vec()));
@@ -113,7 +113,7 @@ fn wrong_option_in_record_is_refused_with_line_and_range() {
         ("dma", "link=18670000", &["link: unknown unit ''", "bit or B"]),
         ("wakeup", "load=\"cpu*2; io x\"", &["load: 'x' is not a stressor"]),
         ("wakeup", "period=\"1m\"", &["period: unknown unit 'm'"]),
-        ("wakeup", "priority=5,6", &["priority: 2 values, and 1 is the most"]),
+        ("wakeup", "priority=5,6", &["priority: has 2 values; at most 1 may be given"]),
         ("gather", "", &["line 2: experiment 'gather' is not one of: survey latency", "wakeup"]),
     ] {
         let record = record(experiment, pairs);
@@ -122,7 +122,7 @@ fn wrong_option_in_record_is_refused_with_line_and_range() {
         assert_eq!(crate::read(&record).expect_err(pairs), why);
     }
     let many = format!("colours={}", vec!["1"; 65].join(","));
-    assert!(check(&record("conflict", &many)).expect_err("65 of them").contains("64 is the most"));
+    assert!(check(&record("conflict", &many)).expect_err("65 of them").contains("at most 64 may be given"));
 }
 
 #[test]

@@ -1,31 +1,31 @@
-//! Kinds of values of options: how one is typed, which there may be, and how it stands in the record.
+//! Kinds of values of options: syntax, valid range, and notation in the record.
 
 use std::ops::RangeInclusive;
 
-/// Most values of an option that has no reason for fewer. A line of the record has room for them.
+/// Maximum number of values of an option without a smaller limit of its own. They fit in one line of the record.
 pub const LIST: usize = 256;
 
-/// How many values an option takes.
+/// Number of values of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Many {
     /// One.
     One,
-    /// At most so many, separated by commas.
+    /// Up to this number, separated by commas.
     List(usize),
-    /// At most so many, each with the option's name before it, because a value may have commas.
+    /// Up to this number; the option is repeated for each value, because a value may contain commas.
     Repeated(usize),
 }
 
 impl Many {
-    /// Most values.
-    pub(super) fn most(self) -> usize {
+    /// Returns the maximum number of values.
+    pub(super) fn max(self) -> usize {
         match self {
             Many::One => 1,
-            Many::List(most) | Many::Repeated(most) => most,
+            Many::List(max) | Many::Repeated(max) => max,
         }
     }
 
-    /// What stands between two values in the record.
+    /// Returns the separator of values in the record.
     pub(super) fn separator(self) -> char {
         if matches!(self, Many::Repeated(_)) { ';' } else { ',' }
     }
@@ -34,37 +34,37 @@ impl Many {
 /// A word that an option takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Word {
-    /// The word, as it stands in the record.
+    /// The word, as stored in the record.
     pub token: &'static str,
-    /// Other words that may be typed for it.
+    /// Other spellings on the command line.
     pub aliases: &'static [&'static str],
-    /// What it means; may be empty.
+    /// Meaning, shown in help; may be empty.
     pub help: &'static str,
 }
 
-/// What the values of an option are.
+/// Kind of the values of an option.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
-    /// A switch: it is given or not, and has no value.
+    /// A switch without a value.
     Switch,
     /// Numbers.
     Number {
-        /// The number that a text stands for, or how it is typed.
+        /// Parses a number. The error describes the syntax.
         read: fn(&str) -> Result<u64, String>,
-        /// Is this a number of the option? If not, which are.
+        /// Checks the number. The error describes the valid range.
         check: fn(u64) -> Result<(), String>,
     },
     /// Words of a list.
     Word(fn() -> Vec<Word>),
-    /// Other text: how it stands in the record, or how it is typed.
+    /// Other text: returns it as stored in the record. The error describes the syntax.
     Text(fn(&str) -> Result<String, String>),
 }
 
 impl Values {
-    /// One value as it stands in the record.
+    /// Parses one value. Returns it as stored in the record.
     ///
     /// # Errors
-    /// Which values there are.
+    /// The valid values.
     pub fn read(&self, text: &str) -> Result<String, String> {
         match self {
             Values::Switch if text == SWITCHED_ON => Ok(text.to_owned()),
@@ -86,44 +86,44 @@ impl Values {
     }
 }
 
-/// What stands in the record for a switch that is on.
+/// Value in the record of a switch that is on.
 pub(super) const SWITCHED_ON: &str = "yes";
 
-/// The words of an enumeration.
+/// Returns the tokens of an enumeration as words without help.
 pub fn tokens<T: Copy>(all: &[T], token: fn(T) -> &'static str) -> Vec<Word> {
     all.iter().map(|value| Word { token: token(*value), aliases: &[], help: "" }).collect()
 }
 
-/// Bytes: a number with K, M, G, T or KiB, MiB, GiB, TiB (all binary), or plain.
+/// Parses bytes: a number with K, M, G, T or KiB, MiB, GiB, TiB (all binary), or plain.
 ///
 /// # Errors
-/// How a size is typed.
+/// The syntax of sizes.
 pub fn size(text: &str) -> Result<u64, String> {
     fathom_units::parse(text)
         .map_err(|_| format!("'{text}' is not a size: use bytes or K, M, G (binary), as in 8192, 8K, 64MiB"))
 }
 
-/// A plain number.
+/// Parses a plain integer.
 ///
 /// # Errors
-/// How a number is typed.
+/// The text is not an integer.
 pub fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("'{text}' is not an integer"))
 }
 
-/// A text split into its number and its unit; the number's error is `expected`.
+/// Splits a text into its number and its unit. `expected` describes the syntax in the error for a wrong number.
 pub(crate) fn number_and_unit<'a>(text: &'a str, expected: &str) -> Result<(f64, &'a str), String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number = digits.parse().map_err(|_| format!("expected {expected}"))?;
     Ok((number, &text[digits.len()..]))
 }
 
-/// Is `value` in `range`? If not, an error that says so with `shown`, the range for people.
+/// Checks that `value` is in `range`. The error quotes `shown`, the range as text.
 pub(crate) fn within(value: u64, range: &RangeInclusive<u64>, shown: &str) -> Result<(), String> {
     if range.contains(&value) { Ok(()) } else { Err(format!("must be {shown}")) }
 }
 
-/// A working set: at least two cells of a chain, and no more than the wire takes.
+/// Checks a working set: at least two cells of a chain, at most the maximum of the wire format.
 pub(crate) fn working_set(bytes: u64) -> Result<(), String> {
     within(bytes, &(128..=1 << 40), "from 128 bytes to 1024G")
 }

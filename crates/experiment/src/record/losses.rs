@@ -20,7 +20,7 @@ impl Lost {
     }
 }
 
-/// What was lost between harness and probe.
+/// Losses between harness and probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Number of gaps in the numbers of the probe's lines.

@@ -244,12 +244,12 @@ impl CoarseScan {
     fn sentence(&self, at: &At, served_by: &ServedBy, absent: Absent) -> String {
         let ends: Vec<String> = self.ends().into_iter().map(size).collect();
         let far = self.at.last().unwrap_or(at);
-        let own = format!("{}: {:.1} ns per dependent load", size(at.bytes as f64), at.time());
-        let compared = format!("{own}, {:.1} at {}", far.time(), size(far.bytes as f64));
+        let own = format!("{:.1} ns per dependent load", at.time());
+        let compared = format!("{own} ({}: {:.1})", size(far.bytes as f64), far.time());
         match served_by {
-            ServedBy::Nearest => format!("{compared}: served by the nearest level, up to {}", ends[0]),
+            ServedBy::Nearest => format!("{compared}: the nearest level, up to {}", ends[0]),
             ServedBy::Level(nth) => {
-                format!("{compared}: served by a level between {} and {}", ends[nth - 1], ends[*nth])
+                format!("{compared}: a level between {} and {}", ends[nth - 1], ends[*nth])
             }
             ServedBy::Between => format!("{compared}: between two tiers, partly served by the nearer one"),
             ServedBy::Memory => {

@@ -66,7 +66,7 @@ fn row(record: &Record, bytes: u64, reads: &[&Point], coarse_scan: Option<&Coars
     let end = line.stride as f64;
     let mut row = measured(key, Interval { value: end, low: end / 2.0, high: end }, "bytes", count, &ids);
     row.basis = Basis::Bounds;
-    row.notes.push("the line by sweeps: the time per access does not grow from this stride on".into());
+    row.notes.push("from sweeps: the time per access does not grow from this stride on".into());
     row
 }
 

@@ -36,16 +36,15 @@ pub static EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Time per access and per line touched, by working set, stride and operation: independent accesses",
     help: "Examples:
-  fathom stride                                    inside and beyond each tier
+  fathom stride                                        sizes inside and beyond each tier
   fathom stride --bytes 16K,1M,64M --strides 8,64 --op rmw --budget 20s
   fathom stride --on am5728 --bytes 256K --json
-  fathom stride --first-touch --prefetch --budget 30s  page faults, and prefetch
+  fathom stride --first-touch --prefetch --budget 30s  page faults and prefetch
 
-At strides below the line size several accesses share a line; at longer ones each
-fetches its own. A size between two levels shows whether the farther one is on.
-Without --bytes a coarse scan of dependent loads finds such sizes and reports what
-serves each of them. The times of sweeps include overlap and prefetch. Exit
-status: as for survey.",
+At strides below the line size several accesses share a line; at larger ones each access fetches a line. A size \
+           between two levels shows whether the farther one is on. Without --bytes, a coarse scan of dependent loads \
+           finds such sizes and reports the level that serves each of them. The times of sweeps include overlap and \
+           prefetch. Exit status: as for survey.",
     options: options::ALL,
     default_budget: DefaultBudget::both(10_000),
     plan,

@@ -1,11 +1,11 @@
-//! Options of the strides.
+//! Options of `fathom stride`.
 
 use fathom_probe::machine::Operation;
 
 use crate::options::{LIST, Many, Opt, Values, size, tokens, working_set};
 use crate::record::Record;
 
-/// Working sets, bytes.
+/// `--bytes`: working sets, bytes.
 pub static BYTES: Opt = Opt {
     name: "bytes",
     value: "SIZES",
@@ -16,7 +16,7 @@ pub static BYTES: Opt = Opt {
     requires: None,
 };
 
-/// Strides, bytes.
+/// `--strides`: strides, bytes.
 pub static STRIDES: Opt = Opt {
     name: "strides",
     value: "STRIDES",
@@ -27,7 +27,7 @@ pub static STRIDES: Opt = Opt {
     requires: None,
 };
 
-/// Operations.
+/// `--op`: operation on each element.
 pub static OP: Opt = Opt {
     name: "op",
     value: "OP",
@@ -38,23 +38,23 @@ pub static OP: Opt = Opt {
     requires: None,
 };
 
-/// Sweeps over memory that nobody has touched.
+/// `--first-touch`: whether to measure sweeps over untouched memory.
 pub static FIRST_TOUCH: Opt = Opt::switch(
     "first-touch",
     "Also measure memory that is touched for the first time: cost of page faults. Uses the same budget",
 );
 
-/// The ladder of prefetch.
+/// `--prefetch`: whether to measure prefetching.
 pub static PREFETCH: Opt = Opt::switch(
     "prefetch",
     "Also measure dependent loads over the largest size in orders from ascending to random: gain and maximum stride of \
      prefetching. Uses the same budget",
 );
 
-/// Every option, in the order of help.
+/// All options, in the order of help.
 pub static ALL: &[&Opt] = &[&BYTES, &STRIDES, &OP, &FIRST_TOUCH, &PREFETCH];
 
-/// A stride that the wire takes.
+/// Checks a stride: the limits of the wire format.
 fn access_stride(bytes: u64) -> Result<(), String> {
     if (8..=1 << 20).contains(&bytes) && bytes.is_power_of_two() {
         Ok(())
@@ -63,17 +63,17 @@ fn access_stride(bytes: u64) -> Result<(), String> {
     }
 }
 
-/// The options of a record.
+/// Options of a record.
 pub(super) struct Options {
-    /// Working sets, bytes; empty where the experiment chooses them.
+    /// Working sets, bytes; empty for the default.
     pub bytes: Vec<u64>,
-    /// Strides, bytes; empty where the experiment chooses them.
+    /// Strides, bytes; empty for the default.
     pub strides: Vec<u64>,
     /// Operations; empty for all.
     pub operations: Vec<Operation>,
-    /// Are sweeps over untouched memory asked for too?
+    /// Whether to measure sweeps over untouched memory.
     pub first_touch: bool,
-    /// Is the ladder of prefetch asked for too?
+    /// Whether to measure prefetching.
     pub prefetch: bool,
 }
 

@@ -54,7 +54,7 @@ fn contradicted(report: &Report) -> Vec<String> {
     verdicts.filter_map(text).collect()
 }
 
-/// What to do: for random access, and for sizes.
+/// Returns the advice on sizes and random access.
 fn action(last: &Finding, ends: &[&Finding], share: Option<f64>) -> String {
     let mut advice = Vec::new();
     if let Some(nearest) = ends.first() {

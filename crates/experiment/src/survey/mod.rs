@@ -31,9 +31,9 @@ pub static EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "The whole memory hierarchy of a subject, in seconds: tiers, TLBs, prefetch, claims",
     help: "Examples:
-  fathom survey                                   this machine, ten seconds
+  fathom survey                                  this machine, ten seconds
   fathom survey --budget 3s --record here.fathom  less time, and keep the record
-  fathom survey --on bcm2711 --json               a described machine, for a script
+  fathom survey --on bcm2711 --json              a described machine, for a script
 
 Exit status: 0 done, 1 failed, 2 wrong command line or file, 3 done, with a
 warning that lowers confidence (`fathom explain disturbed` names its exit status),

@@ -1,21 +1,21 @@
-//! Options of the survey.
+//! Options of `fathom survey`.
 
 use crate::options::Opt;
 use crate::record::Record;
 
-/// Asks for replacement policies.
+/// `--replacement`: whether to determine replacement policies.
 pub static REPLACEMENT: Opt = Opt::switch(
     "replacement",
-    "Also determine the replacement policy of each level. Uses two fifths of the budget for cache geometry instead of \
+    "Also determine the replacement policy of each tier. Uses two fifths of the budget for cache geometry instead of \
      one",
 );
 
-/// Every option, in the order of help.
+/// All options, in the order of help.
 pub static ALL: &[&Opt] = &[&REPLACEMENT];
 
-/// The options of a record.
+/// Options of a record.
 pub(super) struct Options {
-    /// Are replacement policies asked for too?
+    /// Whether to determine replacement policies.
     pub replacement: bool,
 }
 

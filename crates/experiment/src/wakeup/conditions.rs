@@ -7,7 +7,7 @@ use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{PatternKind, Trial, Wake};
 
 pub(crate) use super::named::State;
-use super::named::{CONFINED, STUDY_MALLOC, STUDY_VM};
+use super::named::{CONFINED, STRESS_MIX_MALLOC, STRESS_MIX_VM};
 pub use super::named::{Condition, LOADS, NAMED, named};
 use super::options::Options;
 use crate::record::Record;
@@ -60,7 +60,7 @@ impl Case {
     pub(crate) fn of(condition: &Condition, record: &Record) -> Case {
         let requested = Options::of(record).like_stress;
         let text = match condition.load {
-            STUDY_VM if requested => STUDY_MALLOC,
+            STRESS_MIX_VM if requested => STRESS_MIX_MALLOC,
             load => load,
         };
         // The table parses: a test checks it.

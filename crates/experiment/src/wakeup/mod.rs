@@ -39,16 +39,15 @@ pub static EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Wake-up latency of a periodic real-time task, effect of co-running load, and causes",
     help: "Examples:
-  fathom wakeup                                  a minute: a mixed load and pure factors
+  fathom wakeup                           a minute: a mixed load and pure factors
   fathom wakeup --conditions unloaded,vm --period 100us
   fathom wakeup --load 'vm*4:64M cpu*2' --budget 20s
   fathom wakeup --sweep --budget 10m --record sweep.fathom
   fathom wakeup --resume sweep.fathom --budget 20m
 
-The task sleeps until an absolute time, repeatedly. Each wake-up is recorded, and if
-the kernel's tracepoints are readable, also the timer interrupt, the wake-up and
-the switch of the same activation. Real-time priority needs a privilege; without
-it the remedy is reported. Exit status: as for survey.",
+The task sleeps until an absolute time, repeatedly. Each wake-up is recorded, and if the kernel's tracepoints are \
+           readable, also the timer interrupt, the wake-up and the switch of the same activation. Real-time priority \
+           needs a privilege; without it the remedy is reported. Exit status: as for survey.",
     options: options::ALL,
     default_budget: DefaultBudget::both(BUDGET_MS),
     plan,
@@ -58,8 +57,8 @@ it the remedy is reported. Exit status: as for survey.",
     resumes: true,
 };
 
-/// Default period, ns: that of cyclictest, and ten of the study's.
-pub const EVERY_NS: u64 = 1_000_000;
+/// Default period, ns: that of cyclictest, ten times the study's.
+pub const PERIOD_NS: u64 = 1_000_000;
 /// Default priority: above interrupt threads (50), below the kernel's own (99); the usual one of cyclictest.
 pub const PRIORITY: u64 = 80;
 /// Default budget, ms: a minute in total.

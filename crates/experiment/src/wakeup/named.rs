@@ -3,40 +3,41 @@
 use fathom_analysis::metrics::wakeup::condition;
 
 /// Load of study S3: `stress -c 16 -i 4 -d 2 --hdd-bytes 256M`.
-const STUDY: &str = "cpu*16 io*4 disk*2:256M";
-/// And with `--vm 2 --vm-bytes 128M`.
-pub(super) const STUDY_VM: &str = "cpu*16 io*4 disk*2:256M vm*2:128M";
-/// The same with blocks that are allocated as `stress` really does.
-pub(super) const STUDY_MALLOC: &str = "cpu*16 io*4 disk*2:256M malloc*2:128M";
+const STRESS_MIX: &str = "cpu*16 io*4 disk*2:256M";
+/// The same with `--vm 2 --vm-bytes 128M`.
+pub(super) const STRESS_MIX_VM: &str = "cpu*16 io*4 disk*2:256M vm*2:128M";
+/// The same with blocks allocated by `malloc`, as in `stress`.
+pub(super) const STRESS_MIX_MALLOC: &str = "cpu*16 io*4 disk*2:256M malloc*2:128M";
 
-/// The word of the study's load with its memory workers, kept to a share of the caches.
+/// Token of the study's load with memory workers, confined to a share of the caches.
 pub(super) const CONFINED: &str = condition::STRESS_MIX_VM_CONFINED;
 
-/// In which state the task finds the caches.
+/// State of the caches when the task wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// As the load left them; the task has no work.
+    /// Left by the load; the task accesses no memory of its own.
     Idle,
-    /// As the load left them; the task walks a small working set.
+    /// Left by the load; the task walks a small working set.
     Warm,
     /// The task's own lines are flushed before each sleep.
     Flushed,
     /// A buffer larger than the core's own caches is swept before each sleep.
     Evicted,
-    /// The load may fill the least share of the caches that can be partitioned; the task has no work.
+    /// The load is confined to the smallest share of the caches that can be partitioned; the task accesses no memory of
+    /// its own.
     Confined,
 }
 
-/// A condition that has a word.
+/// A named condition.
 #[derive(Clone, Copy, Debug)]
 pub struct Condition {
-    /// The word in findings and on the command line.
+    /// Token in findings and on the command line.
     pub token: &'static str,
-    /// What it is, for people.
+    /// Description for help and reports.
     pub about: &'static str,
-    /// Its load, in the wire's notation; empty for none.
+    /// Load in the notation of the wire format; empty for none.
     pub(super) load: &'static str,
-    /// The state of the caches.
+    /// State of the caches.
     pub(super) state: State,
 }
 
@@ -48,15 +49,15 @@ const fn state(token: &'static str, state: State, about: &'static str) -> Condit
     Condition { token, about, load: "", state }
 }
 
-/// Every condition that has a word, in the order of reports.
+/// All named conditions, in the order of reports.
 pub const NAMED: &[Condition] = &[
     loaded(condition::UNLOADED, "", "no load"),
-    loaded(condition::STRESS_MIX, STUDY, "load of stress -c 16 -i 4 -d 2 --hdd-bytes 256M"),
-    loaded(condition::STRESS_MIX_VM, STUDY_VM, "the same with memory workers: --vm 2 --vm-bytes 128M"),
+    loaded(condition::STRESS_MIX, STRESS_MIX, "load of stress -c 16 -i 4 -d 2 --hdd-bytes 256M"),
+    loaded(condition::STRESS_MIX_VM, STRESS_MIX_VM, "the same with memory workers: --vm 2 --vm-bytes 128M"),
     Condition {
         token: CONFINED,
         about: "the same, its workers confined to the smallest share of the caches (resctrl)",
-        load: STUDY_VM,
+        load: STRESS_MIX_VM,
         state: State::Confined,
     },
     loaded("cpu", "cpu*2", "two workers that only compute"),
@@ -80,10 +81,10 @@ pub const NAMED: &[Condition] = &[
     ),
 ];
 
-/// Loads of the user's own, at most: `load-1` and so on, which the schema lists one by one.
+/// Maximum number of user-defined loads: `load-1` and so on, each of which the schema lists.
 pub const LOADS: usize = 18;
 
-/// The condition of a word.
+/// Returns the condition of a token.
 #[must_use]
 pub fn named(word: &str) -> Option<&'static Condition> {
     NAMED.iter().find(|condition| condition.token == word)

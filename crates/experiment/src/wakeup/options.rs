@@ -1,4 +1,4 @@
-//! Options of the wake-ups.
+//! Options of `fathom wakeup`.
 
 use fathom_probe::load::{BlockMode, Load};
 
@@ -6,7 +6,7 @@ use super::named::{LOADS, NAMED};
 use crate::options::{LIST, Many, Opt, Values, Word, number, number_and_unit, size, within};
 use crate::record::Record;
 
-/// Conditions.
+/// `--conditions`: loads and cache states to measure under.
 pub static CONDITIONS: Opt = Opt {
     name: "conditions",
     value: "CONDITIONS",
@@ -21,7 +21,7 @@ pub static CONDITIONS: Opt = Opt {
     requires: None,
 };
 
-/// Loads that have no word.
+/// `--load`: user-defined loads.
 pub static LOAD: Opt = Opt {
     name: "load",
     value: "LOAD",
@@ -34,20 +34,20 @@ pub static LOAD: Opt = Opt {
     requires: None,
 };
 
-/// Allocation as `stress` does it.
+/// `--like-stress`: whether memory workers allocate as `stress` does.
 pub static LIKE_STRESS: Opt = Opt::switch(
     "like-stress",
     "Memory workers allocate as `stress` does with glibc: blocks below 32 MiB are mapped once and then kept",
 );
 
-/// The sweep in place of conditions.
+/// `--sweep`: whether to sweep sizes, strides and modes of memory workers instead of measuring conditions.
 pub static SWEEP: Opt = Opt::switch(
     "sweep",
     "Measure every combination of size, stride and mode of two memory workers: a pilot round, then repeats where they \
      are most informative, then sizes near each change. Takes minutes: --budget 10m",
 );
 
-/// Sizes of the sweep, bytes.
+/// `--bytes`: sizes of the sweep, bytes.
 pub static BYTES: Opt = Opt {
     name: "bytes",
     value: "SIZES",
@@ -61,7 +61,7 @@ pub static BYTES: Opt = Opt {
     requires: Some(SWEEP.name),
 };
 
-/// Strides of the sweep, bytes.
+/// `--strides`: strides of the sweep, bytes.
 pub static STRIDES: Opt = Opt {
     name: "strides",
     value: "STRIDES",
@@ -72,7 +72,7 @@ pub static STRIDES: Opt = Opt {
     requires: Some(SWEEP.name),
 };
 
-/// What becomes of a block in the sweep.
+/// `--modes`: treatment of a block after each pass of the sweep.
 pub static MODES: Opt = Opt {
     name: "modes",
     value: "MODES",
@@ -83,7 +83,7 @@ pub static MODES: Opt = Opt {
     requires: Some(SWEEP.name),
 };
 
-/// Period of the task.
+/// `--period`: period of the task.
 pub static PERIOD: Opt = Opt {
     name: "period",
     value: "TIME",
@@ -94,26 +94,28 @@ pub static PERIOD: Opt = Opt {
     requires: None,
 };
 
-/// Priority of the task.
+/// `--priority`: real-time priority of the task.
 pub static PRIORITY: Opt = Opt {
     name: "priority",
     value: "N",
-    help: "Real-time priority of the task (SCHED_FIFO); 0 for an ordinary one",
+    help: "Real-time priority of the task (SCHED_FIFO); 0 for SCHED_OTHER",
     default: "80",
     many: Many::One,
     values: Values::Number { read: number, check: |priority| within(priority, &(0..=99), "from 0 to 99") },
     requires: None,
 };
 
-/// Leaves the earlier places alone.
-pub static NO_TRACE: Opt =
-    Opt::switch("no-trace", "Do not use the kernel's tracepoints: only the task's own place is measured");
+/// `--no-trace`: whether to measure without tracepoints.
+pub static NO_TRACE: Opt = Opt::switch(
+    "no-trace",
+    "Do not use the kernel's tracepoints: only the wake-up latency of the task is measured, not its stages",
+);
 
-/// Every option, in the order of help.
+/// All options, in the order of help.
 pub static ALL: &[&Opt] =
     &[&CONDITIONS, &LOAD, &LIKE_STRESS, &SWEEP, &BYTES, &STRIDES, &MODES, &PERIOD, &PRIORITY, &NO_TRACE];
 
-/// A load in the wire's notation.
+/// Returns a load in the notation of the wire format.
 fn load(text: &str) -> Result<String, String> {
     let load = Load::parse(text)?;
     if load.is_none() {
@@ -123,15 +125,15 @@ fn load(text: &str) -> Result<String, String> {
     }
 }
 
-/// What becomes of a block.
+/// Parses the treatment of a block.
 fn mode(text: &str) -> Result<String, String> {
     let mode = BlockMode::parse(text);
     mode.map(|mode| mode.to_string())
-        .ok_or_else(|| format!("'{text}' is none of free, keep and holdN (N seconds, from 1)"))
+        .ok_or_else(|| format!("'{text}' is not free, keep or holdN (N seconds, from 1)"))
 }
 
-/// `100us`, `1ms` or `1s`, in whole microseconds: a series has 150 activations at least, and must end well within the
-/// minute after which a silent probe is given up.
+/// Parses a period, `100us`, `1ms` or `0.25s`, in whole microseconds. The maximum is such that a series of at least 150
+/// activations ends well within the minute after which a silent probe is given up.
 fn period_us(text: &str) -> Result<u64, String> {
     let (value, unit) = number_and_unit(text, "a time such as 100us, 1ms")?;
     let factor = match unit {
@@ -144,28 +146,28 @@ fn period_us(text: &str) -> Result<u64, String> {
     within(us, &(10..=250_000), "from 10us to 250ms").map(|()| us)
 }
 
-/// The options of a record.
+/// Options of a record.
 #[derive(Default)]
 pub(super) struct Options {
-    /// Words of [`NAMED`]; empty where the experiment chooses.
+    /// Tokens of [`NAMED`]; empty for the default.
     pub conditions: Vec<String>,
-    /// Loads that have no word.
+    /// User-defined loads.
     pub loads: Vec<Load>,
-    /// Is memory allocated as `stress` does it, in the study's load and in the sweep?
+    /// Whether memory workers allocate as `stress` does, in the study's load and in the sweep.
     pub like_stress: bool,
-    /// Sizes by strides by what becomes of a block, in place of conditions.
+    /// Whether to sweep sizes, strides and modes instead of measuring conditions.
     pub sweep: bool,
-    /// Sizes of the sweep, bytes; empty where the experiment chooses them.
+    /// Sizes of the sweep, bytes; empty for the default.
     pub bytes: Vec<u64>,
-    /// Strides of the sweep, bytes; empty where the experiment chooses them.
+    /// Strides of the sweep, bytes; empty for the default.
     pub strides: Vec<u64>,
-    /// What becomes of a block in the sweep; empty for all that the study had.
+    /// Treatments of a block in the sweep; empty for those of the study.
     pub modes: Vec<BlockMode>,
-    /// Period, ns; none for the experiment's.
-    pub every_ns: Option<u64>,
-    /// Priority; none for the experiment's, 0 for an ordinary task.
+    /// Period, ns; default if `None`.
+    pub period_ns: Option<u64>,
+    /// Real-time priority, 0 for SCHED_OTHER; default if `None`.
     pub priority: Option<u64>,
-    /// Are the earlier places left alone?
+    /// Whether to measure without tracepoints.
     pub untraced: bool,
 }
 
@@ -180,7 +182,7 @@ impl Options {
             bytes: asked.numbers(&BYTES),
             strides: asked.numbers(&STRIDES),
             modes: asked.values(&MODES, BlockMode::parse),
-            every_ns: asked.value(&PERIOD, |text| period_us(text).ok()).map(|us| us * 1000),
+            period_ns: asked.value(&PERIOD, |text| period_us(text).ok()).map(|us| us * 1000),
             priority: asked.number(&PRIORITY),
             untraced: asked.has(&NO_TRACE),
         }

@@ -44,7 +44,7 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// Returns its name for people, without the size. Each hang is a separate curve: `hold2` and `hold4` are different
+    /// Returns its name as text, without the size. Each hold time is a separate curve: `hold2` and `hold4` are different
     /// loads.
     pub(super) fn token(&self) -> String {
         format!("{}.{}.{}", self.kind.token(), self.mode, self.stride)

@@ -2,7 +2,7 @@
 
 use super::conditions::{self, Case, NO_WORK};
 use super::options::Options;
-use super::{EVERY_NS, PRIORITY};
+use super::{PERIOD_NS, PRIORITY};
 use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::record::{Record, TrialRun};
@@ -58,7 +58,7 @@ pub(super) fn traced(record: &Record) -> bool {
 pub(super) fn series(record: &Record, case: &Case, n: u64, traced: bool) -> Trial {
     let requested = Options::of(record);
     let wakes = Wakes {
-        every_ns: requested.every_ns.unwrap_or(EVERY_NS),
+        every_ns: requested.period_ns.unwrap_or(PERIOD_NS),
         priority: requested.priority.unwrap_or(PRIORITY),
         traced,
         ..Wakes::default()
@@ -84,7 +84,7 @@ pub(super) fn every_ns(record: &Record) -> u64 {
     record
         .of(PatternKind::Wake)
         .next()
-        .map_or(EVERY_NS, |run| run.trial.or_default::<Wake>().wakes.every_ns)
+        .map_or(PERIOD_NS, |run| run.trial.or_default::<Wake>().wakes.every_ns)
         .max(1)
 }
 

@@ -33,14 +33,14 @@ fn how_levels_are_built_and_what_conflicts_cost() {
 fn reads_of_several_sets_are_not_compared_with_one_set() {
     let mut report = samples::conflict();
     let one = unwrapped(&text_of(&report, &STUDIES, None));
-    assert!(one.contains("miss 5.14 times a round here") && one.contains("Study S1"), "{one}");
+    assert!(one.contains("; measured 5.14.") && one.contains("Study S1"), "{one}");
     let sets = report.findings.iter_mut().find(|f| f.name() == "tier.1.sets").expect("sets");
     sets.value = Value::Number(128.0);
     let two = unwrapped(&text_of(&report, &STUDIES, None));
     assert!(two.contains("A way is 8 KiB: these reads fall into 2 sets in turn"), "{two}");
-    assert!(!two.contains("a round here") && !two.contains("Study S1"), "{two}");
+    assert!(!two.contains("; measured 5.14.") && !two.contains("Study S1"), "{two}");
     let page = |report: &Report| page_of(&[("A", report)], &[]);
-    let policies = "what textbook policies would do";
+    let policies = "expected under textbook policies";
     assert!(page(&samples::conflict()).contains(policies) && !page(&report).contains(policies));
     assert!(page(&report).contains("data-chart=\"rounds.misses\""));
 }
@@ -53,7 +53,7 @@ fn levels_without_tiers_are_not_passed_over_in_silence() {
     assert!(!text_of(&report, &UNICODE, None).contains(none));
     report.findings.retain(|f| f.name().starts_with("conflict."));
     let text = text_of(&report, &UNICODE, None);
-    assert!(text.contains(none) && !text.contains("neither counted nor told"), "{text}");
+    assert!(text.contains(none) && !text.contains("misses: not counted"), "{text}");
     report.findings.retain(|f| f.name().contains("time_per_round"));
     let text = text_of(&report, &UNICODE, None);
     assert!(text.contains("misses: not counted, and not derived from single loads"), "{text}");

@@ -158,7 +158,7 @@ enum Served {
 pub fn verb() -> Verb {
     Verb::of::<Serve>(
         "serve",
-        "Serves a probe on stdin and stdout; a human may type trials: `trial bytes=8192`",
+        "Serves a probe on stdin and stdout; trials can be typed by hand: `trial bytes=8192`",
         "",
         |options, _: &Context| run(&options.machine).map(|()| Exit::Done),
     )

@@ -259,7 +259,7 @@ fn options_beyond_record_limits_are_refused_before_running() {
     let user = User::new();
     let loads: Vec<String> = (1..=19).flat_map(|n| ["--load".to_owned(), format!("cpu*{n}")]).collect();
     let line: Vec<&str> = ["wakeup"].into_iter().chain(loads.iter().map(String::as_str)).collect();
-    user.run(&line).failed(2, &["--load: 19 values, and 18 is the most"]);
+    user.run(&line).failed(2, &["--load: has 19 values; at most 18 may be given"]);
     assert!(user.processes().is_empty());
 }
 

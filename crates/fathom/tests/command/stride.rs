@@ -31,7 +31,7 @@ fn a_described_machine_shows_its_tables() {
     let user = User::new();
     let did = user.run(&ASK);
     let text = did.ended(0);
-    for wanted in ["Reads at a stride", "Read-modify-writes at a stride", "ns a line", "256 KiB"] {
+    for wanted in ["Reads at a stride", "Read-modify-writes at a stride", "ns/line", "256 KiB"] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
     assert!(!text.contains("Writes at a stride"), "{text}");
@@ -102,9 +102,9 @@ fn described_machine_shows_whether_l2_is_on() {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
-    assert!(on.contains("- level: 256 KiB: ") && on.contains("served by a level between 32 KiB and"), "{on}");
-    assert!(off.contains("- memory: 256 KiB: ") && off.contains("no level beyond 32 KiB serves it"), "{off}");
-    assert!(off.contains("shades are logarithmic"), "{off}");
+    assert!(on.contains("256 KiB level ") && on.contains(": a level between 32 KiB and"), "{on}");
+    assert!(off.contains("256 KiB memory ") && off.contains("no level beyond 32 KiB serves it"), "{off}");
+    assert!(off.contains("darker is slower (logarithmic)"), "{off}");
 }
 
 #[test]

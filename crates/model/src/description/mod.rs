@@ -111,7 +111,7 @@ words! {
 }
 
 words! {
-    /// Where a store ends that hits in a level.
+    /// Destination of a store that hits in a level.
     Write {
         /// In the level, which is then dirty and written back when the line is evicted.
         Back = "back",
@@ -266,7 +266,7 @@ pub struct Tlb {
     pub replacement: Replacement,
 }
 
-/// Where a walk's descriptor fetches are looked up first.
+/// First level in which a walk's descriptor fetches are looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WalkFrom {
     /// The level of this name, then outwards.
@@ -282,7 +282,7 @@ pub enum WalkFrom {
 pub struct Walk {
     /// Descriptors fetched, the last level's first.
     pub fetches: u32,
-    /// Where they are looked up.
+    /// First level in which they are looked up.
     pub from: WalkFrom,
     /// Fixed cost on top of the fetches.
     pub latency: Time,

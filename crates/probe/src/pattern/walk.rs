@@ -20,33 +20,33 @@ pub enum OrderKind {
     Sequential,
     /// Descending.
     Reversed,
-    /// Every second, third, ... cell ascending, in interleaved passes.
+    /// Every second cell ascending, in interleaved passes.
     Forward2,
-    /// See [`OrderKind::Forward2`].
+    /// Every third cell ascending, in interleaved passes.
     Forward3,
-    /// See [`OrderKind::Forward2`].
+    /// Every fourth cell ascending, in interleaved passes.
     Forward4,
-    /// See [`OrderKind::Forward2`].
+    /// Every fifth cell ascending, in interleaved passes.
     Forward5,
-    /// See [`OrderKind::Forward2`].
+    /// Every sixth cell ascending, in interleaved passes.
     Forward6,
-    /// See [`OrderKind::Forward2`].
+    /// Every seventh cell ascending, in interleaved passes.
     Forward7,
-    /// See [`OrderKind::Forward2`].
+    /// Every eighth cell ascending, in interleaved passes.
     Forward8,
-    /// Every second, third, ... cell descending.
+    /// Every second cell descending, in interleaved passes.
     Backward2,
-    /// See [`OrderKind::Backward2`].
+    /// Every third cell descending, in interleaved passes.
     Backward3,
-    /// See [`OrderKind::Backward2`].
+    /// Every fourth cell descending, in interleaved passes.
     Backward4,
-    /// See [`OrderKind::Backward2`].
+    /// Every fifth cell descending, in interleaved passes.
     Backward5,
-    /// See [`OrderKind::Backward2`].
+    /// Every sixth cell descending, in interleaved passes.
     Backward6,
-    /// See [`OrderKind::Backward2`].
+    /// Every seventh cell descending, in interleaved passes.
     Backward7,
-    /// See [`OrderKind::Backward2`].
+    /// Every eighth cell descending, in interleaved passes.
     Backward8,
     /// Random, with another cycle for each sample; no part of it is walked twice.
     Repermuted,

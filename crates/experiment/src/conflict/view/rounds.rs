@@ -1,4 +1,4 @@
-//! Rounds of reads that compete for a set, as study S1 has them: misses and time, and what policies would do.
+//! View of rounds of reads that compete for a set, as in study S1: misses, time, and expected misses per policy.
 
 use fathom_analysis::findings::{Axis, Finding, Metric, Value};
 use fathom_analysis::metrics::conflict::{
@@ -14,14 +14,14 @@ use fathom_report::number;
 use fathom_report::page::{Column, Page, TextRole, right};
 use fathom_report::plot::{Plot, draw};
 
-/// Misses of study S1 in a million rounds, of eight reads and of nine, and its times in seconds.
+/// Figures of study S1 for a million rounds of eight and of nine reads: reads, misses, seconds.
 const STUDY: [(u64, u64, f64); 2] = [(8, 37_103, 0.217_522_515), (9, 4_687_932, 0.248_132_105)];
-/// From read to read, bytes: the study's step.
-const STEP: f64 = 4096.0;
-/// Rows of text that the curve of misses takes.
-const ROWS: usize = 6;
+/// Distance between reads, bytes, as in the study.
+const DISTANCE: f64 = 4096.0;
+/// Height of the plot of misses, rows of text.
+const PLOT_ROWS: usize = 6;
 
-/// What is known of so many reads a round.
+/// Findings for one number of reads per round.
 #[derive(Default)]
 struct Round<'a> {
     reads: u64,
@@ -55,7 +55,7 @@ fn take_rounds<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Round<'a>> {
     all
 }
 
-/// The rounds, where there are any; `nearest` is the nearest level, as far as it is known.
+/// Renders the rounds, if measured. `nearest`: geometry of the nearest level, as far as known.
 pub(super) fn section(page: &mut Page, nearest: Nearest, finding_index: &mut FindingIndex) {
     let rounds = take_rounds(finding_index);
     let expected = finding_index.along(&CONFLICT_EXPECTED, Axis::Lines);
@@ -63,28 +63,28 @@ pub(super) fn section(page: &mut Page, nearest: Nearest, finding_index: &mut Fin
         return;
     }
     page.heading("Rounds of independent reads 4 KiB apart: misses of the nearest level, and time");
-    // A way larger than the step holds the reads in several sets, and one more than ways of them in none.
-    let apart = nearest.way_bytes.map_or(1.0, |way| way / STEP);
-    figures(page, nearest, &rounds, (&expected, apart));
+    // If a way is larger than the distance, the reads fall into this number of sets.
+    let sets_used = nearest.way_bytes.map_or(1.0, |way| way / DISTANCE);
+    figures(page, nearest, &rounds, (&expected, sets_used));
     if !rounds.is_empty() {
         table(page, &rounds);
     }
-    if apart > 1.0 {
-        let way = number::size(apart * STEP, None, None).value;
-        let sets = number::shown(apart, None, None).value;
+    if sets_used > 1.0 {
+        let way = number::size(sets_used * DISTANCE, None, None).value;
+        let sets = number::shown(sets_used, None, None).value;
         let text =
             format!("A way is {way}: these reads fall into {sets} sets in turn, so that more of them fit.");
         page.text(TextRole::Plain, &text, "", "  ");
     }
-    by_policy(page, &rounds, &expected, apart <= 1.0);
+    by_policy(page, &rounds, &expected, sets_used <= 1.0);
 }
 
-/// Misses as a curve in characters, and both as figures on a page.
+/// Renders misses and time: a plot in text, charts in HTML.
 fn figures(
     page: &mut Page,
     nearest: Nearest,
     rounds: &[Round],
-    (expected, apart): (&[(u64, &Finding)], f64),
+    (expected, sets_used): (&[(u64, &Finding)], f64),
 ) {
     let finite = |f: Option<&Finding>| match f?.value {
         Value::Number(v) if v.is_finite() && v.abs() < 1e15 => Some(v),
@@ -95,8 +95,10 @@ fn figures(
     if let [first, .., last] = points.as_slice() {
         let within = |(reads, _): &(f64, String)| (first.0..=last.0).contains(reads);
         let plain = |v: f64| number::shown(v, None, None).value;
-        let marks = nearest.ways.map(|ways| match apart {
-            apart if apart > 1.0 => (apart * ways, format!("{} sets of {} ways", plain(apart), plain(ways))),
+        let marks = nearest.ways.map(|ways| match sets_used {
+            sets_used if sets_used > 1.0 => {
+                (sets_used * ways, format!("{} sets of {} ways", plain(sets_used), plain(ways)))
+            }
             _ => (ways, format!("{} ways", plain(ways))),
         });
         let plot = Plot {
@@ -104,33 +106,33 @@ fn figures(
             points,
             plateaus: Vec::new(),
             log_y: false,
-            rows: ROWS,
+            rows: PLOT_ROWS,
             x_label: |v| number::shown(v.round(), None, None).value,
             y_label: number::height,
         };
-        page.text(TextRole::Plain, "Misses a round by the number of its reads:", "", "  ");
+        page.text(TextRole::Plain, "Misses per round, by number of reads:", "", "  ");
         let drawn = draw(&plot, page.style().width, page.style().unicode);
-        let beside = if apart <= 1.0 { expected } else { &[] };
-        page.picture(misses_chart(beside), drawn);
+        let comparison = if sets_used <= 1.0 { expected } else { &[] };
+        page.picture(misses_chart(comparison), drawn);
         page.line(TextRole::Plain, "");
     }
     if rounds.iter().filter(|r| finite(r.time).is_some()).count() > 1 {
         let caption =
-            "Time of a round. Time grows with each read, and more steeply beyond the ways, where reads miss.";
+            "Time per round. It grows with each read, and more steeply beyond the ways, where reads miss.";
         let series = [&CONFLICT_TIME_PER_ROUND, &CONFLICT_BASE_TIME_PER_ROUND];
-        page.picture(chart("rounds.time", series, "ns a round", caption), Vec::new());
+        page.picture(chart("rounds.time", series, "ns per round", caption), Vec::new());
     }
 }
 
-/// Something of the rounds by the number of their reads, in huge pages and in base pages.
-fn chart(name: &str, [own, base]: [&'static Metric; 2], unit: &'static str, caption: &str) -> Chart {
-    let x = Scale::of(Axis::Lines, "reads a round").whole();
+/// Returns the chart of a quantity by reads per round, in huge pages and in base pages.
+fn chart(name: &str, [huge, base]: [&'static Metric; 2], unit: &'static str, caption: &str) -> Chart {
+    let x = Scale::of(Axis::Lines, "reads per round").whole();
     Chart::new(name, Kind::Nested, x, Scale::values(unit).zero(), caption)
-        .with(Series::of(own, "measured"))
+        .with(Series::of(huge, "measured"))
         .with(Series::of(base, "in base pages"))
 }
 
-/// Misses, and what policies would do beside them.
+/// Returns the chart of misses, with the expected misses per policy.
 fn misses_chart(expected: &[(u64, &Finding)]) -> Chart {
     let reads = expected.iter().map(|(reads, _)| *reads).min().unwrap_or_default();
     let mut levels: Vec<Level> = Vec::new();
@@ -144,14 +146,15 @@ fn misses_chart(expected: &[(u64, &Finding)]) -> Chart {
     levels.sort_by(|a, b| a.y.total_cmp(&b.y));
     for level in &mut levels {
         let misses = number::shown(level.y, None, None).value;
-        level.text = format!("{reads} reads, as {} would: {misses} misses a round", level.names.join(", "));
+        level.text =
+            format!("{reads} reads with {}: {misses} expected misses per round", level.names.join(", "));
     }
-    let mut caption = "Misses of the nearest level a round".to_owned();
+    let mut caption = "Misses of the nearest level per round".to_owned();
     if !levels.is_empty() {
-        caption += &format!("; at {reads} reads, what textbook policies would do");
+        caption += &format!("; levels at {reads} reads: expected under textbook policies");
     }
     let series = [&CONFLICT_MISSES_PER_ROUND, &CONFLICT_BASE_MISSES_PER_ROUND];
-    chart("rounds.misses", series, "misses a round", &format!("{caption}."))
+    chart("rounds.misses", series, "misses per round", &format!("{caption}."))
         .levels("textbook policies", levels)
 }
 
@@ -176,9 +179,9 @@ fn table(page: &mut Page, rounds: &[Round]) {
     let both = rounds.iter().any(|r| r.base_misses.or(r.base_time).is_some());
     add(if both { "misses (huge)" } else { "misses" }, rounds.iter().map(|r| r.misses).collect());
     add(if both { "(base)" } else { "" }, rounds.iter().map(|r| r.base_misses).collect());
-    add(if both { "ns a round (huge)" } else { "ns a round" }, rounds.iter().map(|r| r.time).collect());
+    add(if both { "ns/round (huge)" } else { "ns/round" }, rounds.iter().map(|r| r.time).collect());
     add(if both { "(base)" } else { "" }, rounds.iter().map(|r| r.base_time).collect());
-    add(if both { "ns a read (huge)" } else { "ns a read" }, per_read.iter().map(Option::as_ref).collect());
+    add(if both { "ns/read (huge)" } else { "ns/read" }, per_read.iter().map(Option::as_ref).collect());
     let rows: Vec<Vec<String>> = rounds
         .iter()
         .enumerate()
@@ -188,7 +191,7 @@ fn table(page: &mut Page, rounds: &[Round]) {
         .collect();
     page.table(&columns, &rows, &[]);
     if both {
-        page.text(TextRole::Dim, "(huge), (base): kind of the pages that the reads are in", "  ", "    ");
+        page.text(TextRole::Dim, "(huge), (base): page size of the memory", "  ", "    ");
     }
     let label = |r: &Round| format!("misses of {} reads", r.reads);
     let labelled: Vec<(String, &Finding)> = rounds
@@ -196,7 +199,7 @@ fn table(page: &mut Page, rounds: &[Round]) {
         .flat_map(|r| [r.misses, r.base_misses].map(|f| Some((label(r), f?))))
         .flatten()
         .collect();
-    // How misses were told is mostly one sentence about all of them.
+    // Usually all misses have the same note on how they were detected: it is printed once.
     match labelled.first().map(|(_, f)| f.notes.as_slice()) {
         None => {
             page.text(TextRole::Dim, "misses: not counted, and not derived from single loads", "  ", "    ")
@@ -208,19 +211,17 @@ fn table(page: &mut Page, rounds: &[Round]) {
     }
 }
 
-/// One line more than ways: what policies would do, and what the study printed.
+/// Renders the rounds of one line more than ways: expected misses per policy, the time, and the study's figures.
 fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], comparable: bool) {
     let Some(&(n, _)) = expected.first() else { return };
     let of = |n: u64| rounds.iter().find(|r| r.reads == n);
-    let seen = of(n).and_then(|r| r.misses).filter(|_| comparable);
-    let did = match seen {
-        Some(f) => {
-            format!("miss {} times a round here; under each policy it would be", number::value(f).value)
-        }
-        None => "expected misses per round by policy".to_owned(),
-    };
-    let text =
-        format!("{n} lines of one set of {} ways, loaded in turn, {did}: {}.", n - 1, policies(expected));
+    let measured = of(n).and_then(|r| r.misses).filter(|_| comparable);
+    let text = format!(
+        "Expected misses per round for {n} lines in a set of {} ways: {}{}.",
+        n - 1,
+        policies(expected),
+        measured.map(|f| format!("; measured {}", number::value(f).value)).unwrap_or_default()
+    );
     page.text(TextRole::Plain, &text, "", "  ");
     if !comparable {
         return;
@@ -233,7 +234,7 @@ fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], co
         && n > 1
     {
         let text = format!(
-            "A round of {n} reads takes {:+.1} % against one of {}; one read more alone accounts for {:+.1} %.",
+            "A round of {n} reads takes {:+.1} % compared with one of {}; one additional read alone accounts for {:+.1} %.",
             100.0 * (over / fits - 1.0),
             n - 1,
             100.0 / (n - 1) as f64
@@ -245,7 +246,7 @@ fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], co
     }
 }
 
-/// Policies by what they expect, the fewest misses first, those of one number together.
+/// Returns the policies by expected misses, fewest first; policies of equal number share an entry.
 fn policies(expected: &[(u64, &Finding)]) -> String {
     let mut groups: Vec<(f64, String, Vec<String>)> = Vec::new();
     for (_, f) in expected {
@@ -259,15 +260,15 @@ fn policies(expected: &[(u64, &Finding)]) -> String {
         groups[at].2.push(name);
     }
     groups.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let said: Vec<String> =
+    let entries: Vec<String> =
         groups.iter().map(|(_, value, names)| format!("{} {value}", names.join(", "))).collect();
-    said.join("; ")
+    entries.join("; ")
 }
 
 fn study(page: &mut Page) {
     let [(_, few, short), (_, many, long)] = STUDY;
     let text = format!(
-        "Study S1, on an L1 of 8 ways and 64 sets, a million rounds: {few} misses of 8 reads and {many} of 9 ({:.0} times), {:+.1} % time (published as +14.2 %); {:.2} misses a round, which no textbook policy gives.",
+        "Study S1, on an L1 of 8 ways and 64 sets, a million rounds: {few} misses with 8 reads and {many} with 9 ({:.0} times), {:+.1} % time (published as +14.2 %); {:.2} misses per round, which no textbook policy gives.",
         many as f64 / few as f64,
         100.0 * (long / short - 1.0),
         many as f64 / 1e6

@@ -78,7 +78,7 @@ pub(super) fn condition(f: &Finding) -> Option<&str> {
     f.detail.word(metrics::CONDITION)
 }
 
-/// Returns a condition as text: `no load`, `under study`.
+/// Returns a condition as text: `no load`, `under stress-mix`.
 pub(super) fn load_text(condition: &str) -> String {
     match condition {
         condition::UNLOADED => "no load".to_owned(),
