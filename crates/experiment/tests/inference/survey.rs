@@ -6,10 +6,10 @@
 //! - as many tiers as levels, plus memory;
 //! - every latency within 1 % or 0.2 cycle;
 //! - every capacity inside its interval, and the interval at most 6 % wide if misses begin at the size (exclusive
-//! levels: the interval overlaps the range between their size and the sum of sizes);
+//!   levels: the interval overlaps the range between their size and the sum of sizes);
 //! - every TLB's entries inside its interval, its penalty within 3 % or 0.3 cycle; other steps of the translation curve
-//! must have the note that they may be page tables that leave a cache. A TLB whose reach is that of a level (within
-//! 1.5) may be merged with it, if the step has the note;
+//!   must have the note that they may be page tables that leave a cache. A TLB whose reach is that of a level (within
+//!   1.5) may be merged with it, if the step has the note;
 //! - lines, ways and sets as described, if they are not refused (`geometry.rs` counts refusals).
 
 use std::sync::Mutex;
