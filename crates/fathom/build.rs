@@ -1,9 +1,9 @@
-//! Builds the bare-metal image and embeds it in the command, where Rust's target for it is installed; elsewhere
-//! the command says why it has none.
+//! Builds the bare-metal image and embeds it in the command if Rust's target for it is installed; otherwise embeds the
+//! reason why there is no image.
 //!
-//! A cargo inside of cargo: with a folder for what it builds of its own, because the outer one has locked its own;
-//! offline, because what the image needs is among what the command needs; and without what the outer one sets for
-//! the programs that it runs (flags, wrappers such as clippy's), which are not meant for this.
+//! Runs a nested cargo. It has a separate target directory, because the outer cargo has locked its own. It runs
+//! offline, because the image needs only dependencies of the command. Variables that the outer cargo sets for its own
+//! programs (flags, wrappers such as clippy's) are removed.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// What the image is compiled for: AArch64 without an operating system, and without floating point, whose
-/// registers it then need not look after.
+/// Target of the image: AArch64 without an operating system and without floating point, so that the image need not save
+/// floating-point registers.
 const TARGET: &str = "aarch64-unknown-none-softfloat";
 
 fn main() {
@@ -45,11 +45,11 @@ fn main() {
         }
     };
     fs::write(out.join("image.rs"), text).expect("the output folder can be written");
-    // For tests, which cannot ask the program.
+    // For tests, which cannot query the program.
     println!("cargo:rustc-env=FATHOM_IMAGE={}", path.display());
 }
 
-/// Why no image can be built here.
+/// Returns the reason why no image can be built here, if there is one.
 fn missing(root: &Path) -> Option<String> {
     if !root.join("crates/metal/Cargo.toml").is_file() {
         return Some("its sources (crates/metal) were not there when this fathom was built".into());
@@ -62,7 +62,7 @@ fn missing(root: &Path) -> Option<String> {
     (!installed).then_some(why)
 }
 
-/// Builds the image's program; where it is.
+/// Builds the image's program and returns its path.
 fn build(root: &Path, out: &Path) -> PathBuf {
     let folder = out.join("metal");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -89,8 +89,8 @@ fn build(root: &Path, out: &Path) -> PathBuf {
     folder.join(TARGET).join("image/fathom-metal")
 }
 
-/// Is a variable of the environment meant for the inner cargo too? Where crates come from and how many jobs may run
-/// is; what to build and how is not.
+/// Returns whether the nested cargo keeps an environment variable: crate sources and the number of jobs are kept;
+/// targets, profiles and flags are not.
 fn ours(name: &OsString) -> bool {
     let name = name.to_string_lossy();
     let kept =
@@ -100,7 +100,8 @@ fn ours(name: &OsString) -> bool {
     !set || kept.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// What the boot loader loads: the program's segments as they lie in memory (ELF-64: "Program Header").
+/// Returns the bytes that the boot loader loads: the program's segments at their load addresses (ELF-64: "Program
+/// Header").
 fn flat(program: &Path) -> Vec<u8> {
     let elf = fs::read(program).expect("cargo has built it");
     let number = |at: usize, bytes: usize| {

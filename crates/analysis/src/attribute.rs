@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_of_operating_systems_are_what_they_are_called() {
+    fn common_bytes_have_the_expected_token() {
         for (byte, token) in [
             (0x00, "device-ngnrne"),
             (0x04, "device-ngnre"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_something_and_every_word_is_some_bytes() {
+    fn every_byte_has_a_token_and_every_token_a_byte() {
         let all: Vec<&str> = (0..=255).map(|byte| Memory::of(byte).token()).collect();
         assert!(all.iter().all(|token| TOKENS.contains(token)));
         assert!(TOKENS.iter().all(|token| all.contains(token)));

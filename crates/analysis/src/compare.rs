@@ -230,12 +230,12 @@ mod tests {
     fn difference_is_separated_from_no_difference() {
         let far = one(finding("walk.latency", 100.0, 1.0), finding("walk.latency", 110.0, 1.0));
         assert_eq!(far.verdict, Verdict::Differs);
-        // 10 less the root of two halves of 1, relative to 100.
+        // 10, less the root of the sum of squares of two half-widths of 1, relative to 100.
         assert!((far.change.low - 0.0859).abs() < 1e-3 && (far.change.high - 0.1141).abs() < 1e-3, "{far:?}");
         let near = one(finding("walk.latency", 100.0, 3.0), finding("walk.latency", 102.0, 3.0));
         assert_eq!(near.verdict, Verdict::Same);
         assert!(near.change.low < 0.0 && near.change.high > 0.0);
-        // Modelled: no spread at all.
+        // Modelled values have no spread.
         assert_eq!(
             one(finding("walk.latency", 3.0, 0.0), finding("walk.latency", 3.0, 0.0)).verdict,
             Verdict::Same
@@ -250,10 +250,10 @@ mod tests {
     fn values_without_interval_are_compared_as_words() {
         let bare = Finding { low: None, high: None, ..finding("walk.latency", 1.0, 0.0) };
         assert_eq!(one(bare.clone(), finding("walk.latency", 9.0, 0.1)).verdict, Verdict::Untested);
-        let said = |text: &str| Finding { value: Value::Text(text.into()), ..bare.clone() };
+        let word = |text: &str| Finding { value: Value::Text(text.into()), ..bare.clone() };
         let c = compare(
-            &report(vec![said("hit")]),
-            &report(vec![said("miss"), finding("walk.share", 1.0, 0.0)]),
+            &report(vec![word("hit")]),
+            &report(vec![word("miss"), finding("walk.share", 1.0, 0.0)]),
             |_| true,
         );
         assert_eq!(c.words, [(REGISTRY.key("walk.latency").expect("a key"), "hit".into(), "miss".into())]);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_seldom_differ_however_many_they_are() {
+    fn equal_distributions_rarely_differ_in_many_rows() {
         // 300 comparisons of 40 rows each, both sides drawn from one normal distribution.
         let mut state = 1u64;
         let mut unit = || {
@@ -302,13 +302,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_interval_holds_its_value_and_order_only_turns_it(
+        fn change_is_inside_its_interval_and_the_verdict_symmetric(
             a in 1.0f64..1e6, b in 1.0f64..1e6, ha in 0.0f64..1e3, hb in 0.0f64..1e3
         ) {
-            let there = one(finding("walk.latency", a, ha), finding("walk.latency", b, hb));
-            let back = one(finding("walk.latency", b, hb), finding("walk.latency", a, ha));
-            prop_assert!(there.change.low <= there.change.value && there.change.value <= there.change.high);
-            prop_assert_eq!(there.verdict, back.verdict);
+            let forward = one(finding("walk.latency", a, ha), finding("walk.latency", b, hb));
+            let backward = one(finding("walk.latency", b, hb), finding("walk.latency", a, ha));
+            prop_assert!(forward.change.low <= forward.change.value && forward.change.value <= forward.change.high);
+            prop_assert_eq!(forward.verdict, backward.verdict);
         }
     }
 }

@@ -98,13 +98,13 @@ mod tests {
         Interval { value, low: value - error, high: value + error }
     }
 
-    /// A fixed cost plus a cost per byte, at doubling sizes.
+    /// Returns a fixed cost plus a cost per byte, at doubling sizes.
     fn line(fixed: f64, byte: f64, error: f64) -> Vec<(u64, Interval)> {
         (6..=20).map(|p| (1u64 << p, about(fixed + byte * (1u64 << p) as f64, error))).collect()
     }
 
     #[test]
-    fn two_lines_cross_where_they_cross() {
+    fn crossover_of_two_lines_is_interpolated() {
         // 100 + 0.5 n and 600 + 0.1 n meet at n = 1250.
         let (a, b) = (line(100.0, 0.5, 0.0), line(600.0, 0.1, 0.0));
         let found = crossings(&a, &b);
@@ -116,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn where_intervals_meet_nothing_is_said() {
-        // At 1024 the lines are 90 apart, at 2048 319, at 512 295.
+    fn overlapping_intervals_have_no_crossover() {
+        // The lines differ by 90 at 1024, by 319 at 2048, by 295 at 512.
         let (a, b) = (line(100.0, 0.5, 60.0), line(600.0, 0.1, 60.0));
         let found = crossings(&a, &b);
         assert_eq!((found[0].low, found[0].high), (512, 2048));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_below_one_percent_are_none() {
+    fn differences_below_one_percent_are_ignored() {
         let other = |share: f64| -> Vec<(u64, Interval)> {
             line(100.0, 1.0, 0.0)
                 .into_iter()
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn parallel_lines_never_cross_and_common_sizes_alone_count() {
+    fn parallel_lines_do_not_cross_and_only_common_sizes_are_used() {
         assert!(crossings(&line(1.0, 1.0, 0.0), &line(2.0, 1.0, 0.0)).is_empty());
         let other: Vec<(u64, Interval)> = vec![(100, sure(0.0)), (3000, sure(1e9))];
         assert!(crossings(&line(1.0, 1.0, 0.0), &other).is_empty());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_names_those_that_may_be_as_low() {
+    fn lowest_lists_ties() {
         let found = lowest(&[about(5.0, 1.0), about(3.0, 0.5), about(3.4, 0.2)]).expect("there are three");
         assert_eq!((found.first, found.ties), (1, vec![2]));
         assert_eq!(lowest(&[sure(1.0)]), Some(Lowest { first: 0, ties: vec![] }));

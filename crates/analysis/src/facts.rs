@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn head_settings_and_what_moves() {
+    fn facts_are_classified_as_head_settings_or_background() {
         for name in ["machine.name", "env.cpu.model", "clock.name", "page.base", "cpu.pinned"] {
             assert!(is_head(name) && is_setting(name), "{name}");
         }

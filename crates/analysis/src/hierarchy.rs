@@ -211,7 +211,7 @@ mod tests {
         assert_eq!((h.tiers.len(), value(h.memory.latency), h.largest()), (1, 90.0, 65536));
         assert!(h.tlbs.is_empty(), "without its penalty a TLB is none");
         assert!(h.warned(WarningKind::Pressure) && !h.warned(WarningKind::Frequency) && !h.disturbed());
-        // If all have one, the last is memory.
+        // If all tiers have a capacity, the last is memory.
         let h = report(&all[..2]);
         let h = Hierarchy::of(&h).expect("tiers");
         assert_eq!((h.tiers.len(), value(h.memory.latency)), (0, 1.0));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_holds_its_value_whatever_is_said() {
+    fn interval_always_includes_its_value() {
         let odd = Finding { low: Some(7.0), high: Some(f64::NAN), ..finding("walk.latency", 5.0) };
         assert_eq!(interval(&odd), Interval { value: 5.0, low: 5.0, high: 5.0 });
     }

@@ -66,8 +66,8 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_study_s_histogram_has_its_groups() {
-        // The study of the Raspberry Pi 1, 64 KiB: cycles, and their count among 1000 samples.
+    fn study_histogram_has_four_groups() {
+        // The study of the Raspberry Pi 1, 64 KiB: cycles, and their counts in 1000 samples.
         let counts = [(9, 49), (17, 1), (61, 320), (62, 571), (63, 11), (64, 4), (65, 1), (69, 1), (70, 27)];
         let values: Vec<f64> =
             counts.iter().flat_map(|&(v, n)| std::iter::repeat_n(f64::from(v), n)).collect();

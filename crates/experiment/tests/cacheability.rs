@@ -1,5 +1,5 @@
-//! Cacheability on models, whose attributes are described: study S0, what each attribute behaves as, and what is reported
-//! where an attribute changes nothing.
+//! Cacheability on models with known attributes: study S0, the behaviour of each attribute, and the report if an
+//! attribute has no effect.
 
 #[path = "common/asked.rs"]
 mod asked;
@@ -14,7 +14,7 @@ use fathom_model::description::{Time, Uncached};
 use fathom_model::{Description, Model, catalog};
 use fathom_probe::wire::Line;
 
-/// A session's transcript and its record.
+/// Runs a session; returns its transcript and its record.
 fn session(description: &Description, run: Run) -> (Vec<String>, Record) {
     let run = Run { experiment: cacheability::NAME.into(), seed: 1, ..run };
     let session = Session::new(cacheability::plan, run);
@@ -46,12 +46,12 @@ fn word<'a>(report: &'a Report, name: &str) -> &'a str {
     }
 }
 
-/// These options, within a budget.
+/// Returns a run with these options and this budget.
 fn run(budget_ms: u64, typed: &[(&str, &str)]) -> Run {
     Run { asked: asked(cacheability::options::ALL, typed), budget_ms, ..Run::default() }
 }
 
-/// Options of the study at both of its sizes, and more.
+/// Returns a run with the options of the study at both of its sizes, and more.
 fn study(budget_ms: u64, more: &[(&str, &str)]) -> Run {
     run(budget_ms, &[&[("bytes", "320,2560"), ("op", "rmw")], more].concat())
 }
@@ -62,20 +62,20 @@ fn study_loop_time_matches_the_study() {
     let total = |attribute: &str| number(&report, &format!("cacheability.rmw.{attribute}.2560.total"));
     let (nc, wb) = (total("normal-nc"), total("write-back"));
     let ratio = number(&report, "cacheability.rmw.normal-nc.2560.ratio");
-    // 15 %: the study's two figures, and what they divide to.
+    // 15 %: the two published times and their ratio.
     for (found, published) in [(nc, 1040.0), (wb, 53.0), (ratio, 1040.0 / 53.0)] {
         assert!((found / published - 1.0).abs() < 0.15, "{found} and not {published}");
     }
-    // An eighth of the words in a round, and beginning a round is a larger part of it.
+    // An eighth of the words per lap; the start of a lap is a larger part of it.
     let small = number(&report, "cacheability.rmw.normal-nc.320.total");
     assert!((small / nc * 8.0 - 1.0).abs() < 0.05, "{small} ms over 320 bytes, {nc} over 2560");
     assert_eq!(number(&report, "cacheability.study.2560"), 1800.0);
 }
 
-/// And what docs/method says that would not do: stores for nothing beside the fastest memory, a cached store of a cycle by
-/// itself, a core at 1200 MHz.
+/// Assumptions that docs/method excludes: free stores with the fastest memory, cached stores of one cycle, a core at
+/// 1200 MHz.
 #[test]
-fn what_the_studys_figures_exclude() {
+fn excluded_assumptions_miss_the_studys_figures() {
     let totals = |change: fn(&mut Description)| {
         let mut description = pi3();
         change(&mut description);
@@ -92,9 +92,9 @@ fn what_the_studys_figures_exclude() {
     near(totals(|d| d.core.clock_hz = 1.2e9)[1], 27.0);
 }
 
-/// docs/method/cacheability.md: whatever the board's memory takes of the range that is known, the study's figures come out.
+/// docs/method/cacheability.md: any memory latency in the known range of the board reproduces the study's figures.
 #[test]
-fn the_studys_loop_does_not_hang_on_one_latency() {
+fn known_latency_range_reproduces_the_study() {
     for (ns, ms, ratio) in [(130.0, 929.0, 17.2), (140.0, 993.0, 18.4), (150.0, 1057.0, 19.6)] {
         let mut description = pi3();
         description.uncached.load = Some(Time::ns(ns));
@@ -111,7 +111,7 @@ fn each_attribute_is_translated_and_behaves_as_described() {
     let report = measure(&pi3(), study(2000, &[]));
     for (attribute, translated, behaves) in [
         ("write-back", "write-back", "cached"),
-        // The core takes it for non-cacheable.
+        // The core treats it as non-cacheable.
         ("write-through", "write-through", "gathered"),
         ("normal-nc", "normal-nc", "gathered"),
         ("device", "device-ngnrne", "device"),
@@ -125,9 +125,9 @@ fn each_attribute_is_translated_and_behaves_as_described() {
 }
 
 #[test]
-fn an_attribute_that_changes_nothing_is_no_result() {
+fn attribute_without_effect_has_no_ratio() {
     let mut description = pi3();
-    // As a hypervisor has it that overrules the attribute: what a cached access takes.
+    // As with a hypervisor that overrides the attribute: the cost of a cached access.
     description.uncached.load = Some(description.levels[0].latency);
     let gathering = description.uncached.gathering.as_mut().expect("described");
     (gathering.store, gathering.drain) = (Time::cycles(0.0), Time::cycles(0.0));
@@ -136,7 +136,7 @@ fn an_attribute_that_changes_nothing_is_no_result() {
     assert_eq!(word(&report, "cacheability.normal-nc.behaves_as"), "cached");
     assert!(report.findings.iter().all(|f| f.name() != "cacheability.rmw.normal-nc.2560.ratio"));
     assert!(report.findings.iter().all(|f| !f.name().starts_with("cacheability.study")));
-    // Device memory is still what it is.
+    // Device memory still behaves as device memory.
     assert!(of("device.2560.ratio") > 0);
     let reported = report.refusals.iter().any(|r| r.reason.contains("attribute not in force"));
     assert!(reported, "{:?}", report.refusals);
@@ -152,9 +152,9 @@ fn missing_attribute_is_refused_with_the_key_to_add() {
     assert!(!refused.is_empty(), "{:?}", report.refusals);
 }
 
-/// What tells whether an attribute is in force is what a budget loses last; and without it there is no ratio.
+/// A small budget keeps the points that show whether an attribute is in force; without them there is no ratio.
 #[test]
-fn a_small_budget_costs_points_and_not_the_truth() {
+fn small_budget_gives_no_unchecked_ratios() {
     let mut ratios = 0;
     for (budget_ms, beside) in
         [(150, &[][..]), (500, &[]), (1000, &[("all-mair", "")]), (5000, &[("all-mair", "")])]
@@ -188,7 +188,7 @@ fn unmeasured_requested_attribute_is_reported() {
 }
 
 #[test]
-fn a_size_that_is_refused_costs_the_others_nothing() {
+fn refused_size_does_not_reduce_other_samples() {
     let of = |bytes: &str| {
         let report = measure(&pi3(), run(2000, &[("bytes", bytes), ("op", "read")]));
         let row = report.findings.iter().find(|f| f.name() == "cacheability.read.normal-nc.2560.time");
@@ -200,7 +200,7 @@ fn a_size_that_is_refused_costs_the_others_nothing() {
 }
 
 #[test]
-fn only_what_is_asked_for_is_measured() {
+fn only_requested_attributes_are_measured() {
     let run = study(2000, &[("attributes", "device")]);
     let report = measure(&pi3(), run);
     let of = |attribute: &str| {
@@ -214,19 +214,19 @@ fn only_what_is_asked_for_is_measured() {
 }
 
 #[test]
-fn every_byte_behaves_as_the_description_has_it() {
+fn every_mair_byte_behaves_as_described() {
     let run = study(10_000, &[("all-mair", "")]);
     let report = measure(&pi3(), run);
     for byte in 0..=u8::MAX {
         if Memory::of(byte) == Memory::Reserved {
-            // The description says nothing of these.
+            // The description does not cover these.
             continue;
         }
-        let (said, behaves) =
+        let (translated, behaves) =
             (format!("mair.{byte:02x}.translated_as"), format!("mair.{byte:02x}.behaves_as"));
-        // What the description has: write-back in both halves is cached; what both halves keep out of caches, or
-        // through them, gathers; so do unlike halves; device memory is device memory.
-        let expected = match word(&report, &said) {
+        // According to the description: write-back in both halves is cached. Attributes that are write-through or
+        // non-cacheable in both halves gather, and so do mixed halves. Device memory is device memory.
+        let expected = match word(&report, &translated) {
             "write-back" => "cached",
             "write-through" | "normal-nc" | "mixed" => "gathered",
             _ => "device",
@@ -241,16 +241,16 @@ fn walk_bypassing_caches_costs_memory_latency() {
     let run = study(10_000, &[("page-walks", "")]);
     let report = measure(&description, run);
     let walk = |tables: &str| number(&report, &format!("walk.{tables}.cycles"));
-    // Described: 7 cycles and a fetch, which the second level serves in 15, or memory in 140 ns (84 cycles at
-    // 600 MHz); and 2 for the main TLB where it answers. Some descriptors and some translations are still there.
+    // Described: 7 cycles and a fetch, which the second level serves in 15 cycles, or memory in 140 ns (84 cycles at
+    // 600 MHz); plus 2 for a hit in the main TLB. Some descriptors and translations are still cached.
     let (cached, not) = (walk("write-back"), walk("normal-nc"));
     assert!((18.0..30.0).contains(&cached), "{cached} cycles");
     assert!((80.0..100.0).contains(&not), "{not} cycles");
 }
 
-/// What an emulator's clock says is shown of no attribute; how each is translated, and that its work was done, is.
+/// With an emulator's clock no times are reported; the translation of each attribute and the verified samples are.
 #[test]
-fn an_emulators_times_are_refused_and_its_mappings_shown() {
+fn emulated_times_are_refused_and_mappings_reported() {
     let (transcript, _) = session(&pi3(), study(2000, &[]));
     let emulated = |line: &String| match Line::parse(line) {
         Ok(parsed) if parsed.word == "probe" => {

@@ -1,5 +1,5 @@
-//! Transfers on described machines: who is cheapest where, what study S2's result would need, and that data which
-//! arrive otherwise than they were sent leave no time.
+//! Transfers on described machines: the cheapest strategy by size, the assumptions that study S2's result would need,
+//! and that transfers with wrong data have no times.
 
 #[path = "common/asked.rs"]
 mod asked;
@@ -27,7 +27,7 @@ fn measure(d: &Description, run: Run) -> (Record, Report) {
     measured(d, dma::plan, Run { experiment: dma::NAME.into(), seed: 1, budget_ms, ..run })
 }
 
-/// The two strategies of the study and its packet, coming in; no victim.
+/// Returns a run with the two strategies of the study and its packet, from the device; without pollution set.
 fn study(more: Typed<'_>) -> Run {
     let study = [
         ("strategy", "streaming-copy,uncached-copy"),
@@ -57,7 +57,7 @@ fn has(report: &Report, part: &str) -> bool {
 }
 
 #[test]
-fn a_whole_run_names_winners_crossovers_and_what_others_lose() {
+fn complete_run_has_winners_crossovers_and_pollution() {
     let (record, report) = measure(&machine("omap3-sdio"), Run::default());
     assert!(report.warnings.is_empty(), "{:?}", report.warnings);
     assert!(report.refusals.is_empty(), "{:?}", report.refusals);
@@ -70,14 +70,14 @@ fn a_whole_run_names_winners_crossovers_and_what_others_lose() {
             }
         }
     }
-    // What comes in is read: packets in memory that is not cached lose at every size above the smallest.
+    // The packets are read by the device or the CPU: uncached memory is slowest at every size above the smallest.
     assert_eq!(word(&report, "dma.winner.to-device.1536"), "coherent");
     assert_eq!(word(&report, "dma.winner.from-device.1536"), "zero-copy");
-    // Between its ends, in whole lines, and nearer than powers of two are.
+    // The crossover is between sizes of whole lines, in an interval narrower than a factor of two.
     let crossing = finding(&report, "dma.crossover.to-device.uncached-copy.zero-copy");
     let (low, high) = (crossing.low.expect("low"), crossing.high.expect("high"));
     assert!(high <= 1.11 * low, "{low}..{high}");
-    // Of a transfer each way, the sum of both.
+    // The value of a round trip is the sum of both directions.
     let each = |d: &str| number(&report, &format!("pollution.streaming-copy.{d}.16384"));
     let sum = number(&report, "pollution.streaming-copy.16384.round_trip");
     assert!((each("to-device") + each("from-device") - sum).abs() < 1e-6);
@@ -94,7 +94,7 @@ fn coherent_device_favours_coherent_strategy() {
         for direction in ["to-device", "from-device"] {
             for bytes in [64, 1536, 65536] {
                 let winner = format!("dma.winner.{direction}.{bytes}");
-                // Of much data a call to map is next to nothing.
+                // For large transfers the time to map is negligible.
                 let tied =
                     finding(&report, &winner).detail.words(metrics::TIES).contains(&"coherent".to_owned());
                 assert!(word(&report, &winner) == "coherent" || (bytes > 64 && tied), "{name} {winner}");
@@ -106,8 +106,8 @@ fn coherent_device_favours_coherent_strategy() {
     }
 }
 
-/// By honest figures the study's variant is behind for what comes in, on every machine described; ahead for what goes
-/// out of a small core, whose stores gather.
+/// According to cited latencies, the study's variant is slower from the device on every described machine; it is faster
+/// to the device on a small core with a gathering store buffer.
 #[test]
 fn the_studys_result_does_not_follow_from_cited_latencies() {
     for (name, loses) in [("omap3-sdio", 1_000.0), ("am5728", 3_000.0), ("bcm2711", 7_000.0)] {
@@ -119,14 +119,14 @@ fn the_studys_result_does_not_follow_from_cited_latencies() {
     }
 }
 
-/// One assumption changed.
+/// One changed assumption: name, change of the description, options.
 type Change = (&'static str, fn(&mut Description), Typed<'static>);
 
 fn device(d: &mut Description) -> &mut fathom_model::description::Device {
     d.dma.as_mut().expect("it has one")
 }
 
-/// Every number of omap3-sdio that the answer could hang on, at both ends of what it may be.
+/// Every number of omap3-sdio that could affect the result, at both ends of its plausible range.
 fn changes() -> Vec<Change> {
     vec![
         ("as described", |_| (), &[]),
@@ -160,13 +160,13 @@ fn changes() -> Vec<Change> {
     ]
 }
 
-/// The same, where a packet takes the link as long as the study's did.
+/// The same, with a link on which a packet takes as long as in the study.
 fn favour_on_the_studys_link(d: &mut Description) {
     favour(d);
     device(d).rate = 2.333e6;
 }
 
-/// The cheapest reads of memory that is not cached and the dearest maintenance of the table.
+/// The lowest cost of uncached reads and the highest cost of maintenance in the table.
 fn favour(d: &mut Description) {
     d.uncached.load = Some(Time::ns(100.0));
     device(d).widest = 64;
@@ -183,7 +183,7 @@ fn set_fixed(d: &mut Description, setup: f64, interrupt: f64) {
     (device(d).setup, device(d).interrupt) = (Time::ns(setup), Time::ns(interrupt));
 }
 
-/// The table of docs/method/dma.md: `cargo test -p fathom-experiment --test dma assumptions -- --nocapture`.
+/// Prints the table of docs/method/dma.md: `cargo test -p fathom-experiment --test dma assumptions -- --nocapture`.
 #[test]
 fn assumptions_change_the_study_result_only_out_of_bounds() {
     println!("needed: 60428 ns, +9.2 %");
@@ -197,12 +197,14 @@ fn assumptions_change_the_study_result_only_out_of_bounds() {
         let whole = what.contains("whole-cache");
         let beyond = what.contains("800 cycles") || what.contains("31 us");
         match (whole, beyond) {
-            // Twice a line of every cache is far too much, or nearly half of what is needed.
+            // Two operations per line of every cache give far more than the study's result, or without L2 nearly half
+            // of it.
             (true, _) if what.contains("no L2") => assert!((15_000.0..60_428.0).contains(&saved), "{saved}"),
             (true, _) => assert!(saved > 5.0 * 60_428.0, "{saved}"),
-            // Chosen to reach the study's result; no source has such a figure.
+            // Values chosen to reach the study's result; no source has such a value.
             (_, true) => assert!((55_000.0..66_000.0).contains(&saved), "{what}: {saved}"),
-            // No figure that a source or a manual allows comes within a tenth of it, nor all together within a third.
+            // No single value from a source or a manual reaches a tenth of the result, and all together do not reach a
+            // third.
             _ if what.contains("all four, on") => assert!((1.0..4.0).contains(&gain), "{what}: {gain}"),
             _ if what.contains("at once") => assert!((6_043.0..20_143.0).contains(&saved), "{what}: {saved}"),
             _ => assert!(saved < 6_043.0, "{what}: {saved}"),
@@ -242,7 +244,7 @@ fn wrong_data_is_reported_and_has_no_times() {
         measure(&machine("omap3-sdio"), run(&typed))
     };
     for (driver_bug, direction, policy) in [
-        // Stale lines of the transfer before; a driver that maps what it sends as what comes in (the published snippet).
+        // Stale lines of the previous transfer; a driver that maps for the wrong direction (the published snippet).
         (DriverBug::Nothing, Direction::FromDevice, Maintenance::MapAndUnmap),
         (DriverBug::NoUnmap, Direction::FromDevice, Maintenance::CleanAndUnmap),
         (DriverBug::AsFromDevice, Direction::ToDevice, Maintenance::Map),
@@ -257,14 +259,14 @@ fn wrong_data_is_reported_and_has_no_times() {
         assert!(reported.remedy.contains(driver_bug.token()), "{}", reported.remedy);
         assert!(record.trials.iter().any(|r| r.transfers.wrong > 0));
     }
-    // Where every direction is cleaned, the same mistake loses nothing.
+    // If both directions are cleaned, the same bug has no effect.
     let (_, report) = wrong(DriverBug::AsFromDevice, Direction::ToDevice, Maintenance::CleanAndUnmap);
     assert_eq!(number(&report, "dma.streaming-copy.to-device.wrong"), 0.0);
     assert!(report.warnings.iter().all(|w| w.kind != WarningKind::WrongData));
 }
 
 #[test]
-fn maintenance_and_copies_alone_have_no_throughput() {
+fn runs_without_engine_have_no_throughput() {
     let run = run(&[("engine", "none"), ("pollution-set", "0"), ("bytes", "1536")]);
     let (_, report) = measure(&machine("bcm2711"), run);
     assert!(!has(&report, "throughput") && !has(&report, "utilisation") && !has(&report, ".wrong"));
@@ -273,13 +275,13 @@ fn maintenance_and_copies_alone_have_no_throughput() {
 }
 
 #[test]
-fn a_link_has_its_rate_and_a_cpu_its_share_of_it() {
+fn utilisation_is_cpu_time_per_link_time() {
     let (_, report) = measure(&machine("omap3-sdio"), study(&[("link", "18.67Mbit")]));
     assert_eq!(number(&report, "dma.link"), 18.67);
     let [cpu, load] = ["cpu", "utilisation"]
         .map(|what| number(&report, &format!("dma.streaming-copy.from-device.1536.{what}")));
     assert!((load - 100.0 * cpu / (1536.0 * 8.0 / 18.67e6 * 1e9)).abs() < 1e-6);
-    // Without one, what the engine itself reached: 24 MB/s, but for memory's first answer.
+    // Without a given rate, the rate that the engine reached: 24 MB/s, less the latency of the first access to memory.
     let (_, report) = measure(&machine("omap3-sdio"), study(&[]));
     assert!((190.0..192.0).contains(&number(&report, "dma.link")), "{}", number(&report, "dma.link"));
 }
@@ -292,7 +294,7 @@ fn a_machine_without_a_device_refuses_with_the_remedy() {
 }
 
 #[test]
-fn small_budget_drops_victims_first_with_warning() {
+fn small_budget_is_kept_with_warning_and_cpu_times() {
     let (record, report) = measure(&machine("omap3-sdio"), Run { budget_ms: 500, ..Run::default() });
     let spent: u64 = record.trials.iter().filter_map(|r| r.done.as_ref()).map(|d| d.watch.accesses).sum();
     assert!(spent <= 500 * 4_000, "{spent}");
@@ -300,7 +302,7 @@ fn small_budget_drops_victims_first_with_warning() {
     assert!(has(&report, "dma.streaming-copy.to-device.64.cpu"));
 }
 
-/// A record as another machine would have left it.
+/// Returns the reports of a record and of its altered copy.
 fn altered(change: impl Fn(&mut Channel, &mut TransferTimes)) -> (Report, Report) {
     let (mut record, report) = measure(&machine("omap3-sdio"), study(&[]));
     for moves in record.trials.iter_mut().map(|run| &mut run.transfers) {
@@ -312,14 +314,14 @@ fn altered(change: impl Fn(&mut Channel, &mut TransferTimes)) -> (Report, Report
 }
 
 #[test]
-fn time_of_the_edu_device_is_no_throughput() {
+fn times_of_the_edu_device_are_refused() {
     let (with, without) = altered(|channel, _| channel.engine = Engine::Edu);
     for what in ["throughput", "transfer_time", "utilisation"] {
         let name = format!("dma.streaming-copy.from-device.1536.{what}");
         assert!(has(&with, &name) && !has(&without, &name), "{what}");
     }
     assert!(without.refusals.iter().any(|r| r.what.contains("edu")), "{:?}", without.refusals);
-    // What the CPU does and what arrived is as it was.
+    // CPU times and received data are unchanged.
     let cpu = "dma.streaming-copy.from-device.1536.cpu";
     assert_eq!(number(&with, cpu), number(&without, cpu));
     assert_eq!(number(&without, "dma.streaming-copy.from-device.wrong"), 0.0);
@@ -327,7 +329,7 @@ fn time_of_the_edu_device_is_no_throughput() {
 
 #[test]
 fn channel_cycles_need_calibration_or_known_clock() {
-    // A model's ticks are 4096 a cycle.
+    // A model has 4096 ticks per cycle.
     let (ticks, cycles) = altered(|channel, row| {
         (channel.hz, channel.cycles) = (0, true);
         for part in

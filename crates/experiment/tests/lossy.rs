@@ -1,5 +1,8 @@
-//! Sessions over a line that drops, flips and repeats bytes and lines, and with boards that are reset: what comes
-//! out is what the undisturbed session finds, or is not there, with a reason; and every session ends.
+//! Sessions over a line that drops, flips and repeats bytes and lines, and with boards that are reset. Every result
+//! equals that of the undisturbed session or is missing with a reason, and every session ends.
+
+#[path = "common/full.rs"]
+mod full;
 
 use std::collections::HashMap;
 
@@ -12,8 +15,9 @@ use fathom_model::{Description, Model, catalog};
 use fathom_probe::serve::{Lines, ServerState, serve_from};
 use fathom_probe::splitmix::SplitMix64;
 use fathom_probe::wire::{Line, MAX_LINE};
+use full::full;
 
-/// What the line does next: any seed will do.
+/// Random events on the line, from a seed.
 struct Random(SplitMix64);
 
 impl Random {
@@ -25,34 +29,34 @@ impl Random {
         (self.next() % end.max(1) as u64) as usize
     }
 
-    /// True in so many of a million cases.
+    /// Returns true with a probability of `in_a_million` / 1,000,000.
     fn happens(&mut self, in_a_million: u64) -> bool {
         self.next() % 1_000_000 < in_a_million
     }
 }
 
-/// How bad it is: so many in a million, each.
+/// Error rates, each per million.
 #[derive(Clone, Copy, Debug, Default)]
 struct Noise {
-    /// Of the bytes: dropped, a bit flipped, repeated.
+    /// Of bytes: dropped, flipped, or repeated.
     bytes: u64,
-    /// Of the lines: dropped, repeated.
+    /// Of lines: dropped or repeated.
     lines: u64,
-    /// Of the lines: a run of bytes is missing, as where a buffer overflows; often all to the line's end.
+    /// Of lines: a run of bytes is missing, as after a buffer overflow; often up to the line's end.
     runs: u64,
-    /// Of the trials: the board is reset in the middle.
+    /// Of trials: the board is reset during the trial.
     resets: u64,
 }
 
 /// One direction of the stream.
 #[derive(Default)]
 struct Wire {
-    /// What came of a line that has not ended.
+    /// Received part of a line that has not ended.
     half: Vec<u8>,
 }
 
 impl Wire {
-    /// Carries a line; returns the lines that come out at the far end.
+    /// Transmits a line; returns the lines that the other side receives.
     fn carry(&mut self, line: &str, noise: Noise, random: &mut Random) -> Vec<String> {
         let mut out = Vec::new();
         let times = match () {
@@ -91,20 +95,20 @@ impl Wire {
     }
 }
 
-/// A board that is on: the probe's own server, on a machine that is new for every trial. So what a trial
-/// finds depends on the trial alone, and a trial that was requested twice gives the same twice.
+/// A running board: the probe's own server, with a new machine for every trial, so that a repeated trial gives the same
+/// result.
 struct Board<'a> {
     description: &'a Description,
     place: ServerState,
 }
 
-/// One line in, all lines out.
-struct One {
+/// A stream that reads one line and keeps all written lines.
+struct SingleRequest {
     line: Option<String>,
     out: Vec<String>,
 }
 
-impl Lines for One {
+impl Lines for SingleRequest {
     type Error = core::convert::Infallible;
 
     fn read(&mut self, line: &mut String) -> Result<bool, Self::Error> {
@@ -124,41 +128,41 @@ impl Board<'_> {
     }
 
     fn serve(&mut self, line: Option<String>) -> Vec<String> {
-        let mut one = One { line, out: Vec::new() };
+        let mut one = SingleRequest { line, out: Vec::new() };
         let Ok(()) = serve_from(&mut Model::new(self.description, 1), &mut one, &mut self.place);
         one.out
     }
 }
 
-/// How a session ended.
+/// End of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum End {
     Complete,
-    /// The session itself gave up, with a reason.
+    /// The session gave up, with a reason.
     Broken,
-    /// Nothing came any more.
+    /// No more lines were received.
     Silent,
 }
 
-/// The steps of the longest session that may be; each is a line sent or a silence.
+/// Maximum number of steps of a session; each is a sent line or a silence.
 const MAX_STEPS: usize = 5_000;
-/// Silences in a row after which the command's patience is over.
+/// Number of consecutive silences after which the command's patience is over.
 const PATIENCE: usize = 12;
 
-struct Was {
+struct Outcome {
     end: End,
     transcript: Vec<String>,
     record: Record,
 }
 
-/// A session over a bad line.
-fn converse(description: &Description, plan: Plan, run: Run, noise: Noise, seed: u64) -> Was {
+/// Runs a session over a faulty line.
+fn converse(description: &Description, plan: Plan, run: Run, noise: Noise, seed: u64) -> Outcome {
     let mut random = Random(SplitMix64::new(seed));
     let mut board = Board { description, place: ServerState::default() };
     let (mut to, mut from) = (Wire::default(), Wire::default());
     let mut session = Session::new(plan, run);
     let mut transcript = session.head().to_vec();
-    // Half of the boards were on before.
+    // Half of the boards were already running.
     let mut sent = if random.below(2) == 0 { board.switch_on() } else { Vec::new() };
     let mut silences = 0;
     for _ in 0..MAX_STEPS {
@@ -180,7 +184,7 @@ fn converse(description: &Description, plan: Plan, run: Run, noise: Noise, seed:
         };
         if let Some(end) = end {
             transcript.push(session.end(if end == End::Complete { "complete" } else { "failed" }, 0));
-            return Was { end, transcript, record: session.record };
+            return Outcome { end, transcript, record: session.record };
         }
         let lines = match session.may_send() {
             true => vec![session.next_line()],
@@ -191,12 +195,12 @@ fn converse(description: &Description, plan: Plan, run: Run, noise: Noise, seed:
         silences = if quiet { silences + 1 } else { 0 };
         for line in lines.iter().flat_map(|line| to.carry(line, noise, &mut random)).collect::<Vec<_>>() {
             let trial = line.starts_with("trial");
-            let mut said = board.serve(Some(line));
+            let mut response = board.serve(Some(line));
             if trial && random.happens(noise.resets) {
-                said.truncate(random.below(said.len() + 1));
-                said.extend(board.switch_on());
+                response.truncate(random.below(response.len() + 1));
+                response.extend(board.switch_on());
             }
-            sent.extend(said);
+            sent.extend(response);
         }
     }
     panic!("a session without end: {noise:?}, seed {seed}");
@@ -215,21 +219,22 @@ fn run(experiment: &str, bytes: &[u64], budget_ms: u64) -> Run {
     }
 }
 
-/// What holds of every session, however bad its line.
-fn judged(was: &Was, good: &Was, truth: &mut HashMap<String, TrialRun>, why: &str) -> Report {
-    // From the file alone it gives the same, whatever stands in it.
+/// Asserts the properties of every session on any line; returns its report.
+fn judged(was: &Outcome, good: &Outcome, truth: &mut HashMap<String, TrialRun>, why: &str) -> Report {
+    // The record gives the same when read from text.
     let again = Record::parse(&was.transcript.join("\n")).unwrap();
     assert!((&again.trials, &again.facts) == (&was.record.trials, &was.record.facts), "{why}");
     assert_eq!((&again.losses, &again.end), (&was.record.losses, &was.record.end), "{why}");
     let report = read(&was.record).expect("a report");
     assert!(format!("{report:?}") == format!("{:?}", read(&again).expect("a report")), "{why}");
-    // Every trial that counts is what the same trial gives where nothing is lost.
+    // Every trial that counts equals the same trial of an undisturbed session.
     for run in was.record.trials.iter().filter(|run| run.done.is_some() || run.refusal.is_some()) {
         let key = run.trial.line().render();
         if let Some(expected) = truth.get(&key) {
             assert!(run == expected, "trial {}: {why}", run.trial.id);
         } else {
-            // Rounds may differ where a trial was given up; alone it gives what it gives.
+            // After an abandoned trial the rounds may differ; a trial that is not in the undisturbed session must be
+            // verified.
             truth.insert(key, run.clone());
         }
         assert_eq!(run.unverified, 0, "{why}");
@@ -242,7 +247,7 @@ fn judged(was: &Was, good: &Was, truth: &mut HashMap<String, TrialRun>, why: &st
     if was.record.losses.lost.is_empty() {
         assert!(was.record.trials == good.record.trials, "{why}");
         let good = read(&good.record).expect("a report");
-        // As text, because what was refused has no number, which equals nothing.
+        // Compared as text, because refused values are NaN, which equals nothing.
         assert!(format!("{:?}", report.findings) == format!("{:?}", good.findings), "{why}");
     } else {
         assert!(report.warnings.iter().any(|w| w.kind == WarningKind::LossyLine), "{why}");
@@ -250,8 +255,8 @@ fn judged(was: &Was, good: &Was, truth: &mut HashMap<String, TrialRun>, why: &st
     report
 }
 
-/// The trials of a session without noise, each by its line.
-fn truth_of(good: &Was) -> HashMap<String, TrialRun> {
+/// Returns the trials of a session without noise, by request line.
+fn truth_of(good: &Outcome) -> HashMap<String, TrialRun> {
     good.record.trials.iter().map(|run| (run.trial.line().render(), run.clone())).collect()
 }
 
@@ -272,8 +277,8 @@ const RATES: [Noise; 14] = [
     Noise { bytes: 100, lines: 10_000, runs: 10_000, resets: 20_000 },
 ];
 
-/// Runs `seeds` sessions at every rate and returns how many ended how, and how many of the complete ones were asked
-/// something again.
+/// Runs `seeds` sessions at every rate; returns the number of sessions by end, and the number of complete ones with
+/// repeated trials.
 fn all(plan: Plan, run: &Run, seeds: u64) -> (HashMap<End, usize>, usize) {
     let description = catalog::load("s1-8way").expect("embedded").expect("a description");
     let good = converse(&description, plan, run.clone(), Noise::default(), 0);
@@ -292,11 +297,6 @@ fn all(plan: Plan, run: &Run, seeds: u64) -> (HashMap<End, usize>, usize) {
     (ends, retried)
 }
 
-/// Is this the full tier (`scripts/test --full`)?
-fn full() -> bool {
-    std::env::var_os("FATHOM_FULL").is_some()
-}
-
 #[test]
 fn latency_over_lossy_line_equals_lossless_or_is_missing() {
     let run = run(latency::NAME, &[8192, 1 << 16, 1 << 20], 200);
@@ -313,14 +313,14 @@ fn survey_over_lossy_line_equals_lossless_or_gives_reason() {
     assert!(ends[&End::Complete] > 12 && retried > 4, "{ends:?}, {retried}");
 }
 
-/// Whatever is given up, the figures that remain are near those of the undisturbed session.
+/// After abandoned trials the remaining values must agree with those of the undisturbed session.
 #[test]
 fn abandoned_trials_leave_remaining_findings_unchanged() {
     let description = catalog::load("s1-8way").expect("embedded").expect("a description");
     let run = run(latency::NAME, &[8192, 1 << 16, 1 << 20], 200);
     let good = converse(&description, latency::plan, run.clone(), Noise::default(), 0);
     let good = read(&good.record).expect("a report");
-    let mut seen = 0;
+    let mut sessions_with_losses = 0;
     let seeds = if full() { 60 } else { 24 };
     for seed in 1..=seeds {
         let noise = Noise { bytes: 1_000, lines: 30_000, runs: 0, resets: 0 };
@@ -328,22 +328,22 @@ fn abandoned_trials_leave_remaining_findings_unchanged() {
         if was.record.losses.lost.is_empty() {
             continue;
         }
-        seen += 1;
+        sessions_with_losses += 1;
         for found in
             read(&was.record).expect("a report").findings.iter().filter(|f| f.name().ends_with(".latency"))
         {
             let (Value::Number(value), Some(low), Some(high)) = (&found.value, found.low, found.high) else {
                 continue;
             };
-            let there = good.findings.iter().find(|f| f.name() == found.name()).expect("it was found");
-            let (from, to) = (there.low.expect("an interval"), there.high.expect("an interval"));
+            let expected = good.findings.iter().find(|f| f.name() == found.name()).expect("it was found");
+            let (from, to) = (expected.low.expect("an interval"), expected.high.expect("an interval"));
             assert!(low <= to && high >= from, "{}: {value} ({low}..{high}), not {from}..{to}", found.name());
         }
     }
-    assert!(seen > seeds / 6, "{seen} sessions with trials given up");
+    assert!(sessions_with_losses > seeds / 6, "{sessions_with_losses} sessions with trials given up");
 }
 
-/// The greeting of a board that is on twice: its own, and the requested one.
+/// The greeting of a running board arrives twice: its own, and the requested one.
 #[test]
 fn repeated_first_greeting_is_harmless() {
     let description = catalog::load("s1-8way").expect("embedded").expect("a description");
@@ -353,11 +353,11 @@ fn repeated_first_greeting_is_harmless() {
     let mut requested = session.ping();
     assert_eq!((requested.len(), requested[0].as_str()), (2, ""));
     assert_eq!(session.harness_line().as_deref(), Some("hello"));
-    let mut said = board.switch_on();
-    said.extend(board.serve(requested.pop()));
-    session.take(&said[0]);
+    let mut sent = board.switch_on();
+    sent.extend(board.serve(requested.pop()));
+    session.take(&sent[0]);
     let facts = session.next_line();
-    session.take(&said[1]);
+    session.take(&sent[1]);
     assert!(!session.may_send(), "the facts were asked for before");
     board.serve(Some(facts)).iter().for_each(|line| session.take(line));
     assert_eq!(Line::parse(&session.next_line()).unwrap().word, "bye");

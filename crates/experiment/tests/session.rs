@@ -1,4 +1,4 @@
-//! Sessions without a stream: what is asked, what is made of the answers, and that every session ends.
+//! Sessions without a stream: requests, handling of responses, and that every session ends.
 
 use std::collections::VecDeque;
 
@@ -20,15 +20,14 @@ fn run() -> Run {
     }
 }
 
-/// Two rounds of one trial each.
+/// Plans two rounds of one trial each.
 fn two_rounds(record: &Record, seed: u64, _: u64) -> Vec<Trial> {
     let round = record.round() + 1;
     let trial = Trial { id: round, round, seed, loads: 3, samples: 2, ..Trial::of(Clock) };
     if round > 2 { Vec::new() } else { vec![trial] }
 }
 
-/// Feeds a session from `answer`, a line's answers each, and gives back everything that it asked.
-/// Panics when it asks more than `most` times.
+/// Runs a session with the lines that `answer` returns; returns all requests. Panics after `most` requests.
 fn converse(plan: Plan, most: usize, mut answer: impl FnMut(&str) -> Vec<Line>) -> (Vec<String>, Session) {
     let mut session = Session::new(plan, run());
     let mut seq = 0;
@@ -73,10 +72,9 @@ fn session_requests_facts_then_rounds_then_ends() {
     assert_eq!(session.record.trials.len(), 2);
 }
 
-/// A probe of a later version may echo a key that this one does not know: no trial is taken of such a line, and what
-/// ended before it stays.
+/// A probe of a later version may echo an unknown key: such a line is not a trial, and earlier trials stay.
 #[test]
-fn wrong_echo_costs_its_trial_one_retry() {
+fn invalid_echo_is_retried_once() {
     let mut spoilt = false;
     let (requested, session) = converse(two_rounds, 12, |line| match line {
         "facts" => vec![Line::new("facts_end").int("count", 0u64)],
@@ -134,7 +132,7 @@ fn noise_before_the_greeting_does_not_begin_the_session() {
 }
 
 #[test]
-fn the_transcript_is_the_record() {
+fn transcript_reads_back_as_the_record() {
     let description = catalog::load("s1-8way").expect("embedded").expect("a description");
     let runs: Vec<(Vec<String>, Record)> = (0..2)
         .map(|_| InProcess::new(Session::new(survey::plan, run())).run(&mut Model::new(&description, 1)))

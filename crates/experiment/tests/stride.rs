@@ -1,8 +1,10 @@
-//! Strides on described machines: what the description says comes back out of them.
+//! Strides on described machines: times per access must agree with the description.
 
 #[path = "common/asked.rs"]
 mod asked;
 mod common;
+#[path = "common/full.rs"]
+mod full;
 
 use asked::asked;
 use common::{finding, number};
@@ -16,8 +18,9 @@ use fathom_model::{Model, catalog};
 use fathom_probe::machine::Operation;
 use fathom_probe::splitmix::mix;
 use fathom_probe::wire::Line;
+use full::full;
 
-const K: u64 = 1 << 10;
+const KIB: u64 = 1 << 10;
 
 fn measured(d: &Description, bytes: &[u64], steps: &[u64], budget_ms: u64, seed: u64) -> (Record, Report) {
     let list = |all: &[u64]| all.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
@@ -26,7 +29,7 @@ fn measured(d: &Description, bytes: &[u64], steps: &[u64], budget_ms: u64, seed:
     common::measured(d, stride::plan, run)
 }
 
-fn near(what: &str, value: f64, truth: f64, share: f64) {
+fn assert_near(what: &str, value: f64, truth: f64, share: f64) {
     assert!((value - truth).abs() <= share * truth, "{what}: {value} for {truth}");
 }
 
@@ -34,28 +37,29 @@ fn machine(name: &str) -> Description {
     catalog::load(name).unwrap().unwrap()
 }
 
-/// The study's question: is the L2 on? Its own working set cannot tell, one inside the L2 can.
+/// The question of the study, whether the L2 is on: the study's own working set does not show it, a size inside the L2
+/// does.
 #[test]
 fn size_between_levels_shows_whether_l2_is_on() {
-    let ask = |name| measured(&machine(name), &[16 * K, 256 * K, 16 << 20], &[8, 64], 3_000, 1).1;
-    let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
+    let report_of = |name| measured(&machine(name), &[16 * KIB, 256 * KIB, 16 << 20], &[8, 64], 3_000, 1).1;
+    let (on, off) = (report_of("am5728"), report_of("am5728-l2-off"));
     let time =
         |r: &Report, bytes: u64, op: &str| number(r, &format!("stride.{bytes}.64.{op}.time_per_access"));
     for op in ["read", "write", "rmw"] {
-        near("L1", time(&off, 16 * K, op), time(&on, 16 * K, op), 0.03);
-        assert!(time(&off, 256 * K, op) > 5.0 * time(&on, 256 * K, op), "{op}");
-        near("beyond both", time(&off, 16 << 20, op), time(&on, 16 << 20, op), 0.03);
+        assert_near("L1", time(&off, 16 * KIB, op), time(&on, 16 * KIB, op), 0.03);
+        assert!(time(&off, 256 * KIB, op) > 5.0 * time(&on, 256 * KIB, op), "{op}");
+        assert_near("beyond both", time(&off, 16 << 20, op), time(&on, 16 << 20, op), 0.03);
     }
-    // What the study printed is the same of both.
-    near("ratio", number(&off, "stride.study.lap_ratio"), number(&on, "stride.study.lap_ratio"), 0.03);
+    // The value that the study printed is equal for both.
+    assert_near("ratio", number(&off, "stride.study.lap_ratio"), number(&on, "stride.study.lap_ratio"), 0.03);
     assert!(
         finding(&on, "stride.study.lap_ratio").notes[0]
             .contains("16 MiB at a stride of 8 compared with one at 64, rmw")
     );
 }
 
-/// What an access takes in a description with an additive first level of `near_by` cycles and a second of `far`,
-/// a TLB miss of 12 a page, and a line: cycles.
+/// Expected cycles per access: a first level of `near_by` cycles, a second of `far`, a TLB miss of 12 cycles per page,
+/// and a line size.
 struct Truth {
     near_by: f64,
     far: f64,
@@ -67,12 +71,12 @@ impl Truth {
     fn cycles(&self, inside: bool, step: f64, operation: Operation) -> f64 {
         let page = if inside { 0.0 } else { 12.0 * step / 4096.0 };
         let far = if inside { self.near_by } else { self.far };
-        // Of the accesses to a line one brings it.
+        // One access to each line fetches it.
         let share = (step / self.line).min(1.0);
         let brought = share * far + (1.0 - share) * self.near_by;
         page + match operation {
             Operation::Read => brought,
-            // Stores go to the level that has the line; without write allocation no nearer level takes it.
+            // A store goes to the level that has the line; without write allocation the first level does not fetch it.
             Operation::Write if !self.allocates => self.far,
             Operation::Write => brought,
             Operation::Rmw => brought + self.near_by,
@@ -81,12 +85,12 @@ impl Truth {
     }
 }
 
-/// Lines, latencies, policies and clocks that are drawn from a seed, and come back at every stride: forty variants in the
-/// full tier, twelve in the default one.
+/// Lines, latencies, policies and clocks drawn from a seed: forty variants in the full tier, twelve in the default
+/// tier.
 #[test]
-fn variants_of_the_am5728_come_back() {
+fn times_of_am5728_variants_agree_with_the_description() {
     let original = machine("am5728").to_toml();
-    let variants = if std::env::var_os("FATHOM_FULL").is_some() { 40 } else { 12 };
+    let variants = if full() { 40 } else { 12 };
     for seed in 0..variants {
         let mut state = mix(seed);
         let mut draw = |low: u64, high: u64| {
@@ -115,33 +119,33 @@ fn variants_of_the_am5728_come_back() {
             .replace("line = \"64\"", &format!("line = \"{}\"", truth.line));
         let d = Description::parse("variant", &toml).unwrap_or_else(|e| panic!("{e}\n{toml}"));
         assert_eq!(d.levels[0].line, truth.line as u64, "{toml}");
-        let (_, report) = measured(&d, &[16 * K, 256 * K], &[8, 32, 128], 700, seed);
+        let (_, report) = measured(&d, &[16 * KIB, 256 * KIB], &[8, 32, 128], 700, seed);
         for &operation in Operation::STRIDES {
             for step in [8, 32, 128] {
-                for (bytes, inside) in [(16 * K, true), (256 * K, false)] {
+                for (bytes, inside) in [(16 * KIB, true), (256 * KIB, false)] {
                     let name = format!("stride.{bytes}.{step}.{}", operation.token());
                     let found = number(&report, &format!("{name}.time_per_access")) * 1.5;
                     let what = format!("variant {seed} (line {}, through {through}): {name}", truth.line);
-                    near(&what, found, truth.cycles(inside, step as f64, operation), 0.02);
-                    // The line is that of the claim.
+                    assert_near(&what, found, truth.cycles(inside, step as f64, operation), 0.02);
+                    // The line size is that of the claim.
                     let line = number(&report, &format!("{name}.time_per_line")) * 1.5;
-                    near(&what, line, found * (truth.line / step as f64).max(1.0), 1e-9);
+                    assert_near(&what, line, found * (truth.line / step as f64).max(1.0), 1e-9);
                 }
             }
         }
     }
 }
 
-/// Time an access stops growing at the line, and nowhere before; what a page's translation adds goes on (5 % of
-/// the dearest here).
+/// The time per access grows up to the line size and not beyond; only the cost of translation grows on (5 % of the
+/// largest here).
 #[test]
-fn the_line_shows_where_the_time_stops_growing() {
+fn time_per_access_grows_up_to_the_line_size() {
     for (name, line) in [("am5728", 64), ("gr712rc", 16), ("imx6q", 32), ("neoverse-n1", 64)] {
         let d = machine(name);
         assert_eq!(d.levels[0].line, line, "{name}");
         let steps = [8, 16, 32, 64, 128];
-        // Beyond the first level of each, inside the second where there is one.
-        let (_, report) = measured(&d, &[128 * K], &steps, 1_500, 1);
+        // Beyond the first level of each machine, inside the second if present.
+        let (_, report) = measured(&d, &[128 * KIB], &steps, 1_500, 1);
         let time = |step: u64| number(&report, &format!("stride.131072.{step}.read.time_per_access"));
         for step in steps.into_iter().filter(|s| *s < 128) {
             let grows = time(2 * step) / time(step);
@@ -154,24 +158,24 @@ fn the_line_shows_where_the_time_stops_growing() {
     }
 }
 
-/// A first level that writes through and does not allocate takes every store farther, at any step; one that
-/// allocates takes it as a read.
+/// In a first level that writes through without allocation every store goes farther, at any stride; with allocation a
+/// store costs as much as a read.
 #[test]
 fn stores_identify_the_write_policy() {
     let time = |name: &str, op: &str, step: u64| {
-        let (_, report) = measured(&machine(name), &[8 * K], &[8, 128], 2_000, 1);
+        let (_, report) = measured(&machine(name), &[8 * KIB], &[8, 128], 2_000, 1);
         number(&report, &format!("stride.8192.{step}.{op}.time_per_access"))
     };
-    // The model has no buffer in front of memory: it says what the policy does, not how well it is hidden.
+    // The model has no write buffer before memory: it shows the policy, not how much of its cost is hidden.
     assert!(time("gr712rc", "write", 8) > 3.0 * time("gr712rc", "read", 8));
-    near("any step", time("gr712rc", "write", 128), time("gr712rc", "write", 8), 0.1);
-    near("allocates", time("am5728", "write", 8), time("am5728", "read", 8), 0.03);
+    assert_near("any step", time("gr712rc", "write", 128), time("gr712rc", "write", 8), 0.1);
+    assert_near("allocates", time("am5728", "write", 8), time("am5728", "read", 8), 0.03);
 }
 
 #[test]
 fn unmeasured_strides_are_reported_and_options_compared() {
     let d = machine("imxrt1062");
-    let (a, report) = measured(&d, &[K, 1 << 39], &[64, 4096], 1_000, 1);
+    let (a, report) = measured(&d, &[KIB, 1 << 39], &[64, 4096], 1_000, 1);
     let warning = report.warnings.iter().find(|w| w.kind == WarningKind::BudgetExhausted).expect("a warning");
     assert!(warning.text.contains("1 KiB at 4096 (read)"), "{}", warning.text);
     assert!(warning.text.contains("5 more") && warning.remedy.contains("--budget"), "{warning:?}");
@@ -182,7 +186,7 @@ fn unmeasured_strides_are_reported_and_options_compared() {
         report.findings.iter().all(|f| f.name() != "stride.study.lap_ratio"),
         "no smaller step, no ratio"
     );
-    let (b, _) = measured(&d, &[K, 1 << 39], &[64], 1_000, 1);
+    let (b, _) = measured(&d, &[KIB, 1 << 39], &[64], 1_000, 1);
     assert_eq!(option_differences(&a, &b), ["--strides: 64, 4096 against 64"]);
 }
 
@@ -205,8 +209,8 @@ fn hostile_run_line_plans_no_invalid_trial() {
     assert!(why.contains("line 2") && why.contains("bytes: 0 must be from 128 bytes"), "{why}");
 }
 
-/// What serves loads at a working set by the description: `nearest`, `level` or `memory`; none where a part of it may be
-/// answered nearer, within twice a capacity (random replacement) or where two levels hold different lines.
+/// Returns the level that serves loads at a working set according to the description: `nearest`, `level` or `memory`.
+/// Returns None within twice a capacity, where a part may be served by a nearer level.
 fn truth(d: &Description, bytes: u64) -> Option<&'static str> {
     let mut reach = 0;
     let mut ends = Vec::new();
@@ -224,14 +228,14 @@ fn truth(d: &Description, bytes: u64) -> Option<&'static str> {
     })
 }
 
-/// The sentence of each size is right on every committed machine: the sketch chooses sizes and says what serves loads
-/// there, and sees no description.
+/// The level that is reported for each size must be right on every committed machine. The coarse scan chooses the sizes
+/// and infers the level without the description.
 #[test]
 fn each_size_names_the_described_level() {
     let (mut right, mut open, mut wrong) = (0, 0, Vec::new());
     for name in catalog::names() {
         let d = machine(name);
-        // Levels farther than the coarse scan goes are behind its last size.
+        // Levels beyond the last size of the coarse scan are not measured.
         if d.levels.iter().any(|l| l.size > 8 << 20) {
             continue;
         }
@@ -264,37 +268,37 @@ fn requested(d: &Description, budget_ms: u64, typed: &[(&str, &str)]) -> Report 
     common::measured(d, stride::plan, run).1
 }
 
-/// The study's question with default sizes, and a sentence at each.
+/// The study's question with default sizes, which have a reported level each.
 #[test]
 fn default_sizes_show_whether_l2_is_on() {
-    let ask = |name| requested(&machine(name), 10_000, &[("strides", "8,64"), ("op", "read")]);
-    let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
-    fn says(r: &Report, bytes: u64) -> (Option<&str>, &Detail) {
+    let report_of = |name| requested(&machine(name), 10_000, &[("strides", "8,64"), ("op", "read")]);
+    let (on, off) = (report_of("am5728"), report_of("am5728-l2-off"));
+    fn served_by(r: &Report, bytes: u64) -> (Option<&str>, &Detail) {
         let f = r.find(metrics::STRIDE_SERVED_BY.at([bytes.into()])).expect("it is told");
         (f.word(), &f.detail)
     }
-    let first = |detail: &Detail| detail.number(metrics::BEYOND).map(|bytes| bytes as u64 / K);
+    let first = |detail: &Detail| detail.number(metrics::BEYOND).map(|bytes| bytes as u64 / KIB);
     for report in [&on, &off] {
-        assert_eq!(says(report, 16 * K).0, Some("nearest"));
-        assert_eq!(says(report, 16 << 20).0, Some("memory"));
-        // Dependent loads and sweeps agree: nothing is fetched ahead there.
+        assert_eq!(served_by(report, 16 * KIB).0, Some("nearest"));
+        assert_eq!(served_by(report, 16 << 20).0, Some("memory"));
+        // Dependent loads and sweeps agree, because nothing is prefetched there.
         let load = number(report, "latency.262144.time");
-        near("a line", number(report, "stride.262144.64.read.time_per_line"), load, 0.03);
+        assert_near("a line", number(report, "stride.262144.64.read.time_per_line"), load, 0.03);
     }
-    let (answer, detail) = says(&on, 256 * K);
+    let (answer, detail) = served_by(&on, 256 * KIB);
     assert_eq!((answer, first(detail)), (Some("level"), Some(32)), "{detail:?}");
     assert!(
         detail.number(metrics::UP_TO) > Some(256.0 * 1024.0) && !detail.flag(metrics::ONE_LEVEL),
         "{detail:?}"
     );
-    let (answer, detail) = says(&off, 256 * K);
+    let (answer, detail) = served_by(&off, 256 * KIB);
     assert_eq!((answer, first(detail)), (Some("memory"), Some(32)), "{detail:?}");
     assert!(detail.flag(metrics::ONE_LEVEL), "{detail:?}");
 }
 
-/// What is claimed and does not answer is named with who claims it.
+/// A claimed level that serves no loads is named with the source of the claim.
 #[test]
-fn a_claim_that_nothing_answers_is_named() {
+fn claimed_level_without_effect_is_named() {
     let d = machine("am5728-l2-off");
     let asked = asked(stride::options::ALL, &[("strides", "64"), ("op", "read")]);
     let run = Run { experiment: stride::NAME.into(), seed: 1, budget_ms: 10_000, asked, ..Run::default() };
@@ -326,10 +330,10 @@ fn a_claim_that_nothing_answers_is_named() {
     assert!(!detail.flag(metrics::ONE_LEVEL), "{detail:?}");
 }
 
-/// Nothing on a described machine fetches ahead: a constant stride gains nothing over a random order in pages, and
-/// what ascending gains over random is rows and translation, which the order inside pages has too.
+/// Described machines have no prefetcher: a constant stride has no advantage over random order in pages. Sequential
+/// order gains only from DRAM rows and translation, as order inside pages does.
 #[test]
-fn the_ladder_shows_no_prefetch_where_none_is_described() {
+fn prefetch_ladder_shows_no_gain_without_prefetcher() {
     for name in ["am5728", "gr712rc", "bcm2835", "imx6q", "alpha21164"] {
         let typed = [("bytes", "8M"), ("strides", "64"), ("op", "read"), ("prefetch", "")];
         let report = requested(&machine(name), 20_000, &typed);
@@ -337,13 +341,13 @@ fn the_ladder_shows_no_prefetch_where_none_is_described() {
         for way in ["forward", "backward"] {
             assert_eq!(number(&report, &format!("prefetch.max_stride_lines.{way}")), 0.0, "{name}");
             for lines in 2..=8 {
-                // Slower it may be: each jump leaves its page earlier, and translation costs more.
-                let own = time(&format!("{way}{lines}"));
-                assert!(own > time("window") / 1.2, "{name}, {way}{lines}: {own}");
+                // It may be slower: each step leaves its page earlier, so translation costs more.
+                let time_at_stride = time(&format!("{way}{lines}"));
+                assert!(time_at_stride > time("window") / 1.2, "{name}, {way}{lines}: {time_at_stride}");
             }
         }
-        near(name, number(&report, "prefetch.gain"), time("random") / time("sequential"), 1e-6);
-        near(name, number(&report, "prefetch.repeat_gain"), 1.0, 0.03);
+        assert_near(name, number(&report, "prefetch.gain"), time("random") / time("sequential"), 1e-6);
+        assert_near(name, number(&report, "prefetch.repeat_gain"), 1.0, 0.03);
     }
 }
 
@@ -358,9 +362,9 @@ fn described_machine_refuses_first_touch_and_shows_the_rest() {
     assert!(report.findings.iter().all(|f| !f.name().contains("first_touch")));
 }
 
-/// Records of before there was a coarse scan keep their sizes, and say nothing of what serves loads.
+/// Records without a coarse scan keep their default sizes, and have no statement about the serving level.
 #[test]
-fn a_record_without_a_sketch_keeps_the_sizes_it_had() {
+fn record_without_coarse_scan_keeps_its_sizes() {
     let asked = asked(stride::options::ALL, &[("bytes", "16K,256K,1M,16M"), ("strides", "8,64")]);
     let named = Run { experiment: stride::NAME.into(), seed: 1, budget_ms: 5_000, asked, ..Run::default() };
     let (text, _) =

@@ -1,10 +1,10 @@
-//! Views see what was found and nothing else: no record, no sample, no reading. So they cannot judge.
+//! Views depend on findings only: not on records, samples or readings, so that a view cannot judge.
 //!
-//! Held by their text: a view names metrics, the toolkit of reports, and other views.
+//! Checked by their source text: a view may name metrics, the toolkit of reports, and other views.
 
 use std::path::{Path, PathBuf};
 
-/// What paths in a view may begin with, besides `super` and `self`.
+/// Allowed beginnings of paths in a view, in addition to `super` and `self`.
 const ALLOWED: [&str; 8] = [
     "std::",
     "unicode_width::",
@@ -12,15 +12,15 @@ const ALLOWED: [&str; 8] = [
     "fathom_analysis::findings",
     "fathom_analysis::metrics",
     "fathom_analysis::facts",
-    // Constants: what another tool or a study published.
+    // Constants: published values of another tool or a study.
     "fathom_analysis::import::study",
     "fathom_analysis::import::Place",
 ];
 
-/// Modules of this crate that more than one view uses, by their views.
+/// Modules of this crate whose views are used by several views.
 const SHARED: [&str; 4] = ["claims", "geometry", "latency_curve", "prefetch"];
 
-/// Crates that there are no other paths to.
+/// Crate names with which paths may begin.
 const CRATES: [&str; 8] = [
     "crate",
     "std",
@@ -32,7 +32,7 @@ const CRATES: [&str; 8] = [
     "fathom_units",
 ];
 
-/// Every file of a view below `directory`: `view.rs`, and all in a folder `view`.
+/// Finds every source file of a view below `directory`: `view.rs`, and all files in a folder `view`.
 fn views(directory: &Path, inside: bool, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -45,7 +45,7 @@ fn views(directory: &Path, inside: bool, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The paths in a text that begin with a crate's name, those of a `use` of several taken apart.
+/// Returns the paths in a text that begin with a crate's name; a `use` with a group gives one path per item.
 fn paths(text: &str) -> Vec<String> {
     let code: String =
         text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join(" ");
@@ -75,18 +75,19 @@ fn paths(text: &str) -> Vec<String> {
     found
 }
 
-/// Why a path may not stand in the view of `of`.
+/// Returns the reason why a path is not allowed in the view of `of`.
 fn wrong(of: &str, path: &str) -> Option<String> {
     if let Some(metrics) = path.strip_prefix("fathom_analysis::metrics::") {
-        let own = metrics.split([':', ' ']).next().unwrap_or_default();
-        let shared = ["common", of].contains(&own) || SHARED.contains(&of);
-        // How levels are built begins with what a survey found.
-        return (!shared && (of, own) != ("conflict", "survey"))
+        let used = metrics.split([':', ' ']).next().unwrap_or_default();
+        let shared = ["common", of].contains(&used) || SHARED.contains(&of);
+        // The geometry of levels uses the findings of a survey.
+        return (!shared && (of, used) != ("conflict", "survey"))
             .then(|| format!("{path} is another experiment's"));
     }
-    if let Some(own) = path.strip_prefix("crate::") {
-        let module = own.split("::").next().unwrap_or_default();
-        let view = own.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with("::view"));
+    if let Some(used) = path.strip_prefix("crate::") {
+        let module = used.split("::").next().unwrap_or_default();
+        let view =
+            used.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with("::view"));
         return (!SHARED.contains(&module) || !view).then(|| format!("{path} is no view"));
     }
     (!ALLOWED.iter().any(|allowed| path.starts_with(allowed)))

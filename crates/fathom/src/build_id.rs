@@ -29,7 +29,7 @@ fn hash() -> std::io::Result<u32> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn this_program_has_a_hash_and_always_the_same() {
+    fn id_has_version_and_hash_and_is_constant() {
         let id = super::id();
         assert!(id.starts_with(concat!(env!("CARGO_PKG_VERSION"), " crc32:")), "{id}");
         assert_eq!(id, super::id());

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_made_since_is_not_written_to() {
+    fn file_created_after_the_check_is_not_overwritten() {
         let dir = tempfile::tempdir().expect("a directory");
         let (record, link) = (dir.path().join("R"), dir.path().join("L"));
         std::os::unix::fs::symlink(&record, &link).expect("a link");
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_left_out_where_names_stay_different() {
+    fn directories_are_removed_if_names_stay_different() {
         assert_eq!(shortened(&["/home/me/a.fathom", "b/c.fathom", "-"]), ["a.fathom", "c.fathom", "-"]);
         assert_eq!(shortened(&["x/a.fathom", "y/a.fathom"]), ["x/a.fathom", "y/a.fathom"]);
         assert_eq!(shortened(&["/", ""]), ["/", ""]);

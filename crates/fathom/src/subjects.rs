@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_subjects_are_read_and_wrong_ones_name_file_and_line() {
+    fn user_subjects_are_read_and_errors_name_file_and_line() {
         let file = Path::new("subjects.toml");
         let good = parse_user_subjects(file, "[pi]\ncommand = [\"ssh\", \"pi\"]\n").unwrap();
         assert_eq!(good[0].command, ["ssh", "pi"]);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_gets_a_suggestion() {
+    fn unknown_subject_gets_a_suggestion() {
         let e = find(Some("bcm2385")).unwrap_err();
         assert_eq!(e.exit, crate::failure::Exit::Usage);
         assert!(e.remedy.contains("bcm28"), "{}", e.remedy);

@@ -1,20 +1,19 @@
-//! The documents are true: every command that one of them shows is run, what is shown beneath it is what it
-//! prints, and every file, heading, verb, option and finding that one names is there.
+//! Checks the documents: every command that a document shows is run and must print the shown output, and every file,
+//! heading, verb, option and finding that a document names must exist.
 //!
-//! A fenced block marked `console` holds commands, each behind `$ `, and beneath each what it prints (stdout
-//! and stderr as a terminal mixes them). A line `...` stands for any lines, `[..]` for any text in a line; a
-//! last line `? 5` is the exit status, 0 where there is none. A command with nothing beneath it is run for
-//! its status alone. Commands are run by `sh` in a directory of their own with `machines`, `crates` and
-//! `records` in it, one after the other, and the documents in parallel. No command cuts its output: what a
-//! document leaves out is a line `...`.
+//! A fenced block marked `console` has commands, each after `$ `, and after each command its output (stdout and stderr
+//! as on a terminal). A line `...` matches any lines, `[..]` matches any text in a line; a last line `? 5` is the exit
+//! status, 0 if absent. A command without output is run for its status only. `sh` runs the commands of a document one
+//! after the other, in a separate directory with `machines`, `crates` and `records`; documents run in parallel.
+//! Commands must not cut their output: `...` replaces what a document leaves out.
 //!
-//! Surveys of this host may end with 0, 3 or 5, depending on the host; where they name no budget they are run
-//! with one of a second. Commands of `cargo` and of `scripts` are not run, because they run this test: what
-//! they name must exist.
+//! Surveys of this host may end with 0, 3 or 5, depending on the host; without a budget they run with one second.
+//! Commands of `cargo` and of `scripts` are not run, because they run this test: only the files that they name must
+//! exist.
 //!
-//! `FATHOM_BLESS=1 cargo test -p fathom --test documents` writes what is printed now into the documents: the
-//! whole of it, or the same excerpts (`documents/excerpt.rs`). `FATHOM_DOCUMENT=PATH` does so, or only looks,
-//! in one document. `FATHOM_RECORD=FILE` takes that record for the documents' own; `scripts/picture` draws it.
+//! `FATHOM_BLESS=1 cargo test -p fathom --test documents` writes the current output into the documents: all of it, or
+//! the same excerpts (`documents/excerpt.rs`). `FATHOM_DOCUMENT=PATH` restricts the test or the update to one document.
+//! `FATHOM_RECORD=FILE` replaces the record that the documents show; `scripts/picture` draws it.
 
 mod documents {
     pub mod block;
@@ -32,17 +31,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use documents::block::steps;
-use documents::run::{RECORD, blessing, check, root, shell, take_record, text, workplace};
+use documents::run::{RECORD, blessing, check, root, shell, take_record, temporary_home, text};
 use documents::{links, names, record};
 
-/// Folders in which no document of ours lies.
+/// Folders without documents of this project.
 const ELSEWHERE: [&str; 3] = ["target", "fuzz", "local"];
 
-/// The longest document, and the longest README, in lines.
+/// Maximum lengths of a document and of the README, in lines.
 const MAX_DOCUMENT_LINES: usize = 600;
-const README: usize = 150;
+const MAX_README_LINES: usize = 150;
 
-/// Every document of the repository, from its root.
+/// Returns every document of the repository, relative to its root.
 fn documents() -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![String::new()];
@@ -63,9 +62,9 @@ fn documents() -> Vec<String> {
     found
 }
 
-/// Runs the steps of a document; returns how many there were and what was wrong.
+/// Runs the steps of a document; returns their number and the errors.
 fn run(document: &str) -> (usize, Vec<String>) {
-    let dir = workplace();
+    let dir = temporary_home();
     let written = text(document);
     let steps = match steps(&written) {
         Ok(steps) => steps,
@@ -74,7 +73,7 @@ fn run(document: &str) -> (usize, Vec<String>) {
     let mut wrong = Vec::new();
     let mut lines: Vec<String> = written.lines().map(str::to_owned).collect();
     let mut found: Vec<_> = steps.iter().map(|s| (s, check(s, dir.path()))).collect();
-    // From the end, so that the numbers of the lines before stay what they were.
+    // From the end, so that earlier line numbers stay valid.
     found.reverse();
     for (step, checked) in found {
         let Some(trouble) = checked.trouble else { continue };
@@ -91,7 +90,7 @@ fn run(document: &str) -> (usize, Vec<String>) {
     (steps.len(), wrong)
 }
 
-/// Runs the steps of all documents, as many documents at once as there are CPUs.
+/// Runs the steps of all documents, as many documents at a time as there are CPUs.
 fn run_all(documents: &[String]) -> Vec<(usize, Vec<String>)> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(vec![(0, Vec::new()); documents.len()]);
@@ -130,7 +129,7 @@ fn documents_show_the_printed_output() {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn link_targets_exist() {
     let documents = documents();
     let anchors: HashMap<String, Vec<String>> =
         documents.iter().map(|document| (document.clone(), links::anchors(&text(document)))).collect();
@@ -152,7 +151,7 @@ fn links_lead_somewhere() {
 }
 
 #[test]
-fn files_that_are_named_exist() {
+fn named_files_exist() {
     let (mut seen, mut wrong) = (0, Vec::new());
     for document in documents() {
         for (line, name) in names::files(&text(&document)) {
@@ -167,8 +166,8 @@ fn files_that_are_named_exist() {
 }
 
 #[test]
-fn findings_that_are_named_are_in_the_schema() {
-    let (status, schema) = shell("fathom schema", workplace().path());
+fn named_findings_are_in_the_schema() {
+    let (status, schema) = shell("fathom schema", temporary_home().path());
     assert_eq!(status, 0);
     let names: Vec<&str> = schema.split_whitespace().collect();
     let (mut seen, mut wrong) = (0, Vec::new());
@@ -185,8 +184,8 @@ fn findings_that_are_named_are_in_the_schema() {
 }
 
 #[test]
-fn commands_that_are_named_exist() {
-    let dir = workplace();
+fn named_commands_and_options_exist() {
+    let dir = temporary_home();
     let mut help: HashMap<String, (i32, String)> = HashMap::new();
     let (mut seen, mut wrong) = (0, Vec::new());
     for document in documents() {
@@ -213,7 +212,7 @@ fn commands_that_are_named_exist() {
 }
 
 #[test]
-fn every_crate_is_on_the_map() {
+fn architecture_names_every_crate() {
     let map = text("ARCHITECTURE.md");
     let mut crates = 0;
     for entry in std::fs::read_dir(root().join("crates")).expect("crates").flatten() {
@@ -231,16 +230,16 @@ fn every_crate_is_on_the_map() {
 fn documents_are_short_and_their_blocks_are_closed() {
     for document in documents() {
         let text = text(&document);
-        let most = if document == "README.md" { README } else { MAX_DOCUMENT_LINES };
+        let limit = if document == "README.md" { MAX_README_LINES } else { MAX_DOCUMENT_LINES };
         let lines = text.lines().count();
-        assert!(lines <= most, "{document} has {lines} lines: more than {most} are not read");
+        assert!(lines <= limit, "{document} has {lines} lines: more than {limit} are not read");
         let fences = text.lines().filter(|line| line.starts_with("```")).count();
         assert!(fences % 2 == 0, "{document}: a fence is not closed");
     }
 }
 
 #[test]
-fn the_committed_record_holds_nothing_private() {
+fn committed_record_has_no_private_facts() {
     take_record();
     let kept = text(RECORD);
     assert!(kept.lines().count() > 500, "that is no survey");
@@ -248,8 +247,8 @@ fn the_committed_record_holds_nothing_private() {
 }
 
 #[test]
-fn the_picture_is_that_of_the_committed_record() {
-    let (status, json) = shell(&format!("fathom report {RECORD} --json"), workplace().path());
+fn picture_matches_the_committed_record() {
+    let (status, json) = shell(&format!("fathom report {RECORD} --json"), temporary_home().path());
     assert!(matches!(status, 0 | 3), "{json}");
     let drawn = documents::picture::draw(&json).unwrap_or_else(|e| panic!("{RECORD}: {e}"));
     let file = root().join("docs/survey.svg");

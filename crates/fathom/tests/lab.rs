@@ -1,8 +1,8 @@
-//! The deterministic laboratory (`scripts/lab`): two runs with one seed give the same bytes, and a path that gets longer
-//! is found.
+//! The deterministic laboratory (`scripts/lab`): two runs with one seed give the same bytes, and an added delay of the
+//! wake-up path is found.
 //!
-//! Skipped, aloud, where the static AArch64 binary, QEMU or Debian's kernel cannot be had. `scripts/test` names the
-//! binary in FATHOM_BOARD; the laboratory would otherwise build it within the test, for minutes.
+//! Skipped, with a message, if the static AArch64 binary, QEMU or Debian's kernel is not available. `scripts/test`
+//! names the binary in FATHOM_BOARD; otherwise the laboratory would build it within the test, for minutes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -13,19 +13,19 @@ use fathom_experiment::record::Record;
 use fathom_experiment::wakeup;
 use fathom_probe::machine::ClockTrust;
 
-/// What the laboratory answers where it cannot be had.
-const NOT_HERE: i32 = 77;
+/// Exit status of the laboratory if its prerequisites are missing.
+const UNAVAILABLE: i32 = 77;
 
-/// Seconds of wall time until a guest is given up: some ten times what a run takes on two busy cores.
+/// Timeout of a guest in seconds of wall time: some ten times the duration of a run on two busy cores.
 const LIMIT: &str = "900";
 
-/// A guest that has been started, and where its record will be.
+/// A started guest, and the file of its record.
 struct Run {
     laboratory: std::process::Child,
     record: PathBuf,
 }
 
-/// MiB of the guest's memory: two workers with 64 MiB each, besides what a guest has anyway.
+/// Memory of the guest in MiB: two workers with 64 MiB each, in addition to the guest's own use.
 const MEMORY: &str = "512";
 
 fn start(folder: &Path, name: &str, arguments: &[&str]) -> Run {
@@ -45,10 +45,10 @@ fn start(folder: &Path, name: &str, arguments: &[&str]) -> Run {
     Run { laboratory, record }
 }
 
-/// What a guest left: status and report, and its record. `None`, aloud, where there is no laboratory.
+/// Returns a guest's exit status and output, and its record; None, with a message, if there is no laboratory.
 fn end(run: Run) -> Option<(Output, Vec<u8>)> {
     let output = run.laboratory.wait_with_output().expect("the laboratory ends");
-    if output.status.code() == Some(NOT_HERE) {
+    if output.status.code() == Some(UNAVAILABLE) {
         println!("SKIPPED: {}", String::from_utf8_lossy(&output.stderr));
         return None;
     }
@@ -56,23 +56,23 @@ fn end(run: Run) -> Option<(Output, Vec<u8>)> {
     Some((output, record))
 }
 
-/// Two guests at once are enough for a host: tests take turns.
-static TURN: Mutex<()> = Mutex::new(());
+/// Serialises these tests: two guests at a time are enough for a host.
+static LOCK: Mutex<()> = Mutex::new(());
 
-/// A turn and a folder, or `None`, aloud, without a binary to run.
-fn turn() -> Option<(MutexGuard<'static, ()>, tempfile::TempDir)> {
+/// Returns the lock and a directory; None, with a message, without a binary to run.
+fn lock_and_directory() -> Option<(MutexGuard<'static, ()>, tempfile::TempDir)> {
     if std::env::var_os("FATHOM_BOARD").is_none() {
         println!("SKIPPED: FATHOM_BOARD names no static AArch64 fathom, as scripts/test does");
         return None;
     }
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let turn = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     Some((turn, tempfile::tempdir().expect("a folder")))
 }
 
-/// The record of two guests that were told the same, whose bytes are the same and a whole record of an emulated guest.
-/// `None`, aloud, where there is no laboratory.
+/// Runs two guests with equal arguments and asserts equal records. Returns the record, which must be a complete one of
+/// an emulated guest; None, with a message, if there is no laboratory.
 fn survey_in_lab(folder: &Path, arguments: &[&str], status: i32) -> Option<Record> {
-    // At once: they take turns on this host's CPUs in ways that never repeat.
+    // At the same time: the scheduling of the two on this host's CPUs differs on every run.
     let runs = [start(folder, "first", arguments), start(folder, "second", arguments)];
     let [Some((one, first)), Some((two, second))] = runs.map(end) else { return None };
     assert_eq!(one.status.code(), Some(status), "{one:?}");
@@ -94,23 +94,23 @@ fn survey_in_lab(folder: &Path, arguments: &[&str], status: i32) -> Option<Recor
 
 #[test]
 fn two_runs_with_one_seed_give_the_same_bytes() {
-    let Some((_turn, folder)) = turn() else { return };
-    // An emulated guest refuses every time, and says so: status 5.
+    let Some((_turn, folder)) = lock_and_directory() else { return };
+    // An emulated guest refuses every time: status 5.
     let survey = ["survey", "--budget", "2s", "--color", "never"];
     let Some(record) = survey_in_lab(folder.path(), &survey, 5) else { return };
-    // Trials that ran, and not the same nothing twice.
+    // The records are not equal only because they are empty.
     let done = record.trials.iter().filter(|t| t.done.is_some()).count();
     assert!(done > 10, "{done} trials");
 }
 
-/// A sweep in the guest, but for sizes, budget and allocator.
+/// A sweep in the guest, without sizes, budget and allocator.
 const SWEEP: [&str; 7] = ["wakeup", "--sweep", "--modes", "free", "--no-trace", "--color", "never"];
 
-/// Wake-ups too, with workers that the scheduler moves about.
+/// The same for wake-ups, with workers that the scheduler migrates.
 #[test]
 #[ignore = "minutes: scripts/test --full"]
 fn two_sweeps_with_one_seed_give_the_same_bytes() {
-    let Some((_turn, folder)) = turn() else { return };
+    let Some((_turn, folder)) = lock_and_directory() else { return };
     let short = ["--like-stress", "--bytes", "1M,32M", "--budget", "2s"];
     let Some(record) = survey_in_lab(folder.path(), &[&SWEEP[..], &short].concat(), 0) else { return };
     let (mut late, mut faults) = (Vec::new(), 0);
@@ -136,7 +136,7 @@ fn number(report: &Report, name: &str) -> f64 {
     }
 }
 
-/// What changes, and the sizes between which it does: every changepoint of a report.
+/// Returns every changepoint of a report: its statistic, and the sizes below and above it.
 fn changepoints(report: &Report) -> Vec<(String, f64, f64)> {
     let one = |nth: usize| {
         let place = row(report, &format!("changepoint.{nth}.bytes"))?;
@@ -148,7 +148,7 @@ fn changepoints(report: &Report) -> Vec<(String, f64, f64)> {
     (1..).map_while(one).collect()
 }
 
-/// The rows that say what was measured, for who runs this by hand.
+/// Prints the measured rows, for manual runs.
 fn print(report: &Report) {
     for f in
         report.findings.iter().filter(|f| ["sweep.", "changepoint."].iter().any(|p| f.name().starts_with(p)))
@@ -157,17 +157,17 @@ fn print(report: &Report) {
     }
 }
 
-/// What `stress` does to a path, by its allocator alone: no cache is in this guest. With glibc's rules blocks below 32
-/// MiB never fault again, and all above do in each round; and the path of a wake-up is longer from there on. Where each
-/// block is mapped again there is no such size.
+/// The effect of the allocator of `stress` on the wake-up path; this guest has no caches. With glibc's thresholds,
+/// blocks below 32 MiB fault only once and larger blocks fault in each pass, so the wake-up path is longer from there
+/// on. If each block is mapped again, there is no such size.
 ///
-/// Both ignored tests took 190 s of cores together, and 7.5 minutes next to other builds on two of them: too long for
-/// every run of the tests. The faults tell the place exactly; of the latencies p90 rose by 17 %, which is a changepoint
-/// of its own, and p50 by 1 % (-5 to 5), which shows with the faults alone.
+/// Both ignored tests took 190 s of CPU time together, and 7.5 minutes with other builds on two cores: too long for
+/// every test run. The faults locate the size exactly. p90 of the latencies rose by 17 %, which is a separate
+/// changepoint, and p50 by 1 % (-5 to 5), which is found with the faults only.
 #[test]
 #[ignore = "minutes: scripts/test --full"]
-fn the_allocators_kink_is_at_32_mib() {
-    let Some((_turn, folder)) = turn() else { return };
+fn allocator_changepoint_is_at_32_mib() {
+    let Some((_turn, folder)) = lock_and_directory() else { return };
     let requested = ["--bytes", "16M,31M,32M,40M", "--budget", "15s"];
     let sweep =
         |name: &str, more: &[&str]| start(folder.path(), name, &[&SWEEP[..], &requested, more].concat());

@@ -1,7 +1,7 @@
-//! The bare-metal image under QEMU: every start, every fault, every attribute, and exact counts.
+//! The bare-metal image under QEMU: every way to boot, every fault, every memory attribute, and exact counts.
 //!
-//! QEMU counts instructions here and no time (`-icount`), so that what is asserted is exact; what it says of time is
-//! nothing. Skipped, aloud, where there is no QEMU for AArch64 or this program carries no image.
+//! With `-icount` QEMU's clock counts instructions, so that counts are exact; times have no meaning. Skipped, with a
+//! message, without QEMU for AArch64 or without an embedded image.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use fathom_probe::pattern::Trial;
 use fathom_probe::rows::{Done, Rows, Sample, Samples};
 use fathom_probe::wire::{Line, Value};
 
-/// A start that boards know, as QEMU's arguments.
+/// A way to boot a board, as QEMU's arguments.
 struct Start {
     name: &'static str,
     arguments: &'static [&'static str],
-    /// As bytes at an address where so many cores begin; by `-kernel`, as Linux is, where there is none.
+    /// Load address, and number of cores that start there; None loads with `-kernel`, as for Linux.
     placed: Option<(u64, u32)>,
     boot_el: i128,
 }
@@ -30,7 +30,7 @@ const VIRT: Start =
     Start { name: "virt", arguments: &["-M", "virt", "-cpu", "cortex-a53"], placed: None, boot_el: 1 };
 const STARTS: [Start; 5] = [
     PI3,
-    // Nobody has parked the other cores.
+    // The other cores are not parked.
     Start { name: "raspi3b, EL3", arguments: &["-M", "raspi3b"], placed: Some((0x8_0000, 4)), boot_el: 3 },
     VIRT,
     Start {
@@ -42,7 +42,7 @@ const STARTS: [Start; 5] = [
     Start {
         name: "virt, EL3",
         arguments: &["-M", "virt,secure=on,virtualization=on", "-cpu", "cortex-a53"],
-        // Not where `-kernel` would load it: the image runs anywhere.
+        // Not the address of `-kernel`: the image is position-independent.
         placed: Some((0x4020_0000, 1)),
         boot_el: 3,
     },
@@ -57,7 +57,7 @@ struct Board {
     _folder: tempfile::TempDir,
 }
 
-/// The image that was built with the program, where it was.
+/// Returns the image that was built with the program, if any.
 fn image() -> Option<Vec<u8>> {
     let path = Path::new(env!("FATHOM_IMAGE"));
     let image = path.is_file().then(|| std::fs::read(path).unwrap());
@@ -70,7 +70,7 @@ fn image() -> Option<Vec<u8>> {
 }
 
 impl Board {
-    /// Boots the image with these parameters; `None` where that cannot be done here.
+    /// Boots the image with these parameters; None if QEMU or the image is missing.
     fn boot(start: &Start, parameters: Parameters) -> Option<Board> {
         let mut image = image()?;
         parameters.patch(&mut image).unwrap();
@@ -112,7 +112,7 @@ impl Board {
         writeln!(self.say, "{line}").unwrap();
     }
 
-    /// The next line, whatever it is.
+    /// Returns the next line.
     fn text(&mut self) -> String {
         self.received
             .recv_timeout(Duration::from_secs(120))
@@ -121,7 +121,7 @@ impl Board {
             .to_owned()
     }
 
-    /// The lines up to one of these words.
+    /// Returns the lines up to the first with one of these words.
     fn receive(&mut self, words: &[&str]) -> Vec<Line> {
         let mut lines = Vec::new();
         loop {
@@ -139,7 +139,7 @@ impl Board {
         self.receive(&["probe"]).pop().unwrap()
     }
 
-    /// Runs a trial and proves it; its samples and what it cost.
+    /// Runs a trial and verifies it; returns its samples and its end line.
     fn trial(&mut self, requested: &str) -> (Vec<Sample>, Done) {
         self.say(requested);
         let mut lines = self.receive(&["done", "refusal", "fault"]).into_iter();
@@ -162,7 +162,7 @@ impl Board {
         unreachable!("a trial ends in one of these words");
     }
 
-    /// Asks for what goes wrong; what is told of it.
+    /// Sends a request that must fail; returns the text of its fault.
     fn wrong(&mut self, requested: &str) -> String {
         self.say(requested);
         let last = self.receive(&["fault", "done", "refusal"]).pop().unwrap();
@@ -185,17 +185,18 @@ fn text_of(line: &Line, key: &str) -> String {
     }
 }
 
-/// The value of a fact, as the wire has it.
+/// Returns the value of a fact.
 fn fact<'a>(facts: &'a [Line], name: &str) -> &'a Value {
     let named = |line: &&Line| line.pairs[0].1 == Value::Text(name.into());
     &facts.iter().find(named).unwrap_or_else(|| panic!("no fact {name}")).pairs[1].1
 }
 
-const PLAIN: Parameters = Parameters { baud: 115_200, silence_ms: 0, watch_ms: 30_000, modelled: false };
+const PARAMETERS: Parameters = Parameters { baud: 115_200, silence_ms: 0, watch_ms: 30_000, modelled: false };
 
-/// A trial is proven, each fault is a line, and the next trial is fine; numbers have no gap.
-fn talk(start: &Start) {
-    let Some(mut board) = Board::boot(start, PLAIN) else { return };
+/// Asserts that a trial is verified, that each fault is reported, that the next trial works, and that lines are
+/// numbered without gaps.
+fn assert_session(start: &Start) {
+    let Some(mut board) = Board::boot(start, PARAMETERS) else { return };
     let greeting = board.greeting();
     assert_eq!(greeting.seq, Some(1), "{}", start.name);
     assert!(greeting.render().contains("trust=emulated"), "{}: {}", start.name, greeting.render());
@@ -212,7 +213,7 @@ fn talk(start: &Start) {
             assert!(reported.ends_with(&format!("mair {byte}")), "{}: {attribute}: {reported}", start.name);
         }
     }
-    // QEMU's firmware leaves a board of 1 GiB all but 64 MiB.
+    // QEMU's firmware leaves 64 MiB of 1 GiB to the video core.
     if start.name.starts_with("raspi3b") {
         assert_eq!(
             *fact(&facts, "metal.firmware.memory.bytes"),
@@ -223,10 +224,11 @@ fn talk(start: &Start) {
     }
     claims(start, &facts);
     board.trial("trial id=1 bytes=32768 samples=3");
-    for (what, says) in [("abort", "data abort: translation fault"), ("undefined", "undefined instruction")] {
+    for (what, words) in [("abort", "data abort: translation fault"), ("undefined", "undefined instruction")]
+    {
         let reported = board.wrong(&format!("inject what={what}"));
         assert!(
-            reported.starts_with(says) && reported.contains("ESR_EL1=") && reported.contains("ELR_EL1="),
+            reported.starts_with(words) && reported.contains("ESR_EL1=") && reported.contains("ELR_EL1="),
             "{reported}"
         );
         assert!(reported.contains("at image+0x"), "{reported}");
@@ -234,15 +236,15 @@ fn talk(start: &Start) {
     }
     board.say("bye");
     let gone = board.receive(&["gone"]).pop().unwrap();
-    // The greeting, the facts, their end; echo, sample and done of three trials, two faults, the end.
+    // Lines: greeting, facts with their end, three lines for each of three trials, two faults, and `gone`.
     assert_eq!(gone.seq, Some(1 + facts.len() as u64 + 3 * 3 + 2 + 1), "{}", start.name);
-    // Whoever comes next begins again.
+    // A new session begins with number 1.
     board.say("hello");
     assert_eq!(board.greeting().seq, Some(1));
     board.trial("trial id=3 bytes=8192 samples=1");
 }
 
-/// What the core's registers say of its caches becomes claims.
+/// Asserts that the core's cache registers are decoded to claims.
 fn claims(start: &Start, facts: &[Line]) {
     let mut record = Record::default();
     record.push(&Record::first_line()).unwrap();
@@ -261,13 +263,13 @@ fn claims(start: &Start, facts: &[Line]) {
 }
 
 #[test]
-fn every_start_ends_in_a_probe_that_survives_faults() {
-    STARTS.iter().for_each(talk);
+fn probe_starts_at_every_level_and_survives_faults() {
+    STARTS.iter().for_each(assert_session);
 }
 
-/// Every attribute is in force where it is requested, and what goes in by one mapping comes out by another.
+/// Asserts that every requested attribute is in force, and that stores through one mapping are visible through another.
 fn attributes(start: &Start) {
-    let Some(mut board) = Board::boot(start, PLAIN) else { return };
+    let Some(mut board) = Board::boot(start, PARAMETERS) else { return };
     board.greeting();
     let mut id = 0;
     let mut run = |board: &mut Board, rest: &str| {
@@ -307,7 +309,7 @@ fn attributes(start: &Start) {
             }
         }
     }
-    // A byte of one's own, walks by another attribute; and everything as before afterwards.
+    // Any MAIR byte, and page tables with another attribute; afterwards the defaults are restored.
     for byte in [0x00, 0x04, 0x0c, 0x44, 0x4f, 0x77, 0xa5, 0xee, 0xff] {
         let (_, done) = run(&mut board, &format!("bytes=8192 mair={byte} samples=1"));
         assert_eq!(done.translation.unwrap().mair, Some(byte));
@@ -335,16 +337,16 @@ fn attributes_are_in_force_on_raspi3b() {
     attributes(&PI3);
 }
 
-/// A Pi 3A+, of which the video core has half, and a MiB more (`gpu_mem`).
+/// A Pi 3A+ with half of its memory for the video core, and with one MiB more (`gpu_mem`).
 #[test]
-fn an_arena_that_the_video_core_has_a_part_of_is_refused() {
+fn arena_overlapping_video_memory_is_refused() {
     let board = |vcram| Start { name: "raspi3ap", arguments: vcram, placed: None, boot_el: 2 };
     let half = board(&["-M", "raspi3ap", "-global", "bcm2835-fb.vcram-size=0x10000000"]);
-    let Some(mut fits) = Board::boot(&half, PLAIN) else { return };
+    let Some(mut fits) = Board::boot(&half, PARAMETERS) else { return };
     fits.greeting();
     fits.trial("trial id=1 bytes=134217728 page=huge samples=1 loads=1000");
     let more = board(&["-M", "raspi3ap", "-global", "bcm2835-fb.vcram-size=0x10100000"]);
-    let Some(mut refused) = Board::boot(&more, PLAIN) else { return };
+    let Some(mut refused) = Board::boot(&more, PARAMETERS) else { return };
     let reported = refused.text();
     assert!(
         reported.starts_with("# ") && reported.contains("255 MiB") && reported.contains("gpu_mem"),
@@ -352,11 +354,11 @@ fn an_arena_that_the_video_core_has_a_part_of_is_refused() {
     );
 }
 
-/// Raspberry Pi 3 and virt alike: what never ends is ended by the watch.
+/// The watchdog ends endless runs, on Raspberry Pi 3 and on virt.
 #[test]
 fn endless_run_is_ended_by_the_watchdog() {
     for start in &STARTS {
-        let Some(mut board) = Board::boot(start, Parameters { watch_ms: 200, ..PLAIN }) else { return };
+        let Some(mut board) = Board::boot(start, Parameters { watch_ms: 200, ..PARAMETERS }) else { return };
         board.greeting();
         for requested in ["inject what=endless", "trial id=1 bytes=8192 loads=4294967291 samples=1"] {
             let reported = board.wrong(requested);
@@ -371,9 +373,9 @@ fn endless_run_is_ended_by_the_watchdog() {
 }
 
 #[test]
-fn counts_are_exact_and_repeat_on_virt() {
+fn instruction_counts_are_exact_and_repeatable() {
     let run = || {
-        let mut board = Board::boot(&VIRT, PLAIN)?;
+        let mut board = Board::boot(&VIRT, PARAMETERS)?;
         board.greeting();
         let mut all = Vec::new();
         for requested in [
@@ -388,8 +390,8 @@ fn counts_are_exact_and_repeat_on_virt() {
     };
     let Some(first) = run() else { return };
     assert_eq!(Some(&first), run().as_ref(), "with instructions counted, two runs are one");
-    // One instruction a tick: a chain of additions costs one each, and one turn's end for 32; a chase likewise.
-    // A modification is a load, an exclusive or, a store and an address; two cells' copy a load, a store and two
+    // One instruction per tick. A chain of additions costs one each, plus two per 32 for the loop; a chase the same. A
+    // modification is a load, an exclusive or, a store and an address; a copy of two cells is a load, a store and two
     // addresses, in turns of 16.
     let each = [
         (0, 100_000, 34.0 / 32.0, 0.002),
@@ -406,16 +408,16 @@ fn counts_are_exact_and_repeat_on_virt() {
 }
 
 #[test]
-fn in_silence_it_runs_the_study_for_a_human() {
+fn study_runs_once_if_no_request_arrives() {
     for start in [&PI3, &VIRT] {
-        let Some(mut board) = Board::boot(start, Parameters { silence_ms: 50, ..PLAIN }) else { return };
+        let Some(mut board) = Board::boot(start, Parameters { silence_ms: 50, ..PARAMETERS }) else { return };
         board.greeting();
         let mut lines = Vec::new();
         while !lines.last().is_some_and(|line: &String| line.contains("serving the probe again")) {
             lines.push(board.text());
         }
         assert!(lines.iter().all(|line| line.starts_with('#')), "{lines:#?}");
-        for says in [
+        for words in [
             "emulator",
             "not in force",
             "2560 bytes",
@@ -424,32 +426,32 @@ fn in_silence_it_runs_the_study_for_a_human() {
             "attribute 0xff",
             "ns per operation",
         ] {
-            assert!(lines.iter().any(|line| line.contains(says)), "{says}: {lines:#?}");
+            assert!(lines.iter().any(|line| line.contains(words)), "{words}: {lines:#?}");
         }
         assert_eq!(lines.iter().filter(|line| line.contains("ratio ")).count(), 2, "{lines:#?}");
-        // It was a pause, and no end; and it comes once.
+        // The probe serves again after the study, which runs once.
         board.trial("trial id=1 bytes=8192 samples=2");
     }
 }
 
-/// The chase as it was compiled: a loop of 32 dependent loads, `ldr xA, [xB, xA]`, one decrement and one branch.
+/// The compiled chase: a loop of 32 dependent loads, `ldr xA, [xB, xA]`, one decrement and one branch.
 #[test]
-fn the_loop_of_the_chase_is_loads_alone() {
+fn chase_loop_has_only_dependent_loads() {
     let Some(image) = image() else { return };
     let words: Vec<u32> =
         image.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
-    // LDR (register), 64 bits, LSL #0 (DDI 0487): what is loaded, the offset, the base.
+    // LDR (register), 64 bits, LSL #0 (DDI 0487): destination, offset, base.
     let load = |word: &u32| {
         let field = |from: u32| word >> from & 31;
         (word & 0xffe0_fc00 == 0xf860_6800).then(|| (field(0), field(16), field(5)))
     };
-    // B.NE back over 33 words, into which the compiler may have put the decrement anywhere.
+    // B.NE back over 33 words; the compiler may have put the decrement anywhere between.
     let back = |word: u32| word & 0xff00_001f == 0x5400_0001 && (word >> 5 & 0x7_ffff) == 0x8_0000 - 33;
     let loops = words.windows(34).filter(|turn| back(turn[33])).filter(|turn| {
         let loads: Vec<_> = turn[..33].iter().filter_map(load).collect();
         // SUBS (immediate), 64 bits, of 1.
         let counts = turn[..33].iter().filter(|word| **word & 0xffff_fc00 == 0xf100_0400).count();
-        // Each from the last one's answer, the first of a turn from the last of the turn before; one base.
+        // Each address depends on the previous load, the first of a turn on the last of the turn before; one base.
         let last = loads.iter().cycle().skip(loads.len().saturating_sub(1));
         let chained = loads.iter().zip(last).all(|(now, last)| now.1 == last.0 && now.2 == last.2);
         (loads.len(), counts) == (32, 1) && chained
@@ -460,16 +462,16 @@ fn the_loop_of_the_chase_is_loads_alone() {
     assert!(image.len() < 256 << 10, "{} bytes: what has grown?", image.len());
 }
 
-/// Erratum 835769 of Cortex-A53 (ARM-EPM-048406): a 64-bit multiply-accumulate right behind a load or store may come
-/// out wrong. None is there: the compiler was told, and the core library was compiled again with it.
+/// Erratum 835769 of Cortex-A53 (ARM-EPM-048406): a 64-bit multiply-accumulate directly after a load or store may give
+/// a wrong result. The image must have none: a compiler option avoids them, also in the core library.
 #[test]
-fn no_multiply_accumulate_follows_an_access_to_memory() {
+fn image_avoids_erratum_835769() {
     let Some(image) = image() else { return };
     let code = &image[..code_bytes(&image).unwrap()];
     let words: Vec<u32> =
         code.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
     // DDI 0487, "A64 instruction set encoding": loads and stores have bits 27 and 25 at 1 and 0; MADD, MSUB and their
-    // long forms, of 64 bits, with an accumulator that is no zero register.
+    // long forms, of 64 bits, with an accumulator that is not the zero register.
     let accesses = |word: u32| word & 0x0a00_0000 == 0x0800_0000;
     let accumulates = |word: u32| word & 0xff00_0000 == 0x9b00_0000 && word >> 10 & 31 != 31;
     assert!(words.iter().any(|word| accumulates(*word)), "the image multiplies somewhere");

@@ -40,7 +40,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn the_tightest_of_system_group_and_process_rules_and_none_is_no_reason_to_refuse() {
+    fn lowest_of_system_and_process_limits_is_used() {
         let meminfo = ("/proc/meminfo", "MemAvailable:    1048576 kB\n");
         let (_keep, root) = fixture::root(&[meminfo]);
         assert_eq!(limit_below(&root, |_| None).bytes, 512 << 20);

@@ -1,7 +1,8 @@
-//! What `stress --vm` asks of glibc, and what the stressor `malloc` makes of it: page faults of each round, compared.
+//! Compares the page faults per round of `stress --vm` with glibc and of the stressor `malloc`, which imitates glibc's
+//! allocation.
 //!
-//! No test harness: glibc has a heap of the thread that the process began with and other ones for all others, and
-//! `stress` works in that first thread.
+//! Without test harness: glibc uses a different heap for the first thread of a process, and `stress` works in that
+//! thread.
 
 #[allow(dead_code)]
 #[path = "../src/stress/allocator.rs"]
@@ -17,7 +18,7 @@ fn main() {
     println!("SKIPPED: this C library is not glibc, and its malloc another one");
 }
 
-/// Megabytes of a block: within the threshold's limit, just at it, and beyond.
+/// Sizes of a block in MiB: below, at and above the maximum threshold of glibc.
 #[cfg(target_env = "gnu")]
 const MEGABYTES: [usize; 6] = [1, 16, 31, 32, 33, 64];
 #[cfg(target_env = "gnu")]
@@ -28,23 +29,23 @@ fn compare() {
     let page = rustix::param::page_size();
     for megabytes in MEGABYTES {
         let bytes = megabytes << 20;
-        // Each size in a process of its own: what was freed before changes what comes.
-        let real = in_a_child(|| (0..ROUNDS).map(|_| faults(|| round_of_malloc(bytes, page))).collect());
+        // Each size in a separate process, because earlier frees change later allocations.
+        let glibc = in_a_child(|| (0..ROUNDS).map(|_| faults(|| round_of_malloc(bytes, page))).collect());
         let ours = in_a_child(|| {
             let mut allocator = allocator::Allocator::new(bytes, page);
             (0..ROUNDS).map(|_| faults(|| round_of_ours(&mut allocator, bytes, page))).collect()
         });
-        println!("{megabytes} MiB: faults of each round: glibc {real:?}, ours {ours:?}");
-        assert_eq!((real.len(), ours.len()), (ROUNDS, ROUNDS));
+        println!("{megabytes} MiB: faults of each round: glibc {glibc:?}, ours {ours:?}");
+        assert_eq!((glibc.len(), ours.len()), (ROUNDS, ROUNDS));
         let pages = (bytes / page) as u64;
-        for (real, ours) in real.iter().zip(&ours) {
-            // Huge pages, where the system makes them by itself, come to each of the two as they please.
+        for (glibc, ours) in glibc.iter().zip(&ours) {
+            // With huge pages enabled always, the number of faults varies for both.
             let (low, high) = if huge_pages_always() { (pages / 512, pages) } else { (pages, pages) };
             let faults_all = |faults: u64| faults >= low;
-            assert_eq!(faults_all(*real), faults_all(*ours), "{megabytes} MiB: {real} and {ours}");
-            // A few besides the block's own: headers, tables, the first use of a function.
-            assert!(*real <= high + 16 && *ours <= high + 16, "{megabytes} MiB: {real} and {ours}");
-            assert!(faults_all(*real) || *real <= 16 && *ours <= 16, "{megabytes} MiB: {real} and {ours}");
+            assert_eq!(faults_all(*glibc), faults_all(*ours), "{megabytes} MiB: {glibc} and {ours}");
+            // A few more than the block's own: headers, page tables, the first call of a function.
+            assert!(*glibc <= high + 16 && *ours <= high + 16, "{megabytes} MiB: {glibc} and {ours}");
+            assert!(faults_all(*glibc) || *glibc <= 16 && *ours <= 16, "{megabytes} MiB: {glibc} and {ours}");
         }
         let last = ours[ROUNDS - 1] >= if huge_pages_always() { pages / 512 } else { pages };
         assert_eq!(last, bytes >= allocator::MAX_BLOCK_BYTES, "{megabytes} MiB fault in the end, or do not");
@@ -73,7 +74,7 @@ fn faults(mut work: impl FnMut()) -> u64 {
     now() - before
 }
 
-/// A round of stress.c's `hogvm` (1.0.7).
+/// One round of stress.c's `hogvm` (1.0.7).
 #[cfg(target_env = "gnu")]
 fn round_of_malloc(bytes: usize, stride: usize) {
     // SAFETY: the block is `bytes` long, written inside and freed once.
@@ -94,12 +95,12 @@ fn round_of_ours(allocator: &mut allocator::Allocator, bytes: usize, stride: usi
     allocator.free();
 }
 
-/// What the closure returns in a process of its own.
+/// Runs the closure in a separate process and returns its result.
 #[cfg(target_env = "gnu")]
 fn in_a_child(work: impl Fn() -> Vec<u64>) -> Vec<u64> {
     use std::io::Read as _;
     let (mut reader, writer) = std::io::pipe().expect("a pipe");
-    // SAFETY: this process has one thread, so the child may do all that it could.
+    // SAFETY: this process has one thread, so the child may do everything.
     match unsafe { libc::fork() } {
         0 => {
             drop(reader);

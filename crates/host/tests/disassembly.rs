@@ -1,6 +1,5 @@
-//! The optimised chase loop is what it is said to be: k dependent loads, one decrement, one branch, and
-//! no other memory access. So are the three of the stride: an access and an address a step. Checked in the
-//! machine code, on x86-64 and on AArch64.
+//! Checks the machine code of optimised loops on x86-64 and AArch64. The chase loop has k dependent loads, one
+//! decrement, one branch and no other memory access. The three stride loops have one access and one address per step.
 
 mod disassembly {
     pub mod a64;
@@ -17,10 +16,10 @@ use fathom_probe::machine::batch::stride::{self, Sweep};
 
 const LOOP: &str = "fathom_chase_loop";
 const SPOILED: &str = "fathom_spoiled_loop";
-/// The host's own, in the crate itself.
+/// The host's own loops, in the crate itself.
 const SWEEP: &str = "sweep_loops";
 
-/// What a turn of each operation's loop is, with no more instructions than the pattern declares.
+/// Returns the expected turn of each operation's loop, with at most the instructions that the pattern declares.
 fn turns() -> Vec<Turn> {
     let of = |&operation: &Operation| {
         let sweep = Sweep { base: 0, stride: 8, cells: 1, operation };
@@ -30,7 +29,7 @@ fn turns() -> Vec<Turn> {
             Operation::Read => (n, 0),
             Operation::Write => (0, n),
             Operation::Rmw => (n, n),
-            // Two cells a store; it is written in assembly.
+            // One store for two cells; it is written in assembly.
             other => panic!("{other:?} is no stride"),
         };
         (reads, writes, (ops.alu + ops.branch) as usize)
@@ -38,8 +37,8 @@ fn turns() -> Vec<Turn> {
     Operation::STRIDES.iter().map(of).collect()
 }
 
-/// Checks the example built for `target` (`None`: for this machine).
-fn holds_for(target: Option<&str>) {
+/// Checks the example built for `target` (None: for this machine).
+fn assert_loops(target: Option<&str>) {
     let image = match build(target) {
         Built::Image(image) => image,
         Built::Skipped(why) => {
@@ -69,17 +68,17 @@ fn listing(code: &[Instruction]) -> String {
 }
 
 #[test]
-fn the_loop_of_this_machine_is_bare() {
-    holds_for(None);
+fn loops_of_this_machine_have_only_their_accesses() {
+    assert_loops(None);
 }
 
 #[test]
-fn the_loop_of_the_board_binary_is_bare() {
-    holds_for(Some("aarch64-unknown-linux-musl"));
+fn loops_of_the_board_binary_have_only_their_accesses() {
+    assert_loops(Some("aarch64-unknown-linux-musl"));
 }
 
-/// A good loop of `n` loads, to be spoiled.
-fn bare(n: u64) -> Vec<Instruction> {
+/// Returns a correct loop of `n` loads.
+fn correct_loop(n: u64) -> Vec<Instruction> {
     let mut code: Vec<Instruction> =
         (0..n).map(|i| Instruction { at: 4 * i, kind: Kind::Load { to: 1, address: [9, 1] } }).collect();
     code.push(Instruction { at: 4 * n, kind: Kind::Decrement { register: 2 } });
@@ -88,7 +87,7 @@ fn bare(n: u64) -> Vec<Instruction> {
     code
 }
 
-/// Puts an instruction before the `n`th one.
+/// Inserts an instruction before the `n`th one.
 fn with(mut code: Vec<Instruction>, n: usize, kind: Kind) -> Vec<Instruction> {
     let at = code[n].at - 2;
     code.insert(n, Instruction { at, kind });
@@ -96,22 +95,22 @@ fn with(mut code: Vec<Instruction>, n: usize, kind: Kind) -> Vec<Instruction> {
 }
 
 #[test]
-fn the_check_accepts_only_the_bare_loop() {
-    assert_eq!(hot_loop(&bare(8), 8), Ok(()));
+fn check_of_the_chase_rejects_other_loops() {
+    assert_eq!(hot_loop(&correct_loop(8), 8), Ok(()));
     let wrong: [(&str, Vec<Instruction>); 8] = [
-        ("too few loads", bare(7)),
-        ("too many loads", bare(9)),
-        ("a store", with(bare(8), 3, Kind::Memory { reads: 0, writes: 8 })),
-        ("a second branch", with(bare(8), 3, Kind::Branch { to: 100, conditional: true })),
-        ("a second decrement", with(bare(8), 3, Kind::Decrement { register: 3 })),
-        ("an instruction more", with(bare(8), 3, Kind::Other { writes: vec![5] })),
+        ("too few loads", correct_loop(7)),
+        ("too many loads", correct_loop(9)),
+        ("a store", with(correct_loop(8), 3, Kind::Memory { reads: 0, writes: 8 })),
+        ("a second branch", with(correct_loop(8), 3, Kind::Branch { to: 100, conditional: true })),
+        ("a second decrement", with(correct_loop(8), 3, Kind::Decrement { register: 3 })),
+        ("an instruction more", with(correct_loop(8), 3, Kind::Other { writes: vec![5] })),
         ("an independent load", {
-            let mut code = bare(8);
+            let mut code = correct_loop(8);
             code[4].kind = Kind::Load { to: 1, address: [9, 3] };
             code
         }),
         ("a chain that does not close", {
-            let mut code = bare(8);
+            let mut code = correct_loop(8);
             code[0].kind = Kind::Load { to: 1, address: [9, 3] };
             code
         }),
@@ -121,7 +120,7 @@ fn the_check_accepts_only_the_bare_loop() {
     }
 }
 
-/// A loop of `n` accesses, an address after each, from address `at` on.
+/// Returns a loop of `n` accesses with an address after each, from address `at` on.
 fn sweep_of(at: u64, n: u64, access: &Kind) -> Vec<Instruction> {
     let mut kinds: Vec<Kind> =
         (0..n).flat_map(|_| [access.clone(), Kind::Other { writes: vec![1] }]).collect();
@@ -130,7 +129,7 @@ fn sweep_of(at: u64, n: u64, access: &Kind) -> Vec<Instruction> {
 }
 
 #[test]
-fn the_check_of_sweeps_accepts_only_words_one_by_one() {
+fn check_of_sweeps_rejects_other_loops() {
     let memory = |reads, writes| Kind::Memory { reads, writes };
     let plain = Kind::Load { to: 1, address: [2, 3] };
     let turns = [(8, 0, 10), (0, 8, 10)];

@@ -1,7 +1,7 @@
-//! A host opens without any privilege, and says what it went without.
+//! A host opens without any privilege, and reports the missing ones.
 //!
-//! The test process starts itself again: as nobody where it is root, with every limit at zero. Linux keeps
-//! limits and user ids for a process, so this cannot be done next to other tests.
+//! The test process starts itself again, as user nobody if it is root, with every limit at zero. Limits and user ids
+//! belong to a process, so other tests must not run in it.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use fathom_probe::machine::{Attribute, ClockTrust, FactValue, Machine, MapReques
 use fathom_units::facts;
 use rustix::process::{Resource, Rlimit};
 
-/// Set in the child.
+/// Environment variable of the child.
 const CHILD: &str = "FATHOM_TEST_WITHOUT_PRIVILEGE";
 
 /// The user and group "nobody" of every Linux distribution (overflowuid).
@@ -24,20 +24,20 @@ fn child(test: &str) -> bool {
     if std::env::var_os(CHILD).is_some() {
         return true;
     }
-    // The build directory may be closed to nobody: a copy in a directory that is open to all.
+    // User nobody may have no access to the build directory: a copy in a directory that is open to all.
     let directory = tempfile::tempdir().expect("a temporary directory");
     let open = |path: &std::path::Path| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("permissions");
     };
     open(directory.path());
     let program = directory.path().join("child");
-    // By another process: a concurrent test that forks while a copy is open for writing here would hold it
-    // open, and what is open for writing cannot be executed (ETXTBSY).
+    // Copied by another process: a file that is open for writing here while a concurrent test forks cannot be executed
+    // (ETXTBSY).
     let this = std::env::current_exe().expect("this program");
     assert!(Command::new("cp").arg(this).arg(&program).status().expect("cp").success(), "a copy");
     open(&program);
     let output = match start(Command::new(&program), test) {
-        // ENOEXEC: this program runs under a user-mode emulator that the kernel does not call by itself.
+        // ENOEXEC: this program runs under a user-mode emulator that the kernel does not call automatically.
         Err(error) if error.raw_os_error() == Some(8) => {
             start(Command::new(emulator()).arg(&program), test).expect("the emulator starts again")
         }
@@ -59,7 +59,7 @@ fn start(mut command: impl std::borrow::BorrowMut<Command>, test: &str) -> std::
     command.output()
 }
 
-/// The program that the kernel is really running.
+/// Returns the program that the kernel runs.
 fn emulator() -> std::path::PathBuf {
     let thread = rustix::thread::gettid().as_raw_nonzero();
     std::fs::read_link(format!("/proc/self/task/{thread}/exe")).expect("a running program")
@@ -131,7 +131,7 @@ fn a_limit_on_addresses_shrinks_the_arena_and_is_no_error() {
     let mut host = Host::open(Options { max_bytes: None, ..Options::default() }).expect("a smaller arena");
     host.map(&request(16 << 20)).expect("16 MiB fit");
     if host.trust() == ClockTrust::Emulated {
-        // Emulators of programs keep a guest's limit on addresses from the kernel: they need some too.
+        // User-mode emulators do not pass limits on addresses to the kernel, because they need addresses too.
         eprintln!("SKIPPED under an emulator: that a larger request is refused");
         return;
     }
@@ -139,10 +139,10 @@ fn a_limit_on_addresses_shrinks_the_arena_and_is_no_error() {
     assert!(refusal.reason.contains("limited by"), "{refusal:?}");
 }
 
-/// The role of a process in the test below.
+/// Environment variable with the role of a process in the test below.
 const ROLE: &str = "FATHOM_TEST_ROLE";
 
-/// This test again, in another role, its output on a pipe.
+/// Starts this test again in another role, with its output in a pipe.
 fn again(role: &str) -> std::process::Child {
     let arguments = ["--exact", "the_probe_dies_with_its_parent", "--nocapture"];
     let start =
@@ -156,21 +156,21 @@ fn again(role: &str) -> std::process::Child {
     }
 }
 
-/// The process id that a child prints behind "probe ".
-fn told_pid(child: &mut std::process::Child) -> u32 {
+/// Returns the process id that a child prints after "probe ".
+fn printed_pid(child: &mut std::process::Child) -> u32 {
     let out = BufReader::new(child.stdout.take().expect("a pipe"));
     let line = out.lines().map_while(Result::ok).find_map(|l| Some(l.split_once("probe ")?.1.to_owned()));
     line.and_then(|pid| pid.trim().parse().ok()).expect("the probe says that it is open")
 }
 
-/// Is a process gone, or dead and only waiting to be reaped?
-fn gone(pid: u32) -> bool {
+/// Returns whether a process has ended, even if it has not been waited for.
+fn has_ended(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // proc_pid_stat(5): the state follows the name, which ends with the last parenthesis.
     stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// However the harness dies, nothing is left: the harness is killed outright, so it can clean nothing up.
+/// The harness is killed with SIGKILL, so that it cannot clean up.
 #[test]
 fn the_probe_dies_with_its_parent() {
     match std::env::var(ROLE).as_deref() {
@@ -182,23 +182,23 @@ fn the_probe_dies_with_its_parent() {
             panic!("nobody killed the probe");
         }
         Ok(_) => {
-            let pid = told_pid(&mut again("probe"));
+            let pid = printed_pid(&mut again("probe"));
             println!("probe {pid}");
             std::thread::sleep(Duration::from_secs(60));
         }
         Err(_) => {
             let mut harness = again("harness");
-            let pid = told_pid(&mut harness);
-            assert!(!gone(pid), "the probe lives while its parent does");
+            let pid = printed_pid(&mut harness);
+            assert!(!has_ended(pid), "the probe lives while its parent does");
             harness.kill().expect("SIGKILL");
             harness.wait().expect("reaped");
-            // A second would do; a loaded machine may take longer, and never 60 s.
+            // A second is usually enough; a loaded machine may need longer, but not 60 s.
             let mut left = 200;
-            while !gone(pid) && left != 0 {
+            while !has_ended(pid) && left != 0 {
                 std::thread::sleep(Duration::from_millis(100));
                 left -= 1;
             }
-            assert!(gone(pid), "the probe outlived its parent");
+            assert!(has_ended(pid), "the probe outlived its parent");
         }
     }
 }

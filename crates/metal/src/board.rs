@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn every_device_is_in_a_block_that_is_mapped() {
+    fn every_device_is_mapped() {
         for board in [Board::Pi3, Board::Pi4, Board::Virt] {
             let mapped =
                 |at: u64| board.devices().iter().any(|block| (*block..block + (2 << 20)).contains(&at));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arena_is_the_cores_on_the_smallest_board() {
+    fn arena_fits_the_smallest_board() {
         // 512 MiB, of which the video core has 256; the image and its memory are below the arena.
         for board in [Board::Pi3, Board::Pi4] {
             assert!(board.arena() >= 64 << 20 && board.arena() + ARENA_BYTES <= (512 - 256) << 20);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn divisors_are_the_manuals() {
+    fn divisors_follow_the_manual() {
         // 48 MHz and 115,200: 26.04, so 26 and 3 of 64.
         assert_eq!(divisor(48_000_000, 115_200), Some((26, 3)));
         assert_eq!(divisor(48_000_000, 921_600), Some((3, 16)));

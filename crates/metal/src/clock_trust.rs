@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_core_that_holds_what_cores_hold_is_silicon() {
+    fn only_cores_with_plausible_registers_are_real() {
         let (a53, a72) = (0x410f_d034, 0x410f_d083);
         for (board, midr, registers, trust) in [
             (Board::Pi3, a53, Some((0x090c_a000, 0x40)), ClockTrust::Real),

@@ -215,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_timer_that_has_reached_its_time_is_the_watch() {
+    fn only_an_expired_timer_is_the_watchdog() {
         for (source, reached, is) in [
             (InterruptSource::Gic(TIMER_INTID), true, true),
             (InterruptSource::Gic(TIMER_INTID), false, false),
             (InterruptSource::Gic(1023), true, false),
             (InterruptSource::Gic(105), true, false),
             (InterruptSource::Local(1 << 1), true, true),
-            // A simultaneous other interrupt does not matter: the time is up.
+            // Another pending interrupt does not matter: the time has expired.
             (InterruptSource::Local(1 << 8 | 1 << 1), true, true),
             (InterruptSource::Local(1 << 8), false, false),
         ] {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn every_entry_and_class_has_words() {
+    fn every_vector_and_class_has_a_text() {
         for vector in 0..16 {
             for class in 0..64u64 {
                 for low in 0..64 {

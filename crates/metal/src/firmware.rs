@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_answer_is_one() {
+    fn only_valid_responses_are_parsed() {
         assert_eq!(parse_response(&response(0, 948 << 20)), Some((0, 948 << 20)));
         assert_eq!(parse_response(&request()), None);
         assert_eq!(parse_response(&response(0, 0)), None);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arena_is_refused_where_the_video_core_has_it() {
+    fn arena_overlapping_video_memory_is_refused() {
         for (mib, fits) in
             [(1024 - 76, true), (512 - 64, true), (512 - 256, true), (512 - 257, false), (192, false)]
         {

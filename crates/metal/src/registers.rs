@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registers_are_what_the_manual_adds_up_to() {
+    fn register_values_follow_the_manual() {
         assert_eq!(SCR_EL3, 0x5b1);
         assert_eq!(SCTLR_EL1_ON & !SCTLR_EL1_OFF, 0x100d);
         assert_eq!(mair(0xa5), 0xa5_bb_ff_44_00);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_have_the_studys_bytes() {
+    fn attributes_have_their_mair_bytes() {
         let bytes = Attribute::ALL.iter().map(|a| byte_of(*a));
         assert_eq!(bytes.collect::<alloc::vec::Vec<u8>>(), [0xff, 0xbb, 0x44, 0x00]);
         for attribute in Attribute::ALL {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn translations_are_read() {
+    fn address_translations_are_decoded() {
         assert_eq!(
             par(0xff00_0000_4012_3b80, 0x1234_5678),
             ParEl1::Translated { pa: 0x4012_3678, mair: 0xff }
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_counted() {
+    fn counters_and_events_are_decoded() {
         assert!(has_pmu(0x1030_5106) && !has_pmu(0x1030_5006) && !has_pmu(0x1030_5f06));
         assert_eq!(event_counters(0x4103_3000), 6);
         assert!(has_event(1 << 3, 3) && !has_event(1 << 3, 4) && !has_event(u64::MAX, 32));

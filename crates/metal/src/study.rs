@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_studys_times_give_the_studys_numbers() {
+    fn times_of_study_s0_give_its_numbers() {
         let (uncached, cached) = (run(19_968_000, 0x44), run(1_017_600, 0xff));
         assert_eq!((uncached.micros(), cached.micros()), (1_040_000, 53_000));
         assert_eq!(uncached.operations(), 6_400_000);
@@ -127,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_divides_by_nothing() {
+    fn zero_ticks_and_frequency_do_not_panic() {
         let dead = Run { bytes: 0, ticks: 0, hz: 0, translated: None, ..run(0, 0) };
         assert!(dead.line().contains("0.000 ms"));
         assert!(ratio(&dead, &dead).contains("0.00"));
     }
 
     #[test]
-    fn no_line_looks_like_the_wires() {
+    fn lines_are_comments_on_the_wire() {
         assert!(head("b", "c", true, false).contains("SMPEN"));
         let lines = [
             head("b", "c", false, true),

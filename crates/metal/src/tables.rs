@@ -223,12 +223,12 @@ mod tests {
     const AT: u64 = 0x4020_0000;
 
     fn pool(tables: usize) -> Vec<Table> {
-        // The old content must not matter.
+        // The initial content must not matter.
         vec![Table([0xdead_beef_dead_beef; ENTRIES]); tables]
     }
 
     #[test]
-    fn descriptors_are_the_manuals() {
+    fn descriptors_follow_the_manual() {
         // The study's block: PA 0x40_0000, non-cacheable (index 1), for EL1, access flag, not executable.
         let nc = Leaf::data(registers::INDEX_NORMAL_NC).descriptor(0x40_0000, EntrySize::Block);
         assert_eq!(nc, 0x0060_0000_0040_0605);
@@ -266,7 +266,7 @@ mod tests {
         ] {
             assert_eq!(tables.walk(nowhere), None, "{nowhere:#x}");
         }
-        // The root, and a chain of tables for either.
+        // The root, and two tables for each mapping chain.
         assert_eq!(tables.used(), 1 + 1 + 2);
     }
 

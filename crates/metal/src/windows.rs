@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_cell_is_write_back_and_windows_lie_side_by_side() {
+    fn windows_are_adjacent_and_the_first_is_write_back() {
         let starts: Vec<u64> = Window::all().map(Window::start).collect();
         assert_eq!(starts, (0..WINDOWS).map(|n| n * ARENA_BYTES).collect::<Vec<u64>>());
         assert_eq!(Window::all().next().unwrap().attribute, WindowAttribute::Named(Attribute::WriteBack));
@@ -304,7 +304,7 @@ mod tests {
             assert_eq!(blocks.record_use(0, byte), need);
         }
         assert_eq!(blocks.record_use(1, 0x44), Maintenance::Zero);
-        // The block is used in every window.
+        // A used block is used in every window.
         assert!(
             blocks.is_used(0)
                 && blocks.is_used(9 * ARENA_BYTES + BLOCK_BYTES - 8)
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn two_mappings_of_one_trial_are_maintained_until_one_is_alone() {
+    fn two_mappings_of_a_trial_are_maintained_until_one_remains() {
         let mut blocks = Blocks::default();
         blocks.begin();
         assert_eq!(blocks.record_use(0, 0xff), Maintenance::Zero);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_lies_in_all_its_blocks() {
+    fn mapping_covers_all_its_blocks() {
         let of = |base, bytes| {
             let mapping = Mapping { base, bytes, page_bytes: PAGE_BYTES };
             Blocks::indices(&mapping).collect::<Vec<usize>>()

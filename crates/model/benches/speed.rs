@@ -16,7 +16,7 @@ use golden::{LOADS, PLAIN, Pattern, full, machine};
 /// Rates of pycachesim's C core, with one address per call.
 const PYCACHESIM: [f64; 4] = [108.0, 21.7, 208.0, 47.5];
 /// Target rates of the model: counts only; full, base pages; full, huge pages.
-const AIMS: [[f64; 4]; 3] =
+const TARGETS: [[f64; 4]; 3] =
     [[500.0, 120.0, 800.0, 150.0], [250.0, 20.0, 400.0, 80.0], [250.0, 60.0, 400.0, 80.0]];
 
 /// Returns the CPU time of this thread in seconds, which excludes other work on the machine.
@@ -88,14 +88,14 @@ fn main() {
     );
     if enabled("counts") {
         row("counts only, 2 levels", all(&plain, Pages::Base, counted));
-        row("  aim", AIMS[0]);
+        row("  aim", TARGETS[0]);
         row("  pycachesim, C core", PYCACHESIM);
     }
     if enabled("full") {
         row("full, 3 levels, TLBs, 4 KiB pages", all(&full, Pages::Base, timed));
-        row("  aim", AIMS[1]);
+        row("  aim", TARGETS[1]);
         row("full, 3 levels, TLBs, 2 MiB pages", all(&full, Pages::Huge, timed));
-        row("  aim", AIMS[2]);
+        row("  aim", TARGETS[2]);
     }
     if !enabled("chase") {
         return;

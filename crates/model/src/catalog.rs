@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_sorted_and_a_slip_finds_its_machine() {
+    fn names_are_sorted_and_misspelled_names_are_corrected() {
         assert!(names().collect::<Vec<_>>().is_sorted());
         assert!(load("no-such-machine-at-all").is_none());
         for name in names() {

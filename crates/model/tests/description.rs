@@ -1,4 +1,4 @@
-//! Descriptions read, written, and refused with a useful reason.
+//! Descriptions: parsing, writing, and refusal with a reason.
 
 mod common;
 
@@ -8,7 +8,7 @@ use fathom_model::{Description, DescriptionError};
 use fathom_probe::machine::dma::Maintenance;
 use proptest::prelude::*;
 
-/// The example of the format's document, which is also its first test.
+/// Returns the example in the document of the format.
 fn example() -> String {
     let readme = include_str!("../../../machines/README.md");
     let start = readme.find("```toml\n").expect("the document has an example") + 8;
@@ -16,11 +16,11 @@ fn example() -> String {
     readme[start..end].to_string()
 }
 
-fn fault(text: &str) -> DescriptionError {
+fn refusal(text: &str) -> DescriptionError {
     Description::parse("m.toml", text).expect_err("this is no description")
 }
 
-/// Replaces one line of the example.
+/// Returns the example with one line replaced.
 fn with(old: &str, new: &str) -> String {
     let text = example();
     assert_eq!(text.matches(old).count(), 1, "{old}");
@@ -40,7 +40,7 @@ fn the_documents_example_is_a_description() {
 
 #[test]
 fn an_unknown_key_is_named_with_its_place_and_the_nearest() {
-    let e = fault(&with("replacement = \"random\"", "replacment = \"random\""));
+    let e = refusal(&with("replacement = \"random\"", "replacment = \"random\""));
     assert_eq!(&*e.value, "replacment");
     assert_eq!(e.column, 1);
     assert!(example().lines().nth(e.line - 1).unwrap().starts_with("replacement"), "{e}");
@@ -92,7 +92,7 @@ fn a_wrong_unit_says_what_is_expected() {
         ("clock = \"600 MHz\"\ncpus", "clock = \"600 Mhz\"\ncpus", "600 MHz"),
     ];
     for (old, new, expected) in cases {
-        let e = fault(&with(old, new));
+        let e = refusal(&with(old, new));
         let shown = e.to_string();
         assert!(shown.contains(expected), "{new}: {shown}");
         assert!(e.line > 0 && e.column > 0 && shown.contains("m.toml:"), "{shown}");
@@ -130,7 +130,7 @@ fn uncached_memory_is_described_by_keys_that_belong_together() {
         ("\nload = \"150 ns\"", "\n#", "`load`", "load = "),
         ("store = \"0 cycles\"", "store = \"0\"", "`store`", "unit"),
     ] {
-        let reported = fault(&with(old, new)).to_string();
+        let reported = refusal(&with(old, new)).to_string();
         assert!(reported.contains(key) && reported.contains(says), "{old} -> {new}: {reported}");
     }
     let plain = example();
@@ -140,7 +140,7 @@ fn uncached_memory_is_described_by_keys_that_belong_together() {
 }
 
 #[test]
-fn a_device_is_described_with_the_kernel_that_serves_it() {
+fn device_section_includes_kernel_costs() {
     let d = Description::parse("m.toml", &example()).unwrap_or_else(|e| panic!("{e}"));
     let device = d.dma.as_ref().expect("the example has one");
     assert_eq!((device.rate, device.burst, device.widest), (24e6, 64, 32));
@@ -159,7 +159,7 @@ fn a_device_is_described_with_the_kernel_that_serves_it() {
         ("widest = \"32\"", "widest = \"128\"", "128", "to 64"),
         ("\ninterrupt = ", "\ninterupt = ", "interupt", "`interrupt`"),
     ] {
-        let reported = fault(&with(old, new)).to_string();
+        let reported = refusal(&with(old, new)).to_string();
         assert!(reported.contains(key) && reported.contains(says), "{old} -> {new}: {reported}");
     }
 }
@@ -187,18 +187,18 @@ fn a_wake_up_is_described_stage_by_stage() {
         ("instruction = \"1 cycles\"", "instruction = \"1\"", "`instruction`", "unit"),
         ("inclusion = \"neither\"", "inclusion = \"inclusive-dta\"", "inclusive-dta", "\"inclusive-data\""),
     ] {
-        let reported = fault(&with(old, new)).to_string();
+        let reported = refusal(&with(old, new)).to_string();
         assert!(reported.contains(key) && reported.contains(says), "{old} -> {new}: {reported}");
     }
     let missing = example().replace("[wakeup.user]", "[wakeup.irq2]");
-    assert!(fault(&missing).to_string().contains("irq2"));
+    assert!(refusal(&missing).to_string().contains("irq2"));
 }
 
 #[test]
 fn a_hash_onto_sets_that_are_no_power_of_two_is_refused() {
     let hashed = with("index = \"bits\"", "index = \"hashed\"");
     assert!(Description::parse("m", &hashed).is_ok());
-    let e = fault(&hashed.replace("size = \"32K\"", "size = \"33K\""));
+    let e = refusal(&hashed.replace("size = \"32K\"", "size = \"33K\""));
     assert_eq!(&*e.value, "\"hashed\"");
     assert!(e.message.contains("132 sets"), "{e}");
     assert!(e.help.contains("32K (128 sets)") && e.help.contains("64K (256 sets)"), "{e}");
@@ -210,7 +210,7 @@ fn a_policy_with_a_bit_a_way_has_at_most_64_ways() {
         with("ways = 4 ", "ways = 65 ").replace("\"32K\"", "\"65K\"").replace("\"random\"", policy)
     };
     for policy in ["nru", "bit-plru", "nru-random", "srrip", "qlru-h00-m1-r2-u1", "tree-plru"] {
-        let e = fault(&wide(&format!("\"{policy}\"")));
+        let e = refusal(&wide(&format!("\"{policy}\"")));
         assert!(e.message.contains(policy) && e.help.contains("64 ways"), "{e}");
     }
     for policy in ["lru", "fifo", "random", "not-mru-random"] {
@@ -219,10 +219,10 @@ fn a_policy_with_a_bit_a_way_has_at_most_64_ways() {
 }
 
 #[test]
-fn an_impossible_size_gets_the_nearest_that_work() {
+fn impossible_size_is_refused_with_nearest_possible_ones() {
     // 4 ways x 64 bytes: 33 KiB is 132 sets, which is possible; 32 KiB and 100 bytes is not.
     assert!(Description::parse("m", &with("size = \"32K\"", "size = \"33K\"")).is_ok());
-    let e = fault(&with("size = \"32K\"", "size = \"32868\""));
+    let e = refusal(&with("size = \"32K\"", "size = \"32868\""));
     assert_eq!(&*e.value, "\"32868\"");
     assert!(e.help.contains("32K (128 sets)") && e.help.contains("33024 (129 sets)"), "{e}");
 }
@@ -238,12 +238,12 @@ fn levels_that_contradict_each_other_are_refused() {
     };
     let tlb = "[[tlb]]                         ";
     assert!(Description::parse("m", &with(tlb, &level("exclusive", "64", "true"))).is_ok());
-    assert!(fault(&with(tlb, &level("exclusive", "128", "true"))).message.contains("line differs"));
-    assert!(fault(&with(tlb, &level("neither", "32", "true"))).message.contains("beyond"));
+    assert!(refusal(&with(tlb, &level("exclusive", "128", "true"))).message.contains("line differs"));
+    assert!(refusal(&with(tlb, &level("neither", "32", "true"))).message.contains("beyond"));
     let first = with("inclusion = \"neither\"", "inclusion = \"exclusive\"");
-    assert!(fault(&first).message.contains("first level"));
+    assert!(refusal(&first).message.contains("first level"));
     let shared_first = with("shared = false", "shared = true").replace(tlb, &level("neither", "64", "false"));
-    assert!(fault(&shared_first).message.contains("private level beyond"));
+    assert!(refusal(&shared_first).message.contains("private level beyond"));
 }
 
 proptest! {
@@ -285,7 +285,7 @@ proptest! {
 
 #[test]
 fn hostile_text_is_quoted_short_and_escaped() {
-    // A line of megabytes with the fault at its end, and a key that a terminal would obey.
+    // A line of megabytes with the fault at its end, and a key with terminal control characters.
     let long = format!("format = 1\nabout = \"{}\" oops\n", "x".repeat(1 << 20));
     let reported = Description::parse("a.toml", &long).unwrap_err().to_string();
     assert!(

@@ -1,4 +1,4 @@
-//! Transfers on described machines: what arrives, what each part costs, and which mistakes are seen.
+//! Transfers on described machines: correct data, cost of each part, and detection of mistakes.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn requested(strategy: Strategy, direction: Direction) -> Transfers {
     Transfers { strategy, direction, ..Transfers::default() }
 }
 
-/// So many transfers on a machine that nothing ran on before.
+/// Runs `count` transfers on a new model.
 fn run(
     d: &Description,
     requested: &Transfers,
@@ -33,13 +33,13 @@ fn rows(d: &Description, requested: &Transfers, bytes: u64, count: u64) -> Vec<T
     run(d, requested, bytes, count).unwrap_or_else(|r| panic!("{}: {requested:?}: {}", d.name, r.reason))
 }
 
-const BEHIND: [&str; 3] = ["omap3-sdio", "bcm2711", "am5728"];
-const SEEN: [&str; 2] = ["neoverse-n1", "sapphire-rapids"];
+const NONCOHERENT: [&str; 3] = ["omap3-sdio", "bcm2711", "am5728"];
+const COHERENT: [&str; 2] = ["neoverse-n1", "sapphire-rapids"];
 const SIZES: [u64; 7] = [8, 64, 100, 1500, 2048, 65_536, 1 << 20];
 
 #[test]
 fn data_arrives_by_every_strategy_and_policy() {
-    for name in BEHIND {
+    for name in NONCOHERENT {
         let d = machine(name);
         for &strategy in Strategy::ALL {
             for &direction in Direction::ALL {
@@ -61,7 +61,7 @@ fn data_arrives_by_every_strategy_and_policy() {
 
 #[test]
 fn coherent_device_needs_no_maintenance_and_has_no_uncached() {
-    for name in SEEN {
+    for name in COHERENT {
         let d = machine(name);
         for &strategy in Strategy::ALL {
             for &direction in Direction::ALL {
@@ -72,7 +72,7 @@ fn coherent_device_needs_no_maintenance_and_has_no_uncached() {
                     continue;
                 }
                 for bytes in SIZES {
-                    // Mapping a buffer costs its call, and not a line of maintenance more, however large it is.
+                    // Mapping a buffer costs only its call, whatever the size; there is no maintenance per line.
                     let rows = rows(&d, &requested, bytes, 3);
                     let call = if strategy.maintains() { rows[0].map } else { 0 };
                     assert!(
@@ -90,9 +90,9 @@ fn coherent_device_needs_no_maintenance_and_has_no_uncached() {
     }
 }
 
-/// Whatever the levels do with lines: exclusive ones, write-through ones, ones that allocate nowhere.
+/// The levels may be exclusive, write-through, or without allocation.
 #[test]
-fn data_arrives_on_any_random_machine() {
+fn data_arrives_on_random_machines() {
     let mut described = 0;
     for seed in 0..120 {
         let d = random_description(seed);
@@ -103,7 +103,7 @@ fn data_arrives_on_any_random_machine() {
             for &direction in Direction::ALL {
                 for policy in Maintenance::ALL.iter().filter(|_| behind).map(|p| Some(*p)).chain([None]) {
                     let requested = Transfers { maintenance: policy, ..requested(strategy, direction) };
-                    // What is not described, or not to be had, is refused.
+                    // Undescribed or unavailable strategies are refused.
                     let Ok(rows) = run(&d, &requested, 1000, 5) else { continue };
                     assert!(rows.iter().all(|r| r.wrong == 0), "seed {seed}: {requested:?} {rows:?}");
                 }
@@ -113,7 +113,7 @@ fn data_arrives_on_any_random_machine() {
     assert!(described > 20, "{described}");
 }
 
-/// Which transfers of three are wrong by a mistake.
+/// Returns which of three transfers deliver wrong data with a mistake.
 fn wrong(
     d: &Description,
     strategy: Strategy,
@@ -135,10 +135,10 @@ fn line_written_by_device_without_invalidation_reads_stale() {
     for policy in [Map, MapAndUnmap, CleanAndUnmap] {
         assert_eq!(from((policy, DriverBug::Nothing)), [false, true, true], "{policy:?}");
     }
-    // Invalidated when it is mapped, a line is not read meanwhile by a core that does not read ahead.
+    // A core that does not read ahead does not load a line between its invalidation at mapping and its use.
     assert_eq!(from((Map, DriverBug::NoUnmap)), [false; 3]);
     assert_eq!(from((MapAndUnmap, DriverBug::NoUnmap)), [false; 3]);
-    // Cleaned alone, it stays.
+    // A line that is only cleaned remains cached.
     assert_eq!(from((CleanAndUnmap, DriverBug::NoUnmap)), [false, true, true]);
 }
 
@@ -153,7 +153,7 @@ fn transmit_mapped_as_receive_loses_dirty_lines() {
         assert_eq!(to(CleanAndUnmap), [false; 3], "{strategy:?}: cleaned whatever the direction");
         assert_eq!(to(WholeCache), [false; 3], "{strategy:?}");
     }
-    // Where caches see the device, no such mistake can be seen.
+    // Where the device is coherent, such mistakes have no effect.
     let seen = Transfers {
         driver_bug: Some(DriverBug::AsFromDevice),
         ..requested(Strategy::ZeroCopy, Direction::ToDevice)
@@ -166,12 +166,12 @@ fn device_does_not_read_dirty_lines_in_caches() {
     let omap3 = machine("omap3-sdio");
     let by = (Maintenance::Map, DriverBug::Nothing);
     assert_eq!(wrong(&omap3, Strategy::ZeroCopy, Direction::ToDevice, by), [true; 3]);
-    // Memory that is not cached needs none.
+    // Uncached memory needs no maintenance.
     assert_eq!(wrong(&omap3, Strategy::Coherent, Direction::ToDevice, by), [false; 3]);
     assert_eq!(wrong(&omap3, Strategy::UncachedCopy, Direction::FromDevice, by), [false; 3]);
 }
 
-/// A machine on which everything costs a round number of ns: a core of 1 GHz with one cache.
+/// Returns a machine whose costs are whole ns: a core of 1 GHz with one cache.
 fn simple() -> Description {
     let text = r#"
 format = 1
@@ -225,7 +225,7 @@ widest = "32"
     Description::parse("simple.toml", text).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A row in ns.
+/// Returns a row in ns.
 fn ns(d: &Description, requested: &Transfers, bytes: u64, count: u64) -> TransferTimes {
     let batch = Batch { bytes, seed: 7, first: 0, count };
     let (channel, rows) =
@@ -245,16 +245,16 @@ fn ns(d: &Description, requested: &Transfers, bytes: u64, count: u64) -> Transfe
 }
 
 #[test]
-fn each_part_costs_what_can_be_added_up_by_hand() {
+fn each_part_costs_the_sum_computed_by_hand() {
     let d = simple();
-    // 1024 bytes are 16 lines, 128 words, 64 pairs and 32 of the widest loads. The device takes 100 ns until memory
-    // answers and 1 us a burst of 64 bytes.
+    // 1024 bytes are 16 lines, 128 words, 64 pairs and 32 of the widest loads. The device takes 100 ns for the first
+    // access to memory, and 1 us for each burst of 64 bytes.
     let engine = 300 + 100 + 16 * 1000 + 700;
     let streaming = ns(&d, &requested(Strategy::StreamingCopy, Direction::FromDevice), 1024, 3);
     assert_eq!((streaming.engine, streaming.setup), (engine, 1000));
-    // Each line of the buffer, invalidated before and after; nothing of it is dirty.
+    // Each line of the buffer is invalidated before and after the transfer. No line is dirty.
     assert_eq!((streaming.map, streaming.unmap), (40 + 16 * 10, 40 + 16 * 10));
-    // A copy misses once a line, finds the line's other three pairs there, and stores into lines that are there.
+    // A copy misses once per line. The other three pairs of the line hit, and its stores hit.
     assert_eq!(streaming.copy, 16 * 100 + 48 * 2 + 64);
     assert_eq!(streaming.used, 128 * 2);
 
@@ -263,11 +263,12 @@ fn each_part_costs_what_can_be_added_up_by_hand() {
     assert_eq!((uncached.copy, uncached.used), (32 * 50 + 64, 128 * 2));
 
     let out = ns(&d, &requested(Strategy::UncachedCopy, Direction::ToDevice), 1024, 3);
-    // Of 16 blocks four gather at the end and leave before the device starts; twelve had to make room.
+    // Of 16 blocks, four are still gathering at the end and are written out before the device starts. The other twelve
+    // were written out earlier.
     assert_eq!((out.copy, out.map), (64 * 2 + 64 + 12 * 20, 4 * 20));
 
     let zero = ns(&d, &requested(Strategy::ZeroCopy, Direction::ToDevice), 1024, 3);
-    // All 16 lines of the packet are dirty; they stay where they are, clean.
+    // All 16 lines of the packet are dirty. They stay in the cache, clean.
     assert_eq!((zero.copy, zero.map, zero.unmap), (0, 40 + 16 * (10 + 30), 40));
     assert_eq!(zero.used, 128);
 
@@ -283,9 +284,9 @@ fn whole_cache_maintenance_costs_every_line() {
         ..requested(Strategy::StreamingCopy, Direction::FromDevice)
     };
     let row = ns(&d, &requested, 1024, 3);
-    // 512 lines. The packet's 16, into which the copy before stored, are dirty when the buffer is mapped.
+    // 512 lines. The 16 lines of the packet, written by the copy before, are dirty when the buffer is mapped.
     assert_eq!((row.map, row.unmap), (40 + 512 * 10 + 16 * 30, 40 + 512 * 10));
-    // Afterwards the packet's lines miss too.
+    // After that, the lines of the packet miss too.
     assert_eq!(row.copy, 16 * 100 + 48 * 2 + 16 * 100 + 48);
 }
 
@@ -301,7 +302,7 @@ fn a_copy_that_reads_ahead_waits_for_its_first_line_alone() {
 #[test]
 fn stashing_device_writes_into_the_last_level() {
     let mut stashed = machine("sapphire-rapids");
-    // A pass that reads ahead hides where its lines come from.
+    // A pass that reads ahead hides the latency of its lines.
     stashed.dma.as_mut().expect("described").stream = None;
     let mut snooped = stashed.clone();
     snooped.dma.as_mut().expect("described").coherence = Coherence::Snooped;

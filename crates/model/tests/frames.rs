@@ -1,4 +1,4 @@
-//! Where lines lie: hashed indices, scattered frames, pages that share a frame.
+//! Placement of lines: hashed indices, scattered frames, and pages that share a frame.
 
 use fathom_model::description::{Frames, Holds, Index, Replacement, Time, WalkFrom};
 use fathom_model::{Description, Kind, Model, catalog};
@@ -9,7 +9,8 @@ fn request(bytes: u64) -> MapRequest {
     MapRequest { bytes, pages: Pages::Base, attribute: Attribute::WriteBack, place: 1 }
 }
 
-/// One level of `pages` base pages a way, and `ways` ways, in a machine with TLBs and walks past the caches.
+/// Returns a machine with TLBs and walks that bypass the caches, and one level of `ways` ways of `pages` base pages
+/// each.
 fn coloured(pages: u64, ways: u32) -> Description {
     let mut d = catalog::load("bcm2837").expect("embedded").expect("sound");
     (d.timer.jitter, d.memory.spread) = (Time::ZERO, Time::ZERO);
@@ -26,7 +27,7 @@ fn count(model: &mut Model, name: &str) -> u64 {
     model.counters().unwrap().into_iter().find(|c| c.name == name).expect("a counter").value
 }
 
-/// Refills of L1 and of the first TLB in the second of two rounds over the first words of `pages` pages.
+/// Returns the refills of L1 and of the first TLB in the second of two rounds over the first words of `pages` pages.
 fn round(model: &mut Model, base: u64, pages: u64) -> (u64, u64) {
     let words: Vec<u64> = (0..pages).map(|page| base + page * 4096).collect();
     model.loads(&words).unwrap();
@@ -36,7 +37,7 @@ fn round(model: &mut Model, base: u64, pages: u64) -> (u64, u64) {
 }
 
 #[test]
-fn scattered_frames_have_random_colours_and_are_each_used_once() {
+fn scattered_frames_have_random_colours_and_no_overlap() {
     let mut d = coloured(4, 4);
     // Contiguous: 64 pages of 4 colours, 16 lines for 4 ways in each of 4 sets.
     let base = |model: &mut Model| model.map(&request(64 * 4096)).unwrap().base;
@@ -45,18 +46,19 @@ fn scattered_frames_have_random_colours_and_are_each_used_once() {
     assert_eq!(round(&mut model, start, 64).0, 64);
     assert_eq!(round(&mut Model::new(&d, 2), start, 16).0, 0);
     d.memory.frames = Frames::Scattered;
-    // 16 pages fit in 4 sets of 4 ways only where each colour comes four times, which is rare: 16! / 4!^4 of
-    // 4^16 draws, one in 68.
+    // 16 pages fit in 4 sets of 4 ways only if each colour occurs four times, which is rare: 16! / 4!^4 of 4^16 draws,
+    // one
+    // in 68.
     let misses: Vec<u64> = (0..100).map(|seed| round(&mut Model::new(&d, seed), start, 16).0).collect();
     let fit = misses.iter().filter(|&&m| m == 0).count();
     assert!((0..=8).contains(&fit) && misses.iter().all(|&m| m < 16), "{misses:?}");
-    // A way of one page: its colour is the only one, and frames change nothing.
+    // A way of one page has only one colour, so frames have no effect.
     let mut one = coloured(1, 4);
     one.memory.frames = Frames::Scattered;
     for (pages, misses) in [(4, 0), (5, 5)] {
         assert_eq!(round(&mut Model::new(&one, 1), start, pages).0, misses);
     }
-    // Every line of the mapping is a line of its own: nothing is filled twice, or found unfilled.
+    // Every line of the mapping is separate: no line is filled twice, and none is found without a fill.
     let mut roomy = coloured(512, 16);
     roomy.memory.frames = Frames::Scattered;
     let mut model = Model::new(&roomy, 1);
@@ -69,7 +71,7 @@ fn scattered_frames_have_random_colours_and_are_each_used_once() {
 }
 
 #[test]
-fn huge_pages_are_contiguous_whatever_the_frames() {
+fn huge_pages_are_contiguous_despite_scattered_frames() {
     let mut d = coloured(4, 4);
     d.memory.frames = Frames::Scattered;
     let mut model = Model::new(&d, 1);
@@ -79,11 +81,11 @@ fn huge_pages_are_contiguous_whatever_the_frames() {
 }
 
 #[test]
-fn pages_in_one_frame_share_its_lines_and_nothing_else() {
+fn pages_in_one_frame_share_lines_but_not_translations() {
     for frames in Frames::ALL {
         let mut d = coloured(4, 4);
         d.memory.frames = *frames;
-        // One entry of the TLB: each page is translated again.
+        // The TLB has one entry, so each page is translated again.
         d.tlbs.truncate(1);
         (d.tlbs[0].entries, d.tlbs[0].ways) = (1, 1);
         let mut model = Model::new(&d, 1);
@@ -99,7 +101,7 @@ fn pages_in_one_frame_share_its_lines_and_nothing_else() {
         model.loads(&words).unwrap();
         let colours = count(&mut model, "refill.L1") - 1;
         assert!(colours == 16 || *frames == Frames::Scattered && (16..128).contains(&colours), "{colours}");
-        // Another mapping undoes it.
+        // Another mapping removes the sharing.
         model.map(&request(4096)).unwrap();
         let before = count(&mut model, "refill.L1");
         model.loads(&words).unwrap();
@@ -108,7 +110,7 @@ fn pages_in_one_frame_share_its_lines_and_nothing_else() {
 }
 
 #[test]
-fn a_store_through_one_page_is_in_the_other_of_its_frame() {
+fn store_through_one_page_is_read_through_another() {
     let mut model = Model::new(&coloured(4, 4), 1);
     let base = model.map(&request(8 * 4096)).unwrap().base;
     model.alias(base, 8, 2).unwrap();
@@ -160,14 +162,14 @@ fn lines_a_way_apart_conflict_by_bits_and_not_by_hash() {
     for step in [64, 4096, 4 * 4096, 8 * 4096, 64 * 4096] {
         assert_eq!(apart(&d, step, 256), 256, "{step}");
     }
-    // It holds no more for that: one line more than the whole of it.
+    // Even so, it cannot hold one line more than its capacity.
     let lines = d.levels[0].size / d.levels[0].line;
     assert!(
         apart(&d, d.levels[0].line, lines) == lines && apart(&d, d.levels[0].line, lines + 1) > lines + 1
     );
 }
 
-/// What was laid in the place before is gone, and the pages are one line.
+/// Shared pages are one line, and the earlier contents are gone.
 #[test]
 fn shared_pages_are_one_line_and_blank() {
     let mut model = Model::new(&coloured(1, 4), 1);
@@ -184,7 +186,7 @@ fn shared_pages_are_one_line_and_blank() {
         assert_eq!(model.follow(cell), first);
     }
     assert_eq!(round(&mut model, map.base, 32).0, 0);
-    // The next wish gives every page its frame back.
+    // The next request gives every page its own frame again.
     assert_eq!(model.map(&request(32 * 4096)).unwrap(), map);
     assert_eq!(round(&mut model, map.base, 32).0, 32);
     assert!(model.map_shared(&request(4096), 2).unwrap_err().reason.contains("cannot be in 2 frames"));

@@ -1,4 +1,4 @@
-//! Miss counts that independent simulators agree on to the last miss.
+//! Miss counts on which independent simulators agree exactly.
 //!
 //! dineroIV and pycachesim, 50 million 8-byte loads each: (a) 6,250,000 misses in both levels, (b)
 //! 49,975,318 and 49,218,645, (c) and (r) 256 in both.
@@ -15,7 +15,7 @@ fn refills(model: &mut Model, level: &str) -> u64 {
     model.counters().unwrap().into_iter().find(|c| c.name == name).expect("a counter").value
 }
 
-/// Misses in L1 and L2 of the first `loads` loads.
+/// Returns the misses of the first `loads` loads in L1 and L2.
 fn misses(pattern: Pattern, loads: u64) -> (u64, u64) {
     let mut model = Model::new(&machine(PLAIN), 0);
     pattern.run(loads, |batch| model.count_loads(batch).expect("inside"));
@@ -39,7 +39,7 @@ fn sequential_and_random_in_16_kib_miss_each_line_once() {
 }
 
 #[test]
-fn counting_and_timing_see_the_same_misses() {
+fn counting_and_timing_have_the_same_misses() {
     for pattern in Pattern::ALL {
         let (mut counted, mut timed) = (Model::new(&machine(PLAIN), 0), Model::new(&machine(PLAIN), 0));
         pattern.run(300_000, |batch| {
@@ -49,7 +49,7 @@ fn counting_and_timing_see_the_same_misses() {
         let seen = |m: &mut Model| (refills(m, "L1"), refills(m, "L2"));
         let (l1, l2) = seen(&mut counted);
         assert_eq!((l1, l2), seen(&mut timed), "{pattern:?}");
-        // 4 cycles where L1 answers, 14 where L2 does, 100 ns at 1 GHz where memory does.
+        // 4 cycles for L1, 14 for L2, and 100 ns at 1 GHz for memory.
         assert_eq!(timed.cycles(), (300_000 - l1) * 4 + (l1 - l2) * 14 + l2 * 100, "{pattern:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The model against the naive one: every access, every cost, every counter, over random machines.
+//! Comparison of the model with the reference model: every access, cost and counter, on random machines.
 
 mod common;
 #[path = "common/reference.rs"]
@@ -14,13 +14,13 @@ use reference::{Reference, Seen};
 
 const ACCESSES: u64 = 1500;
 
-/// Where the accesses of a run go: a few pages here and there, some huge, each with its attribute.
+/// Addresses that a run accesses: a few pages, some of them huge, each with its attribute.
 struct Places {
     ranges: Vec<(u64, u64, Attribute)>,
     huge: std::ops::Range<u64>,
 }
 
-/// The place in the arena's memory of an offset in any window.
+/// Mask from an address in any window to the offset in the arena.
 const PLACE: u64 = (1 << 40) - 1;
 
 fn map(model: &mut Model, draw: &mut Draw) -> Places {
@@ -64,14 +64,14 @@ fn map(model: &mut Model, draw: &mut Draw) -> Places {
     Places { ranges, huge }
 }
 
-/// Runs both, the model on `machine` and the naive one on `other`; the first difference, if any.
+/// Runs the model on `machine` and the reference model on `other`. Returns the first difference.
 fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) -> Option<String> {
     let draw = &mut Draw::new(seed ^ 0xacce55);
     let mut model = Model::new(machine, seed);
     let places = map(&mut model, draw);
     let mut naive = Reference::new(other, seed, model.arena_bytes(), places.huge.clone());
     if draw.chance(2) {
-        // Tracking of old copies takes another way through the levels, which must come out alike.
+        // Tracking of stale copies uses another code path through the levels, with the same results.
         model.written_behind(model.arena_bytes() - 8, 8).expect("inside");
     }
     let cpus = machine.core.cpus.min(2);
@@ -85,7 +85,7 @@ fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) 
     let (stores, fetches) = (draw.below(6), draw.below(3));
     let (mut at, mut straight) = (0, 0);
     for n in 0..accesses {
-        // Runs through memory, and jumps among a few hundred spots.
+        // Runs of consecutive words, and jumps between a few hundred addresses.
         if straight == 0 {
             at = draw.one_of(&spots);
             straight = if draw.chance(8) { draw.below(20) } else { 1 };
@@ -99,7 +99,7 @@ fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) 
         let cpu = if one_cpu { 0 } else { draw.below(u64::from(cpus)) as u32 };
         let range = places.ranges.iter().find(|(start, bytes, _)| (*start..start + bytes).contains(&at));
         let attribute = range.map_or(Attribute::WriteBack, |range| range.2);
-        // Nobody runs from memory of another attribute.
+        // Runs do not continue into memory with another attribute.
         let kind = if attribute == Attribute::WriteBack || kind != Kind::Fetch { kind } else { Kind::Load };
         let expected = naive.access(cpu, attribute, at & PLACE, kind);
         let outcome = model.access(cpu, at, kind).expect("inside");
@@ -119,7 +119,7 @@ fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) 
 }
 
 #[test]
-fn the_model_agrees_with_the_naive_one_on_random_machines() {
+fn model_equals_reference_on_random_machines() {
     for seed in 0..600 {
         let machine = random_description(seed);
         if let Some(difference) = differ(&machine, &machine, seed, ACCESSES) {
@@ -129,7 +129,7 @@ fn the_model_agrees_with_the_naive_one_on_random_machines() {
 }
 
 #[test]
-fn model_equals_naive_reference_on_committed_machines() {
+fn model_equals_reference_on_committed_machines() {
     for name in catalog::names() {
         let machine = catalog::load(name).expect("listed").unwrap_or_else(|e| panic!("{e}"));
         if let Some(difference) = differ(&machine, &machine, 7, 2 * ACCESSES) {
@@ -138,14 +138,14 @@ fn model_equals_naive_reference_on_committed_machines() {
     }
 }
 
-/// A way to get a machine wrong; says whether there was anything to change.
+/// Change to a machine that plants a bug. Returns whether there was anything to change.
 type Mutation = fn(&mut Description) -> bool;
 
 fn levels(d: &mut Description, change: fn(&mut fathom_model::description::Level) -> bool) -> bool {
     d.levels.iter_mut().map(change).fold(false, |any, one| any | one)
 }
 
-/// Levels of one policy, with enough ways to show it, replace as another.
+/// Changes the policy of levels that have enough ways to show the difference.
 fn replaced(d: &mut Description, from: Replacement, to: Replacement) -> bool {
     let mut any = false;
     for level in d.levels.iter_mut().filter(|l| l.replacement == from && l.ways > 2) {
@@ -154,7 +154,7 @@ fn replaced(d: &mut Description, from: Replacement, to: Replacement) -> bool {
     any
 }
 
-/// The bugs that the comparison must see, each planted in the naive model's description.
+/// Bugs that the comparison must detect, each planted in the description of the reference model.
 const BUGS: &[(&str, Mutation)] = &[
     ("lru levels replace as fifo", |d| replaced(d, Replacement::Lru, Replacement::Fifo)),
     ("nru levels replace as tree-plru", |d| replaced(d, Replacement::Nru, Replacement::TreePlru)),
@@ -249,7 +249,7 @@ const BUGS: &[(&str, Mutation)] = &[
 ];
 
 #[test]
-fn a_planted_bug_is_caught() {
+fn planted_bugs_are_detected() {
     for (bug, plant) in BUGS {
         let (mut planted, mut caught) = (0, 0);
         for seed in 0..240 {
@@ -261,7 +261,7 @@ fn a_planted_bug_is_caught() {
             }
         }
         println!("{bug}: caught in {caught} of {planted}");
-        // Not in all: a policy shows only where a set overflows, a row only where memory is reached.
+        // Not on all machines: a policy matters only where a set overflows, and a row only where memory is accessed.
         assert!(planted >= 8 && caught * 4 >= planted, "{bug}: caught in {caught} of {planted}");
     }
 }

@@ -1,4 +1,4 @@
-//! One cache set under the probe: conflicts that are counted, and probes that ask which line left.
+//! One cache set: conflicts by count and by timed loads, and probes that identify the evicted line.
 
 use fathom_model::description::Replacement::{
     self, BitPlru, Fifo, Lru, NotMruRandom, Nru, NruRandom, Qlru, Random, Srrip, TreePlru,
@@ -10,7 +10,7 @@ use fathom_probe::pattern::{self, Conflict, EvictionSet, Groups, Memory, Single,
 use fathom_probe::rows::Sample;
 use fathom_probe::sequence::Sequence;
 
-/// bcm2837 with a clock that reads cycles.
+/// Returns bcm2837 with a clock in cycles.
 fn fine_clock() -> Description {
     let mut d = catalog::load("bcm2837").expect("embedded").expect("sound");
     d.timer.jitter = Time::ZERO;
@@ -19,8 +19,8 @@ fn fine_clock() -> Description {
     d
 }
 
-/// Misses a round of `n` lines at a stride of 4 KiB in an L1 of 64 sets and 8 ways, as counted by the machine
-/// and as told from single loads.
+/// Returns the misses per round of `n` lines at a stride of 4 KiB in an L1 of 64 sets and 8 ways, from the counters and
+/// from timed single loads.
 fn misses_a_round(replacement: Replacement, n: u64) -> (f64, f64) {
     let mut d = fine_clock();
     d.levels[0] = Level { ways: 8, replacement, ..d.levels[0].clone() };
@@ -40,17 +40,18 @@ fn misses_a_round(replacement: Replacement, n: u64) -> (f64, f64) {
     };
     let counted = run(&mut model, &trial).iter().map(|s| s.misses.unwrap().1 as f64).sum::<f64>();
     let a_round = counted / 3.0 / (2.0 * trial.loads as f64 / n as f64);
-    // 50 n - 1 loads from one timed load to the next: prime to n, so that every line has its turn, and of nine to
-    // eight, because under NRU random all bits are set again after exactly as many loads as there are ways.
+    // 50 n - 1 loads between timed loads: coprime to n, so that every line is timed, and for nine lines coprime to
+    // eight,
+    // because NRU with random victims sets all bits again after as many loads as there are ways.
     let pattern = Single::of(groups).into();
     let single = Trial { pattern, loads: 50 * n - 2, samples: 1000, ..trial };
-    // Whoever reads the clock reads its overhead too; a hit takes 3 cycles here and a miss 15.
+    // A timed load includes the overhead of reading the clock. A hit takes 3 cycles here and a miss 15.
     let slow = run(&mut model, &single).iter().filter(|s| s.ticks - s.ticks2 > 9).count();
     (a_round, slow as f64 / 1000.0 * n as f64)
 }
 
 #[test]
-fn nine_lines_in_eight_ways_miss_as_the_policy_says() {
+fn nine_lines_in_eight_ways_miss_at_the_rate_of_the_policy() {
     let figures = [(Lru, 9.0), (Fifo, 9.0), (TreePlru, 9.0), (Nru, 9.0), (Srrip, 9.0), (Random, 2.0)];
     let others = [(BitPlru, 5.14), (Qlru, 4.09), (NruRandom, 3.06), (NotMruRandom, 2.25)];
     for (policy, expected) in figures.into_iter().chain(others) {
@@ -63,7 +64,7 @@ fn nine_lines_in_eight_ways_miss_as_the_policy_says() {
 }
 
 #[test]
-fn a_probe_finds_the_line_that_left() {
+fn probe_identifies_the_evicted_line() {
     let mut d = fine_clock();
     d.levels[0] = Level { ways: 4, replacement: Lru, ..d.levels[0].clone() };
     let mut model = Model::new(&d, 5);
@@ -76,7 +77,7 @@ fn a_probe_finds_the_line_that_left() {
         assert_eq!(outcome.unproven(&trial), []);
         outcome.rows.samples().iter().filter(|s| s.ticks - s.ticks2 > 9).count()
     };
-    // Least recently used of A to D, A touched again, is B.
+    // Of A to D, with A used again, the least recently used is B.
     assert_eq!(left("A-D A E A?"), 0);
     assert_eq!(left("A-D A E B?"), 20);
     assert_eq!(left("A-D A E C?"), 0);

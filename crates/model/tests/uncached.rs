@@ -1,4 +1,4 @@
-//! Memory that is not write-back: windows onto the same memory, what they cost, and what they are told to be.
+//! Memory that is not write-back: windows onto the same memory, costs, and attributes.
 
 mod common;
 
@@ -14,7 +14,8 @@ use fathom_probe::machine::{
 };
 use proptest::prelude::*;
 
-/// 1 GHz, one level of 3 cycles, memory at 100, no TLB: costs can be added up by hand.
+/// Returns a machine of 1 GHz with one level of 3 cycles, memory of 100 cycles and no TLB. Its costs can be computed by
+/// hand.
 fn plain() -> Description {
     let mut d = catalog::load("s1-8way").expect("embedded").expect("sound");
     d.core.clock_hz = 1e9;
@@ -53,7 +54,7 @@ fn cell(model: &Model, offset: u64) -> Cell {
     model.cell(offset).expect("mapped")
 }
 
-/// What something takes in whole cycles.
+/// Returns the time of an operation in whole cycles.
 fn cycles<T>(model: &mut Model, what: impl FnOnce(&mut Model) -> T) -> u64 {
     let before = model.cycles();
     what(model);
@@ -81,7 +82,7 @@ fn equal_requests_share_memory_at_other_addresses() {
         seen.push(t.pa);
     }
     assert!(seen.iter().all(|pa| pa.is_some() && *pa == seen[0]), "{seen:?}");
-    // What is stored through one is read through every other.
+    // A value stored through one window is read through every other.
     for (n, &through) in bases.iter().enumerate() {
         let (at, to) = (cell(&model, through + 64), cell(&model, through + 8 * n as u64));
         model.link(at, to);
@@ -103,7 +104,7 @@ fn a_chain_laid_through_a_window_is_read_through_another() {
     let (start, other) = (cell(&model, chain.at(0)), cell(&model, wb + chain.at(0) - nc));
     assert_eq!(model.chase(start, 640), start, "ten laps");
     assert_eq!(model.offset(model.clone().chase(start, 3)), chain.at(3));
-    // A link says where it was made: the second load is through the first window again.
+    // A link holds an address of the window in which it was made: the second load is through the first window again.
     assert_eq!(model.offset(model.clone().chase(other, 3)), chain.at(3));
     assert_eq!(cycles(&mut model, |m| m.chase(start, 64)), 64 * 120);
 }
@@ -173,7 +174,7 @@ fn memory_is_cleaned_before_its_attribute_changes() {
     map(&mut model, Attribute::WriteBack);
     assert_eq!(load(&mut model, base), 100, "the line is gone");
     assert_eq!(model.clock() - before, 103 << 12, "mapping takes no time");
-    // Stores that gather leave before the memory is anybody else's.
+    // Gathering stores are written out before the attribute of the memory changes.
     let nc = map(&mut model, Attribute::NormalNc).base;
     store(&mut model, nc);
     map(&mut model, Attribute::Device);
@@ -182,7 +183,7 @@ fn memory_is_cleaned_before_its_attribute_changes() {
 }
 
 #[test]
-fn a_mair_byte_is_what_its_halves_say() {
+fn mair_bytes_map_to_attributes() {
     let mut d = plain();
     let with = |d: &Description, mair: u8| {
         let mut model = Model::new(d, 1);
@@ -260,12 +261,13 @@ fn a_flush_after_each_access_makes_each_a_miss() {
 }
 
 #[test]
-fn a_guest_s_accesses_cost_what_the_model_s_own_do() {
+fn accesses_of_a_guest_cost_the_same_as_those_of_the_model() {
     let d = catalog::load("bcm2837").unwrap().unwrap();
     let (mut own, mut guest) = (Model::new(&d, 3), Model::new(&d, 3));
     let bases = Attribute::ALL.iter().map(|&a| own.map(&request(a)).unwrap().base).collect::<Vec<u64>>();
     let draw = &mut Draw::new(5);
-    // The model's own tables lie behind its arena, each window's behind the last; one descriptor a walk.
+    // The tables of the model are after its arena, those of each window after the previous ones. A walk reads one
+    // descriptor.
     let tables = |va: u64| vec![(1 << 33) + (va >> 40 << 24) + ((va % (1 << 40)) >> 12) * 8];
     for _ in 0..5000 {
         let (n, at) = (draw.below(4) as usize, draw.below(1024) * 8);
@@ -273,7 +275,7 @@ fn a_guest_s_accesses_cost_what_the_model_s_own_do() {
         let va = bases[n] + at;
         let pa = va % (1 << 40);
         let mair = [0xff, 0xbb, 0x44, 0x00][n];
-        // As numbers of pages the guest's windows are elsewhere, but as far apart.
+        // As page numbers, the windows of the guest have other places, but the same distances.
         let there = pa + (n as u64) * (own.arena_bytes().next_power_of_two());
         let descriptors = tables(va);
         let t = GuestTranslation { va: there, pa, page_bytes: 4096, mair, descriptors: &descriptors };
@@ -289,7 +291,7 @@ fn a_guest_s_accesses_cost_what_the_model_s_own_do() {
     assert!(guest.issue(0, Kind::Load, &GuestTranslation { va: 0, mair: 0x40, ..far }, 8).is_err());
 }
 
-/// Whatever a trial can tell of a model.
+/// Returns the state of a model that a trial can observe.
 fn state(model: &mut Model, range: std::ops::Range<u64>) -> (u64, Vec<(String, u64)>, Vec<u64>) {
     let counters = model.counters().unwrap().into_iter().map(|c| (c.name, c.value)).collect();
     let mut held = Vec::new();
@@ -301,8 +303,8 @@ fn state(model: &mut Model, range: std::ops::Range<u64>) -> (u64, Vec<(String, u
     (model.clock(), counters, held)
 }
 
-/// An access of 8 or 16 bytes, by accesses of 8: what is aligned to 16 lies in one line and one block and costs what
-/// its first half costs, what is not is two accesses.
+/// Accesses 8 or 16 bytes by accesses of 8. An aligned access of 16 is in one line and one block and costs as much as
+/// its first half. An unaligned one is two accesses.
 fn wide(model: &mut Model, at: u64, bytes: u64, kind: Kind) {
     model.access(0, at, kind).unwrap();
     if bytes == 16 && at % 16 == 8 {
@@ -310,7 +312,7 @@ fn wide(model: &mut Model, at: u64, bytes: u64, kind: Kind) {
     }
 }
 
-/// A random machine that has all attributes, with blocks that hold 16 bytes, and mappings of two of them.
+/// Returns two models of a random machine with all attributes and blocks of at least 16 bytes, and two mappings.
 fn copied(seed: u64) -> Option<(Model, Model, Copying, Sweep)> {
     let mut d = random_description(seed);
     let draw = &mut Draw::new(seed ^ 0xc0b1);
@@ -334,7 +336,7 @@ fn copied(seed: u64) -> Option<(Model, Model, Copying, Sweep)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The batch copy against single accesses of 16 and 8 bytes and links that cost nothing.
+    /// Compares the batch copy with single accesses of 16 and 8 bytes and with links without cost.
     #[test]
     fn batch_and_plain_copies_are_equal(seed: u64) {
         let Some((mut a, mut b, copying, _)) = copied(seed) else { return Ok(()) };
@@ -342,7 +344,7 @@ proptest! {
             model.initialise_sweep(&copying.source(), seed).unwrap();
         }
         let draw = &mut Draw::new(seed);
-        // What it leaves, by the generic body.
+        // Compares the contents by the generic body.
         let mut contents = b.clone();
         let mut reached = 0;
         for _ in 0..4 {
@@ -367,7 +369,7 @@ proptest! {
         }
     }
 
-    /// Sets of two cells a store against single accesses; charges are those of the generic loop.
+    /// Compares sets of two cells per store with single accesses. Charges are those of the generic loop.
     #[test]
     fn batch_and_plain_sets_are_equal(seed: u64) {
         let Some((mut a, mut b, _, sweep)) = copied(seed) else { return Ok(()) };
@@ -379,7 +381,7 @@ proptest! {
         for part in sweep.parts(sweep.cells, n) {
             let odd = part.count % UNROLL;
             for nth in 0..part.count {
-                // Neighbours go in pairs, an odd one first and by itself.
+                // Cells are stored in pairs. An odd first cell is stored alone.
                 let after = nth.checked_sub(part.count % 2);
                 let bytes = match after {
                     Some(after) if sweep.stride == 8 && after % 2 == 1 => 0,

@@ -1,4 +1,4 @@
-//! Wake-ups along a described path: exact where everything is near, and what a shared level is worth to them.
+//! Wake-ups along a described path: exact costs in near caches, and the effect of a shared level.
 
 mod common;
 
@@ -12,7 +12,7 @@ fn machine(name: &str) -> Description {
     catalog::load(name).expect("embedded").expect("sound")
 }
 
-/// A path so short that the nearest caches hold all of it wherever it lies: a run of lines is one set each.
+/// Shortens the path so that the nearest caches hold all of it: each run of lines uses a set at most once.
 fn short(mut d: Description) -> Description {
     d.wakeup = Some(Wakeup {
         instruction: Time::cycles(1.5),
@@ -46,7 +46,7 @@ fn woken(d: &Description, seed: u64, trial: &Trial) -> Vec<ActivationRow> {
     pattern::run(&mut model, trial).expect("woken").rows.activations().to_vec()
 }
 
-/// The path with its lines scaled.
+/// Returns the machine with the numbers of lines on the path scaled.
 fn scaled(d: &Description, by: f64) -> Description {
     let mut d = d.clone();
     let wakeup = d.wakeup.as_mut().expect("described");
@@ -58,7 +58,7 @@ fn scaled(d: &Description, by: f64) -> Description {
     d
 }
 
-/// What runs on the other CPU.
+/// Loads on the other CPU.
 const LOADS: [(&str, &[u64]); 4] =
     [("idle", &[]), ("128 MiB", &[128 << 20]), ("2 MiB", &[2 << 20]), ("256 KiB", &[256 << 10])];
 
@@ -66,14 +66,14 @@ fn mean(rows: &[ActivationRow]) -> f64 {
     rows.iter().map(|w| w.user_ns as f64 / 1e3).sum::<f64>() / rows.len() as f64
 }
 
-/// Least, median and greatest.
+/// Returns the least, median and greatest value.
 fn extremes(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     (values[0], values[values.len() / 2], values[values.len() - 1])
 }
 
-/// One line of the table, over the activations of all seeds.
-fn tell(what: &str, rows: &[Vec<ActivationRow>]) {
+/// Prints one line of the table, for the activations of all seeds.
+fn print_row(what: &str, rows: &[Vec<ActivationRow>]) {
     let place = |of: fn(&ActivationRow) -> u64| {
         let mut all: Vec<f64> = rows.iter().flatten().map(|w| of(w) as f64 / 1e3).collect();
         all.sort_by(f64::total_cmp);
@@ -89,8 +89,9 @@ fn tell(what: &str, rows: &[Vec<ActivationRow>]) {
 fn cached_path_costs_instructions_and_hits_exactly() {
     for name in ["am5728", "am5728-l2-off"] {
         let d = short(machine(name));
-        // A line of code and the common line of data of each stage up to there, 4 cycles a hit, their pages as near;
-        // at 1.5 GHz three half cycles are a ns.
+        // A line of code and the shared line of data of each stage up to this one, 4 cycles per hit, with TLB hits. At
+        // 1.5 GHz,
+        // three half cycles are one ns.
         let ns = |n: usize| {
             let until = &d.wakeup.as_ref().expect("described").stages[1..=n];
             until.iter().map(|stage| 3 * stage.instructions + 2 * (4 + 4)).sum::<u64>() / 3
@@ -115,7 +116,7 @@ fn first_wake_up_misses_and_eviction_makes_it_miss_again() {
     assert!(cold[0].user_ns > lines * 100, "each of {lines} lines comes from memory: {:?}", cold[0]);
     assert!(cold[1].user_ns < cold[0].user_ns / 2, "{cold:?}");
     let warm = woken(&d, 1, &trial(1_000_000, &[]));
-    // 4 MiB are twice the L2, and leave nothing there; 16 MiB ns at 1 ms.
+    // 4 MiB are twice the L2 and evict everything from it.
     let wakes = Wakes { every_ns: 10_000_000, evict: 4 << 20, traced: true, ..Wakes::default() };
     let spoilt = woken(&d, 1, &Trial { samples: 5, warm: 2, ..waiting(wakes, &[]) });
     assert!(spoilt.iter().all(|w| w.user_ns > 2 * warm[0].user_ns), "{spoilt:?} {:?}", warm[0]);
@@ -147,7 +148,8 @@ fn places_follow_one_another_and_a_seed_gives_the_same() {
 #[test]
 fn load_on_other_cpu_needs_a_shared_level_to_matter() {
     let mut d = machine("am5728-l2-off");
-    // What memory takes varies by draws that both CPUs share, and by the rows that they open for each other.
+    // The time of memory varies with random draws that both CPUs share, and with the rows that they open for each
+    // other.
     (d.memory.spread, d.memory.rows) = (Time::ZERO, None);
     let idle = woken(&d, 2, &trial(1_000_000, &[]));
     for bytes in [256 << 10, 2 << 20, 128 << 20] {
@@ -213,15 +215,15 @@ fn description_without_wakeup_path_is_refused_with_remedy() {
     assert!(model.wake_end().expect("nothing").places.is_empty());
 }
 
-/// The cost of an absent L2: a table (`--nocapture`), and what must hold of it. Nine seeds in the full tier, three in the
-/// default one.
+/// The effect of an absent L2: prints a table (`--nocapture`) and checks its main results. Nine seeds in the full tier,
+/// three in the default one.
 #[test]
 fn absent_l2_costs_less_where_another_cpu_fills_it() {
     let seeds = if std::env::var_os("FATHOM_FULL").is_some() { 9 } else { 3 };
     println!("us after expiry at the places irq, switch and user: median, p99 and max of each");
     for every in [100_000, 1_000_000] {
         for lines in [0.66, 1.0, 1.5] {
-            // Where the lines are not as many as were traced, the loads that matter most are enough.
+            // If the path is not scaled to the traced number of lines, the most important loads suffice.
             let loads = if lines == 1.0 { &LOADS[..] } else { &LOADS[..2] };
             let cost = |(load, with): &(&str, &[u64])| {
                 let users = ["am5728", "am5728-l2-off"].map(|name| {
@@ -229,7 +231,7 @@ fn absent_l2_costs_less_where_another_cpu_fills_it() {
                     let requested = Trial { samples: 40, ..trial(every, with) };
                     let rows: Vec<Vec<ActivationRow>> =
                         (1..=seeds).map(|seed| woken(&d, seed, &requested)).collect();
-                    tell(&format!("{name:13} {:4} us, lines x {lines:.2}, {load}", every / 1000), &rows);
+                    print_row(&format!("{name:13} {:4} us, lines x {lines:.2}, {load}", every / 1000), &rows);
                     rows.iter().map(|rows| mean(rows)).collect::<Vec<f64>>()
                 });
                 let cost = extremes(users[0].iter().zip(&users[1]).map(|(on, off)| off - on).collect());

@@ -98,20 +98,20 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_ticks_by_time_with_its_doubt() {
-        // 25 ms at 2 GHz, each end known to 50 ns: 100 ns of uncertainty in twice 25 ms.
+    fn rate_is_ticks_per_time_with_uncertainty() {
+        // 25 ms at 2 GHz with 50 ns of uncertainty at each end: 100 ns of uncertainty in twice 25 ms.
         let rate = Bracket::rate(&bracket(0, 0, 50), &bracket(25_000_000, 50_000_000, 25_000_050), NS);
         assert_eq!(rate.hz, 2_000_000_000);
         assert_eq!(rate.ppm, 3, "2 of the brackets, 1 of the ticks");
-        // The true rate is inside: the extremes of both brackets.
+        // The true rate is within the extremes of both brackets.
         let (slow, fast) = (50_000_000.0 / 25_000_050e-9, 50_000_000.0 / 24_999_950e-9);
         assert!((slow - 2e9_f64).abs() / 2e9 * 1e6 <= rate.ppm as f64);
         assert!((fast - 2e9_f64).abs() / 2e9 * 1e6 <= rate.ppm as f64);
     }
 
     #[test]
-    fn a_reference_of_whole_ticks_adds_one_at_either_end() {
-        // 10 ms of a counter at 19.2 MHz, whose readings took no tick, and a clock of 600 MHz.
+    fn reference_of_whole_ticks_adds_one_tick_of_uncertainty_at_each_end() {
+        // 10 ms of a counter at 19.2 MHz whose readings took no tick, and a clock of 600 MHz.
         let counter = Reference { hz: 19_200_000, max_early_ticks: 1 };
         let rate = Bracket::rate(&bracket(7, 0, 7), &bracket(192_007, 6_000_000, 192_007), counter);
         assert_eq!(
@@ -127,8 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn coarse_and_broken_clocks_have_large_doubt_and_no_panic() {
-        // 32 kHz over 25 ms: 819 ticks of 1200 parts per million each.
+    fn coarse_and_broken_clocks_have_large_uncertainty_and_no_panic() {
+        // 32 kHz over 25 ms: 819 ticks, 1200 parts per million each.
         let rate = Bracket::rate(&bracket(0, 0, 100), &bracket(25_000_000, 819, 25_000_100), NS);
         assert!((32_000..33_500).contains(&rate.hz) && rate.ppm > 2000, "{rate:?}");
         let stopped = Bracket::rate(&bracket(0, 5, 1), &bracket(1_000_000, 5, 1_000_001), NS);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_tightest_bracket_is_taken() {
-        // Each reading of the reference takes longer until the tenth, and then longer again.
+        // Each reading of the reference takes less time until the tenth, and then more again.
         let (time, count) = (Cell::new(0u64), Cell::new(0u64));
         let reference = || {
             count.set(count.get() + 1);

@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn divisors_are_the_greatest() {
+    fn divisor_is_the_greatest_common_one() {
         assert_eq!((gcd(0, 6), gcd(12, 18), gcd(7, 0), gcd(0, 0)), (6, 6, 7, 0));
         assert_eq!((gcd(35, 64), gcd(u64::MAX, 5)), (1, 5));
     }

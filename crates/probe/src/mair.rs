@@ -156,7 +156,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn bytes_mean_what_the_manual_s_tables_say() {
+    fn bytes_match_the_tables_of_the_manual() {
         for (byte, meaning) in [
             (0x00, "Device-nGnRnE"),
             (0x04, "Device-nGnRE"),

@@ -183,14 +183,15 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_notation_is_read() {
+    fn notation_is_parsed() {
         let s = Sequence::parse("A B C A? a Z A1").unwrap();
         assert_eq!(s.accesses().len(), 7);
         assert_eq!(s.timed(), [3]);
         let numbers: Vec<u64> = s.accesses().iter().map(|a| a.block.number).collect();
         assert_eq!(numbers, [0, 1, 2, 0, 0, 25, 26]);
         assert!(s.accesses()[4].block.evicts);
-        // A's second visit is its second word. a is one eviction stride away, not at a multiple of the period.
+        // The second visit of A uses the second word of its line. `a` is one eviction stride away, not at a multiple of
+        // the period.
         let places = s.places(4096, 1024, 5).unwrap();
         assert_eq!((places[3], places[4]), (places[0] + 8, 1024));
         assert!(places.iter().enumerate().all(|(i, p)| i == 3 || i == 4 || p % 4096 == 0), "{places:?}");
@@ -233,7 +234,7 @@ mod tests {
         }
 
         #[test]
-        fn no_two_visits_share_a_word(blocks in proptest::collection::vec((any::<bool>(), 0u64..60), 1..60)) {
+        fn visits_have_distinct_words(blocks in proptest::collection::vec((any::<bool>(), 0u64..60), 1..60)) {
             let accesses = blocks.iter().map(|&(evicts, number)| Access { block: Block { evicts, number }, timed: false });
             let sequence = Sequence { accesses: accesses.collect() };
             let mut places = sequence.places(4096, 512, 7).unwrap();
@@ -243,7 +244,7 @@ mod tests {
         }
 
         #[test]
-        fn anything_is_read_or_refused(text in "[A-Za-z0-9? -]{0,60}") {
+        fn any_text_is_parsed_or_refused(text in "[A-Za-z0-9? -]{0,60}") {
             let _ = Sequence::parse(&text);
         }
     }

@@ -51,19 +51,20 @@ impl SplitMix64 {
 mod tests {
     use super::*;
 
-    /// Values of the authors' reference implementation (prng.di.unimi.it/splitmix64.c) for this seed.
+    /// Compares with values of the reference implementation by the authors (prng.di.unimi.it/splitmix64.c) for this
+    /// seed.
     #[test]
-    fn the_reference_s_values_come_out() {
+    fn values_equal_the_reference_implementation() {
         let mut random = SplitMix64::new(1_477_776_061_723_855_037);
         let drawn = [random.next(), random.next(), random.next(), random.next()];
-        let wanted = [
+        let expected = [
             1_985_237_415_132_408_290,
             2_979_275_885_539_914_483,
             13_511_426_838_097_143_398,
             8_488_337_342_461_049_707,
         ];
-        assert_eq!(drawn, wanted);
-        assert_eq!(mix(1_477_776_061_723_855_037), wanted[0]);
+        assert_eq!(drawn, expected);
+        assert_eq!(mix(1_477_776_061_723_855_037), expected[0]);
     }
 
     #[test]

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_those_of_the_format() {
+    fn quantities_use_the_units_of_the_format() {
         for (bytes, shown) in
             [(0, "0"), (64, "64"), (48 << 10, "48K"), (4352 << 10, "4352K"), (1 << 40, "1T")]
         {

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn shades_and_numbers_say_the_same() {
+    fn shades_match_the_numbers() {
         let lines = text(&map(8, 10.0), 80, true);
         assert_eq!(lines[0], "        8        16       32       64       128      256      512      1K");
         assert!(lines[1].starts_with(" 16 KiB \u{b7}\u{b7} 1.00           \u{b7}\u{b7} 1.00"), "{lines:?}");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_fits_and_one_value_is_none_or_one_shade() {
+    fn map_fits_the_width_and_equal_values_have_one_shade() {
         for (columns, width) in [(2, 40), (8, 40), (18, 40), (18, 80), (8, 120)] {
             for top in [1.0, 1e3, 1e9] {
                 let lines = text(&map(columns, top), width, true);

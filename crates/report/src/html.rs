@@ -264,7 +264,7 @@ mod tests {
 
     /// Figures are declared by their views: no script contains a metric or parses a name.
     #[test]
-    fn scripts_know_no_metric() {
+    fn scripts_contain_no_metric_names() {
         for pattern in [".{", "startsWith(", "tier", "wakeup", "dma", "latency", "stride", "conflict"] {
             assert!(!SCRIPT.contains(pattern), "{pattern}");
         }

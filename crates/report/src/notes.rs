@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_is_one_note_and_two_alike_are_two() {
+    fn series_of_notes_are_merged_and_pairs_are_not() {
         assert_eq!(
             reported(&[
                 "a trial times 14 % of a lap",

@@ -261,7 +261,7 @@ mod tests {
     use super::without_names;
 
     #[test]
-    fn places_and_numbers_that_everybody_has_stay() {
+    fn common_paths_and_numbers_are_not_removed() {
         for text in
             ["n/2n at 16 MiB (0.5..0.7)", "see /proc/meminfo", "5.10.0 at 2.4 GHz", "page 4096 of 2097152"]
         {

@@ -15,7 +15,8 @@ fn finding(name: &str, value: f64, unit: &'static str, off: f64) -> Finding {
     }
 }
 
-/// 32 KiB and 1 MiB at 4 and 20 cycles, memory at 200, TLBs of 64 and 1024, on a core of 1 GHz.
+/// Returns a survey with levels of 32 KiB and 1 MiB at 4 and 20 cycles, memory at 200, TLBs of 64 and 1024 entries, on
+/// a core of 1 GHz.
 fn survey() -> Report {
     let rows = [
         ("clock.core_hz", 1e9, "Hz", 1e5),
@@ -66,29 +67,33 @@ fn described() -> Described {
     }
 }
 
-/// Verdicts of the check by name, and the notes of those that do not agree.
-fn words(report: &Report, described: &Described) -> (Vec<(String, String)>, Vec<String>) {
+/// Returns the verdicts of the check by name, and the notes of those that do not agree.
+fn verdicts_and_notes(report: &Report, described: &Described) -> (Vec<(String, String)>, Vec<String>) {
     let checked = check(report, described).expect("tiers");
     let rows = checked.findings.iter().filter(|f| f.name().starts_with("check."));
     let mut notes = Vec::new();
-    let words = rows.map(|f| {
+    let verdicts_and_notes = rows.map(|f| {
         let Value::Text(word) = &f.value else { panic!("{} is not a token", f.name()) };
         if word != "agrees" {
             notes.extend(f.notes.iter().cloned());
         }
         (f.name()["check.".len()..].to_owned(), word.clone())
     });
-    (words.collect(), notes)
+    (verdicts_and_notes.collect(), notes)
 }
 
-/// Rows that do not agree.
-fn odd(report: &Report, described: &Described) -> Vec<String> {
-    let (words, _) = words(report, described);
-    words.into_iter().filter(|(_, w)| w != "agrees").map(|(name, w)| format!("{name} {w}")).collect()
+/// Returns the rows that do not agree.
+fn not_agreeing(report: &Report, described: &Described) -> Vec<String> {
+    let (verdicts_and_notes, _) = verdicts_and_notes(report, described);
+    verdicts_and_notes
+        .into_iter()
+        .filter(|(_, w)| w != "agrees")
+        .map(|(name, w)| format!("{name} {w}"))
+        .collect()
 }
 
 #[test]
-fn an_interval_agrees_disagrees_or_leaves_it_open() {
+fn intervals_agree_disagree_or_are_undecided() {
     let none = super::CAPACITY_TOLERANCE;
     let at = |value: f64, off: f64| Interval { value, low: value - off, high: value + off };
     for (described, measured, verdict) in [
@@ -109,7 +114,7 @@ fn an_interval_agrees_disagrees_or_leaves_it_open() {
 
 #[test]
 fn own_description_agrees_with_described_and_measured_values() {
-    assert_eq!(odd(&survey(), &described()), Vec::<String>::new());
+    assert_eq!(not_agreeing(&survey(), &described()), Vec::<String>::new());
     let checked = check(&survey(), &described()).expect("tiers");
     assert!(!contradicted(&checked));
     assert!(checked.facts.contains(&("against".to_owned(), "board".to_owned())));
@@ -125,11 +130,11 @@ fn own_description_agrees_with_described_and_measured_values() {
     let mut silent = survey();
     silent.findings.remove(0);
     let slow = Described { hz: 2e9, ..described() };
-    assert!(odd(&silent, &slow).contains(&"level.1.latency disagrees".to_owned()));
+    assert!(not_agreeing(&silent, &slow).contains(&"level.1.latency disagrees".to_owned()));
 }
 
 #[test]
-fn every_claim_can_be_contradicted_and_says_so_in_a_sentence() {
+fn every_described_value_can_be_contradicted_with_a_note() {
     type Change = fn(&mut Described);
     let changes: [(&str, Change); 9] = [
         ("core.clock", |d| d.core_hz = 2e9),
@@ -145,8 +150,11 @@ fn every_claim_can_be_contradicted_and_says_so_in_a_sentence() {
     for (name, change) in changes {
         let mut other = described();
         change(&mut other);
-        let (words, notes) = words(&survey(), &other);
-        assert!(words.contains(&(name.to_owned(), "disagrees".to_owned())), "{name}: {words:?}");
+        let (verdicts_and_notes, notes) = verdicts_and_notes(&survey(), &other);
+        assert!(
+            verdicts_and_notes.contains(&(name.to_owned(), "disagrees".to_owned())),
+            "{name}: {verdicts_and_notes:?}"
+        );
         assert!(!notes.is_empty(), "{name}");
         // A disturbed run contradicts nothing.
         let mut disturbed = survey();
@@ -160,7 +168,7 @@ fn every_claim_can_be_contradicted_and_says_so_in_a_sentence() {
 }
 
 #[test]
-fn geometry_is_checked_where_it_was_measured() {
+fn measured_geometry_is_checked() {
     let mut report = survey();
     let word =
         |name: &str, text: &str| Finding { value: Value::Text(text.into()), ..finding(name, 0.0, "", 0.0) };
@@ -175,7 +183,7 @@ fn geometry_is_checked_where_it_was_measured() {
         word("tier.2.policies", "random"),
     ]);
     assert_eq!(
-        odd(&report, &described()),
+        not_agreeing(&report, &described()),
         ["level.2.ways undecided", "level.2.replacement disagrees"],
         "15 (14 to 16) may be 16; random is not lru"
     );
@@ -184,9 +192,9 @@ fn geometry_is_checked_where_it_was_measured() {
     other.levels[0].sets = 128;
     other.levels[1].line = 128;
     other.tlbs[0].ways = 2;
-    let odd = odd(&report, &other);
+    let not_agreeing = not_agreeing(&report, &other);
     for name in ["level.1.line", "level.1.sets", "level.2.line", "tlb.1.ways"] {
-        assert!(odd.contains(&format!("{name} disagrees")), "{odd:?}");
+        assert!(not_agreeing.contains(&format!("{name} disagrees")), "{not_agreeing:?}");
     }
 }
 
@@ -196,30 +204,30 @@ fn missing_tier_contradicts_only_where_it_was_measurable() {
     deeper.levels.push(level("L3", 60.0, 8_388_608.0, 16));
     deeper.tlbs.push(Tlb { nth: 3, name: "third".into(), entries: 2048, ..deeper.tlbs[1].clone() });
     assert_eq!(
-        odd(&survey(), &deeper),
+        not_agreeing(&survey(), &deeper),
         ["level.3.size disagrees", "tiers disagrees", "tlb.3.entries disagrees", "tlbs disagrees"]
     );
     // Beyond the measured range, and possibly merged with the neighbour.
     deeper.levels[2].size = (5e7, 5e7);
     deeper.tlbs[2].entries = 5000;
     assert_eq!(
-        odd(&survey(), &deeper),
+        not_agreeing(&survey(), &deeper),
         ["level.3.size undecided", "tiers undecided", "tlb.3.entries undecided", "tlbs undecided"]
     );
     deeper.levels[2] = level("L3", 22.0, 8_388_608.0, 16);
     deeper.tlbs[2] = Tlb { entries: 2048, merged: true, ..deeper.tlbs[2].clone() };
-    assert!(odd(&survey(), &deeper).iter().all(|row| row.ends_with("undecided")));
+    assert!(not_agreeing(&survey(), &deeper).iter().all(|row| row.ends_with("undecided")));
     // A step that may be page tables is not an extra TLB, and may be a described one.
     let mut report = survey();
     report.findings[8].detail.set(crate::metrics::survey::MAYBE_TABLES, Item::Flag(true));
-    assert_eq!(odd(&report, &described()), Vec::<String>::new());
+    assert_eq!(not_agreeing(&report, &described()), Vec::<String>::new());
     let mut one = described();
     one.tlbs.pop();
-    assert_eq!(odd(&report, &one), Vec::<String>::new());
+    assert_eq!(not_agreeing(&report, &one), Vec::<String>::new());
 }
 
 #[test]
-fn a_bound_contradicts_nothing_above_it() {
+fn lower_bound_does_not_contradict_larger_values() {
     let mut report = survey();
     report.warnings.push(Warning {
         kind: WarningKind::NoFinalPlateau,
@@ -227,22 +235,22 @@ fn a_bound_contradicts_nothing_above_it() {
         remedy: String::new(),
     });
     let far = Described { memory: (300.0, 300.0), ..described() };
-    assert_eq!(odd(&report, &far), ["memory.latency undecided"]);
+    assert_eq!(not_agreeing(&report, &far), ["memory.latency undecided"]);
     let near = Described { memory: (100.0, 100.0), ..described() };
-    assert_eq!(odd(&report, &near), ["memory.latency disagrees"]);
+    assert_eq!(not_agreeing(&report, &near), ["memory.latency disagrees"]);
     report.findings.clear();
     assert!(check(&report, &near).is_err());
 }
 
 #[test]
-fn a_tier_that_may_be_two_near_levels_contradicts_neither() {
+fn tier_that_may_be_two_close_levels_contradicts_neither() {
     let mut machine = described();
     machine.levels.insert(0, level("L0", 3.8, 16384.0, 4));
     let of_first = |machine: &Described| {
-        let all = odd(&survey(), machine).into_iter();
+        let all = not_agreeing(&survey(), machine).into_iter();
         all.filter(|row| row.starts_with("level.1") && row.ends_with("disagrees")).collect::<Vec<_>>()
     };
-    assert!(of_first(&machine).is_empty(), "{:?}", odd(&survey(), &machine));
+    assert!(of_first(&machine).is_empty(), "{:?}", not_agreeing(&survey(), &machine));
     // A level that is far enough from the next is contradicted.
     (machine.levels[0].latency, machine.levels[0].size) = ((1.0, 1.0), (4096.0, 4096.0));
     assert!(!of_first(&machine).is_empty());

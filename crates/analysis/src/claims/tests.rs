@@ -4,7 +4,7 @@ use super::*;
 use environment::{Environment, environment};
 
 #[test]
-fn tokens_lead_back() {
+fn source_and_side_tokens_round_trip() {
     for source in Source::ALL {
         assert_eq!(Source::from_token(source.token()), Some(source));
     }
@@ -18,7 +18,7 @@ fn tokens_lead_back() {
 }
 
 #[test]
-fn every_descriptor_of_a_cache_is_a_possible_one() {
+fn every_cache_descriptor_is_consistent() {
     let mut caches = 0;
     for byte in 0..=u8::MAX {
         let Some(descriptors::Descriptor::Cache { level, holds, kib, ways, line }) =
@@ -56,7 +56,7 @@ fn a_missing_quantity_follows_from_the_others() {
 }
 
 #[test]
-fn facts_under_a_prefix() {
+fn facts_are_found_by_prefix() {
     let facts: Facts = ["a.1.x", "a.10.x", "a.2.x", "a.y", "b.3"]
         .into_iter()
         .map(|name| (name.to_owned(), FactValue::Int(0)))

@@ -97,7 +97,7 @@ mod tests {
             let i = between(value, value * (1.0 - below), value * (1.0 + above));
             if let Some(n) = roundest(i) {
                 prop_assert!(i.low <= n as f64 && n as f64 <= i.high, "{n} in {i:?}");
-                // No number inside has a smaller odd part.
+                // No number in the interval has a smaller odd part.
                 let odd = n >> n.trailing_zeros();
                 let mut smaller = (1..odd).step_by(2).flat_map(|m| (0..40).map(move |shift| (m << shift) as f64));
                 let inside = smaller.find(|v| i.low <= *v && *v <= i.high);

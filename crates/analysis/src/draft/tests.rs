@@ -105,7 +105,7 @@ fn draft_rounds_inside_intervals_and_marks_the_rest_assumed() {
 }
 
 #[test]
-fn a_claim_is_called_one_and_a_measurement_wins_over_it() {
+fn claims_are_marked_and_measurements_take_precedence() {
     let mut report = survey();
     report.findings.extend(claim("sysfs", 1, 49152.0, 64.0, 12.0));
     report.findings.extend(claim("cpuid", 1, 49152.0, 32.0, 12.0));
@@ -145,7 +145,7 @@ fn a_claim_is_called_one_and_a_measurement_wins_over_it() {
 }
 
 #[test]
-fn measured_ways_and_sets_make_the_size() {
+fn measured_ways_and_sets_determine_the_size() {
     let mut report = survey();
     report.findings.push(finding("tier.1.ways", 12.0, "", 0.0));
     report.findings.push(finding("tier.1.sets", 64.0, "", 0.0));
@@ -172,7 +172,7 @@ fn measured_ways_and_sets_make_the_size() {
 }
 
 #[test]
-fn a_size_that_no_power_of_two_of_sets_makes_has_sixteen_ways() {
+fn size_with_large_odd_factor_gets_sixteen_ways() {
     let mut report = survey();
     // 67 x 64 KiB within a hair.
     report.findings[5] = finding("tier.1.capacity", 67.0 * 65536.0, "bytes", 3000.0);
@@ -187,7 +187,7 @@ fn a_size_that_no_power_of_two_of_sets_makes_has_sixteen_ways() {
 }
 
 #[test]
-fn step_of_page_tables_leaving_a_cache_is_no_tlb() {
+fn step_of_page_tables_leaving_a_cache_is_not_a_tlb() {
     let mut report = survey();
     let mut step = finding("tlb.3.entries", 28_000.0, "", 100.0);
     step.detail.set(survey::MAYBE_TABLES, Item::Flag(true));
@@ -227,7 +227,7 @@ fn draft_without_core_clock_uses_ns_and_notes_it() {
     assert_eq!(key(&d, "memory", 1, "pages").0, Written::Sizes(vec![4096]));
     assert!(key(&d, "memory", 1, "latency").1.contains("a lower bound"));
     let remarks = d.remarks.join("\n");
-    for said in ["disturbed", "behaves like", "Warning of the record, no-final-plateau: odd."] {
-        assert!(remarks.contains(said), "{remarks}");
+    for expected in ["disturbed", "behaves like", "Warning of the record, no-final-plateau: odd."] {
+        assert!(remarks.contains(expected), "{remarks}");
     }
 }

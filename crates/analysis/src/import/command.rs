@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_found_however_they_are_written() {
+    fn options_are_found_in_all_forms() {
         for command in
             ["cyclictest -p80 -i 250", "cyclictest -mSp80 -i250", "cyclictest -m --priority=80 -qi250"]
         {

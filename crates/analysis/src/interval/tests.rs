@@ -17,7 +17,7 @@ fn quantiles_lie_between_neighbours() {
 }
 
 #[test]
-fn order_statistics_are_the_textbook_ones() {
+fn median_intervals_follow_order_statistics() {
     // n = 6: the extremes cover 1 - 2/64 = 96.9 %; n = 8: the second ones would cover 93 %, so still the
     // extremes; n = 9: the second ones cover 96.1 %.
     let v: Vec<f64> = (1..=9).map(f64::from).collect();
@@ -29,7 +29,7 @@ fn order_statistics_are_the_textbook_ones() {
 }
 
 #[test]
-fn the_median_interval_covers_as_often_as_it_says() {
+fn median_interval_has_its_coverage() {
     let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
     for n in [9usize, 40, 1500] {
         let trials = 2000;

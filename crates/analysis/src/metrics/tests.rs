@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::REGISTRY;
 use crate::findings::{Axis, Coordinate, Key, Kind, Metric, UNITS, tokens};
 
-/// A key of a metric: each word of an axis, or some number.
+/// Returns a random key: any word or number of each axis.
 fn any_key() -> impl Strategy<Value = Key> {
     let all: Vec<&'static Metric> = REGISTRY.metrics().collect();
     (prop::sample::select(all), prop::collection::vec((any::<prop::sample::Index>(), 1..=u64::MAX), 4))
@@ -25,7 +25,7 @@ fn any_key() -> impl Strategy<Value = Key> {
 
 proptest! {
     #[test]
-    fn a_name_reads_back_as_its_key_and_as_no_other(key in any_key()) {
+    fn names_of_random_keys_read_back(key in any_key()) {
         prop_assert_eq!(REGISTRY.key(&key.name()), Some(key));
     }
 }
@@ -60,7 +60,7 @@ fn a_word_may_end_with_a_number() {
 }
 
 #[test]
-fn metrics_are_declared_whole_and_once() {
+fn metric_declarations_are_complete_and_unique() {
     let mut seen = std::collections::BTreeSet::new();
     for metric in REGISTRY.metrics() {
         assert!(seen.insert(metric.pattern), "{} is declared twice", metric.pattern);
@@ -97,7 +97,7 @@ fn metrics_are_declared_whole_and_once() {
 }
 
 #[test]
-fn words_of_claims_are_those_that_claims_are_decoded_to() {
+fn tokens_of_claims_equal_those_of_the_decoder() {
     let sources: Vec<&str> = crate::claims::Source::ALL.iter().map(|s| s.token()).collect();
     assert_eq!(tokens::SOURCE.values, sources);
     let sides: Vec<&str> = crate::claims::Holds::ALL.iter().map(|h| h.token()).collect();

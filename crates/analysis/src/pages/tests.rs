@@ -3,7 +3,7 @@
 use super::*;
 use crate::replacement::{Set, rng::Rng};
 
-/// Share of misses of one placement.
+/// Returns the share of misses of one placement.
 fn placed(policy: Policy, geometry: Geometry, pages: usize, rng: &mut Rng) -> f64 {
     let mut sets: Vec<Set> =
         (0..geometry.colours).map(|_| Set::new(policy, geometry.ways, rng.next())).collect();
@@ -17,7 +17,7 @@ fn placed(policy: Policy, geometry: Geometry, pages: usize, rng: &mut Rng) -> f6
     f64::from(missed) / (20 * pages) as f64
 }
 
-/// A measured point: mean of several placements, with noise, and the error from their scatter.
+/// Returns a measured point: mean of several placements, with noise, and the error from their variance.
 fn point(policy: Policy, geometry: Geometry, pages: usize, noise: f64, rng: &mut Rng) -> Point {
     let placements = 12;
     let shares: Vec<f64> = (0..placements)
@@ -33,14 +33,14 @@ fn point(policy: Policy, geometry: Geometry, pages: usize, noise: f64, rng: &mut
     Point { pages, time: 20.0 + 100.0 * share, error }
 }
 
-/// From a quarter of the cache's pages to three times as many.
+/// Returns points from a quarter of the cache's pages to three times as many.
 fn measured(policy: Policy, geometry: Geometry, noise: f64, seed: u64) -> Vec<Point> {
     let mut rng = Rng::new(seed);
     let at = |i: usize| (geometry.pages() * i).div_ceil(8);
     (2..=24).map(|i| point(policy, geometry, at(i).max(1), noise, &mut rng)).collect()
 }
 
-/// Common numbers of ways, and powers of two of page sets.
+/// Returns common numbers of ways with powers of two of page sets.
 fn candidates() -> Vec<Geometry> {
     let ways = [2, 4, 8, 12, 16];
     ways.iter().flat_map(|w| (1..=7).map(|c| Geometry { ways: *w, colours: 1 << c })).collect()
@@ -58,9 +58,9 @@ fn the_expectation_is_the_mean_of_placements() {
             let mean = shares.iter().sum::<f64>() / 150.0;
             let scatter = shares.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / 149.0;
             let expected = Curve::new(policy, ways).share(colours, pages);
-            let apart = (mean - expected).abs();
+            let deviation = (mean - expected).abs();
             assert!(
-                apart < 4.0 * (scatter / 150.0).sqrt() + 0.005,
+                deviation < 4.0 * (scatter / 150.0).sqrt() + 0.005,
                 "{policy} {geometry:?} {pages}: {mean} {expected}"
             );
         }
@@ -79,7 +79,7 @@ fn expected_shares_are_exact_at_both_ends() {
 }
 
 #[test]
-fn ways_and_page_sets_come_out_of_noisy_curves() {
+fn ways_and_page_sets_are_found_from_noisy_curves() {
     let (mut all, mut right, mut kept) = (0, 0, 0);
     for (policy, seed) in [(Policy::Lru, 1), (Policy::Lru, 2), (Policy::TreePlru, 3), (Policy::Random, 4)] {
         for (ways, colours) in [(4, 16), (8, 32), (16, 16), (8, 8), (16, 2)] {

@@ -1,4 +1,4 @@
-//! Sets of known policies and of none, simulated lap by lap with errors of observation.
+//! Sets of known and of unknown policies, simulated lap by lap with observation errors.
 
 mod battery;
 mod definitions;
@@ -9,35 +9,35 @@ use super::judge::{Expected, score_policies};
 use super::rng::Rng;
 use super::*;
 
-/// Visits that lines of 64, 32 and 16 bytes allow.
+/// Maximum number of visits per block, for lines of 64, 32 and 16 bytes.
 const VISITS: [usize; 3] = [8, 4, 2];
 
-/// What a test observes: a set of a policy, or of none of them.
+/// A simulated cache set, of a known or of an unknown policy.
 trait Cache {
     fn visit(&mut self, block: u16) -> bool;
 }
 
-struct Of(Set);
+struct KnownPolicy(Set);
 
-impl Of {
+impl KnownPolicy {
     /// Returns a set after a random walk over other blocks.
-    fn start(policy: Policy, ways: usize, seed: u64) -> Of {
+    fn start(policy: Policy, ways: usize, seed: u64) -> KnownPolicy {
         let mut set = Set::new(policy, ways, seed);
         let mut rng = Rng::new(!seed);
         for _ in 0..6 * ways {
             set.visit(60_000 + rng.below(2 * ways) as u16);
         }
-        Of(set)
+        KnownPolicy(set)
     }
 }
 
-impl Cache for Of {
+impl Cache for KnownPolicy {
     fn visit(&mut self, block: u16) -> bool {
         self.0.visit(block)
     }
 }
 
-/// Runs a program and records its timed loads, each wrongly with the chance `error`.
+/// Runs a program and records its timed loads; each is wrong with probability `error`.
 fn observe(
     cache: &mut dyn Cache,
     program: &Program,
@@ -72,16 +72,16 @@ fn sorted(mut policies: Vec<Policy>) -> Vec<Policy> {
     policies
 }
 
-/// None of the policies: two of them, the one or the other by lot at each replacement; the most recently used goes;
-/// fills are the oldest (LIP); and blocks that fall into four sets.
-enum Other {
+/// Policies that are not in the list: a mix of two, chosen at random at each replacement; eviction of the most recently
+/// used; LIP, in which a fill is the oldest; and blocks hashed to four sets.
+enum UnknownPolicy {
     Mixed(Vec<u16>, Rng),
     MostRecent(Vec<u16>),
     Lip(Vec<u16>),
     Hashed(Vec<Set>),
 }
 
-impl Other {
+impl UnknownPolicy {
     /// Updates the queue of blocks, youngest first, on a hit.
     fn hit(held: &mut [u16], block: u16) -> bool {
         let at = held.iter().position(|h| *h == block);
@@ -92,11 +92,11 @@ impl Other {
     }
 }
 
-impl Cache for Other {
+impl Cache for UnknownPolicy {
     fn visit(&mut self, block: u16) -> bool {
         match self {
-            Other::Mixed(held, rng) => {
-                let hit = Other::hit(held, block);
+            UnknownPolicy::Mixed(held, rng) => {
+                let hit = UnknownPolicy::hit(held, block);
                 if !hit {
                     let oldest = held.len() - 1;
                     let out = if rng.with_probability(0.5) { oldest } else { rng.below(held.len()) };
@@ -105,19 +105,19 @@ impl Cache for Other {
                 }
                 hit
             }
-            Other::MostRecent(held) => {
-                let hit = Other::hit(held, block);
+            UnknownPolicy::MostRecent(held) => {
+                let hit = UnknownPolicy::hit(held, block);
                 held[0] = block;
                 hit
             }
-            Other::Lip(held) => {
-                let hit = Other::hit(held, block);
+            UnknownPolicy::Lip(held) => {
+                let hit = UnknownPolicy::hit(held, block);
                 if let (false, Some(oldest)) = (hit, held.last_mut()) {
                     *oldest = block;
                 }
                 hit
             }
-            Other::Hashed(sets) => {
+            UnknownPolicy::Hashed(sets) => {
                 let set = (u32::from(block).wrapping_mul(2_654_435_761) >> 30) as usize;
                 sets[set].visit(block)
             }

@@ -4,7 +4,7 @@ use super::*;
 use crate::seeds::Seeds;
 use proptest::prelude::*;
 
-/// Share of misses of a cycle of loads in a cache with LRU sets, or with random replacement.
+/// Returns the share of misses of a cycle of loads in a cache with LRU sets or with random replacement.
 fn share(conflict: &Conflict, geometry: Geometry, random: bool) -> f64 {
     let mut sets: Vec<Vec<u64>> = vec![Vec::new(); (geometry.way_bytes / MIN_SEPARATION) as usize];
     let mut seed = 88_172_645_463_325_252u64;
@@ -38,7 +38,7 @@ fn share(conflict: &Conflict, geometry: Geometry, random: bool) -> f64 {
     misses as f64 / loads as f64
 }
 
-/// Arrangements of a scan: the relevant numbers of groups at each period.
+/// Returns the arrangements of a scan: the relevant numbers of groups at each period.
 fn scan(capacity: u64) -> Vec<Conflict> {
     let mut all = Vec::new();
     for odd in ODD_FACTORS {
@@ -73,14 +73,14 @@ fn constraints(capacity: u64) -> SetConstraints {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(Seeds::of(48, 16).count as u32))]
     #[test]
-    fn any_power_of_two_of_sets_comes_back(ways in 1u64..=20, sets in 3u32..8, random: bool) {
+    fn powers_of_two_of_sets_are_inferred(ways in 1u64..=20, sets in 3u32..8, random: bool) {
         let geometry = Geometry { ways, way_bytes: MIN_SEPARATION << sets };
         let read = read(&measured(geometry, random), &constraints(geometry.bytes()));
         prop_assert_eq!(read, Verdict::One(geometry));
     }
 
     #[test]
-    fn noise_and_damage_are_survived(
+    fn random_conflicts_do_not_panic(
         shares in prop::collection::vec((0u64..80, 0u64..9, any::<u32>(), any::<u32>(), any::<f64>(), any::<f64>()), 0..40),
         capacity in any::<f64>(),
     ) {
@@ -106,7 +106,7 @@ fn odd_multiple_of_sets_is_separated_from_more_ways() {
 }
 
 #[test]
-fn where_nothing_conflicts_there_is_no_modulo() {
+fn scan_without_conflicts_has_no_modulo() {
     let quiet: Vec<Conflict> = scan(1 << 20).into_iter().map(|c| Conflict { share: 0.001, ..c }).collect();
     assert_eq!(read(&quiet, &constraints(1 << 20)), Verdict::NoModulo);
 }
@@ -122,7 +122,7 @@ fn contradicting_conflicts_give_no_geometry() {
 }
 
 #[test]
-fn an_error_too_large_for_any_conflict_leaves_it_open() {
+fn large_errors_give_insufficient_evidence() {
     let mut loud = measured(Geometry { ways: 8, way_bytes: 4096 }, false);
     loud.iter_mut().for_each(|c| c.error = 0.6);
     assert_eq!(read(&loud, &constraints(32 << 10)), Verdict::Insufficient);

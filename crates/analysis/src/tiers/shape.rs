@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_counts_come_out() {
+    fn shapes_reproduce_published_misses() {
         // 9 lines cycling in one 8-way set: LRU, tree-PLRU and NRU 9.00 misses per round, random 2.00 (from three
         // simulators, for this project).
         assert_eq!(9.0 * Shape::Lru(8).curve().in_set(9), 9.0);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_random_cache_hits_as_theory_says() {
+    fn large_random_cache_follows_the_theory() {
         // Fixed point of h = exp(-r (1 - h)): 0.203 at twice the size, 0.0198 at four times.
         for (ratio, hits) in [(2.0, 0.203), (4.0, 0.0198)] {
             let got = 1.0 - Shape::Random(64).misses(ratio);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_starts_at_the_capacity_and_never_leaves_0_to_1() {
+    fn every_shape_starts_at_the_capacity_and_stays_within_0_to_1() {
         for shape in ALL {
             assert_eq!(shape.misses(1.0), 0.0);
             for i in 1..4000 {

@@ -10,7 +10,7 @@ use rand_xoshiro::rand_core::SeedableRng as _;
 /// Line of the test caches, bytes.
 const LINE: f64 = 64.0;
 
-/// A standard normal number, from twelve uniform ones.
+/// Returns an approximately standard normal number, from twelve uniform ones.
 fn normal(rng: &mut rand_xoshiro::Xoshiro256PlusPlus) -> f64 {
     (0..12).map(|_| (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() - 6.0
 }
@@ -26,8 +26,8 @@ struct Step {
 /// Miss curve of a test's cache.
 type Misses = fn(f64, &Step) -> f64;
 
-/// Misses of an LRU cache on a cyclic walk: the lines of `x` are distributed to the sets in turn, and in a set with
-/// more lines than ways all miss.
+/// Returns the misses of an LRU cache on a cyclic walk: the lines of `x` are distributed to the sets in turn, and all
+/// lines of a set with more lines than ways miss.
 fn counted(x: f64, step: &Step) -> f64 {
     let ways = u64::from(step.ways);
     let sets = (step.size / LINE) as u64 / ways;
@@ -37,12 +37,13 @@ fn counted(x: f64, step: &Step) -> f64 {
     (more * missed(each + 1) + (sets - more) * missed(each)) as f64 / lines as f64
 }
 
-/// A straight ramp as wide as one way: unlike any real cache, to test that the fit does not depend on its shapes.
+/// Returns the misses of a linear ramp as wide as one way: unlike any real cache, to test that the fit does not depend
+/// on its shapes.
 fn straight(x: f64, step: &Step) -> f64 {
     ((x / step.size - 1.0) * f64::from(step.ways)).clamp(0.0, 1.0)
 }
 
-/// A ramp over a sixteenth of the size.
+/// Returns the misses of a ramp over a sixteenth of the size.
 fn steep(x: f64, step: &Step) -> f64 {
     straight(x, &Step { ways: 16, ..*step })
 }
@@ -57,7 +58,7 @@ fn curve_at(x: f64, first: f64, steps: &[Step], misses: Misses) -> f64 {
     y
 }
 
-/// Points on a grid of `per` per octave from 1 K to 64 M with relative noise.
+/// Returns points on a grid of `per` per octave from 1 K to 64 M with relative noise.
 fn grid(per: i32, noise: f64, seed: u64, f: impl Fn(f64) -> f64) -> Vec<Point> {
     let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
     (0..=16 * per)
@@ -147,9 +148,9 @@ fn compare(seed: u64, misses: Misses) -> Compared {
     compared
 }
 
-/// The tiers of 99 % of the curves are found, and 95 % of the intervals hold the capacity: what "95 %
-/// interval" says, no less and no more. The seeds begin at 0 and were not selected.
-fn curves_come_back(what: &str, misses: Misses, seeds: Seeds) {
+/// Asserts that the tiers of 99 % of the curves are found, and that 95 % of the intervals include the capacity, as a 95
+/// % interval must. The seeds begin at 0 and were not selected.
+fn assert_curves_recovered(what: &str, misses: Misses, seeds: Seeds) {
     let curves = seeds.count;
     let all: Vec<Compared> = (0..curves).map(|seed| compare(seed, misses)).collect();
     let found = all.iter().filter(|c| c.found).count();
@@ -167,8 +168,8 @@ fn curves_come_back(what: &str, misses: Misses, seeds: Seeds) {
 
 #[test]
 fn steps_of_known_height_are_found() {
-    curves_come_back("LRU by counting", counted, Seeds::of(2000, 50));
-    curves_come_back("straight ramps", straight, Seeds::of(2000, 20));
+    assert_curves_recovered("LRU by counting", counted, Seeds::of(2000, 50));
+    assert_curves_recovered("straight ramps", straight, Seeds::of(2000, 20));
 }
 
 proptest! {
@@ -181,9 +182,9 @@ proptest! {
     }
 
     #[test]
-    fn a_slow_drift_grows_no_tiers(total in 0.02f64..0.25, noise in 0.0005f64..0.01, up: bool, seed: u64) {
-        // A frequency that drifts while the sizes are measured in order: the worst case of an order that was not
-        // shuffled. Over 16 octaves, less than 2 % each.
+    fn slow_drift_adds_no_tiers(total in 0.02f64..0.25, noise in 0.0005f64..0.01, up: bool, seed: u64) {
+        // A frequency that drifts while the sizes are measured in order, which is the worst case; plans shuffle the
+        // order. Less than 2 % per octave over 16 octaves.
         let f = |x: f64| {
             let share = (x / 1024.0).log2() / 16.0;
             5.0 * (1.0 + total * if up { share } else { 1.0 - share })
@@ -220,9 +221,9 @@ proptest! {
 }
 
 #[test]
-fn a_split_is_the_best_of_all_splits() {
+fn segments_are_contiguous_and_end_at_the_step() {
     let long: Misses = |x, s| ((x / s.size - 1.0) / 7.0).clamp(0.0, 1.0);
-    // Two plateaus, one ramp: brute force over all pairs of cuts gives the same minimal cost.
+    // Two plateaus and one ramp.
     let f = |x: f64| curve_at(x, 4.0, &[Step { size: 30e3, ways: 1, beyond: 40.0 }], long);
     let points = grid(2, 0.001, 5, f);
     let segments = segment::segment(&points, 0.005);
@@ -234,6 +235,6 @@ fn a_split_is_the_best_of_all_splits() {
 }
 
 #[test]
-fn too_few_points_are_no_reading() {
+fn too_few_points_give_no_reading() {
     assert_eq!(read(&grid(1, 0.0, 1, |_| 1.0)[..2], &Options::default()), None);
 }

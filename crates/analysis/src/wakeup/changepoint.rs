@@ -17,7 +17,7 @@ use crate::tiers::Point;
 use crate::tiers::segment::{Costs, partition};
 
 /// Number of repeats per size that detects a step of 15 % at p99.9 of 4000 activations in at least 90 of 100 runs, by
-/// the test `a_step_of_15_percent_is_found_where_it_is` in `crates/analysis/src/wakeup/tests/changepoint.rs`.
+/// the test `step_of_15_percent_is_found_at_its_size` in `crates/analysis/src/wakeup/tests/changepoint.rs`.
 pub const REPEATS: usize = 8;
 
 /// Measurements at a size.

@@ -1,4 +1,4 @@
-//! Cache registers of Arm, and devicetrees.
+//! Cache registers of Arm cores, and devicetrees.
 
 use fathom_analysis::claims::{FactValue, decode, disagreements};
 
@@ -6,7 +6,7 @@ use crate::{NOTHING, ints, lines, one};
 
 #[test]
 fn cortex_a72_in_the_32_bit_layout() {
-    // Register values of the Cortex-A57 and A72 as QEMU 9 has them after Arm's manuals (2 MiB of level 2).
+    // Register values of the Cortex-A57 and A72 from QEMU 9, which follows Arm's manuals (2 MiB of level 2).
     let decoded = decode(&ints(&[
         ("arm.ctr_el0", 0x8444_c004),
         ("arm.clidr_el1", 0x0a20_0023),
@@ -32,7 +32,7 @@ fn cortex_a72_in_the_32_bit_layout() {
 
 #[test]
 fn cortex_a53_and_a15_in_the_32_bit_layout() {
-    // Values of the Cortex-A53 (1 MiB) and the Cortex-A15 (4 MiB) as QEMU has them after Arm's manuals.
+    // Values of the Cortex-A53 (1 MiB) and the Cortex-A15 (4 MiB) from QEMU, which follows Arm's manuals.
     let a53 = decode(&ints(&[
         ("arm.clidr_el1", 0x0a20_0023),
         ("arm.ccsidr_el1.1.data", 0x700f_e01a),
@@ -48,12 +48,12 @@ fn cortex_a53_and_a15_in_the_32_bit_layout() {
         ]
     );
     let a15 = decode(&ints(&[("arm.clidr_el1", 0x0a20_0023), ("arm.ccsidr_el1.2.data", 0x711f_e07a)]));
-    // Published as one of 4 MiB, which would be 4096 sets; its value says 2304, and so does the claim.
+    // Published as one of 4 MiB, which would be 4096 sets; its register has 2304, and so does the claim.
     assert_eq!(lines(&a15), ["ccsidr 2 unified 2359296 = 64 x 16 x 2304, by ?"]);
 }
 
 #[test]
-fn the_64_bit_layout_of_ccsidr() {
+fn ccsidr_in_the_64_bit_layout() {
     // Constructed from DDI 0487: 64 KiB, 4 ways, 256 sets of 64 bytes; and 3 ways x 1536 sets.
     let decoded = decode(&ints(&[
         ("arm.clidr_el1", 0x23),
@@ -70,7 +70,7 @@ fn the_64_bit_layout_of_ccsidr() {
             "ccsidr 2 unified 294912 = 64 x 3 x 1536, by ?",
         ]
     );
-    // The same value without arm.ccidx cannot be a 32-bit one.
+    // Without arm.ccidx the same value is not a valid 32-bit one.
     let decoded = decode(&ints(&[("arm.clidr_el1", 0x2), ("arm.ccsidr_el1.1.data", 255 << 32 | 3 << 3 | 2)]));
     assert_eq!(decoded.claims, []);
     assert_eq!(
@@ -80,7 +80,7 @@ fn the_64_bit_layout_of_ccsidr() {
 }
 
 #[test]
-fn the_widest_fields_of_ccsidr() {
+fn ccsidr_with_maximum_fields() {
     // Constructed: every bit of the fields set, in both layouts; neighbouring bits clear.
     let narrow = decode(&ints(&[("arm.clidr_el1", 2), ("arm.ccsidr_el1.1.data", 0x0fff_ffff)]));
     assert_eq!(lines(&narrow), ["ccsidr 1 data 68719476736 = 2048 x 1024 x 32768, by ?"]);
@@ -91,7 +91,7 @@ fn the_widest_fields_of_ccsidr() {
 
 #[test]
 fn a_hypervisor_that_hides_the_geometry_makes_no_claim() {
-    // Constructed: what Linux's KVM answers its guests since 6.3.
+    // Constructed: the value that Linux's KVM gives its guests since 6.3.
     let decoded = decode(&ints(&[("arm.clidr_el1", 0x2), ("arm.ccsidr_el1.1.data", 2)]));
     assert_eq!(decoded.claims, []);
     assert_eq!(
@@ -112,20 +112,20 @@ fn clidr_and_ccsidr_must_fit_each_other() {
 }
 
 #[test]
-fn the_cache_type_register_of_arm1176() {
-    // 1D152152H: the example of the ARM1176JZF-S manual, table 3-8, and what the BCM2835 answers.
+fn cache_type_register_of_arm1176() {
+    // 1D152152H: the example of the ARM1176JZF-S manual, table 3-8, and the value of the BCM2835.
     let decoded = decode(&ints(&[("arm.ctr", 0x1d15_2152)]));
     assert_eq!(
         lines(&decoded),
         ["ctr 1 data 16384 = 32 x 4 x 128, by ?", "ctr 1 instructions 16384 = 32 x 4 x 128, by ?"]
     );
-    // 1D112112H: an ARM926 with 8 + 8 KiB (the SC6531E, as a public diagnostic program notes it).
+    // 1D112112H: an ARM926 with 8 + 8 KiB (the SC6531E, from a public diagnostic program).
     let decoded = decode(&ints(&[("arm.ctr", 0x1d11_2112)]));
     assert_eq!(
         lines(&decoded),
         ["ctr 1 data 8192 = 32 x 4 x 64, by ?", "ctr 1 instructions 8192 = 32 x 4 x 64, by ?"]
     );
-    // Constructed: M = 1 with associativity 0 on the data side is no cache; M = 1 elsewhere is 1.5 times.
+    // Constructed: M = 1 with associativity 0 on the data side means no cache; M = 1 elsewhere means 1.5 times.
     let decoded = decode(&ints(&[("arm.ctr", 0x1d00_4000 | 0x156)]));
     assert_eq!(lines(&decoded), ["ctr 1 instructions 24576 = 32 x 6 x 128, by ?"]);
 }

@@ -1,11 +1,11 @@
-//! Claims as they are described, numbered and compared.
+//! Claims of descriptions, numbered by level, and comparisons of claims.
 
 use fathom_analysis::claims::{FactValue, Facts, decode, disagreements};
 
 use crate::{NOTHING, facts, ints, lines, tlb_lines};
 
 #[test]
-fn a_description_numbers_its_levels_by_side() {
+fn described_levels_are_numbered_by_side() {
     let level = |n: u64, holds: &str, size: u64, ways: u64, shared: u64| {
         let key = |key: &str| format!("described.level.{n}.{key}");
         [
@@ -47,8 +47,8 @@ fn a_description_numbers_its_levels_by_side() {
 }
 
 #[test]
-fn a_level_is_beyond_the_farther_of_its_sides() {
-    // Constructed: two data levels before a unified one, and no instruction cache at all.
+fn unified_level_follows_the_longer_side() {
+    // Constructed: two data levels before a unified one, and no instruction cache.
     let holds = ["data", "data", "unified"];
     let facts = (1..)
         .zip(holds)
@@ -59,7 +59,7 @@ fn a_level_is_beyond_the_farther_of_its_sides() {
 
 #[test]
 fn fully_associative_caches_are_reported() {
-    // Constructed: Linux leaves their ways at 0; the ways follow from size and line.
+    // Constructed: Linux reports 0 ways for them; the ways follow from size and line.
     let sysfs = "sysfs.cpu0.cache.index0.level t 1\nsysfs.cpu0.cache.index0.type t Data\n\
                  sysfs.cpu0.cache.index0.size t 4K\nsysfs.cpu0.cache.index0.ways_of_associativity t 0\n\
                  sysfs.cpu0.cache.index0.number_of_sets t 1\nsysfs.cpu0.cache.index0.coherency_line_size t 64\n\
@@ -89,7 +89,7 @@ fn disagreements_are_plain_sentences() {
             "The sources disagree about the sets of level 3: sysfs says 1792, cpuid says 114688.",
         ]
     );
-    // The cache type register gives the smallest line anywhere, which a longer one elsewhere may exceed.
+    // The cache type register has the smallest line of all caches; a cache may have a longer one.
     let smallest = |data: u64, level_2: u64| {
         let decoded = decode(&ints(&[
             ("arm.ctr_el0", 0x8444_c004),

@@ -1,4 +1,4 @@
-//! Hostile facts: whatever bytes come, there are claims or complaints, and never a panic.
+//! Hostile facts: any bytes give claims or complaints, and never a panic.
 
 use fathom_analysis::claims::{FactValue, Facts};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn facts_of_the_wrong_kind_are_named() {
 #[test]
 fn malformed_sysfs_text_is_quoted() {
     let good = include_str!("fixtures/xeon-kvm-guest.facts");
-    for (from, to, says) in [
+    for (from, to, words) in [
         ("index0.size t 48K", "index0.size t 48Q", "index0.size: \"48Q\" is not a size such as 48K"),
         ("index0.size t 48K", "index0.size t 99999999999999999999K", "is not a size"),
         ("index0.level t 1", "index0.level t 0", "index0.level: 0 is not a cache level"),
@@ -48,7 +48,7 @@ fn malformed_sysfs_text_is_quoted() {
     ] {
         assert!(good.contains(from));
         let decoded = sane(&facts(&good.replacen(from, to, 1)));
-        assert!(decoded.complaints.iter().any(|c| c.contains(says)), "{to}: {:?}", decoded.complaints);
+        assert!(decoded.complaints.iter().any(|c| c.contains(words)), "{to}: {:?}", decoded.complaints);
     }
 }
 
@@ -85,13 +85,13 @@ fn broken_devicetrees_are_refused_with_the_reason() {
     assert!(word(structure, 2).contains("that was not opened"));
     assert!(word(structure, 9).contains("has no CPU under /cpus"));
     assert!(word(structure, 7).contains("unknown token 0x7"));
-    // The END token in place of a closing one.
+    // The END token instead of a closing one.
     let closing =
         (structure..good.len()).step_by(4).find(|at| good[*at..*at + 8] == [0, 0, 0, 2, 0, 0, 0, 1]);
     assert!(word(closing.expect("a closed node"), 9).contains("with 3 nodes open"));
 }
 
-/// A tree of the root, `/cpus`, one CPU and what `body` adds to it; constructed.
+/// Returns a constructed tree: the root, `/cpus`, one CPU with these properties, and `nodes` nested nodes.
 fn tree(properties: &[(&str, &[u8])], nodes: usize) -> Vec<u8> {
     let (mut body, mut strings) = (Vec::new(), Vec::new());
     let begin = |body: &mut Vec<u8>, name: &str| {
@@ -127,7 +127,7 @@ fn tree(properties: &[(&str, &[u8])], nodes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn malformed_devicetrees_are_complained_of() {
+fn malformed_devicetrees_give_complaints() {
     let decoded = |properties: &[(&str, &[u8])], nodes| {
         sane(&one("devicetree.blob", FactValue::Bytes(tree(properties, nodes))))
     };
@@ -173,7 +173,7 @@ fn malformed_devicetrees_are_complained_of() {
 }
 
 #[test]
-fn a_pptt_with_a_structure_of_no_length_ends() {
+fn pptt_with_a_structure_of_zero_length_ends() {
     let mut table = bytes(include_str!("fixtures/qemu-proposal.pptt.hex"));
     table[0x39] = 0;
     let decoded = sane(&one("acpi.pptt", FactValue::Bytes(table)));
@@ -181,8 +181,8 @@ fn a_pptt_with_a_structure_of_no_length_ends() {
 }
 
 #[test]
-fn a_pptt_with_very_many_processors_is_not_counted_through() {
-    // Constructed: leaves without a cache of their own under the one cluster of the table.
+fn pptt_with_too_many_processors_has_no_sharing() {
+    // Constructed: leaves without caches in the table's only cluster.
     let mut table = bytes(include_str!("fixtures/qemu-proposal.pptt.hex"));
     for id in 1..50_000u32 {
         table.extend([0, 20, 0, 0, 0x0a, 0, 0, 0, 0x50, 0, 0, 0]);
@@ -205,13 +205,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_for_a_blob(name in prop::sample::select(vec!["devicetree.blob", "acpi.pptt"]), blob in prop::collection::vec(any::<u8>(), 0..512)) {
+    fn random_blobs_do_not_panic(name in prop::sample::select(vec!["devicetree.blob", "acpi.pptt"]), blob in prop::collection::vec(any::<u8>(), 0..512)) {
         sane(&one(name, FactValue::Bytes(blob)));
     }
 
-    /// Real blobs with some bytes changed get past the header.
+    /// Real blobs with some changed bytes pass the check of the header.
     #[test]
-    fn mutated_blobs(which in 0usize..4, cut in 0usize..64, changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12)) {
+    fn mutated_blobs_do_not_panic(which in 0usize..4, cut in 0usize..64, changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12)) {
         let (name, mut blob) = match which {
             0 => ("devicetree.blob", include_bytes!("fixtures/bcm2837.dtb").to_vec()),
             1 => ("devicetree.blob", include_bytes!("fixtures/lx2160a.dtb").to_vec()),
@@ -227,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn any_cpuid_leaves(vendor in 0usize..3, leaves in prop::collection::vec((0usize..9, 0u32..4, any::<[u32; 4]>()), 0..24)) {
+    fn random_cpuid_leaves_do_not_panic(vendor in 0usize..3, leaves in prop::collection::vec((0usize..9, 0u32..4, any::<[u32; 4]>()), 0..24)) {
         let numbers = [1u32, 2, 4, 0x18, 0x4000_0000, 0x8000_0005, 0x8000_0006, 0x8000_0019, 0x8000_001d];
         let zero = ["0000ffff 756E6547 6C65746E 49656E69", "0000ffff 68747541 444D4163 69746E65", "0000ffff 0 0 0"][vendor];
         let all: Facts = leaves
@@ -242,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn any_arm_registers(ctr in any::<u64>(), old in any::<u32>(), clidr in any::<u64>(), ccidx in 0u64..3, sizes in prop::collection::vec((0u64..9, any::<bool>(), any::<u64>()), 0..8)) {
+    fn random_arm_registers_do_not_panic(ctr in any::<u64>(), old in any::<u32>(), clidr in any::<u64>(), ccidx in 0u64..3, sizes in prop::collection::vec((0u64..9, any::<bool>(), any::<u64>()), 0..8)) {
         let mut list = vec![("arm.ctr_el0".to_owned(), ctr), ("arm.ctr".to_owned(), u64::from(old)), ("arm.clidr_el1".to_owned(), clidr), ("arm.ccidx".to_owned(), ccidx)];
         list.extend(sizes.into_iter().map(|(level, data, value)| {
             let side = if data { "data" } else { "instructions" };
@@ -253,7 +253,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_in_sysfs(index in 0u8..3, attribute in 0usize..7, text in "\\PC{0,24}") {
+    fn random_sysfs_text_does_not_panic(index in 0u8..3, attribute in 0usize..7, text in "\\PC{0,24}") {
         let names = ["level", "type", "size", "ways_of_associativity", "number_of_sets", "coherency_line_size", "shared_cpu_list"];
         let name = format!("sysfs.cpu0.cache.index{index}.{}", names[attribute]);
         let good = facts(include_str!("fixtures/xeon-kvm-guest.facts"));
@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn any_numbers_in_a_description(level in 0u64..4, key in 0usize..5, value in any::<u64>(), holds in 0usize..4) {
+    fn random_descriptions_do_not_panic(level in 0u64..4, key in 0usize..5, value in any::<u64>(), holds in 0usize..4) {
         let keys = ["size", "line", "ways", "sets", "shared"];
         let holds = ["data", "instructions", "unified", "tea"][holds];
         let all: Facts = [

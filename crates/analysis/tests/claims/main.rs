@@ -1,7 +1,7 @@
 //! Claims decoded from committed table bytes of real machines, and from hostile ones.
 //!
-//! Where a fixture is from stands in its first lines. What is built here from a manual's layout
-//! instead is marked "constructed".
+//! The first lines of a fixture give its source. Values that are built here from a manual's layout are marked
+//! "constructed".
 
 mod arm;
 mod described;
@@ -52,7 +52,7 @@ fn ints(list: &[(&str, u64)]) -> Facts {
     list.iter().map(|(name, value)| ((*name).to_owned(), FactValue::Int(*value))).collect()
 }
 
-/// A claim in one line: `cpuid 1 data 32768 = 64 x 8 x 64, by 1`; `?` where nothing is said.
+/// Returns a claim in one line: `cpuid 1 data 32768 = 64 x 8 x 64, by 1`; `?` for a missing value.
 fn line(claim: &Claim) -> String {
     let reported = |value: Option<u64>| value.map_or("?".to_owned(), |value| value.to_string());
     format!(
@@ -73,7 +73,7 @@ fn lines(decoded: &Decoded) -> Vec<String> {
     decoded.claims.iter().map(line).collect()
 }
 
-/// A TLB claim in one line: `cpuid 1 data 4K: 64, 4 ways`.
+/// Returns a TLB claim in one line: `cpuid 1 data 4K: 64, 4 ways`.
 fn tlb_line(tlb: &TlbClaim) -> String {
     let pages: Vec<String> = tlb.page_bytes.iter().map(|bytes| format!("{}K", bytes >> 10)).collect();
     let ways = match tlb.ways {

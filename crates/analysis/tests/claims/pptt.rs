@@ -9,7 +9,7 @@ fn pptt(fixture: &str) -> Facts {
 }
 
 #[test]
-fn the_pptt_of_a_graviton_contradicts_itself() {
+fn inconsistent_pptt_of_a_graviton_gives_complaints() {
     let decoded = decode(&pptt(include_str!("fixtures/graviton-a1-metal.pptt.hex")));
     assert_eq!(
         lines(&decoded),
@@ -26,7 +26,7 @@ fn the_pptt_of_a_graviton_contradicts_itself() {
             "acpi.pptt: the cache at 0x264: inconsistent: size 32768 is not line 64 x ways 2 x sets 128 = 16384",
         ]
     );
-    // Held against what the manual of its Cortex-A72 and so CCSIDR say.
+    // Compared with the manual of its Cortex-A72, and so with CCSIDR.
     let mut claims = decoded.claims;
     claims.extend(
         decode(&ints(&[
@@ -76,7 +76,7 @@ fn revision_3_of_the_pptt_chains_levels() {
 }
 
 #[test]
-fn a_listed_next_level_is_not_taken_for_level_1() {
+fn listed_next_level_is_not_level_1() {
     let decoded = decode(&pptt(include_str!("fixtures/qemu-proposal.pptt.hex")));
     assert_eq!(
         lines(&decoded),
@@ -90,7 +90,7 @@ fn a_listed_next_level_is_not_taken_for_level_1() {
     assert_eq!(decoded.complaints, NOTHING);
 }
 
-/// Sets the word at `at` and mends the checksum.
+/// Replaces the word at `at` and corrects the checksum.
 fn patched(fixture: &str, at: usize, value: u32) -> Facts {
     patched_bytes(bytes(fixture), at, value)
 }
@@ -103,7 +103,7 @@ fn patched_bytes(mut table: Vec<u8>, at: usize, value: u32) -> Facts {
 }
 
 #[test]
-fn pptt_circles_and_dangling_offsets_are_complained_of() {
+fn pptt_cycles_and_invalid_offsets_give_complaints() {
     let fixture = include_str!("fixtures/qemu-proposal.pptt.hex");
     let parent = decode(&patched(fixture, 0x58, 0x50));
     assert_eq!(
@@ -113,10 +113,10 @@ fn pptt_circles_and_dangling_offsets_are_complained_of() {
     assert_eq!(parent.claims.len(), 4, "{:?}", lines(&parent));
     let dangling = decode(&patched(fixture, 0x88, 0x69));
     assert_eq!(dangling.complaints, ["acpi.pptt: the next level 0x69 of the cache at 0x80 is not a cache"],);
-    // Level 2 leads back to level 1.
+    // The next level of level 2 is level 1.
     let circle = decode(&patched(fixture, 0x70, 0x80));
     assert_eq!(circle.complaints, ["acpi.pptt: the next levels of the cache at 0x98 form a cycle"]);
-    // Each level 1 cache leads to the other, and level 2 to itself: there is no head.
+    // The next level of each level 1 cache is the other, and that of level 2 is itself: there is no first level.
     let mut table = bytes(fixture);
     table[0x70] = 0x68;
     let Some(FactValue::Bytes(table)) = patched_bytes(table, 0x88, 0x98).get("acpi.pptt").cloned() else {

@@ -1,10 +1,9 @@
-//! What must be true of everything that is decoded, whatever the facts were. The fuzz target of the tables
-//! includes this file as it is.
+//! Properties of decoded claims that hold for any facts. The fuzz target of the tables includes this file.
 
 use fathom_analysis::claims::environment::environment;
 use fathom_analysis::claims::{Decoded, Facts, decode, disagreements};
 
-/// Decodes, and holds what must be true of every answer.
+/// Decodes facts and asserts the properties of the result.
 pub fn sane(facts: &Facts) -> Decoded {
     let decoded = decode(facts);
     for claim in &decoded.claims {

@@ -6,7 +6,7 @@ use fathom_analysis::claims::{decode, disagreements};
 use crate::{NOTHING, facts, lines, tlb_lines};
 
 #[test]
-fn this_kind_of_server_claims_the_same_through_cpuid_and_sysfs() {
+fn cpuid_and_sysfs_of_a_xeon_guest_agree() {
     let facts = facts(include_str!("fixtures/xeon-kvm-guest.facts"));
     assert_eq!(
         environment(&facts).evidence(),
@@ -27,7 +27,7 @@ fn this_kind_of_server_claims_the_same_through_cpuid_and_sysfs() {
         ]
     );
     assert_eq!(tlb_lines(&decoded), NOTHING);
-    // The hypervisor emptied leaf 18H.
+    // The hypervisor cleared leaf 18H.
     assert_eq!(
         decoded.complaints,
         ["cpuid.2.0: refers to leaf 18H for the TLBs, but leaf 18H describes none"]
@@ -94,7 +94,7 @@ fn k10_is_described_by_the_legacy_leaves() {
 }
 
 #[test]
-fn the_level_3_of_a_phenom_is_counted_in_half_mebibytes() {
+fn level_3_of_a_phenom_is_in_units_of_512_kib() {
     let phenom = include_str!("fixtures/phenom-ii-x4-940.facts");
     let decoded = decode(&facts(phenom));
     assert_eq!(
@@ -102,7 +102,7 @@ fn the_level_3_of_a_phenom_is_counted_in_half_mebibytes() {
         ["cpuid 2 unified 524288 = 64 x 16 x 512, by ?", "cpuid 3 unified 6291456 = 64 x 48 x 2048, by ?"]
     );
     assert_eq!(decoded.complaints, NOTHING);
-    // Constructed: associativity 5 is six ways, 9 refers to a leaf that is not there, 7 is reserved.
+    // Constructed: associativity 5 is six ways, 9 refers to a missing leaf, 7 is reserved.
     let with = |level_3: &str| decode(&facts(&phenom.replace("0030B140", level_3)));
     assert_eq!(lines(&with("00305140"))[3], "cpuid 3 unified 6291456 = 64 x 6 x 16384, by ?");
     assert_eq!(lines(&with("00309140"))[3], "cpuid 3 unified 6291456 = 64 x ? x ?, by ?");
@@ -135,7 +135,7 @@ fn conroe_takes_caches_from_leaf_4_and_tlbs_from_leaf_2() {
             "cpuid 2 unified 4194304 = 64 x 16 x 4096, by 2",
         ]
     );
-    // Leaf 18H lies above its highest leaf and is an echo: nothing may come of it.
+    // Leaf 18H is above its highest leaf and repeats another leaf: it must not be decoded.
     assert_eq!(
         tlb_lines(&decoded),
         [
@@ -151,11 +151,11 @@ fn conroe_takes_caches_from_leaf_4_and_tlbs_from_leaf_2() {
 }
 
 #[test]
-fn without_leaf_4_the_descriptors_of_conroe_say_the_same() {
+fn descriptors_of_conroe_agree_with_leaf_4() {
     let mut text = include_str!("fixtures/core-2-conroe.facts").to_owned();
     text = text.lines().filter(|line| !line.starts_with("cpuid.4.")).collect::<Vec<_>>().join("\n");
     let decoded = decode(&facts(&text));
-    // 49H is level 2 on this family and model, and level 3 on the Xeon MP that shares the byte.
+    // 49H is level 2 on this family and model, and level 3 on the Xeon MP with the same descriptor.
     assert_eq!(
         lines(&decoded),
         [
@@ -194,8 +194,8 @@ fn gemini_lake_describes_its_tlbs_in_leaf_18() {
 }
 
 #[test]
-fn leaves_above_the_highest_are_echoes() {
-    // Constructed: a Gemini Lake whose highest leaf is 17H. Its leaf 18H is then no leaf.
+fn leaves_above_the_highest_are_ignored() {
+    // Constructed: a Gemini Lake whose highest leaf is 17H, so that its leaf 18H is invalid.
     let text = include_str!("fixtures/celeron-gemini-lake.facts");
     let decoded = decode(&facts(&text.replace("00000018 756e6547", "00000017 756e6547")));
     assert_eq!(tlb_lines(&decoded), NOTHING);
@@ -206,8 +206,8 @@ fn leaves_above_the_highest_are_echoes() {
 }
 
 #[test]
-fn a_line_in_two_partitions_is_twice_as_long() {
-    // Constructed: the level 2 of a Conroe with 64-byte parts of 128-byte lines, of half the sets.
+fn line_of_two_partitions_is_twice_as_long() {
+    // Constructed: the level 2 of a Conroe with 128-byte lines of two 64-byte partitions and half the sets.
     let text = include_str!("fixtures/core-2-conroe.facts")
         .replace("04004143 03c0003f 00000fff", "04004143 03c0103f 000007ff");
     assert!(
@@ -216,8 +216,8 @@ fn a_line_in_two_partitions_is_twice_as_long() {
 }
 
 #[test]
-fn two_descriptors_name_a_second_array() {
-    // Constructed: 63H and C3H, as on Skylake, in a Northwood's frame.
+fn descriptors_63h_and_c3h_have_a_second_array() {
+    // Constructed: 63H and C3H, as on Skylake, in a Northwood's leaf.
     let text = include_str!("fixtures/pentium-4-northwood.facts").replace("007B7040", "0000C363");
     assert_eq!(
         tlb_lines(&decode(&facts(&text))),

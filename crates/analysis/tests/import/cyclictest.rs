@@ -1,4 +1,4 @@
-//! Files that cyclictest 2.40 wrote.
+//! Output files of cyclictest 2.40.
 
 use fathom_analysis::import::Place;
 
@@ -9,7 +9,7 @@ const TEXT: &str = include_str!("fixtures/cyclictest-histogram.txt");
 const SUMS: &str = include_str!("fixtures/cyclictest-sums.txt");
 
 #[test]
-fn json_says_all_of_a_thread() {
+fn json_has_all_values_of_a_thread() {
     let result = good(JSON);
     assert_eq!(result.tool, "cyclictest");
     assert_eq!(result.version.as_deref(), Some("2.40"));
@@ -31,18 +31,18 @@ fn json_says_all_of_a_thread() {
 }
 
 #[test]
-fn the_text_of_a_run_says_what_its_json_does() {
+fn text_and_json_of_a_run_agree() {
     let (json, text) = (good(JSON), good(TEXT));
     for (json, text) in json.series.iter().zip(&text.series) {
         assert_eq!(json.counts, text.counts);
         assert_eq!((json.cycles, json.overflow), (text.cycles, text.overflow));
         assert_eq!((json.min_ns, json.max_ns), (text.min_ns, text.max_ns));
-        // The text cuts the mean off.
+        // The text has the truncated mean.
         let (exact, cut) = (json.mean_ns.unwrap(), text.mean_ns.unwrap());
         assert!((0.0..1000.0).contains(&(exact - cut)), "{exact} {cut}");
         assert_eq!((text.priority, text.interval_ns), (None, None));
     }
-    // Priority and period stand in no line of the text; a line with the command is taken for them.
+    // The text has neither priority nor period; they are taken from a line with the command.
     let named = good(&format!("$ sudo cyclictest -q -m -t2 -a 0-1 -p80 -i1000 -h 60\n{TEXT}"));
     assert_eq!(named.series[1].priority, Some(80));
     assert_eq!(named.series[1].interval_ns, Some(1_000_000));
@@ -51,7 +51,7 @@ fn the_text_of_a_run_says_what_its_json_does() {
 }
 
 #[test]
-fn the_column_of_sums_is_no_thread() {
+fn column_of_sums_is_not_a_thread() {
     let result = good(SUMS);
     assert_eq!(result.series.len(), 2);
     assert_eq!(result.series.iter().map(seen).collect::<Vec<_>>(), [2000, 1999]);
@@ -60,7 +60,7 @@ fn the_column_of_sums_is_no_thread() {
 }
 
 #[test]
-fn nanoseconds_are_nanoseconds() {
+fn results_in_nanoseconds_are_recognised() {
     let series = one(include_str!("fixtures/cyclictest-nanoseconds.json"));
     assert_eq!((series.bucket_ns, series.min_ns, series.max_ns), (1, Some(4228), Some(16468)));
     assert_eq!((seen(&series), series.overflow), (100, 0));
@@ -83,7 +83,7 @@ fn without_a_histogram_there_are_no_counts() {
 }
 
 #[test]
-fn of_a_live_display_the_last_lines_count() {
+fn last_lines_of_a_live_display_are_used() {
     let result = good(include_str!("fixtures/cyclictest-live.txt"));
     let [first, second] = &result.series[..] else { panic!("{result:?}") };
     assert_eq!((first.cycles, first.max_ns, first.interval_ns), (60, Some(18_000), Some(1_000_000)));
@@ -95,13 +95,13 @@ fn of_a_live_display_the_last_lines_count() {
 
 #[test]
 fn json_after_printed_text_is_read_with_its_line_numbers() {
-    let behind = format!("# /dev/cpu_dma_latency set to 0us\n{JSON}");
-    assert_eq!(good(&behind), good(JSON));
-    let broken = behind.replace("\"cycles\": 1917", "\"cycles\": \"many\"");
+    let after_text = format!("# /dev/cpu_dma_latency set to 0us\n{JSON}");
+    assert_eq!(good(&after_text), good(JSON));
+    let broken = after_text.replace("\"cycles\": 1917", "\"cycles\": \"many\"");
     refused(&broken, line_of(&broken, "\"cycles\": \"many\""), &["invalid type", "cyclictest --json=FILE"]);
     let windows = JSON.replace('\n', "\r\n");
     assert_eq!(good(&windows), good(JSON));
-    // Should the keys lose their colons.
+    // In case a later version corrects these keys.
     assert_eq!(good(&JSON.replace("cmdline:\"", "cmdline\"").replace("version:\"", "version\"")), good(JSON));
 }
 
@@ -132,8 +132,8 @@ fn contradicting_result_is_refused_with_its_line() {
     let narrow = TEXT.replace("# Max Latencies: 99958 00397", "# Max Latencies: 99958");
     refused(&narrow, line_of(TEXT, "# Max"), &["1 numbers where"]);
     refused(&format!("{TEXT}{TEXT}"), TEXT.lines().count() + 2, &["a second histogram", "a separate file"]);
-    let most = u64::MAX;
-    let full = TEXT.replace("000012 000205", &format!("000012 {most}"));
+    let maximum = u64::MAX;
+    let full = TEXT.replace("000012 000205", &format!("000012 {maximum}"));
     refused(&full, line_of(TEXT, "# Min"), &["64 bits"]);
 }
 

@@ -1,4 +1,4 @@
-//! Whatever stands in a file: a result that adds up, or an error with a line of that file, and never a panic.
+//! Any file gives a consistent result or an error with a line of that file, and never a panic.
 
 use fathom_analysis::import::read;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ const FIXTURES: [&str; 11] = [
     include_str!("fixtures/xenomai-places.txt"),
 ];
 
-/// What numbers and words are replaced by: the largest, the least, nothing, other formats' words.
+/// Replacements for numbers and words: extremes, an empty word, words of other formats.
 const WORDS: [&str; 24] = [
     "",
     "-1",
@@ -73,7 +73,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Puts `word` instead of the `nth` run of characters that is no space.
+/// Replaces the `nth` word by `word`.
 fn replaced(text: &str, nth: usize, word: &str) -> String {
     let starts: Vec<usize> = text
         .char_indices()
@@ -89,12 +89,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn any_text_is_answered(text in any::<String>()) {
+    fn random_text_does_not_panic(text in any::<String>()) {
         check(&text)?;
     }
 
     #[test]
-    fn any_lines_of_their_words_are_answered(
+    fn random_lines_of_fixtures_do_not_panic(
         lines in prop::collection::vec(
             prop::sample::select(FIXTURES.iter().flat_map(|text| text.lines()).collect::<Vec<_>>()), 0..40),
     ) {
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_files_are_answered(
+    fn damaged_fixtures_do_not_panic(
         fixture in prop::sample::select(FIXTURES.to_vec()),
         damage in prop::collection::vec((any::<usize>(), prop::sample::select(WORDS.to_vec())), 1..6),
         cut in prop::option::of(0.0f64..1.0),

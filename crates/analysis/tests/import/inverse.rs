@@ -1,4 +1,4 @@
-//! Written, then read: histograms that are made up, written as each tool does, come back.
+//! Round trips: random histograms, written in the format of each tool, must read back.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,12 +7,12 @@ use proptest::prelude::*;
 
 use crate::{good, one};
 
-/// Latencies in a tool's units.
+/// Returns random latencies in a tool's units.
 fn values(most: u64) -> impl Strategy<Value = Vec<u64>> {
     prop::collection::vec(prop_oneof![0..most / 8 + 1, 0..most * 2], 1..200)
 }
 
-/// Buckets of values below `cells`, and how many lie above.
+/// Returns the buckets of values below `cells`, and the number of values above.
 fn binned(values: &[u64], cells: u64) -> (BTreeMap<u64, u64>, u64) {
     let mut bars = BTreeMap::new();
     for &value in values.iter().filter(|&&value| value < cells) {
@@ -22,7 +22,7 @@ fn binned(values: &[u64], cells: u64) -> (BTreeMap<u64, u64>, u64) {
     (bars, values.len() as u64 - inside)
 }
 
-/// cyclictest's text, with or without its column of sums; and its JSON.
+/// Returns cyclictest's text, with or without its column of sums, and its JSON.
 fn cyclictest(threads: &[Vec<u64>], cells: u64, sums: bool) -> (String, String) {
     let sums = sums && threads.len() > 1;
     let binned: Vec<_> = threads.iter().map(|values| binned(values, cells)).collect();
@@ -76,8 +76,8 @@ fn cyclictest(threads: &[Vec<u64>], cells: u64, sums: bool) -> (String, String) 
     (text, json)
 }
 
-/// What `latency -h -g -` prints of signed ns; the end of the histogram takes all that lies above. `hanging`: the
-/// start hangs on the line before it.
+/// Returns the output of `latency -h -g -` for signed ns; the last bucket has all larger values. With `hanging` the
+/// first point is on the line of the comment before it.
 fn xenomai(values: &[i64], bucket: u64, cells: u64, hanging: bool) -> (String, String) {
     let mut bars = vec![0_u64; cells as usize];
     for value in values {
@@ -149,7 +149,7 @@ proptest! {
             prop_assert_eq!(series.min_ns, values.iter().min().copied());
             prop_assert_eq!(series.max_ns, values.iter().max().copied());
             prop_assert_eq!(series.missed, Some(3));
-            // Where the last bucket is full beyond itself, it is none.
+            // If the last bucket has larger values as well, it is not used as a bucket.
             let edge = if far >= cells * bucket { (cells - 1) * bucket } else { cells * bucket };
             let absolute: Vec<u64> = values.iter().map(|value| value.unsigned_abs()).collect();
             let below: Vec<u64> = absolute.iter().filter(|&&value| value < edge).map(|v| v / bucket).collect();

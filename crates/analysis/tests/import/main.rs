@@ -1,5 +1,5 @@
-//! Results of other tools, read: files that cyclictest wrote, files as Xenomai's sources say they are, and hostile
-//! ones. Where a fixture is from stands in fixtures/README.md.
+//! Results of other tools: files that cyclictest wrote, files constructed from Xenomai's sources, and hostile ones.
+//! fixtures/README.md gives the source of each.
 
 mod cyclictest;
 mod hostile;
@@ -9,35 +9,35 @@ mod xenomai;
 
 use fathom_analysis::import::{Series, ToolResult, read};
 
-/// Reads what has to be read.
+/// Reads a valid result.
 fn good(text: &str) -> ToolResult {
     read(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Reads a text of one series.
+/// Reads a result with one series.
 fn one(text: &str) -> Series {
     let result = good(text);
     assert_eq!(result.series.len(), 1, "{result:?}");
     result.series.into_iter().next().expect("one")
 }
 
-/// Sum of the histogram.
+/// Returns the sum of the histogram.
 fn seen(series: &Series) -> u64 {
     series.counts.iter().map(|bar| bar.1).sum()
 }
 
-/// The error has this line, and says these words, the remedy among them.
-fn refused(text: &str, line: usize, says: &[&str]) {
+/// Asserts that the error has this line and these words, including the remedy.
+fn refused(text: &str, line: usize, expected: &[&str]) {
     let error = read(text).expect_err("refused");
     let printed = error.to_string();
     assert_eq!(error.line, line, "{printed}");
     assert!(printed.starts_with(&format!("line {line}: ")) && printed.contains("\n   = help: "), "{printed}");
-    for words in says {
+    for words in expected {
         assert!(printed.contains(words), "{words:?} is not in: {printed}");
     }
 }
 
-/// The line of a text, from 1, that begins so.
+/// Returns the number of the first line, from 1, that begins with `start`.
 fn line_of(text: &str, start: &str) -> usize {
     text.lines().position(|line| line.trim_start().starts_with(start)).expect(start) + 1
 }

@@ -1,4 +1,4 @@
-//! The study's table goes with itself.
+//! Consistency of the published table of the study.
 
 use fathom_analysis::import::Place;
 use fathom_analysis::import::study::{Column, DISPUTED, Load, PLACES};

@@ -1,4 +1,4 @@
-//! Files as Xenomai's sources say that `latency` writes them.
+//! Files in the formats of Xenomai's `latency`, according to its sources.
 
 use fathom_analysis::import::Place;
 
@@ -10,7 +10,7 @@ const NEW: &str = include_str!("fixtures/xenomai-3.gnuplot");
 const OLD: &str = include_str!("fixtures/xenomai-2.gnuplot");
 
 #[test]
-fn three_runs_of_a_transcript_are_three_places() {
+fn runs_of_a_transcript_are_separate_series() {
     let result = good(PLACES);
     assert_eq!(result.tool, "xenomai-latency");
     assert_eq!(result.command.as_deref(), Some("latency -t0 -p 1000 -T 4 -h"));
@@ -26,7 +26,7 @@ fn three_runs_of_a_transcript_are_three_places() {
     assert_eq!(user.stddev_ns, Some(692.0));
     assert_eq!(user.counts[..2], [(1000, 2375), (2000, 1425)]);
     let irq = &result.series[2];
-    assert!(irq.min_ns.is_some_and(|least| least < 0));
+    assert!(irq.min_ns.is_some_and(|minimum| minimum < 0));
     assert!(irq.notes.iter().any(|note| note.contains("negative")), "{:?}", irq.notes);
 }
 
@@ -35,17 +35,18 @@ fn bucket_width_of_the_command_must_fit_the_latencies() {
     let series = one(FINE);
     assert_eq!((series.bucket_ns, series.cycles, series.missed), (100, 4000, Some(2)));
     assert_eq!(series.stddev_ns, Some(532.7));
-    // Two lie in the last bucket, and one of them at 13 us: that bucket is no bucket.
+    // Two samples are in the last bucket, one of them at 13 us: the last bucket includes all larger values, so it is
+    // not used.
     assert_eq!((series.overflow, seen(&series)), (2, 3998));
     assert!(series.counts.iter().all(|bar| bar.0 < 9900));
     let at = FINE.lines().position(|line| line.starts_with("HSD|    avg|  99")).unwrap() + 1;
     refused(&FINE.replace("-B 100", ""), at, &["bucket 99 of 1000 ns", "its -B: `$ latency -h -B 100`"]);
-    // And too narrow buckets.
+    // A bucket width that is too small.
     refused(&PLACES.replace("-t0", "-B 100 -t0"), line_of(PLACES, "HSD|    avg|  14"), &["14 of 100 ns"]);
 }
 
 #[test]
-fn statistics_alone_give_buckets_and_seconds_give_counts() {
+fn results_without_histograms_are_read() {
     let short: String =
         PLACES.lines().take_while(|l| !l.starts_with("# latency -t1")).fold(String::new(), |t, l| {
             if l.starts_with("HSD") || l.starts_with("---") { t } else { t + l + "\n" }
@@ -53,13 +54,13 @@ fn statistics_alone_give_buckets_and_seconds_give_counts() {
     let series = one(&short);
     assert!(series.counts.is_empty());
     assert_eq!((series.cycles, series.stddev_ns, series.mean_ns), (4000, Some(692.0), Some(2012.0)));
-    // Neither RTS nor HSS: the last second gives least and largest so far.
+    // Neither RTS nor HSS: the last line per second gives minimum and maximum so far.
     let cut: String = PLACES.lines().take(9).map(|line| line.to_owned() + "\n").collect();
     let series = one(&cut);
     assert_eq!((series.cycles, series.min_ns, series.max_ns), (2000, Some(1307), Some(13_469)));
     assert_eq!(series.mean_ns.map(f64::round), Some(2010.0));
     assert!(series.notes.iter().any(|note| note.contains("is truncated")), "{:?}", series.notes);
-    // Published pieces: no head, no period.
+    // Published excerpts have neither head nor period.
     let piece = "HSH|--param|--samples-|--average--|---stddev--\n\
                  HSS|    avg|   1199957|      1.445|      2.267\n";
     let series = one(piece);
@@ -68,20 +69,20 @@ fn statistics_alone_give_buckets_and_seconds_give_counts() {
 }
 
 #[test]
-fn files_of_g_say_their_buckets() {
+fn gnuplot_files_give_their_bucket_width() {
     let new = good(NEW);
     assert_eq!(new.version.as_deref(), Some("Xenomai/cobalt v3.1"));
     let series = one(NEW);
     assert_eq!((series.bucket_ns, series.place, series.priority), (500, Place::User, Some(99)));
     assert_eq!((series.cycles, series.interval_ns), (4000, Some(1_000_000)));
-    // Counts are one larger than hits, and the two ends are no buckets.
+    // Counts are one larger than hits, and the two ends are not buckets.
     assert_eq!(series.counts[..2], [(1000, 444), (1500, 1905)]);
     assert_eq!(series.counts.last(), Some(&(11_500, 1)));
     assert_eq!((series.min_ns, series.max_ns, series.overflow), (Some(1305), Some(11_590), 0));
     let series = one(OLD);
     assert_eq!((series.bucket_ns, series.cycles, series.counts[0]), (1000, 4000, (1000, 2332)));
     assert_eq!((series.min_ns, series.priority), (None, None));
-    // The line that the first point hangs on may have lost its mark.
+    // The comment before the first point may have lost its `#`.
     assert_eq!(good(&NEW.replace("# PKG_CONFIG", "PKG_CONFIG")), new);
 }
 
@@ -105,8 +106,8 @@ fn damaged_result_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_counter_that_ran_over_is_found_by_the_length() {
-    // Six days of 100 us are 5.2e9 periods; the counter of the fullest bucket began again at 2^32.
+fn overflowed_counter_is_found_by_the_duration() {
+    // Six days of 100 us are 5.2e9 periods; the counter of the largest bucket overflowed at 2^32.
     let counts = [("0.5", 800_000_000_u64), ("1.5", 5_184_000_000 - 800_000_000 - (1 << 32))];
     let mut text = "# 144:00:00 (periodic user-mode task, 100 us period, priority 99)\n0 1\n".to_owned();
     for (centre, count) in counts {

@@ -171,7 +171,7 @@ fn the_driver_row_names_features_or_remedy() {
         denied.found.contains("cannot be opened") && denied.cost.contains("usermod -aG fathom ada"),
         "{denied:?}"
     );
-    let mut there = record(
+    let mut loaded = record(
         ClockTrust::Real,
         &[
             ("driver.state", "is there"),
@@ -180,12 +180,12 @@ fn the_driver_row_names_features_or_remedy() {
             ("driver.engines", "none,edu"),
         ],
     );
-    there.facts.extend([("driver.version".to_owned(), FactValue::Int(1))]);
-    let rows = examine(&there);
-    let there = rows.iter().find(|row| row.what == "driver").expect("a row");
-    assert_eq!((there.state, there.cost.as_str()), (State::Good, ""));
+    loaded.facts.extend([("driver.version".to_owned(), FactValue::Int(1))]);
+    let rows = examine(&loaded);
+    let loaded = rows.iter().find(|row| row.what == "driver").expect("a row");
+    assert_eq!((loaded.state, loaded.cost.as_str()), (State::Good, ""));
     assert!(
-        there.found.contains("version 1: regions,dma,wakes,translate; attributes write-back"),
-        "{there:?}"
+        loaded.found.contains("version 1: regions,dma,wakes,translate; attributes write-back"),
+        "{loaded:?}"
     );
 }

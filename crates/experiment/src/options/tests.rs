@@ -4,7 +4,7 @@ use super::*;
 use crate::record::{Record, Run};
 use crate::{EXPERIMENTS, check, conflict, dma, experiment, latency, option_differences, stride, wakeup};
 
-/// A record of an experiment whose `run` line has these pairs.
+/// Returns a record of an experiment whose `run` line has these pairs.
 fn record(experiment: &str, pairs: &str) -> Record {
     let lines = [
         Record::first_line(),
@@ -17,7 +17,7 @@ fn record(experiment: &str, pairs: &str) -> Record {
 fn every_option_has_name_help_and_valid_default() {
     for experiment in EXPERIMENTS {
         let mut keys: Vec<String> = experiment.options.iter().map(|option| option.key()).collect();
-        // What every record has on its `run` line.
+        // Keys that every `run` line has.
         keys.extend(["experiment", "subject", "seed", "budget_ms", "build", "command"].map(str::to_owned));
         let count = keys.len();
         keys.sort();
@@ -36,7 +36,7 @@ fn every_option_has_name_help_and_valid_default() {
 }
 
 #[test]
-fn the_defaults_that_are_values_are_those_of_the_experiments() {
+fn default_texts_equal_the_default_values() {
     let default = |option: &Opt| option.give(&option.default.split(',').collect::<Vec<_>>()).expect("values");
     assert_eq!(default(&latency::options::BYTES), Given::Numbers(latency::SIZES.to_vec()));
     assert_eq!(default(&stride::options::STRIDES), Given::Numbers(stride::STRIDES.to_vec()));
@@ -99,7 +99,7 @@ fn typed_options_round_trip_through_the_record() {
 
 #[test]
 fn wrong_option_in_record_is_refused_with_line_and_range() {
-    for (experiment, pairs, says) in [
+    for (experiment, pairs, words) in [
         ("conflict", "colours=0", &["line 2", "colours: 0 must be from 1 to 1024"][..]),
         ("conflict", "colours=1,1025", &["colours: 1025 must be from 1 to 1024"]),
         ("conflict", "colours=18446744073709551615", &["from 1 to 1024"]),
@@ -118,7 +118,7 @@ fn wrong_option_in_record_is_refused_with_line_and_range() {
     ] {
         let record = record(experiment, pairs);
         let why = check(&record).map(|experiment| experiment.name).expect_err(pairs);
-        assert!(says.iter().all(|says| why.contains(says)), "{pairs}: {why}");
+        assert!(words.iter().all(|words| why.contains(words)), "{pairs}: {why}");
         assert_eq!(crate::read(&record).expect_err(pairs), why);
     }
     let many = format!("colours={}", vec!["1"; 65].join(","));
@@ -142,7 +142,7 @@ fn record_without_experiment_is_read_as_survey_with_warning() {
 }
 
 #[test]
-fn explicit_default_value_is_no_difference() {
+fn explicit_default_value_is_not_a_difference() {
     let differ = |pairs: [&str; 2]| {
         let [a, b] = pairs.map(|pairs| record("cacheability", pairs));
         option_differences(&a, &b)

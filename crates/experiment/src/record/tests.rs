@@ -1,4 +1,4 @@
-//! A small session as text, and what is read from it.
+//! A small session as text, and the record that is read from it.
 
 mod content;
 mod damage;
@@ -14,8 +14,8 @@ use super::*;
 use crate::options::Asked;
 use crate::{budget::Budget, disturbance, survey};
 
-/// Samples of a chase that end where its chain says.
-fn proven(chase: &Trial) -> Vec<Sample> {
+/// Returns samples of a chase with the correct cells at their ends.
+fn verified_samples(chase: &Trial) -> Vec<Sample> {
     let chain = chase.pattern.chain(chase, 0, 0, 4096).expect("a chain");
     let mut at = chase.warm;
     (0..chase.samples)
@@ -33,7 +33,7 @@ fn proven(chase: &Trial) -> Vec<Sample> {
         .collect()
 }
 
-/// A small whole session: facts (one in parts), a clock trial, a proven chase, a refusal, the end.
+/// Returns a small complete session: facts (one in parts), a clock trial, a verified chase, a refusal, the end.
 fn session() -> Vec<String> {
     let run = Run {
         experiment: "survey".into(),
@@ -66,7 +66,7 @@ fn session() -> Vec<String> {
     ];
     sent.extend(Samples { trial: 1, list: vec![tick] }.lines());
     sent.extend([done(1).line(), chase.line()]);
-    sent.extend(Samples { trial: 2, list: proven(&chase) }.lines());
+    sent.extend(Samples { trial: 2, list: verified_samples(&chase) }.lines());
     sent.extend([
         done(2).line(),
         Trial { id: 3, round: 2, ..Trial::default() }.line(),

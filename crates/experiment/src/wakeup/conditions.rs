@@ -198,7 +198,7 @@ mod tests {
     use crate::options::Asked;
 
     #[test]
-    fn every_word_has_a_load_that_parses_and_no_two_are_equal() {
+    fn every_condition_has_a_valid_and_unique_trial() {
         let record = Record::default();
         let cases: Vec<Case> = NAMED.iter().map(|c| Case::of(c, &record)).collect();
         for (i, (condition, case)) in NAMED.iter().zip(&cases).enumerate() {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_conditions_that_run_lead_to_the_same_trial() {
+    fn conditions_that_run_have_different_trials() {
         let all = NAMED.iter().map(|condition| condition.token.to_owned()).collect::<Vec<_>>();
         for (trust, like_stress, count) in [
             (ClockTrust::Modelled, false, 4),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_of_the_design_is_known_by_its_load() {
+    fn cases_of_the_design_are_recognised_by_their_load() {
         for bits in 0..1u32 << FACTORS.len() {
             let on: Vec<bool> = (0..FACTORS.len()).map(|i| bits & (1 << i) != 0).collect();
             assert_eq!(factors_of(&of_factors(&on).load), Some(on));

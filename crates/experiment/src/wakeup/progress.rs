@@ -69,7 +69,7 @@ mod tests {
     use crate::record::Wakeups;
 
     #[test]
-    fn wake_ups_so_far_are_a_line_of_bars() {
+    fn progress_line_has_bars_count_and_maximum() {
         let mut late = Latencies::default();
         let mut record = Record::default();
         assert_eq!(late.line(&record), None);

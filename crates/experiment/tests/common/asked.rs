@@ -1,9 +1,9 @@
-//! Options of an experiment as they are typed.
+//! Options of an experiment, parsed from text.
 
 use fathom_experiment::options::{Asked, Many, Opt};
 
-/// Options by name, each with its values: lists have commas, repeated values have `;` between them, and a switch has
-/// nothing.
+/// Parses options, given by name and values. Values of a list are separated by commas, repeated values by `;`; a switch
+/// has no value.
 pub fn asked(options: &[&Opt], typed: &[(&str, &str)]) -> Asked {
     typed.iter().fold(Asked::default(), |asked, (name, text)| {
         let option = options.iter().find(|o| o.name == *name).unwrap_or_else(|| panic!("no --{name}"));

@@ -1,5 +1,5 @@
-//! How a machine is built, as found and as described: lines, ways, sets and replacement of its caches, entries, ways and
-//! sets of its TLBs. What a report refuses is counted apart; what it says must be right.
+//! Inferred against described machines: lines, ways, sets and replacement of caches; entries, ways and sets of TLBs.
+//! Refused values are counted separately; reported values must be right.
 
 use fathom_analysis::findings::{Report, Value};
 use fathom_analysis::metrics::survey as metrics;
@@ -8,24 +8,24 @@ use fathom_model::expected;
 
 use crate::entries::{entries, number};
 
-/// What became of the questions to some machines.
+/// Results for one kind of value.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Answers that are right.
+    /// Number of right values.
     pub right: usize,
-    /// What was not answered, with the reason where there is one.
+    /// Values without result, with the reason if any.
     pub refused: Vec<String>,
-    /// Answers that are wrong.
+    /// Wrong values.
     pub wrong: Vec<String>,
 }
 
 impl Tally {
-    /// Answers.
+    /// Returns the number of reported values.
     pub fn decided(&self) -> usize {
         self.right + self.wrong.len()
     }
 
-    /// Nothing refused and nothing wrong is worth a line; `what` says it of the rest.
+    /// Adds a value: right, wrong, or refused (None).
     fn add(&mut self, what: String, right: Option<bool>) {
         match right {
             None => self.refused.push(what),
@@ -34,7 +34,7 @@ impl Tally {
         }
     }
 
-    /// Both together.
+    /// Adds the counts of another tally.
     pub fn take(&mut self, other: Tally) {
         self.right += other.right;
         self.refused.extend(other.refused);
@@ -42,7 +42,7 @@ impl Tally {
     }
 }
 
-/// What was found of one machine, by kind of question.
+/// Results of machines by kind of value.
 #[derive(Debug, Default)]
 pub struct Built {
     /// Lines, ways and sets of caches.
@@ -56,7 +56,7 @@ pub struct Built {
 }
 
 impl Built {
-    /// Prints what became of each kind, and of all; `ORACLE_REFUSED=1` prints what was refused too.
+    /// Prints the results of each kind and their sum; `ORACLE_REFUSED=1` prints refused values too.
     pub fn print(&self, what: &str) {
         let mut whole = (0, 0, 0, 0);
         for (of, tally) in self.kinds() {
@@ -73,7 +73,7 @@ impl Built {
         println!("oracle: {what}: {decided} decided, {right} right, {wrong} wrong, {refused} refused");
     }
 
-    /// Each kind with its name.
+    /// Returns each kind with its name.
     pub fn kinds(&self) -> [(&'static str, &Tally); 4] {
         [
             ("lines, ways and sets", &self.caches),
@@ -83,7 +83,7 @@ impl Built {
         ]
     }
 
-    /// Both together.
+    /// Adds the counts of another result.
     pub fn take(&mut self, other: Built) {
         self.caches.take(other.caches);
         self.policies.take(other.policies);
@@ -92,7 +92,7 @@ impl Built {
     }
 }
 
-/// A report against the description.
+/// Compares a report with the description.
 pub fn judge(d: &Description, report: &Report) -> Built {
     let mut built = Built::default();
     for (i, level) in expected::data_levels(d).into_iter().enumerate() {
@@ -121,14 +121,14 @@ fn cache(d: &Description, report: &Report, (n, level): (usize, &Level), built: &
     ];
     for (what, found, truth) in rows {
         let reason = reason(report, &ways);
-        let said = format!("{} {}: {what} {found:?}, described {truth}; {reason}", d.name, level.name);
-        built.caches.add(said, found.map(|found| found == truth));
+        let what_found = format!("{} {}: {what} {found:?}, described {truth}; {reason}", d.name, level.name);
+        built.caches.add(what_found, found.map(|found| found == truth));
     }
     let policies = format!("tier.{n}.policies");
     let found = report.findings.iter().find(|f| f.name() == policies).map(|f| f.value.clone());
     let truth = level.replacement.word();
     let right = found.as_ref().map(|found| match found {
-        // With one way nothing is chosen, and with two several are one.
+        // With one way all policies are equal, and with two ways several are.
         Value::Text(names) => names.split(',').any(|name| name == truth) || level.ways == 1,
         Value::Number(_) => false,
     });
@@ -136,8 +136,8 @@ fn cache(d: &Description, report: &Report, (n, level): (usize, &Level), built: &
     built.policies.add(format!("{} {}: {found:?}, described {truth}; {reason}", d.name, level.name), right);
 }
 
-/// The TLBs that can be seen for pages of a size: where the next one's hit costs nothing, a miss does not.
-fn seen(d: &Description, page: u64) -> Vec<&Tlb> {
+/// Returns the TLBs that are observable for pages of this size: the last one, and those whose miss costs something.
+fn observable_tlbs(d: &Description, page: u64) -> Vec<&Tlb> {
     let able: Vec<&Tlb> = d.tlbs.iter().filter(|t| t.pages.contains(&page)).collect();
     let costs = |next: Option<&&Tlb>| next.is_none_or(|next| next.latency.in_cycles(d.core.clock_hz) > 0.0);
     able.iter().enumerate().filter(|(i, _)| costs(able.get(i + 1))).map(|(_, t)| *t).collect()
@@ -147,7 +147,7 @@ fn tlbs(d: &Description, report: &Report, built: &mut Built) {
     let (right, wrong) = entries(&expected::expected(d), report);
     built.entries.right += right.len();
     built.entries.wrong.extend(wrong.into_iter().map(|what| format!("{}: {what}", d.name)));
-    let truth = seen(d, d.memory.pages[0]);
+    let truth = observable_tlbs(d, d.memory.pages[0]);
     for n in 1.. {
         let Some((_, entries)) = number(report, &format!("tlb.{n}.entries")) else { break };
         let ways = format!("tlb.{n}.ways");
@@ -162,24 +162,24 @@ fn tlbs(d: &Description, report: &Report, built: &mut Built) {
     }
 }
 
-/// The curve of huge pages: entries of TLBs that it went far enough beyond.
+/// Compares the TLBs that were found with huge pages.
 fn huge(d: &Description, report: &Report, tally: &mut Tally) {
     let page = *d.memory.pages.last().unwrap();
     if d.memory.pages.len() < 2 {
         return;
     }
-    let truth = seen(d, page);
+    let truth = observable_tlbs(d, page);
     for n in 1.. {
         let Some((f, v)) = number(report, &format!("tlb.huge.{n}.entries")) else { break };
         let (low, high) = (f.low.unwrap_or(v), f.high.unwrap_or(v));
         let right = truth.iter().any(|t| (low..=high).contains(&f64::from(t.entries)));
-        // It says itself that it may be something else.
+        // The report notes that this may be page tables.
         let noted = f.detail.flag(metrics::MAYBE_TABLES);
         tally.add(format!("{}: huge TLB {n}: {low}..{high}", d.name), (right || !noted).then_some(right));
     }
     if let Some((_, quiet)) = number(report, "tlb.huge.pages") {
         let smallest = truth.iter().map(|t| f64::from(t.entries)).fold(f64::INFINITY, f64::min);
-        // Twice as many pages as entries show a rise, whatever the replacement.
+        // Twice as many pages as entries cause misses under any replacement.
         let what = format!("{}: no huge TLB up to {quiet} pages, {smallest} entries", d.name);
         tally.add(what, Some(quiet < 2.0 * smallest));
     }

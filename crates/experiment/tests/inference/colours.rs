@@ -1,4 +1,4 @@
-//! Page colours on described machines: what a way's length and its policy say comes back out.
+//! Page colours on described machines: misses by colour must follow from the size of a way and the policy.
 
 use fathom_analysis::claims::FactValue;
 use fathom_analysis::findings::{Report, Value};
@@ -16,12 +16,13 @@ use crate::common::{self, finding, number};
 
 const PAGE: u64 = 4096;
 
-/// A first level of so many pages a way, eight ways, LRU, and a second one that is larger in every way.
-fn machine(pages_a_way: u64) -> Description {
+/// Returns a machine whose first level has eight LRU ways of `pages_per_way` pages, and whose second level has more
+/// ways and more pages per way.
+fn machine(pages_per_way: u64) -> Description {
     let mut d = crate::machines::machine("s1-8way");
     (d.timer.jitter, d.memory.spread) = (Time::ZERO, Time::ZERO);
     let data = d.levels.iter_mut().filter(|level| level.holds != Holds::Instructions);
-    for (level, (ways, pages)) in data.zip([(8, pages_a_way), (16, 32)]) {
+    for (level, (ways, pages)) in data.zip([(8, pages_per_way), (16, 32)]) {
         (level.ways, level.size) = (ways, u64::from(ways) * pages * PAGE);
         level.replacement = Replacement::Lru;
     }
@@ -47,12 +48,12 @@ fn measured(d: &Description, colours: &[u64], budget_ms: u64) -> (Record, Report
     common::measured(d, conflict::plan, run)
 }
 
-/// Misses a round of LRU sets: all lines of a colour of which there are more than ways.
+/// Returns the misses per round of LRU sets: all lines of every colour that has more lines than ways.
 fn lru(pages: u64, colours: u64, ways: u64) -> u64 {
     (0..colours).map(|c| (pages + colours - 1 - c) / colours).filter(|&lines| lines > ways).sum()
 }
 
-/// Every number of pages that was tried, with its misses per round.
+/// Returns every measured number of pages with its misses per round.
 fn misses(report: &Report, tier: u64, which: &str) -> Vec<(u64, f64)> {
     let head = format!("tier.{tier}.colour.{which}.");
     let all = report.findings.iter().filter_map(|f| {
@@ -65,30 +66,34 @@ fn misses(report: &Report, tier: u64, which: &str) -> Vec<(u64, f64)> {
 }
 
 #[track_caller]
-fn agree(found: &[(u64, f64)], truth: impl Fn(u64) -> u64) {
+fn assert_misses(found: &[(u64, f64)], truth: impl Fn(u64) -> u64) {
     assert!(found.len() > 15, "{found:?}");
     for &(pages, misses) in found {
-        // A sample has a few loads besides whole rounds.
-        let near = 0.002 * pages as f64;
-        assert!((misses - truth(pages) as f64).abs() <= near, "{pages} pages: {misses} for {}", truth(pages));
+        // A sample has a few loads more than whole rounds.
+        let tolerance = 0.002 * pages as f64;
+        assert!(
+            (misses - truth(pages) as f64).abs() <= tolerance,
+            "{pages} pages: {misses} for {}",
+            truth(pages)
+        );
     }
 }
 
 #[test]
-fn more_colours_conflict_later_where_a_way_is_four_pages() {
+fn more_colours_delay_conflicts_with_ways_of_four_pages() {
     let (record, report) = measured(&machine(4), &[1, 2, 4], FIRST_MS);
     for colours in [1, 2, 4] {
         let found = misses(&report, 1, &colours.to_string());
-        agree(&found, |pages| lru(pages, colours, 8));
+        assert_misses(&found, |pages| lru(pages, colours, 8));
         assert!(found.iter().any(|&(pages, misses)| pages > 8 * colours && misses > 0.0));
     }
-    agree(&misses(&report, 1, "shared"), |_| 0);
+    assert_misses(&misses(&report, 1, "shared"), |_| 0);
     let help = finding(&report, "tier.1.colour.useful");
     assert_eq!(help.value, Value::Text("yes".into()));
     assert!(help.notes[0].contains("a way of 16 KiB is 4 pages of 4 KiB"), "{:?}", help.notes);
-    // The second level is not measured: the first has colours.
+    // The second level is not measured, because the first has colours.
     assert_eq!(misses(&report, 2, "1"), []);
-    // Time follows: as many loads that hit take less.
+    // The time follows the misses: rounds with as many hits take less time.
     let time = |which: &str| number(&report, &format!("tier.1.colour.{which}.16.time_per_round"));
     assert!(time("1") > 1.5 * time("2") && (time("2") / time("4") - 1.0).abs() < 0.02);
     let mut other = record.clone();
@@ -97,30 +102,30 @@ fn more_colours_conflict_later_where_a_way_is_four_pages() {
 }
 
 #[test]
-fn colours_have_no_effect_where_a_way_is_one_page() {
+fn colours_have_no_effect_in_level_with_ways_of_one_page() {
     let (_, report) = measured(&machine(1), &[2, 4], LONG_MS);
     for colours in [1, 2, 4] {
-        agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, 1, 8));
+        assert_misses(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, 1, 8));
     }
-    agree(&misses(&report, 1, "shared"), |_| 0);
+    assert_misses(&misses(&report, 1, "shared"), |_| 0);
     let help = finding(&report, "tier.1.colour.useful");
     assert_eq!(help.value, Value::Text("no".into()));
     let note = &help.notes[0];
     assert!(
         note.contains("not larger than a page") && note.contains("tier 2 has one of 128 KiB, 32 colours")
     );
-    // So the second one is asked as well, behind the first, where all of them are in one set.
+    // The second level is measured as well, in pages that are all in one set of the first level.
     for colours in [1, 2, 4] {
         let found = misses(&report, 2, &colours.to_string());
-        agree(&found, |pages| lru(pages, colours, 16));
+        assert_misses(&found, |pages| lru(pages, colours, 16));
     }
-    agree(&misses(&report, 2, "shared"), |_| 0);
+    assert_misses(&misses(&report, 2, "shared"), |_| 0);
     assert_eq!(finding(&report, "tier.2.colour.useful").value, Value::Text("yes".into()));
     let initialised = finding(&report, "tier.1.colour.4.16.time_per_round");
     assert_eq!(initialised.notes, ["laid out for 4 colours; there is one"]);
 }
 
-/// Pages at random frames have unknown colours: the experiment refuses.
+/// Pages in random frames have unknown colours, so the experiment refuses.
 #[test]
 fn colours_of_scattered_pages_are_refused() {
     let mut d = machine(4);
@@ -133,7 +138,7 @@ fn colours_of_scattered_pages_are_refused() {
     assert!(scattered.refusals.iter().any(|r| r.what.contains("page colours")), "{:?}", scattered.refusals);
 }
 
-/// A session with a machine that has pages of chosen colours.
+/// Returns a session with a machine that offers pages of chosen colours.
 fn with_coloured_pages(budget_ms: u64) -> Session {
     let run = Run {
         experiment: conflict::NAME.into(),
@@ -147,7 +152,7 @@ fn with_coloured_pages(budget_ms: u64) -> Session {
     session
 }
 
-/// Where there are pages of chosen colours, whatever is larger than a page is measured in them.
+/// If pages of chosen colours are available, everything larger than a page is measured in them.
 #[test]
 fn coloured_pages_are_requested_where_available() {
     let mut d = machine(4);
@@ -156,10 +161,10 @@ fn coloured_pages_are_requested_where_available() {
     let record = InProcess::new(with_coloured_pages(LONG_MS)).run(&mut Model::new(&d, 1)).1;
     let report = conflict::read(&record);
     for colours in [1, 2] {
-        agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, colours, 8));
+        assert_misses(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, colours, 8));
     }
     assert_eq!(finding(&report, "tier.1.colour.useful").value, Value::Text("yes".into()));
-    // The second level's ways too, which cannot be inferred in scattered frames.
+    // The ways of the second level too, which cannot be inferred in scattered frames.
     assert_eq!(number(&report, "tier.2.ways"), 16.0);
     let beyond = |run: &&TrialRun| run.trial.kind() == PatternKind::Conflict && run.trial.counted > 0;
     assert!(record.trials.iter().filter(beyond).all(|run| run.trial.memory.page == Pages::Coloured));
@@ -168,12 +173,12 @@ fn coloured_pages_are_requested_where_available() {
     );
 }
 
-/// Huge pages contain every colour: where there are huge pages, coloured pages are not used.
+/// Huge pages have every colour: if there are huge pages, coloured pages are not used.
 #[test]
 fn coloured_pages_are_not_requested_with_huge_pages() {
     let mut d = machine(4);
     d.memory.frames = Frames::Scattered;
-    // The model has huge pages, which no fact reports, and so gives no coloured ones.
+    // No fact of the model reports its huge pages, and it offers no coloured pages.
     let mut refused = 0;
     let mut machine = Model::new(&d, 1);
     for pages in [Pages::Coloured, Pages::Huge] {

@@ -1,5 +1,5 @@
-//! A draft made from the survey of a machine has to be surveyed like that machine: the check that the survey
-//! itself has to pass, of the machine that was described, on the survey of its draft.
+//! A draft made from a machine's survey must give the same survey: the survey of the draft must pass the check of the
+//! described machine.
 
 use std::sync::Mutex;
 
@@ -10,11 +10,12 @@ use fathom_model::Description;
 use fathom_model::description::Replacement;
 
 use crate::entries::number;
+use crate::full::full;
 use crate::machines::{committed, randoms};
-use crate::sessions::{for_each, full};
+use crate::sessions::for_each;
 use crate::survey::{latency_curve_wrongs, report_of, wrongs};
 
-/// The draft of a report, read back.
+/// Returns the draft of a report, as text and parsed.
 fn drafted(name: &str, report: &Report) -> (String, Description) {
     let policies: Vec<&str> = Replacement::ALL.iter().map(|p| p.word()).collect();
     let hierarchy = Hierarchy::of(report).expect("a survey has tiers");
@@ -23,16 +24,16 @@ fn drafted(name: &str, report: &Report) -> (String, Description) {
     (text, read)
 }
 
-/// The report of a machine that claims nothing, as most do little: lines and ways have to be assumed.
-fn silent(report: &Report) -> Report {
-    let mut silent = report.clone();
-    silent.findings.retain(|f| !f.name().starts_with("claim."));
-    silent
+/// Returns a report without claims, so that lines and ways that were not measured have to be assumed.
+fn without_claims(report: &Report) -> Report {
+    let mut without_claims = report.clone();
+    without_claims.findings.retain(|f| !f.name().starts_with("claim."));
+    without_claims
 }
 
-/// Lines, ways and sets that were measured of the machine and are others in the draft. What was not measured is
-/// assumed in the draft, and may well be another number.
-fn built_otherwise(machine: &Report, draft: &Report) -> Vec<String> {
+/// Returns the lines, ways and sets that were measured and that differ in the draft. Values that were not measured are
+/// assumed in the draft and may differ.
+fn different_geometry(machine: &Report, draft: &Report) -> Vec<String> {
     let is = |name: &str| [".line", ".ways", ".sets"].iter().any(|end| name.ends_with(end));
     let first = machine.findings.iter().filter(|f| !f.name().starts_with("claim.") && is(&f.name()));
     first
@@ -43,14 +44,14 @@ fn built_otherwise(machine: &Report, draft: &Report) -> Vec<String> {
         .collect()
 }
 
-/// How many drafts are surveyed like their machines, of how many, and what is wrong with the others. Machines whose own
-/// survey is wrong are left out: their drafts cannot be right.
+/// Returns the number of drafts with the survey of their machine, the number of drafts, and the errors of the others.
+/// Machines whose own survey is wrong are left out: their drafts cannot be right.
 fn reproduced(what: &str, all: &[Description]) -> (usize, usize, Vec<String>) {
     let results: Mutex<Vec<Result<(), String>>> = Mutex::default();
     for_each(all, |d| {
         let report = report_of(d, 1);
         if wrongs(d, &report).is_empty() {
-            let result = surveyed_alike(d, &report);
+            let result = check_draft(d, &report);
             results.lock().unwrap().push(result);
         }
     });
@@ -64,15 +65,15 @@ fn reproduced(what: &str, all: &[Description]) -> (usize, usize, Vec<String>) {
     (requested - failures.len(), requested, failures)
 }
 
-/// Is the draft of a machine surveyed like the machine?
-fn surveyed_alike(d: &Description, report: &Report) -> Result<(), String> {
-    let (text, draft) = drafted(&d.name, &silent(report));
-    // What a claim alone knows is in the draft as a claim, and only where there are claims.
+/// Returns an error if the survey of the draft differs from that of the machine.
+fn check_draft(d: &Description, report: &Report) -> Result<(), String> {
+    let (text, draft) = drafted(&d.name, &without_claims(report));
+    // A value that is only claimed is a claim in the draft, and only if there are claims.
     assert!(!text.contains("claimed by"), "{text}");
     assert!(drafted(&d.name, report).0.contains("claimed by description, not measured"));
     let again = report_of(&draft, 2);
     let mut wrong = latency_curve_wrongs(d, &again);
-    wrong.extend(built_otherwise(report, &again));
+    wrong.extend(different_geometry(report, &again));
     if wrong.is_empty() {
         return Ok(());
     }
@@ -80,12 +81,12 @@ fn surveyed_alike(d: &Description, report: &Report) -> Result<(), String> {
     Err(format!("{}: {wrong:#?}\n{text}", d.name))
 }
 
-/// In the full tier the machines whose last level has up to 2 MiB, in the default tier every third one of those whose
-/// survey it has already.
+/// The full tier has the machines whose last level has up to 2 MiB; the default tier has every third of those that are
+/// surveyed for other tests.
 #[test]
 fn drafts_of_committed_machines_are_surveyed_like_them() {
-    let (most, step) = if full() { (2 << 20, 1) } else { (768 << 10, 3) };
-    let all: Vec<Description> = committed(most).into_iter().step_by(step).collect();
+    let (last_level, step) = if full() { (2 << 20, 1) } else { (768 << 10, 3) };
+    let all: Vec<Description> = committed(last_level).into_iter().step_by(step).collect();
     assert!(all.len() >= if full() { 10 } else { 4 });
     let (_, requested, failures) = reproduced("committed machines with small last levels", &all);
     assert_eq!(requested, all.len());
@@ -96,6 +97,6 @@ fn drafts_of_committed_machines_are_surveyed_like_them() {
 #[ignore = "the big oracle: scripts/test --full"]
 fn drafts_of_random_machines_are_surveyed_like_them() {
     let (right, requested, failures) = reproduced("random machines", &randoms(40));
-    // The survey itself may be wrong of 2 % of random machines (docs/method/oracle.md), and so may the second one.
+    // 2 % of surveys of random machines may be wrong (docs/method/oracle.md), and so may the second survey.
     assert!(right * 100 >= requested * 90, "{}", failures.join("\n"));
 }

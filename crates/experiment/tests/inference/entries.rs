@@ -1,10 +1,10 @@
-//! Entries of TLBs, as found and as expected: used by every oracle that looks at them.
+//! Entries of TLBs, found and expected; used by every oracle of TLBs.
 
 use fathom_analysis::findings::{Finding, Report, Value};
 use fathom_analysis::metrics::survey as metrics;
 use fathom_model::expected::{self, Expected};
 
-/// A number of a report, with its row.
+/// Returns a numeric value of a report, with its row.
 pub fn number<'a>(report: &'a Report, name: &str) -> Option<(&'a Finding, f64)> {
     let finding = report.findings.iter().find(|f| f.name() == name)?;
     match finding.value {
@@ -13,8 +13,8 @@ pub fn number<'a>(report: &'a Report, name: &str) -> Option<(&'a Finding, f64)> 
     }
 }
 
-/// TLBs whose entries came back: each one's number in the report and the expected one, and what is wrong with
-/// the others.
+/// Compares the TLBs of a report. Returns those whose entries are right, as number in the report and expected TLB, and
+/// the errors of the others.
 pub fn entries(truth: &Expected, report: &Report) -> (Vec<(usize, expected::Tlb)>, Vec<String>) {
     let (mut right, mut wrong, mut noted) = (Vec::new(), Vec::new(), Vec::new());
     let mut expected = truth.tlbs.iter();

@@ -1,11 +1,11 @@
-//! The oracle of geometry: for every machine description, run the experiment on the model and get back how each
-//! level and each TLB is built.
+//! The oracle of geometry: runs the experiment on the model of every description and compares the inferred geometry of
+//! each level and each TLB.
 //!
-//! Right is: the line, the ways and the sets of every level that the experiment says it can decide, a set of
-//! replacement policies with the described one in it, and the entries, ways and sets of the TLBs. What it refuses is
-//! counted apart; it must not err.
+//! Right values are: the line, the ways and the sets of every level that the experiment reports, a set of replacement
+//! policies that includes the described one, and the entries, ways and sets of the TLBs. Refused values are counted
+//! separately; reported values must be right.
 //!
-//! `ORACLE_REFUSED=1` prints what was refused.
+//! `ORACLE_REFUSED=1` prints refused values.
 
 use std::sync::Mutex;
 
@@ -13,15 +13,16 @@ use fathom_analysis::findings::Report;
 use fathom_model::description::Description;
 
 use crate::built::{Built, judge};
+use crate::full::full;
 use crate::machines::{committed, machine, randoms};
-use crate::sessions::{Experiment, for_each, full, measured, report_of};
+use crate::sessions::{Experiment, for_each, measured, report_of};
 
-/// The report of an experiment of conflicts.
+/// Returns the report of a conflict experiment.
 fn geometry_of(d: &Description) -> Report {
     report_of(Experiment::Conflict, d, 1)
 }
 
-/// Measures all machines; prints and returns what became of the questions.
+/// Measures all machines; prints and returns the results.
 fn oracle(what: &str, all: &[Description]) -> Built {
     let sum = Mutex::new(Built::default());
     for_each(all, |d| {
@@ -33,9 +34,9 @@ fn oracle(what: &str, all: &[Description]) -> Built {
     sum
 }
 
-/// At least `percent` of what is decided is right, and more than half is decided; of replacement a fifth (of 200 machines
-/// it was 39 %), because only the two nearest levels are tried, and not behind an undecided one.
-/// Of TLBs' ways and sets none may be wrong, and at least `ways` are decided.
+/// Asserts that at least `percent` of reported values are right, and that more than half are reported; of replacement
+/// policies a fifth (39 % of 200 machines), because only the two nearest levels are measured, and no level after an
+/// undecided one. No ways and sets of TLBs may be wrong, and at least `ways` are reported.
 fn assert_right(built: &Built, percent: usize, ways: usize) {
     assert!(built.tlbs.wrong.is_empty(), "{:#?}", built.tlbs.wrong);
     let only = std::env::var_os("ORACLE_ONLY").is_some();
@@ -43,15 +44,15 @@ fn assert_right(built: &Built, percent: usize, ways: usize) {
     for (of, tally) in built.kinds() {
         assert!(tally.right * 100 >= tally.decided() * percent, "{of}: {:#?}", tally.wrong);
         let (decided, refused) = (tally.decided(), tally.refused.len());
-        let least = if of == "replacement" { 5 } else { 2 };
-        let enough = least * decided >= decided + refused;
+        let minimum_ratio = if of == "replacement" { 5 } else { 2 };
+        let enough = minimum_ratio * decided >= decided + refused;
         assert!(enough || only, "{of}: {decided} decided, {refused} refused");
     }
 }
 
 #[test]
-fn committed_machines_with_small_last_levels_come_back() {
-    // The default tier takes every second one.
+fn geometry_of_committed_machines_with_small_last_levels() {
+    // The default tier takes every second machine.
     let step = if full() { 1 } else { 2 };
     let machines: Vec<_> = committed(512 << 10).into_iter().step_by(step).collect();
     let built = oracle("committed machines, last level up to 512 KiB", &machines);
@@ -60,21 +61,21 @@ fn committed_machines_with_small_last_levels_come_back() {
 
 #[test]
 #[ignore = "the big oracle: scripts/test --full"]
-fn all_committed_machines_come_back() {
+fn geometry_of_all_committed_machines() {
     let built = oracle("all committed machines", &committed(u64::MAX));
     assert_right(&built, 100, 20);
 }
 
 #[test]
-fn random_machines_come_back() {
+fn geometry_of_random_machines() {
     let (count, ways) = if full() { (200, 100) } else { (4, 2) };
     let built = oracle("random machines", &randoms(count));
     assert_right(&built, 97, ways);
 }
 
 #[test]
-fn geometry_contradicts_a_wrong_description() {
-    // The check itself must be able to fail.
+fn geometry_check_finds_a_wrong_description() {
+    // Checks that the check can fail.
     let report = geometry_of(&machine("s1-8way"));
     assert!(!judge(&machine("bcm2837"), &report).caches.wrong.is_empty());
     let mut other = machine("i486");
@@ -85,8 +86,8 @@ fn geometry_contradicts_a_wrong_description() {
 }
 
 #[test]
-fn conflicts_beyond_memory_size_are_refused_alone() {
-    // Arrangements and huge pages are refused for their size; that there are huge pages stays known.
+fn conflicts_beyond_memory_size_are_refused_and_others_measured() {
+    // Large arrangements and huge pages are refused; that there are huge pages is still known.
     let mut d = machine("cortex-a8");
     d.memory.size = 8 << 20;
     let report = geometry_of(&d);

@@ -1,14 +1,14 @@
-//! The machines of the tests: committed descriptions and random ones.
+//! Machines of the tests: committed descriptions and random ones.
 //!
-//! `ORACLE_ONLY=random-1007,haswell` takes these alone, `ORACLE_FROM=2000` other seeds than the committed ones,
-//! `ORACLE_COUNT=50` another number of them.
+//! `ORACLE_ONLY=random-1007,haswell` selects machines, `ORACLE_FROM=2000` the first seed of random ones,
+//! `ORACLE_COUNT=50` their number.
 
 use fathom_model::catalog;
 use fathom_model::description::Description;
 
 use crate::random::{Spacing, description};
 
-/// The committed machine of this name.
+/// Returns the committed machine with this name.
 pub fn machine(name: &str) -> Description {
     catalog::load(name).expect("it is committed").expect("and sound")
 }
@@ -20,13 +20,13 @@ fn only(machines: impl Iterator<Item = Description>) -> Vec<Description> {
         .collect()
 }
 
-/// The committed machines whose last level is at most `most` bytes.
+/// Returns the committed machines whose last level has at most `most` bytes.
 pub fn committed(most: u64) -> Vec<Description> {
     let last = |d: &Description| d.levels.iter().map(|l| l.size).max().unwrap_or(0);
     only(catalog::names().map(machine).filter(|d| last(d) <= most))
 }
 
-/// So many random machines with levels well apart.
+/// Returns `count` random machines with clearly different levels.
 pub fn randoms(count: u64) -> Vec<Description> {
     let of = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |n| n.parse().expect("ORACLE_FROM and ORACLE_COUNT are numbers"))

@@ -1,9 +1,9 @@
-//! Inference: sessions on described machines, whose reports must give the descriptions back.
+//! Inference: the reports of sessions on described machines must agree with the descriptions.
 //!
-//! Every module is about one experiment or one part of its report. What more than one test needs is measured once
+//! Every module tests one experiment or one part of its report. Sessions that several tests need are run once
 //! ([`sessions`]).
 //!
-//! The full tier (`scripts/test --full`) takes all committed machines and two hundred random ones, the default tier
+//! The full tier (`scripts/test --full`) has all committed machines and two hundred random ones; the default tier has
 //! machines with small last levels and few random ones.
 
 #[path = "../common/asked.rs"]
@@ -14,6 +14,8 @@ mod colours;
 mod common;
 mod drafts;
 mod entries;
+#[path = "../common/full.rs"]
+mod full;
 mod geometry;
 mod latency;
 mod machines;

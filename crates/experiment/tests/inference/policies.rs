@@ -1,5 +1,5 @@
-//! The replacement of the first level, of every policy that can be described: by single loads where the clock is fine
-//! enough, and by the times of whole laps where it is not.
+//! Replacement policy of the first level, for every policy that can be described: from single loads with a fine clock,
+//! and from times of whole laps with a coarse one.
 
 use fathom_analysis::findings::Value;
 use fathom_analysis::replacement::{Policy, indistinguishable};
@@ -10,19 +10,20 @@ use fathom_model::Model;
 use fathom_model::description::{Description, Holds, Replacement};
 use fathom_probe::pattern::{EvictionSet, PatternKind};
 
-use crate::sessions::{BUDGET_MS, full};
+use crate::full::full;
+use crate::sessions::BUDGET_MS;
 
-/// Ticks a second: finer than a cycle of the core, and the counter of many arm64 boards.
+/// Clock frequencies in Hz: finer than a core cycle, and the counter of many arm64 boards.
 const FINE: f64 = 4e9;
 const COARSE: f64 = 19.2e6;
 
-/// A machine whose first level has so many ways under a policy, with a clock of this frequency.
+/// Returns a machine whose first level has `ways` ways with this policy, and a clock of `hz`.
 fn machine(ways: u32, policy: Replacement, hz: f64) -> Description {
     let mut d = crate::machines::machine("s1-8way");
-    // Few ways are long ones: a first level of 8 KiB is lost in the latency curve of a clock that counts 52 ns.
+    // A level with few ways has large ones: a coarse clock of 52 ns does not resolve a first level of 8 KiB.
     d.levels[0].size = u64::from(ways) * if ways < 8 { 16 << 10 } else { 4 << 10 };
     d.levels[0].ways = ways;
-    // Four times the ways have to fit the next level.
+    // Four times the ways must fit the next level.
     let next = d.levels.iter_mut().find(|level| level.holds == Holds::Unified).unwrap();
     next.size = 2 << 20;
     d.levels[0].replacement = policy;
@@ -39,7 +40,7 @@ struct Tally {
     undecided: u32,
 }
 
-/// Measures one machine; the policies that the report finds consistent.
+/// Measures a machine; returns the policies that are consistent with the measurement, or None if undecided.
 fn policies(d: &Description) -> Option<Vec<Policy>> {
     let run = Run {
         experiment: conflict::NAME.into(),
@@ -97,43 +98,43 @@ fn reported(hz: f64, ways: &[u32], policies_of: &[Replacement]) -> Tally {
     tally
 }
 
-/// Of each kind one: a queue, ages, a tree, random choice.
-const FEW: [Replacement; 4] =
+/// One policy of each kind: a queue, ages, a tree, random choice.
+const ONE_OF_EACH_KIND: [Replacement; 4] =
     [Replacement::Fifo, Replacement::Srrip, Replacement::TreePlru, Replacement::Random];
 
 #[test]
 fn fine_clock_identifies_policies_by_single_loads() {
-    some(FINE, &FEW[..2]);
+    assert_some_identified(FINE, &ONE_OF_EACH_KIND[..2]);
 }
 
 #[test]
 fn coarse_clock_identifies_policies_by_whole_laps() {
-    some(COARSE, &FEW[2..]);
+    assert_some_identified(COARSE, &ONE_OF_EACH_KIND[2..]);
 }
 
-/// Each policy of these is found with a first level of four ways; all of [`FEW`] in the full tier.
-fn some(hz: f64, policies: &[Replacement]) {
-    let policies = if full() { &FEW } else { policies };
+/// Asserts that each of these policies is identified with a first level of four ways; in the full tier all of [`ONE_OF_EACH_KIND`].
+fn assert_some_identified(hz: f64, policies: &[Replacement]) {
+    let policies = if full() { &ONE_OF_EACH_KIND } else { policies };
     let tally = reported(hz, &[4], policies);
     assert_eq!((tally.right as usize, tally.wrong), (policies.len(), 0), "{tally:?}");
 }
 
-fn every(hz: f64) {
+fn assert_all_identified(hz: f64) {
     let tally = reported(hz, &[2, 4, 8, 12], Replacement::ALL);
     assert_eq!(tally.wrong, 0, "{tally:?}");
     assert!(tally.right >= 36, "{tally:?}");
 }
 
-/// Every policy and number of ways, which takes longer than a test run has time for.
+/// Every policy and number of ways, which takes too long for a default test run.
 #[test]
 #[ignore = "minutes: cargo test --release -p fathom-experiment --test inference every -- --ignored --nocapture"]
 fn every_policy_by_single_loads() {
-    every(FINE);
+    assert_all_identified(FINE);
 }
 
-/// The same by the other clock.
+/// The same with the coarse clock.
 #[test]
 #[ignore = "minutes: cargo test --release -p fathom-experiment --test inference every -- --ignored --nocapture"]
 fn every_policy_by_whole_laps() {
-    every(COARSE);
+    assert_all_identified(COARSE);
 }

@@ -1,4 +1,4 @@
-//! Random descriptions from a seed: levels at least 2x apart in size and 1.3x in latency.
+//! Random descriptions from a seed. Successive levels differ by at least 2x in size and 1.3x in latency.
 
 use fathom_model::description::{
     Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Refresh, Replacement, Rows, Time,
@@ -30,7 +30,7 @@ impl Rng {
         low + (high - low) * self.unit()
     }
 
-    /// Between in ratio.
+    /// Returns a number whose logarithm is uniformly distributed.
     fn scaled(&mut self, low: f64, high: f64) -> f64 {
         low * (high / low).powf(self.unit())
     }
@@ -53,16 +53,16 @@ const POLICIES: &[Replacement] = &[
     Replacement::Nru,
 ];
 
-/// How far apart successive levels are.
+/// Difference between successive levels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spacing {
     /// At least 2x in size and 1.3x in latency.
     Apart,
-    /// The second level only 1.2 to 1.9 times the first.
+    /// The second level has only 1.2 to 1.9 times the size of the first.
     Close,
 }
 
-/// A random description that passes its own check.
+/// Returns a random description that passes its own check.
 pub fn description(seed: u64, spacing: Spacing) -> Description {
     let mut rng = Rng::new(seed);
     loop {
@@ -78,7 +78,7 @@ pub fn description(seed: u64, spacing: Spacing) -> Description {
 
 fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
     let hz = rng.scaled(0.4e9, 4e9).round();
-    // A clock that moves in larger steps is a fast one (a 3 GHz counter fed from 100 MHz).
+    // Only a fast clock has a coarser resolution (a 3 GHz counter driven by 100 MHz).
     let (ticks, resolution) = rng.pick(&[(hz, 1), (1e9, 1), (1e9, 10), (2.4e9, 24), (54e6, 1), (19.2e6, 1)]);
     let cpus = rng.pick(&[1, 2, 4]);
     let levels = levels(rng, spacing, cpus);
@@ -166,7 +166,7 @@ fn level(rng: &mut Rng, n: usize, size: f64, latency: f64, cpus: u32) -> Level {
     let ways: u32 = rng.pick(&[1, 2, 3, 4, 4, 5, 6, 8, 8, 12, 16, 16, 20]);
     let sets = (size / (line * u64::from(ways)) as f64).max(2.0);
     let sets = match n {
-        // The first two levels are indexed by address bits; a farther one may have any number of sets.
+        // The first two levels are indexed by address bits; farther ones may have any number of sets.
         2.. if line >= 64 && rng.chance(0.5) => (sets / 16.0).ceil() as u64 * 16,
         _ => (sets as u64).next_power_of_two(),
     };

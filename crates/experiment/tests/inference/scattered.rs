@@ -1,14 +1,15 @@
-//! Levels behind base pages that lie anywhere: their sets and ways come back from how misses rise over the number of
-//! pages, or are refused.
+//! Levels measured in base pages in random frames: sets and ways are inferred from the misses by number of pages, or
+//! refused.
 
 use fathom_analysis::findings::{Report, Value};
 use fathom_model::description::{Description, Frames, Replacement};
 
+use crate::full::full;
 use crate::machines::machine;
-use crate::sessions::{Experiment, full, report_of};
+use crate::sessions::{Experiment, report_of};
 
-/// A machine of base pages alone, scattered, whose first level's way is a page and whose second has so many ways of so
-/// many page sets.
+/// Returns a machine with scattered base pages only. A way of its first level is a page; its second level has `ways`
+/// ways of `colours` page sets.
 fn described(ways: u32, colours: u64, replacement: Replacement) -> Description {
     let mut d = machine("bcm2837");
     d.name = format!("{ways} ways of {colours} page sets, {}", replacement.word());
@@ -30,7 +31,7 @@ fn number(report: &Report, name: &str) -> Option<u64> {
     }
 }
 
-/// Right, wrong and refused, printed.
+/// Returns the numbers of right, wrong and refused results, and prints them.
 fn judged(machines: &[(u32, u64, Replacement)], seeds: std::ops::Range<u64>) -> (usize, usize, usize) {
     let (mut right, mut wrong, mut refused) = (0, 0, 0);
     for &(ways, colours, replacement) in machines {
@@ -53,7 +54,7 @@ fn judged(machines: &[(u32, u64, Replacement)], seeds: std::ops::Range<u64>) -> 
 }
 
 #[test]
-fn ways_and_page_sets_come_back_or_are_refused() {
+fn ways_and_page_sets_are_inferred_or_refused() {
     // The full tier has the third, too.
     let machines = [(16, 8, Replacement::Random), (4, 32, Replacement::Lru), (12, 8, Replacement::Nru)];
     let machines = &machines[..if full() { 3 } else { 2 }];

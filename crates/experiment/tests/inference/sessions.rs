@@ -1,4 +1,4 @@
-//! Sessions on described machines, each made once for all tests.
+//! Sessions on described machines, each run once for all tests.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,12 +11,7 @@ use fathom_experiment::{conflict, survey};
 use fathom_model::Model;
 use fathom_model::description::Description;
 
-/// Is this the full tier?
-pub fn full() -> bool {
-    std::env::var_os("FATHOM_FULL").is_some()
-}
-
-/// The budget of a session, ms, at 4000 accesses each: the command's default.
+/// Budget of a session in ms, at 4000 accesses per ms: the command's default.
 pub const BUDGET_MS: u64 = 10_000;
 
 /// An experiment without options.
@@ -27,7 +22,7 @@ pub enum Experiment {
 }
 
 impl Experiment {
-    /// Its name, its plan and its reading.
+    /// Returns its name, its plan and its reading.
     fn parts(self) -> (&'static str, Plan, fn(&Record) -> Report) {
         match self {
             Experiment::Survey => (survey::NAME, survey::plan, survey::read),
@@ -36,10 +31,10 @@ impl Experiment {
     }
 }
 
-/// What a session found.
+/// Result of a session.
 pub struct Measured {
     pub report: Report,
-    /// Accesses of all its trials.
+    /// Accesses of all trials.
     pub accesses: u64,
 }
 
@@ -47,7 +42,7 @@ pub struct Measured {
 type Cache = Mutex<HashMap<(Experiment, String, u64), Arc<OnceLock<Measured>>>>;
 static CACHE: LazyLock<Cache> = LazyLock::new(Cache::default);
 
-/// Runs a session, or takes the earlier one with the same arguments. A test that comes while another runs it waits.
+/// Runs a session, or returns an earlier one with the same arguments. Concurrent tests wait for it.
 fn session(experiment: Experiment, d: &Description, seed: u64) -> Arc<OnceLock<Measured>> {
     let key = (experiment, d.to_toml(), seed);
     let entry = Arc::clone(CACHE.lock().unwrap().entry(key).or_default());
@@ -68,7 +63,7 @@ fn session(experiment: Experiment, d: &Description, seed: u64) -> Arc<OnceLock<M
     entry
 }
 
-/// Measures a machine, or takes what was measured before, and passes it on.
+/// Measures a machine, or takes the earlier result, and calls `pass` with it.
 pub fn measured<T>(
     experiment: Experiment,
     d: &Description,
@@ -78,7 +73,7 @@ pub fn measured<T>(
     pass(session(experiment, d, seed).get().expect("it is initialised"))
 }
 
-/// The report of a session.
+/// Returns the report of a session.
 pub fn report_of(experiment: Experiment, d: &Description, seed: u64) -> Report {
     measured(experiment, d, seed, |measured| measured.report.clone())
 }

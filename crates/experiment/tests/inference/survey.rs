@@ -1,16 +1,16 @@
-//! The survey of every described machine gives the description back.
+//! The survey of every described machine must agree with the description.
 //!
-//! What ought to come back is worked out in `crates/model/src/expected.rs`, by a function of the description alone.
-//! A finding is right when it is as good as the project promises:
+//! `crates/model/src/expected.rs` computes the expected values from the description alone. The findings must meet the
+//! accuracy that the project promises:
 //!
-//! - as many tiers as levels, and memory;
+//! - as many tiers as levels, plus memory;
 //! - every latency within 1 % or 0.2 cycle;
-//! - every capacity inside its interval, and the interval no wider than 6 %, where the onset of misses is
-//!   the size (exclusive levels: the interval meets the range between their size and what they add up to);
-//! - every TLB's entries inside its interval, its penalty within 3 % or 0.3 cycle; what else is found in
-//!   the translation curve must carry the note that it may be page tables leaving a cache. A TLB whose reach
-//!   coincides with a level's (within 1.5) may be merged with that, if the step found carries the note;
-//! - lines, ways and sets as described, where they are not refused (`geometry.rs` counts them).
+//! - every capacity inside its interval, and the interval at most 6 % wide if misses begin at the size (exclusive
+//!   levels: the interval overlaps the range between their size and the sum of sizes);
+//! - every TLB's entries inside its interval, its penalty within 3 % or 0.3 cycle; other steps of the translation curve
+//!   must have the note that they may be page tables that leave a cache. A TLB whose reach is that of a level (within
+//!   1.5) may be merged with it, if the step has the note;
+//! - lines, ways and sets as described, if they are not refused (`geometry.rs` counts refusals).
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,16 +22,17 @@ use fathom_model::expected::{Expected, expected};
 
 use crate::built::{self, Built};
 use crate::entries::{self, number};
+use crate::full::full;
 use crate::machines::{committed, machine, randoms};
 use crate::random::{self, Spacing};
-use crate::sessions::{self, BUDGET_MS, Experiment, for_each, full, measured};
+use crate::sessions::{self, BUDGET_MS, Experiment, for_each, measured};
 
-/// The report of a survey.
+/// Returns the report of a survey.
 pub fn report_of(d: &Description, seed: u64) -> Report {
     sessions::report_of(Experiment::Survey, d, seed)
 }
 
-/// Everything that is wrong with a report; empty when it is right.
+/// Returns all errors of a report; none if it is right.
 pub fn wrongs(d: &Description, report: &Report) -> Vec<String> {
     let mut wrong = latency_curve_wrongs(d, report);
     for (_, tally) in built::judge(d, report).kinds() {
@@ -40,7 +41,7 @@ pub fn wrongs(d: &Description, report: &Report) -> Vec<String> {
     wrong
 }
 
-/// The same, of how levels and TLBs are built only what they reach and take.
+/// Returns the errors of the latency curve: tiers, and entries and penalties of TLBs, without geometry.
 pub fn latency_curve_wrongs(d: &Description, report: &Report) -> Vec<String> {
     let truth = expected(d);
     let mut wrong = entries::entries(&truth, report).1;
@@ -89,7 +90,7 @@ fn tlbs(d: &Description, truth: &Expected, report: &Report, wrong: &mut Vec<Stri
     }
 }
 
-/// Surveys all descriptions on two threads; prints and returns how many are right, and the wrong ones.
+/// Surveys all descriptions on two threads; prints and returns the number of right ones, and the errors of the others.
 fn judge(what: &str, all: &[Description]) -> (usize, Vec<String>) {
     let (failures, sum) = (Mutex::new(Vec::new()), Mutex::new(Built::default()));
     let accesses = AtomicU64::new(0);
@@ -127,25 +128,25 @@ fn judge(what: &str, all: &[Description]) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn committed_machines_with_small_last_levels_come_back() {
+fn surveys_of_committed_machines_with_small_last_levels() {
     let (_, failures) = judge("committed machines, last level up to 768 KiB", &committed(768 << 10));
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
 #[test]
 #[ignore = "the big oracle: scripts/test --full"]
-fn all_committed_machines_come_back() {
+fn surveys_of_all_committed_machines() {
     let (_, failures) = judge("all committed machines", &committed(u64::MAX));
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// In the full tier 98 % of two hundred, in the default tier all of few.
+/// The full tier requires 98 % of two hundred, the default tier all of a few.
 #[test]
-fn random_machines_come_back() {
+fn surveys_of_random_machines() {
     let all = randoms(if full() { 200 } else { 5 });
     let (right, failures) = judge("random machines", &all);
-    let least = if full() { all.len() * 98 / 100 } else { all.len() };
-    assert!(right >= least, "{failures:#?}");
+    let minimum = if full() { all.len() * 98 / 100 } else { all.len() };
+    assert!(right >= minimum, "{failures:#?}");
 }
 
 #[test]
@@ -183,29 +184,29 @@ fn close_levels_are_separated_or_merged_with_a_note() {
 }
 
 #[test]
-fn every_committed_machine_differs_in_what_a_survey_finds() {
+fn committed_machines_have_different_expected_surveys() {
     let machines = committed(u64::MAX);
     assert!(machines.len() >= 10);
     let looks: Vec<Expected> = machines
         .iter()
         .map(|d| {
             let mut seen = expected(d);
-            // A TLB that cannot be seen is no difference.
+            // A TLB that is not observable makes no difference.
             seen.tlbs.iter_mut().for_each(|t| t.nth = 0);
             seen
         })
         .collect();
     for (i, look) in looks.iter().enumerate() {
         let control = looks[..i].iter().position(|other| other == look).map(|j| machines[j].name.as_str());
-        // A board with that core: what it has besides, a device, is nothing to a survey.
+        // omap3-sdio is a board with that core; its additional device has no effect on a survey.
         let core = (machines[i].name == "omap3-sdio").then_some("cortex-a8");
         assert_eq!(control, core, "{} and the other, as they look to a survey", machines[i].name);
     }
 }
 
 #[test]
-fn survey_contradicts_a_wrong_description() {
-    // The check itself must be able to fail: the survey of one machine against the truth of another.
+fn survey_check_finds_a_wrong_description() {
+    // Checks that the check can fail: the survey of one machine against the description of another.
     let report = report_of(&machine("bcm2837"), 1);
     let other = machine("bcm2711");
     assert!(wrongs(&machine("bcm2837"), &report).is_empty());

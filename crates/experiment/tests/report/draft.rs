@@ -10,12 +10,12 @@ fn drafted(report: &Report, name: &str) -> String {
 }
 
 #[test]
-fn the_draft_of_a_survey() {
+fn draft_of_a_survey_matches_the_golden_file() {
     golden("draft.toml", &drafted(&samples::survey(33), ""));
 }
 
 #[test]
-fn nothing_in_a_record_ends_a_comment_or_a_string() {
+fn hostile_text_cannot_end_a_comment_or_a_string() {
     let mut report = samples::survey(3);
     let hostile = "x\"\ncpus = 7 # \u{1b}[2J \\ \r\n[memory] \u{7f}";
     report.subject = hostile.to_string();

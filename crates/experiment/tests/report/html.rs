@@ -13,7 +13,7 @@ fn page(report: &Report) -> String {
     page_of(&[("a.fathom", report)], &[])
 }
 
-/// The page without what every page has, and without the data: what a report made of it.
+/// Returns the main part of a page, without template and data.
 fn body(page: &str) -> &str {
     let main = page.split_once("<main>").expect("a main part").1;
     main.split_once("</main>").expect("an end").0
@@ -41,7 +41,7 @@ proptest! {
 
 const HOSTILE: &str = "</script></pre></td><script>alert(1)</script><img src=x onerror=alert(1)>\"'&`";
 
-/// A report in which every text that a record can bring in is hostile.
+/// Returns a report in which every text from a record is hostile.
 fn hostile() -> Report {
     let text = || HOSTILE.to_string();
     let mut report = samples::latency();
@@ -57,7 +57,7 @@ fn hostile() -> Report {
 }
 
 #[test]
-fn a_page_carries_the_words_of_every_axis() {
+fn page_data_has_the_tokens_of_every_axis() {
     let text = page(&samples::survey(9));
     for axis in Axis::ALL {
         let listed = axis.tokens().map(|words| format!("\"{}\":{}", axis.name(), json_list(words.values)));
@@ -70,16 +70,16 @@ fn json_list(words: &[&str]) -> String {
 }
 
 #[test]
-fn nothing_in_a_record_becomes_markup_or_script() {
+fn hostile_text_never_becomes_markup_or_script() {
     let report = hostile();
     let mut other = report.clone();
     other.findings[0].value = fathom_analysis::findings::Value::Text(HOSTILE.to_string());
     let comparison = compare(&report, &other, |_| true);
     let change = Change { names: [HOSTILE, HOSTILE], comparison: &comparison, beyond: Some(0.05) };
     let text = page_of(&[(HOSTILE, &report), (HOSTILE, &other)], &[change]);
-    let ours = page(&samples::survey(33));
+    let harmless = page(&samples::survey(33));
     for tag in ["<script", "</script", "<img", "<style"] {
-        assert_eq!(text.matches(tag).count(), ours.matches(tag).count(), "{tag}");
+        assert_eq!(text.matches(tag).count(), harmless.matches(tag).count(), "{tag}");
     }
     assert!(!body(&text).contains("onerror=alert(1)>"), "markup in the body");
     assert!(read_page(&text).is_ok());
@@ -89,7 +89,7 @@ fn nothing_in_a_record_becomes_markup_or_script() {
 fn a_page_needs_no_network_and_is_small_without_data() {
     let text = page(&samples::refused());
     assert!(text.len() < 600 << 10, "{} bytes", text.len());
-    // The licences name a project's site; nothing may be fetched.
+    // The licences contain the address of a project, but nothing may be fetched.
     for fetch in ["src=\"", "href=\"http", "@import", "url(", "fetch(", "XMLHttpRequest"] {
         assert!(!text.contains(fetch), "{fetch}");
     }
@@ -113,7 +113,7 @@ fn a_page_has_every_section_of_the_terminal_with_its_figures() {
         for heading in built.into_iter().chain(others) {
             assert_eq!(text.contains(&format!("<h2>{heading}")), shown.contains(heading), "{heading}");
         }
-        // A histogram has a figure where its peak is in the table.
+        // A histogram has a figure if its peak is in the table.
         let shown_here = report.of(&LATENCY_PEAK).next().is_some();
         for h in report.histograms.iter().filter(|h| shown_here && h.is(&LATENCY_SINGLE)) {
             assert!(text.contains(&format!("data-chart=\"histogram.{}\"", h.bytes)), "{}", h.name());

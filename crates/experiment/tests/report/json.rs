@@ -9,12 +9,12 @@ use crate::samples::{self, golden};
 use crate::{json_of, read};
 
 #[test]
-fn the_document_of_a_disturbed_survey() {
+fn disturbed_survey_matches_the_golden_document() {
     golden("disturbed.json", &json_of(&samples::disturbed()));
 }
 
 #[test]
-fn keys_stand_in_the_contracts_order() {
+fn keys_have_the_documented_order() {
     let text = json_of(&samples::disturbed());
     let keys: Vec<&str> =
         text.lines().filter_map(|l| l.strip_prefix("  \"")).filter_map(|l| l.split('"').next()).collect();

@@ -1,4 +1,4 @@
-//! What is true of every kind of report.
+//! Properties of every kind of report.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn every_metric_belongs_to_a_kind_and_kind_names_are_unique() {
     assert!(kind("rumour").is_none());
 }
 
-/// What records are judged to hold is what the kind of their experiment declares.
+/// The findings of a record have only metrics that its experiment's kind declares.
 #[test]
 fn reports_have_the_metrics_of_their_kind() {
     let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../records");
@@ -39,7 +39,12 @@ fn reports_have_the_metrics_of_their_kind() {
             .map(|f| (f.name(), f.key.metric))
             .chain(report.histograms.iter().map(|h| (h.name(), h.key.metric)))
         {
-            assert!(of.metrics().any(|own| *own == *metric), "{}: {what} in {}", of.name, path.display());
+            assert!(
+                of.metrics().any(|declared| *declared == *metric),
+                "{}: {what} in {}",
+                of.name,
+                path.display()
+            );
         }
         judged += 1;
     }

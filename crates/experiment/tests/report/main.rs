@@ -1,6 +1,8 @@
-//! Reports that were built by hand, as text, pages, JSON and in every other form: views and toolkit together.
+//! Hand-built reports as text, pages, JSON and every other form: tests of views and toolkit together.
 
 mod draft;
+#[path = "../common/full.rs"]
+mod full;
 mod html;
 mod json;
 mod kinds;
@@ -26,7 +28,7 @@ const STUDIES: Style = Style { colour: false, unicode: true, width: 80, studies:
 /// Without colour, in Unicode, 80 columns.
 const UNICODE: Style = Style { colour: false, unicode: true, width: 80, studies: false };
 
-/// The kind of a report; of one whose experiment is a random text, a survey's.
+/// Returns the kind of a report; that of a survey if the experiment is a random text.
 fn kind_of(report: &Report) -> &'static ReportKind {
     kind(&report.experiment).unwrap_or(&survey::KIND)
 }
@@ -53,7 +55,7 @@ fn read_page(page: &str) -> Result<Vec<(String, Report)>, ReadError> {
     fathom_report::html::reports(page, &REPORT_KINDS)
 }
 
-/// The text in one line, with one blank between words.
+/// Returns the text in one line, with one blank between words.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Numbers and texts as they are printed.
+//! Formatted numbers and texts.
 
 use fathom_analysis::findings::Finding;
 use fathom_report::number::{short_size, shown, shown_ratio, size};
@@ -24,9 +24,9 @@ fn digits_follow_the_interval() {
     assert_eq!(both(5.59, 5.4, 6.1), "5.6 (5.4..6.1)");
     assert_eq!(both(146.23, 139.1, 158.3), "146 (139..158)");
     assert_eq!(both(1463.2, 1300.0, 1600.0), "1463 (1300..1600)");
-    // Half-widths that begin with 1 earn one digit more.
+    // A half-width that begins with 1 is printed with one more digit.
     assert_eq!(both(10.04, 9.88, 10.2), "10.04 (9.88..10.20)");
-    // An exact value has no zeros beyond its digits.
+    // An exact value has no trailing zeros.
     assert_eq!(both(3.0, 3.0, 3.0), "3 (3..3)");
     assert_eq!(both(-0.0001, -0.4, 0.4), "0.0 (-0.4..0.4)");
     assert_eq!(both(2e15, 1e15, 3e15), "2.000e15 (1.000e15..3.000e15)");
@@ -50,7 +50,7 @@ fn sizes_are_in_their_binary_unit() {
 }
 
 #[test]
-fn a_column_without_intervals_has_one_number_of_digits() {
+fn column_without_intervals_has_equal_decimal_places() {
     let all = [1.816, 12.725, 0.0, 172.49]
         .map(|v| samples::number("walk.latency", v, "ns", Some((v - 0.1, v + 0.1)), 1));
     let shown = |of: &[Option<&Finding>]| fathom_report::number::column(of.iter().copied());

@@ -9,23 +9,23 @@ use crate::json_of;
 use crate::samples::{self, golden};
 
 #[test]
-fn the_schema_changes_only_on_purpose() {
+fn schema_matches_the_golden_files() {
     golden("schema.json", &schema_json(&REPORT_KINDS));
     golden("schema.txt", &schema_text(&REPORT_KINDS));
 }
 
-/// The keywords that only tell.
-const SILENT: [&str; 3] = ["$schema", "title", "description"];
+/// Keywords that check nothing.
+const ANNOTATIONS: [&str; 3] = ["$schema", "title", "description"];
 
-/// Why `value` does not follow `schema`. Knows the keywords that the schema uses and refuses any
-/// other, so that none is ignored.
+/// Returns an error if `value` does not follow `schema`. Refuses keywords that it does not know, so that none is
+/// ignored.
 fn check(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     let Some(schema) = schema.as_object() else {
         return if schema == &Value::Bool(false) { Err(format!("{at}: not allowed")) } else { Ok(()) };
     };
     for (keyword, rule) in schema {
         let ok = match keyword.as_str() {
-            k if SILENT.contains(&k) => true,
+            k if ANNOTATIONS.contains(&k) => true,
             "type" => match rule {
                 Value::Array(any) => any.iter().any(|t| is_type(t, value)),
                 one => is_type(one, value),
@@ -58,7 +58,7 @@ fn check(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A keyword of the schema about members and items.
+/// Checks a keyword about members and items.
 fn check_parts(
     schema: &serde_json::Map<String, Value>,
     keyword: &str,
@@ -136,7 +136,7 @@ fn comparisons_follow_their_own_schema() {
         let rows = document["comparisons"][1]["rows"].as_array().expect("rows");
         assert!(rows.len() > 20, "{}", rows.len());
         for row in rows {
-            // A record against itself: no change, and nothing differs or is beyond anything.
+            // A record compared with itself: no change, no difference, and nothing beyond the limit.
             assert!(row["change"] == 0 && row["differs"] != "yes" && row["beyond"] != true, "{row}");
             assert_eq!(row["p"].is_null(), row["differs"] == "untested", "{row}");
         }
@@ -149,7 +149,7 @@ fn comparisons_follow_their_own_schema() {
 }
 
 #[test]
-fn documents_that_are_wrong_do_not_follow() {
+fn wrong_documents_do_not_follow_the_schema() {
     let good = json_of(&samples::survey(3));
     for (from, to) in [
         ("\"unit\":\"ticks\"", "\"unit\":\"ns\""),
@@ -173,13 +173,13 @@ proptest! {
     #![proptest_config(samples::config())]
 
     #[test]
-    fn whatever_is_printed_follows_the_schema(report in samples::any_report()) {
+    fn random_documents_follow_the_schema(report in samples::any_report()) {
         let result = follows(&json_of(&report));
         prop_assert!(result.is_ok(), "{:?}", result);
     }
 
     #[test]
-    fn a_name_matches_exactly_when_the_published_expression_does(name in "(tier|latency|claim|prefetch|tlb)(\\.(0|[1-9][0-9]{0,4}|random|sysfs|level|time|latency|size)){1,4}") {
+    fn published_patterns_match_exactly_the_known_names(name in "(tier|latency|claim|prefetch|tlb)(\\.(0|[1-9][0-9]{0,4}|random|sysfs|level|time|latency|size)){1,4}") {
         let schema: Value = serde_json::from_str(&schema_json(&REPORT_KINDS)).expect("JSON");
         let rows = &schema["properties"]["findings"]["items"]["anyOf"];
         let any = rows.as_array().expect("patterns").iter().any(|row| {

@@ -24,7 +24,7 @@ fn json(report: &Report) -> String {
     share::json(report, kind_of(report))
 }
 
-/// Text that must not be shared, wherever a record has it.
+/// Text that must not be shared.
 const SECRETS: [&str; 14] = [
     "bobs-laptop",
     "/home/bob/src/mine.toml",
@@ -42,8 +42,8 @@ const SECRETS: [&str; 14] = [
     "/sys/fs/cgroup/user.slice/bob.service",
 ];
 
-/// A survey with all of them, in every place where text of a record can appear.
-fn planted() -> Report {
+/// Returns a survey with all of them, in every place where text of a record can appear.
+fn report_with_secrets() -> Report {
     let mut report = samples::survey(20);
     let all = format!("serial SN4711BOB, host {}", SECRETS.join(" "));
     report.subject = "bobs-laptop".into();
@@ -80,21 +80,23 @@ fn forms(report: &Report) -> [String; 3] {
 
 #[test]
 fn shared_report_contains_no_identity() {
-    let shared = anonymous(&planted(), None);
+    let shared = anonymous(&report_with_secrets(), None);
     for text in forms(&shared) {
         for secret in SECRETS.iter().chain(&["bob", "SN4711", "deadbeef"]) {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
     }
-    // What the machine is, and what it measured, is still there.
+    // The description of the machine and its measurements are still present.
     assert!(row(&shared).contains("A Board") && row(&shared).contains("48 KiB"), "{}", row(&shared));
     assert!(details(&shared).contains("6.1.0") && details(&shared).contains("budget-exhausted"));
-    // The subject's name is shared where every machine of its kind has it.
-    assert!(json(&anonymous(&planted(), Some("zen3"))).contains("\"subject\": {\"name\":\"zen3\""));
+    // The subject's name is shared if it is that of a built-in machine.
+    assert!(
+        json(&anonymous(&report_with_secrets(), Some("zen3"))).contains("\"subject\": {\"name\":\"zen3\"")
+    );
 }
 
 #[test]
-fn words_of_a_list_are_shared_and_texts_of_a_kernel_are_not() {
+fn tokens_are_shared_and_kernel_texts_are_not() {
     let shared = anonymous(&samples::wakeup(), None);
     let worst = shared.of(&metrics::WORST_LATENCY).next().expect("a row");
     assert_eq!(worst.detail.word(metrics::CONDITION), Some("unloaded"));
@@ -104,7 +106,7 @@ fn words_of_a_list_are_shared_and_texts_of_a_kernel_are_not() {
 }
 
 #[test]
-fn a_table_has_as_many_cells_as_columns() {
+fn rows_have_as_many_cells_as_columns() {
     let unescaped = |line: &str| line.replace("\\|", "").matches('|').count();
     let shared = anonymous(&samples::survey(20), Some("host"));
     for line in header().lines().chain([row(&shared).trim_end()]) {
@@ -113,7 +115,7 @@ fn a_table_has_as_many_cells_as_columns() {
     assert!(row(&anonymous(&samples::refused(), None)).starts_with("| "));
 }
 
-/// The text between the fences, if the block is whole: the fence is opened once and closed once.
+/// Returns the text between the fences if the block is well-formed: one opening and one closing fence.
 fn inside(block: &str) -> Option<String> {
     let rest = block.strip_prefix("<details>\n<summary>")?;
     let (summary, rest) = rest.split_once("</summary>\n\n")?;
@@ -157,7 +159,7 @@ fn shared_json_reads_back_equal() {
 
 proptest! {
     #[test]
-    fn whatever_a_record_holds_the_three_forms_stay_whole(report in samples::any_report()) {
+    fn shared_forms_of_random_reports_are_well_formed(report in samples::any_report()) {
         let shared = anonymous(&report, None);
         let [row, details, json] = forms(&shared);
         prop_assert_eq!(row.lines().count(), 1);

@@ -12,19 +12,19 @@ use crate::{ASCII, STUDIES, UNICODE, page_of, text_of, unwrapped};
 const NEXT: &str = "fathom report survey.fathom";
 
 #[test]
-fn a_survey_of_three_tiers() {
+fn survey_matches_the_golden_texts() {
     golden("survey-unicode.txt", &text_of(&samples::survey(33), &UNICODE, Some(NEXT)));
     golden("survey-ascii.txt", &text_of(&samples::survey(33), &ASCII, Some(NEXT)));
 }
 
 #[test]
-fn single_loads_are_drawn_as_histograms() {
+fn latency_matches_the_golden_texts() {
     golden("latency-unicode.txt", &text_of(&samples::latency(), &UNICODE, Some(NEXT)));
     golden("latency-ascii.txt", &text_of(&samples::latency(), &ASCII, Some(NEXT)));
 }
 
 #[test]
-fn how_levels_are_built_and_what_conflicts_cost() {
+fn conflict_matches_the_golden_texts() {
     golden("conflict-unicode.txt", &text_of(&samples::conflict(), &UNICODE, Some(NEXT)));
     golden("conflict-ascii.txt", &text_of(&samples::conflict(), &ASCII, Some(NEXT)));
 }
@@ -46,7 +46,7 @@ fn reads_of_several_sets_are_not_compared_with_one_set() {
 }
 
 #[test]
-fn levels_without_tiers_are_not_passed_over_in_silence() {
+fn missing_tiers_are_reported() {
     let mut report = samples::conflict();
     let none = "No tiers were found, so the geometry of levels is unknown.";
     report.findings.push(samples::number("tier.1.latency", 1.8, "ns", None, 9));
@@ -60,7 +60,7 @@ fn levels_without_tiers_are_not_passed_over_in_silence() {
     assert!(!text_of(&samples::survey(9), &UNICODE, None).contains(none));
 }
 
-/// Two records of the latency sample: the second is slower in memory, asked of another machine.
+/// Compares two latency reports: the second is of another machine and slower in memory.
 fn compared() -> fathom_analysis::compare::Comparison {
     let (a, mut b) = (samples::latency(), samples::latency());
     b.subject = "pi2".to_string();
@@ -76,7 +76,7 @@ fn compared() -> fathom_analysis::compare::Comparison {
 }
 
 #[test]
-fn two_reports_are_compared_side_by_side() {
+fn comparison_matches_the_golden_texts() {
     let names = ["here.fathom", "there.fathom"];
     golden("compare-unicode.txt", &comparison(&compared(), names, Some(0.05), &UNICODE));
     golden("compare-ascii.txt", &comparison(&compared(), names, None, &ASCII));
@@ -90,7 +90,7 @@ fn two_reports_are_compared_side_by_side() {
     assert_eq!(c.beyond(0.5).count(), 0);
 }
 
-/// The survey checked against a description that has its second level at half the size and no second TLB.
+/// Returns the survey checked against a description whose second level has half the size and that has no second TLB.
 fn checked() -> Report {
     use fathom_analysis::against::{Described, Level, Tlb, check};
     let level = |name: &str, cycles: f64, kib: f64, ways| Level {
@@ -144,22 +144,22 @@ fn a_histogram_without_its_peak_is_still_shown() {
 }
 
 #[test]
-fn a_survey_with_sixty_points() {
+fn survey_with_sixty_points_matches_the_golden_text() {
     golden("sixty-points.txt", &text_of(&samples::survey(60), &UNICODE, Some(NEXT)));
 }
 
 #[test]
-fn a_disturbed_guest() {
+fn disturbed_guest_matches_the_golden_text() {
     golden("disturbed.txt", &text_of(&samples::disturbed(), &UNICODE, Some(NEXT)));
 }
 
 #[test]
-fn everything_refused() {
+fn refused_report_matches_the_golden_text() {
     golden("refused.txt", &text_of(&samples::refused(), &ASCII, None));
 }
 
 #[test]
-fn a_narrow_terminal() {
+fn narrow_report_matches_the_golden_text() {
     golden("narrow.txt", &text_of(&samples::disturbed(), &Style { width: 60, ..UNICODE }, Some(NEXT)));
 }
 
@@ -187,8 +187,8 @@ fn a_disagreement_without_a_sentence_gets_one() {
             f.notes.clear();
         }
     }
-    let said = "level 4: claimed 260 MiB by sysfs, 260 MiB by cpuid; the measurement disagrees";
-    assert!(unwrapped(&text_of(&report, &UNICODE, None)).contains(said));
+    let expected = "level 4: claimed 260 MiB by sysfs, 260 MiB by cpuid; the measurement disagrees";
+    assert!(unwrapped(&text_of(&report, &UNICODE, None)).contains(expected));
     report.trust = "virtual".to_string();
     assert!(unwrapped(&text_of(&report, &UNICODE, None)).contains("the measurement disagrees (guest)"));
 }
@@ -212,7 +212,7 @@ fn data_and_instructions_of_one_level_are_two_rows() {
 }
 
 #[test]
-fn a_second_finding_of_one_name_is_not_lost() {
+fn second_finding_of_one_name_is_printed() {
     let mut report = samples::survey(33);
     report.findings.push(samples::number("tier.1.latency", 77.25, "ns", None, 1));
     let text = text_of(&report, &UNICODE, None);
@@ -253,15 +253,15 @@ fn commands_are_never_wrapped() {
         let command = "`sudo sysctl kernel.perf_event_paranoid=1 kernel.kptr_restrict=0`,";
         assert!(text.lines().any(|line| line.contains(command)), "{text}");
     }
-    // One of more columns than there are stands whole all the same, and ends where it ends.
+    // A command that is longer than a line is neither wrapped nor joined with other text.
     let lines = text::wrap(&format!("try `{long}` or wait"), 60, "- ", "  ");
     assert_eq!(lines, ["- try".to_owned(), format!("  `{long}`"), "  or wait".to_owned()]);
-    // A backtick alone is no command.
+    // A single backtick does not begin a command.
     let alone = format!("a` {}", "b ".repeat(80));
     assert!(text::wrap(&alone, 60, "", "").iter().all(|line| line.len() <= 60));
 }
 
-/// Samples of every kind of report, with tables of every width.
+/// Returns a sample of every kind of report, with tables of different widths.
 fn all_samples() -> Vec<Report> {
     vec![
         samples::survey(33),
@@ -292,7 +292,7 @@ fn reports_fit_terminals_of_every_width() {
     }
 }
 
-/// The numbers of a table, in the order of its rows, however its columns are laid out.
+/// A table that is wider than the terminal is divided into parts.
 #[test]
 fn wide_table_is_divided_and_repeats_row_labels() {
     let wide = text_of(&samples::conflict(), &Style { width: 200, ..ASCII }, None);
@@ -316,8 +316,8 @@ fn without_escapes(text: &str) -> String {
     out
 }
 
-/// Does `text` say `words`, whatever was wrapped? Blanks and the line's own furniture are ignored.
-fn says(text: &str, words: &str) -> bool {
+/// Returns whether `text` contains `words`, ignoring blanks and line breaks.
+fn contains_text(text: &str, words: &str) -> bool {
     let squeeze = |t: &str| t.chars().filter(|c| !c.is_whitespace()).collect::<String>();
     squeeze(text).contains(&squeeze(words))
 }
@@ -325,7 +325,7 @@ fn says(text: &str, words: &str) -> bool {
 fn check_width(report: &Report, style: &Style, next: Option<&str>) -> Result<(), TestCaseError> {
     let text = text_of(report, style, next);
     for line in text.lines() {
-        // A command stands whole, whatever its length.
+        // Commands are never wrapped.
         if line.starts_with("Next: ") || line.contains('`') {
             continue;
         }
@@ -411,17 +411,17 @@ proptest! {
         let text = text_of(&report, &Style { width, ..UNICODE }, None);
         let lines = [note.clone(), ["one ", &note].concat(), ["two ", &note].concat()];
         for line in lines.iter().chain([&word]) {
-            prop_assert!(says(&text, line), "{line}");
+            prop_assert!(contains_text(&text, line), "{line}");
         }
-        prop_assert!(says(&text, &shown(value, None, None).value));
+        prop_assert!(contains_text(&text, &shown(value, None, None).value));
     }
 
     #[test]
-    fn every_finding_leaves_a_trace(report in samples::any_report()) {
-        // Taken alone, no finding of the schema is silent, whatever it is.
+    fn value_of_every_finding_is_printed(report in samples::any_report()) {
+        // A report of this finding alone shows its value, whatever its metric.
         for f in &report.findings {
             let alone = Report { findings: vec![f.clone()], ..Report::default() };
-            let wanted = match &f.value {
+            let expected = match &f.value {
                 Value::Text(word) if f.name() == "disturbed" && word == "yes" => "DISTURBED".to_string(),
                 Value::Text(word) if f.name() == "disturbed" && word == "no" => "Undisturbed".to_string(),
                 Value::Text(word) => word.clone(),
@@ -430,19 +430,19 @@ proptest! {
             for kind in REPORT_KINDS.iter() {
                 let style = if f.name().contains("study") { &STUDIES } else { &UNICODE };
                 let text = fathom_report::terminal(&alone, kind, style, None);
-                prop_assert!(says(&text, &wanted), "{}, {f:?}\n{text}", kind.name);
+                prop_assert!(contains_text(&text, &expected), "{}, {f:?}\n{text}", kind.name);
             }
         }
     }
 
     #[test]
-    fn printed_ends_stay_in_order(value in -1e9f64..1e9, below in 0.0f64..1e6, above in 0.0f64..1e6) {
+    fn printed_intervals_include_the_printed_value(value in -1e9f64..1e9, below in 0.0f64..1e6, above in 0.0f64..1e6) {
         let s = shown(value, Some(value - below), Some(value + above));
         let inner = s.interval.trim_matches(['(', ')']).to_string();
         let (low, high) = inner.split_once("..").expect("an interval");
         let read = |t: &str| t.parse::<f64>().expect("a number");
         prop_assert!(read(low) <= read(&s.value) && read(&s.value) <= read(high), "{s:?}");
-        // Printing moves no end by more than a quarter of the half-width (integers aside).
+        // Rounding moves an end by at most a quarter of the half-width (integers aside).
         let half = (below + above) / 2.0;
         prop_assert!((read(high) - (value + above)).abs() <= f64::max(half / 4.0, 0.5) + 1e-6);
     }
@@ -464,7 +464,7 @@ fn page_colours_are_tables_of_pages_by_colours() {
         "    9       0         9          0",
         "    9      10        19         10",
         "Colouring helps in tier 1: yes; a way is 4 pages",
-        // No column is for so many: it is printed as it is.
+        // There is no column for 77 colours: the row is printed as a plain row.
         "tier.1.colour.77.9.misses_per_round",
     ] {
         assert!(text.contains(line), "no '{line}' in:\n{text}");

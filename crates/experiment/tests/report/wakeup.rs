@@ -15,18 +15,18 @@ fn text(report: &Report) -> String {
 }
 
 #[test]
-fn a_default_run() {
+fn default_run_matches_the_golden_texts() {
     golden("wakeup-unicode.txt", &text(&samples::wakeup()));
     golden("wakeup-ascii.txt", &text_of(&samples::wakeup(), &ASCII, None));
 }
 
 #[test]
-fn a_sweep() {
+fn sweep_matches_the_golden_text() {
     golden("wakeup-sweep.txt", &text(&samples::sweep()));
 }
 
 #[test]
-fn documents_for_the_pages_in_a_browser() {
+fn json_matches_the_golden_documents() {
     golden("wakeup.json", &json_of(&samples::wakeup()));
     golden("wakeup-sweep.json", &json_of(&samples::sweep()));
 }
@@ -40,14 +40,17 @@ fn without(report: &Report, gone: impl Fn(&str) -> bool) -> Report {
 #[test]
 fn headline_uses_the_available_rows() {
     let whole = samples::wakeup();
-    let said = unwrapped(&text(&whole));
-    assert!(said.contains("The memory workers of stress-mix-vm add 15 (13..17) us at p99.9."), "{said}");
-    assert!(said.contains("of which 53971.0 us waiting for the CPU, between wake-up and switch to the task; stress ran before. 7 of the 7 next worst lost most of their time in the same stage."), "{said}");
+    let shown_text = unwrapped(&text(&whole));
     assert!(
-        said.contains("The maximum is not caused by memory load: it occurred without load. Periodic"),
-        "{said}"
+        shown_text.contains("The memory workers of stress-mix-vm add 15 (13..17) us at p99.9."),
+        "{shown_text}"
     );
-    assert!(said.contains("62 % every 1000 ms (fair-server or throttle)"), "{said}");
+    assert!(shown_text.contains("of which 53971.0 us waiting for the CPU, between wake-up and switch to the task; stress ran before. 7 of the 7 next worst lost most of their time in the same stage."), "{shown_text}");
+    assert!(
+        shown_text.contains("The maximum is not caused by memory load: it occurred without load. Periodic"),
+        "{shown_text}"
+    );
+    assert!(shown_text.contains("62 % every 1000 ms (fair-server or throttle)"), "{shown_text}");
     let compared = unwrapped(&text(&without(&whole, |name| name.starts_with("explained."))));
     assert!(compared.contains("Latency at p99.9: 37 (30..45) us under stress-mix"), "{compared}");
     let alone = unwrapped(&text(&without(&whole, |name| {
@@ -74,17 +77,17 @@ fn cache_share_rows_appear_with_full_load_and_no_load() {
         .findings
         .iter()
         .filter(|f| f.name().starts_with("wakeup.user.stress-mix-vm."))
-        // Half as late, so that the two cannot be taken for each other.
+        // Half the latencies, so that the two conditions can be distinguished.
         .map(|f| Finding {
             key: samples::key(&f.name().replace("stress-mix-vm", "stress-mix-vm-confined")),
             ..halved(f)
         })
         .collect();
     report.findings.extend(confined);
-    let said = unwrapped(&text(&report));
+    let shown_text = unwrapped(&text(&report));
     let expected = "Latency at p99.9: 46 (37..55) us under the load with all of the caches, 23 (18..27) us with that share";
-    assert!(said.contains("confined to the smallest share of the caches"), "{said}");
-    assert!(said.contains(expected), "{said}");
+    assert!(shown_text.contains("confined to the smallest share of the caches"), "{shown_text}");
+    assert!(shown_text.contains(expected), "{shown_text}");
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn memory_is_excluded_only_with_evidence() {
     for f in report.findings.iter_mut().filter(|f| f.name() == "worst.1.latency") {
         f.detail.set(metrics::CONDITION, Item::Token("stress-mix-vm".to_owned()));
     }
-    // As late without a load.
+    // An equal maximum occurred without load.
     assert!(
         unwrapped(&text(&report)).contains("not caused by memory load: without load the maximum is 53991 us")
     );
@@ -108,7 +111,7 @@ fn memory_is_excluded_only_with_evidence() {
 }
 
 #[test]
-fn an_increase_that_may_be_nothing_is_said_to_be() {
+fn insignificant_increase_is_marked() {
     let mut report = samples::wakeup();
     for f in report.findings.iter_mut().filter(|f| f.name() == "explained.increase") {
         f.low = Some(-1.0);
@@ -135,14 +138,14 @@ fn study_values_are_shown_on_request_and_only_for_times() {
     let counted = with_studies(&report);
     assert!(counted.contains("Maximum: 53991 instructions") && !counted.contains("S3 max"), "{counted}");
     assert!(!counted.contains("(disputed)"), "{counted}");
-    // Without the study's load there is nothing to set beside.
+    // Without the study's loads there is nothing to compare.
     let alone = with_studies(&without(&samples::wakeup(), |name| name.contains("stress-mix")));
     assert!(!alone.contains("S3") && !alone.contains("(disputed)"), "{alone}");
 }
 
-/// As of a described machine, which runs no load: nothing is concluded from what did not run.
+/// As of a described machine, which cannot run loads: no conclusions about loads.
 #[test]
-fn without_any_load_nothing_is_said_of_one() {
+fn report_without_loads_concludes_nothing_about_loads() {
     let loads = ["unloaded", "warm", "flushed", "evicted"].map(|state| format!(".{state}."));
     let alone = without(&samples::wakeup(), |name| {
         let loaded = name.starts_with("wakeup.") && !loads.iter().any(|state| name.contains(state));
@@ -153,13 +156,13 @@ fn without_any_load_nothing_is_said_of_one() {
     for f in alone.findings.iter_mut().filter(|f| f.name().starts_with("worst.")) {
         f.detail.set(metrics::CONDITION, Item::Token("unloaded".to_owned()));
     }
-    let said = unwrapped(&text(&alone));
-    assert!(said.contains("Without load: "), "{said}");
+    let shown_text = unwrapped(&text(&alone));
+    assert!(shown_text.contains("Without load: "), "{shown_text}");
     for wrong in ["caused by memory load", "Memory load is not periodic", "S3", "disputed", "memory workers"]
     {
-        assert!(!said.contains(wrong), "{wrong}: {said}");
+        assert!(!shown_text.contains(wrong), "{wrong}: {shown_text}");
     }
-    // Beside any load both are said.
+    // With loads both sentences are printed.
     let whole = unwrapped(&text(&samples::wakeup()));
     assert!(
         whole.contains("caused by memory load") && whole.contains("Memory load is not periodic"),
@@ -168,17 +171,17 @@ fn without_any_load_nothing_is_said_of_one() {
 }
 
 #[test]
-fn a_curve_that_changes_is_drawn_and_another_one_is_not() {
+fn only_curves_with_changepoints_are_drawn() {
     let shown = text(&samples::sweep());
-    // The tail and the middle each have a break; the other three curves have none.
+    // Both the tail and p50 have a changepoint; the other three curves have none.
     assert_eq!(shown.matches("by block size, both axes").count(), 2, "{shown}");
     assert!(shown.contains("Stride 4K: the tail by"), "{shown}");
-    let said = unwrapped(&shown);
-    assert!(said.contains("malloc.free.4096, p50: step at 31.5 MiB (31.0..32.0)"), "{shown}");
-    // Page faults are of the load, so they are told with what latencies do there.
+    let shown_text = unwrapped(&shown);
+    assert!(shown_text.contains("malloc.free.4096, p50: step at 31.5 MiB (31.0..32.0)"), "{shown}");
+    // Page faults are a property of the load, so they are reported with the latencies at the same size.
     let faults =
         "malloc.free.4096, faults: step at 31.5 MiB (31.0..32.0), from 0 (0..0) per second to 106000";
-    assert!(said.contains(faults) && said.contains("p50 0.16 (0.12..0.20)"), "{shown}");
+    assert!(shown_text.contains(faults) && shown_text.contains("p50 0.16 (0.12..0.20)"), "{shown}");
 }
 
 #[test]
@@ -208,7 +211,7 @@ fn distributions_fit_whatever_their_conditions_are_called() {
 }
 
 #[test]
-fn pages_have_a_figure_for_each_question() {
+fn page_has_the_figures_of_each_kind_of_run() {
     let figures = |report: &Report| -> Vec<String> {
         let page = page_of(&[("A", report)], &[]);
         let parts = page.split("data-chart=\"").skip(1);
@@ -218,7 +221,7 @@ fn pages_have_a_figure_for_each_question() {
     let others = ["stages", "effects.effect", "effects.explained"].map(str::to_owned);
     assert_eq!(figures(&samples::wakeup()), [&places[..], &others[..]].concat());
     let modes = ["free", "keep"];
-    let wanted =
+    let expected =
         modes.map(|mode| ["sweep", "sweepheat"].map(|figure| format!("{figure}.malloc.{mode}"))).concat();
-    assert_eq!(figures(&samples::sweep()), wanted);
+    assert_eq!(figures(&samples::sweep()), expected);
 }

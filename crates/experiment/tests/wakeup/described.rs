@@ -1,8 +1,8 @@
-//! Sessions on described machines, which run no load.
+//! Sessions on described machines, which cannot run loads.
 
 use super::*;
 
-/// The record and the report of a described machine.
+/// Returns the record and the report of a described machine.
 fn described(name: &str, typed: &[(&str, &str)]) -> (Record, Report) {
     let description = catalog::load(name).expect("committed").expect("sound");
     let (_, record) = session(&mut Model::new(&description, 1), run(12_000, typed));
@@ -11,7 +11,7 @@ fn described(name: &str, typed: &[(&str, &str)]) -> (Record, Report) {
     (record, report)
 }
 
-/// Does a report refuse this, and say that it was not run?
+/// Returns whether a report refuses `what` because it was not run.
 fn refused(report: &Report, what: &str) -> bool {
     let of = |r: &&fathom_analysis::findings::Refused| r.what == what;
     report
@@ -21,8 +21,8 @@ fn refused(report: &Report, what: &str) -> bool {
         .is_some_and(|r| r.reason.contains("do not support this load") && !r.remedy.is_empty())
 }
 
-/// The rows of what no load explains, from what ran without one.
-fn concludes_nothing_of_loads(report: &Report) {
+/// Asserts that there are no findings that need loads.
+fn assert_no_findings_about_loads(report: &Report) {
     for prefix in ["effect.", "interaction.", "explained.", "pressure.", "stall.", "sweep.", "changepoint."] {
         assert!(!report.findings.iter().any(|f| f.name().starts_with(prefix)), "{prefix}");
     }
@@ -34,7 +34,7 @@ fn absent_l2_adds_latency_on_described_machine() {
     let (on, off) = (of("am5728"), of("am5728-l2-off"));
     let p50 = |report: &Report, what: &str| number(report, &format!("wakeup.{what}.p50"));
     assert!(p50(&on, "user.unloaded") > 0.0);
-    // What was flushed comes from memory with and without it; what was evicted, and the path itself, do not.
+    // Flushed data come from memory in both cases; the rest of the path and evicted data are slower without L2.
     assert!(p50(&on, "work.flushed") > p50(&on, "work.warm"));
     assert!(p50(&off, "user.unloaded") > p50(&on, "user.unloaded"));
 }
@@ -56,8 +56,8 @@ fn every_condition_is_measured_or_refused_by_name() {
     assert_eq!(named, NAMED.len());
     assert!(refused(&report, "condition load-1 (cpu*2)"), "{:?}", report.refusals);
     assert!(refused(&report, "condition load-2 (vm*2:64M copy*1)"), "{:?}", report.refusals);
-    concludes_nothing_of_loads(&report);
-    // No load ran next to the task.
+    assert_no_findings_about_loads(&report);
+    // No load ran concurrently with the task.
     assert!(
         record
             .trials
@@ -76,7 +76,7 @@ fn default_conditions_with_loads_are_refused() {
         assert!(row(&report, &format!("wakeup.user.{condition}.p50")).is_none(), "{condition}");
     }
     assert!(refused(&report, "the factors' effects"), "{:?}", report.refusals);
-    concludes_nothing_of_loads(&report);
+    assert_no_findings_about_loads(&report);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn sweep_on_described_machine_is_refused_per_curve() {
     for curve in ["vm.free.4096", "vm.keep.4096", "vm.hold2.4096"] {
         assert!(refused(&report, &format!("sweep {curve}")), "{curve}: {:?}", report.refusals);
     }
-    concludes_nothing_of_loads(&report);
+    assert_no_findings_about_loads(&report);
     assert!(
         record
             .trials

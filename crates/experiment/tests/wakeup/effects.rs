@@ -4,7 +4,7 @@ use super::*;
 use crate::paper::{NO_PARTITIONS, NO_TIMERLAT, NO_TRACEPOINTS};
 use fathom_analysis::findings::WarningKind;
 
-/// Page faults cost 20 us, bandwidth 4 us, the study's memory workers what faults cost them; nothing else anything.
+/// Page faults cost 20 us, bandwidth 4 us; the study's memory workers cost as much as faults; all others nothing.
 fn planted(s: &fathom_probe::load::Stressor) -> u64 {
     match s.kind {
         Stress::Fault | Stress::Vm => 20_000,
@@ -24,16 +24,16 @@ fn planted_factor_effects_are_found_and_explained() {
         assert!(low <= us && us <= high, "{factor}: {low} to {high}, and {us} was planted");
         assert!(high - low < 4.0, "{factor}: {low} to {high} says nothing");
     }
-    // All of the increase comes with page faults, of which the study's workers do as many as the factor.
-    let near = |name: &str, us: f64| {
+    // The increase comes from page faults only, of which the study's workers cause as many as the factor.
+    let assert_near = |name: &str, us: f64| {
         let found = number(&report, name);
         assert!((found - us).abs() < 2.0, "{name}: {found} and not {us}");
     };
-    near("explained.increase", 20.0);
-    near("explained.fault", 20.0);
-    near("bias.trace", 2.0);
-    near("wakeup.user.unloaded.p50", 5.0 + 0.7 + 2.0);
-    near("wakeup.irq.fault.p50", (5.0 + 0.7 + 2.0 + 20.0) * 5.0 / 8.0);
+    assert_near("explained.increase", 20.0);
+    assert_near("explained.fault", 20.0);
+    assert_near("bias.trace", 2.0);
+    assert_near("wakeup.user.unloaded.p50", 5.0 + 0.7 + 2.0);
+    assert_near("wakeup.irq.fault.p50", (5.0 + 0.7 + 2.0 + 20.0) * 5.0 / 8.0);
     assert!(number(&report, "load.fault.faults") > 0.0 && number(&report, "stall.fault.cpu") > 0.4);
     assert!(report.refusals.iter().all(|r| !r.what.contains("factors")), "{:?}", report.refusals);
 }
@@ -43,26 +43,26 @@ fn load_confined_to_a_cache_share_is_compared_with_full_load() {
     let mut machine = Paper::new(planted);
     machine.parts = true;
     let report = measure(&mut machine, minute());
-    let near = |name: &str, us: f64| {
+    let assert_near = |name: &str, us: f64| {
         let found = number(&report, name);
         assert!((found - us).abs() < 0.3, "{name}: {found} and not {us}");
     };
-    near("wakeup.user.stress-mix-vm.p50", 25.7);
-    near("wakeup.user.stress-mix-vm-confined.p50", 10.7);
-    // It is none of the cells that the factors' effects are from.
+    assert_near("wakeup.user.stress-mix-vm.p50", 25.7);
+    assert_near("wakeup.user.stress-mix-vm-confined.p50", 10.7);
+    // The condition is not a cell of the design from which the factors' effects are computed.
     let effect = row(&report, "effect.baseline").expect("a row");
     assert!(
         (number(&report, "effect.baseline") - number(&report, "wakeup.user.unloaded.p99")).abs() < 0.3,
         "{effect:?}"
     );
-    // Without partitioning there is one refusal, and every other row.
+    // Without partitioning there is one refusal, and all other rows.
     let mut machine = Paper::new(planted);
     let without = measure(&mut machine, minute());
     let confined = |report: &Report| report.refusals.iter().filter(|r| r.reason == NO_PARTITIONS).count();
     assert_eq!(confined(&without), 1, "{:?}", without.refusals);
     assert!(row(&without, "wakeup.user.stress-mix-vm-confined.p50").is_none());
     assert!(row(&without, "effect.baseline").is_some());
-    // The condition by name is refused, too.
+    // The condition is also refused if given by name.
     let typed = [("conditions", "unloaded,stress-mix-vm-confined")];
     let named = measure(&mut Paper::new(planted), run(5_000, &typed));
     assert!(confined(&named) > 0, "{:?}", named.refusals);
@@ -116,23 +116,23 @@ fn missing_tracer_leaves_user_rows_and_a_refusal() {
 }
 
 #[test]
-fn kernel_wake_ups_have_rows_of_their_own() {
+fn kernel_wake_ups_have_separate_rows() {
     let mut machine = Paper::new(planted);
     machine.kernels = true;
     let report = measure(&mut machine, minute());
-    let near = |name: &str, us: f64| {
+    let assert_near = |name: &str, us: f64| {
         let found = number(&report, name);
         assert!((found - us).abs() < 0.3, "{name}: {found} and not {us}");
     };
-    near("wakeup.kernel.timerlat.p50", 3.7);
-    near("wakeup.irq.timerlat.p50", 3.7 / 4.0);
-    near("wakeup.user.unloaded.p50", 5.7);
-    near("effect.baseline", number(&report, "wakeup.user.unloaded.p99"));
+    assert_near("wakeup.kernel.timerlat.p50", 3.7);
+    assert_near("wakeup.irq.timerlat.p50", 3.7 / 4.0);
+    assert_near("wakeup.user.unloaded.p50", 5.7);
+    assert_near("effect.baseline", number(&report, "wakeup.user.unloaded.p99"));
     assert!(row(&report, "wakeup.user.timerlat.p50").is_none());
     let first = row(&report, "wakeup.kernel.timerlat.min").expect("a row");
     assert!(first.count > 300 && first.trials.len() > 1, "{first:?}");
     assert!(machine.timed > 3, "once in the look and once a round");
-    // Where it is refused, the report says so, and it is not requested again.
+    // If it is refused, the report says so, and it is not requested again.
     let mut machine = Paper::new(planted);
     let report = measure(&mut machine, minute());
     assert!(report.refusals.iter().any(|r| r.reason == NO_TIMERLAT), "{:?}", report.refusals);

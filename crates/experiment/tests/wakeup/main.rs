@@ -1,5 +1,5 @@
-//! Wake-up latency on a machine whose wake-ups are drawn from known distributions: every planted effect is found, and
-//! no other.
+//! Wake-up latency on a simulated machine whose wake-ups are drawn from known distributions: every planted effect must
+//! be found, and no other.
 
 #[path = "../common/asked.rs"]
 mod asked;
@@ -31,14 +31,14 @@ fn measure(machine: &mut Paper, run: Run) -> Report {
     let (transcript, record) = session(machine, run);
     assert_eq!(record.problems, Vec::<String>::new());
     assert!(record.trials.iter().all(|r| r.unverified == 0), "an activation proves nothing");
-    // The file says the same.
+    // The record gives the same report when read from text.
     let again = Record::parse(&transcript.join("\n")).expect("a record");
     let report = wakeup::read(&record);
     assert_eq!(wakeup::read(&again), report);
     report
 }
 
-/// These options, within a budget.
+/// Returns a run with these options and this budget.
 fn run(budget_ms: u64, typed: &[(&str, &str)]) -> Run {
     Run { asked: asked(wakeup::options::ALL, typed), budget_ms, ..Run::default() }
 }
@@ -58,12 +58,12 @@ fn number(report: &Report, name: &str) -> f64 {
     }
 }
 
-/// A sweep within a budget.
+/// Returns a sweep with this budget.
 fn sweep(budget_ms: u64) -> Run {
     run(budget_ms, &[("sweep", ""), ("modes", "free")])
 }
 
-/// A step of 2 us at 32 MiB.
-fn kink(s: &fathom_probe::load::Stressor) -> u64 {
+/// Adds a step of 2 us at 32 MiB.
+fn step_at_32_mib(s: &fathom_probe::load::Stressor) -> u64 {
     if s.bytes >= 32 << 20 { 2000 } else { 0 }
 }

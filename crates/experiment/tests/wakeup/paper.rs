@@ -1,4 +1,4 @@
-//! A machine of paper, whose wake-ups are drawn from known distributions.
+//! A simulated machine whose wake-ups are drawn from known distributions.
 
 use fathom_probe::load::{Load, LoadStats, Stalls, Stress};
 use fathom_probe::machine::{
@@ -9,38 +9,38 @@ use fathom_probe::machine::{
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
-/// Reasons of its refusals, which a report repeats.
+/// Reasons of its refusals, which reports repeat.
 pub const NO_TRACEPOINTS: &str = "no tracepoints here";
 pub const NO_PARTITIONS: &str = "nothing here can be partitioned";
 pub const NO_TIMERLAT: &str = "no timerlat on paper";
 
-/// What one kind of stressor adds to a wake-up, ns.
+/// Latency in ns that one stressor adds to a wake-up.
 pub type Adds = fn(&fathom_probe::load::Stressor) -> u64;
 
-/// A machine of paper: memory that holds, a clock that is set, and wake-ups that are drawn.
+/// A simulated machine: memory, a clock that its functions advance, and random wake-ups.
 pub struct Paper {
     memory: Vec<u64>,
     now: u64,
     random: Xoshiro256PlusPlus,
     adds: Adds,
     load: Load,
-    /// Can its caches be partitioned?
+    /// Whether its caches can be partitioned.
     pub parts: bool,
     confined: bool,
     pressed_at: u64,
     places: Vec<Places>,
     traced: bool,
-    /// What being traced adds, ns.
+    /// Latency in ns that tracing adds.
     pub tracing: u64,
-    /// Is there no tracer?
+    /// Whether there is no tracer.
     pub blind: bool,
-    /// Is no priority to be had?
+    /// Whether every priority is denied.
     pub denied: bool,
-    /// Every so many ns a wake-up is 300 us late; 0 for never.
+    /// Period in ns with which a wake-up is 300 us late; 0 for never.
     pub cadence: u64,
-    /// Has the kernel a tracer of its own wake-ups?
+    /// Whether the kernel has a tracer of its own wake-ups.
     pub kernels: bool,
-    /// How many times it was requested.
+    /// How many times that tracer was requested.
     pub timed: usize,
 }
 
@@ -96,10 +96,10 @@ impl Disturb for Paper {
 
     fn stop_load(&mut self) -> LoadReport {
         let ns = self.now - self.pressed_at;
-        // A worker of any kind does a thousand rounds a second, with ten faults each where it allocates.
+        // Every worker completes a thousand passes per second, with ten faults each if it allocates.
         let row = |(i, s): (usize, &fathom_probe::load::Stressor)| {
             let passes = s.workers * ns / 1_000_000;
-            // glibc maps blocks from 32 MiB on in each round, and keeps smaller ones.
+            // glibc maps blocks from 32 MiB on in each pass, and keeps smaller ones.
             let mapped = s.kind == Stress::Malloc && s.bytes >= 32 << 20;
             let faulting = mapped || matches!(s.kind, Stress::Vm | Stress::Fault);
             let faults = if faulting { 10 * passes } else { 0 };
@@ -123,10 +123,10 @@ impl Wake for Paper {
         Ok(self.now)
     }
 
-    /// 5 us, an exponential tail of 1 us, what the load adds, and now and then a hundred more.
+    /// 5 us, an exponential tail of 1 us, the cost of the load, and a periodic delay.
     fn wake_at(&mut self, at_ns: u64) -> Result<WakeReturn, Refusal> {
         assert!(at_ns >= self.now, "asked to sleep until a time that is past");
-        // What a load adds here it adds by way of the caches.
+        // A load acts through the caches, so a confined one costs a quarter.
         let kept = if self.confined { 4 } else { 1 };
         let added = self.load.stressors.iter().map(self.adds).sum::<u64>() / kept;
         let tail = -1000.0 * (1.0 - self.unit()).ln();
@@ -135,7 +135,7 @@ impl Wake for Paper {
         let late = 5000 + tail as u64 + added + traced + if periodic { 300_000 } else { 0 };
         let place = |part: u64| Some(at_ns + late * part / 8);
         if self.traced {
-            // What is added is added before the interrupt.
+            // The added latency occurs before the interrupt.
             self.places.push(Places {
                 expires_ns: at_ns,
                 irq_ns: place(5),
@@ -155,7 +155,7 @@ impl Wake for Paper {
         Ok(ActivationTrace { places: std::mem::take(&mut self.places), lost: 0 })
     }
 
-    /// 3 us and the same tail; its interrupt after a quarter of that.
+    /// 3 us and the same tail; the interrupt after a quarter of that.
     fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<ActivationRow>, u64), Refusal> {
         self.timed += 1;
         if !self.kernels {

@@ -1,4 +1,4 @@
-//! Plans: few activations, options out of bounds, records that were cut off.
+//! Plans: few activations, options out of range, truncated records.
 
 use super::*;
 
@@ -39,13 +39,13 @@ fn record_with_option_out_of_range_is_refused() {
 
 #[test]
 fn resumed_record_completes_a_cut_session() {
-    let (whole, _) = session(&mut Paper::new(kink), sweep(100_000));
-    // Somewhere in the middle of a trial's lines.
+    let (whole, _) = session(&mut Paper::new(step_at_32_mib), sweep(100_000));
+    // In the middle of a trial's lines.
     let cut: Vec<String> = whole[..whole.len() / 2].to_vec();
     let trials = Record::parse(&cut.join("\n")).expect("a record").trials.len();
     let run = Run { experiment: wakeup::NAME.into(), subject: "paper".into(), seed: 1, ..sweep(100_000) };
     let session = Session::resumed(wakeup::plan, run, cut);
-    let (transcript, record) = InProcess::new(session).run(&mut Paper::new(kink));
+    let (transcript, record) = InProcess::new(session).run(&mut Paper::new(step_at_32_mib));
     assert_eq!(record.problems, Vec::<String>::new());
     assert!(record.trials.len() > trials, "nothing was added");
     assert_eq!(record.losses.restarts, 0, "the new probe was asked to greet");
@@ -53,7 +53,7 @@ fn resumed_record_completes_a_cut_session() {
     assert_eq!(wakeup::read(&again), wakeup::read(&record));
     let done =
         |record: &Record| record.trials.iter().filter(|r| r.done.is_some() && r.trial.loads == 1).count();
-    let (_, uncut) = self::session(&mut Paper::new(kink), sweep(100_000));
-    // What is lost is the rest of the round that was cut, of nine sizes at most.
+    let (_, uncut) = self::session(&mut Paper::new(step_at_32_mib), sweep(100_000));
+    // Only the rest of the interrupted round is lost, at most nine sizes.
     assert!(done(&record) + 9 >= done(&uncut), "{} against {}", done(&record), done(&uncut));
 }

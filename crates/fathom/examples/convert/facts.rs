@@ -1,9 +1,9 @@
-//! Facts that were a sentence and are a token now, with the reason and the remedy as facts of their own.
+//! Facts that were sentences and are now tokens, with reason and remedy as separate facts.
 
 use fathom_probe::wire::{Line, Value};
 use fathom_units::facts::{self, CeilingSource, Grant, UNLIMITED};
 
-/// The facts that a fact has become, where it was a sentence: name and text each.
+/// Returns the facts (name and text) that replace a fact whose text was a sentence.
 fn split(name: &str, text: &str) -> Option<Vec<(String, String)>> {
     let granted = |value: &str| Some((Grant::Granted, value.to_owned()));
     let partial = |value: &str| Some((Grant::Partial, value.to_owned()));
@@ -37,7 +37,7 @@ fn is_token(text: &str) -> bool {
     Grant::from_token(text).is_some()
 }
 
-/// What was refused, with the reason and the remedy.
+/// Returns the facts of a refused privilege: token, reason and remedy.
 fn refused(name: &str, text: &str) -> Option<Vec<(String, String)>> {
     let (grant, reason, remedy) = match name {
         facts::PRIVILEGE_FIFO if text == "not asked for" => (Grant::NotRequested, "", ""),
@@ -55,7 +55,7 @@ fn refused(name: &str, text: &str) -> Option<Vec<(String, String)>> {
     Some(all.into_iter().filter(|(_, t)| !t.is_empty()).map(|(n, t)| (n, t.to_owned())).collect())
 }
 
-/// Whether memory was locked, and what limits it.
+/// Returns the facts about memory locks and memory limits.
 fn memory(name: &str, text: &str) -> Option<Vec<(String, String)>> {
     if name.ends_with(".locked") {
         let (reason, remedy) = text.strip_prefix("no (")?.split_once("): ")?;
@@ -77,7 +77,7 @@ fn memory(name: &str, text: &str) -> Option<Vec<(String, String)>> {
     Some(vec![(name.to_owned(), text.to_owned()), named])
 }
 
-/// The lines that a line has become: itself, or the facts that its sentence says.
+/// Returns the lines that replace a line: the line itself, or one line per new fact.
 pub fn lines(line: Line) -> Vec<Line> {
     let of = |key: &str| line.pairs.iter().find(|(k, _)| k == key).map(|(_, value)| value);
     let (Some(Value::Text(name)), Some(Value::Text(text))) = (of("name"), of("text")) else {

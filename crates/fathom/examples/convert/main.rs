@@ -1,10 +1,10 @@
-//! Converts records and findings to the names of `docs/names.tsv`, and proves that nothing else changed.
+//! Converts records and findings to the names of `docs/names.tsv`, and proves that only names changed.
 //!
-//! `convert FILE...` rewrites each file in place; what has the new names already stays as it is.
-//! `convert --prove OLD NEW` compares a file with its converted form: every line of the record, and every finding of
-//! the document, must stand there under its new name with the same values. It exits with 1 where one does not.
+//! `convert FILE...` rewrites each file in place; files with the new names are not changed. `convert --prove OLD NEW`
+//! compares a file with its converted form: every line of the record and every finding of the document must be present
+//! under its new name with the same values. The exit status is 1 if one is not.
 //!
-//! No release has the old names, so this program goes away with the first one.
+//! No release has the old names, so this program is removed before the first release.
 
 mod facts;
 
@@ -15,22 +15,22 @@ use std::process::ExitCode;
 use fathom_probe::wire::{Line, Value};
 use serde_json::Value as Json;
 
-/// The table: a header, then kind, old, new, where and why in columns.
+/// The table: a header, then the columns kind, old, new, where and why.
 const TABLE: &str = include_str!("../../../../docs/names.tsv");
 
-/// The line with which a probe begins to number its lines anew.
+/// First word of the line after which a probe numbers its lines from 1 again.
 const GREETING: &str = "probe";
 
 /// The line that ends the facts, with their number.
 const FACTS_END: &str = "facts_end";
 
-/// The new name of findings that are gone, for the reason in the table.
+/// New name of findings that were removed for the reason in the table.
 const GONE: &str = "-";
 
 /// The first line of every record.
 const RECORD: &str = "fathom.record ";
 
-/// What the table says of records and findings.
+/// Rules of the table for records and findings.
 #[derive(Default)]
 struct Names {
     /// Words of wire lines.
@@ -39,21 +39,20 @@ struct Names {
     keys: BTreeMap<(&'static str, &'static str), &'static str>,
     /// Tokens, by the line's new word, the key and the old token.
     tokens: BTreeMap<(&'static str, &'static str, &'static str), &'static str>,
-    /// Numbers that became text: the line's new word, the new key, the number, in which `N` stands for any digits, and
-    /// the text.
+    /// Numbers that became text: the line's new word, the new key, the number (`N` matches any digits) and the text.
     values: Vec<(&'static str, &'static str, &'static str, &'static str)>,
     facts: BTreeMap<&'static str, &'static str>,
     experiments: BTreeMap<&'static str, &'static str>,
     warnings: BTreeMap<&'static str, &'static str>,
-    /// Verbs that have the option, the option, and its new name.
+    /// Verbs that have the option, the old option, and its new name.
     options: Vec<(&'static str, &'static str, &'static str)>,
-    /// Names of findings, part by part; a part in capitals stands for any.
+    /// Names of findings as parts; a part in capitals matches any part.
     findings: Vec<(Vec<&'static str>, Vec<&'static str>)>,
     /// Keys of `subject` in a document.
     subject: BTreeMap<&'static str, &'static str>,
 }
 
-/// `old` under its new name, or as it is.
+/// Returns the new name of `old`, or `old` if it is unchanged.
 fn renamed<'a>(names: &BTreeMap<&'static str, &'static str>, old: &'a str) -> &'a str {
     names.get(old).copied().unwrap_or(old)
 }
@@ -92,7 +91,8 @@ impl Names {
         names
     }
 
-    /// A finding's new name: rules apply in turn, as two coordinates of one name may have new tokens.
+    /// Returns a finding's new name. Rules are applied repeatedly, because two coordinates of one name may have new
+    /// tokens.
     fn finding(&self, name: &str) -> String {
         let mut name = name.to_owned();
         loop {
@@ -104,10 +104,10 @@ impl Names {
         }
     }
 
-    /// One rule of the table, applied to a finding's name. Placeholders keep their parts, in order.
+    /// Applies one rule of the table to a finding's name. Placeholders keep their parts, in order.
     fn step(&self, name: &str) -> String {
         let parts: Vec<&str> = name.split('.').collect();
-        // `NAME` stands for any part, `name-N` for one that ends with a number.
+        // `NAME` matches any part, `name-N` matches a part that ends with a number.
         let is_any = |part: &str| part.bytes().all(|b| b.is_ascii_uppercase()) || part.ends_with("-N");
         let is_part = |p: &str, part: &str| match p.strip_suffix('N').filter(|stem| stem.ends_with('-')) {
             Some(stem) => part.strip_prefix(stem).is_some_and(|number| number.parse::<u64>().is_ok()),
@@ -124,7 +124,7 @@ impl Names {
         new.collect::<Vec<_>>().join(".")
     }
 
-    /// A command line: its verb, and the options that this verb has.
+    /// Converts a command line: its verb and the options of this verb.
     fn command(&self, text: &str) -> String {
         let Some((program, rest)) = text.split_once(' ') else { return text.to_owned() };
         let verb = rest.split(' ').next().unwrap_or_default();
@@ -142,7 +142,7 @@ impl Names {
         out
     }
 
-    /// Tokens separated by commas, each under its new name.
+    /// Converts tokens separated by commas.
     fn list(&self, word: &str, key: &str, text: &str) -> String {
         let token = |old| {
             let of = |((w, k, o), _): &(&(&str, &str, &str), _)| *w == word && *k == key && *o == old;
@@ -151,7 +151,7 @@ impl Names {
         text.split(',').map(token).collect::<Vec<_>>().join(",")
     }
 
-    /// A sentence that quotes options or patterns. Options that two verbs share with different meanings stay.
+    /// Converts a sentence that quotes options or patterns. Options that have different meanings in two verbs stay.
     fn sentence(&self, text: &str) -> String {
         let mut out = text.to_owned();
         for (_, old, new) in self.options.iter().filter(|(_, old, _)| !matches!(*old, "--ladder" | "--steps"))
@@ -165,7 +165,7 @@ impl Names {
         out
     }
 
-    /// A number of a line whose word is new already, where it became text.
+    /// Returns the text that replaces a number. The line's word is already the new one.
     fn text_of(&self, word: &str, key: &str, number: i128) -> Option<String> {
         let number = number.to_string();
         let of = |(w, k, old, new): &(&str, &str, &str, &str)| {
@@ -178,7 +178,7 @@ impl Names {
         self.values.iter().find_map(of)
     }
 
-    /// One value of a line whose word is new already.
+    /// Converts one value. The line's word is already the new one.
     fn value(&self, word: &str, key: &str, value: &Value) -> Value {
         match value {
             Value::Int(number) => match self.text_of(word, key, *number) {
@@ -202,7 +202,7 @@ impl Names {
         }
     }
 
-    /// A line under its new names.
+    /// Converts a line.
     fn line(&self, old: &Line) -> Line {
         let word = renamed(&self.words, &old.word);
         let mut line = Line { word: word.to_owned(), pairs: Vec::new(), seq: old.seq };
@@ -214,8 +214,8 @@ impl Names {
         line
     }
 
-    /// A record. A line that is none, or that is damaged, stays as it is; a seal is made anew, and lines behind one
-    /// that has become several are numbered anew, up to the next greeting.
+    /// Converts a record. Lines that are invalid or damaged are not changed. Seals are recomputed. Lines after a line
+    /// that became several lines are renumbered, up to the next greeting.
     fn record(&self, text: &str) -> String {
         let already = text.lines().any(|raw| raw.contains(".ceiling.source\""));
         let (mut shift, mut added) = (0, 0);
@@ -244,7 +244,7 @@ impl Names {
         out
     }
 
-    /// A document, whose rows stand on a line each: names, and no value.
+    /// Converts the names in a document that has one row per line; values are not changed.
     fn document(&self, text: &str) -> String {
         let mut out = String::new();
         for line in text.split_inclusive('\n') {
@@ -278,7 +278,7 @@ impl Names {
     }
 }
 
-/// Counts facts that were added before the line that ends them.
+/// Adds the number of added facts to the line that ends the facts.
 fn more_facts(line: &mut Line, added: u64) {
     for (key, value) in &mut line.pairs {
         if let (true, Value::Int(count)) = (key == "count", value) {
@@ -287,7 +287,7 @@ fn more_facts(line: &mut Line, added: u64) {
     }
 }
 
-/// A line as text: sealed where the old one was.
+/// Returns a line as text, sealed if the old one was sealed.
 fn sealed(new: &Line, old: &str) -> String {
     match new.seq {
         Some(seq) if old.contains(" crc=0x") => new.seal(seq),
@@ -296,7 +296,7 @@ fn sealed(new: &Line, old: &str) -> String {
     }
 }
 
-/// What of a finding must survive.
+/// Returns the values of a finding that must not change.
 fn values(finding: &Json) -> Vec<&Json> {
     ["value", "unit", "low", "high", "count", "trials"].iter().map(|key| &finding[key]).collect()
 }
@@ -307,8 +307,8 @@ fn is_named(name: &str, expected: &str) -> bool {
     name.len() == expected.len() && name.iter().zip(expected).all(|(part, e)| e == "*" || *part == e)
 }
 
-/// Every finding of the old document, under its new name and with its values. A new name `-` is a finding that is gone
-/// for the reason in the table.
+/// Proves that every finding of the old document is in the new one, under its new name and with its values. The new
+/// name `-` marks a finding that was removed for the reason in the table.
 fn prove_document(names: &Names, old: &str, new: &str) -> Result<usize, String> {
     let read = |text: &str| serde_json::from_str::<Json>(text).map_err(|e| e.to_string());
     let (old, new) = (read(old)?, read(new)?);
@@ -336,7 +336,8 @@ fn prove_document(names: &Names, old: &str, new: &str) -> Result<usize, String> 
     Ok(old_rows.len())
 }
 
-/// Every line of the old record, under its new names, in order, numbered and with a seal that holds; no number differs.
+/// Proves that every line of the old record is in the new one: under its new names, in order, numbered and with a valid
+/// seal; no number differs.
 fn prove_record(names: &Names, old: &str, new: &str) -> Result<usize, String> {
     let mut rest = new.lines().enumerate();
     let (mut rows, mut added) = (0, 0);

@@ -194,7 +194,7 @@ mod tests {
             "wakeup --sweep --bytes 1048576,2097152 --strides 64,4096 --modes free,hold2",
         ] {
             let (experiment, asked) = requested(&line.split_whitespace().collect::<Vec<_>>());
-            // Split as a shell would: only loads are quoted here, and none of them has a blank.
+            // Split as a shell would. Only loads are quoted here, and none of them has a blank.
             let again = format!("{}{}", experiment.name, asked.command(experiment.options)).replace('\'', "");
             let (_, again) = requested(&again.split_whitespace().collect::<Vec<_>>());
             assert_eq!(again, asked, "{line}");

@@ -33,7 +33,7 @@ mod tests {
     use fathom_metal::parameters::{Parameters, memory_bytes};
 
     #[test]
-    fn missing_image_is_refused_with_remedy() {
+    fn image_has_default_parameters_or_its_absence_a_remedy() {
         match super::embedded() {
             Ok(image) => {
                 assert_eq!(Parameters::of(image), Ok(Parameters::default()));

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_and_its_speed() {
+    fn port_and_baud_rate_are_parsed() {
         let read = |rest: &str| parse("serial:x", rest);
         assert_eq!(read("/dev/ttyUSB0").unwrap(), (PathBuf::from("/dev/ttyUSB0"), 115_200));
         assert_eq!(

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hosts_name_is_no_option() {
+    fn host_name_cannot_be_an_option() {
         for host in ["pi", "me@pi.local", "[fe80::1%eth0]"] {
             assert!(check_name(host).is_ok(), "{host}");
         }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_needs_an_interpreter_runs_nowhere_else() {
+    fn only_static_programs_of_the_architecture_are_accepted() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("program");
         let program = |machine: u16, kinds: &[u32]| {

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn only_probes_without_their_harness_are_named() {
+    fn only_orphaned_probes_are_reported() {
         let proc = tempfile::tempdir().expect("a directory");
         let proc = proc.path();
         process(proc, 10, "/usr/bin/fathom serve host --parent 9", 9);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_without_its_end_is_named_unless_it_grows() {
+    fn truncated_records_of_ended_processes_are_reported() {
         let dir = tempfile::tempdir().expect("a directory");
         let own = std::process::id();
         for (name, text) in [

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_were_meant_are_found() {
+    fn misspelled_names_get_suggestions() {
         let metrics = kind::metrics(&REPORT_KINDS);
         let first = |name: &str| nearest(name, &metrics).into_iter().next();
         for (wrong, meant) in [

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_is_sound() {
+    fn command_definition_is_valid() {
         command(&all()).debug_assert();
     }
 }

@@ -1,4 +1,5 @@
-//! The command as a user runs it: a home of its own, and a mark by which whatever it leaves is found.
+//! Runs the command as a user does, in a temporary home directory. A marker in the environment finds all processes that
+//! the command leaves.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -9,18 +10,18 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// The environment variable that marks a test's processes; children inherit it.
 const MARK: &str = "FATHOM_TEST_MARK";
-/// What must happen at once may take this long on a loaded machine.
+/// Timeout for events that are immediate on an idle machine; long enough for a loaded one.
 pub const SOON: Duration = Duration::from_secs(120);
-/// What the design promises: when any one process dies, all are gone within this time.
+/// Design limit: when any one process dies, all others must have ended within this time.
 pub const GONE: Duration = Duration::from_secs(2);
 
-/// A user: a home, and processes that can be found again.
+/// A user: a temporary home directory, and processes that can be identified.
 pub struct User {
     pub home: tempfile::TempDir,
     mark: String,
 }
 
-/// What a command did.
+/// Exit status and output of a command.
 #[derive(Debug)]
 pub struct Did {
     pub status: i32,
@@ -31,14 +32,14 @@ pub struct Did {
 impl Did {
     fn new(output: Output) -> Did {
         Did {
-            // A process that a signal ended has no status; tests that expect that say so.
+            // A process that was ended by a signal has no exit status; tests of signals expect -1.
             status: output.status.code().unwrap_or(-1),
             out: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
             err: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
         }
     }
 
-    /// A failure: this status, nothing on stdout, and each of these words on stderr.
+    /// Asserts a failure: this status, nothing on stdout, and each of these words on stderr.
     #[track_caller]
     pub fn failed(&self, status: i32, words: &[&str]) {
         assert_eq!(self.status, status, "{self:?}");
@@ -49,7 +50,7 @@ impl Did {
         assert!(!self.err.contains("panicked"), "{}", self.err);
     }
 
-    /// A success with nothing to say on stderr.
+    /// Asserts this exit status and an empty stderr; returns stdout.
     #[track_caller]
     pub fn ended(&self, status: i32) -> &str {
         assert_eq!((self.status, self.err.as_str()), (status, ""), "{}", self.out);
@@ -80,13 +81,13 @@ impl User {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// Gives the user a subject `name` whose command is a shell script.
+    /// Defines a subject `name` whose command is a shell script.
     pub fn subject(&self, name: &str, script: &str) {
         let line = format!("[{name}]\ncommand = [\"sh\", \"-c\", '''{script}''']\n");
         self.write(".config/fathom/subjects.toml", &line);
     }
 
-    /// A command in the home, with an environment that says nothing but the mark.
+    /// Returns a command in the home directory, with an environment of PATH, HOME and the marker only.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fathom"));
         command
@@ -106,14 +107,14 @@ impl User {
         wait(self.spawn(arguments))
     }
 
-    /// Runs with this text on stdin.
+    /// Runs the command with this text on stdin.
     pub fn run_with(&self, arguments: &[&str], text: &[u8]) -> Did {
         use std::io::Write as _;
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("it runs");
         let mut stdin = child.stdin.take().expect("a pipe");
         let text = text.to_vec();
         let feeder = std::thread::spawn(move || {
-            // Whoever has heard enough closes the pipe.
+            // The command may close the pipe before it has read everything.
             let _ = stdin.write_all(&text);
         });
         let did = wait(child);
@@ -125,7 +126,7 @@ impl User {
         self.command(arguments).spawn().expect("it starts")
     }
 
-    /// Runs a command line of the shell with `fathom` in its path.
+    /// Runs a shell command line with `fathom` in its path.
     pub fn shell(&self, line: &str) -> Did {
         let mut command = Command::new("sh");
         let program = Path::new(env!("CARGO_BIN_EXE_fathom")).parent().expect("a directory");
@@ -136,15 +137,15 @@ impl User {
         wait(command.spawn().expect("a shell"))
     }
 
-    /// Processes that carry the mark, as (pid, parent, command line). Zombies have no environment left, and
-    /// use no time.
+    /// Returns the marked processes as (pid, parent, command line). Zombies are not found: they have no environment and
+    /// use no CPU time.
     pub fn processes(&self) -> Vec<(u32, u32, String)> {
         let wanted = format!("{MARK}={}", self.mark);
         let entries = std::fs::read_dir("/proc").expect("/proc");
         entries.flatten().filter_map(|e| process(&e.path(), wanted.as_bytes())).collect()
     }
 
-    /// Waits until `what` is true of the marked processes.
+    /// Waits until `what` returns true for the marked processes.
     #[track_caller]
     pub fn wait(&self, patience: Duration, what: impl Fn(&[(u32, u32, String)]) -> bool) {
         let until = Instant::now() + patience;
@@ -158,13 +159,13 @@ impl User {
         }
     }
 
-    /// Nothing that carries the mark is left when two seconds have passed since `since`.
+    /// Asserts that no marked process is left two seconds after `since`.
     #[track_caller]
     pub fn nothing_left(&self, since: Instant) {
         self.wait(GONE.saturating_sub(since.elapsed()), <[_]>::is_empty);
     }
 
-    /// Waits until `name` below the home has `lines` lines.
+    /// Waits until the file `name` in the home directory has `lines` lines.
     #[track_caller]
     pub fn lines(&self, name: &str, lines: usize) {
         let until = Instant::now() + SOON;
@@ -174,7 +175,7 @@ impl User {
         }
     }
 
-    /// The probe that `parent` has started.
+    /// Returns the probe that `parent` has started.
     #[track_caller]
     pub fn child_of(&self, parent: u32) -> u32 {
         let all = self.processes();
@@ -184,7 +185,7 @@ impl User {
 
 impl Drop for User {
     fn drop(&mut self) {
-        // A failed test leaves nothing either.
+        // A failed test must not leave processes either.
         for (pid, _, _) in self.processes() {
             kill(pid, Signal::KILL);
         }
@@ -203,7 +204,7 @@ fn process(proc: &Path, wanted: &[u8]) -> Option<(u32, u32, String)> {
     Some((pid, parent, String::from_utf8_lossy(&line).replace('\0', " ")))
 }
 
-/// Names of tiers and their latencies in ns, from a survey's JSON.
+/// Returns the names of tiers and their latencies in ns, from a survey's JSON.
 pub fn tiers(json: &str) -> Vec<(String, f64)> {
     let document: serde_json::Value = serde_json::from_str(json).expect("JSON");
     let all = document["findings"].as_array().expect("a list").iter();
@@ -215,7 +216,7 @@ pub fn tiers(json: &str) -> Vec<(String, f64)> {
     all.filter_map(named).collect()
 }
 
-/// The same tiers, within 3 %: a trial that ran twice, or in another order, finds other lines in the caches.
+/// Asserts equal tiers, within 3 %: a trial that was repeated or reordered finds different lines in the caches.
 #[track_caller]
 pub fn same_tiers(one: &str, other: &str) {
     let (one, other) = (tiers(one), tiers(other));
@@ -227,20 +228,19 @@ pub fn same_tiers(one: &str, other: &str) {
     assert_eq!(one.len(), 3, "{one:?}");
 }
 
-/// A line of the shell that runs another one among the kernel's trace files, wherever they are mounted: there is one
-/// such file system, and it is mounted for this line alone.
+/// Returns a shell command line that runs `line` in a tracefs mount. The kernel has one such file system; it is mounted
+/// for this line only.
 pub fn in_tracefs(line: &str) -> String {
     format!("mkdir -p t && unshare -m sh -c 'mount -t tracefs nodev t && cd t && {line}'")
 }
 
-/// Sends a signal; a process that is gone already is what was wanted.
+/// Sends a signal; a process that has already ended is not an error.
 pub fn kill(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("a process number");
     let _ = kill_process(pid, signal);
 }
 
-/// Waits for a child's end, and for that of everything that holds its streams; a test that would hang
-/// fails instead.
+/// Waits until a child has ended and its streams are closed. A test that would hang fails instead.
 #[track_caller]
 pub fn wait(child: Child) -> Did {
     let pid = child.id();
@@ -256,7 +256,7 @@ pub fn wait(child: Child) -> Did {
     ended.join().expect("the waiter")
 }
 
-/// Fits the text eighty columns? A command stands whole, however long it is.
+/// Asserts that the text fits 80 columns. Lines with a command are exempt.
 #[track_caller]
 pub fn fits(text: &str) {
     for line in text.lines().filter(|line| !line.starts_with("Next: ") && !line.contains('`')) {
@@ -264,7 +264,7 @@ pub fn fits(text: &str) {
     }
 }
 
-/// Has the text the line that says of what the report is? What it amounts to stands above it.
+/// Returns whether a line of the text begins with `what`, as the head line of a report does. The headline is above it.
 pub fn is_of(text: &str, what: &str) -> bool {
     text.lines().any(|line| line.starts_with(what))
 }

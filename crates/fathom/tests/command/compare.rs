@@ -1,10 +1,11 @@
-//! Comparisons of records as a user runs them.
+//! Comparisons of records through the command.
 
 use std::sync::LazyLock;
 
 use crate::common::User;
 
-/// Records of two surveys of one machine with different seeds, and of one of another machine: name and text. Made once.
+/// Records of two surveys of one machine with different seeds, and of one survey of another machine: name and text.
+/// Measured once for all tests.
 static RECORDS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
     let user = User::new();
     let surveys = [("bcm2835", "1", "A"), ("bcm2835", "2", "B"), ("cortex-a8", "1", "C")];
@@ -17,7 +18,7 @@ static RECORDS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
     surveys.map(record).to_vec()
 });
 
-/// Gives the user these records.
+/// Writes these records to the user's home directory.
 fn records(user: &User) {
     for (name, text) in RECORDS.iter() {
         user.write(name, text);
@@ -35,7 +36,7 @@ fn compare_lists_option_differences_before_findings() {
         "{}",
         same.out
     );
-    // Another seed is another measurement of the same machine.
+    // A different seed is a different measurement of the same machine.
     let seeds = user.run(&["compare", "A", "B", "--fail-if", "2%"]);
     assert!(seeds.ended(0).contains("Same options and settings."), "{}", seeds.out);
     let machines = user.run(&["compare", "A", "C", "--fail-if", "5%"]);
@@ -44,14 +45,14 @@ fn compare_lists_option_differences_before_findings() {
         text.find("subject: bcm2835 against cortex-a8").expect("the difference in what was asked");
     assert!(requested < text.find("tier.1.latency").expect("a row"), "{text}");
     assert!(text.contains("exceeds"), "{text}");
-    // The same difference without a limit is no failure; from a pipe, and three at once.
+    // Without a limit the same difference is not a failure. One record comes from a pipe; three are compared at once.
     assert!(user.run(&["compare", "A", "C"]).ended(0).contains("differ"));
     let three = user.shell("fathom compare - B C <A");
     assert_eq!(three.ended(0).matches("A: -").count(), 2, "{}", three.out);
 }
 
 #[test]
-fn a_script_gets_the_comparison_as_rows() {
+fn json_comparison_has_rows_and_follows_the_schema() {
     let user = User::new();
     records(&user);
     let did = user.run(&["compare", "A", "B", "C", "--json", "--fail-if", "5%"]);
@@ -83,16 +84,16 @@ fn a_script_gets_the_comparison_as_rows() {
 fn different_budget_or_sizes_are_option_differences() {
     let user = User::new();
     for (bytes, budget, name) in [("8K", "1s", "A"), ("8K,16K", "1s", "B"), ("8K", "2s", "C")] {
-        let ask =
+        let arguments =
             ["latency", "--on", "bcm2835", "--bytes", bytes, "--budget", budget, "--record", name, "-q"];
-        user.run(&ask).ended(0);
+        user.run(&arguments).ended(0);
     }
-    for (other, wanted) in
+    for (other, expected) in
         [("B", "--bytes: 8192 against 8192, 16384"), ("C", "budget: 1000 ms against 2000 ms")]
     {
         let did = user.run(&["compare", "A", other]);
         let text = did.ended(0);
-        assert!(text.contains(wanted) && !text.contains("Same options and settings."), "{text}");
+        assert!(text.contains(expected) && !text.contains("Same options and settings."), "{text}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! How levels are built and what conflicts cost, as a user runs it.
+//! `fathom conflict`: ways, replacement policy, page pairs and rounds.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::common::{User, fits};
 
-/// Ways, policy, pairs and rounds of a small machine: of what a budget of four seconds stands for, a second or two.
-const ASK: [&str; 5] = ["conflict", "--on", "cortex-a8", "--budget", "4s"];
+/// Ways, policy, pairs and rounds of a small machine. Its model needs one or two seconds for this budget.
+const ARGUMENTS: [&str; 5] = ["conflict", "--on", "cortex-a8", "--budget", "4s"];
 
-/// What is printed, without the time that it took.
+/// Returns the text without the elapsed time.
 fn timeless(text: &str) -> String {
     let line = |line: &str| match line.rsplit_once(", ") {
         Some((head, _)) if line.starts_with("conflict: ") => format!("{head}\n"),
@@ -18,22 +18,22 @@ fn timeless(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// What a described machine's conflicts look like in a terminal changes only on purpose:
-/// `FATHOM_BLESS=1 cargo test -p fathom --test command golden` writes what is printed now.
+/// The report of a described machine's conflicts may change only on purpose: `FATHOM_BLESS=1 cargo test -p fathom
+/// --test command golden` writes the current text.
 #[test]
-fn golden_conflicts_are_printed_as_they_were() {
+fn conflict_report_matches_the_golden_text() {
     let user = User::new();
-    // Its copy has a name of its own each time; this one is what is named at the end.
-    let did = user.run(&[&ASK[..], &["--record", "A"]].concat());
+    // The name of the automatic copy differs on each run; with `--record` the report names this file instead.
+    let did = user.run(&[&ARGUMENTS[..], &["--record", "A"]].concat());
     let text = timeless(did.ended(0));
     fits(&text);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/golden/conflict-cortex-a8.txt");
     if std::env::var_os("FATHOM_BLESS").is_some() {
         std::fs::write(&file, &text).expect("the text");
     }
-    let wanted = std::fs::read_to_string(&file).unwrap_or_default();
+    let expected = std::fs::read_to_string(&file).unwrap_or_default();
     let bless = "FATHOM_BLESS=1 cargo test -p fathom --test command golden";
-    assert!(text == wanted, "{}: if that is wanted: {bless}\nGot:\n{text}", file.display());
+    assert!(text == expected, "{}: if that is wanted: {bless}\nGot:\n{text}", file.display());
 }
 
 #[test]
@@ -41,17 +41,17 @@ fn conflict_report_compares_the_study() {
     let user = User::new();
     let did = user.run(&["conflict", "--on", "s1-8way", "--budget", "5s", "--study"]);
     let text = did.ended(0).split_whitespace().collect::<Vec<_>>().join(" ");
-    for said in [
+    for sentence in [
         "Expected misses per round for 9 lines in a set of 8 ways: ",
         "bit-plru 5.143; lru, fifo, tree-plru, nru, srrip 9",
         "; measured ",
         "one additional read alone accounts for +12.5 %",
         "(126 times), +14.1 % time (published as +14.2 %); 4.69 misses per round",
     ] {
-        assert!(text.contains(said), "no '{said}' in {text}");
+        assert!(text.contains(sentence), "no '{sentence}' in {text}");
     }
-    // A page has the figures, and is read back as the same text.
-    user.run(&[&ASK[..], &["--html", "P", "--record", "A"]].concat()).ended(0);
+    // A page has the figures, and `report` prints the same findings from it.
+    user.run(&[&ARGUMENTS[..], &["--html", "P", "--record", "A"]].concat()).ended(0);
     let page = user.read("P");
     for chart in ["evicted", "pairs", "rounds"] {
         assert!(page.contains(&format!("data-chart=\"{chart}")), "{chart}");

@@ -1,4 +1,4 @@
-//! When any one dies, however, all is gone, and the record so far is kept.
+//! If any one process dies, all others end, and the record so far is kept.
 
 use std::process::Stdio;
 use std::time::Instant;
@@ -7,17 +7,17 @@ use rustix::process::Signal;
 
 use crate::common::{Did, User, is_of, kill, wait};
 
-/// A survey that lasts: an hour's budget.
+/// A survey with a budget of one hour.
 const LONG_SURVEY: [&str; 5] = ["survey", "--budget", "60m", "--record", "A"];
 
 fn on(machine: &'static str) -> Vec<&'static str> {
     [&LONG_SURVEY[..], &["--on", machine]].concat()
 }
 
-/// A described machine whose survey computes for many seconds, however fast the model.
+/// A described machine whose survey computes for many seconds even with a fast model.
 const SLOW: &str = "neoverse-n1";
 
-/// Machines to die on: a model, and this host where it can be measured at all.
+/// Returns the tested subjects: a model, and this host if it can be measured.
 fn subjects() -> Vec<&'static str> {
     let user = User::new();
     let did = user.run_with(&["serve", "host"], b"bye\n");
@@ -29,7 +29,7 @@ fn subjects() -> Vec<&'static str> {
     }
 }
 
-/// Starts a long survey and waits until samples have come.
+/// Starts a long survey and waits until its record has samples.
 fn begin(user: &User, machine: &'static str) -> (std::process::Child, u32) {
     let child = user.spawn(&on(machine));
     user.lines("A", 40);
@@ -46,7 +46,7 @@ fn last_line(user: &User) -> String {
     user.read("A").lines().last().unwrap_or_default().to_owned()
 }
 
-/// The record is judged as what it is: cut short.
+/// Asserts that the record is reported as interrupted.
 fn readable(user: &User) {
     let did = user.run(&["report", "A", "--json"]);
     assert_eq!((did.status, did.err.as_str()), (3, ""), "{}", did.out);
@@ -56,7 +56,7 @@ fn readable(user: &User) {
 }
 
 #[test]
-fn the_probe_is_killed() {
+fn killed_probe_ends_the_survey_and_keeps_the_record() {
     for machine in subjects() {
         let user = User::new();
         let (harness, probe) = begin(&user, machine);
@@ -71,7 +71,7 @@ fn the_probe_is_killed() {
 }
 
 #[test]
-fn the_harness_is_killed() {
+fn killed_harness_leaves_no_process_and_a_readable_record() {
     for machine in subjects() {
         let user = User::new();
         let (mut harness, _) = begin(&user, machine);
@@ -84,7 +84,7 @@ fn the_harness_is_killed() {
     }
 }
 
-/// What a signal leaves: the report of what is there, the record with its end, and nothing else.
+/// Asserts the result of a signal: a report of the samples so far, a record with its end line, and no error.
 fn interrupted(user: &User, did: &Did, status: i32) {
     assert_eq!(did.status, status, "{did:?}");
     assert!(is_of(&did.out, "survey: ") && did.out.contains("interrupted"), "{}", did.out);
@@ -98,7 +98,7 @@ fn interrupted(user: &User, did: &Did, status: i32) {
 fn signals_end_a_survey_and_keep_its_record() {
     for machine in subjects() {
         let signals = [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
-        // One is enough to show that the other kind of probe goes as well.
+        // One signal is enough to show that the probe of the host ends as well.
         for (signal, status) in signals.into_iter().take(if machine == "host" { 1 } else { 3 }) {
             let user = User::new();
             let (harness, _) = begin(&user, machine);
@@ -114,7 +114,7 @@ fn signals_end_a_survey_and_keep_its_record() {
 #[test]
 fn initially_ignored_signals_stay_ignored() {
     let user = User::new();
-    // The shell hands its ignored signals on, as nohup does.
+    // The shell passes its ignored signals to its children, as nohup does.
     let line = "trap '' HUP; fathom survey --on bcm2835 --budget 400ms --record A >out & p=$!; \
                 while ! test -s A; do sleep 0.05; done; kill -HUP $p; wait $p";
     let did = user.shell(line);
@@ -122,10 +122,10 @@ fn initially_ignored_signals_stay_ignored() {
     assert!(last_line(&user).starts_with("end status=complete"), "{}", last_line(&user));
 }
 
-/// A pseudo-terminal with a long survey of a model in it, and samples in its record.
+/// Returns a pseudo-terminal with a long survey of a model.
 fn terminal(user: &User, subject: &str) -> rexpect::session::PtySession {
     let mut command = user.command(&[&LONG_SURVEY[..], &["--on", subject]].concat());
-    // The terminal instead of the pipes.
+    // The terminal replaces the pipes.
     command.env("TERM", "xterm").stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
     rexpect::session::spawn_command(command, Some(crate::common::SOON.as_millis() as u64))
         .expect("a terminal")
@@ -158,10 +158,10 @@ fn ctrl_c_ends_a_survey_and_keeps_its_record() {
 }
 
 #[test]
-fn ctrl_c_twice_dies_at_once() {
+fn second_ctrl_c_ends_with_an_unresponsive_probe() {
     let user = User::new();
-    // A probe that does not listen: it has half a second to leave before it is killed, which leaves time
-    // for the second one.
+    // A probe that ignores signals: it has half a second to end before it is killed, which leaves time for the second
+    // Ctrl-C.
     user.subject("deaf", "trap '' TERM HUP; while :; do sleep 1; done");
     let mut session = terminal(&user, "deaf");
     user.wait(crate::common::SOON, |all| all.len() >= 3);

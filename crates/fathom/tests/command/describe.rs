@@ -1,14 +1,14 @@
-//! Drafts of descriptions, and descriptions checked against records, as a user runs them.
+//! `fathom describe`, and `fathom report --against`.
 
 use serde_json::Value;
 
 use crate::common::User;
 
-/// Described machines with small last levels: two levels of random replacement and two TLBs; one level of few
-/// ways; a level without a cache behind it.
+/// Described machines with small last levels: two levels with random replacement and two TLBs; one level with few ways;
+/// one level directly before memory.
 const MACHINES: [&str; 3] = ["bcm2837", "cortex-a8", "am5728-l2-off"];
 
-/// Surveys a machine into a record. `budget` is small where a test is about files and words.
+/// Surveys a machine into a record. `budget` is small in tests of files and messages.
 fn survey(user: &User, on: &str, record: &str, budget: &str) {
     let did = user.run(&["survey", "--on", on, "--budget", budget, "--record", record, "-q"]);
     assert!(matches!(did.status, 0 | 3), "{did:?}");
@@ -18,7 +18,7 @@ fn document(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
 }
 
-/// Names and verdicts of the rows of a check.
+/// Returns names and verdicts of the rows of a check.
 fn verdicts(document: &Value) -> Vec<(String, String)> {
     let rows = document["findings"].as_array().expect("a list").iter();
     let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
@@ -32,11 +32,11 @@ fn machine_agrees_with_own_description_and_draft_only() {
     let user = User::new();
     for (i, machine) in MACHINES.iter().enumerate() {
         survey(&user, machine, "R", "6s");
-        let own = user.run(&["report", "R", "--against", machine, "--json"]);
-        let rows = verdicts(&document(own.ended(0)));
+        let same_machine = user.run(&["report", "R", "--against", machine, "--json"]);
+        let rows = verdicts(&document(same_machine.ended(0)));
         assert!(rows.len() >= 8, "{machine}: {rows:?}");
         assert!(rows.iter().all(|(_, verdict)| verdict == "agrees"), "{machine}: {rows:?}");
-        // The draft says what the record found, and measured it gives that again.
+        // The draft has the values of the record, and a survey of the draft's model finds them again.
         let draft = format!("draft-{machine}.toml");
         let did = user.run(&["describe", "R", "-o", &draft]);
         assert_eq!(did.ended(0), format!("Next: fathom survey --on ./{draft}\n"));
@@ -52,7 +52,7 @@ fn machine_agrees_with_own_description_and_draft_only() {
         let again = user.run(&["report", "again", "--against", machine, "--json"]);
         let rows = verdicts(&document(again.ended(0)));
         assert!(rows.iter().all(|(_, verdict)| verdict == "agrees"), "{machine}: {rows:?}");
-        // Another machine is another machine, in words, in rows and in the exit status.
+        // A check against another machine disagrees, in the text, in the rows and in the exit status.
         let other = MACHINES[(i + 1) % MACHINES.len()];
         let wrong = user.run(&["report", "R", "--against", other]);
         let text = wrong.ended(4);
@@ -69,18 +69,19 @@ fn page_contains_the_check_and_can_be_drafted() {
     assert_eq!(did.status, 4, "{did:?}");
     let page = user.read("P");
     assert!(page.contains("Against the description bcm2835") && page.contains("check.level.1.size"));
-    // Read back it says the same; only who asks for the check gets its exit status, and another takes its place.
+    // The page keeps its check. Only `--against` sets the exit status, and it replaces the check of the page.
     assert!(user.run(&["report", "P"]).ended(0).contains("Against the description bcm2835"));
-    let own = user.run(&["report", "P", "--against", "cortex-a8"]);
+    let same_machine = user.run(&["report", "P", "--against", "cortex-a8"]);
     assert!(
-        own.ended(0).contains("Against the description cortex-a8") && !own.out.contains("bcm2835"),
+        same_machine.ended(0).contains("Against the description cortex-a8")
+            && !same_machine.out.contains("bcm2835"),
         "{}",
-        own.out
+        same_machine.out
     );
     let (record, page) = (user.run(&["describe", "R"]), user.run(&["describe", "P"]));
     assert_eq!(record.ended(0), page.ended(0));
     assert_eq!(user.run_with(&["describe", "-"], user.read("R").as_bytes()).ended(0), record.out);
-    // Every verdict is one of the schema, with its unit.
+    // The name of every row of the check is in the schema, with its unit.
     let json = user.run(&["report", "R", "--against", "bcm2835", "--json"]);
     for f in document(&json.out)["findings"].as_array().expect("a list") {
         let name = f["name"].as_str().expect("a name");
@@ -108,8 +109,8 @@ fn draft_gives_a_source_for_every_value() {
         above = line;
     }
     assert!(values > 40, "{text}");
-    for said in ["# tier.1.latency_cycles", "# assumed: ", "# claimed by description, not measured"] {
-        assert!(text.contains(said), "no '{said}' in {text}");
+    for comment in ["# tier.1.latency_cycles", "# assumed: ", "# claimed by description, not measured"] {
+        assert!(text.contains(comment), "no '{comment}' in {text}");
     }
 }
 
@@ -150,8 +151,8 @@ fn page_with_impossible_values_is_refused() {
     user.run(&["report", "R", "--html", "P"]).ended(0);
     let page = user.read("P");
     let row = |page: &str, name: &str| {
-        let wanted = format!("\"name\":\"{name}\"");
-        let line = page.lines().find(|line| line.contains(&wanted)).expect("a row");
+        let expected = format!("\"name\":\"{name}\"");
+        let line = page.lines().find(|line| line.contains(&expected)).expect("a row");
         line.trim().trim_end_matches(',').to_owned()
     };
     let changed = |name: &str, value: &str| {
@@ -161,7 +162,7 @@ fn page_with_impossible_values_is_refused() {
             "name": name, "metric": metric, "at": {"tier": 1}, "value": 0, "unit": "bytes", "low": null, "high": null,
             "basis": "measured", "detail": {}, "count": 1, "trials": [], "notes": [],
         });
-        // As it is written: the largest of these values are no integers that JSON's writer would print so.
+        // The text of the JSON, because some of these values are integers too large for the JSON library's writer.
         page.replace(&old, &new.to_string().replace("\"value\":0", &format!("\"value\":{value}")))
     };
     for value in ["1e15", "9e15", "1e300"] {
@@ -171,7 +172,7 @@ fn page_with_impossible_values_is_refused() {
             &["H: its findings do not describe a possible machine: ", "fathom survey --record FILE"],
         );
     }
-    // What is no number at all is as good as not there.
+    // A null value is treated as absent.
     user.write("H", &changed("tier.1.latency", "null"));
     user.run(&["describe", "H"]).failed(2, &["H: no tiers were measured", "--budget"]);
 }
@@ -182,9 +183,9 @@ fn draft_does_not_replace_existing_files() {
     survey(&user, "bcm2835", "R", "1s");
     let record = user.read("R");
     user.write("mine.toml", "# hours of work\n");
-    for there in ["mine.toml", "R"] {
-        user.run(&["describe", "R", "-o", there])
-            .failed(2, &[&format!("--output {there}: File exists"), "a new file"]);
+    for existing in ["mine.toml", "R"] {
+        user.run(&["describe", "R", "-o", existing])
+            .failed(2, &[&format!("--output {existing}: File exists"), "a new file"]);
     }
     assert_eq!((user.read("mine.toml").as_str(), user.read("R") == record), ("# hours of work\n", true));
     user.run(&["describe", "R", "-o", "no/such/D"]).failed(2, &["--output no/such/D", "No such file"]);
@@ -192,7 +193,7 @@ fn draft_does_not_replace_existing_files() {
     user.run(&["describe", "R", "-o", "/dev/full"])
         .failed(1, &["--output /dev/full: No space left", "with room"]);
     assert!(user.run(&["describe", "R", "-o", "-"]).ended(0).starts_with("# A draft by `fathom describe`"));
-    // Without its ending the file is one all the same.
+    // A file name without an extension works as well.
     assert_eq!(
         user.run(&["describe", "R", "--output", "plain"]).ended(0),
         "Next: fathom survey --on ./plain\n"
@@ -201,7 +202,7 @@ fn draft_does_not_replace_existing_files() {
 }
 
 #[test]
-fn policies_are_those_that_descriptions_know() {
+fn policies_of_findings_equal_policies_of_descriptions() {
     let known: Vec<&str> = fathom_model::description::Replacement::ALL.iter().map(|p| p.word()).collect();
     assert_eq!(fathom_analysis::findings::tokens::POLICY.values, known);
 }

@@ -1,10 +1,10 @@
-//! Transfers as a user runs them.
+//! `fathom dma`: transfers.
 
 use serde_json::Value;
 
 use crate::common::{User, fits};
 
-const ASK: [&str; 11] = [
+const ARGUMENTS: [&str; 11] = [
     "dma",
     "--on",
     "omap3-sdio",
@@ -25,32 +25,32 @@ fn names(found: &Value) -> Vec<&str> {
 #[test]
 fn dma_on_described_machine_shows_tables_and_records_options() {
     let user = User::new();
-    let did = user.run(&ASK);
+    let did = user.run(&ARGUMENTS);
     let text = did.ended(0);
-    for wanted in [
+    for expected in [
         "Transfers to the device",
         "Parts of 1.5 KiB from the device",
         "Cache pollution: added walk time",
         "wrong bytes",
         "dma.link 18.67 Mbit/s",
     ] {
-        assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
     }
     fits(text);
     assert!(!text.contains("study S2"), "{text}");
-    let study = user.run(&[&ASK[..], &["--study"]].concat());
+    let study = user.run(&[&ARGUMENTS[..], &["--study"]].concat());
     assert!(study.ended(0).contains("Comparison with study S2"), "{}", study.out);
-    let json = user.run(&[&ASK[..], &["--json", "--record", "A"]].concat());
+    let json = user.run(&[&ARGUMENTS[..], &["--json", "--record", "A"]].concat());
     let found: Value = serde_json::from_str(json.ended(0)).expect("JSON");
     let rows = names(&found);
-    for wanted in [
+    for expected in [
         "dma.streaming-copy.from-device.1536.cpu",
         "dma.coherent.to-device.64.throughput",
         "dma.winner.to-device.64",
         "pollution.zero-copy.1536.round_trip",
         "dma.study.saved",
     ] {
-        assert!(rows.contains(&wanted), "{wanted} is not in {rows:?}");
+        assert!(rows.contains(&expected), "{expected} is not in {rows:?}");
     }
     assert_eq!(user.run(&["report", "A", "--json"]).out, json.out);
     let record = user.read("A");
@@ -63,21 +63,21 @@ fn dma_on_described_machine_shows_tables_and_records_options() {
 }
 
 #[test]
-fn a_mistake_is_below_the_bar_and_leaves_no_time() {
+fn driver_bug_warns_of_wrong_data_and_reports_no_times() {
     let user = User::new();
-    let ask = ["dma", "--on", "bcm2711", "--bytes", "1536", "--pollution-set", "0", "--budget", "2s"];
+    let arguments = ["dma", "--on", "bcm2711", "--bytes", "1536", "--pollution-set", "0", "--budget", "2s"];
     let wrong = ["--driver-bug", "no-unmap", "--strategy", "zero-copy", "--direction", "from-device"];
-    let did = user.run(&[&ask[..], &wrong].concat());
+    let did = user.run(&[&arguments[..], &wrong].concat());
     assert!(did.ended(3).contains("wrong-data"), "{}", did.out);
     assert!(!did.out.contains("CPU time"), "{}", did.out);
-    user.run(&[&ask[..], &["--driver-bug", "no-unmap", "--direction", "to-device"]].concat()).ended(0);
+    user.run(&[&arguments[..], &["--driver-bug", "no-unmap", "--direction", "to-device"]].concat()).ended(0);
 }
 
 #[test]
 fn dma_without_driver_or_substitute_is_refused() {
     let user = User::new();
-    let ask = ["dma", "--bytes", "64,4K", "--pollution-set", "0", "--budget", "1s", "--json"];
-    let plain = user.run(&ask);
+    let arguments = ["dma", "--bytes", "64,4K", "--pollution-set", "0", "--budget", "1s", "--json"];
+    let plain = user.run(&arguments);
     let found: Value = serde_json::from_str(&plain.out).unwrap_or_else(|e| panic!("{e}: {}", plain.err));
     let refused = found["refusals"].to_string();
     let driver = found["facts"].to_string();
@@ -90,9 +90,9 @@ fn dma_without_driver_or_substitute_is_refused() {
     let rows = names(&found);
     assert!(!rows.iter().any(|name| name.contains("uncached-copy")), "{rows:?}");
     assert!(!rows.iter().any(|name| name.ends_with("throughput")), "{rows:?}");
-    let flushed = user.run(&[&ask[..], &["--substitute", "flush"]].concat());
+    let flushed = user.run(&[&arguments[..], &["--substitute", "flush"]].concat());
     let found: Value = serde_json::from_str(&flushed.out).unwrap_or_else(|e| panic!("{e}: {}", flushed.err));
-    // Under an emulator no time is reported.
+    // Times under an emulator are not reported.
     if found["subject"]["trust"] != "emulated" {
         assert!(names(&found).contains(&"dma.streaming-copy.to-device.4096.map"), "{found}");
     }

@@ -1,10 +1,10 @@
-//! The examination as a user runs it.
+//! `fathom doctor`.
 
 use serde_json::Value;
 
 use crate::common::{User, in_tracefs};
 
-/// The rows of `fathom doctor --json` with these arguments, and its status; nothing where this host refuses a
+/// Returns the rows of `fathom doctor --json` with these arguments, and its exit status; None if this host refuses a
 /// probe.
 fn rows(user: &User, arguments: &[&str]) -> Option<(i32, Vec<Value>)> {
     let did = user.run(&[&["doctor", "--json"][..], arguments].concat());
@@ -22,7 +22,7 @@ fn find<'a>(rows: &'a [Value], what: &str) -> &'a Value {
 }
 
 #[test]
-fn this_host_is_examined_and_nothing_is_left_behind() {
+fn doctor_examines_this_host_and_creates_no_files() {
     let user = User::new();
     let Some((status, rows)) = rows(&user, &[]) else { return };
     for what in ["machine", "clock", "priority", "locked-memory", "huge-pages", "counters", "load", "records"]
@@ -30,7 +30,7 @@ fn this_host_is_examined_and_nothing_is_left_behind() {
         let row = find(&rows, what);
         assert!(row["found"].as_str().is_some_and(|found| !found.is_empty()), "{row}");
     }
-    // The status is that of the worst row, and what costs something says what it costs.
+    // The exit status is that of the worst row. A row in state `costs` names its cost.
     let worst = |state: &str| rows.iter().any(|row| row["state"] == state);
     assert_eq!(
         status,
@@ -50,7 +50,7 @@ fn this_host_is_examined_and_nothing_is_left_behind() {
     let text = user.run(&["doctor", "--color", "never"]);
     assert!(text.out.starts_with("doctor: host\n"), "{text:?}");
     for line in text.out.lines() {
-        // A line to type stands whole.
+        // Command lines are not wrapped.
         assert!(line.starts_with("    ") || line.chars().count() <= 80, "{line}");
     }
     assert!(text.out.trim_end().ends_with("Next: fathom survey"), "{}", text.out);
@@ -87,13 +87,13 @@ fn doctor_restore_without_leftovers_does_nothing() {
         "{did:?}"
     );
     assert!(did.out.contains("records-cut") && did.out.contains("1 end early"), "{did:?}");
-    // Whatever else runs on this machine may have left a probe; that is a status of its own.
+    // Other programs on this machine may have left a probe, which has exit status 3.
     assert!(matches!(did.status, 0 | 3), "{did:?}");
     user.run(&["doctor", "--restore", "--on", "zen3"]).failed(2, &["--restore", "--on"]);
 }
 
 #[test]
-fn a_trace_instance_that_was_left_is_removed_and_named() {
+fn doctor_restore_removes_and_names_a_leftover_trace_instance() {
     let user = User::new();
     // No process has this number (PID_MAX_LIMIT of 64-bit kernels is 4194304).
     let name = format!("fathom.4194304.1.{}", std::process::id());
@@ -112,13 +112,13 @@ fn a_trace_instance_that_was_left_is_removed_and_named() {
             assert!(words.concat().contains(&name), "{did:?}");
             return;
         }
-        // A probe of a concurrent test looks for such things too, and was first.
+        // A probe of a concurrent test may have removed the instance first.
         assert!(std::time::Instant::now() < until, "{did:?}");
     }
 }
 
 #[test]
-fn a_subject_is_examined_through_its_own_command() {
+fn doctor_examines_the_subject_given_with_on() {
     let user = User::new();
     let did = user.run(&["doctor", "--on", "zen3"]);
     did.ended(0);

@@ -1,4 +1,5 @@
-//! The bare-metal image with a described machine answering for time: the same numbers as the model's own.
+//! The bare-metal image, with a described machine's model as source of time: the findings must equal those of the
+//! model.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,7 +16,7 @@ fn missing_emulator_or_incomplete_description_is_refused() {
     user.run(&["survey", "--on", "image:bcm2387"]).failed(2, &["did you mean"]);
 }
 
-/// The program, where scripts/test --full has built it.
+/// Returns the path of fathom-emulate, which scripts/test --full builds.
 fn program() -> Option<OsString> {
     let program = std::env::var_os("FATHOM_EMULATE");
     if program.is_none() {
@@ -24,11 +25,11 @@ fn program() -> Option<OsString> {
     program
 }
 
-/// What a command finds, by name.
+/// Returns the findings of a command, by name.
 fn findings(user: &User, program: &OsString, arguments: &[&str], on: &str) -> BTreeMap<String, f64> {
     let mut command = user.command(&[arguments, &["--on", on, "--json"]].concat());
     let did = wait(command.env("FATHOM_EMULATE", program).spawn().expect("it starts"));
-    // 3: a budget of seconds leaves wide intervals, and a report says so.
+    // Status 3: a budget of seconds leaves wide intervals, and the report warns.
     assert!([0, 3].contains(&did.status) && did.err.is_empty(), "{did:?}");
     let document: serde_json::Value = serde_json::from_str(&did.out).expect("JSON");
     assert_eq!(document["subject"]["trust"], "modelled");
@@ -36,14 +37,14 @@ fn findings(user: &User, program: &OsString, arguments: &[&str], on: &str) -> BT
     findings.filter_map(|f| Some((f["name"].as_str()?.to_owned(), f["value"].as_f64()?))).collect()
 }
 
-/// Two numbers as a share of the second.
-fn apart(image: f64, model: f64) -> f64 {
+/// Returns the difference of two numbers, as a share of the second.
+fn relative_difference(image: f64, model: f64) -> f64 {
     (image - model).abs() / model
 }
 
 #[test]
 #[ignore = "wants fathom-emulate, which takes minutes to build: scripts/test --full"]
-fn study_s0_comes_out_alike_from_the_image_and_from_the_model() {
+fn image_and_model_agree_on_study_s0() {
     let Some(program) = program() else { return };
     let user = User::new();
     let requested = ["cacheability", "--bytes", "320,2560", "--op", "rmw", "--budget", "2s"];
@@ -57,20 +58,20 @@ fn study_s0_comes_out_alike_from_the_image_and_from_the_model() {
         for bytes in [320, 2560] {
             let (a, b) = (time(&image, attribute, bytes), time(&model, attribute, bytes));
             println!("{attribute}, {bytes} bytes: image {a:.2} ms, model {b:.2} ms");
-            assert!(apart(a, b) < 0.10, "{attribute}, {bytes} bytes: {a} against {b}");
+            assert!(relative_difference(a, b) < 0.10, "{attribute}, {bytes} bytes: {a} against {b}");
         }
     }
-    // The study's own: 1040 ms, 53 ms and 19.6.
+    // The published values of the study: 1040 ms, 53 ms and 19.6.
     for of in [&image, &model] {
         let (nc, wb) = (time(of, "normal-nc", 2560), time(of, "write-back", 2560));
-        assert!(apart(nc, 1040.0) < 0.15 && apart(wb, 53.0) < 0.15, "{nc} {wb}");
-        assert!(apart(nc / wb, 1040.0 / 53.0) < 0.15, "{}", nc / wb);
+        assert!(relative_difference(nc, 1040.0) < 0.15 && relative_difference(wb, 53.0) < 0.15, "{nc} {wb}");
+        assert!(relative_difference(nc / wb, 1040.0 / 53.0) < 0.15, "{}", nc / wb);
     }
 }
 
 #[test]
 #[ignore = "wants fathom-emulate, which takes minutes to build: scripts/test --full"]
-fn tiers_come_out_alike_from_the_image_and_from_the_model() {
+fn image_and_model_agree_on_tiers() {
     let Some(program) = program() else { return };
     let user = User::new();
     let requested = ["survey", "--budget", "4s"];
@@ -81,7 +82,7 @@ fn tiers_come_out_alike_from_the_image_and_from_the_model() {
     {
         let a = image.get(name).copied().unwrap_or_else(|| panic!("{name} of {image:?}"));
         println!("{name}: image {a:.3} ns, model {b:.3} ns");
-        assert!(apart(a, b) < 0.03, "{name}: {a} against {b}");
+        assert!(relative_difference(a, b) < 0.03, "{name}: {a} against {b}");
         compared += 1;
     }
     assert_eq!(compared, 3, "{model:?}");

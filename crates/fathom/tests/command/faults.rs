@@ -1,4 +1,5 @@
-//! Faults of files and streams: full, closed, cut off, hostile, without end. docs/faults.md shows what users see.
+//! Faults of files and streams: full, closed, truncated, hostile and endless ones. docs/faults.md shows the output that
+//! users see.
 
 use std::io::Write as _;
 use std::time::Instant;
@@ -15,7 +16,7 @@ fn record() -> Vec<String> {
     std::fs::read_to_string(path).expect("a record").lines().map(str::to_owned).collect()
 }
 
-/// The lines that begin a record of this experiment.
+/// Returns the first lines of a record of this experiment.
 fn head(experiment: &str) -> String {
     format!(
         "fathom.record version=1\n\
@@ -23,7 +24,7 @@ fn head(experiment: &str) -> String {
     )
 }
 
-/// These lines, sealed in order.
+/// Returns these lines, sealed in order.
 fn sealed<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     let mut out = String::new();
     for (n, line) in lines.into_iter().enumerate() {
@@ -33,7 +34,7 @@ fn sealed<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     out
 }
 
-/// The report is whole although the record is not.
+/// Asserts that the report is complete although the record is not.
 #[track_caller]
 fn reported(did: &Did) {
     assert!(is_of(&did.out, "survey: s1-8way") && did.out.contains("Clocks and bias"), "{did:?}");
@@ -43,7 +44,7 @@ fn reported(did: &Did) {
 #[test]
 fn full_disk_ends_the_record_but_not_the_measurement() {
     let user = User::new();
-    // 512 bytes a block: what is requested and its copy end early.
+    // The limit is in blocks of 512 bytes: both the record and its copy are truncated.
     let did = user.shell(&format!("ulimit -f 16; {SURVEY} --record A"));
     reported(&did);
     assert_eq!(did.status, 1, "{did:?}");
@@ -53,14 +54,14 @@ fn full_disk_ends_the_record_but_not_the_measurement() {
         assert!(did.err.contains(words), "no '{words}' in {}", did.err);
     }
     assert!(!did.out.contains("Next:"), "nothing is left to report: {}", did.out);
-    // What was written is a record that was cut off.
+    // The written part is a truncated record.
     let cut = user.run(&["report", "A"]);
     assert!(matches!(cut.status, 3) && cut.out.contains("cut off"), "{cut:?}");
     user.nothing_left(Instant::now());
 }
 
 #[test]
-fn a_full_disk_of_ones_own_leaves_the_copy_whole() {
+fn full_disk_of_the_record_leaves_the_copy_whole() {
     let user = User::new();
     let line = "mkdir -p full && mount -t tmpfs -o size=16k none full || exit 99; ";
     let did = user.shell(&format!("exec unshare -m sh -c '{line}{SURVEY} --record full/A'"));
@@ -77,7 +78,7 @@ fn a_full_disk_of_ones_own_leaves_the_copy_whole() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_loses_nothing() {
+fn closed_stdout_is_not_an_error_and_keeps_the_record() {
     let user = User::new();
     user.shell(&format!("{SURVEY} --record A")).ended(0);
     let latency = "fathom latency --on s1-8way --bytes 8K --budget 300ms --record L";
@@ -107,7 +108,7 @@ fn full_stdout_is_an_error_and_record_is_kept() {
     let did = user.shell(&format!("{SURVEY} --record A >/dev/full"));
     did.failed(1, &["cannot write to stdout", "No space left", "is the disk full?"]);
     assert!(user.read("A").contains("\nend status=complete"));
-    // No stream at all: nothing else is written into whatever is opened in its place.
+    // With all streams closed, no output may be written to the files that get their descriptors.
     let did = user.shell(&format!("{SURVEY} --record B <&- >&- 2>&-"));
     assert_eq!(did.status, 0);
     let b = user.read("B");
@@ -116,14 +117,14 @@ fn full_stdout_is_an_error_and_record_is_kept() {
 }
 
 #[test]
-fn a_record_cut_anywhere_is_judged_as_far_as_it_goes() {
+fn record_truncated_anywhere_is_reported() {
     let user = User::new();
     let text = record().join("\n");
-    // Here and there, and in the number that ends it.
+    // Cuts at regular distances, and in the number of the last line.
     for cut in (1..text.len()).step_by(text.len() / 12).chain([text.len() - 1, text.len()]) {
         user.write("A", &text[..cut]);
         let did = user.run(&["report", "A"]);
-        // In the first line it is no record yet.
+        // Cut within the first line, the file is not a record.
         if cut < 23 {
             did.failed(2, &["A: line 1", "a record begins with 'fathom.record version=1'"]);
         } else {
@@ -134,9 +135,9 @@ fn a_record_cut_anywhere_is_judged_as_far_as_it_goes() {
 }
 
 #[test]
-fn a_hostile_record_is_judged_or_refused_with_the_line() {
+fn hostile_values_in_a_record_are_reported_as_damage() {
     let user = User::new();
-    let most = u64::MAX;
+    let maximum = u64::MAX;
     let greeting = ["probe wire=1 trust=real", "fact name=\"clock.hz\" int=1000000000", "facts_end count=1"];
     let report = |lines: &[&str]| {
         user.write(
@@ -149,31 +150,33 @@ fn a_hostile_record_is_judged_or_refused_with_the_line() {
         assert!(did.err.is_empty(), "{did:?}");
         did.out.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    // Whatever is claimed, nothing is allocated for it.
-    let part = format!("fact name=\"acpi.pptt\" part=0 of={most} hex=0x00");
+    // No memory is allocated for claimed counts.
+    let part = format!("fact name=\"acpi.pptt\" part=0 of={maximum} hex=0x00");
     assert!(
         report(&[&part, "facts_end count=1"]).contains("only 1 of 18446744073709551615 parts were received")
     );
-    let trial = format!("trial id={most} bytes=64 stride=64");
+    let trial = format!("trial id={maximum} bytes=64 stride=64");
     assert!(report(&[&trial]).contains("id and round must be at most"));
-    assert!(report(&[&format!("trial loads={most}")]).contains("loads=18446744073709551615 must be from 1"));
+    assert!(
+        report(&[&format!("trial loads={maximum}")]).contains("loads=18446744073709551615 must be from 1")
+    );
     assert!(
         report(&["trial id=1", "trial id=2", "sample trial=1 ticks=1 ticks2=2 end=0 end2=0"])
             .contains("trial 1 is not the running trial")
     );
-    let huge = format!("sample trial=1 ticks={most} ticks2={most} end={most} end2={most}");
+    let huge = format!("sample trial=1 ticks={maximum} ticks2={maximum} end={maximum} end2={maximum}");
     let done = format!(
-        "done trial=1 page_bytes={most} base={most} wall_ns={most} cpu_ns={most} involuntary={most} steal_ns={most} faults={most} accesses={most}"
+        "done trial=1 page_bytes={maximum} base={maximum} wall_ns={maximum} cpu_ns={maximum} involuntary={maximum} steal_ns={maximum} faults={maximum} accesses={maximum}"
     );
     assert!(report(&["trial id=1 bytes=4096", &huge, &done]).contains("1 samples did not"));
-    let end = user.write("A", &format!("{}end status=complete elapsed_ms={most}\n", head("survey")));
+    let end = user.write("A", &format!("{}end status=complete elapsed_ms={maximum}\n", head("survey")));
     assert!(user.run(&["report", end.to_str().expect("a name"), "--json"]).err.is_empty());
 }
 
 #[test]
 fn endless_record_is_abandoned_with_the_limit() {
     let user = User::new();
-    // None may take more than 64 MiB, and each has to end.
+    // Each command may take at most 64 MiB and must end.
     let lines = [
         ("yes", "-: line 1 begins with 'y'"),
         ("cat /dev/zero", "-: line 1: line of 4098 bytes; the limit is 4096"),
@@ -195,7 +198,7 @@ fn endless_record_is_abandoned_with_the_limit() {
     user.nothing_left(Instant::now());
 }
 
-/// The record of a trial whose samples take more than 64 MiB to judge.
+/// Returns the record of a trial whose samples need more than 64 MiB to judge.
 pub fn many_samples() -> String {
     let columns = ["ticks", "ticks2", "end", "end2"].map(|c| format!(" {c}={}1", "1,".repeat(199))).concat();
     let sample = format!("sample trial=0{columns}");
@@ -204,8 +207,8 @@ pub fn many_samples() -> String {
     head("latency") + &sealed(greeting.into_iter().chain(samples))
 }
 
-/// The record of that many hundred single loads, no two of which took the same time. Their chain has one cell,
-/// on which every proof ends.
+/// Returns a record of `hundreds` × 100 single loads, each with a different time. Their chain has one cell, at which
+/// every verification ends.
 pub fn all_different(hundreds: u64) -> String {
     let list = |from: u64| (from..from + 100).map(|t| t.to_string()).collect::<Vec<_>>().join(",");
     let zeros = format!("0{}", ",0".repeat(99));
@@ -222,15 +225,15 @@ pub fn all_different(hundreds: u64) -> String {
 }
 
 #[test]
-fn sound_lines_without_end_are_given_up_as_well() {
+fn records_with_too_many_trials_or_samples_are_refused() {
     let user = User::new();
     let greeting = ["probe wire=1 trust=modelled", "facts_end count=0"];
-    // Trials: as many as no session has.
+    // More trials than any session has.
     let trials = std::iter::repeat_n("trial bytes=64 stride=64", 20_001);
     user.write("A", &(head("survey") + &sealed(greeting.into_iter().chain(trials))));
     user.run(&["report", "A"])
         .failed(2, &["A: line 20005: more than 20000 trials, more than any session has"]);
-    // Samples of one trial: as much as there is room for.
+    // More samples of one trial than fit the memory.
     user.write("A", &many_samples());
     let did = user.shell("ulimit -v 65536; fathom report A");
     did.failed(2, &["MiB may be taken here", "RLIMIT_AS", "more memory"]);
@@ -246,7 +249,7 @@ fn subject_silent_after_half_a_line_is_abandoned() {
 }
 
 #[test]
-fn late_subject_is_abandoned_and_its_record_kept() {
+fn subject_silent_after_greeting_is_abandoned_and_record_kept() {
     let user = User::new();
     user.subject(
         "late",
@@ -261,7 +264,7 @@ fn late_subject_is_abandoned_and_its_record_kept() {
 }
 
 #[test]
-fn a_subject_that_sends_sound_lines_without_end_is_ended() {
+fn subject_that_sends_too_many_trials_is_ended() {
     let user = User::new();
     let greeting = ["probe wire=1 trust=modelled", "facts_end count=0"];
     let trials = std::iter::repeat_n("trial bytes=64 stride=64", 20_001);
@@ -276,7 +279,7 @@ fn a_subject_that_sends_sound_lines_without_end_is_ended() {
 }
 
 #[test]
-fn files_that_are_no_text_are_named() {
+fn invalid_machine_and_subject_files_are_named() {
     let user = User::new();
     std::fs::write(user.path("bad.toml"), b"format = 1\nabout = \"\xff\xfe\"\n").expect("a file");
     user.run(&["machines", "./bad.toml"]).failed(2, &["./bad.toml: line 2 is not UTF-8 text"]);
@@ -287,14 +290,14 @@ fn files_that_are_no_text_are_named() {
     let did = user.run(&["machines", "./escape.toml"]);
     did.failed(2, &["./escape.toml:2:1"]);
     assert!(!did.err.contains('\x1b'), "{:?}", did.err);
-    // The same files as subjects.toml.
-    let own = user.write(".config/fathom/subjects.toml", "");
-    let mut file = std::fs::File::create(&own).expect("a file");
+    // The same faults in subjects.toml.
+    let file_path = user.write(".config/fathom/subjects.toml", "");
+    let mut file = std::fs::File::create(&file_path).expect("a file");
     file.write_all(b"[a]\n\xff\n").expect("room");
     user.run(&["subjects"]).failed(2, &["subjects.toml: line 2 is not UTF-8 text", "readable text file"]);
     file.set_len(2 << 20).expect("its length");
     user.run(&["survey", "--on", "a"]).failed(2, &["subjects.toml: longer than 1024 KiB"]);
-    std::fs::remove_file(&own).expect("it is there");
-    std::fs::create_dir(&own).expect("a directory");
+    std::fs::remove_file(&file_path).expect("it is there");
+    std::fs::create_dir(&file_path).expect("a directory");
     user.run(&["subjects"]).failed(2, &["subjects.toml: Is a directory"]);
 }

@@ -1,4 +1,4 @@
-//! `fathom import`: what other tools measured, as a user brings it.
+//! `fathom import`: results of other tools.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/import/fixtures").join(name)
 }
 
-/// A copy of a tool's result in the user's home.
-fn bring(user: &User, name: &str) {
+/// Copies a tool's result to the user's home directory.
+fn copy_fixture(user: &User, name: &str) {
     std::fs::copy(fixture(name), user.path(name)).expect("a copy");
 }
 
@@ -25,10 +25,10 @@ fn number(document: &Value, name: &str) -> Option<f64> {
 }
 
 #[test]
-fn results_become_a_record_that_is_judged_like_one() {
+fn imported_record_can_be_reported_compared_and_drawn() {
     let user = User::new();
-    bring(&user, "cyclictest-histogram.json");
-    bring(&user, "xenomai-places.txt");
+    copy_fixture(&user, "cyclictest-histogram.json");
+    copy_fixture(&user, "xenomai-places.txt");
     let import =
         ["import", "cyclictest-histogram.json", "xenomai-places.txt", "-o", "A.fathom", "--json"].as_slice();
     let did = user.run(import);
@@ -45,13 +45,13 @@ fn results_become_a_record_that_is_judged_like_one() {
     assert_eq!(number(&reported, "wakeup.irq.imported-5.min"), Some(-0.594), "a timer that is set early");
     let refusals = reported["refusals"].as_array().expect("a list");
     assert!(refusals.iter().any(|r| r.to_string().contains("lacks the order")), "{refusals:?}");
-    // The record says the same, and says it again.
+    // The report of the record equals the report of the import.
     let again = user.run(&["report", "A.fathom", "--json"]);
     assert_eq!(again.ended(0), did.out);
     let text = user.run(&["report", "A.fathom"]);
     assert!(text.ended(0).contains("imported-2"), "{}", text.out);
     fits(&text.out);
-    // It is kept too, compared, and drawn.
+    // The record is also kept as a copy, and it can be compared and drawn.
     let kept = std::fs::read_dir(user.path(".local/share/fathom/records")).expect("copies");
     assert_eq!(kept.flatten().count(), 1);
     let compared = user.run(&["compare", "A.fathom", "A.fathom", "--json"]);
@@ -63,7 +63,7 @@ fn results_become_a_record_that_is_judged_like_one() {
 }
 
 #[test]
-fn a_result_comes_from_a_pipe_as_well() {
+fn import_reads_stdin() {
     let user = User::new();
     let text = std::fs::read(fixture("cyclictest-plain.txt")).expect("a fixture");
     let reported = user.run_with(&["import", "-", "--json"], &text);
@@ -75,7 +75,7 @@ fn a_result_comes_from_a_pipe_as_well() {
 #[test]
 fn import_refuses_unknown_format_with_line_and_remedy() {
     let user = User::new();
-    bring(&user, "cyclictest-histogram.txt");
+    copy_fixture(&user, "cyclictest-histogram.txt");
     user.write("cut", &user.read("cyclictest-histogram.txt")[..400]);
     user.write("note", "\nbuy milk\n");
     for (files, words) in [

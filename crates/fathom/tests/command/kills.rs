@@ -1,5 +1,5 @@
-//! `fathom wakeup` in the middle of a loaded, traced trial: whatever is killed or told to end, nothing of it is left,
-//! and what was measured can be read and resumed.
+//! Kills and signals in the middle of a loaded, traced trial of `fathom wakeup`: no process, file, trace instance or
+//! setting may be left behind, and the record can be reported and resumed.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -11,14 +11,14 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::common::{Did, GONE, SOON, User, in_tracefs, is_of, kill, wait};
 
-/// Two conditions of three have this load: every kind of worker that leaves something if it can.
+/// Load of two of the three conditions: every kind of worker that can leave something behind.
 const LOAD: &str = "vm*2:8M cpu unmap disk:4M";
-/// Its processes.
+/// Number of its processes.
 const WORKERS: usize = 5;
-/// How long to wait on a machine that has much else to do; what is promised is [`GONE`].
+/// Timeout on a loaded machine; the design limit is [`GONE`].
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Settings that the system has one of: what a tool for real time may be tempted to change.
+/// System-wide settings that a real-time tool might change.
 const SETTINGS: &str = "/proc/sys/kernel/sched_rt_runtime_us /proc/sys/kernel/sched_rt_period_us \
     /proc/sys/kernel/perf_event_paranoid /proc/sys/kernel/ftrace_enabled /proc/sys/kernel/nmi_watchdog \
     /proc/sys/kernel/numa_balancing /proc/sys/kernel/timer_migration /proc/sys/vm/swappiness \
@@ -27,7 +27,7 @@ const SETTINGS: &str = "/proc/sys/kernel/sched_rt_runtime_us /proc/sys/kernel/sc
     /sys/devices/system/cpu/online /sys/devices/system/cpu/intel_pstate/no_turbo \
     /sys/devices/system/cpu/cpufreq/boost /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor \
     /sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// And those of the trace files.
+/// System-wide settings of the trace files.
 const TRACE_SETTINGS: &str =
     "tracing_on current_tracer trace_clock tracing_cpumask set_event osnoise/timerlat_period_us osnoise/cpus";
 
@@ -38,25 +38,25 @@ struct Session {
     probe: u32,
     reaper: u32,
     workers: Vec<u32>,
-    /// Is there a trace instance that can be seen?
+    /// Whether a trace instance exists and is visible.
     traced: bool,
     before: String,
     _alone: MutexGuard<'static, ()>,
 }
 
-/// One at a time: the kernel's tracer timerlat has settings that the system has one of.
+/// Serialises these tests: the kernel's timerlat tracer has system-wide settings.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is set, as `file:value` lines; files that are not there are left out.
+/// Returns the settings as `file:value` lines; absent files are left out.
 fn settings(user: &User) -> String {
     let of = |files: &str| format!("grep -s . {files} /dev/null");
     user.shell(&of(SETTINGS)).out + &user.shell(&in_tracefs(&of(TRACE_SETTINGS))).out
 }
 
-/// Trace instances of a process; none without the right to read them.
+/// Returns the trace instances of a process; None without permission to read them.
 fn instances(user: &User, pid: u32) -> Option<Vec<String>> {
     let did = user.shell(&in_tracefs("ls instances"));
     let prefix = format!("fathom.{pid}.");
@@ -70,7 +70,7 @@ fn named(all: &[(u32, u32, String)], name: &str) -> Vec<u32> {
 }
 
 impl Session {
-    /// Nothing where this host refuses it, which is said aloud.
+    /// Starts a session; returns None, with a message, if this host refuses it.
     fn begin() -> Option<Session> {
         let mut refused = String::new();
         for priority in ["80", "0"] {
@@ -92,7 +92,7 @@ impl Session {
         let requested = ["wakeup", "--budget", "60m", "--seed", "1", "--record", "A", "--conditions", "cpu"];
         let loads = ["--load", LOAD, "--load", LOAD, "--priority", priority];
         let mut command = user.command(&[&requested[..], &loads[..]].concat());
-        // A group of its own, as a shell gives each command line.
+        // A separate process group, as a shell creates for each command line.
         let mut harness = command.env("TMPDIR", &temporary).process_group(0).spawn().expect("it starts");
         let until = Instant::now() + SOON;
         loop {
@@ -118,16 +118,16 @@ impl Session {
         }
     }
 
-    /// What there is still, in words: processes, trace instances, files, and settings that are not as they were.
+    /// Returns a description of everything that is left: processes, trace instances, files, and changed settings.
     fn left(&self) -> Vec<String> {
         let processes = self.user.processes().into_iter().map(|p| format!("process {} {}", p.0, p.2));
         let instances = instances(&self.user, self.probe).unwrap_or_default().into_iter();
         let mut left: Vec<String> = processes.chain(instances).collect();
-        // Where caches can be partitioned, its groups: their names begin as those of instances do.
+        // Groups of cache partitioning, if supported: their names have the same prefix as those of instances.
         let groups = std::fs::read_dir("/sys/fs/resctrl").into_iter().flatten().flatten();
         let groups = groups.map(|entry| entry.file_name().to_string_lossy().into_owned());
         left.extend(groups.filter(|name| name.starts_with(&format!("fathom.{}.", self.probe))));
-        // A file that had to have a name is named after its worker.
+        // Files that need a name are named after their worker.
         for directory in [self.user.path("tmp"), PathBuf::from("/var/tmp"), PathBuf::from("/tmp")] {
             let files = self.workers.iter().map(|worker| directory.join(format!("fathom.{worker}")));
             left.extend(files.filter(|file| file.exists()).map(|file| file.display().to_string()));
@@ -141,7 +141,7 @@ impl Session {
         left
     }
 
-    /// Nothing is left, in time.
+    /// Asserts that nothing is left, in time.
     #[track_caller]
     fn all_gone(&self, what: &str, since: Instant) {
         loop {
@@ -156,7 +156,7 @@ impl Session {
         println!("{what}: gone after {took:?}{}", if took > GONE { ", WHICH IS LATE" } else { "" });
     }
 
-    /// The record so far is whole and judged as what it is: cut short.
+    /// Asserts that the record so far is readable and reported as interrupted.
     #[track_caller]
     fn readable(&self) {
         let did = self.user.run(&["report", "A", "--json"]);
@@ -166,14 +166,14 @@ impl Session {
         assert!(warnings.iter().any(|w| w.to_string().contains("interrupted")), "{warnings:?}");
     }
 
-    /// The record is resumed: what was in it is in the new one, and more.
+    /// Asserts that the record can be resumed: the new record has all lines of the old one, and more.
     #[track_caller]
     fn resumed(&self) {
         let did = self.user.run(&["wakeup", "--resume", "A", "--record", "B", "--budget", "2s"]);
         assert!(matches!(did.status, 0 | 3 | 5), "{did:?}");
         let (before, after) = (self.user.read("A"), self.user.read("B"));
         let kept = |line: &str| !line.starts_with("end ") && !line.starts_with("run ");
-        // What was cut off in the middle of a line is no line.
+        // A line that was cut in the middle is not kept.
         let whole = &before[..before.rfind('\n').map_or(0, |end| end + 1)];
         let mut new = after.lines().filter(|line| kept(line));
         assert!(whole.lines().filter(|line| kept(line)).all(|line| new.next() == Some(line)), "{after}");
@@ -224,7 +224,7 @@ fn killing_any_process_leaves_nothing() {
     }
 }
 
-/// What a signal leaves: the report of what there is, the record with its end, and nothing else.
+/// Asserts the result of a signal: a report of the samples so far, the record with its end line, and no error.
 #[test]
 fn signals_end_a_wakeup_run_and_keep_its_record() {
     type Send = fn(&Session, Signal);
@@ -253,7 +253,7 @@ fn signals_end_a_wakeup_run_and_keep_its_record() {
     }
 }
 
-/// The options stand in the record; where they do not fit, nothing begins.
+/// The options are stored in the record; if they do not fit, the run must not start.
 #[test]
 fn options_beyond_record_limits_are_refused_before_running() {
     let user = User::new();
@@ -263,7 +263,7 @@ fn options_beyond_record_limits_are_refused_before_running() {
     assert!(user.processes().is_empty());
 }
 
-/// Kills all processes at once: none sees another one's end.
+/// Kills all processes at once, so that none can clean up after another one.
 fn all_at_once(session: &mut Session) {
     let all = session.user.processes();
     for signal in [Signal::STOP, Signal::KILL] {

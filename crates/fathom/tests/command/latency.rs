@@ -1,34 +1,34 @@
-//! Single loads as a user runs them.
+//! `fathom latency`: single loads.
 
 use serde_json::Value;
 
 use crate::common::User;
 
-const ASK: [&str; 7] = ["latency", "--on", "bcm2835", "--bytes", "8K,64KiB", "--budget", "4s"];
+const ARGUMENTS: [&str; 7] = ["latency", "--on", "bcm2835", "--bytes", "8K,64KiB", "--budget", "4s"];
 
 fn document(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
 }
 
 #[test]
-fn a_described_machine_shows_its_histograms() {
+fn latency_of_a_model_shows_histograms_and_is_reproducible() {
     let user = User::new();
-    let did = user.run(&ASK);
+    let did = user.run(&ARGUMENTS);
     let text = did.ended(0);
-    for wanted in ["8 KiB: 3000 single loads, cycles with the bias", "64 KiB: ", "bias.sample", "100.0 %"] {
-        assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+    for expected in ["8 KiB: 3000 single loads, cycles with the bias", "64 KiB: ", "bias.sample", "100.0 %"] {
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
     }
-    let json = user.run(&[&ASK[..], &["--json", "--record", "A"]].concat());
+    let json = user.run(&[&ARGUMENTS[..], &["--json", "--record", "A"]].concat());
     let found = document(json.ended(0));
     assert_eq!(found["experiment"], "latency");
     let histograms = found["histograms"].as_array().expect("a list");
-    // The reference that gives the bias, and the two that were requested.
+    // The reference that gives the bias, and the two requested sizes.
     let bytes: Vec<u64> = histograms.iter().filter_map(|h| h["bytes"].as_u64()).collect();
     assert_eq!(bytes, [4096, 8192, 65536]);
     assert_eq!(histograms[1]["counts"], serde_json::json!([[9, 3000]]));
-    // Judged again, the same; measured again, the same record but for its end.
+    // A report of the record is equal; a second measurement gives the same record except for the end line.
     assert_eq!(user.run(&["report", "A", "--json"]).out, json.out);
-    user.run(&[&ASK[..], &["--record", "B"]].concat()).ended(0);
+    user.run(&[&ARGUMENTS[..], &["--record", "B"]].concat()).ended(0);
     let head = |name: &str| {
         user.read(name).lines().filter(|l| !l.starts_with("end ")).map(str::to_owned).collect::<Vec<_>>()
     };
@@ -67,8 +67,8 @@ fn this_host_times_single_loads() {
     let found = document(&did.out);
     let rows: Vec<&str> =
         found["findings"].as_array().expect("a list").iter().filter_map(|f| f["name"].as_str()).collect();
-    for wanted in ["bias.sample", "latency.8192.peak", "latency.8192.time", "latency.8192.tlb"] {
-        assert!(rows.contains(&wanted), "{wanted} is not in {rows:?}");
+    for expected in ["bias.sample", "latency.8192.peak", "latency.8192.time", "latency.8192.tlb"] {
+        assert!(rows.contains(&expected), "{expected} is not in {rows:?}");
     }
     let counts = found["histograms"][1]["counts"].as_array().expect("a list");
     let n: u64 = counts.iter().filter_map(|c| c[1].as_u64()).sum();

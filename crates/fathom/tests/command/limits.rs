@@ -1,4 +1,5 @@
-//! What a machine may lack: rights, memory, CPUs, processes, a home, `/proc`. docs/faults.md shows what users see.
+//! Missing resources of a machine: permissions, memory, CPUs, processes, a home directory, `/proc`. docs/faults.md
+//! shows the output that users see.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -7,46 +8,47 @@ use std::time::Instant;
 
 use crate::common::{Did, User, wait};
 
-/// Nobody: the last user and group of every Linux system.
+/// The user and group `nobody` of most Linux systems.
 const UNPRIVILEGED_UID: u32 = 65534;
 const SHORT_SURVEY: [&str; 5] = ["survey", "--on", "s1-8way", "--budget", "300ms"];
 /// 64 MiB of address space, for the shell's `ulimit -v`.
 const SMALL: &str = "ulimit -v 65536; ";
 
-fn golden() -> PathBuf {
+fn guest_record() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../records/v1-guest-survey.fathom")
 }
 
-fn mode(path: &Path, mode: u32) {
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("its mode");
+fn set_mode(path: &Path, set_mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(set_mode)).expect("its mode");
 }
 
-/// Somebody without rights: nobody where the tests run as root, else whoever runs them. The program is copied
-/// to where they reach it.
-struct Plain {
+/// A user without privileges: `nobody` if the tests run as root, else the user who runs them. The program is copied to
+/// a directory that this user can read.
+struct Unprivileged {
     user: User,
     root: bool,
 }
 
-impl Plain {
-    fn new() -> Plain {
+impl Unprivileged {
+    fn new() -> Unprivileged {
         let user = User::new();
         let root = rustix::process::getuid().is_root();
-        // Not by this process, whose other tests fork: what they hold open for writing cannot be executed.
+        // Copied by another process: concurrent tests fork, and a file that is open for writing in a forked process
+        // cannot be executed.
         let copied = std::process::Command::new("cp")
             .arg(env!("CARGO_BIN_EXE_fathom"))
             .arg(user.path("fathom"))
             .status();
         assert!(copied.expect("cp").success(), "a copy");
-        mode(user.home.path(), 0o755);
+        set_mode(user.home.path(), 0o755);
         if root {
             std::os::unix::fs::chown(user.home.path(), Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID))
                 .expect("root may");
         }
-        Plain { user, root }
+        Unprivileged { user, root }
     }
 
-    /// Runs a command line of the shell; `fathom` is the program.
+    /// Runs a shell command line; `fathom` is the program.
     fn shell(&self, line: &str) -> Did {
         let command = self.user.command(&[]);
         let mut shell = std::process::Command::new("sh");
@@ -63,7 +65,7 @@ impl Plain {
     }
 }
 
-/// A measurement that came to an end of its own: a report, and nothing left running.
+/// Asserts that a measurement ended normally: a report, and no process left.
 #[track_caller]
 fn measured(user: &User, did: &Did) {
     user.nothing_left(Instant::now());
@@ -71,7 +73,7 @@ fn measured(user: &User, did: &Did) {
     assert!(did.out.contains("Clocks and bias") || did.out.starts_with('{'), "{did:?}");
 }
 
-/// The same on this host, which may refuse a probe; then with a reason and a remedy.
+/// The same on this host, which may refuse a probe with a reason and a remedy.
 #[track_caller]
 fn measured_or_refused(user: &User, did: &Did) {
     if matches!(did.status, 1 | 5) {
@@ -84,14 +86,14 @@ fn measured_or_refused(user: &User, did: &Did) {
 
 #[test]
 fn unprivileged_survey_measures_and_names_missing_rights() {
-    let plain = Plain::new();
-    // No locked memory, no priority, no core: what is left is a thread on a CPU.
+    let plain = Unprivileged::new();
+    // Without locked memory, priority and core dumps.
     let did = plain.shell("ulimit -l 0; ulimit -c 0; fathom survey --budget 1s --record A --json");
     measured_or_refused(&plain.user, &did);
     if did.status == 1 {
         return;
     }
-    // What was not permitted is a fact with its remedy; nothing that was not given is claimed.
+    // A denied permission is a fact with its remedy; no permission is claimed that was not given.
     let record = plain.user.read("A");
     let fact = |name: &str| {
         let wanted = format!("fact name=\"{name}\" ");
@@ -106,14 +108,14 @@ fn unprivileged_survey_measures_and_names_missing_rights() {
 }
 
 #[test]
-fn files_that_may_not_be_read_or_written_are_named() {
-    let plain = Plain::new();
+fn unreadable_and_unwritable_files_are_named() {
+    let plain = Unprivileged::new();
     for (name, text) in [("record", ""), ("bad.toml", ""), (".config/fathom/subjects.toml", "")] {
-        mode(&plain.user.write(name, text), 0);
+        set_mode(&plain.user.write(name, text), 0);
     }
     let dir = plain.user.path("closed");
     std::fs::create_dir(&dir).expect("a directory");
-    mode(&dir, 0o555);
+    set_mode(&dir, 0o555);
     for (line, words) in [
         ("fathom report record", "record: Permission denied"),
         ("fathom compare record record", "record: Permission denied"),
@@ -129,13 +131,13 @@ fn files_that_may_not_be_read_or_written_are_named() {
         did.failed(2, &[words, "try: "]);
         plain.user.nothing_left(Instant::now());
     }
-    mode(&dir, 0o755);
+    set_mode(&dir, 0o755);
 }
 
 #[test]
 fn read_only_home_only_loses_the_kept_copy() {
-    let plain = Plain::new();
-    mode(plain.user.home.path(), 0o555);
+    let plain = Unprivileged::new();
+    set_mode(plain.user.home.path(), 0o555);
     for variables in ["", "XDG_DATA_HOME=$HOME/x XDG_CONFIG_HOME=$HOME/y "] {
         for verb in ["survey", "latency --bytes 8K"] {
             let did = plain.shell(&format!("{variables}fathom {verb} --on s1-8way --budget 300ms --json"));
@@ -144,7 +146,7 @@ fn read_only_home_only_loses_the_kept_copy() {
             assert!(did.err.contains("Permission denied") && did.err.lines().count() == 1, "{}", did.err);
         }
     }
-    mode(plain.user.home.path(), 0o755);
+    set_mode(plain.user.home.path(), 0o755);
     let left: Vec<_> = std::fs::read_dir(plain.user.home.path()).expect("the home").flatten().collect();
     assert_eq!(left.len(), 1, "only the program: {left:?}");
 }
@@ -152,7 +154,7 @@ fn read_only_home_only_loses_the_kept_copy() {
 #[test]
 fn limit_of_64_mib_is_met_or_reported() {
     let user = User::new();
-    let guest = golden();
+    let guest = guest_record();
     let guest = guest.display();
     for line in [
         "fathom survey --on s1-8way --budget 300ms --record A".to_owned(),
@@ -169,8 +171,8 @@ fn limit_of_64_mib_is_met_or_reported() {
         user.shell(&format!("{SMALL}{line}")).ended(0);
     }
     measured_or_refused(&user, &user.shell(&format!("{SMALL}fathom survey --budget 1s")));
-    // The costliest records to judge, from one that fits easily to one that does not: each is judged or refused,
-    // and none is begun that cannot be ended.
+    // The records that need most memory to judge, from one that fits easily to one that does not: each is either
+    // reported completely or refused.
     let mut refused = 0;
     for hundreds in [100, 400, 700, 1000, 1300, 1600] {
         user.write("different", &crate::faults::all_different(hundreds));
@@ -186,7 +188,7 @@ fn limit_of_64_mib_is_met_or_reported() {
         }
     }
     assert!((1..12).contains(&refused), "{refused} of 12 are refused");
-    // A model of more lines than fit.
+    // A model with more lines than fit.
     let large = user
         .run(&["machines", "s1-8way"])
         .out
@@ -198,13 +200,13 @@ fn limit_of_64_mib_is_met_or_reported() {
     user.nothing_left(Instant::now());
 }
 
-/// A control group with 64 MiB of memory; it goes away with its last process.
+/// A control group with 64 MiB of memory; it is removed on drop.
 struct Group(PathBuf);
 
 impl Group {
     fn new() -> Result<Group, String> {
         let name = format!("fathom-test-{}", std::process::id());
-        // Version 1 has a tree of its own for memory, version 2 one for all; both may be there.
+        // Version 1 has a separate tree for memory, version 2 one tree for all; both may be present.
         let places = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
         let mut why = String::new();
         for (place, limit) in places {
@@ -222,7 +224,7 @@ impl Group {
         Err(why)
     }
 
-    /// Processes that were killed for memory here.
+    /// Returns the number of processes that were killed here for lack of memory.
     fn killed(&self) -> u64 {
         ["memory.oom_control", "memory.events"]
             .iter()
@@ -239,7 +241,7 @@ impl Drop for Group {
 }
 
 #[test]
-fn in_a_group_of_64_mib_nothing_is_killed_for_memory() {
+fn no_process_is_killed_in_a_control_group_of_64_mib() {
     let group = match Group::new() {
         Ok(group) => group,
         Err(why) => return println!("SKIPPED: no control group can be made here: {why}"),
@@ -252,9 +254,9 @@ fn in_a_group_of_64_mib_nothing_is_killed_for_memory() {
     }
     measured_or_refused(&user, &did);
     measured(&user, &user.shell(&format!("{join}fathom survey --on s1-8way --budget 300ms")));
-    let did = user.shell(&format!("{join}fathom report {} --json", golden().display()));
+    let did = user.shell(&format!("{join}fathom report {} --json", guest_record().display()));
     measured(&user, &did);
-    // Sound lines, and more of them than fits.
+    // Valid lines, and more of them than fit.
     user.write("many", &crate::faults::many_samples());
     let did = user.shell(&format!("{join}fathom report many"));
     did.failed(
@@ -270,7 +272,7 @@ fn in_a_group_of_64_mib_nothing_is_killed_for_memory() {
 }
 
 #[test]
-fn on_one_cpu_harness_and_probe_share_it() {
+fn harness_and_probe_can_share_one_cpu() {
     let user = User::new();
     let allowed = std::fs::read_to_string("/proc/self/status").expect("/proc");
     let list = allowed.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).expect("the list").trim();
@@ -295,8 +297,8 @@ fn on_one_cpu_harness_and_probe_share_it() {
 
 #[test]
 fn limits_on_processes_and_files_are_named() {
-    let plain = Plain::new();
-    // Threads count as processes; some number of them is too few for a harness and a probe.
+    let plain = Unprivileged::new();
+    // Threads count as processes; some limit is too low for harness and probe.
     let mut reported = 0;
     for processes in 1..12 {
         let line = format!(
@@ -317,7 +319,7 @@ fn limits_on_processes_and_files_are_named() {
             measured(&plain.user, &did);
         }
     }
-    println!("told {reported} times");
+    println!("reported {reported} times");
     for files in 3..9 {
         let did = plain.shell(&format!("ulimit -n {files}; exec fathom {}", SHORT_SURVEY.join(" ")));
         plain.user.nothing_left(Instant::now());
@@ -331,14 +333,14 @@ fn missing_proc_is_an_error_for_survey_but_not_report() {
     let user = User::new();
     let hide = "mount -t tmpfs none /proc && mount -t tmpfs none /sys || exit 99; ";
     let hidden = |line: &str| user.shell(&format!("exec unshare -m sh -c '{hide}{line}'"));
-    let did = hidden(&format!("fathom report {} --json", golden().display()));
+    let did = hidden(&format!("fathom report {} --json", guest_record().display()));
     if did.status != 0 && did.status != 3 {
         return println!("SKIPPED: /proc and /sys cannot be hidden here: {}", did.err);
     }
     assert!(did.out.starts_with('{') && did.err.is_empty(), "{did:?}");
     hidden("fathom survey --budget 1s").failed(1, &["/proc", "mount -t proc"]);
     hidden("fathom survey --on s1-8way").failed(1, &["/proc", "mount -t proc"]);
-    // The probe itself needs neither to answer, and takes no memory that nothing vouches for.
+    // The probe itself needs neither /proc nor /sys to respond, and allocates no memory whose limit is unknown.
     let did = hidden("printf \"trial bytes=8192\\nbye\\n\" | fathom serve host");
     assert!(did.status == 0 || did.status == 1 && did.err.contains("try: "), "{did:?}");
     if did.status == 0 {
@@ -351,12 +353,12 @@ fn page_colours_of_scattered_frames_are_refused() {
     let user = User::new();
     let shown = user.run(&["machines", "bcm2711"]);
     let (levels, memory) = shown.ended(0).split_once("[memory]").expect("its memory");
-    let own = |line: &str| match line.split(' ').next() {
+    let changed_line = |line: &str| match line.split(' ').next() {
         Some("frames") => "frames = \"scattered\"\n".to_owned(),
         Some("pages") => "pages = [\"4K\"]\n".to_owned(),
         _ => line.to_owned(),
     };
-    let memory: String = memory.split_inclusive('\n').map(own).collect();
+    let memory: String = memory.split_inclusive('\n').map(changed_line).collect();
     user.write("scattered.toml", &format!("{levels}[memory]{memory}"));
     let did = user.run(&["conflict", "--on", "./scattered.toml", "--colours", "2", "--budget", "3s"]);
     assert!(matches!(did.status, 0 | 3 | 5), "{did:?}");
@@ -368,7 +370,7 @@ fn page_colours_of_scattered_frames_are_refused() {
     assert!(did.ended(0).contains("2 pages cannot be in 3 frames"), "{did:?}");
 }
 
-/// What this machine gives is not asserted: only that it is shown, or refused aloud.
+/// The colours of this machine are not known: asserts only that they are shown or refused with a message.
 #[test]
 fn page_colours_of_this_machine_are_shown_or_refused() {
     let did = User::new().run(&["conflict", "--colours", "2", "--budget", "3s"]);

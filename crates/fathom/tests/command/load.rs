@@ -1,5 +1,5 @@
-//! Co-running load: that it runs and is counted, that it is refused where it would harm, and that whatever is killed,
-//! everything goes.
+//! Co-running load: it runs and is counted, it is refused if it would exhaust memory or disk, and all its processes end
+//! if any one is killed.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ use rustix::process::Signal;
 
 use crate::common::{GONE, SOON, User, in_tracefs, kill, wait};
 
-/// A probe whose input is typed by the test.
+/// A probe whose input is written by the test.
 struct Typed {
     child: Child,
     stdin: ChildStdin,
@@ -19,7 +19,7 @@ struct Typed {
 }
 
 impl Typed {
-    /// Nothing where this host refuses a probe, which is said aloud.
+    /// Starts a probe; returns None, with a message, if this host refuses one.
     fn start(command: &mut Command) -> Option<Typed> {
         let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
         let stdin = child.stdin.take().expect("a pipe");
@@ -35,7 +35,7 @@ impl Typed {
         Typed::start(&mut user.command(&["serve", "host"]))
     }
 
-    /// The lines from an echo of a trial to its end.
+    /// Returns the lines from the echo of a trial to its end.
     fn trial(&mut self, words: &str) -> Vec<String> {
         writeln!(self.stdin, "trial {words}").expect("a listener");
         let mut all = Vec::new();
@@ -49,13 +49,14 @@ impl Typed {
     }
 }
 
-/// The number behind `key=` in a line.
+/// Returns the number after `key=` in a line.
 fn number(line: &str, key: &str) -> u64 {
     let at = line.find(&format!(" {key}=")).unwrap_or_else(|| panic!("no {key} in {line}"));
     line[at..].split('=').nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok()).expect("a number")
 }
 
-/// Asks until each stressor has ended a round during a trial: on a loaded machine a worker may get no CPU in one.
+/// Repeats the trial until each stressor has completed a pass in it: on a loaded machine a worker may get no CPU in one
+/// trial.
 fn load_stats(typed: &mut Typed, load: &str) -> Vec<String> {
     let until = Instant::now() + SOON;
     let mut loads = 1 << 20;
@@ -136,11 +137,11 @@ fn load_over_memory_budget_is_refused_with_available_size() {
         assert!(refusal.starts_with("refusal ") && words.iter().all(|w| refusal.contains(w)), "{lines:?}");
     }
     assert_eq!(user.processes().len(), 1, "{:?}", user.processes());
-    // And it goes on.
+    // The probe still runs trials.
     assert!(typed.trial("pattern=clock load=\"cpu\"").last().expect("a line").starts_with("done "));
 }
 
-/// Trace instances of this process; none without the right to read them.
+/// Returns the trace instances of this process; None without permission to read them.
 fn instances(user: &User, pid: u32) -> Option<Vec<String>> {
     let did = user.shell(&in_tracefs("ls instances"));
     let prefix = format!("fathom.{pid}.");
@@ -148,12 +149,12 @@ fn instances(user: &User, pid: u32) -> Option<Vec<String>> {
     (did.status == 0).then(|| ours.collect())
 }
 
-/// A probe in the middle of a trial of hours under a load, with all of its processes, and with a trace instance where
-/// the kernel allows one.
+/// Starts a probe and a trial of hours under a load with all its processes, and with a trace instance if the kernel
+/// allows one.
 fn begin(user: &User) -> Option<Typed> {
     let mut typed = Typed::host(user)?;
     let load = "load=\"vm*2:8M cpu unmap disk:4M\"";
-    // Samples are activations here, a millisecond each.
+    // Samples are activations here, one per millisecond.
     let traced = typed.trial("pattern=wake samples=10 traced=1").last().expect("a line").starts_with("done ");
     let trial = match traced {
         true => format!("trial pattern=wake samples=60000 traced=1 {load}"),
@@ -170,8 +171,8 @@ fn begin(user: &User) -> Option<Typed> {
     Some(typed)
 }
 
-/// Nothing is left of the probe, in time. A reaper that was just started may not be found by its environment yet, so
-/// that the processes may seem gone before their trace instances are.
+/// Asserts that nothing of the probe is left, in time. A reaper that was just started may not be found by its
+/// environment yet, so that the processes may seem gone before their trace instances are.
 #[track_caller]
 fn all_gone(user: &User, probe: u32, since: Instant) {
     nothing_left(user, since);
@@ -210,7 +211,7 @@ fn killing_any_process_ends_all() {
 }
 
 #[test]
-fn all_are_killed_at_once() {
+fn next_probe_removes_instances_of_killed_processes() {
     let user = User::new();
     let Some(mut typed) = begin(&user) else { return };
     for (pid, _, _) in user.processes() {
@@ -219,7 +220,7 @@ fn all_are_killed_at_once() {
     let probe = typed.child.id();
     nothing_left(&user, Instant::now());
     typed.child.wait().expect("it is dead");
-    // The next one starts, and removes what was left.
+    // The next probe starts and removes what was left.
     let Some(mut next) = Typed::host(&user) else { return };
     load_stats(&mut next, "vm:1M");
     next.trial("pattern=wake samples=10 traced=1");
@@ -238,14 +239,14 @@ fn the_end_of_the_input_ends_a_load() {
 }
 
 #[test]
-fn a_user_without_privileges_may_load_too() {
+fn load_runs_without_privileges() {
     if !rustix::process::geteuid().is_root() {
         println!("SKIPPED: the other tests run without privileges here");
         return;
     }
     let user = User::new();
-    // The user "nobody" may have no access to the build directory. Copied by another process: what is open for writing in this one
-    // while a concurrent test forks cannot be executed (ETXTBSY).
+    // The user "nobody" may have no access to the build directory. Copied by another process: a file that is open for
+    // writing in this one while a concurrent test forks cannot be executed (ETXTBSY).
     let program = user.path("fathom");
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_fathom")).arg(&program).status();
     assert!(copied.expect("cp").success());
@@ -274,7 +275,7 @@ fn reaper_removes_its_files_when_its_input_ends() {
     let at = |name: &str| user.path(name).display().to_string();
     write!(stdin, "rmdir {}\nrmdir {}\n", at("fathom.1"), at("fathom.2")).expect("a listener");
     write!(stdin, "done {}\nrmdir {}\n", at("fathom.2"), at("mine")).expect("a listener");
-    // It has begun to listen when its name is its own.
+    // The reaper is ready when it has set its name.
     let name = format!("/proc/{}/comm", child.id());
     let until = Instant::now() + SOON;
     while std::fs::read_to_string(&name).expect("it is there").trim() != "fathom-reaper" {
@@ -291,7 +292,7 @@ fn reaper_removes_its_files_when_its_input_ends() {
 }
 
 #[test]
-fn a_worker_is_nothing_to_type() {
+fn worker_cannot_be_started_by_a_user() {
     let user = User::new();
     user.run(&["serve", "worker"]).failed(2, &["come from the probe"]);
     user.run(&["serve", "worker", "1", "0", "0", "-", "-", "vm"])

@@ -1,11 +1,11 @@
-//! Subjects behind a line that loses: a stream editor between harness and probe. The harness's own reckoning is
-//! tested with hundreds of such lines in crates/experiment; here are the clock, the file and the exit status.
+//! Subjects over a lossy line: a stream editor between harness and probe. crates/experiment tests the harness with
+//! hundreds of such lines; these tests cover timeouts, the record file and the exit status.
 
 use std::time::Instant;
 
 use crate::common::{Did, User, same_tiers, tiers};
 
-/// A survey of a model, with these editors before and behind its probe.
+/// Surveys a model, with one editor before and one after its probe.
 fn survey(to: &str, from: &str, more: &str) -> (User, Did) {
     let user = User::new();
     user.subject("board", &format!("{to} | fathom serve model s1-8way | {from}"));
@@ -19,7 +19,7 @@ fn damaged_trials_are_requested_again_with_equal_findings() {
     let (_, good) = survey("cat", "cat", "--budget 6s");
     assert!(matches!(good.status, 0 | 3), "{good:?}");
     assert!(!good.out.contains("lossy-line"), "{good:?}");
-    // Requests: one dropped, one changed, one twice. Answers: dropped, changed and repeated here and there.
+    // Requests: one dropped, one changed, one repeated. Answers: several dropped, changed and repeated.
     let to = "sed -u -e 5d -e '9s/bytes=/bytes=1/' -e 12p";
     let from = "sed -u -e 20d -e '70s/1/2/' -e 90p -e 101d -e 102d -e '130s/ crc.*//' -e '150s/e/E/g'";
     let (user, did) = survey(to, from, "--patience 8s --budget 6s");
@@ -52,7 +52,7 @@ fn facts_never_received_whole_are_abandoned() {
 }
 
 #[test]
-fn running_board_is_asked_to_greet() {
+fn hello_is_sent_if_no_greeting_was_received() {
     let (user, did) = survey("cat", "sed -u 1d", "--patience 8s --budget 6s");
     assert!(matches!(did.status, 0 | 3), "{did:?}");
     assert!(user.read("A").contains("\nhello\nprobe wire=1"), "{}", user.read("A"));

@@ -1,5 +1,5 @@
-//! The command as a user meets it: what it prints and where, its exit statuses, and that it survives
-//! whatever a subject, a file, a terminal or a kill does to it.
+//! The command as a user runs it: output, exit statuses, and robustness against faulty subjects, files, terminals and
+//! kills.
 #![cfg(target_os = "linux")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! What is printed, where, how wide and in which colours.
+//! Printed text: streams, width and colours.
 
 use std::io::Read as _;
 use std::sync::LazyLock;
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use crate::common::{User, fits, is_of};
 
-/// Machines that differ: no huge pages, several levels and TLBs, odd geometry.
+/// Dissimilar machines: no huge pages, several levels and TLBs, odd geometry.
 const MACHINES: [&str; 3] = ["bcm2835", "bcm2711", "alpha21164"];
 
-/// A user with a short survey's record of each machine, and one of next to nothing, which is judged quickly.
+/// A user with a short survey's record of each machine, and a very small record, which is judged quickly.
 static USER: LazyLock<User> = LazyLock::new(|| {
     let user = User::new();
     for machine in MACHINES {
@@ -31,10 +31,10 @@ static USER: LazyLock<User> = LazyLock::new(|| {
     user
 });
 
-/// The record of next to nothing.
+/// Name of the very small record.
 const SMALL: &str = "small";
 
-/// Text without its escape sequences.
+/// Returns the text without escape sequences.
 fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -47,12 +47,12 @@ fn plain(text: &str) -> String {
 }
 
 #[track_caller]
-fn narrow(text: &str, what: &str) {
+fn assert_fits(text: &str, what: &str) {
     assert!(!text.is_empty(), "{what}");
     fits(&plain(text));
 }
 
-/// Runs with more variables.
+/// Runs the command with additional environment variables.
 fn with(user: &User, arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let output = user.command(arguments).envs(variables.iter().copied()).output().expect("it runs");
     String::from_utf8(output.stdout).expect("UTF-8")
@@ -61,7 +61,7 @@ fn with(user: &User, arguments: &[&str], variables: &[(&str, &str)]) -> String {
 #[test]
 fn a_report_fits_eighty_columns_in_every_mode() {
     for machine in MACHINES {
-        narrow(&USER.read(&format!("{machine}.txt")), machine);
+        assert_fits(&USER.read(&format!("{machine}.txt")), machine);
         for (variables, colour) in [
             (&[("LANG", "C"), ("COLUMNS", "40")][..], "never"),
             (&[("LC_ALL", "C.UTF-8"), ("COLUMNS", "200")], "always"),
@@ -69,8 +69,8 @@ fn a_report_fits_eighty_columns_in_every_mode() {
         ] {
             let out = with(&USER, &["report", machine, "--color", colour], variables);
             assert!(is_of(&plain(&out), "survey: "), "{out}");
-            narrow(&out, machine);
-            // The second one is the rich mode; the others are plain in both ways.
+            assert_fits(&out, machine);
+            // The second is the rich mode; the others have neither colours nor non-ASCII characters.
             let rich = colour == "always";
             assert_eq!((out.is_ascii(), out.contains('\x1b')), (!rich, rich), "{variables:?}");
         }
@@ -78,7 +78,7 @@ fn a_report_fits_eighty_columns_in_every_mode() {
 }
 
 #[test]
-fn colour_is_where_it_is_wanted_and_changes_nothing_else() {
+fn colour_follows_variables_and_option_and_changes_only_escapes() {
     let report = ["report", SMALL];
     let never = with(&USER, &["report", SMALL, "--color", "never"], &[]);
     assert!(!never.contains('\x1b'));
@@ -101,7 +101,7 @@ fn colour_is_where_it_is_wanted_and_changes_nothing_else() {
 }
 
 #[test]
-fn on_a_terminal_there_is_colour_unless_it_is_dumb() {
+fn terminal_output_is_coloured_unless_term_is_dumb() {
     for (term, coloured) in [("xterm", true), ("dumb", false)] {
         let mut command = USER.command(&["report", SMALL]);
         let inherit = std::process::Stdio::inherit;
@@ -113,23 +113,23 @@ fn on_a_terminal_there_is_colour_unless_it_is_dumb() {
     }
 }
 
-/// The output of a command on a terminal of this many columns.
+/// Returns the output of a command on a terminal of this width.
 fn on_columns(user: &User, arguments: &[&str], columns: u16) -> String {
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
-    grantpt(&ours).expect("granted");
-    unlockpt(&ours).expect("unlocked");
-    let path = ptsname(&ours, Vec::new()).expect("its name");
-    let theirs = open(&path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).expect("opened");
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&master).expect("granted");
+    unlockpt(&master).expect("unlocked");
+    let path = ptsname(&master, Vec::new()).expect("its name");
+    let slave = open(&path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).expect("opened");
     let size = Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-    tcsetwinsize(&theirs, size).expect("its width");
+    tcsetwinsize(&slave, size).expect("its width");
     let mut command = user.command(arguments);
-    command.env("TERM", "xterm").env("LC_ALL", "C.UTF-8").stdout(std::process::Stdio::from(theirs));
+    command.env("TERM", "xterm").env("LC_ALL", "C.UTF-8").stdout(std::process::Stdio::from(slave));
     let mut child = command.spawn().expect("it starts");
-    // The command has the other copy of the terminal's end: reading ends with it.
+    // The command holds a copy of the terminal's slave side; reading ends when all copies are closed.
     drop(command);
     let mut out = Vec::new();
     // Linux reports EIO once the last writer has closed the terminal.
-    let end = std::fs::File::from(ours).read_to_end(&mut out);
+    let end = std::fs::File::from(master).read_to_end(&mut out);
     assert!(
         end.as_ref()
             .map_or_else(|e| e.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()), |_| true)
@@ -186,7 +186,7 @@ fn every_finding_is_in_the_schema_with_its_unit() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_failure() {
+fn closed_pipe_is_not_a_failure_but_a_full_stdout_is() {
     let user = &*USER;
     for line in
         ["fathom machines", "fathom schema --json", "fathom report small", "fathom report small --json"]
@@ -195,7 +195,7 @@ fn a_closed_pipe_is_no_failure() {
         let did = user.shell(&format!("{{ {line}; {status}; }} | head -c 1 >/dev/null"));
         assert!(matches!(did.err.trim(), "0" | "3" | "5"), "{line}: {}", did.err);
     }
-    // Nobody listens on stderr either.
+    // stderr is not writable either.
     let did = user.shell("fathom report none 2>/dev/full; echo $?");
     assert_eq!(did.out, "2\n");
     let did = user.shell("fathom machines >/dev/full");
@@ -209,9 +209,9 @@ fn fathom_without_arguments_prints_introduction() {
     let out = did.ended(0);
     assert!(out.starts_with("Fathom measures what memory does to code"), "{out}");
     assert_eq!(out.lines().last(), Some("Next: fathom survey"));
-    narrow(out, "fathom");
+    assert_fits(out, "fathom");
     assert!(out.contains("fathom doctor") && !out.contains("Measured last"), "{out}");
-    // Who has measured is told what there is, the newest first and no more than three.
+    // If there are records, the newest three are listed, newest first.
     for second in 1..=4 {
         user.write(&format!(".local/share/fathom/records/2026010{second}T000000-1-survey-host.fathom"), "");
     }
@@ -246,7 +246,7 @@ fn help_fits_and_shows_examples_and_statuses() {
         let out = did.ended(0);
         assert!(out.contains("Usage: fathom"), "{out}");
         assert!(!out.contains("--patience") && !out.contains("--parent"), "{out}");
-        narrow(out, &arguments.join(" "));
+        assert_fits(out, &arguments.join(" "));
     }
     let survey = user.run(&["survey", "-h"]).out;
     assert!(survey.contains("Examples:") && survey.contains("Exit status:"), "{survey}");
@@ -259,7 +259,7 @@ fn machines_are_listed_shown_and_read_back() {
     let user = User::new();
     let shown = user.run(&["machines", "bcm2835"]).ended(0).to_owned();
     assert!(shown.contains("format = 1") && shown.contains("[[level]]"), "{shown}");
-    // What is shown is a description itself: by path, and under a name of the user's own.
+    // The shown text is a valid description: by path, and under a user-defined name.
     user.write("mine.toml", &shown);
     assert_eq!(user.run(&["machines", "./mine.toml"]).ended(0), shown);
     user.write(".config/fathom/machines/own.toml", &shown);
@@ -274,7 +274,7 @@ fn machines_are_listed_shown_and_read_back() {
 }
 
 #[test]
-fn subjects_are_this_host_the_users_own_and_every_machine() {
+fn subjects_lists_host_user_subjects_and_machines() {
     let user = User::new();
     let text = "[pi]\ncommand = [\"ssh\", \"pi\", \"fathom\", \"serve\", \"host\"]\nabout = \"the board\"\n";
     user.write(".config/fathom/subjects.toml", text);
@@ -288,7 +288,7 @@ fn subjects_are_this_host_the_users_own_and_every_machine() {
 }
 
 #[test]
-fn the_schema_is_for_people_and_for_tools() {
+fn schema_prints_text_and_json() {
     let user = User::new();
     let text = user.run(&["schema"]).ended(0).to_owned();
     assert!(text.contains("tier.{tier}.latency") && text.contains("damaged-record"), "{text}");
@@ -301,35 +301,35 @@ fn completions_and_manual_pages_list_every_verb() {
     let user = User::new();
     for shell in ["bash", "zsh", "fish"] {
         let text = user.run(&["generate", "completions", shell]).ended(0).to_owned();
-        for wanted in ["latency", "fail-if", "describe", "against"] {
-            assert!(text.contains(wanted), "{shell}: {text}");
+        for expected in ["latency", "fail-if", "describe", "against"] {
+            assert!(text.contains(expected), "{shell}: {text}");
         }
     }
     user.run(&["generate", "man", "pages"]).ended(0);
-    for (page, wanted) in
+    for (page, expected) in
         [("fathom.1", "survey"), ("fathom-compare.1", "fail"), ("fathom-describe.1", "output")]
     {
         let text = user.read(&format!("pages/{page}"));
-        assert!(text.starts_with(".ie") && text.contains(wanted), "{page}: {text}");
+        assert!(text.starts_with(".ie") && text.contains(expected), "{page}: {text}");
     }
     user.run(&["generate", "man", "/dev/null/pages"]).failed(2, &["/dev/null/pages", "can be written"]);
     user.run(&["generate", "completions", "tcl"]).failed(2, &["bash"]);
 }
 
-/// Is this a whole record that can be judged?
+/// Returns whether the file is a record that can be reported.
 fn is_record(user: &User, name: &str) -> bool {
     user.read(name).starts_with("fathom.record") && user.run(&["report", name, "--json"]).status != 2
 }
 
-/// Both orders of the two options.
+/// Returns both orders of the two options.
 fn both_orders(record: &str, page: &str) -> [String; 2] {
     [format!("--record {record} --html {page}"), format!("--html {page} --record {record}")]
 }
 
 #[test]
 fn a_page_never_replaces_the_record_of_its_own_command() {
-    let ask = "fathom survey --on bcm2835 --budget 400ms -q";
-    // How the record is called, how the page is, and what makes both names one file.
+    let survey = "fathom survey --on bcm2835 --budget 400ms -q";
+    // Name of the record, name of the page, and the shell command that makes both names one file.
     let spellings = [
         ("R", "R", "true"),
         ("R", "./R", "true"),
@@ -341,7 +341,7 @@ fn a_page_never_replaces_the_record_of_its_own_command() {
         ("L", "R", "ln -s R L"),
         ("L", "M", "ln -s R L && ln -s R M"),
         ("l/R", "d/R", "mkdir d && ln -s d l"),
-        // And where the file is there before.
+        // The file exists before.
         ("R", "./R", "echo old > R"),
         ("R", "L", "echo old > R && ln -s R L"),
         ("L", "R", "echo old > R && ln -s R L"),
@@ -354,9 +354,9 @@ fn a_page_never_replaces_the_record_of_its_own_command() {
     for (record, page, before) in spellings {
         for options in both_orders(record, page) {
             let user = User::new();
-            let did = user.shell(&format!("{before}; {ask} {options}"));
+            let did = user.shell(&format!("{before}; {survey} {options}"));
             did.failed(2, &["--html", "refusing to overwrite a record"]);
-            // Refused before anything was measured: nothing was made, and what was there is as it was.
+            // Refused before the measurement: no file was created, and an existing one is unchanged.
             let left = std::fs::read_to_string(user.path("R")).ok();
             let expected = before.contains("echo").then_some("old\n");
             let expected = if before.contains("exec") { Some("") } else { expected };
@@ -365,7 +365,7 @@ fn a_page_never_replaces_the_record_of_its_own_command() {
     }
 }
 
-/// A name under /proc/self/fd leads nowhere when it is looked at, and to the record once that was opened.
+/// A name under /proc/self/fd may not exist at the check, and may be the record's file after that was opened.
 #[test]
 fn page_does_not_replace_record_opened_after_the_check() {
     let user = User::new();
@@ -425,11 +425,11 @@ fn a_page_never_replaces_a_file_that_the_command_reads() {
     }
     assert!(!user.path("N").exists());
     assert!(is_record(&user, "R") && is_record(&user, "Q"));
-    // What is no file keeps nothing, and may be both.
+    // /dev/null keeps no data, and may be used for both.
     let null = ["--record", "/dev/null", "--html", "/dev/null"];
     let did = user.run(&[&["survey", "--on", "bcm2835", "--budget", "400ms", "-q"][..], &null].concat());
     assert!(did.err.is_empty() && did.status != 2, "{did:?}");
-    // A page may be made again over an older one.
+    // A page may replace an older page.
     user.run(&["report", "R", "--html", "P"]);
     assert_eq!(user.read("P"), page);
 }
@@ -443,12 +443,12 @@ fn rest(line: &str) -> &str {
 }
 
 #[test]
-fn a_page_goes_where_it_may_and_comes_back() {
+fn page_is_written_reported_and_never_overwrites_a_record() {
     let user = User::new();
-    let ask = ["survey", "--on", "bcm2835", "--budget", "400ms", "--record", "R", "-q"];
-    user.run(&ask);
+    let survey = ["survey", "--on", "bcm2835", "--budget", "400ms", "--record", "R", "-q"];
+    user.run(&survey);
     let record = user.read("R");
-    // A record is never overwritten by its page: of the findings alone nothing can be judged again.
+    // A record is never overwritten by its page, because findings alone cannot be judged again.
     user.run(&["report", "R", "--html", "R"]).failed(2, &["--html R: refusing to overwrite a record"]);
     user.run(&["survey", "--on", "bcm2835", "--record", "N", "--html", "./N"])
         .failed(2, &["refusing to overwrite a record"]);
@@ -457,7 +457,7 @@ fn a_page_goes_where_it_may_and_comes_back() {
     user.run(&["report", "R", "--html", "no/such/P"]).failed(2, &["no/such/P", "No such file"]);
     user.run(&["report", "R", "--html", "-", "--json"]).failed(2, &["both use stdout"]);
 
-    // Killed on its way, a run leaves no page, not even an empty one.
+    // A killed run leaves no page, not even an empty one.
     let killed = "fathom survey --on neoverse-n1 --html K -q & p=$!; sleep 0.5; kill -9 $p; test ! -e K";
     user.shell(killed).ended(0);
 
@@ -469,7 +469,7 @@ fn a_page_goes_where_it_may_and_comes_back() {
     let half = &page[..page.find("fathom-data").expect("the data")];
     user.write("H", half);
     user.run(&["report", "H"]).failed(2, &["H: no data in this page"]);
-    // What needs more memory than there is says so.
+    // A page that needs more memory than is available is refused with the limit.
     user.write("L", &format!("{half}{}", " ".repeat(9 << 20)));
     user.shell("ulimit -v 131072; fathom report L").failed(2, &["L: it needs", "MiB may be taken here"]);
 }

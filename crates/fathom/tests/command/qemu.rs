@@ -1,5 +1,5 @@
-//! The bare-metal image under QEMU, through every verb that measures. Counts are those of an emulator: what is
-//! asserted is that all of it runs, that its proofs hold, and that nothing is made of its times.
+//! The bare-metal image under QEMU, through every verb that measures. Times are those of an emulator: the tests assert
+//! that everything runs, that samples are verified, and that no times are reported.
 
 use std::path::Path;
 use std::time::Instant;
@@ -8,8 +8,8 @@ use rustix::process::Signal;
 
 use crate::common::{User, kill, wait};
 
-/// Is there a QEMU, and an image in this program? What is missing is said aloud.
-fn there() -> bool {
+/// Returns whether QEMU is installed and this program has an image. Prints what is missing.
+fn qemu_available() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let qemu = std::env::split_paths(&path).any(|dir| dir.join("qemu-system-aarch64").is_file());
     let user = User::new();
@@ -22,7 +22,7 @@ fn there() -> bool {
     qemu && image.status == 0
 }
 
-/// Measures, and holds what came against what an emulator may say.
+/// Runs a measurement and asserts the properties of an emulated one.
 fn measured(arguments: &[&str], machine: &str) -> serde_json::Value {
     let user = User::new();
     let on = format!("qemu:{machine}");
@@ -54,9 +54,9 @@ fn measured(arguments: &[&str], machine: &str) -> serde_json::Value {
     document
 }
 
-/// All verbs that measure, on one machine.
+/// Runs all measuring verbs on one machine.
 fn all_on(machine: &str) {
-    if !there() {
+    if !qemu_available() {
         return;
     }
     for arguments in [
@@ -68,13 +68,14 @@ fn all_on(machine: &str) {
     ] {
         let document = measured(arguments, machine);
         if arguments[0] == "cacheability" {
-            in_force(&document);
+            assert_attributes(&document);
         }
     }
 }
 
-/// What the tables say is what was requested, and stores through each mapping are seen through the cached one.
-fn in_force(document: &serde_json::Value) {
+/// Asserts that the page tables have the requested attributes, and that stores through each mapping are visible through
+/// the cached one.
+fn assert_attributes(document: &serde_json::Value) {
     let findings = document["findings"].as_array().expect("a list");
     let of = |name: &str| {
         let found = findings.iter().find(|f| f["name"] == name);
@@ -105,8 +106,8 @@ fn raspi3b_runs_every_experiment_and_refuses_its_times() {
 }
 
 #[test]
-fn qemu_dies_with_the_harness_however_that_ends() {
-    if !there() {
+fn qemu_ends_with_the_harness() {
+    if !qemu_available() {
         return;
     }
     for signal in [Signal::KILL, Signal::TERM] {
@@ -123,7 +124,7 @@ fn qemu_dies_with_the_harness_however_that_ends() {
 }
 
 #[test]
-fn machines_and_programs_that_are_not_there() {
+fn unknown_qemu_machines_and_missing_qemu_are_refused() {
     let user = User::new();
     user.run(&["survey", "--on", "qemu:rapsi3b"])
         .failed(2, &["QEMU's machine 'rapsi3b'", "did you mean qemu:raspi3b?"]);
@@ -131,14 +132,14 @@ fn machines_and_programs_that_are_not_there() {
     let mut without = user.command(&["survey", "--on", "qemu:virt"]);
     let did = wait(without.env("PATH", user.home.path()).spawn().expect("it starts"));
     did.failed(1, &["qemu-system-aarch64 is not installed", "apt-get install qemu-system-arm"]);
-    // Near names of kinds.
+    // Misspelled kinds of subjects.
     user.run(&["survey", "--on", "qmeu:virt"]).failed(2, &["did you mean 'qemu:virt'?"]);
     user.run(&["survey", "--on", "seriel:/dev/ttyUSB0"]).failed(2, &["did you mean 'serial:/dev/ttyUSB0'?"]);
     assert!(user.run(&["subjects"]).out.contains("serial:/dev/ttyX[@BAUD]"));
 }
 
 #[test]
-fn an_image_goes_to_a_directory_and_over_nobodys_files() {
+fn image_is_written_to_a_directory_and_overwrites_only_own_files() {
     let user = User::new();
     let write = |arguments: &[&str]| user.run(&[&["image", "-o", "card"], arguments].concat());
     let did = write(&["--board", "pi3"]);
@@ -151,13 +152,13 @@ fn an_image_goes_to_a_directory_and_over_nobodys_files() {
         user.read("card/config.txt").lines().filter(|l| !l.starts_with('#')).map(str::to_owned).collect();
     assert_eq!(keys, ["arm_64bit=1", "kernel=kernel8.img", "enable_uart=1", "dtoverlay=disable-bt"]);
     let image = std::fs::read(user.path("card/kernel8.img")).expect("it was written");
-    // Its own files it writes again, with another speed.
+    // Files that the command wrote are overwritten, with another baud rate.
     write(&["--board", "pi4", "--baud", "921600"]).ended(0);
     let other = std::fs::read(user.path("card/kernel8.img")).expect("it was written");
     let changed = image.iter().zip(&other).filter(|(a, b)| a != b).count();
     assert!((1..=4).contains(&changed) && image.len() == other.len(), "{changed} bytes changed");
     assert!(user.read("card/README.txt").contains("serial:/dev/ttyUSB0@921600"));
-    // Nobody else's.
+    // Other files are not overwritten without --force.
     user.write("card/config.txt", "gpu_mem=16\n");
     write(&["--board", "pi3"]).failed(2, &["card/config.txt: the file exists", "--force"]);
     assert_eq!(user.read("card/config.txt"), "gpu_mem=16\n");

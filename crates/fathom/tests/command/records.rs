@@ -1,4 +1,4 @@
-//! Records: the same twice, the same from the file, the same forever.
+//! Records: reproducible, readable from the file, and reported as in the golden files.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::common::User;
 
-/// The document without the time that it took.
+/// Returns the document without the elapsed time.
 fn timeless(text: &str) -> Value {
     let mut document: Value = serde_json::from_str(text).expect("JSON");
     let elapsed = document.as_object_mut().expect("an object").remove("elapsed_s").expect("elapsed_s");
@@ -28,16 +28,16 @@ fn two_surveys_of_one_model_are_the_same_but_for_elapsed_times() {
         rest
     };
     assert_eq!(without_end("A"), without_end("B"));
-    // Another seed is another record.
+    // Another seed gives another record.
     let other = user.run(&[&survey[..], &["C", "--seed", "2"]].concat());
     assert_ne!(without_end("A"), without_end("C"));
     assert_ne!(timeless(&other.out), timeless(&a.out));
 
-    // From the file, the elapsed time included; through a pipe too.
+    // From the file, including the elapsed time, and from a pipe.
     for did in [user.run(&["report", "A", "--json"]), user.shell("fathom report - --json <A")] {
         assert_eq!((did.status, &did.out), (a.status, &a.out));
     }
-    // The copy is the record.
+    // The automatic copy equals the record.
     let copies = std::fs::read_dir(user.path(".local/share/fathom/records")).expect("copies");
     let copies: Vec<String> =
         copies.flatten().map(|e| std::fs::read_to_string(e.path()).expect("a record")).collect();
@@ -46,9 +46,9 @@ fn two_surveys_of_one_model_are_the_same_but_for_elapsed_times() {
 }
 
 #[test]
-fn a_damaged_record_is_read_and_says_where_it_is_damaged() {
+fn damaged_record_is_reported_with_the_damaged_line() {
     let user = User::new();
-    let text = std::fs::read(golden("v1-bcm2835-survey.fathom")).expect("a record");
+    let text = std::fs::read(records_path("v1-bcm2835-survey.fathom")).expect("a record");
     let lines: Vec<&[u8]> = text.split_inclusive(|&b| b == b'\n').collect();
     let at = lines.len() / 2;
     let mut flipped = lines[at].to_vec();
@@ -73,11 +73,11 @@ fn a_damaged_record_is_read_and_says_where_it_is_damaged() {
     }
 }
 
-fn golden(name: &str) -> PathBuf {
+fn records_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../records").join(name)
 }
 
-/// Equal, numbers to a billionth: the last digits of a logarithm are the C library's.
+/// Returns whether two values are equal, numbers within 1e-9: the last digits of a logarithm depend on the C library.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => {
@@ -92,9 +92,9 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// What is in one document and not in the other, a line each.
-fn changes(wanted: &Value, found: &Value) -> String {
-    // Every key, and every row of those that are lists.
+/// Returns the differences of two documents, one per line.
+fn changes(expected: &Value, found: &Value) -> String {
+    // Every key, and every row of lists.
     let rows = |document: &Value| -> Vec<(String, Value)> {
         let keys = document.as_object().expect("an object").iter();
         keys.flat_map(|(key, value)| {
@@ -103,27 +103,27 @@ fn changes(wanted: &Value, found: &Value) -> String {
         })
         .collect()
     };
-    let (wanted, found) = (rows(wanted), rows(found));
+    let (expected, found) = (rows(expected), rows(found));
     let missing = |sign: char, from: &[(String, Value)], others: &[(String, Value)]| -> String {
         let gone = from.iter().filter(|row| !others.iter().any(|o| o.0 == row.0 && same(&o.1, &row.1)));
         gone.map(|(key, value)| format!("\n{sign} {key}: {value}")).collect()
     };
-    let moved = wanted.len() == found.len()
-        && wanted.iter().zip(&found).any(|(a, b)| a.0 != b.0 || !same(&a.1, &b.1));
-    let (less, more) = (missing('-', &wanted, &found), missing('+', &found, &wanted));
-    match (less.is_empty() && more.is_empty(), moved || wanted.len() != found.len()) {
+    let moved = expected.len() == found.len()
+        && expected.iter().zip(&found).any(|(a, b)| a.0 != b.0 || !same(&a.1, &b.1));
+    let (less, more) = (missing('-', &expected, &found), missing('+', &found, &expected));
+    match (less.is_empty() && more.is_empty(), moved || expected.len() != found.len()) {
         (true, false) => String::new(),
         (true, true) => "\nrows in another order or number\n".to_owned(),
         (false, _) => format!("{less}{more}\n"),
     }
 }
 
-/// Every committed record is judged as it was: a finding changes only on purpose.
-/// `FATHOM_BLESS=1 cargo test -p fathom --test command golden` writes what is found now.
+/// The findings of a committed record may change only on purpose: `FATHOM_BLESS=1 cargo test -p fathom --test command
+/// golden` writes the current findings.
 #[test]
-fn golden_records_are_judged_as_they_were() {
+fn golden_records_give_the_golden_findings() {
     let user = User::new();
-    let mut records: Vec<PathBuf> = std::fs::read_dir(golden(""))
+    let mut records: Vec<PathBuf> = std::fs::read_dir(records_path(""))
         .expect("records")
         .map(|e| e.expect("an entry").path())
         .filter(|p| p.extension().is_some_and(|x| x == "fathom"))
@@ -133,7 +133,7 @@ fn golden_records_are_judged_as_they_were() {
     for record in records {
         let findings = record.with_extension("json");
         let did = user.run(&["report", record.to_str().expect("a name"), "--json"]);
-        // An emulator's has nothing left but claims and proofs.
+        // An emulator's record has only claims and verifications.
         let emulated = did.out.contains("\"trust\":\"emulated\"");
         assert!(if emulated { did.status == 5 } else { matches!(did.status, 0 | 3) }, "{did:?}");
         if std::env::var_os("FATHOM_BLESS").is_some() {
@@ -141,18 +141,18 @@ fn golden_records_are_judged_as_they_were() {
         }
         let text =
             std::fs::read_to_string(&findings).unwrap_or_else(|e| panic!("{}: {e}", findings.display()));
-        let wanted: Value = serde_json::from_str(&text).expect("JSON");
+        let expected: Value = serde_json::from_str(&text).expect("JSON");
         let found: Value = serde_json::from_str(&did.out).expect("JSON");
-        let changes = changes(&wanted, &found);
+        let changes = changes(&expected, &found);
         let bless = "FATHOM_BLESS=1 cargo test -p fathom --test command golden";
         assert!(changes.is_empty(), "{}: {changes}if that is wanted: {bless}", record.display());
     }
 }
 
-/// Nothing in a committed record says whose machine it was.
+/// A committed record must not identify the owner of the machine.
 #[test]
 fn golden_records_contain_no_identity() {
-    for entry in std::fs::read_dir(golden("")).expect("records") {
+    for entry in std::fs::read_dir(records_path("")).expect("records") {
         let path = entry.expect("an entry").path();
         let text = std::fs::read_to_string(&path).expect("text");
         for private in ["hostname", "serial", "uuid", "/home", "/root", "/work", "/tmp", "root=", "ip="] {
@@ -161,8 +161,8 @@ fn golden_records_contain_no_identity() {
     }
 }
 
-/// The probe says what has moved when it receives `bye`, outside of every trial; the record has it at its end, and
-/// the findings among the facts.
+/// The probe reports changed facts when it receives `bye`, after the last trial. The record has them at its end, and
+/// the findings have them among the facts.
 #[test]
 fn host_record_ends_with_changed_facts() {
     let user = User::new();
@@ -189,9 +189,9 @@ fn host_record_ends_with_changed_facts() {
             .as_str()
             .is_some_and(|a| a.split(' ').count() == before.split(' ').count())
     );
-    // Both builds are named: the one that asked and the one that measured are the same here.
+    // Both builds are recorded. The harness and the probe have the same build here.
     let build = facts["env.build"].as_str().expect("a build");
     assert!(text.contains(&format!("build=\"{build}\"")), "{build}");
-    // The report is compact: its head has none of it.
+    // The head of the report does not list these facts.
     assert!(!user.run(&["report", "A"]).out.contains("loadavg"));
 }

@@ -1,4 +1,4 @@
-//! Boards behind serial ports: pseudo-terminals with a model's probe at the other end.
+//! Boards on serial ports: pseudo-terminals with a model's probe at the other end.
 
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use crate::common::{User, kill, same_tiers, wait};
 
-/// A port, and the end of it that a board would have.
+/// A port, and the board's end of it.
 struct Port {
     board: OwnedFd,
     held: OwnedFd,
@@ -21,7 +21,7 @@ struct Port {
 }
 
 impl Port {
-    /// A port with unusual settings: no echo, and an uncommon speed.
+    /// Opens a port with unusual settings: no echo, and an uncommon baud rate.
     fn new() -> Port {
         let board = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .expect("a pseudo-terminal");
@@ -93,7 +93,7 @@ fn unusable_port_is_named_with_remedy() {
 }
 
 #[test]
-fn a_port_without_the_right_to_it() {
+fn port_without_permission_is_refused() {
     let user = User::new();
     let file = user.write("port", "");
     let mut rights = std::fs::metadata(&file).expect("it is there").permissions();
@@ -120,7 +120,8 @@ fn silent_board_is_abandoned() {
     user.nothing_left(Instant::now());
 }
 
-/// Runs a survey of a board until its record has some trials, does `what`, and returns what the survey did.
+/// Runs a survey of a board until its record has some trials, calls `what`, and returns the survey's exit status and
+/// output.
 fn disturbed(what: impl FnOnce(&User, &mut Child, Port, u32)) -> (User, crate::common::Did) {
     let user = User::new();
     let port = Port::new();
@@ -136,7 +137,7 @@ fn disturbed(what: impl FnOnce(&User, &mut Child, Port, u32)) -> (User, crate::c
 }
 
 #[test]
-fn a_board_that_is_unplugged_in_the_middle() {
+fn unplugged_board_fails_the_survey_and_keeps_the_record() {
     let (user, did) = disturbed(|_, board, port, _| {
         board.kill().expect("it ran");
         board.wait().expect("it ended");
@@ -149,7 +150,7 @@ fn a_board_that_is_unplugged_in_the_middle() {
 }
 
 #[test]
-fn ctrl_c_puts_the_port_back() {
+fn interrupt_restores_the_port_settings() {
     let mut then = None;
     let (user, did) = disturbed(|user, _, port, harness| {
         kill(harness, Signal::INT);
@@ -165,7 +166,7 @@ fn ctrl_c_puts_the_port_back() {
 }
 
 #[test]
-fn a_board_that_is_reset_in_the_middle_is_asked_again() {
+fn reset_board_is_greeted_again_and_the_survey_completes() {
     let user = User::new();
     let port = Port::new();
     let mut board = port.switch_on(&user);
@@ -187,7 +188,7 @@ fn a_board_that_is_reset_in_the_middle_is_asked_again() {
     user.nothing_left(Instant::now());
 }
 
-/// A board that takes nothing in (a hung adapter) does not delay the exit.
+/// A board that does not read (a hung adapter) must not delay the exit.
 #[test]
 fn full_serial_port_is_closed_on_exit() {
     let user = User::new();
@@ -195,7 +196,7 @@ fn full_serial_port_is_closed_on_exit() {
     let mut bridge = user.command(&["serve", "serial", &port.path]);
     let mut bridge = bridge.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
     let mut to = bridge.stdin.take().expect("a pipe");
-    // More than the port and the bridge hold: the rest waits in the pipe.
+    // More than the port and the bridge can buffer: the rest stays in the pipe.
     to.write_all(&[b'x'; 48 << 10]).expect("the pipe takes it");
     drop(to);
     let since = Instant::now();

@@ -1,4 +1,4 @@
-//! `fathom serve` typed by hand.
+//! `fathom serve` with input from a user.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::common::{Did, User, wait};
 
-/// Serves this host to these lines; nothing where this host refuses a probe, which is said aloud.
+/// Runs a probe of this host with these lines; returns None, with a message, if this host refuses a probe.
 fn host(user: &User, text: &str) -> Option<Did> {
     let did = user.run_with(&["serve", "host"], text.as_bytes());
     if did.status == 1 && did.err.contains("fathom: ") {
@@ -21,7 +21,7 @@ fn words(did: &Did) -> Vec<&str> {
 }
 
 #[test]
-fn a_trial_without_more_prints_samples() {
+fn trial_with_defaults_prints_samples() {
     let user = User::new();
     let model = user.run_with(&["serve", "model", "bcm2835"], b"trial bytes=8192\nbye\n");
     for did in [Some(model), host(&user, "trial bytes=8192\nbye\n")].into_iter().flatten() {
@@ -66,12 +66,12 @@ fn unknown_line_gets_a_fault_with_the_known_words() {
 }
 
 #[test]
-fn the_end_of_the_input_ends_it_even_inside_a_trial() {
+fn end_of_input_ends_the_probe_inside_a_trial() {
     let user = User::new();
     for machine in [&["serve", "model", "bcm2835"][..], &["serve", "host"]] {
         let mut child = user.command(machine).stdin(Stdio::piped()).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("a pipe");
-        // Hours of loads.
+        // Loads for hours.
         writeln!(stdin, "trial bytes=1048576 loads=4294967296 samples=1000").expect("a listener");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let greeting = lines.next();
@@ -88,7 +88,7 @@ fn the_end_of_the_input_ends_it_even_inside_a_trial() {
 }
 
 #[test]
-fn a_listener_that_goes_away_ends_it() {
+fn closed_stdout_ends_the_probe() {
     let user = User::new();
     let did = user.shell("yes | fathom serve model bcm2835 | head -1");
     assert_eq!(did.ended(0).lines().count(), 1, "{}", did.out);
@@ -96,7 +96,7 @@ fn a_listener_that_goes_away_ends_it() {
 }
 
 #[test]
-fn a_cpu_that_is_not_there_is_refused_with_those_that_are() {
+fn missing_cpu_is_refused_by_name() {
     let user = User::new();
     let did = user.run_with(&["serve", "host", "--cpu", "4000"], b"bye\n");
     did.failed(1, &["CPU 4000", "try: "]);

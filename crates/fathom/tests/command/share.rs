@@ -1,4 +1,4 @@
-//! A record for others.
+//! `fathom share`: anonymous forms of a record.
 
 use crate::common::User;
 
@@ -12,15 +12,15 @@ fn a_record_is_shared_in_three_forms_and_names_no_owner() {
     assert!(matches!(user.run(&ask).status, 0 | 3));
     let all = user.run(&["share", "A"]);
     let text = all.ended(0).to_owned();
-    for wanted in ["<!-- a row", "| modelled |", "<details>", "</details>"] {
-        assert!(text.contains(wanted), "no '{wanted}' in {text}");
+    for expected in ["<!-- a row", "| modelled |", "<details>", "</details>"] {
+        assert!(text.contains(expected), "no '{expected}' in {text}");
     }
     assert!(!text.contains("bob") && !text.contains(".toml"), "{text}");
-    // One form alone, from a pipe too, and the header only on demand.
+    // One form only, also from a pipe; the header only on request.
     let row = user.shell("fathom share - --as row <A");
     assert_eq!(row.ended(0).lines().count(), 1, "{row:?}");
     assert_eq!(user.run(&["share", "A", "--as", "row", "--header"]).ended(0).lines().count(), 3);
-    // The JSON is the document of --json, read as a script would, and as anonymous as the rest.
+    // The JSON is the document of --json, anonymous like the other forms.
     let json = user.run(&["share", "A", "--as", "json"]);
     let text = json.ended(0);
     assert!(!text.contains("bob") && !text.contains(".toml"), "{text}");
@@ -35,7 +35,7 @@ fn a_record_is_shared_in_three_forms_and_names_no_owner() {
     };
     assert!(tiers(&shared).len() > 4 && tiers(&shared) == tiers(&measured), "{text}");
     assert!(user.run(&["share", "A", "--as", "details"]).ended(0).starts_with("<details>\n"));
-    // What everybody has is reported.
+    // The name of a built-in machine is not removed.
     user.run(&["survey", "--on", "bcm2835", "--budget", "300ms", "--record", "B", "-q"]);
     assert!(
         user.run(&["share", "B", "--as", "json"]).ended(0).contains("\"subject\": {\"name\":\"bcm2835\"")

@@ -1,4 +1,4 @@
-//! Hosts behind ssh: a substitute for it runs the far commands here, in a home of their own.
+//! Hosts over ssh: a substitute for `ssh` runs the remote commands on this host, in a separate home directory.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
@@ -7,11 +7,12 @@ use crate::common::{Did, User};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A user with an `ssh` that plays the far host `pi`, whose architecture and programs are given.
+/// Returns a user with a substitute for `ssh` that runs the remote host `pi`, with this architecture and this version
+/// of fathom, if any.
 fn user(arch: &str, far_fathom: Option<&str>) -> User {
     let user = User::new();
     let home = user.path("far").display().to_string();
-    // The host stands behind `--`, and one command behind the host: ssh(1).
+    // `ssh` gets the host after `--`, and one command after the host: ssh(1).
     program(
         &user,
         "bin/ssh",
@@ -29,7 +30,7 @@ fn user(arch: &str, far_fathom: Option<&str>) -> User {
     user
 }
 
-/// A program there that is a fathom of this version, and measures a model.
+/// Returns the script of a remote fathom of this version, which measures a model.
 fn served(version: &str) -> String {
     let own = env!("CARGO_BIN_EXE_fathom");
     format!("test \"$1\" = --version && {{ echo fathom {version}; exit; }}\nexec {own} serve model s1-8way")
@@ -67,7 +68,7 @@ fn other_remote_version_is_reported() {
     assert!(did.err.contains(&format!("pi has fathom 0.0.1, this is {VERSION}")), "{}", did.err);
 }
 
-/// The beginning of a static program for AArch64: header and one program header (ELF gABI).
+/// Returns the first bytes of a static program for AArch64: header and one program header (ELF gABI).
 fn portable() -> Vec<u8> {
     let mut bytes = vec![0u8; 64 + 56];
     bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -83,7 +84,7 @@ fn portable() -> Vec<u8> {
 #[test]
 fn static_binary_is_copied_to_host_without_fathom() {
     let user = user("aarch64", None);
-    // What is brought here is not run: the far shell finds a program of this name in its place.
+    // The copied bytes cannot run: the remote shell reports an error.
     std::fs::create_dir_all(user.path("static")).expect("a directory");
     std::fs::write(user.path("static/fathom-aarch64"), portable()).expect("a file");
     let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/static");
@@ -95,10 +96,10 @@ fn static_binary_is_copied_to_host_without_fathom() {
     let names: Vec<_> =
         std::fs::read_dir(user.path("far/.cache/fathom")).expect("a directory").flatten().collect();
     assert_eq!(names.len(), 1, "{names:?}");
-    // That is no program: the far shell says so, and the harness that it ended.
+    // The copied file is not a program: the harness reports that the probe ended.
     assert_eq!(did.status, 1, "{did:?}");
     assert!(did.err.contains("ended before its work did"), "{did:?}");
-    // The next time it is there; here it is one that runs.
+    // The next time the file is already there; here it is replaced by a program that runs.
     program(&user, "far/.cache/fathom/fathom", &served(VERSION));
     std::fs::remove_dir_all(user.path("static")).expect("it was ours");
     let did = survey(&user, "pi", "");
@@ -111,17 +112,17 @@ fn missing_static_binary_names_the_build_command() {
     let user = user("aarch64", None);
     let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/none");
     did.failed(1, &["no fathom on pi (aarch64)", "aarch64-unknown-linux-musl", "FATHOM_STATIC_DIR=DIR"]);
-    // A program that needs an interpreter runs nowhere else, whatever its name.
-    let mut needy = portable();
-    needy[64] = 3;
+    // A program that needs an interpreter is not portable, whatever its name.
+    let mut dynamic = portable();
+    dynamic[64] = 3;
     std::fs::create_dir_all(user.path("static")).expect("a directory");
-    std::fs::write(user.path("static/fathom-aarch64"), needy).expect("a file");
+    std::fs::write(user.path("static/fathom-aarch64"), dynamic).expect("a file");
     let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/static");
     did.failed(1, &["no fathom on pi (aarch64)"]);
 }
 
 #[test]
-fn a_host_that_cannot_be_reached_and_a_name_that_is_an_option() {
+fn unreachable_hosts_and_invalid_host_names_are_refused() {
     let user = user("aarch64", None);
     let did = survey(&user, "mars", "");
     did.failed(
@@ -139,7 +140,7 @@ fn a_host_that_cannot_be_reached_and_a_name_that_is_an_option() {
 #[test]
 fn other_build_of_same_version_is_reported() {
     let user = user("anything", None);
-    // One byte behind the program changes nothing that runs.
+    // One byte appended to the program does not change its behaviour.
     let own = std::fs::read(env!("CARGO_BIN_EXE_fathom")).expect("the program");
     for (more, reported) in [(&b""[..], false), (b"x", true)] {
         let file = user.path("far/bin/fathom");
@@ -154,11 +155,11 @@ fn other_build_of_same_version_is_reported() {
 }
 
 #[test]
-fn half_a_program_is_not_kept() {
+fn truncated_copy_is_removed() {
     let user = user("aarch64", None);
     std::fs::create_dir_all(user.path("static")).expect("a directory");
     std::fs::write(user.path("static/fathom-aarch64"), portable()).expect("a file");
-    // A line that breaks in the middle: the far side sees the end of a file.
+    // A connection that breaks in the middle of the copy: the remote side reads an end of file.
     let whole = user.read("bin/ssh");
     let broken = whole.replace("exec sh -c \"$3\"", "sh -c \"head -c 60 | { $3; }\"");
     assert_ne!(broken, whole);

@@ -1,9 +1,9 @@
-//! Exit statuses, and that every failure names what is wrong and what to do, on stderr alone.
+//! Exit statuses, and that every failure names cause and remedy, on stderr only.
 
 use crate::common::User;
 
 #[test]
-fn the_command_line_is_wrong() {
+fn invalid_command_lines_are_refused() {
     let user = User::new();
     for (arguments, words) in [
         (&["survey", "--bugdet", "3s"][..], &["--bugdet", "--budget"][..]),
@@ -23,7 +23,7 @@ fn the_command_line_is_wrong() {
 }
 
 #[test]
-fn no_such_machine_gets_a_suggestion() {
+fn unknown_machine_gets_a_suggestion() {
     let user = User::new();
     user.subject("bench-pi", "exit");
     for (wrong, right) in [("bcm2385", "bcm2835"), ("bench-pie", "bench-pi"), ("hots", "host")] {
@@ -35,7 +35,7 @@ fn no_such_machine_gets_a_suggestion() {
 }
 
 #[test]
-fn a_wrong_description_is_named_with_its_line() {
+fn invalid_description_is_refused_with_its_line() {
     let user = User::new();
     let text = user.run(&["machines", "bcm2835"]).out;
     let wrong = text.replacen("replacement = ", "replacment = ", 1);
@@ -71,7 +71,7 @@ fn non_records_are_refused() {
 #[test]
 fn an_emulators_times_are_refused() {
     let user = User::new();
-    // What a probe under an emulator says: its clock trust, its facts, and every requested trial.
+    // Output of a probe under an emulator: its trust in the clock, its facts, and every requested trial.
     let greeting = "probe wire=1 trust=emulated seq=1 crc=0x01bed28e";
     user.subject("board", &format!("fathom serve model s1-8way | sed -u \"s/^probe .*/{greeting}/\""));
     let did = user.shell("fathom survey --on board --budget 200ms --record A --json");
@@ -82,7 +82,7 @@ fn an_emulators_times_are_refused() {
     assert_eq!(document["subject"]["trust"], "emulated");
     let findings = document["findings"].as_array().expect("a list");
     assert!(
-        // That proofs held is no time.
+        // The number of verified samples is not a time.
         findings
             .iter()
             .all(|f| f["name"].as_str().is_some_and(|n| n == "samples.verified" || n.starts_with("claim."))),
@@ -91,7 +91,7 @@ fn an_emulators_times_are_refused() {
     assert!(!document["refusals"].as_array().expect("a list").is_empty());
 }
 
-/// The file, the line, the key, and what is allowed.
+/// The message has the file, the line, the key, and the allowed values.
 #[test]
 fn every_verb_refuses_foreign_or_invalid_records() {
     let user = User::new();
@@ -112,7 +112,7 @@ fn every_verb_refuses_foreign_or_invalid_records() {
 }
 
 #[test]
-fn a_record_in_which_all_is_refused() {
+fn complete_record_without_measurements_is_refused() {
     let user = User::new();
     let record = [
         "fathom.record version=1",
@@ -124,7 +124,7 @@ fn a_record_in_which_all_is_refused() {
     user.write("A", &record.join("\n"));
     let did = user.run(&["report", "A"]);
     assert_eq!((did.status, did.err.as_str()), (5, ""), "{}", did.out);
-    // The same, cut off: nothing was refused.
+    // The same record truncated: nothing was refused.
     user.write("A", &record[..3].join("\n"));
     assert_eq!(user.run(&["report", "A"]).status, 3);
 }

@@ -1,13 +1,14 @@
-//! Subjects that are no probes, or bad ones; files that cannot be written; homes that are not there.
+//! Faulty subjects: programs that are not probes, and probes with errors. Also unwritable files and missing home
+//! directories.
 
 use std::time::Instant;
 
 use crate::common::User;
 
-/// What greets and tells no facts.
+/// A greeting without facts.
 const GREETING: &str = "probe wire=1 trust=real seq=1 crc=0x16539b27";
 
-/// Runs a survey on a subject with this script, with little patience.
+/// Runs a survey on a subject with this script and a timeout of one second.
 fn survey(script: &str) -> (User, crate::common::Did) {
     let user = User::new();
     user.subject("odd", script);
@@ -16,14 +17,14 @@ fn survey(script: &str) -> (User, crate::common::Did) {
     (user, did)
 }
 
-/// The record of a survey that failed says so, and is read.
+/// Asserts that the record of a failed survey has its status and can be reported.
 fn kept(user: &User) {
     assert!(user.read("A").contains("\nend status=failed elapsed_ms="), "{}", user.read("A"));
     assert_eq!(user.run(&["report", "A"]).status, 3);
 }
 
 #[test]
-fn garbage() {
+fn garbage_is_refused_with_a_sample_and_remedies() {
     let (user, did) = survey("while :; do echo Segmentation fault; done");
     did.failed(
         1,
@@ -33,14 +34,14 @@ fn garbage() {
 }
 
 #[test]
-fn a_line_without_end() {
+fn endless_line_is_refused_with_the_limit() {
     let (user, did) = survey("exec cat /dev/zero");
     did.failed(1, &["1024 KiB outside the protocol", "limit is 4096"]);
     kept(&user);
 }
 
 #[test]
-fn silence() {
+fn silent_subject_is_abandoned() {
     let (user, did) = survey("sleep 1000");
     did.failed(1, &["sent nothing for 1 s", "type: facts"]);
     kept(&user);
@@ -54,14 +55,14 @@ fn silence_after_noise_shows_the_noise() {
 }
 
 #[test]
-fn a_probe_that_greets_and_sleeps() {
+fn probe_silent_after_greeting_is_abandoned() {
     let (user, did) = survey(&format!("echo '{GREETING}'; sleep 1000"));
     did.failed(1, &["sent nothing for 1 s"]);
     kept(&user);
 }
 
 #[test]
-fn an_end_at_once() {
+fn immediate_exit_is_reported() {
     let (user, did) = survey("exit 0");
     did.failed(1, &["'odd' ended before its work did", "exit status: 0"]);
     kept(&user);
@@ -75,7 +76,7 @@ fn failing_subject_command_has_status_1() {
 }
 
 #[test]
-fn a_command_that_is_not_there_leaves_an_older_record_alone() {
+fn missing_subject_command_leaves_an_older_record_unchanged() {
     let user = User::new();
     user.write(".config/fathom/subjects.toml", "[odd]\ncommand = [\"no-such-program\", \"x\"]\n");
     user.write("A", "older");
@@ -85,26 +86,26 @@ fn a_command_that_is_not_there_leaves_an_older_record_alone() {
 }
 
 #[test]
-fn a_stream_that_closes_while_its_process_stays() {
+fn subject_that_closes_its_stream_is_killed() {
     let (user, did) = survey("exec >&-; trap '' TERM; while :; do sleep 1; done");
     did.failed(1, &["closed its stream but kept running; it was killed"]);
     kept(&user);
 }
 
 #[test]
-fn a_child_that_outlives_the_process_and_holds_its_stream() {
+fn open_stream_of_a_child_does_not_delay_the_failure() {
     let (user, did) = survey("sleep 1000 & exit 7");
     did.failed(1, &["exit status: 7"]);
     kept(&user);
 }
 
 #[test]
-fn a_probe_that_only_finds_fault_is_left_with_its_faults() {
+fn probe_that_refuses_every_request_yields_an_empty_record() {
     let script = format!(
         "echo '{GREETING}'; while read -r l; do case $l in bye*) exit;; esac; echo 'fault what=\"no\"'; done"
     );
     let (user, did) = survey(&script);
-    // Nothing was measured: the faults carry no number, so the record is damaged as well.
+    // Nothing was measured. The faults have no sequence numbers, so the record is damaged as well.
     assert_eq!(did.status, 5, "{did:?}");
     assert!(user.read("A").contains("end status=complete"));
 }
@@ -121,14 +122,14 @@ fn probe_that_does_not_exit_is_ended() {
 }
 
 #[test]
-fn a_newer_wire_is_named() {
+fn newer_wire_version_is_refused() {
     let (user, did) = survey("echo 'probe wire=2 trust=real seq=1 crc=0xfcd54645'; sleep 1000");
     did.failed(1, &["wire version 2", "up to 1: update it"]);
     kept(&user);
 }
 
 #[test]
-fn full_record_directory_is_refused_before_measuring() {
+fn full_record_file_is_an_error_before_measuring() {
     let user = User::new();
     let did = user.run(&["survey", "--on", "bcm2835", "--record", "/dev/full"]);
     did.failed(1, &["--record /dev/full", "No space left"]);
@@ -137,7 +138,7 @@ fn full_record_directory_is_refused_before_measuring() {
 }
 
 #[test]
-fn an_impossible_place_for_the_record() {
+fn invalid_record_paths_are_refused() {
     let user = User::new();
     for place in ["no/such/place", "."] {
         let did = user.run(&["survey", "--on", "bcm2835", "--record", place]);
@@ -158,11 +159,11 @@ fn records(user: &User) -> Vec<String> {
 const SHORT_SURVEY: [&str; 6] = ["survey", "--on", "s1-8way", "--budget", "400ms", "--json"];
 
 #[test]
-fn a_copy_is_always_kept_and_the_report_names_it() {
+fn copy_is_kept_by_default_and_the_report_names_it() {
     let user = User::new();
     let did = user.run(&SHORT_SURVEY[..5]);
     let [name] = records(&user).try_into().expect("one record");
-    // It is a path of its own length: it may be folded.
+    // The name may be folded in the report, because it is longer than a line.
     let plain: String = did.out.replace("\\\n", "");
     assert!(plain.contains(&name), "{name} not in {}", did.out);
     let again = user.run(&["report", &format!(".local/share/fathom/records/{name}")]);
@@ -180,7 +181,7 @@ fn missing_home_is_reported_once_and_run_continues() {
         ("HOME", Some(plain.as_os_str()), "plain"),
         ("XDG_DATA_HOME", Some("/proc".as_ref()), "/proc/fathom"),
     ];
-    for (variable, value, says) in changes {
+    for (variable, value, words) in changes {
         let mut command = user.command(&SHORT_SURVEY);
         match value {
             Some(value) => command.env(variable, value),
@@ -191,18 +192,18 @@ fn missing_home_is_reported_once_and_run_continues() {
         assert!(matches!(output.status.code(), Some(0 | 3)), "{err}");
         assert!(output.stdout.starts_with(b"{"), "{err}");
         assert_eq!(err.matches("no copy of the record is kept").count(), 1, "{err}");
-        assert!(err.contains(says) && err.lines().count() == 1, "{err}");
+        assert!(err.contains(words) && err.lines().count() == 1, "{err}");
     }
     assert_eq!(records(&user), Vec::<String>::new());
 }
 
 #[test]
-fn kept_records_stay_below_the_cap_and_the_oldest_go_first() {
+fn kept_records_stay_below_the_limit_and_the_oldest_are_removed() {
     let user = User::new();
     let dir = ".local/share/fathom/records";
     for year in 2001..2006 {
         let file = user.write(&format!("{dir}/{year}0101T000000-1-survey-host.fathom"), "");
-        // Sparse: it takes no room.
+        // A sparse file: it uses no disk space.
         let file = std::fs::OpenOptions::new().write(true).open(file).expect("a file");
         file.set_len(30 << 20).expect("its length");
     }
@@ -217,9 +218,9 @@ fn kept_records_stay_below_the_cap_and_the_oldest_go_first() {
 }
 
 #[test]
-fn a_broken_file_of_subjects_is_named_with_its_line() {
+fn invalid_subjects_file_is_named_with_its_line() {
     let user = User::new();
-    for (text, says) in [
+    for (text, words) in [
         ("[pi]\ncomand = [\"ssh\"]\n", "line 2"),
         ("[pi\n", "line 1"),
         ("[pi]\ncommand = []\n", "'pi'"),
@@ -227,7 +228,7 @@ fn a_broken_file_of_subjects_is_named_with_its_line() {
     ] {
         user.write(".config/fathom/subjects.toml", text);
         for arguments in [&["subjects"][..], &["survey", "--on", "pi"]] {
-            user.run(arguments).failed(2, &["subjects.toml", says, "try: "]);
+            user.run(arguments).failed(2, &["subjects.toml", words, "try: "]);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Strides and ladders as a user runs them.
+//! `fathom stride`, and the ladders of `fathom latency`.
 
 use serde_json::Value;
 
 use crate::common::{User, fits};
 
-const ASK: [&str; 11] = [
+const ARGUMENTS: [&str; 11] = [
     "stride",
     "--on",
     "am5728",
@@ -27,28 +27,28 @@ fn names(found: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_described_machine_shows_its_tables() {
+fn stride_of_a_model_shows_tables_and_is_reproducible() {
     let user = User::new();
-    let did = user.run(&ASK);
+    let did = user.run(&ARGUMENTS);
     let text = did.ended(0);
-    for wanted in ["Reads at a stride", "Read-modify-writes at a stride", "ns/line", "256 KiB"] {
-        assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+    for expected in ["Reads at a stride", "Read-modify-writes at a stride", "ns/line", "256 KiB"] {
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
     }
     assert!(!text.contains("Writes at a stride"), "{text}");
     fits(text);
-    let json = user.run(&[&ASK[..], &["--json", "--record", "A"]].concat());
+    let json = user.run(&[&ARGUMENTS[..], &["--json", "--record", "A"]].concat());
     let found = document(json.ended(0));
     assert_eq!(found["experiment"], "stride");
     let rows = names(&found);
-    for wanted in ["stride.16384.8.read.time_per_access", "stride.262144.64.rmw.time_per_line"] {
-        assert!(rows.contains(&wanted), "{wanted} is not in {rows:?}");
+    for expected in ["stride.16384.8.read.time_per_access", "stride.262144.64.rmw.time_per_line"] {
+        assert!(rows.contains(&expected), "{expected} is not in {rows:?}");
     }
-    // Every name is one that the schema lists.
+    // The names are in the schema.
     let schema = user.run(&["schema"]);
     assert!(schema.ended(0).contains("stride.{size}.{stride}.{operation}.time_per_access"));
-    // Judged again, the same; measured again, the same record but for its end.
+    // A report of the record is equal; a second measurement gives the same record except for the end line.
     assert_eq!(user.run(&["report", "A", "--json"]).out, json.out);
-    user.run(&[&ASK[..], &["--record", "B"]].concat()).ended(0);
+    user.run(&[&ARGUMENTS[..], &["--record", "B"]].concat()).ended(0);
     let head = |name: &str| {
         user.read(name).lines().filter(|l| !l.starts_with("end ")).map(str::to_owned).collect::<Vec<_>>()
     };
@@ -77,11 +77,11 @@ fn invalid_stride_or_operation_is_refused_with_example() {
 #[test]
 fn ladders_are_shown_on_request() {
     let user = User::new();
-    let ask = ["latency", "--on", "bcm2835", "--bytes", "64K", "--budget", "3s"];
-    let did = user.run(&[&ask[..], &["--ladder", "order,page,placement", "--record", "A"]].concat());
+    let arguments = ["latency", "--on", "bcm2835", "--bytes", "64K", "--budget", "3s"];
+    let did = user.run(&[&arguments[..], &["--ladder", "order,page,placement", "--record", "A"]].concat());
     let text = did.ended(0);
-    for wanted in ["Ladder of orders", "sequential", "Ladder of pages", "refused", "Ladder of placements"] {
-        assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+    for expected in ["Ladder of orders", "sequential", "Ladder of pages", "refused", "Ladder of placements"] {
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
     }
     fits(text);
     assert!(user.read("A").contains("ladder=\"order,page,placement\""));
@@ -89,19 +89,19 @@ fn ladders_are_shown_on_request() {
     let huge = found["findings"].as_array().expect("a list");
     let huge = huge.iter().find(|f| f["name"] == "latency.65536.page.huge.time").expect("a row");
     assert_eq!(huge["value"], Value::Null);
-    assert!(!user.run(&ask).ended(0).contains("Ladder"));
+    assert!(!user.run(&arguments).ended(0).contains("Ladder"));
 }
 
 #[test]
 fn described_machine_shows_whether_l2_is_on() {
     let user = User::new();
-    let ask = |machine: &str| {
+    let arguments = |machine: &str| {
         let did = user.run(&["stride", "--on", machine, "--op", "read", "--strides", "8,64"]);
         let text = did.ended(0).to_owned();
         fits(&text);
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
+    let (on, off) = (arguments("am5728"), arguments("am5728-l2-off"));
     assert!(on.contains("256 KiB level ") && on.contains(": a level between 32 KiB and"), "{on}");
     assert!(off.contains("256 KiB memory ") && off.contains("no level beyond 32 KiB serves it"), "{off}");
     assert!(off.contains("darker is slower (logarithmic)"), "{off}");
@@ -110,7 +110,7 @@ fn described_machine_shows_whether_l2_is_on() {
 #[test]
 fn first_touches_and_ladder_are_shown_on_request() {
     let user = User::new();
-    let ask = [
+    let arguments = [
         "stride",
         "--on",
         "am5728",
@@ -123,11 +123,12 @@ fn first_touches_and_ladder_are_shown_on_request() {
         "--budget",
         "9s",
     ];
-    let did = user.run(&[&ask[..], &["--first-touch", "--prefetch", "--record", "A"]].concat());
+    let did = user.run(&[&arguments[..], &["--first-touch", "--prefetch", "--record", "A"]].concat());
     let text = did.ended(0);
-    for wanted in ["forward8", "repermuted", "Reach forward", "no prefetch", "no page faults at first touch"]
+    for expected in
+        ["forward8", "repermuted", "Reach forward", "no prefetch", "no page faults at first touch"]
     {
-        assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
     }
     fits(text);
     let head = user.read("A").lines().nth(1).unwrap_or_default().to_owned();
@@ -136,15 +137,15 @@ fn first_touches_and_ladder_are_shown_on_request() {
         "{head}"
     );
     assert_eq!(user.run(&["report", "A"]).ended(0).lines().nth(3), text.lines().nth(3));
-    assert!(!user.run(&ask).ended(0).contains("repermuted"));
+    assert!(!user.run(&arguments).ended(0).contains("repermuted"));
 }
 
 #[test]
-fn this_host_touches_fresh_memory_and_fetches_ahead() {
+fn this_host_measures_first_touch_and_prefetch() {
     let user = User::new();
-    let ask =
+    let arguments =
         ["stride", "--bytes", "64K,4M", "--strides", "4096", "--op", "write", "--budget", "4s", "--json"];
-    let did = user.run(&[&ask[..], &["--first-touch", "--prefetch"]].concat());
+    let did = user.run(&[&arguments[..], &["--first-touch", "--prefetch"]].concat());
     if did.status == 5 || did.status == 1 || did.out.contains("counts no page faults") {
         println!("SKIPPED on this host: {}{}", did.out, did.err);
         return;
@@ -167,7 +168,7 @@ fn this_host_touches_fresh_memory_and_fetches_ahead() {
 }
 
 #[test]
-fn this_host_walks_at_a_step() {
+fn this_host_measures_strides() {
     let user = User::new();
     let did = user.run(&["stride", "--bytes", "8K", "--strides", "8,64", "--budget", "2s", "--json"]);
     if did.status == 5 || did.status == 1 {
@@ -181,7 +182,7 @@ fn this_host_walks_at_a_step() {
         let name = format!("stride.8192.64.{op}.time_per_access");
         assert!(rows.contains(&name.as_str()), "{name} is not in {rows:?}");
     }
-    // Every access was proven on real memory.
+    // Every access to real memory was verified.
     let warnings = found["warnings"].to_string();
     assert!(!warnings.contains("unproven"), "{warnings}");
 }

@@ -1,23 +1,23 @@
-//! Commands in a document, and whether what they print is what is shown.
+//! Commands in a document, and the comparison of their output with the shown output.
 
 use std::ops::Range;
 
-/// A command with what is shown beneath it.
+/// A command with its shown output.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Step {
     /// The command line, without its `$ `.
     pub command: String,
-    /// Line of the document that it stands on, from 1.
+    /// Line of the command in the document, from 1.
     pub line: usize,
-    /// What is shown beneath it.
+    /// Shown output, by lines.
     pub shown: Vec<String>,
-    /// The lines of `shown` and of the status in the document, from 0.
+    /// Lines of `shown` and of the status in the document, from 0.
     pub lines: Range<usize>,
     /// The exit status shown.
     pub status: Option<i32>,
 }
 
-/// The steps of all `console` blocks.
+/// Returns the steps of all `console` blocks.
 pub fn steps(document: &str) -> Result<Vec<Step>, String> {
     let mut steps: Vec<Step> = Vec::new();
     let mut inside = false;
@@ -50,7 +50,7 @@ pub fn steps(document: &str) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-/// The first way in which `printed` is not what is `shown`.
+/// Returns the first difference between `shown` and `printed`.
 pub fn differs(shown: &[String], printed: &str) -> Option<String> {
     let printed: Vec<&str> = printed.lines().map(str::trim_end).collect();
     let shown: Vec<&str> = shown.iter().map(|l| l.trim_end()).collect();
@@ -72,7 +72,7 @@ fn all(shown: &[&str], printed: &[&str]) -> bool {
     }
 }
 
-/// Is a line printed as it is shown, with `[..]` for any text?
+/// Returns whether a line matches the shown one, in which `[..]` matches any text.
 pub fn one(shown: &str, printed: &str) -> bool {
     let Some((head, rest)) = shown.split_once("[..]") else { return shown == printed };
     let Some(after) = printed.strip_prefix(head) else { return false };
@@ -80,7 +80,7 @@ pub fn one(shown: &str, printed: &str) -> bool {
 }
 
 #[test]
-fn commands_outputs_and_statuses_are_found() {
+fn steps_has_commands_outputs_and_statuses() {
     let document = "a\n```console\n$ fathom x\nout\n...\n? 5\n$ fathom y\n```\n```toml\n$ no\n```\n";
     let found = steps(document).unwrap();
     assert_eq!(found.len(), 2);

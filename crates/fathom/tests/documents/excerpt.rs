@@ -1,17 +1,17 @@
-//! Excerpts: which part of a command's output a document shows, and the same part of another output.
+//! Excerpts: the part of a command's output that a document shows, and the same part of another output.
 //!
-//! A line `...` stands for any lines. What stands between two of them is a segment. A segment of the document
-//! is found again in a new output by its first line and its last one, so that no author has to cut by hand (and
-//! no reader sees a command that cuts) when figures, rows or columns change.
+//! A line `...` matches any lines. The lines between two of them are a segment. The first and the last line of a
+//! segment are searched in the new output, so that excerpts are updated automatically when figures, rows or columns
+//! change.
 
-/// A line of the document that stands for any lines of the output.
+/// A line of the document that matches any lines of the output.
 pub const ANY: &str = "...";
 
-/// The lines to show of `printed`, cut as `shown` was cut from an older output.
+/// Returns the lines of `printed` to show, cut as `shown` was cut from an older output.
 ///
 /// # Errors
 ///
-/// The line with which a segment began, where nothing like it is printed.
+/// Returns the first line of a segment if no similar line was printed.
 pub fn recut(shown: &[String], printed: &str) -> Result<Vec<String>, String> {
     let printed: Vec<&str> = printed.lines().map(str::trim_end).collect();
     if !shown.iter().any(|line| line == ANY) {
@@ -29,7 +29,7 @@ pub fn recut(shown: &[String], printed: &str) -> Result<Vec<String>, String> {
         let start = if n == 0 {
             0
         } else {
-            from + like(first, &printed[from..]).ok_or_else(|| {
+            from + most_similar(first, &printed[from..]).ok_or_else(|| {
                 format!("the excerpt begins with {first:?}, and no such line is printed: cut it anew")
             })?
         };
@@ -47,38 +47,40 @@ pub fn recut(shown: &[String], printed: &str) -> Result<Vec<String>, String> {
     Ok(out)
 }
 
-/// A segment without the blank lines round it.
+/// Returns a segment without leading and trailing blank lines.
 fn trimmed(segment: &[String]) -> &[String] {
     let begin = segment.iter().position(|line| !line.is_empty()).unwrap_or(segment.len());
     let end = segment.iter().rposition(|line| !line.is_empty()).map_or(begin, |n| n + 1);
     &segment[begin..end]
 }
 
-/// A printed line as the document had it, where that leaves a part of it open.
+/// Returns the document's line if it has a wildcard and matches the printed line, else the printed line.
 fn kept(line: &str, segment: &[String]) -> String {
     let open = segment.iter().find(|shown| shown.contains("[..]") && super::block::one(shown, line));
     open.map_or_else(|| line.to_owned(), Clone::clone)
 }
 
-/// The line most like `wanted`: the same, else the one of the same shape that shares most words with it, else the
-/// one that shares most and at least half.
-fn like(wanted: &str, lines: &[&str]) -> Option<usize> {
-    let exact = lines.iter().position(|line| *line == wanted || super::block::one(wanted, line));
-    let alike = |least: f64, same: &dyn Fn(&str) -> bool| {
+/// Returns the line most similar to `expected`: an equal one, else the line of the same shape with most words in
+/// common, else the line with most words in common if these are at least half.
+fn most_similar(expected: &str, lines: &[&str]) -> Option<usize> {
+    let exact = lines.iter().position(|line| *line == expected || super::block::one(expected, line));
+    let best_match = |minimum: f64, same: &dyn Fn(&str) -> bool| {
         let mut best: Option<(usize, f64)> = None;
         for (n, line) in lines.iter().enumerate().filter(|(_, line)| same(line)) {
-            let words = shared(wanted, line);
-            if words >= best.map_or(least, |(_, most)| most + f64::EPSILON) {
+            let words = shared(expected, line);
+            if words >= best.map_or(minimum, |(_, best_share)| best_share + f64::EPSILON) {
                 best = Some((n, words));
             }
         }
         best.map(|(n, _)| n)
     };
-    exact.or_else(|| alike(0.0, &|line| shape(line) == shape(wanted))).or_else(|| alike(0.5, &|_| true))
+    exact
+        .or_else(|| best_match(0.0, &|line| shape(line) == shape(expected)))
+        .or_else(|| best_match(0.5, &|_| true))
 }
 
-/// The end of a segment that begins at `start` and has so many blank lines inside: behind its last line where
-/// that is found in the paragraph, else behind the paragraph.
+/// Returns the end of a segment that begins at `start` and has `breaks` blank lines inside: after its last line if this
+/// is in the paragraph, else after the paragraph.
 fn end(last: &str, breaks: usize, start: usize, printed: &[&str]) -> usize {
     let paragraph = |from: usize| {
         printed[from..].iter().position(|line| line.is_empty()).map_or(printed.len(), |n| from + n)
@@ -94,7 +96,7 @@ fn end(last: &str, breaks: usize, start: usize, printed: &[&str]) -> usize {
     exact.or_else(shape).map_or(end, |n| begin + n + 1)
 }
 
-/// A line without its numbers and the width of its gaps.
+/// Returns a line without its numbers and the width of its gaps.
 fn shape(line: &str) -> String {
     let mut out = String::new();
     for c in line.chars() {
@@ -111,7 +113,7 @@ fn shape(line: &str) -> String {
     out
 }
 
-/// The share of words that two lines have in common, of the one that has more.
+/// Returns the number of common words as a share of the words of the longer line.
 fn shared(a: &str, b: &str) -> f64 {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let (a, b) = (words(a), words(b));
@@ -134,16 +136,16 @@ mod tests {
         "survey: a machine\n\nTiers\ntier  ns\n────────\n   1  1.5\n   2  6.5\n   3   80\n\nClaims\nnone\n";
 
     #[test]
-    fn a_segment_is_found_again_when_its_figures_and_rows_change() {
+    fn recut_follows_changed_figures_and_rows() {
         let shown = lines("...\nTiers\ntier  ns\n───────\n   1  1.4\n   2  6.6\n...");
-        let want = lines("...\nTiers\ntier  ns\n────────\n   1  1.5\n   2  6.5\n   3   80\n...");
-        assert_eq!(recut(&shown, PRINTED), Ok(want));
+        let expected = lines("...\nTiers\ntier  ns\n────────\n   1  1.5\n   2  6.5\n   3   80\n...");
+        assert_eq!(recut(&shown, PRINTED), Ok(expected));
     }
 
     #[test]
     fn excerpt_ends_at_paragraph_without_last_line() {
-        let want = lines("...\nTiers\ntier  ns\n────────\n   1  1.5\n...");
-        assert_eq!(recut(&lines("...\nTiers\n   1  1.5\n..."), PRINTED), Ok(want));
+        let expected = lines("...\nTiers\ntier  ns\n────────\n   1  1.5\n...");
+        assert_eq!(recut(&lines("...\nTiers\n   1  1.5\n..."), PRINTED), Ok(expected));
         let all = lines("...\nTiers\ntier  ns\n────────\n   1  1.5\n   2  6.5\n   3   80\n...");
         assert_eq!(recut(&lines("...\nTiers\nx\n..."), PRINTED), Ok(all));
     }
@@ -152,8 +154,8 @@ mod tests {
     fn excerpt_segment_may_span_paragraphs_and_touch_either_end() {
         assert_eq!(recut(&lines("survey: another\n..."), PRINTED), Ok(lines("survey: a machine\n...")));
         assert_eq!(recut(&lines("...\nClaims\nsome"), PRINTED), Ok(lines("...\nClaims\nnone")));
-        let want = lines("...\n   3   80\n\nClaims\nnone\n...");
-        assert_eq!(recut(&lines("...\n   3   80\n\nnone\n..."), PRINTED), Ok(want));
+        let expected = lines("...\n   3   80\n\nClaims\nnone\n...");
+        assert_eq!(recut(&lines("...\n   3   80\n\nnone\n..."), PRINTED), Ok(expected));
     }
 
     #[test]

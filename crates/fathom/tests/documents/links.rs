@@ -1,4 +1,4 @@
-//! Links between documents: the file that one leads to, and the heading in it.
+//! Links between documents: target file and heading.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -6,15 +6,15 @@ use std::path::{Component, Path, PathBuf};
 /// A link of a document to a file of the repository.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Line of the document that it stands on, from 1.
+    /// Line of the link in the document, from 1.
     pub line: usize,
-    /// The file, from the root of the repository.
+    /// Target file, relative to the root of the repository.
     pub file: PathBuf,
-    /// The anchor behind `#`, empty where there is none.
+    /// Anchor after `#`, empty if there is none.
     pub anchor: String,
 }
 
-/// Every link of `document`, which lies at `path` from the root, that does not lead out of the repository.
+/// Returns every link of `document` into the repository. `path` is the document's path relative to the root.
 pub fn links(path: &str, document: &str) -> Vec<Link> {
     let mut found = Vec::new();
     for (n, line) in prose(document) {
@@ -34,8 +34,8 @@ pub fn links(path: &str, document: &str) -> Vec<Link> {
     found
 }
 
-/// The anchors of all headings of `document`, as the places that show Markdown make them: lower case, without
-/// punctuation, with `-` for a blank, and numbered where a heading comes again.
+/// Returns the anchors of all headings of `document` as Markdown renderers create them: lower case, without
+/// punctuation, with `-` for a blank, and numbered if a heading is repeated.
 pub fn anchors(document: &str) -> Vec<String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut all = Vec::new();
@@ -60,7 +60,7 @@ pub fn anchors(document: &str) -> Vec<String> {
     all
 }
 
-/// The lines outside of fenced blocks, numbered from 1.
+/// Returns the lines outside of fenced blocks, numbered from 1.
 pub fn prose(document: &str) -> Vec<(usize, &str)> {
     let mut fenced = false;
     let mut lines = Vec::new();
@@ -74,7 +74,7 @@ pub fn prose(document: &str) -> Vec<(usize, &str)> {
     lines
 }
 
-/// A path without `.` and `..`.
+/// Returns a path without `.` and `..`.
 fn flat(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -88,18 +88,18 @@ fn flat(path: &Path) -> PathBuf {
 }
 
 #[test]
-fn links_are_taken_from_where_the_document_lies() {
+fn links_are_resolved_relative_to_the_document() {
     let text =
         "[a](../README.md#two-commands), [b](method/), [c](#x)\n```\n[no](no.md)\n```\n[d](https://e.f/g)\n";
     let found = links("docs/survey.md", text);
     let places: Vec<(String, &str)> =
         found.iter().map(|l| (l.file.display().to_string(), l.anchor.as_str())).collect();
-    let want = [("README.md", "two-commands"), ("docs/method", ""), ("docs/survey.md", "x")];
-    assert_eq!(places, want.map(|(file, anchor)| (file.to_owned(), anchor)));
+    let expected = [("README.md", "two-commands"), ("docs/method", ""), ("docs/survey.md", "x")];
+    assert_eq!(places, expected.map(|(file, anchor)| (file.to_owned(), anchor)));
 }
 
 #[test]
-fn anchors_are_those_of_headings() {
+fn anchors_follow_from_headings() {
     let text = "# n and 2n\n```\n# no\n```\n## What it can't tell: `tier.N`\n## Again\n### Again\n#no\n";
     assert_eq!(anchors(text), ["n-and-2n", "what-it-cant-tell-tiern", "again", "again-1"]);
 }

@@ -1,11 +1,11 @@
-//! What documents name in backquotes: files, findings, verbs with their options; and the parts of a `cargo`
-//! command.
+//! Names that documents have in backquotes: files, findings, and verbs with options. Also checks the files that a
+//! `cargo` command names.
 
 use std::path::Path;
 
 use super::links::prose;
 
-/// Top-level names that make a word in backquotes a path of the repository.
+/// Top-level names. A word in backquotes that begins with one is a path of the repository.
 const TOPS: [&str; 11] = [
     "crates/",
     "machines/",
@@ -20,13 +20,13 @@ const TOPS: [&str; 11] = [
     "fuzz/",
 ];
 
-/// What stands in backquotes, with the line that it begins on; a wrapped one is joined.
+/// Returns every text in backquotes, with its first line; wrapped ones are joined.
 pub fn quoted(document: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut open = false;
     let mut before = 0;
     for (n, line) in prose(document) {
-        // Quotes go over a line's end, not over a blank line or a block.
+        // Quotes may continue over a line's end, but not over a blank line or a block.
         if line.trim().is_empty() || n != before + 1 {
             open = false;
         }
@@ -45,30 +45,30 @@ pub fn quoted(document: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Every file that `document` names in backquotes, from the root of the repository, with its line. A pattern
-/// (`*`, `NAME`) names the part before it.
+/// Returns every file that `document` names in backquotes, relative to the root of the repository, with its line. Of a
+/// pattern (`*`, `NAME`), returns the part before it.
 pub fn files(document: &str) -> Vec<(usize, String)> {
     let path = |word: &String| TOPS.iter().any(|t| word.starts_with(t)) && !word.contains(' ');
     quoted(document).into_iter().filter(|(_, w)| path(w)).map(|(n, w)| (n, literal(&w))).collect()
 }
 
-/// First parts of the names of findings that no fact shares.
+/// First parts of names of findings; no fact begins with one.
 const FINDINGS: [&str; 10] =
     ["tier.", "tlb.", "walk.", "bias.", "prefetch.", "claim.", "verdict.", "pages.", "latency.", "stride."];
 
-/// Every finding that `document` names in backquotes, with its line.
+/// Returns every finding that `document` names in backquotes, with its line.
 pub fn findings(document: &str) -> Vec<(usize, String)> {
     let finding = |word: &String| FINDINGS.iter().any(|f| word.starts_with(f)) && !word.contains(' ');
     quoted(document).into_iter().filter(|(_, word)| finding(word)).collect()
 }
 
-/// Every verb that `document` names in backquotes (`fathom VERB ...`), with the options behind it and its line.
+/// Returns every verb that `document` names in backquotes (`fathom VERB ...`), with its options and its line.
 pub fn verbs(document: &str) -> Vec<(usize, String, Vec<String>)> {
     let mut found = Vec::new();
     for (line, text) in quoted(document) {
-        // What a shell or the laboratory reads behind these is another program's.
-        let own = text.split(['|', '>', '<', ';']).next().unwrap_or_default();
-        let mut words = own.split_whitespace();
+        // Text after these characters belongs to another program.
+        let command = text.split(['|', '>', '<', ';']).next().unwrap_or_default();
+        let mut words = command.split_whitespace();
         if words.next() != Some("fathom") {
             continue;
         }
@@ -82,16 +82,16 @@ pub fn verbs(document: &str) -> Vec<(usize, String, Vec<String>)> {
     found
 }
 
-/// A path up to its first part that is a pattern.
+/// Returns a path up to its first part that is a pattern.
 fn literal(path: &str) -> String {
     let pattern = |part: &&str| part.contains(['*', '<']) || part.chars().any(|c| c.is_ascii_uppercase());
     let known = |part: &&str| part.ends_with(".md") || part.starts_with("LICENSE") || *part == "Cargo.toml";
     path.split('/').take_while(|p| known(p) || !pattern(p)).collect::<Vec<_>>().join("/")
 }
 
-/// What a command of `cargo` or of `scripts` names that is not there.
+/// Returns the first file or package that a command of `cargo` or of `scripts` names and that does not exist.
 pub fn unknown(root: &Path, command: &str) -> Option<String> {
-    // Variables before the program, as in `A=1 cargo test`.
+    // Variables may precede the program, as in `A=1 cargo test`.
     let words: Vec<&str> = command.split_whitespace().skip_while(|w| w.contains('=')).collect();
     let program = words.first()?;
     if *program != "cargo" {
@@ -115,7 +115,7 @@ pub fn unknown(root: &Path, command: &str) -> Option<String> {
 }
 
 #[test]
-fn files_are_found_and_patterns_end_them() {
+fn files_are_found_up_to_a_pattern() {
     let text = "see `crates/probe/src/chain.rs`, `machines/*.toml`, `records/NAME.fathom`\n\
                 ```\n`crates/no`\n```\nand `fathom report`, `docs/bias.md`\n";
     let names: Vec<String> = files(text).into_iter().map(|f| f.1).collect();
@@ -131,7 +131,7 @@ fn verbs_are_found_with_their_options_also_over_a_line_end() {
 }
 
 #[test]
-fn commands_that_name_nothing_real_are_found() {
+fn unknown_packages_tests_and_scripts_are_found() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     assert_eq!(unknown(&root, "cargo bench -p fathom-model --bench speed"), None);
     assert_eq!(unknown(&root, "scripts/test --full"), None);

@@ -1,5 +1,5 @@
-//! The picture of the README: the latency curve of the committed record, drawn from the findings that `fathom
-//! report --json` prints. A test compares the file with it, so that the picture is never older than its record.
+//! The picture of the README: the latency curve of the committed record, drawn from the findings that `fathom report
+//! --json` prints. A test compares the committed file with it.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ const TRANSLATION: &str = "#d55e00";
 const REPORTED: &str = "#8a4f7d";
 const TEXT: &str = "#16232e";
 const FAINT: &str = "#5b6975";
-/// What translation adds is drawn from here on, in ns: less of it is noise of the pairs.
+/// Minimum of the drawn translation times, in ns: smaller ones are noise of the pairs.
 const MIN_ADDED_NS: f64 = 0.5;
 
 /// One measured point: bytes, ns, and the ends of its 95 % interval.
@@ -25,24 +25,24 @@ struct Point {
     high: f64,
 }
 
-/// What the picture shows of a survey.
+/// Data of the picture.
 struct Survey {
     machine: String,
-    /// The curve, by rising size.
+    /// The latency curve, by increasing size.
     curve: Vec<Point>,
-    /// What translation adds, at so many base pages.
+    /// Latency that translation adds, by bytes of base pages.
     translation: Vec<Point>,
-    /// Of each tier: ns, and its capacity in bytes where it has one.
+    /// Per tier: latency in ns, and capacity in bytes if known.
     tiers: Vec<(f64, Option<f64>)>,
-    /// Of each level that the machine reports and that holds data: its number and its bytes.
+    /// Per reported cache level for data: number and bytes.
     reported: Vec<(usize, f64)>,
 }
 
-/// The picture as SVG.
+/// Returns the picture as SVG.
 ///
 /// # Errors
 ///
-/// What the findings lack.
+/// Returns the missing finding or fact.
 pub fn draw(json: &str) -> Result<String, String> {
     let report: Value = serde_json::from_str(json).map_err(|e| e.to_string())?;
     let survey = survey(&report)?;
@@ -66,7 +66,7 @@ pub fn draw(json: &str) -> Result<String, String> {
     Ok(svg)
 }
 
-/// Reads what is drawn out of the findings.
+/// Reads the data of the picture from the findings.
 fn survey(report: &Value) -> Result<Survey, String> {
     let findings = report["findings"].as_array().ok_or("no findings")?;
     let number = |name: &str| findings.iter().find(|f| f["name"] == name).and_then(|f| f["value"].as_f64());
@@ -101,7 +101,7 @@ fn survey(report: &Value) -> Result<Survey, String> {
     })
 }
 
-/// A finding as a point, if its name is a size between `first` and `last`.
+/// Returns a finding as a point, if its name is a size between `first` and `last`.
 fn point(finding: &Value, first: &str, last: &str, unit: f64) -> Option<Point> {
     let size = finding["name"].as_str()?.strip_prefix(first)?.strip_suffix(last)?;
     let ns = finding["value"].as_f64()?;
@@ -116,7 +116,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// Wide enough for all that is drawn, with room above the curve for what stands there.
+    /// Returns axes that include everything drawn, with room above the curve for the labels.
     fn of(survey: &Survey) -> Scale {
         let all = || survey.curve.iter().chain(&survey.translation);
         let largest = survey.reported.iter().map(|r| r.1).chain(all().map(|p| p.bytes)).fold(0.0, f64::max);
@@ -137,7 +137,7 @@ impl Scale {
     }
 }
 
-/// A band a tier, with its latency and where it ends.
+/// Draws one band per tier, with its latency and its capacity.
 fn bands(svg: &mut String, survey: &Survey, scale: &Scale) {
     let mut left = AREA[0];
     for (n, (ns, capacity)) in survey.tiers.iter().enumerate() {
@@ -157,7 +157,7 @@ fn bands(svg: &mut String, survey: &Survey, scale: &Scale) {
     }
 }
 
-/// Ticks of both axes.
+/// Draws the ticks of both axes.
 fn grid(svg: &mut String, scale: &Scale) {
     let mut bytes = scale.bytes[0].log2().ceil().exp2();
     while bytes <= scale.bytes[1] {
@@ -178,7 +178,7 @@ fn grid(svg: &mut String, scale: &Scale) {
     label(svg, [AREA[0] - 8.0, AREA[1] - 8.0], "end", FAINT, 12, "ns");
 }
 
-/// The sizes that the machine reports of its levels.
+/// Draws the sizes of levels that the machine reports.
 fn reported(svg: &mut String, survey: &Survey, scale: &Scale) {
     for (level, bytes) in &survey.reported {
         let (x, top, bottom) = (scale.x(*bytes), AREA[1], AREA[3]);
@@ -201,7 +201,7 @@ fn line(svg: &mut String, points: &[Point], scale: &Scale, colour: &str, more: &
     );
 }
 
-/// Every measured point with its interval.
+/// Draws every measured point with its interval.
 fn points(svg: &mut String, survey: &Survey, scale: &Scale) {
     for point in &survey.curve {
         let (x, y) = (scale.x(point.bytes), scale.y(point.ns));
@@ -239,12 +239,12 @@ fn label(svg: &mut String, at: [f64; 2], anchor: &str, colour: &str, points: u32
     );
 }
 
-/// A number to three digits, without zeros behind them.
+/// Returns a number with three digits, without trailing zeros.
 fn three(value: f64) -> String {
     rounded(value, 2)
 }
 
-/// A number to so many digits and one, without zeros behind them.
+/// Returns a number with `digits` + 1 digits, without trailing zeros.
 fn rounded(value: f64, digits: usize) -> String {
     let digits = digits.saturating_sub(usize::from(value >= 10.0) + usize::from(value >= 100.0));
     let text = format!("{value:.digits$}");

@@ -1,9 +1,9 @@
-//! The record that the README reports: what may be published of one.
+//! The record that the README shows, without private facts.
 
 use fathom_probe::wire::{Line, Value};
 
-/// Facts that say whose machine it was rather than what it is: its kernel's build and command line, its
-/// container, what else it was doing.
+/// Facts that identify the owner rather than the machine: the kernel's build and command line, the container, other
+/// activity.
 const PRIVATE: [&str; 6] =
     ["env.cmdline", "env.kernel.", "env.container", "env.pressure.", "env.loadavg", "env.after."];
 
@@ -14,7 +14,7 @@ fn name(line: &Line) -> &str {
     }
 }
 
-/// A record without private facts, its lines numbered and sealed again.
+/// Returns a record without private facts, its lines renumbered and resealed.
 pub fn published(record: &str) -> String {
     let (mut out, mut seq, mut facts) = (String::new(), 0, 0u64);
     for text in record.lines() {
@@ -40,7 +40,7 @@ pub fn published(record: &str) -> String {
 }
 
 #[test]
-fn private_facts_go_and_the_rest_is_sealed_again() {
+fn private_facts_are_removed_and_the_rest_is_resealed() {
     let line = |seq, line: Line| line.seal(seq) + "\n";
     let fact = |name: &str| Line::new("fact").text("name", name).int("int", 1u64);
     let end = |count: u64| Line::new("facts_end").int("count", count);
@@ -51,6 +51,6 @@ fn private_facts_go_and_the_rest_is_sealed_again() {
         line(3, fact("clock.hz")),
         line(4, end(3)),
     ];
-    let left = [whole[0].clone(), whole[1].clone(), line(2, fact("clock.hz")), line(3, end(2))];
-    assert_eq!(published(&whole.concat()), left.concat());
+    let expected = [whole[0].clone(), whole[1].clone(), line(2, fact("clock.hz")), line(3, end(2))];
+    assert_eq!(published(&whole.concat()), expected.concat());
 }

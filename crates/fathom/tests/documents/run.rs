@@ -1,4 +1,4 @@
-//! Runs what documents show: each command in a directory of its document's own, and a described machine's only
+//! Runs the commands of documents: each in its document's directory. Commands on a built-in described machine run only
 //! once for all documents.
 
 use std::collections::HashMap;
@@ -9,34 +9,34 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::block::{Step, differs};
 use super::{excerpt, names, record};
 
-/// The record that the documents report.
+/// The record that the documents show.
 pub const RECORD: &str = "crates/fathom/tests/documents/guest.fathom";
 
-/// What a command line may begin with, besides `cargo` and the scripts.
+/// Programs that a command line may begin with, in addition to `cargo` and the scripts.
 const PROGRAMS: [&str; 7] = ["fathom", "printf", "sed", "cat", "mkdir", "yes", "ulimit"];
 
-/// What cuts an output: the harness does, and not the reader.
+/// Programs that cut an output. The harness cuts instead, so that readers see complete commands.
 const CUTTERS: [&str; 5] = ["sed", "grep", "head", "tail", "cut"];
 
 /// Exit status and output of a command.
 type Ran = (i32, String);
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The text of a file of the repository.
+/// Returns the text of a file of the repository.
 pub fn text(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap_or_else(|e| panic!("{file}: {e}"))
 }
 
-/// Are documents to be written again?
+/// Returns whether documents are to be updated.
 pub fn blessing() -> bool {
     std::env::var_os("FATHOM_BLESS").is_some()
 }
 
-/// Takes the record that `FATHOM_RECORD` names for the documents', once and before anything reads it.
+/// Replaces the documents' record by the one that `FATHOM_RECORD` names, once and before any test reads it.
 pub fn take_record() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -46,8 +46,8 @@ pub fn take_record() {
     });
 }
 
-/// A directory to run in: its own home, with the repository's files in it.
-pub fn workplace() -> tempfile::TempDir {
+/// Returns a temporary home directory with links to the repository's files.
+pub fn temporary_home() -> tempfile::TempDir {
     take_record();
     let dir = tempfile::tempdir().expect("a temporary directory");
     for name in ["machines", "crates", "records"] {
@@ -56,7 +56,7 @@ pub fn workplace() -> tempfile::TempDir {
     dir
 }
 
-/// Runs a command line; returns its exit status and what it printed.
+/// Runs a command line; returns its exit status and its output.
 pub fn shell(line: &str, dir: &Path) -> Ran {
     let fathom = Path::new(env!("CARGO_BIN_EXE_fathom"));
     let mut path = fathom.parent().expect("a directory").as_os_str().to_owned();
@@ -77,7 +77,7 @@ pub fn shell(line: &str, dir: &Path) -> Ran {
     (out.status.code().unwrap_or(-1), String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
-/// As `shell`, but a command that leaves nothing behind and prints the same wherever it runs, runs once.
+/// As `shell`, but runs a repeatable command only once.
 fn shell_once(line: &str, dir: &Path) -> Ran {
     static SEEN: Mutex<Option<HashMap<String, Arc<OnceLock<Ran>>>>> = Mutex::new(None);
     if !repeats(line) {
@@ -89,8 +89,8 @@ fn shell_once(line: &str, dir: &Path) -> Ran {
     slot.get_or_init(|| shell(line, dir)).clone()
 }
 
-/// Does a command print the same wherever it runs, and leave nothing behind? It does when it measures a machine
-/// that is built in and writes no file.
+/// Returns whether a command prints the same in any directory and creates no files: it measures a built-in described
+/// machine and writes no file.
 fn repeats(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "--on").and_then(|n| words.get(n + 1));
@@ -104,7 +104,7 @@ fn repeats(line: &str) -> bool {
         && !words.iter().any(|word| writes.contains(word))
 }
 
-/// What is wrong with a step, and what may stand in the document instead.
+/// Error of a step, and the text that would replace the one in the document.
 #[derive(Default)]
 pub struct Checked {
     pub trouble: Option<String>,
@@ -119,7 +119,7 @@ impl Checked {
 
 /// Runs a step in `dir`.
 pub fn check(step: &Step, dir: &Path) -> Checked {
-    // Variables may stand before the program, as in `A=1 cargo test`.
+    // Variables may precede the program, as in `A=1 cargo test`.
     let first = step.command.split_whitespace().find(|w| !w.contains('=')).unwrap_or_default();
     if first == "cargo" || first.starts_with("scripts/") || first == ".ci/run" {
         return Checked { trouble: names::unknown(&root(), &step.command), blessed: None };
@@ -143,7 +143,7 @@ pub fn check(step: &Step, dir: &Path) -> Checked {
     compare(step, host, status, &printed)
 }
 
-/// The program that cuts an output of fathom's before the reader sees it.
+/// Returns the program that cuts fathom's output before it is shown.
 fn cut_by(step: &Step) -> Option<&str> {
     let (before, last) = step.command.rsplit_once('|')?;
     let program = last.split_whitespace().next()?;
@@ -151,25 +151,25 @@ fn cut_by(step: &Step) -> Option<&str> {
     (cuts && CUTTERS.contains(&program)).then_some(program)
 }
 
-/// Holds what a step printed, and its exit status, against what is shown.
+/// Compares output and exit status of a step with the shown ones.
 fn compare(step: &Step, host: bool, status: i32, printed: &str) -> Checked {
     let any = host && step.status.is_none();
     let fits = if any { [0, 3, 5].contains(&status) } else { status == step.status.unwrap_or(0) };
-    // Failures and panics are for mending and not for blessing.
+    // Failures and panics must be fixed, and are never blessed.
     let sane = any || [0, 2, 3, 4, 5].contains(&status);
-    let anew = excerpt::recut(&step.shown, printed).and_then(|lines| still_open(step, lines));
+    let excerpt_lines = excerpt::recut(&step.shown, printed).and_then(|lines| still_open(step, lines));
     let trouble = if !fits {
         Some(format!("exit status {status}, shown {:?}; it printed:\n{printed}", step.status))
     } else if step.shown.is_empty() {
         None
     } else {
-        differs(&step.shown, printed).map(|trouble| match &anew {
-            // Told of the same excerpt of what is printed now, not of the whole.
+        differs(&step.shown, printed).map(|trouble| match &excerpt_lines {
+            // Reports the difference of the excerpt, not of the complete output.
             Ok(lines) => differs(&step.shown, &lines.join("\n")).unwrap_or(trouble),
             Err(e) => e.clone(),
         })
     };
-    let blessed = anew.ok().filter(|_| sane && !step.shown.is_empty()).map(|mut lines| {
+    let blessed = excerpt_lines.ok().filter(|_| sane && !step.shown.is_empty()).map(|mut lines| {
         if status != 0 && !any {
             lines.push(format!("? {status}"));
         }
@@ -178,7 +178,8 @@ fn compare(step: &Step, host: bool, status: i32, printed: &str) -> Checked {
     Checked { trouble, blessed }
 }
 
-/// The lines, unless one of them is shown with a part left open and would be shown with a value that changes.
+/// Returns the lines. Fails if the document has a line with a wildcard that would be replaced by a line with a changing
+/// value.
 fn still_open(step: &Step, lines: Vec<String>) -> Result<Vec<String>, String> {
     let open = step.shown.iter().filter(|line| line.contains("[..]"));
     let lost = open.into_iter().find(|line| !lines.contains(line));
@@ -186,7 +187,7 @@ fn still_open(step: &Step, lines: Vec<String>) -> Result<Vec<String>, String> {
 }
 
 #[test]
-fn only_what_a_described_machine_prints_is_printed_again() {
+fn only_commands_on_built_in_machines_run_once() {
     assert!(repeats("fathom survey --on bcm2835 --budget 1s"));
     for line in [
         "fathom survey --budget 1s",

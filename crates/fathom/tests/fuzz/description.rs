@@ -4,10 +4,10 @@ use fathom_model::{Description, Model};
 
 use crate::{scripted, user_defined};
 
-/// A model of more lines or CPUs than this takes its time to make.
+/// Maximum number of lines and TLB entries of a model that is run; larger models take too long to create.
 const MAX_LINES: u64 = 1 << 14;
 
-/// Holds any bytes against what the two readers of TOML promise.
+/// Checks both readers of TOML with any bytes.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match Description::parse("fuzz.toml", &text) {
@@ -20,22 +20,22 @@ pub fn run(data: &[u8]) {
     }
     match user_defined::parse("fuzz.toml", &text) {
         Ok(list) => {
-            for own in &list {
-                assert!(own.name != "host" && own.command.first().is_some_and(|c| !c.is_empty()));
+            for subject in &list {
+                assert!(subject.name != "host" && subject.command.first().is_some_and(|c| !c.is_empty()));
             }
         }
         Err(wrong) => assert!(wrong.what.starts_with("fuzz.toml: ") && !wrong.remedy.is_empty()),
     }
 }
 
-/// Text for a terminal: nothing that it would obey, and no more than fits on it.
+/// Asserts that a message has no control characters and is short.
 fn reported(message: &str) {
     let obeyed = message.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t');
     assert!(obeyed.is_none(), "{obeyed:?} in {message:?}");
-    assert!(message.len() < 4096, "{} bytes are told", message.len());
+    assert!(message.len() < 4096, "{} bytes are printed", message.len());
 }
 
-/// A description shown and read again is the same, and it runs.
+/// Asserts that a description is equal when written and read again, and that its model runs.
 fn sound(description: &Description) {
     let shown = description.to_toml();
     let again = Description::parse("fuzz.toml", &shown).unwrap_or_else(|e| panic!("{e}\nof\n{shown}"));
@@ -46,12 +46,12 @@ fn sound(description: &Description) {
     if lines + entries > MAX_LINES {
         return;
     }
-    let ask = [
+    let requests = [
         "facts",
         "trial id=1 bytes=1000 loads=7 samples=2 warm=3",
         "trial id=2 pattern=pages bytes=640 loads=7 samples=2 warm=3 page=huge",
     ];
-    let answers = scripted::answers(&mut Model::new(description, 1), ask.map(str::to_owned).to_vec());
+    let answers = scripted::answers(&mut Model::new(description, 1), requests.map(str::to_owned).to_vec());
     let ended = |a: &&String| a.starts_with("done ") || a.starts_with("refusal ");
     assert_eq!(answers.iter().filter(ended).count(), 2, "{answers:?}");
 }

@@ -1,4 +1,4 @@
-//! Results of other tools: read, made into a record, and judged.
+//! Results of other tools: read, converted to a record, and judged.
 
 use fathom_analysis::import::read;
 use fathom_experiment::record::{End, Imported, MAX_SERIES, Record, Run};
@@ -6,7 +6,7 @@ use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_experiment::wakeup;
 use fathom_report::{json, kind};
 
-/// Holds any text against what is promised of every result: it adds up, and the record says the same.
+/// Checks the import with any text: counts must add up, and the record must have the same series.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let foreign = match read(&text) {
@@ -22,9 +22,9 @@ pub fn run(data: &[u8]) {
     series.truncate(MAX_SERIES);
     assert!(series.iter().all(Imported::is_whole), "{series:?}");
     let run = Run { experiment: wakeup::NAME.into(), ..Run::default() }.line();
-    let own = series.iter().zip(1..).flat_map(|(series, number)| series.lines(number));
+    let series_lines = series.iter().zip(1..).flat_map(|(series, number)| series.lines(number));
     let end = End { status: "complete".into(), elapsed_ms: 0 }.line();
-    let lines = [run].into_iter().chain(own).chain([end]).map(|line| line.render());
+    let lines = [run].into_iter().chain(series_lines).chain([end]).map(|line| line.render());
     let lines: Vec<String> = [Record::first_line()].into_iter().chain(lines).collect();
     let record = Record::parse(&lines.join("\n")).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(record.problems, Vec::<String>::new());

@@ -1,8 +1,8 @@
-//! What must hold whatever bytes come: a bounded run over seeds and what a mutator with a fixed seed makes of
-//! them. The coverage-guided run of `fuzz/` calls the same functions (CONTRIBUTING, "Fuzzing").
+//! Bounded fuzzing: checks properties that hold for any input, with seeds and with mutations by a mutator of fixed
+//! seed. The coverage-guided run of `fuzz/` calls the same functions (CONTRIBUTING, "Fuzzing").
 //!
-//! `FATHOM_SEEDS=fuzz/corpus cargo test -p fathom --test fuzz seeds` writes the seeds for that run.
-//! An input that is found there goes to `found/TARGET`, and every run of the tests begins with it.
+//! `FATHOM_SEEDS=fuzz/corpus cargo test -p fathom --test fuzz seeds` writes the seeds for that run. A failing input
+//! that is found there is stored in `found/TARGET`; every test run begins with these.
 #![cfg(target_os = "linux")]
 
 #[path = "../../src/records/lines.rs"]
@@ -25,12 +25,12 @@ use std::path::PathBuf;
 
 use mutate::{Random, mutated};
 
-/// What all of a target's inputs together may take at most.
+/// Maximum memory of a run of all inputs of a target.
 const MAX_MEMORY_KIB: u64 = 512 << 10;
 
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>, usize);
 
-/// Name, body, seeds, and how many mutated inputs a run of the tests has time for.
+/// Name, function, seeds, and number of mutated inputs per test run.
 const TARGETS: [Target; 5] = [
     ("wire", wire::run, seeds::wire, 1500),
     ("description", description::run, seeds::description, 3000),
@@ -39,7 +39,7 @@ const TARGETS: [Target; 5] = [
     ("foreign", foreign::run, seeds::foreign, 3000),
 ];
 
-/// Runs one input; where it fails, the input is kept and named.
+/// Runs one input; if it fails, the input is kept and its file is named.
 #[track_caller]
 fn run(target: &Target, input: &[u8], what: &str) {
     let body = target.1;
@@ -73,32 +73,32 @@ fn bounded(name: &str) {
 }
 
 #[test]
-fn any_lines_on_the_wire() {
+fn wire_accepts_any_lines() {
     bounded("wire");
 }
 
 #[test]
-fn any_description() {
+fn description_accepts_any_text() {
     bounded("description");
 }
 
 #[test]
-fn any_record() {
+fn record_accepts_any_bytes() {
     bounded("record");
 }
 
 #[test]
-fn any_table() {
+fn tables_accept_any_bytes() {
     bounded("tables");
 }
 
 #[test]
-fn any_result_of_another_tool() {
+fn import_accepts_any_text() {
     bounded("foreign");
 }
 
 #[test]
-fn damage_that_is_sealed_again_gets_past_the_checksum() {
+fn resealed_damage_passes_the_checksum() {
     let text = String::from_utf8(seeds::record().swap_remove(0)).expect("text");
     let line = text.lines().find(|l| l.starts_with("trial ")).expect("a trial");
     let damaged = text.replacen(line, &line.replacen(" bytes=", "  bytes=", 1), 1);
@@ -109,7 +109,7 @@ fn damage_that_is_sealed_again_gets_past_the_checksum() {
 }
 
 #[test]
-fn a_record_cut_at_and_inside_every_line_is_judged() {
+fn record_truncated_at_any_line_is_judged() {
     let whole = seeds::record().swap_remove(1);
     let mut ends: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] == b'\n').map(|at| at + 1).collect();
     ends.insert(0, 0);
@@ -120,7 +120,7 @@ fn a_record_cut_at_and_inside_every_line_is_judged() {
     for pair in ends.windows(2) {
         let inside = reported(pair[0] + (pair[1] - pair[0]) / 2);
         let at = reported(pair[1]);
-        // Of the first line nothing is left but what is no record.
+        // Without the complete first line the text is not a record.
         assert_eq!(inside.is_none(), pair[0] == 0);
         let damaged = |tokens: &Option<Vec<&str>>| tokens.iter().flatten().any(|t| *t == "damaged-record");
         assert!(inside.is_none() || damaged(&inside), "{inside:?} at {pair:?}");
@@ -130,9 +130,9 @@ fn a_record_cut_at_and_inside_every_line_is_judged() {
     }
 }
 
-/// The other workspace is not built here; what it includes from this one must be there all the same.
+/// Checks that the other workspace, which is not built here, includes existing files of this one.
 #[test]
-fn the_long_run_has_these_bodies() {
+fn fuzz_workspace_includes_existing_targets() {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
     for (name, ..) in TARGETS {
         let file = directory.join(name).with_extension("rs");
@@ -147,13 +147,13 @@ fn the_long_run_has_these_bodies() {
 }
 
 #[test]
-fn seeds_for_the_long_run() {
+fn seeds_are_written_for_the_fuzz_workspace() {
     let Some(directory) = std::env::var_os("FATHOM_SEEDS").map(PathBuf::from) else {
         println!("SKIPPED: FATHOM_SEEDS names no directory to write them to");
         return;
     };
     for target in &TARGETS {
-        // Tests run in their crate's directory, users stand in the repository's.
+        // Tests run in their crate's directory; users run cargo in the repository's root.
         let directory =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(&directory).join(target.0);
         std::fs::create_dir_all(&directory).expect("a directory");

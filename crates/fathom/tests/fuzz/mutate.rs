@@ -1,11 +1,11 @@
-//! A small mutator with a seed: the same inputs in every run of the tests.
+//! A small mutator with a fixed seed: every test run has the same inputs.
 //!
-//! It knows lines, numbers and checksums. Most damage to a record ends at its checksum; sealed again, it
-//! gets to what lies behind.
+//! It changes bytes, lines and numbers, and recomputes checksums: without new checksums most damage to a record would
+//! only fail the checksum.
 
 use fathom_probe::splitmix::SplitMix64;
 
-/// Numbers at which something may overflow, wrap or be divided by.
+/// Numbers at which arithmetic may overflow or wrap.
 const EXTREMES: [&str; 14] = [
     "0",
     "1",
@@ -23,27 +23,27 @@ const EXTREMES: [&str; 14] = [
     "99999999999999999999",
 ];
 
-/// What is changed next: any seed will do.
+/// Source of the random changes.
 pub struct Random(SplitMix64);
 
 impl Random {
-    /// From this seed on.
+    /// Returns a source with this seed.
     pub fn new(seed: u64) -> Random {
         Random(SplitMix64::new(seed))
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn next(&mut self) -> u64 {
         self.0.next()
     }
 
-    /// A number below `end`; 0 where there is none.
+    /// Returns a number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { (self.next() % end as u64) as usize }
     }
 }
 
-/// One to four changes to `input`; `other` is what may be spliced in.
+/// Makes one to four changes to `input`; text may be spliced in from `other`.
 pub fn mutated(input: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = input.to_vec();
     for _ in 0..=random.below(4) {
@@ -76,7 +76,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
-/// Swaps two lines, doubles one, drops one, or takes one from elsewhere.
+/// Swaps two lines, duplicates one, removes one, or inserts one from `other`.
 fn lines(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     let mut list: Vec<Vec<u8>> = bytes.split_inclusive(|&b| b == b'\n').map(<[u8]>::to_vec).collect();
     let (a, b) = (random.below(list.len()), random.below(list.len()));
@@ -97,7 +97,7 @@ fn lines(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     *bytes = list.concat();
 }
 
-/// Puts an extreme instead of a number; where there is none, nothing changes.
+/// Replaces a number by an extreme one; changes nothing if there is no number.
 fn number(bytes: &mut Vec<u8>, random: &mut Random) {
     let from = random.below(bytes.len());
     let digit = |b: &u8| b.is_ascii_digit();
@@ -107,7 +107,7 @@ fn number(bytes: &mut Vec<u8>, random: &mut Random) {
     bytes.splice(start..end, new.bytes());
 }
 
-/// Every sealed line numbered and sealed again, so that the damage in it is believed.
+/// Renumbers and reseals every sealed line, so that the damage passes the checksum.
 #[allow(dead_code, reason = "the target of the tables has no lines")]
 pub fn resealed(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());

@@ -15,7 +15,7 @@ use fathom_report::{ReportKind, Style, comparison, from_json, kind};
 
 use crate::{lines, mutate};
 
-/// Holds any bytes against what is promised of every record: as they are, and sealed again.
+/// Checks the reader with any bytes: as they are, and resealed.
 pub fn run(data: &[u8]) {
     let (first, second) = (judged(data), judged(&mutate::resealed(data)));
     if let (Some(first), Some(second)) = (&first, &second) {
@@ -40,7 +40,7 @@ fn json(report: &Report) -> String {
     fathom_report::json(report, kind_of(report))
 }
 
-/// Reads and judges; nothing where the first line is none of a record, or no experiment is asked so.
+/// Reads and judges; returns None if the first line is invalid or the record is refused.
 pub fn judged(data: &[u8]) -> Option<Report> {
     let record = match lines::read(data, |record| record.excess().map(str::to_owned)) {
         Ok(record) => record,
@@ -52,7 +52,7 @@ pub fn judged(data: &[u8]) -> Option<Report> {
     planned(&record);
     let report = match fathom_experiment::read(&record) {
         Ok(report) => report,
-        // Of another experiment, or asked for what that cannot be asked: refused before anything is judged.
+        // An unknown experiment or invalid options are refused before anything is judged.
         Err(why) => {
             assert!(why.starts_with("line "), "{why}");
             return None;
@@ -68,7 +68,7 @@ pub fn judged(data: &[u8]) -> Option<Report> {
     assert!(terminal(&report, &style(true), None).contains("\x1b["));
     let document = json(&report);
     let again = from_json(&document, &REPORT_KINDS).unwrap_or_else(|e| panic!("{e}\n{document}"));
-    // What is not finite is null in JSON, so that the text and not the report is what comes back.
+    // Values that are not finite are null in JSON, so that the texts are compared and not the reports.
     assert_eq!(json(&again), document);
     carried(&report, &document);
     drafted(&report);
@@ -76,7 +76,7 @@ pub fn judged(data: &[u8]) -> Option<Report> {
     Some(report)
 }
 
-/// A draft is TOML whatever was found; whether such a machine can be, the reader of descriptions says.
+/// Asserts that a draft is valid TOML; the reader of descriptions decides whether such a machine is possible.
 fn drafted(report: &Report) {
     let Ok(hierarchy) = Hierarchy::of(report) else { return };
     let text = fathom_report::draft(&draft(&hierarchy, &Options { name: "", policies: &["lru"] }));
@@ -85,7 +85,7 @@ fn drafted(report: &Report) {
     let _ = fathom_model::Description::parse("draft", &text);
 }
 
-/// A check of any description adds rows that the schema knows, and a second one adds none.
+/// Asserts that the rows of a check are in the schema, and that a second check adds none.
 fn checked(report: &Report) {
     let level = against::Level {
         name: "L1".to_owned(),
@@ -123,7 +123,7 @@ fn checked(report: &Report) {
     assert_eq!(json(&again), json(&checked));
 }
 
-/// A page carries the findings, and nothing in them ends an element of it.
+/// Asserts that a page has the findings, and that no text in them closes an element of the page.
 fn carried(report: &Report, document: &str) {
     let entry = Entry { name: "A", report, kind: kind_of(report) };
     let page = fathom_report::html(&[entry], &[], true).unwrap_or_else(|e| panic!("{e}"));
@@ -132,9 +132,9 @@ fn carried(report: &Report, document: &str) {
     assert_eq!(page.matches("</script").count(), 3, "{document}");
 }
 
-/// A probe that is hostile shapes the record that the plans go on from: what they ask is still a trial.
+/// Asserts that the plans return valid trials even if the record comes from a hostile probe.
 fn planned(record: &Record) {
-    // What a record that is resumed was asked stands in it; a minute has room for all of that.
+    // The record has the requested options of a resumed run; the budget of a minute is enough for all of them.
     let all = EXPERIMENTS.iter().map(|experiment| (experiment.plan, 1000));
     for (plan, budget_ms) in all.chain([(wakeup::EXPERIMENT.plan, 60_000)]) {
         for trial in plan(record, 1, budget_ms) {
@@ -144,7 +144,7 @@ fn planned(record: &Record) {
     }
 }
 
-/// Eighty columns of plain text, but for commands, which are never wrapped.
+/// Asserts 80 columns of plain text; commands are never wrapped.
 fn harmless(text: &str) {
     for line in text.lines() {
         let plain = line.chars().all(|c| c.is_ascii() && !c.is_ascii_control());

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use fathom_model::Model;
 use fathom_probe::serve::{Lines, serve};
 
-/// The other end of a probe that is asked whatever the input says.
+/// The harness's end of a connection to a probe: sends the given lines and stores the answers.
 struct Scripted {
     lines: Vec<String>,
     next: usize,
@@ -28,7 +28,7 @@ impl Lines for Scripted {
     }
 }
 
-/// Serves these lines; returns what was sent.
+/// Serves these lines; returns the probe's output.
 pub fn answers(model: &mut Model, lines: Vec<String>) -> Vec<String> {
     let mut requested = Scripted { lines, next: 0, answers: Vec::new() };
     let Ok(()) = serve(model, &mut requested);

@@ -1,4 +1,4 @@
-//! Inputs to begin with: the records, descriptions and tables that the repository has anyway.
+//! Seeds of the fuzz targets: the records, descriptions and tables of the repository.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The files of a directory with this ending, by name; none where there is no such directory.
+/// Returns the files of a directory with this ending, by name; none if the directory does not exist.
 fn files(directory: &str, ending: &str) -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(root().join(directory)).into_iter().flatten();
     let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
@@ -17,7 +17,7 @@ fn files(directory: &str, ending: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|p| std::fs::read(p).unwrap_or_else(|e| panic!("{}: {e}", p.display()))).collect()
 }
 
-/// What once was found by fuzzing, and mended.
+/// Returns inputs that fuzzing once found to fail; the defects are fixed.
 pub fn found(target: &str) -> Vec<Vec<u8>> {
     files(&format!("crates/fathom/tests/fuzz/found/{target}"), "")
 }
@@ -26,7 +26,7 @@ fn head(text: &[u8], lines: usize) -> Vec<u8> {
     text.split_inclusive(|&b| b == b'\n').take(lines).flatten().copied().collect()
 }
 
-const ASKED: &str = "facts
+const REQUESTS: &str = "facts
 trial bytes=8192
 trial id=1 round=1 pattern=pages bytes=640 stride=64 loads=17 samples=2
 trial id=2 pattern=clock loads=1 samples=3
@@ -44,7 +44,7 @@ hello text=\"a \\u{1b}[31m \\\"b\\\" \\\\ \\n\" hex=0x00ff list=-1,2,3 token=a.b
 bye
 ";
 
-/// Lines: typed by hand, and as records have them.
+/// Seeds of the wire: lines typed by hand, and lines of records.
 pub fn wire() -> Vec<Vec<u8>> {
     let records = files("records", ".fathom");
     let heads = records.iter().map(|r| head(r, 60));
@@ -52,7 +52,7 @@ pub fn wire() -> Vec<Vec<u8>> {
         let lines: Vec<&[u8]> = r.split_inclusive(|&b| b == b'\n').collect();
         lines[lines.len().saturating_sub(20)..].concat()
     });
-    // The wire's own lines without their seals, so that a change is not only damage.
+    // Lines of records without seals, so that a mutation does not only fail the checksum.
     let plain = records.iter().map(|r| {
         let text = String::from_utf8_lossy(&head(r, 120)).into_owned();
         text.lines()
@@ -61,24 +61,25 @@ pub fn wire() -> Vec<Vec<u8>> {
             .collect::<String>()
             .into_bytes()
     });
-    [ASKED.as_bytes().to_vec()].into_iter().chain(heads).chain(tails).chain(plain).collect()
+    [REQUESTS.as_bytes().to_vec()].into_iter().chain(heads).chain(tails).chain(plain).collect()
 }
 
-/// Every described machine, a small one, and a file of subjects.
+/// Seeds of descriptions: every described machine, a small one, and a file of subjects.
 pub fn description() -> Vec<Vec<u8>> {
-    let own = "[pi]\ncommand = [\"ssh\", \"pi\", \"fathom\", \"serve\", \"host\"]\nabout = \"the board\"\n";
+    let subjects =
+        "[pi]\ncommand = [\"ssh\", \"pi\", \"fathom\", \"serve\", \"host\"]\nabout = \"the board\"\n";
     let mut all = files("machines", ".toml");
-    all.extend([own.as_bytes().to_vec(), wire::SMALL.as_bytes().to_vec()]);
+    all.extend([subjects.as_bytes().to_vec(), wire::SMALL.as_bytes().to_vec()]);
     all
 }
 
-/// Every committed record, whole and cut off, and one without samples enough for a tier.
+/// Seeds of records: every committed record, whole and truncated, and one with too few samples for a tier.
 pub fn record() -> Vec<Vec<u8>> {
     let mut all = files("records", ".fathom");
     for n in 0..all.len() {
         all.push(head(&all[n], 100));
         all.push(head(&all[n], 160));
-        // Few facts and few trials: quick to judge, and every line counts.
+        // Few facts and few trials: quick to judge, and every line matters.
         let thin: Vec<u8> = all[n]
             .split_inclusive(|&b| b == b'\n')
             .enumerate()
@@ -94,7 +95,7 @@ pub fn record() -> Vec<Vec<u8>> {
     all
 }
 
-/// Records of `fathom wakeup` that can be resumed: clock trust, the options, and what each trial ran under.
+/// Records of `fathom wakeup` that can be resumed: clock trust, options, and the conditions of each trial.
 const WAKEUPS: [(&str, &str, &[&str]); 4] = [
     ("virtual", "", &["", "traced=1", "load=\"copy*2\"", "load=\"cpu*16 io*4 disk*2:256M\"", "flushed=1"]),
     (
@@ -120,7 +121,7 @@ const WAKEUPS: [(&str, &str, &[&str]); 4] = [
     ),
 ];
 
-/// A few activations a trial, so that every line counts.
+/// Returns a record with a few activations per trial, so that every line matters.
 fn wakeup(trust: &str, requested: &str, trials: &[&str]) -> Vec<u8> {
     let mut text = format!(
         "fathom.record version=1\nrun experiment=\"wakeup\" subject=\"host\" seed=1 budget_ms=60000 {requested}\n\
@@ -158,7 +159,7 @@ fn wakeup(trust: &str, requested: &str, trials: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn records_of_wake_ups_are_whole() {
+fn wakeup_seed_records_are_valid() {
     for (trust, requested, trials) in WAKEUPS {
         let text = wakeup(trust, requested, trials);
         let record =
@@ -174,7 +175,7 @@ fn records_of_wake_ups_are_whole() {
     }
 }
 
-/// The committed tables of real machines.
+/// Seeds of tables: the committed tables of real machines.
 pub fn tables() -> Vec<Vec<u8>> {
     const FIXTURES: &str = "crates/analysis/tests/claims/fixtures";
     let trees = files(FIXTURES, ".dtb").into_iter().map(|b| packed("devicetree.blob", 0, 0, &b));
@@ -189,13 +190,13 @@ pub fn tables() -> Vec<Vec<u8>> {
     trees.chain(pptt).chain(lists).chain([arm()]).collect()
 }
 
-/// What other tools wrote.
+/// Seeds of imports: results of other tools.
 pub fn foreign() -> Vec<Vec<u8>> {
     const FIXTURES: &str = "crates/analysis/tests/import/fixtures";
     [".json", ".txt", ".gnuplot"].into_iter().flat_map(|ending| files(FIXTURES, ending)).collect()
 }
 
-/// A fact as [`tables::run`] reads it.
+/// Returns a fact in the format of [`tables::run`].
 fn packed(name: &str, digit: u8, kind: u8, value: &[u8]) -> Vec<u8> {
     let number =
         tables::NAMES.iter().position(|n| *n == name).unwrap_or_else(|| panic!("{name} is not decoded"));
@@ -205,7 +206,7 @@ fn packed(name: &str, digit: u8, kind: u8, value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A fixture `NAME r REGISTERS` or `NAME t TEXT`, as the target reads it.
+/// Returns the facts of a fixture (`NAME r REGISTERS` or `NAME t TEXT`) in the format of the target.
 fn listed(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
@@ -213,7 +214,7 @@ fn listed(text: &str) -> Vec<u8> {
         let (Some(name), Some(kind), Some(value)) = (words.next(), words.next(), words.next()) else {
             continue;
         };
-        // The one digit in a name that the target leaves to the input.
+        // The target takes the digit in a name from the input.
         let known = |digit: &u8| tables::NAMES.iter().find(|n| n.replace('#', &digit.to_string()) == name);
         let Some((digit, name)) = (0..10u8).find_map(|d| Some((d, known(&d)?))) else { continue };
         out.extend(match kind {

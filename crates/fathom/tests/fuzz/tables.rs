@@ -6,7 +6,7 @@ use fathom_analysis::claims::{FactValue, Facts};
 
 use crate::sane::sane;
 
-/// Names of facts that are decoded; `#` stands for a digit of the input.
+/// Names of decoded facts; `#` stands for a digit from the input.
 pub const NAMES: [&str; 28] = [
     "devicetree.blob",
     "acpi.pptt",
@@ -38,8 +38,8 @@ pub const NAMES: [&str; 28] = [
     "described.level.#.holds",
 ];
 
-/// Holds any bytes against what is promised of every fact: `NAME DIGIT KIND LENGTH LENGTH VALUE`, a byte each
-/// but for the value, and again, until the bytes end.
+/// Checks the decoders with any bytes. Each fact is `NAME DIGIT KIND LENGTH LENGTH VALUE`, one byte each except the
+/// value; facts repeat until the bytes end.
 pub fn run(data: &[u8]) {
     let mut list = Vec::new();
     let mut rest = data;
@@ -50,7 +50,7 @@ pub fn run(data: &[u8]) {
     let bytes = data.len();
     let facts: Facts = list.into_iter().collect();
     let decoded = sane(&facts);
-    // Of one input, however hostile, a bounded number of sentences and claims.
+    // The number of claims and complaints is bounded by the size of the input.
     let lines = decoded.claims.len() + decoded.tlbs.len() + decoded.complaints.len();
     assert!(lines <= 64 + bytes, "{lines} of {bytes} bytes");
 }

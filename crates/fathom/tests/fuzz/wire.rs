@@ -8,25 +8,25 @@ use fathom_probe::wire::{Line, MAX_LINE, WireError};
 
 use crate::scripted::answers;
 
-/// Lines of one input that are served; each may be a trial.
+/// Maximum number of served lines per input; each may be a trial.
 const MAX_LINES: usize = 40;
-/// The largest numbers that the record takes for a trial and a round.
+/// Maximum number of a trial and of a round in a record.
 const MAX_NUMBER: u64 = 1 << 32;
 
-/// Holds any bytes against what the wire promises.
+/// Checks the wire with any bytes.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     text.split('\n').for_each(printed);
     served(&text);
 }
 
-/// Printing a parsed line and parsing it again gives the same; so do the trials, samples and ends in it.
+/// Asserts that a line, and the trial, samples or end in it, are equal when printed and parsed again.
 fn printed(text: &str) {
     let line = match Line::parse(text) {
         Ok(line) => line,
         Err(e) => return assert!(!e.what.is_empty() && !e.what.contains('\n'), "{:?}", e.what),
     };
-    // Controls may stand raw in a text and are printed as longer escapes; no probe sends such a line.
+    // A text may have raw control characters, which are printed as longer escapes; probes do not send such lines.
     let plain = line.render();
     if plain.len() <= MAX_LINE {
         let again = Line::parse(&plain).unwrap_or_else(|e| panic!("{e} of {plain:?}"));
@@ -60,7 +60,7 @@ fn same<T: PartialEq + std::fmt::Debug>(
     assert_eq!(read(&parsed).unwrap_or_else(|e| panic!("{e} of {text:?}")), first);
 }
 
-/// Two levels, a TLB and little of everything.
+/// A machine with one level, one TLB and all other parts.
 pub const SMALL: &str = r#"
 format = 1
 about = "a small machine"
@@ -116,7 +116,7 @@ write_through = "write-through"
 mixed = "inner"
 "#;
 
-/// A trial that ends soon: what a machine can bear is a matter of patience and not of parsing.
+/// Shortens a trial, so that the test ends soon; long trials do not test the parser.
 fn short(text: &str) -> String {
     let trial = Line::parse(text).ok().filter(|line| line.word == "trial").map(|line| Trial::read(&line));
     let Some(Ok(mut trial)) = trial else { return text.to_owned() };
@@ -130,8 +130,8 @@ fn short(text: &str) -> String {
     trial.line().render()
 }
 
-/// Whatever is asked, what is sent is a session: lines of the wire, numbered, each trial ended, its work
-/// proven, and nothing in it that the record has to complain of.
+/// Asserts that the output for any input is a valid session: lines of the wire, numbered, every trial ended, its
+/// accesses verified, and no problem found by the record.
 fn served(text: &str) {
     let description = Description::parse("small.toml", SMALL).unwrap_or_else(|e| panic!("{e}"));
     let lines = text.split('\n').take(MAX_LINES).map(short).collect();
@@ -142,7 +142,7 @@ fn served(text: &str) {
     for answer in &answers {
         assert!(answer.len() <= MAX_LINE, "{} bytes: {answer:?}", answer.len());
         let line = Line::parse(answer).unwrap_or_else(|e| panic!("{e}: {answer:?}"));
-        // Whoever is told hello greets again, with numbers from 1; the harness notes that it asked.
+        // After `hello` the probe greets again, with numbers from 1; the harness notes its `hello` in the record.
         if line.word == "probe" && last.replace(0).is_some() {
             record.push("hello").unwrap_or_else(|e| panic!("{e}"));
         }
@@ -161,7 +161,8 @@ fn served(text: &str) {
     for run in &record.trials {
         let done = run.done.or_else(|| run.refusal.is_some().then(Done::default));
         let done = done.unwrap_or_else(|| panic!("{:?} did not end", run.trial));
-        // Runs of whole laps prove nothing: of a chain's cells, or of a trial's without one.
+        // A run of whole laps cannot be verified: neither for the cells of a chain nor for those of a trial without
+        // one.
         let chain = run.trial.pattern.chain(&run.trial, 0, 0, done.page_bytes);
         let cells = chain.map_or(run.trial.memory.cells(), |chain| chain.cells());
         let longest = run.trial.or_default::<Single>().timed.max(run.trial.loads);

@@ -1,4 +1,4 @@
-//! A headless Chromium, spoken to over two pipes by its own protocol: no port, no driver, no network.
+//! A headless Chromium, controlled over two pipes with its DevTools protocol: without port, driver and network.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How long one answer may take: a hang, not a measure of speed.
+/// Timeout of one response; it detects hangs and does not measure speed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Where Chromium is, or why there is none.
+/// Returns the path of Chromium, or the reason why there is none.
 pub fn chromium() -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     ["chromium", "chromium-browser", "google-chrome"]
@@ -22,14 +22,14 @@ pub fn chromium() -> Result<PathBuf, String> {
         .ok_or_else(|| "no chromium in PATH (`scripts/setup --test` installs Debian's)".to_string())
 }
 
-/// A browser with one tab; gone with this value.
+/// A browser with one tab; killed on drop.
 pub struct Browser {
     process: Child,
     to: File,
     from: Receiver<Value>,
     session: String,
     next: u64,
-    /// What the page complained of: errors and warnings of the console, exceptions, what could not be loaded.
+    /// Errors and warnings of the console, exceptions, and failed loads.
     pub complaints: Vec<String>,
     _home: tempfile::TempDir,
 }
@@ -42,18 +42,18 @@ impl Drop for Browser {
 }
 
 impl Browser {
-    /// Starts one.
+    /// Starts a browser.
     pub fn start(program: &Path) -> Browser {
         let home = tempfile::tempdir().expect("a directory");
         let [to, from] = ["to", "from"].map(|name| home.path().join(name));
         let made = Command::new("mkfifo").args([&to, &from]).status().expect("mkfifo");
         assert!(made.success(), "mkfifo");
-        // The protocol's pipes are its descriptors 3 and 4; the shell puts them there.
+        // The protocol uses descriptors 3 and 4; the shell opens them.
         let process = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<\"$FATHOM_TO\" 4>\"$FATHOM_FROM\""])
             .arg(program)
             .args(["--headless", "--disable-gpu", "--no-first-run", "--hide-scrollbars", "--disable-quic"])
-            // No sandbox: as root there is none, and the pages are ours.
+            // Without sandbox: it does not work as root, and the pages are trusted.
             .args(["--no-sandbox", "--disable-dev-shm-usage", "--remote-debugging-pipe"])
             .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
             .arg(format!("--user-data-dir={}", home.path().join("profile").display()))
@@ -86,7 +86,7 @@ impl Browser {
         browser
     }
 
-    /// One command and its answer; what the page says meanwhile is kept.
+    /// Sends one command and returns its response; events that arrive before it are kept.
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let mut message = json!({"id": self.next, "method": method, "params": params});
@@ -102,11 +102,11 @@ impl Browser {
                 assert!(answer.get("error").is_none(), "{method}: {answer}");
                 return answer["result"].clone();
             }
-            self.heard(&answer);
+            self.keep_complaint(&answer);
         }
     }
 
-    fn heard(&mut self, event: &Value) {
+    fn keep_complaint(&mut self, event: &Value) {
         let params = &event["params"];
         let bad = match event["method"].as_str() {
             Some("Runtime.exceptionThrown") => true,
@@ -123,7 +123,7 @@ impl Browser {
         }
     }
 
-    /// A script's value; a promise is waited for.
+    /// Returns the value of a script; waits for a promise.
     pub fn value(&mut self, script: &str) -> Value {
         let params = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
         let answer = self.ask("Runtime.evaluate", params);
@@ -138,7 +138,7 @@ impl Browser {
         let scheme = json!([{"name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" }}]);
         self.ask("Emulation.setEmulatedMedia", json!({"features": scheme}));
         self.ask("Page.navigate", json!({"url": format!("file://{}", page.display())}));
-        // Asked again and again, because an old document may still be there, or a new one not yet.
+        // Repeated, because the old document may still be loaded, or the new one not yet.
         let script = "document.readyState === 'complete' && [document.documentElement.dataset.drawn ?? \
                       document.querySelector('figcaption')?.textContent ?? '']";
         let start = std::time::Instant::now();
@@ -152,7 +152,7 @@ impl Browser {
         }
     }
 
-    /// Presses a key on whatever has the focus.
+    /// Presses a key in the focused element.
     pub fn press(&mut self, key: &str) {
         let text = match key {
             "Enter" => json!("\r"),
@@ -175,14 +175,14 @@ impl Browser {
         self.ask("Input.dispatchMouseEvent", json!({"type": "mouseMoved", "x": x, "y": y}));
     }
 
-    /// The whole page as a picture, into a file.
-    pub fn shoot(&mut self, file: &Path) {
+    /// Writes a screenshot of the whole page to a file.
+    pub fn screenshot(&mut self, file: &Path) {
         let answer = self.ask("Page.captureScreenshot", json!({"captureBeyondViewport": true}));
         let picture = decode(answer["data"].as_str().expect("a picture"));
         std::fs::write(file, picture).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     }
 
-    /// The length of the page as it would be printed, in bytes of PDF.
+    /// Returns the size of the printed page, in bytes of PDF.
     pub fn printed(&mut self) -> usize {
         let answer = self.ask("Page.printToPDF", json!({}));
         decode(answer["data"].as_str().expect("a document")).len()
@@ -194,7 +194,7 @@ fn decode(base64: &str) -> Vec<u8> {
     BASE64_STANDARD.decode(base64).expect("base64")
 }
 
-/// Messages end in a zero byte; they are read on a thread, so that waiting for one can end.
+/// Messages end with a zero byte. A thread reads them, so that waiting for one can time out.
 fn listen(from: File) -> Receiver<Value> {
     let (send, receive) = channel();
     std::thread::spawn(move || {

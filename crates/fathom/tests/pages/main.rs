@@ -1,5 +1,5 @@
-//! The pages of `--html`, in a real browser: figures drawn, nothing complained of, and they answer to mouse and
-//! keys at the width of a desk and of a phone. `FATHOM_SHOTS=DIR` keeps the pictures, to be looked at.
+//! The pages of `--html` in a browser: figures are drawn without errors and react to mouse and keys, at desktop and
+//! phone widths. `FATHOM_SHOTS=DIR` keeps the screenshots.
 
 mod browser;
 
@@ -11,8 +11,8 @@ use fathom_experiment::report_kinds::{REPORT_KINDS, kind};
 use fathom_report::html::Entry;
 use serde_json::{Value, json};
 
-const DESK: u64 = 1280;
-const PHONE: u64 = 390;
+const DESKTOP_WIDTH: u64 = 1280;
+const PHONE_WIDTH: u64 = 390;
 
 fn fathom(home: &Path, args: &[&str]) {
     let out = Command::new(env!("CARGO_BIN_EXE_fathom"))
@@ -21,11 +21,11 @@ fn fathom(home: &Path, args: &[&str]) {
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
         .output()
         .expect("fathom runs");
-    // 3: below the quality bar, which a budget of a second may be.
+    // 3: reported with warnings, which a budget of one second may cause.
     assert!(matches!(out.status.code(), Some(0 | 3)), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
 }
 
-/// One page of each kind: its name, and what each figure in it has to be.
+/// Creates one page of each kind; returns its name and the expected kinds of its figures.
 fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     let file = |name: &str| dir.join(name).display().to_string();
     let guest = "crates/fathom/tests/documents/guest.fathom";
@@ -47,7 +47,7 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     fathom(dir, &["compare", &file("1.fathom"), &file("2.fathom"), "--html", &file("compare.html")]);
     fathom(dir, &["report", guest, &file("1.fathom"), "--html", &file("records.html")]);
     documents(dir);
-    // A second of bcm2835 asks no pairs of loads.
+    // With one second bcm2835 has no pairs of loads.
     let (survey, short) = (["latency_curve", "pairs", "pages"], ["latency_curve", "pages"]);
     vec![
         ("survey", survey.to_vec()),
@@ -64,7 +64,7 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     ]
 }
 
-/// Pages of reports that were built by hand, whose measurement takes a machine and minutes.
+/// Creates pages from committed reports, because these measurements need a machine and minutes.
 fn documents(dir: &Path) {
     for name in ["wakeup", "wakeup-sweep"] {
         let file = format!("../experiment/tests/report/golden/{name}.json");
@@ -78,28 +78,30 @@ fn documents(dir: &Path) {
 }
 
 #[test]
-fn every_kind_of_page_is_drawn_and_answers() {
+fn every_kind_of_page_is_drawn_and_interactive() {
     let program = match chromium() {
         Ok(program) => program,
         Err(why) => return eprintln!("SKIPPED: pages in a browser: {why}"),
     };
     let dir = tempfile::tempdir().expect("a directory");
-    let shots = std::env::var_os("FATHOM_SHOTS").map(PathBuf::from);
+    let screenshots = std::env::var_os("FATHOM_SHOTS").map(PathBuf::from);
     let pages = pages(dir.path());
     let mut browser = Browser::start(&program);
     for (name, figures) in pages {
         let page = dir.path().join(format!("{name}.html"));
-        for (kind, width, dark) in [("desk", DESK, false), ("phone", PHONE, false), ("dark", DESK, true)] {
+        for (kind, width, dark) in
+            [("desk", DESKTOP_WIDTH, false), ("phone", PHONE_WIDTH, false), ("dark", DESKTOP_WIDTH, true)]
+        {
             let about = format!("{name}, {kind}");
             browser.open(&page, width, 900, dark);
             assert_eq!(browser.complaints, Vec::<String>::new(), "{about}");
-            drawn(&mut browser, &figures, width, &about);
-            if let Some(dir) = &shots {
-                browser.shoot(&dir.join(format!("{name}-{kind}.png")));
+            assert_drawn(&mut browser, &figures, width, &about);
+            if let Some(dir) = &screenshots {
+                browser.screenshot(&dir.join(format!("{name}-{kind}.png")));
             }
         }
-        browser.open(&page, DESK, 900, false);
-        answers(&mut browser, name);
+        browser.open(&page, DESKTOP_WIDTH, 900, false);
+        assert_interactive(&mut browser, name);
         match name {
             "stride" => heat(&mut browser),
             "conflict" => policies(&mut browser),
@@ -112,8 +114,8 @@ fn every_kind_of_page_is_drawn_and_answers() {
     }
 }
 
-/// Every figure has a drawing with marks in it, and nothing is wider than the window.
-fn drawn(browser: &mut Browser, figures: &[&str], width: u64, about: &str) {
+/// Asserts that every figure is drawn with marks, and that nothing is wider than the window.
+fn assert_drawn(browser: &mut Browser, figures: &[&str], width: u64, about: &str) {
     let found = browser.value(
         "[...document.querySelectorAll('figure.chart')].map((f) => [f.dataset.chart, \
          f.querySelectorAll('.plot svg path').length, Number(f.dataset.items), f.querySelector('pre') === null, \
@@ -127,12 +129,12 @@ fn drawn(browser: &mut Browser, figures: &[&str], width: u64, about: &str) {
         assert!(f[2].as_u64() > Some(0) && f[3] == json!(true), "{about}: {f}");
         assert!(f[4].as_str().is_some_and(|label| label.len() > 20), "{about}: no description: {f}");
     }
-    // A phone's window grows with what does not fit, so the width that was requested counts.
+    // A phone's window grows with wide content, so the requested width is compared.
     let wide = browser.value("document.documentElement.scrollWidth").as_u64().expect("a width");
     assert!(wide <= width, "{about}: {wide} wide in {width}");
 }
 
-/// The figure with the most to read.
+/// The figure with most items.
 const FIRST: &str =
     "[...document.querySelectorAll('figure.chart')].sort((a, b) => b.dataset.items - a.dataset.items)[0]";
 
@@ -144,21 +146,21 @@ fn caption(browser: &mut Browser) -> String {
         .to_string()
 }
 
-/// A picture of that figure as markup, to see that it changed.
+/// Returns the markup of that figure, to detect changes.
 fn drawing(browser: &mut Browser) -> Value {
     browser.value(&format!("{FIRST}.querySelector('svg').innerHTML"))
 }
 
-/// What stands on its axes, in a line.
+/// Returns the labels of its axes, in one line.
 fn labels(browser: &mut Browser) -> String {
     let all = browser
         .value(&format!("[...{FIRST}.querySelectorAll('svg text')].map((t) => t.textContent).join(' ')"));
     all.as_str().expect("text").to_string()
 }
 
-/// Waits for another drawing than this one, which comes with one of the next frames; is there none?
+/// Waits for a drawing that differs from `before`, within the next frames; returns None if there is none.
 fn redrawn(browser: &mut Browser, before: &Value) -> Option<Value> {
-    // A hang, not a measure of speed: five seconds.
+    // Five seconds, which detects hangs and does not measure speed.
     for _ in 0..250 {
         let now = drawing(browser);
         if now != *before {
@@ -169,8 +171,8 @@ fn redrawn(browser: &mut Browser, before: &Value) -> Option<Value> {
     None
 }
 
-/// Keys read and zoom, the mouse shows and hides, the theme changes.
-fn answers(browser: &mut Browser, about: &str) {
+/// Asserts that keys read and zoom, that the mouse shows tooltips, and that the theme changes.
+fn assert_interactive(browser: &mut Browser, about: &str) {
     browser.value(&format!("{FIRST}.focus(); {FIRST}.scrollIntoView(); 0"));
     let explains = caption(browser);
     browser.press("ArrowRight");
@@ -184,7 +186,7 @@ fn answers(browser: &mut Browser, about: &str) {
     let (whole, axes) = (drawing(browser), labels(browser));
     browser.press("+");
     assert!(redrawn(browser, &whole).is_some(), "{about}: + does not zoom");
-    // What is read is brought into view, wherever the view was.
+    // The item that is read is scrolled into view.
     browser.press("+");
     browser.press("+");
     browser.press("Home");
@@ -213,7 +215,8 @@ fn answers(browser: &mut Browser, about: &str) {
     browser.value("document.getElementById('theme').click(); 0");
 }
 
-/// A heat map has a rectangle a cell, in more than one colour, its numbers in them, and is read by keys and mouse.
+/// Asserts that a heat map has one rectangle per cell in several colours, with numbers, and can be read with keys and
+/// mouse.
 fn heat(browser: &mut Browser) {
     let first = "document.querySelector('figure[data-chart^=heat]')";
     let cells = browser.value(&format!("Number({first}.dataset.items)")).as_u64().expect("cells");
@@ -240,7 +243,8 @@ fn heat(browser: &mut Browser) {
     browser.press("Escape");
 }
 
-/// Conditions can be switched, the worst are bars of their stages, and effects are read with their intervals.
+/// Asserts that conditions can be switched, that the worst activations are bars of stages, and that effects have
+/// intervals.
 fn wakeups(browser: &mut Browser) {
     let user = "document.querySelector('figure[data-chart=\"wakeups.user\"]')";
     let shown = browser.value(&format!(
@@ -271,7 +275,7 @@ fn wakeups(browser: &mut Browser) {
     assert_eq!(stages, json!(["before-irq", "irq-to-wakeup", "wakeup-to-switch", "switch-to-user"]));
 }
 
-/// A figure's caption after a key.
+/// Returns a figure's caption after a key.
 fn read(browser: &mut Browser, figure: &str, key: &str) -> String {
     browser.value(&format!("document.querySelector('{figure}').focus(); 0"));
     browser.press(key);
@@ -280,7 +284,7 @@ fn read(browser: &mut Browser, figure: &str, key: &str) -> String {
     read.as_str().unwrap_or_default().to_owned()
 }
 
-/// A sweep has its changepoint as a named band, and a map of sizes by strides.
+/// Asserts that a sweep shows its changepoint as a labelled band, and a heat map of sizes by strides.
 fn sweep(browser: &mut Browser) {
     let words = |browser: &mut Browser, mode: &str| {
         let all = browser.value(&format!(
@@ -298,7 +302,7 @@ fn sweep(browser: &mut Browser) {
     assert!(read.starts_with("256 MiB at a stride of 4096 B: 25.3 us"), "{read}");
 }
 
-/// Textbook policies are named with the measured misses, those of one number together, and read by keys.
+/// Asserts that textbook policies are labelled in the chart of misses, equal ones together, and can be read with keys.
 fn policies(browser: &mut Browser) {
     let first = "document.querySelector('figure[data-chart=\"rounds.misses\"]')";
     let all = browser
@@ -314,7 +318,7 @@ fn policies(browser: &mut Browser) {
     browser.press("Escape");
 }
 
-/// Place and size of the plot in the window.
+/// Returns position and size of the plot in the window.
 fn frame(browser: &mut Browser) -> [f64; 4] {
     let place = browser.value(&format!(
         "(() => {{ const r = {FIRST}.querySelector('.plot').getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; }})()"
@@ -322,7 +326,7 @@ fn frame(browser: &mut Browser) -> [f64; 4] {
     [0, 1, 2, 3].map(|i| place[i].as_f64().expect("a place"))
 }
 
-/// Place of the tooltip that is shown.
+/// Returns the position of the visible tooltip.
 fn tip(browser: &mut Browser) -> [f64; 2] {
     for _ in 0..250 {
         let place = browser.value(&format!(
@@ -337,10 +341,10 @@ fn tip(browser: &mut Browser) -> [f64; 2] {
     panic!("no tooltip");
 }
 
-/// Sweeps the mouse over the figure until a tooltip shows numbers.
+/// Moves the mouse over the figure until a tooltip shows numbers.
 fn tooltip(browser: &mut Browser, about: &str) {
     let [x, y, width, height] = frame(browser);
-    // The marks themselves: where the paths of the series are, once the view has settled.
+    // The centres of the series' paths, after the view has settled.
     let inside = |p: &Value| {
         let (px, py) = (p[0].as_f64().unwrap_or(-1.0), p[1].as_f64().unwrap_or(-1.0));
         (px > x && px < x + width && py > y + 30.0 && py < y + height - 50.0).then_some((px, py))
@@ -372,7 +376,7 @@ fn tooltip(browser: &mut Browser, about: &str) {
     panic!("{about}: no tooltip anywhere");
 }
 
-/// The first name in the legend takes its series away, by key, and a repaint leaves it away.
+/// Asserts that the first button of the legend hides its series, and that a redraw keeps it hidden.
 fn legend(browser: &mut Browser, about: &str) {
     let button = format!("{FIRST}.querySelector('.legend button')");
     if browser.value(&format!("{button} === null")) == json!(true) {
@@ -386,7 +390,7 @@ fn legend(browser: &mut Browser, about: &str) {
     browser.value("document.getElementById('theme').click(); 0");
     redrawn(browser, &without).unwrap_or_else(|| panic!("{about}: no other theme"));
     browser.value("document.getElementById('theme').click(); 0");
-    // The same marks, in the same colours: what was taken away did not come back.
+    // The same number of marks: the hidden series is still hidden.
     let count = format!("{FIRST}.querySelectorAll('svg path').length");
     let away = browser.value(&count);
     browser.press("Enter");

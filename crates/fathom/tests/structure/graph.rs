@@ -1,20 +1,20 @@
-//! Which module uses which, and the circles in that.
+//! The graph of uses between modules, and its cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::source::{Module, Names};
 
-/// Modules by their place, each with those that it uses.
+/// Modules by path, each with the modules that it uses.
 pub struct Graph {
     names: Vec<Names>,
     uses: Vec<BTreeSet<usize>>,
 }
 
-/// Re-exports that are followed before a path is given up: no path has more.
+/// Maximum number of re-exports that are followed; no path has more.
 const DEPTH: usize = 16;
 
 impl Graph {
-    /// The graph of a crate. A parent and its children, at any depth, may use each other: that is no edge.
+    /// Returns the graph of a crate. A parent and its descendants may use each other: such uses are not edges.
     pub fn of(modules: &[Module]) -> Graph {
         let places: BTreeMap<&Names, usize> = modules.iter().enumerate().map(|(n, m)| (&m.path, n)).collect();
         let uses = modules
@@ -28,12 +28,12 @@ impl Graph {
         Graph { names: modules.iter().map(|m| m.path.clone()).collect(), uses }
     }
 
-    /// How many uses of one module by another there are.
+    /// Returns the number of edges.
     pub fn edges(&self) -> usize {
         self.uses.iter().map(BTreeSet::len).sum()
     }
 
-    /// Sets of modules that all reach each other, each sorted.
+    /// Returns the sets of modules that all reach each other, each sorted.
     pub fn circles(&self) -> Vec<Vec<String>> {
         let reached = |from: usize| {
             let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
@@ -59,12 +59,13 @@ impl Graph {
     }
 }
 
-/// Is one of the two inside of the other, or are they the same?
+/// Returns whether the modules are equal or one contains the other.
 fn related(a: &Names, b: &Names) -> bool {
     a.starts_with(b) || b.starts_with(a)
 }
 
-/// The module that a path from the root ends in: the deepest that it names, or the one that a re-export leads to.
+/// Returns the module that a path from the root leads to: the deepest one in the path, or the one that a re-export
+/// leads to.
 fn target(modules: &[Module], places: &BTreeMap<&Names, usize>, path: &Names, depth: usize) -> Option<usize> {
     let known = (0..=path.len()).rev().find(|n| places.contains_key(&path[..*n].to_vec()))?;
     let at = *places.get(&path[..known].to_vec())?;

@@ -1,8 +1,7 @@
-//! Modules depend on one another in one direction: a parent and its children may know each other, and nothing else may
-//! form a circle.
+//! Checks that modules have no cyclic dependencies, except between a parent and its descendants.
 //!
-//! Each crate's sources are parsed, each path in them is followed to the module that it names, through re-exports, and
-//! the graph of modules is searched for circles. Test modules are left out.
+//! Parses the sources of each crate, follows each path to its module, also through re-exports, and searches the graph
+//! of modules for cycles. Test modules are left out.
 
 mod graph;
 mod source;
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 use graph::Graph;
 use source::Module;
 
-/// The sources of every crate of the workspace, by the crate's name.
+/// Returns the sources of every crate of the workspace, by the crate's name.
 fn crates() -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let directories = std::fs::read_dir(root).expect("crates/");
@@ -25,14 +24,14 @@ fn crates() -> Vec<(String, PathBuf)> {
     all
 }
 
-/// Every module of a crate: its library's, or its program's where it has no library.
+/// Returns every module of a crate: of its library, or of its program if it has no library.
 fn modules(source: &Path) -> Vec<Module> {
     let root = ["lib.rs", "main.rs"].iter().map(|name| source.join(name)).find(|path| path.is_file());
     source::read(&root.expect("lib.rs or main.rs"))
 }
 
 #[test]
-fn modules_form_no_circle_but_parent_and_child() {
+fn modules_have_no_cyclic_dependencies() {
     let mut circles = Vec::new();
     let mut edges = 0;
     for (name, source) in crates() {
@@ -44,9 +43,9 @@ fn modules_form_no_circle_but_parent_and_child() {
     assert!(circles.is_empty(), "modules that depend on each other:\n{}", circles.join("\n"));
 }
 
-/// The check itself must be able to fail.
+/// Checks that the check can fail.
 #[test]
-fn a_circle_is_found_through_a_re_export_too() {
+fn cycle_through_a_re_export_is_found() {
     let module =
         |path: &[&str], text: &str| Module::parse(path.iter().map(|part| (*part).to_owned()).collect(), text);
     let all = [
@@ -58,7 +57,7 @@ fn a_circle_is_found_through_a_re_export_too() {
     ];
     let circles = Graph::of(&all).circles();
     assert_eq!(circles, [["a", "b", "c"].map(str::to_owned).to_vec()]);
-    // Parent and child alone are none.
+    // Parent and child do not form a cycle.
     let family = [module(&[], "mod a; use a::A;"), module(&["a"], "use super::f; pub struct A;")];
     assert!(Graph::of(&family).circles().is_empty());
 }

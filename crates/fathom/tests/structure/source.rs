@@ -1,4 +1,4 @@
-//! Modules as they stand in the sources: the paths that they use, and the names that they re-export.
+//! Modules as parsed from sources: the paths that they use, and the names that they import.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ pub type Names = Vec<String>;
 
 /// A module of a crate.
 pub struct Module {
-    /// Where it is: empty for the root.
+    /// Path of the module; empty for the root.
     pub path: Names,
-    /// Every path that it uses and that begins inside of the crate, from the root.
+    /// Every used path inside of the crate, from the root.
     pub uses: Vec<Names>,
-    /// Names that `use` brings into it, each with the path that it stands for.
+    /// Names that `use` brings into scope, each with its path.
     pub names: HashMap<String, Names>,
-    /// Child modules in files of their own: name, and the path of an attribute.
+    /// Child modules in separate files: name, and the path of an attribute.
     children: Vec<(String, Option<String>)>,
 }
 
@@ -29,7 +29,7 @@ impl Module {
         module
     }
 
-    /// A path from the root, where it begins inside of the crate.
+    /// Returns a path from the root, if it begins inside of the crate.
     fn rooted(&self, parts: &[String]) -> Option<Names> {
         let mut base = self.path.clone();
         let mut rest = parts;
@@ -56,22 +56,22 @@ impl Module {
         Some(base)
     }
 
-    fn take(&mut self, tree: &syn::UseTree, before: &[String]) {
+    fn add_use_tree(&mut self, tree: &syn::UseTree, before: &[String]) {
         let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
         match tree {
-            syn::UseTree::Path(path) => self.take(&path.tree, &with(&path.ident)),
+            syn::UseTree::Path(path) => self.add_use_tree(&path.tree, &with(&path.ident)),
             syn::UseTree::Name(name) if name.ident == "self" => {
                 let last = before.last().cloned().unwrap_or_default();
-                self.name(last, before);
+                self.add_name(last, before);
             }
-            syn::UseTree::Name(name) => self.name(name.ident.to_string(), &with(&name.ident)),
-            syn::UseTree::Rename(rename) => self.name(rename.rename.to_string(), &with(&rename.ident)),
-            syn::UseTree::Glob(_) => self.name(String::new(), before),
-            syn::UseTree::Group(group) => group.items.iter().for_each(|tree| self.take(tree, before)),
+            syn::UseTree::Name(name) => self.add_name(name.ident.to_string(), &with(&name.ident)),
+            syn::UseTree::Rename(rename) => self.add_name(rename.rename.to_string(), &with(&rename.ident)),
+            syn::UseTree::Glob(_) => self.add_name(String::new(), before),
+            syn::UseTree::Group(group) => group.items.iter().for_each(|tree| self.add_use_tree(tree, before)),
         }
     }
 
-    fn name(&mut self, name: String, parts: &[String]) {
+    fn add_name(&mut self, name: String, parts: &[String]) {
         if let Some(path) = self.rooted(parts) {
             self.names.insert(name, path.clone());
             self.uses.push(path);
@@ -89,7 +89,7 @@ fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
 
 impl<'a> Visit<'a> for Module {
     fn visit_file(&mut self, file: &'a syn::File) {
-        // Names first: a path may stand before the `use` that explains it.
+        // Names first: a path may precede the `use` that brings it into scope.
         for item in &file.items {
             if let syn::Item::Mod(module) = item
                 && !is_for_tests(&module.attrs)
@@ -102,7 +102,7 @@ impl<'a> Visit<'a> for Module {
             if let syn::Item::Use(item) = item
                 && !is_for_tests(&item.attrs)
             {
-                self.take(&item.tree, &[]);
+                self.add_use_tree(&item.tree, &[]);
             }
         }
         file.items.iter().for_each(|item| self.visit_item(item));
@@ -129,14 +129,14 @@ impl<'a> Visit<'a> for Module {
     }
 }
 
-/// The text of `name = "text"`.
+/// Returns the text of `name = "text"`.
 fn literal(attribute: &syn::Attribute) -> Option<String> {
     let syn::Meta::NameValue(pair) = &attribute.meta else { return None };
     let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = &pair.value else { return None };
     Some(text.value())
 }
 
-/// The crate that begins in this file.
+/// Returns the modules of the crate with this root file.
 pub fn read(root: &Path) -> Vec<Module> {
     let mut all = Vec::new();
     let mut open: Vec<(Names, PathBuf, PathBuf)> =
@@ -151,7 +151,7 @@ pub fn read(root: &Path) -> Vec<Module> {
                     .into_iter()
                     .find(|path| path.is_file()),
             };
-            // A module that stands in its parent's file is a part of it.
+            // A module inside its parent's file is a part of the parent.
             let Some(found) = found else { continue };
             open.push(([&module.path[..], std::slice::from_ref(name)].concat(), found, below.join(name)));
         }

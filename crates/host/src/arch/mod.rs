@@ -216,9 +216,9 @@ mod tests {
         }
     }
 
-    /// Loads on both sides of a barrier, and lines flushed one by one: contents stay.
+    /// Loads on both sides of a barrier, and lines flushed one by one: the contents must stay.
     #[test]
-    fn a_flush_changes_no_contents() {
+    fn flush_keeps_the_contents() {
         let mut memory: Vec<u64> = (0..1024).collect();
         let bytes = size_of_val(memory.as_slice());
         let start: *mut u8 = memory.as_mut_ptr().cast();
@@ -233,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn additions_and_pairs_have_named_counts() {
+    fn additions_and_pair_accesses_have_their_results() {
         assert_eq!(Cpu::add(3, 4), 7);
         assert_eq!(Cpu::add(u64::MAX, 2), 1);
         assert_eq!(Cpu::add_turns(1, 2, 3), 1 + 2 * 3 * fathom_loops::ADDITIONS);
         let mut memory = [1u64, 2, 3, 4, 5, 6];
         let at: *mut u8 = memory.as_mut_ptr().cast();
-        // SAFETY: two words from 8 bytes on, aligned to 8 and, one way or the other, not to 16; then two words from 24
-        // bytes on, to the first two.
+        // SAFETY: two words from 8 bytes on, aligned to 8 but possibly not to 16; then two words from 24 bytes on,
+        // copied to the first two.
         unsafe {
             Cpu::store_pair(at.wrapping_add(8), 9);
             Cpu::move_pair(at.wrapping_add(24), at);

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn tsc_is_a_clock_where_cpuid_or_kernel_says_invariant() {
+    fn tsc_is_a_clock_if_cpuid_or_kernel_reports_it_invariant() {
         let flags = |words: &str| format!("flags\t\t: fpu {words}\n");
         assert!(fixed_rate(true, "").is_ok());
         assert!(fixed_rate(false, &flags("constant_tsc nonstop_tsc")).is_ok());

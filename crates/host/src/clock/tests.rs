@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn calibration_ends_with_an_interval() {
+fn calibration_gives_a_plausible_rate() {
     let (source, why) = Source::choose(&Root::system());
     assert!(!why.is_empty() && !source.name().is_empty());
     let rate = rate(source);
@@ -10,7 +10,7 @@ fn calibration_ends_with_an_interval() {
 }
 
 #[test]
-fn the_fallback_clock_is_nanoseconds() {
+fn fallback_clock_counts_nanoseconds() {
     assert_eq!(rate(Source::MonotonicRaw), Rate { hz: 1_000_000_000, ppm: 0 });
     let first = Source::MonotonicRaw.now();
     let later = Source::MonotonicRaw.now();
@@ -25,7 +25,7 @@ fn stopped_counter_is_detected() {
 }
 
 #[test]
-fn the_clock_is_read_in_order() {
+fn clock_readings_are_monotonic() {
     for source in [Source::Counter, Source::MonotonicRaw] {
         let readings = [(); 100].map(|()| source.now());
         assert!(readings.is_sorted(), "{}", source.name());

@@ -14,18 +14,18 @@ fn evidence() -> Evidence {
 #[test]
 fn clock_trust_follows_cpu_evidence() {
     assert_eq!(trust(&evidence()), ClockTrust::Real);
-    let said = |trust| Evidence { cpu: Some((trust, "its registers".into())), ..evidence() };
-    assert_eq!(judge(&said(ClockTrust::Virtual)), (ClockTrust::Virtual, "its registers".to_owned()));
-    assert_eq!(trust(&said(ClockTrust::Emulated)), ClockTrust::Emulated);
+    let with_cpu = |trust| Evidence { cpu: Some((trust, "its registers".into())), ..evidence() };
+    assert_eq!(judge(&with_cpu(ClockTrust::Virtual)), (ClockTrust::Virtual, "its registers".to_owned()));
+    assert_eq!(trust(&with_cpu(ClockTrust::Emulated)), ClockTrust::Emulated);
     let xen = Some("xen".to_owned());
-    let both = Evidence { hypervisor: xen.clone(), ..said(ClockTrust::Emulated) };
+    let both = Evidence { hypervisor: xen.clone(), ..with_cpu(ClockTrust::Emulated) };
     assert_eq!(trust(&both), ClockTrust::Emulated, "the least wins");
-    let equal = Evidence { hypervisor: xen, ..said(ClockTrust::Virtual) };
+    let equal = Evidence { hypervisor: xen, ..with_cpu(ClockTrust::Virtual) };
     assert_eq!(judge(&equal).1, "its registers", "the first of equals");
 }
 
 #[test]
-fn translators_are_emulated_whatever_else_is_found() {
+fn translators_take_precedence_over_other_evidence() {
     let user = Evidence { foreign_elf: Some(62), cpu: Some((ClockTrust::Virtual, "x".into())), ..evidence() };
     assert_eq!(trust(&user), ClockTrust::Emulated);
     let same = Evidence { interpreted: true, hypervisor: Some("xen".into()), ..evidence() };
@@ -33,7 +33,7 @@ fn translators_are_emulated_whatever_else_is_found() {
 }
 
 #[test]
-fn devicetrees() {
+fn devicetrees_distinguish_boards_from_guests() {
     let of = |tree: &str, psci: &str| {
         trust(&Evidence { tree: Some(tree.into()), psci: Some(psci.into()), ..evidence() })
     };
@@ -45,7 +45,7 @@ fn devicetrees() {
 }
 
 #[test]
-fn firmware_strings() {
+fn firmware_strings_distinguish_machines_from_guests() {
     let dmi = |text: &str| trust(&Evidence { dmi: Some(text.into()), ..Evidence::default() });
     assert_eq!(dmi("Dell Inc. / PowerEdge R640"), ClockTrust::Real);
     assert_eq!(dmi("Amazon EC2 / m6g.metal"), ClockTrust::Real);
@@ -62,7 +62,7 @@ fn firmware_strings() {
 fn evidence_is_read_from_files() {
     let exe = thread_exe();
     let mut elf = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0];
-    // Another machine than both architectures: RISC-V, 243.
+    // RISC-V (243), which is neither supported architecture.
     elf.extend([243, 0]);
     let (directory, root) = fixture::root(&[
         ("/sys/hypervisor/type", "xen\n"),
@@ -92,7 +92,7 @@ fn evidence_is_read_from_files() {
 /// Under a user-mode emulator this process must be recognised as emulated. Run natively, the kernel runs the program
 /// that it names.
 #[test]
-fn this_process_is_known() {
+fn this_process_is_judged_by_its_running_program() {
     let found = gather(&Root::system());
     let elf = running_elf(&Root::system());
     assert!(elf.is_some(), "the kernel runs an ELF file");

@@ -44,7 +44,7 @@ fn counters_count_or_are_refused() {
 
 /// Counters are closed and opened again, or refused as before.
 #[test]
-fn counters_that_rest_count_again() {
+fn closed_counters_count_again_after_reopening() {
     let sizes = crate::pages::sizes(&Root::system(), rustix::param::page_size() as u64, None);
     let mut memory =
         Memory::open(Root::system(), sizes.expect("the kernel's own"), Some(64 << 20), Presence::Absent)
@@ -67,7 +67,7 @@ fn counters_that_rest_count_again() {
 /// Software events replace hardware events here: one that always counts, and one that opens everywhere and counts
 /// nothing on these architectures.
 #[test]
-fn an_event_that_opens_and_counts_nothing_is_left_out() {
+fn event_that_counts_nothing_is_left_out() {
     use perf_event::events::Software;
     let (Ok(time), Ok(nothing)) = (open(Software::TASK_CLOCK), open(Software::EMULATION_FAULTS)) else {
         eprintln!("SKIPPED: perf_event_open is not permitted here");

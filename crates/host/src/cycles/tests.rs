@@ -9,7 +9,7 @@ use crate::fixture;
 const DIRECTORY: &str = "/sys/devices/system/cpu/cpu2/cpufreq";
 
 #[test]
-fn a_core_whose_rate_moves_gives_no_clock() {
+fn core_with_variable_frequency_is_not_a_clock() {
     let governed = |governor: &str, least: &str, most: &str| {
         let (_keep, root) = fixture::root(&[
             (&format!("{DIRECTORY}/scaling_governor"), governor),
@@ -47,9 +47,9 @@ fn missing_driver_is_named_with_remedy() {
     assert!(denied.contains("usermod -aG fathom"), "{denied}");
 }
 
-/// The right is missing here, or every process has it; then there is nothing to test.
+/// If every process may read the counter here, there is nothing to test.
 #[test]
-fn a_reading_without_the_right_is_no_time_and_no_death() {
+fn denied_readings_are_counted_and_do_not_end_the_process() {
     let reader = match Counter::prepare() {
         Ok(reader) => reader,
         Err(error) => return assert_eq!(error.kind(), std::io::ErrorKind::Unsupported, "{error}"),

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_a_device_has_a_number_of_its_own() {
+    fn strategies_directions_and_engines_have_unique_numbers() {
         let distinct = |mut all: Vec<u64>, max_bytes: u64| {
             let count = all.len();
             all.sort_unstable();

@@ -10,7 +10,7 @@ use super::*;
 use crate::fixture;
 
 /// A client that uses `/dev/null` as the driver.
-fn over_nothing() -> Rc<Driver> {
+fn null_device_driver() -> Rc<Driver> {
     let file = OpenOptions::new().read(true).write(true).open("/dev/null").expect("the null device");
     let everything =
         uapi::Info { version: 1, features: u32::MAX, attributes: u32::MAX, ..uapi::Info::default() };
@@ -24,7 +24,7 @@ fn fact(facts: &[Fact], name: &str) -> String {
 }
 
 #[test]
-fn without_a_device_it_is_absent_and_says_how_to_load_it() {
+fn missing_driver_is_absent_with_remedy() {
     let (_keep, root) = fixture::root(&[("/proc/meminfo", "")]);
     let presence = Presence::open(&root);
     assert!(matches!(presence, Presence::Absent), "{presence:?}");
@@ -53,7 +53,7 @@ fn unreadable_driver_names_the_command_to_type() {
 }
 
 #[test]
-fn a_file_that_may_not_be_opened_is_denied() {
+fn unreadable_device_file_is_denied() {
     use std::os::unix::fs::PermissionsExt as _;
     let (keep, root) = fixture::root(&[("/dev/fathom", "")]);
     let closed = std::fs::Permissions::from_mode(0o000);
@@ -89,7 +89,7 @@ fn wrong_device_file_is_not_the_driver() {
 
 #[test]
 fn request_to_wrong_device_is_refused_with_remedy() {
-    let driver = over_nothing();
+    let driver = null_device_driver();
     let transfers = Transfers { engine: Some(Engine::Nothing), ..Transfers::default() };
     let batch = Batch { bytes: 64, seed: 1, first: 0, count: 3 };
     let refusals = [
@@ -118,7 +118,7 @@ fn request_to_wrong_device_is_refused_with_remedy() {
 
 #[test]
 fn invalid_requests_are_not_sent_to_the_driver() {
-    let driver = over_nothing();
+    let driver = null_device_driver();
     let base = Batch { bytes: 64, seed: 0, first: 0, count: 1 };
     let described = Transfers { engine: Some(Engine::Described), ..Transfers::default() };
     let refusal = driver.transfers(&described, &base).expect_err("not an engine of the driver");
@@ -147,7 +147,7 @@ fn invalid_requests_are_not_sent_to_the_driver() {
 }
 
 #[test]
-fn translations_are_read_as_the_architecture_writes_them() {
+fn page_table_entries_are_decoded() {
     let reported = |attribute: u64, raw| {
         page_table_entry(&uapi::Translate {
             pa: 0x4000,
@@ -168,7 +168,7 @@ fn translations_are_read_as_the_architecture_writes_them() {
 }
 
 #[test]
-fn driver_state_is_described_in_words() {
+fn driver_state_is_reported_as_facts() {
     let info = uapi::Info {
         version: 1,
         features: (uapi::HAS_REGIONS | uapi::HAS_WAKES) as u32,
@@ -227,6 +227,6 @@ fn cache_registers_have_the_fact_names_of_bare_metal() {
     let wide = 255 << 32 | 3 << 3 | 2;
     assert_eq!(named(2, &[wide])[1..], own(&[("arm.ccidx", 1), ("arm.ccsidr_el1.1.data", wide)]));
     assert_eq!(named(0, &[]), []);
-    assert_eq!(Presence::Available(over_nothing()).cache_facts(), []);
+    assert_eq!(Presence::Available(null_device_driver()).cache_facts(), []);
     assert_eq!(Presence::Absent.cache_facts(), []);
 }

@@ -1,5 +1,5 @@
-//! Driver buffers by fixtures: no test machine has any. The device is a file; its mapping is shared and zeroed like a
-//! driver's.
+//! Driver buffers in fixtures, because no test machine has one. The device is a file; its mapping is shared, and it is
+//! zeroed like a driver's.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::options::Options;
 
 use crate::fixture;
 
-fn with(mode: &str) -> (tempfile::TempDir, Root) {
+fn root_with_mode(mode: &str) -> (tempfile::TempDir, Root) {
     let (directory, root) = fixture::root(&[
         ("/sys/class/u-dma-buf/udmabuf0/size", "1048576\n"),
         ("/sys/class/u-dma-buf/udmabuf0/phys_addr", "0x1e900000\n"),
@@ -34,7 +34,7 @@ fn driver_mode_names_the_mapped_attribute() {
     for (mode, driver_buffer, other) in
         [("1\n", Attribute::Device, Attribute::NormalNc), ("2\n", Attribute::NormalNc, Attribute::Device)]
     {
-        let (_keep, root) = with(mode);
+        let (_keep, root) = root_with_mode(mode);
         let buffer_device = find(&root, &Presence::Absent, driver_buffer).expect("provided");
         assert_eq!((buffer_device.bytes, buffer_device.pa), (1 << 20, Some(0x1e90_0000)));
         assert!(find(&root, &Presence::Absent, other).is_none());
@@ -62,7 +62,7 @@ fn driver_mode_names_the_mapped_attribute() {
 /// The page table entry decides, and not the request: the driver's reply can differ for a coherent device or under a
 /// hypervisor.
 #[test]
-fn memory_of_wrong_attribute_is_refused_by_name() {
+fn wrong_attribute_is_refused_by_name() {
     let found = |attribute, mair| driver::Translation { pa: 0, attribute, mair, raw: 0x73 };
     for (found, words) in [
         (
@@ -78,8 +78,8 @@ fn memory_of_wrong_attribute_is_refused_by_name() {
 }
 
 #[test]
-fn driver_buffer_is_measured_and_proven() {
-    let (_keep, root) = with("2\n");
+fn driver_buffer_is_measured_and_verified() {
+    let (_keep, root) = root_with_mode("2\n");
     let mut host = host(&root);
     let memory = Memory { attribute: Attribute::NormalNc, ..Memory::of(2560, 8) };
     let patterns: [Pattern; 6] = [
@@ -98,18 +98,18 @@ fn driver_buffer_is_measured_and_proven() {
         assert!((0x1e90_0000..0x1ea0_0000).contains(&pa), "{pa:#x}");
     }
     let refused = |host: &mut Host, trial: &Trial| pattern::run(host, trial).expect_err("refused").reason;
-    let with = |memory| Trial { memory, ..Trial::default() };
-    assert!(refused(&mut host, &with(Memory { bytes: 2 << 20, ..memory })).contains("udmabuf0"));
+    let root_with_mode = |memory| Trial { memory, ..Trial::default() };
+    assert!(refused(&mut host, &root_with_mode(Memory { bytes: 2 << 20, ..memory })).contains("udmabuf0"));
     let device = Memory { attribute: Attribute::Device, ..memory };
-    assert!(refused(&mut host, &with(device)).contains("mode 2"));
+    assert!(refused(&mut host, &root_with_mode(device)).contains("mode 2"));
     let mut facts = Vec::new();
     host.facts(&mut |fact| facts.push(fact));
     assert!(facts.iter().any(|f| f.name == "attribute.normal-nc"), "the provider is in the record");
 }
 
 #[test]
-fn a_buffer_that_cannot_be_had_is_refused_with_the_reason() {
-    let (keep, root) = with("2\n");
+fn locked_or_missing_buffer_is_refused_with_the_reason() {
+    let (keep, root) = root_with_mode("2\n");
     let locked = File::open(root.path("/dev/udmabuf0")).expect("the file");
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::NonBlockingLockExclusive).expect("a lock");
     let memory = Memory { attribute: Attribute::NormalNc, ..Memory::of(2560, 64) };

@@ -55,14 +55,14 @@ fn reported(facts: &[Fact], name: &str) -> String {
 }
 
 #[test]
-fn a_board_is_described() {
+fn board_facts_are_reported() {
     let (_keep, root) = board_root();
     let all = facts(&root, 2, &[0, 2]);
     assert_eq!(reported(&all, "env.cpu.model"), "Big", "of the CPU that measures");
-    let own: Vec<&str> = Cpu::CPUINFO.iter().map(|(_, name)| *name).collect();
-    let known = own.iter().filter(|name| all.iter().any(|fact| fact.name == **name));
+    let keys: Vec<&str> = Cpu::CPUINFO.iter().map(|(_, name)| *name).collect();
+    let known = keys.iter().filter(|name| all.iter().any(|fact| fact.name == **name));
     let known: Vec<String> = known.map(|name| reported(&all, name)).collect();
-    assert_eq!(known, ["0xd08"], "one of the architecture's own keys: {own:?}");
+    assert_eq!(known, ["0xd08"], "one of the architecture's own keys: {keys:?}");
     assert_eq!(reported(&all, "env.cpu.hardware"), "BCM2711");
     assert_eq!(reported(&all, "env.board.model"), "Raspberry Pi 4 Model B Rev 1.2");
     assert_eq!(reported(&all, "env.board.compatible"), "raspberrypi,4-model-b brcm,bcm2711");
@@ -91,7 +91,7 @@ fn a_board_is_described() {
 }
 
 #[test]
-fn nothing_names_a_specimen() {
+fn no_fact_identifies_the_machine() {
     let (_keep, root) = board_root();
     for fact in facts(&root, 2, &[2]).iter().chain(&crate::identify::facts(&root, 2)) {
         let words = format!("{fact:?}").to_lowercase();
@@ -101,12 +101,12 @@ fn nothing_names_a_specimen() {
 }
 
 #[test]
-fn the_name_of_this_host_is_in_no_fact_about_it() {
+fn no_fact_contains_the_host_name() {
     let uname = rustix::system::uname();
     let host = uname.nodename().to_string_lossy().into_owned();
     let root = Root::system();
     for fact in facts(&root, 0, &[0]) {
-        // "localhost" and two-letter names also occur in other words.
+        // "localhost" and short names also occur in other words.
         if host.len() > 3 && host != "localhost" {
             assert!(!format!("{:?}", fact.value).contains(&host), "{fact:?}");
         }
@@ -114,7 +114,7 @@ fn the_name_of_this_host_is_in_no_fact_about_it() {
 }
 
 #[test]
-fn an_empty_system_is_described_without_complaint() {
+fn empty_system_gives_facts() {
     let (_keep, root) = fixture::root(&[]);
     let all = facts(&root, 0, &[]);
     assert_eq!(reported(&all, "env.container"), "none seen");
@@ -122,7 +122,7 @@ fn an_empty_system_is_described_without_complaint() {
 }
 
 #[test]
-fn long_texts_are_cut_at_a_character_boundary() {
+fn long_texts_are_truncated_at_a_character_boundary() {
     let long = "ä".repeat(MAX_FACT_BYTES);
     let FactValue::Text(cut) = short("x", &long).value else { panic!("text") };
     assert!(cut.len() <= MAX_FACT_BYTES && cut.chars().all(|c| c == 'ä'));

@@ -35,7 +35,7 @@ fn number(facts: &[Fact], name: &str) -> u64 {
 }
 
 #[test]
-fn a_chase_ends_where_the_chain_says() {
+fn chase_ends_at_the_cell_of_the_chain() {
     let mut host = host();
     for (cells, order) in
         [(1, Order::Random), (100, Order::Sequential), (4096, Order::Random), (5000, Order::Window(4096))]
@@ -53,7 +53,7 @@ fn a_chase_ends_where_the_chain_says() {
 
 /// Compares the host's own loop with the generic body, which checks every cell.
 #[test]
-fn a_sweep_does_what_the_generic_body_does() {
+fn sweep_equals_the_generic_body() {
     let mut host = host();
     for (nth, &(cells, step)) in
         [(1, 8), (4, 4096), (31, 64), (33, 64), (1024, 8), (5000, 16)].iter().enumerate()
@@ -85,14 +85,14 @@ fn a_sweep_does_what_the_generic_body_does() {
 /// Compares the host's own copy with the generic body. A copy that leaves the arena, or overlaps its own source, is
 /// refused.
 #[test]
-fn a_copy_does_what_the_generic_body_does() {
+fn copy_equals_the_generic_body_and_invalid_ones_are_refused() {
     let mut host = host();
     for (nth, &cells) in [1, 2, 33, 40, 320, 1001].iter().enumerate() {
         let bytes = (cells + EXTRA_SOURCE_CELLS) * 8;
         let map = host.map(&request(2 * bytes, nth as u64)).expect("memory");
         let copying = Copying { from: map.base, to: map.base + bytes, cells };
         for (from, n) in [(0, 1), (cells, 0), (cells + cells / 2, 7), (cells - 1, 9 * cells + 50)] {
-            let mut after = |own: bool| -> Vec<u64> {
+            let mut after = |optimised: bool| -> Vec<u64> {
                 let cell = |host: &Host, i| host.cell(copying.to + i * 8).expect("inside");
                 host.initialise_sweep(&copying.source(), 7).expect("inside");
                 let first = host.cell(copying.from).expect("inside");
@@ -100,8 +100,11 @@ fn a_copy_does_what_the_generic_body_does() {
                     let at = cell(&host, i);
                     host.link(at, first)
                 });
-                let ran =
-                    if own { host.copy(&copying, from, n) } else { copy::body(&mut host, &copying, from, n) };
+                let ran = if optimised {
+                    host.copy(&copying, from, n)
+                } else {
+                    copy::body(&mut host, &copying, from, n)
+                };
                 assert_eq!(ran, Some(()));
                 (0..cells).map(|i| host.peek(cell(&host, i))).map(HostCell::offset).collect()
             };
@@ -125,10 +128,10 @@ fn a_copy_does_what_the_generic_body_does() {
     }
 }
 
-/// Each released page faults when it is touched again, and the samples prove it. A kernel that counts no faults is
+/// Each released page faults when it is touched again, and the samples are verified. A kernel that counts no faults is
 /// distinguished from missing faults.
 #[test]
-fn first_touches_fault_and_are_proven() {
+fn first_touches_fault_and_are_verified() {
     let mut host = host();
     for (nth, &(bytes, step)) in [(16 << 10, 8), (1 << 20, 64), (1 << 20, 8192)].iter().enumerate() {
         for &operation in Operation::STRIDES {
@@ -148,7 +151,7 @@ fn first_touches_fault_and_are_proven() {
                 other => other.expect("memory"),
             };
             assert_eq!(yielded.unproven(&trial), [], "{trial:?}: {:?}", yielded.rows);
-            // Mapped memory does not fault: the same memory, mapped again, is backed before it is swept.
+            // Mapped memory does not fault: the same memory, mapped again, has frames before it is swept.
             let base = host.map(&request(bytes, nth as u64)).expect("memory").base;
             let sweep = stride.sweep(&trial.memory, base);
             let before = host.watch().faults;
@@ -160,7 +163,7 @@ fn first_touches_fault_and_are_proven() {
 }
 
 #[test]
-fn a_chain_walked_once_is_laid_whole() {
+fn chain_of_order_once_is_initialised_completely() {
     let mut host = host();
     let map = host.map(&request(1 << 20, 5)).expect("memory");
     for seed in 0..3 {
@@ -189,16 +192,16 @@ fn sweep_beyond_the_arena_is_refused() {
         Sweep { stride: u64::MAX / 8 * 8, ..good },
         Sweep { base: map.base + 4, ..good },
         Sweep { operation: Operation::CopyTo, ..good },
-        // The values of its laps would not be cells.
+        // The values of its laps would not be offsets of cells.
         Sweep { base: end - 512, cells: 1, ..good },
     ] {
         assert_eq!(host.sweep(&bad, 0, 1), None, "{bad:?}");
     }
 }
 
-/// The old content is gone, no cell exists twice, and a later request may get the same place.
+/// The old contents are removed, no cell exists twice, and a later request may get the same place.
 #[test]
-fn shared_pages_lie_in_one_frame_or_are_refused_aloud() {
+fn shared_pages_are_in_one_frame_or_refused() {
     let mut host = host();
     let ordinary = |host: &mut Host| {
         let map = host.map(&request(16 << 12, 3)).expect("memory");
@@ -263,12 +266,12 @@ fn a_chain_that_leaves_its_mapping_is_refused() {
 }
 
 #[test]
-fn cells_of_one_host_are_sound_in_another() {
+fn cells_of_one_host_are_valid_in_another() {
     let mut small = host();
     let mut large = host();
     let map = large.map(&request(32 << 20, 9)).expect("memory");
     let last = large.cell(map.base + map.bytes - 8).expect("inside");
-    // Nothing was ever mapped in `small`; its reservation has the same length, so this reads a zero.
+    // `small` has no mapping at this offset; its reservation has the same length, so this reads a zero.
     let next = small.follow(last);
     assert_eq!(small.offset(next), 0);
 }
@@ -307,7 +310,7 @@ fn impossible_requests_are_refused_with_reason() {
             Ok(_) => eprintln!("SKIPPED: a driver provides {} memory here", attribute.token()),
         }
     }
-    // The host works as before.
+    // The host still works.
     assert!(host.map(&request(4096, 0)).is_ok());
 }
 
@@ -344,7 +347,7 @@ fn huge_pages_are_verified_or_refused() {
 }
 
 #[test]
-fn an_injected_base_page_rules_placement() {
+fn injected_base_page_determines_placement() {
     for page in [16 << 10, 64 << 10] {
         let options = Options {
             base_page: Some(page),
@@ -371,7 +374,7 @@ fn a_cpu_that_is_not_allowed_is_refused() {
 }
 
 #[test]
-fn time_passes_and_thread_time_is_seen() {
+fn clock_and_thread_time_advance() {
     let mut host = host();
     let (before, watch) = (host.now(), host.watch());
     host.alu(10_000_000);

@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture;
 
 #[test]
-fn caches_of_the_pinned_cpu_and_of_cpu_0() {
+fn caches_of_the_pinned_cpu_and_of_cpu_0_are_reported_once() {
     let (_keep, root) = fixture::root(&[
         ("/sys/devices/system/cpu/cpu0/cache/index0/size", "48K\n"),
         ("/sys/devices/system/cpu/cpu0/cache/index0/uevent", "\n"),

@@ -24,7 +24,7 @@ fn meminfo(available: u64) -> String {
 }
 
 #[test]
-fn the_ceiling_is_read_again_before_more_is_taken() {
+fn memory_limit_is_read_again_before_each_mapping() {
     let (directory, root) = fixture::root(&[("/proc/meminfo", &meminfo(64 * MIB))]);
     let mut memory = open(&root);
     memory.map(&request(8 * MIB, Pages::Base)).expect("8 of 32 MiB");
@@ -39,7 +39,7 @@ fn the_ceiling_is_read_again_before_more_is_taken() {
 }
 
 #[test]
-fn a_group_limits_and_is_named() {
+fn limit_of_a_control_group_is_named() {
     let (_keep, root) = fixture::root(&[
         ("/proc/meminfo", &meminfo(512 * MIB)),
         ("/proc/self/mountinfo", "31 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
@@ -55,8 +55,8 @@ fn a_group_limits_and_is_named() {
 }
 
 #[test]
-fn huge_pages_that_were_not_got_are_refused_and_given_back() {
-    // The kernel may provide huge pages here; this smaps reports none.
+fn unverified_huge_pages_are_refused_and_released() {
+    // The kernel may provide huge pages here, but the smaps of the fixture reports none.
     let (_keep, root) =
         fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB)), PMD, ("/proc/self/smaps", "")]);
     let mut memory = open(&root);
@@ -68,7 +68,7 @@ fn huge_pages_that_were_not_got_are_refused_and_given_back() {
 }
 
 #[test]
-fn huge_pages_that_are_switched_off_or_unknown_are_refused() {
+fn disabled_or_unknown_huge_pages_are_refused() {
     let off = ("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
     let (_keep, root) = fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB)), PMD, off]);
     let refusal = open(&root).map(&request(MIB, Pages::Huge)).expect_err("switched off");

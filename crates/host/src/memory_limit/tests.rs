@@ -10,18 +10,18 @@ const MEMINFO: (&str, &str) = (
 const V2_MOUNT: &str = "31 23 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
 
 #[test]
-fn without_groups_half_of_what_is_available() {
+fn without_groups_the_limit_is_half_of_available_memory() {
     let (_keep, root) = fixture::root(&[MEMINFO]);
     let limit = memory_limit(&root, 0);
     assert_eq!(limit.bytes, 512 * MIB);
     assert!(limit.limit.contains("MemAvailable"), "{}", limit.limit);
-    // Memory of the process counts as taken: half of (1024 + 100).
+    // Memory of the process is added to the available memory: half of (1024 + 100).
     assert_eq!(super::memory_limit(&root, 100 * MIB).bytes, 562 * MIB);
     assert_eq!(total(&root), 2048 * MIB);
 }
 
 #[test]
-fn old_kernels_have_free_memory_only_and_none_gives_none() {
+fn free_memory_is_used_without_memavailable() {
     let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemFree:  204800 kB\n")]);
     assert_eq!(memory_limit(&root, 0).bytes, 100 * MIB);
     let (_keep, root) = fixture::root(&[]);
@@ -30,7 +30,7 @@ fn old_kernels_have_free_memory_only_and_none_gives_none() {
 }
 
 #[test]
-fn the_tightest_group_of_the_hierarchy_rules() {
+fn lowest_limit_in_the_hierarchy_is_used() {
     let (_keep, root) = fixture::root(&[
         MEMINFO,
         ("/proc/self/mountinfo", V2_MOUNT),
@@ -53,7 +53,7 @@ fn the_tightest_group_of_the_hierarchy_rules() {
 }
 
 #[test]
-fn memory_high_counts_and_an_exhausted_group_gives_nothing() {
+fn memory_high_is_a_limit_and_an_exhausted_group_has_no_room() {
     let (_keep, root) = fixture::root(&[
         MEMINFO,
         ("/proc/self/mountinfo", V2_MOUNT),
@@ -68,7 +68,7 @@ fn memory_high_counts_and_an_exhausted_group_gives_nothing() {
 }
 
 #[test]
-fn version_1_and_hybrid_hierarchies() {
+fn version_1_and_hybrid_hierarchies_are_read() {
     let (_keep, root) = fixture::root(&[
         MEMINFO,
         (
@@ -113,8 +113,8 @@ fn cpu_quotas_have_one_form() {
 }
 
 #[test]
-fn a_container_sees_its_part_of_the_hierarchy() {
-    // No namespace: the membership is the host's path, and the mount contains only the part below it.
+fn paths_are_relative_to_the_mounted_part() {
+    // Without a namespace: the group's path is that on the host, and the mount has only the part below.
     let (_keep, root) = fixture::root(&[
         MEMINFO,
         ("/proc/self/mountinfo", "31 23 0:27 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
@@ -129,7 +129,7 @@ fn a_container_sees_its_part_of_the_hierarchy() {
 }
 
 #[test]
-fn hostile_files_are_no_limits() {
+fn invalid_limits_are_ignored() {
     let (_keep, root) = fixture::root(&[
         MEMINFO,
         (

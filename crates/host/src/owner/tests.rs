@@ -1,14 +1,14 @@
 use super::*;
 use crate::fixture;
 
-/// `/proc/PID/stat`, with a name that is hard to parse.
+/// Returns the text of `/proc/PID/stat`, with a name that is hard to parse.
 pub(crate) fn stat(state: &str, start: u64) -> String {
     let before: Vec<String> = (4..=21).map(|n| n.to_string()).collect();
     format!("12 (a) R (b) {state} {} {start} 23 24\n", before.join(" "))
 }
 
 #[test]
-fn a_process_is_known_by_its_number_and_its_start() {
+fn processes_are_identified_by_number_and_start_time() {
     let (lives, dead) = (stat("S", 777), stat("Z", 777));
     let (_keep, root) = fixture::root(&[("/proc/12/stat", &lives), ("/proc/13/stat", &dead)]);
     assert_eq!((started(&root, 12), started(&root, 13), started(&root, 14)), (Some(777), None, None));
@@ -21,7 +21,7 @@ fn a_process_is_known_by_its_number_and_its_start() {
     {
         assert!(!left_behind(&root, other), "{other} is not ours");
     }
-    let own = name(&Root::system());
-    assert!(own.starts_with("fathom.") && !left_behind(&Root::system(), &own), "{own}");
-    assert_ne!(own, name(&Root::system()));
+    let own_name = name(&Root::system());
+    assert!(own_name.starts_with("fathom.") && !left_behind(&Root::system(), &own_name), "{own_name}");
+    assert_ne!(own_name, name(&Root::system()));
 }

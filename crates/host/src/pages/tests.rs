@@ -4,7 +4,7 @@ use crate::fixture;
 const PMD: &str = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
 
 #[test]
-fn page_sizes_of_other_machines() {
+fn base_and_huge_page_sizes_are_read() {
     for (real, pmd) in [(4096, 2 << 20), (16 << 10, 32 << 20), (64 << 10, 512 << 20)] {
         let (_keep, root) = fixture::root(&[(PMD, &format!("{pmd}\n"))]);
         let found = sizes(&root, real, None).expect("the kernel's own");
@@ -27,7 +27,7 @@ fn injected_pages_are_multiples() {
 }
 
 #[test]
-fn the_chosen_word() {
+fn selected_word_is_in_brackets() {
     assert_eq!(selected("always [madvise] never"), Some("madvise"));
     assert_eq!(selected("always madvise [never]"), Some("never"));
     assert_eq!(selected("broken ["), None);
@@ -56,7 +56,7 @@ AnonHugePages:      16384 kB
 }
 
 #[test]
-fn a_page_of_zeros_is_present_and_nobodys_own() {
+fn shared_pages_are_recognised_by_the_page_map() {
     const PRESENT: u64 = 1 << 63;
     const OWN: u64 = 1 << 56;
     assert_eq!(shared(&[PRESENT | 7; 3]), Ok("one frame (pagemap)"));
@@ -72,7 +72,7 @@ fn a_page_of_zeros_is_present_and_nobodys_own() {
 }
 
 #[test]
-fn the_page_map_is_read_where_the_pages_are() {
+fn page_map_is_read_at_the_offset_of_the_pages() {
     let (_keep, root) = fixture::root(&[("/proc/self/pagemap", "aaaaaaaabbbbbbbbccccccccdddddddd")]);
     let word = |letter: u8| u64::from_ne_bytes([letter; 8]);
     assert_eq!(page_map(&root, &(4096..3 * 4096), 4096), Some(vec![word(b'b'), word(b'c')]));

@@ -34,13 +34,13 @@ fn places_spread_over_the_window_and_small_sets_are_nested() {
 }
 
 #[test]
-fn widening_stays_in_its_limit() {
+fn widening_stays_within_its_limit() {
     assert_eq!(widen(&(5000..6000), 4096, 1 << 20), 4096..8192);
     assert_eq!(widen(&(5000..6000), 4096, 7000), 4096..7000);
     assert_eq!(widen(&(5000..u64::MAX), 4096, u64::MAX), 4096..u64::MAX);
 }
 
-/// The same sequences in each run; the seed has no meaning.
+/// Fixed cases, so that each run has the same.
 fn fixed() -> ProptestConfig {
     ProptestConfig {
         cases: 2000,
@@ -51,7 +51,7 @@ fn fixed() -> ProptestConfig {
 }
 
 #[test]
-fn removing_nothing_cuts_nothing() {
+fn removing_an_empty_range_changes_nothing() {
     let mut ranges = Ranges::default();
     ranges.insert(5..50);
     ranges.remove(&(11..11));

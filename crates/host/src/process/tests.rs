@@ -14,7 +14,7 @@ fn an_isolated_cpu_is_preferred_then_the_last() {
 }
 
 #[test]
-fn a_cpu_that_is_not_allowed_is_refused_with_the_ones_that_are() {
+fn disallowed_cpu_is_refused_with_the_allowed_ones() {
     let (_keep, root) = fixture::root(&[]);
     let refusal = choose_cpu(&root, &[0, 4], Some(2)).expect_err("not allowed");
     assert!(refusal.reason.contains("CPU 2") && refusal.reason.contains("0,4"), "{refusal:?}");
@@ -22,9 +22,9 @@ fn a_cpu_that_is_not_allowed_is_refused_with_the_ones_that_are() {
 }
 
 #[test]
-fn an_unexpected_parent_is_refused() {
-    // The check comes first; an impossible expected parent prevents the signal. (PID 0 means "outside this
-    // namespace", which a test's parent is not.)
+fn unexpected_parent_is_refused() {
+    // The check precedes the request for a signal, and a process is never its own parent. (0 would mean a parent
+    // outside of this PID namespace.)
     let own = std::process::id();
     let refusal = die_with_parent(Some(own)).expect_err("a process is not its own parent");
     assert!(refusal.reason.contains("gone"), "{refusal:?}");
@@ -32,7 +32,7 @@ fn an_unexpected_parent_is_refused() {
 }
 
 #[test]
-fn cpu_lists() {
+fn cpu_lists_are_parsed() {
     assert_eq!(cpu_list("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
     assert_eq!(cpu_list(""), []);
     assert_eq!(cpu_list("x,3-1,-,5"), [5]);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn only_fathoms_own_things_are_held() {
+fn only_resources_with_fathom_names_are_accepted() {
     for path in ["/t/instances/fathom.12.34.0", "/t/fathom.7"] {
         assert!(OwnedResource::new(Path::new(path), true).is_some(), "{path}");
     }
@@ -16,20 +16,20 @@ fn only_fathoms_own_things_are_held() {
 fn reaper_removes_leftovers_only() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| directory.path().join(name);
-    let said = |word: &str, name: &str| format!("{word} {}", path(name).display()).into_bytes();
+    let command = |word: &str, name: &str| format!("{word} {}", path(name).display()).into_bytes();
     for name in ["fathom.1", "fathom.2", "other.1"] {
         std::fs::create_dir(path(name)).expect("a directory");
     }
     std::fs::write(path("fathom.3"), "a file").expect("a file");
     let mut held = Vec::new();
     for line in [
-        said("rmdir", "fathom.1"),
-        said("rmdir", "fathom.2"),
-        said("unlink", "fathom.3"),
-        said("rmdir", "fathom.4"),
-        said("rmdir", "other.1"),
-        said("done", "fathom.2"),
-        said("sing", "fathom.2"),
+        command("rmdir", "fathom.1"),
+        command("rmdir", "fathom.2"),
+        command("unlink", "fathom.3"),
+        command("rmdir", "fathom.4"),
+        command("rmdir", "other.1"),
+        command("done", "fathom.2"),
+        command("sing", "fathom.2"),
         Vec::new(),
     ] {
         handle_line(&line, &mut held);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn command_lines_keep_what_matters_and_lose_what_identifies() {
+fn command_lines_keep_settings_and_lose_identities() {
     let line = "BOOT_IMAGE=/vmlinuz-6.1.0-21-amd64 root=UUID=8a9f3f6e-3c1b-4a5e-9f0e-2f1b6c7d8e9f ro quiet \
                 smsc95xx.macaddr=B8:27:EB:12:34:56 bcm2708.serial=0x12345678 ip=192.168.1.4::192.168.1.1 \
                 isolcpus=2-3 nohz_full=2-3 mitigations=off hugepages=16 console=ttyS0,115200 \
@@ -29,7 +29,7 @@ fn command_lines_keep_what_matters_and_lose_what_identifies() {
 }
 
 #[test]
-fn short_host_names_blank_nothing() {
+fn short_host_names_are_not_removed() {
     assert_eq!(command_line("nvme.poll=1 vm.x=2", "vm"), "nvme.poll=1 vm.x=2");
     assert_eq!(command_line("", "host"), "");
 }
@@ -81,7 +81,7 @@ fn private_properties_of_a_devicetree_become_zeros() {
 }
 
 #[test]
-fn broken_trees_are_redacted() {
+fn damaged_trees_are_refused_without_panic() {
     let whole = tree(&[("model", b"x\0"), ("serial-number", b"123\0")]);
     for cut in 0..whole.len() {
         assert_eq!(devicetree(&mut whole[..cut].to_vec()), None, "cut at {cut}");

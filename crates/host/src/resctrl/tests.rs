@@ -4,7 +4,7 @@ use crate::owner::tests::stat;
 
 const MOUNTS: &str = "proc /proc proc rw 0 0\nresctrl /sys/fs/resctrl resctrl rw,relatime 0 0\n";
 
-/// As on a server with two sockets (Linux, Documentation/filesystems/resctrl.rst).
+/// A server with two sockets (Linux, Documentation/filesystems/resctrl.rst).
 const SERVER: [(&str, &str); 8] = [
     ("/proc/self/mounts", MOUNTS),
     ("/sys/fs/resctrl/schemata", "    MB:0=100;1=100\n    L3:0=fffff;1=fffff\n    L2:0=ff;1=ff;2=ff\n"),
@@ -16,8 +16,8 @@ const SERVER: [(&str, &str); 8] = [
     ("/sys/fs/resctrl/info/last_cmd_status", "mask f00 has non-consecutive 1-bits\n"),
 ];
 
-/// The group is registered before it is created.
-fn unseen(path: &Path) -> Result<(), Refusal> {
+/// Callback that registers a group; it must run before the group is created.
+fn assert_not_created(path: &Path) -> Result<(), Refusal> {
     assert!(!path.exists(), "{}", path.display());
     Ok(())
 }
@@ -32,7 +32,7 @@ fn least_share_has_fewest_bits_per_cache_and_domain() {
 }
 
 #[test]
-fn a_machine_that_partitions_no_cache_is_refused() {
+fn machine_without_cache_partitioning_is_refused() {
     let bandwidth = [("/proc/self/mounts", MOUNTS), ("/sys/fs/resctrl/schemata", "MB:0=100\n")];
     let nonsense = [
         ("/proc/self/mounts", MOUNTS),
@@ -41,14 +41,14 @@ fn a_machine_that_partitions_no_cache_is_refused() {
     ];
     for files in [&bandwidth[..], &nonsense[..]] {
         let (_keep, root) = fixture::root(files);
-        let refusal = Group::create(&root, unseen).err().expect("nothing to partition");
+        let refusal = Group::create(&root, assert_not_created).err().expect("nothing to partition");
         assert!(refusal.reason.contains("no cache can be partitioned"), "{refusal:?}");
         assert!(refusal.remedy.contains("CAT"), "{refusal:?}");
     }
 }
 
 #[test]
-fn a_group_gets_its_share_and_its_processes() {
+fn group_accepts_its_processes() {
     let (keep, _root) = fixture::root(&SERVER);
     let path = keep.path().join("sys/fs/resctrl/group");
     std::fs::create_dir(&path).expect("a directory");
@@ -67,7 +67,7 @@ fn a_group_gets_its_share_and_its_processes() {
 #[test]
 fn incomplete_resctrl_group_is_removed_and_reported() {
     let (keep, root) = fixture::root(&SERVER);
-    let refusal = Group::create(&root, unseen).err().expect("no schemata in a plain directory");
+    let refusal = Group::create(&root, assert_not_created).err().expect("no schemata in a plain directory");
     assert!(refusal.reason.contains("L3:0=3;1=3"), "{refusal:?}");
     assert!(refusal.reason.contains("non-consecutive"), "the reason of the kernel: {refusal:?}");
     assert!(!refusal.remedy.is_empty());
@@ -77,7 +77,7 @@ fn incomplete_resctrl_group_is_removed_and_reported() {
 }
 
 #[test]
-fn groups_of_the_dead_are_removed_and_no_others() {
+fn only_groups_of_dead_processes_are_removed() {
     let lives = stat("S", 777);
     let files = [&SERVER[..], &[("/proc/12/stat", lives.as_str())]].concat();
     let (keep, root) = fixture::root(&files);
@@ -91,8 +91,8 @@ fn groups_of_the_dead_are_removed_and_no_others() {
 }
 
 #[test]
-fn this_machine_partitions_a_cache_or_gives_reason() {
-    match Group::create(&Root::system(), unseen) {
+fn this_machine_creates_a_group_or_gives_the_reason() {
+    match Group::create(&Root::system(), assert_not_created) {
         Ok(group) => {
             let path = group.path().to_owned();
             assert!(path.join("tasks").exists() && !group.share.is_empty());

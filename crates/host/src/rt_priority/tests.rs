@@ -10,7 +10,7 @@ fn with_throttle(throttle: Option<Throttle>) -> RtPriority {
 const DEFAULT: Throttle = Throttle { runtime_ns: 950 * MS, period_ns: 1000 * MS };
 
 #[test]
-fn the_throttle_as_the_kernel_says() {
+fn throttle_is_read_from_the_kernel_settings() {
     let set = |runtime: &str| {
         let (_keep, root) = fixture::root(&[
             ("/proc/sys/kernel/sched_rt_runtime_us", runtime),
@@ -25,9 +25,9 @@ fn the_throttle_as_the_kernel_says() {
     assert_eq!(throttle(&root), Some(DEFAULT), "unknown: the kernel's defaults");
 }
 
-/// Back-to-back trials: in any period, the used time stays below the throttle's limit.
+/// Consecutive trials: in any period, the used time stays below the throttle's limit.
 #[test]
-fn no_period_ever_holds_more_than_the_throttle_allows() {
+fn used_time_per_period_stays_below_the_throttle() {
     for trial in [1, 20, 50, 150, 200, 400] {
         let mut rt_priority = with_throttle(Some(DEFAULT));
         let mut now = 5_000 * MS;
@@ -48,14 +48,14 @@ fn no_period_ever_holds_more_than_the_throttle_allows() {
             assert!(used <= DEFAULT.runtime_ns, "{trial} ms: {} ms in one second", used / MS);
         }
         assert!(rt_priority.intervals.len() < 1100, "old intervals are forgotten");
-        // Most of the time is used if trials are short.
+        // With short trials most of the time is used.
         let (begin, spent) = (5_000 * MS, 200 * trial * MS);
         assert!(trial > 50 || spent * 100 > (now - begin) * 80, "{trial} ms: {} of {}", spent, now - begin);
     }
 }
 
 #[test]
-fn no_pause_where_there_is_no_throttle_or_little_use() {
+fn no_pause_without_throttle_or_with_little_use() {
     let mut free = with_throttle(None);
     free.intervals.push_back((0, 10_000 * MS));
     assert_eq!(free.pause(10_000 * MS), 0);
@@ -65,14 +65,14 @@ fn no_pause_where_there_is_no_throttle_or_little_use() {
 }
 
 #[test]
-fn an_absurd_throttle_delays_by_a_period_at_most() {
+fn extreme_throttle_delays_by_one_period_at_most() {
     let mut rt_priority = with_throttle(Some(Throttle { runtime_ns: MS, period_ns: 1000 * MS }));
     rt_priority.intervals.push_back((0, 500 * MS));
     assert!(rt_priority.pause(500 * MS) <= 1000 * MS);
 }
 
 #[test]
-fn spells_begin_and_end_whatever_is_permitted() {
+fn repeated_begin_and_end_are_allowed() {
     let (mut rt_priority, facts) = RtPriority::new(&Root::system(), true);
     assert_eq!(facts[0].name, PRIVILEGE_FIFO);
     rt_priority.begin();

@@ -3,24 +3,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::fixture;
 
-/// Command that starts this program as a worker: the test below alone. To the test program, the probe's arguments are
-/// names of tests that do not exist.
-const AGAIN: [&str; 5] =
+/// Command that starts this program as a worker: runs only the test below. The test harness takes the probe's arguments
+/// as names of tests that do not exist.
+const WORKER_COMMAND: [&str; 5] =
     ["/proc/self/exe", "--exact", "--ignored", "--nocapture", "stress::tests::a_worker_of_the_other_tests"];
 
 #[test]
 #[ignore = "it is started by the others, as a worker"]
 fn a_worker_of_the_other_tests() {
-    let words: Vec<String> = std::env::args().skip_while(|word| word != AGAIN[4]).skip(1).collect();
+    let words: Vec<String> = std::env::args().skip_while(|word| word != WORKER_COMMAND[4]).skip(1).collect();
     if let Ok(options) = WorkerOptions::read(&words) {
         panic!("{}", run_worker(&options));
     }
 }
 
-/// Returns whether this program can be started again. It cannot under an emulator if the kernel does not start its
-/// programs.
+/// Returns whether this program can be started again. It cannot under an emulator if the kernel does not call the
+/// emulator automatically.
 fn starts() -> bool {
-    let again = std::process::Command::new(AGAIN[0]).arg("--list").output();
+    let again = std::process::Command::new(WORKER_COMMAND[0]).arg("--list").output();
     if let Err(error) = &again {
         println!("SKIPPED: no worker of this program can be started here ({error})");
     }
@@ -32,7 +32,7 @@ fn program(words: &[&str]) -> Option<Vec<String>> {
 }
 
 fn stressors(words: &[&str], root: &Root) -> Stressors {
-    // The machine's CPUs: the test's own affinity depends on its parent.
+    // The CPUs of the machine, because the test's own affinity depends on its parent.
     let allowed = crate::process::allowed_cpus(root);
     let measured = *allowed.last().expect("a CPU");
     let cpus = cpus(&allowed, measured);
@@ -49,7 +49,7 @@ fn load(text: &str) -> Load {
     Load::parse(text).expect("a load")
 }
 
-/// Processes that this test process has started and not waited for, by their arguments.
+/// Returns the number of running children of this test process with this argument.
 fn children(of: &str) -> usize {
     let parent = std::process::id().to_string();
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -62,23 +62,23 @@ fn children(of: &str) -> usize {
 }
 
 #[track_caller]
-fn soon(what: &str, mut done: impl FnMut() -> bool) {
+fn wait_until(what: &str, mut counts_of: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(120);
-    while !done() {
+    while !counts_of() {
         assert!(Instant::now() < until, "{what} does not come");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Returns the counts of a load after each of its stressors has ended a round.
-fn done(text: &str) -> Vec<LoadStats> {
-    let mut stressors = stressors(&AGAIN, &Root::system());
+/// Returns the counts of a load after each of its stressors has completed a pass.
+fn counts_of(text: &str) -> Vec<LoadStats> {
+    let mut stressors = stressors(&WORKER_COMMAND, &Root::system());
     stressors.start_load(&load(text), false).unwrap_or_else(|r| panic!("{text}: {}", r.reason));
     let (before, running) = {
         let running = stressors.running.as_ref().expect("it runs");
         (running.before.clone(), running)
     };
-    soon(text, || running.counts().iter().zip(&before).all(|(now, then)| now.passes > then.passes + 1));
+    wait_until(text, || running.counts().iter().zip(&before).all(|(now, then)| now.passes > then.passes + 1));
     let load_report = stressors.stop_load();
     assert!(stressors.running.is_none());
     assert_eq!(stressors.stop_load(), LoadReport::default(), "nothing is left to be released");
@@ -87,7 +87,7 @@ fn done(text: &str) -> Vec<LoadStats> {
 }
 
 #[test]
-fn each_stressor_does_and_counts_its_work() {
+fn each_stressor_counts_its_work() {
     if !starts() {
         return;
     }
@@ -95,7 +95,7 @@ fn each_stressor_does_and_counts_its_work() {
     let memory = ["vm", "malloc", "read", "write", "copy", "chase", "pages", "fault"];
     let blocks: Vec<String> = memory.iter().map(|kind| format!("{kind}:520K")).collect();
     let text = format!("cpu {} unmap disk:520K", blocks.join(" "));
-    let rows = done(&text);
+    let rows = counts_of(&text);
     let named = load(&text).stressors;
     assert_eq!(rows.len(), named.len());
     for (nth, (row, stressor)) in rows.iter().zip(&named).enumerate() {
@@ -114,24 +114,24 @@ fn each_stressor_does_and_counts_its_work() {
 }
 
 #[test]
-fn faults_and_lines_are_those_of_the_rounds() {
+fn faults_and_lines_match_the_passes() {
     if !starts() {
         return;
     }
     let page = rustix::param::page_size() as u64;
     let pages = (1u64 << 20) / page;
-    let rows = done("vm*2:1M fault:1M unmap vm:1M:4K:keep malloc:1M");
-    // Work in progress at either end is counted in part: one round of each worker, and its unpublished counts.
+    let rows = counts_of("vm*2:1M fault:1M unmap vm:1M:4K:keep malloc:1M");
+    // Work at the start and the end is counted in part: one pass of each worker, and its unpublished counts.
     let about = |row: &LoadStats, count: u64, each: u64, slack: u64, what: &str| {
-        let (least, most) = ((row.passes.saturating_sub(slack)) * each, (row.passes + slack) * each);
-        assert!((least..=most).contains(&count), "{what}: {row:?}, {each} each");
+        let (minimum, maximum) = ((row.passes.saturating_sub(slack)) * each, (row.passes + slack) * each);
+        assert!((minimum..=maximum).contains(&count), "{what}: {row:?}, {each} each");
     };
     let slack = 2 * 64;
     about(&rows[0], rows[0].faults, pages, slack, "faults of vm");
     about(&rows[0], rows[0].lines, 2 * (1 << 20) / 4096, slack, "lines of vm, written and read");
     about(&rows[1], rows[1].faults, pages, slack, "faults of fault");
     about(&rows[2], rows[2].faults, 1, slack, "faults of unmap");
-    // The process touches only a few other pages for the first time.
+    // The process itself touches only a few other pages for the first time.
     assert!(rows[3].faults < pages / 4, "what is kept does not fault again: {:?}", rows[3]);
     assert!(rows[4].faults < pages / 4, "what glibc keeps on its heap does not: {:?}", rows[4]);
 }
@@ -141,7 +141,7 @@ fn sync_is_called() {
     if !starts() {
         return;
     }
-    let rows = done("io");
+    let rows = counts_of("io");
     assert!(rows[0].passes > 1 && rows[0].lines == 0 && rows[0].bytes == 0, "{rows:?}");
 }
 
@@ -152,33 +152,33 @@ fn a_load_ends_with_the_thread_that_started_it() {
     }
     static DONE: AtomicU32 = AtomicU32::new(0);
     let begun = std::thread::spawn(|| {
-        let mut stressors = stressors(&AGAIN, &Root::system());
+        let mut stressors = stressors(&WORKER_COMMAND, &Root::system());
         stressors.start_load(&load("cpu*2 vm:524K"), false).expect("a load");
-        let there = children("vm*1:524K");
+        let running_workers = children("vm*1:524K");
         DONE.store(1, Ordering::Relaxed);
-        // A killed process releases nothing. The supervisor, which this process still has, must not see it.
+        // A killed process releases nothing. The supervisor, which still runs here, must not restart or report it.
         let running = stressors.running.take().expect("it runs");
         stressors.supervisor.unwatch(running.workers.iter().map(|w| &w.child));
         std::mem::forget(running);
-        there
+        running_workers
     });
     assert_eq!(begun.join().expect("a thread"), 1);
     assert_eq!(DONE.load(Ordering::Relaxed), 1);
-    // A killed process that has not been waited for has no command line any more.
-    soon("their end", || children("vm*1:524K") == 0);
+    // A killed process that has not been waited for has an empty command line.
+    wait_until("their end", || children("vm*1:524K") == 0);
 }
 
 #[test]
-fn a_worker_is_an_ordinary_process_away_from_the_measured_cpu() {
+fn worker_has_normal_priority_and_avoids_the_measured_cpu() {
     if !starts() {
         return;
     }
-    let mut stressors = stressors(&AGAIN, &Root::system());
+    let mut stressors = stressors(&WORKER_COMMAND, &Root::system());
     stressors.start_load(&load("read:532K"), false).expect("a load");
     let pid = stressors.running.as_ref().expect("it runs").workers[0].child.id();
     let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("the file");
     assert_eq!(text("oom_score_adj").trim(), "1000");
-    // The test program works in a separate thread, which has the load's name and CPUs.
+    // The test harness runs the worker in a separate thread, which has the load's name and CPUs.
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("threads").flatten();
     let named = |path: &std::path::Path| {
         std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim() == "fathom-read")
@@ -209,9 +209,9 @@ fn failed_start_of_load_leaves_nothing() {
     assert!(refused(&["/nowhere/fathom"], "cpu*2").contains("cannot be started"));
     let why = refused(&["false"], "vm*3:528K cpu");
     assert!(why.contains("a worker of vm*3:528K ended with status 1 before it began to work"), "{why}");
-    // More than the machine has addresses for, within the memory of the fixture.
+    // More memory than the machine has addresses for, but within the memory of the fixture.
     let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemAvailable: 9007199254740991 kB\n")]);
-    let refusal = stressors(&AGAIN, &root).start_load(&load("cpu vm*2:1024G malloc:1024G"), false);
+    let refusal = stressors(&WORKER_COMMAND, &root).start_load(&load("cpu vm*2:1024G malloc:1024G"), false);
     if let Err(refusal) = refusal {
         assert!(refusal.reason.contains("cannot map its memory"), "{}", refusal.reason);
     } else {
@@ -223,7 +223,7 @@ fn failed_start_of_load_leaves_nothing() {
 #[test]
 fn memory_over_budget_is_refused_with_available_size() {
     let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemAvailable: 131072 kB\n")]);
-    let mut stressors = stressors(&AGAIN, &root);
+    let mut stressors = stressors(&WORKER_COMMAND, &root);
     let refusal = stressors.start_load(&load("vm*2:40M cpu"), false).expect_err("too much");
     // Twice 40 MiB and three processes; half of 128 MiB.
     assert!(
@@ -240,7 +240,7 @@ fn memory_over_budget_is_refused_with_available_size() {
 }
 
 #[test]
-fn a_load_leaves_the_measured_cpu_where_there_is_another() {
+fn load_avoids_the_measured_cpu_if_possible() {
     assert_eq!(cpus(&[0, 1, 3], 1), [0, 3]);
     assert_eq!(cpus(&[2], 2), [2]);
     let reported = |allowed: &[u32], measured| {
@@ -258,7 +258,7 @@ fn a_load_leaves_the_measured_cpu_where_there_is_another() {
 }
 
 #[test]
-fn orders_survive_their_words() {
+fn worker_options_round_trip_as_arguments() {
     for (placement, stressor) in [
         (None, "vm*1:8M:4K:hold2"),
         (Some(Placement { cpu: 3, idle: true }), "unmap"),

@@ -9,7 +9,7 @@ use super::*;
 use crate::process::{allowed_cpus, choose_cpu, pin};
 use crate::rt_priority::RtPriority;
 
-/// The same cases in each run; the seed has no meaning.
+/// Fixed cases, so that each run has the same.
 pub(crate) fn fixed() -> ProptestConfig {
     ProptestConfig {
         cases: 2000,
@@ -19,13 +19,13 @@ pub(crate) fn fixed() -> ProptestConfig {
     }
 }
 
-/// Returns ns of `CLOCK_MONOTONIC`.
+/// Returns the time of `CLOCK_MONOTONIC` in ns.
 fn now() -> u64 {
     let time = rustix::time::clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Sleeps until each of several absolute times; returns the requested times, and when the thread ran.
+/// Sleeps until several absolute times; returns the requested times, and the times at which the thread ran.
 fn periodic(activations: usize, period_ns: u64) -> Vec<(u64, u64)> {
     let mut seen = Vec::with_capacity(activations);
     let mut due = now() + 10 * period_ns;
@@ -33,7 +33,7 @@ fn periodic(activations: usize, period_ns: u64) -> Vec<(u64, u64)> {
         let at = Timespec { tv_sec: (due / 1_000_000_000) as i64, tv_nsec: (due % 1_000_000_000) as _ };
         rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &at).expect("a sleep");
         seen.push((due, now()));
-        // Always a time in the future, however late this one was: a past time does not sleep.
+        // The next time is in the future even if this activation was late: a past time would not sleep.
         due += period_ns * ((now() - due) / period_ns + 1);
     }
     seen
@@ -59,18 +59,18 @@ fn trace(test: &str) -> Option<Trace> {
 }
 
 #[test]
-fn each_wake_up_passes_its_places_in_order() {
+fn stages_of_real_wakeups_are_in_order() {
     let Some(mut trace) = trace("the stages of real wake-ups") else { return };
     let (mut rt_priority, fact) = RtPriority::new(&Root::system(), true);
     eprintln!("{fact:?}");
-    // Twice: the second time nothing of the first remains.
+    // Twice: the second trace must have nothing of the first.
     for _ in 0..2 {
         trace.begin(tid()).expect("a trace begins");
         rt_priority.begin();
         let seen = periodic(200, 1_000_000);
         rt_priority.end();
         let traced = trace.end().expect("a trace ends");
-        let mut whole = 0;
+        let mut complete = 0;
         for &(due, user) in &seen {
             let mut of = traced.stages.iter().filter(|stages| stages.expires_ns == due);
             let Some(stages) = of.next() else {
@@ -79,57 +79,57 @@ fn each_wake_up_passes_its_places_in_order() {
             };
             assert_eq!(of.next(), None, "one activation, one row");
             let places = [Some(due), stages.irq_ns, stages.wake_ns, stages.switch_ns, Some(user)];
-            let there: Vec<u64> = places.into_iter().flatten().collect();
-            assert!(there.is_sorted(), "{there:?}");
-            if there.len() != places.len() {
+            let present: Vec<u64> = places.into_iter().flatten().collect();
+            assert!(present.is_sorted(), "{present:?}");
+            if present.len() != places.len() {
                 eprintln!("{stages:?}, {user}");
             }
-            whole += usize::from(there.len() == places.len());
+            complete += usize::from(present.len() == places.len());
         }
         let gaps = gaps(&traced.events);
-        eprintln!("{whole} of {} whole, {gaps} gaps, {} lost", seen.len(), traced.lost);
+        eprintln!("{complete} of {} whole, {gaps} gaps, {} lost", seen.len(), traced.lost);
         assert_eq!(traced.lost, 0);
         // A timer may expire on another CPU.
         let woken = traced.stages.iter().filter(|s| s.irq_ns.is_some() && s.wake_ns.is_some()).count();
         assert!(woken >= 190, "{woken} of {}, {traced:?}", seen.len());
-        // A kernel that does not trace a thread, such as the idle one of this CPU, does not show how that thread
-        // gives up the CPU; but it shows how it gets it.
-        assert!(whole as u64 + gaps >= 190, "{whole} of {}, {traced:?}", seen.len());
+        // A kernel that does not trace a thread, such as the idle thread of this CPU, does not show the switch from
+        // that thread, but it shows the switch to it.
+        assert!(complete as u64 + gaps >= 190, "{complete} of {}, {traced:?}", seen.len());
         let first = seen[0];
         let rows = traced.events_between(first.0, first.1, 20);
         assert!(rows.len() <= 20 && rows.iter().any(|(_, row)| row.contains("switch")), "{rows:?}");
         eprintln!("{rows:?}");
-        if whole < 100 {
+        if complete < 100 {
             eprintln!("SKIPPED the switch of most wake-ups: this kernel does not show it on this CPU");
         }
     }
 }
 
 #[test]
-fn an_instance_goes_with_its_trace_and_is_kept_while_it_lives() {
+fn instance_exists_as_long_as_its_trace() {
     let root = Root::system();
     let Some(trace) = trace("that an instance is removed") else { return };
     let place = TraceFs::find(&root).expect("it was found once");
     let name = trace.path().file_name().expect("a name").to_str().expect("text").to_owned();
-    let there = |name: &str| place.instances().contains(&name.to_owned());
-    assert!(there(&name));
+    let present = |name: &str| place.instances().contains(&name.to_owned());
+    assert!(present(&name));
     assert!(!remove_stale(&root).contains(&name), "its process lives");
-    // Leftovers of dead processes: no process has the number 0, nor this one another start time.
+    // Names of dead processes: number 0 does not exist, and this process has another start time.
     let dead = format!("fathom.{}.0.0", std::process::id());
     place.create_abandoned(&dead).expect("an instance");
-    // Another test may remove them at the same time, and be first.
+    // A concurrent test may remove them first.
     remove_stale(&root);
-    assert!(!there(&dead) && there(&name));
+    assert!(!present(&dead) && present(&name));
     drop(trace);
-    assert!(!there(&name));
+    assert!(!present(&name));
 }
 
 #[test]
-fn the_kernel_keeps_an_instance_that_is_open() {
+fn open_instance_is_not_removed() {
     let root = Root::system();
     let Some(_) = trace("that an open instance is kept") else { return };
     let place = TraceFs::find(&root).expect("it was found once");
-    // As seen from another PID namespace: no process here has that number.
+    // A name from another PID namespace: the process number has another start time here.
     let foreign = format!("fathom.{}.1.0", std::process::id());
     let path = place.create_abandoned(&foreign).expect("an instance");
     let open = File::open(path.join("per_cpu/cpu0/trace_pipe_raw")).expect("its pages");

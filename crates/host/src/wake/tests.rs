@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture;
 
 #[test]
-fn mappings_of_the_kernel_and_of_the_arena_are_left_alone() {
+fn mappings_of_the_kernel_have_no_range() {
     assert_eq!(
         range("00400000-00452000 r-xp 00000000 08:02 173521 /usr/bin/x"),
         Some((0x40_0000, 0x45_2000))
@@ -14,7 +14,7 @@ fn mappings_of_the_kernel_and_of_the_arena_are_left_alone() {
 }
 
 #[test]
-fn a_group_without_real_time_runtime_is_named_with_its_file() {
+fn group_without_real_time_runtime_is_named_with_its_file() {
     let denied = || io::Error::from_raw_os_error(libc::EPERM);
     let groups = ("/proc/self/cgroup", "11:memory:/a\n4:cpu,cpuacct:/docker/1\n0::/\n");
     let file = "/sys/fs/cgroup/cpu/docker/1/cpu.rt_runtime_us";
@@ -30,7 +30,7 @@ fn a_group_without_real_time_runtime_is_named_with_its_file() {
 }
 
 #[test]
-fn a_sleep_ends_at_its_time_and_not_before() {
+fn sleep_does_not_end_early() {
     let mut waker = Waker::new(crate::supervisor::Supervisor::new(None, Vec::new()));
     for _ in 0..5 {
         let at = now() + 200_000;
@@ -42,22 +42,22 @@ fn a_sleep_ends_at_its_time_and_not_before() {
 }
 
 #[test]
-fn missing_switch_is_reported_only_where_possible() {
+fn involuntary_switches_are_read_only_if_possible() {
     let mut waker = Waker::new(crate::supervisor::Supervisor::new(None, Vec::new()));
     let requested = |waker: &mut Waker| {
-        // No count is this large: the old value means that it was not queried.
+        // No count is this large: if the value stays, the count was not read.
         waker.involuntary = u64::MAX;
         waker.sleep(now() + 50_000).expect("a sleep").involuntary != u64::MAX
     };
     assert!(requested(&mut waker), "the first");
-    // No sleep is shorter than the shortest: only every 64th queries.
+    // No sleep is shorter than the minimum: only every 64th reads the count.
     waker.min_awake_ns = u64::MAX / 2;
-    let often = (0..2 * SLEEPS_PER_QUERY - 1).filter(|_| {
+    let reads = (0..2 * SLEEPS_PER_QUERY - 1).filter(|_| {
         waker.min_awake_ns = u64::MAX / 2;
         requested(&mut waker)
     });
-    assert_eq!(often.count(), 1);
-    // Awake for longer than the shortest time, by more than two switches.
+    assert_eq!(reads.count(), 1);
+    // Awake for longer than the minimum, by more than two switches.
     assert!(requested(&mut waker), "the 64th");
     (waker.min_awake_ns, waker.woke_ns) = (0, now() - 2 * SWITCHES_NS);
     assert!(requested(&mut waker));
@@ -70,7 +70,7 @@ fn timerlat_rows_with_late_threads_skip_periods() {
         row(7, None, Some(40)),
         row(8, Some(3), Some(2500)),
         row(9, Some(4), Some(50)),
-        // One record of each was lost: the thread's, and all of the next two.
+        // Lost records: one of the thread, and all of the next two.
         row(10, Some(5), None),
         row(13, Some(6), Some(60)),
     ];
@@ -87,7 +87,7 @@ fn gaps_in_driver_rows_are_missed_periods() {
         irq_ns: expires_ns + irq,
         task_ns: expires_ns + task,
     };
-    // The thread was late for two periods; and a value before its time is not a latency.
+    // The thread was two periods late. A time before the expiry is not a latency.
     let early = Activation { expires_ns: 10_000, irq_ns: 9_999, task_ns: 0 };
     let rows = [row(5_000, 3, 40), row(6_000, 4, 2500), row(9_000, 5, 50), early];
     let reported: Vec<_> = recorder_activations(&rows, 1000, 2)

@@ -17,7 +17,7 @@ fn stolen_time_is_that_of_the_pinned_cpu() {
 }
 
 #[test]
-fn a_long_stat_file_still_holds_the_cpu() {
+fn long_stat_file_is_read_up_to_the_cpu() {
     let mut text = String::from("cpu  1 2 3 4 5 6 7 8 9 0\n");
     for cpu in 0..600 {
         let big = u64::MAX / 2;
@@ -29,7 +29,7 @@ fn a_long_stat_file_still_holds_the_cpu() {
 }
 
 #[test]
-fn where_nothing_steals_nothing_is_read() {
+fn stolen_time_is_not_read_on_hardware() {
     let (_keep, root) = fixture::root(&[("/proc/stat", STAT)]);
     let mut watcher = Watcher::new(&root, 1, false);
     assert_eq!((watcher.steal_step_ns(), watcher.read().steal_ns), (None, 0));

@@ -1,4 +1,4 @@
-//! A64, as far as the loop needs it. Encodings: Arm Architecture Reference Manual, C4.1.
+//! Decoder for the A64 instructions of the loops. Encodings: Arm Architecture Reference Manual, C4.1.
 
 use super::check::{Instruction, Kind};
 
@@ -27,8 +27,8 @@ fn kind(word: u32, at: u64) -> Kind {
             _ => Kind::Memory { reads: 0, writes: 8 },
         };
     }
-    // Loads and stores have op0 (bits 28:25) of the form x1x0. What they move is not looked at: no loop may
-    // have any of them.
+    // Loads and stores have op0 (bits 28:25) of the form x1x0. Their sizes are not decoded, because no loop may have
+    // any of them.
     if word >> 25 & 0b0101 == 0b0100 {
         return Kind::Memory { reads: u32::MAX, writes: u32::MAX };
     }
@@ -51,7 +51,7 @@ fn kind(word: u32, at: u64) -> Kind {
     Kind::Other { writes: vec![rd] }
 }
 
-/// A branch's destination: a signed field of `bits` bits, in words.
+/// Returns a branch's destination: a signed field of `bits` bits, in words.
 fn target(field: u32, bits: u32, at: u64) -> u64 {
     let signed = (field << (32 - bits)).cast_signed() >> (32 - bits);
     at.wrapping_add_signed(4 * i64::from(signed))

@@ -1,28 +1,28 @@
-//! What a bare loop is, in terms of neither architecture.
+//! Checks of loops, independent of the architecture.
 
-/// What one instruction does, as far as it matters here. Registers are numbers of the architecture's.
+/// Effect of one instruction, as far as it matters here. Registers are numbers of the architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An 8-byte load from the sum of two registers, nothing added.
+    /// An 8-byte load from the sum of two registers, without displacement.
     Load { to: u32, address: [u32; 2] },
-    /// Any other access to memory: the bytes that it reads and those that it writes.
+    /// Any other access to memory: the bytes read and the bytes written.
     Memory { reads: u32, writes: u32 },
-    /// One subtracted from a register.
+    /// A subtraction of 1 from a register.
     Decrement { register: u32 },
     /// A jump inside the code.
     Branch { to: u64, conditional: bool },
-    /// Anything else.
+    /// Any other instruction.
     Other { writes: Vec<u32> },
 }
 
-/// One instruction and its address.
+/// An instruction and its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
     pub at: u64,
     pub kind: Kind,
 }
 
-/// Is the loop of `code` that has most loads the bare loop of `loads` dependent loads?
+/// Checks that the loop of `code` with most loads has exactly `loads` dependent loads, a decrement and a branch.
 pub fn hot_loop(code: &[Instruction], loads: usize) -> Result<(), String> {
     let hot = loops(code).max_by_key(|body| body.iter().filter(|i| is_load(i)).count());
     let Some(body) = hot else { return Err("there is no loop".into()) };
@@ -45,11 +45,11 @@ pub fn hot_loop(code: &[Instruction], loads: usize) -> Result<(), String> {
     dependent(body)
 }
 
-/// What one turn of a sweep's loop may hold: words read, words written, and other instructions.
+/// One turn of a sweep's loop: words read, words written, and maximum number of other instructions.
 pub type Turn = (usize, usize, usize);
 
-/// Are there, for each of `turns`, loops that do just that and 8 bytes at a time? No other innermost loop may
-/// come near as many accesses: it would be the one that runs.
+/// Checks that each of `turns` has a loop with exactly its accesses, 8 bytes each. No other innermost loop may have
+/// half as many accesses, because it could be the one that runs.
 pub fn sweep_loops(code: &[Instruction], turns: &[Turn]) -> Result<(), String> {
     let words = |body: &[Instruction]| -> Result<(usize, usize), String> {
         let mut found = (0, 0);
@@ -69,12 +69,12 @@ pub fn sweep_loops(code: &[Instruction], turns: &[Turn]) -> Result<(), String> {
     let accesses = |body: &[Instruction]| {
         body.iter().filter(|i| matches!(i.kind, Kind::Load { .. } | Kind::Memory { .. })).count()
     };
-    let most = turns.iter().map(|t| t.0.max(t.1)).max().unwrap_or(0);
+    let largest = turns.iter().map(|t| t.0.max(t.1)).max().unwrap_or(0);
     let mut left: Vec<Turn> = turns.to_vec();
     for body in innermost(code) {
-        // Odd accesses have a loop of their own, unrolled less; and a jump back to where the function returns
-        // looks like a loop with the registers that are restored there.
-        if accesses(body) <= most / 2 {
+        // Remaining accesses have a separate loop with fewer accesses per turn. A jump back to the function's return
+        // looks like a loop with the restored registers.
+        if accesses(body) <= largest / 2 {
             continue;
         }
         let (reads, writes) = words(body)?;
@@ -91,7 +91,7 @@ pub fn sweep_loops(code: &[Instruction], turns: &[Turn]) -> Result<(), String> {
     if left.is_empty() { Ok(()) } else { Err(format!("no loop does this in a turn: {left:?}")) }
 }
 
-/// Loops with no other in them.
+/// Returns the loops without inner loops.
 fn innermost(code: &[Instruction]) -> impl Iterator<Item = &[Instruction]> {
     loops(code).filter(|body| {
         let (first, last) = (body[0].at, body[body.len() - 1].at);
@@ -107,7 +107,7 @@ fn is_load(instruction: &Instruction) -> bool {
     matches!(instruction.kind, Kind::Load { .. })
 }
 
-/// The bodies of loops: from the destination of each conditional jump backwards up to the jump.
+/// Returns the bodies of loops: from the destination of each conditional backward jump to the jump.
 fn loops(code: &[Instruction]) -> impl Iterator<Item = &[Instruction]> {
     code.iter().enumerate().filter_map(move |(end, instruction)| match instruction.kind {
         Kind::Branch { to, conditional: true } if to <= instruction.at => {
@@ -118,7 +118,7 @@ fn loops(code: &[Instruction]) -> impl Iterator<Item = &[Instruction]> {
     })
 }
 
-/// Each load's address must need the load before it, round the loop, plus a register that stays.
+/// Checks that each load's address depends on the previous load, around the loop, plus a constant register.
 fn dependent(body: &[Instruction]) -> Result<(), String> {
     let loads: Vec<(u64, u32, [u32; 2])> = body
         .iter()

@@ -8,7 +8,7 @@ use object::{Architecture, Object, ObjectSection, ObjectSymbol};
 use super::check::Instruction;
 use super::{a64, x86};
 
-/// A built example, or why it could not be built here.
+/// A built example, or the reason why it cannot be built here.
 pub enum Built {
     Image(Image),
     Skipped(String),
@@ -17,7 +17,7 @@ pub enum Built {
 /// The bytes of an ELF file.
 pub struct Image(Vec<u8>);
 
-/// Builds `examples/inner.rs` optimised, as a user's binary is, in the target directory of this test.
+/// Builds `examples/inner.rs` optimised, like a released binary, in the target directory of this test.
 pub fn build(target: Option<&str>) -> Built {
     if let Some(target) = target
         && !installed(target)
@@ -29,10 +29,10 @@ pub fn build(target: Option<&str>) -> Built {
     directory.pop();
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--release", "--package", "fathom-host", "--example", "inner"]);
-    // Without symbols there is nothing to find, whatever the profile says.
+    // Functions are found by symbols, whatever the profile sets.
     cargo.args(["--config", "profile.release.strip=false"]);
     cargo.arg("--target-dir").arg(&directory).current_dir(env!("CARGO_MANIFEST_DIR"));
-    // Set for this test by the cargo that runs it; they would change the build.
+    // The cargo that runs this test sets these; they would change the build.
     cargo.env_remove("CARGO_BUILD_TARGET").env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     if let Some(target) = target {
         cargo.args(["--target", target]);
@@ -44,7 +44,7 @@ pub fn build(target: Option<&str>) -> Built {
     Built::Image(Image(std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))))
 }
 
-/// Is the standard library of a target there?
+/// Returns whether the standard library of a target is installed.
 fn installed(target: &str) -> bool {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let answer = Command::new(rustc).args(["--print", "target-libdir", "--target", target]).output();
@@ -52,8 +52,7 @@ fn installed(target: &str) -> bool {
 }
 
 impl Image {
-    /// The decoded code of every function whose name holds `name`: more than one where the compiler made
-    /// copies.
+    /// Returns the decoded code of every function whose name contains `name`: several if the compiler made copies.
     pub fn functions(&self, name: &str) -> Vec<Vec<Instruction>> {
         let file = object::File::parse(&*self.0).expect("an ELF file");
         let decode = match file.architecture() {
@@ -61,7 +60,7 @@ impl Image {
             Architecture::Aarch64 => a64::decode,
             other => panic!("no decoder for {other:?}"),
         };
-        // In both of Rust's manglings a name stands in full behind its length.
+        // Both of Rust's manglings contain a name after its length.
         let mangled = format!("{}{name}", name.len());
         let found: Vec<Vec<Instruction>> = file
             .symbols()

@@ -1,4 +1,4 @@
-//! x86-64, as far as the loop needs it.
+//! Decoder for the x86-64 instructions of the loops.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess, OpKind,
@@ -30,8 +30,8 @@ fn kind(i: &iced_x86::Instruction, infos: &mut InstructionInfoFactory) -> Kind {
         return Kind::Load { to: i.op0_register() as u32, address };
     }
     let info = infos.info(i);
-    let bytes = |wanted: &[OpAccess]| -> u32 {
-        let used = info.used_memory().iter().filter(|m| wanted.contains(&m.access()));
+    let bytes = |kinds: &[OpAccess]| -> u32 {
+        let used = info.used_memory().iter().filter(|m| kinds.contains(&m.access()));
         used.map(|m| m.memory_size().size() as u32).sum()
     };
     let both = [OpAccess::ReadWrite, OpAccess::ReadCondWrite];

@@ -2,7 +2,7 @@ use fathom_probe::machine::batch::stride::KEYS;
 
 use super::*;
 
-/// The same in plain Rust: the loops are tested here, the instructions in each machine.
+/// The instructions in plain Rust: these tests check the loops; each machine tests its own instructions.
 enum Plain {}
 
 impl Instructions for Plain {
@@ -32,18 +32,18 @@ fn arena() -> [u64; WORDS] {
     core::array::from_fn(|word| 8 * (word as u64 * 5 % WORDS as u64))
 }
 
-/// Steps, cells and runs: contiguous and spaced; less than an iteration, whole iterations, a rest; within a lap and
-/// across several.
+/// Strides, cells, start positions and numbers of accesses: contiguous and spaced; less than an iteration, whole
+/// iterations, and a remainder; within a lap and across several.
 const CASES: [(u64, u64, u64, u64); 6] =
     [(8, 1, 0, 3), (8, 67, 5, 62), (8, 67, 60, 150), (8, 64, 0, 64), (64, 33, 7, 33), (24, 40, 79, 100)];
 
 #[test]
-fn a_sweep_does_to_each_cell_what_the_operation_says() {
+fn sweep_applies_the_operation_to_each_cell() {
     let base = 256;
     for (step, cells, from, n) in CASES {
         for operation in [Operation::Read, Operation::Write, Operation::Rmw, Operation::Set] {
             let (mut real, mut naive) = (arena(), arena());
-            let wanted = Sweep { base, stride: step, cells, operation };
+            let requested = Sweep { base, stride: step, cells, operation };
             let mut sum = 0u64;
             for position in from..from + n {
                 let key = 8 * (position / cells % KEYS);
@@ -56,26 +56,26 @@ fn a_sweep_does_to_each_cell_what_the_operation_says() {
             }
             // SAFETY: the last cell is at 256 + 39 * 24 or 256 + 32 * 64 at most, inside the arena, and all words may
             // have any content.
-            let found = unsafe { sweep::<Plain>(real.as_mut_ptr().cast(), &wanted, from, n) };
-            assert_eq!(found, Some(sum), "{wanted:?} {from} {n}");
-            assert_eq!(real, naive, "{wanted:?} {from} {n}");
+            let found = unsafe { sweep::<Plain>(real.as_mut_ptr().cast(), &requested, from, n) };
+            assert_eq!(found, Some(sum), "{requested:?} {from} {n}");
+            assert_eq!(real, naive, "{requested:?} {from} {n}");
         }
     }
 }
 
 #[test]
-fn copy_operations_are_no_sweep() {
+fn sweep_refuses_copy_operations() {
     let mut memory = arena();
     for operation in [Operation::CopyTo, Operation::CopyFrom] {
-        let wanted = Sweep { base: 0, stride: 8, cells: 4, operation };
+        let requested = Sweep { base: 0, stride: 8, cells: 4, operation };
         // SAFETY: four words of a larger arena.
-        assert_eq!(unsafe { sweep::<Plain>(memory.as_mut_ptr().cast(), &wanted, 0, 4) }, None);
+        assert_eq!(unsafe { sweep::<Plain>(memory.as_mut_ptr().cast(), &requested, 0, 4) }, None);
     }
     assert_eq!(memory, arena());
 }
 
 #[test]
-fn a_copy_moves_each_cell_and_no_other() {
+fn copy_moves_exactly_its_cells() {
     for (cells, from, n) in [(1, 0, 3), (67, 5, 62), (67, 60, 150), (64, 0, 64)] {
         let (mut real, mut naive) = (arena(), arena());
         let copying = Copying { from: 64, to: 4096, cells };
@@ -92,7 +92,7 @@ fn a_copy_moves_each_cell_and_no_other() {
 }
 
 #[test]
-fn additions_of_any_number_end() {
+fn additions_end_for_any_count() {
     for n in [0, 1, crate::ADDITIONS - 1, crate::ADDITIONS, crate::ADDITIONS + 1, 10_000] {
         crate::additions::<Plain>(n);
     }

@@ -57,7 +57,7 @@ impl Hash {
 mod tests {
     use super::*;
 
-    /// Returns how many multiplications by x lead from 1 back to 1, modulo a polynomial.
+    /// Returns the multiplicative order of x modulo a polynomial.
     fn order(polynomial: u32, degree: usize) -> u32 {
         let (mut power, mut steps) = (1u32, 0);
         loop {
@@ -76,7 +76,7 @@ mod tests {
             let degree = n + 1;
             let all = (1 << degree) - 1;
             assert_eq!(order(polynomial, degree), all, "{polynomial:#x}");
-            // Odd ones only: without the constant term no power of x is 1 again.
+            // Only odd polynomials: without the constant term no power of x is 1.
             for smaller in ((1 << degree) + 1..polynomial).step_by(2) {
                 assert!(order(smaller, degree) < all, "{smaller:#x} before {polynomial:#x}");
             }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn no_power_of_two_step_keeps_to_fewer_sets_than_it_has_lines() {
+    fn power_of_two_steps_spread_lines_over_all_sets() {
         for bits in 0..=12 {
             let sets = 1u32 << bits;
             let hash = Hash::new(sets);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_of_a_number_moves_its_set() {
+    fn every_bit_of_a_block_number_changes_its_set() {
         let hash = Hash::new(1 << 10);
         for number in [0, 12345, u32::MAX] {
             let moved: Vec<u32> = (0..32).map(|bit| hash.of(number) ^ hash.of(number ^ 1 << bit)).collect();

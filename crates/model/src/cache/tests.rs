@@ -87,7 +87,7 @@ fn a_free_way_is_taken_before_any_victim() {
 }
 
 #[test]
-fn a_tree_of_three_ways_never_points_into_the_void() {
+fn tree_plru_of_three_ways_selects_only_existing_ways() {
     let mut word = 0;
     for step in 0..1000usize {
         let victim = tree_victim(word, 3);
@@ -108,7 +108,7 @@ fn a_dirty_victim_is_counted_and_carries_its_flag() {
 }
 
 #[test]
-fn ages_in_nibbles_are_ages_in_a_list() {
+fn packed_ages_and_listed_ages_behave_the_same() {
     for ways in 1..=16usize {
         let mut word = 0xfedc_ba98_7654_3210u64;
         let mut list: Vec<u64> = (0..ways as u64).collect();
@@ -130,7 +130,7 @@ fn ages_in_nibbles_are_ages_in_a_list() {
 }
 
 #[test]
-fn ages_kept_in_words_and_in_the_order_of_entries_are_the_same() {
+fn packed_lru_order_and_entry_order_behave_the_same() {
     // 16 and 17 ways have different representations, which must behave the same.
     for policy in [Replacement::Lru, Replacement::Fifo] {
         for ways in [15, 16, 17, 18, 40] {
@@ -141,7 +141,7 @@ fn ages_kept_in_words_and_in_the_order_of_entries_are_the_same() {
 }
 
 #[test]
-fn a_use_in_a_row_changes_nothing_where_it_is_said_to() {
+fn repeated_use_changes_nothing_except_after_fills_of_some_policies() {
     for &policy in Replacement::ALL {
         let mut moved_after_a_fill = false;
         for ways in 1..=20 {
@@ -186,7 +186,7 @@ fn ages_after(policy: Replacement, text: &str) -> (String, Vec<u64>) {
 }
 
 #[test]
-fn ages_grow_as_the_papers_say() {
+fn ages_match_values_computed_by_hand() {
     // Computed by hand from the definitions.
     let cases = [
         (Replacement::Srrip, "A B C D", "ABCD", [2, 2, 2, 2]),

@@ -1,11 +1,12 @@
-//! The machine and the four access patterns whose miss counts dineroIV, pycachesim and an earlier
-//! prototype agree on to the last miss, and whose speeds are compared.
+//! The machine and the four access patterns of the golden miss counts and of the speed comparison. dineroIV, pycachesim
+//! and
+//! an earlier prototype agree on these counts exactly.
 
 #![allow(dead_code, reason = "the test and the bench each use their part")]
 
 use fathom_model::Description;
 
-/// Loads of a whole run.
+/// Number of loads of a complete run.
 pub const LOADS: u64 = 50_000_000;
 
 /// 32 KiB 8-way and 1 MiB 16-way, 64-byte lines, LRU; no translation.
@@ -52,7 +53,7 @@ pages = ["4K", "2M"]
 latency = "100 ns"
 "#;
 
-/// The same with a third level, two levels of TLB and walks through L2.
+/// Returns `PLAIN` with a third level, two levels of TLB and walks through L2.
 pub fn full() -> String {
     let l3 = r#"
 [[level]]
@@ -94,7 +95,7 @@ pub fn machine(text: &str) -> Description {
     Description::parse("golden.toml", text).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// One of the patterns, as offsets from the start of 64 MiB.
+/// Access pattern: offsets from the start of 64 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// (a) sequential over 64 MiB.
@@ -121,7 +122,7 @@ impl Pattern {
         }
     }
 
-    /// The first `count` addresses, in batches handed to `sink`.
+    /// Generates the first `count` addresses and passes them to `sink` in batches.
     pub fn run(self, count: u64, mut sink: impl FnMut(&[u64])) {
         let mask = (self.bytes() - 1) & !7;
         let mut state = 88_172_645_463_325_252u64;

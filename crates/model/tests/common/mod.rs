@@ -1,4 +1,4 @@
-//! Random descriptions for the tests: every feature of the format, small enough to conflict often.
+//! Random descriptions: every feature of the format, in machines small enough to conflict often.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use fathom_model::description::{
@@ -9,13 +9,13 @@ use fathom_model::description::{
 use fathom_probe::machine::dma::Maintenance;
 use fathom_probe::splitmix::{SplitMix64, mix};
 
-/// A stream of draws from a seed.
+/// Random draws from a seed.
 pub struct Draw(SplitMix64);
 
 impl Draw {
     pub fn new(seed: u64) -> Draw {
         let mut random = SplitMix64::new(mix(seed));
-        // Without the first draw every seed keeps the description that it has always stood for.
+        // The first draw is skipped, so that each seed keeps its description.
         random.next();
         Draw(random)
     }
@@ -24,7 +24,7 @@ impl Draw {
         self.0.next()
     }
 
-    /// Uniform in `0..n`.
+    /// Returns a uniform number in `0..n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.0.below(n)
     }
@@ -47,8 +47,8 @@ impl Draw {
     }
 }
 
-/// A machine from a seed. It passes the checks: that is tested, and the reason why the generator
-/// knows the rules that bind levels to one another.
+/// Returns a random machine. It passes the checks of a description, so the generator follows the rules that relate
+/// the levels to each other.
 pub fn random_description(seed: u64) -> Description {
     let d = &mut Draw::new(seed);
     let page = d.one_of(&[4096u64, 4096, 4096, 16384]);
@@ -86,7 +86,7 @@ pub fn random_description(seed: u64) -> Description {
     description
 }
 
-/// A wake-up's path, also from draws of its own.
+/// Returns a random wake-up path. It has its own draws.
 fn random_wakeup(d: &mut Draw) -> Option<Wakeup> {
     let mut stage =
         |most: u64| Stage { instructions: 1 + d.below(3000), code: 1 + d.below(most), data: d.below(most) };
@@ -95,7 +95,7 @@ fn random_wakeup(d: &mut Draw) -> Option<Wakeup> {
     (!d.chance(2)).then(|| Wakeup { instruction, common, within: 64 << (10 + d.below(8)), stages })
 }
 
-/// A device, where its maintenance can be paid for, from draws of its own.
+/// Returns a random device if the machine describes the maintenance that the device needs. It has its own draws.
 fn random_device(description: &Description, d: &mut Draw) -> Option<Device> {
     let coherence = d.one_of(Coherence::ALL);
     let behind = coherence == Coherence::None;
@@ -116,7 +116,7 @@ fn random_device(description: &Description, d: &mut Draw) -> Option<Device> {
     })
 }
 
-/// The keys for memory that is not write-back, from draws of their own: the rest of a machine stays what it was.
+/// Adds the keys of memory that is not write-back. They have their own draws, so the rest of the machine is unchanged.
 fn random_uncached(mut description: Description, d: &mut Draw) -> Description {
     if d.chance(2) {
         description.core.store = Some(d.time(4));

@@ -1,5 +1,6 @@
-//! A second model, as slow and plain as it can be: the rules of `machines/README.md` written down
-//! once more, with vectors and linear searches, sharing nothing with the crate but `Description`.
+//! Reference model: the rules of `machines/README.md` implemented a second time, as simply as possible, with vectors
+//! and
+//! linear searches. It shares only `Description` with the crate.
 
 #[path = "reference/store.rs"]
 mod store;
@@ -17,7 +18,7 @@ use fathom_probe::chain::Bijection;
 use fathom_probe::machine::Attribute;
 use store::{Dice, Store, scramble};
 
-/// What an access did, to be compared.
+/// Observable result of an access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub level: Option<usize>,
@@ -25,11 +26,11 @@ pub struct Seen {
     pub walked: bool,
 }
 
-/// The naive machine.
+/// Reference machine.
 pub struct Reference {
     d: Description,
     seed: u64,
-    /// (level, owner): the owner of a shared one is CPU 0.
+    /// Keyed by (level, owner). The owner of a shared level is CPU 0.
     caches: BTreeMap<(usize, u32), Store>,
     tlbs: BTreeMap<(usize, u32), Store>,
     clocks: BTreeMap<u32, u64>,
@@ -39,7 +40,7 @@ pub struct Reference {
     huge: Range<u64>,
     arena: u64,
     several: bool,
-    /// What gathers, by CPU, the oldest first.
+    /// Gathering blocks by CPU, oldest first.
     gathering: BTreeMap<u32, Vec<u64>>,
     pub reads: u64,
     pub writes: u64,
@@ -106,7 +107,7 @@ impl Reference {
         self.level(level).inclusion == inclusion
     }
 
-    /// The next level outwards from `level`.
+    /// Returns the next level outwards from `level`.
     fn outwards(&self, level: usize) -> Option<usize> {
         let holds = self.level(level).holds;
         let meets = |other: &usize| {
@@ -116,7 +117,7 @@ impl Reference {
         (level + 1..self.d.levels.len()).find(meets)
     }
 
-    /// Levels nearer than `level` whose lines may be in it.
+    /// Returns the levels nearer than `level` whose lines may be in it.
     fn inwards(&self, level: usize) -> Vec<usize> {
         let holds = self.level(level).holds;
         (0..level).filter(|&l| holds == Holds::Unified || self.level(l).holds == holds).collect()
@@ -212,7 +213,7 @@ impl Reference {
         self.cache(level, cpu).slot(block).unwrap().dirty = true;
     }
 
-    /// The first level of `path` that holds an address, its use noted.
+    /// Returns the first level of `path` that holds an address, and records the use.
     fn search(&mut self, cpu: u32, path: &[usize], address: u64) -> Option<usize> {
         path.iter().copied().find(|&level| {
             let block = self.block(level, address);
@@ -220,7 +221,7 @@ impl Reference {
         })
     }
 
-    /// Brings a line from where it was found into the levels of `into`, outermost first.
+    /// Moves a line from the level that holds it into the levels of `into`, outermost first.
     fn bring(&mut self, cpu: u32, into: &[usize], found: Option<usize>, address: u64) {
         let takers: Vec<usize> =
             into.iter().copied().filter(|&l| !self.is(l, Inclusion::Exclusive)).rev().collect();
@@ -231,7 +232,7 @@ impl Reference {
         {
             let block = self.block(level, address);
             let slot = self.cache(level, cpu).slot(block).unwrap();
-            // Handing over is no write-back.
+            // A transfer between levels is not a write-back.
             dirty = std::mem::take(&mut slot.dirty);
             self.cache(level, cpu).drop(block);
         }
@@ -292,14 +293,14 @@ impl Reference {
         cost
     }
 
-    fn time_of(&mut self, answered: Option<usize>, now: u64, address: u64) -> u64 {
-        match answered {
+    fn time_of(&mut self, hit_level: Option<usize>, now: u64, address: u64) -> u64 {
+        match hit_level {
             Some(level) => self.units(self.level(level).latency),
             None => self.memory_time(now, address),
         }
     }
 
-    /// Other CPUs' copies before an access.
+    /// Updates copies of other CPUs before an access.
     fn snoop(&mut self, cpu: u32, address: u64, store: bool) {
         let private: Vec<usize> = (0..self.d.levels.len()).filter(|&l| !self.level(l).shared).collect();
         let grain = private.iter().map(|&l| self.level(l).line).max().unwrap_or(1);
@@ -328,13 +329,13 @@ impl Reference {
         }
     }
 
-    /// An access of 8 bytes to memory that is mapped with an attribute, in that attribute's window.
+    /// Accesses 8 bytes through the window of an attribute.
     pub fn access(&mut self, cpu: u32, requested: Attribute, virtual_address: u64, kind: Kind) -> Seen {
         let windows = [Attribute::WriteBack, Attribute::WriteThrough, Attribute::NormalNc, Attribute::Device];
         let window = windows.iter().position(|w| *w == requested).unwrap() as u64;
         let address = self.physical(virtual_address);
-        // CPU 0 is there from the beginning; the order in which others come is the order in which
-        // the crate purges them, and makes no difference to what is left.
+        // CPU 0 exists from the start. The order in which other CPUs are added is the order in which the crate purges
+        // them. It does not affect the remaining state.
         self.clocks.entry(0).or_default();
         let mut now = *self.clocks.entry(cpu).or_default();
         self.several |= cpu != 0;
@@ -380,7 +381,7 @@ impl Reference {
         Seen { level, cost: now - before, walked }
     }
 
-    /// An access through the caches at `now`: who answered, and what it takes.
+    /// Accesses an address through the caches at `now`. Returns the level that holds the line, and the time.
     fn cached(&mut self, cpu: u32, address: u64, kind: Kind, now: u64) -> (Option<usize>, u64) {
         let path = self.path(kind == Kind::Fetch);
         if kind == Kind::Store {
@@ -407,7 +408,7 @@ impl Reference {
         (None, waited + self.time_of(None, now + waited, address))
     }
 
-    /// What a store that gathers takes.
+    /// Returns the time of a gathering store.
     fn gathered(&mut self, cpu: u32, address: u64) -> u64 {
         let how = self.d.uncached.gathering.clone().unwrap();
         let blocks = self.gathering.entry(cpu).or_default();
@@ -424,7 +425,7 @@ impl Reference {
         self.units(how.drain) + self.units(how.store)
     }
 
-    /// What it takes until the block of an address has left, if it gathers.
+    /// Returns the time until the block of an address has been written out, if it is gathering.
     fn drained(&mut self, cpu: u32, address: u64) -> u64 {
         let how = self.d.uncached.gathering.clone().unwrap();
         let blocks = self.gathering.entry(cpu).or_default();
@@ -437,7 +438,7 @@ impl Reference {
         self.units(how.drain)
     }
 
-    /// The counters under the names that the model gives them.
+    /// Returns the counters with the names that the model uses.
     pub fn counters(&mut self) -> Vec<(String, u64)> {
         let mut counts = Vec::new();
         for level in 0..self.d.levels.len() {

@@ -1,4 +1,4 @@
-//! Batches against single accesses: the same times, counters and memory.
+//! Batches compared with single accesses: equal times, counters and memory.
 
 use super::*;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The batch chase against the generic body: time, counters and end cell, with streams or not.
+    /// Compares the batch chase with the generic body: time, counters and end cell, with and without streams.
     #[test]
     fn batch_and_generic_chase_are_equal(seed: u64, n in 0u64..3000, kind in 0u64..4, more in 0u64..500) {
         let d = random_description(seed);
@@ -44,19 +44,19 @@ proptest! {
     }
 }
 
-/// One thing done to two models in two ways that must come out alike.
-fn one_chunk(draw: &mut Draw, a: &mut Model, b: &mut Model, spots: &[u64]) {
+/// Runs one random operation on two models in two ways that must have the same effect.
+fn one_chunk(draw: &mut Draw, a: &mut Model, b: &mut Model, addresses: &[u64]) {
     let run: Vec<u64> = (0..draw.below(40))
         .flat_map(|_| {
-            // The same word again, its neighbours in the line, and other lines.
-            let spot = draw.one_of(spots);
+            // The same word again, its neighbours in the line, or other lines.
+            let spot = draw.one_of(addresses);
             (0..1 + draw.below(5)).map(move |n| spot + 8 * (n / 2)).collect::<Vec<_>>()
         })
         .collect();
     match draw.below(6) {
         0 => {
             let (cpu, kind) = (draw.below(2) as u32, draw.one_of(&[Kind::Store, Kind::Fetch, Kind::Load]));
-            let at = draw.one_of(spots);
+            let at = draw.one_of(addresses);
             assert_eq!(a.access(cpu, at, kind), b.access(cpu, at, kind));
         }
         1 => {
@@ -73,7 +73,7 @@ fn one_chunk(draw: &mut Draw, a: &mut Model, b: &mut Model, spots: &[u64]) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The shortcut for a line loaded twice in a row changes nothing but the speed.
+    /// The shortcut for repeated loads of a line affects only the speed.
     #[test]
     fn loads_in_batches_and_one_by_one_are_equal(seed: u64) {
         let d = random_description(seed);
@@ -82,16 +82,16 @@ proptest! {
         let arena = a.arena_bytes();
         let reach = 1 << (8 + draw.below(10));
         let starts = [0, arena / 2, arena / 4 * 3];
-        let spots: Vec<u64> =
+        let addresses: Vec<u64> =
             (0..60).map(|_| (draw.one_of(&starts) + draw.below(reach) / 8 * 8).min(arena - 64)).collect();
         for chunk in 0..40 {
-            one_chunk(draw, &mut a, &mut b, &spots);
+            one_chunk(draw, &mut a, &mut b, &addresses);
             prop_assert_eq!(seen(&mut a), seen(&mut b), "chunk {}", chunk);
         }
     }
 }
 
-/// What a machine has gone through, and what its buffer holds.
+/// Returns the clock, the counters and the contents of the buffer.
 fn state(model: &mut Model, sweep: &Sweep) -> (u64, Vec<(String, u64)>, Vec<u64>) {
     let (time, counts, _) = seen(model);
     let mut held = Vec::new();
@@ -103,7 +103,7 @@ fn state(model: &mut Model, sweep: &Sweep) -> (u64, Vec<(String, u64)>, Vec<u64>
     (time, counts, held)
 }
 
-/// Two models of a random machine with the same sweep laid, where it fits.
+/// Returns two models of a random machine with the same sweep, if it fits.
 fn with_sweep(d: &Description, draw: &mut Draw, seed: u64) -> Option<(Model, Model, Sweep)> {
     let (mut a, mut b) = (Model::new(d, seed), Model::new(d, seed));
     let (step, cells) = (8 << draw.below(7), 1 + draw.below(600));
@@ -119,8 +119,9 @@ fn with_sweep(d: &Description, draw: &mut Draw, seed: u64) -> Option<(Model, Mod
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The batch sweep against the generic body over real links: sums, time, counters and contents, with
-    /// streams or not.
+    /// Compares the batch sweep with the generic body over real links: sums, time, counters and contents, with and
+    /// without
+    /// streams.
     #[test]
     fn batch_and_generic_sweep_are_equal(seed: u64) {
         let d = random_description(seed);
@@ -141,11 +142,11 @@ proptest! {
         }
     }
 
-    /// A warm-up leaves what the accesses that it stands for would have left: from there on all costs the same.
+    /// A warm-up leaves the state of the accesses that it replaces: all later accesses cost the same.
     #[test]
-    fn a_warm_up_line_by_line_leaves_what_every_access_leaves(seed: u64) {
+    fn warm_up_by_lines_leaves_the_state_of_all_accesses(seed: u64) {
         let mut d = random_description(seed);
-        // These depend on when an access comes.
+        // Their effect depends on the time of an access.
         d.memory.refresh = None;
         d.memory.spread = Time::ZERO;
         let draw = &mut Draw::new(seed ^ 98);
@@ -155,7 +156,7 @@ proptest! {
             a.warm(&sweep, 0, cells).unwrap();
             b.sweep(&sweep, 0, cells).unwrap();
         }
-        // Other lines than the sweep's show which of its lines would leave first.
+        // Lines outside the sweep show which of its lines is the next victim.
         let others: Vec<u64> =
             (0..draw.below(300)).map(|_| (sweep.base + draw.below(1 << 15) / 8 * 8).min(a.arena_bytes() - 8)).collect();
         let run = |model: &mut Model| {
@@ -213,7 +214,7 @@ fn a_warm_up_counts_the_use_after_a_fill() {
         } else {
             model.sweep(&sweep, 0, sweep.cells).unwrap();
         }
-        // Two more lines of the first one's set: the one that was used after its fill stays.
+        // Two more lines of the first line's set: the line used after its fill stays.
         let mut load = |n: u64| model.access(0, base + n * line, Kind::Load).unwrap().level;
         (load(2), load(4), load(0))
     };
@@ -221,7 +222,7 @@ fn a_warm_up_counts_the_use_after_a_fill() {
     assert_eq!(after(true), after(false));
 }
 
-/// A step between cells that suits the description.
+/// Returns a step between cells that suits the description.
 trait Step {
     fn one_step(&self, draw: &mut Draw) -> u64;
 }

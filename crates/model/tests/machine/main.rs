@@ -1,4 +1,4 @@
-//! The model under the probe: maps, chains, clock, refusals, the batch chase.
+//! The model as a machine of the probe: maps, chains, clock, refusals and the batch chase.
 
 mod batches;
 #[path = "../common/mod.rs"]
@@ -28,7 +28,7 @@ fn quiet(mut d: Description) -> Description {
     d
 }
 
-/// Maps, lays a chain of whole lines over `bytes` and returns the model and the first cell.
+/// Maps memory and initialises a chain of whole lines over `bytes`. Returns the first cell.
 fn with_chain(model: &mut Model, bytes: u64, pages: Pages, order: Order) -> fathom_model::Cell {
     let mapping = model.map(&MapRequest { pages, ..request(bytes) }).expect("fits");
     let chain = Chain::new(mapping.base, bytes / 64, 64, Layout::Packed, order, 5);
@@ -55,7 +55,7 @@ fn empty_interval_reads_overhead_and_alu_exact_cycles() {
 }
 
 #[test]
-fn readings_never_run_backwards_whatever_the_jitter() {
+fn readings_never_decrease_with_jitter() {
     let mut d = bcm2837();
     d.timer.clock_hz = d.core.clock_hz;
     d.timer.resolution = 1;
@@ -68,7 +68,7 @@ fn readings_never_run_backwards_whatever_the_jitter() {
 }
 
 #[test]
-fn a_chase_in_l1_costs_its_latency_and_beyond_it_more() {
+fn chase_in_l1_costs_its_latency_and_outside_l1_more() {
     let d = quiet(bcm2837());
     let l1 = d.levels.iter().find(|l| l.holds.word() != "instructions").expect("a data level");
     let latency = l1.latency.in_cycles(d.core.clock_hz);
@@ -186,7 +186,7 @@ fn impossible_requests_are_refused_with_remedy() {
 }
 
 #[test]
-fn the_facts_state_the_description() {
+fn facts_match_the_description() {
     let d = bcm2837();
     let mut facts = std::collections::HashMap::new();
     Model::new(&d, 1)
@@ -200,7 +200,7 @@ fn the_facts_state_the_description() {
 }
 
 #[test]
-fn a_co_running_stream_takes_a_share_of_what_is_shared() {
+fn stream_on_another_cpu_slows_shared_levels_and_is_counted() {
     let d = bcm2837();
     let shared = d.levels.iter().find(|l| l.shared).expect("a shared L2");
     let time_and_accesses = |streams: &[Stream]| {
@@ -224,7 +224,7 @@ fn a_co_running_stream_takes_a_share_of_what_is_shared() {
     );
 }
 
-/// bcm2837 with one cache only, of 4 lines in 2 sets, LRU.
+/// Returns bcm2837 with one cache of 4 lines in 2 sets, LRU.
 fn tiny(levels: usize) -> Description {
     let mut d = quiet(bcm2837());
     let mut level = d.levels[0].clone();
@@ -253,12 +253,12 @@ fn cached_copy_is_stale_after_uncached_write_until_evicted() {
         model.written_behind(8, 8).unwrap();
         assert!(load(&mut model, 0).stale, "the copy is older than memory");
         assert!(!load(&mut model, 1).stale, "another line is not");
-        // Two more lines of L1's set push it out of L1; with an L2 the old copy comes back from there.
+        // Two more lines of the set evict it from L1. With an L2, the stale copy comes back from there.
         load(&mut model, 2);
         load(&mut model, 4);
         let again = load(&mut model, 0);
         assert_eq!((again.level, again.stale), if levels == 1 { (None, false) } else { (Some(1), true) });
-        // Twenty lines push it out of everything.
+        // Twenty lines evict it from every level.
         for n in 20..40 {
             load(&mut model, n);
         }
@@ -282,7 +282,7 @@ fn memory_is_not_current_while_a_dirty_copy_is_cached() {
 }
 
 #[test]
-fn a_trial_begins_with_empty_caches() {
+fn trial_starts_with_empty_caches() {
     let mut model = Model::new(&quiet(bcm2837()), 1);
     let lap = |model: &mut Model| {
         let start = with_chain(model, 4096, Pages::Base, Order::Sequential);
@@ -314,12 +314,12 @@ fn checking_a_cell_changes_no_state() {
 
 #[test]
 fn the_agent_with_the_smallest_clock_moves_next() {
-    // Both chase in caches of their own at the same cost a load: neither gets ahead by more than one.
+    // Both chase in their own caches at the same cost per load: neither gets ahead by more than one.
     let mut model = Model::new(&quiet(bcm2837()), 1);
     let start = with_chain(&mut model, 4096, Pages::Huge, Order::Random);
     model.chase(start, 64);
     model.disturb(&[Stream { cpu: 1, bytes: 4096 }]).unwrap();
-    // The stream's first lap comes from memory, during which CPU 0 gets ahead; then they run level.
+    // The first lap of the stream loads from memory, and CPU 0 gets ahead. After that both have the same rate.
     let warm = model.chase(start, 20_000);
     let before = model.watch().accesses;
     model.chase(warm, 32_000);
@@ -331,7 +331,7 @@ fn the_agent_with_the_smallest_clock_moves_next() {
     assert_eq!(model.watch().accesses - before, 1000, "stopped");
 }
 
-/// Everything that can be seen from outside.
+/// Returns the observable state.
 fn seen(model: &mut Model) -> (u64, Vec<(String, u64)>, u64) {
     let counts = model.counters().unwrap().into_iter().map(|c| (c.name, c.value)).collect();
     (model.clock(), counts, model.watch().accesses)

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn a_bijection_and_its_inverse_cancel(n in 1u64..5000, seed: u64) {
+    fn bijection_and_inverse_cancel(n in 1u64..5000, seed: u64) {
         let p = Bijection::new(n, seed);
         let mut seen = vec![false; n as usize];
         for i in 0..n {
@@ -19,7 +19,7 @@ proptest! {
     }
 
     #[test]
-    fn every_chain_is_one_cycle_with_a_known_end(
+    fn chains_are_one_cycle_with_a_known_end(
         cells in 1u64..3000,
         order in prop_oneof![
             Just(Order::Random),
@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn strides_are_constant_but_from_pass_to_pass(cells in 2u64..3000, by in 1i8..12, descending: bool) {
+    fn strides_are_constant_within_a_pass(cells in 2u64..3000, by in 1i8..12, descending: bool) {
         let n = if descending { -by } else { by };
         let chain = Chain::new(0, cells, 64, Layout::Packed, Order::Strided(n), 0);
         let jump = |i: u64| chain.cell_at(i + 1) as i64 - chain.cell_at(i) as i64;
@@ -104,7 +104,7 @@ fn mean_jump(next: impl Fn(usize) -> usize, n: usize) -> f64 {
 }
 
 #[test]
-fn a_random_chain_jumps_like_sattolos() {
+fn random_chain_jumps_as_far_as_a_random_cycle() {
     let n = 10_000;
     for seed in 0..5 {
         let reference = sattolo(n, seed);
@@ -121,7 +121,7 @@ fn a_random_chain_jumps_like_sattolos() {
 }
 
 /// Returns the number of cells of a page chain in each of `sets` sets of 64-byte lines.
-fn fills(page: u64, step: u64, cells: u64, sets: u64) -> Vec<u64> {
+fn cells_per_set(page: u64, step: u64, cells: u64, sets: u64) -> Vec<u64> {
     let chain = Chain::new(0, cells, step, Layout::OnePerPage { page }, Order::Random, 1);
     let mut fill = vec![0u64; sets as usize];
     for j in 0..chain.cells() {
@@ -135,20 +135,20 @@ fn one_cell_a_page_fills_any_power_of_two_sets_evenly() {
     for (page, sets_bits) in [(4096u64, 6u32), (4096, 8), (4096, 11), (16384, 7), (65536, 10)] {
         let sets = 1u64 << sets_bits;
         for cells in [4 * sets.max(page / 64), 5 * sets / 2] {
-            let fill = fills(page, 64, cells, sets);
+            let fill = cells_per_set(page, 64, cells, sets);
             assert!(fill.iter().all(|&f| f <= cells.div_ceil(sets)), "page {page}, {sets} sets: {fill:?}");
         }
     }
 }
 
 #[test]
-fn one_cell_a_page_overfills_no_odd_number_of_sets() {
+fn one_cell_a_page_overfills_no_set_below_capacity() {
     // The numbers of sets are not powers of two, and the index is a modulo without a hash. No layout with one line per
     // page fills all of these sets evenly. But well below the capacity no set may have more lines than the 16 ways of
     // such caches.
     for sets in [1056u64, 1344, 1536, 2112, 704, 3 * 1024, 11 * 1024] {
         for cells in [128, 266, 512, 1024] {
-            let most = fills(4096, 128, cells, sets).into_iter().max();
+            let most = cells_per_set(4096, 128, cells, sets).into_iter().max();
             assert!(most <= Some(12), "{cells} pages, {sets} sets: {most:?}");
         }
     }

@@ -26,7 +26,7 @@ fn load_text_round_trips() {
 }
 
 #[test]
-fn the_study_is_said_as_it_was_typed() {
+fn load_text_omits_default_sizes() {
     let load = Load::parse("cpu*16 io*4 disk*2:256M vm*2:128M").expect("a load");
     assert_eq!(load.to_string(), "cpu*16 io*4 disk*2 vm*2:128M");
     let vm = load.stressors[3];

@@ -1,4 +1,4 @@
-//! The server over a machine that is plain memory, and over mutants of it that forgery.
+//! Tests of the server on a machine that is plain memory, and on variants with a defect.
 
 mod conversation;
 mod proofs;
@@ -219,15 +219,15 @@ impl Lines for Script {
     }
 }
 
-/// What the probe answers to these lines, parsed.
+/// Returns the lines of the probe for this input, parsed.
 fn served(forgery: Forgery, input: &[&str]) -> Vec<Line> {
     let mut script = Script { input: input.iter().map(ToString::to_string).collect(), output: Vec::new() };
     serve(&mut Plain::new(forgery), &mut script).unwrap();
     script.output.iter().map(|l| Line::parse(l).unwrap()).collect()
 }
 
-/// The same; every line sealed, numbers without a gap.
-fn talk(forgery: Forgery, input: &[&str]) -> Vec<Line> {
+/// Returns the same, and checks that sequence numbers are without gaps.
+fn served_in_order(forgery: Forgery, input: &[&str]) -> Vec<Line> {
     let lines = served(forgery, input);
     for (i, line) in lines.iter().enumerate() {
         assert_eq!(line.seq, Some(i as u64 + 1));
@@ -236,7 +236,7 @@ fn talk(forgery: Forgery, input: &[&str]) -> Vec<Line> {
 }
 
 /// Returns the indices of the unverified samples of the trial in a reply.
-fn judged(lines: &[Line]) -> Vec<usize> {
+fn unproven(lines: &[Line]) -> Vec<usize> {
     let one = |word: &str| lines.iter().find(|l| l.word == word).unwrap();
     let trial = Trial::read(one("trial")).unwrap();
     let done = Done::read(one("done")).unwrap();

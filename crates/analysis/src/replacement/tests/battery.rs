@@ -1,4 +1,4 @@
-//! The battery: its size, its order, and the policies that it distinguishes.
+//! The programs of the battery: their number, their order, and the policies that they distinguish.
 
 use super::*;
 use crate::seeds::full;
@@ -35,16 +35,16 @@ fn timed_positions_are_ends_middle_and_neighbours() {
         let h = ways / 2;
         for position in [0, 1, h - 1, h, h + 1, ways - 2, ways - 1] {
             let last = 3 * ways;
-            let wanted =
+            let expected =
                 format!("A-{} {}?", Block::Tested(last as u16), Block::Tested((2 * ways + position) as u16));
-            assert!(programs(ways, 2, None).iter().any(|p| p.to_string() == wanted), "{wanted}");
+            assert!(programs(ways, 2, None).iter().any(|p| p.to_string() == expected), "{expected}");
         }
     }
 }
 
-/// How far apart two predictions of a battery are: twice the expected log-likelihood ratio of 200 laps, at 3 % of errors
-/// and with an overdispersion that halves the laps.
-fn apart(a: &[Prediction], b: &[Prediction]) -> f64 {
+/// Returns the separation of two predictions of a battery: twice the expected log-likelihood ratio of 200 laps, with 3
+/// % of errors and an overdispersion that halves the effective number of laps.
+fn separation(a: &[Prediction], b: &[Prediction]) -> f64 {
     let reported = |p: f64| p * 0.97 + (1.0 - p) * 0.03;
     let steady = a.iter().zip(b).filter(|(a, b)| a.steady && b.steady);
     let queries = steady.flat_map(|(a, b)| a.miss.iter().zip(&b.miss));
@@ -69,10 +69,10 @@ fn battery_separates_all_distinguishable_policies() {
             for (i, a) in Policy::ALL.iter().enumerate() {
                 for (j, b) in Policy::ALL.iter().enumerate().filter(|(j, _)| *j != i) {
                     let together = groups.iter().any(|g| g.contains(a) && g.contains(b));
-                    let apart = apart(&predicted[i], &predicted[j]);
-                    // A ratio of a thousand needs 14; twice that leaves room for noise.
-                    let reported = if together { apart < 1e-3 } else { apart > 28.0 };
-                    assert!(reported, "{ways} ways, {visits} visits, {a} and {b}: {apart}");
+                    let separation = separation(&predicted[i], &predicted[j]);
+                    // A likelihood ratio of a thousand corresponds to 14; twice that leaves margin for noise.
+                    let reported = if together { separation < 1e-3 } else { separation > 28.0 };
+                    assert!(reported, "{ways} ways, {visits} visits, {a} and {b}: {separation}");
                 }
             }
         }
@@ -110,8 +110,9 @@ fn steady_predictions_hold_from_any_start() {
                     continue;
                 }
                 for seed in 100..104 {
-                    // 192 laps are whole cycles of most lengths; the longest not, whose mean shows within a fifth.
-                    let seen = observe(&mut Of::start(*policy, ways, seed), &program, None, 192, 0.0, seed);
+                    // 192 laps are whole cycles for most cycle lengths; for the longest the mean is within a fifth.
+                    let seen =
+                        observe(&mut KnownPolicy::start(*policy, ways, seed), &program, None, 192, 0.0, seed);
                     for (k, p) in seen.missed.iter().zip(&predicted.miss) {
                         assert!((f64::from(*k) / 192.0 - p).abs() < 0.2, "{ways} {policy} {program}");
                     }
@@ -119,7 +120,7 @@ fn steady_predictions_hold_from_any_start() {
             }
         }
     }
-    // Nine lines cycling in eight ways: FIFO's queue keeps any order that it was given.
+    // Nine lines in turn in eight ways: FIFO keeps any initial order.
     let cycle: Program = "A? B? C? D? E? F? G? H? I?".parse().unwrap();
     assert!(!predict(Policy::Fifo, 8, &cycle, None).steady);
     assert!(predict(Policy::Lru, 8, &cycle, None).steady);

@@ -1,8 +1,8 @@
-//! The policies by their definitions, and the notation of programs.
+//! The definitions of the policies, and the notation of programs.
 
 use super::*;
 
-/// The blocks that miss on a walk from an empty set.
+/// Returns the blocks that miss on a walk from an empty set.
 fn misses(policy: Policy, ways: usize, walk: &str) -> String {
     let mut set = Set::new(policy, ways, 1);
     let program: Program = walk.parse().unwrap();
@@ -14,13 +14,13 @@ fn misses(policy: Policy, ways: usize, walk: &str) -> String {
 
 #[test]
 fn published_misses_of_nine_lines_in_eight_ways() {
-    // Two decimals of an independent prototype, as they were published for this project.
+    // Published for this project with two decimals, from an independent prototype.
     let published = [9.00, 9.00, 2.00, 9.00, 5.14, 9.00, 3.06, 2.25, 9.00, 4.09];
     for (policy, expected) in Policy::ALL.iter().zip(published) {
         let got = misses_per_round(*policy, 8, 9);
-        // Where lots are drawn, both are means of many rounds.
-        let apart = if policy.is_random() { 0.03 } else { 0.0051 };
-        assert!((got - expected).abs() < apart, "{policy}: {got} for {expected}");
+        // Results of random policies are means of many rounds.
+        let tolerance = if policy.is_random() { 0.03 } else { 0.0051 };
+        assert!((got - expected).abs() < tolerance, "{policy}: {got} for {expected}");
     }
     for policy in Policy::ALL {
         assert_eq!(misses_per_round(*policy, 8, 8), 0.0, "{policy}");
@@ -31,24 +31,24 @@ fn published_misses_of_nine_lines_in_eight_ways() {
 }
 
 #[test]
-fn each_policy_evicts_what_its_definition_says() {
-    // Four ways hold A to D, A is used again, E comes: what left is seen by what misses after it.
+fn each_policy_evicts_according_to_its_definition() {
+    // Four ways have A to D, A is used again, then E is loaded; later misses show which block was evicted.
     assert_eq!(misses(Policy::Lru, 4, "A-D A E A C D B"), "ABCDEB");
     assert_eq!(misses(Policy::Fifo, 4, "A-D A E B C D A"), "ABCDEA");
-    // The tree points away from A, to C's half, and there away from D.
+    // The tree points away from A, to C's half, and in that half away from D.
     assert_eq!(misses(Policy::TreePlru, 4, "A-D A E A B D C"), "ABCDEC");
-    // D's use cleared A to C; A's use set it again; B is the lowest clear one.
+    // The use of D cleared A to C; the use of A set its bit again; B is the lowest with a clear bit.
     assert_eq!(misses(Policy::BitPlru, 4, "A-D A E A C D B"), "ABCDEB");
     // All four are set; the replacement clears them, and A is the lowest.
     assert_eq!(misses(Policy::Nru, 4, "A-D A E B C D A"), "ABCDEA");
     // A has age 0, the others age from 2 to 3; B is the lowest.
     assert_eq!(misses(Policy::Srrip, 4, "A-D A E A C D B"), "ABCDEB");
-    // SRRIP keeps what was hit over as many additions as there are other ways, and twice as many: LRU does not.
+    // SRRIP keeps a hit block for twice as many fills as there are other ways; LRU does not.
     assert_eq!(misses(Policy::Srrip, 4, "A-D A E-J A"), "ABCDEFGHIJ");
     assert_eq!(misses(Policy::Lru, 4, "A-D A E-J A"), "ABCDEFGHIJA");
-    // A of age 0; B to D of age 3 (each fill aged the others): B goes, then C.
+    // A has age 0, B to D have age 3 (each fill aged the others): B is evicted, then C.
     assert_eq!(misses(Policy::QlruH00M1R2U1, 4, "A-D A E F A D"), "ABCDEF");
-    // Three ways: the right half has one, and is the older after two fills of the left.
+    // Three ways: the right half has one way, and is the older one after two fills of the left.
     assert_eq!(misses(Policy::TreePlru, 3, "A-C A D A B C"), "ABCDC");
 }
 
@@ -58,7 +58,7 @@ fn random_policies_spare_protected_blocks() {
     for (row, policy) in [Policy::Random, Policy::NotMruRandom, Policy::NruRandom].into_iter().enumerate() {
         for seed in 0..4000 {
             let mut set = Set::new(policy, 4, seed);
-            // NRU: E clears all and takes one way, whose bit and A's (if A is still there) are set.
+            // NRU: E clears all bits and takes one way; its bit and that of A (if A is still present) are set.
             for block in [0, 1, 2, 3, 0, 4] {
                 set.visit(block);
             }
@@ -84,7 +84,7 @@ fn tokens_name_every_policy() {
 }
 
 #[test]
-fn the_notation_is_read_and_written() {
+fn program_notation_round_trips_and_errors_name_the_word() {
     for text in ["A B D A?", "A-L B? a-d C?", "Y-B1 Z99", "", "a b A? A?"] {
         let program: Program = text.parse().unwrap();
         assert_eq!(program.to_string(), text);

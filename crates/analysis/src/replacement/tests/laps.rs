@@ -3,8 +3,8 @@
 use super::*;
 use crate::seeds::{Seeds, full};
 
-/// Costs of an access, of a miss in the nearer level, and of a miss in the level under test; and the relative error of
-/// a lap.
+/// Costs of an access, of a miss in the nearer level and of a miss in the tested level, and the relative error of a
+/// lap.
 #[derive(Clone, Copy)]
 struct Costs {
     costs: [f64; 3],
@@ -45,21 +45,21 @@ fn time(
     }
 }
 
-/// The programs, and an empty one for the cost.
+/// Returns the programs and an empty one, which stands for the cost of a miss.
 fn whole(programs: &[Program]) -> Vec<&Program> {
     static NONE: Program = Program { accesses: Vec::new() };
     programs.iter().chain([&NONE]).collect()
 }
 
-/// The laps, and what a miss costs, known as well as a latency curve gives it, and off by half of that.
+/// Adds the cost of a miss to the laps, with the precision of a latency curve and an error of half of that.
 fn with_cost(mut totals: Vec<Total>, of: Costs) -> Vec<Total> {
     let seen = LapObservation::Cost(1.025 * of.costs[2]);
     totals.push(Total { program: Program::default(), seen, error: 0.05 * of.costs[2] });
     totals
 }
 
-/// Numbers of sessions: all, those that keep the true policy, those that find exactly the indistinguishable group, and
-/// those decided without the true policy.
+/// Numbers of sessions: all, those whose result includes the true policy, those whose result is exactly the
+/// indistinguishable group, and those decided without the true policy.
 #[derive(Default, Debug)]
 struct Tally {
     all: u32,
@@ -78,7 +78,7 @@ fn sessions(ways: usize, visits: usize, costs: &[f64], runs: u64, tally: &mut Ta
             let of = Costs { costs: [1.7, 0.0, 1.7 * miss], error: 0.002 };
             let mut rng = Rng::new((ways as u64) << 32 ^ run << 8 ^ miss.to_bits() ^ *truth as u64);
             let totals = programs.iter().map(|program| {
-                let mut set = Of::start(*truth, ways, rng.next());
+                let mut set = KnownPolicy::start(*truth, ways, rng.next());
                 time(&mut set, None, program, of, &mut rng)
             });
             let verdict = score_policies(ways, &expected, &[], &with_cost(totals.collect(), of));
@@ -95,11 +95,12 @@ fn sessions(ways: usize, visits: usize, costs: &[f64], runs: u64, tally: &mut Ta
     }
 }
 
-/// Cost of a miss, in hits.
+/// Costs of a miss, as multiples of a hit.
 const MISSES: [f64; 4] = [0.35, 0.7, 1.5, 3.0];
 
-/// Sessions of so many ways each: the truth is kept in 99 %, and named exactly in `exact` percent of them.
-fn truth_comes_out(ways: impl Iterator<Item = usize>, exact: f64) {
+/// Asserts, for sessions with each number of ways, that the true policy is consistent in 99 % and that `exact` of them
+/// have exactly its group.
+fn assert_policies_found(ways: impl Iterator<Item = usize>, exact: f64) {
     let mut tally = Tally::default();
     for ways in ways {
         sessions(ways, if ways % 3 == 0 { 2 } else { 8 }, &MISSES, 1, &mut tally);
@@ -108,21 +109,21 @@ fn truth_comes_out(ways: impl Iterator<Item = usize>, exact: f64) {
     let seeds = Seeds::of(2, 1);
     assert!(tally.kept as usize >= seeds.least(0.99, tally.all as usize), "{tally:?}");
     assert!(tally.exact as usize >= seeds.least(exact, tally.all as usize), "{tally:?}");
-    // A tenth of a percent: a state that no start met.
+    // One in a thousand may be wrong: a state that no simulated start reaches.
     assert!(1000 * tally.wrong <= tally.all, "{tally:?}");
 }
 
 #[test]
 fn policy_is_found_from_laps_of_few_ways() {
-    truth_comes_out((2..=8).step_by(if full() { 1 } else { 2 }), 0.97);
+    assert_policies_found((2..=8).step_by(if full() { 1 } else { 2 }), 0.97);
 }
 
 #[test]
 fn policy_is_found_from_laps_of_many_ways() {
-    truth_comes_out((9..=20).step_by(if full() { 2 } else { 7 }), 0.9);
+    assert_policies_found((9..=20).step_by(if full() { 2 } else { 7 }), 0.9);
 }
 
-/// Many more sessions than a test run has time for.
+/// A long run with many more sessions than a test run has time for.
 #[test]
 #[ignore = "minutes: cargo test --release -p fathom-analysis --lib many_laps -- --ignored --nocapture"]
 fn many_laps() {
@@ -144,10 +145,10 @@ fn unknown_policy_gets_no_name_from_laps() {
             let of = Costs { costs: [1.7, 0.0, 1.7 * miss], error: 0.002 };
             let totals = programs.iter().map(|program| {
                 let mut other = match kind {
-                    0 => Other::Mixed(empty.clone(), Rng::new(rng.next())),
-                    1 => Other::MostRecent(empty.clone()),
-                    2 => Other::Lip(empty.clone()),
-                    _ => Other::Hashed(vec![Set::new(Policy::Lru, ways, rng.next()); 4]),
+                    0 => UnknownPolicy::Mixed(empty.clone(), Rng::new(rng.next())),
+                    1 => UnknownPolicy::MostRecent(empty.clone()),
+                    2 => UnknownPolicy::Lip(empty.clone()),
+                    _ => UnknownPolicy::Hashed(vec![Set::new(Policy::Lru, ways, rng.next()); 4]),
                 };
                 time(&mut other, None, program, of, &mut rng)
             });
@@ -162,20 +163,20 @@ fn unknown_policy_gets_no_name_from_laps() {
 }
 
 #[test]
-fn level_behind_another_is_identified_from_laps() {
+fn second_level_is_identified_from_laps() {
     let all = [(4, Policy::Lru, false), (8, Policy::Random, true), (16, Policy::TreePlru, false)];
     for (ways, near, random) in all.into_iter().take(if full() { 3 } else { 2 }) {
         let programs = programs_per_lap(ways, 8, Some(Evictors { ways: 8, random }));
         let whole: Vec<&Program> = programs.iter().collect();
         let expected = [Policy::Lru, near].map(|near| Expected::new(ways, Some((near, 8)), &[], &whole));
         for truth in [Policy::Lru, Policy::TreePlru, Policy::Nru, Policy::Random, Policy::Srrip] {
-            // The default tier has the more difficult cost.
+            // The default tier has only the more difficult cost.
             for miss in [0.7_f64, 3.0].into_iter().take(if full() { 2 } else { 1 }) {
                 let mut rng = Rng::new(miss.to_bits() ^ ways as u64);
                 let of = Costs { costs: [1.0, 2.5, 3.5 * miss], error: 0.002 };
                 let totals = programs.iter().map(|program| {
                     let nearer = Some(Set::new(near, 8, rng.next()));
-                    time(&mut Of::start(truth, ways, rng.next()), nearer, program, of, &mut rng)
+                    time(&mut KnownPolicy::start(truth, ways, rng.next()), nearer, program, of, &mut rng)
                 });
                 let verdict = score_policies(ways, &expected, &[], &totals.collect::<Vec<_>>());
                 println!("{ways} behind {near}, {truth}, {miss}: {:?}", verdict.consistent);
@@ -196,7 +197,7 @@ fn uninformative_lap_times_decide_nothing() {
         let mut rng = Rng::new(5);
         let of = programs[..of].iter().map(|program| {
             let of = Costs { costs: [1.7, 0.0, miss], error };
-            time(&mut Of::start(Policy::Lru, 8, rng.next()), None, program, of, &mut rng)
+            time(&mut KnownPolicy::start(Policy::Lru, 8, rng.next()), None, program, of, &mut rng)
         });
         judge(8, &[], &[], &of.collect::<Vec<_>>())
     };

@@ -3,8 +3,8 @@
 use super::*;
 use crate::seeds::Seeds;
 
-/// Sessions: how many there were, kept the truth among the consistent policies, and named exactly the group of policies
-/// that cannot be distinguished from it.
+/// Numbers of sessions: all, those whose result includes the true policy, and those whose result is exactly the group
+/// of policies that cannot be distinguished from it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     all: usize,
@@ -12,7 +12,7 @@ struct Tally {
     exact: usize,
 }
 
-/// What a cache of so many ways predicts, computed once for all sessions.
+/// Predictions for a number of ways, computed once for all sessions.
 struct Battery {
     ways: usize,
     visits: usize,
@@ -27,7 +27,7 @@ impl Battery {
         Battery { ways, visits, programs, expected }
     }
 
-    /// Adds `runs` sessions under each policy.
+    /// Adds the results of `runs` sessions under each policy.
     fn sessions(&self, error: f64, runs: u64, tally: &mut Tally) {
         let ways = self.ways;
         for truth in Policy::ALL {
@@ -40,7 +40,7 @@ impl Battery {
                     let seed = (1000 * (ways as u64) + 100 * run + i as u64)
                         ^ error.to_bits()
                         ^ ((*truth as u64) << 40);
-                    observe(&mut Of::start(*truth, ways, seed), program, None, 200, error, seed)
+                    observe(&mut KnownPolicy::start(*truth, ways, seed), program, None, 200, error, seed)
                 });
                 let verdict = score_policies(ways, &self.expected, &observed.collect::<Vec<_>>(), &[]);
                 let kept = verdict.consistent.contains(truth);
@@ -59,8 +59,9 @@ impl Battery {
     }
 }
 
-/// The truth is kept in 99 % of sessions and named exactly in 97 % (up to 2 % of errors).
-fn truth_comes_out(ways: impl Iterator<Item = usize>) {
+/// Asserts that the true policy is consistent in 99 % of sessions, and that 97 % have exactly its group (up to 2 % of
+/// errors).
+fn assert_policies_found(ways: impl Iterator<Item = usize>) {
     let errors = [(0.0, 0.97), (0.02, 0.97), (0.05, 0.90)];
     let seeds = Seeds::of(2, 1);
     let mut tallies = [Tally::default(); 3];
@@ -79,15 +80,15 @@ fn truth_comes_out(ways: impl Iterator<Item = usize>) {
 
 #[test]
 fn policy_is_found_with_even_numbers_of_ways() {
-    truth_comes_out((2..=20).step_by(2));
+    assert_policies_found((2..=20).step_by(2));
 }
 
 #[test]
 fn policy_is_found_with_odd_numbers_of_ways() {
-    truth_comes_out((3..=19).step_by(2));
+    assert_policies_found((3..=19).step_by(2));
 }
 
-/// Many more sessions than a test run has time for.
+/// A long run with many more sessions than a test run has time for.
 #[test]
 #[ignore = "minutes: cargo test --release -p fathom-analysis --lib many_sessions -- --ignored --nocapture"]
 fn many_sessions() {
@@ -107,15 +108,15 @@ fn unknown_policy_gets_no_name() {
         let programs = programs(ways, 8, None);
         let expected = [Expected::new(ways, None, &programs.iter().collect::<Vec<_>>(), &[])];
         for (kind, error) in (0..4).flat_map(|k| [(k, 0.0), (k, 0.02), (k, 0.05)]) {
-            // In a set of two ways LIP and "most recent" are one.
+            // In a set of two ways LIP and "most recent" are equal.
             let empty: Vec<u16> = (0..ways as u16).map(|n| 50_000 + n).collect();
             let observed = programs.iter().enumerate().map(|(i, program)| {
                 let seed = 77 + i as u64;
                 let mut other = match kind {
-                    0 => Other::Mixed(empty.clone(), Rng::new(seed)),
-                    1 => Other::MostRecent(empty.clone()),
-                    2 => Other::Lip(empty.clone()),
-                    _ => Other::Hashed(vec![Set::new(Policy::Lru, ways, seed); 4]),
+                    0 => UnknownPolicy::Mixed(empty.clone(), Rng::new(seed)),
+                    1 => UnknownPolicy::MostRecent(empty.clone()),
+                    2 => UnknownPolicy::Lip(empty.clone()),
+                    _ => UnknownPolicy::Hashed(vec![Set::new(Policy::Lru, ways, seed); 4]),
                 };
                 observe(&mut other, program, None, 200, error, seed)
             });
@@ -129,10 +130,10 @@ fn unknown_policy_gets_no_name() {
     }
 }
 
-/// A session of eight ways.
+/// Returns the observations of a session with eight ways.
 fn session(truth: Policy, laps: u32, error: f64) -> Vec<Observation> {
     let seen = |(i, p): (usize, &Program)| {
-        observe(&mut Of::start(truth, 8, i as u64), p, None, laps, error, 31 * i as u64)
+        observe(&mut KnownPolicy::start(truth, 8, i as u64), p, None, laps, error, 31 * i as u64)
     };
     programs(8, 8, None).iter().enumerate().map(seen).collect()
 }
@@ -147,17 +148,17 @@ fn too_little_or_contradictory_evidence_decides_nothing() {
     let full = session(Policy::Lru, 200, 0.02);
     undecided(&[], "too few");
     undecided(&session(Policy::Lru, 5, 0.02), "too few");
-    // Calibration, and one program that decides next to nothing.
+    // Calibration, and one program that excludes almost nothing.
     let kept = undecided(&full[..4], "too few");
     assert!(kept.contains(&Policy::Lru) && kept.len() > 1);
-    // Few laps of random replacement do not tell the random ones apart, and the truth is kept.
+    // An observation without counts is contradictory.
     let mut short = full[3].clone();
     short.missed = vec![];
     undecided(&[short], "contradictory");
     let mut twice = full.clone();
     twice.push(Observation { missed: vec![0], ..full[3].clone() });
     undecided(&twice, "contradictory");
-    // What must hit misses every second time, and the other way round.
+    // Accesses that must hit miss every second time, and accesses that must miss hit every second time.
     for program in [0, 2] {
         let mut wrong = full.clone();
         wrong[program].missed.fill(100);
@@ -181,7 +182,7 @@ fn verdict_names_the_worst_fit() {
         &[],
         &{
             let seen = |(i, p): (usize, &Program)| {
-                observe(&mut Of::start(Policy::Lru, 2, i as u64), p, None, 200, 0.01, i as u64)
+                observe(&mut KnownPolicy::start(Policy::Lru, 2, i as u64), p, None, 200, 0.01, i as u64)
             };
             programs(2, 8, None).iter().enumerate().map(seen).collect::<Vec<_>>()
         },
@@ -190,14 +191,14 @@ fn verdict_names_the_worst_fit() {
     assert!(two.decided && two.consistent.len() == 5, "{}", two.reason);
 }
 
-/// So many lines cyclically.
+/// Returns a program with `lines` lines in turn.
 fn cycle(lines: usize) -> Program {
     let accesses = (0..lines).map(|n| Access { block: Block::Tested(n as u16), timed: false });
     Program { accesses: accesses.collect() }
 }
 
 #[test]
-fn counted_misses_count() {
+fn counted_misses_are_used_as_evidence() {
     let seen = session(Policy::Random, 200, 0.02);
     let counted = |lines: usize, misses: f64, error: f64| Total {
         program: cycle(lines),
@@ -207,18 +208,18 @@ fn counted_misses_count() {
     let curve = [9, 10, 12, 16, 24].map(|n| counted(n, misses_per_round(Policy::Random, 8, n), 0.1));
     let verdict = judge(8, &[], &seen, &curve);
     assert_eq!(verdict.consistent, [Policy::Random], "{}", verdict.reason);
-    // Study S1's 4.69 misses per round of nine lines are no textbook policy's, whatever the programs say.
+    // No textbook policy has study S1's 4.69 misses per round of nine lines, whatever the programs show.
     for truth in Policy::ALL {
         let verdict = judge(8, &[], &session(*truth, 200, 0.02), &[counted(9, 4.69, 0.02)]);
-        // Where a cycle of nine depends on the state that it was begun in, it says nothing.
-        let says = predict_lap(*truth, 8, &cycle(9), None).steady;
-        assert_eq!(verdict.consistent.is_empty(), says, "{truth}: {}", verdict.reason);
-        assert!(says || !matches!(truth, Policy::Lru | Policy::TreePlru | Policy::Nru | Policy::Random));
+        // If a cycle of nine depends on the initial state, it excludes nothing.
+        let steady = predict_lap(*truth, 8, &cycle(9), None).steady;
+        assert_eq!(verdict.consistent.is_empty(), steady, "{truth}: {}", verdict.reason);
+        assert!(steady || !matches!(truth, Policy::Lru | Policy::TreePlru | Policy::Nru | Policy::Random));
     }
 }
 
 #[test]
-fn level_behind_another_is_identified() {
+fn second_level_is_identified() {
     for (ways, near, random) in
         [(16, Policy::TreePlru, false), (4, Policy::Lru, false), (8, Policy::Random, true)]
     {
@@ -228,7 +229,14 @@ fn level_behind_another_is_identified() {
         for truth in [Policy::Lru, Policy::TreePlru, Policy::Nru, Policy::Random, Policy::Srrip] {
             let observed = programs.iter().enumerate().map(|(i, p)| {
                 let seed = 900 + i as u64;
-                observe(&mut Of::start(truth, ways, seed), p, Some(Set::new(near, 8, seed)), 200, 0.02, seed)
+                observe(
+                    &mut KnownPolicy::start(truth, ways, seed),
+                    p,
+                    Some(Set::new(near, 8, seed)),
+                    200,
+                    0.02,
+                    seed,
+                )
             });
             let observed: Vec<Observation> = observed.collect();
             let verdict = score_policies(ways, &expected, &observed, &[]);

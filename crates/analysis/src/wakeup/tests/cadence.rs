@@ -13,23 +13,23 @@ fn candidates() -> Vec<Candidate> {
         .to_vec()
 }
 
-// Seeds of at least 10,000: none with which a constant was chosen.
+// The seeds from 10,000 on were not used to choose constants.
 
 /// Exceedances of a task of period `grid` over `span`: an event is observed at the next activation.
-struct World {
+struct Simulation {
     span: u64,
     grid: u64,
     rng: SeededRng,
     times: Vec<u64>,
 }
 
-impl World {
-    fn new(span: u64, grid: u64, seed: u64) -> World {
-        World { span, grid, rng: SeededRng::new(seed), times: Vec::new() }
+impl Simulation {
+    fn new(span: u64, grid: u64, seed: u64) -> Simulation {
+        Simulation { span, grid, rng: SeededRng::new(seed), times: Vec::new() }
     }
 
     /// `n` random events.
-    fn background(mut self, n: usize) -> World {
+    fn background(mut self, n: usize) -> Simulation {
         for _ in 0..n {
             let at = (self.rng.unit() * self.span as f64) as u64;
             self.times.push(at.div_ceil(self.grid) * self.grid);
@@ -37,8 +37,8 @@ impl World {
         self
     }
 
-    /// One every `period`, of which a share `kept` is observed, with `jitter` (standard deviation) each.
-    fn cadence(mut self, period: u64, kept: f64, jitter: f64) -> World {
+    /// Adds one event per `period`, of which a share `kept` is observed, each with `jitter` (standard deviation).
+    fn cadence(mut self, period: u64, kept: f64, jitter: f64) -> Simulation {
         let mut at = self.rng.unit() * period as f64;
         while at < self.span as f64 {
             let off = jitter * normal(&mut self.rng);
@@ -50,8 +50,8 @@ impl World {
         self
     }
 
-    /// Bursts of late activations: 50 activations of which each third is late.
-    fn storms(mut self, n: usize) -> World {
+    /// Adds bursts of 50 activations, of which every third is late on average.
+    fn storms(mut self, n: usize) -> Simulation {
         for _ in 0..n {
             let at = ((self.rng.unit() * self.span as f64) as u64).div_ceil(self.grid);
             for i in 0..50 {
@@ -64,7 +64,7 @@ impl World {
     }
 
     /// Bursts of up to five late activations in a row.
-    fn bursts(mut self, n: usize) -> World {
+    fn bursts(mut self, n: usize) -> Simulation {
         for _ in 0..n {
             let at = ((self.rng.unit() * self.span as f64) as u64).div_ceil(self.grid);
             let long = 1 + self.rng.below(5) as u64;
@@ -95,7 +95,8 @@ fn exceedances_at_random_have_no_cadence() {
     ] {
         let wrong: Vec<_> = (31_000..31_000 + seeds.count)
             .filter_map(|seed| {
-                let times = World::new(span, grid, seed).background(n).bursts(bursts).storms(storms).times();
+                let times =
+                    Simulation::new(span, grid, seed).background(n).bursts(bursts).storms(storms).times();
                 find(&times, grid, &candidates()).into_iter().next()
             })
             .collect();
@@ -122,7 +123,7 @@ fn planted_cadences_are_named_alone() {
         let mut named = 0;
         let (mut held, mut shares) = (0, 0);
         for seed in 0..seeds.count {
-            let of = World::new(span, MS, 32_000 + seed).cadence(period, kept, jitter);
+            let of = Simulation::new(span, MS, 32_000 + seed).cadence(period, kept, jitter);
             let members = of.times.len();
             let times = of.background(background).times();
             let found = find(&times, MS, &candidates());
@@ -152,7 +153,7 @@ fn planted_cadences_are_named_alone() {
 
 #[test]
 fn unnamed_cadence_is_reported_by_period() {
-    let times = World::new(60_000 * MS, MS, 5).cadence(37 * MS, 0.6, 0.3e6).background(200).times();
+    let times = Simulation::new(60_000 * MS, MS, 5).cadence(37 * MS, 0.6, 0.3e6).background(200).times();
     let found = find(&times, MS, &candidates());
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].names.is_empty());
@@ -173,11 +174,11 @@ fn cause_of_another_period_recurs_at_the_common_multiple() {
 
 #[test]
 fn two_cadences_are_both_found() {
-    // 1 s is no multiple of 37 ms. Where it is one, and comes at the same phase, the two are one cadence.
+    // 1 s is not a multiple of 37 ms. With a multiple at the same phase the two would be one cadence.
     let seeds = Seeds::of(50, 25);
     let mut both = 0;
     for seed in 0..seeds.count {
-        let times = World::new(120_000 * MS, MS, 33_000 + seed)
+        let times = Simulation::new(120_000 * MS, MS, 33_000 + seed)
             .cadence(1000 * MS, 0.95, 0.3e6)
             .cadence(37 * MS, 0.1, 0.1e6)
             .background(50)

@@ -10,10 +10,10 @@ const SIZES: usize = 11;
 /// Activations per repeat: 4 s at 1 ms.
 const RUN: usize = 4_000;
 
-// Seeds of at least 10,000: none with which a constant was chosen.
+// The seeds from 10,000 on were not used to choose constants.
 
-/// A curve: shift and scale of the samples at each size. A whole repeat drifts by 1 us (standard deviation), a single
-/// size by 0.4.
+/// Returns a curve with this shift and scale of the samples at each size. A repeat drifts by 1 us (standard deviation),
+/// a single size by 0.4 us.
 fn curve(seed: u64, sizes: &[u64], at: impl Fn(u64) -> (f64, f64)) -> Vec<Row> {
     let mut rng = SeededRng::new(seed);
     let drift: Vec<f64> = (0..REPEATS).map(|_| normal(&mut rng)).collect();
@@ -32,13 +32,13 @@ fn sizes() -> Vec<u64> {
     (0..SIZES).map(|i| 1 << (20 + i)).collect()
 }
 
-/// Scale of the samples that changes p99.9 by a factor; it is 38.6 us at scale 2.
+/// Returns the scale of the samples that changes p99.9 by a factor; p99.9 is 38.6 us at scale 2.
 fn scale(factor: f64) -> f64 {
     2.0 * (1.0 + (factor - 1.0) * 38.6 / 18.6)
 }
 
 #[test]
-fn noise_has_no_inflection() {
+fn noise_has_no_changepoint() {
     let seeds = Seeds::of(400, 100);
     let wrong: Vec<u64> = (21_000..21_000 + seeds.count)
         .filter(|&s| !read(&curve(s, &sizes(), |_| (0.0, 2.0)), s).unwrap().is_empty())
@@ -48,7 +48,7 @@ fn noise_has_no_inflection() {
 }
 
 #[test]
-fn a_step_of_15_percent_is_found_where_it_is() {
+fn step_of_15_percent_is_found_at_its_size() {
     let seeds = Seeds::of(100, 25);
     for (what, at) in [("in the middle", 5), ("before the last", 9), ("behind the first", 1)] {
         let (mut exact, mut ramps, mut more) = (0, 0, 0);
@@ -70,7 +70,7 @@ fn a_step_of_15_percent_is_found_where_it_is() {
 }
 
 #[test]
-fn two_steps_are_two() {
+fn two_steps_are_both_found() {
     let seeds = Seeds::of(100, 25);
     let mut exact = 0;
     for seed in 0..seeds.count {
@@ -117,7 +117,7 @@ fn ramps_are_not_called_steps() {
 }
 
 #[test]
-fn bisection_closes_in_on_the_step() {
+fn bisection_narrows_the_step() {
     // The true value is 6,300,000 bytes, between 4 and 8 MiB.
     let truth = 6_300_000u64;
     let at = |b: u64| (0.0, if b > truth { scale(1.2) } else { 2.0 });
@@ -141,7 +141,7 @@ fn bisection_closes_in_on_the_step() {
 }
 
 #[test]
-fn a_model_without_noise_has_steps_and_a_seed_repeats() {
+fn noiseless_step_is_found_and_results_repeat_with_a_seed() {
     let rows: Vec<Row> =
         (0..6u64).map(|i| Row { bytes: 1 << i, repeats: vec![if i < 3 { 10.0 } else { 12.0 }; 5] }).collect();
     let found = read(&rows, 1).unwrap();
@@ -160,8 +160,8 @@ fn invalid_curves_are_refused() {
     assert!(next_sizes(&[], &[], 1.1, 0).is_empty());
 }
 
-/// A curve of page faults per second: below `at` MiB only occasional ones, then `rate`, with repeats that
-/// differ by `noise` (standard deviation of the logarithm).
+/// Returns a curve of page faults per second: occasional ones if the rate is 0, else `rate` with repeats that differ by
+/// `noise` (standard deviation of the logarithm).
 fn faults(seed: u64, sizes: &[u64], noise: f64, rate: impl Fn(u64) -> f64) -> Vec<Row> {
     let mut rng = SeededRng::new(seed);
     let row = |&bytes: &u64| {
@@ -175,15 +175,15 @@ fn faults(seed: u64, sizes: &[u64], noise: f64, rate: impl Fn(u64) -> f64) -> Ve
     sizes.iter().map(row).collect()
 }
 
-/// One fault of a microsecond in a thousand.
+/// Faults per second that cost one in a thousand, if a fault takes a microsecond.
 const PER_THOUSAND: f64 = 1000.0;
 
 #[test]
-fn rate_beginning_at_a_size_is_found_by_fewest_repeats() {
+fn rate_that_begins_at_a_size_is_found_with_few_repeats() {
     for noise in [0.0, 0.02, 0.1, 0.3] {
         let (mut exact, mut wrong) = (0, 0);
         for seed in 0..100 {
-            // Faults begin at a size, as with the allocator; and writing the block slows down as it grows.
+            // Faults begin at a size, as with an allocator; the rate decreases as the block grows.
             let slower = |b: u64| 100_000.0 * (1.0 - 0.05 * (f64::from(b.ilog2()) - 25.0));
             let rate = |b: u64| if b >= 32 << 20 { slower(b) } else { 0.0 };
             let found = rates(&faults(25_000 + seed, &sizes(), noise, rate), PER_THOUSAND, seed).unwrap();
@@ -197,7 +197,7 @@ fn rate_beginning_at_a_size_is_found_by_fewest_repeats() {
 }
 
 #[test]
-fn a_rate_that_is_no_other_has_no_inflection() {
+fn smooth_rates_have_no_changepoint() {
     let none = |_| 0.0;
     let some = |_| 100_000.0;
     // Explicit mapping on a host: the cost per byte grows with the block.

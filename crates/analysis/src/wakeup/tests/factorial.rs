@@ -17,7 +17,7 @@ fn on(levels: &[bool], factor: usize) -> f64 {
 /// Shift and scale of the samples of a case.
 type Truth<'a> = &'a dyn Fn(&[bool]) -> (f64, f64);
 
-/// A session: each block in its own order, on a machine that drifts within a block and jumps between blocks.
+/// Simulates a session: each block in its own order, on a machine that drifts within a block and jumps between blocks.
 fn session(design: &Design, blocks: usize, truth: Truth, seed: u64) -> Vec<Measured> {
     let mut rng = SeededRng::new(seed);
     let mut measured = Vec::new();
@@ -73,7 +73,7 @@ fn designs_separate_factors_from_each_other_and_interactions() {
 }
 
 #[test]
-fn orders_are_random_whole_and_repeatable() {
+fn orders_are_random_complete_and_repeatable() {
     let d = Design::new(5).unwrap();
     let order = d.order(4, 1);
     assert_eq!(order, d.order(4, 1));
@@ -88,7 +88,7 @@ fn orders_are_random_whole_and_repeatable() {
 
 #[test]
 fn planted_effects_are_recovered() {
-    // Read, write, footprint, page walks, faults, shoot-downs: shifts add to p99.9 directly.
+    // Read, write, footprint, page walks, faults, TLB shootdowns: shifts add to p99.9 directly.
     let shifts = [0.5, 2.0, 0.0, 1.0, 11.0, 4.0];
     for factors in [4, 5, 6] {
         let design = Design::new(factors).unwrap();
@@ -113,7 +113,7 @@ fn planted_effects_are_recovered() {
 
 #[test]
 fn planted_scale_effects_and_interactions_are_recovered() {
-    // Factors that stretch the tail: p99.9 moves by more than any sample's mean. 1 and 3 hinder each other.
+    // Factors that stretch the tail: p99.9 increases by more than the mean of the samples. Factors 1 and 3 interact.
     let scale = |l: &[bool]| {
         2.0 * (1.0 + 0.3 * on(l, 0) + 0.1 * on(l, 1) + 0.6 * on(l, 4) + 0.4 * on(l, 1) * on(l, 3))
     };
@@ -158,7 +158,7 @@ fn an_increase_is_attributed_by_dose() {
 
 #[test]
 fn added_latency_is_explained_within_intervals() {
-    // A load that has 60 % of the faults, all of the bandwidth, and 1.5 us that are no factor's.
+    // A load with 60 % of the faults, all of the bandwidth, and 1.5 us that belong to no factor.
     let shifts = [2.0, 0.0, 3.0, 11.0];
     let parts = [1.0, 0.3, 0.0, 0.6];
     let design = Design::new(4).unwrap();
@@ -186,7 +186,7 @@ fn added_latency_is_explained_within_intervals() {
 }
 
 #[test]
-fn blocks_that_lack_a_cell_do_not_count() {
+fn blocks_without_all_cells_are_left_out() {
     let design = Design::new(2).unwrap();
     let mut measured = session(&design, 3, &|_| (0.0, 2.0), 1);
     let at = measured.iter().position(|m| m.block == 1 && m.case == 2).unwrap();

@@ -33,14 +33,14 @@ fn worst_latency_names_the_delaying_stage_not_the_longest() {
 }
 
 #[test]
-fn worst_ones_with_different_causes_have_none_in_common() {
+fn different_causes_have_no_common_stage() {
     let r = read(&activations(&|i| (i % 500 == 3).then_some(if i % 1000 == 3 { 0 } else { 2 })), 10).unwrap();
     assert_eq!(r.common(0.8), None);
     assert_eq!(r.rows.iter().map(|row| row.dominates).collect::<Vec<_>>(), [5, 0, 5, 0]);
 }
 
 #[test]
-fn nothing_and_nonsense_are_no_stages() {
+fn empty_and_invalid_input_has_no_stages() {
     assert_eq!(read(&[], 5), None);
     let one = |us: f64| StagedActivation { period: 0, us: [us, 1.0, 2.0], switch: Some(1.0) };
     assert_eq!(read(&[one(f64::NAN)], 5), None);

@@ -15,11 +15,11 @@ fn percentile(s: &Summary, token: &str) -> Result<Interval, Refusal> {
 }
 
 #[test]
-fn percentiles_take_as_many_samples_as_a_bound_needs() {
+fn percentiles_need_enough_samples_for_both_bounds() {
     assert_eq!([0.5, 0.9, 0.99].map(needed), [6, 29, 299]);
     assert_eq!([0.999, 0.9999, 0.99999].map(needed), [2_995, 29_956, 299_572]);
     assert_eq!(ranks(2_994, 0.999), None);
-    // The largest sample is the upper end; almost nothing of the 5 % is left for the lower one.
+    // The largest sample is the upper end; the lower end has almost none of the 5 %.
     let (low, high) = ranks(2_995, 0.999).unwrap();
     assert!(high == 2_994 && low < 2_984, "{low} {high}");
     assert_eq!(ranks(6, 0.5), Some((0, 5)));
@@ -33,7 +33,7 @@ fn percentiles_take_as_many_samples_as_a_bound_needs() {
 }
 
 #[test]
-fn percentile_intervals_cover_as_often_as_they_say() {
+fn percentile_intervals_have_their_coverage() {
     let mut rng = SeededRng::new(1);
     for (q, token, n) in
         [(0.9, "p90", 29), (0.99, "p99", 1_000), (0.999, "p99.9", 2_995), (0.999, "p99.9", 8_000)]
@@ -56,15 +56,15 @@ fn percentile_intervals_cover_as_often_as_they_say() {
 fn maximum_has_the_chance_of_being_exceeded() {
     let mut rng = SeededRng::new(2);
     let n = 1_000;
-    let mut beaten = 0;
+    let mut exceeded = 0;
     for _ in 0..400 {
         let mut draw = |n: usize| (0..n).map(|_| synthetic::body(&mut rng, 2.0)).fold(0.0, f64::max);
-        beaten += usize::from(draw(n) < draw(500));
+        exceeded += usize::from(draw(n) < draw(500));
     }
     let max = Maximum { us: 1.0, seen_in: n as u64 };
     // A third: 133 of 400, and four standard errors of 9.4.
     assert!((max.exceedance_probability(500) - 1.0 / 3.0).abs() < 1e-12);
-    assert!((96..=171).contains(&beaten), "{beaten} of 400");
+    assert!((96..=171).contains(&exceeded), "{exceeded} of 400");
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn stall_is_corrected_for_skipped_activations() {
     assert_eq!(r.seen.max, Maximum { us: 5_300.0, seen_in: 6 });
     // A task that catches up on missed periods has a sample of each: nothing is added.
     let all = run(&[10.0, 5_300.0, 4_300.0, 3_300.0, 2_300.0, 1_300.0, 300.0, 10.0]);
-    let worked = summarise(&all, 1_000.0).unwrap();
-    assert_eq!((worked.missed, worked.explained, worked.corrected), (0, 0, worked.seen));
+    let caught_up = summarise(&all, 1_000.0).unwrap();
+    assert_eq!((caught_up.missed, caught_up.explained, caught_up.corrected), (0, 0, caught_up.seen));
     // The same from an imported histogram, which has no period numbers.
     let bars = corrected_bars(&[(10.0, 4), (5_300.0, 1), (11.0, 1)], 1_000.0);
     assert_eq!(bars.iter().map(|b| b.1).sum::<u64>(), 11);
@@ -90,8 +90,8 @@ fn stall_is_corrected_for_skipped_activations() {
 
 #[test]
 fn correction_shows_what_omission_hides() {
-    // One stall of 400 periods in 10,000: p99 of what was seen knows nothing of it, though 4 % of all periods were
-    // late by milliseconds. The truth is a task that had been seen at each period.
+    // One stall of 400 periods in 10,000: p99 of the seen activations does not show it, though 4 % of all periods were
+    // late by milliseconds. The truth is a task that was activated in every period.
     let mut rng = SeededRng::new(3);
     let mut truth = Vec::new();
     let mut seen = Vec::new();
@@ -113,7 +113,7 @@ fn correction_shows_what_omission_hides() {
 }
 
 #[test]
-fn the_histogram_loses_nothing_and_keeps_to_one_percent() {
+fn histogram_keeps_all_samples_within_one_percent() {
     let mut rng = SeededRng::new(4);
     let mut us: Vec<f64> = (0..20_000).map(|_| synthetic::pareto(&mut rng, 0.9, 5.0) + 0.5).collect();
     us.extend([-0.8, 0.0, 0.0005]);

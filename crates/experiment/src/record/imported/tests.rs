@@ -51,10 +51,10 @@ fn series() -> Vec<Imported> {
 
 /// Returns a complete record of these series.
 fn lines(all: &[Imported]) -> Vec<String> {
-    let own = all.iter().zip(1..).flat_map(|(series, number)| series.lines(number));
+    let series_lines = all.iter().zip(1..).flat_map(|(series, number)| series.lines(number));
     let run = Run { experiment: "wakeup".into(), ..Run::default() }.line();
     let end = End { status: "complete".into(), elapsed_ms: 0 }.line();
-    let all = [run].into_iter().chain(own).chain([end]).map(|line| line.render());
+    let all = [run].into_iter().chain(series_lines).chain([end]).map(|line| line.render());
     [Record::first_line()].into_iter().chain(all).collect()
 }
 
@@ -78,9 +78,9 @@ fn every_field_round_trips() {
 #[test]
 fn lost_and_repeated_lines_are_problems_and_incomplete_histograms_are_refused() {
     let whole = lines(&series());
-    let own: Vec<usize> = (0..whole.len()).filter(|&i| whole[i].starts_with("imported")).collect();
-    assert_eq!(own.len(), 5, "a head, three parts, a head");
-    for &i in &own {
+    let series_lines: Vec<usize> = (0..whole.len()).filter(|&i| whole[i].starts_with("imported")).collect();
+    assert_eq!(series_lines.len(), 5, "a head, three parts, a head");
+    for &i in &series_lines {
         let mut twice = whole.clone();
         twice.insert(i, whole[i].clone());
         let record = read(&twice);
@@ -88,7 +88,7 @@ fn lost_and_repeated_lines_are_problems_and_incomplete_histograms_are_refused() 
         assert!(record.problems[0].starts_with(&format!("line {}: ", i + 2)), "{:?}", record.problems);
         assert_eq!(record.imported, series());
     }
-    for &i in &own[1..4] {
+    for &i in &series_lines[1..4] {
         let mut without = whole.clone();
         without.remove(i);
         let record = read(&without);

@@ -1,4 +1,4 @@
-//! What a record says: lines, samples, restarts and clock trust.
+//! Content of a record: lines, samples, restarts and clock trust.
 
 use super::*;
 use fathom_analysis::findings::WarningKind;
@@ -42,7 +42,7 @@ fn every_line_of_a_session_round_trips() {
 
 #[test]
 fn non_record_is_refused_with_the_expected_first_line() {
-    for (text, says) in [
+    for (text, words) in [
         ("", "empty"),
         ("hello\n", "fathom.record version=1"),
         ("\0\0\0\n", "line 1"),
@@ -53,7 +53,7 @@ fn non_record_is_refused_with_the_expected_first_line() {
         ("fathom.record version=1 colour=red\n", "colour"),
     ] {
         let error = Record::parse(text).unwrap_err();
-        assert!(error.contains(says), "{text:?}: {error}");
+        assert!(error.contains(words), "{text:?}: {error}");
     }
     let long = Record::parse(&"a".repeat(1 << 20)).unwrap_err();
     assert!(long.contains("limit") && long.len() < 300, "{long}");
@@ -70,7 +70,7 @@ fn probe_lines_cannot_be_harness_lines() {
     }
 }
 
-/// The session with the two columns of the chase's times in each other's place in its first `swapped` samples.
+/// Returns the session in which the first `swapped` samples of the chase have their two times exchanged.
 fn with_swapped_times(swapped: usize) -> Record {
     let mut left = swapped;
     let lines: Vec<String> = SESSION
@@ -106,7 +106,7 @@ fn sample_with_decreasing_time_is_refused() {
             report.refusals.iter().find(|r| r.what.starts_with("the time of chase of 8 KiB (trial 2"));
         (report.findings.iter().filter(of).count(), refused.map(|r| r.reason.clone()))
     };
-    // As it is, and with fewer than half of the samples contradicting the others.
+    // With no or with fewer than half of the samples in contradiction.
     for swapped in [0, 9] {
         let record = with_swapped_times(swapped);
         assert_eq!((record.trials[1].samples.len(), record.trials[1].contradicted), (20, None), "{swapped}");
@@ -138,8 +138,8 @@ fn unverified_sample_is_left_out() {
             line.seq.map_or_else(|| text.clone(), |seq| line.seal(seq))
         })
         .collect();
-    // The first sample of both of its lines lies, and so its successor's beginning is no matter: the
-    // proof counts loads, not cells.
+    // The first sample of both lines has a wrong end. The following samples are verified, because the end of a sample
+    // depends on the number of loads and not on the previous sample.
     let unverified = read(&lines.join("\n")).unwrap();
     assert_eq!((unverified.trials[1].unverified, unverified.trials[1].samples.len()), (2, 18));
     record.trials[1].samples.remove(16);
@@ -148,7 +148,8 @@ fn unverified_sample_is_left_out() {
     assert!(survey::read(&unverified).warnings.iter().any(|w| w.kind == WarningKind::Unproven));
 }
 
-/// The session, in which the board is reset while its second trial runs, and then goes on as it did: sealed from 1 on.
+/// Returns the session with a reset of the board in its second trial: after `greetings` greetings the session
+/// continues, sealed from 1.
 fn reset(greetings: usize, before: &[&str]) -> Vec<String> {
     let at = SESSION.iter().position(|l| l.starts_with("sample trial=2")).unwrap();
     let mut lines = SESSION[..at].to_vec();
@@ -170,13 +171,13 @@ fn unrequested_greeting_is_a_restart_that_loses_the_trial() {
     let record = read(&reset(1, &[]).join("\n")).unwrap();
     assert_eq!((record.problems.len(), record.losses.restarts), (1, 1), "{:?}", record.problems);
     assert!(record.problems[0].contains("the probe was started again"), "{:?}", record.problems);
-    // The one that was cut off never ended; everything else is there.
+    // The interrupted trial has no end; all others are present.
     assert_eq!((record.trials[1].trial.id, &record.trials[1].done), (2, &None));
     assert_eq!((&record.trials[0], &record.trials[2..]), (&whole.trials[0], &whole.trials[1..]));
     let warnings = survey::read(&record).warnings;
     let reported = warnings.iter().find(|w| w.kind == WarningKind::LossyLine).expect("a warning");
     assert_eq!(reported.text, "the probe was started again once");
-    // Lines of the old trial after the greeting belong to no trial.
+    // After the greeting, lines of the old trial belong to no trial.
     let mut late = reset(1, &[]);
     let echo = late.iter().rposition(|l| l.starts_with("trial id=2")).unwrap();
     late.remove(echo);
@@ -187,20 +188,20 @@ fn unrequested_greeting_is_a_restart_that_loses_the_trial() {
 #[test]
 fn harness_lines_exclude_lost_trials() {
     let whole = read(&SESSION.join("\n")).unwrap();
-    let said = ["hello", "again from=1 why=\"no end of it came\""];
-    // A hello and a board that greets by itself may give two greetings; a requested greeting is no reset.
-    let record = read(&reset(1, &said).join("\n")).unwrap();
+    let harness_lines = ["hello", "again from=1 why=\"no end of it came\""];
+    // A `hello` and an unrequested greeting may give two greetings; a requested greeting is not a reset.
+    let record = read(&reset(1, &harness_lines).join("\n")).unwrap();
     assert_eq!(record.trials, whole.trials);
     assert_eq!((record.problems.len(), record.losses.restarts, record.losses.again), (0, 0, 1));
     assert!(survey::read(&record).warnings.iter().any(|w| w.kind == WarningKind::LossyLine));
-    let record = read(&reset(2, &said).join("\n")).unwrap();
+    let record = read(&reset(2, &harness_lines).join("\n")).unwrap();
     assert_eq!((&record.trials, record.losses.restarts), (&whole.trials, 1));
-    // What was given up is a refusal in the report, and none of the machine's.
+    // A trial that was given up is listed as a refusal, but not as one of the machine.
     let lost = ["lost what=\"chase of 8 KiB (trial 9)\" reason=\"no end of it came\""];
     let record = read(&reset(0, &lost)[..].join("\n")).unwrap();
     let refused = survey::read(&record).refusals;
     assert!(refused.iter().any(|r| r.what == "chase of 8 KiB (trial 9)"), "{refused:?}");
-    // A probe says none of these words.
+    // A probe cannot send these lines.
     let mut lines = SESSION[..3].to_vec();
     lines.push(Line::new("again").int("from", 0u64).text("why", "").seal(2));
     let record = read(&lines.join("\n")).unwrap();
@@ -208,7 +209,7 @@ fn harness_lines_exclude_lost_trials() {
 }
 
 #[test]
-fn changed_clock_trust_keeps_the_lesser() {
+fn changed_clock_trust_keeps_the_lower() {
     let mut lines = SESSION[..5].to_vec();
     lines.push(Line::new("probe").int("wire", 1u64).token("trust", "emulated").seal(1));
     let record = read(&lines.join("\n")).unwrap();

@@ -10,7 +10,7 @@ fn a_lost_line_is_a_problem_with_the_number_of_the_next_one() {
         let mut lines = SESSION.clone();
         lines.remove(i);
         let record = read(&lines.join("\n")).unwrap();
-        // Without its first line the rest of the session cannot know that there was one.
+        // Without its greeting the session has no known start, so no line is missed.
         if i == 2 {
             assert_eq!(record.trust, None);
             continue;
@@ -104,14 +104,14 @@ fn number_of_kept_problems_is_bounded() {
     assert_eq!(record.trials.len(), 3);
 }
 
-/// What a line may be replaced by, or followed by.
-fn mischief() -> impl Strategy<Value = String> {
+/// Returns random lines to replace or follow a line.
+fn hostile_line() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
         "[a-z_.]{1,12}( [a-z_]{1,10}=(-?[0-9]{1,21}|[a-z]{1,8}|\"[^\"\n]{0,9}\"|0x([0-9a-f]{2}){0,9})){0,9}",
         "(run|end|hello|again|lost|probe|fact|facts_end|trial|sample|done|refusal|fault|gone)( [a-z_]{2,10}=[0-9]{1,20}){0,9}",
         any::<prop::sample::Index>().prop_map(|i| i.get(SESSION.as_slice()).clone()),
-        // A valid line of hostile numbers, sealed.
+        // A valid line with random numbers, sealed.
         (any::<prop::sample::Index>(), any::<u64>(), any::<[u64; 12]>()).prop_map(|(i, seq, n)| {
             let text: &String = i.get(SESSION.as_slice());
             let mut line = Line::parse(text).unwrap();
@@ -142,12 +142,12 @@ proptest! {
         let text = lines.join(&b'\n');
         let record = read(&String::from_utf8_lossy(&text)).unwrap();
         if record.problems.is_empty() {
-            // The one flip without a meaning: a checksum's digit in capitals.
+            // The only flip without effect: a checksum's digit in capitals.
             let same = lines[line].eq_ignore_ascii_case(SESSION[line].as_bytes());
             prop_assert!(same && at > lines[line].len() - 9, "{}", String::from_utf8_lossy(&lines[line]));
             return Ok(());
         }
-        // A flip may make a newline; the damage is then in the line or in the one after it.
+        // A flip may create a newline; the damage is then in this line or in the next.
         let named = |n: usize| record.problems[0].starts_with(&format!("line {n}: "));
         prop_assert!(named(line + 1) || named(line + 2), "{:?}", record.problems);
         prop_assert!(damaged(&record).is_some());
@@ -162,7 +162,7 @@ proptest! {
             cut -= 1;
         }
         let record = read(&text[..cut]).unwrap();
-        // A trial that a cut line would have changed is not there at all.
+        // A trial whose line was truncated is absent.
         for (a, b) in record.trials.iter().zip(&read(&text).unwrap().trials) {
             prop_assert_eq!(&a.trial, &b.trial);
         }
@@ -173,7 +173,7 @@ proptest! {
 
     #[test]
     fn hostile_lines_never_panic(
-        hostile in prop::collection::vec((any::<prop::sample::Index>(), mischief(), any::<bool>()), 1..6),
+        hostile in prop::collection::vec((any::<prop::sample::Index>(), hostile_line(), any::<bool>()), 1..6),
     ) {
         let mut lines = SESSION.clone();
         for (at, text, instead) in hostile {
@@ -192,7 +192,7 @@ proptest! {
 }
 
 #[test]
-fn half_a_number_at_the_end_of_a_file_is_no_number() {
+fn unsealed_last_line_without_newline_is_ignored() {
     let first = Record::first_line();
     let sealed = Line::new("probe").int("wire", 1u64).token("trust", "real").seal(1);
     let mut record = Record::default();
@@ -202,7 +202,7 @@ fn half_a_number_at_the_end_of_a_file_is_no_number() {
     let mut cut = record.clone();
     cut.push_unended("end status=complete elapsed_ms=12").unwrap();
     assert_eq!((cut.end, cut.problems), (None, vec!["line 3: it has no newline: cut off".to_owned()]));
-    // A checksum shows that nothing is missing but the newline.
+    // The checksum shows that only the newline is missing.
     let mut whole = Record::default();
     whole.push(&first).unwrap();
     whole.push_unended(&sealed).unwrap();
@@ -224,7 +224,7 @@ fn excess_trials_are_reported_and_dropped() {
 }
 
 #[test]
-fn meaningless_lines_end_the_reading() {
+fn excess_of_invalid_lines_is_reported() {
     for line in ["", "what is this"] {
         let mut record = Record::default();
         record.push(&Record::first_line()).unwrap();
@@ -236,16 +236,17 @@ fn meaningless_lines_end_the_reading() {
     }
 }
 
-/// As many as a file of a few megabytes holds; a quadratic search would not end.
+/// As many samples as a file of a few megabytes has; a quadratic search would take too long.
 #[test]
 fn trial_with_very_many_unverified_samples_is_read() {
     let mut record = Record::default();
     record.push(&Record::first_line()).unwrap();
-    let lie = vec![1u64; 200];
+    let wrong_ends = vec![1u64; 200];
     let trial = Line::new("trial").int("bytes", 4096u64).int("loads", 7u64).seal(1);
     record.push(&trial).unwrap();
     let sample = Line::new("sample").int("trial", 0u64);
-    let sample = ["ticks", "ticks2", "end", "end2"].iter().fold(sample, |line, key| line.list(key, &lie));
+    let sample =
+        ["ticks", "ticks2", "end", "end2"].iter().fold(sample, |line, key| line.list(key, &wrong_ends));
     for seq in 2..3002 {
         record.push(&sample.seal(seq)).unwrap();
     }

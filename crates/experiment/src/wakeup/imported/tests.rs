@@ -8,9 +8,9 @@ use super::*;
 /// Returns the report of a record with these series.
 fn report(imported: &[Imported]) -> Report {
     let run = Run { experiment: super::super::NAME.into(), ..Run::default() }.line();
-    let own = imported.iter().zip(1..).flat_map(|(series, number)| series.lines(number));
+    let series_lines = imported.iter().zip(1..).flat_map(|(series, number)| series.lines(number));
     let end = End { status: "complete".into(), elapsed_ms: 0 }.line();
-    let lines = [run].into_iter().chain(own).chain([end]).map(|line| line.render());
+    let lines = [run].into_iter().chain(series_lines).chain([end]).map(|line| line.render());
     let text: Vec<String> = [Record::first_line()].into_iter().chain(lines).collect();
     let record = Record::parse(&text.join("\n")).expect("a record");
     assert_eq!(record.problems, Vec::<String>::new());

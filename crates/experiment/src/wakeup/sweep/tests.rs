@@ -28,7 +28,7 @@ fn trials_without_blocks_belong_to_no_curve() {
 }
 
 #[test]
-fn each_hang_is_a_separate_curve() {
+fn each_mode_is_a_separate_curve() {
     let curve = |mode| Curve { kind: Stress::Vm, stride: 4096, mode };
     let all = [BlockMode::Free, BlockMode::Kept, BlockMode::Hold(2), BlockMode::Hold(4)]
         .map(|mode| curve(mode).token());

@@ -1,4 +1,4 @@
-//! Reports built by hand, and random ones, for the tests of every module.
+//! Hand-built and random reports for the tests of all modules.
 
 mod random;
 mod wakeup;
@@ -11,7 +11,7 @@ use fathom_report::kind;
 pub use random::{any_report, any_text, config};
 pub use wakeup::{sweep, wakeup};
 
-/// The key of a name of the schema.
+/// Returns the key of a name of the schema.
 pub fn key(name: &str) -> Key {
     kind::key(&REPORT_KINDS, name).unwrap_or_else(|| panic!("no metric is called {name}"))
 }
@@ -46,7 +46,8 @@ fn around(v: f64, share: f64) -> Option<(f64, f64)> {
 
 const KIB: f64 = 1024.0;
 
-/// Latency over a working set on a machine of 48 KiB, 2 MiB and memory, with a ramp after each.
+/// Returns the latency at a working set, of a machine with levels of 48 KiB and 2 MiB and memory, with a ramp after
+/// each level.
 fn curves(bytes: f64) -> f64 {
     let ramp = |from: f64, to: f64, low: f64, high: f64| {
         let t = ((bytes / from).ln() / (to / from).ln()).clamp(0.0, 1.0);
@@ -59,7 +60,7 @@ fn curves(bytes: f64) -> f64 {
     }
 }
 
-/// `count` points of latency from 4 KiB to 256 MiB, evenly spaced on a logarithmic axis.
+/// Returns `count` points of latency from 4 KiB to 256 MiB, evenly spaced on a logarithmic axis.
 fn points(count: usize) -> Vec<Finding> {
     (0..count)
         .map(|i| {
@@ -147,7 +148,7 @@ fn claims() -> Vec<Finding> {
     all
 }
 
-/// A survey of a machine with three tiers; `count` points of latency.
+/// Returns a survey of a machine with three tiers and `count` points of latency.
 pub fn survey(count: usize) -> Report {
     let mut findings = vec![
         word("disturbed", "no", &[]),
@@ -176,7 +177,7 @@ pub fn survey(count: usize) -> Report {
     }
 }
 
-/// A guest that other work disturbed, with warnings and a refusal.
+/// Returns a survey of a guest that was disturbed by other work, with warnings and a refusal.
 pub fn disturbed() -> Report {
     let mut report = survey(25);
     report.trust = "virtual".to_string();
@@ -189,7 +190,7 @@ pub fn disturbed() -> Report {
              than the wanted resolution",
         ],
     );
-    // No section shows these: they are printed as they are.
+    // No section has these rows: they are printed as plain rows.
     report.findings.push(number("samples.verified", 12.5, "samples", Some((12.0, 13.0)), 7));
     report.warnings = vec![
         Warning {
@@ -219,7 +220,7 @@ pub fn disturbed() -> Report {
     report
 }
 
-/// Single loads over two working sets: one peak, and two with a tail.
+/// Returns single loads over two working sets: one with one peak, one with two peaks and a tail.
 pub fn latency() -> Report {
     let peak = |bytes: u64, value: f64, note: &str| {
         noted(number(&format!("latency.{bytes}.peak"), value, "cycles", around(value, 0.01), 3000), note)
@@ -259,7 +260,7 @@ pub fn latency() -> Report {
     }
 }
 
-/// Rounds of reads, and what policies would do.
+/// Returns the rows of rounds of reads, and the expected misses of policies.
 fn rounds() -> Vec<Finding> {
     let mut findings = Vec::new();
     for (n, misses) in [(1, 0.0), (4, 0.0), (8, 0.0), (9, 5.143), (16, 16.0), (32, 32.0)] {
@@ -276,7 +277,8 @@ fn rounds() -> Vec<Finding> {
     findings
 }
 
-/// How a level of 8 ways and 64 sets is built, rounds of reads in it and two colours of the one behind.
+/// Returns a report of conflicts: a level of 8 ways and 64 sets, rounds of reads in it, and two colours of the next
+/// level.
 pub fn conflict() -> Report {
     let mut policies = word("tier.1.policies", "bit-plru", &["every policy but bit-plru is rejected"]);
     let scores = [("bit-plru", 0.9), ("random", 25.2)].map(|(policy, d)| (policy.to_owned(), d));
@@ -334,7 +336,7 @@ pub fn conflict() -> Report {
     }
 }
 
-/// A subject that refused everything.
+/// Returns the report of a subject that refused everything.
 pub fn refused() -> Report {
     let refusal = |what: &str| {
         Refused {
@@ -354,17 +356,17 @@ pub fn refused() -> Report {
     }
 }
 
-/// Compares `text` with `tests/report/golden/NAME`. After a wanted change `FATHOM_BLESS=1 cargo test -p
-/// fathom-experiment --test report` writes the files again; the difference is reviewed like code.
+/// Compares `text` with `tests/report/golden/NAME`. After an intended change `FATHOM_BLESS=1 cargo test -p
+/// fathom-experiment --test report` rewrites the files; the difference is reviewed like code.
 pub fn golden(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report/golden").join(name);
     if std::env::var_os("FATHOM_BLESS").is_some() {
         std::fs::write(&path, text).expect("the golden file can be written");
         return;
     }
-    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
-        text == wanted,
+        text == expected,
         "{name} differs; if that is wanted, run with FATHOM_BLESS=1 and review the difference.\nGot:\n{text}"
     );
 }

@@ -1,5 +1,6 @@
 //! Random reports.
 
+use crate::full::full;
 use fathom_analysis::findings::tokens::{self, Tokens};
 use fathom_analysis::findings::{
     Axis, Coordinate, Finding, Histogram, Key, Kind, Metric, Refused, Report, Value, Warning, WarningKind,
@@ -9,18 +10,18 @@ use fathom_report::kind;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// Random cases from a fixed seed, so that every run has the same: 256 in the full tier, 64 in the default one.
+/// Returns the number of random cases, with a fixed seed, so that every run has the same cases: 256 in the full tier,
+/// 64 in the default tier.
 pub fn config() -> ProptestConfig {
     ProptestConfig {
         rng_seed: RngSeed::Fixed(2),
         failure_persistence: None,
-        cases: if std::env::var_os("FATHOM_FULL").is_some() { 256 } else { 64 },
+        cases: if full() { 256 } else { 64 },
         ..ProptestConfig::default()
     }
 }
 
-/// Text as it may come from anywhere: words, one endless word, controls, wide and combining
-/// characters.
+/// Returns arbitrary text: words, one very long word, control characters, wide and combining characters.
 pub fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ -~]{0,200}",
@@ -39,14 +40,14 @@ fn any_number() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// A key of some metric, with a unit and a word where its values are words.
-fn any_known() -> impl Strategy<Value = (Key, &'static str, Option<String>)> {
+/// Returns a key of any metric, with a unit, and a word if its values are words.
+fn any_key() -> impl Strategy<Value = (Key, &'static str, Option<String>)> {
     let all: Vec<&'static Metric> =
         kind::metrics(&REPORT_KINDS).into_iter().filter(|metric| metric.kind != Kind::Histogram).collect();
     any_of(all)
 }
 
-/// The same, of one of these metrics.
+/// Returns a key of one of these metrics, with a unit, and a word if its values are words.
 fn any_of(all: Vec<&'static Metric>) -> impl Strategy<Value = (Key, &'static str, Option<String>)> {
     (prop::sample::select(all), any::<prop::sample::Index>(), 1u64..40, any::<u64>()).prop_map(
         |(metric, pick, n, large)| {
@@ -78,7 +79,7 @@ fn any_of(all: Vec<&'static Metric>) -> impl Strategy<Value = (Key, &'static str
 
 fn any_finding() -> impl Strategy<Value = Finding> {
     (
-        any_known(),
+        any_key(),
         any_number(),
         prop::option::of(any_number()),
         prop::option::of(any_number()),
@@ -124,7 +125,7 @@ fn any_warning() -> impl Strategy<Value = Warning> {
     })
 }
 
-/// A report that keeps to the schema and to nothing else.
+/// Returns a random report that follows the schema.
 pub fn any_report() -> impl Strategy<Value = Report> {
     (
         (any_text(), any_text(), 0usize..4, prop::collection::btree_map(any_text(), any_text(), 0..4)),

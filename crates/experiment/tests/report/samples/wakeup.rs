@@ -1,13 +1,13 @@
-//! Reports of `wakeup` as its reading makes them.
+//! Reports of `wakeup` in the form of its reading.
 
 use fathom_analysis::findings::{Field, Finding, Histogram, Item, Report};
 use fathom_analysis::metrics::wakeup as metrics;
 
 use super::{around, key, noted, number, word};
 
-/// Wake-up latency of the sample: its value without load at each place, us.
+/// Median wake-up latencies of the sample without load at each place, in us.
 const PLACES: [(&str, f64); 4] = [("irq", 1.1), ("wake", 1.9), ("switch", 4.2), ("user", 6.5)];
-/// Conditions, by how much they stretch that, and what their workers do a second.
+/// Conditions, with a factor for latencies, and the rates per second of their workers.
 const CONDITIONS: [(&str, f64, [f64; 4]); 10] = [
     ("unloaded", 1.0, [0.0; 4]),
     ("stress-mix", 1.3, [3200.0, 0.0, 120.0, 2.6e8]),
@@ -23,7 +23,7 @@ const CONDITIONS: [(&str, f64, [f64; 4]); 10] = [
 /// Activations of each condition.
 const SEEN: u64 = 6000;
 
-/// All of a place under a condition, and its histogram.
+/// Returns all findings of a place under a condition, and its histogram.
 fn place(place: &str, condition: &str, us: f64) -> (Vec<Finding>, Histogram) {
     let name = |what: &str| format!("wakeup.{place}.{condition}.{what}");
     let plain = |what: &str, v: f64| number(&name(what), v, "us", None, SEEN);
@@ -49,7 +49,7 @@ fn place(place: &str, condition: &str, us: f64) -> (Vec<Finding>, Histogram) {
     });
     let mut counts: Vec<(f64, u64)> = bell.filter(|(_, n)| *n > 0).collect();
     counts.extend([(4.4 * us, 6), (max, 1)]);
-    // The bar at the median makes up what the others leave.
+    // The bar at the median has the rest of the activations.
     let others: u64 = counts.iter().map(|(_, n)| n).sum();
     counts[17].1 += SEEN - others;
     (
@@ -76,7 +76,7 @@ fn load(condition: &str) -> &str {
     }
 }
 
-/// What the reading of the causes says.
+/// Returns the findings about causes.
 fn causes() -> Vec<Finding> {
     let mut all = Vec::new();
     for n in 1..=8u32 {
@@ -128,13 +128,13 @@ fn numbers(pairs: &[(&str, f64)]) -> Item {
     Item::Numbers(pairs.iter().map(|(word, value)| ((*word).to_owned(), *value)).collect())
 }
 
-/// The finding with a field of detail.
+/// Returns the finding with a detail field.
 fn with(mut finding: Finding, field: Field, item: Item) -> Finding {
     finding.detail.set(field, item);
     finding
 }
 
-/// Effects of the factors and what they explain.
+/// Returns the effects of factors and what they explain.
 fn effects() -> Vec<Finding> {
     let how = "at p99.9 of the task, from 3 rounds of the design; the intervals hold together";
     let effect = |name: &str, v: f64, half: f64, note: &str| {
@@ -160,7 +160,7 @@ fn effects() -> Vec<Finding> {
     ]
 }
 
-/// A default run: conditions, causes, the design.
+/// Returns a default run: conditions, causes, effects of factors.
 pub fn wakeup() -> Report {
     let mut report = Report {
         experiment: "wakeup".to_string(),
@@ -200,7 +200,7 @@ pub fn wakeup() -> Report {
     report
 }
 
-/// A sweep: a curve that steps at 31 MiB and one that does not.
+/// Returns a sweep: curves with a step at 31 MiB and curves without.
 pub fn sweep() -> Report {
     let mut report = Report {
         experiment: "wakeup".to_string(),
@@ -230,7 +230,7 @@ pub fn sweep() -> Report {
     report
 }
 
-/// What changes at 31 MiB: latencies, and what the load does.
+/// Returns the changepoints at 31 MiB, of latencies and of the load.
 fn changepoints() -> Vec<Finding> {
     let ends = Some((31.0 * 1024.0 * 1024.0, 32.0 * 1024.0 * 1024.0));
     let note =
@@ -246,7 +246,7 @@ fn changepoints() -> Vec<Finding> {
         all.push(word(&of(n, "kind"), "step", &[]));
         all.push(word(&of(n, "statistic"), statistic, &[]));
     }
-    // What the load does there, and what latencies do about it.
+    // The page faults of the load, and the latencies at the same size.
     all.push(number(&of(3, "before"), 0.0, "1/s", Some((0.0, 0.0)), 8));
     all.push(number(&of(3, "after"), 106_000.0, "1/s", Some((103_000.0, 109_000.0)), 8));
     for (what, effect) in [("tail", 0.166), ("p90", 0.165), ("p50", 0.164)] {

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_translations_top_byte_is_the_attribute() {
+    fn top_byte_of_a_translation_is_the_attribute() {
         assert_eq!(Cpu::mair(0x0400_0000_4000_0b80), Some(0x04), "Device-nGnRE");
     }
 }

@@ -46,10 +46,10 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_betrays_the_translator() {
+    fn counter_rate_reveals_a_translator() {
         // QEMU's raspi3b boots the board's own devicetree.
         assert_eq!(trust(PI3, 0x410f_d034, 62_500_000), Some(ClockTrust::Emulated));
-        // QEMU's virt: under KVM the counter is the silicon's, under TCG it is QEMU's.
+        // QEMU's virt: under KVM the counter is that of the hardware, under TCG it is QEMU's.
         assert_eq!(trust("linux,dummy-virt", A72, 25_000_000), None);
         assert_eq!(trust("linux,dummy-virt", A72, 62_500_000), Some(ClockTrust::Emulated));
         let (trust, _) =
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn an_implementer_of_software_is_a_translator_on_any_board() {
+    fn software_implementer_is_a_translator_on_any_board() {
         assert_eq!(trust("vendor,board", 0x000f_0510, 25_000_000), Some(ClockTrust::Emulated), "-cpu max");
     }
 }

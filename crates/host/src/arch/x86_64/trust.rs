@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn silicon_says_nothing_and_hypervisors_are_virtual() {
+    fn hypervisor_signatures_are_virtual() {
         assert_eq!(trust("GenuineIntel", None), None);
         for signature in ["KVMKVMKVM", "Microsoft Hv", "XenVMMXenVMM", "VMwareVMware", ""] {
             assert_eq!(trust("GenuineIntel", Some(signature)), Some(ClockTrust::Virtual), "{signature:?}");
@@ -77,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn translators_are_emulated_whatever_else_is_found() {
+    fn translators_are_emulated() {
         assert_eq!(trust("GenuineIntel", Some("TCGTCGTCGTCG")), Some(ClockTrust::Emulated));
         assert_eq!(trust("VirtualApple", None), Some(ClockTrust::Emulated));
         assert_eq!(trust("VirtualApple", Some("")), Some(ClockTrust::Emulated));
     }
 
     #[test]
-    fn names_are_letters_of_registers() {
+    fn names_are_read_from_registers() {
         let none = Leaf { eax: 0, ebx: 0, ecx: 0, edx: 0 };
         let (genu, inei, ntel) = (0x756e_6547, 0x4965_6e69, 0x6c65_746e);
         let read = |present: u32| {

@@ -25,8 +25,8 @@ fn mirrored() -> Numbers {
     all
 }
 
-/// A header's text, laid out as by the psABIs of x86-64 and AArch64: each field at the next multiple of its size, or
-/// of its largest member's.
+/// A header's text with the layout of the psABIs of x86-64 and AArch64: each field at the next multiple of its
+/// alignment, which is its size or that of its largest member.
 #[derive(Default)]
 struct Text {
     numbers: Numbers,
@@ -56,16 +56,16 @@ impl Text {
             } else if let Some((name, bytes, align)) = &mut inside {
                 let declared = line.strip_suffix(';').unwrap_or_else(|| panic!("no field: {line}"));
                 let (kind, field) = declared.rsplit_once(' ').unwrap_or_else(|| panic!("no field: {line}"));
-                let (size, own) = *text.types.get(kind).unwrap_or_else(|| panic!("no type: {line}"));
+                let (size, mirror) = *text.types.get(kind).unwrap_or_else(|| panic!("no type: {line}"));
                 let (field, count) = match field.strip_suffix(']').and_then(|f| f.split_once('[')) {
                     Some((field, "")) => (field, 0),
                     Some((field, count)) => (field, text.value(count)),
                     None => (field, 1),
                 };
-                let offset = bytes.next_multiple_of(own);
+                let offset = bytes.next_multiple_of(mirror);
                 text.numbers.insert(format!("{name}.{field}"), offset);
                 text.numbers.insert(format!("{name}.{field}.size"), size * count);
-                (*bytes, *align) = (offset + size * count, (*align).max(own));
+                (*bytes, *align) = (offset + size * count, (*align).max(mirror));
             } else {
                 assert!(line.starts_with('#'), "what is this? {line}");
             }
@@ -111,19 +111,19 @@ fn without_comments(header: &str) -> String {
 
 /// Returns the differences between the mirror and a header's numbers, including names on one side only.
 fn differences(header: &Numbers) -> Vec<String> {
-    let own = mirrored();
-    let names = own.keys().chain(header.keys().filter(|name| !own.contains_key(*name)));
+    let mirror = mirrored();
+    let names = mirror.keys().chain(header.keys().filter(|name| !mirror.contains_key(*name)));
     names
-        .filter(|name| own.get(*name) != header.get(*name))
-        .map(|name| format!("{name}: {:?} here, {:?} in the header", own.get(name), header.get(name)))
+        .filter(|name| mirror.get(*name) != header.get(*name))
+        .map(|name| format!("{name}: {:?} here, {:?} in the header", mirror.get(name), header.get(name)))
         .collect()
 }
 
 #[test]
-fn every_name_number_and_offset_is_the_header_s() {
+fn mirror_equals_the_header() {
     let text = Text::parse(HEADER).numbers;
     assert_eq!(differences(&text), [""; 0]);
-    // Structures, their fields, constants and requests, counted in another way.
+    // The numbers of structures and constants, counted by lines of the header.
     let count = |what: &str| HEADER.lines().filter(|line| line.starts_with(what)).count();
     assert_eq!(count("struct "), LAYOUTS.len());
     assert_eq!(count("#define FATHOM_"), CONSTANTS.len());
@@ -132,8 +132,8 @@ fn every_name_number_and_offset_is_the_header_s() {
 
 /// Every difference in a header is detected.
 #[test]
-fn another_header_is_no_match() {
-    for (from, to, seen) in [
+fn changed_headers_are_detected() {
+    for (from, to, expected) in [
         ("FATHOM_CLOCK_CYCLES	3", "FATHOM_CLOCK_CYCLES	4", "FATHOM_CLOCK_CYCLES"),
         ("FATHOM_IOC_MAGIC		0xF7", "FATHOM_IOC_MAGIC		0xF6", "FATHOM_IOC_INFO"),
         ("(1U << 3)", "(1U << 6)", "FATHOM_HAS_WAKES"),
@@ -153,7 +153,7 @@ fn another_header_is_no_match() {
     ] {
         assert!(HEADER.contains(from), "the header has changed: {from}");
         let found = differences(&Text::parse(&HEADER.replacen(from, to, 1)).numbers);
-        assert!(found.iter().any(|line| line.contains(seen)), "{seen} after {to:?}: {found:?}");
+        assert!(found.iter().any(|line| line.contains(expected)), "{expected} after {to:?}: {found:?}");
     }
 }
 
@@ -197,7 +197,7 @@ fn compiled(program: &str) -> Result<String, String> {
 }
 
 #[test]
-fn a_c_compiler_sees_the_same() {
+fn c_compiler_gives_the_mirrored_numbers() {
     if let Err(why) = compiled("#include <stdio.h>\n#include <linux/types.h>\nint main(void) { return 0; }\n")
     {
         eprintln!("SKIPPED the header by a C compiler: no compiler here builds for Linux: {why}");

@@ -10,7 +10,7 @@ fn request(bytes: u64, attribute: Attribute) -> MapRequest {
 }
 
 #[test]
-fn coloured_pages_are_the_driver_s_to_give() {
+fn coloured_pages_without_driver_are_refused_with_remedy() {
     let (_keep, root) =
         fixture::root(&[("/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n")]);
     let denied = Presence::Denied("Permission denied".into());

@@ -2,7 +2,7 @@ use super::*;
 use crate::stress::slots::Slot;
 
 #[test]
-fn a_quarter_of_what_is_free_may_be_taken() {
+fn quarter_of_the_free_space_is_allowed() {
     assert_eq!(within(25, 100), Ok(()));
     assert_eq!(within(26, 100), Err(25));
     assert_eq!(within(1, 0), Err(0));
@@ -14,19 +14,19 @@ fn a_quarter_of_what_is_free_may_be_taken() {
 }
 
 #[test]
-fn files_are_written_on_disks_alone() {
+fn file_systems_in_memory_are_not_chosen() {
     let refusal = choose(&["/proc".into(), "/nowhere".into()]).expect_err("no such disk");
     assert!(
         refusal.reason.contains("/proc, /nowhere") && refusal.remedy.contains("TMPDIR"),
         "{}",
         refusal.reason
     );
-    let there = tempfile::tempdir_in(".").expect("a directory");
+    let on_disk = tempfile::tempdir_in(".").expect("a directory");
     let memory = |path: &Path| statfs(path).is_ok_and(|s| MEMORY_FILE_SYSTEMS.contains(&(s.f_type as u64)));
-    if memory(there.path()) {
+    if memory(on_disk.path()) {
         println!("SKIPPED: this checkout is in memory");
     } else {
-        assert_eq!(choose(&["/nowhere".into(), there.path().into()]).expect("a disk"), there.path());
+        assert_eq!(choose(&["/nowhere".into(), on_disk.path().into()]).expect("a disk"), on_disk.path());
     }
     if memory(Path::new("/dev/shm")) {
         assert!(choose(&["/dev/shm".into()]).is_err(), "memory is no disk");
@@ -48,7 +48,7 @@ fn disk_load_files_are_unnamed_and_freed() {
     }
     assert_eq!(slot.bytes.load(std::sync::atomic::Ordering::Relaxed), 3 * bytes);
     assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0, "no name is left");
-    // Fallback of a file system that cannot create a nameless file.
+    // Fallback for a file system that cannot create unnamed files.
     let mut file = File::from(open_and_unlink(directory.path()).expect("a file"));
     file.write_all(b"gone with its descriptor").expect("it is written");
     assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0, "no name is left");

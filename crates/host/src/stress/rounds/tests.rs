@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_cycle_visits_every_line_once() {
+fn cycle_visits_every_line_once() {
     for count in [1, 2, 3, 64, 1000] {
         let mut block = cycle(count * 64).expect("memory");
         let words = block.words();
@@ -17,7 +17,7 @@ fn the_cycle_visits_every_line_once() {
 }
 
 #[test]
-fn a_block_is_marked_read_back_and_given_back() {
+fn block_is_marked_read_back_and_released() {
     let page = rustix::param::page_size();
     let mut block = Block::map(3 * page).expect("memory");
     block.base_pages();

@@ -7,7 +7,7 @@ fn kinds(all: &str) -> EventKinds {
     EventKinds::read(|name| file(all, name)).expect("all that is needed")
 }
 
-/// First page of a trace of an arm64 -rt kernel, without its clock's offset.
+/// Returns the events of the first page of a trace of an arm64 -rt kernel, without its clock's offset.
 pub(crate) fn page() -> Vec<Event> {
     let layout = PageLayout::parse(&file(ARM, "header_page").expect("there")).expect("a layout");
     let page = include_bytes!("../formats/arm64-rt-6.1.page");
@@ -67,7 +67,7 @@ fn missing_kernel_events_are_skipped() {
 }
 
 #[test]
-fn words_are_for_the_eye() {
+fn events_have_readable_text() {
     let thread = |tid, name: &[u8]| ThreadEntry { tid, name: Name::from_bytes(name) };
     let text = |event: TraceEvent| event.text();
     let switch =
@@ -85,7 +85,7 @@ proptest::proptest! {
     #![proptest_config(crate::trace::tests::fixed())]
 
     #[test]
-    fn any_record_is_an_event_or_none(
+    fn random_records_do_not_panic(
         mut data in proptest::collection::vec(proptest::num::u8::ANY, 0..80),
         event_kind in 0usize..12,
     ) {

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Files below `events` in one text: each begins with its name.
+/// Files below `events`, concatenated; each begins with its name.
 pub(crate) const X86: &str = include_str!("../formats/x86_64-6.18.txt");
 pub(crate) const ARM: &str = include_str!("../formats/arm64-rt-6.1.txt");
 
@@ -28,14 +28,14 @@ fn formats_of_two_kernels_are_read() {
         let start = Format::parse(&file(all, "timer/hrtimer_start").expect("there")).expect("a format");
         assert_eq!(start.field("hrtimer").map(|pointer| pointer.size), Some(8));
     }
-    // The sixth line of a softirq's text must be skipped by a reader of fields.
+    // The text of a softirq's format has lines that are not fields.
     let softirq = file(X86, "irq/softirq_entry").expect("there");
     assert!(softirq.contains("print fmt") && Format::parse(&softirq).is_some());
     assert_eq!(Format::parse("name: nothing\nformat:\n"), None);
 }
 
 #[test]
-fn the_head_of_a_page_is_read_from_its_description() {
+fn page_layout_is_parsed_from_header_page() {
     for all in [X86, ARM] {
         let header = file(all, "header_page").expect("there");
         let layout = PageLayout::parse(&header).expect("a layout");
@@ -71,7 +71,7 @@ proptest::proptest! {
     #![proptest_config(crate::trace::tests::fixed())]
 
     #[test]
-    fn any_text_is_read_to_its_end(text in "(\tfield:[a-z_ *\\[\\]0-9]{0,20};\toffset:[0-9]{1,22};\tsize:[0-9]{1,22};|ID: [0-9]{0,22}|.{0,30}\n){0,20}") {
+    fn random_text_does_not_panic(text in "(\tfield:[a-z_ *\\[\\]0-9]{0,20};\toffset:[0-9]{1,22};\tsize:[0-9]{1,22};|ID: [0-9]{0,22}|.{0,30}\n){0,20}") {
         let _ = PageLayout::parse(&text);
         if let Some(format) = Format::parse(&text) {
             for (_, field) in &format.fields {

@@ -23,8 +23,8 @@ fn switch(ns: u64, prev: u32, sleeps: bool, next: u32) -> Event {
     Event { ns, data: TraceEvent::Switch { prev: thread(prev), sleeps, next: thread(next) } }
 }
 
-/// Returns the switches whose previous thread is not the last one that got the CPU, each of which shows that one is
-/// missing. Some kernels do not trace certain threads.
+/// Returns the number of switches whose previous thread is not the one that last got the CPU; each shows a missing
+/// switch. Some kernels do not trace certain threads.
 pub(crate) fn gaps(events: &[Event]) -> u64 {
     let mut last = None;
     let mut gaps = 0;
@@ -42,7 +42,7 @@ fn row(expires_ns: u64, rest: [u64; 3]) -> Stages {
     Stages { expires_ns, irq_ns, wake_ns, switch_ns }
 }
 
-/// A typical activation, with the kernel's tick in it.
+/// Returns the events of a typical activation, with the kernel's tick in it.
 fn activation(at: u64) -> Vec<Event> {
     vec![
         start(at, OWN, at + 100),
@@ -63,12 +63,12 @@ fn each_activation_is_joined_by_its_own_timer() {
 }
 
 #[test]
-fn a_tick_in_the_same_interrupt_changes_nothing() {
+fn tick_in_the_same_interrupt_is_ignored() {
     let mut events = activation(1000);
-    // Before it, and after its waking.
+    // Before the expiry, and after the waking.
     events.insert(3, expire(1108, TICK, 1105));
     events.insert(6, expire(1117, TICK + 1, 1105));
-    // The tick sets its timer again in the thread's context.
+    // The tick restarts its timer in the thread's context.
     let tick = TraceEvent::Start { hrtimer: TICK, due: 9000, tid: TID, in_interrupt: true };
     events.insert(1, Event { ns: 1001, data: tick });
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120])]);
@@ -80,7 +80,7 @@ fn kernel_timers_on_behalf_of_a_thread_are_not_its_sleep() {
     // The fair server's timer, set while the thread gives up the CPU; it expires first, and wakes no thread.
     events.insert(1, start(1005, TICK, 1050));
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120])]);
-    // The same timer expires later, in the next sleep.
+    // The same timer expires later, during the next sleep.
     let mut events = [activation(1000), activation(2000)].concat();
     events.insert(1, start(1005, TICK, 1950));
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120]), row(2100, [2105, 2115, 2120])]);
@@ -92,7 +92,7 @@ fn a_thread_that_never_lost_the_cpu_has_no_switch() {
         start(1000, OWN, 900),
         expire(1004, OWN, 1002),
         waking(1005),
-        // Others may follow before its next sleep, when it is preempted.
+        // Other events may follow before its next sleep, and it may be preempted.
         start(1010, OWN, 1100),
         switch(1015, TID, true, 0),
         expire(1104, OWN, 1102),
@@ -103,7 +103,7 @@ fn a_thread_that_never_lost_the_cpu_has_no_switch() {
 }
 
 #[test]
-fn an_expiry_on_another_cpu_leaves_its_places_out() {
+fn expiry_on_another_cpu_has_no_irq_and_wakeup_times() {
     let events = [
         start(1000, OWN, 1100),
         switch(1010, TID, true, 0),
@@ -112,7 +112,7 @@ fn an_expiry_on_another_cpu_leaves_its_places_out() {
         start(1130, OWN, 1200),
         switch(1140, TID, false, 7),
         switch(1150, 7, false, TID),
-        // Woken before its time: a signal.
+        // Woken before its time, by a signal.
         switch(1160, TID, true, 7),
         switch(1170, 7, false, TID),
     ];
@@ -120,10 +120,10 @@ fn an_expiry_on_another_cpu_leaves_its_places_out() {
 }
 
 #[test]
-fn a_switch_that_is_not_there_is_a_gap() {
+fn missing_switch_is_a_gap() {
     let mut events = [activation(1000), activation(2000)].concat();
     assert_eq!(gaps(&events), 0);
-    // The last place of the first wake-up.
+    // The switch of the first wake-up.
     events.remove(5);
     assert_eq!(gaps(&events), 1);
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 0]), row(2100, [2105, 2115, 2120])]);
@@ -131,7 +131,7 @@ fn a_switch_that_is_not_there_is_a_gap() {
 }
 
 #[test]
-fn a_stall_before_the_switch_is_where_it_was() {
+fn stall_before_the_switch_is_in_the_switch_time() {
     let mut events = activation(1000);
     events.insert(5, switch(1118, 0, false, 9));
     events[6] = switch(54_000_000, 9, false, TID);
@@ -148,7 +148,7 @@ fn a_stall_before_the_switch_is_where_it_was() {
 }
 
 #[test]
-fn of_many_rows_the_first_and_the_last_are_kept() {
+fn first_and_last_of_many_rows_are_kept() {
     let events: Vec<Event> = (1..=100).map(|ns| expire(ns, TICK, ns)).collect();
     let rows = events_between(&events, 10, 60, 5);
     let times: Vec<u64> = rows.iter().map(|(ns, _)| *ns).collect();
@@ -161,12 +161,12 @@ fn of_many_rows_the_first_and_the_last_are_kept() {
     assert_eq!(events_between(&events, 60, 10, 5), []);
 }
 
-/// In that trace a shell's `sleep` sleeps once, among the kernel's own threads.
+/// In that trace a shell's `sleep` sleeps once, between the kernel's own threads.
 #[test]
 fn a_sleep_of_a_real_kernel_is_joined() {
     let all = stages(&page(), 158);
-    // There the interrupt hands the timer of a thread that is not real-time over to a separate thread, whose reading
-    // of the clock is used.
+    // On this kernel the interrupt hands the timer of a thread without real-time priority to a separate thread, whose
+    // clock reading is used.
     assert_eq!(all.len(), 1);
     let micros = [all[0].irq_ns, all[0].wake_ns, all[0].switch_ns].map(|ns| ns.map(|ns| (ns + 500) / 1000));
     assert_eq!(all[0].expires_ns, 4_165_093_520);
@@ -177,7 +177,7 @@ proptest::proptest! {
     #![proptest_config(crate::trace::tests::fixed())]
 
     #[test]
-    fn any_events_are_joined_in_order(kinds in proptest::collection::vec((0u8..6, 0u64..4, 0u64..40), 0..200)) {
+    fn random_events_give_ordered_stages(kinds in proptest::collection::vec((0u8..6, 0u64..4, 0u64..40), 0..200)) {
         let event = |(i, &(kind, timer, due)): (usize, &(u8, u64, u64))| {
             let ns = i as u64;
             match kind {

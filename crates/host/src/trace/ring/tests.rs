@@ -24,7 +24,7 @@ fn read(page: &[u8]) -> (Vec<(u64, Vec<u8>)>, u64) {
 }
 
 #[test]
-fn records_of_every_kind_carry_the_time_on() {
+fn records_of_every_kind_advance_the_time() {
     let long = [vec![7; 113], vec![0; 3]].concat();
     let data = [
         &head(1, 5)[..],
@@ -34,7 +34,7 @@ fn records_of_every_kind_carry_the_time_on() {
         &1u32.to_le_bytes(),
         &head(2, 0),
         b"efghijkl",
-        // Discarded: two words after the first, and its time counts.
+        // Discarded: two words after the first; its time is added.
         &head(PADDING, 10),
         &8u32.to_le_bytes(),
         b"----",
@@ -63,7 +63,7 @@ fn records_of_every_kind_carry_the_time_on() {
 }
 
 #[test]
-fn an_absolute_time_takes_its_upper_bits_from_the_one_before() {
+fn absolute_time_takes_upper_bits_from_the_previous_time() {
     let data = [&head(TIME_STAMP, 1)[..], &2u32.to_le_bytes(), &head(1, 0), b"abcd"].concat();
     let low = (2 << 27) + 1;
     let at = |ns: u64| read(&page(ns, data.len() as u64, &data)).0[0].0;
@@ -84,7 +84,7 @@ fn lost_events_before_a_page_are_counted() {
 }
 
 #[test]
-fn records_that_leave_the_page_end_it() {
+fn records_beyond_the_page_are_ignored() {
     for kind in [0, 2, 28, PADDING, TIME_EXTEND, TIME_STAMP] {
         for behind in [&[][..], &[1, 0, 0], &u32::MAX.to_le_bytes(), &3u32.to_le_bytes()] {
             let data = [&head(kind, 1)[..], behind].concat();
@@ -96,7 +96,7 @@ fn records_that_leave_the_page_end_it() {
     assert!(records(&[0; 4095], &layout()).is_none());
 }
 
-/// Steps of a reader of `length` bytes: each advances by at least a word.
+/// Returns the number of steps of a reader; each advances by at least a word.
 fn steps(mut records: Records) -> usize {
     let mut steps = 0;
     while records.step().is_some() {
@@ -109,15 +109,15 @@ proptest::proptest! {
     #![proptest_config(crate::trace::tests::fixed())]
 
     #[test]
-    fn any_page_is_read_to_its_end(
+    fn random_pages_are_read_in_bounds(
         bytes in proptest::collection::vec(proptest::num::u8::ANY, 4096),
         kinds in proptest::collection::vec((0u32..32, 0u32..4, 0u32..20), 0..1024),
     ) {
-        // Random bytes, and words that are usually first words of records.
-        let mut mostly: Vec<u8> =
+        // Random bytes, and words that are typical first words of records.
+        let mut typical: Vec<u8> =
             kinds.iter().flat_map(|&(kind, time, length)| [head(kind, time), length.to_le_bytes()].concat()).collect();
-        mostly.truncate(4080);
-        for page in [bytes, page(0, mostly.len() as u64, &mostly)] {
+        typical.truncate(4080);
+        for page in [bytes, page(0, typical.len() as u64, &typical)] {
             let (records, _) = records(&page, &layout()).expect("a page");
             proptest::prop_assert!(steps(records.clone()) <= 4080 / 4);
             let bytes: usize = records.map(|record| record.data.len() + 4).sum();

@@ -32,7 +32,7 @@ fn real_timerlat_page_is_decoded() {
 }
 
 #[test]
-fn halves_of_wake_ups_are_rows_too() {
+fn incomplete_wakeups_are_rows() {
     let record = |kind: u16, seq: u32, context: u32, ns: u64| {
         let mut record = vec![0; 32];
         record[..2].copy_from_slice(&kind.to_le_bytes());
@@ -64,14 +64,14 @@ fn missing_or_busy_timerlat_is_refused() {
     let tracers = |all| ("/sys/kernel/tracing/available_tracers", all);
     assert!(refusal(&[tracers("timerlat nop\n")], 99).contains("99 us"));
     assert!(refusal(&[tracers("blk function nop\n")], 1000).contains("no timerlat"));
-    let there = tracers("timerlat osnoise nop\n");
-    assert!(refusal(&[there], 1000).contains("osnoise/timerlat_period_us"));
+    let available = tracers("timerlat osnoise nop\n");
+    assert!(refusal(&[available], 1000).contains("osnoise/timerlat_period_us"));
     let used = ("/sys/kernel/tracing/instances/rtla/current_tracer", "osnoise\n");
-    assert!(refusal(&[there, used], 1000).contains("instances/rtla"));
+    assert!(refusal(&[available, used], 1000).contains("instances/rtla"));
 }
 
 #[test]
-fn the_tracer_runs_and_leaves_its_settings_as_they_were() {
+fn timerlat_runs_and_restores_its_settings() {
     let root = Root::system();
     let cpu = choose_cpu(&root, &allowed_cpus(&root), None).expect("a CPU");
     let settings = || OsnoiseSettings::read(&TraceFs::find(&root).ok()?);
@@ -85,7 +85,7 @@ fn the_tracer_runs_and_leaves_its_settings_as_they_were() {
                 reported.lost
             );
             assert_eq!(reported.lost, 0);
-            // 200 if nothing is in between.
+            // 200 if nothing delays the run.
             assert!((20..=201).contains(&reported.rows.len()), "{}", reported.rows.len());
             assert!(reported.rows.iter().any(|row| row.irq_ns < row.thread_ns && row.irq_ns.is_some()));
             assert!(before.is_some());

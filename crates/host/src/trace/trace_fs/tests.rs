@@ -2,8 +2,8 @@ use super::*;
 use crate::fixture;
 use crate::owner::tests::stat;
 
-/// The instance is registered before it is created.
-fn unseen(path: &Path) -> Result<(), Refusal> {
+/// Callback that registers an instance; it must run before the instance is created.
+fn assert_not_created(path: &Path) -> Result<(), Refusal> {
     assert!(!path.exists(), "{}", path.display());
     Ok(())
 }
@@ -16,12 +16,12 @@ fn only_instances_of_dead_processes_are_removed() {
     for name in ["fathom.12.777.0", "fathom.12.5.0", "fathom.99.5.1", "another"] {
         std::fs::create_dir_all(instances.join(name)).expect("a directory");
     }
-    // The kernel keeps a directory with an open file; here one that is not empty is kept likewise.
+    // The kernel keeps a directory that has an open file; the fixture uses a directory that is not empty.
     std::fs::create_dir_all(instances.join("fathom.98.1.0/events")).expect("a directory");
     let trace_fs = TraceFs::find(&root).expect("the instance directory of debugfs");
     assert_eq!(trace_fs.remove_stale(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
     assert_eq!(trace_fs.remove_stale(&root), Vec::<String>::new());
-    let instance = trace_fs.create(&root, "", unseen).expect("an instance");
+    let instance = trace_fs.create(&root, "", assert_not_created).expect("an instance");
     let path = instance.path().to_path_buf();
     assert!(path.is_dir());
     drop(instance);
@@ -30,7 +30,7 @@ fn only_instances_of_dead_processes_are_removed() {
 }
 
 #[test]
-fn it_is_found_where_it_is_mounted() {
+fn tracefs_is_found_at_its_mount_point() {
     let mounts =
         "proc /proc proc rw 0 0\nnodev /mnt/my\\040traces tracefs rw 0 0\nnodev /mnt/t tracefs rw 0 0\n";
     let (settings, root) = fixture::root(&[("/proc/self/mounts", mounts)]);
@@ -41,7 +41,7 @@ fn it_is_found_where_it_is_mounted() {
 }
 
 #[test]
-fn each_refusal_has_a_remedy() {
+fn each_error_has_a_remedy() {
     let (_keep, root) = fixture::root(&[]);
     let remedy = |root: &Root, error| {
         let refusal = refused(root, "mount tracefs", &io::Error::from_raw_os_error(error));
@@ -82,10 +82,10 @@ fn settings_of_killed_process_are_restored_from_instance_name() {
     let now = || (root.number(osnoise.0).expect("a number"), root.text(cpus.0).expect("a text"));
     let changed = OsnoiseSettings { period: "100".into(), cpus: "2".into() };
     // Dropped.
-    let instance = trace_fs.create(&root, &before.name_suffix(), unseen).expect("an instance");
+    let instance = trace_fs.create(&root, &before.name_suffix(), assert_not_created).expect("an instance");
     let set = |instance: &Instance| {
         for (path, _) in [osnoise, cpus] {
-            // Like the kernel's files, those of the fixture take a whole value.
+            // Like the kernel's files, those of the fixture are overwritten completely.
             std::fs::write(root.path(path), "").expect("written");
         }
         instance.write_settings(&root, &changed).expect("set");
@@ -96,9 +96,9 @@ fn settings_of_killed_process_are_restored_from_instance_name() {
     set(&instance);
     drop(instance);
     assert_eq!(now(), (1000, "0-3,8".to_owned()));
-    // Killed.
+    // Killed: the instance remains.
     let trace_fs = TraceFs::find(&root).expect("found");
-    let dead = trace_fs.create(&root, &before.name_suffix(), unseen).expect("an instance");
+    let dead = trace_fs.create(&root, &before.name_suffix(), assert_not_created).expect("an instance");
     set(&dead);
     std::fs::rename(dead.path(), instances.join(format!("fathom.9.9.0{}", before.name_suffix())))
         .expect("another's");
@@ -117,7 +117,7 @@ fn restore_state_is_recorded_at_every_moment() {
     let at = |name: &str| root.path("/sys/kernel/tracing/instances").join(name);
     std::fs::create_dir_all(at("fathom.9.9.0.osnoise.1000.0-3")).expect("a directory");
     let trace_fs = TraceFs::find(&root).expect("found");
-    // Killed between removing and restoring: the next process has only what exists then.
+    // Killed between removal and restoration: the next process has only the remaining instances.
     let successor =
         trace_fs.hand_over(&root, "fathom.9.9.0.osnoise.1000.0-3").expect("removed").expect("another");
     assert_eq!(instances(), std::slice::from_ref(&successor));
@@ -136,7 +136,7 @@ fn running_process_keeps_its_trace_settings() {
     let cpus = ("/sys/kernel/tracing/osnoise/cpus", "2\n");
     let (settings, root) = fixture::root(&[cpus]);
     let name = "fathom.9.9.0.osnoise.1000.0-3";
-    // The kernel keeps a directory with an open file; here one that is not empty is kept likewise.
+    // The kernel keeps a directory that has an open file; the fixture uses a directory that is not empty.
     let open = settings.path().join("sys/kernel/tracing/instances").join(name).join("events");
     std::fs::create_dir_all(&open).expect("a directory");
     let trace_fs = TraceFs::find(&root).expect("found");

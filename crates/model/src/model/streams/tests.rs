@@ -14,7 +14,7 @@ fn running(name: &str, bytes: u64) -> Model {
 }
 
 #[test]
-fn a_sleep_ends_as_if_every_load_in_it_had_been_run() {
+fn counted_laps_leave_the_state_of_executed_loads() {
     let mut spared = Vec::new();
     for name in ["am5728", "am5728-l2-off", "bcm2711", "zen3"] {
         for bytes in [64, 200, 4096, 16 << 10, 48 << 10, 256 << 10, 2 << 20] {

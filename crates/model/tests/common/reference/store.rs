@@ -1,4 +1,4 @@
-//! Sets of one cache or TLB, with vectors and linear searches, and the documented draws.
+//! Sets of one cache or TLB, with vectors and linear searches, and the documented random draws.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub fn scramble(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The documented streams of draws: purposes 1 (level), 2 (TLB), 3 (spread), 6 (frames).
+/// Documented random streams: purposes 1 (level), 2 (TLB), 3 (spread), 6 (frames).
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -28,7 +28,7 @@ impl Dice {
     }
 }
 
-/// What one way holds.
+/// Contents of one way.
 #[derive(Clone, Copy)]
 pub struct Slot {
     pub block: (u64, u64),
@@ -40,14 +40,14 @@ pub struct Slot {
 /// One set-associative store. A block is identified by (page kind, number).
 pub struct Store {
     pub sets: Vec<Vec<Option<Slot>>>,
-    /// Tree bits by set, lower and upper end of the node's ways: true points to the upper half.
+    /// Tree bits by set and by the lower and upper end of the node's ways. `true` points to the upper half.
     pub tree: BTreeMap<(usize, usize, usize), bool>,
     pub referenced: Vec<Vec<bool>>,
-    /// The ages of SRRIP and QLRU.
+    /// Ages of SRRIP and QLRU.
     pub ages: Vec<Vec<u32>>,
     pub policy: Replacement,
     pub index: Index,
-    /// What a hashed index divides by.
+    /// Divisor polynomial of a hashed index.
     pub divisor: u64,
     pub dice: Dice,
     pub moment: u64,
@@ -174,7 +174,7 @@ impl Store {
                 let clear: Vec<usize> = (0..ways).filter(|&w| !self.referenced[set][w]).collect();
                 clear[self.dice.throw(clear.len() as u64) as usize]
             }
-            // The only way is the last one used, whose bit is set.
+            // The only way is the most recently used one, whose bit is set.
             Replacement::BitPlru => self.referenced[set].iter().position(|&r| !r).unwrap_or(0),
             Replacement::Srrip | Replacement::Qlru => loop {
                 if let Some(way) = self.ages[set].iter().position(|&age| age == 3) {
@@ -185,7 +185,7 @@ impl Store {
         }
     }
 
-    /// Puts a block in; what had to go.
+    /// Inserts a block. Returns the block that it replaces.
     pub fn put(&mut self, block: (u64, u64), dirty: bool) -> Option<Slot> {
         let (set, _) = self.place(block);
         self.refills += 1;
@@ -211,7 +211,7 @@ impl Store {
     }
 }
 
-/// The remainder of a polynomial over GF(2) by another of log2(sets) degrees: long division.
+/// Returns the remainder of a polynomial over GF(2) divided by one of degree log2(sets), by long division.
 fn remainder(mut number: u64, by: u64, sets: u64) -> u64 {
     for shift in (0..40).rev() {
         number ^= if number >= sets << shift { by << shift } else { 0 };
@@ -219,7 +219,7 @@ fn remainder(mut number: u64, by: u64, sets: u64) -> u64 {
     number
 }
 
-/// The smallest polynomial of log2(sets) degrees by which the powers of x are all different.
+/// Returns the smallest polynomial of degree log2(sets) modulo which all powers of x differ.
 fn primitive(sets: u64) -> u64 {
     let is = |by: &u64| {
         let powers = std::iter::successors(Some(1), |&power| Some(remainder(power << 1, *by, sets)));

@@ -3,8 +3,9 @@
 use super::*;
 
 impl Reference {
-    /// The physical address: the first half of the arena and what is behind seven eighths of it are in base
-    /// pages, each with its frames to itself.
+    /// Returns the physical address. The first half of the arena and its last eighth are in base pages, each with its
+    /// own
+    /// frames.
     pub(super) fn physical(&self, address: u64) -> u64 {
         let page = self.d.memory.pages[0];
         let (half, tail) = (self.arena / 2 / page, self.arena / 8 * 7 / page);
@@ -16,12 +17,12 @@ impl Reference {
         if self.d.memory.frames == Frames::Contiguous {
             return address;
         }
-        // The stream's first draw, whole.
+        // The unreduced first draw of the stream.
         let key = scramble(Dice::new(self.seed, 6, part).0);
         (first + Bijection::new(pages, key).at(address / page - first)) * page + address % page
     }
 
-    /// Where a walk finds descriptor `depth`, counted from the last level.
+    /// Returns the address of the descriptor that a walk reads at `depth`, counted from the last level.
     pub(super) fn descriptor(&self, window: u64, huge: bool, page: u64, number: u64, depth: u32) -> u64 {
         let base = self.d.memory.pages[0];
         let entries = base / 8;
@@ -30,7 +31,7 @@ impl Reference {
             let descriptors = (self.arena / page) / entries.pow(depth) + 1;
             (descriptors * 8).div_ceil(base) * base
         };
-        // Tables for base pages, then for huge ones; then the next window's.
+        // Tables of base pages come first, then those of huge pages, then those of the next window.
         let largest = *self.d.memory.pages.last().unwrap();
         let span = |page: u64| (0..walk.fetches).map(|k| table_bytes(page, k)).sum::<u64>();
         let mut start = self.arena + window * (span(base) + span(largest));
@@ -41,7 +42,7 @@ impl Reference {
         start + number / entries.pow(depth) * 8
     }
 
-    /// What a translation takes, and whether it walked.
+    /// Returns the time of a translation, and whether it needed a walk.
     pub(super) fn translate(&mut self, cpu: u32, window: u64, address: u64, now: u64) -> (u64, bool) {
         let huge = self.huge.contains(&address);
         let page = if huge { *self.d.memory.pages.last().unwrap() } else { self.d.memory.pages[0] };
@@ -62,7 +63,7 @@ impl Reference {
         let mut cost = self.units(walk.latency);
         for depth in 0..walk.fetches {
             let at = self.descriptor(window, huge, page, number, depth);
-            let answered = match &walk.from {
+            let hit_level = match &walk.from {
                 WalkFrom::Level(name) => {
                     let path: Vec<usize> =
                         self.path(false).into_iter().skip_while(|&l| self.level(l).name != *name).collect();
@@ -70,8 +71,8 @@ impl Reference {
                 }
                 _ => None,
             };
-            self.reads += u64::from(answered.is_none());
-            cost += self.time_of(answered, now + cost, at);
+            self.reads += u64::from(hit_level.is_none());
+            cost += self.time_of(hit_level, now + cost, at);
         }
         (cost, true)
     }

@@ -13,7 +13,7 @@ use crate::pattern::{self, Memory};
 use crate::serve::{Lines, serve};
 use crate::wire::Line;
 
-/// Plain memory; a load takes one tick plus one per transfer made so far.
+/// Plain memory. A load takes one tick plus one for each transfer so far.
 #[derive(Default)]
 struct Mover {
     memory: Vec<u64>,
@@ -143,7 +143,7 @@ fn a_victim_is_walked_before_and_after_each_transfer() {
 }
 
 #[test]
-fn unwalked_victim_and_missing_data_prove_nothing() {
+fn unwalked_victim_and_missing_data_are_unverified() {
     let mut machine = Mover { idle: true, ..Mover::default() };
     let rows = pattern::run(&mut machine, &trial(4096)).unwrap().rows;
     assert_eq!(unproven(&trial(4096), &rows), [0, 1, 2]);
@@ -153,14 +153,14 @@ fn unwalked_victim_and_missing_data_prove_nothing() {
 }
 
 #[test]
-fn transfers_that_were_cut_off_are_no_trial() {
+fn missing_transfers_make_the_trial_fail() {
     let mut machine = Mover { short: 1, ..Mover::default() };
     let refusal = pattern::run(&mut machine, &trial(0)).expect_err("a row is missing");
     assert!(refusal.reason.contains("interrupted"), "{}", refusal.reason);
 }
 
 #[test]
-fn a_machine_without_a_device_refuses() {
+fn machine_without_device_refuses_transfers() {
     struct None;
     impl Dma for None {}
     let batch = Batch { bytes: 64, seed: 0, first: 0, count: 1 };
@@ -168,9 +168,9 @@ fn a_machine_without_a_device_refuses() {
     assert!(refusal.remedy.contains("fathom dma --on"), "{}", refusal.remedy);
 }
 
-/// Everything that a trial can ask, there and back.
+/// All options of a trial of transfers round trip.
 #[test]
-fn a_trial_of_transfers_is_read_as_it_was_written() {
+fn trial_of_transfers_round_trips() {
     for &strategy in Strategy::ALL {
         for &direction in Direction::ALL {
             for engine in Engine::ALL.iter().copied().map(Some).chain([Option::None]) {
@@ -196,7 +196,7 @@ fn invalid_transfers_are_named() {
         let line = Line::parse(&alloc::format!("trial stride=8 {words}")).unwrap();
         Trial::read(&line).expect_err(words).what
     };
-    for (words, says) in [
+    for (words, expected) in [
         ("pattern=transfer bytes=2097152", "1048576"),
         ("pattern=transfer bytes=64 pollution_set=4100", "multiple of 64"),
         ("pattern=transfer bytes=64 pollution_set=256", "from 4096"),
@@ -208,7 +208,7 @@ fn invalid_transfers_are_named() {
         ("pattern=chase bytes=64 strategy=coherent", "pattern=transfer"),
         ("pattern=chase bytes=64 pollution_set=4096", "pattern=transfer"),
     ] {
-        assert!(with(words).contains(says), "{words}: {}", with(words));
+        assert!(with(words).contains(expected), "{words}: {}", with(words));
     }
 }
 
@@ -265,13 +265,13 @@ fn every_transfer_column_round_trips_and_unequal_ones_fail() {
     let lines = moved.lines();
     assert_eq!(lines.len(), 1);
     assert_eq!(TransferRows::read(&Line::parse(&lines[0].render()).unwrap()).unwrap(), moved);
-    for (line, says) in [
+    for (line, expected) in [
         ("moved trial=1 used=1,2 copy=1", "lengths"),
         ("moved trial=1 used=1 speed=1", "speed"),
         ("moved trial=1 used=1 by=magic", "described"),
         ("moved used=1", "trial"),
     ] {
         let reported = TransferRows::read(&Line::parse(line).unwrap()).expect_err(line).what;
-        assert!(reported.contains(says), "{line}: {reported}");
+        assert!(reported.contains(expected), "{line}: {reported}");
     }
 }

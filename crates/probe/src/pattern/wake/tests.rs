@@ -172,7 +172,7 @@ fn run(machine: &mut Timed, trial: &Trial) -> (TrialOutput, u64) {
 }
 
 #[test]
-fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
+fn wake_ups_of_the_kernel_tracer_are_refused_or_reported_unchanged() {
     let trial = waiting(Wakes { every_ns: 100_000, timerlat: true, ..Wakes::default() });
     let refusal = pattern::run(&mut Timed::new(&[40]), &trial).expect_err("no such tracer");
     assert!(refusal.remedy.contains("CONFIG_TIMERLAT_TRACER"), "{refusal:?}");
@@ -196,7 +196,7 @@ fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
         (activations.list[0].user_ns, activations.list[0].missed, activations.list[1].missed),
         (73, 0, 9)
     );
-    // They walk nothing; the order of places and the elapsed time verify them.
+    // They walk no chain. The order of their places and the elapsed time verify them.
     let wall = (3 + 39 * 10) * 100_000;
     assert!(unproven(&trial, &activations.list, wall).is_empty());
     assert_eq!(unproven(&trial, &activations.list, wall - 1).len(), 40);
@@ -206,7 +206,7 @@ fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
 }
 
 #[test]
-fn every_activation_keeps_its_places_and_proves_its_walk() {
+fn activations_have_their_places_and_a_verified_walk() {
     let mut machine = Timed::new(&[40, 80, 400]);
     let (result, wall) = run(&mut machine, &requested());
     assert_eq!(result.rows.activations().len(), 40);
@@ -232,7 +232,7 @@ fn every_activation_keeps_its_places_and_proves_its_walk() {
 }
 
 #[test]
-fn a_place_behind_the_awakening_is_another_activations() {
+fn place_after_the_wake_up_is_not_joined() {
     let mut rows = [ActivationRow { user_ns: 100, ..ActivationRow::default() }];
     let places = Places { expires_ns: 50, irq_ns: Some(60), wake_ns: Some(70), switch_ns: Some(151) };
     join(&mut rows, 50, 1000, &ActivationTrace { places: vec![places], lost: 0 });
@@ -240,7 +240,7 @@ fn a_place_behind_the_awakening_is_another_activations() {
 }
 
 #[test]
-fn a_task_that_is_too_late_misses_periods_and_the_grid_stays() {
+fn late_task_misses_periods_and_keeps_the_grid() {
     // 250 us late: two periods of 100 us are missed.
     let mut machine = Timed::new(&[40, 250_040, 40]);
     let trial = Trial { warm: 0, ..requested() };
@@ -253,7 +253,7 @@ fn a_task_that_is_too_late_misses_periods_and_the_grid_stays() {
 }
 
 #[test]
-fn preparation_costs_periods_but_no_latency() {
+fn preparation_skips_periods_without_latency() {
     let mut machine = Timed::new(&[40]);
     machine.load_ns = 100;
     let trial = waiting(Wakes { every_ns: 100_000, evict: 128 << 10, flushed: true, ..Wakes::default() });
@@ -268,7 +268,7 @@ fn preparation_costs_periods_but_no_latency() {
 }
 
 #[test]
-fn activation_without_walk_or_sleep_proves_nothing() {
+fn activation_without_walk_or_sleep_is_unverified() {
     let mut machine = Timed::new(&[40]);
     machine.idle = true;
     let (result, wall) = run(&mut machine, &requested());

@@ -1,4 +1,4 @@
-//! What the server says: greetings, facts, faults and refusals.
+//! Lines of the server: greetings, facts, faults and refusals.
 
 use super::*;
 
@@ -6,30 +6,33 @@ use super::*;
 fn unsupported_control_is_refused_and_its_keys_round_trip() {
     for key in ["mair=68", "tables=normal-nc", "prefetch=0"] {
         let requested = format!("trial id=1 bytes=8192 {key}");
-        let lines = talk(Forgery::Honest, &[&requested]);
+        let lines = served_in_order(Forgery::Honest, &[&requested]);
         let words: Vec<&str> = lines.iter().map(|l| l.word.as_str()).collect();
         assert_eq!(words, ["probe", "trial", "refusal"], "{requested}");
         assert!(lines[1].render().contains(key), "{}", lines[1].render());
     }
-    assert_eq!(talk(Forgery::Honest, &["trial mair=256"])[1].word, "fault");
+    assert_eq!(served_in_order(Forgery::Honest, &["trial mair=256"])[1].word, "fault");
 }
 
 #[test]
 fn lost_clock_refuses_the_trial_without_samples() {
     let words = |forgery| -> Vec<String> {
-        let lines = talk(forgery, &["trial id=1 bytes=8192 samples=1", "trial id=2 bytes=8192 page=huge"]);
+        let lines =
+            served_in_order(forgery, &["trial id=1 bytes=8192 samples=1", "trial id=2 bytes=8192 page=huge"]);
         lines.iter().map(|line| line.word.clone()).collect()
     };
     assert_eq!(words(Forgery::Honest), ["probe", "trial", "sample", "done", "trial", "refusal"]);
     assert_eq!(words(Forgery::Timeless), ["probe", "trial", "refusal", "trial", "refusal"]);
-    // Whatever else is refused keeps its own reason.
-    let second =
-        talk(Forgery::Timeless, &["trial id=2 bytes=8192 page=huge"]).pop().expect("a refusal").render();
+    // Any other refusal keeps its own reason.
+    let second = served_in_order(Forgery::Timeless, &["trial id=2 bytes=8192 page=huge"])
+        .pop()
+        .expect("a refusal")
+        .render();
     assert!(second.contains("too much"), "{second}");
 }
 
 #[test]
-fn hello_greets_anew_and_a_fault_goes_on_where_it_was() {
+fn hello_restarts_numbers_and_faults_continue_them() {
     let lines =
         served(Forgery::Honest, &["facts", "hello", "inject what=abort", "inject what=nothing", "bye"]);
     let last: Vec<(&str, Option<u64>)> =
@@ -45,8 +48,8 @@ fn hello_greets_anew_and_a_fault_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_conversation_goes_on_after_nonsense_and_refusals() {
-    let lines = talk(
+fn server_continues_after_faults_and_refusals() {
+    let lines = served_in_order(
         Forgery::Honest,
         &[
             "",
@@ -69,7 +72,7 @@ fn a_conversation_goes_on_after_nonsense_and_refusals() {
 #[test]
 fn changed_facts_are_sent_last_and_only_after_facts() {
     let last = |requested: &[&str]| {
-        let lines = talk(Forgery::Honest, requested);
+        let lines = served_in_order(Forgery::Honest, requested);
         let [.., before, gone] = lines.as_slice() else { panic!("{lines:?}") };
         assert_eq!(gone.word, "gone");
         before.clone()
@@ -77,13 +80,13 @@ fn changed_facts_are_sent_last_and_only_after_facts() {
     let after = last(&["facts", "trial loads=8 samples=1", "bye"]);
     assert_eq!(after.fields().text("name").unwrap(), Some("a.after"));
     assert_eq!(last(&["trial loads=8 samples=1", "bye"]).word, "done");
-    // The end of the input has no last line: its reader is gone.
-    assert_eq!(talk(Forgery::Honest, &["facts"]).last().unwrap().word, "facts_end");
+    // At the end of the input there is no last line, because its reader has gone.
+    assert_eq!(served_in_order(Forgery::Honest, &["facts"]).last().unwrap().word, "facts_end");
 }
 
 #[test]
-fn long_facts_travel_in_parts_and_come_out_whole() {
-    let lines = talk(Forgery::Honest, &["facts"]);
+fn long_facts_are_sent_in_parts_and_join_unchanged() {
+    let lines = served_in_order(Forgery::Honest, &["facts"]);
     let (mut text, mut blob) = (String::new(), Vec::new());
     for line in lines.iter().filter(|l| l.word == "fact") {
         let mut f = line.fields();
@@ -98,9 +101,9 @@ fn long_facts_travel_in_parts_and_come_out_whole() {
 }
 
 #[test]
-fn fault_line_is_limited_however_long_the_quote() {
+fn fault_line_with_long_quote_has_limited_length() {
     let keys: String = (0..60).map(|n| format!(" {}{n}=1", "k".repeat(62))).collect();
-    let lines = talk(Forgery::Honest, &[&format!("trial{keys}"), "bye"]);
+    let lines = served_in_order(Forgery::Honest, &[&format!("trial{keys}"), "bye"]);
     assert_eq!(lines.iter().map(|l| l.word.as_str()).collect::<Vec<_>>(), ["probe", "fault", "gone"]);
     let reported = lines[1].fields().text("what").unwrap().unwrap().to_string();
     assert!(reported.contains("unknown key kkk") && lines[1].seal(u64::MAX).len() <= MAX_LINE, "{reported}");

@@ -1,4 +1,4 @@
-//! Samples and their proofs: those of an honest machine hold, those of a dishonest one do not.
+//! Verification of samples: those of a correct machine pass, those of a defective one fail.
 
 use super::*;
 
@@ -23,16 +23,19 @@ const REQUESTED: [&str; 17] = [
 ];
 
 #[test]
-fn honest_samples_are_proven_and_forged_ones_fail() {
+fn correct_samples_pass_and_forged_ones_fail() {
     for requested in REQUESTED {
-        assert_eq!(judged(&talk(Forgery::Honest, &[requested])), [], "{requested}");
+        assert_eq!(unproven(&served_in_order(Forgery::Honest, &[requested])), [], "{requested}");
         for forgery in [Forgery::Idle, Forgery::OneShort, Forgery::Home, Forgery::Stuck] {
-            assert!(!judged(&talk(forgery, &[requested])).is_empty(), "{forgery:?} got through: {requested}");
+            assert!(
+                !unproven(&served_in_order(forgery, &[requested])).is_empty(),
+                "{forgery:?} got through: {requested}"
+            );
         }
     }
 }
 
-/// Fewer accesses than a lap a run, some laps, and a lap of one cell fewer than a turn.
+/// Fewer accesses per run than a lap, several laps, and a lap with an odd number of cells.
 const SWEEPS: [&str; 3] = [
     "trial id=1 pattern=stride bytes=65536 stride=64 loads=300 samples=3 warm=1024 seed=5",
     "trial id=1 pattern=stride bytes=16384 stride=64 loads=1111 samples=3 warm=77",
@@ -40,7 +43,7 @@ const SWEEPS: [&str; 3] = [
 ];
 
 #[test]
-fn honest_sweeps_are_proven_and_forged_ones_fail() {
+fn correct_sweeps_pass_and_forged_ones_fail() {
     let all = [
         Forgery::Idle,
         Forgery::OneShort,
@@ -52,14 +55,15 @@ fn honest_sweeps_are_proven_and_forged_ones_fail() {
     for requested in SWEEPS {
         for op in ["read", "write", "rmw"] {
             let requested = format!("{requested} op={op}");
-            let caught = |forgery| !judged(&talk(forgery, &[&requested])).is_empty();
+            let caught = |forgery| !unproven(&served_in_order(forgery, &[&requested])).is_empty();
             assert!(!caught(Forgery::Honest), "{requested}");
             for forgery in all.into_iter().chain([Forgery::Lost, Forgery::Twice, Forgery::Stuck]) {
                 let harmless = match forgery {
-                    // Nothing is stored that could be lost.
+                    // A read stores nothing that could be lost.
                     Forgery::Lost => op == "read",
-                    // Leaves what an honest loop leaves: the machine code is looked at for this one. A run of
-                    // less than a lap has no other lap.
+                    // The result is that of a correct loop. The check of the machine code covers this defect. A run of
+                    // less than a lap
+                    // has no other lap.
                     Forgery::LastLap => op == "write" || requested.contains("bytes=65536"),
                     _ => false,
                 };
@@ -70,42 +74,44 @@ fn honest_sweeps_are_proven_and_forged_ones_fail() {
     }
 }
 
-/// A cell of a page each, and cells of one page.
+/// One cell per page, and several cells of one page.
 const SHARED: [&str; 2] = [
     "trial id=1 pattern=stride bytes=36864 stride=4096 frames=1 loads=100 samples=3 warm=7",
     "trial id=1 pattern=stride bytes=192 stride=64 frames=1 loads=100 samples=3 warm=0",
 ];
 
 #[test]
-fn honest_shared_page_loads_are_proven_and_forged_ones_fail() {
+fn correct_shared_page_loads_pass_and_forged_ones_fail() {
     for requested in SHARED {
-        assert_eq!(judged(&talk(Forgery::Honest, &[requested])), [], "{requested}");
-        // What a load brings is part of the next address, so another word leads to other cells or off them.
+        assert_eq!(unproven(&served_in_order(Forgery::Honest, &[requested])), [], "{requested}");
+        // The loaded value is part of the next address, so a wrong value leads to wrong cells or outside the buffer.
         for forgery in [Forgery::Stuck, Forgery::Unloaded] {
-            let lines = talk(forgery, &[requested]);
-            let caught = lines.iter().any(|l| l.word == "refusal") || !judged(&lines).is_empty();
+            let lines = served_in_order(forgery, &[requested]);
+            let caught = lines.iter().any(|l| l.word == "refusal") || !unproven(&lines).is_empty();
             assert!(caught, "{forgery:?} got through: {requested}");
         }
-        // Every word is the same, so a machine that says it without a load is not caught: the host's load is
-        // volatile, and the bare loops' machine code is looked at.
-        assert_eq!(judged(&talk(Forgery::Guessed, &[requested])), [], "{requested}");
-        // Ends that are one load off are.
-        let mut lines = talk(Forgery::Honest, &[requested]);
+        // All words are equal, so a machine that returns this value without a load is not detected. The load of the
+        // host is
+        // volatile, and the machine code of the bare loops is checked.
+        assert_eq!(unproven(&served_in_order(Forgery::Guessed, &[requested])), [], "{requested}");
+        // An end that is one load off is detected.
+        let mut lines = served_in_order(Forgery::Honest, &[requested]);
         let at = lines.iter().position(|l| l.word == "sample").unwrap();
         let mut samples = Samples::read(&lines[at]).unwrap();
         samples.list[1].end += 1;
         lines[at] = samples.lines().remove(0);
-        assert_eq!(judged(&lines), [1], "{requested}");
+        assert_eq!(unproven(&lines), [1], "{requested}");
     }
-    // Whole laps end where they began.
+    // Whole laps end where they started.
     let whole = SHARED[0].replace("loads=100", "loads=90");
-    assert_eq!(judged(&talk(Forgery::Honest, &[&whole])), [0, 1, 2]);
+    assert_eq!(unproven(&served_in_order(Forgery::Honest, &[&whole])), [0, 1, 2]);
 }
 
 #[test]
-fn frames_are_for_reading_strides_alone() {
-    let words =
-        |requested| talk(Forgery::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+fn frames_are_accepted_only_with_reading_strides() {
+    let words = |requested| {
+        served_in_order(Forgery::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>()
+    };
     for requested in ["trial bytes=8192 frames=1", "trial pattern=stride op=write bytes=8192 frames=1"] {
         assert_eq!(words(requested)[1..], ["fault"], "{requested}");
     }
@@ -114,22 +120,22 @@ fn frames_are_for_reading_strides_alone() {
     assert!(!Trial::default().line().render().contains("frames"));
 }
 
-/// The samples of the one trial in an answer.
+/// Returns the samples of the only trial in the reply.
 fn samples_of(lines: &[Line]) -> Vec<Sample> {
     Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list
 }
 
-/// One line a page, and lines of pages that others share.
+/// One line per page, and several lines per page.
 #[test]
-fn honest_first_touches_are_proven_and_forged_ones_fail() {
+fn correct_first_touches_pass_and_forged_ones_fail() {
     for (requested, every) in [
         ("trial id=1 pattern=stride bytes=131072 stride=4096 loads=10 samples=3 first_touch=1", true),
         ("trial id=1 pattern=stride bytes=131072 stride=64 loads=640 samples=3 first_touch=1 seed=5", false),
     ] {
         for op in ["read", "write", "rmw"] {
             let requested = format!("{requested} op={op}");
-            let lines = talk(Forgery::Honest, &[&requested]);
-            assert_eq!(judged(&lines), [], "{requested}");
+            let lines = served_in_order(Forgery::Honest, &[&requested]);
+            assert_eq!(unproven(&lines), [], "{requested}");
             assert!(samples_of(&lines).iter().all(|s| s.end == 10), "{requested}");
             for forgery in [
                 Forgery::Idle,
@@ -139,13 +145,13 @@ fn honest_first_touches_are_proven_and_forged_ones_fail() {
                 Forgery::Twice,
                 Forgery::Lost,
             ] {
-                // The kernel counts pages and not accesses; nothing is stored that could be lost.
+                // The kernel counts pages and not accesses. A read stores nothing that could be lost.
                 let unseen = match forgery {
                     Forgery::OneShort | Forgery::Twice => op == "read" && !every,
                     Forgery::Lost => op == "read",
                     _ => false,
                 };
-                let caught = !judged(&talk(forgery, &[&requested])).is_empty();
+                let caught = !unproven(&served_in_order(forgery, &[&requested])).is_empty();
                 assert_eq!(caught, !unseen, "{forgery:?}: {requested}");
             }
         }
@@ -153,16 +159,17 @@ fn honest_first_touches_are_proven_and_forged_ones_fail() {
 }
 
 #[test]
-fn memory_that_was_not_fresh_proves_no_first_touch() {
-    // What is read there is not zero.
+fn first_touch_of_used_memory_is_unverified() {
+    // The value read there is not zero.
     let requested = "trial id=1 pattern=stride bytes=131072 stride=4096 loads=10 samples=3 first_touch=1";
-    assert_eq!(judged(&talk(Forgery::Stuck, &[requested])), [0, 1, 2]);
+    assert_eq!(unproven(&served_in_order(Forgery::Stuck, &[requested])), [0, 1, 2]);
 }
 
 #[test]
-fn walking_once_needs_enough_cells_and_the_right_pattern() {
-    let words =
-        |requested| talk(Forgery::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+fn single_pass_needs_enough_cells_and_a_suitable_pattern() {
+    let words = |requested| {
+        served_in_order(Forgery::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>()
+    };
     for wrong in [
         "trial pattern=stride bytes=8192 loads=43 first_touch=1",
         "trial pattern=stride bytes=8192 loads=8 first_touch=2",
@@ -177,37 +184,40 @@ fn walking_once_needs_enough_cells_and_the_right_pattern() {
     assert_eq!(words(requested)[1..], ["trial", "sample", "done"]);
     let trial = Trial::read(&Line::parse(requested).unwrap()).unwrap();
     assert_eq!(Trial::read(&trial.line()), Ok(trial.clone()));
-    // Absent where it says nothing: what earlier versions wrote is written again.
+    // The default is not written, so lines of earlier versions stay the same.
     assert!(!Trial { pattern: Stride::default().into(), ..trial }.line().render().contains("first_touch"));
 }
 
 #[test]
-fn each_sample_of_a_chain_walked_once_has_an_order_of_its_own() {
-    let lines = talk(Forgery::Honest, &[REQUESTED[15]]);
+fn repermuted_chain_has_a_new_order_for_each_sample() {
+    let lines = served_in_order(Forgery::Honest, &[REQUESTED[15]]);
     let ends: Vec<u64> = samples_of(&lines).iter().map(|s| s.end).collect();
     assert!(ends.windows(2).all(|pair| pair[0] != pair[1]), "{ends:?}");
 }
 
 #[test]
-fn stores_that_stop_during_a_trial_prove_no_sample() {
-    let mut lines =
-        talk(Forgery::Honest, &["trial id=1 pattern=stride op=write bytes=8192 loads=100 samples=4"]);
-    assert_eq!(judged(&lines), []);
+fn lost_stores_make_all_samples_unverified() {
+    let mut lines = served_in_order(
+        Forgery::Honest,
+        &["trial id=1 pattern=stride op=write bytes=8192 loads=100 samples=4"],
+    );
+    assert_eq!(unproven(&lines), []);
     let at = lines.iter().position(|l| l.word == "sample").unwrap();
     let mut samples = Samples::read(&lines[at]).unwrap();
-    // What the buffer holds at the end is for all samples; what a run's last cell holds, for that one.
+    // The final contents of the buffer verify all samples. The last cell of a run verifies only its sample.
     samples.list[1].end += 1;
     lines[at] = samples.lines().remove(0);
-    assert_eq!(judged(&lines), [1]);
+    assert_eq!(unproven(&lines), [1]);
     samples.list[3].end2 += 1;
     lines[at] = samples.lines().remove(0);
-    assert_eq!(judged(&lines), [0, 1, 2, 3]);
+    assert_eq!(unproven(&lines), [0, 1, 2, 3]);
 }
 
 #[test]
-fn an_operation_is_the_strides_alone_and_old_lines_read() {
-    let words =
-        |requested| talk(Forgery::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+fn operation_is_for_strides_and_copies_and_defaults_to_read() {
+    let words = |requested| {
+        served_in_order(Forgery::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>()
+    };
     assert_eq!(words("trial bytes=8192 op=write")[1..], ["fault"]);
     assert_eq!(words("trial bytes=8192 pattern=stride op=halve")[1..], ["fault"]);
     let line = Line::parse("trial pattern=stride bytes=8192").unwrap();
@@ -225,20 +235,24 @@ fn an_operation_is_the_strides_alone_and_old_lines_read() {
 }
 
 #[test]
-fn copies_are_proven_and_missing_copies_fail() {
+fn correct_copies_pass_and_forged_ones_fail() {
     for op in ["copy_to", "copy_from"] {
-        // Less than a lap, more than one, and a multiple of one.
+        // Less than a lap, more than a lap, and a multiple of a lap.
         for n in [100, 1500, 1024] {
             let requested =
                 format!("trial id=1 pattern=copy op={op} bytes=8192 stride=8 loads={n} samples=4 seed=3");
-            assert_eq!(judged(&talk(Forgery::Honest, &[&requested])), [], "{requested}");
+            assert_eq!(unproven(&served_in_order(Forgery::Honest, &[&requested])), [], "{requested}");
             for forgery in [Forgery::Idle, Forgery::OneShort, Forgery::Narrow, Forgery::Twice] {
-                assert!(!judged(&talk(forgery, &[&requested])).is_empty(), "{forgery:?}: {requested}");
+                assert!(
+                    !unproven(&served_in_order(forgery, &[&requested])).is_empty(),
+                    "{forgery:?}: {requested}"
+                );
             }
         }
     }
-    let words =
-        |requested| talk(Forgery::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    let words = |requested| {
+        served_in_order(Forgery::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>()
+    };
     for wrong in [
         "trial pattern=copy bytes=8192 stride=8",
         "trial pattern=copy op=set bytes=8192 stride=8",
@@ -250,27 +264,27 @@ fn copies_are_proven_and_missing_copies_fail() {
 }
 
 #[test]
-fn a_set_is_a_write_that_may_be_wider() {
+fn correct_sets_pass_and_forged_ones_fail() {
     let requested = "trial id=1 pattern=stride op=set bytes=8192 stride=8 loads=1500 samples=4";
-    assert_eq!(judged(&talk(Forgery::Honest, &[requested])), []);
+    assert_eq!(unproven(&served_in_order(Forgery::Honest, &[requested])), []);
     for forgery in [Forgery::Idle, Forgery::Lost, Forgery::Hoisted] {
-        assert!(!judged(&talk(forgery, &[requested])).is_empty(), "{forgery:?}");
+        assert!(!unproven(&served_in_order(forgery, &[requested])).is_empty(), "{forgery:?}");
     }
 }
 
 #[test]
-fn a_timed_load_that_never_ran_is_caught() {
+fn timed_load_that_did_not_run_is_unverified() {
     for requested in [REQUESTED[4], REQUESTED[12]] {
         let all: Vec<usize> = (0..if requested == REQUESTED[4] { 4 } else { 5 }).collect();
-        assert_eq!(judged(&talk(Forgery::Unloaded, &[requested])), all);
+        assert_eq!(unproven(&served_in_order(Forgery::Unloaded, &[requested])), all);
     }
 }
 
 #[test]
 fn timed_load_follows_all_earlier_loads() {
-    let lines = talk(Forgery::Honest, &[REQUESTED[12]]);
+    let lines = served_in_order(Forgery::Honest, &[REQUESTED[12]]);
     let list = Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list;
-    // B is the tenth access, C the twelfth, and so round again. A load takes 3 here, a reading of the clock 1.
+    // B is the tenth access and C the twelfth, alternately. A load takes 3 ticks, a reading of the clock 1.
     assert_eq!(
         list.iter().map(|s| (s.end, s.end2)).collect::<Vec<_>>(),
         [(9, 10), (11, 0), (9, 10), (11, 0), (9, 10)]
@@ -279,18 +293,18 @@ fn timed_load_follows_all_earlier_loads() {
 }
 
 #[test]
-fn refills_are_counted_on_request_where_counters_exist() {
-    // Nobody does here, and the line says nothing of them.
-    let lines = talk(Forgery::Honest, &["trial id=1 counted=1 loads=300 samples=2"]);
+fn counted_samples_have_no_misses_without_counters() {
+    // This machine has no counters, so the line contains no misses.
+    let lines = served_in_order(Forgery::Honest, &["trial id=1 counted=1 loads=300 samples=2"]);
     let line = lines.iter().find(|l| l.word == "sample").unwrap();
     assert!(!line.render().contains("misses"), "{}", line.render());
 }
 
 #[test]
-fn single_samples_time_one_load_and_nothing() {
-    // A load takes 3 here, a reading of the clock 1.
+fn single_samples_time_their_loads_and_the_clock_overhead() {
+    // A load takes 3 ticks, a reading of the clock 1.
     let samples = |requested| {
-        let lines = talk(Forgery::Honest, &[requested]);
+        let lines = served_in_order(Forgery::Honest, &[requested]);
         Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list
     };
     assert!(samples(REQUESTED[4]).iter().all(|s| (s.ticks, s.ticks2) == (3 + 1, 1)));
@@ -298,7 +312,7 @@ fn single_samples_time_one_load_and_nothing() {
 }
 
 #[test]
-fn whole_laps_prove_nothing() {
-    let lines = talk(Forgery::Honest, &["trial id=1 bytes=8192 loads=256 samples=3"]);
-    assert_eq!(judged(&lines), [0, 1, 2]);
+fn samples_of_whole_laps_are_unverified() {
+    let lines = served_in_order(Forgery::Honest, &["trial id=1 bytes=8192 loads=256 samples=3"]);
+    assert_eq!(unproven(&lines), [0, 1, 2]);
 }

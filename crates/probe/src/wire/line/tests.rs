@@ -36,7 +36,7 @@ proptest! {
     }
 
     #[test]
-    fn one_changed_character_of_a_sealed_line_is_noticed(line in line(), at in 0usize..4096, with in b'0'..b'z') {
+    fn one_changed_character_of_a_sealed_line_is_detected(line in line(), at in 0usize..4096, with in b'0'..b'z') {
         let sealed = line.seal(7).into_bytes();
         let mut damaged = sealed.clone();
         let at = at % (damaged.len() - " crc=0x00000000".len());
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn samples_survive_the_wire(list in prop::collection::vec(any::<(u64, u64, u64, u64)>(), 0..50), counted: bool) {
+    fn samples_round_trip(list in prop::collection::vec(any::<(u64, u64, u64, u64)>(), 0..50), counted: bool) {
         let list: Vec<Sample> = list
             .into_iter()
             .map(|(ticks, ticks2, end, end2)| Sample { ticks, ticks2, end, end2, cycles: counted.then_some((end, ticks)), misses: counted.then_some((ticks, end)) })
@@ -82,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn activations_survive_the_wire(list in prop::collection::vec(any::<[u64; 7]>(), 0..50), seen in any::<[u64; 3]>()) {
+    fn activations_round_trip(list in prop::collection::vec(any::<[u64; 7]>(), 0..50), seen in any::<[u64; 3]>()) {
         let place = |at: usize| (seen[at] > 0).then_some(seen[at]);
         let woke = |v: [u64; 7]| ActivationRow {
             missed: v[0], skipped: v[1], user_ns: v[2], work_ns: v[3], end: v[4], cpu: v[5], involuntary: v[6],
@@ -100,7 +100,7 @@ proptest! {
 }
 
 #[test]
-fn a_trial_of_wake_ups_survives_the_wire() {
+fn trial_of_wake_ups_round_trips() {
     let typed = "trial pattern=wake every_ns=100000 priority=90 traced=1 flushed=1 evict=4096 samples=100000 \
                  confined=1 load=\"cpu*16 vm*2:128M\"";
     let trial = Trial::read(&Line::parse(typed).unwrap()).unwrap();
@@ -140,7 +140,7 @@ fn a_trial_of_wake_ups_survives_the_wire() {
 }
 
 #[test]
-fn a_trial_typed_by_hand_has_defaults_and_echoes_whole() {
+fn trial_of_a_short_line_has_defaults_and_round_trips() {
     let typed = Trial::read(&Line::parse("trial bytes=8192").unwrap()).unwrap();
     assert_eq!(typed, Trial { memory: Memory { bytes: 8192, ..Memory::default() }, ..Trial::default() });
     assert_eq!(Trial::read(&typed.line()).unwrap(), typed);
@@ -209,7 +209,7 @@ fn every_token_has_its_inverse() {
 }
 
 #[test]
-fn a_checksum_is_the_end_of_the_line_or_an_error() {
+fn checksum_elsewhere_than_at_the_end_is_an_error() {
     let sealed = Line::new("done").int("trial", 1u64).seal(3);
     let spaced = Line::parse(&format!("{sealed}  \r\n")).unwrap();
     assert_eq!(
@@ -225,7 +225,7 @@ fn a_checksum_is_the_end_of_the_line_or_an_error() {
 }
 
 #[test]
-fn as_many_pairs_as_are_allowed_can_be_sealed() {
+fn line_with_the_maximum_of_pairs_can_be_sealed() {
     let most = (0..MAX_PAIRS).fold(Line::new("fact"), |line, n| line.int(&format!("k{n}"), n as u64));
     assert_eq!(Line::parse(&most.seal(1)).unwrap().pairs, most.pairs);
     let more = most.int("more", 1u64);

@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture;
 
 #[test]
-fn one_instruction_is_recognised_and_no_other() {
+fn only_reads_of_the_cycle_counter_are_recognised() {
     assert_eq!(trap::reads_into(0xd53b_9d00), Some(0));
     assert_eq!(trap::reads_into(0xd53b_9d1f), Some(31));
     // CNTVCT_EL0; a write of the same register; PMXEVCNTR_EL0; an undefined one.
@@ -12,7 +12,7 @@ fn one_instruction_is_recognised_and_no_other() {
 }
 
 #[test]
-fn another_illegal_instruction_still_ends_the_process() {
+fn other_illegal_instructions_still_end_the_process() {
     let child = "arch::aarch64::cycles::tests::dies_of_an_illegal_instruction";
     let this = std::env::current_exe().expect("this program");
     let run = |program: &std::path::Path, first: &[&std::ffi::OsStr]| {
@@ -55,7 +55,7 @@ fn refused_kernel_permission_is_named() {
     let access = |value| ("/proc/sys/kernel/perf_user_access", value);
     assert_eq!(why(&[]), "this kernel has no kernel.perf_user_access");
     assert_eq!(why(&[access("0\n")]), "kernel.perf_user_access is 0");
-    // Enabled, and no PMU that permits it.
+    // The sysctl permits it, but no PMU does.
     let on = why(&[access("1\n")]);
     assert!(on.contains("no PMU of this CPU permits user-space reads"), "{on}");
 }

@@ -27,14 +27,14 @@ fn only_leaves_that_exist_are_read() {
 }
 
 #[test]
-fn a_guest_and_the_extended_leaves() {
+fn hypervisor_and_extended_leaves_are_read_up_to_a_limit() {
     let all = facts(|number, sub| {
         match (number, sub) {
             (0, _) => leaf(0x18, 0),
             (1, _) => Leaf { ecx: 1 << 31, ..leaf(0, 0) },
             (0x18, 0) => leaf(2, 0),
             (0x8000_0000, _) => leaf(0x8000_001e, 0),
-            // A list without an end.
+            // A list of subleaves without an end.
             (0x8000_001d, _) => leaf(1, 0),
             _ => leaf(0, 0),
         }

@@ -1,10 +1,10 @@
-//! Tests of the closed forms for a copy against copying cell by cell.
+//! Tests of the closed forms for a copy against a copy cell by cell.
 
 use super::*;
 use alloc::vec;
 
 #[test]
-fn words_and_sums_are_those_of_cells_copied_one_by_one() {
+fn words_and_sums_equal_a_copy_cell_by_cell() {
     for cells in [1, 2, 40, 320, 1000] {
         let copying = Copying { from: 1 << 20, to: 0, cells };
         for seed in 0..4 {

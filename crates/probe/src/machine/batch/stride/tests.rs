@@ -28,7 +28,7 @@ fn parts_are_every_position_once_in_order() {
 }
 
 #[test]
-fn sums_are_those_of_the_cells() {
+fn sums_equal_a_sum_cell_by_cell() {
     for (cells, step) in SHAPES {
         let s = sweep(cells, step, Operation::Read);
         for seed in 0..4 {
