@@ -54,7 +54,7 @@ pub fn files(document: &str) -> Vec<(usize, String)> {
 
 /// First parts of names of findings; no fact begins with one.
 const FINDINGS: [&str; 10] =
-    ["tier.", "tlb.", "walk.", "bias.", "prefetch.", "claim.", "verdict.", "pages.", "latency.", "stride."];
+    ["tier.", "tlb.", "walk.", "bias.", "prefetch.", "claim.", "verdict.", "translation.", "latency.", "stride."];
 
 /// Returns every finding that `document` names in backquotes, with its line.
 pub fn findings(document: &str) -> Vec<(usize, String)> {

@@ -82,7 +82,7 @@ fn survey(report: &Value) -> Result<Survey, String> {
     let facts = &report["subject"]["facts"];
     let page = facts["page.base"].as_str().and_then(|bytes| bytes.parse::<f64>().ok());
     let page = page.ok_or("no size of a base page")?;
-    let mut translation = points("pages.", ".extra", page);
+    let mut translation = points("translation.", ".added", page);
     translation.retain(|p| p.ns >= MIN_ADDED_NS);
     let tiers = (1..)
         .map_while(|n| Some((number(&format!("tier.{n}.latency"))?, number(&format!("tier.{n}.capacity")))))
@@ -274,7 +274,7 @@ mod tests {
             let name = format!("latency.{}.time", 1024 << n);
             rows.push(format!(r#"{{"name":"{name}","value":{ns},"low":1.9,"high":95.0}}"#));
         }
-        let subject = r#"{"worth":"real","facts":{"page.base":"4096","env.cpu.model":"A < B"}}"#;
+        let subject = r#"{"trust":"real","facts":{"page.base":"4096","env.cpu.model":"A < B"}}"#;
         format!(r#"{{"subject":{subject},"elapsed_s":3.04,"findings":[{}]}}"#, rows.join(","))
     }
 
@@ -286,6 +286,7 @@ mod tests {
             assert!(svg.contains(words), "{words} is missing:\n{svg}");
         }
         assert_eq!(svg.matches("<polyline").count(), 2);
+        assert!(!svg.contains("points=\"\""), "an empty line:\n{svg}");
     }
 
     #[test]
