@@ -248,7 +248,7 @@ fn times(page: &mut Page, all: &[Byte]) {
 
 /// What a walk costs by the tables' own attribute.
 fn walks(page: &mut Page, finding_index: &mut FindingIndex) {
-    let all = finding_index.rows([&metrics::WALK_CYCLES, &metrics::WALK_TIME], &[Axis::Tables]);
+    let all = finding_index.rows([&metrics::WALK_CYCLES, &metrics::WALK_LATENCY], &[Axis::Tables]);
     let ratio = finding_index.one(&metrics::WALK_RATIO);
     if all.is_empty() && ratio.is_none() {
         return;
