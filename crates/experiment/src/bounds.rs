@@ -47,7 +47,7 @@ mod tests {
             ("tier.1.latency", -0.1, "ns"),
             ("walk.share", -0.06, ""),
             ("cause.quota.share", 1.2, ""),
-            ("stall.stress-mix.cpu", 1.01, ""),
+            ("stall.stress-mix.cpu.share", 1.01, ""),
         ];
         let kept = [
             ("latency.8192.time", 0.0, "ns"),

@@ -78,10 +78,10 @@ fn complete_run_has_winners_crossovers_and_pollution() {
     let (low, high) = (crossing.low.expect("low"), crossing.high.expect("high"));
     assert!(high <= 1.11 * low, "{low}..{high}");
     // The value of a round trip is the sum of both directions.
-    let each = |d: &str| number(&report, &format!("pollution.streaming-copy.{d}.16384"));
+    let each = |d: &str| number(&report, &format!("pollution.streaming-copy.{d}.16384.time"));
     let sum = number(&report, "pollution.streaming-copy.16384.round_trip");
     assert!((each("to-device") + each("from-device") - sum).abs() < 1e-6);
-    let lost = |s: &str| finding(&report, &format!("pollution.{s}.to-device.16384"));
+    let lost = |s: &str| finding(&report, &format!("pollution.{s}.to-device.16384.time"));
     assert!(lost("streaming-copy").low > Some(0.0), "a buffer and a packet go through the first level");
     assert!(lost("coherent").low < Some(0.0), "nothing does");
     assert!(record.trials.iter().all(|r| r.transfers.wrong == 0));
@@ -114,7 +114,7 @@ fn the_studys_result_does_not_follow_from_cited_latencies() {
         let (_, report) = measure(&machine(name), study(&[]));
         let saved = number(&report, "dma.study.saved");
         assert!(saved < -loses, "{name}: {saved}");
-        assert!((number(&report, "dma.study.needed") - 60_428.0).abs() < 1.0);
+        assert!((number(&report, "dma.study.published_saving") - 60_428.0).abs() < 1.0);
         assert!(number(&report, "dma.study.gain") < 0.0, "{name}");
     }
 }
@@ -223,7 +223,7 @@ fn whole_cache_maintenance_evicts_other_data() {
         ];
         measure(&machine("omap3-sdio"), run(&typed)).1
     };
-    let lost = |report: &Report, s: &str| number(report, &format!("pollution.{s}.from-device.1536"));
+    let lost = |report: &Report, s: &str| number(report, &format!("pollution.{s}.from-device.1536.time"));
     let (lines, whole) = (of(Maintenance::MapAndUnmap), of(Maintenance::WholeCache));
     // 32 KiB are 512 lines, each from memory: 175 ns.
     assert!(lost(&whole, "streaming-copy") > 50_000.0, "{}", lost(&whole, "streaming-copy"));
@@ -252,7 +252,7 @@ fn wrong_data_is_reported_and_has_no_times() {
     ] {
         let (record, report) = wrong(driver_bug, direction, policy);
         let of = |what: &str| format!("dma.streaming-copy.{}.{what}", direction.token());
-        assert!(number(&report, &of("wrong")) > 0.0, "{driver_bug:?} {policy:?}");
+        assert!(number(&report, &of("wrong_bytes")) > 0.0, "{driver_bug:?} {policy:?}");
         assert!(!has(&report, &of("1536.cpu")), "{driver_bug:?} {policy:?}: times of wrong data");
         assert!(has(&report, &format!("dma.coherent.{}.1536.cpu", direction.token())), "the others stand");
         let reported = report.warnings.iter().find(|w| w.kind == WarningKind::WrongData).expect("it is told");
@@ -261,7 +261,7 @@ fn wrong_data_is_reported_and_has_no_times() {
     }
     // If both directions are cleaned, the same bug has no effect.
     let (_, report) = wrong(DriverBug::AsFromDevice, Direction::ToDevice, Maintenance::CleanAndUnmap);
-    assert_eq!(number(&report, "dma.streaming-copy.to-device.wrong"), 0.0);
+    assert_eq!(number(&report, "dma.streaming-copy.to-device.wrong_bytes"), 0.0);
     assert!(report.warnings.iter().all(|w| w.kind != WarningKind::WrongData));
 }
 
@@ -269,7 +269,7 @@ fn wrong_data_is_reported_and_has_no_times() {
 fn runs_without_engine_have_no_throughput() {
     let run = run(&[("engine", "none"), ("pollution-set", "0"), ("bytes", "1536")]);
     let (_, report) = measure(&machine("bcm2711"), run);
-    assert!(!has(&report, "throughput") && !has(&report, "utilisation") && !has(&report, ".wrong"));
+    assert!(!has(&report, "throughput") && !has(&report, "utilisation") && !has(&report, ".wrong_bytes"));
     assert!(has(&report, "dma.streaming-copy.from-device.1536.cpu"));
     assert_eq!(word(&report, "dma.streaming-copy.from-device.engine"), "none");
 }
@@ -324,7 +324,7 @@ fn times_of_the_edu_device_are_refused() {
     // CPU times and received data are unchanged.
     let cpu = "dma.streaming-copy.from-device.1536.cpu";
     assert_eq!(number(&with, cpu), number(&without, cpu));
-    assert_eq!(number(&without, "dma.streaming-copy.from-device.wrong"), 0.0);
+    assert_eq!(number(&without, "dma.streaming-copy.from-device.wrong_bytes"), 0.0);
 }
 
 #[test]

@@ -72,7 +72,7 @@ metrics! {
     MAIR_WRITE_APART "mair.{mair}.write_apart" ["ns"]
         "time of a store to memory with this byte, each to another line"
         .less_is_better();
-    WALK_TIME "walk.{tables}.time" ["ns"]
+    WALK_LATENCY "walk.{tables}.latency" ["ns"]
         "latency that a page walk adds to a load, by the memory type of its descriptor fetches"
         .less_is_better().timed().detail(&[WALK_PAGES]);
     WALK_CYCLES "walk.{tables}.cycles" ["cycles"]

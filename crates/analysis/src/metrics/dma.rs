@@ -71,7 +71,7 @@ metrics! {
     DMA_ENGINE "dma.{strategy}.{direction}.engine" [""]
         "DMA engine that moved the data"
         .token(&tokens::ENGINE).detail(&[SUBSTITUTE, COHERENT, MAINTENANCE]);
-    DMA_WRONG "dma.{strategy}.{direction}.wrong" ["bytes"]
+    DMA_WRONG_BYTES "dma.{strategy}.{direction}.wrong_bytes" ["bytes"]
         "number of bytes at the destination that differ from those sent"
         .detail(&[COMPARED]);
     DMA_WINNER "dma.winner.{direction}.{size}" [""]
@@ -79,7 +79,7 @@ metrics! {
         .token(&tokens::STRATEGY).detail(&[TIES]);
     DMA_CROSSOVER "dma.crossover.{direction}.{strategy}.{versus}" ["bytes"]
         "size below which the first strategy takes less CPU time, and above which the second does";
-    POLLUTION "pollution.{strategy}.{direction}.{size}" ["ns"]
+    POLLUTION "pollution.{strategy}.{direction}.{size}.time" ["ns"]
         "time that a transfer adds to a walk through another working set (cache pollution)"
         .signed().detail(&[UNSURE, POLLUTION_SET, BEFORE]);
     POLLUTION_ROUND_TRIP "pollution.{strategy}.{size}.round_trip" ["ns"]
@@ -88,7 +88,7 @@ metrics! {
     DMA_STUDY_SAVED "dma.study.saved" ["ns"]
         "CPU time that uncached-copy saves over streaming-copy for a received packet of study S2"
         .signed();
-    DMA_STUDY_NEEDED "dma.study.needed" ["ns"]
+    DMA_STUDY_PUBLISHED_SAVING "dma.study.published_saving" ["ns"]
         "CPU time that it saved in study S2, from the study's two rates"
         .signed();
     DMA_STUDY_GAIN "dma.study.gain" ["%"]

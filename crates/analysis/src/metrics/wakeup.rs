@@ -90,7 +90,7 @@ metrics! {
         .signed().less_is_better();
     LOAD_RATE "load.{condition}.{rate}" ["1/s"]
         "work of the co-running load per second, all workers together";
-    STALL "stall.{condition}.{resource}" [""]
+    STALL "stall.{condition}.{resource}.share" [""]
         "share of the time in which some task waited for the resource (PSI)"
         .share();
     BIAS_TRACE "bias.trace" ["us", "instructions"]

@@ -252,7 +252,7 @@ fn times(page: &mut Page, all: &[Byte]) {
 
 /// Renders the cost of a page walk by the attribute of the page tables.
 fn walks(page: &mut Page, finding_index: &mut FindingIndex) {
-    let all = finding_index.rows([&metrics::WALK_CYCLES, &metrics::WALK_TIME], &[Axis::Tables]);
+    let all = finding_index.rows([&metrics::WALK_CYCLES, &metrics::WALK_LATENCY], &[Axis::Tables]);
     let ratio = finding_index.one(&metrics::WALK_RATIO);
     if all.is_empty() && ratio.is_none() {
         return;

@@ -87,7 +87,7 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
     for (tables, found) in TABLES.into_iter().zip(&all) {
         let Some(walk) = found else { continue };
         let at = [tables.token().into()];
-        let mut row = measured(metrics::WALK_TIME.at(at), walk.time, "ns", walk.count, &walk.ids);
+        let mut row = measured(metrics::WALK_LATENCY.at(at), walk.time, "ns", walk.count, &walk.ids);
         row.basis = Basis::Derived;
         row.detail.set(metrics::WALK_PAGES, Item::Number(LINES as f64));
         row.notes.push(format!(

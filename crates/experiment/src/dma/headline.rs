@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fathom_analysis::findings::{Axis, Finding, Report, tokens};
-use fathom_analysis::metrics::dma::{DMA_CPU, DMA_CROSSOVER, DMA_WINNER, DMA_WRONG, TIES};
+use fathom_analysis::metrics::dma::{DMA_CPU, DMA_CROSSOVER, DMA_WINNER, DMA_WRONG_BYTES, TIES};
 use fathom_report::Headline;
 use fathom_units::size;
 
@@ -36,7 +36,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
     }
     strategies.sort_unstable();
     strategies.dedup();
-    let wrong = largest(report.of(&DMA_WRONG)).filter(|f| f.finite().is_some_and(|bytes| bytes > 0.0));
+    let wrong = largest(report.of(&DMA_WRONG_BYTES)).filter(|f| f.finite().is_some_and(|bytes| bytes > 0.0));
     let action = match (wrong, strategies.as_slice()) {
         (Some(f), _) => format!(
             "do not use {}: {} were delivered wrong",

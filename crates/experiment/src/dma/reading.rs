@@ -295,7 +295,7 @@ fn routes(record: &Record, route_of: Route, report: &mut Report) {
         moved = moved.saturating_add(rows.saturating_mul(run.trial.memory.bytes));
         wrong = wrong.saturating_add(run.transfers.wrong_bytes);
     }
-    let mut row = number(metrics::DMA_WRONG.at(at), wrong as f64, "bytes");
+    let mut row = number(metrics::DMA_WRONG_BYTES.at(at), wrong as f64, "bytes");
     row.detail.set(metrics::COMPARED, Item::Number(moved as f64));
     let notes = vec![format!("of {moved} bytes that were checked after delivery")];
     push(Finding { count: transfers, notes, ..row });

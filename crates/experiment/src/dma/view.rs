@@ -60,7 +60,7 @@ fn direction_name(direction: &str) -> String {
 fn study(page: &mut Page, finding_index: &mut FindingIndex) {
     const ROWS: [(&Metric, &str); 4] = [
         (&metrics::DMA_STUDY_SAVED, "CPU time saved by uncached-copy per packet"),
-        (&metrics::DMA_STUDY_NEEDED, "the same in study S2, derived from its throughputs"),
+        (&metrics::DMA_STUDY_PUBLISHED_SAVING, "the same in study S2, derived from its throughputs"),
         (&metrics::DMA_STUDY_GAIN, "throughput gain of uncached-copy"),
         (&metrics::DMA_STUDY_CPU_SAVED_PP, "CPU utilisation saved at the link's rate, points"),
     ];
@@ -87,7 +87,7 @@ fn study(page: &mut Page, finding_index: &mut FindingIndex) {
 
 /// Renders engine, memory attribute and wrong bytes, one row per strategy and direction.
 fn engines(page: &mut Page, finding_index: &mut FindingIndex) {
-    let wanted = [&metrics::DMA_ATTRIBUTE, &metrics::DMA_ENGINE, &metrics::DMA_WRONG];
+    let wanted = [&metrics::DMA_ATTRIBUTE, &metrics::DMA_ENGINE, &metrics::DMA_WRONG_BYTES];
     let all = finding_index.rows(wanted, &[Axis::Direction, Axis::Strategy]);
     if all.is_empty() {
         return;

@@ -34,7 +34,7 @@ fn planted_factor_effects_are_found_and_explained() {
     assert_near("bias.trace", 2.0);
     assert_near("wakeup.user.unloaded.p50", 5.0 + 0.7 + 2.0);
     assert_near("wakeup.irq.fault.p50", (5.0 + 0.7 + 2.0 + 20.0) * 5.0 / 8.0);
-    assert!(number(&report, "load.fault.faults") > 0.0 && number(&report, "stall.fault.cpu") > 0.4);
+    assert!(number(&report, "load.fault.faults") > 0.0 && number(&report, "stall.fault.cpu.share") > 0.4);
     assert!(report.refusals.iter().all(|r| !r.what.contains("factors")), "{:?}", report.refusals);
 }
 

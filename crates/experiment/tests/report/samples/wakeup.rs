@@ -184,7 +184,7 @@ pub fn wakeup() -> Report {
                 report.findings.push(number(&format!("load.{condition}.{what}"), rate, "1/s", None, 3));
             }
             for (what, share) in [("cpu", 0.91), ("memory", 0.0), ("io", 0.12)] {
-                let row = number(&format!("stall.{condition}.{what}"), share, "", None, 3);
+                let row = number(&format!("stall.{condition}.{what}.share"), share, "", None, 3);
                 report.findings.push(noted(row, "share of the time in which some task waited (PSI)"));
             }
         }
