@@ -30,7 +30,7 @@ fn dma_on_described_machine_shows_tables_and_records_options() {
     for expected in [
         "Transfers to the device",
         "Parts of 1.5 KiB from the device",
-        "Cache pollution: added walk time",
+        "Cache pollution by transfers",
         "wrong bytes",
         "dma.link 18.67 Mbit/s",
     ] {
