@@ -5,6 +5,8 @@
 //! `ways` of them fall into one set. This is counted for every candidate, without a formula. A candidate that a
 //! conflict contradicts is dropped. The remaining ones are reported, also if there are several or none.
 
+use fathom_units::divisor::gcd;
+
 /// An arrangement of cells, and the measured misses of its loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conflict {
@@ -129,24 +131,58 @@ fn min_misses(count: u64, ways: u64) -> f64 {
     if ways == 1 { count as f64 } else { (count - ways + 1) as f64 }
 }
 
-/// Returns the number of cells in each set that has any.
-fn counts(conflict: &Conflict, way_bytes: u64, grain: u64) -> Vec<u64> {
+/// Sets with the same number of cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Filled {
+    /// Cells in each of these sets, at least 1.
+    cells: u64,
+    /// Number of these sets.
+    sets: u64,
+}
+
+/// Returns how many sets have how many cells, ascending by cells, without empty sets.
+fn counts(conflict: &Conflict, way_bytes: u64, grain: u64) -> Vec<Filled> {
+    if let Some(regular) = regular_counts(conflict, way_bytes, grain) {
+        return regular;
+    }
     let mut sets: Vec<u64> = conflict.offsets().map(|offset| offset % way_bytes / grain).collect();
     sets.sort_unstable();
-    sets.chunk_by(|a, b| a == b).map(|one| one.len() as u64).collect()
+    let mut cells: Vec<u64> = sets.chunk_by(|a, b| a == b).map(|one| one.len() as u64).collect();
+    cells.sort_unstable();
+    cells.chunk_by(|a, b| a == b).map(|same| Filled { cells: same[0], sets: same.len() as u64 }).collect()
+}
+
+/// Returns the same for single cells at a multiple of `grain`: they visit sets/gcd(sets, step) sets in turn. `None` for
+/// other arrangements. These are most arrangements, and counting each cell took a fifth of a survey.
+fn regular_counts(conflict: &Conflict, way_bytes: u64, grain: u64) -> Option<Vec<Filled>> {
+    let fits = conflict.groups.checked_mul(conflict.period).is_some();
+    if conflict.group != 1 || !fits || conflict.groups == 0 {
+        return None;
+    }
+    if !conflict.period.is_multiple_of(grain) || !way_bytes.is_multiple_of(grain) {
+        return None;
+    }
+    let sets = way_bytes / grain;
+    let visited = sets / gcd(sets, conflict.period / grain % sets);
+    let (each, more) = (conflict.groups / visited, conflict.groups % visited);
+    let all = [Filled { cells: each, sets: visited - more }, Filled { cells: each + 1, sets: more }];
+    Some(all.into_iter().filter(|filled| filled.cells > 0 && filled.sets > 0).collect())
 }
 
 /// Predicts the misses of a cache of `ways` ways with these numbers of cells in its sets. `nearer` is the largest
 /// number of cells in a set of the nearer cache, and its ways.
-fn predict(counts: &[u64], ways: u64, nearer: Option<(u64, u64)>) -> Predicted {
-    let over = counts.iter().filter(|&&count| count > ways);
-    let misses: f64 = over.map(|&count| min_misses(count, ways)).sum();
+fn predict(counts: &[Filled], ways: u64, nearer: Option<(u64, u64)>) -> Predicted {
+    let over = counts.iter().filter(|filled| filled.cells > ways);
+    let misses: f64 = over.map(|filled| filled.sets as f64 * min_misses(filled.cells, ways)).sum();
     match nearer {
         _ if misses == 0.0 => Predicted::Fits,
         Some((max, ways)) if max <= ways => Predicted::Fits,
         // With random replacement in the nearer cache, some loads hit there until twice as many lines as ways compete.
         Some((max, ways)) if max <= 2 * ways => Predicted::Open,
-        _ => Predicted::Misses(misses / counts.iter().sum::<u64>().max(1) as f64),
+        _ => {
+            let cells: u64 = counts.iter().map(|filled| filled.cells * filled.sets).sum();
+            Predicted::Misses(misses / cells.max(1) as f64)
+        }
     }
 }
 
@@ -239,7 +275,7 @@ fn explained(conflicts: &[&Conflict], constraints: &SetConstraints) -> Verdict {
     let in_nearer = |conflict: &Conflict| {
         let nearer = constraints.nearer?;
         let counts = counts(conflict, nearer.way_bytes, constraints.grain);
-        Some((counts.into_iter().max().unwrap_or(0), nearer.ways))
+        Some((counts.last().map_or(0, |filled| filled.cells), nearer.ways))
     };
     let nearer: Vec<Option<(u64, u64)>> = conflicts.iter().map(|c| in_nearer(c)).collect();
     let mut candidates: Vec<(Geometry, Evidence)> = Vec::new();
@@ -248,7 +284,7 @@ fn explained(conflicts: &[&Conflict], constraints: &SetConstraints) -> Verdict {
         while way_bytes as f64 <= (constraints.capacity.0 + constraints.capacity.1).min(MAX_BYTES) {
             let ways = ways(way_bytes, constraints);
             if !ways.is_empty() {
-                let counted: Vec<Vec<u64>> =
+                let counted: Vec<Vec<Filled>> =
                     conflicts.iter().map(|c| counts(c, way_bytes, constraints.grain)).collect();
                 candidates.extend(ways.map(|ways| {
                     let of = conflicts.iter().zip(&counted).zip(&nearer);

@@ -134,7 +134,7 @@ fn only_misses_of_the_nearer_cache_give_evidence() {
     let geometry = Geometry { ways: 8, way_bytes: 65536 };
     let both = |c: &Conflict| {
         // Full LRU sets: accesses that hit the nearer cache never reach this one.
-        let most = counts(c, nearer.way_bytes, MIN_SEPARATION).into_iter().max().unwrap();
+        let most = counts(c, nearer.way_bytes, MIN_SEPARATION).last().unwrap().cells;
         if most <= nearer.ways { 0.0 } else { share(c, geometry, false) }
     };
     let mut conflicts = Vec::new();
@@ -147,4 +147,32 @@ fn only_misses_of_the_nearer_cache_give_evidence() {
     }
     let constraints = SetConstraints { nearer: Some(nearer), ..constraints(geometry.bytes()) };
     assert_eq!(read(&conflicts, &constraints), Verdict::One(geometry));
+}
+
+#[test]
+fn closed_form_counts_equal_counted_cells() {
+    let mut checked = 0;
+    for odd in ODD_FACTORS {
+        for power in 0..8 {
+            let way_bytes = (odd * MIN_SEPARATION) << power;
+            for (groups, period) in (1..40).flat_map(|groups| (0..70).map(move |lines| (groups, lines * 64)))
+            {
+                let c = Conflict { groups, group: 1, stride: 64, period, share: 0.0, error: 0.0 };
+                let mut cells = vec![0u64; (way_bytes / MIN_SEPARATION) as usize];
+                c.offsets().for_each(|offset| cells[(offset % way_bytes / MIN_SEPARATION) as usize] += 1);
+                let mut cells: Vec<u64> = cells.into_iter().filter(|n| *n > 0).collect();
+                cells.sort_unstable();
+                let found =
+                    regular_counts(&c, way_bytes, MIN_SEPARATION).expect("single cells at whole lines");
+                let found: Vec<u64> = found.iter().flat_map(|f| (0..f.sets).map(|_| f.cells)).collect();
+                assert_eq!(found, cells, "{c:?} in ways of {way_bytes}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 100_000);
+    // Others are counted one by one.
+    let pairs = Conflict { groups: 3, group: 2, stride: 64, period: 4096, share: 0.0, error: 0.0 };
+    assert_eq!(regular_counts(&pairs, 4096, MIN_SEPARATION), None);
+    assert_eq!(regular_counts(&Conflict { group: 1, period: 96, ..pairs }, 4096, MIN_SEPARATION), None);
 }
