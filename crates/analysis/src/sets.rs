@@ -158,19 +158,20 @@ fn counts(conflict: &Conflict, way_bytes: u64, grain: u64) -> Vec<Filled> {
     if let Some(regular) = regular_counts(conflict, way_bytes, grain) {
         return regular;
     }
-    let mut cells: Vec<u64> = if way_bytes / grain <= MAX_TABLE {
-        let mut table = vec![0; (way_bytes / grain) as usize + 1];
+    // Number of sets by their cells: no set has more cells than there are.
+    let mut sets_with = vec![0u64; conflict.cells() as usize + 1];
+    if way_bytes / grain <= MAX_TABLE {
+        let mut table = vec![0u16; (way_bytes / grain) as usize + 1];
         conflict.each_offset(way_bytes, |offset| table[(offset / grain) as usize] += 1);
-        table.retain(|cells| *cells > 0);
-        table
+        table.iter().for_each(|cells| sets_with[usize::from(*cells)] += 1);
     } else {
         let mut sets = Vec::new();
         conflict.each_offset(way_bytes, |offset| sets.push(offset / grain));
         sets.sort_unstable();
-        sets.chunk_by(|a, b| a == b).map(|one| one.len() as u64).collect()
-    };
-    cells.sort_unstable();
-    cells.chunk_by(|a, b| a == b).map(|same| Filled { cells: same[0], sets: same.len() as u64 }).collect()
+        sets.chunk_by(|a, b| a == b).for_each(|one| sets_with[one.len()] += 1);
+    }
+    let all = (1..).zip(sets_with.into_iter().skip(1));
+    all.filter(|(_, sets)| *sets > 0).map(|(cells, sets)| Filled { cells, sets }).collect()
 }
 
 /// Returns the same for single cells at a multiple of `grain`: they visit sets/gcd(sets, step) sets in turn. `None` for
