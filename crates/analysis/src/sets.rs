@@ -5,6 +5,8 @@
 //! `ways` of them fall into one set. This is counted for every candidate, without a formula. A candidate that a
 //! conflict contradicts is dropped. The remaining ones are reported, also if there are several or none.
 
+use fathom_units::divisor::gcd;
+
 /// An arrangement of cells, and the measured misses of its loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conflict {
@@ -30,11 +32,20 @@ impl Conflict {
         self.groups.saturating_mul(self.group)
     }
 
-    fn offsets(&self) -> impl Iterator<Item = u64> {
-        let (group, step, period) = (self.group, self.stride, self.period);
-        (0..self.groups).flat_map(move |q| {
-            (0..group).map(move |r| q.wrapping_mul(period).wrapping_add(r.wrapping_mul(step)))
-        })
+    /// Calls `each` with the offset of every cell, modulo `modulus`. Additions only: a division per cell takes longer
+    /// than the rest.
+    fn each_offset(&self, modulus: u64, mut each: impl FnMut(u64)) {
+        let reduced = |sum: u64| if sum >= modulus { sum - modulus } else { sum };
+        let (stride, period) = (self.stride % modulus, self.period % modulus);
+        let mut first = 0;
+        for _ in 0..self.groups {
+            let mut offset = first;
+            for _ in 0..self.group {
+                each(offset);
+                offset = reduced(offset + stride);
+            }
+            first = reduced(first + period);
+        }
     }
 }
 
@@ -129,24 +140,70 @@ fn min_misses(count: u64, ways: u64) -> f64 {
     if ways == 1 { count as f64 } else { (count - ways + 1) as f64 }
 }
 
-/// Returns the number of cells in each set that has any.
-fn counts(conflict: &Conflict, way_bytes: u64, grain: u64) -> Vec<u64> {
-    let mut sets: Vec<u64> = conflict.offsets().map(|offset| offset % way_bytes / grain).collect();
-    sets.sort_unstable();
-    sets.chunk_by(|a, b| a == b).map(|one| one.len() as u64).collect()
+/// Sets with the same number of cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Filled {
+    /// Cells in each of these sets, at least 1.
+    cells: u64,
+    /// Number of these sets.
+    sets: u64,
+}
+
+/// Largest number of sets that are counted in a table. With more sets the cells are sorted.
+const MAX_TABLE: u64 = 1 << 13;
+
+/// Returns how many sets have how many cells, ascending by cells, without empty sets. A survey of a model spends more
+/// time here than in the rest of its analysis.
+fn counts(conflict: &Conflict, way_bytes: u64, grain: u64) -> Vec<Filled> {
+    if let Some(regular) = regular_counts(conflict, way_bytes, grain) {
+        return regular;
+    }
+    // Number of sets by their cells: no set has more cells than there are.
+    let mut sets_with = vec![0u64; conflict.cells() as usize + 1];
+    if way_bytes / grain <= MAX_TABLE {
+        let mut table = vec![0u16; (way_bytes / grain) as usize + 1];
+        conflict.each_offset(way_bytes, |offset| table[(offset / grain) as usize] += 1);
+        table.iter().for_each(|cells| sets_with[usize::from(*cells)] += 1);
+    } else {
+        let mut sets = Vec::new();
+        conflict.each_offset(way_bytes, |offset| sets.push(offset / grain));
+        sets.sort_unstable();
+        sets.chunk_by(|a, b| a == b).for_each(|one| sets_with[one.len()] += 1);
+    }
+    let all = (1..).zip(sets_with.into_iter().skip(1));
+    all.filter(|(_, sets)| *sets > 0).map(|(cells, sets)| Filled { cells, sets }).collect()
+}
+
+/// Returns the same for single cells at a multiple of `grain`: they visit sets/gcd(sets, step) sets in turn. `None` for
+/// other arrangements.
+fn regular_counts(conflict: &Conflict, way_bytes: u64, grain: u64) -> Option<Vec<Filled>> {
+    if conflict.group != 1 || conflict.groups == 0 {
+        return None;
+    }
+    if !conflict.period.is_multiple_of(grain) || !way_bytes.is_multiple_of(grain) {
+        return None;
+    }
+    let sets = way_bytes / grain;
+    let visited = sets / gcd(sets, conflict.period / grain % sets);
+    let (each, more) = (conflict.groups / visited, conflict.groups % visited);
+    let all = [Filled { cells: each, sets: visited - more }, Filled { cells: each + 1, sets: more }];
+    Some(all.into_iter().filter(|filled| filled.cells > 0 && filled.sets > 0).collect())
 }
 
 /// Predicts the misses of a cache of `ways` ways with these numbers of cells in its sets. `nearer` is the largest
 /// number of cells in a set of the nearer cache, and its ways.
-fn predict(counts: &[u64], ways: u64, nearer: Option<(u64, u64)>) -> Predicted {
-    let over = counts.iter().filter(|&&count| count > ways);
-    let misses: f64 = over.map(|&count| min_misses(count, ways)).sum();
+fn predict(counts: &[Filled], ways: u64, nearer: Option<(u64, u64)>) -> Predicted {
+    let over = counts.iter().filter(|filled| filled.cells > ways);
+    let misses: f64 = over.map(|filled| filled.sets as f64 * min_misses(filled.cells, ways)).sum();
     match nearer {
         _ if misses == 0.0 => Predicted::Fits,
         Some((max, ways)) if max <= ways => Predicted::Fits,
         // With random replacement in the nearer cache, some loads hit there until twice as many lines as ways compete.
         Some((max, ways)) if max <= 2 * ways => Predicted::Open,
-        _ => Predicted::Misses(misses / counts.iter().sum::<u64>().max(1) as f64),
+        _ => {
+            let cells: u64 = counts.iter().map(|filled| filled.cells * filled.sets).sum();
+            Predicted::Misses(misses / cells.max(1) as f64)
+        }
     }
 }
 
@@ -239,7 +296,7 @@ fn explained(conflicts: &[&Conflict], constraints: &SetConstraints) -> Verdict {
     let in_nearer = |conflict: &Conflict| {
         let nearer = constraints.nearer?;
         let counts = counts(conflict, nearer.way_bytes, constraints.grain);
-        Some((counts.into_iter().max().unwrap_or(0), nearer.ways))
+        Some((counts.last().map_or(0, |filled| filled.cells), nearer.ways))
     };
     let nearer: Vec<Option<(u64, u64)>> = conflicts.iter().map(|c| in_nearer(c)).collect();
     let mut candidates: Vec<(Geometry, Evidence)> = Vec::new();
@@ -248,7 +305,7 @@ fn explained(conflicts: &[&Conflict], constraints: &SetConstraints) -> Verdict {
         while way_bytes as f64 <= (constraints.capacity.0 + constraints.capacity.1).min(MAX_BYTES) {
             let ways = ways(way_bytes, constraints);
             if !ways.is_empty() {
-                let counted: Vec<Vec<u64>> =
+                let counted: Vec<Vec<Filled>> =
                     conflicts.iter().map(|c| counts(c, way_bytes, constraints.grain)).collect();
                 candidates.extend(ways.map(|ways| {
                     let of = conflicts.iter().zip(&counted).zip(&nearer);

@@ -1,7 +1,7 @@
 //! Clock resolution from a record.
 
-use fathom_probe::divisor::gcd;
 use fathom_probe::pattern::PatternKind;
+use fathom_units::divisor::gcd;
 
 use crate::record::Record;
 

@@ -41,6 +41,17 @@ pub(crate) struct Cursor {
     pub chain: Chain,
 }
 
+/// Largest chain whose order is stored, cells: 2 MiB of offsets.
+const MAX_STORED_CELLS: u64 = 1 << 18;
+
+/// The offsets of a chain's cells in its order. Trials visit most chains several times, and computing the order takes as
+/// long as a load that hits.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredOrder {
+    chain: Chain,
+    offsets: Vec<u64>,
+}
+
 /// A sweep's buffer after initialisation, and the position that the sweep has reached.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SweepBuffer {
@@ -98,6 +109,7 @@ pub(crate) struct Arena {
     /// The links of a lap through individual cells.
     lap: HashMap<u64, u64>,
     cursor: Option<Cursor>,
+    order: Option<StoredOrder>,
 }
 
 impl Arena {
@@ -140,6 +152,7 @@ impl Arena {
             links: HashMap::new(),
             lap: HashMap::new(),
             cursor: None,
+            order: None,
         }
     }
 
@@ -308,6 +321,22 @@ impl Arena {
         self.cursor = Some(cursor);
     }
 
+    /// Takes the order of a chain that is followed for `loads` loads; `None` if storing it takes more time than it saves.
+    /// To be given back by [`store_order`](Arena::store_order).
+    pub fn take_order(&mut self, chain: &Chain, loads: u64) -> Option<StoredOrder> {
+        if let Some(order) = self.order.take_if(|order| order.chain == *chain) {
+            return Some(order);
+        }
+        let cells = chain.cells();
+        (cells <= MAX_STORED_CELLS && loads >= cells)
+            .then(|| StoredOrder { chain: *chain, offsets: (0..cells).map(|i| chain.at(i)).collect() })
+    }
+
+    /// Keeps an order for the next batch of loads.
+    pub fn store_order(&mut self, order: Option<StoredOrder>) {
+        self.order = order.or(self.order.take());
+    }
+
     /// Returns the offset that the cell at `offset` links to.
     pub fn next(&mut self, offset: u64) -> u64 {
         let at = place(offset);
@@ -337,6 +366,17 @@ impl Cursor {
             self.position = 0;
         }
         self.offset = self.chain.at(self.position);
+    }
+
+    /// The same, from the stored order of its chain if there is one.
+    #[inline(always)]
+    pub fn advance_in(&mut self, order: Option<&StoredOrder>) {
+        let Some(order) = order else { return self.advance() };
+        self.position += 1;
+        if self.position == self.chain.cells() {
+            self.position = 0;
+        }
+        self.offset = order.offsets[self.position as usize];
     }
 }
 

@@ -151,19 +151,21 @@ impl Machine for Model {
         let Some(mut cursor) = self.arena.cursor(start.0).filter(plain) else {
             return chase::body(self, start, n);
         };
+        let order = self.arena.take_order(&cursor.chain, n);
         let ops = Ops { alu: 1, branch: 1 };
         for _ in 0..n % UNROLL {
             self.measured_load(cursor.offset);
-            cursor.advance();
+            cursor.advance_in(order.as_ref());
             self.charge(ops);
         }
         for _ in 0..n / UNROLL {
             for _ in 0..UNROLL {
                 self.measured_load(cursor.offset);
-                cursor.advance();
+                cursor.advance_in(order.as_ref());
             }
             self.charge(ops);
         }
+        self.arena.store_order(order);
         self.arena.save_cursor(cursor);
         Cell(cursor.offset)
     }

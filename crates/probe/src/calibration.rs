@@ -1,6 +1,6 @@
 //! Calibration of a clock: its rate against a reference, and its resolution.
 
-use crate::divisor::gcd;
+use fathom_units::divisor::gcd;
 
 /// A clock's rate and its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

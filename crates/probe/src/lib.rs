@@ -10,7 +10,6 @@ extern crate alloc;
 
 pub mod calibration;
 pub mod chain;
-pub mod divisor;
 pub mod load;
 pub mod machine;
 pub mod mair;

@@ -1,4 +1,4 @@
-//! Shared names and units of crates that do not depend on each other: names of facts ([`facts`]), and sizes in bytes as
+//! Shared by crates that do not depend on each other: names of facts ([`facts`]), the greatest common divisor, and sizes in bytes as
 //! text (parsing, exact and rounded output).
 //!
 //! All units are binary: K and KiB are 1024 bytes. `no_std`, so that the probe can use it everywhere.
@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod divisor;
 pub mod facts;
 
 use alloc::format;

@@ -4,13 +4,18 @@ use super::*;
 use crate::seeds::Seeds;
 use proptest::prelude::*;
 
+/// Returns the offset of every cell.
+fn offsets(c: &Conflict) -> Vec<u64> {
+    (0..c.groups).flat_map(|q| (0..c.group).map(move |r| q * c.period + r * c.stride)).collect()
+}
+
 /// Returns the share of misses of a cycle of loads in a cache with LRU sets or with random replacement.
 fn share(conflict: &Conflict, geometry: Geometry, random: bool) -> f64 {
     let mut sets: Vec<Vec<u64>> = vec![Vec::new(); (geometry.way_bytes / MIN_SEPARATION) as usize];
     let mut seed = 88_172_645_463_325_252u64;
     let (mut misses, mut loads) = (0, 0);
     for lap in 0..if random { 400 } else { 3 } {
-        for offset in conflict.offsets() {
+        for offset in offsets(conflict) {
             let set = &mut sets[(offset % geometry.way_bytes / MIN_SEPARATION) as usize];
             seed ^= seed << 13;
             seed ^= seed >> 7;
@@ -134,7 +139,7 @@ fn only_misses_of_the_nearer_cache_give_evidence() {
     let geometry = Geometry { ways: 8, way_bytes: 65536 };
     let both = |c: &Conflict| {
         // Full LRU sets: accesses that hit the nearer cache never reach this one.
-        let most = counts(c, nearer.way_bytes, MIN_SEPARATION).into_iter().max().unwrap();
+        let most = counts(c, nearer.way_bytes, MIN_SEPARATION).last().unwrap().cells;
         if most <= nearer.ways { 0.0 } else { share(c, geometry, false) }
     };
     let mut conflicts = Vec::new();
@@ -147,4 +152,41 @@ fn only_misses_of_the_nearer_cache_give_evidence() {
     }
     let constraints = SetConstraints { nearer: Some(nearer), ..constraints(geometry.bytes()) };
     assert_eq!(read(&conflicts, &constraints), Verdict::One(geometry));
+}
+
+#[test]
+fn closed_form_counts_equal_counted_cells() {
+    let mut checked = 0;
+    for odd in ODD_FACTORS {
+        for power in 0..8 {
+            let way_bytes = (odd * MIN_SEPARATION) << power;
+            for (groups, period) in (1..40).flat_map(|groups| (0..70).map(move |lines| (groups, lines * 64)))
+            {
+                let c = Conflict { groups, group: 1, stride: 64, period, share: 0.0, error: 0.0 };
+                let mut cells = vec![0u64; (way_bytes / MIN_SEPARATION) as usize];
+                offsets(&c).iter().for_each(|at| cells[(at % way_bytes / MIN_SEPARATION) as usize] += 1);
+                let mut cells: Vec<u64> = cells.into_iter().filter(|n| *n > 0).collect();
+                cells.sort_unstable();
+                let found =
+                    regular_counts(&c, way_bytes, MIN_SEPARATION).expect("single cells at whole lines");
+                let found: Vec<u64> = found.iter().flat_map(|f| (0..f.sets).map(|_| f.cells)).collect();
+                assert_eq!(found, cells, "{c:?} in ways of {way_bytes}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 100_000);
+    // Other arrangements are counted one by one, with a table and by sorting.
+    for way_bytes in [4096, 3 * 4096, 1 << 25] {
+        let c = Conflict { groups: 50, group: 7, stride: 4096 + 64, period: 40960, share: 0.0, error: 0.0 };
+        let mut sets: Vec<u64> = offsets(&c).iter().map(|at| at % way_bytes / MIN_SEPARATION).collect();
+        sets.sort_unstable();
+        let mut cells: Vec<u64> = sets.chunk_by(|a, b| a == b).map(|one| one.len() as u64).collect();
+        cells.sort_unstable();
+        let found = counts(&c, way_bytes, MIN_SEPARATION);
+        assert_eq!(found.iter().flat_map(|f| (0..f.sets).map(|_| f.cells)).collect::<Vec<_>>(), cells);
+    }
+    let pairs = Conflict { groups: 3, group: 2, stride: 64, period: 4096, share: 0.0, error: 0.0 };
+    assert_eq!(regular_counts(&pairs, 4096, MIN_SEPARATION), None);
+    assert_eq!(regular_counts(&Conflict { group: 1, period: 96, ..pairs }, 4096, MIN_SEPARATION), None);
 }

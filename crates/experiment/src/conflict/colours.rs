@@ -9,10 +9,10 @@ use fathom_analysis::findings::{Refused, Report};
 use fathom_analysis::interval::{Interval, grouped_interval, quantile};
 use fathom_analysis::metrics::conflict as metrics;
 use fathom_analysis::sets::Geometry;
-use fathom_probe::divisor::gcd;
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
 use fathom_probe::pattern::{Conflict, Groups, Memory, PatternKind, Single, Stride, Trial};
 use fathom_probe::splitmix::mix;
+use fathom_units::divisor::gcd;
 use fathom_units::facts;
 use fathom_units::size;
 

@@ -5,9 +5,9 @@ use fathom_analysis::interval::{Interval, grouped_interval, median};
 use fathom_analysis::metrics::conflict;
 use fathom_analysis::replacement::{Policy, misses_per_round};
 use fathom_analysis::sets::Geometry;
-use fathom_probe::divisor::gcd;
 use fathom_probe::machine::{Operation, Pages};
 use fathom_probe::pattern::{Groups, Memory, PatternKind, Single, Stride, Trial};
+use fathom_units::divisor::gcd;
 
 use crate::clock::step_ticks;
 use crate::latency_curve::Step;

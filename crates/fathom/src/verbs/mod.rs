@@ -140,4 +140,36 @@ mod tests {
     fn command_definition_is_valid() {
         command(&all()).debug_assert();
     }
+
+    /// Returns the words of an example command: up to the two spaces before its description, or a shell operator.
+    /// Quotes keep spaces within a word.
+    fn words(line: &str) -> Vec<String> {
+        let typed = line.trim().split("  ").next().unwrap_or_default();
+        let typed = typed.split([';', '|', '&', '<', '>']).next().unwrap_or_default();
+        let parts = typed.split('\'').enumerate();
+        let kept: String = parts
+            .map(|(n, part)| if n % 2 == 1 { part.replace(' ', "\0") } else { part.to_owned() })
+            .collect();
+        kept.split_whitespace().map(|word| word.replace('\0', " ")).collect()
+    }
+
+    #[test]
+    fn every_example_of_a_help_text_is_parsed() {
+        let verbs = all();
+        let mut count = 0;
+        for verb in &verbs {
+            for line in verb.help.lines().filter(|line| line.starts_with("  fathom ")) {
+                let parsed = command(&verbs).try_get_matches_from(words(line));
+                let matches = parsed.unwrap_or_else(|e| panic!("help of {}: {line}\n{e}", verb.name));
+                let (name, matches) = matches.subcommand().expect("a verb");
+                // Values of an experiment's options are checked by the experiment, not by clap.
+                if let Some(experiment) = EXPERIMENTS.iter().find(|experiment| experiment.name == name) {
+                    let selected = crate::cli::experiments::selected(experiment, matches);
+                    assert!(selected.is_ok(), "help of {}: {line}: {:?}", verb.name, selected.err());
+                }
+                count += 1;
+            }
+        }
+        assert!(count >= verbs.len(), "{count} examples of {} verbs", verbs.len());
+    }
 }

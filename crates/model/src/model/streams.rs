@@ -1,9 +1,9 @@
 //! Co-running streams: chases on other CPUs while CPU 0 measures.
 
 use fathom_probe::chain::{Chain, Layout, Order};
-use fathom_probe::divisor::gcd;
 use fathom_probe::machine::batch::chase::UNROLL;
 use fathom_probe::machine::{Refusal, Stream};
+use fathom_units::divisor::gcd;
 
 use super::{Agent, Model};
 use crate::arena::Cursor;
