@@ -60,7 +60,7 @@ fn direction_name(direction: &str) -> String {
 fn study(page: &mut Page, finding_index: &mut FindingIndex) {
     const ROWS: [(&Metric, &str); 4] = [
         (&metrics::DMA_STUDY_SAVED, "CPU time saved by uncached-copy per packet"),
-        (&metrics::DMA_STUDY_PUBLISHED_SAVING, "the same in study S2, derived from its throughputs"),
+        (&metrics::DMA_STUDY_PUBLISHED_SAVING, "in study S2, from its throughputs"),
         (&metrics::DMA_STUDY_GAIN, "throughput gain of uncached-copy"),
         (&metrics::DMA_STUDY_CPU_SAVED_PP, "CPU utilisation saved at the link's rate, points"),
     ];

@@ -30,7 +30,9 @@ fn verdicts(document: &Value) -> Vec<(String, String)> {
 #[test]
 fn machine_agrees_with_own_description_and_draft_only() {
     let user = User::new();
-    for (i, machine) in MACHINES.iter().enumerate() {
+    // The default tier leaves out the slowest of them.
+    let first = usize::from(std::env::var_os("FATHOM_FULL").is_none());
+    for (i, machine) in MACHINES.iter().enumerate().skip(first) {
         survey(&user, machine, "R", "6s");
         let same_machine = user.run(&["report", "R", "--against", machine, "--json"]);
         let rows = verdicts(&document(same_machine.ended(0)));
