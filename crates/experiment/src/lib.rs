@@ -5,7 +5,6 @@
 //! a record can be judged again years later, from the file alone.
 #![forbid(unsafe_code)]
 
-mod bounds;
 pub mod budget;
 pub mod cacheability;
 mod claims;
@@ -23,6 +22,7 @@ pub mod latency;
 mod latency_curve;
 mod machine_row;
 pub mod options;
+mod plausibility;
 mod prefetch;
 mod reading;
 pub mod record;
@@ -88,13 +88,13 @@ pub fn option_differences(a: &record::Record, b: &record::Record) -> Vec<String>
     budget.into_iter().chain(options::differences(options, a.asked(), b.asked())).collect()
 }
 
-/// Reads a record with the experiment that made it. Findings outside the bounds of their metric are refused.
+/// Reads a record with the experiment that made it. Implausible findings are refused.
 ///
 /// # Errors
 /// As [`check`].
 pub fn read(record: &record::Record) -> Result<Report, String> {
     let mut report = (check(record)?.read)(record);
-    bounds::refuse_impossible(&mut report);
+    plausibility::refuse(record, &mut report);
     mark_exact(&mut report);
     Ok(report)
 }

@@ -40,7 +40,7 @@ impl Machine for Model {
         }
         text("described.file", &d.to_toml());
         let mut number = |name: String, value: u64| sink(Fact { name, value: FactValue::Int(value) });
-        number("core.hz".into(), d.core.clock_hz.round() as u64);
+        number(facts::CORE_HZ.into(), d.core.clock_hz.round() as u64);
         number("core.cpus".into(), d.core.cpus.into());
         number(facts::CLOCK_HZ.into(), d.timer.clock_hz.round() as u64);
         number(facts::PAGE_BASE.into(), d.memory.pages[0]);

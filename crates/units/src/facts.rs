@@ -140,6 +140,8 @@ pub const FREQ_DRIVER: &str = "env.freq.driver";
 pub const FREQ_MIN_KHZ: &str = "env.freq.min.khz";
 /// Highest frequency, kHz.
 pub const FREQ_MAX_KHZ: &str = "env.freq.max.khz";
+/// Core clock of a described machine, Hz.
+pub const CORE_HZ: &str = "core.hz";
 /// Current frequency, kHz.
 pub const FREQ_CUR_KHZ: &str = "env.freq.cur.khz";
 /// Load averages.
