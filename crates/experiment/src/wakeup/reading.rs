@@ -14,7 +14,7 @@ use super::conditions::{self, Case};
 use super::options::Options;
 use super::series::{Place, Series};
 use super::spot::{Spot, Unit, refuse};
-use super::{NAME, attribution, causes, imported, sweep, sweep_rows};
+use super::{NAME, attribution, causes, equal, imported, sweep_rows};
 use crate::reading::{measured, new_report, number, refuse_all};
 use crate::record::Record;
 
@@ -31,7 +31,6 @@ pub fn read(record: &Record) -> Report {
         return report;
     };
     setup(record, unit, &mut report);
-    not_run(record, &mut report);
     let sweep = Options::of(record).sweep;
     let cases = if sweep { Vec::new() } else { conditions::cases(record) };
     let traced = super::trials::traced(record);
@@ -40,10 +39,10 @@ pub fn read(record: &Record) -> Report {
     for case in &measured {
         condition(&case.token, &case.load.to_string(), &Series::of(record, case, traced), unit, &mut report);
     }
-    // If nothing was measured at all, another refusal gives the reason.
-    for case in missing.into_iter().filter(|_| !measured.is_empty()) {
-        refuse_missing(record, case, &mut report);
+    for case in missing {
+        refuse_missing(record, case, !measured.is_empty(), &mut report);
     }
+    equal::notes(record, &measured, traced, &mut report);
     timerlat_rows(record, unit, &mut report);
     bias(record, unit, &mut report);
     attribution::rows(record, unit, &mut report);
@@ -60,32 +59,14 @@ fn name_in_refusals(case: &Case) -> String {
     }
 }
 
-/// Refuses a condition without series: with the probe's reason, or because the session ended before.
-fn refuse_missing(record: &Record, case: &Case, report: &mut Report) {
-    let of = |run: &&crate::record::TrialRun| run.refusal.is_some() && case.is_of(&run.trial);
-    let refusal = record.trials.iter().find(of).and_then(|run| run.refusal.clone());
-    let (reason, remedy) = refusal.unwrap_or_else(|| {
-        ("the session ended before it was measured".to_owned(), "give it a larger --budget".to_owned())
-    });
-    refuse(report, &name_in_refusals(case), reason, &remedy);
-}
-
-/// Refuses each requested load that this machine does not run, by name: no conclusion is drawn from it.
-fn not_run(record: &Record, report: &mut Report) {
-    let sweep = Options::of(record).sweep;
-    let mut refused: Vec<String> = Vec::new();
-    if sweep {
-        refused.extend(sweep::not_run(record).iter().map(|curve| format!("sweep {}", curve.token())));
-    } else {
-        refused.extend(conditions::not_run(record).iter().map(name_in_refusals));
-        if conditions::design_scheduled(record) && !conditions::design_runs(record) {
-            refused.push("the factors' effects".to_owned());
-        }
-    }
-    for what in refused {
-        let reason = "described machines do not support this load yet";
-        let remedy = "measure on a host or a board; described machines support --conditions unloaded,warm,flushed,evicted";
-        refuse(report, &what, reason.to_owned(), remedy);
+/// Refuses a condition without series: with the probe's reason, or because the session ended before. If nothing was
+/// measured at all (`others` is false), another refusal gives the reason of the session's end.
+fn refuse_missing(record: &Record, case: &Case, others: bool, report: &mut Report) {
+    let ended =
+        ("the session ended before it was measured".to_owned(), "give it a larger --budget".to_owned());
+    let refusal = conditions::refusal(record, case).or_else(|| others.then_some(&ended));
+    if let Some((reason, remedy)) = refusal {
+        refuse(report, &name_in_refusals(case), reason.clone(), remedy);
     }
 }
 

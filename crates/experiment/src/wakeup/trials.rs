@@ -36,7 +36,25 @@ pub(super) fn assemble(
     seeds: (u64, u64),
 ) -> Vec<Trial> {
     trials.retain(|trial| Trial::read(&trial.line()).is_ok());
-    round::assemble(record, budget, trials, rank, seeds)
+    let cost = Cost { modelled: budget.modelled, latency_curve: &[] };
+    let price = |trial: &Trial| cost.of(trial).saturating_add(cost_of_load(record, budget, trial));
+    round::assemble_at_cost(record, budget, trials, (rank, price), seeds)
+}
+
+/// Returns the accesses of a trial's load on a model, by the series of the same load so far.
+fn cost_of_load(record: &Record, budget: &Budget, trial: &Trial) -> u64 {
+    let load = &trial.beside.load;
+    if !budget.modelled || load.is_none() {
+        return 0;
+    }
+    let same = record.of(PatternKind::Wake).filter(|run| run.trial.beside.load == *load);
+    same.filter_map(accesses_each).max().unwrap_or(0).saturating_mul(trial.samples + trial.warm)
+}
+
+/// Returns the accesses of a series on a model per activation.
+fn accesses_each(run: &TrialRun) -> Option<u64> {
+    let accesses = run.done.as_ref()?.watch.accesses;
+    Some(accesses / (run.trial.samples + run.trial.warm).max(1))
 }
 
 pub(super) fn untraced(record: &Record) -> bool {
@@ -94,11 +112,7 @@ pub(super) fn activation_cost(record: &Record, budget: &Budget) -> Option<u64> {
     if !budget.modelled {
         return Some(every_ns(record));
     }
-    let of = |run: &TrialRun| {
-        let accesses = run.done.as_ref()?.watch.accesses;
-        Some(accesses / (run.trial.samples + run.trial.warm).max(1))
-    };
-    let seen = record.of(PatternKind::Wake).filter_map(of).max()?;
+    let seen = record.of(PatternKind::Wake).filter_map(accesses_each).max()?;
     // The pilot series run a task without work; conditions that sweep before each sleep cost more.
     let cost = Cost { modelled: true, latency_curve: &[] };
     let one = Trial { samples: 1, ..Trial::of(Wake::default()) };
