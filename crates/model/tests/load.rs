@@ -3,7 +3,9 @@
 use fathom_model::description::Time;
 use fathom_model::{Description, Model, catalog};
 use fathom_probe::load::{Load, LoadStats, Stress};
-use fathom_probe::machine::{ActivationRow, Control as _, Disturb as _, Machine as _, Refusal, Wakes};
+use fathom_probe::machine::{
+    ActivationRow, Control as _, Counters as _, Disturb as _, Machine as _, Refusal, Wakes,
+};
 use fathom_probe::pattern::{self, CoRunning, Memory, Trial, Wake};
 
 fn machine(name: &str) -> Description {
@@ -99,7 +101,6 @@ fn no_two_stressors_do_the_same() {
         "vm:16M",
         "malloc:64M",
         "read",
-        "write",
         "copy",
         "chase",
         "chase:8M",
@@ -113,6 +114,17 @@ fn no_two_stressors_do_the_same() {
         println!("{:16} {:?}", loads[i], counts);
         assert_eq!(all.iter().position(|other| other == counts), Some(i), "{}", loads[i]);
     }
+    // A store costs what a load costs there, and nothing is paid for writing back. What differs is what it writes.
+    let (read, write) = (one(&d, "read", 30), one(&d, "write", 30));
+    assert_eq!((&read, read.1.lines), (&write, write.1.lines));
+    let writes = |load: &str| {
+        let mut model = Model::new(&d, 1);
+        model.quiet_begin();
+        pattern::run(&mut model, &trial(load, 30)).expect("runs");
+        let counts = model.counters().expect("counted");
+        counts.iter().find(|count| count.name == "memory.writes").map_or(0, |count| count.value)
+    };
+    assert!(writes("write") > writes("read") + 100_000, "{} {}", writes("write"), writes("read"));
 }
 
 #[test]

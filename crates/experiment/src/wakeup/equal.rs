@@ -1,6 +1,6 @@
 //! Equal figures of different conditions on a described machine: the reason, by what their loads touched.
 
-use fathom_analysis::findings::Report;
+use fathom_analysis::findings::{Key, Report};
 use fathom_analysis::metrics::wakeup as metrics;
 use fathom_probe::load::LoadStats;
 use fathom_probe::machine::ClockTrust;
@@ -34,46 +34,40 @@ impl Touched {
     }
 }
 
-/// Returns the latencies of a condition at all places; equal ones have equal figures.
-fn latencies(series: &Series) -> Vec<Vec<u64>> {
-    let at = |place: Place| {
-        let mut all: Vec<u64> = series.at(place).iter().map(|activation| activation.us.to_bits()).collect();
-        all.sort_unstable();
-        all
-    };
-    [Place::Irq, Place::Wake, Place::Switch, Place::User].map(at).to_vec()
+/// Returns minimum, median and maximum of a condition in the task, as reported.
+fn figures(report: &Report, case: &Case) -> Option<[f64; 3]> {
+    let (place, condition) = (Place::User.token(), case.token.as_str());
+    let value = |key: Key| report.findings.iter().find(|f| f.key == key)?.finite();
+    Some([
+        value(metrics::WAKEUP_MIN.at([place.into(), condition.into()]))?,
+        value(metrics::WAKEUP_QUANTILE.at([place.into(), condition.into(), "p50".into()]))?,
+        value(metrics::WAKEUP_MAX.at([place.into(), condition.into()]))?,
+    ])
 }
 
-/// Adds to the minimum in the task of each condition of a described machine, if all its latencies are those of an
-/// earlier one, a note with that condition and the reason.
+/// Adds to the minimum in the task of each condition of a described machine, if its minimum, median and maximum are those
+/// of an earlier one, a note with that condition and the reason.
 pub(super) fn notes(record: &Record, cases: &[&Case], traced: bool, report: &mut Report) {
     if record.trust != Some(ClockTrust::Modelled) {
         return;
     }
-    let all: Vec<(&Case, Vec<Vec<u64>>, Touched)> = cases
+    let of = |case: &Case| Some((figures(report, case)?, Touched::of(&Series::of(record, case, traced))));
+    let all: Vec<(&Case, [f64; 3], Touched)> = cases
         .iter()
-        .map(|case| {
-            let series = Series::of(record, case, traced);
-            (*case, latencies(&series), Touched::of(&series))
-        })
+        .filter_map(|case| of(case).map(|(figures, touched)| (*case, figures, touched)))
         .collect();
     for (nth, (case, seen, touched)) in all.iter().enumerate() {
-        let Some((other, _, others)) = all[..nth].iter().find(|(_, earlier, _)| is_same(earlier, seen))
-        else {
+        let Some((other, _, others)) = all[..nth].iter().find(|(_, earlier, _)| earlier == seen) else {
             continue;
         };
         let key = metrics::WAKEUP_MIN.at([Place::User.token().into(), case.token.as_str().into()]);
-        let note = format!("same latencies as {}: {}", other.token, reason((case, touched), (other, others)));
+        let note = format!(
+            "same minimum, median and maximum as {}: {}",
+            other.token,
+            reason((case, touched), (other, others))
+        );
         report.findings.iter_mut().filter(|f| f.key == key).for_each(|f| f.notes.push(note.clone()));
     }
-}
-
-/// Returns whether two conditions have the same distributions: the shorter one has the values of the longer one, in the
-/// same shares.
-fn is_same(one: &[Vec<u64>], other: &[Vec<u64>]) -> bool {
-    let ends =
-        |all: &Vec<u64>| [0, all.len() / 2, all.len().saturating_sub(1)].map(|at| all.get(at).copied());
-    one.iter().zip(other).all(|(a, b)| ends(a) == ends(b))
 }
 
 /// Returns why two conditions have the same latencies.

@@ -1,7 +1,7 @@
 //! Reads a record of `fathom wakeup`: latency at each place under each condition, overhead of tracing, effects, causes.
 
 use fathom_analysis::findings::tokens;
-use fathom_analysis::findings::{Basis, Finding, Histogram, Metric, Report, Warning, WarningKind};
+use fathom_analysis::findings::{Basis, Finding, Histogram, Metric, Refused, Report, Warning, WarningKind};
 use fathom_analysis::interval::grouped_interval;
 use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::metrics::wakeup::condition;
@@ -17,6 +17,7 @@ use super::spot::{Spot, Unit, refuse};
 use super::{NAME, attribution, causes, equal, imported, sweep_rows};
 use crate::reading::{measured, new_report, number, refuse_all};
 use crate::record::Record;
+use crate::trial_name::trial_name;
 
 /// Reads a record.
 #[must_use]
@@ -48,7 +49,19 @@ pub fn read(record: &Record) -> Report {
     attribution::rows(record, unit, &mut report);
     causes::rows(record, &cases, unit, &mut report);
     sweep_rows::rows(record, unit, &mut report);
+    name_refusals_once(record, &mut report);
     report
+}
+
+/// Removes the refusals of single trials under a load, if their reason is given with a condition's name.
+fn name_refusals_once(record: &Record, report: &mut Report) {
+    let loaded = record.trials.iter().filter(|run| run.refusal.is_some() && !run.trial.beside.load.is_none());
+    let trials: Vec<String> = loaded.map(|run| trial_name(&run.trial)).collect();
+    let (single, named): (Vec<Refused>, Vec<Refused>) =
+        std::mem::take(&mut report.refusals).into_iter().partition(|r| trials.contains(&r.what));
+    let told = |single: &Refused| named.iter().any(|r| r.reason == single.reason);
+    report.refusals.extend(single.into_iter().filter(|r| !told(r)));
+    report.refusals.extend(named);
 }
 
 /// Returns the name of a condition in refusals: its token, and for a user-defined load the whole load.
