@@ -15,7 +15,7 @@ use fathom_units::compact;
 use super::Model;
 use crate::hierarchy::{MEMORY, Path};
 use crate::time::UNITS_PER_CYCLE;
-use crate::translate::{Fetches, Page};
+use crate::translate::Page;
 use pages::{Fresh, Pages};
 use work::{Access, Act, LINE_BYTES, Work};
 
@@ -56,6 +56,8 @@ struct Worker {
     stressor: usize,
     pages: Pages,
     work: Work,
+    /// Passes before the current one.
+    begun: u64,
     /// The act that waits for its page.
     pending: Option<Act>,
     /// The page that is being allocated.
@@ -97,14 +99,13 @@ impl Worker {
 
     /// Returns its next act; a new pass begins with lines that count again.
     fn next_act(&mut self) -> Act {
-        self.pending.take().unwrap_or_else(|| {
-            let passes = self.work.passes;
-            let act = self.work.next();
-            if self.work.passes != passes {
-                self.lines_before = [None; 2];
-            }
-            act
-        })
+        if let Some(act) = self.pending.take() {
+            return act;
+        }
+        if self.begun < self.work.passes {
+            (self.begun, self.lines_before) = (self.work.passes, [None; 2]);
+        }
+        self.work.next()
     }
 }
 
@@ -163,6 +164,7 @@ impl Model {
                 stressor,
                 pages,
                 work,
+                begun: 0,
                 pending: None,
                 fresh: None,
                 wakes_at: 0,
@@ -395,7 +397,7 @@ impl Model {
     /// Stores the last level's descriptor of a page; nothing if the description has no descriptors.
     fn write_descriptor(&mut self, agent: usize, worker: &mut Worker, offset: u64) {
         let page = self.paging.base_page(worker.pages.address(offset));
-        if self.paging.fetches(page) > 0 && self.paging.from != Fetches::Nowhere {
+        if self.paging.fetches(page) > 0 {
             let descriptor = self.paging.descriptor(page, 0);
             self.access_of_kernel(agent, worker, descriptor);
         }

@@ -1,6 +1,8 @@
 //! A second model, as slow and plain as it can be: the rules of `machines/README.md` written down
 //! once more, with vectors and linear searches, sharing nothing with the crate but `Description`.
 
+#[path = "reference/load.rs"]
+pub mod load;
 #[path = "reference/store.rs"]
 mod store;
 #[path = "reference/translation.rs"]

@@ -68,7 +68,7 @@ pub(super) struct Work {
     line: u64,
     /// Position in the current phase: an offset, or for `pages` a number.
     at: u64,
-    /// Completed passes.
+    /// Passes whose last act has been returned.
     pub passes: u64,
 }
 
@@ -193,38 +193,37 @@ impl Work {
     /// Returns the next act on a block that is written, read back and possibly unmapped.
     fn next_of_block(&mut self) -> Act {
         let Kind::Block { stride, hold, unmaps, ref mut phase } = self.kind else { return Act::Compute };
-        loop {
-            match *phase {
-                Phase::Hold => {
-                    (*phase, self.at) = (Phase::ReadBack, 0);
-                    return Act::Sleep { seconds: hold };
-                }
-                _ if self.at >= self.bytes => {
-                    self.at = 0;
-                    *phase = match *phase {
-                        Phase::Write if hold > 0 => Phase::Hold,
-                        Phase::Write => Phase::ReadBack,
-                        Phase::ReadBack if unmaps => Phase::Unmap,
-                        _ => Phase::Write,
-                    };
-                    self.passes += u64::from(*phase == Phase::Write);
-                }
-                Phase::Unmap => {
-                    let offset = self.at;
-                    self.at += self.page;
-                    return Act::Release { offset };
-                }
-                Phase::Write | Phase::ReadBack => {
-                    // Small strides touch a line several times.
-                    let end = (self.at / self.line * self.line + self.line).min(self.bytes);
-                    let repeats = (end - 1 - self.at) / stride;
-                    let store = *phase == Phase::Write;
-                    let access = Access { offset: self.at, store, width: 1, repeats, step: stride };
-                    self.at += (repeats + 1) * stride;
-                    return Act::Touch(access);
-                }
+        let act = match *phase {
+            Phase::Hold => {
+                self.at = self.bytes;
+                Act::Sleep { seconds: hold }
             }
+            Phase::Unmap => {
+                let offset = self.at;
+                self.at += self.page;
+                Act::Release { offset }
+            }
+            Phase::Write | Phase::ReadBack => {
+                // Small strides touch a line several times.
+                let end = (self.at / self.line * self.line + self.line).min(self.bytes);
+                let repeats = (end - 1 - self.at) / stride;
+                let store = *phase == Phase::Write;
+                let access = Access { offset: self.at, store, width: 1, repeats, step: stride };
+                self.at += (repeats + 1) * stride;
+                Act::Touch(access)
+            }
+        };
+        if self.at >= self.bytes {
+            self.at = 0;
+            *phase = match *phase {
+                Phase::Write if hold > 0 => Phase::Hold,
+                Phase::Write | Phase::Hold => Phase::ReadBack,
+                Phase::ReadBack if unmaps => Phase::Unmap,
+                Phase::ReadBack | Phase::Unmap => Phase::Write,
+            };
+            self.passes += u64::from(*phase == Phase::Write);
         }
+        act
     }
 
     /// Returns the next act on a mapping whose pages are released piece by piece.
