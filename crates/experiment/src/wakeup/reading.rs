@@ -43,12 +43,12 @@ pub fn read(record: &Record) -> Report {
     for case in missing {
         refuse_missing(record, case, !measured.is_empty(), &mut report);
     }
-    equal::notes(record, &measured, traced, &mut report);
     timerlat_rows(record, unit, &mut report);
     bias(record, unit, &mut report);
     attribution::rows(record, unit, &mut report);
     causes::rows(record, &cases, unit, &mut report);
     sweep_rows::rows(record, unit, &mut report);
+    equal::notes(record, &measured, traced, &mut report);
     name_refusals_once(record, &mut report);
     report
 }

@@ -140,7 +140,7 @@ fn study_values_are_shown_on_request_and_only_for_times() {
     assert!(!alone.contains("S3") && !alone.contains("(disputed)"), "{alone}");
 }
 
-/// As of a described machine, which runs no load: nothing is concluded from what did not run.
+/// If no condition with a load was measured, nothing is concluded about loads.
 #[test]
 fn without_any_load_nothing_is_said_of_one() {
     let loads = ["unloaded", "warm", "flushed", "evicted"].map(|state| format!(".{state}."));

@@ -98,7 +98,7 @@ fn equal_figures_are_explained(report: &Report) {
         };
         equal += 1;
         let notes = &row(report, &format!("wakeup.user.{condition}.min")).expect("measured").notes;
-        let explained = notes.iter().any(|note| note.starts_with("same minimum") && note.contains(": "));
+        let explained = notes.iter().any(|note| note.starts_with("same figures as ") && note.contains(": "));
         assert!(explained, "{condition} and {other}: {notes:?}");
         println!("{condition}: {notes:?}");
     }

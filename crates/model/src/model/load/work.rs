@@ -79,7 +79,7 @@ enum Kind {
     Read,
     Write,
     Copy { stores: bool },
-    Chase(Cursor),
+    Chase(Box<Cursor>),
     Pages,
     Fault { releases: bool },
 }
@@ -117,7 +117,7 @@ impl Work {
             Stress::Read => Kind::Read,
             Stress::Write => Kind::Write,
             Stress::Copy => Kind::Copy { stores: false },
-            Stress::Chase => Kind::Chase(cycle(stressor.bytes, seed)),
+            Stress::Chase => Kind::Chase(Box::new(cycle(stressor.bytes, seed))),
             Stress::Pages => Kind::Pages,
             Stress::Fault => Kind::Fault { releases: false },
             Stress::Cpu | Stress::Io | Stress::Disk | Stress::Unmap => Kind::Compute,
