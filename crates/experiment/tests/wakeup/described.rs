@@ -123,7 +123,7 @@ fn loads_that_share_a_level_slow_the_task_down() {
 
 #[test]
 fn effects_of_the_factors_that_run_are_reported() {
-    let (record, report) = described("am5728", 60_000, &[]);
+    let (record, report) = described("am5728", 24_000, &[("period", "200us")]);
     for factor in ["copy", "chase", "pages", "fault"] {
         assert!(row(&report, &format!("effect.{factor}")).is_some(), "{factor}: {:?}", report.refusals);
     }
@@ -141,7 +141,7 @@ fn effects_of_the_factors_that_run_are_reported() {
 #[test]
 fn sweep_on_described_machine_measures_or_refuses_every_size() {
     let typed = [("sweep", ""), ("bytes", "64K,1M,4M,1G"), ("modes", "free,keep")];
-    let (_, report) = described("am5728", 60_000, &typed);
+    let (_, report) = described("am5728", 15_000, &typed);
     for curve in ["vm.free.4096", "vm.keep.4096"] {
         for bytes in [64 << 10, 1 << 20, 4 << 20] {
             assert!(number(&report, &format!("sweep.{curve}.{bytes}.p50")) > 0.0);
