@@ -14,7 +14,7 @@ use super::conditions::{self, Case, FACTORS};
 use super::options::Options;
 use super::series::Series;
 use super::spot::{Unit, refuse, word};
-use super::trials::{PILOT_ROUND, traced};
+use super::trials::{self, PILOT_ROUND, traced};
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
 
@@ -58,7 +58,7 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
     if sweep || !conditions::design_scheduled(record) {
         return;
     }
-    let factors = conditions::factors(record);
+    let factors = trials::factors(record);
     refuse_left_out(record, &factors, report);
     let Some(design) = Design::new(factors.len()) else { return };
     let runs = cases(record, &design, &factors);
@@ -87,7 +87,7 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
 fn refuse_left_out(record: &Record, factors: &[Stress], report: &mut Report) {
     for factor in FACTORS.into_iter().filter(|factor| !factors.contains(factor)) {
         let case = conditions::named(factor.token()).map(|condition| Case::of(condition, record));
-        if let Some((reason, remedy)) = case.and_then(|case| conditions::refusal(record, &case)) {
+        if let Some((reason, remedy)) = case.and_then(|case| trials::refusal(record, &case)) {
             refuse(report, &format!("the effect of {}", factor.token()), reason.clone(), remedy);
         }
     }

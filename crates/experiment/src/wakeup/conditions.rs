@@ -3,15 +3,13 @@
 use fathom_analysis::claims::decode;
 use fathom_analysis::metrics::wakeup::condition;
 use fathom_probe::load::{Load, Stress};
-use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{PatternKind, Trial, Wake};
 
 pub(crate) use super::named::State;
 use super::named::{CONFINED, STUDY_MALLOC, STUDY_VM};
 pub use super::named::{Condition, LOADS, NAMED, named};
 use super::options::Options;
-use super::trials::PILOT_ROUND;
-use crate::record::{Record, TrialRun};
+use crate::record::Record;
 
 /// Working set that the task walks after each wake-up, bytes: half of a small first level.
 pub(crate) const WORK_BYTES: u64 = 16 << 10;
@@ -113,15 +111,6 @@ fn evicted_bytes(record: &Record) -> u64 {
     second.map_or(DEFAULT_EVICTED, |bytes| (2 * bytes).clamp(1 << 20, MAX_EVICTED) / 64 * 64)
 }
 
-/// Returns the reason and the remedy with which the machine of a record refused a case's load. Wake-ups without a load
-/// may be refused with tracing and granted without.
-pub(crate) fn refusal<'a>(record: &'a Record, case: &Case) -> Option<&'a (String, String)> {
-    let loaded = !case.load.is_none();
-    let counts = |run: &&TrialRun| loaded || run.trial.round > PILOT_ROUND;
-    let of = |run: &&TrialRun| run.refusal.is_some() && case.is_of(&run.trial) && counts(run);
-    record.trials.iter().find(of).and_then(|run| run.refusal.as_ref())
-}
-
 /// Returns all requested cases, or the default ones.
 pub(crate) fn cases(record: &Record) -> Vec<Case> {
     let requested = Options::of(record);
@@ -166,15 +155,6 @@ pub(crate) fn design_scheduled(record: &Record) -> bool {
     requested.conditions.is_empty() && requested.loads.is_empty()
 }
 
-/// Returns the factors of the design for the machine of a record: all, but on a described machine without those that it
-/// refused in the pilot round.
-pub(crate) fn factors(record: &Record) -> Vec<Stress> {
-    let alone = |kind: Stress| named(kind.token()).map(|condition| Case::of(condition, record));
-    let refused = |kind: Stress| alone(kind).is_some_and(|case| refusal(record, &case).is_some());
-    let modelled = record.trust == Some(ClockTrust::Modelled);
-    FACTORS.into_iter().filter(|kind| !modelled || !refused(*kind)).collect()
-}
-
 /// Returns a case of the design: those of `factors` that are on, each with its condition's load.
 pub(crate) fn of_factors(factors: &[Stress], on: &[bool]) -> Case {
     let kinds = factors.iter().zip(on).filter(|(_, on)| **on).map(|(kind, _)| kind.token());
@@ -191,6 +171,8 @@ pub(crate) fn factors_of(factors: &[Stress], load: &Load) -> Option<Vec<bool>> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_probe::machine::ClockTrust;
+
     use super::super::options::{CONDITIONS, LIKE_STRESS};
     use super::*;
     use crate::options::Asked;

@@ -10,7 +10,7 @@ use super::conditions::{self, Case, FACTORS};
 use super::options::Options;
 use super::sweep;
 use super::trials::{
-    MAX_PLANNED_NS, MIN_ACTIVATIONS, PILOT_ROUND, WARM, activation_cost, assemble, every_ns,
+    self, MAX_PLANNED_NS, MIN_ACTIVATIONS, PILOT_ROUND, WARM, activation_cost, assemble, every_ns,
     limit_activations, series, traced, untraced, was_woken,
 };
 use crate::budget::Budget;
@@ -99,7 +99,7 @@ fn has_timerlat(record: &Record) -> bool {
 fn conditions_round(record: &Record, budget: &Budget, number: u64) -> Vec<Trial> {
     let places = traced(record);
     let mut cases: Vec<(Case, bool)> = Vec::new();
-    let runs = |case: &Case| conditions::refusal(record, case).is_none();
+    let runs = |case: &Case| trials::refusal(record, case).is_none();
     for case in conditions::cases(record).into_iter().filter(runs) {
         let times = if CORE.contains(&case.token.as_str()) { CORE_SERIES } else { 1 };
         // The overhead of tracing is measured: one series per round without it.
@@ -108,7 +108,7 @@ fn conditions_round(record: &Record, budget: &Budget, number: u64) -> Vec<Trial>
         }
         cases.extend(std::iter::repeat_n((case, places), times));
     }
-    let factors = conditions::factors(record);
+    let factors = trials::factors(record);
     if conditions::design_scheduled(record)
         && let Some(design) = Design::new(factors.len())
     {

@@ -14,7 +14,7 @@ use super::conditions::{self, Case};
 use super::options::Options;
 use super::series::{Place, Series};
 use super::spot::{Spot, Unit, refuse};
-use super::{NAME, attribution, causes, equal, imported, sweep_rows};
+use super::{NAME, attribution, causes, equal, imported, sweep_rows, trials};
 use crate::reading::{measured, new_report, number, refuse_all};
 use crate::record::Record;
 use crate::trial_name::trial_name;
@@ -34,7 +34,7 @@ pub fn read(record: &Record) -> Report {
     setup(record, unit, &mut report);
     let sweep = Options::of(record).sweep;
     let cases = if sweep { Vec::new() } else { conditions::cases(record) };
-    let traced = super::trials::traced(record);
+    let traced = trials::traced(record);
     let (measured, missing): (Vec<&Case>, Vec<&Case>) =
         cases.iter().partition(|case| !Series::of(record, case, traced).runs.is_empty());
     for case in &measured {
@@ -77,7 +77,7 @@ fn name_in_refusals(case: &Case) -> String {
 fn refuse_missing(record: &Record, case: &Case, others: bool, report: &mut Report) {
     let ended =
         ("the session ended before it was measured".to_owned(), "give it a larger --budget".to_owned());
-    let refusal = conditions::refusal(record, case).or_else(|| others.then_some(&ended));
+    let refusal = trials::refusal(record, case).or_else(|| others.then_some(&ended));
     if let Some((reason, remedy)) = refusal {
         refuse(report, &name_in_refusals(case), reason.clone(), remedy);
     }

@@ -7,10 +7,10 @@ use fathom_analysis::wakeup::changepoint::{self, ChangePoint, REPEATS, Row};
 use fathom_probe::load::{BlockMode, Load, Stress, Stressor};
 use fathom_probe::pattern::{PatternKind, Trial, Wake};
 
-use super::conditions::{self, Case, State};
+use super::conditions::{Case, State};
 use super::options::Options;
 use super::trials::{
-    PILOT_ROUND, WARM, activation_cost, assemble, every_ns, limit_activations, seed_of, series, traced,
+    self, PILOT_ROUND, WARM, activation_cost, assemble, every_ns, limit_activations, seed_of, series, traced,
 };
 use crate::budget::Budget;
 use crate::cost::WAKE_START_NS;
@@ -99,7 +99,7 @@ pub(super) fn pilot(record: &Record) -> Vec<Case> {
 pub(super) fn refusals(record: &Record) -> Vec<(Curve, u64, &(String, String))> {
     let (curves, sizes) = requested(record);
     let of = |curve: Curve, bytes: u64| {
-        conditions::refusal(record, &curve.case(bytes)).map(|refusal| (curve, bytes, refusal))
+        trials::refusal(record, &curve.case(bytes)).map(|refusal| (curve, bytes, refusal))
     };
     curves.iter().flat_map(|&curve| sizes.iter().filter_map(move |&bytes| of(curve, bytes))).collect()
 }
@@ -231,7 +231,7 @@ pub(super) fn curves(record: &Record) -> Vec<Curve> {
 /// Returns the next round of the sweep.
 pub(super) fn round(record: &Record, budget: &Budget, seed: u64) -> Vec<Trial> {
     let (all, sizes) = requested(record);
-    let refused = |case: &Case| conditions::refusal(record, case).is_some();
+    let refused = |case: &Case| trials::refusal(record, case).is_some();
     let cases = |curves: &[Curve], sizes: &[u64]| -> Vec<Case> {
         let of = |curve: &Curve| sizes.iter().map(|&bytes| curve.case(bytes)).collect::<Vec<_>>();
         curves.iter().flat_map(of).filter(|case| !refused(case)).collect()

@@ -1,13 +1,14 @@
 //! Trials of wake-ups: lengths, costs, and queries of a record about them.
 
-use super::conditions::{self, Case, NO_WORK};
+use super::conditions::{self, Case, FACTORS, NO_WORK};
 use super::options::Options;
 use super::{EVERY_NS, PRIORITY};
 use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::record::{Record, TrialRun};
 use crate::round;
-use fathom_probe::machine::Wakes;
+use fathom_probe::load::Stress;
+use fathom_probe::machine::{ClockTrust, Wakes};
 use fathom_probe::pattern::{MAX_SERIES_NS, Memory, PatternKind, Trial, Wake};
 use fathom_probe::splitmix::mix;
 
@@ -70,6 +71,24 @@ pub(super) fn was_woken(record: &Record) -> bool {
 pub(super) fn traced(record: &Record) -> bool {
     let traced = |run: &TrialRun| run.trial.is::<Wake>(|wake| wake.wakes.traced) && run.done.is_some();
     record.of(PatternKind::Wake).any(traced)
+}
+
+/// Returns the reason and the remedy with which the machine of a record refused a case's load. Wake-ups without a load
+/// may be refused with tracing and granted without.
+pub(super) fn refusal<'a>(record: &'a Record, case: &Case) -> Option<&'a (String, String)> {
+    let loaded = !case.load.is_none();
+    let counts = |run: &&TrialRun| loaded || run.trial.round > PILOT_ROUND;
+    let of = |run: &&TrialRun| run.refusal.is_some() && case.is_of(&run.trial) && counts(run);
+    record.trials.iter().find(of).and_then(|run| run.refusal.as_ref())
+}
+
+/// Returns the factors of the design for the machine of a record: all, but on a described machine without those that it
+/// refused in the pilot round.
+pub(super) fn factors(record: &Record) -> Vec<Stress> {
+    let alone = |kind: Stress| conditions::named(kind.token()).map(|condition| Case::of(condition, record));
+    let refused = |kind: Stress| alone(kind).is_some_and(|case| refusal(record, &case).is_some());
+    let modelled = record.trust == Some(ClockTrust::Modelled);
+    FACTORS.into_iter().filter(|kind| !modelled || !refused(*kind)).collect()
 }
 
 /// Returns a series of `n` activations of a case.
