@@ -101,8 +101,8 @@ fn stays_on_heap(bytes: u64, page: u64) -> bool {
 }
 
 impl Work {
-    /// Creates the work of a worker; `seed` is the model's seed and the worker's number. `None` of the kinds that no
-    /// description supports reaches this.
+    /// Creates the work of a worker. `seed` is the model's seed and the worker's number. Kinds that no description
+    /// supports are refused before this.
     pub fn new(stressor: &Stressor, page: u64, line: u64, seed: (u64, u64)) -> Work {
         let kind = match stressor.kind {
             Stress::Vm | Stress::Malloc => {
