@@ -226,6 +226,11 @@ impl Hierarchy {
         self.levels[level].allocate && !self.levels[level].through
     }
 
+    /// Returns whether a level passes stores on.
+    pub fn passes_stores(&self, level: usize) -> bool {
+        self.levels[level].through
+    }
+
     /// Returns log2 of the bytes of a level's line.
     pub fn line_shift(&self, level: usize) -> u32 {
         self.levels[level].shift

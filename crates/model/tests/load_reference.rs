@@ -75,7 +75,8 @@ fn differ(d: &Description, other: &Description, seed: u64) -> Option<String> {
     }
     let (rows, expected) = (model.stop_load().load_stats, naive.stats());
     for (row, expected) in rows.iter().zip(&expected) {
-        let figures = |s: &fathom_probe::load::LoadStats| (s.stressor, s.passes, s.lines, s.faults, s.bytes);
+        let figures =
+            |s: &fathom_probe::load::LoadStats| (s.stressor, s.passes, s.lines, s.faults, s.bytes, s.shared);
         if figures(row) != figures(expected) {
             return Some(format!("seed {seed}: {load}: {row:?} instead of {expected:?}"));
         }

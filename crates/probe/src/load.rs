@@ -263,7 +263,8 @@ pub struct LoadStats {
     pub faults: u64,
     /// Bytes read or written, in memory or on a disk.
     pub bytes: u64,
-    /// Accesses in which a cache that CPUs share, or memory, took part; only a described machine counts them.
+    /// Accesses that a cache that CPUs share, or memory, served, page walks included, and stores that the nearest cache
+    /// passed on; only a described machine counts them.
     pub shared: Option<u64>,
 }
 

@@ -24,7 +24,7 @@ struct Compared {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Touched {
     lines: u64,
-    /// Accesses in which a level that CPUs share, or memory, took part.
+    /// Accesses that reached a level that CPUs share, or memory.
     shared: u64,
     faults: u64,
     bytes: u64,

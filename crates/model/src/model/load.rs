@@ -334,7 +334,8 @@ impl Model {
         }
     }
 
-    /// Makes one access of a worker, and counts it if a level that CPUs share, or memory, took part.
+    /// Makes one access of a worker, and counts it if a level that CPUs share, or memory, serves it, or if it is a store
+    /// that a write-through level passes on.
     fn access_by(&mut self, agent: usize, worker: &mut Worker, page: Page, physical: u64, store: bool) {
         self.accesses += 1;
         let fetched = self.shared_fetches;
@@ -352,9 +353,9 @@ impl Model {
             self.pay(agent, level, physical);
             level
         };
-        let passes = store
-            && !self.hierarchy.private_nearest(Path::Data).is_some_and(|l| self.hierarchy.keeps_stores(l));
-        let beyond = level == MEMORY || passes || self.hierarchy.is_shared(level);
+        let passed =
+            store && self.hierarchy.nearest(Path::Data).is_some_and(|l| self.hierarchy.passes_stores(l));
+        let beyond = level == MEMORY || passed || self.hierarchy.is_shared(level);
         *worker.counts.shared.get_or_insert(0) += u64::from(beyond) + self.shared_fetches - fetched;
     }
 

@@ -45,6 +45,8 @@ pub struct Reference {
     gathering: BTreeMap<u32, Vec<u64>>,
     pub reads: u64,
     pub writes: u64,
+    /// Descriptors that came from a shared level or from memory.
+    pub far_descriptors: u64,
 }
 
 impl Reference {
@@ -64,6 +66,7 @@ impl Reference {
             gathering: BTreeMap::new(),
             reads: 0,
             writes: 0,
+            far_descriptors: 0,
         }
     }
 

@@ -189,6 +189,7 @@ impl Loaded {
             row.lines += worker.stats.lines;
             row.faults += worker.stats.faults;
             row.bytes += worker.stats.bytes;
+            row.shared = Some(row.shared.unwrap_or(0) + worker.stats.shared.unwrap_or(0));
         }
         rows
     }
@@ -235,7 +236,9 @@ fn step(machine: &mut Reference, cpu: &mut (u32, Vec<Worker>, usize, u64), until
         let step = worker.todo.pop_front().unwrap();
         let skipped = matches!(step, Step::Release(at) if !worker.frames.contains_key(&(at / page)));
         if !skipped {
+            let far = machine.far_descriptors;
             one(machine, *cpu, worker, step, (now, limit));
+            count_far(worker, machine.far_descriptors - far);
         }
         worker.stats.passes += u64::from(worker.todo.is_empty() && worker.described.kind != Stress::Cpu);
         if !skipped {
@@ -246,7 +249,8 @@ fn step(machine: &mut Reference, cpu: &mut (u32, Vec<Worker>, usize, u64), until
 
 fn one(machine: &mut Reference, cpu: u32, worker: &mut Worker, step: Step, (now, limit): (u64, u64)) {
     let page = machine.d.memory.pages[0];
-    let address = |offset: u64| worker.start + offset;
+    let start = worker.start;
+    let address = |offset: u64| start + offset;
     match step {
         Step::Compute => {
             worker.computed += limit - now;
@@ -255,18 +259,18 @@ fn one(machine: &mut Reference, cpu: u32, worker: &mut Worker, step: Step, (now,
         Step::Sleep(seconds) => {
             worker.wakes = now + seconds * machine.d.core.clock_hz.round() as u64 * 4096;
         }
-        Step::Clear(physical) => by_kernel(machine, cpu, physical),
+        Step::Clear(physical) => by_kernel(machine, cpu, worker, physical),
         Step::Map(offset, frame) => {
             worker.stats.lines += page.div_ceil(64);
             worker.stats.bytes += page;
-            descriptor(machine, cpu, address(offset) / page);
+            descriptor(machine, cpu, worker, address(offset) / page);
             worker.frames.insert(offset / page, frame);
         }
         Step::Release(offset) => {
             let number = address(offset) / page;
             let frame = worker.frames.remove(&(offset / page)).unwrap();
             worker.free.push(frame);
-            descriptor(machine, cpu, number);
+            descriptor(machine, cpu, worker, number);
             (0..machine.d.tlbs.len()).for_each(|t| {
                 machine.tlb(t, cpu).drop((0, number));
             });
@@ -278,7 +282,7 @@ fn one(machine: &mut Reference, cpu: u32, worker: &mut Worker, step: Step, (now,
             };
             for (offset, kind, bytes) in all {
                 let number = address(offset) / page;
-                by_worker(machine, cpu, number, frame + offset % page, kind);
+                by_worker(machine, cpu, worker, (number, frame + offset % page), kind);
                 let seen = &mut worker.seen[usize::from(kind == Kind::Store)];
                 worker.stats.lines += u64::from(*seen != Some(offset / 64));
                 *seen = Some(offset / 64);
@@ -304,33 +308,61 @@ fn fault(machine: &mut Reference, cpu: u32, worker: &mut Worker, all: Vec<(u64, 
     }
 }
 
+/// Counts what shared levels and memory answered.
+fn count_far(worker: &mut Worker, more: u64) {
+    worker.stats.shared = Some(worker.stats.shared.unwrap_or(0) + more);
+}
+
+/// The time of an access that is translated. Far is what memory or a shared level answers, and a store that the nearest
+/// level passes on.
+fn reached(
+    machine: &mut Reference,
+    cpu: u32,
+    worker: &mut Worker,
+    physical: u64,
+    kind: Kind,
+    now: u64,
+) -> u64 {
+    let (level, cost) = machine.cached(cpu, physical, kind, now);
+    let through = machine.path(false).first().is_some_and(|&l| machine.level(l).write == Write::Through);
+    let far = level.is_none_or(|level| machine.level(level).shared) || kind == Kind::Store && through;
+    count_far(worker, u64::from(far));
+    cost
+}
+
 /// An access of a worker: its translation, its level, and the loop around it.
-fn by_worker(machine: &mut Reference, cpu: u32, number: u64, physical: u64, kind: Kind) {
+fn by_worker(
+    machine: &mut Reference,
+    cpu: u32,
+    worker: &mut Worker,
+    (number, physical): (u64, u64),
+    kind: Kind,
+) {
     let mut now = machine.clocks[&cpu];
     if !machine.d.tlbs.is_empty() {
         now += machine.translate_page(cpu, 0, false, number, now).0;
     }
-    now += machine.cached(cpu, physical, kind, now).1;
+    now += reached(machine, cpu, worker, physical, kind, now);
     now += machine.units(machine.d.core.alu) + machine.units(machine.d.core.branch);
     machine.clocks.insert(cpu, now);
 }
 
 /// A store of the kernel through its map of all memory, which is in huge pages after the kernel.
-fn by_kernel(machine: &mut Reference, cpu: u32, physical: u64) {
+fn by_kernel(machine: &mut Reference, cpu: u32, worker: &mut Worker, physical: u64) {
     let (base, largest) = (machine.d.memory.pages[0], *machine.d.memory.pages.last().unwrap());
     let mut now = machine.clocks[&cpu];
     if !machine.d.tlbs.is_empty() && largest > base {
         let kernel = machine.d.wakeup.as_ref().map_or(0, |w| 2 * w.within).div_ceil(largest) * largest;
         now += machine.translate_page(cpu, 5, true, (kernel + physical) / largest, now).0;
     }
-    now += machine.cached(cpu, physical, Kind::Store, now).1;
+    now += reached(machine, cpu, worker, physical, Kind::Store, now);
     machine.clocks.insert(cpu, now);
 }
 
 /// The store to the last level's descriptor of a base page.
-fn descriptor(machine: &mut Reference, cpu: u32, number: u64) {
+fn descriptor(machine: &mut Reference, cpu: u32, worker: &mut Worker, number: u64) {
     if machine.d.walk.as_ref().is_some_and(|walk| walk.fetches > 0) {
         let at = machine.descriptor(0, false, machine.d.memory.pages[0], number, 0);
-        by_kernel(machine, cpu, at);
+        by_kernel(machine, cpu, worker, at);
     }
 }

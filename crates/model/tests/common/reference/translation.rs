@@ -92,6 +92,7 @@ impl Reference {
                 _ => None,
             };
             self.reads += u64::from(answered.is_none());
+            self.far_descriptors += u64::from(answered.is_none_or(|level| self.level(level).shared));
             cost += self.time_of(answered, now + cost, at);
         }
         cost
