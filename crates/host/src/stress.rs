@@ -172,6 +172,7 @@ impl Stressors {
             lines: after.lines.saturating_sub(before.lines),
             faults: after.faults.saturating_sub(before.faults),
             bytes: after.bytes.saturating_sub(before.bytes),
+            shared: None,
         });
         let stalls = running.stalls.zip(now).map(|(before, now)| psi::between(before, now));
         LoadReport { load_stats: rows.collect(), stalls }

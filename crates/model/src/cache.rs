@@ -314,7 +314,11 @@ impl Cache {
 
     /// Removes `number` and returns its flags, if it was present.
     pub fn remove(&mut self, number: u32) -> Option<u32> {
-        let set = self.set_of(number);
+        self.remove_in_set(self.set_of(number), number)
+    }
+
+    /// Removes `number` from a set (see [`Cache::remove`]).
+    pub fn remove_in_set(&mut self, set: usize, number: u32) -> Option<u32> {
         let way = self.find(set, number)?;
         let flags = self.set(set)[way] & FLAGS;
         self.set(set)[way] = FREE;

@@ -216,6 +216,21 @@ impl Hierarchy {
         self.path(path).first().copied()
     }
 
+    /// Returns whether all CPUs share a level.
+    pub fn is_shared(&self, level: usize) -> bool {
+        self.levels.get(level).is_some_and(|level| level.shared)
+    }
+
+    /// Returns whether a store ends in a level, whether it hits or misses there.
+    pub fn keeps_stores(&self, level: usize) -> bool {
+        self.levels[level].allocate && !self.levels[level].through
+    }
+
+    /// Returns whether a level passes stores on.
+    pub fn passes_stores(&self, level: usize) -> bool {
+        self.levels[level].through
+    }
+
     /// Returns log2 of the bytes of a level's line.
     pub fn line_shift(&self, level: usize) -> u32 {
         self.levels[level].shift

@@ -1,4 +1,4 @@
-//! The simulated machine of a description: cache levels, TLBs, memory, wake-ups and DMA. Deterministic.
+//! The simulated machine of a description: cache levels, TLBs, memory, wake-ups, loads and DMA. Deterministic.
 //!
 //! [`description`] parses a description, [`catalog`] contains the embedded ones, and [`Model`] runs one: as a
 //! [`Machine`](fathom_probe::machine::Machine) under the probe, or address by address for traces.

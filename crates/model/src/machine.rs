@@ -1,12 +1,13 @@
 //! The model as a machine of the probe.
 
 use fathom_probe::chain::Chain;
+use fathom_probe::load::Load;
 use fathom_probe::machine::batch::chase::{self, UNROLL};
 use fathom_probe::machine::batch::copy::Copying;
 use fathom_probe::machine::batch::stride::Sweep;
 use fathom_probe::machine::{
-    Attribute, ClockTrust, Control, Controls, Count, Counters, Disturb, Fact, FactValue, Fresh, Machine,
-    Maintain, MapRequest, Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation, Watch,
+    Attribute, ClockTrust, Control, Controls, Count, Counters, Disturb, Fact, FactValue, Fresh, LoadReport,
+    Machine, Maintain, MapRequest, Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation, Watch,
 };
 use fathom_units::facts;
 
@@ -14,7 +15,7 @@ use crate::arena::Cursor;
 use crate::description::Holds;
 use crate::model::Model;
 use crate::time::UNITS_PER_CYCLE;
-use crate::uncached::{WINDOW, behaviour, behaviour_of_byte, window};
+use crate::uncached::{WINDOW, behaviour, behaviour_of_byte, place, window};
 
 /// A cell of the arena: made by [`Machine::cell`], which checks, or read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,7 @@ impl Machine for Model {
     fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal> {
         let (window, behaves, byte) = self.window_for(request.attribute)?;
         let mapping = self.arena.map(request, window)?;
+        self.check_beside_load(place(mapping.base) + mapping.bytes)?;
         self.unalias();
         self.take(mapping.base..mapping.base + mapping.bytes, behaves, byte);
         Ok(mapping)
@@ -242,6 +244,15 @@ impl Counters for Model {
 impl Disturb for Model {
     fn disturb(&mut self, streams: &[Stream]) -> Result<(), Refusal> {
         self.start(streams)
+    }
+
+    fn start_load(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
+        self.start_workers(load, confined)
+    }
+
+    /// Returns the work of each stressor. There are no stalls: the model has no scheduler and no reclaim.
+    fn stop_load(&mut self) -> LoadReport {
+        self.stop_workers()
     }
 }
 

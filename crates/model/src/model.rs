@@ -3,6 +3,7 @@
 mod batches;
 mod dma;
 mod issue;
+mod load;
 mod streams;
 mod trace;
 mod wakeup;
@@ -21,6 +22,7 @@ use crate::memory::Memory;
 use crate::time::{Scale, Timer, UNITS_PER_CYCLE};
 use crate::translate::{Fetches, Page, Paging, Tlbs};
 use crate::uncached::{Buffers, Costs, Windows, place};
+use load::RunningLoad;
 use streams::Running;
 use wakeup::Sleeper;
 
@@ -56,6 +58,12 @@ pub struct Model {
     /// Cost of one operation and of one taken branch, in units.
     ops: (u64, u64),
     streams: Vec<Running>,
+    /// The workers of a load.
+    load: Option<Box<RunningLoad>>,
+    /// Whether streams or workers run.
+    co_running: bool,
+    /// Descriptors that walks have read from a level that CPUs share, or from memory.
+    shared_fetches: u64,
     pub(crate) accesses: u64,
     /// log2 of the nearest data level's line.
     filter_shift: u32,
@@ -105,6 +113,9 @@ impl Model {
             timer: Timer::new(description, seed),
             ops: (scale.units(description.core.alu), scale.units(description.core.branch)),
             streams: Vec::new(),
+            load: None,
+            co_running: false,
+            shared_fetches: 0,
             accesses: 0,
             filter_shift: nearest.map_or(0, |level| hierarchy.line_shift(level)),
             filter_latency: nearest
@@ -380,12 +391,14 @@ impl Model {
             let Some(address) = address else { break };
             if self.controls.tables == Attribute::NormalNc {
                 self.load_as(agent, Attribute::NormalNc, address, 8);
+                self.shared_fetches += 1;
                 continue;
             }
             let level = match self.paging.from {
                 Fetches::Path(position) => self.hierarchy.read(agent, Path::Data, position, address),
                 Fetches::Memory | Fetches::Nowhere => MEMORY,
             };
+            self.shared_fetches += u64::from(level == MEMORY || self.hierarchy.is_shared(level));
             self.pay(agent, level, address);
         }
         self.forget_lines();

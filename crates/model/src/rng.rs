@@ -22,6 +22,10 @@ pub(crate) enum Use {
     Path = 7,
     /// Placement of a packet and the device's buffer: number 0.
     Transfer = 8,
+    /// The order of a worker's chase: number of the worker.
+    LoadOrder = 9,
+    /// The frames of a load: number 0.
+    LoadFrames = 10,
 }
 
 /// A random stream.

@@ -146,6 +146,31 @@ impl Paging {
         Page { key: number << 1 | huge as u32, number, huge }
     }
 
+    /// Returns the base page of an address, also in the part of the arena for huge pages.
+    pub fn base_page(&self, address: u64) -> Page {
+        let number = (address >> self.base_shift) as u32;
+        Page { key: number << 1, number, huge: 0 }
+    }
+
+    /// Returns the page of a physical address in the kernel's linear map, which is mapped in huge pages after the
+    /// `kernel` bytes of the kernel. [`Page::NONE`], which is not translated, if there are no huge pages.
+    pub fn linear_page(&self, kernel: u64, physical: u64) -> Page {
+        match self.sizes[1] > self.sizes[0] {
+            true => self.kernel_page(kernel.next_multiple_of(self.sizes[1]) + physical),
+            false => Page { key: Page::NONE, number: 0, huge: 0 },
+        }
+    }
+
+    /// Removes a page from all TLBs of a CPU.
+    pub fn forget(&self, tlbs: &mut Tlbs, page: Page) {
+        for store in &mut tlbs.stores {
+            store.remove_in_set(store.set_of(page.number), page.key);
+        }
+        if tlbs.last == page.key {
+            (tlbs.last, tlbs.last_cost) = (Page::NONE, 0);
+        }
+    }
+
     /// Returns the same page in a window. TLBs distinguish windows, and each window has separate tables.
     pub fn in_window(&self, page: Page, window: u32) -> Page {
         let more = window << self.window;

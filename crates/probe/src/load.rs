@@ -263,26 +263,33 @@ pub struct LoadStats {
     pub faults: u64,
     /// Bytes read or written, in memory or on a disk.
     pub bytes: u64,
+    /// Accesses that a cache that CPUs share, or memory, served, page walks included, and stores that the nearest cache
+    /// passed on; only a described machine counts them.
+    pub shared: Option<u64>,
 }
 
 impl LoadStats {
     /// Returns the line for a trial.
     #[must_use]
     pub fn line(&self, trial: u64) -> Line {
-        Line::new("load_stats")
+        let line = Line::new("load_stats")
             .int("trial", trial)
             .int("stressor", self.stressor)
             .int("ns", self.ns)
             .int("passes", self.passes)
             .int("lines", self.lines)
             .int("faults", self.faults)
-            .int("bytes", self.bytes)
+            .int("bytes", self.bytes);
+        match self.shared {
+            Some(shared) => line.int("shared", shared),
+            None => line,
+        }
     }
 
     /// Parses the line into the trial's number and the statistics.
     ///
     /// # Errors
-    /// When a key is missing, unknown or not an integer.
+    /// When a required key is missing, or a key is unknown or not an integer.
     pub fn read(line: &Line) -> Result<(u64, LoadStats), WireError> {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;
@@ -293,6 +300,7 @@ impl LoadStats {
             lines: f.need_int("lines")?,
             faults: f.need_int("faults")?,
             bytes: f.need_int("bytes")?,
+            shared: f.int("shared")?,
         };
         f.finish()?;
         Ok((trial, load_stats))

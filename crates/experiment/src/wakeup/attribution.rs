@@ -14,7 +14,7 @@ use super::conditions::{self, Case, FACTORS};
 use super::options::Options;
 use super::series::Series;
 use super::spot::{Unit, refuse, word};
-use super::trials::{PILOT_ROUND, traced};
+use super::trials::{self, PILOT_ROUND, traced};
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
 
@@ -55,11 +55,13 @@ impl At {
 /// Adds the findings `effect.FACTOR`, `interaction.A.B` and `explained.FACTOR`.
 pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
     let sweep = Options::of(record).sweep;
-    if sweep || !conditions::design_runs(record) {
+    if sweep || !conditions::design_scheduled(record) {
         return;
     }
-    let Some(design) = Design::new(FACTORS.len()) else { return };
-    let runs = cases(record, &design);
+    let factors = trials::factors(record);
+    refuse_left_out(record, &factors, report);
+    let Some(design) = Design::new(factors.len()) else { return };
+    let runs = cases(record, &design, &factors);
     let Some(at) = At::of(runs.iter().map(|(_, run)| *run)) else {
         let why = "the cases of the design have too few activations".to_owned();
         return refuse(report, "the factors' effects", why, "give it a larger --budget: 60s or more");
@@ -77,12 +79,22 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
         }
     };
     let trials: Vec<u64> = runs.iter().map(|(_, run)| run.trial.id).collect();
-    effect_rows(&effects, at, &trials, unit, report);
-    explained_rows(record, &effects, unit, report);
+    effect_rows(&effects, &factors, at, &trials, unit, report);
+    explained_rows(record, &effects, &factors, unit, report);
+}
+
+/// Refuses the effects of the factors that the machine does not run.
+fn refuse_left_out(record: &Record, factors: &[Stress], report: &mut Report) {
+    for factor in FACTORS.into_iter().filter(|factor| !factors.contains(factor)) {
+        let case = conditions::named(factor.token()).map(|condition| Case::of(condition, record));
+        if let Some((reason, remedy)) = case.and_then(|case| trials::refusal(record, &case)) {
+            refuse(report, &format!("the effect of {}", factor.token()), reason.clone(), remedy);
+        }
+    }
 }
 
 /// Returns the series of the design, each with its case.
-fn cases<'a>(record: &'a Record, design: &Design) -> Vec<(usize, &'a TrialRun)> {
+fn cases<'a>(record: &'a Record, design: &Design, factors: &[Stress]) -> Vec<(usize, &'a TrialRun)> {
     let places = traced(record);
     let of = |run: &'a TrialRun| {
         let wakes = run.trial.or_default::<Wake>().wakes;
@@ -90,13 +102,20 @@ fn cases<'a>(record: &'a Record, design: &Design) -> Vec<(usize, &'a TrialRun)> 
             run.trial.memory.bytes == conditions::NO_WORK && !wakes.timerlat && !run.trial.beside.confined;
         let plain = task && run.trial.beside.streams.is_empty();
         let counts = run.done.is_some() && run.trial.round > PILOT_ROUND && plain && wakes.traced == places;
-        let on = conditions::factors_of(&run.trial.beside.load).filter(|_| counts)?;
+        let on = conditions::factors_of(factors, &run.trial.beside.load).filter(|_| counts)?;
         Some(((0..design.cases()).find(|&case| design.levels(case) == on)?, run))
     };
     record.of(PatternKind::Wake).filter_map(of).collect()
 }
 
-fn effect_rows(effects: &Effects, at: At, trials: &[u64], unit: Unit, report: &mut Report) {
+fn effect_rows(
+    effects: &Effects,
+    factors: &[Stress],
+    at: At,
+    trials: &[u64],
+    unit: Unit,
+    report: &mut Report,
+) {
     let how = format!(
         "effect on {} in the task, {} replicates of the factorial design; simultaneous 95 % intervals",
         at.word, effects.blocks
@@ -108,19 +127,19 @@ fn effect_rows(effects: &Effects, at: At, trials: &[u64], unit: Unit, report: &m
         report.findings.push(row);
     };
     row((&metrics::EFFECT_BASELINE).into(), effects.baseline, format!("{} with every factor off", at.word));
-    for (factor, us) in FACTORS.iter().zip(&effects.factors) {
+    for (factor, us) in factors.iter().zip(&effects.factors) {
         row(metrics::EFFECT.at([factor.token().into()]), *us, how.clone());
     }
     for group in &effects.groups {
         // A design of resolution V has one pair per group.
         let [(a, b)] = group.pairs[..] else { continue };
-        let key = metrics::INTERACTION.at([FACTORS[a].token().into(), FACTORS[b].token().into()]);
+        let key = metrics::INTERACTION.at([factors[a].token().into(), factors[b].token().into()]);
         row(key, group.us, "interaction: effect of both beyond the sum of their effects".into());
     }
 }
 
 /// Adds the part of the memory workers' effect that each factor explains, in proportion to its dose in their load.
-fn explained_rows(record: &Record, effects: &Effects, unit: Unit, report: &mut Report) {
+fn explained_rows(record: &Record, effects: &Effects, factors: &[Stress], unit: Unit, report: &mut Report) {
     let series = |word: &str| {
         conditions::named(word)
             .map(|condition| Series::of(record, &Case::of(condition, record), traced(record)))
@@ -134,7 +153,7 @@ fn explained_rows(record: &Record, effects: &Effects, unit: Unit, report: &mut R
     // The workers' own activity is the difference between the two loads.
     let (without, with) = (before.rates(), after.rates());
     let load: Vec<f64> = with.iter().zip(&without).map(|(a, b)| (a - b).max(0.0)).collect();
-    let doses: Vec<Option<Dose>> = FACTORS
+    let doses: Vec<Option<Dose>> = factors
         .iter()
         .map(|factor| {
             let what = dose_of(*factor);
@@ -142,14 +161,14 @@ fn explained_rows(record: &Record, effects: &Effects, unit: Unit, report: &mut R
             Some(Dose { load: load[what], alone })
         })
         .collect();
-    let Attribution { factors, unexplained } = factorial::attribute(delta, &effects.factors, &doses);
+    let Attribution { factors: parts, unexplained } = factorial::attribute(delta, &effects.factors, &doses);
     let row = |key: Key, us: Interval, note: String| {
         let row = measured(key, us.scaled(unit.of_us), unit.name, after.runs.len(), &after.trials());
         Finding { notes: vec![note], ..at.marked(row, Basis::Derived) }
     };
     let added = format!("effect of the memory workers on {}", at.word);
     report.findings.push(row((&metrics::EXPLAINED_INCREASE).into(), delta, added));
-    for (factor, explained) in FACTORS.iter().zip(&factors) {
+    for (factor, explained) in factors.iter().zip(&parts) {
         let Some(us) = explained.us else { continue };
         let bound = if explained.at_least { "; a lower bound: their dose exceeds the factor's" } else { "" };
         let rate = tokens::RATE.values[dose_of(*factor)];

@@ -3,7 +3,6 @@
 use fathom_analysis::claims::decode;
 use fathom_analysis::metrics::wakeup::condition;
 use fathom_probe::load::{Load, Stress};
-use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{PatternKind, Trial, Wake};
 
 pub(crate) use super::named::State;
@@ -112,24 +111,8 @@ fn evicted_bytes(record: &Record) -> u64 {
     second.map_or(DEFAULT_EVICTED, |bytes| (2 * bytes).clamp(1 << 20, MAX_EVICTED) / 64 * 64)
 }
 
-/// Returns the requested (or default) cases that the machine of the record can run.
-pub(crate) fn cases(record: &Record) -> Vec<Case> {
-    requested(record).into_iter().filter(|case| can_run(record, case)).collect()
-}
-
-/// Returns the requested (or default) cases whose load the machine of the record does not run.
-pub(crate) fn not_run(record: &Record) -> Vec<Case> {
-    requested(record).into_iter().filter(|case| !can_run(record, case)).collect()
-}
-
-/// Returns whether the machine of a record runs a case's load. A described machine runs no load yet, but supports cache
-/// states.
-fn can_run(record: &Record, case: &Case) -> bool {
-    case.load.is_none() || record.trust != Some(ClockTrust::Modelled)
-}
-
 /// Returns all requested cases, or the default ones.
-fn requested(record: &Record) -> Vec<Case> {
+pub(crate) fn cases(record: &Record) -> Vec<Case> {
     let requested = Options::of(record);
     let user_defined = requested.loads.iter().enumerate().map(|(nth, load)| Case::user_defined(nth, load));
     let words: Vec<&str> = match (requested.conditions.is_empty(), requested.loads.is_empty()) {
@@ -172,27 +155,24 @@ pub(crate) fn design_scheduled(record: &Record) -> bool {
     requested.conditions.is_empty() && requested.loads.is_empty()
 }
 
-/// Returns whether it is scheduled and the machine of the record runs its loads.
-pub(crate) fn design_runs(record: &Record) -> bool {
-    design_scheduled(record) && record.trust != Some(ClockTrust::Modelled)
-}
-
-/// Returns a case of the design: the enabled factors, each with its condition's load.
-pub(crate) fn of_factors(on: &[bool]) -> Case {
-    let kinds = FACTORS.iter().zip(on).filter(|(_, on)| **on).map(|(kind, _)| kind.token());
+/// Returns a case of the design: those of `factors` that are on, each with its condition's load.
+pub(crate) fn of_factors(factors: &[Stress], on: &[bool]) -> Case {
+    let kinds = factors.iter().zip(on).filter(|(_, on)| **on).map(|(kind, _)| kind.token());
     let loads = kinds.filter_map(named).filter_map(|c| Load::parse(c.load).ok());
     let load = Load { stressors: loads.flat_map(|load| load.stressors).collect() };
     Case { token: String::new(), load, state: State::Idle }
 }
 
-/// Returns the factors in a trial's load; `None` if it contains anything else.
-pub(crate) fn factors_of(load: &Load) -> Option<Vec<bool>> {
-    let on: Vec<bool> = FACTORS.iter().map(|kind| load.stressors.iter().any(|s| s.kind == *kind)).collect();
-    (of_factors(&on).load == *load).then_some(on)
+/// Returns which of `factors` are in a trial's load; `None` if it contains anything else.
+pub(crate) fn factors_of(factors: &[Stress], load: &Load) -> Option<Vec<bool>> {
+    let on: Vec<bool> = factors.iter().map(|kind| load.stressors.iter().any(|s| s.kind == *kind)).collect();
+    (of_factors(factors, &on).load == *load).then_some(on)
 }
 
 #[cfg(test)]
 mod tests {
+    use fathom_probe::machine::ClockTrust;
+
     use super::super::options::{CONDITIONS, LIKE_STRESS};
     use super::*;
     use crate::options::Asked;
@@ -210,13 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_run_have_different_trials() {
+    fn different_conditions_lead_to_different_trials() {
         let all = NAMED.iter().map(|condition| condition.token.to_owned()).collect::<Vec<_>>();
-        for (trust, like_stress, count) in [
-            (ClockTrust::Modelled, false, 4),
-            (ClockTrust::Real, false, NAMED.len()),
-            (ClockTrust::Real, true, NAMED.len()),
-        ] {
+        for (trust, like_stress) in
+            [(ClockTrust::Modelled, false), (ClockTrust::Real, false), (ClockTrust::Real, true)]
+        {
             let mut asked = Asked::default().with(&CONDITIONS, &all).expect("words");
             if like_stress {
                 asked = asked.switched_on(&LIKE_STRESS);
@@ -224,8 +202,8 @@ mod tests {
             let mut record = Record::default();
             record.trust.replace(trust);
             record.run.replace(crate::record::Run { asked, ..Default::default() });
-            let (run, refused) = (cases(&record), not_run(&record));
-            assert_eq!((run.len(), run.len() + refused.len()), (count, NAMED.len()));
+            let run = cases(&record);
+            assert_eq!(run.len(), NAMED.len());
             let trials: Vec<Trial> = run.iter().map(|case| case.onto(Trial::default(), &record)).collect();
             for (i, trial) in trials.iter().enumerate() {
                 assert_eq!(trials.iter().position(|other| other == trial), Some(i), "{}", run[i].token);
@@ -238,9 +216,10 @@ mod tests {
     fn cases_of_the_design_are_recognised_by_their_load() {
         for bits in 0..1u32 << FACTORS.len() {
             let on: Vec<bool> = (0..FACTORS.len()).map(|i| bits & (1 << i) != 0).collect();
-            assert_eq!(factors_of(&of_factors(&on).load), Some(on));
+            assert_eq!(factors_of(&FACTORS, &of_factors(&FACTORS, &on).load), Some(on));
         }
-        assert_eq!(factors_of(&Load::parse("copy*3").expect("a load")), None);
-        assert_eq!(factors_of(&Load::parse("cpu*2 copy*2").expect("a load")), None);
+        assert_eq!(factors_of(&FACTORS, &Load::parse("copy*3").expect("a load")), None);
+        assert_eq!(factors_of(&FACTORS, &Load::parse("cpu*2 copy*2").expect("a load")), None);
+        assert_eq!(factors_of(&FACTORS[..4], &of_factors(&FACTORS, &[true; 5]).load), None);
     }
 }

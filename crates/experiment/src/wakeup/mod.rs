@@ -9,6 +9,7 @@
 mod attribution;
 mod causes;
 pub mod conditions;
+mod equal;
 mod headline;
 mod imported;
 mod named;

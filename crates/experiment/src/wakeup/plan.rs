@@ -10,7 +10,7 @@ use super::conditions::{self, Case, FACTORS};
 use super::options::Options;
 use super::sweep;
 use super::trials::{
-    MAX_PLANNED_NS, MIN_ACTIVATIONS, PILOT_ROUND, WARM, activation_cost, assemble, every_ns,
+    self, MAX_PLANNED_NS, MIN_ACTIVATIONS, PILOT_ROUND, WARM, activation_cost, assemble, every_ns,
     limit_activations, series, traced, untraced, was_woken,
 };
 use crate::budget::Budget;
@@ -20,6 +20,8 @@ use crate::round;
 
 /// Activations per pilot series: enough to detect a refusal, and the cost of an activation on a model.
 const PILOT_ACTIVATIONS: u64 = 40;
+/// And per pilot series of a load on a described machine, whose speed varies little.
+const PILOT_LOADED: u64 = 4;
 /// Minimum number of rounds. The design's effects need two complete rounds; three reveal a bad one.
 const MIN_ROUNDS: u64 = 3;
 /// Series per round of the reference conditions: their p99.9 is needed first.
@@ -48,7 +50,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
 /// Returns the order in which trials are dropped from the budget: first the design, then single factors, last the
 /// reference conditions.
 fn rank(trial: &Trial) -> u8 {
-    match conditions::factors_of(&trial.beside.load) {
+    match conditions::factors_of(&FACTORS, &trial.beside.load) {
         _ if CORE.iter().any(|core| conditions::is_named(core, trial)) => 0,
         Some(on) if on.iter().filter(|on| **on).count() != 1 => 2,
         _ => 1,
@@ -64,8 +66,13 @@ fn pilot(record: &Record) -> Vec<Trial> {
         .zip(none.into_iter().cycle())
         .map(|(traced, none)| Trial { warm: 10, ..series(record, &none, PILOT_ACTIVATIONS, traced) })
         .collect();
-    // A described machine has no kernel that could provide these.
-    if record.trust != Some(ClockTrust::Modelled) {
+    if record.trust == Some(ClockTrust::Modelled) {
+        // Each load is refused here, or shows its cost.
+        let loads = if Options::of(record).sweep { sweep::pilot(record) } else { conditions::cases(record) };
+        let loaded = loads.into_iter().filter(|case| !case.load.is_none());
+        all.extend(loaded.map(|case| Trial { warm: 1, ..series(record, &case, PILOT_LOADED, false) }));
+    } else {
+        // A described machine has no kernel that could provide these.
         all.extend(timerlat(record, PILOT_ACTIVATIONS).filter(|_| !untraced(record)));
         let confined = conditions::confined(record).filter(|_| conditions::confined_scheduled(record));
         all.extend(confined.map(|case| series(record, &case, PILOT_ACTIVATIONS, false)));
@@ -87,20 +94,13 @@ fn has_timerlat(record: &Record) -> bool {
     record.of(PatternKind::Wake).any(|run| run.trial.is::<Wake>(|wake| wake.wakes.timerlat))
 }
 
-/// Returns whether this load was refused.
-fn refused(record: &Record, case: &Case) -> bool {
-    record
-        .trials
-        .iter()
-        .any(|run| run.refusal.is_some() && run.trial.round > PILOT_ROUND && case.is_of(&run.trial))
-}
-
 /// Returns a round of every condition, those of [`CORE`] [`CORE_SERIES`] times, and of the design. The budget gives the
 /// length of a series.
 fn conditions_round(record: &Record, budget: &Budget, number: u64) -> Vec<Trial> {
     let places = traced(record);
     let mut cases: Vec<(Case, bool)> = Vec::new();
-    for case in conditions::cases(record).into_iter().filter(|case| !refused(record, case)) {
+    let runs = |case: &Case| trials::refusal(record, case).is_none();
+    for case in conditions::cases(record).into_iter().filter(runs) {
         let times = if CORE.contains(&case.token.as_str()) { CORE_SERIES } else { 1 };
         // The overhead of tracing is measured: one series per round without it.
         if places && case.token == condition::UNLOADED {
@@ -108,11 +108,12 @@ fn conditions_round(record: &Record, budget: &Budget, number: u64) -> Vec<Trial>
         }
         cases.extend(std::iter::repeat_n((case, places), times));
     }
-    if conditions::design_runs(record)
-        && let Some(design) = Design::new(FACTORS.len())
+    let factors = trials::factors(record);
+    if conditions::design_scheduled(record)
+        && let Some(design) = Design::new(factors.len())
     {
-        let of = |case| (conditions::of_factors(design.levels(case)), places);
-        cases.extend((0..design.cases()).map(of).filter(|(case, _)| !refused(record, case)));
+        let of = |case| (conditions::of_factors(&factors, design.levels(case)), places);
+        cases.extend((0..design.cases()).map(of).filter(|(case, _)| runs(case)));
     }
     let timerlat_series = u64::from(has_timerlat(record));
     let Some((rounds, n)) = shares(record, budget, cases.len() as u64 + timerlat_series, number) else {

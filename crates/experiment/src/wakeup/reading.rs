@@ -1,7 +1,7 @@
 //! Reads a record of `fathom wakeup`: latency at each place under each condition, overhead of tracing, effects, causes.
 
 use fathom_analysis::findings::tokens;
-use fathom_analysis::findings::{Basis, Finding, Histogram, Metric, Report, Warning, WarningKind};
+use fathom_analysis::findings::{Basis, Finding, Histogram, Metric, Refused, Report, Warning, WarningKind};
 use fathom_analysis::interval::grouped_interval;
 use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::metrics::wakeup::condition;
@@ -14,9 +14,10 @@ use super::conditions::{self, Case};
 use super::options::Options;
 use super::series::{Place, Series};
 use super::spot::{Spot, Unit, refuse};
-use super::{NAME, attribution, causes, imported, sweep, sweep_rows};
+use super::{NAME, attribution, causes, equal, imported, sweep_rows, trials};
 use crate::reading::{measured, new_report, number, refuse_all};
 use crate::record::Record;
+use crate::trial_name::trial_name;
 
 /// Reads a record.
 #[must_use]
@@ -31,25 +32,36 @@ pub fn read(record: &Record) -> Report {
         return report;
     };
     setup(record, unit, &mut report);
-    not_run(record, &mut report);
     let sweep = Options::of(record).sweep;
     let cases = if sweep { Vec::new() } else { conditions::cases(record) };
-    let traced = super::trials::traced(record);
+    let traced = trials::traced(record);
     let (measured, missing): (Vec<&Case>, Vec<&Case>) =
         cases.iter().partition(|case| !Series::of(record, case, traced).runs.is_empty());
     for case in &measured {
         condition(&case.token, &case.load.to_string(), &Series::of(record, case, traced), unit, &mut report);
     }
-    // If nothing was measured at all, another refusal gives the reason.
-    for case in missing.into_iter().filter(|_| !measured.is_empty()) {
-        refuse_missing(record, case, &mut report);
+    for case in missing {
+        refuse_missing(record, case, !measured.is_empty(), &mut report);
     }
     timerlat_rows(record, unit, &mut report);
     bias(record, unit, &mut report);
     attribution::rows(record, unit, &mut report);
     causes::rows(record, &cases, unit, &mut report);
     sweep_rows::rows(record, unit, &mut report);
+    equal::notes(record, &measured, traced, &mut report);
+    name_refusals_once(record, &mut report);
     report
+}
+
+/// Removes the refusals of single trials under a load, if their reason is given with a condition's name.
+fn name_refusals_once(record: &Record, report: &mut Report) {
+    let loaded = record.trials.iter().filter(|run| run.refusal.is_some() && !run.trial.beside.load.is_none());
+    let trials: Vec<String> = loaded.map(|run| trial_name(&run.trial)).collect();
+    let (single, named): (Vec<Refused>, Vec<Refused>) =
+        std::mem::take(&mut report.refusals).into_iter().partition(|r| trials.contains(&r.what));
+    let told = |single: &Refused| named.iter().any(|r| r.reason == single.reason);
+    report.refusals.extend(single.into_iter().filter(|r| !told(r)));
+    report.refusals.extend(named);
 }
 
 /// Returns the name of a condition in refusals: its token, and for a user-defined load the whole load.
@@ -60,32 +72,14 @@ fn name_in_refusals(case: &Case) -> String {
     }
 }
 
-/// Refuses a condition without series: with the probe's reason, or because the session ended before.
-fn refuse_missing(record: &Record, case: &Case, report: &mut Report) {
-    let of = |run: &&crate::record::TrialRun| run.refusal.is_some() && case.is_of(&run.trial);
-    let refusal = record.trials.iter().find(of).and_then(|run| run.refusal.clone());
-    let (reason, remedy) = refusal.unwrap_or_else(|| {
-        ("the session ended before it was measured".to_owned(), "give it a larger --budget".to_owned())
-    });
-    refuse(report, &name_in_refusals(case), reason, &remedy);
-}
-
-/// Refuses each requested load that this machine does not run, by name: no conclusion is drawn from it.
-fn not_run(record: &Record, report: &mut Report) {
-    let sweep = Options::of(record).sweep;
-    let mut refused: Vec<String> = Vec::new();
-    if sweep {
-        refused.extend(sweep::not_run(record).iter().map(|curve| format!("sweep {}", curve.token())));
-    } else {
-        refused.extend(conditions::not_run(record).iter().map(name_in_refusals));
-        if conditions::design_scheduled(record) && !conditions::design_runs(record) {
-            refused.push("the factors' effects".to_owned());
-        }
-    }
-    for what in refused {
-        let reason = "described machines do not support this load yet";
-        let remedy = "measure on a host or a board; described machines support --conditions unloaded,warm,flushed,evicted";
-        refuse(report, &what, reason.to_owned(), remedy);
+/// Refuses a condition without series: with the probe's reason, or because the session ended before. If nothing was
+/// measured at all (`others` is false), another refusal gives the reason of the session's end.
+fn refuse_missing(record: &Record, case: &Case, others: bool, report: &mut Report) {
+    let ended =
+        ("the session ended before it was measured".to_owned(), "give it a larger --budget".to_owned());
+    let refusal = trials::refusal(record, case).or_else(|| others.then_some(&ended));
+    if let Some((reason, remedy)) = refusal {
+        refuse(report, &name_in_refusals(case), reason.clone(), remedy);
     }
 }
 

@@ -5,12 +5,13 @@
 use fathom_analysis::findings::{Key, Metric};
 use fathom_analysis::wakeup::changepoint::{self, ChangePoint, REPEATS, Row};
 use fathom_probe::load::{BlockMode, Load, Stress, Stressor};
-use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{PatternKind, Trial, Wake};
 
 use super::conditions::{Case, State};
 use super::options::Options;
-use super::trials::{WARM, activation_cost, assemble, every_ns, limit_activations, seed_of, series, traced};
+use super::trials::{
+    self, PILOT_ROUND, WARM, activation_cost, assemble, every_ns, limit_activations, seed_of, series, traced,
+};
 use crate::budget::Budget;
 use crate::cost::WAKE_START_NS;
 use crate::record::{Record, TrialRun};
@@ -81,13 +82,26 @@ pub(super) fn of(trial: &Trial) -> Option<(Curve, u64)> {
     (curve.stride > 0 && bytes > 0).then_some((curve, bytes))
 }
 
-/// Returns the requested curves that the machine of the record does not run: a described machine runs no worker yet.
-pub(super) fn not_run(record: &Record) -> Vec<Curve> {
-    if can_run(record) { Vec::new() } else { requested(record).0 }
+/// Returns the series of the sweep: all with a load, without those of the pilot round of wake-ups.
+pub(super) fn all_series(record: &Record) -> impl Iterator<Item = &TrialRun> {
+    record.of(PatternKind::Wake).filter(|run| run.trial.round > PILOT_ROUND)
 }
 
-fn can_run(record: &Record) -> bool {
-    record.trust != Some(ClockTrust::Modelled)
+/// Returns the smallest and the largest case of each requested curve.
+pub(super) fn pilot(record: &Record) -> Vec<Case> {
+    let (curves, sizes) = requested(record);
+    let mut ends: Vec<u64> = sizes.first().into_iter().chain(sizes.last()).copied().collect();
+    ends.dedup();
+    curves.iter().flat_map(|curve| ends.iter().map(|&bytes| curve.case(bytes))).collect()
+}
+
+/// Returns each requested curve and size that the machine refused, with reason and remedy.
+pub(super) fn refusals(record: &Record) -> Vec<(Curve, u64, &(String, String))> {
+    let (curves, sizes) = requested(record);
+    let of = |curve: Curve, bytes: u64| {
+        trials::refusal(record, &curve.case(bytes)).map(|refusal| (curve, bytes, refusal))
+    };
+    curves.iter().flat_map(|&curve| sizes.iter().filter_map(move |&bytes| of(curve, bytes))).collect()
 }
 
 /// Returns the requested curves and sizes of a record.
@@ -109,7 +123,7 @@ fn requested(record: &Record) -> (Vec<Curve>, Vec<u64>) {
 /// Returns the series of a curve at a size, in the order of the record, without the first, which is the shorter pilot
 /// series.
 fn repeats<'a>(record: &'a Record, curve: &Curve, bytes: u64) -> Vec<&'a TrialRun> {
-    record.of(PatternKind::Wake).filter(|run| of(&run.trial) == Some((*curve, bytes))).skip(1).collect()
+    all_series(record).filter(|run| of(&run.trial) == Some((*curve, bytes))).skip(1).collect()
 }
 
 /// A statistic of a series. A longer path shifts the median; rare events affect only the tail; page faults show another
@@ -165,8 +179,7 @@ pub(super) fn faults(run: &TrialRun) -> Option<f64> {
 /// Returns the rows of a curve, each size with as many repeats as the size with the fewest. Sizes with too few repeats,
 /// such as those between two others, are left out if others have enough.
 pub(super) fn rows(record: &Record, curve: &Curve, statistic: Statistic) -> Vec<Row> {
-    let mut sizes: Vec<u64> = record
-        .of(PatternKind::Wake)
+    let mut sizes: Vec<u64> = all_series(record)
         .filter_map(|run| of(&run.trial))
         .filter(|(c, _)| c == curve)
         .map(|(_, bytes)| bytes)
@@ -207,7 +220,7 @@ pub(super) fn change_points(
 /// Returns the curves that were begun, in the order of the pilot round.
 pub(super) fn curves(record: &Record) -> Vec<Curve> {
     let mut all = Vec::new();
-    for (curve, _) in record.of(PatternKind::Wake).filter_map(|run| of(&run.trial)) {
+    for (curve, _) in all_series(record).filter_map(|run| of(&run.trial)) {
         if !all.contains(&curve) {
             all.push(curve);
         }
@@ -217,17 +230,14 @@ pub(super) fn curves(record: &Record) -> Vec<Curve> {
 
 /// Returns the next round of the sweep.
 pub(super) fn round(record: &Record, budget: &Budget, seed: u64) -> Vec<Trial> {
-    if !can_run(record) {
-        return Vec::new();
-    }
     let (all, sizes) = requested(record);
-    let refused = |case: &Case| record.trials.iter().any(|r| r.refusal.is_some() && case.is_of(&r.trial));
+    let refused = |case: &Case| trials::refusal(record, case).is_some();
     let cases = |curves: &[Curve], sizes: &[u64]| -> Vec<Case> {
         let of = |curve: &Curve| sizes.iter().map(|&bytes| curve.case(bytes)).collect::<Vec<_>>();
         curves.iter().flat_map(of).filter(|case| !refused(case)).collect()
     };
     // A case that has not been measured, also if a record was interrupted in the pilot round.
-    let unseen = |case: &Case| !record.of(PatternKind::Wake).any(|run| case.is_of(&run.trial));
+    let unseen = |case: &Case| !all_series(record).any(|run| case.is_of(&run.trial));
     let first: Vec<Case> = cases(&all, &sizes).into_iter().filter(unseen).collect();
     // The pilot round selects the curves. If all curves are repeated anyway, it is just one more repeat.
     let rounds = REPEATS + REPEATS / 2;
@@ -254,8 +264,7 @@ pub(super) fn round(record: &Record, budget: &Budget, seed: u64) -> Vec<Trial> {
 /// Returns the most informative curves by the pilot round: those whose tail differs most between sizes.
 fn informative(record: &Record, all: &[Curve]) -> Vec<Curve> {
     let contrast = |curve: &Curve| {
-        let tails: Vec<f64> = record
-            .of(PatternKind::Wake)
+        let tails: Vec<f64> = all_series(record)
             .filter(|run| of(&run.trial).is_some_and(|(c, _)| c == *curve))
             .filter(|run| is_pilot_series(record, run))
             .map(|run| {
@@ -276,7 +285,7 @@ fn informative(record: &Record, all: &[Curve]) -> Vec<Curve> {
 
 /// Returns whether it is the pilot series of its case.
 fn is_pilot_series(record: &Record, run: &TrialRun) -> bool {
-    let first = record.of(PatternKind::Wake).find(|other| of(&other.trial) == of(&run.trial));
+    let first = all_series(record).find(|other| of(&other.trial) == of(&run.trial));
     first.is_some_and(|first| first.trial.id == run.trial.id)
 }
 
@@ -288,8 +297,7 @@ fn missing_sizes(record: &Record, curve: &Curve, sizes: &[u64]) -> Vec<u64> {
     if !missing.is_empty() {
         return missing;
     }
-    let begun: Vec<u64> = record
-        .of(PatternKind::Wake)
+    let begun: Vec<u64> = all_series(record)
         .filter_map(|run| of(&run.trial))
         .filter(|(c, _)| c == curve)
         .map(|(_, b)| b)
@@ -336,7 +344,7 @@ fn start_cost(record: &Record) -> u64 {
             done.spent_ns.saturating_sub(wakes.saturating_mul(run.trial.or_default::<Wake>().wakes.every_ns)),
         )
     };
-    let seen: Vec<u64> = record.of(PatternKind::Wake).filter_map(of).collect();
+    let seen: Vec<u64> = all_series(record).filter_map(of).collect();
     let sum = seen.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
     sum.checked_div(seen.len() as u64).map_or(WAKE_START_NS, |mean| mean.max(WAKE_START_NS))
 }

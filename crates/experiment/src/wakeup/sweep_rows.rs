@@ -4,7 +4,6 @@ use fathom_analysis::findings::{Basis, Finding, Item, Report};
 use fathom_analysis::interval::{median, median_interval};
 use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::wakeup::changepoint::{self, Kind};
-use fathom_probe::pattern::PatternKind;
 
 use super::options::Options;
 use super::spot::{Unit, refuse, word};
@@ -15,6 +14,10 @@ use crate::record::{Record, TrialRun};
 pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
     if !Options::of(record).sweep {
         return;
+    }
+    for (curve, bytes, (reason, remedy)) in sweep::refusals(record) {
+        let what = format!("sweep {} of {}", curve.token(), fathom_units::exact(bytes));
+        refuse(report, &what, reason.clone(), remedy);
     }
     let mut number_of = 0;
     for curve in sweep::curves(record) {
@@ -82,7 +85,7 @@ fn refused(curve: &Curve, why: changepoint::Refusal, report: &mut Report) {
 /// Adds median, tail and maximum of every size of a curve, and the activity of the load.
 fn case_rows(record: &Record, curve: &Curve, unit: Unit, report: &mut Report) {
     let of = |run: &&TrialRun| run.done.is_some() && sweep::of(&run.trial).is_some_and(|(c, _)| c == *curve);
-    let runs: Vec<&TrialRun> = record.of(PatternKind::Wake).filter(of).collect();
+    let runs: Vec<&TrialRun> = sweep::all_series(record).filter(of).collect();
     let mut sizes: Vec<u64> = runs.iter().filter_map(|r| sweep::of(&r.trial)).map(|(_, b)| b).collect();
     sizes.sort_unstable();
     sizes.dedup();

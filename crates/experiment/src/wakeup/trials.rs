@@ -1,13 +1,14 @@
 //! Trials of wake-ups: lengths, costs, and queries of a record about them.
 
-use super::conditions::{self, Case, NO_WORK};
+use super::conditions::{self, Case, FACTORS, NO_WORK};
 use super::options::Options;
 use super::{PERIOD_NS, PRIORITY};
 use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::record::{Record, TrialRun};
 use crate::round;
-use fathom_probe::machine::Wakes;
+use fathom_probe::load::Stress;
+use fathom_probe::machine::{ClockTrust, Wakes};
 use fathom_probe::pattern::{MAX_SERIES_NS, Memory, PatternKind, Trial, Wake};
 use fathom_probe::splitmix::mix;
 
@@ -36,7 +37,25 @@ pub(super) fn assemble(
     seeds: (u64, u64),
 ) -> Vec<Trial> {
     trials.retain(|trial| Trial::read(&trial.line()).is_ok());
-    round::assemble(record, budget, trials, rank, seeds)
+    let cost = Cost { modelled: budget.modelled, latency_curve: &[] };
+    let price = |trial: &Trial| cost.of(trial).saturating_add(cost_of_load(record, budget, trial));
+    round::assemble_at_cost(record, budget, trials, (rank, price), seeds)
+}
+
+/// Returns the accesses of a trial's load on a model, by the series of the same load so far.
+fn cost_of_load(record: &Record, budget: &Budget, trial: &Trial) -> u64 {
+    let load = &trial.beside.load;
+    if !budget.modelled || load.is_none() {
+        return 0;
+    }
+    let same = record.of(PatternKind::Wake).filter(|run| run.trial.beside.load == *load);
+    same.filter_map(accesses_each).max().unwrap_or(0).saturating_mul(trial.samples + trial.warm)
+}
+
+/// Returns the accesses of a series on a model per activation.
+fn accesses_each(run: &TrialRun) -> Option<u64> {
+    let accesses = run.done.as_ref()?.watch.accesses;
+    Some(accesses / (run.trial.samples + run.trial.warm).max(1))
 }
 
 pub(super) fn untraced(record: &Record) -> bool {
@@ -52,6 +71,24 @@ pub(super) fn was_woken(record: &Record) -> bool {
 pub(super) fn traced(record: &Record) -> bool {
     let traced = |run: &TrialRun| run.trial.is::<Wake>(|wake| wake.wakes.traced) && run.done.is_some();
     record.of(PatternKind::Wake).any(traced)
+}
+
+/// Returns the reason and the remedy with which the machine of a record refused a case's load. Wake-ups without a load
+/// may be refused with tracing and granted without.
+pub(super) fn refusal<'a>(record: &'a Record, case: &Case) -> Option<&'a (String, String)> {
+    let loaded = !case.load.is_none();
+    let counts = |run: &&TrialRun| loaded || run.trial.round > PILOT_ROUND;
+    let of = |run: &&TrialRun| run.refusal.is_some() && case.is_of(&run.trial) && counts(run);
+    record.trials.iter().find(of).and_then(|run| run.refusal.as_ref())
+}
+
+/// Returns the factors of the design for the machine of a record: all, but on a described machine without those that it
+/// refused in the pilot round.
+pub(super) fn factors(record: &Record) -> Vec<Stress> {
+    let alone = |kind: Stress| conditions::named(kind.token()).map(|condition| Case::of(condition, record));
+    let refused = |kind: Stress| alone(kind).is_some_and(|case| refusal(record, &case).is_some());
+    let modelled = record.trust == Some(ClockTrust::Modelled);
+    FACTORS.into_iter().filter(|kind| !modelled || !refused(*kind)).collect()
 }
 
 /// Returns a series of `n` activations of a case.
@@ -94,11 +131,7 @@ pub(super) fn activation_cost(record: &Record, budget: &Budget) -> Option<u64> {
     if !budget.modelled {
         return Some(every_ns(record));
     }
-    let of = |run: &TrialRun| {
-        let accesses = run.done.as_ref()?.watch.accesses;
-        Some(accesses / (run.trial.samples + run.trial.warm).max(1))
-    };
-    let seen = record.of(PatternKind::Wake).filter_map(of).max()?;
+    let seen = record.of(PatternKind::Wake).filter_map(accesses_each).max()?;
     // The pilot series run a task without work; conditions that sweep before each sleep cost more.
     let cost = Cost { modelled: true, latency_curve: &[] };
     let one = Trial { samples: 1, ..Trial::of(Wake::default()) };

@@ -143,7 +143,7 @@ fn study_values_are_shown_on_request_and_only_for_times() {
     assert!(!alone.contains("S3") && !alone.contains("(disputed)"), "{alone}");
 }
 
-/// As of a described machine, which cannot run loads: no conclusions about loads.
+/// If no condition with a load was measured, nothing is concluded about loads.
 #[test]
 fn report_without_loads_concludes_nothing_about_loads() {
     let loads = ["unloaded", "warm", "flushed", "evicted"].map(|state| format!(".{state}."));

@@ -103,7 +103,8 @@ impl Disturb for Paper {
             let mapped = s.kind == Stress::Malloc && s.bytes >= 32 << 20;
             let faulting = mapped || matches!(s.kind, Stress::Vm | Stress::Fault);
             let faults = if faulting { 10 * passes } else { 0 };
-            LoadStats { stressor: i as u64, ns, passes, lines: 20 * passes, faults, bytes: 64 * passes }
+            let (lines, bytes) = (20 * passes, 64 * passes);
+            LoadStats { stressor: i as u64, ns, passes, lines, faults, bytes, shared: None }
         };
         let load_stats = self.load.stressors.iter().enumerate().map(row).collect();
         self.load = Load::default();

@@ -75,16 +75,22 @@ impl Model {
             self.agents[stream.agent].clock = clock;
         }
         self.streams = running;
+        self.co_running = !self.streams.is_empty() || self.load.is_some();
         Ok(())
     }
 
-    /// Runs co-running streams until none is behind CPU 0. The agent with the smallest clock runs next; of equal ones
+    /// Runs co-running streams and workers until none is behind CPU 0. The agent with the smallest clock runs next; of equal ones
     /// the first named.
     #[inline(always)]
     pub(crate) fn catch_up(&mut self) {
-        if !self.streams.is_empty() {
-            self.run_streams();
+        if self.co_running {
+            self.run_beside();
         }
+    }
+
+    fn run_beside(&mut self) {
+        self.run_streams();
+        self.run_workers();
     }
 
     fn run_streams(&mut self) {

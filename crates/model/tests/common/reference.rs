@@ -2,6 +2,8 @@
 //! and
 //! linear searches. It shares only `Description` with the crate.
 
+#[path = "reference/load.rs"]
+pub mod load;
 #[path = "reference/store.rs"]
 mod store;
 #[path = "reference/translation.rs"]
@@ -44,6 +46,8 @@ pub struct Reference {
     gathering: BTreeMap<u32, Vec<u64>>,
     pub reads: u64,
     pub writes: u64,
+    /// Descriptors that came from a shared level or from memory.
+    pub far_descriptors: u64,
 }
 
 impl Reference {
@@ -63,6 +67,7 @@ impl Reference {
             gathering: BTreeMap::new(),
             reads: 0,
             writes: 0,
+            far_descriptors: 0,
         }
     }
 

@@ -59,8 +59,10 @@ fn wrong_load_is_refused_with_correct_form() {
 
 #[test]
 fn worker_counts_round_trip() {
-    let load_stats = LoadStats { stressor: 1, ns: 2, passes: 3, lines: 4, faults: 5, bytes: 6 };
-    assert_eq!(LoadStats::read(&load_stats.line(7)), Ok((7, load_stats)));
+    for shared in [None, Some(7)] {
+        let load_stats = LoadStats { stressor: 1, ns: 2, passes: 3, lines: 4, faults: 5, bytes: 6, shared };
+        assert_eq!(LoadStats::read(&load_stats.line(7)), Ok((7, load_stats)));
+    }
     let stalls = Stalls { cpu_us: 1, memory_us: 2, memory_full_us: 3, io_us: 4, io_full_us: 5 };
     assert_eq!(Stalls::read(&stalls.line(7)), Ok((7, stalls)));
     let unknown =

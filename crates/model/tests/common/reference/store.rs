@@ -13,7 +13,8 @@ pub fn scramble(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Documented random streams: purposes 1 (level), 2 (TLB), 3 (spread), 6 (frames).
+/// Documented random streams: purposes 1 (level), 2 (TLB), 3 (spread), 6 (frames), 9 (a worker's order), 10 (a load's
+/// frames).
 pub struct Dice(pub u64);
 
 impl Dice {

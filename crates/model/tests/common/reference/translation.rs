@@ -46,7 +46,19 @@ impl Reference {
     pub(super) fn translate(&mut self, cpu: u32, window: u64, address: u64, now: u64) -> (u64, bool) {
         let huge = self.huge.contains(&address);
         let page = if huge { *self.d.memory.pages.last().unwrap() } else { self.d.memory.pages[0] };
-        let number = address / page;
+        self.translate_page(cpu, window, huge, address / page, now)
+    }
+
+    /// The same for a page by its number.
+    pub(super) fn translate_page(
+        &mut self,
+        cpu: u32,
+        window: u64,
+        huge: bool,
+        number: u64,
+        now: u64,
+    ) -> (u64, bool) {
+        let page = if huge { *self.d.memory.pages.last().unwrap() } else { self.d.memory.pages[0] };
         let all = (self.arena / self.d.memory.pages[0]).next_power_of_two();
         let block = (u64::from(huge), window * all + number);
         let able: Vec<usize> =
@@ -58,7 +70,16 @@ impl Reference {
         if let Some(t) = hit {
             return (self.units(self.d.tlbs[t].latency), false);
         }
-        let Some(walk) = self.d.walk.clone() else { return (0, false) };
+        if self.d.walk.is_none() {
+            return (0, false);
+        }
+        (self.walk(cpu, window, huge, number, now), true)
+    }
+
+    /// What a walk takes.
+    pub(super) fn walk(&mut self, cpu: u32, window: u64, huge: bool, number: u64, now: u64) -> u64 {
+        let page = if huge { *self.d.memory.pages.last().unwrap() } else { self.d.memory.pages[0] };
+        let walk = self.d.walk.clone().unwrap();
         *self.walks.entry(cpu).or_default() += 1;
         let mut cost = self.units(walk.latency);
         for depth in 0..walk.fetches {
@@ -72,8 +93,9 @@ impl Reference {
                 _ => None,
             };
             self.reads += u64::from(hit_level.is_none());
+            self.far_descriptors += u64::from(hit_level.is_none_or(|level| self.level(level).shared));
             cost += self.time_of(hit_level, now + cost, at);
         }
-        (cost, true)
+        cost
     }
 }
