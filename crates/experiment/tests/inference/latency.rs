@@ -76,11 +76,11 @@ fn study_s4_of_the_raspberry_pi_1_is_reproduced() {
 }
 
 /// The same machine with other overheads, jitter and latencies, which the reading does not know. Fifty in the full
-/// tier, twelve in the default tier.
+/// tier, eight in the default tier.
 #[test]
 fn latencies_of_raspberry_pi_1_variants_are_recovered() {
     let original = catalog::load("bcm2835").unwrap().unwrap().to_toml();
-    for seed in 0..if full() { 50 } else { 12 } {
+    for seed in 0..if full() { 50 } else { 8 } {
         let mut state = mix(seed);
         let mut draw = |low: u64, high: u64| {
             state = mix(state);
