@@ -125,9 +125,13 @@ fn first_touches_and_ladder_are_shown_on_request() {
     ];
     let did = user.run(&[&arguments[..], &["--first-touch", "--prefetch", "--record", "A"]].concat());
     let text = did.ended(0);
-    for expected in
-        ["forward8", "repermuted", "Reach forward", "no prefetch", "no page faults at first touch"]
-    {
+    for expected in [
+        "forward8",
+        "repermuted",
+        "Largest stride gained from, forward",
+        "no prefetch",
+        "no page faults at first touch",
+    ] {
         assert!(text.contains(expected), "{expected} is not in\n{text}");
     }
     fits(text);

@@ -53,8 +53,18 @@ pub fn files(document: &str) -> Vec<(usize, String)> {
 }
 
 /// First parts of names of findings; no fact begins with one.
-const FINDINGS: [&str; 10] =
-    ["tier.", "tlb.", "walk.", "bias.", "prefetch.", "claim.", "verdict.", "translation.", "latency.", "stride."];
+const FINDINGS: [&str; 10] = [
+    "tier.",
+    "tlb.",
+    "walk.",
+    "bias.",
+    "prefetch.",
+    "claim.",
+    "verdict.",
+    "translation.",
+    "latency.",
+    "stride.",
+];
 
 /// Returns every finding that `document` names in backquotes, with its line.
 pub fn findings(document: &str) -> Vec<(usize, String)> {

@@ -206,7 +206,7 @@ impl Model {
             }
         };
         if requested.pollution_set == 0 {
-            // Removes the lines of earlier trials. With a victim its lines must stay.
+            // Removes the lines of earlier trials. The lines of a pollution set must stay.
             self.flush_all();
         }
         let (packet, buffer) = self.regions(requested.strategy, batch, non_coherent)?;

@@ -115,7 +115,7 @@ fn channel(rows: &Rows) -> Option<Channel> {
 }
 
 #[test]
-fn transfer_without_victim_runs_one_batch_without_warm_up() {
+fn transfer_without_pollution_set_runs_one_batch_without_warm_up() {
     let mut machine = Mover::default();
     let result = pattern::run(&mut machine, &trial(0)).unwrap();
     assert_eq!(machine.requested.len(), 1);
@@ -127,7 +127,7 @@ fn transfer_without_victim_runs_one_batch_without_warm_up() {
 }
 
 #[test]
-fn a_victim_is_walked_before_and_after_each_transfer() {
+fn a_pollution_set_is_walked_before_and_after_each_transfer() {
     let mut machine = Mover::default();
     let result = pattern::run(&mut machine, &trial(4096)).unwrap();
     assert_eq!(
@@ -143,7 +143,7 @@ fn a_victim_is_walked_before_and_after_each_transfer() {
 }
 
 #[test]
-fn unwalked_victim_and_missing_data_are_unverified() {
+fn unwalked_pollution_set_and_missing_data_are_unverified() {
     let mut machine = Mover { idle: true, ..Mover::default() };
     let rows = pattern::run(&mut machine, &trial(4096)).unwrap().rows;
     assert_eq!(unproven(&trial(4096), &rows), [0, 1, 2]);
