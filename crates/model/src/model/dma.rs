@@ -260,7 +260,7 @@ impl Model {
     fn transfer_one(&mut self, link: &mut Link, batch: &Batch, number: u64) -> TransferTimes {
         // The data are new in each transfer, and differ from the initial contents of memory.
         let version = mix(batch.seed ^ mix(number)) | 1;
-        let mut row = TransferTimes { unproven: !link.moves, ..TransferTimes::default() };
+        let mut row = TransferTimes { unverified: !link.moves, ..TransferTimes::default() };
         let transmits = link.requested.direction == Direction::ToDevice;
         if transmits {
             row.used = self.timed(|model| model.write_packet(&mut link.packet, version));

@@ -179,7 +179,7 @@ pub struct TransferTimes {
     /// Bytes at the far end that differ from those sent.
     pub wrong: u64,
     /// Whether nothing was moved, so that nothing was compared.
-    pub unproven: bool,
+    pub unverified: bool,
     /// Whether it began and ended on different CPUs.
     pub migrated: bool,
 }

@@ -133,7 +133,7 @@ impl Definition for Transfer {
             let end = |chain: &Chain| chain.cell_at(walked(chain.cells(), trial.warm.wrapping_add(i as u64)));
             chain.as_ref().is_none_or(|chain| transfers.list[i].end == end(chain))
         };
-        let sound = |row: &TransferTimes| row.wrong == 0 && !row.migrated && !(engine && row.unproven);
+        let sound = |row: &TransferTimes| row.wrong == 0 && !row.migrated && !(engine && row.unverified);
         (0..transfers.list.len()).filter(|&i| !(sound(&transfers.list[i]) && walked(i))).collect()
     }
 }
