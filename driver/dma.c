@@ -320,7 +320,7 @@ static int move(struct transfer *transfer, struct fathom_dma_sample *sample, u64
 		if (to_device(transfer))
 			sample->wrong = wrong(transfer->buffer, seed, 0, bytes);
 		else
-			sample->flags |= FATHOM_SAMPLE_UNPROVEN;
+			sample->flags |= FATHOM_SAMPLE_UNVERIFIED;
 		return 0;
 	}
 	for (from = 0; from < bytes; from += transfer->chunk) {
@@ -404,7 +404,7 @@ static int sample_once(struct transfer *transfer, struct fathom_dma_sample *samp
 	if (!to_device(transfer)) {
 		copy(transfer, sample);
 		use(transfer, sample, seed);
-		if (!(sample->flags & FATHOM_SAMPLE_UNPROVEN))
+		if (!(sample->flags & FATHOM_SAMPLE_UNVERIFIED))
 			sample->wrong = wrong(transfer->packet, seed, 0, transfer->run->bytes);
 	}
 	if (cpu != raw_smp_processor_id())

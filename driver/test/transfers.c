@@ -32,11 +32,11 @@ static void check_samples(const struct fathom_dma_run *run,
 			    const struct fathom_dma_sample *samples, unsigned int capacity)
 {
 	bool copies = run->strategy != FATHOM_ZERO_COPY && run->strategy != FATHOM_COHERENT;
-	bool unproven = run->engine == FATHOM_ENGINE_NONE && run->direction == FATHOM_FROM_DEVICE;
+	bool unverified = run->engine == FATHOM_ENGINE_NONE && run->direction == FATHOM_FROM_DEVICE;
 	unsigned int i;
 
 	for (i = 0; i < run->count; i++) {
-		check(!!(samples[i].flags & FATHOM_SAMPLE_UNPROVEN) == unproven, "flags %#x",
+		check(!!(samples[i].flags & FATHOM_SAMPLE_UNVERIFIED) == unverified, "flags %#x",
 		      samples[i].flags);
 		check(!samples[i].wrong, "%u wrong bytes in a sample", samples[i].wrong);
 		check(!!samples[i].copy == copies || run->bytes < 64, "copy took %llu",

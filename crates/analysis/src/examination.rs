@@ -41,14 +41,14 @@ pub struct Row {
     /// Effect on the measurement; empty if there is none.
     pub cost: String,
     /// Command that improves the state; empty if there is none.
-    pub line: String,
+    pub command: String,
 }
 
 impl Row {
     /// Creates a row without effect on the measurement.
     #[must_use]
     pub fn good(what: &'static str, found: impl Into<String>) -> Row {
-        Row { what, state: State::Good, found: found.into(), cost: String::new(), line: String::new() }
+        Row { what, state: State::Good, found: found.into(), cost: String::new(), command: String::new() }
     }
 
     /// Creates a row for a limitation that cannot be changed.
@@ -57,9 +57,9 @@ impl Row {
         Row { state: State::Note, cost: cost.to_owned(), ..Row::good(what, found) }
     }
 
-    /// Creates a row for a limitation that the command `line` would remove.
+    /// Creates a row for a limitation that `command` would remove.
     #[must_use]
-    pub fn costs(what: &'static str, found: impl Into<String>, cost: &str, line: &str) -> Row {
-        Row { state: State::Costs, line: line.to_owned(), ..Row::note(what, found, cost) }
+    pub fn costs(what: &'static str, found: impl Into<String>, cost: &str, command: &str) -> Row {
+        Row { state: State::Costs, command: command.to_owned(), ..Row::note(what, found, cost) }
     }
 }

@@ -17,19 +17,21 @@ pub struct Group {
     pub count: usize,
 }
 
-/// Smallest gap between two groups, in steps of the clock. A few hundred samples leave smaller gaps by chance.
-const MIN_GAP_STEPS: f64 = 3.0;
+/// Smallest gap between two groups, in resolutions of the clock. A few hundred samples leave smaller gaps by chance.
+const MIN_GAP_RESOLUTIONS: f64 = 3.0;
 /// Smallest gap between two groups, as a share of the value: 4 %. Jitter and open rows leave smaller gaps too.
 const MIN_GAP_SHARE: f64 = 0.04;
 
-/// Returns the groups of `values`, ascending. `step` is the clock's step in the values' unit.
+/// Returns the groups of `values`, ascending. `resolution` is that of the clock in the values' unit.
 #[must_use]
-pub fn groups(values: &[f64], step: f64) -> Vec<Group> {
+pub fn groups(values: &[f64], resolution: f64) -> Vec<Group> {
     let v = sorted(values);
     let mut groups = Vec::new();
     let mut from = 0;
     for i in 1..=v.len() {
-        if i == v.len() || v[i] - v[i - 1] > (MIN_GAP_STEPS * step).max(MIN_GAP_SHARE * v[i - 1].abs()) {
+        if i == v.len()
+            || v[i] - v[i - 1] > (MIN_GAP_RESOLUTIONS * resolution).max(MIN_GAP_SHARE * v[i - 1].abs())
+        {
             groups.extend(median_interval(&v[from..i]).map(|median| Group {
                 median,
                 range: (v[from], v[i - 1]),

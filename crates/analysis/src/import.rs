@@ -126,7 +126,7 @@ impl ImportError {
 
 impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}\n   = help: {}", self.line, self.what, self.help)
+        write!(f, "line {}: {}\n   = remedy: {}", self.line, self.what, self.help)
     }
 }
 

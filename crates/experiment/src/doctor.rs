@@ -131,7 +131,16 @@ fn counters(record: &Record) -> Row {
     }
     // No command on this machine helps: the remedy is a sentence.
     let remedy = record.text(&facts::remedy(name)).unwrap_or_default();
-    Row::note("counters", reason, &format!("{cost}. {remedy}"))
+    Row::note("counters", reason, &sentences(cost, remedy))
+}
+
+/// Joins an effect and its remedy, which is a sentence and not a command.
+fn sentences(cost: &str, remedy: &str) -> String {
+    let mut rest = remedy.chars();
+    match rest.next() {
+        Some(first) => format!("{cost}. {}{}", first.to_uppercase(), rest.as_str()),
+        None => cost.to_owned(),
+    }
 }
 
 /// Features that need the driver.
@@ -144,7 +153,7 @@ fn driver(record: &Record) -> Option<Row> {
         let cost = DRIVER_FEATURES_NOTE;
         let remedy = record.text(facts::DRIVER_REMEDY).unwrap_or_default();
         // A sentence, because the command needs a checkout, or another user.
-        return Some(Row::note("driver", format!("Fathom's driver {state}"), &format!("{cost}. {remedy}")));
+        return Some(Row::note("driver", format!("Fathom's driver {state}"), &sentences(cost, remedy)));
     };
     let fact = |name: &str| record.text(name).filter(|text| !text.is_empty()).unwrap_or("none");
     let found = format!(
@@ -173,7 +182,7 @@ fn frequency(record: &Record) -> Row {
     let found = format!("governor {governor} ({driver}), {low} to {high} MHz{turbo}");
     let cost = "the core clock changes during measurements: this affects times in ns more than in cycles";
     match clock_remedy(record) {
-        line if line.starts_with("echo ") => Row::costs("frequency", found, cost, line),
+        command if command.starts_with("echo ") => Row::costs("frequency", found, cost, command),
         _ => Row::good("frequency", found),
     }
 }
@@ -198,8 +207,8 @@ fn smt(record: &Record) -> Option<Row> {
         return None;
     }
     let cost = "the other thread of the core shares its first-level caches";
-    let line = "echo off | sudo tee /sys/devices/system/cpu/smt/control";
-    Some(Row::costs("smt", format!("on: CPUs {siblings} are one core"), cost, line))
+    let command = "echo off | sudo tee /sys/devices/system/cpu/smt/control";
+    Some(Row::costs("smt", format!("on: CPUs {siblings} are one core"), cost, command))
 }
 
 fn memory(record: &Record) -> Option<Row> {

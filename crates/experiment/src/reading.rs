@@ -117,7 +117,7 @@ fn session(record: &Record, report: &mut Report) {
     let unverified: usize = record.trials.iter().map(|r| r.unverified).sum();
     if unverified > 0 {
         warn(
-            WarningKind::Unproven,
+            WarningKind::Unverified,
             format!("{unverified} samples did not end at the expected address; they are left out"),
             "this is a bug of the probe or a fault of the machine: please report it with the record",
         );
@@ -267,7 +267,7 @@ pub(crate) fn clocks(record: &Record, scale: &Scale, report: &mut Report) {
     }
 }
 
-/// Refuses `what`: the times of this clock may not be shown. Claims need no clock, and verified work is proven without
+/// Refuses `what`: the times of this clock may not be shown. Claims need no clock, and work is verified without
 /// one: plans schedule the same trials on an emulator as on hardware for this reason.
 pub(crate) fn refuse_all(record: &Record, what: &str, report: &mut Report) {
     let done = record.trials.iter().filter(|r| r.done.is_some());

@@ -108,16 +108,16 @@ impl TrialRun {
         }
     }
 
-    /// Keeps the rows that prove their work.
-    fn keep_proven(&mut self, done: &Done, trust: Option<ClockTrust>) {
+    /// Keeps the rows whose work is verified.
+    fn keep_verified(&mut self, done: &Done, trust: Option<ClockTrust>) {
         // A model does not report wall time.
         let wall_ns = if trust == Some(ClockTrust::Modelled) { u64::MAX } else { done.watch.wall_ns };
         let done = Done { watch: Watch { wall_ns, ..done.watch }, ..*done };
         let rows = self.take_rows();
-        let bad = self.trial.unproven(&rows, &done);
+        let bad = self.trial.unverified(&rows, &done);
         match rows {
-            Rows::Wakes(woken, _) => self.keep_proven_wakes(woken.list, &bad),
-            Rows::Transfers(moved) => self.keep_proven_transfers(moved.list, &bad),
+            Rows::Wakes(woken, _) => self.keep_verified_wakes(woken.list, &bad),
+            Rows::Transfers(moved) => self.keep_verified_transfers(moved.list, &bad),
             Rows::Samples(samples) => {
                 self.unverified = bad.len();
                 self.samples = verified(samples.list, &bad).collect();
@@ -439,7 +439,7 @@ impl Record {
     fn take_done(&mut self, done: Done) -> Result<(), WireError> {
         let trust = self.trust;
         let run = self.running(done.trial)?;
-        run.keep_proven(&done, trust);
+        run.keep_verified(&done, trust);
         run.keep_possible_times();
         run.done = Some(done);
         Ok(())

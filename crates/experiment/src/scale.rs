@@ -206,7 +206,7 @@ impl Scale {
         entry.cycles.extend(cycle.iter().flat_map(|c| ticks.iter().map(move |t| t / c)));
         entry.groups.push(ticks.iter().map(|t| t * self.tick_ns).collect());
         entry.steady.push(self.steady(run));
-        // One step of the clock in the time of a sample, which is the difference of two intervals. Their ends fall
+        // The clock's resolution in the time of a sample, which is the difference of two intervals. Their ends fall
         // anywhere between two steps, and timers have jitter in addition.
         let timed = median(&ticks).unwrap_or(0.0) * run.trial.loads as f64;
         if timed > 0.0 {

@@ -79,6 +79,6 @@ fn plain(text: &str) -> String {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
-        if self.remedy.is_empty() { Ok(()) } else { write!(f, "\n  try: {}", self.remedy) }
+        if self.remedy.is_empty() { Ok(()) } else { write!(f, "\n  remedy: {}", self.remedy) }
     }
 }

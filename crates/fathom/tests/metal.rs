@@ -152,7 +152,7 @@ impl Board {
                 "done" => {
                     let done = Done::read(&line).unwrap();
                     let rows = Rows::of_samples(trial.id, samples.clone());
-                    assert_eq!(trial.unproven(&rows, &done), [0usize; 0], "{requested}");
+                    assert_eq!(trial.unverified(&rows, &done), [0usize; 0], "{requested}");
                     assert_eq!(samples.len() as u64, trial.samples);
                     return (samples, done);
                 }

@@ -3,12 +3,12 @@
 //! A worker is the probe's own program, started again. It requests to be killed with the probe's thread
 //! (`PR_SET_PDEATHSIG`), takes ordinary priority regardless of the probe's, leaves the measured CPU, takes its
 //! memory, and waits until all others are ready. So all begin together, and starting the last of 256 does not compete
-//! with the first. `rounds.rs` contains the work, `slots.rs` the counts.
+//! with the first. `passes.rs` contains the work, `slots.rs` the counts.
 
 mod allocator;
 mod block;
 mod disk;
-mod rounds;
+mod passes;
 mod slots;
 mod task;
 mod worker;

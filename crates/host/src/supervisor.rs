@@ -183,7 +183,7 @@ impl Supervisor {
         let mut message = format!("{name} {how} unexpectedly: the probe ends all its processes and exits");
         let gone = reaper.is_some_and(|pid| ended(pid).is_some());
         if gone && !state.held.is_empty() && !self.restart_reaper(&state.held) {
-            message += "\n  try: fathom doctor --restore, which removes what is left";
+            message += "\n  remedy: fathom doctor --restore, which removes what is left";
         }
         state.watched.clear();
         let _ = writeln!(std::io::stderr().lock(), "fathom: {message}");

@@ -49,7 +49,7 @@ fn data_arrives_by_every_strategy_and_policy() {
                         let rows = rows(&d, &requested, bytes, 3);
                         assert_eq!(rows.len(), 3);
                         assert!(
-                            rows.iter().all(|r| r.wrong == 0 && !r.unproven),
+                            rows.iter().all(|r| r.wrong == 0 && !r.unverified),
                             "{name} {requested:?} {bytes}"
                         );
                     }
@@ -318,7 +318,7 @@ fn undescribed_engine_is_refused_and_none_moves_nothing() {
         |engine| Transfers { engine: Some(engine), ..requested(Strategy::ZeroCopy, Direction::FromDevice) };
     assert!(run(&d, &with(Engine::Edu), 64, 1).is_err());
     let rows = rows(&d, &with(Engine::Nothing), 2048, 2);
-    assert!(rows.iter().all(|r| r.unproven && r.engine == 0 && r.wrong == 0));
+    assert!(rows.iter().all(|r| r.unverified && r.engine == 0 && r.wrong == 0));
     let none = machine("zen3");
     assert!(run(&none, &with(Engine::Nothing), 64, 1).expect_err("no [dma]").remedy.contains("[dma]"));
 }

@@ -35,7 +35,7 @@ fn misses_a_round(replacement: Replacement, n: u64) -> (f64, f64) {
     };
     let run = |model: &mut Model, trial: &Trial| -> Vec<Sample> {
         let outcome = pattern::run(model, trial).unwrap();
-        assert_eq!(outcome.unproven(trial), []);
+        assert_eq!(outcome.unverified(trial), []);
         outcome.rows.samples().to_vec()
     };
     let counted = run(&mut model, &trial).iter().map(|s| s.misses.unwrap().1 as f64).sum::<f64>();
@@ -74,7 +74,7 @@ fn probe_identifies_the_evicted_line() {
         let set = EvictionSet { sequence, period: 8192, offset: 0 };
         let trial = Trial { memory, samples: 20, ..Trial::of(set) };
         let outcome = pattern::run(&mut model, &trial).unwrap();
-        assert_eq!(outcome.unproven(&trial), []);
+        assert_eq!(outcome.unverified(&trial), []);
         outcome.rows.samples().iter().filter(|s| s.ticks - s.ticks2 > 9).count()
     };
     // Of A to D, with A used again, the least recently used is B.

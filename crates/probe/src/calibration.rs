@@ -74,16 +74,16 @@ impl Bracket {
 /// ticks; 0 if all readings are the same. This is an estimate for the record: the survey measures its own bias in
 /// trials.
 pub fn resolution(mut now: impl FnMut() -> u64) -> (u64, u64) {
-    let (mut least, mut step) = (u64::MAX, 0);
+    let (mut least, mut divisor) = (u64::MAX, 0);
     let mut last = now();
     for _ in 0..2000 {
         let next = now();
         let passed = next.wrapping_sub(last);
         least = least.min(passed);
-        step = gcd(passed, step);
+        divisor = gcd(passed, divisor);
         last = next;
     }
-    (least, step)
+    (least, divisor)
 }
 
 #[cfg(test)]
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn resolution_is_the_least_interval_and_the_common_step() {
+    fn resolution_is_the_least_interval_and_the_common_divisor() {
         let mut passed = [6u64, 9, 15].into_iter().cycle();
         let mut time = u64::MAX - 20;
         let clock = || {

@@ -229,7 +229,7 @@ pub const EXAMINATION: &str = "fathom.doctor";
 /// Returns the document that `fathom doctor --json` prints: format, version, subject and one flat row per line.
 #[must_use]
 pub fn examination(subject: &str, found: &[Row]) -> String {
-    let row = |r: &Row| json!({"what": r.what, "state": r.state.token(), "found": r.found, "cost": r.cost, "line": r.line});
+    let row = |r: &Row| json!({"what": r.what, "state": r.state.token(), "found": r.found, "cost": r.cost, "command": r.command});
     let (format, subject) = (json!(EXAMINATION), json!(subject));
     let rows = rows(found, row);
     format!(

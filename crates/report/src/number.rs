@@ -129,8 +129,8 @@ pub fn value(f: &Finding) -> Shown {
     match &f.value {
         Value::Text(text) => Shown { value: text.clone(), interval: interval_alone(f) },
         Value::Number(v) if f.unit == "bytes" => size(*v, f.low, f.high),
-        Value::Number(v) if f.unit == "address" && v.is_finite() => Shown {
-            // A value that is not a valid address is printed as a number.
+        Value::Number(v) if matches!(f.unit, "address" | "hex") && v.is_finite() => Shown {
+            // A value that is not a non-negative integer is printed as a number.
             value: if *v < 0.0 || v.fract() != 0.0 {
                 shown(*v, None, None).value
             } else {

@@ -23,8 +23,8 @@ pub const CLOCK_HZ: &str = "clock.hz";
 pub const CLOCK_HZ_PPM: &str = "clock.hz.ppm";
 /// Ticks between two consecutive readings.
 pub const CLOCK_OVERHEAD_TICKS: &str = "clock.overhead.ticks";
-/// Smallest step of the clock, ticks.
-pub const CLOCK_STEP_TICKS: &str = "clock.step.ticks";
+/// Resolution of the clock: greatest common divisor of its readings, ticks.
+pub const CLOCK_RESOLUTION_TICKS: &str = "clock.resolution.ticks";
 
 /// CPU to which the measuring thread is pinned.
 pub const CPU_PINNED: &str = "cpu.pinned";

@@ -169,7 +169,7 @@ struct fathom_translate {
 #define FATHOM_DMA_MAX_TOTAL	(64ULL << 20)	/* bytes x count */
 
 /* Bits of fathom_dma_sample.flags. */
-#define FATHOM_SAMPLE_UNPROVEN	(1U << 0)	/* nothing was moved, so nothing was compared */
+#define FATHOM_SAMPLE_UNVERIFIED	(1U << 0)	/* nothing was moved, so nothing was compared */
 #define FATHOM_SAMPLE_MIGRATED	(1U << 1)	/* began and ended on different CPUs */
 
 /* Bits of fathom_dma_run.flags. */

@@ -187,4 +187,5 @@ pub const UNITS: &[&str] = &[
     "samples",
     "activations",
     "address",
+    "hex",
 ];

@@ -64,7 +64,7 @@ warning_kinds! {
     NoFinalPlateau "no-final-plateau" true "the latency curve still rises at the largest working set";
     BudgetExhausted "budget-exhausted" true "the budget ended before the plan, or before an interval was as narrow as intended";
     Interrupted "interrupted" true "the session ended before its plan did";
-    Unproven "unproven" true "samples whose work could not be verified were left out";
+    Unverified "unverified" true "samples whose work could not be verified were left out";
     DamagedRecord "damaged-record" true "lines of the record could not be read";
     LossyLine "lossy-line" true "lines between harness and probe were lost, or the probe was restarted";
     CoarseClock "coarse-clock" false "the clock cannot resolve one load: samples are means of several dependent loads";

@@ -34,7 +34,7 @@ metrics! {
     CACHEABILITY_PA "cacheability.{attribute}.pa" ["address"]
         "physical address of a mapping with the attribute"
         .detail(&[MAPPINGS, PROVIDER]);
-    CACHEABILITY_MAIR "cacheability.{attribute}.mair" ["address"]
+    CACHEABILITY_MAIR "cacheability.{attribute}.mair" ["hex"]
         "byte of MAIR_EL1 in force for the mapping, read back by translating its address"
         .detail(&[MAPPINGS, PROVIDER]);
     CACHEABILITY_TRANSLATED_AS "cacheability.{attribute}.translated_as" [""]

@@ -137,10 +137,10 @@ pub static CHECKS: &[Check] = &[
         verdict: &CHECK_MEMORY_LATENCY,
         described: &DESCRIBED_MEMORY_LATENCY,
     },
-    Check { property: "tlbs", verdict: &CHECK_TLBS, described: &DESCRIBED_TLBS },
-    Check { property: "tlb {} entries", verdict: &CHECK_TLB_ENTRIES, described: &DESCRIBED_TLB_ENTRIES },
-    Check { property: "tlb {} penalty", verdict: &CHECK_TLB_PENALTY, described: &DESCRIBED_TLB_PENALTY },
-    Check { property: "tlb {} ways", verdict: &CHECK_TLB_WAYS, described: &DESCRIBED_TLB_WAYS },
+    Check { property: "TLBs", verdict: &CHECK_TLBS, described: &DESCRIBED_TLBS },
+    Check { property: "TLB {} entries", verdict: &CHECK_TLB_ENTRIES, described: &DESCRIBED_TLB_ENTRIES },
+    Check { property: "TLB {} penalty", verdict: &CHECK_TLB_PENALTY, described: &DESCRIBED_TLB_PENALTY },
+    Check { property: "TLB {} ways", verdict: &CHECK_TLB_WAYS, described: &DESCRIBED_TLB_WAYS },
 ];
 
 /// Returns whether a metric belongs to `report --against`: a described value, or the result of a check.

@@ -33,10 +33,10 @@ metrics! {
         "time per round of independent cyclic reads of lines 4 KiB apart"
         .less_is_better().timed();
     CONFLICT_BASE_MISSES_PER_ROUND "conflict.{lines}.base.misses_per_round" [""]
-        "misses of the nearest cache per such round, in base pages"
+        "misses of the nearest cache per round, in base pages"
         .less_is_better();
     CONFLICT_BASE_TIME_PER_ROUND "conflict.{lines}.base.time_per_round" ["ns"]
-        "time per such round, in base pages"
+        "time per round, in base pages"
         .less_is_better().timed();
     CONFLICT_EXPECTED "conflict.{lines}.expected.{policy}" [""]
         "expected misses per round of one line more than ways, under a policy";

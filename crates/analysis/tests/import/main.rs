@@ -31,7 +31,10 @@ fn refused(text: &str, line: usize, expected: &[&str]) {
     let error = read(text).expect_err("refused");
     let printed = error.to_string();
     assert_eq!(error.line, line, "{printed}");
-    assert!(printed.starts_with(&format!("line {line}: ")) && printed.contains("\n   = help: "), "{printed}");
+    assert!(
+        printed.starts_with(&format!("line {line}: ")) && printed.contains("\n   = remedy: "),
+        "{printed}"
+    );
     for words in expected {
         assert!(printed.contains(words), "{words:?} is not in: {printed}");
     }

@@ -8,7 +8,7 @@ use super::points::BEHAVIOUR_POINTS;
 use super::trials::{FLUSHED_LOADS, refused, strided, trial};
 use super::{Request, SEPARATE_LINES, STRIDE, STUDY_BYTES, UncachedMethod, mair_bytes, walks};
 use crate::budget::Budget;
-use crate::clock::step_ticks;
+use crate::clock::resolution_ticks;
 use crate::record::Record;
 use crate::round;
 use crate::scale::Scale;
@@ -20,8 +20,8 @@ const ROUNDS: [u64; 2] = [2, 5];
 const MIN_LOADS: u64 = 2 * 4111;
 /// Maximum n: the same, above 2^17.
 const MAX_LOADS: u64 = 2 * 65_539;
-/// Minimum clock steps in a run of accesses of one core cycle each.
-const MIN_CLOCK_STEPS: f64 = 128.0;
+/// Minimum length, in resolutions of the clock, of a run of accesses of one core cycle each.
+const MIN_CLOCK_RESOLUTIONS: f64 = 128.0;
 /// Bytes stored and loaded through two mappings: the study's working set.
 const ALIAS_BYTES: u64 = STUDY_BYTES;
 
@@ -98,6 +98,6 @@ fn loads(record: &Record, method: UncachedMethod) -> u64 {
     if method == UncachedMethod::Flush {
         return FLUSHED_LOADS;
     }
-    let cycles = Scale::of(record).cycle().map_or(1.0, |cycle| step_ticks(record) as f64 / cycle);
-    ((MIN_CLOCK_STEPS * cycles) as u64 & !1).clamp(MIN_LOADS, MAX_LOADS)
+    let cycles = Scale::of(record).cycle().map_or(1.0, |cycle| resolution_ticks(record) as f64 / cycle);
+    ((MIN_CLOCK_RESOLUTIONS * cycles) as u64 & !1).clamp(MIN_LOADS, MAX_LOADS)
 }

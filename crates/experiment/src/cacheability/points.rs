@@ -2,7 +2,7 @@
 
 use super::behaviour::Times;
 use super::{SEPARATE_LINES, STRIDE, STUDY_BYTES, UncachedMethod};
-use crate::clock::step_ticks;
+use crate::clock::resolution_ticks;
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 use fathom_analysis::findings::{Key, Metric};
@@ -68,7 +68,7 @@ pub(super) fn point(
         }
         groups.push(ticks.iter().map(|t| t * scale.tick_ns).collect());
         ids.push(run.trial.id);
-        resolution = resolution.max(step_ticks(record) as f64 * scale.tick_ns / run.trial.loads as f64);
+        resolution = resolution.max(resolution_ticks(record) as f64 * scale.tick_ns / run.trial.loads as f64);
     }
     let i = grouped_interval(&groups)?;
     let time = i.with_resolution(resolution);

@@ -99,7 +99,7 @@ fn translation_rows(record: &Record, method: UncachedMethod, report: &mut Report
     let at = [method.token().into()];
     let all = Item::Number(seen.len() as f64);
     let mut row = |metric: &'static Metric, value: u64| {
-        let mut row = number(metric.at(at), value as f64, "address");
+        let mut row = number(metric.at(at), value as f64, metric.units[0]);
         row.trials.push(*id);
         row.detail.set(metrics::MAPPINGS, all.clone());
         row.notes.push(format!("of the first of {} mappings", seen.len()));

@@ -17,7 +17,7 @@ use fathom_units::facts;
 use fathom_units::size;
 
 use super::options::Options;
-use crate::clock::step_ticks;
+use crate::clock::resolution_ticks;
 use crate::geometry::scan::place;
 use crate::geometry::{self, Level};
 use crate::latency_curve::Step;
@@ -29,8 +29,8 @@ use crate::scale::Scale;
 const MAX_WAYS: u64 = 5;
 /// Points per way of pages, in addition to those at which a colour overflows.
 const POINTS_PER_WAY: u64 = 4;
-/// Maximum share of two clock steps in the added time of misses, as for the scan: it determines the number of timed
-/// loads.
+/// Maximum share of twice the clock's resolution in the added time of misses, as for the scan: it determines the number
+/// of timed loads.
 const CLOCK_SHARE: f64 = 0.006;
 /// Samples per trial of the patterns that time many loads.
 const SAMPLES: u64 = 3;
@@ -38,8 +38,8 @@ const SAMPLES: u64 = 3;
 const SINGLE_LOADS: u64 = 400;
 /// Minimum number of untimed loads between two single ones: the lines that reading the clock used are evicted by then.
 const MIN_SPACING: u64 = 64;
-/// Minimum difference of hit and miss in clock steps: each end of a reading is off by up to one.
-const MIN_STEPS_APART: f64 = 2.0;
+/// Minimum difference of hit and miss in resolutions of the clock: each end of a reading is off by up to one.
+const MIN_RESOLUTIONS_APART: f64 = 2.0;
 /// Warm-up laps: random replacement takes some to settle.
 const WARM_LAPS: u64 = 32;
 /// Minimum share of misses of twice as many lines as ways in one set, cyclically, under any policy. The optimal policy
@@ -272,8 +272,8 @@ impl ColourTest {
         };
         let (hit, miss) =
             (quartile(self.geometry.ways, 0.75)?, quartile(MAX_WAYS * self.geometry.ways, 0.25)?);
-        let steps = MIN_STEPS_APART * step_ticks(record) as f64;
-        (miss - hit > steps).then(|| f64::midpoint(hit, miss))
+        let apart = MIN_RESOLUTIONS_APART * resolution_ticks(record) as f64;
+        (miss - hit > apart).then(|| f64::midpoint(hit, miss))
     }
 
     fn row(

@@ -9,7 +9,7 @@ use fathom_probe::machine::{Operation, Pages};
 use fathom_probe::pattern::{Groups, Memory, PatternKind, Single, Stride, Trial};
 use fathom_units::divisor::gcd;
 
-use crate::clock::step_ticks;
+use crate::clock::resolution_ticks;
 use crate::latency_curve::Step;
 use crate::reading::{measured, number};
 use crate::record::{Record, TrialRun};
@@ -172,7 +172,7 @@ fn classified(
     // A single line hits.
     let hit = median(&runs(1).flat_map(TrialRun::single_ticks).collect::<Vec<f64>>())?;
     let miss = (step.next - step.here) / scale.tick_ns;
-    if miss < 2.0 * step_ticks(record) as f64 {
+    if miss < 2.0 * resolution_ticks(record) as f64 {
         return None;
     }
     let shares: Vec<f64> = runs(n)

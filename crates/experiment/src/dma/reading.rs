@@ -348,12 +348,12 @@ fn missing(record: &Record, request: &Request, (points, losses): (&[Point], &[Lo
     let lost: Vec<Key> =
         keys.filter(|key| points.iter().all(|point| point.key != *key) && !reported(key)).collect();
     let granted = request.routes.iter().filter(|route| !refused(record, **route)).count();
-    let victims = (granted * request.polluting().count()).saturating_sub(losses.len());
-    if victims > 0 {
+    let missing = (granted * request.polluting().count()).saturating_sub(losses.len());
+    if missing > 0 {
         report.warnings.push(Warning {
             kind: WarningKind::BudgetExhausted,
             text: format!(
-                "cache pollution was not measured at {victims} points, within the budget or the memory"
+                "cache pollution was not measured at {missing} points, within the budget or the memory"
             ),
             remedy: "give it a larger --budget, or a smaller --pollution-set, or none: --pollution-set 0"
                 .into(),

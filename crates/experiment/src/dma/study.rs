@@ -1,7 +1,7 @@
 //! Comparison with the result of study S2, for the same two strategies.
 //!
 //! The study downloaded 8 MB through a WLAN module whose driver either mapped a cached buffer for every transfer or
-//! copied through an uncached one. It published throughput and CPU load; the difference per transfer follows from the
+//! copied through an uncached one. It published throughput and CPU utilisation; the difference per transfer follows from the
 //! two rates.
 
 use fathom_analysis::findings::{Basis, Report};
@@ -16,7 +16,7 @@ use crate::reading::{measured, number};
 /// Mbit/s of the download: uncached, and streaming (study S2).
 const UNCACHED_MBIT: f64 = 18.67;
 const STREAMING_MBIT: f64 = 17.1;
-/// CPU load saved by the uncached variant of the download, percentage points: from 63 + 8 to 50 + 8 (study S2).
+/// CPU utilisation saved by the uncached variant of the download, percentage points: from 63 + 8 to 50 + 8 (study S2).
 const CPU_SAVED_POINTS: f64 = 13.0;
 
 /// Adds the findings, if both strategies were measured at the study's packet size.
@@ -63,8 +63,8 @@ pub(super) fn rows(points: &[Point], link: Option<f64>, report: &mut Report) {
         let mut row = measured(&metrics::DMA_STUDY_CPU_SAVED_PP, less.scaled(100.0 / ns), "%", count, &ids);
         row.basis = Basis::Derived;
         row.notes.push(format!(
-            "CPU load saved by uncached-copy at {:.2} Mbit/s, percentage points; study S2, another machine, at about 18: \
-             {CPU_SAVED_POINTS}",
+            "CPU utilisation saved by uncached-copy at {:.2} Mbit/s, percentage points; study S2, another machine, at \
+             about 18: {CPU_SAVED_POINTS}",
             link / 1e6
         ));
         report.findings.push(row);

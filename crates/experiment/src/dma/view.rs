@@ -326,7 +326,7 @@ fn pollution(page: &mut Page, finding_index: &mut FindingIndex) {
             "Cache pollution by transfers {}: added walk time of another working set, ns",
             direction_name(&direction)
         ));
-        let caption = "What a walk through the victim's working set took longer after a transfer, by the transfer's size.";
+        let caption = "Added time of a walk of the pollution set after a transfer, by the transfer's size.";
         let y = Scale::values("ns lost").zero();
         page.picture(by_size("pollution", &metrics::POLLUTION, &direction, y, caption), Vec::new());
         let mark = |f: &Finding| if f.detail.flag(metrics::UNSURE) { "~" } else { " " };

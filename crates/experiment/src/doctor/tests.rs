@@ -53,13 +53,13 @@ fn an_optimal_machine_has_no_costs() {
     let rows = examine(&record(ClockTrust::Real, &[]));
     assert!(rows.len() >= 9, "{rows:?}");
     for row in rows {
-        assert_eq!((row.state, row.cost.as_str(), row.line.as_str()), (State::Good, "", ""), "{row:?}");
+        assert_eq!((row.state, row.cost.as_str(), row.command.as_str()), (State::Good, "", ""), "{row:?}");
     }
 }
 
 #[test]
 fn each_cost_has_its_command() {
-    for (facts, what, line) in [
+    for (facts, what, command) in [
         (
             &[("privilege.fifo", "refused"), ("privilege.fifo.reason", "not permitted (EPERM)")][..],
             "priority",
@@ -98,7 +98,7 @@ fn each_cost_has_its_command() {
     ] {
         let row = row(facts, what);
         assert_eq!(row.state, State::Costs, "{row:?}");
-        assert!(row.line.starts_with(line) && !row.cost.is_empty(), "{row:?}");
+        assert!(row.command.starts_with(command) && !row.cost.is_empty(), "{row:?}");
     }
 }
 
@@ -124,7 +124,7 @@ fn costs_without_a_command_are_notes() {
         ),
     ] {
         let row = row(facts, what);
-        assert_eq!((row.state, row.line.as_str()), (State::Note, ""), "{row:?}");
+        assert_eq!((row.state, row.command.as_str()), (State::Note, ""), "{row:?}");
         assert!(row.cost.contains(word), "{row:?}");
     }
 }
@@ -157,7 +157,7 @@ fn the_driver_row_names_features_or_remedy() {
         ("driver.remedy", "load it: make -C driver && sudo insmod driver/fathom.ko"),
     ];
     let absent = row(&absent, "driver");
-    assert_eq!((absent.state, absent.line.as_str()), (State::Note, ""));
+    assert_eq!((absent.state, absent.command.as_str()), (State::Note, ""));
     assert!(
         absent.found.contains("is not loaded") && absent.cost.contains("insmod driver/fathom.ko"),
         "{absent:?}"

@@ -16,7 +16,7 @@ use fathom_probe::sequence::Sequence;
 
 use super::scan::place;
 use super::{Step, pages};
-use crate::clock::step_ticks;
+use crate::clock::resolution_ticks;
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
@@ -29,21 +29,21 @@ const MIN_SAMPLES: u64 = 100;
 const TRIALS_PER_PROGRAM: u64 = 3;
 /// Minimum distance of blocks, bytes: adjacent-line prefetch does not reach the next block.
 const MIN_BLOCK_DISTANCE: u64 = 512;
-/// Minimum difference of hit and miss, in steps of the clock.
-const MIN_STEPS_APART: f64 = 3.0;
-/// For whole laps: maximum error per lap due to a clock step, as a share of one miss.
-const MAX_STEP_SHARE: f64 = 0.05;
+/// Minimum difference of hit and miss, in resolutions of the clock.
+const MIN_RESOLUTIONS_APART: f64 = 3.0;
+/// For whole laps: maximum error per lap due to the clock's resolution, as a share of one miss.
+const MAX_RESOLUTION_SHARE: f64 = 0.05;
 /// Loads per such sample, at least. It has one load more than whole laps, because whole laps would end where they began
 /// and prove nothing. With this many, the extra load is a twentieth of a percent.
 const MIN_LOADS: u64 = 1 << 11;
 /// Loads per such sample, at most: a millisecond of hits.
 const MAX_LOADS: u64 = 1 << 19;
-/// Samples of such a trial on hardware, and on a model, where only the clock's steps disturb them.
+/// Samples of such a trial on hardware, and on a model, where only the clock's resolution disturbs them.
 const SAMPLES_PER_LAP_TRIAL: u64 = 5;
 const SAMPLES_MODELLED: u64 = 3;
-/// Standard deviation of the difference of two intervals, in clock steps. Each interval is the difference of two
-/// readings with a uniform error within a step: sqrt(4 / 12).
-const CLOCK_SIGMA_STEPS: f64 = 0.58;
+/// Standard deviation of the difference of two intervals, in resolutions of the clock. Each interval is the difference
+/// of two readings with a uniform error within the resolution: sqrt(4 / 12).
+const CLOCK_SIGMA_RESOLUTIONS: f64 = 0.58;
 /// Relative difference between the latency curve's step and the cost of a miss here, if the next level is a cache: the
 /// times differ in their paths through banks, and the curve's plateaus are not fully level.
 const COST_ERROR: f64 = 0.05;
@@ -94,27 +94,27 @@ impl ReplacementTest<'_> {
         self.step.next - self.step.here
     }
 
-    /// Returns whether a clock with this step, ns, is too coarse for single loads, so that whole laps are timed.
-    fn times_whole_laps(&self, step: f64) -> bool {
-        self.miss_cost() < MIN_STEPS_APART * step
+    /// Returns whether a clock with this resolution, ns, is too coarse for single loads, so that whole laps are timed.
+    fn times_whole_laps(&self, resolution: f64) -> bool {
+        self.miss_cost() < MIN_RESOLUTIONS_APART * resolution
     }
 
     /// Returns the loads per sample for a lap of this many accesses; `None` if the longest possible sample is too
     /// short.
-    fn loads(&self, step: f64, accesses: u64) -> Option<u64> {
-        let laps = (step / (MAX_STEP_SHARE * self.miss_cost())).ceil();
+    fn loads(&self, resolution: f64, accesses: u64) -> Option<u64> {
+        let laps = (resolution / (MAX_RESOLUTION_SHARE * self.miss_cost())).ceil();
         let max_laps = (MAX_LOADS / accesses.max(1)) as f64;
         let laps = if laps <= max_laps { laps as u64 } else { return None };
         Some(laps.max(MIN_LOADS.div_ceil(accesses.max(1))) * accesses + 1)
     }
 
     /// Returns why whole laps cannot be judged.
-    fn why_not_testable_per_lap(&self, step: f64) -> Option<String> {
+    fn why_not_testable_per_lap(&self, resolution: f64) -> Option<String> {
         let miss = self.miss_cost();
         let longest = self.programs(true).iter().map(|p| p.accesses.len() as u64).max().unwrap_or(0);
-        if self.loads(step, longest).is_none() {
+        if self.loads(resolution, longest).is_none() {
             return Some(format!(
-                "the clock's resolution of {step:.1} ns is too coarse for the difference of {miss:.1} ns between hit and miss, even over whole laps"
+                "the clock's resolution of {resolution:.1} ns is too coarse for the difference of {miss:.1} ns between hit and miss, even over whole laps"
             ));
         }
         // Misses of the evicting accesses must be separable by number from those of the tested level, so all must hit
@@ -129,8 +129,8 @@ impl ReplacementTest<'_> {
 
     /// Returns why the level cannot be tested.
     pub(crate) fn why_not_testable(&self, record: &Record, scale: &Scale) -> Option<String> {
-        let step = step_ns(record, scale);
-        let whole = self.times_whole_laps(step);
+        let resolution = resolution_ns(record, scale);
+        let whole = self.times_whole_laps(resolution);
         if let Some((nearer, _)) = self.nearer {
             let multiples = self.period() / nearer.way_bytes;
             if multiples < 2 || !self.period().is_multiple_of(nearer.way_bytes) {
@@ -145,7 +145,7 @@ impl ReplacementTest<'_> {
                 );
             }
         }
-        if whole && let Some(reason) = self.why_not_testable_per_lap(step) {
+        if whole && let Some(reason) = self.why_not_testable_per_lap(resolution) {
             return Some(reason);
         }
         let blocks = self.programs(whole).iter().map(|p| p.blocks().0).max().unwrap_or(0) as f64;
@@ -167,9 +167,9 @@ fn sequence(program: &Program) -> Option<Sequence> {
     Sequence::parse(&program.to_string()).ok()
 }
 
-/// Returns a step of the clock, ns.
-fn step_ns(record: &Record, scale: &Scale) -> f64 {
-    step_ticks(record) as f64 * scale.tick_ns
+/// Returns the clock's resolution, ns.
+fn resolution_ns(record: &Record, scale: &Scale) -> f64 {
+    resolution_ticks(record) as f64 * scale.tick_ns
 }
 
 /// Returns the next trials.
@@ -182,15 +182,15 @@ pub(crate) fn next_trials(
     if test.why_not_testable(record, scale).is_some() {
         return Vec::new();
     }
-    let step = step_ns(record, scale);
-    let whole = test.times_whole_laps(step);
+    let resolution = resolution_ns(record, scale);
+    let whole = test.times_whole_laps(resolution);
     let mut trials = Vec::new();
     for program in test.programs(whole) {
         let Some(sequence) = sequence(&program) else { continue };
         let had = record.trials.iter().filter(|r| test.is_of(&r.trial, &sequence)).count() as u64;
         let (queries, accesses) = (program.queries() as u64, program.accesses.len() as u64);
         let (loads, samples) = if whole {
-            let Some(loads) = test.loads(step, accesses) else { continue };
+            let Some(loads) = test.loads(resolution, accesses) else { continue };
             (loads, if modelled { SAMPLES_MODELLED } else { SAMPLES_PER_LAP_TRIAL })
         } else {
             (1, (queries * MIN_LAPS).clamp(MIN_SAMPLES, 1000))
@@ -333,7 +333,8 @@ fn totals(record: &Record, scale: &Scale, test: &ReplacementTest<'_>) -> Vec<Tot
             let accesses = program.accesses.len() as f64;
             let times: Vec<f64> = scale.steady(run).iter().map(|load| load * accesses).collect();
             let Some(lap) = median(&times) else { continue };
-            let clock_error = CLOCK_SIGMA_STEPS * step_ns(record, scale) * accesses / run.trial.loads as f64;
+            let clock_error =
+                CLOCK_SIGMA_RESOLUTIONS * resolution_ns(record, scale) * accesses / run.trial.loads as f64;
             // 1.25: ratio of the standard errors of median and mean for normal errors.
             errors.push(1.25 * clock_error.max(robust_sigma(&times)) / (times.len() as f64).sqrt());
             laps.push(lap);

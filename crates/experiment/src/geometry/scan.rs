@@ -41,8 +41,8 @@ const CAPACITY_ERROR: f64 = 0.12;
 const SCATTERED_ERROR: f64 = 1.0;
 /// Relative error of the time of a hit.
 const HIT_ERROR: f64 = 0.003;
-/// Maximum share of two clock steps in the added time of the misses of a sample: it determines the number of timed
-/// loads.
+/// Maximum share of twice the clock's resolution in the added time of the misses of a sample: it determines the number
+/// of timed loads.
 const CLOCK_SHARE: f64 = 0.006;
 /// Error of a share of misses in addition to that of its ends.
 const SHARE_ERROR: f64 = 0.008;
@@ -75,7 +75,7 @@ pub(super) struct Domain {
     pub(super) span: u64,
     /// Cells per group that keep the nearer level busy, at most.
     pub(super) max_group: u64,
-    /// Maximum share of two clock steps in the added time of misses.
+    /// Maximum share of twice the clock's resolution in the added time of misses.
     pub(super) clock_share: f64,
 }
 
@@ -189,8 +189,8 @@ impl Arrangement {
     }
 }
 
-/// Returns n for a lap of `cells`: whole laps and one load more, enough that two clock steps are at most `error` per
-/// load, ns.
+/// Returns n for a lap of `cells`: whole laps and one load more, enough that twice the clock's resolution are at most
+/// `error` per load, ns.
 pub(super) fn loads(scale: &Scale, error: f64, cells: u64) -> u64 {
     let clock = 2.0 * scale.resolution * scale.tick_ns / error.max(0.1 * CLOCK_SHARE);
     let mut loads = (clock as u64).clamp(2048, 1 << 17).div_ceil(cells) * cells + 1;

@@ -47,7 +47,7 @@ const MAX_SETS: usize = 1 << 10;
 const CAPACITY_RANGE: (f64, f64) = (0.3, 4.0);
 /// Relative error of a time on hardware in addition to its scatter.
 const TIME_ERROR: f64 = 0.01;
-/// Maximum share of two clock steps in the cost of a miss.
+/// Maximum share of twice the clock's resolution in the cost of a miss.
 const CLOCK_SHARE: f64 = 0.01;
 /// One policy per family that differs in the misses of a set with cyclic accesses: FIFO, NRU and SRRIP miss like LRU
 /// there.

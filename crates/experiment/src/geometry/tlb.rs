@@ -35,8 +35,8 @@ const SPAN_BYTES: u64 = 16 << 20;
 const CONTROL_PAGES: u64 = 8;
 /// Bytes added to each cell's step: the most common line size.
 const CONTROL_OFFSET: u64 = sets::MIN_SEPARATION;
-/// Maximum share of clock steps in the added time of misses: a fully associative TLB of 64 entries with random
-/// replacement misses in 2 of 65 loads, of which a third must be visible.
+/// Maximum share of the clock's resolution in the added time of misses: a fully associative TLB of 64 entries with
+/// random replacement misses in 2 of 65 loads, of which a third must be visible.
 const CLOCK_SHARE: f64 = 0.003;
 
 /// Returns the domain of a TLB.

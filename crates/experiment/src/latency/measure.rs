@@ -1,7 +1,7 @@
 //! Samples of a working set, converted to times.
 
 use super::REFERENCE;
-use crate::clock::step_ticks;
+use crate::clock::resolution_ticks;
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
 use crate::scale::{MAX_CORE_CLOCKED_CYCLES, Scale};
@@ -66,7 +66,7 @@ impl<'a> Measure<'a> {
             None => (1.0 / scale.tick_ns, "ns"),
         };
         let variable_clock = unit == "cycles" && record.trust != Some(ClockTrust::Modelled);
-        Measure { scale, ticks, variable_clock, resolution: step_ticks(record) as f64 / ticks, unit }
+        Measure { scale, ticks, variable_clock, resolution: resolution_ticks(record) as f64 / ticks, unit }
     }
 
     /// Returns the ticks per unit while trial `id` ran, from the cycle calibrations around it, because a core's clock
@@ -133,8 +133,8 @@ impl Bias {
     }
 }
 
-/// Returns the main peak per load without the bias. The error includes half a clock step, even if all samples are
-/// equal, and the interval of the bias.
+/// Returns the main peak per load without the bias. The error includes half the clock's resolution, even if all samples
+/// are equal, and the interval of the bias.
 pub(super) fn peak(group: &Group, timed: u64, bias: &Bias, measure: &Measure<'_>) -> Interval {
     let bias = bias.value;
     let (i, half) = (group.median, measure.resolution / 2.0);

@@ -5,7 +5,7 @@ use fathom_probe::pattern::{Chase, Memory, Single, Trial, Walk};
 use super::sizes::sizes;
 use super::{REFERENCE, STRIDE, ladder};
 use crate::budget::Budget;
-use crate::clock::{loads_per_sample, step_ticks};
+use crate::clock::{loads_per_sample, resolution_ticks};
 use crate::record::Record;
 use crate::round;
 use crate::scale::Scale;
@@ -56,7 +56,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
 /// that stays in a few pages at a time, which any TLB holds.
 fn basic_trials(bytes: u64, scale: &Scale, record: &Record) -> [Trial; 3] {
     let cells = bytes / STRIDE;
-    let mut timed = loads_per_sample(scale.cycle(), step_ticks(record)).unwrap_or(1);
+    let mut timed = loads_per_sample(scale.cycle(), resolution_ticks(record)).unwrap_or(1);
     while cells > 2 && timed.is_multiple_of(cells) {
         timed += 2;
     }

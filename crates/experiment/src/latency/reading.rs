@@ -10,7 +10,7 @@ use fathom_units::size;
 
 use super::measure::{Bias, Measure, Set, by_trial, ids, joined, peak};
 use super::{NAME, ladder};
-use crate::clock::{loads_per_sample, step_ticks};
+use crate::clock::{loads_per_sample, resolution_ticks};
 use crate::disturbance;
 use crate::reading::{clocks, disturbed_row, measured, new_report, refuse_all, text};
 use crate::record::Record;
@@ -37,7 +37,7 @@ pub fn read(record: &Record) -> Report {
     }
     access_times(&sets, bias.as_ref(), &measure, &mut report);
     ladder::rows(record, bias.as_ref(), &measure, &mut report);
-    if let Some(timed) = loads_per_sample(scale.cycle(), step_ticks(record)) {
+    if let Some(timed) = loads_per_sample(scale.cycle(), resolution_ticks(record)) {
         report.warnings.push(Warning {
             kind: WarningKind::CoarseClock,
             text: format!(

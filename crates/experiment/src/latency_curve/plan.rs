@@ -116,7 +116,8 @@ impl Planner<'_> {
     /// clock; part of a lap if a lap is long.
     fn loads(&self, cells: u64) -> u64 {
         let (min, max) = if self.modelled() { (2048, 32_768) } else { (8192, 32_768) };
-        // 250 steps of the clock over an L1 hit of about three cycles limit the error of its resolution to 0.4 %.
+        // 250 times the resolution of the clock over an L1 hit of about three cycles limit the error of its resolution
+        // to 0.4 %.
         let clock = self.scale.cycle().map_or(0.0, |c| 250.0 * self.scale.resolution / (3.0 * c));
         let min = (clock as u64).clamp(min, 1 << 22);
         let mut n = if cells <= max.max(min) { min.div_ceil(cells) * cells + 1 } else { max.max(min) + 1 };

@@ -39,8 +39,14 @@ pub(crate) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     // Conclusions, one sentence each.
     for (key, label) in [
         ((&metrics::PREFETCH_GAIN).into(), "Random over ascending"),
-        (metrics::PREFETCH_MAX_STRIDE_LINES.at(["forward".into()]), "Reach forward, lines"),
-        (metrics::PREFETCH_MAX_STRIDE_LINES.at(["backward".into()]), "Reach backward, lines"),
+        (
+            metrics::PREFETCH_MAX_STRIDE_LINES.at(["forward".into()]),
+            "Largest stride gained from, forward, lines",
+        ),
+        (
+            metrics::PREFETCH_MAX_STRIDE_LINES.at(["backward".into()]),
+            "Largest stride gained from, backward, lines",
+        ),
         ((&metrics::PREFETCH_REPEAT_GAIN).into(), "A new order each lap over the same order each lap"),
     ] {
         if let Some(f) = finding_index.one(key) {

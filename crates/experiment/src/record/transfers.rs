@@ -40,8 +40,8 @@ impl TransferRecord {
 }
 
 impl TrialRun {
-    /// Keeps the transfers that prove their work. Wrong data are counted separately: they are not a fault of the probe.
-    pub(super) fn keep_proven_transfers(&mut self, rows: Vec<TransferTimes>, bad: &[usize]) {
+    /// Keeps the transfers whose work is verified. Wrong data are counted separately: they are not a fault of the probe.
+    pub(super) fn keep_verified_transfers(&mut self, rows: Vec<TransferTimes>, bad: &[usize]) {
         let transfers = &mut self.transfers;
         for wrong in bad.iter().map(|&i| rows[i].wrong) {
             transfers.wrong += usize::from(wrong > 0);

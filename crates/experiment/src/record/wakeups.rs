@@ -70,9 +70,9 @@ impl Wakeups {
 }
 
 impl TrialRun {
-    /// Keeps the activations that prove their work. Their times stay right: an activation that is left out counts as
+    /// Keeps the activations whose work is verified. Their times stay right: an activation that is left out counts as
     /// skipped.
-    pub(super) fn keep_proven_wakes(&mut self, woken: Vec<ActivationRow>, bad: &[usize]) {
+    pub(super) fn keep_verified_wakes(&mut self, woken: Vec<ActivationRow>, bad: &[usize]) {
         let every_ns = self.trial.or_default::<Wake>().wakes.every_ns;
         self.unverified += bad.len();
         let (mut passed, mut kept) = (0u64, Vec::with_capacity(woken.len() - bad.len()));

@@ -10,7 +10,7 @@ use fathom_probe::pattern::{Memory, PatternKind, Stride, Trial};
 use super::options::Options;
 use super::point::Point;
 use super::request::{Request, SAMPLES};
-use crate::clock::step_ticks;
+use crate::clock::resolution_ticks;
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
@@ -50,7 +50,7 @@ pub(super) fn rows(
     points: &[Point],
     report: &mut Report,
 ) {
-    let clock_ns = step_ticks(record) as f64 * scale.tick_ns;
+    let clock_ns = resolution_ticks(record) as f64 * scale.tick_ns;
     for &(bytes, stride, operation) in requested {
         let of = |r: &&TrialRun| {
             (r.trial.memory.bytes, r.trial.memory.stride) == (bytes, stride)

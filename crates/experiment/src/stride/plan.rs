@@ -8,7 +8,7 @@ use super::options::Options;
 use super::request::{Request, SAMPLES};
 use super::{SIZES, STRIDES, coarse_scan, first_touch, operations, prefetch};
 use crate::budget::Budget;
-use crate::clock::step_ticks;
+use crate::clock::resolution_ticks;
 use crate::record::Record;
 use crate::round;
 use crate::scale::Scale;
@@ -20,8 +20,8 @@ const ROUNDS: [u64; 2] = [3, 8];
 const MIN_LOADS: u64 = 8192;
 /// Maximum n: at least a millisecond, even for the fastest accesses.
 const MAX_LOADS: u64 = 1 << 17;
-/// Minimum clock steps in a run of accesses of one core cycle each.
-const MIN_CLOCK_STEPS: f64 = 32.0;
+/// Minimum length, in resolutions of the clock, of a run of accesses of one core cycle each.
+const MIN_CLOCK_RESOLUTIONS: f64 = 32.0;
 /// Working sets up to this size are warmed by two laps, because random replacement needs them to settle; larger ones by
 /// one.
 const TWO_LAP_BYTES: u64 = 1 << 20;
@@ -107,6 +107,6 @@ pub(super) fn requested(record: &Record, sizes: &[u64]) -> Vec<Request> {
 
 /// Returns n: more if the clock is coarse.
 fn loads(record: &Record) -> u64 {
-    let cycles = Scale::of(record).cycle().map_or(1.0, |cycle| step_ticks(record) as f64 / cycle);
-    ((MIN_CLOCK_STEPS * cycles) as u64).next_power_of_two().clamp(MIN_LOADS, MAX_LOADS)
+    let cycles = Scale::of(record).cycle().map_or(1.0, |cycle| resolution_ticks(record) as f64 / cycle);
+    ((MIN_CLOCK_RESOLUTIONS * cycles) as u64).next_power_of_two().clamp(MIN_LOADS, MAX_LOADS)
 }

@@ -15,7 +15,7 @@ use super::point::Point;
 use super::request::Request;
 use super::{ASSUMED_LINE, NAME, STUDY_STRIDE, first_touch, lines, prefetch};
 use crate::claims;
-use crate::clock::step_ticks;
+use crate::clock::resolution_ticks;
 use crate::disturbance;
 use crate::reading::{clocks, disturbed_row, measured, new_report, refuse_all};
 use crate::record::Record;
@@ -57,7 +57,7 @@ pub fn read(record: &Record) -> Report {
 
 /// Returns the measured points, by operation, working set and stride, ascending.
 fn points(record: &Record, requested: &[Request], scale: &Scale) -> Vec<Point> {
-    let step_ns = step_ticks(record) as f64 * scale.tick_ns;
+    let clock_ns = resolution_ticks(record) as f64 * scale.tick_ns;
     requested
         .iter()
         .filter_map(|&(bytes, stride, operation)| {
@@ -69,7 +69,7 @@ fn points(record: &Record, requested: &[Request], scale: &Scale) -> Vec<Point> {
             for run in record.of(PatternKind::Stride).filter(of) {
                 let t = &run.trial;
                 trials.push((t.id, run.ticks_per_op().map(|ticks| ticks * scale.tick_ns).collect()));
-                resolution = resolution.max(step_ns / t.loads as f64);
+                resolution = resolution.max(clock_ns / t.loads as f64);
                 lap = lap.max(3.0 * t.loads as f64 * t.samples as f64 / t.memory.cells() as f64);
             }
             let groups: Vec<Vec<f64>> = trials.iter().map(|t: &(u64, Vec<f64>)| t.1.clone()).collect();

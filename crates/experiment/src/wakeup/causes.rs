@@ -96,14 +96,11 @@ fn stage_rows(all: &[(&Case, Series)], unit: Unit, report: &mut Report) {
     let staged: Vec<StagedActivation> = all.iter().flat_map(|(_, series)| series.staged()).collect();
     let Some(reading) = stages::read(&staged, MAX_WORST) else { return };
     for row in &reading.rows {
-        let of = |metric: &'static Metric, us: Interval, count: usize, note: String| {
-            let key = metric.at([row.stage.token().into()]);
-            let row = measured(key, us.scaled(unit.of_us), unit.name, count, &[]);
-            Finding { notes: vec![note], ..row }
+        let of = |metric: &'static Metric, us: Interval, count: usize| {
+            measured(metric.at([row.stage.token().into()]), us.scaled(unit.of_us), unit.name, count, &[])
         };
-        let all = of(&metrics::STAGE_ALL, row.all, reading.count, "median of all activations".into());
-        let note = format!("median of the {MAX_WORST} worst; the longest stage in {} of them", row.dominates);
-        let mut worst = of(&metrics::STAGE_WORST, row.worst, reading.worst.len(), note);
+        let all = of(&metrics::STAGE_ALL, row.all, reading.count);
+        let mut worst = of(&metrics::STAGE_WORST, row.worst, reading.worst.len());
         worst.detail.set(metrics::DOMINATES, Item::Number(row.dominates as f64));
         report.findings.extend([all, worst]);
     }

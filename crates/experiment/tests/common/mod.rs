@@ -15,7 +15,7 @@ pub fn measured(d: &Description, plan: Plan, run: Run) -> (Record, Report) {
     // Compared as text, because refused values are NaN, which equals nothing.
     let again = read(&Record::parse(&text.join("\n")).unwrap()).expect("a report");
     assert_eq!(format!("{again:?}"), format!("{report:?}"));
-    assert!(record.trials.iter().all(|t| t.unverified == 0), "a sample without proof");
+    assert!(record.trials.iter().all(|t| t.unverified == 0), "an unverified sample");
     (record, report)
 }
 

@@ -51,7 +51,7 @@ fn policies(d: &Description) -> Option<Vec<Policy>> {
     };
     let (_, record) = InProcess::new(Session::new(conflict::plan, run)).run(&mut Model::new(d, 1));
     let report = conflict::read(&record);
-    assert!(record.trials.iter().all(|t| t.unverified == 0), "a sample without proof");
+    assert!(record.trials.iter().all(|t| t.unverified == 0), "an unverified sample");
     let sequence = |run: &TrialRun| run.trial.or_default::<EvictionSet>().sequence;
     let evicts = |run: &TrialRun| sequence(run).accesses().iter().any(|a| a.block.evicts);
     let nearest =

@@ -59,7 +59,10 @@ fn ways_and_page_sets_are_inferred_or_refused() {
     let machines = [(16, 8, Replacement::Random), (4, 32, Replacement::Lru), (12, 8, Replacement::Nru)];
     let machines = &machines[..if full() { 3 } else { 1 }];
     let (right, wrong, refused) = judged(machines, 1..2);
-    assert!(wrong == 0 && right >= 1 && right + 1 >= machines.len(), "{right} right, {wrong} wrong, {refused} refused");
+    assert!(
+        wrong == 0 && right >= 1 && right + 1 >= machines.len(),
+        "{right} right, {wrong} wrong, {refused} refused"
+    );
 }
 
 #[test]

@@ -44,6 +44,8 @@ struct Names {
     facts: BTreeMap<&'static str, &'static str>,
     experiments: BTreeMap<&'static str, &'static str>,
     warnings: BTreeMap<&'static str, &'static str>,
+    /// New name of a finding (`*` matches any part), its old unit and its new unit.
+    units: Vec<(&'static str, &'static str, &'static str)>,
     /// Verbs that have the option, the old option, and its new name.
     options: Vec<(&'static str, &'static str, &'static str)>,
     /// Names of findings as parts; a part in capitals matches any part.
@@ -79,6 +81,7 @@ impl Names {
                 "fact" => drop(names.facts.insert(old, new)),
                 "experiment" => drop(names.experiments.insert(old, new)),
                 "warning" => drop(names.warnings.insert(old, new)),
+                "unit" => names.units.push((line, rest, new)),
                 "option" => names.options.push((place, old, new)),
                 "finding" => names.findings.push((old.split('.').collect(), new.split('.').collect())),
                 "json-key" => {
@@ -250,7 +253,12 @@ impl Names {
         for line in text.split_inclusive('\n') {
             out += &if let Some(rest) = line.strip_prefix("    {\"name\":\"") {
                 let (name, rest) = rest.split_once('"').unwrap_or((rest, ""));
-                format!("    {{\"name\":\"{}\"{rest}", self.finding(name))
+                let name = self.finding(name);
+                let mut rest = rest.to_owned();
+                for (_, old, new) in self.units.iter().filter(|(of, ..)| is_named(&name, of)) {
+                    rest = rest.replace(&format!("\"unit\":\"{old}\""), &format!("\"unit\":\"{new}\""));
+                }
+                format!("    {{\"name\":\"{name}\"{rest}")
             } else if let Some(rest) = line.strip_prefix("    {\"token\":\"") {
                 let (token, rest) = rest.split_once('"').unwrap_or((rest, ""));
                 format!("    {{\"token\":\"{}\"{rest}", renamed(&self.warnings, token))
@@ -264,6 +272,12 @@ impl Names {
             };
         }
         out
+    }
+
+    /// Returns the unit of a finding by its new name.
+    fn unit<'a>(&self, name: &str, unit: &'a str) -> &'a str {
+        let of = |(of, old, _): &&(&str, &str, &str)| *old == unit && is_named(name, of);
+        self.units.iter().find(of).map_or(unit, |(_, _, new)| new)
     }
 
     fn subject(&self, line: &str) -> String {
@@ -298,7 +312,7 @@ fn sealed(new: &Line, old: &str) -> String {
 
 /// Returns the values of a finding that must not change.
 fn values(finding: &Json) -> Vec<&Json> {
-    ["value", "unit", "low", "high", "count", "trials"].iter().map(|key| &finding[key]).collect()
+    ["value", "low", "high", "count", "trials"].iter().map(|key| &finding[key]).collect()
 }
 
 /// Returns whether a name is the expected one, in which `*` stands for a coordinate that the old name did not have.
@@ -319,8 +333,10 @@ fn prove_document(names: &Names, old: &str, new: &str) -> Result<usize, String> 
         if name == GONE {
             continue;
         }
+        let unit = |finding: &'_ Json| finding["unit"].as_str().unwrap_or_default().to_owned();
         let is_it = |new: &Json| {
-            new["name"].as_str().is_some_and(|n| is_named(n, &name)) && values(old) == values(new)
+            new["name"].as_str().is_some_and(|n| is_named(n, &name) && names.unit(n, &unit(old)) == unit(new))
+                && values(old) == values(new)
         };
         let Some(at) = new_rows.iter().position(is_it) else {
             return Err(format!("{} should be {name} with the same values, and is not there", old["name"]));

@@ -30,7 +30,7 @@ struct Doctor {
     /// Only search for leftovers of a killed fathom, and remove them. No setting is ever changed.
     #[arg(long, conflicts_with_all = ["on", "cpu"])]
     restore: bool,
-    /// Print the rows as JSON: {format, version, subject, rows: [{what, state, found, cost, line}]}.
+    /// Print the rows as JSON: {format, version, subject, rows: [{what, state, found, cost, command}]}.
     #[arg(long)]
     json: bool,
 }
@@ -66,11 +66,11 @@ fn run(options: &Doctor, context: &Context) -> Result<Exit, Failure> {
         if !options.restore {
             rows.extend([records_kept(), own_subjects()]);
         }
-        rows.extend([probes_left(Path::new("/proc")), records_cut()]);
+        rows.extend([orphan_probes(Path::new("/proc")), truncated_records()]);
     }
     let removed = if options.restore { restore() } else { Vec::new() };
     if options.restore {
-        rows.push(kernel_left(&removed));
+        rows.push(kernel_leftovers(&removed));
     }
     let worst = rows.iter().map(|row| row.state).max().unwrap_or(State::Good);
     if options.json {
@@ -133,14 +133,14 @@ fn records_kept() -> Row {
     let existing = dir.ancestors().find(|d| d.exists()).unwrap_or(&dir);
     let shown = existing.display();
     if !existing.is_dir() {
-        let line = format!("mv {0} {0}.old", quoted(existing));
-        return Row::costs("records", format!("{shown} is not a directory"), cost, &line);
+        let command = format!("mv {0} {0}.old", quoted(existing));
+        return Row::costs("records", format!("{shown} is not a directory"), cost, &command);
     }
     match access(existing, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => Row::good("records", format!("copies are kept in {}", dir.display())),
         Err(e) => {
-            let line = format!("sudo chown -R \"$(id -u)\" {}", quoted(existing));
-            Row::costs("records", format!("{shown} cannot be written: {e}"), cost, &line)
+            let command = format!("sudo chown -R \"$(id -u)\" {}", quoted(existing));
+            Row::costs("records", format!("{shown} cannot be written: {e}"), cost, &command)
         }
     }
 }
@@ -155,21 +155,21 @@ fn own_subjects() -> Row {
         Ok(list) => list,
         Err(e) => {
             let file = subjects::config_dir().map(|d| d.join("subjects.toml")).unwrap_or_default();
-            let line = format!("${{EDITOR:-vi}} {}", quoted(&file));
-            return Row::costs("subjects", e.what, "no subject but this host can be named", &line);
+            let command = format!("${{EDITOR:-vi}} {}", quoted(&file));
+            return Row::costs("subjects", e.what, "no subject but this host can be named", &command);
         }
     };
     let broken = subjects::broken();
     if let Some((file, why)) = broken.first() {
         let found = format!("invalid machine descriptions: {}, the first: {why}", broken.len());
-        let line = format!("fathom machines {}", quoted(file));
-        return Row::costs("subjects", found, "that machine cannot be measured", &line);
+        let command = format!("fathom machines {}", quoted(file));
+        return Row::costs("subjects", found, "that machine cannot be measured", &command);
     }
     Row::good("subjects", format!("{} can be measured (`fathom subjects`)", list.len()))
 }
 
 /// Examines probes whose harness has ended. They normally end with their input; one that is left hangs.
-fn probes_left(proc: &Path) -> Row {
+fn orphan_probes(proc: &Path) -> Row {
     let orphans: Vec<u32> = std::fs::read_dir(proc)
         .into_iter()
         .flatten()
@@ -177,11 +177,11 @@ fn probes_left(proc: &Path) -> Row {
         .filter_map(|entry| orphan(&entry.path()))
         .collect();
     if orphans.is_empty() {
-        return Row::good("probes-left", "none: every probe has its harness");
+        return Row::good("orphan-probes", "none");
     }
     let list = orphans.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
     let found = format!("probes without a harness: {list}");
-    Row::costs("probes-left", found, "they may use the measured CPU", &format!("kill {list}"))
+    Row::costs("orphan-probes", found, "they may use the measured CPU", &format!("kill {list}"))
 }
 
 /// Returns the id of the process in this directory of `/proc` if it is a probe whose harness has ended: its parent is
@@ -213,22 +213,24 @@ fn restore() -> Vec<String> {
 }
 
 /// Reports the removed trace instances and resource groups of killed probes.
-fn kernel_left(removed: &[String]) -> Row {
+fn kernel_leftovers(removed: &[String]) -> Row {
     match removed {
-        [] => Row::good("kernel-left", "none visible to this user"),
-        some => Row::note("kernel-left", format!("removed: {}", some.join(" ")), "left by a killed probe"),
+        [] => Row::good("kernel-leftovers", "none visible to this user"),
+        some => {
+            Row::note("kernel-leftovers", format!("removed: {}", some.join(" ")), "left by a killed probe")
+        }
     }
 }
 
 /// Reports kept records without an end whose process is gone, so it was killed. They are valid up to there.
-fn records_cut() -> Row {
+fn truncated_records() -> Row {
     let cut: Vec<PathBuf> = record_writer::data_dir().map(|dir| cut_in(&dir)).unwrap_or_default();
     match cut.last() {
-        None => Row::good("records-cut", "none: every kept record is complete"),
+        None => Row::good("truncated-records", "none"),
         Some(last) => Row {
-            line: format!("fathom report {}", quoted(last)),
+            command: format!("fathom report {}", quoted(last)),
             ..Row::note(
-                "records-cut",
+                "truncated-records",
                 format!("{} end early; the last one below", cut.len()),
                 "they can be read normally",
             )
@@ -290,12 +292,12 @@ mod tests {
         process(proc, 12, "fathom survey", 1);
         process(proc, 13, "sleep serve", 1);
         std::fs::create_dir_all(proc.join("self")).expect("a directory");
-        assert_eq!(probes_left(proc).state, State::Good);
+        assert_eq!(orphan_probes(proc).state, State::Good);
         process(proc, 20, "/usr/bin/fathom serve host --parent 9", 700);
         process(proc, 21, "fathom serve model zen3", 1);
-        let row = probes_left(proc);
+        let row = orphan_probes(proc);
         assert_eq!(row.state, State::Costs);
-        let mut left: Vec<&str> = row.line.split(' ').skip(1).collect();
+        let mut left: Vec<&str> = row.command.split(' ').skip(1).collect();
         left.sort_unstable();
         assert_eq!(left, ["20", "21"]);
     }

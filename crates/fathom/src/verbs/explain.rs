@@ -112,6 +112,8 @@ fn value(metric: &Metric) -> String {
     let units = metric.units.join(" or ");
     match metric.kind {
         Kind::Number if units.is_empty() => "a number without unit".to_owned(),
+        Kind::Number if units == "address" => "an address".to_owned(),
+        Kind::Number if units == "hex" => "a register value, in hexadecimal".to_owned(),
         Kind::Number => format!("a number in {units}"),
         Kind::Token(words) => format!("one of {}: {}", words.values.join(", "), words.about),
         Kind::Tokens(words) => format!("none, or some of {}: {}", words.values.join(", "), words.about),

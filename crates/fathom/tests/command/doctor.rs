@@ -43,7 +43,7 @@ fn doctor_examines_this_host_and_creates_no_files() {
         }
     );
     for row in rows.iter().filter(|row| row["state"] == "costs") {
-        assert!(row["cost"] != "" && row["line"] != "", "{row}");
+        assert!(row["cost"] != "" && row["command"] != "", "{row}");
     }
     assert!(!user.path(".local").exists(), "an examination keeps no record and makes no directory");
 
@@ -65,7 +65,7 @@ fn doctor_names_errors_in_user_files_with_line() {
     assert!(matches!(status, 3 | 5), "{status}");
     let subjects = find(&found, "subjects");
     assert!(subjects["found"].to_string().contains("line 2"), "{subjects}");
-    assert!(subjects["line"].to_string().contains("subjects.toml"), "{subjects}");
+    assert!(subjects["command"].to_string().contains("subjects.toml"), "{subjects}");
     let records = find(&found, "records");
     assert!(
         records["state"] == "costs" && records["found"].to_string().contains("not a directory"),
@@ -86,7 +86,7 @@ fn doctor_restore_without_leftovers_does_nothing() {
         reported.contains("There is nothing to restore.") || reported.contains("left by a killed probe"),
         "{did:?}"
     );
-    assert!(did.out.contains("records-cut") && did.out.contains("1 end early"), "{did:?}");
+    assert!(did.out.contains("truncated-records") && did.out.contains("1 end early"), "{did:?}");
     // Other programs on this machine may have left a probe, which has exit status 3.
     assert!(matches!(did.status, 0 | 3), "{did:?}");
     user.run(&["doctor", "--restore", "--on", "zen3"]).failed(2, &["--restore", "--on"]);
@@ -123,7 +123,7 @@ fn doctor_examines_the_subject_given_with_on() {
     let did = user.run(&["doctor", "--on", "zen3"]);
     did.ended(0);
     assert!(did.out.starts_with("doctor: zen3\n") && did.out.contains("described"), "{did:?}");
-    assert!(!did.out.contains("probes-left"), "what is left here is not left there: {}", did.out);
+    assert!(!did.out.contains("orphan-probes"), "what is left here is not left there: {}", did.out);
     user.subject("broken", "exit 3");
     user.run(&["doctor", "--on", "broken"]).failed(1, &["broken", "ended before its work did"]);
     user.run(&["doctor", "--on", "zen4"]).failed(2, &["zen4", "did you mean"]);

@@ -78,7 +78,7 @@ fn measured(user: &User, did: &Did) {
 fn measured_or_refused(user: &User, did: &Did) {
     if matches!(did.status, 1 | 5) {
         println!("SKIPPED: this host is not measured: {}{}", did.out, did.err);
-        assert!(did.err.contains("try: ") || did.out.contains("remedy: "), "{did:?}");
+        assert!(did.err.contains("remedy: ") || did.out.contains("remedy: "), "{did:?}");
         return user.nothing_left(Instant::now());
     }
     measured(user, did);
@@ -128,7 +128,7 @@ fn unreadable_and_unwritable_files_are_named() {
         ("fathom generate man closed", "closed: Permission denied"),
     ] {
         let did = plain.shell(line);
-        did.failed(2, &[words, "try: "]);
+        did.failed(2, &[words, "remedy: "]);
         plain.user.nothing_left(Instant::now());
     }
     set_mode(&dir, 0o755);
@@ -342,7 +342,7 @@ fn missing_proc_is_an_error_for_survey_but_not_report() {
     hidden("fathom survey --on s1-8way").failed(1, &["/proc", "mount -t proc"]);
     // The probe itself needs neither /proc nor /sys to respond, and allocates no memory whose limit is unknown.
     let did = hidden("printf \"trial bytes=8192\\nbye\\n\" | fathom serve host");
-    assert!(did.status == 0 || did.status == 1 && did.err.contains("try: "), "{did:?}");
+    assert!(did.status == 0 || did.status == 1 && did.err.contains("remedy: "), "{did:?}");
     if did.status == 0 {
         assert!(did.out.contains("\ndone ") || did.out.contains("\nrefusal "), "{did:?}");
     }

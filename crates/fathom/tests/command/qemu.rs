@@ -37,11 +37,12 @@ fn measured(arguments: &[&str], machine: &str) -> serde_json::Value {
         f["name"].as_str().is_some_and(|n| n.ends_with("latency") || n.contains(".time"))
     };
     assert_eq!(findings.iter().find(time), None);
-    let proven = findings.iter().find(|f| f["name"] == "samples.verified").expect("what was proven is told");
-    assert!(proven["value"].as_u64() > Some(20), "{proven}");
+    let verified =
+        findings.iter().find(|f| f["name"] == "samples.verified").expect("samples.verified is present");
+    assert!(verified["value"].as_u64() > Some(20), "{verified}");
     let warnings = document["warnings"].as_array().expect("a list");
     assert!(
-        warnings.iter().all(|w| w["token"] != "unproven" && w["token"] != "damaged-record"),
+        warnings.iter().all(|w| w["token"] != "unverified" && w["token"] != "damaged-record"),
         "{warnings:?}"
     );
     let record = user.read("A");

@@ -99,7 +99,7 @@ fn closed_stdout_ends_the_probe() {
 fn missing_cpu_is_refused_by_name() {
     let user = User::new();
     let did = user.run_with(&["serve", "host", "--cpu", "4000"], b"bye\n");
-    did.failed(1, &["CPU 4000", "try: "]);
+    did.failed(1, &["CPU 4000", "remedy: "]);
     let did = user.run(&["survey", "--cpu", "4000"]);
     did.failed(1, &["CPU 4000", "ended before its work did"]);
 }

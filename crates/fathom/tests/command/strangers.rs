@@ -228,7 +228,7 @@ fn invalid_subjects_file_is_named_with_its_line() {
     ] {
         user.write(".config/fathom/subjects.toml", text);
         for arguments in [&["subjects"][..], &["survey", "--on", "pi"]] {
-            user.run(arguments).failed(2, &["subjects.toml", words, "try: "]);
+            user.run(arguments).failed(2, &["subjects.toml", words, "remedy: "]);
         }
     }
 }

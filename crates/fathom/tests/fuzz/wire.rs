@@ -167,6 +167,6 @@ fn served(text: &str) {
         let cells = chain.map_or(run.trial.memory.cells(), |chain| chain.cells());
         let longest = run.trial.or_default::<Single>().timed.max(run.trial.loads);
         let whole_laps = [2 * run.trial.loads, longest].iter().any(|n| n.is_multiple_of(cells));
-        assert!(run.unverified == 0 || whole_laps, "{} of {:?} are unproven", run.unverified, run.trial);
+        assert!(run.unverified == 0 || whole_laps, "{} of {:?} are unverified", run.unverified, run.trial);
     }
 }

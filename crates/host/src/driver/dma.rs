@@ -167,7 +167,7 @@ fn transferred(sample: &uapi::DmaSample) -> TransferTimes {
         engine: sample.engine,
         unmap: sample.unmap,
         wrong: sample.wrong.into(),
-        unproven: flag(uapi::SAMPLE_UNPROVEN),
+        unverified: flag(uapi::SAMPLE_UNVERIFIED),
         migrated: flag(uapi::SAMPLE_MIGRATED),
         ..TransferTimes::default()
     }

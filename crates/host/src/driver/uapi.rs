@@ -113,7 +113,7 @@ mirror! {
         DMA_MAX_BYTES = 1 << 20;
         DMA_MAX_COUNT = 4096;
         DMA_MAX_TOTAL = 64 << 20;
-        SAMPLE_UNPROVEN = 1 << 0;
+        SAMPLE_UNVERIFIED = 1 << 0;
         SAMPLE_MIGRATED = 1 << 1;
         RUN_RESERVED = 1 << 0;
         ALLOC_COHERENT = 0;

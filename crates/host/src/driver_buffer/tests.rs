@@ -93,7 +93,7 @@ fn driver_buffer_is_measured_and_verified() {
     for pattern in patterns {
         let trial = Trial { memory: Memory { place: 7, ..memory }, loads: 999, ..Trial::of(pattern) };
         let yielded = pattern::run(&mut host, &trial).expect("provided");
-        assert_eq!(yielded.unproven(&trial), [], "{trial:?}");
+        assert_eq!(yielded.unverified(&trial), [], "{trial:?}");
         let pa = host.translated(yielded.base).and_then(|t| t.pa).expect("a translation");
         assert!((0x1e90_0000..0x1ea0_0000).contains(&pa), "{pa:#x}");
     }

@@ -93,14 +93,14 @@ fn buffer_device_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<F
 }
 
 fn clock_facts(clock: Source, why: String, rate: Rate) -> Vec<Fact> {
-    let (overhead, step) = resolution(|| clock.now().0);
+    let (overhead, resolution) = resolution(|| clock.now().0);
     vec![
         text(facts::CLOCK_NAME, clock.name()),
         text(facts::CLOCK_CHOICE, why),
         int(facts::CLOCK_HZ, rate.hz),
         int(facts::CLOCK_HZ_PPM, rate.ppm),
         int(facts::CLOCK_OVERHEAD_TICKS, overhead),
-        int(facts::CLOCK_STEP_TICKS, step),
+        int(facts::CLOCK_RESOLUTION_TICKS, resolution),
     ]
 }
 

@@ -124,7 +124,7 @@ fn copy_equals_the_generic_body_and_invalid_ones_are_refused() {
     for operation in [Operation::CopyTo, Operation::CopyFrom] {
         let trial = Trial { memory: Memory::of(2560, 8), loads: 999, ..Trial::of(Copy { operation }) };
         let yielded = pattern::run(&mut host, &trial).expect("memory");
-        assert_eq!(yielded.unproven(&trial), []);
+        assert_eq!(yielded.unverified(&trial), []);
     }
 }
 
@@ -150,7 +150,7 @@ fn first_touches_fault_and_are_verified() {
                 }
                 other => other.expect("memory"),
             };
-            assert_eq!(yielded.unproven(&trial), [], "{trial:?}: {:?}", yielded.rows);
+            assert_eq!(yielded.unverified(&trial), [], "{trial:?}: {:?}", yielded.rows);
             // Mapped memory does not fault: the same memory, mapped again, has frames before it is swept.
             let base = host.map(&request(bytes, nth as u64)).expect("memory").base;
             let sweep = stride.sweep(&trial.memory, base);

@@ -99,7 +99,7 @@ impl Host {
     }
 
     fn time_transfer(&self, link: &mut Link, requested: &Transfers, flush: bool, seed: u64) -> TransferTimes {
-        let mut row = TransferTimes { unproven: true, ..TransferTimes::default() };
+        let mut row = TransferTimes { unverified: true, ..TransferTimes::default() };
         let transmits = requested.direction == Direction::ToDevice;
         link.evict();
         if transmits {
@@ -264,7 +264,7 @@ mod tests {
                 let (channel, rows) = known.expect("copies are known");
                 assert!(channel.coherent && !channel.substitute && channel.hz > 0);
                 assert_eq!((channel.engine, rows.len()), (Engine::Nothing, 4));
-                assert!(rows.iter().all(|r| r.unproven && r.wrong == 0 && r.copy > 0));
+                assert!(rows.iter().all(|r| r.unverified && r.wrong == 0 && r.copy > 0));
             } else {
                 assert!(known.is_err(), "whether caches snoop a device is unknown");
             }

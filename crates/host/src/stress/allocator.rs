@@ -3,8 +3,8 @@
 //! A request of at least the mmap threshold is mapped, and unmapped when it is freed; a smaller one comes from the
 //! heap. Freeing a mapped block raises the threshold to its size and the trim threshold to twice that
 //! (`M_MMAP_THRESHOLD` in mallopt(3); glibc 2.42, malloc/malloc.c, `__libc_free`). The next block of that size is
-//! then on the heap and stays there when it is freed: its pages fault in the first two rounds and never again. Blocks
-//! above the threshold's own limit are mapped and fault in every round. Without this module, the two C libraries that
+//! then on the heap and stays there when it is freed: its pages fault in the first two passes and never again. Blocks
+//! above the threshold's own limit are mapped and fault in every pass. Without this module, the two C libraries that
 //! Fathom is built with on Linux would differ: musl maps every large block.
 
 use std::io;

@@ -10,7 +10,7 @@ use rustix::fs::{Access, Mode, OFlags, access, open, statfs, statvfs, unlink};
 use rustix::io::Errno;
 
 use super::slots::Tally;
-use super::task::{Rounds, Stage, WorkerError};
+use super::task::{Passes, Stage, WorkerError};
 
 /// Bytes of one write, as in `stress --hdd`.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -66,8 +66,8 @@ pub(crate) fn file_name(directory: &Path, worker: u32) -> PathBuf {
     directory.join(format!("fathom.{worker}"))
 }
 
-impl Rounds for Disk {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+impl Passes for Disk {
+    fn pass(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let failed = |e: &io::Error| WorkerError::new(Stage::Write, e);
         // Other processes may have filled the disk since; at the start four times as much was free.
         let free = rustix::fs::fstatvfs(&self.file).map(|s| s.f_bavail * s.f_frsize);

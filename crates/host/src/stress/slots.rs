@@ -123,7 +123,7 @@ pub(crate) struct Tally<'a> {
 /// Lines after which the counts are published: some microseconds of the fastest work, some milliseconds of work that
 /// faults.
 const PUBLISH_LINES: u64 = 4096;
-/// Lines that the end of a round counts as: a round costs system calls, or many are reported at once.
+/// Lines that the end of a pass counts as: a pass costs system calls, or many are reported at once.
 const ROUND_LINES: u64 = 64;
 
 impl Tally<'_> {
@@ -138,13 +138,13 @@ impl Tally<'_> {
         self.add(lines);
     }
 
-    /// Counts one round.
+    /// Counts one pass.
     pub(crate) fn count_pass(&mut self) {
         self.passes += 1;
         self.add(ROUND_LINES);
     }
 
-    /// Counts several rounds at once, and publishes.
+    /// Counts several passes at once, and publishes.
     pub(crate) fn count_passes(&mut self, passes: u64) {
         self.passes += passes;
         self.publish();

@@ -152,7 +152,7 @@ impl std::fmt::Display for WorkerError {
 }
 
 /// Work that is prepared once, and then repeated forever.
-pub(crate) trait Rounds {
-    /// Runs one round. All of its work is counted before it returns.
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError>;
+pub(crate) trait Passes {
+    /// Runs one pass. All of its work is counted before it returns.
+    fn pass(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError>;
 }

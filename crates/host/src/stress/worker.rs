@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use fathom_probe::load::Load;
 
-use super::rounds::prepare;
+use super::passes::prepare;
 use super::slots::{self, Slot, Slots, Tally};
 use super::task::{Stage, WorkerError, WorkerOptions};
 use crate::process::{self, set_affinity};
@@ -26,12 +26,12 @@ pub fn run_worker(options: &WorkerOptions) -> String {
     let Some(slot) = slots.workers().get(options.slot) else {
         return format!("the shared memory has no slot {}", options.slot);
     };
-    let Err(error) = run_rounds(options, &slots, slot);
+    let Err(error) = run_passes(options, &slots, slot);
     error.report(slot);
     format!("the worker {} {error}", Load { stressors: vec![options.stressor] })
 }
 
-fn run_rounds(
+fn run_passes(
     options: &WorkerOptions,
     slots: &Slots,
     slot: &Slot,
@@ -46,7 +46,7 @@ fn run_rounds(
     tally.publish();
     slot.state.store(slots::WORKING, Ordering::Release);
     loop {
-        work.round(&mut tally)?;
+        work.pass(&mut tally)?;
     }
 }
 

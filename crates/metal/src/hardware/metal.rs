@@ -68,7 +68,7 @@ impl Metal {
     }
 
     fn clock_facts(&mut self) -> [Fact; 6] {
-        let (overhead, step) = resolution(|| self.now().0);
+        let (overhead, resolution) = resolution(|| self.now().0);
         let (name, choice, Rate { hz, ppm }) = match self.pmu.counts {
             true => ("pmccntr", "the PMU's cycle counter counts", clock::calibrate()),
             false => {
@@ -81,7 +81,7 @@ impl Metal {
             int(facts::CLOCK_HZ, hz),
             int(facts::CLOCK_HZ_PPM, ppm),
             int(facts::CLOCK_OVERHEAD_TICKS, overhead),
-            int(facts::CLOCK_STEP_TICKS, step),
+            int(facts::CLOCK_RESOLUTION_TICKS, resolution),
         ]
     }
 

@@ -78,7 +78,7 @@ impl fmt::Display for DescriptionError {
         let (message, help) = (shown(&self.message, MAX_SHOWN), shown(&self.help, MAX_SHOWN));
         let mut report = Level::ERROR.no_name().primary_title(&message).element(snippet);
         if !help.is_empty() {
-            report = report.element(Level::HELP.message(&help));
+            report = report.element(Level::HELP.with_name("remedy").message(&help));
         }
         f.write_str(&Renderer::plain().term_width(WIDTH).render(&[report]))
     }

@@ -206,7 +206,7 @@ impl Model {
             }
         };
         if requested.pollution_set == 0 {
-            // Removes the lines of earlier trials. With a victim its lines must stay.
+            // Removes the lines of earlier trials. The lines of a pollution set must stay.
             self.flush_all();
         }
         let (packet, buffer) = self.regions(requested.strategy, batch, non_coherent)?;
@@ -260,7 +260,7 @@ impl Model {
     fn transfer_one(&mut self, link: &mut Link, batch: &Batch, number: u64) -> TransferTimes {
         // The data are new in each transfer, and differ from the initial contents of memory.
         let version = mix(batch.seed ^ mix(number)) | 1;
-        let mut row = TransferTimes { unproven: !link.moves, ..TransferTimes::default() };
+        let mut row = TransferTimes { unverified: !link.moves, ..TransferTimes::default() };
         let transmits = link.requested.direction == Direction::ToDevice;
         if transmits {
             row.used = self.timed(|model| model.write_packet(&mut link.packet, version));

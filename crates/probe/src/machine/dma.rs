@@ -170,7 +170,7 @@ pub struct TransferTimes {
     pub setup: u64,
     /// Maintenance before the CPU may use the buffer again.
     pub unmap: u64,
-    /// A walk of the victim's working set before the transfer.
+    /// A walk of the pollution set before the transfer.
     pub before: u64,
     /// The same walk after it.
     pub after: u64,
@@ -179,13 +179,13 @@ pub struct TransferTimes {
     /// Bytes at the far end that differ from those sent.
     pub wrong: u64,
     /// Whether nothing was moved, so that nothing was compared.
-    pub unproven: bool,
+    pub unverified: bool,
     /// Whether it began and ended on different CPUs.
     pub migrated: bool,
 }
 
 /// Minimum and maximum bytes of a transfer: `FATHOM_DMA_MAX_BYTES` of `driver/include/uapi/fathom.h`.
 pub const BYTES: RangeInclusive<u64> = 8..=1 << 20;
-/// Bytes of a victim's working set, if there is one. With fewer lines the walks of some transfers would end where they
+/// Bytes of a pollution set, if requested. With fewer lines the walks of some transfers would end where they
 /// began, and verify nothing.
 pub const POLLUTION_SET: RangeInclusive<u64> = 4096..=1 << 30;

@@ -72,11 +72,11 @@ impl Definition for Alias {
         let sums = |nth: usize| {
             [false, true].map(|second| sweep.sum(0, sweep.cells, seed(trial, nth as u64, second)))
         };
-        let proven = |i: usize| {
+        let verified = |i: usize| {
             let sample = &samples.list[i];
             [sample.end % prime, sample.end2 % prime] == sums(i)
         };
-        (0..samples.list.len()).filter(|&i| !proven(i)).collect()
+        (0..samples.list.len()).filter(|&i| !verified(i)).collect()
     }
 }
 

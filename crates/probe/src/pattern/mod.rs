@@ -297,11 +297,11 @@ impl TrialOutput {
         TrialOutput { rows, page_bytes, base, load_report: LoadReport::default() }
     }
 
-    /// Returns [`Trial::unproven`] of these rows, without a check of the elapsed time.
+    /// Returns [`Trial::unverified`] of these rows, without a check of the elapsed time.
     #[must_use]
-    pub fn unproven(&self, trial: &Trial) -> Vec<usize> {
+    pub fn unverified(&self, trial: &Trial) -> Vec<usize> {
         let watch = Watch { wall_ns: u64::MAX, ..Watch::default() };
-        trial.unproven(&self.rows, &Done { page_bytes: self.page_bytes, watch, ..Done::default() })
+        trial.unverified(&self.rows, &Done { page_bytes: self.page_bytes, watch, ..Done::default() })
     }
 }
 
@@ -314,7 +314,7 @@ impl Trial {
 
     /// Returns the indices, ascending, of the rows that fail verification (see [`Definition::verify`]).
     #[must_use]
-    pub fn unproven(&self, rows: &Rows, done: &Done) -> Vec<usize> {
+    pub fn unverified(&self, rows: &Rows, done: &Done) -> Vec<usize> {
         self.pattern.verify(self, rows, done)
     }
 }

@@ -12,10 +12,10 @@ use crate::machine::{Machine, Refusal};
 use crate::rows::{Done, Rows, TransferRows};
 use crate::wire::WireError;
 
-/// Laps that load a victim's lines again before each transfer: with random replacement, one lap leaves some of them
+/// Laps that load the lines of the pollution set again before each transfer: with random replacement, one lap leaves some of them
 /// out.
 const WARM_LAPS: u64 = 2;
-/// Bytes from one cell of a victim to the next: the line size of most machines.
+/// Bytes from one cell of a pollution set to the next: the line size of most machines.
 const LINE: u64 = 64;
 /// Maximum transfers of a trial, and maximum bytes that they and their pollution sets touch, so that no line from outside runs
 /// forever.
@@ -30,7 +30,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Returns the chain of the victim's working set, from arena offset `base`.
+    /// Returns the chain of the pollution set, from arena offset `base`.
     fn pollution_set(&self, trial: &Trial, base: u64) -> Chain {
         Chain::new(base, self.transfers.pollution_set / LINE, LINE, Layout::Packed, Order::Random, trial.seed)
     }
@@ -89,7 +89,7 @@ impl Definition for Transfer {
 
     /// Makes `warm` transfers that do not count, then `samples` that do.
     ///
-    /// If there is a victim, its working set is walked before each transfer until it is cached, then once more timed,
+    /// A requested pollution set is walked before each transfer until it is cached, then once more timed,
     /// and timed again after the transfer. The increase is the cost of the lines that the transfer evicted.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         let all = trial.warm + trial.samples;
@@ -122,7 +122,7 @@ impl Definition for Transfer {
         Ok(TrialOutput::of(Rows::Transfers(transfers), place.0, place.1))
     }
 
-    /// Checks that the data at the far end are those that were sent, and that the victim's walk ended where its loads
+    /// Checks that the data at the far end are those that were sent, and that the walk of the pollution set ended where its loads
     /// lead. Data that an engine moved must have been compared. A transfer that migrated between CPUs fails, because
     /// cycle counters of two CPUs are not comparable.
     fn verify(&self, trial: &Trial, rows: &Rows, _: &Done) -> Vec<usize> {
@@ -133,12 +133,12 @@ impl Definition for Transfer {
             let end = |chain: &Chain| chain.cell_at(walked(chain.cells(), trial.warm.wrapping_add(i as u64)));
             chain.as_ref().is_none_or(|chain| transfers.list[i].end == end(chain))
         };
-        let sound = |row: &TransferTimes| row.wrong == 0 && !row.migrated && !(engine && row.unproven);
+        let sound = |row: &TransferTimes| row.wrong == 0 && !row.migrated && !(engine && row.unverified);
         (0..transfers.list.len()).filter(|&i| !(sound(&transfers.list[i]) && walked(i))).collect()
     }
 }
 
-/// Returns the number of cells of a victim of `cells` cells that have been walked after transfer `number`, counted from
+/// Returns the number of cells of a pollution set of `cells` cells that have been walked after transfer `number`, counted from
 /// 0.
 fn walked(cells: u64, number: u64) -> u64 {
     // One more than a lap each time: whole laps would end where they began and verify nothing.

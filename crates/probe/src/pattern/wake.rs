@@ -163,8 +163,8 @@ impl Definition for Wake {
         };
         let position = |i: usize| trial.loads.wrapping_mul(trial.warm.wrapping_add(i as u64 + 1));
         let walked = |i: usize| self.wakes.timerlat || list[i].end == chain.cell_at(position(i));
-        let proven = |i: usize| ordered(&list[i]) && walked(i);
-        (0..list.len()).filter(|&i| !proven(i)).collect()
+        let verified = |i: usize| ordered(&list[i]) && walked(i);
+        (0..list.len()).filter(|&i| !verified(i)).collect()
     }
 }
 

@@ -22,7 +22,7 @@ const COLUMNS: [Column; 12] = [
     ("after", |t| t.after, |t, v| t.after = v),
     ("end", |t| t.end, |t, v| t.end = v),
     ("wrong", |t| t.wrong, |t, v| t.wrong = v),
-    ("unproven", |t| u64::from(t.unproven), |t, v| t.unproven = v > 0),
+    ("unverified", |t| u64::from(t.unverified), |t, v| t.unverified = v > 0),
     ("migrated", |t| u64::from(t.migrated), |t, v| t.migrated = v > 0),
 ];
 

@@ -236,11 +236,11 @@ fn served_in_order(forgery: Forgery, input: &[&str]) -> Vec<Line> {
 }
 
 /// Returns the indices of the unverified samples of the trial in a reply.
-fn unproven(lines: &[Line]) -> Vec<usize> {
+fn unverified(lines: &[Line]) -> Vec<usize> {
     let one = |word: &str| lines.iter().find(|l| l.word == word).unwrap();
     let trial = Trial::read(one("trial")).unwrap();
     let done = Done::read(one("done")).unwrap();
     let samples = Samples::read(one("sample")).unwrap();
     assert_eq!(samples.list.len() as u64, trial.samples);
-    trial.unproven(&Rows::Samples(samples), &done)
+    trial.unverified(&Rows::Samples(samples), &done)
 }

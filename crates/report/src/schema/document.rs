@@ -87,7 +87,7 @@ const DOCUMENTS: [(&str, &str); 2] = [
     ),
     (
         crate::json::EXAMINATION,
-        "`fathom doctor --json`: subject, and rows of what, state, found, cost and line",
+        "`fathom doctor --json`: subject, and rows of what, state, found, cost and command",
     ),
 ];
 

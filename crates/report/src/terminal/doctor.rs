@@ -28,8 +28,8 @@ pub fn examination(title: &str, rows: &[Row], closing: &str, next: &str, style: 
         if !row.cost.is_empty() {
             page.text(TextRole::Dim, &clean(&row.cost), &under, &under);
         }
-        if !row.line.is_empty() {
-            page.pieces(&[(TextRole::Plain, "    ".to_owned()), (TextRole::Bold, clean(&row.line))]);
+        if !row.command.is_empty() {
+            page.pieces(&[(TextRole::Plain, "    ".to_owned()), (TextRole::Bold, clean(&row.command))]);
         }
     }
     page.line(TextRole::Plain, "");

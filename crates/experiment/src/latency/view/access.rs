@@ -79,8 +79,10 @@ fn table(page: &mut Page, sets: &[Set]) {
         row.push(s.peak.map(|f| f.count.to_string()).unwrap_or_default());
         row
     };
-    let peak =
-        sets.iter().find_map(|s| s.peak).map_or("peak", |f| if f.unit == "ns" { "peak ns" } else { "peak" });
+    let peak = sets
+        .iter()
+        .find_map(|s| s.peak)
+        .map_or("peak", |f| if f.unit == "ns" { "peak ns" } else { "peak cycles" });
     let columns = [
         right("working set"),
         right("TLB"),

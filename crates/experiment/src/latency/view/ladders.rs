@@ -87,7 +87,7 @@ fn table(page: &mut Page, ladder_steps: &[LadderStep]) {
     let peak = ladder_steps
         .iter()
         .find_map(|r| r.peak)
-        .map_or("peak", |f| if f.unit == "ns" { "peak ns" } else { "peak" });
+        .map_or("peak", |f| if f.unit == "ns" { "peak ns" } else { "peak cycles" });
     let columns = [
         right("working set").key(),
         right("ladder step").key(),

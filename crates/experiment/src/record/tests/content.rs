@@ -145,7 +145,7 @@ fn unverified_sample_is_left_out() {
     record.trials[1].samples.remove(16);
     record.trials[1].samples.remove(0);
     assert_eq!(unverified.trials[1].samples, record.trials[1].samples);
-    assert!(survey::read(&unverified).warnings.iter().any(|w| w.kind == WarningKind::Unproven));
+    assert!(survey::read(&unverified).warnings.iter().any(|w| w.kind == WarningKind::Unverified));
 }
 
 /// Returns the session with a reset of the board in its second trial: after `greetings` greetings the session

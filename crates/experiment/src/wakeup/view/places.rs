@@ -205,7 +205,6 @@ fn load(page: &mut Page, finding_index: &mut FindingIndex) {
     if conditions.is_empty() {
         return;
     }
-    page.heading("Load per second, and stalls of tasks");
     // One cell per token, empty if unknown.
     let cells = |all: &[&Finding], condition: &Coordinate, axis: Axis| -> Vec<String> {
         let here: Vec<&&Finding> = all.iter().filter(|f| f.at(Axis::Condition) == Some(condition)).collect();
@@ -213,30 +212,23 @@ fn load(page: &mut Page, finding_index: &mut FindingIndex) {
         let words = axis.tokens().map_or(&[][..], |words| words.values);
         words.iter().map(|word| of(word).map(|f| number::value(f).value).unwrap_or_default()).collect()
     };
-    let rows: Vec<Vec<String>> = conditions
-        .iter()
-        .map(|condition| {
+    let rows = |all: &[&Finding], axis: Axis| -> Vec<Vec<String>> {
+        let of = |condition: &&&Coordinate| all.iter().any(|f| f.at(Axis::Condition) == Some(**condition));
+        let row = |condition: &&Coordinate| {
             let mut row = vec![condition.write(Axis::Condition)];
-            row.extend(cells(&rates, condition, Axis::Rate));
-            row.extend(cells(&stalls, condition, Axis::Resource));
+            row.extend(cells(all, condition, axis));
             row
-        })
-        .collect();
-    let columns = [
-        left(""),
-        right("passes"),
-        right("lines"),
-        right("faults"),
-        right("bytes"),
-        right("cpu"),
-        right("memory"),
-        right("io"),
-    ];
-    page.table(&columns, &rows, &[]);
-    page.text(
-        TextRole::Dim,
-        "cpu, memory, io: share of the time in which some task waited for it (PSI)",
-        "  ",
-        "    ",
-    );
+        };
+        conditions.iter().filter(of).map(row).collect()
+    };
+    if !rates.is_empty() {
+        page.heading("Work of the load, per second");
+        let columns = [left(""), right("passes"), right("lines"), right("faults"), right("bytes")];
+        page.table(&columns, &rows(&rates, Axis::Rate), &[]);
+    }
+    if !stalls.is_empty() {
+        page.heading("Share of the time in which some task waited (PSI)");
+        let columns = [left(""), right("cpu"), right("memory"), right("io")];
+        page.table(&columns, &rows(&stalls, Axis::Resource), &[]);
+    }
 }

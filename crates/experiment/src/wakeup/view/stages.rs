@@ -216,17 +216,25 @@ fn bars(wakeups: &Wakeups, width: usize, unicode: bool) -> Vec<Pieces> {
 
 fn table(page: &mut Page, stages: &[Row]) {
     let Some(unit) = stages.iter().find_map(|row| row.all.or(row.worst)).map(|f| f.unit) else { return };
-    page.heading(&format!("Stages of a wake-up: all activations and the worst, {unit}"));
+    page.heading(&format!("Stages of a wake-up: median of all activations and of the worst, {unit}"));
     let rows: Vec<Vec<String>> = stages
         .iter()
         .map(|row| {
             let mut cells = vec![row.stage.clone()];
             cells.extend(number::cells(row.all));
             cells.extend(number::cells(row.worst));
+            let dominates = row.worst.and_then(|f| f.detail.number(metrics::DOMINATES));
+            cells.push(dominates.map(|n| number::shown(n, None, None).value).unwrap_or_default());
             cells
         })
         .collect();
-    page.table(&[left("stage"), measured("all"), INTERVAL, measured("worst"), INTERVAL], &rows, &[]);
+    let count = stages.iter().find_map(|row| row.worst).map_or(0, |f| f.count);
+    let columns = [left("stage"), measured("all"), INTERVAL, measured("worst"), INTERVAL, right("dominates")];
+    page.table(&columns, &rows, &[]);
+    let text = format!(
+        "worst: the {count} latest activations; dominates: in how many of them the stage is the longest"
+    );
+    page.text(TextRole::Dim, &text, "  ", "    ");
     let labelled: Vec<(String, &Finding)> = stages
         .iter()
         .flat_map(|row| [row.all, row.worst].into_iter().flatten().map(|f| (row.stage.clone(), f)))

@@ -43,7 +43,7 @@ fn disk_load_files_are_unnamed_and_freed() {
     let bytes = (2 << 20) + 5;
     let mut disk = Disk::open(directory.path(), bytes).expect("a file");
     for _ in 0..3 {
-        disk.round(&mut tally).expect("it is written");
+        disk.pass(&mut tally).expect("it is written");
         assert_eq!(disk.file.metadata().expect("a file").len(), 0);
     }
     assert_eq!(slot.bytes.load(std::sync::atomic::Ordering::Relaxed), 3 * bytes);

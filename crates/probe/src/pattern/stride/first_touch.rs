@@ -76,7 +76,7 @@ fn contents<M: Machine>(machine: &mut M, sweep: &Sweep, n: u64) -> Option<u64> {
 /// Verifies the samples. Fresh memory reads as zero, so a sum verifies nothing. But each page faults when it is touched
 /// for the first time, and the kernel counts faults. Stored words are checked too.
 pub(super) fn verify(trial: &Trial, sweep: &Sweep, samples: &[Sample], page_bytes: u64) -> Vec<usize> {
-    let proven = |sample: &Sample| {
+    let verified = |sample: &Sample| {
         let (first, all) = (sweep.pages(trial.loads, page_bytes), sweep.pages(3 * trial.loads, page_bytes));
         let second = match sweep.operation {
             Operation::Read => sample.end2 >= all - first,
@@ -84,5 +84,5 @@ pub(super) fn verify(trial: &Trial, sweep: &Sweep, samples: &[Sample], page_byte
         };
         sample.end >= first && second
     };
-    (0..samples.len()).filter(|i| !proven(&samples[*i])).collect()
+    (0..samples.len()).filter(|i| !verified(&samples[*i])).collect()
 }

@@ -105,8 +105,8 @@ fn moving(transfers: Transfers) -> Trial {
 }
 
 /// Returns the indices of the transfers that fail verification.
-fn unproven(trial: &Trial, rows: &Rows) -> Vec<usize> {
-    trial.unproven(rows, &Done::default())
+fn unverified(trial: &Trial, rows: &Rows) -> Vec<usize> {
+    trial.unverified(rows, &Done::default())
 }
 
 fn channel(rows: &Rows) -> Option<Channel> {
@@ -115,7 +115,7 @@ fn channel(rows: &Rows) -> Option<Channel> {
 }
 
 #[test]
-fn transfer_without_victim_runs_one_batch_without_warm_up() {
+fn transfer_without_pollution_set_runs_one_batch_without_warm_up() {
     let mut machine = Mover::default();
     let result = pattern::run(&mut machine, &trial(0)).unwrap();
     assert_eq!(machine.requested.len(), 1);
@@ -123,11 +123,11 @@ fn transfer_without_victim_runs_one_batch_without_warm_up() {
     assert_eq!(result.rows.transfers().iter().map(|r| r.used).collect::<Vec<_>>(), [2, 3, 4]);
     assert_eq!(channel(&result.rows), Some(CHANNEL));
     assert_eq!((result.page_bytes, machine.memory.len()), (0, 0), "nothing is mapped");
-    assert!(unproven(&trial(0), &result.rows).is_empty());
+    assert!(unverified(&trial(0), &result.rows).is_empty());
 }
 
 #[test]
-fn a_victim_is_walked_before_and_after_each_transfer() {
+fn a_pollution_set_is_walked_before_and_after_each_transfer() {
     let mut machine = Mover::default();
     let result = pattern::run(&mut machine, &trial(4096)).unwrap();
     assert_eq!(
@@ -139,17 +139,17 @@ fn a_victim_is_walked_before_and_after_each_transfer() {
         let made = nth as u64 + 2;
         assert_eq!((row.before, row.after), (65 * (1 + made), 65 * (2 + made)));
     }
-    assert!(unproven(&trial(4096), &result.rows).is_empty());
+    assert!(unverified(&trial(4096), &result.rows).is_empty());
 }
 
 #[test]
-fn unwalked_victim_and_missing_data_are_unverified() {
+fn unwalked_pollution_set_and_missing_data_are_unverified() {
     let mut machine = Mover { idle: true, ..Mover::default() };
     let rows = pattern::run(&mut machine, &trial(4096)).unwrap().rows;
-    assert_eq!(unproven(&trial(4096), &rows), [0, 1, 2]);
+    assert_eq!(unverified(&trial(4096), &rows), [0, 1, 2]);
     let mut machine = Mover { wrong: 8, ..Mover::default() };
     let rows = pattern::run(&mut machine, &trial(0)).unwrap().rows;
-    assert_eq!(unproven(&trial(0), &rows), [0, 1, 2]);
+    assert_eq!(unverified(&trial(0), &rows), [0, 1, 2]);
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn every_transfer_column_round_trips_and_unequal_ones_fail() {
         after: 8,
         end: 9,
         wrong: 10,
-        unproven: true,
+        unverified: true,
         migrated: true,
     };
     let moved = TransferRows { trial: 4, channel: Some(CHANNEL), list: vec![row, TransferTimes::default()] };

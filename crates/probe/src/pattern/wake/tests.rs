@@ -149,9 +149,9 @@ fn waiting(wakes: Wakes) -> Trial {
 }
 
 /// Returns the indices of the activations that fail verification, for a trial with this wall time.
-fn unproven(trial: &Trial, list: &[ActivationRow], wall_ns: u64) -> Vec<usize> {
+fn unverified(trial: &Trial, list: &[ActivationRow], wall_ns: u64) -> Vec<usize> {
     let done = Done { watch: Watch { wall_ns, ..Watch::default() }, ..Done::default() };
-    trial.unproven(
+    trial.unverified(
         &Rows::Wakes(ActivationRows { list: list.to_vec(), ..ActivationRows::default() }, Vec::new()),
         &done,
     )
@@ -198,11 +198,11 @@ fn wake_ups_of_the_kernel_tracer_are_refused_or_reported_unchanged() {
     );
     // They walk no chain. The order of their places and the elapsed time verify them.
     let wall = (3 + 39 * 10) * 100_000;
-    assert!(unproven(&trial, &activations.list, wall).is_empty());
-    assert_eq!(unproven(&trial, &activations.list, wall - 1).len(), 40);
+    assert!(unverified(&trial, &activations.list, wall).is_empty());
+    assert_eq!(unverified(&trial, &activations.list, wall - 1).len(), 40);
     let mut swapped = activations.list;
     swapped[3].irq_ns = Some(1000);
-    assert_eq!(unproven(&trial, &swapped, wall), [3]);
+    assert_eq!(unverified(&trial, &swapped, wall), [3]);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn activations_have_their_places_and_a_verified_walk() {
         assert_eq!((woke.missed, woke.skipped), (0, 0));
     }
     assert_eq!(result.rows.activations().iter().map(|w| w.involuntary).sum::<u64>(), (43 / 3) - 1);
-    assert!(unproven(&requested(), result.rows.activations(), wall).is_empty());
+    assert!(unverified(&requested(), result.rows.activations(), wall).is_empty());
     let worst: Vec<u64> = around_of(&result.rows).iter().map(|a| a.nth).collect();
     assert!(
         worst.iter().all(|nth| nth % 3 == 2) && worst.contains(&2),
@@ -249,7 +249,7 @@ fn late_task_misses_periods_and_keeps_the_grid() {
         assert_eq!(woke.missed, if i % 3 == 2 { 2 } else { 0 }, "{i}");
         assert_eq!(woke.user_ns, [40, 250_040, 40][i % 3], "lateness is relative to the grid");
     }
-    assert!(unproven(&trial, result.rows.activations(), wall).is_empty());
+    assert!(unverified(&trial, result.rows.activations(), wall).is_empty());
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn preparation_skips_periods_without_latency() {
         "{result:?}"
     );
     assert_eq!(machine.flushed, 43 * 640);
-    assert!(unproven(&trial, result.rows.activations(), wall).is_empty());
+    assert!(unverified(&trial, result.rows.activations(), wall).is_empty());
 }
 
 #[test]
@@ -272,16 +272,16 @@ fn activation_without_walk_or_sleep_is_unverified() {
     let mut machine = Timed::new(&[40]);
     machine.idle = true;
     let (result, wall) = run(&mut machine, &requested());
-    assert!(unproven(&requested(), result.rows.activations(), wall).len() > 30);
+    assert!(unverified(&requested(), result.rows.activations(), wall).len() > 30);
     let (result, wall) = run(&mut Timed::new(&[40]), &requested());
     assert_eq!(
-        unproven(&requested(), result.rows.activations(), wall / 2).len(),
+        unverified(&requested(), result.rows.activations(), wall / 2).len(),
         40,
         "the series took half of its periods"
     );
     let mut swapped = result.rows.activations().to_vec();
     (swapped[3].irq_ns, swapped[3].wake_ns) = (swapped[3].wake_ns, swapped[3].irq_ns);
-    assert_eq!(unproven(&requested(), &swapped, wall), [3], "the wake-up is before the interrupt");
+    assert_eq!(unverified(&requested(), &swapped, wall), [3], "the wake-up is before the interrupt");
 }
 
 #[test]

@@ -25,10 +25,10 @@ const REQUESTED: [&str; 17] = [
 #[test]
 fn correct_samples_pass_and_forged_ones_fail() {
     for requested in REQUESTED {
-        assert_eq!(unproven(&served_in_order(Forgery::Honest, &[requested])), [], "{requested}");
+        assert_eq!(unverified(&served_in_order(Forgery::Honest, &[requested])), [], "{requested}");
         for forgery in [Forgery::Idle, Forgery::OneShort, Forgery::Home, Forgery::Stuck] {
             assert!(
-                !unproven(&served_in_order(forgery, &[requested])).is_empty(),
+                !unverified(&served_in_order(forgery, &[requested])).is_empty(),
                 "{forgery:?} got through: {requested}"
             );
         }
@@ -55,7 +55,7 @@ fn correct_sweeps_pass_and_forged_ones_fail() {
     for requested in SWEEPS {
         for op in ["read", "write", "rmw"] {
             let requested = format!("{requested} op={op}");
-            let caught = |forgery| !unproven(&served_in_order(forgery, &[&requested])).is_empty();
+            let caught = |forgery| !unverified(&served_in_order(forgery, &[&requested])).is_empty();
             assert!(!caught(Forgery::Honest), "{requested}");
             for forgery in all.into_iter().chain([Forgery::Lost, Forgery::Twice, Forgery::Stuck]) {
                 let harmless = match forgery {
@@ -83,28 +83,28 @@ const SHARED: [&str; 2] = [
 #[test]
 fn correct_shared_page_loads_pass_and_forged_ones_fail() {
     for requested in SHARED {
-        assert_eq!(unproven(&served_in_order(Forgery::Honest, &[requested])), [], "{requested}");
+        assert_eq!(unverified(&served_in_order(Forgery::Honest, &[requested])), [], "{requested}");
         // The loaded value is part of the next address, so a wrong value leads to wrong cells or outside the buffer.
         for forgery in [Forgery::Stuck, Forgery::Unloaded] {
             let lines = served_in_order(forgery, &[requested]);
-            let caught = lines.iter().any(|l| l.word == "refusal") || !unproven(&lines).is_empty();
+            let caught = lines.iter().any(|l| l.word == "refusal") || !unverified(&lines).is_empty();
             assert!(caught, "{forgery:?} got through: {requested}");
         }
         // All words are equal, so a machine that returns this value without a load is not detected. The load of the
         // host is
         // volatile, and the machine code of the bare loops is checked.
-        assert_eq!(unproven(&served_in_order(Forgery::Guessed, &[requested])), [], "{requested}");
+        assert_eq!(unverified(&served_in_order(Forgery::Guessed, &[requested])), [], "{requested}");
         // An end that is one load off is detected.
         let mut lines = served_in_order(Forgery::Honest, &[requested]);
         let at = lines.iter().position(|l| l.word == "sample").unwrap();
         let mut samples = Samples::read(&lines[at]).unwrap();
         samples.list[1].end += 1;
         lines[at] = samples.lines().remove(0);
-        assert_eq!(unproven(&lines), [1], "{requested}");
+        assert_eq!(unverified(&lines), [1], "{requested}");
     }
     // Whole laps end where they started.
     let whole = SHARED[0].replace("loads=100", "loads=90");
-    assert_eq!(unproven(&served_in_order(Forgery::Honest, &[&whole])), [0, 1, 2]);
+    assert_eq!(unverified(&served_in_order(Forgery::Honest, &[&whole])), [0, 1, 2]);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn correct_first_touches_pass_and_forged_ones_fail() {
         for op in ["read", "write", "rmw"] {
             let requested = format!("{requested} op={op}");
             let lines = served_in_order(Forgery::Honest, &[&requested]);
-            assert_eq!(unproven(&lines), [], "{requested}");
+            assert_eq!(unverified(&lines), [], "{requested}");
             assert!(samples_of(&lines).iter().all(|s| s.end == 10), "{requested}");
             for forgery in [
                 Forgery::Idle,
@@ -151,7 +151,7 @@ fn correct_first_touches_pass_and_forged_ones_fail() {
                     Forgery::Lost => op == "read",
                     _ => false,
                 };
-                let caught = !unproven(&served_in_order(forgery, &[&requested])).is_empty();
+                let caught = !unverified(&served_in_order(forgery, &[&requested])).is_empty();
                 assert_eq!(caught, !unseen, "{forgery:?}: {requested}");
             }
         }
@@ -162,7 +162,7 @@ fn correct_first_touches_pass_and_forged_ones_fail() {
 fn first_touch_of_used_memory_is_unverified() {
     // The value read there is not zero.
     let requested = "trial id=1 pattern=stride bytes=131072 stride=4096 loads=10 samples=3 first_touch=1";
-    assert_eq!(unproven(&served_in_order(Forgery::Stuck, &[requested])), [0, 1, 2]);
+    assert_eq!(unverified(&served_in_order(Forgery::Stuck, &[requested])), [0, 1, 2]);
 }
 
 #[test]
@@ -201,16 +201,16 @@ fn lost_stores_make_all_samples_unverified() {
         Forgery::Honest,
         &["trial id=1 pattern=stride op=write bytes=8192 loads=100 samples=4"],
     );
-    assert_eq!(unproven(&lines), []);
+    assert_eq!(unverified(&lines), []);
     let at = lines.iter().position(|l| l.word == "sample").unwrap();
     let mut samples = Samples::read(&lines[at]).unwrap();
     // The final contents of the buffer verify all samples. The last cell of a run verifies only its sample.
     samples.list[1].end += 1;
     lines[at] = samples.lines().remove(0);
-    assert_eq!(unproven(&lines), [1]);
+    assert_eq!(unverified(&lines), [1]);
     samples.list[3].end2 += 1;
     lines[at] = samples.lines().remove(0);
-    assert_eq!(unproven(&lines), [0, 1, 2, 3]);
+    assert_eq!(unverified(&lines), [0, 1, 2, 3]);
 }
 
 #[test]
@@ -241,10 +241,10 @@ fn correct_copies_pass_and_forged_ones_fail() {
         for n in [100, 1500, 1024] {
             let requested =
                 format!("trial id=1 pattern=copy op={op} bytes=8192 stride=8 loads={n} samples=4 seed=3");
-            assert_eq!(unproven(&served_in_order(Forgery::Honest, &[&requested])), [], "{requested}");
+            assert_eq!(unverified(&served_in_order(Forgery::Honest, &[&requested])), [], "{requested}");
             for forgery in [Forgery::Idle, Forgery::OneShort, Forgery::Narrow, Forgery::Twice] {
                 assert!(
-                    !unproven(&served_in_order(forgery, &[&requested])).is_empty(),
+                    !unverified(&served_in_order(forgery, &[&requested])).is_empty(),
                     "{forgery:?}: {requested}"
                 );
             }
@@ -266,9 +266,9 @@ fn correct_copies_pass_and_forged_ones_fail() {
 #[test]
 fn correct_sets_pass_and_forged_ones_fail() {
     let requested = "trial id=1 pattern=stride op=set bytes=8192 stride=8 loads=1500 samples=4";
-    assert_eq!(unproven(&served_in_order(Forgery::Honest, &[requested])), []);
+    assert_eq!(unverified(&served_in_order(Forgery::Honest, &[requested])), []);
     for forgery in [Forgery::Idle, Forgery::Lost, Forgery::Hoisted] {
-        assert!(!unproven(&served_in_order(forgery, &[requested])).is_empty(), "{forgery:?}");
+        assert!(!unverified(&served_in_order(forgery, &[requested])).is_empty(), "{forgery:?}");
     }
 }
 
@@ -276,7 +276,7 @@ fn correct_sets_pass_and_forged_ones_fail() {
 fn timed_load_that_did_not_run_is_unverified() {
     for requested in [REQUESTED[4], REQUESTED[12]] {
         let all: Vec<usize> = (0..if requested == REQUESTED[4] { 4 } else { 5 }).collect();
-        assert_eq!(unproven(&served_in_order(Forgery::Unloaded, &[requested])), all);
+        assert_eq!(unverified(&served_in_order(Forgery::Unloaded, &[requested])), all);
     }
 }
 
@@ -314,5 +314,5 @@ fn single_samples_time_their_loads_and_the_clock_overhead() {
 #[test]
 fn samples_of_whole_laps_are_unverified() {
     let lines = served_in_order(Forgery::Honest, &["trial id=1 bytes=8192 loads=256 samples=3"]);
-    assert_eq!(unproven(&lines), [0, 1, 2]);
+    assert_eq!(unverified(&lines), [0, 1, 2]);
 }

@@ -1,4 +1,4 @@
-//! Work of each stressor, in rounds, in memory and on the CPU.
+//! Work of each stressor, in passes, in memory and on the CPU.
 
 use std::hint::black_box;
 use std::io;
@@ -12,7 +12,7 @@ use super::allocator::Allocator;
 use super::block::Block;
 use super::disk::Disk;
 use super::slots::{Slot, Tally};
-use super::task::{Rounds, Stage, WorkerError, WorkerOptions};
+use super::task::{Passes, Stage, WorkerError, WorkerOptions};
 use crate::process::set_affinity;
 
 /// Unit of reported lines, bytes: the line of every core that Fathom supports except the ARM1176.
@@ -24,8 +24,8 @@ const PIECE_BYTES: usize = 256 << 10;
 /// Touches between two such updates: a page fault takes about a microsecond.
 const PIECE_TOUCHES: usize = 1024;
 
-/// Allocates everything that the work needs. Afterwards only what is allocated in each round can fail.
-pub(crate) fn prepare(options: &WorkerOptions) -> Result<Box<dyn Rounds>, WorkerError> {
+/// Allocates everything that the work needs. Afterwards only what is allocated in each pass can fail.
+pub(crate) fn prepare(options: &WorkerOptions) -> Result<Box<dyn Passes>, WorkerError> {
     let stressor = options.stressor;
     let bytes = usize::try_from(stressor.bytes).map_err(|_| memory(io::ErrorKind::OutOfMemory.into()))?;
     let page = rustix::param::page_size();
@@ -91,8 +91,8 @@ fn next(state: &mut u64) -> u64 {
 /// `stress -c`.
 struct Cpu(u64);
 
-impl Rounds for Cpu {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+impl Passes for Cpu {
+    fn pass(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let roots = 1 << 16;
         for _ in 0..roots {
             black_box((black_box(next(&mut self.0)) as f64).sqrt());
@@ -105,15 +105,15 @@ impl Rounds for Cpu {
 /// `stress -i`.
 struct Io;
 
-impl Rounds for Io {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+impl Passes for Io {
+    fn pass(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         rustix::fs::sync();
         tally.count_passes(1);
         Ok(())
     }
 }
 
-/// `stress --vm`: with a mapping per round, or with its `malloc`.
+/// `stress --vm`: with a mapping per pass, or with its `malloc`.
 struct Vm {
     bytes: usize,
     stride: usize,
@@ -122,7 +122,7 @@ struct Vm {
 }
 
 enum Source {
-    /// A mapping per round, or one forever.
+    /// A mapping per pass, or one forever.
     Mapping(Option<Block>),
     /// glibc's allocator.
     Malloc(Allocator),
@@ -140,7 +140,7 @@ impl Vm {
         Ok(Vm { bytes, stride, mode: stressor.mode, source })
     }
 
-    /// Runs the rounds in which a block that stays faults for the first time. `stress` usually runs for minutes,
+    /// Runs the passes in which a block that stays faults for the first time. `stress` usually runs for minutes,
     /// where they do not matter; a trial of a second would measure little else. (glibc's heap takes two,
     /// `allocator.rs`.)
     fn warmed_up(mut self) -> Result<Vm, WorkerError> {
@@ -155,13 +155,13 @@ impl Vm {
             }
         };
         if is_kept {
-            self.run_round(&mut Tally::new(&Slot::default()), Duration::ZERO)?;
+            self.run_pass(&mut Tally::new(&Slot::default()), Duration::ZERO)?;
         }
         Ok(self)
     }
 
-    /// Runs one round, with a sleep in its middle.
-    fn run_round(&mut self, tally: &mut Tally<'_>, sleep: Duration) -> Result<(), WorkerError> {
+    /// Runs one pass, with a sleep in its middle.
+    fn run_pass(&mut self, tally: &mut Tally<'_>, sleep: Duration) -> Result<(), WorkerError> {
         let block = match &mut self.source {
             Source::Mapping(Some(block)) => block,
             Source::Mapping(none) => none.insert(Block::map(self.bytes).map_err(memory)?),
@@ -199,20 +199,20 @@ impl Vm {
     }
 }
 
-impl Rounds for Vm {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+impl Passes for Vm {
+    fn pass(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let sleep = match self.mode {
             BlockMode::Hold(seconds) => Duration::from_secs(seconds),
             BlockMode::Free | BlockMode::Kept => Duration::ZERO,
         };
-        self.run_round(tally, sleep)
+        self.run_pass(tally, sleep)
     }
 }
 
 struct Read(Block);
 
-impl Rounds for Read {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+impl Passes for Read {
+    fn pass(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         for piece in self.0.words().chunks(PIECE_BYTES / 8) {
             let sum = black_box(piece).iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
             black_box(sum);
@@ -225,8 +225,8 @@ impl Rounds for Read {
 
 struct Write(Block, u64);
 
-impl Rounds for Write {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+impl Passes for Write {
+    fn pass(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         self.1 += 1;
         for piece in self.0.words().chunks_mut(PIECE_BYTES / 8) {
             piece.fill(black_box(self.1));
@@ -240,8 +240,8 @@ impl Rounds for Write {
 
 struct Copy(Block);
 
-impl Rounds for Copy {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+impl Passes for Copy {
+    fn pass(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let words = self.0.words();
         let half = words.len() / 2;
         let (from, to) = words.split_at_mut(half);
@@ -261,8 +261,8 @@ struct Chase {
     at: usize,
 }
 
-impl Rounds for Chase {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+impl Passes for Chase {
+    fn pass(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let words = self.block.words();
         let mut left = words.len() / LINE_WORDS;
         while left > 0 {
@@ -285,8 +285,8 @@ struct Pages {
     sum: u64,
 }
 
-impl Rounds for Pages {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+impl Passes for Pages {
+    fn pass(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let page = self.page / 8;
         let words = self.block.words();
         for (nth, pages) in words.chunks(PIECE_TOUCHES * page).enumerate() {
@@ -311,8 +311,8 @@ struct Fault {
     page: usize,
 }
 
-impl Rounds for Fault {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+impl Passes for Fault {
+    fn pass(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         // In pieces, so that only one piece of memory is taken at a time and the mapping stays.
         let piece = PIECE_BYTES.max(self.page);
         for from in (0..self.bytes).step_by(piece) {
@@ -360,8 +360,8 @@ impl Drop for Unmap {
     }
 }
 
-impl Rounds for Unmap {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+impl Passes for Unmap {
+    fn pass(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let mut page = Block::map(self.bytes).map_err(memory)?;
         page.mark(0..self.bytes, self.bytes);
         tally.count_lines(1, 1);
