@@ -233,7 +233,7 @@ fn heat(browser: &mut Browser) {
     for expected in ["16 KiB at a stride of 8 B", "16 KiB at a stride of 16 B"] {
         browser.press("ArrowRight");
         let read = browser.value(&format!("{first}.querySelector('figcaption').textContent"));
-        assert!(read.as_str().is_some_and(|t| t.starts_with(expected) && t.contains("ns a line")), "{read}");
+        assert!(read.as_str().is_some_and(|t| t.starts_with(expected) && t.contains("ns/line")), "{read}");
     }
     let tip = browser.value(&format!(
         "new Promise((done) => setTimeout(() => done([...{first}.querySelectorAll('.plot > div')].map((d) => \
