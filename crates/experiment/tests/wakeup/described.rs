@@ -108,7 +108,7 @@ fn equal_figures_are_explained(report: &Report) {
 #[test]
 fn loads_that_share_a_level_slow_the_task_down() {
     let typed = [("conditions", "unloaded,cpu,vm,read,chase")];
-    let (_, report) = described("am5728", 12_000, &typed);
+    let (_, report) = described("am5728", 6_000, &typed);
     let p50 = |condition: &str| number(&report, &format!("wakeup.user.{condition}.p50"));
     for condition in ["vm", "read", "chase"] {
         assert!(p50(condition) > 1.5 * p50("unloaded"), "{condition}: {}", p50(condition));
@@ -116,7 +116,7 @@ fn loads_that_share_a_level_slow_the_task_down() {
     }
     assert!((p50("cpu") / p50("unloaded") - 1.0).abs() < 0.01, "{} {}", p50("cpu"), p50("unloaded"));
     // Nothing is shared but memory there, whose time varies by draws and open rows.
-    let (_, off) = described("am5728-l2-off", 12_000, &typed);
+    let (_, off) = described("am5728-l2-off", 6_000, &typed);
     let of = |condition: &str| number(&off, &format!("wakeup.user.{condition}.p50"));
     assert!((of("vm") / of("unloaded") - 1.0).abs() < 0.05, "{} {}", of("vm"), of("unloaded"));
 }
@@ -141,7 +141,7 @@ fn effects_of_the_factors_that_run_are_reported() {
 #[test]
 fn sweep_on_described_machine_measures_or_refuses_every_size() {
     let typed = [("sweep", ""), ("bytes", "64K,1M,4M,1G"), ("modes", "free,keep")];
-    let (_, report) = described("am5728", 15_000, &typed);
+    let (_, report) = described("am5728", 8_000, &typed);
     for curve in ["vm.free.4096", "vm.keep.4096"] {
         for bytes in [64 << 10, 1 << 20, 4 << 20] {
             assert!(number(&report, &format!("sweep.{curve}.{bytes}.p50")) > 0.0);
