@@ -233,7 +233,9 @@ fn truth(d: &Description, bytes: u64) -> Option<&'static str> {
 #[test]
 fn each_size_names_the_described_level() {
     let (mut right, mut open, mut wrong) = (0, 0, Vec::new());
-    for name in catalog::names() {
+    // The default tier has every second machine.
+    let step = if full() { 1 } else { 2 };
+    for name in catalog::names().step_by(step) {
         let d = machine(name);
         // Levels beyond the last size of the coarse scan are not measured.
         if d.levels.iter().any(|l| l.size > 8 << 20) {
@@ -259,7 +261,7 @@ fn each_size_names_the_described_level() {
     }
     println!("{right} right, {open} undecidable, {} wrong: {wrong:#?}", wrong.len());
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(right >= 3 * open && right > 30, "{right} right and {open} undecidable");
+    assert!(right >= 3 * open && right > 30 / step, "{right} right and {open} undecidable");
 }
 
 fn requested(d: &Description, budget_ms: u64, typed: &[(&str, &str)]) -> Report {

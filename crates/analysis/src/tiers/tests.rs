@@ -168,7 +168,7 @@ fn assert_curves_recovered(what: &str, misses: Misses, seeds: Seeds) {
 
 #[test]
 fn steps_of_known_height_are_found() {
-    assert_curves_recovered("LRU by counting", counted, Seeds::of(2000, 50));
+    assert_curves_recovered("LRU by counting", counted, Seeds::of(2000, 30));
     assert_curves_recovered("straight ramps", straight, Seeds::of(2000, 20));
 }
 

@@ -10,7 +10,6 @@ use fathom_model::Description;
 use fathom_model::description::Replacement;
 
 use crate::entries::number;
-use crate::full::full;
 use crate::machines::{committed, randoms};
 use crate::sessions::for_each;
 use crate::survey::{latency_curve_wrongs, report_of, wrongs};
@@ -81,13 +80,12 @@ fn check_draft(d: &Description, report: &Report) -> Result<(), String> {
     Err(format!("{}: {wrong:#?}\n{text}", d.name))
 }
 
-/// The full tier has the machines whose last level has up to 2 MiB; the default tier has every third of those that are
-/// surveyed for other tests.
+/// The machines whose last level has up to 2 MiB. In the default tier, the tests of the command draft one machine.
 #[test]
+#[ignore = "the big oracle: scripts/test --full"]
 fn drafts_of_committed_machines_are_surveyed_like_them() {
-    let (last_level, step) = if full() { (2 << 20, 1) } else { (768 << 10, 3) };
-    let all: Vec<Description> = committed(last_level).into_iter().step_by(step).collect();
-    assert!(all.len() >= if full() { 10 } else { 4 });
+    let all = committed(2 << 20);
+    assert!(all.len() >= 10);
     let (_, requested, failures) = reproduced("committed machines with small last levels", &all);
     assert_eq!(requested, all.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));

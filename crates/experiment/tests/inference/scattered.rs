@@ -4,7 +4,6 @@
 use fathom_analysis::findings::{Report, Value};
 use fathom_model::description::{Description, Frames, Replacement};
 
-use crate::full::full;
 use crate::machines::machine;
 use crate::sessions::{Experiment, report_of};
 
@@ -54,15 +53,11 @@ fn judged(machines: &[(u32, u64, Replacement)], seeds: std::ops::Range<u64>) -> 
 }
 
 #[test]
+#[ignore = "the big oracle: scripts/test --full"]
 fn ways_and_page_sets_are_inferred_or_refused() {
-    // The default tier has the first, which is inferred; the second is refused.
     let machines = [(16, 8, Replacement::Random), (4, 32, Replacement::Lru), (12, 8, Replacement::Nru)];
-    let machines = &machines[..if full() { 3 } else { 1 }];
-    let (right, wrong, refused) = judged(machines, 1..2);
-    assert!(
-        wrong == 0 && right >= 1 && right + 1 >= machines.len(),
-        "{right} right, {wrong} wrong, {refused} refused"
-    );
+    let (right, wrong, refused) = judged(&machines, 1..2);
+    assert!(wrong == 0 && right + 1 >= machines.len(), "{right} right, {wrong} wrong, {refused} refused");
 }
 
 #[test]

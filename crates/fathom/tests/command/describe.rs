@@ -30,8 +30,8 @@ fn verdicts(document: &Value) -> Vec<(String, String)> {
 #[test]
 fn machine_agrees_with_own_description_and_draft_only() {
     let user = User::new();
-    // The default tier leaves out the slowest of them.
-    let first = usize::from(std::env::var_os("FATHOM_FULL").is_none());
+    // The default tier has the last one, which is the fastest.
+    let first = if std::env::var_os("FATHOM_FULL").is_some() { 0 } else { MACHINES.len() - 1 };
     for (i, machine) in MACHINES.iter().enumerate().skip(first) {
         survey(&user, machine, "R", "6s");
         let same_machine = user.run(&["report", "R", "--against", machine, "--json"]);

@@ -314,7 +314,10 @@ fn policies(browser: &mut Browser) {
     browser.value(&format!("{first}.focus(); 0"));
     browser.press("End");
     let read = browser.value(&format!("{first}.querySelector('figcaption').textContent"));
-    assert!(read.as_str().is_some_and(|t| t.contains(" reads with ") && t.contains("expected misses per round")), "{read}");
+    assert!(
+        read.as_str().is_some_and(|t| t.contains(" reads with ") && t.contains("expected misses per round")),
+        "{read}"
+    );
     browser.press("Escape");
 }
 

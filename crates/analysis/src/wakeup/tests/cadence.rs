@@ -82,7 +82,7 @@ impl Simulation {
 
 #[test]
 fn exceedances_at_random_have_no_cadence() {
-    let seeds = Seeds::of(100, 25);
+    let seeds = Seeds::of(100, 15);
     let mut report = Vec::new();
     for (what, grid, span, n, bursts, storms) in [
         ("300 in 300 s at 1 ms", MS, 300_000 * MS, 300, 0, 0),
@@ -111,7 +111,7 @@ fn exceedances_at_random_have_no_cadence() {
 
 #[test]
 fn planted_cadences_are_named_alone() {
-    let seeds = Seeds::of(100, 25);
+    let seeds = Seeds::of(100, 15);
     for (name, period, jitter, kept, background, span) in [
         ("throttle", 1000 * MS, 2e6, 0.8, 60, 60_000 * MS),
         ("throttle", 1000 * MS, 0.5e6, 0.7, 150, 300_000 * MS),
