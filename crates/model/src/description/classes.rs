@@ -7,7 +7,7 @@ use fathom_units::facts::ValueClass;
 use toml::de::{DeTable, DeValue};
 
 use super::nearest;
-use super::table::{Result, Source, place_of};
+use super::source::{Result, Source, place_of};
 
 /// The key of a table that gives the classes of the others.
 pub(super) const KEY: &str = "classes";

@@ -5,7 +5,8 @@ use fathom_units::compact;
 
 use super::place::{At, Check};
 use super::show::Shown;
-use super::table::{Result, Table};
+use super::source::Result;
+use super::table::Table;
 use super::units::{self, show_rate};
 use super::{Description, Time};
 

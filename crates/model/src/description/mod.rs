@@ -44,6 +44,7 @@ mod error;
 mod place;
 mod read;
 mod show;
+mod source;
 mod table;
 mod units;
 

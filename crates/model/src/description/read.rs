@@ -2,7 +2,8 @@
 
 use toml::de::DeTable;
 
-use super::table::{Places, Result, Source, Table};
+use super::source::{Result, Source};
+use super::table::{Places, Table};
 use super::units;
 use super::{
     Core, Description, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level, Memory, Mixed,

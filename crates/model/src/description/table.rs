@@ -6,29 +6,11 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::classes::{self, Classes, Within};
+use super::source::{Result, Source, place_of};
 use super::units::{self, QuantityError};
 use super::{DescriptionError, Time, nearest};
 
 type Spanned<T> = toml::Spanned<T>;
-pub(super) type Result<T> = std::result::Result<T, DescriptionError>;
-
-/// The file that is parsed.
-pub(super) struct Source<'a> {
-    pub(super) file: &'a str,
-    pub(super) text: &'a str,
-}
-
-impl Source<'_> {
-    pub(super) fn fault(
-        &self,
-        span: Range<usize>,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> DescriptionError {
-        DescriptionError::at(self.file, self.text, span, message.into(), help.into())
-    }
-}
-
 /// What the tables of a file have beside their values.
 #[derive(Default)]
 pub(super) struct Places {
@@ -201,15 +183,6 @@ fn unknown_key(
         None => format!("known keys: {}", known.join(", ")),
     };
     source.fault(key.span(), format!("unknown key `{}` {}", key.get_ref(), place_of(table)), help)
-}
-
-/// Returns the words for a place in a table, for messages.
-pub(super) fn place_of(table: &str) -> String {
-    match table {
-        "" => "at the top of a description".to_string(),
-        "level" | "tlb" => format!("in [[{table}]]"),
-        _ => format!("in [{table}]"),
-    }
 }
 
 /// Returns an example of a key, for a message that it is missing or of the wrong kind.
