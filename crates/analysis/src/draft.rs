@@ -5,7 +5,7 @@
 //! neither formats a draft nor checks that the machine is possible: the caller parses the written draft with the reader
 //! of descriptions.
 
-use fathom_units::facts;
+use fathom_units::facts::{self, ValueClass};
 
 use crate::findings::{Finding, WarningKind};
 use crate::hierarchy::{Hierarchy, interval, value};
@@ -49,19 +49,31 @@ pub struct Grounds {
     /// Further explanation: how the value was chosen, who claims it, why it is assumed. May be empty if there is a
     /// finding.
     pub comment: String,
+    /// Class of the value; `None` for a name.
+    pub class: Option<ValueClass>,
 }
 
 impl Grounds {
     fn found(finding: &Finding, comment: impl Into<String>) -> Grounds {
-        Grounds { found: Some(finding.clone()), comment: comment.into() }
+        Grounds { found: Some(finding.clone()), ..Grounds::of(ValueClass::Measured, comment) }
     }
 
-    fn comment(comment: impl Into<String>) -> Grounds {
-        Grounds { found: None, comment: comment.into() }
+    /// The source of a name, which has no class.
+    fn name(comment: &str) -> Grounds {
+        Grounds { found: None, comment: comment.to_owned(), class: None }
+    }
+
+    fn of(class: ValueClass, comment: impl Into<String>) -> Grounds {
+        Grounds { found: None, comment: comment.into(), class: Some(class) }
+    }
+
+    /// A claim of the machine about itself.
+    fn claimed(comment: impl Into<String>) -> Grounds {
+        Grounds::of(ValueClass::Manual, comment)
     }
 
     fn assumed(why: &str) -> Grounds {
-        Grounds::comment(format!("assumed: {why}"))
+        Grounds::of(ValueClass::Assumed, format!("assumed: {why}"))
     }
 }
 
@@ -274,10 +286,10 @@ fn pages(h: &Hierarchy) -> (Vec<u64>, Grounds) {
     };
     match page(facts::PAGE_HUGE).filter(|huge| *huge > base) {
         Some(_) if h.warned(WarningKind::NoHugePages) => {
-            (vec![base], Grounds::comment("fact page.base; no huge pages were available"))
+            (vec![base], Grounds::claimed("fact page.base; no huge pages were available"))
         }
-        Some(huge) => (vec![base, huge], Grounds::comment("facts page.base, page.huge")),
-        None => (vec![base], Grounds::comment("fact page.base")),
+        Some(huge) => (vec![base, huge], Grounds::claimed("facts page.base, page.huge")),
+        None => (vec![base], Grounds::claimed("fact page.base")),
     }
 }
 

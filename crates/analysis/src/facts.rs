@@ -2,9 +2,19 @@
 
 use fathom_units::facts;
 
-/// Prefixes of the names of facts about the environment and about the probe itself.
-const BACKGROUND: [&str; 8] =
-    ["run.", "env.", "privilege.", "memory.", "counter.", "throttle", "watch.", "clock."];
+/// Prefixes of the names of facts about the environment and about the probe itself, and of those that a report's head
+/// puts into words.
+const BACKGROUND: [&str; 9] = [
+    "run.",
+    "env.",
+    "privilege.",
+    "memory.",
+    "counter.",
+    "throttle",
+    "watch.",
+    "clock.",
+    facts::DESCRIBED_VALUES,
+];
 
 /// Background facts that a report's head shows anyway.
 const HEAD: [&str; 3] = [facts::CPU_MODEL, facts::BOARD_MODEL, facts::CLOCK_NAME];

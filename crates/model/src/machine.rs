@@ -9,7 +9,7 @@ use fathom_probe::machine::{
     Attribute, ClockTrust, Control, Controls, Count, Counters, Disturb, Fact, FactValue, Fresh, LoadReport,
     Machine, Maintain, MapRequest, Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation, Watch,
 };
-use fathom_units::facts;
+use fathom_units::facts::{self, ValueClass};
 
 use crate::arena::Cursor;
 use crate::description::Holds;
@@ -49,6 +49,13 @@ impl Machine for Model {
             number(facts::PAGE_HUGE.into(), huge.page);
         }
         number("memory.bytes".into(), d.memory.size);
+        let values = d.values();
+        let of = |class| values.iter().filter(|(_, of)| *of == class).count() as u64;
+        number(facts::DESCRIBED_VALUES.into(), values.len() as u64);
+        for &class in ValueClass::ALL {
+            number(facts::described_values(class), of(Some(class)));
+        }
+        number(facts::DESCRIBED_VALUES_UNCLASSIFIED.into(), of(None));
         number(facts::MEMORY_MAPPABLE_BASE_BYTES.into(), self.arena.base.bytes);
         number(facts::MEMORY_MAPPABLE_HUGE_BYTES.into(), self.arena.huge.map_or(0, |part| part.bytes));
         for (n, level) in d.levels.iter().enumerate() {

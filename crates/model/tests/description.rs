@@ -6,6 +6,7 @@ use common::random_description;
 use fathom_model::description::{Coherence, Frames, Index, Replacement};
 use fathom_model::{Description, DescriptionError};
 use fathom_probe::machine::dma::Maintenance;
+use fathom_units::facts::ValueClass;
 use proptest::prelude::*;
 
 /// Returns the example in the document of the format.
@@ -192,6 +193,52 @@ fn a_wake_up_is_described_stage_by_stage() {
     }
     let missing = example().replace("[wakeup.user]", "[wakeup.irq2]");
     assert!(refusal(&missing).to_string().contains("irq2"));
+}
+
+#[test]
+fn classes_say_where_values_come_from() {
+    let plain = Description::parse("m.toml", &example()).unwrap_or_else(|e| panic!("{e}"));
+    let class = |d: &Description, table: &str, key: &str| {
+        let mut values = d.values().into_iter();
+        values.find(|(value, _)| value.table == table && value.key == key).expect("a value").1
+    };
+    let core = "classes = { manual = [\"cpus\"], study = [\"clock\"], assumed = [\"alu\", \"branch\"] }";
+    assert!(example().contains(core));
+    assert_eq!(class(&plain, "core", "clock"), Some(ValueClass::Study));
+    assert_eq!((class(&plain, "core", "maintain"), class(&plain, "timer", "clock")), (None, None));
+    assert!(plain.values().iter().all(|(value, _)| value.key != "holds" && value.key != "name"));
+    assert!(plain.to_toml().contains(core), "{}", plain.to_toml());
+    // A description without classes is read as before.
+    let without = Description::parse("m.toml", &with(core, "")).unwrap_or_else(|e| panic!("{e}"));
+    assert!(
+        without.values().iter().all(|(_, class)| class.is_none()) && !without.to_toml().contains("classes")
+    );
+    assert_eq!(Description { classes: plain.classes.clone(), ..without }, plain);
+    // A value that is as if absent is written if it has a class.
+    let mixed = with("mixed = \"normal-nc\"", "mixed = \"normal-nc\"\nclasses = { manual = [\"mixed\"] }");
+    let mixed = Description::parse("m.toml", &mixed).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(class(&mixed, "uncached", "mixed"), Some(ValueClass::Manual));
+    assert_eq!(Description::parse("m.toml", &mixed.to_toml()).unwrap(), mixed);
+    for (new, value, says) in [
+        ("classes = { manual = [\"cpu\"] }", "\"cpu\"", "did you mean `cpus`?"),
+        ("classes = { manual = [\"rate\"] }", "\"rate\"", "values of this table: clock, cpus"),
+        ("classes = { manual = [\"classes\"] }", "\"classes\"", "not a key in [core]"),
+        ("classes = { manual = [\"alu\", \"alu\"] }", "\"alu\"", "each key once"),
+        ("classes = { manual = [\"alu\"], assumed = [\"alu\"] }", "\"alu\"", "listed twice"),
+        ("classes = { manuals = [\"alu\"] }", "manuals", "did you mean `manual`?"),
+        ("classes = { x = [\"alu\"] }", "x", "classes: manual, measured, study, assumed"),
+        ("classes = { manual = \"alu\" }", "\"alu\"", "a list of quoted keys"),
+        ("classes = { manual = [3] }", "3", "a list of quoted keys"),
+        ("classes = \"manual\"", "\"manual\"", "for example: classes = { manual"),
+        ("clases = { manual = [\"alu\"] }", "clases", "did you mean `classes`?"),
+    ] {
+        let e = refusal(&with(core, new));
+        assert!(*e.value == *value && e.line > 1 && e.to_string().contains(says), "{new}: {e}");
+    }
+    let named = with("name = \"L1D\"", "classes = { assumed = [\"name\"] }\nname = \"L1D\"");
+    assert!(refusal(&named).message.contains("not a value"));
+    let top = with("format = 1", "format = 1\nclasses = { assumed = [\"about\"] }");
+    assert!(refusal(&top).message.contains("unknown key `classes` at the top"));
 }
 
 #[test]

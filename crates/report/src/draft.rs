@@ -2,6 +2,7 @@
 
 use fathom_analysis::draft::{Draft, Grounds, Key, Table, Written};
 use fathom_units::compact;
+use fathom_units::facts::ValueClass;
 
 use crate::number;
 use crate::text::{clean, wrap};
@@ -39,6 +40,37 @@ fn write_table(out: &mut String, table: &Table) {
     for key in &table.keys {
         write_key(out, key);
     }
+    write_classes(out, table);
+}
+
+/// Writes the key with the classes of the table's values. Its lists may be broken into lines, which TOML allows.
+fn write_classes(out: &mut String, table: &Table) {
+    let mut pieces: Vec<String> = Vec::new();
+    for class in ValueClass::ALL {
+        let keys = table.keys.iter().filter(|key| key.grounds.class == Some(*class));
+        let mut open = Some(format!("{} = [", class.token()));
+        for key in keys {
+            match (open.take(), pieces.last_mut()) {
+                (Some(open), Some(last)) => *last = format!("{}], {open}", last.trim_end_matches(',')),
+                (Some(open), None) => pieces.push(format!("classes = {{ {open}")),
+                (None, _) => {}
+            }
+            pieces.push(format!("{},", quoted(key.key)));
+        }
+    }
+    let Some(last) = pieces.last_mut() else { return };
+    *last = format!("{}] }}", last.trim_end_matches(','));
+    let mut line = String::new();
+    for piece in pieces {
+        let space = if line.is_empty() || line.ends_with('[') { "" } else { " " };
+        if line.len() + space.len() + piece.len() > MAX_WIDTH {
+            *out += &format!("{line}\n");
+            line = format!("    {piece}");
+        } else {
+            line += &format!("{space}{piece}");
+        }
+    }
+    *out += &format!("{line}\n");
 }
 
 /// Writes a key with its source in a trailing comment, or above it if the line would be too long.

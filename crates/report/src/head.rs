@@ -3,19 +3,45 @@
 use fathom_analysis::findings::{Finding, Report};
 use fathom_analysis::metrics::common::CLOCK_CORE_HZ;
 
+use fathom_units::facts::{self, ValueClass};
+
 use crate::number;
 use crate::page::TextRole;
 
 /// Returns a caveat for a clock trust below `real`.
-pub(crate) fn caveat(trust: &str) -> Option<&'static str> {
-    match trust {
-        "virtual" => {
-            Some("A guest on real caches: figures describe the behaviour of the guest, not the hardware.")
-        }
-        "emulated" => Some("Emulated: shows that the code works; times are meaningless."),
-        "modelled" => Some("Modelled: exact, valid for the description only."),
-        _ => None,
+pub(crate) fn caveat(report: &Report) -> Option<String> {
+    let text = match report.trust.as_str() {
+        "virtual" => "A guest on real caches: figures describe the behaviour of the guest, not the hardware.",
+        "emulated" => "Emulated: shows that the code works; times are meaningless.",
+        "modelled" => return Some(modelled(report)),
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// Returns the caveat of a described machine: how many of its values are no more than assumed.
+fn modelled(report: &Report) -> String {
+    let count = |name: &str| {
+        let (_, value) = report.facts.iter().find(|(known, _)| known == name)?;
+        value.parse::<u64>().ok()
+    };
+    let class = |class| count(&facts::described_values(class)).unwrap_or(0);
+    // Records of other tools do not have the counts.
+    let Some(all) = count(facts::DESCRIBED_VALUES) else {
+        return "Modelled: exact, valid for the description only.".to_owned();
+    };
+    let are = |n: u64| if n == 1 { "is" } else { "are" };
+    let assumed = class(ValueClass::Assumed);
+    let mut parts = vec![format!("{assumed} of its {all} values {} assumed", are(assumed))];
+    let study = class(ValueClass::Study);
+    if study > 0 {
+        parts.push(format!("{study} {} from the study", are(study)));
     }
+    let unclassified = count(facts::DESCRIBED_VALUES_UNCLASSIFIED).unwrap_or(0);
+    if unclassified > 0 {
+        parts.push(format!("{unclassified} unclassified"));
+    }
+    format!("Modelled: exact for the description; {}.", parts.join(", "))
 }
 
 /// Facts that identify the subject, best first.
@@ -56,5 +82,30 @@ pub(crate) fn disturbance(f: &Finding) -> (TextRole, String) {
         Some("yes") => (TextRole::Bad, "DISTURBED: times may be wrong; causes:".to_string()),
         Some("no") => (TextRole::Dim, "Undisturbed.".to_string()),
         _ => (TextRole::Bad, format!("disturbed: {}", number::value(f).value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caveat_of_a_model_counts_what_is_assumed() {
+        let mut report = Report { trust: "modelled".into(), ..Report::default() };
+        assert_eq!(caveat(&report).as_deref(), Some("Modelled: exact, valid for the description only."));
+        let mut set = |name: &str, n: u64| report.facts.push((name.to_owned(), n.to_string()));
+        set("described.values", 66);
+        set("described.values.assumed", 36);
+        set("described.values.study", 4);
+        set("described.values.unclassified", 5);
+        let expected = "Modelled: exact for the description; 36 of its 66 values are assumed, 4 are from the study, \
+                        5 unclassified.";
+        assert_eq!(caveat(&report).as_deref(), Some(expected));
+        report.facts.truncate(2);
+        report.facts[1].1 = "1".to_owned();
+        let expected = "Modelled: exact for the description; 1 of its 66 values is assumed.";
+        assert_eq!(caveat(&report).as_deref(), Some(expected));
+        report.trust = "real".to_owned();
+        assert_eq!(caveat(&report), None);
     }
 }

@@ -90,7 +90,7 @@ struct Section {
     /// Summary of warnings and refusals.
     folded: Option<String>,
     lead: String,
-    caveat: Option<&'static str>,
+    caveat: Option<String>,
     disturbed: Option<Banner>,
     warnings: Vec<WarningItem>,
     body: String,
@@ -214,7 +214,7 @@ fn section(at: usize, name: &str, shown: &Shown, level: u8) -> Section {
         headline: shown.headline.lines().map(|line| clean(line, true)).collect(),
         folded: warnings::folded(report),
         lead: head::lead(report),
-        caveat: head::caveat(&report.trust),
+        caveat: head::caveat(report),
         disturbed: report.find(&DISTURBED).map(banner),
         warnings: report
             .warnings

@@ -9,7 +9,7 @@ use fathom_analysis::findings::tokens::Tokens;
 use fathom_analysis::findings::{
     Axis, Coordinate, Detail, Finding, Item, Kind, Refused, Report, Value, Warning,
 };
-use fathom_units::facts;
+use fathom_units::facts::{self, ValueClass};
 
 use fathom_analysis::metrics::latency::REFUSED;
 
@@ -35,6 +35,12 @@ const FACTS: [&str; 12] = [
     facts::PRIVILEGE_FIFO,
 ];
 
+/// Returns whether the fact is a count of a description's values, which the head of the report states.
+fn is_count_of_values(name: &str) -> bool {
+    [facts::DESCRIBED_VALUES, facts::DESCRIBED_VALUES_UNCLASSIFIED].contains(&name)
+        || ValueClass::ALL.iter().any(|class| facts::described_values(*class) == name)
+}
+
 /// Replacement for removed text.
 const REMOVED: &str = "[left out]";
 
@@ -48,7 +54,9 @@ pub fn anonymous(report: &Report, subject: Option<&str>) -> Report {
     let experiment = if plain(&report.experiment) { report.experiment.as_str() } else { "unknown" };
     let trust = if known(&report.trust, TRUST) { report.trust.as_str() } else { "unknown" };
     let facts = report.facts.iter().filter(|(name, _)| {
-        FACTS.contains(&name.as_str()) || name == facts::MACHINE_NAME && subject.is_some_and(|s| s != "host")
+        FACTS.contains(&name.as_str())
+            || is_count_of_values(name)
+            || name == facts::MACHINE_NAME && subject.is_some_and(|s| s != "host")
     });
     Report {
         experiment: experiment.to_owned(),

@@ -56,8 +56,8 @@ fn answer(page: &mut Page, report: &Report, kind: &ReportKind) {
 
 fn header(page: &mut Page, report: &Report) {
     page.text(TextRole::Bold, &lead(report), "", "  ");
-    if let Some(caveat) = caveat(&report.trust) {
-        page.text(TextRole::Plain, caveat, "", "  ");
+    if let Some(caveat) = caveat(report) {
+        page.text(TextRole::Plain, &caveat, "", "  ");
     }
     let what = identity(report);
     let facts = report.facts.iter().enumerate();

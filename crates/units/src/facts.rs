@@ -10,6 +10,10 @@ use alloc::string::{String, ToString as _};
 pub const TRUST_EVIDENCE: &str = "trust.evidence";
 /// Name of a described machine.
 pub const MACHINE_NAME: &str = "machine.name";
+/// Number of values in the description of a described machine. [`described_values`] are those of each class.
+pub const DESCRIBED_VALUES: &str = "described.values";
+/// Number of those whose class the description does not give.
+pub const DESCRIBED_VALUES_UNCLASSIFIED: &str = "described.values.unclassified";
 
 /// Name of the clock that times samples. [`MONOTONIC_RAW`] is the only one that is a system call.
 pub const CLOCK_NAME: &str = "clock.name";
@@ -187,6 +191,12 @@ pub fn remedy(name: &str) -> String {
     format!("{name}.remedy")
 }
 
+/// Returns the name of the fact with the number of a description's values of a class.
+#[must_use]
+pub fn described_values(class: ValueClass) -> String {
+    format!("{DESCRIBED_VALUES}.{}", class.token())
+}
+
 /// Defines a field-less enum with its tokens.
 macro_rules! states {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $token:literal),+ $(,)? }) => {
@@ -195,6 +205,9 @@ macro_rules! states {
         pub enum $name { $($(#[$doc])* $variant),+ }
 
         impl $name {
+            /// Every state, in the order of definition.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
             /// Returns the token, which is the fact's value.
             #[must_use]
             pub fn token(self) -> &'static str {
@@ -239,5 +252,19 @@ states! {
         Process = "process",
         /// The limit cannot be read.
         Unknown = "unknown",
+    }
+}
+
+states! {
+    /// Where a value of a machine's description comes from.
+    ValueClass {
+        /// A manual, a data sheet, or a statement of the machine about itself.
+        Manual = "manual",
+        /// Somebody's measurement of such a machine.
+        Measured = "measured",
+        /// The study with which the machine is compared.
+        Study = "study",
+        /// Assumed.
+        Assumed = "assumed",
     }
 }

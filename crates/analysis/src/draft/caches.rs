@@ -2,6 +2,8 @@
 
 use fathom_units::exact;
 
+use fathom_units::facts::ValueClass;
+
 use super::{Grounds, Table, Written, claimed, roundest, time};
 use crate::claims::Holds;
 use crate::findings::Metric;
@@ -48,21 +50,22 @@ fn level(h: &Hierarchy, n: usize, tier: &Tier, min_line: u64, policies: &[&str])
     let fitting = claimed::fitting(&claims, capacity);
     let mut table = Table::listed("level");
     let holds = match claims.iter().find_map(|c| Some((c.holds?, c.source))) {
-        Some((holds, by)) => (holds, Grounds::comment(format!("claimed by {by}, not measured"))),
+        Some((holds, by)) => (holds, Grounds::claimed(format!("claimed by {by}, not measured"))),
         None if n == 1 => {
             (Holds::Data, Grounds::assumed("the nearest level usually has a separate cache for instructions"))
         }
         None => (Holds::Unified, Grounds::assumed("as levels beyond the nearest usually are")),
     };
     let name = if holds.0 == Holds::Data && n == 1 { "L1D".to_owned() } else { format!("L{n}") };
-    table.word("name", &name, Grounds::comment("a placeholder; rename it"));
-    table.word("holds", holds.0.token(), holds.1);
+    table.word("name", &name, Grounds::name("a placeholder; rename it"));
+    // What a level holds has no class in the format.
+    table.word("holds", holds.0.token(), Grounds { class: None, ..holds.1 });
     let (line, of_line) = line(h, n, &claims, min_line);
     let g = geometry(h, n, line, capacity, &fitting);
     let agreement = claimed::agreement(&claims, |c| c.size, g.size, capacity, exact);
     let of_size = match tier.capacity {
         Some(f) => Grounds::found(f, format!("{}{agreement}", g.of_size)),
-        None => Grounds::comment(g.of_size),
+        None => Grounds::of(ValueClass::Assumed, g.of_size),
     };
     table.put("size", Written::Size(g.size), of_size);
     table.put("line", Written::Size(line), of_line);
@@ -92,7 +95,7 @@ fn line(h: &Hierarchy, n: usize, claims: &[claimed::Claim], min_line: u64) -> (u
         let agreement = claimed::agreement(claims, |c| c.line, line, interval(f), exact);
         (line, Grounds::found(f, agreement.trim_start_matches("; ")))
     } else if let Some((line, comment)) = claimed::unmeasured(claims, |c| c.line).filter(|c| sound(c.0)) {
-        (line, Grounds::comment(comment))
+        (line, Grounds::claimed(comment))
     } else if min_line > 0 {
         (min_line, Grounds::assumed("as the nearer level's; not measured"))
     } else {
@@ -116,7 +119,7 @@ fn geometry(h: &Hierarchy, n: usize, line: u64, capacity: Interval, fitting: &[c
         return by_ways(line, ways, sets, capacity, of_ways);
     }
     if let Some((ways, comment)) = claimed::unmeasured(fitting, |c| c.ways).filter(|c| c.0 <= 65536) {
-        return by_ways(line, ways, None, capacity, Grounds::comment(comment));
+        return by_ways(line, ways, None, capacity, Grounds::claimed(comment));
     }
     by_size(line, capacity)
 }
@@ -183,5 +186,5 @@ fn replacement(h: &Hierarchy, n: usize, policies: &[&str]) -> (String, Grounds) 
     };
     let others: Vec<&str> = all.iter().copied().filter(|p| p != first).collect();
     let more = if others.is_empty() { String::new() } else { format!("; also fits {}", others.join(", ")) };
-    ((*first).to_owned(), Grounds::comment(format!("{name}{more}")))
+    ((*first).to_owned(), Grounds::of(ValueClass::Measured, format!("{name}{more}")))
 }

@@ -4,6 +4,7 @@ use crate::findings::{Finding, Report, Value, Warning, WarningKind};
 use crate::hierarchy::Hierarchy;
 use crate::metrics::REGISTRY;
 use crate::metrics::{common, survey};
+use fathom_units::facts::ValueClass;
 
 const POLICIES: [&str; 5] = ["lru", "fifo", "random", "tree-plru", "nru"];
 
@@ -102,6 +103,26 @@ fn draft_rounds_inside_intervals_and_marks_the_rest_assumed() {
     assert_eq!(key(&d, "tlb", 2, "latency"), (Written::Cycles(7.0), "tlb.1.penalty: ".into()));
     assert_eq!(key(&d, "walk", 1, "latency").0, Written::Cycles(40.0));
     assert_eq!(key(&d, "walk", 1, "from").0, Written::Text("none".into()));
+}
+
+#[test]
+fn every_value_has_the_class_of_its_source() {
+    let mut report = survey();
+    report.findings.extend(claim("sysfs", 1, 49152.0, 64.0, 12.0));
+    let d = drafted(&report);
+    let class = |table: &str, key: &str| {
+        let table = d.tables.iter().find(|t| t.name == table).expect(table);
+        table.keys.iter().find(|k| k.key == key).expect(key).grounds.class
+    };
+    assert_eq!(class("level", "size"), Some(ValueClass::Measured));
+    assert_eq!(class("level", "ways"), Some(ValueClass::Manual), "as claimed");
+    assert_eq!(class("level", "write"), Some(ValueClass::Assumed));
+    assert_eq!((class("level", "name"), class("level", "holds")), (None, None));
+    for key in d.tables.iter().flat_map(|table| &table.keys) {
+        let grounds = &key.grounds;
+        assert_eq!(grounds.class.is_none(), ["name", "holds"].contains(&key.key), "{}", key.key);
+        assert!(!grounds.comment.starts_with("assumed") || grounds.class != Some(ValueClass::Measured));
+    }
 }
 
 #[test]

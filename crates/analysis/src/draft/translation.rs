@@ -4,6 +4,8 @@
 //! agree with that. A walk that fetches one descriptor from a level costs at least that level's latency before the
 //! step, and at most the extra latency of the next level more after it.
 
+use fathom_units::facts::ValueClass;
+
 use super::{Grounds, Table, Written, pages, roundest, shortest, time};
 use crate::findings::Finding;
 use crate::hierarchy::{Hierarchy, Tlb, interval, value};
@@ -70,7 +72,7 @@ fn filled(h: &Hierarchy, step: &Tlb) -> Option<usize> {
 
 fn tlb(h: &Hierarchy, n: usize, step: &Tlb, nearer: Option<&Finding>) -> Table {
     let mut table = Table::listed("tlb");
-    table.word("name", &format!("TLB{n}"), Grounds::comment("a placeholder; rename it"));
+    table.word("name", &format!("TLB{n}"), Grounds::name("a placeholder; rename it"));
     let measured = interval(step.entries);
     let ways =
         h.number(survey::TLB_WAYS.at([n.into()])).filter(|f| (1.0..=65536.0).contains(&value(f).round()));
@@ -142,7 +144,11 @@ fn walk_from(h: &Hierarchy, last: &Tlb, at: usize, tier: usize, levels: &[Table]
     );
     let step = h.tlbs[at].entries;
     let why = "assumed to be page tables that leave this level; if it is a TLB, describe one";
-    table.put("from", name.unwrap_or(Written::Text("none".to_owned())), Grounds::found(step, why));
+    table.put(
+        "from",
+        name.unwrap_or(Written::Text("none".to_owned())),
+        Grounds { class: Some(ValueClass::Assumed), ..Grounds::found(step, why) },
+    );
     let (all, fetch) = (interval(last.penalty), value(h.tiers[tier].latency));
     let fixed = Interval { value: all.value - fetch, low: all.low - fetch, high: all.high - fetch };
     let fixed = Interval { low: fixed.low.max(0.0), ..fixed };

@@ -1,8 +1,8 @@
 //! Random descriptions from a seed. Successive levels differ by at least 2x in size and 1.3x in latency.
 
 use fathom_model::description::{
-    Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Refresh, Replacement, Rows, Time,
-    Timer, Tlb, Uncached, Walk, WalkFrom, Write,
+    Classes, Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Refresh, Replacement, Rows,
+    Time, Timer, Tlb, Uncached, Walk, WalkFrom, Write,
 };
 use fathom_probe::splitmix::mix;
 
@@ -131,6 +131,7 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
         uncached: Uncached::default(),
         wakeup: None,
         dma: None,
+        classes: Classes::default(),
     }
 }
 

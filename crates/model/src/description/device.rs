@@ -1,12 +1,12 @@
 //! `[dma]`: a DMA device, and the kernel's cache maintenance for it.
 
-use std::fmt;
-
 use fathom_probe::machine::dma::Maintenance;
 use fathom_units::compact;
 
 use super::place::{At, Check};
-use super::table::{Result, Table};
+use super::show::Shown;
+use super::source::Result;
+use super::table::Table;
 use super::units::{self, show_rate};
 use super::{Description, Time};
 
@@ -115,22 +115,20 @@ pub(super) fn check(d: &Description) -> Check {
 }
 
 impl Device {
-    pub(super) fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n[dma]")?;
-        writeln!(f, "rate = \"{}\"", show_rate(self.rate))?;
-        writeln!(f, "burst = \"{}\"", compact(self.burst))?;
-        writeln!(f, "setup = \"{}\"", self.setup)?;
-        writeln!(f, "interrupt = \"{}\"", self.interrupt)?;
-        writeln!(f, "coherence = \"{}\"", self.coherence.word())?;
+    pub(super) fn show(&self, t: &mut Shown) {
+        t.quoted("rate", show_rate(self.rate));
+        t.quoted("burst", compact(self.burst));
+        t.quoted("setup", self.setup);
+        t.quoted("interrupt", self.interrupt);
+        t.quoted("coherence", self.coherence.word());
         if let Some(maintenance) = self.maintenance {
-            writeln!(f, "maintenance = \"{}\"", maintenance.token())?;
+            t.quoted("maintenance", maintenance.token());
         }
-        writeln!(f, "map = \"{}\"", self.map)?;
-        writeln!(f, "write_back = \"{}\"", self.write_back)?;
-        writeln!(f, "widest = \"{}\"", compact(self.widest))?;
+        t.quoted("map", self.map);
+        t.quoted("write_back", self.write_back);
+        t.quoted("widest", compact(self.widest));
         if let Some(stream) = self.stream {
-            writeln!(f, "stream = \"{stream}\"")?;
+            t.quoted("stream", stream);
         }
-        Ok(())
     }
 }

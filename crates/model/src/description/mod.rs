@@ -3,9 +3,12 @@
 //! `machines/README.md` documents the format. The structures here correspond to it one to one, in plain units. A file
 //! is checked when it is parsed; a description made in code is checked with [`Description::check`].
 
+pub use classes::{Classes, ValueKey};
 pub use device::{Coherence, Device};
 pub use error::{DescriptionError, DescriptionFlaw, nearest};
 pub use units::Time;
+
+use fathom_units::facts::ValueClass;
 
 /// Declares an enum with words of the format: one list for parsing, writing, and the suggestions for a misspelt word.
 macro_rules! words {
@@ -35,11 +38,13 @@ macro_rules! words {
 }
 
 mod check;
+mod classes;
 mod device;
 mod error;
 mod place;
 mod read;
 mod show;
+mod source;
 mod table;
 mod units;
 
@@ -180,6 +185,8 @@ pub struct Description {
     pub wakeup: Option<Wakeup>,
     /// A DMA device; if absent, transfers are refused.
     pub dma: Option<Device>,
+    /// Where each value comes from.
+    pub classes: Classes,
 }
 
 /// `[core]`: the CPUs and the cost of operations other than loads.
@@ -413,6 +420,13 @@ impl Description {
     /// The first [`DescriptionFlaw`] found.
     pub fn check(&self) -> Result<(), DescriptionFlaw> {
         check::check(self)
+    }
+
+    /// Returns every value of the effective description, in the order of the file, with its class; `None` if it is
+    /// unclassified.
+    #[must_use]
+    pub fn values(&self) -> Vec<(ValueKey, Option<ValueClass>)> {
+        show::values(self)
     }
 
     /// Returns the effective description in the format of a file, which parses to an equal description.

@@ -2,7 +2,8 @@
 
 use toml::de::DeTable;
 
-use super::table::{Places, Result, Source, Table};
+use super::source::{Result, Source};
+use super::table::{Places, Table};
 use super::units;
 use super::{
     Core, Description, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level, Memory, Mixed,
@@ -42,7 +43,7 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
     let source = Source { file: file_name, text };
     let document = DeTable::parse(text)
         .map_err(|e| source.fault(e.span().unwrap_or(0..0), format!("not TOML: {}", e.message()), ""))?;
-    let mut places = Places::new();
+    let mut places = Places::default();
     // The version is checked first: a later format may have keys that are unknown here.
     if let Some(format) = document.get_ref().get("format")
         && format.get_ref().as_integer().is_none_or(|n| n.as_str() != "1")
@@ -72,9 +73,10 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
         uncached: uncached.as_ref().map(read_uncached).transpose()?.unwrap_or_default(),
         dma: dma.as_ref().map(device::read).transpose()?,
         wakeup: wakeup.map(|table| read_wakeup(&table, &mut places)).transpose()?,
+        classes: std::mem::take(&mut places.classes),
     };
     description.check().map_err(|flaw| {
-        let place = |key| places.get(&(flaw.table, flaw.index, key)).cloned();
+        let place = |key| places.spans.get(&(flaw.table, flaw.index, key)).cloned();
         let span = place(flaw.key).or_else(|| place("")).unwrap_or(0..0);
         source.fault(span, flaw.message.clone(), flaw.help.clone())
     })?;

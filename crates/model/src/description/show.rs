@@ -3,9 +3,12 @@
 use std::fmt;
 
 use fathom_units::compact;
+use fathom_units::facts::ValueClass;
 
+use super::classes::{self, Classes, ValueKey};
+use super::place::At;
 use super::units::show_hz;
-use super::{Description, Level, Memory, Mixed, Tlb, Uncached, Wakeup, Walk, WalkFrom};
+use super::{Core, Description, Level, Memory, Mixed, Stage, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom};
 
 /// Text as a TOML basic string.
 struct Quoted<'a>(&'a str);
@@ -30,145 +33,212 @@ fn sizes(list: &[u64]) -> String {
     format!("[{}]", quoted.join(", "))
 }
 
+/// One table of the file: its keys as they are written.
+pub(super) struct Shown<'a> {
+    place: At,
+    classes: &'a Classes,
+    keys: Vec<(&'static str, String)>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(d: &'a Description, place: At, show: impl FnOnce(&mut Shown<'a>)) -> Shown<'a> {
+        let mut shown = Shown { place, classes: &d.classes, keys: Vec::new() };
+        show(&mut shown);
+        shown
+    }
+
+    pub(super) fn put(&mut self, key: &'static str, value: impl fmt::Display) {
+        self.keys.push((key, value.to_string()));
+    }
+
+    pub(super) fn quoted(&mut self, key: &'static str, value: impl fmt::Display) {
+        self.keys.push((key, format!("\"{value}\"")));
+    }
+
+    fn key(&self, key: &'static str) -> ValueKey {
+        ValueKey { table: self.place.0, index: self.place.1, key }
+    }
+
+    fn class(&self, key: &'static str) -> Option<ValueClass> {
+        self.classes.of(self.key(key))
+    }
+
+    /// Returns the keys that are values, with their classes.
+    fn values(&self) -> impl Iterator<Item = (ValueKey, Option<ValueClass>)> + '_ {
+        let values = self.keys.iter().filter(|(key, _)| classes::is_value(key));
+        values.map(|(key, _)| (self.key(key), self.class(key)))
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place.0 {
+            name @ ("level" | "tlb") => writeln!(f, "\n[[{name}]]")?,
+            name => writeln!(f, "\n[{name}]")?,
+        }
+        for (key, value) in &self.keys {
+            writeln!(f, "{key} = {value}")?;
+        }
+        let values: Vec<_> = self.values().filter_map(|(key, class)| Some((key.key, class?))).collect();
+        if values.is_empty() { Ok(()) } else { writeln!(f, "{}", classes::line(&values)) }
+    }
+}
+
+/// Returns the tables of a description, in the order of the file.
+fn tables(d: &Description) -> Vec<Shown<'_>> {
+    let mut all = vec![
+        Shown::of(d, At("core", 0), |t| d.core.show(t)),
+        Shown::of(d, At("timer", 0), |t| d.timer.show(t)),
+    ];
+    let levels = d.levels.iter().enumerate();
+    all.extend(levels.map(|(n, level)| Shown::of(d, At("level", n), |t| level.show(t))));
+    all.extend(d.tlbs.iter().enumerate().map(|(n, tlb)| Shown::of(d, At("tlb", n), |t| tlb.show(t))));
+    all.extend(d.walk.iter().map(|walk| Shown::of(d, At("walk", 0), |t| walk.show(t))));
+    all.push(Shown::of(d, At("memory", 0), |t| d.memory.show(t)));
+    let uncached = Shown::of(d, At("uncached", 0), |t| d.uncached.show(t));
+    all.extend((!uncached.keys.is_empty()).then_some(uncached));
+    all.extend(d.dma.iter().map(|dma| Shown::of(d, At("dma", 0), |t| dma.show(t))));
+    if let Some(wakeup) = &d.wakeup {
+        all.push(Shown::of(d, At("wakeup", 0), |t| wakeup.show(t)));
+        let stages = Wakeup::TABLES.into_iter().zip(&wakeup.stages);
+        all.extend(stages.map(|(name, stage)| Shown::of(d, At(name, 0), |t| stage.show(t))));
+    }
+    all
+}
+
+/// Returns every value of the effective description, in the order of the file, with its class.
+pub(super) fn values(d: &Description) -> Vec<(ValueKey, Option<ValueClass>)> {
+    tables(d).iter().flat_map(|table| table.values().collect::<Vec<_>>()).collect()
+}
+
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "format = 1")?;
         writeln!(f, "about = {}", Quoted(&self.about))?;
-        writeln!(f, "\n[core]")?;
-        writeln!(f, "clock = \"{}\"", show_hz(self.core.clock_hz))?;
-        writeln!(f, "cpus = {}", self.core.cpus)?;
-        writeln!(f, "alu = \"{}\"", self.core.alu)?;
-        writeln!(f, "branch = \"{}\"", self.core.branch)?;
-        if let Some(store) = self.core.store {
-            writeln!(f, "store = \"{store}\"")?;
+        tables(self).iter().try_for_each(|table| write!(f, "{table}"))
+    }
+}
+
+impl Core {
+    fn show(&self, t: &mut Shown) {
+        t.quoted("clock", show_hz(self.clock_hz));
+        t.put("cpus", self.cpus);
+        t.quoted("alu", self.alu);
+        t.quoted("branch", self.branch);
+        if let Some(store) = self.store {
+            t.quoted("store", store);
         }
-        if let Some(maintain) = self.core.maintain {
-            writeln!(f, "maintain = \"{maintain}\"")?;
+        if let Some(maintain) = self.maintain {
+            t.quoted("maintain", maintain);
         }
-        writeln!(f, "\n[timer]")?;
-        writeln!(f, "clock = \"{}\"", show_hz(self.timer.clock_hz))?;
-        writeln!(f, "overhead = \"{}\"", self.timer.overhead)?;
-        writeln!(f, "jitter = \"{}\"", self.timer.jitter)?;
-        writeln!(f, "resolution = {}", self.timer.resolution)?;
-        self.levels.iter().try_for_each(|level| level.show(f))?;
-        self.tlbs.iter().try_for_each(|tlb| tlb.show(f))?;
-        if let Some(walk) = &self.walk {
-            walk.show(f)?;
-        }
-        self.memory.show(f)?;
-        self.uncached.show(f)?;
-        self.dma.as_ref().map_or(Ok(()), |dma| dma.show(f))?;
-        self.wakeup.as_ref().map_or(Ok(()), |wakeup| wakeup.show(f))
+    }
+}
+
+impl Timer {
+    fn show(&self, t: &mut Shown) {
+        t.quoted("clock", show_hz(self.clock_hz));
+        t.quoted("overhead", self.overhead);
+        t.quoted("jitter", self.jitter);
+        t.put("resolution", self.resolution);
     }
 }
 
 impl Level {
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n[[level]]")?;
-        writeln!(f, "name = {}", Quoted(&self.name))?;
-        writeln!(f, "holds = \"{}\"", self.holds.word())?;
-        writeln!(f, "size = \"{}\"", compact(self.size))?;
-        writeln!(f, "line = \"{}\"", compact(self.line))?;
-        writeln!(f, "ways = {}", self.ways)?;
-        writeln!(f, "index = \"{}\"", self.index.word())?;
-        writeln!(f, "latency = \"{}\"", self.latency)?;
-        writeln!(f, "replacement = \"{}\"", self.replacement.word())?;
-        writeln!(f, "write = \"{}\"", self.write.word())?;
-        writeln!(f, "allocate = {}", self.allocate)?;
-        writeln!(f, "inclusion = \"{}\"", self.inclusion.word())?;
-        writeln!(f, "shared = {}", self.shared)
+    fn show(&self, t: &mut Shown) {
+        t.put("name", Quoted(&self.name));
+        t.quoted("holds", self.holds.word());
+        t.quoted("size", compact(self.size));
+        t.quoted("line", compact(self.line));
+        t.put("ways", self.ways);
+        t.quoted("index", self.index.word());
+        t.quoted("latency", self.latency);
+        t.quoted("replacement", self.replacement.word());
+        t.quoted("write", self.write.word());
+        t.put("allocate", self.allocate);
+        t.quoted("inclusion", self.inclusion.word());
+        t.put("shared", self.shared);
     }
 }
 
 impl Tlb {
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n[[tlb]]")?;
-        writeln!(f, "name = {}", Quoted(&self.name))?;
-        writeln!(f, "entries = {}", self.entries)?;
-        writeln!(f, "ways = {}", self.ways)?;
-        writeln!(f, "pages = {}", sizes(&self.pages))?;
-        writeln!(f, "latency = \"{}\"", self.latency)?;
-        writeln!(f, "replacement = \"{}\"", self.replacement.word())
+    fn show(&self, t: &mut Shown) {
+        t.put("name", Quoted(&self.name));
+        t.put("entries", self.entries);
+        t.put("ways", self.ways);
+        t.put("pages", sizes(&self.pages));
+        t.quoted("latency", self.latency);
+        t.quoted("replacement", self.replacement.word());
     }
 }
 
 impl Walk {
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, t: &mut Shown) {
         let from = match &self.from {
             WalkFrom::Level(name) => name,
             WalkFrom::Memory => "memory",
             WalkFrom::Nowhere => "none",
         };
-        writeln!(f, "\n[walk]")?;
-        writeln!(f, "fetches = {}", self.fetches)?;
-        writeln!(f, "from = {}", Quoted(from))?;
-        writeln!(f, "latency = \"{}\"", self.latency)
+        t.put("fetches", self.fetches);
+        t.put("from", Quoted(from));
+        t.quoted("latency", self.latency);
     }
 }
 
 impl Memory {
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n[memory]")?;
-        writeln!(f, "size = \"{}\"", compact(self.size))?;
-        writeln!(f, "pages = {}", sizes(&self.pages))?;
-        writeln!(f, "frames = \"{}\"", self.frames.word())?;
-        writeln!(f, "latency = \"{}\"", self.latency)?;
-        writeln!(f, "spread = \"{}\"", self.spread)?;
+    fn show(&self, t: &mut Shown) {
+        t.quoted("size", compact(self.size));
+        t.put("pages", sizes(&self.pages));
+        t.quoted("frames", self.frames.word());
+        t.quoted("latency", self.latency);
+        t.quoted("spread", self.spread);
         if let Some(rows) = &self.rows {
-            writeln!(f, "row = \"{}\"", compact(rows.row))?;
-            writeln!(f, "banks = {}", rows.banks)?;
-            writeln!(f, "open = \"{}\"", rows.open)?;
+            t.quoted("row", compact(rows.row));
+            t.put("banks", rows.banks);
+            t.quoted("open", rows.open);
         }
         if let Some(refresh) = &self.refresh {
-            writeln!(f, "refresh = \"{}\"", refresh.every)?;
-            writeln!(f, "refresh_takes = \"{}\"", refresh.takes)?;
+            t.quoted("refresh", refresh.every);
+            t.quoted("refresh_takes", refresh.takes);
         }
-        Ok(())
     }
 }
 
 impl Uncached {
-    /// Writes nothing if nothing is described.
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Uncached::default() {
-            return Ok(());
-        }
-        writeln!(f, "\n[uncached]")?;
+    fn show(&self, t: &mut Shown) {
         if let Some(load) = self.load {
-            writeln!(f, "load = \"{load}\"")?;
+            t.quoted("load", load);
         }
         if let Some(gathering) = &self.gathering {
-            writeln!(f, "store = \"{}\"", gathering.store)?;
-            writeln!(f, "buffers = {}", gathering.buffers)?;
-            writeln!(f, "gather = \"{}\"", compact(gathering.gather))?;
-            writeln!(f, "drain = \"{}\"", gathering.drain)?;
+            t.quoted("store", gathering.store);
+            t.put("buffers", gathering.buffers);
+            t.quoted("gather", compact(gathering.gather));
+            t.quoted("drain", gathering.drain);
         }
         if let Some(device) = &self.device {
-            writeln!(f, "device_load = \"{}\"", device.load)?;
-            writeln!(f, "device_store = \"{}\"", device.store)?;
+            t.quoted("device_load", device.load);
+            t.quoted("device_store", device.store);
         }
         if let Some(through) = self.write_through {
-            writeln!(f, "write_through = \"{}\"", through.word())?;
+            t.quoted("write_through", through.word());
         }
-        if self.mixed != Mixed::default() {
-            writeln!(f, "mixed = \"{}\"", self.mixed.word())?;
+        if self.mixed != Mixed::default() || t.class("mixed").is_some() {
+            t.quoted("mixed", self.mixed.word());
         }
-        Ok(())
     }
 }
 
 impl Wakeup {
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n[wakeup]")?;
-        writeln!(f, "instruction = \"{}\"", self.instruction)?;
-        writeln!(f, "common = \"{}\"", compact(self.common))?;
-        writeln!(f, "within = \"{}\"", compact(self.within))?;
-        for (name, stage) in Wakeup::STAGES.iter().zip(&self.stages) {
-            writeln!(f, "\n[wakeup.{name}]")?;
-            writeln!(f, "instructions = {}", stage.instructions)?;
-            writeln!(f, "code = \"{}\"", compact(stage.code))?;
-            writeln!(f, "data = \"{}\"", compact(stage.data))?;
-        }
-        Ok(())
+    fn show(&self, t: &mut Shown) {
+        t.quoted("instruction", self.instruction);
+        t.quoted("common", compact(self.common));
+        t.quoted("within", compact(self.within));
+    }
+}
+
+impl Stage {
+    fn show(&self, t: &mut Shown) {
+        t.put("instructions", self.instructions);
+        t.quoted("code", compact(self.code));
+        t.quoted("data", compact(self.data));
     }
 }

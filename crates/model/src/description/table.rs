@@ -5,31 +5,20 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::classes::{self, Classes, Within};
+use super::source::{Result, Source, place_of};
 use super::units::{self, QuantityError};
 use super::{DescriptionError, Time, nearest};
 
 type Spanned<T> = toml::Spanned<T>;
-pub(super) type Result<T> = std::result::Result<T, DescriptionError>;
-
-/// The file that is parsed.
-pub(super) struct Source<'a> {
-    pub(super) file: &'a str,
-    pub(super) text: &'a str,
+/// What the tables of a file have beside their values.
+#[derive(Default)]
+pub(super) struct Places {
+    /// The place of every key's value in the file, by table, index and key, to locate the errors of the checks.
+    pub(super) spans: HashMap<(&'static str, usize, &'static str), Range<usize>>,
+    /// The classes of the values.
+    pub(super) classes: Classes,
 }
-
-impl Source<'_> {
-    pub(super) fn fault(
-        &self,
-        span: Range<usize>,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> DescriptionError {
-        DescriptionError::at(self.file, self.text, span, message.into(), help.into())
-    }
-}
-
-/// The place of every key's value in the file, by table, index and key, to locate the errors of the checks.
-pub(super) type Places = HashMap<(&'static str, usize, &'static str), Range<usize>>;
 
 /// One table of the file.
 pub(super) struct Table<'a> {
@@ -42,7 +31,7 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Opens a table and refuses unknown keys.
+    /// Opens a table, refuses unknown keys and reads the classes of its values.
     pub(super) fn open(
         source: &'a Source<'a>,
         name: &'static str,
@@ -53,12 +42,17 @@ impl<'a> Table<'a> {
     ) -> Result<Table<'a>> {
         let (entries, header) = table;
         for (key, value) in entries.iter() {
+            // The top has no values, only tables.
+            if key.get_ref() == classes::KEY && !name.is_empty() {
+                continue;
+            }
             let Some(&word) = known.iter().find(|k| **k == key.get_ref().as_ref()) else {
                 return Err(unknown_key(source, name, key, known));
             };
-            places.insert((name, index, word), value.span());
+            places.spans.insert((name, index, word), value.span());
         }
-        places.insert((name, index, ""), header.clone());
+        places.spans.insert((name, index, ""), header.clone());
+        classes::read(&Within { source, name, index, entries, known }, &mut places.classes)?;
         Ok(Table { source, name, index, header, entries, known })
     }
 
@@ -183,16 +177,12 @@ fn unknown_key(
     key: &Spanned<toml::de::DeString>,
     known: &[&str],
 ) -> DescriptionError {
-    let place = match table {
-        "" => "at the top of a description".to_string(),
-        "level" | "tlb" => format!("in [[{table}]]"),
-        _ => format!("in [{table}]"),
-    };
-    let help = match nearest(key.get_ref(), known.iter().copied()) {
+    let classes = (!table.is_empty()).then_some(classes::KEY);
+    let help = match nearest(key.get_ref(), known.iter().copied().chain(classes)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known keys: {}", known.join(", ")),
     };
-    source.fault(key.span(), format!("unknown key `{}` {place}", key.get_ref()), help)
+    source.fault(key.span(), format!("unknown key `{}` {}", key.get_ref(), place_of(table)), help)
 }
 
 /// Returns an example of a key, for a message that it is missing or of the wrong kind.

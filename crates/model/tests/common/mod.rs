@@ -2,12 +2,13 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use fathom_model::description::{
-    Coherence, Core, Description, Device, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level,
-    Memory, Mixed, Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup, Walk,
-    WalkFrom, Write,
+    Classes, Coherence, Core, Description, Device, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index,
+    Level, Memory, Mixed, Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup,
+    Walk, WalkFrom, Write,
 };
 use fathom_probe::machine::dma::Maintenance;
 use fathom_probe::splitmix::{SplitMix64, mix};
+use fathom_units::facts::ValueClass;
 
 /// Random draws from a seed.
 pub struct Draw(SplitMix64);
@@ -79,9 +80,16 @@ pub fn random_description(seed: u64) -> Description {
         uncached: Uncached::default(),
         dma: None,
         wakeup: random_wakeup(&mut Draw::new(seed ^ 0x3ff)),
+        classes: Classes::default(),
     };
     let mut description = random_uncached(description, &mut Draw::new(seed ^ 0x0ff));
     description.dma = random_device(&description, &mut Draw::new(seed ^ 0x7ff));
+    let d = &mut Draw::new(seed ^ 0x1ff);
+    for (value, _) in description.values() {
+        if d.chance(2) {
+            description.classes.set(value, d.one_of(ValueClass::ALL));
+        }
+    }
     description.check().unwrap_or_else(|flaw| panic!("seed {seed}: {flaw}"));
     description
 }
