@@ -338,12 +338,20 @@ fn hidden(shape: shape::Shape, threshold: f64, step: f64) -> f64 {
     (1..=20).map(|i| f64::from(i) * 1e-3).find(|d| shape.misses(1.0 + d) * step > threshold).unwrap_or(0.02)
 }
 
-/// Returns whether the curve has stopped rising at its last point: the last boundary's misses are nearly complete
-/// there.
+/// Smallest number of measured points of a plateau at the end of a curve.
+const MIN_END_POINTS: usize = 3;
+/// Largest relative difference between the points of a plateau at the end, in addition to four of their standard
+/// errors: open rows and refresh cause up to 2 %.
+const MAX_END_DEVIATION: f64 = 0.02;
+
+/// Returns whether the curve has stopped rising at its last points: at least three points beyond the last boundary
+/// differ by no more than their errors, and by its shape nearly all of their loads miss.
 fn ends_flat(points: &[Point], fit: &Fit) -> bool {
-    let Some(last) = points.last() else { return false };
-    let Some(boundary) = fit.boundaries.last() else { return true };
-    boundary.shape.misses(last.x / boundary.onset) > 0.98
+    let beyond = |p: &&Point| fit.boundaries.last().is_none_or(|b| b.shape.misses(p.x / b.onset) > 0.98);
+    let last: Vec<&Point> = points.iter().rev().take(MIN_END_POINTS).collect();
+    let level = crate::interval::median(&last.iter().map(|p| p.y).collect::<Vec<_>>()).unwrap_or(0.0);
+    let flat = |p: &&Point| (p.y / level - 1.0).abs() <= MAX_END_DEVIATION + 4.0 * p.sigma;
+    last.len() == MIN_END_POINTS && last.iter().all(|p| flat(p) && beyond(p))
 }
 
 #[cfg(test)]

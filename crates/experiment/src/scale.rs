@@ -7,9 +7,16 @@ use fathom_units::facts;
 
 use crate::record::{Record, TrialRun};
 
+mod curve_pages;
+
+pub(crate) use curve_pages::SlowerHuge;
+
 /// Bytes between the cells of a chain whose experiment does not measure the line size. With smaller lines some sets
 /// stay unused, evenly. With larger lines the order of the chain keeps the cells of a line half a lap apart.
 pub(crate) const STRIDE: u64 = 64;
+
+/// Bytes between lines in the TLB pairs. No line is longer, so both halves of a pair touch the same number of lines.
+pub(crate) const PAIR_STRIDE: u64 = 128;
 
 /// Pages in a window that fits in any first-level TLB, even one of eight entries with random replacement. All lines
 /// of a window are visited before the next window begins.
@@ -100,8 +107,12 @@ pub(crate) struct Scale {
     pub(crate) share: f64,
     /// Base page, bytes.
     pub(crate) base: u64,
-    /// Huge page, bytes, if huge pages exist and were not refused.
+    /// Huge page, bytes, if huge pages exist, were not refused, and do not translate slower than base pages.
     pub(crate) huge: Option<u64>,
+    /// Loads in huge pages and in base pages, ns, if huge pages exist but translate slower.
+    pub(crate) slower_huge: Option<SlowerHuge>,
+    /// Window of the latency curve, bytes.
+    pub(crate) window: u64,
     /// Whether base pages of chosen colours are available.
     pub(crate) coloured: bool,
 }
@@ -148,7 +159,7 @@ impl Scale {
             .flat_map(|r| r.ticks_per_op().map(|t| (r.trial.round, r.trial.id, t)))
             .filter(|(_, _, t)| *t > 0.0)
             .collect();
-        Scale {
+        let mut scale = Scale {
             tick_ns: 1e9 / hz as f64,
             resolution: resolution as f64,
             typical: median(&cycle_ticks.iter().map(|c| c.2).collect::<Vec<_>>()),
@@ -158,7 +169,11 @@ impl Scale {
             base: page(record, facts::PAGE_BASE).filter(|p| *p >= STRIDE).unwrap_or(4096),
             huge: page(record, facts::PAGE_HUGE).filter(|p| *p > STRIDE && !refused),
             coloured: record.text(facts::PAGE_COLOURED).is_some() && !no_coloured_pages(record),
-        }
+            slower_huge: None,
+            window: 0,
+        };
+        curve_pages::choose(record, &mut scale);
+        scale
     }
 
     /// Returns the ticks per cycle over all rounds.

@@ -111,13 +111,23 @@ fn memory(d: &Description) -> f64 {
     let m = &d.memory;
     let mut latency = m.latency.in_cycles(hz);
     if let Some(rows) = &m.rows {
-        // The survey's window is four pages of the largest size. A random row of it is open in its bank if it was the
-        // last one used there.
-        let window = 4.0 * m.pages.last().copied().unwrap_or_default() as f64;
+        // A random row of the survey's window is open in its bank if it was the last one used there.
+        let window = window(d);
         let rows_per_bank = (window / rows.row as f64 / f64::from(rows.banks)).max(1.0);
         latency += (rows.open.in_cycles(hz) - latency) / rows_per_bank;
     }
     latency * refresh_factor(d, latency)
+}
+
+/// Returns the survey's window, bytes: 64 KiB, or four base pages if there are no huge pages and the first TLB does
+/// not hold twice as many pages.
+fn window(d: &Description) -> f64 {
+    const WINDOW: u64 = 64 << 10;
+    let base = d.memory.pages.first().copied().unwrap_or_default();
+    let first =
+        d.tlbs.iter().find(|t| t.pages.contains(&base)).map_or(u64::MAX, |t| u64::from(t.entries) * base);
+    let small = d.memory.pages.len() == 1 && first < 2 * WINDOW;
+    (if small { 4 * base } else { WINDOW.max(4 * base) }) as f64
 }
 
 /// Returns the factor by which refresh slows continuous accesses: `takes` of each period is lost, less half an access

@@ -61,6 +61,8 @@ macro_rules! warning_kinds {
 warning_kinds! {
     Disturbed "disturbed" true "something disturbed the measurement: times may be wrong";
     NoHugePages "no-huge-pages" false "the latency curve was measured in base pages: translation is part of it";
+    SlowHugePages "slow-huge-pages" false "huge pages translate slower than base pages: the latency curve was measured in base pages";
+    SplinteredPages "splintered-pages" false "huge pages are translated in pieces of base pages";
     NoFinalPlateau "no-final-plateau" true "the latency curve still rises at the largest working set";
     BudgetExhausted "budget-exhausted" true "the budget ended before the plan, or before an interval was as narrow as intended";
     Interrupted "interrupted" true "the session ended before its plan did";

@@ -42,6 +42,9 @@ metrics! {
     WALK_SHARE "walk.share" [""]
         "share of a random far load's latency that is address translation, 0 to 1"
         .share();
+    HUGE_SPLINTERED "huge.splintered" [""]
+        "cost of TLB misses in huge pages as a share of that in base pages: 0 if huge pages are whole, 1 if they are translated in pieces of base pages"
+        .share().less_is_better();
     TRANSLATION_ADDED "translation.{pages}.added" ["ns"]
         "added latency of a load when its lines are on as many pages, compared with the same number of lines packed"
         .signed().compared(Compared::OnRequest);

@@ -32,9 +32,10 @@ use crate::record::Record;
 use crate::round;
 use crate::scale::Scale;
 
-/// Returns whether only this module plans trials of this pattern.
-fn is_of_geometry(pattern: PatternKind) -> bool {
-    matches!(pattern, PatternKind::Conflict | PatternKind::Pair | PatternKind::EvictionSet)
+/// Returns whether only this module plans such trials.
+fn is_of_geometry(trial: &Trial) -> bool {
+    matches!(trial.kind(), PatternKind::Conflict | PatternKind::Pair | PatternKind::EvictionSet)
+        && !latency_curve::is_splinter_test(trial)
 }
 
 /// Results for one level.
@@ -206,7 +207,7 @@ pub(crate) fn plan(
     share: f64,
     next_trials: impl FnOnce(&GeometryRequest) -> Vec<Trial>,
 ) -> Vec<Trial> {
-    if !record.trials.iter().any(|run| is_of_geometry(run.trial.kind())) {
+    if !record.trials.iter().any(|run| is_of_geometry(&run.trial)) {
         let first = latency_curve::plan(record, seed, (budget_ms as f64 * share) as u64);
         if !first.is_empty() {
             return first;

@@ -6,10 +6,10 @@ use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
-use super::PAIR_STRIDE;
+use super::splinters::{self, Splinters};
 use crate::record::Record;
 use crate::scale::{At, Scale};
-use crate::scale::{STRIDE, WINDOW_PAGES};
+use crate::scale::{PAIR_STRIDE, STRIDE};
 
 impl Scale {
     /// Returns the kind of pages that the latency curve is measured in.
@@ -17,15 +17,10 @@ impl Scale {
         if self.huge.is_some() { Pages::Huge } else { Pages::Base }
     }
 
-    /// Returns the latency curve's window, bytes.
-    pub(crate) fn window(&self) -> u64 {
-        WINDOW_PAGES * self.huge.unwrap_or(self.base)
-    }
-
     /// Returns whether this trial is a point of the latency curve.
     pub(crate) fn is_point(&self, trial: &Trial) -> bool {
         trial.kind() == PatternKind::Chase
-            && trial.pattern.walk() == Walk::windows(self.window())
+            && trial.pattern.walk() == Walk::windows(self.window)
             && trial.memory.page == self.pages()
             && trial.beside.streams.is_empty()
     }
@@ -45,25 +40,40 @@ impl Scale {
         })
     }
 
-    /// Returns order and pages of the packed half of a TLB pair.
-    pub(crate) fn control(&self) -> (OrderKind, Pages) {
-        if self.huge.is_some() { (OrderKind::Random, Pages::Huge) } else { (OrderKind::Window, Pages::Base) }
+    /// Returns the walk of the packed half of a TLB pair. Its window costs one translation per page if huge pages are
+    /// not whole, and is too large for a prefetcher to follow. In base pages one page follows the other.
+    pub(crate) fn packed_walk(&self) -> Walk {
+        Walk::windows(if self.huge.is_some() { self.window } else { self.base })
     }
 
-    /// Returns the packed halves of the TLB pairs: lines [`PAIR_STRIDE`] bytes apart, with negligible translation.
+    /// Returns whether a trial is the packed half of a TLB pair: lines [`PAIR_STRIDE`] bytes apart, with negligible
+    /// translation.
+    pub(crate) fn is_packed(&self, trial: &Trial) -> bool {
+        let order = trial.pattern.walk().order;
+        trial.kind() == PatternKind::Chase
+            && trial.memory.stride == PAIR_STRIDE
+            && trial.memory.page == self.pages()
+            && (order == OrderKind::Window || self.huge.is_some() && order == OrderKind::Random)
+    }
+
+    /// Returns the packed halves of the TLB pairs.
     pub(crate) fn packed(&self, record: &Record) -> Vec<At> {
-        let (order, page) = self.control();
-        self.gather(record, PatternKind::Chase, |t| {
-            t.pattern.walk().order == order && t.memory.page == page && t.memory.stride == PAIR_STRIDE
-        })
+        self.gather(record, PatternKind::Chase, |t| self.is_packed(t))
+    }
+
+    /// Returns the spread halves of the TLB pairs in base pages: one line per page.
+    pub(crate) fn spread(&self, record: &Record) -> Vec<At> {
+        self.spread_in(record, Pages::Base)
+    }
+
+    fn spread_in(&self, record: &Record, page: Pages) -> Vec<At> {
+        self.gather(record, PatternKind::Pages, |t| t.memory.stride == PAIR_STRIDE && t.memory.page == page)
     }
 
     /// Returns the TLB pairs in one kind of pages, ascending.
     pub(crate) fn pairs_in(&self, record: &Record, page: Pages) -> Vec<Pair> {
-        let spread = self
-            .gather(record, PatternKind::Pages, |t| t.memory.stride == PAIR_STRIDE && t.memory.page == page);
         let packed = self.packed(record);
-        let pairs = spread.into_iter().filter_map(|s| {
+        let pairs = self.spread_in(record, page).into_iter().filter_map(|s| {
             let p = packed.iter().find(|p| p.bytes == s.bytes)?.clone();
             let extra = s.time() - p.time();
             Some(Pair { pages: s.bytes / PAIR_STRIDE, spread: s, packed: p, extra })
@@ -75,19 +85,20 @@ impl Scale {
     pub(crate) fn pairs(&self, record: &Record) -> Vec<Pair> {
         let mut pairs = self.pairs_in(record, Pages::Base);
         if self.huge.is_none() {
-            self.add_packed_translation(&mut pairs);
+            self.add_packed_translation(&mut pairs, 1.0);
         }
         pairs
     }
 
-    /// Adds the translation of the packed halves in base pages. Their pages follow one another, each visited twice per
-    /// lap: one translation per half page of lines. Its cost is known from the pairs on as few pages.
-    fn add_packed_translation(&self, pairs: &mut [Pair]) {
+    /// Adds the translation of the packed halves in base pages, or this share of it. Their pages follow one another,
+    /// each visited twice per lap: one translation per half page of lines. Its cost is known from the pairs on as few
+    /// pages.
+    fn add_packed_translation(&self, pairs: &mut [Pair], share: f64) {
         let lines = (self.base / PAIR_STRIDE).max(2);
         for i in 0..pairs.len() {
             let pages = pairs[i].pages.div_ceil(lines);
             let known = pairs[..i].iter().rfind(|p| p.pages <= pages).map_or(0.0, |p| p.extra.max(0.0));
-            pairs[i].extra += known / (lines / 2) as f64;
+            pairs[i].extra += share * known / (lines / 2) as f64;
         }
     }
 }
@@ -104,17 +115,25 @@ pub(crate) struct Curves {
     pub(crate) reading: Option<Reading>,
     /// The tiers of the TLB pairs; `None` with too few pairs.
     pub(crate) translated: Option<Reading>,
+    /// Whether huge pages are splintered; `None` if it was not tested.
+    pub(crate) splinters: Option<Splinters>,
 }
 
 impl Curves {
     /// Reads the curves of a record.
     pub(crate) fn of(record: &Record, scale: &Scale) -> Curves {
         let latency_curve = scale.latency_curve(record);
-        let pairs = scale.pairs(record);
+        let mut pairs = scale.pairs(record);
+        let splinters = splinters::read(record, scale, &pairs);
+        let in_huge = splinters.as_ref().map_or(0.0, Splinters::significant);
+        if in_huge > 0.0 {
+            scale.add_packed_translation(&mut pairs, in_huge);
+        }
         let translated = read_pairs(&pairs, scale.share);
-        let translation = scale.translation(&pairs, translated.as_ref());
+        let share = if scale.huge.is_none() { 1.0 } else { in_huge };
+        let translation = scale.translation(&pairs, translated.as_ref(), share);
         let reading = read_latency_curve(&latency_curve, &translation, scale.share);
-        Curves { latency_curve, pairs, translation, reading, translated }
+        Curves { latency_curve, pairs, translation, reading, translated, splinters }
     }
 
     /// Returns the steps between its tiers.
@@ -176,23 +195,27 @@ pub(crate) struct Pair {
 pub(crate) const MAX_PAIR: u64 = 8192;
 
 /// Translation inside the latency curve's points: (working set in bytes, ns per load), ascending. Empty if the curve is
-/// measured in huge pages, with one translation in tens of thousands of loads. In base pages the lines of a page are
-/// visited together, so a load carries its page's translation divided by the lines per page. The pairs give the cost of
+/// measured in whole huge pages, with one translation in hundreds of loads. In base pages, and in huge pages that are
+/// translated in pieces, the lines of a page are visited together, so a load carries its page's translation divided by the lines per page. The pairs give the cost of
 /// a translation.
 pub(crate) type Translation = Vec<(f64, f64)>;
 
 impl Scale {
-    /// Returns the latency curve's translation from the TLB pairs and their reading; empty if these show no TLB.
-    fn translation(&self, pairs: &[Pair], translated: Option<&Reading>) -> Translation {
+    /// Returns the latency curve's translation from the TLB pairs and their reading, or this share of it; empty if these
+    /// show no TLB.
+    fn translation(&self, pairs: &[Pair], translated: Option<&Reading>, share: f64) -> Translation {
         let steps = translated.map(tlb_steps).unwrap_or_default();
-        let Some((_, last)) = steps.last().filter(|_| self.huge.is_none()) else { return Vec::new() };
+        let Some((_, last)) = steps.last().filter(|_| share > 0.0) else { return Vec::new() };
         // Page tables leaving the caches count; a cache conflict of one pair does not.
         let hit_time = pairs.first().map_or(0.0, |p| p.packed.time());
         // A damaged record may show a walk with a negative time.
         let max_cost = (1.5 * (last.value - hit_time)).max(0.0);
         // A page's lines are visited in two halves, each with a separate translation.
         let lines = (self.base / STRIDE / 2) as f64;
-        pairs.iter().map(|p| ((p.pages * self.base) as f64, p.extra.clamp(0.0, max_cost) / lines)).collect()
+        pairs
+            .iter()
+            .map(|p| ((p.pages * self.base) as f64, share * p.extra.clamp(0.0, max_cost) / lines))
+            .collect()
     }
 }
 

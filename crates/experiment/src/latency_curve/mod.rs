@@ -6,6 +6,7 @@
 mod curves;
 mod plan;
 mod rows;
+mod splinters;
 pub(crate) mod view;
 
 use fathom_analysis::findings::Metric;
@@ -15,9 +16,7 @@ use fathom_analysis::metrics::survey;
 pub(crate) use curves::{Curves, MAX_PAIR, Step, read_pairs, tlb_steps};
 pub(crate) use plan::plan;
 pub(crate) use rows::{leaves_a_tier, maybe_tables, repeats, tier_rows, tlb_rows};
-
-/// Bytes between lines in the TLB pairs. No line is longer, so both halves of a pair touch the same number of lines.
-pub(crate) const PAIR_STRIDE: u64 = 128;
+pub(crate) use splinters::{is_splinter_test, rows as splinter_rows};
 
 /// Metrics of the curve's points.
 pub(crate) static METRICS: &[&Metric] = &[&LATENCY_TIME, &LATENCY_CYCLES];
@@ -36,4 +35,5 @@ pub(crate) static TIERS: &[&Metric] = &[
     &survey::TLB_HUGE_PAGES,
     &survey::WALK_LATENCY,
     &survey::WALK_SHARE,
+    &survey::HUGE_SPLINTERED,
 ];

@@ -6,17 +6,17 @@ use fathom_probe::pattern::{self, Alu, Chase, Clock, Memory, OrderKind, Pattern,
 use fathom_probe::splitmix::mix;
 use fathom_units::facts;
 
-use super::PAIR_STRIDE;
-use super::curves::{Curves, MAX_PAIR};
+use super::curves::{Curves, MAX_PAIR, Pair};
+use super::splinters;
 use crate::budget::Budget;
 use crate::cost::Cost;
-use crate::record::Record;
+use crate::record::{Record, TrialRun};
 use crate::round::shuffle;
-use crate::scale::STRIDE;
 use crate::scale::{At, Scale};
+use crate::scale::{PAIR_STRIDE, STRIDE};
 
-/// Smallest working set of the latency curve. No L1 data cache of interest is below 2 KiB.
-const MIN_BYTES: u64 = 1 << 10;
+/// Smallest working set of the latency curve: four lines. No L1 data cache of interest is below 1 KiB.
+const MIN_BYTES: u64 = 256;
 /// Largest working set of the fine part of the coarse scan (three points per octave).
 const FINE_TOP: u64 = 2 << 20;
 /// Largest working set of the coarse scan: larger than the last level of all but the largest servers. If the curve does
@@ -34,6 +34,9 @@ const MAX_ROUND_SHARE: f64 = 0.3;
 const RESOLUTION: f64 = 0.012;
 /// Points per bracket and round.
 const POINTS_PER_BRACKET: usize = 3;
+/// Additional points at the end of a curve that has no plateau there yet, as shares of its largest working set: between
+/// the points of the coarse scan, which are an octave apart.
+const LAST_TIER_PARTS: [f64; 2] = [0.84, 0.71];
 
 /// Returns the next round of the latency curve, the TLB pairs and the access orders; empty if the plan is complete or
 /// the budget is spent.
@@ -60,8 +63,9 @@ pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     };
     match round {
         1 => planner.calibrate(),
-        2 => planner.coarse_scan(),
-        3 => planner.scan_large_sizes(),
+        2 => planner.scan_pairs(),
+        3 => planner.coarse_scan(),
+        4 => planner.scan_large_sizes(),
         _ => planner.refine(),
     }
     planner.finish()
@@ -163,18 +167,41 @@ impl Planner<'_> {
 
     /// Schedules a point of the latency curve.
     fn step(&mut self, bytes: u64) {
-        self.chase(bytes, OrderKind::Window, self.scale.window(), self.scale.pages());
+        self.chase(bytes, OrderKind::Window, self.scale.window, self.scale.pages());
     }
 
     /// Schedules a TLB pair on `n` pages: one line per page, and as many lines packed.
     fn pair(&mut self, n: u64) {
-        // The packed half must not miss in a TLB itself: huge pages, or one base page after the other.
-        let (order, page) = self.scale.control();
-        let window = self.scale.base;
-        let packed = Chase { walk: Walk { order, window } };
-        let spread = pattern::Pages { walk: Walk { order: OrderKind::Random, window } };
-        self.chain(packed.into(), n, PAIR_STRIDE, page);
+        self.packed(n);
+        let spread = pattern::Pages { walk: Walk { order: OrderKind::Random, window: self.scale.base } };
         self.chain(spread.into(), n, PAIR_STRIDE, Pages::Base);
+    }
+
+    /// Schedules the packed half of a TLB pair. It must not miss in a TLB itself.
+    fn packed(&mut self, n: u64) {
+        let packed = Chase { walk: self.scale.packed_walk() };
+        self.chain(packed.into(), n, PAIR_STRIDE, self.scale.pages());
+    }
+
+    /// Schedules the test whether huge pages are splintered.
+    fn splinters(&mut self, pairs: &[Pair], translated: &Reading) {
+        let Some(pages) = splinters::pages(&self.scale, pairs, translated) else { return };
+        let (pattern, memory) = splinters::trial(&self.scale, pages);
+        let same = |run: &&TrialRun| {
+            splinters::is_splinter_test(&run.trial)
+                && run.trial.memory == Memory { place: run.trial.memory.place, ..memory }
+        };
+        let had = self.record.trials.iter().filter(same).count();
+        let times = if self.modelled() { 1 } else { 3 };
+        for _ in had..times {
+            self.trial(Trial {
+                memory,
+                loads: self.loads(pages),
+                samples: self.samples(pages),
+                warm: self.warm(pages),
+                ..Trial::of(pattern.clone())
+            });
+        }
     }
 
     fn max_pages(&self) -> u64 {
@@ -191,7 +218,9 @@ impl Planner<'_> {
         (0..=steps).map(move |i| (from as f64 * (i as f64 / per).exp2()) as u64 / STRIDE * STRIDE)
     }
 
-    fn coarse_scan(&mut self) {
+    /// Schedules the TLB pairs on up to a thousand pages. They come before the latency curve, because they decide its
+    /// pages and its window.
+    fn scan_pairs(&mut self) {
         let mut last = 0;
         for n in Self::octaves(2 * STRIDE, self.max_pages().min(1024) * STRIDE, 2.0).map(|b| b / STRIDE) {
             if n > last {
@@ -199,23 +228,38 @@ impl Planner<'_> {
                 last = n;
             }
         }
+    }
+
+    fn coarse_scan(&mut self) {
         let top = self.top().min(FINE_TOP);
         for bytes in Self::octaves(MIN_BYTES, top, 3.0) {
             self.step(bytes);
         }
+        self.pack_pairs();
     }
 
+    /// Schedules the packed halves that the pairs lack: those in base pages, if the curve is not measured in huge pages
+    /// after all.
+    fn pack_pairs(&mut self) {
+        let packed: Vec<u64> = self.scale.packed(self.record).iter().map(|at| at.bytes).collect();
+        let lone = self.scale.spread(self.record).into_iter().map(|at| at.bytes);
+        for bytes in lone.filter(|bytes| !packed.contains(bytes)).collect::<Vec<_>>() {
+            self.packed(bytes / PAIR_STRIDE);
+        }
+    }
+
+    /// Schedules the large working sets, the largest first: without it nothing shows where the last tier ends.
     fn scan_large_sizes(&mut self) {
+        let top = self.top().min(COARSE_TOP);
+        let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
+        sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
+        for bytes in sizes.pop().into_iter().chain(sizes) {
+            self.step(bytes);
+        }
         if self.max_pages() > 1024 {
             for n in Self::octaves(1024 * STRIDE, self.max_pages() * STRIDE, 2.0).skip(1) {
                 self.pair(n / STRIDE);
             }
-        }
-        let top = self.top().min(COARSE_TOP);
-        let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
-        sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
-        for bytes in sizes {
-            self.step(bytes);
         }
     }
 
@@ -227,6 +271,7 @@ impl Planner<'_> {
             self.extend(curves);
         }
         if let Some(tlbs) = &translated {
+            self.splinters(&pairs, tlbs);
             for x in tlbs.refinement_points(RESOLUTION, POINTS_PER_BRACKET) {
                 let n = x.round() as u64;
                 if n >= 1 && pairs.iter().all(|p| p.pages != n) {
@@ -261,6 +306,13 @@ impl Planner<'_> {
             let next = (2 * last).min(self.top() / STRIDE * STRIDE);
             if next > last + last / 4 {
                 self.step(next);
+            }
+            // A plateau needs three points.
+            for part in LAST_TIER_PARTS {
+                let bytes = (last as f64 * part) as u64 / STRIDE * STRIDE;
+                if bytes as f64 > onset && self.latency_curve.iter().all(|at| at.bytes != bytes) {
+                    self.step(bytes);
+                }
             }
         }
     }

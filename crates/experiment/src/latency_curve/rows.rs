@@ -6,11 +6,10 @@ use fathom_analysis::metrics::survey;
 use fathom_analysis::tiers::Reading;
 use fathom_units::size;
 
-use super::PAIR_STRIDE;
 use super::curves::{Curves, is_tlb, tlb_steps};
 use crate::reading::measured;
-use crate::scale::STRIDE;
 use crate::scale::{At, Scale};
+use crate::scale::{PAIR_STRIDE, STRIDE};
 
 /// Returns the medians of the trials at each point that was measured more than once.
 pub(crate) fn repeats(latency_curve: &[At]) -> Vec<Vec<f64>> {
@@ -38,7 +37,8 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         if tier.points < 2 {
             row.notes.push("no separate plateau: from the fit of the whole curve".into());
         }
-        if i + 1 == curves.tiers.len() {
+        if let (true, Some(last)) = (i + 1 == curves.tiers.len(), all.latency_curve.last()) {
+            row.notes.push(format!("nothing beyond {} was measured", size(last.bytes as f64)));
             row.notes.extend(curves.notes.iter().cloned());
         }
         report.findings.push(row);

@@ -14,11 +14,11 @@ use super::{NAME, claims};
 use crate::claims::rows;
 use crate::disturbance;
 use crate::geometry;
-use crate::latency_curve::{Curves, repeats, tier_rows};
+use crate::latency_curve::{Curves, repeats, splinter_rows, tier_rows};
 use crate::reading::{clocks, disturbed_row, measured, new_report, number, refuse_all};
 use crate::record::Record;
+use crate::scale::STRIDE;
 use crate::scale::{At, Scale, clock_is_usable, no_huge_pages};
-use crate::scale::{STRIDE, WINDOW_PAGES};
 
 /// Reads a record. The report depends on the record alone.
 #[must_use]
@@ -42,7 +42,7 @@ fn measurements(record: &Record, report: &mut Report) {
     clocks(record, &scale, report);
     if let Some(curves) = curves {
         tier_rows(&all, &scale, report);
-        open_ends(curves, &scale, record, report);
+        open_ends(&all, curves, &scale, record, report);
         if let Some(&(bytes, ns)) = translation.last() {
             let mut row = number(&common::BIAS_WALK, ns, "ns");
             row.basis = Basis::Derived;
@@ -60,8 +60,9 @@ fn measurements(record: &Record, report: &mut Report) {
             remedy: "give it a larger --budget".into(),
         });
     }
+    splinter_rows(all.splinters.as_ref(), &scale, report);
     let levels = geometry::read(record, &scale, &all, Options::of(record).replacement, report);
-    orders(record, &scale, report);
+    orders(record, &scale, &all, report);
     report.findings.extend(rows(&decoded));
     report.findings.extend(geometry::rows::verdicts(&decoded, &levels, scale.base));
     if let Some(curves) = curves {
@@ -87,19 +88,36 @@ fn measurements(record: &Record, report: &mut Report) {
     }
 }
 
-fn open_ends(curves: &Reading, scale: &Scale, record: &Record, report: &mut Report) {
+fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, report: &mut Report) {
     let mut warn = |kind, text: String, remedy: &str| report.warnings.push(Warning::new(kind, text, remedy));
-    if scale.huge.is_none() {
+    let curve = || {
+        format!(
+            "the latency curve was measured in {} pages, in windows of {}: its points include one translation per {} loads, which is subtracted from its tiers",
+            size(scale.base as f64),
+            size(scale.window as f64),
+            scale.base / STRIDE / 2
+        )
+    };
+    if let Some(slower) = scale.slower_huge {
+        let text = format!(
+            "a load that hits in the nearest cache takes {:.2} ns in huge pages and {:.2} ns in base pages; {}",
+            slower.huge,
+            slower.base,
+            curve()
+        );
+        warn(WarningKind::SlowHugePages, text, "");
+    } else if scale.huge.is_none() {
         let refused = no_huge_pages(record);
+        warn(WarningKind::NoHugePages, curve(), refused.map_or("", |(_, remedy)| remedy.as_str()));
+    }
+    if let Some(first) = all.latency_curve.first().filter(|at| at.bytes > MAX_FIRST_BYTES) {
         warn(
-            WarningKind::NoHugePages,
+            WarningKind::BudgetExhausted,
             format!(
-                "the latency curve was measured in {} pages, in windows of {} pages: its points include one translation per {} loads, which is subtracted from its tiers",
-                size(scale.base as f64),
-                WINDOW_PAGES,
-                scale.base / STRIDE / 2
+                "the smallest working set measured is {}: nearer tiers, if there are any, are not in this report",
+                size(first.bytes as f64)
             ),
-            refused.map_or("", |(_, remedy)| remedy.as_str()),
+            "give it a larger --budget; on a coarse clock each sample takes long",
         );
     }
     if !curves.flat_end {
@@ -129,7 +147,11 @@ fn open_ends(curves: &Reading, scale: &Scale, record: &Record, report: &mut Repo
     }
 }
 
-fn orders(record: &Record, scale: &Scale, report: &mut Report) {
+/// Largest first working set of a latency curve whose nearest tier is certain, bytes: the smallest L1 data cache of
+/// the machines described here has 4 KiB.
+const MAX_FIRST_BYTES: u64 = 4 << 10;
+
+fn orders(record: &Record, scale: &Scale, curves: &Curves, report: &mut Report) {
     let page = scale.pages();
     let mut random = None;
     for &order in OrderKind::ALL {
@@ -149,6 +171,14 @@ fn orders(record: &Record, scale: &Scale, report: &mut Report) {
         && let Some(base) =
             scale.chases(record, OrderKind::Random, Pages::Base).iter().find(|a| a.bytes == huge.bytes)
     {
+        if curves.splinters.as_ref().is_some_and(|found| found.significant() > 0.0) {
+            report.refusals.push(Refused {
+                what: Key::from(&survey::WALK_SHARE).name(),
+                reason: "huge pages are translated in pieces of base pages, so a time without translation is missing".into(),
+                remedy: "in a guest, let the host back its memory with huge pages".into(),
+            });
+            return;
+        }
         let share = 1.0 - huge.time() / base.time();
         if !(0.0..=1.0).contains(&share) {
             report.refusals.push(no_share(&huge, base));
@@ -226,7 +256,7 @@ mod tests {
         let mut scale = Scale::of(&record);
         scale.huge = Some(2 << 20);
         let mut report = Report::default();
-        orders(&record, &scale, &mut report);
+        orders(&record, &scale, &Curves::of(&record, &scale), &mut report);
         report
     }
 

@@ -13,12 +13,10 @@ use fathom_units::size;
 
 use super::scan;
 use crate::budget::Budget;
-use crate::latency_curve::{
-    Curves, MAX_PAIR, PAIR_STRIDE, leaves_a_tier, maybe_tables, read_pairs, tlb_steps,
-};
+use crate::latency_curve::{Curves, MAX_PAIR, leaves_a_tier, maybe_tables, read_pairs, tlb_steps};
 use crate::reading::{measured, number};
 use crate::record::Record;
-use crate::scale::Scale;
+use crate::scale::{PAIR_STRIDE, Scale};
 
 /// Memory of the curve per millisecond of budget, bytes: 256 MiB for the default ten seconds. First touch of a huge
 /// page takes 0.2 ns per byte, and a curve's largest points touch four times the pages of its last one.
@@ -90,9 +88,7 @@ pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budge
 
 /// Returns whether the trial is the packed half of a pair.
 fn is_packed(scale: &Scale, trial: &Trial, n: u64) -> bool {
-    trial.kind() == PatternKind::Chase
-        && (trial.pattern.walk().order, trial.memory.page) == scale.control()
-        && (trial.memory.stride, trial.memory.bytes) == (PAIR_STRIDE, n * PAIR_STRIDE)
+    scale.is_packed(trial) && trial.memory.bytes == n * PAIR_STRIDE
 }
 
 /// Returns both halves of a pair.
@@ -105,7 +101,7 @@ fn pair(scale: &Scale, n: u64, modelled: bool) -> (Trial, Trial) {
         samples: if modelled { 2 } else { 5 },
         // Random replacement takes laps to settle.
         warm: (32 * n).min(1 << 14).max(n),
-        ..Trial::of(Chase { walk })
+        ..Trial::of(Chase { walk: scale.packed_walk() })
     };
     (Trial { pattern: pattern::Pages { walk }.into(), ..packed.clone() }, packed)
 }

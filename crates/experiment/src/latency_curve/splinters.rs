@@ -1,0 +1,139 @@
+//! Whether huge pages translate as a whole or in pieces of base pages ("splintered").
+//!
+//! A host may map a guest's huge pages as base pages, and some TLBs hold huge pages in pieces. The test compares three
+//! times of as many lines: one line in each base page, lines as far apart inside few huge pages, and packed lines. The
+//! first two differ by the translations that huge pages save.
+
+use fathom_analysis::findings::Report;
+use fathom_analysis::findings::{Basis, Warning, WarningKind};
+use fathom_analysis::interval::Interval;
+use fathom_analysis::metrics::survey;
+use fathom_analysis::tiers::Reading;
+use fathom_probe::machine::Pages;
+use fathom_probe::pattern::{Conflict, Groups, Memory, Pattern, PatternKind, Trial};
+use fathom_units::size;
+
+use super::curves::{Pair, tlb_steps};
+use crate::reading::measured;
+use crate::record::Record;
+use crate::scale::{At, STRIDE, Scale};
+
+/// Stride key of these trials. It has no effect on groups of one line, and no other conflict trial has it.
+const KEY_STRIDE: u64 = 8;
+/// Numbers of pages that can show it, in reaches of the first TLB: under random replacement a third of the loads still
+/// hit at one and a half times its reach.
+const REACHES: std::ops::RangeInclusive<f64> = 1.5..=4.0;
+/// Huge pages that the lines may be in, at most: the smallest first-level TLB known for huge pages has 4 entries, and
+/// one is left for the stack.
+const MAX_HUGE_PAGES: u64 = 3;
+/// Standard errors of an interval of 95 %.
+const Z: f64 = 1.96;
+/// Relative error of each time in addition to that of its samples: the floor of the translation curve.
+const FLOOR: f64 = 0.01;
+/// Share of the translations from which huge pages count as splintered: the difference is then larger than the errors
+/// of the times, which are a few percent of a miss.
+const MIN_SHARE: f64 = 0.15;
+
+/// Result of the test.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Splinters {
+    /// Cost of the misses in huge pages as a share of the cost in base pages: 0 if huge pages are whole, 1 if each base
+    /// page of them is translated separately.
+    pub(crate) share: Interval,
+    /// Number of pages.
+    pages: u64,
+    /// Number of samples.
+    count: usize,
+    trials: Vec<u64>,
+}
+
+impl Splinters {
+    /// Returns the share of the translations that huge pages do not save; 0 if it is not significant.
+    pub(crate) fn significant(&self) -> f64 {
+        if self.share.low > 0.0 && self.share.value > MIN_SHARE { self.share.value } else { 0.0 }
+    }
+}
+
+/// Returns whether this trial belongs to the test.
+pub(crate) fn is_splinter_test(trial: &Trial) -> bool {
+    trial.kind() == PatternKind::Conflict
+        && trial.memory.stride == KEY_STRIDE
+        && trial.memory.page == Pages::Huge
+}
+
+/// Returns the pattern of the test, and the memory for it on this number of pages.
+pub(super) fn trial(scale: &Scale, pages: u64) -> (Pattern, Memory) {
+    let pattern = Conflict::of(Groups::apart(scale.base + STRIDE));
+    (pattern.into(), Memory { page: Pages::Huge, ..Memory::of(pages * KEY_STRIDE, KEY_STRIDE) })
+}
+
+/// Returns the number of pages of the test: that of the pair farthest beyond the first TLB, but not beyond the next.
+/// `None` without huge pages or without a first TLB.
+pub(super) fn pages(scale: &Scale, pairs: &[Pair], translated: &Reading) -> Option<u64> {
+    let huge = scale.huge?;
+    let steps = tlb_steps(translated);
+    let reach = steps.first()?.0.onset.value;
+    let next = steps.get(1).map_or(f64::INFINITY, |next| next.0.onset.low);
+    let inside = |pages: u64| {
+        REACHES.contains(&(pages as f64 / reach))
+            && (pages as f64) < next
+            && pages * (scale.base + STRIDE) <= MAX_HUGE_PAGES * huge
+    };
+    pairs.iter().map(|pair| pair.pages).filter(|&pages| inside(pages)).max()
+}
+
+/// Reads the test; `None` if it was not made.
+pub(super) fn read(record: &Record, scale: &Scale, pairs: &[Pair]) -> Option<Splinters> {
+    let tested = scale.gather(record, PatternKind::Conflict, is_splinter_test);
+    let of = |pages: u64| pairs.iter().find(|pair| pair.pages == pages);
+    // Several numbers of pages were tested if the reach of the first TLB became known better: the last is the best.
+    let last = tested.iter().max_by_key(|at| at.trials.last())?;
+    let pages = last.bytes / KEY_STRIDE;
+    share(last, of(pages)?).map(|share| Splinters {
+        share,
+        pages,
+        count: last.values().len(),
+        trials: last.trials.clone(),
+    })
+}
+
+/// Returns the share with its interval: first-order propagation of the errors of the three times.
+fn share(huge: &At, pair: &Pair) -> Option<Interval> {
+    let (huge, base, packed) = (time(huge), time(&pair.spread), time(&pair.packed));
+    let added = base.0 - packed.0;
+    if added <= 0.0 {
+        return None;
+    }
+    let share = (huge.0 - packed.0) / added;
+    let error = (huge.1.hypot(share * base.1)).hypot((1.0 - share) * packed.1) / added;
+    let within = |share: f64| share.clamp(0.0, 1.0);
+    Some(Interval { value: within(share), low: within(share - Z * error), high: within(share + Z * error) })
+}
+
+/// Returns a time and its standard error, ns.
+fn time(at: &At) -> (f64, f64) {
+    (at.time(), at.time() * at.sigma().max(FLOOR))
+}
+
+/// Adds the finding, and a warning if huge pages are splintered.
+pub(crate) fn rows(splinters: Option<&Splinters>, scale: &Scale, report: &mut Report) {
+    let (Some(found), Some(huge)) = (splinters, scale.huge) else { return };
+    let mut row = measured(&survey::HUGE_SPLINTERED, found.share, "", found.count, &found.trials);
+    row.basis = Basis::Derived;
+    let (huge, base) = (size(huge as f64), size(scale.base as f64));
+    row.notes.push(format!(
+        "one line per {base} on {} pages, in huge pages of {huge} and in base pages",
+        found.pages
+    ));
+    report.findings.push(row);
+    if found.significant() > 0.0 {
+        report.warnings.push(Warning::new(
+            WarningKind::SplinteredPages,
+            format!(
+                "huge pages of {huge} are translated in pieces of {base}: they avoid only {:.0} % of the cost of TLB misses",
+                100.0 * (1.0 - found.significant())
+            ),
+            "in a guest, let the host back its memory with huge pages",
+        ));
+    }
+}
