@@ -9,6 +9,7 @@
 //!
 //! The curve may be latency over bytes or translation cost over pages; the code is the same for both.
 
+pub mod bursts;
 pub mod fit;
 pub mod segment;
 pub mod shape;

@@ -8,8 +8,10 @@ use fathom_units::facts;
 use crate::record::{Record, TrialRun};
 
 mod curve_pages;
+mod singles;
 
 pub(crate) use curve_pages::SlowerHuge;
+pub(crate) use singles::Single;
 
 /// Bytes between the cells of a chain whose experiment does not measure the line size. With smaller lines some sets
 /// stay unused, evenly. With larger lines the order of the chain keeps the cells of a line half a lap apart.
@@ -40,6 +42,8 @@ pub(crate) struct At {
     pub(crate) cycles: Vec<f64>,
     /// Relative standard error of each trial's median that the clock's resolution alone causes.
     resolution: Vec<f64>,
+    /// Times under noise in bursts, one per trial; empty on a model.
+    singles: Vec<Single>,
     /// The trials.
     pub(crate) trials: Vec<u64>,
 }
@@ -49,9 +53,13 @@ impl At {
         self.groups.concat()
     }
 
-    /// Median time at the core's typical clock, ns. Of three or more trials, only the faster half counts: other users
-    /// of a shared cache only add time to a load.
+    /// Time per load at the core's typical clock, ns. Other users of a machine only add time to a load: on hardware the
+    /// undisturbed trials count (see [`singles`]), if the whole path runs on the core's clock. Otherwise it is the median
+    /// over trials, of three or more over their faster half.
     pub(crate) fn time(&self) -> f64 {
+        if let Some(singles) = self.core_clocked() {
+            return singles::time(singles);
+        }
         let mut trials: Vec<(f64, &Vec<f64>)> =
             self.steady.iter().filter_map(|g| Some((median(g)?, g))).collect();
         trials.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -65,8 +73,16 @@ impl At {
     /// Relative standard error of the median: 1.25 sigma / sqrt(n) for a normal distribution. It uses the medians of
     /// four or more trials, because samples of one trial share a placement.
     pub(crate) fn sigma(&self) -> f64 {
-        let medians: Vec<f64> = self.steady.iter().filter_map(|g| median(g)).collect();
-        let spread = if medians.len() >= 4 { medians } else { self.steady.concat() };
+        let mut groups: Vec<&Vec<f64>> = self.steady.iter().collect();
+        if let Some(singles) = self.core_clocked() {
+            groups = groups.into_iter().zip(singles).filter(|(_, s)| s.quiet).map(|(g, _)| g).collect();
+            if groups.is_empty() {
+                return singles::UPPER_BOUND_SIGMA;
+            }
+        }
+        let medians: Vec<f64> = groups.iter().filter_map(|g| median(g)).collect();
+        let all = || groups.iter().flat_map(|g| g.iter().copied()).collect();
+        let spread = if medians.len() >= 4 { medians } else { all() };
         let centre = median(&spread).unwrap_or(0.0);
         if centre <= 0.0 {
             return 0.0;
@@ -75,6 +91,18 @@ impl At {
         // Few samples of a coarse clock may agree by chance.
         let square: f64 = self.resolution.iter().map(|g| g * g).sum();
         seen.max(square.sqrt() / self.resolution.len().max(1) as f64)
+    }
+
+    /// Returns the trials' times if noise in bursts can be told from the machine: on hardware, if the whole path runs
+    /// on the core's clock.
+    pub(crate) fn core_clocked(&self) -> Option<&[Single]> {
+        let fast = median(&self.cycles).is_some_and(|cycles| cycles < MAX_CORE_CLOCKED_CYCLES);
+        (fast && !self.singles.is_empty()).then_some(&self.singles)
+    }
+
+    /// Returns the trials' times on hardware; empty on a model.
+    pub(crate) fn singles(&self) -> &[Single] {
+        &self.singles
     }
 }
 
@@ -220,7 +248,12 @@ impl Scale {
         };
         entry.cycles.extend(cycle.iter().flat_map(|c| ticks.iter().map(move |t| t / c)));
         entry.groups.push(ticks.iter().map(|t| t * self.tick_ns).collect());
-        entry.steady.push(self.steady(run));
+        let steady = self.steady(run);
+        // `share` is 0 on a model.
+        if self.share > 0.0 {
+            entry.singles.push(Single::of(run, &steady));
+        }
+        entry.steady.push(steady);
         // The clock's resolution in the time of a sample, which is the difference of two intervals. Their ends fall
         // anywhere between two steps, and timers have jitter in addition.
         let timed = median(&ticks).unwrap_or(0.0) * run.trial.loads as f64;

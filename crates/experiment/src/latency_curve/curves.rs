@@ -6,10 +6,11 @@ use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
+use super::bursts;
 use super::splinters::{self, Splinters};
 use crate::record::Record;
 use crate::scale::{At, Scale};
-use crate::scale::{PAIR_STRIDE, STRIDE};
+use crate::scale::{MAX_CORE_CLOCKED_CYCLES, PAIR_STRIDE, STRIDE};
 
 impl Scale {
     /// Returns the kind of pages that the latency curve is measured in.
@@ -115,6 +116,10 @@ pub(crate) struct Curves {
     pub(crate) reading: Option<Reading>,
     /// The tiers of the TLB pairs; `None` with too few pairs.
     pub(crate) translated: Option<Reading>,
+    /// Working sets to repeat on hardware, bytes: noise may have moved an end of a tier there.
+    pub(crate) doubtful: Vec<u64>,
+    /// Numbers of pages to repeat on hardware.
+    pub(crate) doubtful_pages: Vec<u64>,
     /// Whether huge pages are splintered; `None` if it was not tested.
     pub(crate) splinters: Option<Splinters>,
 }
@@ -129,11 +134,13 @@ impl Curves {
         if in_huge > 0.0 {
             scale.add_packed_translation(&mut pairs, in_huge);
         }
-        let translated = read_pairs(&pairs, scale.share);
+        let mut translated = read_pairs(&pairs, scale.share);
+        let doubtful_pages = scale.pairs_under_noise(&pairs, translated.as_mut());
         let share = if scale.huge.is_none() { 1.0 } else { in_huge };
         let translation = scale.translation(&pairs, translated.as_ref(), share);
-        let reading = read_latency_curve(&latency_curve, &translation, scale.share);
-        Curves { latency_curve, pairs, translation, reading, translated, splinters }
+        let mut reading = read_latency_curve(&latency_curve, &translation, scale.share);
+        let doubtful = scale.curve_under_noise(&latency_curve, &translation, reading.as_mut());
+        Curves { doubtful, doubtful_pages, latency_curve, pairs, translation, reading, translated, splinters }
     }
 
     /// Returns the steps between its tiers.
@@ -153,6 +160,34 @@ impl Curves {
             here = next;
         }
         all
+    }
+}
+
+impl Scale {
+    /// Returns the longest time of a load that runs on the core's clock, ns.
+    fn max_core_clocked(&self) -> f64 {
+        self.cycle().map_or(0.0, |cycle| MAX_CORE_CLOCKED_CYCLES * cycle * self.tick_ns)
+    }
+
+    /// Replaces the capacities of a latency curve on hardware. Returns the working sets to repeat.
+    fn curve_under_noise(
+        &self,
+        curve: &[At],
+        translation: &Translation,
+        reading: Option<&mut Reading>,
+    ) -> Vec<u64> {
+        let Some(reading) = reading.filter(|_| self.share > 0.0) else { return Vec::new() };
+        let trials = bursts::curve_trials(curve, translation);
+        let brackets = bursts::apply(reading, &trials, self, self.max_core_clocked());
+        bursts::doubtful(&brackets, &trials).into_iter().map(|x| x as u64).collect()
+    }
+
+    /// The same for the TLB pairs.
+    fn pairs_under_noise(&self, pairs: &[Pair], reading: Option<&mut Reading>) -> Vec<u64> {
+        let Some(reading) = reading.filter(|_| self.share > 0.0) else { return Vec::new() };
+        let trials = bursts::pair_trials(pairs, hit_time(pairs).unwrap_or(0.0));
+        let brackets = bursts::apply(reading, &trials, self, self.max_core_clocked());
+        bursts::doubtful(&brackets, &trials).into_iter().map(|x| x as u64).collect()
     }
 }
 
@@ -260,10 +295,15 @@ fn read_latency_curve(latency_curve: &[At], translation: &Translation, share: f6
     tiers::read(&points, &Options { share, ..Options::default() })
 }
 
+/// Returns the time of a load that hits in the nearest cache and TLB, ns.
+fn hit_time(pairs: &[Pair]) -> Option<f64> {
+    median(&pairs.iter().take(3).map(|p| p.packed.time()).collect::<Vec<_>>())
+}
+
 /// Reads the tiers of the TLB pairs: the translation cost plus the packed time of the smallest pairs, so that "no cost"
 /// is a plateau too.
 pub(crate) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
-    let hit_time = median(&pairs.iter().take(3).map(|p| p.packed.time()).collect::<Vec<_>>())?;
+    let hit_time = hit_time(pairs)?;
     let points: Vec<Point> = pairs
         .iter()
         .map(|p| {

@@ -3,6 +3,7 @@
 //! The survey and the conflict study begin with it. The geometry of levels and TLBs builds on it. This module depends
 //! on none of them.
 
+mod bursts;
 mod curves;
 mod plan;
 mod rows;

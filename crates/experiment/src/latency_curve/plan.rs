@@ -265,7 +265,8 @@ impl Planner<'_> {
 
     /// Later rounds, the most informative trials first.
     fn refine(&mut self) {
-        let Curves { pairs, reading: curves, translated, .. } = Curves::of(self.record, &self.scale);
+        let Curves { pairs, reading: curves, translated, doubtful, doubtful_pages, .. } =
+            Curves::of(self.record, &self.scale);
         if let Some(curves) = &curves {
             self.narrow(curves);
             self.extend(curves);
@@ -283,8 +284,19 @@ impl Planner<'_> {
             self.orders(curves);
             self.repeat_brackets(curves);
         }
+        self.doubtful(&doubtful, &doubtful_pages);
         if !self.modelled() {
             self.repeat(&pairs.iter().map(|p| (p.pages, p.spread.trials.len())).collect::<Vec<_>>());
+        }
+    }
+
+    /// Repeats working sets and pairs that noise may have made slow, in one round with a control that fits.
+    fn doubtful(&mut self, sizes: &[u64], pages: &[u64]) {
+        for &bytes in sizes {
+            self.step(bytes);
+        }
+        for &n in pages {
+            self.pair(n);
         }
     }
 
