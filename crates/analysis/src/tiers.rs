@@ -14,6 +14,8 @@ pub mod fit;
 pub mod segment;
 pub mod shape;
 
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
 use crate::interval::Interval;
 use fit::{Boundary, Fit};
 
@@ -72,8 +74,10 @@ pub struct Tier {
     pub latency: Interval,
     /// End of the tier; `None` for the last one.
     pub capacity: Option<Capacity>,
-    /// Number of points on its plateau; below two, the latency is from the fit.
+    /// Number of points on its plateau; with too few, the latency is from the fit.
     pub points: usize,
+    /// Smallest working set on its plateau; infinite if none was measured.
+    pub begin: f64,
 }
 
 /// Tiers read from a curve.
@@ -90,6 +94,25 @@ pub struct Reading {
 }
 
 impl Reading {
+    /// Returns working sets that would give each plateau but the first enough points, `span` times its beginning long at
+    /// most.
+    #[must_use]
+    pub fn plateau_points(&self, span: f64) -> Vec<f64> {
+        let mut xs = Vec::new();
+        for pair in self.tiers.windows(2) {
+            let (Some(before), tier) = (pair[0].capacity, &pair[1]) else { continue };
+            if tier.points >= MIN_PLATEAU_POINTS {
+                continue;
+            }
+            let begin = if tier.begin.is_finite() { tier.begin } else { 1.5 * before.above };
+            let end = tier.capacity.map_or(f64::INFINITY, |c| c.below);
+            let steps = MIN_PLATEAU_POINTS + 1;
+            let at = |i: usize| begin * span.powf((i as f64 - 0.5) / steps as f64);
+            xs.extend((1..=steps).map(at).filter(|x| *x < end));
+        }
+        xs
+    }
+
     /// Returns the working sets that would narrow the reading most: `each` points inside every capacity's bracket that
     /// is wider than `resolution` (relative), nearest tier first.
     #[must_use]
@@ -177,8 +200,11 @@ fn indistinct_step(tiers: &[Tier]) -> Option<usize> {
 /// less than the points' minimum error.
 const MIN_BEYOND_MISSES: f64 = 0.995;
 
-/// Largest relative difference between points of a short plateau: half of the smallest step, 1.25.
+/// Largest relative difference between points of a short plateau and the first ones: half of the smallest step, 1.25.
 const MAX_PLATEAU_DEVIATION: f64 = 0.12;
+
+/// Smallest number of points of a short plateau: fewer give no interval.
+pub const MIN_PLATEAU_POINTS: usize = 3;
 
 /// The last tier is read from working sets within this factor of the largest: three octaves.
 const LAST_TIER_RANGE: f64 = 8.5;
@@ -203,23 +229,39 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
         _ if end > top && options.span.is_infinite() => (begin.max(top / LAST_TIER_RANGE), end),
         _ => (begin, end.min(begin * options.span)),
     };
-    let mut plateau = by_octave_thirds(points.iter().filter(|p| p.x >= begin && p.x <= end));
-    let mut enough = 2;
+    let on = points.iter().filter(|p| p.x >= begin && p.x <= end);
     if i > 0 && options.span.is_finite() {
-        // Only points level with the beginning: further points belong to another effect.
-        let level = plateau.first().copied().unwrap_or(0.0);
-        plateau.retain(|y| (y / level - 1.0).abs() < MAX_PLATEAU_DEVIATION);
-        enough = 1;
+        let on: Vec<&Point> = on.collect();
+        let (points, latency) =
+            short_plateau(&on, options.floor).unwrap_or_else(|| (on.len(), fit.latency(i)));
+        return Tier { latency, capacity, points, begin };
     }
+    let plateau = by_octave_thirds(on);
     // A measured plateau is used directly. If the rise to a tier continues until the next one begins, there is none,
     // and the latency is extrapolated from the shape of the rise.
     let latency = match crate::interval::median_interval(&plateau) {
-        Some(direct) if plateau.len() >= enough => direct,
+        Some(direct) if plateau.len() >= 2 => direct,
         _ => flat_run(points, fit, i, end)
             .or_else(|| under_way(points, fit, i, end))
             .unwrap_or_else(|| fit.latency(i)),
     };
-    Tier { latency, capacity, points: plateau.len() }
+    Tier { latency, capacity, points: plateau.len(), begin }
+}
+
+/// Returns number and latency of the points at the beginning of a plateau: their median, with an interval from their
+/// scatter (Student's t) and from the smallest error of a point. Points that are not level with the first ones belong to
+/// another effect. `None` if there are fewer than [`MIN_PLATEAU_POINTS`].
+fn short_plateau(on: &[&Point], floor: f64) -> Option<(usize, Interval)> {
+    let level =
+        crate::interval::median(&on.iter().take(MIN_PLATEAU_POINTS).map(|p| p.y).collect::<Vec<_>>())?;
+    let ys: Vec<f64> =
+        on.iter().map(|p| p.y).filter(|y| (y / level - 1.0).abs() < MAX_PLATEAU_DEVIATION).collect();
+    let n = ys.len() as f64;
+    let t = StudentsT::new(0.0, 1.0, n - 1.0).ok().filter(|_| ys.len() >= MIN_PLATEAU_POINTS)?;
+    let (mean, value) = (ys.iter().sum::<f64>() / n, crate::interval::median(&ys)?);
+    let scatter = (ys.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    let half = (t.inverse_cdf(0.975) * scatter).hypot(1.96 * floor * value) / n.sqrt();
+    Some((ys.len(), Interval { value, low: value - half, high: value + half }))
 }
 
 /// Returns one value per third of an octave that has points. The search for an end puts many points there, and a

@@ -2,7 +2,7 @@
 
 use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::tiers::shape::Shape;
-use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading};
+use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
@@ -143,6 +143,11 @@ impl Curves {
         Curves { doubtful, doubtful_pages, latency_curve, pairs, translation, reading, translated, splinters }
     }
 
+    /// Returns whether huge pages are translated in pieces of base pages.
+    pub(crate) fn splintered(&self) -> bool {
+        self.splinters.as_ref().is_some_and(|found| found.significant() > 0.0)
+    }
+
     /// Returns the steps between its tiers.
     pub(crate) fn steps(&self) -> Vec<Step> {
         self.reading.as_ref().map(steps).unwrap_or_default()
@@ -155,7 +160,7 @@ impl Curves {
         let mut here = reading.tiers[0].latency.value;
         let mut all = Vec::new();
         for (capacity, beyond) in tlb_steps(reading) {
-            let (capacity, next) = (capacity.onset.scaled(scale.base as f64), beyond.value);
+            let (capacity, next) = (capacity.onset.scaled(scale.base as f64), beyond.latency.value);
             all.push(Step { capacity, here, next });
             here = next;
         }
@@ -244,7 +249,7 @@ impl Scale {
         // Page tables leaving the caches count; a cache conflict of one pair does not.
         let hit_time = pairs.first().map_or(0.0, |p| p.packed.time());
         // A damaged record may show a walk with a negative time.
-        let max_cost = (1.5 * (last.value - hit_time)).max(0.0);
+        let max_cost = (1.5 * (last.latency.value - hit_time)).max(0.0);
         // A page's lines are visited in two halves, each with a separate translation.
         let lines = (self.base / STRIDE / 2) as f64;
         pairs
@@ -265,15 +270,15 @@ pub(crate) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
     }
 }
 
-/// Returns the TLBs of a translation curve: the reach of each one, and the time beyond it.
+/// Returns the TLBs of a translation curve: the reach of each one, and the tier beyond it.
 ///
 /// Half of a TLB's misses appear within an octave of its reach, for any ways and replacement. A slower rise is due to
 /// page tables leaving the caches: part of the cost of the walk, not a TLB.
-pub(crate) fn tlb_steps(reading: &Reading) -> Vec<(Capacity, Interval)> {
+pub(crate) fn tlb_steps(reading: &Reading) -> Vec<(Capacity, Tier)> {
     reading
         .tiers
         .windows(2)
-        .filter_map(|pair| Some((pair[0].capacity?, pair[1].latency)))
+        .filter_map(|pair| Some((pair[0].capacity?, pair[1])))
         .take_while(|step| is_tlb(&step.0))
         .collect()
 }
@@ -295,6 +300,9 @@ fn read_latency_curve(latency_curve: &[At], translation: &Translation, share: f6
     tiers::read(&points, &Options { share, ..Options::default() })
 }
 
+/// A TLB's penalty is measured from its reach's end up to this factor: at larger sizes page tables leave the caches.
+pub(crate) const PLATEAU_SPAN: f64 = 1.5;
+
 /// Returns the time of a load that hits in the nearest cache and TLB, ns.
 fn hit_time(pairs: &[Pair]) -> Option<f64> {
     median(&pairs.iter().take(3).map(|p| p.packed.time()).collect::<Vec<_>>())
@@ -312,5 +320,5 @@ pub(crate) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
             Point { x: p.pages as f64, y, sigma: error / y }
         })
         .collect();
-    tiers::read(&points, &Options { floor: 0.01, min_ratio: 1.25, rise: 0.01, share, span: 1.5 })
+    tiers::read(&points, &Options { floor: 0.01, min_ratio: 1.25, rise: 0.01, share, span: PLATEAU_SPAN })
 }

@@ -6,7 +6,7 @@ use fathom_probe::pattern::{self, Alu, Chase, Clock, Memory, OrderKind, Pattern,
 use fathom_probe::splitmix::mix;
 use fathom_units::facts;
 
-use super::curves::{Curves, MAX_PAIR, Pair};
+use super::curves::{Curves, MAX_PAIR, PLATEAU_SPAN, Pair};
 use super::splinters;
 use crate::budget::Budget;
 use crate::cost::Cost;
@@ -273,9 +273,10 @@ impl Planner<'_> {
         }
         if let Some(tlbs) = &translated {
             self.splinters(&pairs, tlbs);
-            for x in tlbs.refinement_points(RESOLUTION, POINTS_PER_BRACKET) {
+            let narrower = tlbs.refinement_points(RESOLUTION, POINTS_PER_BRACKET);
+            for x in tlbs.plateau_points(PLATEAU_SPAN).into_iter().chain(narrower) {
                 let n = x.round() as u64;
-                if n >= 1 && pairs.iter().all(|p| p.pages != n) {
+                if (1..=self.max_pages()).contains(&n) && pairs.iter().all(|p| p.pages != n) {
                     self.pair(n);
                 }
             }

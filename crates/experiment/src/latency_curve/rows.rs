@@ -1,9 +1,9 @@
 //! Findings of a latency curve: tiers and TLB reach.
 
-use fathom_analysis::findings::{Basis, Finding, Item, Report};
+use fathom_analysis::findings::{Basis, Finding, Item, Key, Refused, Report};
 use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::metrics::survey;
-use fathom_analysis::tiers::Reading;
+use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Reading, Tier};
 use fathom_units::size;
 
 use super::curves::{Curves, is_tlb, tlb_steps};
@@ -58,12 +58,11 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
 /// Adds the findings of the TLBs' reach.
 pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     let Curves { pairs, reading: curves, translated: Some(reading), .. } = all else { return };
-    let first = reading.tiers[0].latency.value;
+    let first = reading.tiers[0].latency;
     let count: usize = pairs.iter().map(|p| p.spread.values().len()).sum();
     let trials: Vec<u64> =
         pairs.iter().flat_map(|p| p.spread.trials.iter().chain(&p.packed.trials).copied()).collect();
     let note = format!("base pages of {}", size(scale.base as f64));
-    let above = |i: Interval| Interval { value: i.value - first, low: i.low - first, high: i.high - first };
     let steps = tlb_steps(reading);
     for (i, (capacity, beyond)) in steps.iter().enumerate() {
         let n = i + 1;
@@ -77,14 +76,16 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             maybe_tables(&mut row, note);
         }
         report.findings.push(row);
-        let mut row = measured(survey::TLB_PENALTY.at([n.into()]), above(*beyond), "ns", count, &trials);
-        row.basis = Basis::Fitted;
-        row.notes.push("in addition to a load that hits in the first TLB".into());
-        report.findings.push(row);
+        let key = survey::TLB_PENALTY.at([n.into()]);
+        if let Some(mut row) = penalty(key, (first, beyond), (count, &trials), report) {
+            row.notes.push("in addition to a load that hits in the first TLB".into());
+            report.findings.push(row);
+        }
     }
-    if let Some((_, last)) = steps.last() {
-        let mut row = measured(&survey::WALK_LATENCY, above(*last), "ns", count, &trials);
-        row.basis = Basis::Fitted;
+    let walk = steps.last().and_then(|(_, last)| {
+        penalty((&survey::WALK_LATENCY).into(), (first, last), (count, &trials), report)
+    });
+    if let Some(mut row) = walk {
         row.notes.push("cost of a miss in the last TLB".into());
         if let Some(grows) = reading.tiers.iter().filter_map(|t| t.capacity).find(|c| !is_tlb(c)) {
             row.notes.push(format!(
@@ -94,6 +95,33 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         }
         report.findings.push(row);
     }
+}
+
+/// Returns the finding of the time that a load of the tier `beyond` takes longer than one of the `first` tier, with the
+/// errors of both; refuses it if the tier beyond has too few points.
+pub(crate) fn penalty(
+    key: Key,
+    (first, beyond): (Interval, &Tier),
+    (count, trials): (usize, &[u64]),
+    report: &mut Report,
+) -> Option<Finding> {
+    if beyond.points < MIN_PLATEAU_POINTS {
+        report.refusals.push(Refused {
+            what: key.name(),
+            reason: format!(
+                "only {} of {MIN_PLATEAU_POINTS} points are on the plateau where every load misses",
+                beyond.points
+            ),
+            remedy: "give it a larger --budget".into(),
+        });
+        return None;
+    }
+    let (from, to) = (first, beyond.latency);
+    let value = to.value - from.value;
+    let low = value - (to.value - to.low).hypot(from.high - from.value);
+    let high = value + (to.high - to.value).hypot(from.value - from.low);
+    let row = measured(key, Interval { value, low, high }, "ns", count, trials);
+    Some(Finding { basis: Basis::Fitted, ..row })
 }
 
 /// Returns a note if translation begins to cost more at a number of pages whose lines and page tables, or tables alone,

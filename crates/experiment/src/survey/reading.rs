@@ -5,7 +5,7 @@ use fathom_analysis::findings::{Basis, Key, Refused, Report, Warning, WarningKin
 use fathom_analysis::interval::median_interval;
 use fathom_analysis::metrics::{common, latency, survey};
 use fathom_analysis::tiers::Reading;
-use fathom_probe::machine::Pages;
+use fathom_probe::machine::{ClockTrust, Pages};
 use fathom_probe::pattern::OrderKind;
 use fathom_units::size;
 
@@ -66,7 +66,10 @@ fn measurements(record: &Record, report: &mut Report) {
     report.findings.extend(rows(&decoded));
     report.findings.extend(geometry::rows::verdicts(&decoded, &levels, scale.base));
     if let Some(curves) = curves {
-        report.findings.extend(claims::verdicts(&decoded, curves, record.trust, disturbance.disturbed));
+        let scattered =
+            record.trust != Some(ClockTrust::Modelled) && (scale.huge.is_none() || all.splintered());
+        let run = claims::Run { trust: record.trust, disturbed: disturbance.disturbed, scattered };
+        report.findings.extend(claims::verdicts(&decoded, curves, run));
     }
     for sentence in fathom_analysis::claims::disagreements(&decoded.claims).iter().chain(&decoded.complaints)
     {
@@ -171,7 +174,7 @@ fn orders(record: &Record, scale: &Scale, curves: &Curves, report: &mut Report) 
         && let Some(base) =
             scale.chases(record, OrderKind::Random, Pages::Base).iter().find(|a| a.bytes == huge.bytes)
     {
-        if curves.splinters.as_ref().is_some_and(|found| found.significant() > 0.0) {
+        if curves.splintered() {
             report.refusals.push(Refused {
                 what: Key::from(&survey::WALK_SHARE).name(),
                 reason: "huge pages are translated in pieces of base pages, so a time without translation is missing".into(),

@@ -13,7 +13,9 @@ use fathom_units::size;
 
 use super::scan;
 use crate::budget::Budget;
-use crate::latency_curve::{Curves, MAX_PAIR, leaves_a_tier, maybe_tables, read_pairs, tlb_steps};
+use crate::latency_curve::{
+    Curves, MAX_PAIR, PLATEAU_SPAN, leaves_a_tier, maybe_tables, penalty, read_pairs, tlb_steps,
+};
 use crate::reading::{measured, number};
 use crate::record::Record;
 use crate::scale::{PAIR_STRIDE, Scale};
@@ -59,6 +61,9 @@ fn is_spread(trial: &Trial) -> bool {
 /// Returns the next trials.
 pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
     let Some(huge) = scale.huge else { return Vec::new() };
+    if curves.splintered() {
+        return Vec::new();
+    }
     let modelled = budget.modelled;
     let max = max_pages(record, huge, curves, budget);
     // Two points per octave.
@@ -68,8 +73,11 @@ pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budge
         points.push(max);
     }
     let reading = read_pairs(&scale.pairs_in(record, Pages::Huge), scale.share);
-    let narrower =
-        reading.map_or_else(Vec::new, |reading| reading.refinement_points(RESOLUTION, POINTS_PER_BRACKET));
+    let narrower = reading.map_or_else(Vec::new, |reading| {
+        let mut narrower = reading.refinement_points(RESOLUTION, POINTS_PER_BRACKET);
+        narrower.extend(reading.plateau_points(PLATEAU_SPAN));
+        narrower
+    });
     points.extend(narrower.into_iter().map(|n| n.round() as u64).filter(|&n| n <= max));
     points.sort_unstable();
     points.dedup();
@@ -109,6 +117,14 @@ fn pair(scale: &Scale, n: u64, modelled: bool) -> (Trial, Trial) {
 /// Adds the findings of huge pages.
 pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut Report) {
     let Some(huge) = scale.huge else { return };
+    if curves.splintered() {
+        report.refusals.push(Refused {
+            what: "TLBs for huge pages".into(),
+            reason: "huge pages are translated in pieces of base pages".into(),
+            remedy: "in a guest, let the host back its memory with huge pages".into(),
+        });
+        return;
+    }
     let pairs = scale.pairs_in(record, Pages::Huge);
     let kind = format!("huge pages of {}", size(huge as f64));
     let Some(reading) = read_pairs(&pairs, scale.share) else {
@@ -122,7 +138,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
         });
         return;
     };
-    let first = reading.tiers[0].latency.value;
+    let first = reading.tiers[0].latency;
     let count: usize = pairs.iter().map(|p| p.spread.values().len()).sum();
     let trials: Vec<u64> =
         pairs.iter().flat_map(|p| p.spread.trials.iter().chain(&p.packed.trials).copied()).collect();
@@ -137,12 +153,11 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
             maybe_tables(&mut row, note);
         }
         report.findings.push(row);
-        let above =
-            Interval { value: beyond.value - first, low: beyond.low - first, high: beyond.high - first };
-        let mut row = measured(survey::TLB_HUGE_PENALTY.at([n.into()]), above, "ns", count, &trials);
-        row.basis = Basis::Fitted;
-        row.notes.push(format!("{kind}; in addition to a load that hits in the first TLB"));
-        report.findings.push(row);
+        let key = survey::TLB_HUGE_PENALTY.at([n.into()]);
+        if let Some(mut row) = penalty(key, (first, beyond), (count, &trials), report) {
+            row.notes.push(format!("{kind}; in addition to a load that hits in the first TLB"));
+            report.findings.push(row);
+        }
     }
     let Some(last) = pairs.last().filter(|_| found.is_empty()) else { return };
     let mut row = number(&survey::TLB_HUGE_PAGES, last.pages as f64, "");
