@@ -37,6 +37,7 @@ fn the_documents_example_is_a_description() {
     assert_eq!(d.memory.latency.in_cycles(d.core.clock_hz), 78.0);
     assert_eq!(d.memory.rows.as_ref().map(|r| r.row), Some(8192));
     assert_eq!(d.walk.as_ref().map(|w| w.fetches), Some(1));
+    assert_eq!(d.tlbs[0].splits, Some(4096));
 }
 
 #[test]
@@ -90,6 +91,10 @@ fn a_wrong_unit_says_what_is_expected() {
         ("spread = \"10 ns\"", "spread = \"110 ns\"", "100 ns"),
         ("line = \"64\"", "line = \"48\"", "64"),
         ("entries = 10", "entries = 12", "10 and 20"),
+        ("splits = \"4K\"", "splits = \"64K\"", "splits = \"4K\""),
+        ("splits = \"4K\"", "splits = 4096", "text"),
+        ("splits = \"4K\"", "split = \"4K\"", "`splits`"),
+        ("pages = [\"4K\", \"64K\", \"2M\"]", "pages = [\"4K\"]", "no page larger than 4K"),
         ("clock = \"600 MHz\"\ncpus", "clock = \"600 Mhz\"\ncpus", "600 MHz"),
     ];
     for (old, new, expected) in cases {

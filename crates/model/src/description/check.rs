@@ -1,8 +1,8 @@
 //! Validation of descriptions, with a remedy for each error.
 
 use super::{
-    Description, Holds, Inclusion, Index, Level, Replacement, Through, Time, Tlb, Wakeup, WalkFrom, device,
-    nearest,
+    Description, Holds, Inclusion, Index, Level, Memory, Replacement, Through, Time, Tlb, Wakeup, WalkFrom,
+    device, nearest,
 };
 use fathom_units::compact;
 
@@ -50,6 +50,7 @@ pub(super) fn check(d: &Description) -> Check {
     }
     check_walk(d)?;
     check_memory(d)?;
+    d.tlbs.iter().enumerate().try_for_each(|(index, tlb)| check_splits(At("tlb", index), tlb, &d.memory))?;
     check_uncached(d)?;
     device::check(d)?;
     d.wakeup.as_ref().map_or(Ok(()), check_wakeup)
@@ -209,6 +210,22 @@ fn check_tlb(at: At, tlb: &Tlb) -> Check {
         return Err(at.flaw("entries", message, help));
     }
     check_pages(at, &tlb.pages)
+}
+
+/// Checks the pieces of larger pages. The model distinguishes the base page and the largest one.
+fn check_splits(at: At, tlb: &Tlb, memory: &Memory) -> Check {
+    let Some(piece) = tlb.splits else { return Ok(()) };
+    let (base, largest) = (memory.pages[0], memory.pages[memory.pages.len() - 1]);
+    if base == largest || !tlb.pages.contains(&largest) {
+        let message = format!("`splits` in a TLB that holds no page larger than {}", compact(base));
+        let help = "remove it, or add the largest page of [memory] to `pages`";
+        return Err(at.flaw("splits", message, help));
+    }
+    if piece != base {
+        let message = format!("large pages in pieces of {}", compact(piece));
+        return Err(at.flaw("splits", message, format!("the base page: splits = \"{}\"", compact(base))));
+    }
+    Ok(())
 }
 
 fn check_pages(at: At, pages: &[u64]) -> Check {

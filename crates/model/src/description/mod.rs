@@ -271,6 +271,8 @@ pub struct Tlb {
     pub latency: Time,
     /// Replacement policy.
     pub replacement: Replacement,
+    /// Bytes of the pieces in which it holds larger pages: the base page. If absent, it holds them whole.
+    pub splits: Option<u64>,
 }
 
 /// First level in which a walk's descriptor fetches are looked up.

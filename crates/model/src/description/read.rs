@@ -28,7 +28,7 @@ const LEVEL: &[&str] = &[
     "inclusion",
     "shared",
 ];
-const TLB: &[&str] = &["name", "entries", "ways", "pages", "latency", "replacement"];
+const TLB: &[&str] = &["name", "entries", "ways", "pages", "latency", "replacement", "splits"];
 const WALK: &[&str] = &["fetches", "from", "latency"];
 const MEMORY: &[&str] =
     &["size", "pages", "frames", "latency", "spread", "row", "banks", "open", "refresh", "refresh_takes"];
@@ -165,6 +165,7 @@ fn read_tlb(t: &Table) -> Result<Tlb> {
         pages: t.sizes("pages")?,
         latency: t.quantity("latency", units::time)?,
         replacement: t.word("replacement", Replacement::ALL, Replacement::word)?,
+        splits: t.value("splits").map(|_| t.quantity("splits", units::size)).transpose()?,
     })
 }
 

@@ -168,6 +168,9 @@ impl Tlb {
         t.put("pages", sizes(&self.pages));
         t.quoted("latency", self.latency);
         t.quoted("replacement", self.replacement.word());
+        if let Some(piece) = self.splits {
+            t.quoted("splits", compact(piece));
+        }
     }
 }
 

@@ -195,6 +195,7 @@ pub(super) fn example(key: &str) -> String {
         "line" => "line = \"64\"",
         "pages" => "pages = [\"4K\", \"2M\"]",
         "row" => "row = \"8K\"",
+        "splits" => "splits = \"4K\"",
         "rate" => "rate = \"24 MB/s\"",
         "burst" => "burst = \"64\"",
         "coherence" => "coherence = \"none\"",

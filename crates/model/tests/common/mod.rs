@@ -83,6 +83,7 @@ pub fn random_description(seed: u64) -> Description {
         classes: Classes::default(),
     };
     let mut description = random_uncached(description, &mut Draw::new(seed ^ 0x0ff));
+    random_splits(&mut description, &mut Draw::new(seed ^ 0xfff));
     description.dma = random_device(&description, &mut Draw::new(seed ^ 0x7ff));
     let d = &mut Draw::new(seed ^ 0x1ff);
     for (value, _) in description.values() {
@@ -92,6 +93,15 @@ pub fn random_description(seed: u64) -> Description {
     }
     description.check().unwrap_or_else(|flaw| panic!("seed {seed}: {flaw}"));
     description
+}
+
+/// Lets some TLBs hold large pages in pieces. It has its own draws.
+fn random_splits(description: &mut Description, d: &mut Draw) {
+    let (base, largest) = (description.memory.pages[0], *description.memory.pages.last().unwrap());
+    for tlb in &mut description.tlbs {
+        let splits = d.chance(3) && largest > base && tlb.pages.contains(&largest);
+        tlb.splits = splits.then_some(base);
+    }
 }
 
 /// Returns a random wake-up path. It has its own draws.
@@ -230,6 +240,7 @@ fn random_translation(d: &mut Draw, memory: &Memory, levels: &[Level]) -> (Vec<T
                 pages: sizes,
                 latency: d.time(6),
                 replacement: d.one_of(Replacement::ALL),
+                splits: None,
             }
         })
         .collect();
