@@ -131,6 +131,7 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
         uncached: Uncached::default(),
         wakeup: None,
         dma: None,
+        neighbours: Vec::new(),
         classes: Classes::default(),
     }
 }

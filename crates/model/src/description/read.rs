@@ -8,10 +8,23 @@ use super::units;
 use super::{
     Core, Description, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level, Memory, Mixed,
     Refresh, Replacement, Rows, Stage, Through, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom, Write, device,
+    neighbour,
 };
 
-const TOP: &[&str] =
-    &["format", "about", "core", "timer", "level", "tlb", "walk", "memory", "uncached", "wakeup", "dma"];
+const TOP: &[&str] = &[
+    "format",
+    "about",
+    "core",
+    "timer",
+    "level",
+    "tlb",
+    "walk",
+    "memory",
+    "uncached",
+    "wakeup",
+    "dma",
+    "neighbour",
+];
 const CORE: &[&str] = &["clock", "cpus", "alu", "branch", "store", "maintain"];
 const TIMER: &[&str] = &["clock", "overhead", "jitter", "resolution"];
 const LEVEL: &[&str] = &[
@@ -72,6 +85,7 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
         memory: read_memory(&memory)?,
         uncached: uncached.as_ref().map(read_uncached).transpose()?.unwrap_or_default(),
         dma: dma.as_ref().map(device::read).transpose()?,
+        neighbours: each(&top, "neighbour", neighbour::KEYS, &mut places, neighbour::read)?,
         wakeup: wakeup.map(|table| read_wakeup(&table, &mut places)).transpose()?,
         classes: std::mem::take(&mut places.classes),
     };
