@@ -95,11 +95,13 @@ pub fn option_differences(a: &record::Record, b: &record::Record) -> Vec<String>
 pub fn read(record: &record::Record) -> Result<Report, String> {
     let mut report = (check(record)?.read)(record);
     plausibility::refuse(record, &mut report);
-    mark_exact(&mut report);
+    if record.int(fathom_units::facts::DESCRIBED_NEIGHBOURS).is_none() {
+        mark_exact(&mut report);
+    }
     Ok(report)
 }
 
-/// Marks the measured values of a described machine: they are exact for the description.
+/// Marks the measured values of a described machine without neighbours: they are exact for the description.
 fn mark_exact(report: &mut Report) {
     if report.trust == ClockTrust::Modelled.token() {
         for finding in report.findings.iter_mut().filter(|finding| finding.basis == Basis::Measured) {

@@ -78,7 +78,7 @@ fn shown_facts(record: &Record) -> Vec<(String, String)> {
             facts.push((name.to_owned(), value.to_owned()));
         }
     }
-    for name in [facts::PAGE_BASE, facts::PAGE_HUGE, facts::CPU_PINNED] {
+    for name in [facts::PAGE_BASE, facts::PAGE_HUGE, facts::CPU_PINNED, facts::DESCRIBED_NEIGHBOURS] {
         if let Some(value) = record.int(name) {
             facts.push((name.to_owned(), value.to_string()));
         }

@@ -2,6 +2,7 @@
 
 mod index;
 mod replacement_state;
+mod taken;
 
 use wide::u32x4;
 
@@ -38,7 +39,10 @@ pub(crate) struct Evicted {
 pub(crate) struct Cache {
     groups: Vec<[u32; GROUP]>,
     words: Vec<u64>,
+    /// Ways in use.
     ways: usize,
+    /// Ways of the description. More than those in use while a neighbour has some.
+    all_ways: usize,
     /// Groups per set.
     groups_per_set: usize,
     sets: u32,
@@ -139,6 +143,7 @@ impl Cache {
             groups: vec![[FREE; GROUP]; sets as usize * groups_per_set],
             words,
             ways,
+            all_ways: ways,
             groups_per_set,
             sets,
             mask: if masked { sets - 1 } else { u32::MAX },
@@ -190,7 +195,7 @@ impl Cache {
     #[inline(always)]
     fn set(&mut self, set: usize) -> &mut [u32] {
         let start = set * self.groups_per_set;
-        &mut self.groups[start..start + self.groups_per_set].as_flattened_mut()[..self.ways]
+        &mut self.groups[start..start + self.groups_per_set].as_flattened_mut()[..self.all_ways]
     }
 
     /// Returns the way of a set that holds `number`. The common numbers of groups are constants here, so that all
@@ -240,7 +245,7 @@ impl Cache {
     /// Returns its capacity in lines, and the number of lines with any of these flags.
     pub fn lines(&self, flags: u32) -> (u64, u64) {
         let entries = self.groups.iter().flatten().filter(|&&entry| entry != FREE);
-        let capacity = u64::from(self.sets) * self.ways as u64;
+        let capacity = u64::from(self.sets) * self.all_ways as u64;
         (capacity, entries.filter(|&&entry| entry & flags != 0).count() as u64)
     }
 
@@ -302,7 +307,8 @@ impl Cache {
     #[inline(never)]
     fn replace(&mut self, set: usize, entry: u32) -> u32 {
         if let State::Order { .. } = self.state {
-            let entries = self.set(set);
+            let ways = self.ways;
+            let entries = &mut self.set(set)[..ways];
             entries.rotate_right(1);
             return std::mem::replace(&mut entries[0], entry);
         }
@@ -326,7 +332,10 @@ impl Cache {
             State::Nibbles { .. } => {
                 self.words[set] = replacement_state::make_oldest(self.words[set], way as u64, self.ways)
             }
-            State::Order { .. } => self.set(set)[way..].rotate_left(1),
+            State::Order { .. } => {
+                let ways = self.ways;
+                self.set(set)[way..ways].rotate_left(1);
+            }
             State::Referenced { .. } | State::Recent => self.words[set] &= !(1 << way),
             State::Tree | State::Last | State::Ages(_) | State::Nothing => {}
         }
@@ -368,7 +377,8 @@ impl Cache {
     /// Returns the free way that is filled first.
     fn free_way(&mut self, set: usize) -> Option<usize> {
         let last = self.state == State::Ages(Ages::Qlru);
-        let mut entries = self.set(set).iter();
+        let ways = self.ways;
+        let mut entries = self.set(set)[..ways].iter();
         let free = |&entry: &u32| entry == FREE;
         if last { entries.rposition(free) } else { entries.position(free) }
     }

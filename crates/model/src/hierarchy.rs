@@ -187,6 +187,14 @@ impl Hierarchy {
         &self.caches[self.slots[agent * self.levels.len() + level]]
     }
 
+    /// Takes `taken` ways of each set of a level away; 0 returns them. Their lines are evicted.
+    pub fn take_ways(&mut self, agent: usize, level: usize, taken: usize) {
+        let shift = self.levels[level].shift;
+        for old in self.cache_mut(agent, level).leave(taken) {
+            self.evicted(agent, level, u64::from(old.number) << shift, old.flags);
+        }
+    }
+
     #[inline(always)]
     fn cache_mut(&mut self, agent: usize, level: usize) -> &mut Cache {
         &mut self.caches[self.slots[agent * self.levels.len() + level]]

@@ -56,6 +56,9 @@ impl Machine for Model {
             number(facts::described_values(class), of(Some(class)));
         }
         number(facts::DESCRIBED_VALUES_UNCLASSIFIED.into(), of(None));
+        if !d.neighbours.is_empty() {
+            number(facts::DESCRIBED_NEIGHBOURS.into(), d.neighbours.len() as u64);
+        }
         number(facts::MEMORY_MAPPABLE_BASE_BYTES.into(), self.arena.base.bytes);
         number(facts::MEMORY_MAPPABLE_HUGE_BYTES.into(), self.arena.huge.map_or(0, |part| part.bytes));
         for (n, level) in d.levels.iter().enumerate() {
@@ -120,6 +123,7 @@ impl Machine for Model {
 
     /// Reads the timer, then lets its described overhead pass. So the time of an empty interval is the overhead.
     fn now(&mut self) -> Ticks {
+        self.run_neighbours();
         let time = self.clock();
         let ticks = self.timer.read(time);
         self.advance(self.timer.overhead);
@@ -135,9 +139,10 @@ impl Machine for Model {
         self.charge(ops);
     }
 
-    /// Removes the links of earlier trials, which would require a look-up for every load.
+    /// Removes the links of earlier trials, which would require a look-up for every load. Neighbours go on meanwhile.
     fn quiet_begin(&mut self) {
         self.arena.forget_links();
+        self.set_up_trial();
     }
 
     fn watch(&mut self) -> Watch {

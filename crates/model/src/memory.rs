@@ -9,6 +9,8 @@ use crate::time::Scale;
 pub(crate) struct Memory {
     latency: u64,
     spread: u64,
+    /// Latency, spread and cost of an open row without neighbours.
+    quiet: [u64; 3],
     rng: Rng,
     rows: Option<Rows>,
     /// Time between refreshes, and the duration of one at the end of each interval.
@@ -46,9 +48,12 @@ impl Rows {
 impl Memory {
     pub fn new(description: &Description, seed: u64, scale: Scale) -> Memory {
         let memory = &description.memory;
+        let open = memory.rows.as_ref().map_or(0, |rows| scale.units(rows.open));
+        let (latency, spread) = (scale.units(memory.latency), scale.units(memory.spread));
         Memory {
-            latency: scale.units(memory.latency),
-            spread: scale.units(memory.spread),
+            latency,
+            spread,
+            quiet: [latency, spread, open],
             rng: Rng::new(seed, Use::Spread, 0),
             rows: memory.rows.as_ref().map(|rows| Rows::new(rows, scale)),
             // A refresh whose duration rounds to 0 is ignored.
@@ -58,6 +63,15 @@ impl Memory {
                 .map(|r| (scale.units(r.every), scale.units(r.takes)))
                 .filter(|(every, takes)| takes < every && *takes > 0),
             reads: 0,
+        }
+    }
+
+    /// Multiplies the latencies by `factor` = (numerator, denominator) of those without neighbours.
+    pub fn slow_down(&mut self, factor: (u64, u64)) {
+        let [latency, spread, open] = self.quiet.map(|units| units * factor.0 / factor.1);
+        (self.latency, self.spread) = (latency, spread);
+        if let Some(rows) = &mut self.rows {
+            rows.open_cost = open;
         }
     }
 

@@ -4,6 +4,7 @@ mod batches;
 mod dma;
 mod issue;
 mod load;
+mod neighbours;
 mod streams;
 mod trace;
 mod wakeup;
@@ -23,6 +24,7 @@ use crate::time::{Scale, Timer, UNITS_PER_CYCLE};
 use crate::translate::{Fetches, Page, Paging, Tlbs};
 use crate::uncached::{Buffers, Costs, Windows, place};
 use load::RunningLoad;
+use neighbours::Neighbours;
 use streams::Running;
 use wakeup::Sleeper;
 
@@ -60,7 +62,9 @@ pub struct Model {
     streams: Vec<Running>,
     /// The workers of a load.
     load: Option<Box<RunningLoad>>,
-    /// Whether streams or workers run.
+    /// Users of the machine that take parts of it in bursts.
+    neighbours: Option<Box<Neighbours>>,
+    /// Whether streams, workers or neighbours run.
     co_running: bool,
     /// Descriptors that walks have read from a level that CPUs share, or from memory.
     shared_fetches: u64,
@@ -114,7 +118,8 @@ impl Model {
             ops: (scale.units(description.core.alu), scale.units(description.core.branch)),
             streams: Vec::new(),
             load: None,
-            co_running: false,
+            neighbours: None,
+            co_running: !description.neighbours.is_empty(),
             shared_fetches: 0,
             accesses: 0,
             filter_shift: nearest.map_or(0, |level| hierarchy.line_shift(level)),
@@ -132,6 +137,7 @@ impl Model {
             hierarchy,
         };
         model.agent_of(0);
+        model.neighbours = Neighbours::new(description, seed, model.timer.units_hz);
         model
     }
 
@@ -414,6 +420,7 @@ impl Model {
     /// Returns the core cycles that CPU 0 has run, rounded down.
     #[must_use]
     pub fn cycles(&self) -> u64 {
-        self.clock() / UNITS_PER_CYCLE
+        let stretched = self.neighbours.as_ref().map_or(0, |all| all.stretched);
+        (self.clock() - stretched) / UNITS_PER_CYCLE
     }
 }

@@ -26,6 +26,8 @@ pub(crate) enum Use {
     LoadOrder = 9,
     /// The frames of a load: number 0.
     LoadFrames = 10,
+    /// The bursts of a neighbour: number of the neighbour.
+    Neighbour = 11,
 }
 
 /// A random stream.

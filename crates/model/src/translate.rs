@@ -31,6 +31,10 @@ pub(crate) struct Paging {
     span: u64,
     /// The two page sizes that TLBs distinguish.
     sizes: [u64; 2],
+    /// Whether a TLB splits huge pages.
+    splits: bool,
+    /// Whether all TLBs that can hold huge pages split them. A walk then ends at the descriptor of a piece.
+    walks_pieces: bool,
 }
 
 /// First level in which a walk's fetches are looked up.
@@ -53,24 +57,35 @@ struct Table {
 #[derive(Clone, Debug)]
 struct Reach {
     holds: [bool; 2],
+    /// Whether it holds huge pages in pieces of a base page.
+    splits: bool,
     latency: u64,
     /// Bits that are ORed to a page's key when it is stored as the last one. All ones, which match no page, if a use
     /// after a fill changes state and so must not be skipped.
     no_repeat: u32,
 }
 
-/// A page: the key for look-ups in TLBs, and the number that selects the set.
+/// A page, as TLBs see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
-    /// Page number and kind (bit 0: huge), unique among all pages.
+    /// Number and kind (bit 0: huge) of the smallest entry that a TLB may have for it: a piece if a TLB splits it, else
+    /// the page. Unique among all.
     pub key: u32,
     number: u32,
     huge: usize,
+    /// Number of the base page, which is also that of the piece.
+    piece: u32,
 }
 
 impl Page {
     /// No page.
     pub const NONE: u32 = u32::MAX;
+
+    /// Returns the entry of a page that is held whole: key, and number that selects the set.
+    #[inline(always)]
+    fn whole(number: u32, huge: usize) -> (u32, u32) {
+        (number << 1 | huge as u32, number)
+    }
 }
 
 /// The TLBs of one CPU.
@@ -84,6 +99,18 @@ pub(crate) struct Tlbs {
     pub last_cost: u64,
     /// Number of walks.
     pub walks: u64,
+}
+
+impl Reach {
+    /// Returns the entry for a page: key, and number that selects the set.
+    #[inline(always)]
+    fn entry(&self, page: Page) -> (u32, u32) {
+        if self.splits && page.huge == 1 {
+            Page::whole(page.piece, 0)
+        } else {
+            Page::whole(page.number, page.huge)
+        }
+    }
 }
 
 impl Paging {
@@ -114,6 +141,7 @@ impl Paging {
             tables
         };
         let tables = [tables_of(base), tables_of(huge)];
+        let for_huge = || description.tlbs.iter().filter(|tlb| tlb.pages.contains(&huge));
         Paging {
             huge: huge_part,
             base_shift: base.trailing_zeros(),
@@ -126,6 +154,7 @@ impl Paging {
                 .iter()
                 .map(|tlb| Reach {
                     holds: [tlb.pages.contains(&base), tlb.pages.contains(&huge)],
+                    splits: tlb.splits.is_some(),
                     latency: scale.units(tlb.latency),
                     no_repeat: if tlb.replacement.use_after_fill_is_idempotent() { 0 } else { Page::NONE },
                 })
@@ -135,21 +164,29 @@ impl Paging {
             arena,
             span: next - arena,
             sizes: [base, huge],
+            splits: for_huge().any(|tlb| tlb.splits.is_some()),
+            walks_pieces: for_huge().next().is_some() && for_huge().all(|tlb| tlb.splits.is_some()),
         }
     }
 
     /// Returns the page of an address.
     #[inline(always)]
     pub fn page(&self, address: u64) -> Page {
-        let huge = usize::from(self.huge.contains(&address));
+        self.page_of_kind(address, usize::from(self.huge.contains(&address)))
+    }
+
+    /// Returns the page of an address: a base page (0) or a huge one (1).
+    #[inline(always)]
+    fn page_of_kind(&self, address: u64, huge: usize) -> Page {
         let number = (address >> [self.base_shift, self.huge_shift][huge]) as u32;
-        Page { key: number << 1 | huge as u32, number, huge }
+        let piece = (address >> self.base_shift) as u32;
+        let entry = if self.splits && huge == 1 { Page::whole(piece, 0) } else { Page::whole(number, huge) };
+        Page { key: entry.0, number, huge, piece }
     }
 
     /// Returns the base page of an address, also in the part of the arena for huge pages.
     pub fn base_page(&self, address: u64) -> Page {
-        let number = (address >> self.base_shift) as u32;
-        Page { key: number << 1, number, huge: 0 }
+        self.page_of_kind(address, 0)
     }
 
     /// Returns the page of a physical address in the kernel's linear map, which is mapped in huge pages after the
@@ -157,14 +194,15 @@ impl Paging {
     pub fn linear_page(&self, kernel: u64, physical: u64) -> Page {
         match self.sizes[1] > self.sizes[0] {
             true => self.kernel_page(kernel.next_multiple_of(self.sizes[1]) + physical),
-            false => Page { key: Page::NONE, number: 0, huge: 0 },
+            false => Page { key: Page::NONE, number: 0, huge: 0, piece: 0 },
         }
     }
 
     /// Removes a page from all TLBs of a CPU.
     pub fn forget(&self, tlbs: &mut Tlbs, page: Page) {
-        for store in &mut tlbs.stores {
-            store.remove_in_set(store.set_of(page.number), page.key);
+        for (reach, store) in self.tlbs.iter().zip(&mut tlbs.stores) {
+            let (key, number) = reach.entry(page);
+            store.remove_in_set(store.set_of(number), key);
         }
         if tlbs.last == page.key {
             (tlbs.last, tlbs.last_cost) = (Page::NONE, 0);
@@ -174,20 +212,20 @@ impl Paging {
     /// Returns the same page in a window. TLBs distinguish windows, and each window has separate tables.
     pub fn in_window(&self, page: Page, window: u32) -> Page {
         let more = window << self.window;
-        Page { key: page.key + (more << 1), number: page.number + more, huge: page.huge }
+        let (number, piece) = (page.number + more, page.piece + more);
+        Page { key: page.key + (more << 1), number, huge: page.huge, piece }
     }
 
     /// Returns the start of a kernel of `bytes` bytes: after the tables of all windows, its own included.
     pub fn kernel(&self, bytes: u64) -> u64 {
-        let windows = (self.kernel_page(bytes).number >> self.window) + 1;
+        let windows = (self.walked(self.kernel_page(bytes)).1 >> self.window) + 1;
         (self.arena + self.span * u64::from(windows)).next_multiple_of(self.sizes[1])
     }
 
     /// Returns the page of an offset in the kernel, which is mapped in the largest pages.
     pub fn kernel_page(&self, at: u64) -> Page {
         let huge = usize::from(self.sizes[1] > self.sizes[0]);
-        let number = (at >> [self.base_shift, self.huge_shift][huge]) as u32;
-        self.in_window(Page { key: number << 1 | huge as u32, number, huge }, WINDOWS as u32)
+        self.in_window(self.page_of_kind(at, huge), WINDOWS as u32)
     }
 
     /// Returns the page of a virtual address that is translated by a guest's tables, in pages of `bytes`. It is mapped
@@ -195,16 +233,21 @@ impl Paging {
     /// distinguish.
     pub fn page_elsewhere(&self, address: u64, bytes: u64) -> Option<Page> {
         let huge = usize::from(self.sizes[1] > self.sizes[0] && bytes >= self.sizes[1]);
-        let number = address >> [self.base_shift, self.huge_shift][huge];
-        let key = (number << 1 | huge as u64) as u32;
-        (number < MAX_NUMBERS / 2).then_some(Page { key, number: number as u32, huge })
+        let shift = if self.splits { self.base_shift } else { [self.base_shift, self.huge_shift][huge] };
+        (address >> shift < MAX_NUMBERS / 2).then(|| self.page_of_kind(address, huge))
     }
 
     /// Returns the address of a walk's descriptor number `fetch`, counted from the last level.
     pub fn descriptor(&self, page: Page, fetch: usize) -> u64 {
-        let table = self.tables[page.huge][fetch];
-        let (window, number) = (page.number >> self.window, page.number & ((1 << self.window) - 1));
+        let (kind, number) = self.walked(page);
+        let table = self.tables[kind][fetch];
+        let (window, number) = (number >> self.window, number & ((1 << self.window) - 1));
         table.start + u64::from(window) * self.span + (u64::from(number) >> table.covers) * 8
+    }
+
+    /// Returns the kind and the number of the page whose descriptors a walk fetches.
+    fn walked(&self, page: Page) -> (usize, u32) {
+        if self.walks_pieces { (0, page.piece) } else { (page.huge, page.number) }
     }
 
     /// Returns the number of descriptors that a walk for this page fetches.
@@ -219,14 +262,16 @@ impl Paging {
         let mut hit = None;
         for index in (0..self.tlbs.len()).filter(|&i| usable(i)) {
             let store = &mut tlbs.stores[index];
-            if store.touch_in_set(store.set_of(page.number), page.key) {
+            let (key, number) = self.tlbs[index].entry(page);
+            if store.touch_in_set(store.set_of(number), key) {
                 hit = Some(index);
                 break;
             }
         }
         for index in (0..hit.unwrap_or(self.tlbs.len())).rev().filter(|&i| usable(i)) {
             let store = &mut tlbs.stores[index];
-            store.fill_in_set(store.set_of(page.number), page.key, 0);
+            let (key, number) = self.tlbs[index].entry(page);
+            store.fill_in_set(store.set_of(number), key, 0);
         }
         let nearest = (0..self.tlbs.len()).find(|&i| usable(i));
         tlbs.last = nearest.map_or(Page::NONE, |index| page.key | self.tlbs[index].no_repeat);

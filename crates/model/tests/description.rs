@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::random_description;
+use common::{random_description, random_neighbours};
 use fathom_model::description::{Coherence, Frames, Index, Replacement};
 use fathom_model::{Description, DescriptionError};
 use fathom_probe::machine::dma::Maintenance;
@@ -37,6 +37,7 @@ fn the_documents_example_is_a_description() {
     assert_eq!(d.memory.latency.in_cycles(d.core.clock_hz), 78.0);
     assert_eq!(d.memory.rows.as_ref().map(|r| r.row), Some(8192));
     assert_eq!(d.walk.as_ref().map(|w| w.fetches), Some(1));
+    assert_eq!(d.tlbs[0].splits, Some(4096));
 }
 
 #[test]
@@ -90,6 +91,26 @@ fn a_wrong_unit_says_what_is_expected() {
         ("spread = \"10 ns\"", "spread = \"110 ns\"", "100 ns"),
         ("line = \"64\"", "line = \"48\"", "64"),
         ("entries = 10", "entries = 12", "10 and 20"),
+        ("bursts = [\"1 ms\", \"10 s\"]", "bursts = [\"10 s\", \"1 ms\"]", "the shorter one first"),
+        ("bursts = [\"1 ms\", \"10 s\"]", "bursts = [\"1 ms\", \"1e9 s\"]", "not a unit of a duration"),
+        ("bursts = [\"1 ms\", \"10 s\"]", "bursts = [\"1 ms\", \"9999 s\"]", "1000 s"),
+        ("bursts = [\"1 ms\", \"10 s\"]", "bursts = [\"1 ms\"]", "list of two"),
+        ("bursts = [\"1 ms\", \"10 s\"]", "bursts = \"1 ms\"", "list of two"),
+        ("bursts = [\"1 ms\", \"10 s\"]", "burst = [\"1 ms\", \"10 s\"]", "`bursts`"),
+        ("pauses = [\"20 ms\", \"5 s\"]", "# none", "lacks `pauses`"),
+        ("levels = [\"L1D\"]", "levels = [\"L1\"]", "\"L1D\""),
+        ("levels = [\"L1D\"]", "levels = [\"L1D\", \"L1D\"]", "twice"),
+        ("tlbs = [\"uTLB\"]", "tlbs = [7]", "quoted names"),
+        ("ways_taken = [25, 75]", "# none", "`levels` without `ways_taken`"),
+        ("ways_taken = [25, 75]", "ways_taken = [1, 5]", "less than one of 4"),
+        ("ways_taken = [25, 75]", "ways_taken = [25, 100]", "from 1 to 99"),
+        ("ways_taken = [25, 75]", "ways_taken = [\"25\", \"75\"]", "two integers"),
+        ("memory_slower = [10, 200]", "memory_slower = [0, 200]", "from 1 to 900"),
+        ("clock_slower = [3, 30]", "clock_slower = [30, 3]", "the smaller one first"),
+        ("splits = \"4K\"", "splits = \"64K\"", "splits = \"4K\""),
+        ("splits = \"4K\"", "splits = 4096", "text"),
+        ("splits = \"4K\"", "split = \"4K\"", "`splits`"),
+        ("pages = [\"4K\", \"64K\", \"2M\"]", "pages = [\"4K\"]", "no page larger than 4K"),
         ("clock = \"600 MHz\"\ncpus", "clock = \"600 Mhz\"\ncpus", "600 MHz"),
     ];
     for (old, new, expected) in cases {
@@ -298,7 +319,8 @@ proptest! {
 
     #[test]
     fn written_description_reads_back_equal(seed: u64) {
-        let description = random_description(seed);
+        let mut description = random_description(seed);
+        description.neighbours = random_neighbours(&description, seed);
         let text = description.to_toml();
         let file = format!("somewhere/{}.toml", description.name);
         match Description::parse(&file, &text) {

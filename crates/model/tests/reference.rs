@@ -183,6 +183,10 @@ const BUGS: &[(&str, Mutation)] = &[
         };
         d.tlbs.iter_mut().map(hit).fold(false, |any, one| any | one)
     }),
+    ("large pages are held whole", |d| {
+        let split = |t: &mut fathom_model::description::Tlb| t.splits.take().is_some();
+        d.tlbs.iter_mut().map(split).fold(false, |any, one| any | one)
+    }),
     ("inclusion is not kept", |d| {
         levels(d, |l| std::mem::replace(&mut l.inclusion, Inclusion::Neither) == Inclusion::Inclusive)
     }),

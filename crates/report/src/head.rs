@@ -26,6 +26,12 @@ fn modelled(report: &Report) -> String {
         value.parse::<u64>().ok()
     };
     let class = |class| count(&facts::described_values(class)).unwrap_or(0);
+    let neighbours = count(facts::DESCRIBED_NEIGHBOURS).unwrap_or(0);
+    let exact = match neighbours {
+        0 => "exact for the description".to_owned(),
+        1 => "not exact, because a described neighbour uses the machine in bursts".to_owned(),
+        n => format!("not exact, because {n} described neighbours use the machine in bursts"),
+    };
     // Records of other tools do not have the counts.
     let Some(all) = count(facts::DESCRIBED_VALUES) else {
         return "Modelled: exact, valid for the description only.".to_owned();
@@ -41,7 +47,7 @@ fn modelled(report: &Report) -> String {
     if unclassified > 0 {
         parts.push(format!("{unclassified} unclassified"));
     }
-    format!("Modelled: exact for the description; {}.", parts.join(", "))
+    format!("Modelled: {exact}; {}.", parts.join(", "))
 }
 
 /// Facts that identify the subject, best first.
@@ -104,6 +110,10 @@ mod tests {
         report.facts.truncate(2);
         report.facts[1].1 = "1".to_owned();
         let expected = "Modelled: exact for the description; 1 of its 66 values is assumed.";
+        assert_eq!(caveat(&report).as_deref(), Some(expected));
+        report.facts.push(("described.neighbours".to_owned(), "2".to_owned()));
+        let expected = "Modelled: not exact, because 2 described neighbours use the machine in bursts; 1 of its 66 \
+                        values is assumed.";
         assert_eq!(caveat(&report).as_deref(), Some(expected));
         report.trust = "real".to_owned();
         assert_eq!(caveat(&report), None);

@@ -35,9 +35,10 @@ const FACTS: [&str; 12] = [
     facts::PRIVILEGE_FIFO,
 ];
 
-/// Returns whether the fact is a count of a description's values, which the head of the report states.
+/// Returns whether the fact is a count of a description's values or neighbours, which the head of the report states.
 fn is_count_of_values(name: &str) -> bool {
-    [facts::DESCRIBED_VALUES, facts::DESCRIBED_VALUES_UNCLASSIFIED].contains(&name)
+    [facts::DESCRIBED_VALUES, facts::DESCRIBED_VALUES_UNCLASSIFIED, facts::DESCRIBED_NEIGHBOURS]
+        .contains(&name)
         || ValueClass::ALL.iter().any(|class| facts::described_values(*class) == name)
 }
 

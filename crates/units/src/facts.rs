@@ -14,6 +14,9 @@ pub const MACHINE_NAME: &str = "machine.name";
 pub const DESCRIBED_VALUES: &str = "described.values";
 /// Number of those whose class the description does not give.
 pub const DESCRIBED_VALUES_UNCLASSIFIED: &str = "described.values.unclassified";
+/// Number of neighbours that a described machine has: other users of it, which take parts of it in bursts. Absent if
+/// there are none. With one, measured values are not exact for the description.
+pub const DESCRIBED_NEIGHBOURS: &str = "described.neighbours";
 
 /// Name of the clock that times samples. [`MONOTONIC_RAW`] is the only one that is a system call.
 pub const CLOCK_NAME: &str = "clock.name";

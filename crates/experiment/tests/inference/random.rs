@@ -131,6 +131,7 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
         uncached: Uncached::default(),
         wakeup: None,
         dma: None,
+        neighbours: Vec::new(),
         classes: Classes::default(),
     }
 }
@@ -209,6 +210,7 @@ fn translation(rng: &mut Rng, pages: &[u64], levels: &[Level]) -> (Vec<Tlb>, Opt
             pages: pages.to_vec(),
             latency: Time::cycles(latency),
             replacement: rng.pick(POLICIES),
+            splits: None,
         });
         entries = (f64::from(entries_here) * rng.scaled(3.0, 24.0)).min(1536.0) as u32 / 4 * 4;
         latency = rng.between(3.0, 9.0).round();

@@ -1,8 +1,8 @@
 //! Validation of descriptions, with a remedy for each error.
 
 use super::{
-    Description, Holds, Inclusion, Index, Level, Replacement, Through, Time, Tlb, Wakeup, WalkFrom, device,
-    nearest,
+    Description, Holds, Inclusion, Index, Level, Memory, Replacement, Through, Time, Tlb, Wakeup, WalkFrom,
+    device, nearest, neighbour,
 };
 use fathom_units::compact;
 
@@ -50,8 +50,10 @@ pub(super) fn check(d: &Description) -> Check {
     }
     check_walk(d)?;
     check_memory(d)?;
+    d.tlbs.iter().enumerate().try_for_each(|(index, tlb)| check_splits(At("tlb", index), tlb, &d.memory))?;
     check_uncached(d)?;
     device::check(d)?;
+    neighbour::check(d)?;
     d.wakeup.as_ref().map_or(Ok(()), check_wakeup)
 }
 
@@ -81,7 +83,7 @@ fn check_core(d: &Description) -> Check {
 }
 
 fn check_level(at: At, level: &Level) -> Check {
-    check_name(at, &level.name)?;
+    at.name(&level.name)?;
     at.time("latency", level.latency)?;
     if !level.line.is_power_of_two() || !(16..=4096).contains(&level.line) {
         let near = level.line.clamp(16, 4096).next_power_of_two();
@@ -126,16 +128,6 @@ fn check_index(at: At, level: &Level) -> Check {
         near(above)
     );
     Err(at.flaw("index", message, help))
-}
-
-fn check_name(at: At, name: &str) -> Check {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
-    if !name.is_empty() && name.len() <= 32 && name.chars().all(plain) && !["memory", "none"].contains(&name)
-    {
-        return Ok(());
-    }
-    let help = "a word of letters, digits and - _ . / +; not \"memory\" or \"none\"";
-    Err(at.flaw("name", format!("\"{}\" is not a name", name.escape_debug()), help))
 }
 
 fn check_ways(at: At, ways: u32, replacement: Replacement) -> Check {
@@ -198,7 +190,7 @@ fn check_neighbours(at: At, d: &Description, index: usize) -> Check {
 }
 
 fn check_tlb(at: At, tlb: &Tlb) -> Check {
-    check_name(at, &tlb.name)?;
+    at.name(&tlb.name)?;
     at.time("latency", tlb.latency)?;
     check_ways(at, tlb.ways, tlb.replacement)?;
     if tlb.entries == 0 || tlb.entries > 1 << 20 || !tlb.entries.is_multiple_of(tlb.ways) {
@@ -209,6 +201,22 @@ fn check_tlb(at: At, tlb: &Tlb) -> Check {
         return Err(at.flaw("entries", message, help));
     }
     check_pages(at, &tlb.pages)
+}
+
+/// Checks the pieces of larger pages. The model distinguishes the base page and the largest one.
+fn check_splits(at: At, tlb: &Tlb, memory: &Memory) -> Check {
+    let Some(piece) = tlb.splits else { return Ok(()) };
+    let (base, largest) = (memory.pages[0], memory.pages[memory.pages.len() - 1]);
+    if base == largest || !tlb.pages.contains(&largest) {
+        let message = format!("`splits` in a TLB that holds no page larger than {}", compact(base));
+        let help = "remove it, or add the largest page of [memory] to `pages`";
+        return Err(at.flaw("splits", message, help));
+    }
+    if piece != base {
+        let message = format!("large pages in pieces of {}", compact(piece));
+        return Err(at.flaw("splits", message, format!("the base page: splits = \"{}\"", compact(base))));
+    }
+    Ok(())
 }
 
 fn check_pages(at: At, pages: &[u64]) -> Check {

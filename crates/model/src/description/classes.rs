@@ -40,9 +40,10 @@ impl Classes {
     }
 }
 
-/// Returns whether a key of a table is a value. Names, and what a level holds, are structure.
+/// Returns whether a key of a table is a value. Names, what a level holds, and what a neighbour takes from,
+/// are structure.
 pub(super) fn is_value(key: &str) -> bool {
-    !matches!(key, "name" | "holds" | "sleep" | "irq" | "wake" | "switch" | "user" | KEY)
+    !matches!(key, "name" | "holds" | "levels" | "tlbs" | "sleep" | "irq" | "wake" | "switch" | "user" | KEY)
 }
 
 /// Formats the key of these classes.

@@ -6,6 +6,7 @@
 pub use classes::{Classes, ValueKey};
 pub use device::{Coherence, Device};
 pub use error::{DescriptionError, DescriptionFlaw, nearest};
+pub use neighbour::{Between, Neighbour};
 pub use units::Time;
 
 use fathom_units::facts::ValueClass;
@@ -41,6 +42,7 @@ mod check;
 mod classes;
 mod device;
 mod error;
+mod neighbour;
 mod place;
 mod read;
 mod show;
@@ -185,6 +187,8 @@ pub struct Description {
     pub wakeup: Option<Wakeup>,
     /// A DMA device; if absent, transfers are refused.
     pub dma: Option<Device>,
+    /// Other users of the machine; with one, measured values are not exact.
+    pub neighbours: Vec<Neighbour>,
     /// Where each value comes from.
     pub classes: Classes,
 }
@@ -271,6 +275,8 @@ pub struct Tlb {
     pub latency: Time,
     /// Replacement policy.
     pub replacement: Replacement,
+    /// Bytes of the pieces in which it holds larger pages: the base page. If absent, it holds them whole.
+    pub splits: Option<u64>,
 }
 
 /// First level in which a walk's descriptor fetches are looked up.

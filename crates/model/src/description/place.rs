@@ -37,4 +37,15 @@ impl At {
         }
         Err(self.flaw(key, format!("`{key}` = {hz} Hz is out of range"), "from 1 kHz to 100 GHz"))
     }
+
+    /// Checks the name of a table.
+    pub(super) fn name(self, name: &str) -> Check {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
+        let reserved = ["memory", "none"].contains(&name);
+        if !name.is_empty() && name.len() <= 32 && name.chars().all(plain) && !reserved {
+            return Ok(());
+        }
+        let help = "a word of letters, digits and - _ . / +; not \"memory\" or \"none\"";
+        Err(self.flaw("name", format!("\"{}\" is not a name", name.escape_debug()), help))
+    }
 }

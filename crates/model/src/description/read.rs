@@ -8,10 +8,23 @@ use super::units;
 use super::{
     Core, Description, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level, Memory, Mixed,
     Refresh, Replacement, Rows, Stage, Through, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom, Write, device,
+    neighbour,
 };
 
-const TOP: &[&str] =
-    &["format", "about", "core", "timer", "level", "tlb", "walk", "memory", "uncached", "wakeup", "dma"];
+const TOP: &[&str] = &[
+    "format",
+    "about",
+    "core",
+    "timer",
+    "level",
+    "tlb",
+    "walk",
+    "memory",
+    "uncached",
+    "wakeup",
+    "dma",
+    "neighbour",
+];
 const CORE: &[&str] = &["clock", "cpus", "alu", "branch", "store", "maintain"];
 const TIMER: &[&str] = &["clock", "overhead", "jitter", "resolution"];
 const LEVEL: &[&str] = &[
@@ -28,7 +41,7 @@ const LEVEL: &[&str] = &[
     "inclusion",
     "shared",
 ];
-const TLB: &[&str] = &["name", "entries", "ways", "pages", "latency", "replacement"];
+const TLB: &[&str] = &["name", "entries", "ways", "pages", "latency", "replacement", "splits"];
 const WALK: &[&str] = &["fetches", "from", "latency"];
 const MEMORY: &[&str] =
     &["size", "pages", "frames", "latency", "spread", "row", "banks", "open", "refresh", "refresh_takes"];
@@ -72,6 +85,7 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
         memory: read_memory(&memory)?,
         uncached: uncached.as_ref().map(read_uncached).transpose()?.unwrap_or_default(),
         dma: dma.as_ref().map(device::read).transpose()?,
+        neighbours: each(&top, "neighbour", neighbour::KEYS, &mut places, neighbour::read)?,
         wakeup: wakeup.map(|table| read_wakeup(&table, &mut places)).transpose()?,
         classes: std::mem::take(&mut places.classes),
     };
@@ -165,6 +179,7 @@ fn read_tlb(t: &Table) -> Result<Tlb> {
         pages: t.sizes("pages")?,
         latency: t.quantity("latency", units::time)?,
         replacement: t.word("replacement", Replacement::ALL, Replacement::word)?,
+        splits: t.value("splits").map(|_| t.quantity("splits", units::size)).transpose()?,
     })
 }
 

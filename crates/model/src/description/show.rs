@@ -73,7 +73,7 @@ impl<'a> Shown<'a> {
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place.0 {
-            name @ ("level" | "tlb") => writeln!(f, "\n[[{name}]]")?,
+            name @ ("level" | "tlb" | "neighbour") => writeln!(f, "\n[[{name}]]")?,
             name => writeln!(f, "\n[{name}]")?,
         }
         for (key, value) in &self.keys {
@@ -103,6 +103,8 @@ fn tables(d: &Description) -> Vec<Shown<'_>> {
         let stages = Wakeup::TABLES.into_iter().zip(&wakeup.stages);
         all.extend(stages.map(|(name, stage)| Shown::of(d, At(name, 0), |t| stage.show(t))));
     }
+    let neighbours = d.neighbours.iter().enumerate();
+    all.extend(neighbours.map(|(n, one)| Shown::of(d, At("neighbour", n), |t| one.show(t))));
     all
 }
 
@@ -168,6 +170,9 @@ impl Tlb {
         t.put("pages", sizes(&self.pages));
         t.quoted("latency", self.latency);
         t.quoted("replacement", self.replacement.word());
+        if let Some(piece) = self.splits {
+            t.quoted("splits", compact(piece));
+        }
     }
 }
 

@@ -27,7 +27,7 @@ impl Source<'_> {
 pub(super) fn place_of(table: &str) -> String {
     match table {
         "" => "at the top of a description".to_string(),
-        "level" | "tlb" => format!("in [[{table}]]"),
+        "level" | "tlb" | "neighbour" => format!("in [[{table}]]"),
         _ => format!("in [{table}]"),
     }
 }

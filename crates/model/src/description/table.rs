@@ -64,7 +64,7 @@ impl<'a> Table<'a> {
     pub(super) fn missing(&self, key: &str) -> DescriptionError {
         let table = match self.name {
             "" => "the description".to_string(),
-            "level" | "tlb" => format!("this [[{}]] (number {})", self.name, self.index + 1),
+            "level" | "tlb" | "neighbour" => format!("this [[{}]] (number {})", self.name, self.index + 1),
             name => format!("[{name}]"),
         };
         self.source.fault(self.header.clone(), format!("{table} lacks `{key}`"), example(key))
@@ -156,18 +156,37 @@ impl<'a> Table<'a> {
 
     /// Reads a list of sizes.
     pub(super) fn sizes(&self, key: &'static str) -> Result<Vec<u64>> {
+        self.list(key, "a list of quoted sizes", |value| value.as_str().map(units::size))
+    }
+
+    /// Reads a list whose values `read` reads; it returns `None` for one of another type than `expected`.
+    pub(super) fn list<T>(
+        &self,
+        key: &'static str,
+        expected: &str,
+        read: impl Fn(&DeValue) -> Option<std::result::Result<T, QuantityError>>,
+    ) -> Result<Vec<T>> {
         let value = self.required(key)?;
-        let expected = "a list of quoted sizes";
         let list = value.get_ref().as_array().ok_or_else(|| self.wrong(value, key, expected))?;
-        let mut sizes = Vec::new();
-        for entry in list.iter() {
-            let text = entry.get_ref().as_str().ok_or_else(|| self.wrong(entry, key, expected))?;
-            let size = units::size(text);
-            sizes.push(
-                size.map_err(|e| self.source.fault(entry.span(), format!("`{key}`: {}", e.message), e.help))?,
-            );
+        let one = |entry: &Spanned<DeValue>| {
+            let one = read(entry.get_ref()).ok_or_else(|| self.wrong(entry, key, expected))?;
+            one.map_err(|e| self.source.fault(entry.span(), format!("`{key}`: {}", e.message), e.help))
+        };
+        list.iter().map(one).collect()
+    }
+
+    /// Reads a list of two values, as [`Table::list`].
+    pub(super) fn pair<T: Copy>(
+        &self,
+        key: &'static str,
+        expected: &str,
+        read: impl Fn(&DeValue) -> Option<std::result::Result<T, QuantityError>>,
+    ) -> Result<(T, T)> {
+        let value = self.required(key)?;
+        match self.list(key, expected, read)?[..] {
+            [first, second] => Ok((first, second)),
+            _ => Err(self.wrong(value, key, expected)),
         }
-        Ok(sizes)
     }
 }
 
@@ -195,6 +214,7 @@ pub(super) fn example(key: &str) -> String {
         "line" => "line = \"64\"",
         "pages" => "pages = [\"4K\", \"2M\"]",
         "row" => "row = \"8K\"",
+        "splits" => "splits = \"4K\"",
         "rate" => "rate = \"24 MB/s\"",
         "burst" => "burst = \"64\"",
         "coherence" => "coherence = \"none\"",
@@ -222,7 +242,14 @@ pub(super) fn example(key: &str) -> String {
         "code" | "data" | "common" => return format!("for example: {key} = \"4K\""),
         "within" => "within = \"8M\"",
         "instructions" => "instructions = 1100",
-        "level" | "tlb" => return format!("tables [[{key}]], nearest first"),
+        "bursts" => "bursts = [\"1 ms\", \"10 s\"]",
+        "pauses" => "pauses = [\"10 ms\", \"1 s\"]",
+        "ways_taken" | "memory_slower" | "clock_slower" => {
+            return format!("for example: {key} = [10, 50], in percent");
+        }
+        "levels" => "levels = [\"L1D\", \"L2\"]",
+        "tlbs" => "tlbs = [\"uTLB\"]",
+        "level" | "tlb" | "neighbour" => return format!("tables [[{key}]], nearest first"),
         _ => return format!("for example: {key} = \"3 cycles\" or \"130 ns\""),
     };
     format!("for example: {line}")

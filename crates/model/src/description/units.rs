@@ -134,6 +134,27 @@ pub(super) fn time(text: &str) -> Result<Time, QuantityError> {
     Ok(sum)
 }
 
+const DURATION_HELP: &str = "a duration is \"250 us\", \"1.5 ms\" or \"10 s\"";
+const DURATION_UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+
+/// Parses a duration: `"1 ms"`, `"2.5 s"`. Returns whole ns.
+pub(super) fn duration(text: &str) -> Result<u64, QuantityError> {
+    let (number, unit) =
+        number_and_unit(text).ok_or_else(|| quantity_error("not a duration", DURATION_HELP))?;
+    let Some((_, scale)) = DURATION_UNITS.iter().find(|(name, _)| *name == unit) else {
+        return Err(quantity_error(format!("`{unit}` is not a unit of a duration"), DURATION_HELP));
+    };
+    // The conversion saturates; the checks refuse what is too long.
+    Ok((number * *scale as f64).round() as u64)
+}
+
+/// Returns a duration in its largest unit that gives a whole number.
+pub(super) fn show_duration(ns: u64) -> String {
+    let whole = DURATION_UNITS.iter().find(|(_, scale)| ns.is_multiple_of(*scale) && ns > 0);
+    let (unit, scale) = whole.unwrap_or(&DURATION_UNITS[3]);
+    format!("{} {unit}", ns / scale)
+}
+
 const RATE_HELP: &str = "a rate is decimal: \"24 MB/s\", \"1.25 GB/s\", \"500 kB/s\"";
 const RATE_UNITS: [(&str, f64); 4] = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0)];
 

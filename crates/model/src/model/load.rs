@@ -218,7 +218,7 @@ impl Model {
     pub(crate) fn stop_workers(&mut self) -> LoadReport {
         self.catch_up();
         let Some(running) = self.load.take() else { return LoadReport::default() };
-        self.co_running = !self.streams.is_empty();
+        self.co_running = !self.streams.is_empty() || self.has_neighbours();
         let units = u128::from(self.clock() - running.since);
         let ns = u64::try_from(units * 1_000_000_000 / self.timer.units_hz).unwrap_or(u64::MAX);
         let rows = 0..running.stressors as u64;

@@ -75,11 +75,11 @@ impl Model {
             self.agents[stream.agent].clock = clock;
         }
         self.streams = running;
-        self.co_running = !self.streams.is_empty() || self.load.is_some();
+        self.co_running = !self.streams.is_empty() || self.load.is_some() || self.has_neighbours();
         Ok(())
     }
 
-    /// Runs co-running streams and workers until none is behind CPU 0. The agent with the smallest clock runs next; of equal ones
+    /// Runs neighbours, co-running streams and workers until none is behind CPU 0. The agent with the smallest clock runs next; of equal ones
     /// the first named.
     #[inline(always)]
     pub(crate) fn catch_up(&mut self) {
@@ -89,6 +89,7 @@ impl Model {
     }
 
     fn run_beside(&mut self) {
+        self.run_neighbours();
         self.run_streams();
         self.run_workers();
     }

@@ -129,6 +129,9 @@ impl Model {
         let units = (u128::from(at_ns) * self.timer.units_hz).div_ceil(1_000_000_000);
         let clock = &mut self.agents[0].clock;
         *clock = (*clock).max(u64::try_from(units).unwrap_or(u64::MAX));
+        if let Some(neighbours) = &mut self.neighbours {
+            neighbours.idle_until(self.agents[0].clock);
+        }
         self.catch_up_after_sleep();
     }
 

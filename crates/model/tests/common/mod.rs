@@ -2,9 +2,9 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use fathom_model::description::{
-    Classes, Coherence, Core, Description, Device, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index,
-    Level, Memory, Mixed, Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup,
-    Walk, WalkFrom, Write,
+    Between, Classes, Coherence, Core, Description, Device, DeviceCosts, Frames, Gathering, Holds, Inclusion,
+    Index, Level, Memory, Mixed, Neighbour, Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb,
+    Uncached, Wakeup, Walk, WalkFrom, Write,
 };
 use fathom_probe::machine::dma::Maintenance;
 use fathom_probe::splitmix::{SplitMix64, mix};
@@ -79,10 +79,12 @@ pub fn random_description(seed: u64) -> Description {
         memory,
         uncached: Uncached::default(),
         dma: None,
+        neighbours: Vec::new(),
         wakeup: random_wakeup(&mut Draw::new(seed ^ 0x3ff)),
         classes: Classes::default(),
     };
     let mut description = random_uncached(description, &mut Draw::new(seed ^ 0x0ff));
+    random_splits(&mut description, &mut Draw::new(seed ^ 0xfff));
     description.dma = random_device(&description, &mut Draw::new(seed ^ 0x7ff));
     let d = &mut Draw::new(seed ^ 0x1ff);
     for (value, _) in description.values() {
@@ -92,6 +94,15 @@ pub fn random_description(seed: u64) -> Description {
     }
     description.check().unwrap_or_else(|flaw| panic!("seed {seed}: {flaw}"));
     description
+}
+
+/// Lets some TLBs hold large pages in pieces. It has its own draws.
+fn random_splits(description: &mut Description, d: &mut Draw) {
+    let (base, largest) = (description.memory.pages[0], *description.memory.pages.last().unwrap());
+    for tlb in &mut description.tlbs {
+        let splits = d.chance(3) && largest > base && tlb.pages.contains(&largest);
+        tlb.splits = splits.then_some(base);
+    }
 }
 
 /// Returns a random wake-up path. It has its own draws.
@@ -230,6 +241,7 @@ fn random_translation(d: &mut Draw, memory: &Memory, levels: &[Level]) -> (Vec<T
                 pages: sizes,
                 latency: d.time(6),
                 replacement: d.one_of(Replacement::ALL),
+                splits: None,
             }
         })
         .collect();
@@ -240,4 +252,35 @@ fn random_translation(d: &mut Draw, memory: &Memory, levels: &[Level]) -> (Vec<T
     let from = d.one_of(&from);
     let fetches = if from == WalkFrom::Nowhere { 0 } else { 1 + d.below(4) as u32 };
     (tlbs, Some(Walk { fetches, from, latency: d.time(30) }))
+}
+
+/// Returns random neighbours of a machine: up to three, with separate draws.
+pub fn random_neighbours(description: &Description, seed: u64) -> Vec<Neighbour> {
+    let d = &mut Draw::new(seed ^ 0x1fff);
+    let between = |d: &mut Draw, least: u64, most: u64| {
+        let first = least + d.below(most - least + 1);
+        Between { least: first, most: first + d.below(most - first + 1) }
+    };
+    let one = |d: &mut Draw, n: u64| {
+        let ways = Between { most: 90, ..between(d, 1, 90) };
+        let enough = |ways: u32| u64::from(ways) * 90 >= 100;
+        let named = |d: &mut Draw, names: Vec<(String, u32)>| {
+            let names = names.into_iter().filter(|(_, ways)| enough(*ways));
+            names.filter(|_| !d.chance(3)).map(|(name, _)| name).collect::<Vec<String>>()
+        };
+        let levels = named(d, description.levels.iter().map(|l| (l.name.clone(), l.ways)).collect());
+        let tlbs = named(d, description.tlbs.iter().map(|t| (t.name.clone(), t.ways)).collect());
+        let ways_taken = (!(levels.is_empty() && tlbs.is_empty())).then_some(ways);
+        Neighbour {
+            name: format!("N{n}"),
+            bursts: between(d, 1_000_000, 10_000_000_000),
+            pauses: between(d, 1_000, 1_000_000_000_000),
+            levels,
+            tlbs,
+            ways_taken,
+            memory_slower: d.chance(2).then(|| between(d, 1, 900)),
+            clock_slower: Some(between(d, 1, 90)),
+        }
+    };
+    (0..d.below(4)).map(|n| one(d, n)).collect()
 }

@@ -340,7 +340,7 @@ fn by_worker(
 ) {
     let mut now = machine.clocks[&cpu];
     if !machine.d.tlbs.is_empty() {
-        now += machine.translate_page(cpu, 0, false, number, now).0;
+        now += machine.translate_page(cpu, 0, false, number * machine.d.memory.pages[0], now).0;
     }
     now += reached(machine, cpu, worker, physical, kind, now);
     now += machine.units(machine.d.core.alu) + machine.units(machine.d.core.branch);
@@ -353,7 +353,7 @@ fn by_kernel(machine: &mut Reference, cpu: u32, worker: &mut Worker, physical: u
     let mut now = machine.clocks[&cpu];
     if !machine.d.tlbs.is_empty() && largest > base {
         let kernel = machine.d.wakeup.as_ref().map_or(0, |w| 2 * w.within).div_ceil(largest) * largest;
-        now += machine.translate_page(cpu, 5, true, (kernel + physical) / largest, now).0;
+        now += machine.translate_page(cpu, 5, true, kernel + physical, now).0;
     }
     now += reached(machine, cpu, worker, physical, Kind::Store, now);
     machine.clocks.insert(cpu, now);

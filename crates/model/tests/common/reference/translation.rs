@@ -45,26 +45,35 @@ impl Reference {
     /// Returns the time of a translation, and whether it needed a walk.
     pub(super) fn translate(&mut self, cpu: u32, window: u64, address: u64, now: u64) -> (u64, bool) {
         let huge = self.huge.contains(&address);
-        let page = if huge { *self.d.memory.pages.last().unwrap() } else { self.d.memory.pages[0] };
-        self.translate_page(cpu, window, huge, address / page, now)
+        self.translate_page(cpu, window, huge, address, now)
     }
 
-    /// The same for a page by its number.
+    /// The same for the page of an address in base pages or in huge ones.
     pub(super) fn translate_page(
         &mut self,
         cpu: u32,
         window: u64,
         huge: bool,
-        number: u64,
+        address: u64,
         now: u64,
     ) -> (u64, bool) {
-        let page = if huge { *self.d.memory.pages.last().unwrap() } else { self.d.memory.pages[0] };
-        let all = (self.arena / self.d.memory.pages[0]).next_power_of_two();
-        let block = (u64::from(huge), window * all + number);
+        let base = self.d.memory.pages[0];
+        let page = if huge { *self.d.memory.pages.last().unwrap() } else { base };
+        let all = (self.arena / base).next_power_of_two();
         let able: Vec<usize> =
             (0..self.d.tlbs.len()).filter(|&t| self.d.tlbs[t].pages.contains(&page)).collect();
-        let hit = able.iter().copied().find(|&t| self.tlb(t, cpu).look(block));
-        for &t in able.iter().take_while(|&&t| Some(t) != hit) {
+        // Entries: a large page is one block, or one block for each base page of it.
+        let split = |t: usize| huge && self.d.tlbs[t].splits.is_some();
+        let blocks: Vec<(usize, (u64, u64))> = able
+            .iter()
+            .map(|&t| match split(t) {
+                true => (t, (2, window * all + address / base)),
+                false => (t, (u64::from(huge), window * all + address / page)),
+            })
+            .collect();
+        let all_split = !able.is_empty() && able.iter().all(|&t| split(t));
+        let hit = blocks.iter().find(|&&(t, block)| self.tlb(t, cpu).look(block)).map(|&(t, _)| t);
+        for &(t, block) in blocks.iter().take_while(|&&(t, _)| Some(t) != hit) {
             self.tlb(t, cpu).put(block, false);
         }
         if let Some(t) = hit {
@@ -73,7 +82,12 @@ impl Reference {
         if self.d.walk.is_none() {
             return (0, false);
         }
-        (self.walk(cpu, window, huge, number, now), true)
+        if all_split {
+            // A kernel's pieces may have more numbers than one window.
+            let number = window * all + address / base;
+            return (self.walk(cpu, number / all, false, number % all, now), true);
+        }
+        (self.walk(cpu, window, huge, address / page, now), true)
     }
 
     /// What a walk takes.
