@@ -17,6 +17,8 @@ pub struct Budget {
     pub spent: u64,
     /// Whether it is counted in accesses.
     pub modelled: bool,
+    /// Whether a repeated trial gives the same times, as on a description without neighbours.
+    pub exact: bool,
 }
 
 impl Budget {
@@ -29,7 +31,7 @@ impl Budget {
         let done = record.trials.iter().filter_map(|r| r.done.as_ref());
         let spent = done.map(cost).fold(0, u64::saturating_add);
         let total = ms.saturating_mul(if modelled { ACCESSES_PER_MS } else { 1_000_000 });
-        Budget { total, spent, modelled }
+        Budget { total, spent, modelled, exact: record.is_exact() }
     }
 
     /// Returns the whole budget in ms, as it was given.

@@ -36,7 +36,6 @@ mod trial_name;
 pub mod wakeup;
 
 use fathom_analysis::findings::{Basis, Report};
-use fathom_probe::machine::ClockTrust;
 
 pub use experiment::{DefaultBudget, Experiment, ProgressLine};
 pub use machine_row::MACHINE_COLUMNS;
@@ -95,7 +94,7 @@ pub fn option_differences(a: &record::Record, b: &record::Record) -> Vec<String>
 pub fn read(record: &record::Record) -> Result<Report, String> {
     let mut report = (check(record)?.read)(record);
     plausibility::refuse(record, &mut report);
-    if record.int(fathom_units::facts::DESCRIBED_NEIGHBOURS).is_none() {
+    if record.is_exact() {
         mark_exact(&mut report);
     }
     Ok(report)
@@ -103,9 +102,7 @@ pub fn read(record: &record::Record) -> Result<Report, String> {
 
 /// Marks the measured values of a described machine without neighbours: they are exact for the description.
 fn mark_exact(report: &mut Report) {
-    if report.trust == ClockTrust::Modelled.token() {
-        for finding in report.findings.iter_mut().filter(|finding| finding.basis == Basis::Measured) {
-            finding.basis = Basis::Exact;
-        }
+    for finding in report.findings.iter_mut().filter(|finding| finding.basis == Basis::Measured) {
+        finding.basis = Basis::Exact;
     }
 }

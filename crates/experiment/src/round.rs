@@ -63,7 +63,7 @@ pub(crate) fn assemble_at_cost(
     let cycle_calibration = Trial { loads: CALIBRATION_OPS, samples: 5, warm: 1000, ..Trial::of(Alu) };
     let mut all = vec![cycle_calibration.clone()];
     for (i, trial) in trials.into_iter().enumerate() {
-        if i > 0 && i.is_multiple_of(CALIBRATE_EVERY) && !budget.modelled {
+        if i > 0 && i.is_multiple_of(CALIBRATE_EVERY) && !budget.exact {
             all.push(Trial { loads: SHORT_CALIBRATION_OPS, ..cycle_calibration.clone() });
         }
         all.push(trial);

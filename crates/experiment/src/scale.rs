@@ -193,7 +193,7 @@ impl Scale {
             typical: median(&cycle_ticks.iter().map(|c| c.2).collect::<Vec<_>>()),
             cycle_calibrations: cycle_calibrations(&cycle_ticks),
             cycle_ticks,
-            share: if record.trust == Some(ClockTrust::Modelled) { 0.0 } else { HARDWARE_SHARE },
+            share: if record.is_exact() { 0.0 } else { HARDWARE_SHARE },
             base: page(record, facts::PAGE_BASE).filter(|p| *p >= STRIDE).unwrap_or(4096),
             huge: page(record, facts::PAGE_HUGE).filter(|p| *p > STRIDE && !refused),
             coloured: record.text(facts::PAGE_COLOURED).is_some() && !no_coloured_pages(record),
@@ -249,7 +249,7 @@ impl Scale {
         entry.cycles.extend(cycle.iter().flat_map(|c| ticks.iter().map(move |t| t / c)));
         entry.groups.push(ticks.iter().map(|t| t * self.tick_ns).collect());
         let steady = self.steady(run);
-        // `share` is 0 on a model.
+        // `share` is 0 on a model without neighbours.
         if self.share > 0.0 {
             entry.singles.push(Single::of(run, &steady));
         }

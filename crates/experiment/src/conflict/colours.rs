@@ -142,7 +142,7 @@ impl ColourTest {
     }
 
     /// Returns a trial of loads from pages of several colours, or from pages that share a frame.
-    fn trial(&self, colours: Option<u64>, pages: u64, scale: &Scale, modelled: bool, nth: u64) -> Trial {
+    fn trial(&self, colours: Option<u64>, pages: u64, scale: &Scale, exact: bool, nth: u64) -> Trial {
         let miss = (self.step.next - self.step.here).max(0.1);
         let clock = 2.0 * scale.resolution * scale.tick_ns / (CLOCK_SHARE * miss);
         let mut loads = (clock as u64).clamp(2048, 1 << 17).next_multiple_of(pages) + 1;
@@ -153,7 +153,7 @@ impl ColourTest {
         let trial = Trial {
             counted: self.tier as u64,
             loads,
-            samples: if modelled { 1 } else { SAMPLES },
+            samples: if exact { 1 } else { SAMPLES },
             warm: WARM_LAPS * pages,
             ..Trial::default()
         };
@@ -193,20 +193,20 @@ impl ColourTest {
 }
 
 /// Returns the next trials; empty if no colours are requested, or if the plan is complete.
-pub(super) fn next_trials(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
+pub(super) fn next_trials(record: &Record, scale: &Scale, steps: &[Step], exact: bool) -> Vec<Trial> {
     if Options::of(record).colours.is_empty() {
         return Vec::new();
     }
     let levels = geometry::levels(record, scale, steps);
     let Ok(all) = tests(record, scale, steps, &levels) else { return Vec::new() };
     let all: Vec<ColourTest> = all.into_iter().filter(|one| one.why_not_testable(record).is_none()).collect();
-    let times = if modelled { 1 } else { 2 };
+    let times = if exact { 1 } else { 2 };
     let mut trials = Vec::new();
     for one in &all {
         for (colours, pages) in one.arrangements() {
             let patterns = [PatternKind::Conflict, PatternKind::Stride];
             let had = count_of(record, one, &patterns, colours, pages);
-            trials.extend((had..times).map(|nth| one.trial(colours, pages, scale, modelled, nth)));
+            trials.extend((had..times).map(|nth| one.trial(colours, pages, scale, exact, nth)));
         }
     }
     if !trials.is_empty() {

@@ -22,7 +22,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         let geometry::GeometryRequest { record, scale, curves, budget } = *request;
         let steps = curves.steps();
         // Requested page colours come before replacement and farther levels.
-        let colours = colours::next_trials(record, scale, &steps, budget.modelled);
+        let colours = colours::next_trials(record, scale, &steps, budget.exact);
         if !colours.is_empty() {
             return colours;
         }
@@ -31,7 +31,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         let nearest = geometry::levels(record, scale, &steps[..steps.len().min(1)]);
         let nearest = nearest.first().and_then(Level::geometry);
         if nearest.is_some() || steps.is_empty() || trials.is_empty() {
-            trials.extend(study::next_trials(record, scale, nearest, budget.modelled));
+            trials.extend(study::next_trials(record, scale, nearest, budget.exact));
         }
         trials
     })

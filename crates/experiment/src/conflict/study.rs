@@ -56,9 +56,9 @@ pub(super) fn next_trials(
     record: &Record,
     scale: &Scale,
     nearest: Option<Geometry>,
-    modelled: bool,
+    exact: bool,
 ) -> Vec<Trial> {
-    let times = if modelled { 1 } else { 2 };
+    let times = if exact { 1 } else { 2 };
     let mut trials = Vec::new();
     for &page in pages(scale) {
         for n in reads(nearest) {

@@ -34,13 +34,13 @@ pub(crate) fn next_trials(
     scale: &Scale,
     step: &Step,
     (geometry, nearer): (Geometry, Option<Geometry>),
-    modelled: bool,
+    exact: bool,
 ) -> Vec<Trial> {
     if !reaches_level(geometry, nearer) {
         return Vec::new();
     }
     let all = DISTANCES.map(|distance| arrangement(geometry, distance)).to_vec();
-    missing_trials(record, scale, &Domain::lines(scale), step, modelled, all)
+    missing_trials(record, scale, &Domain::lines(scale), step, exact, all)
 }
 
 /// Returns the line in bytes: the shortest distance without conflicts. `None` if it was not measured, or if the times

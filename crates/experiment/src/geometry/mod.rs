@@ -231,38 +231,32 @@ pub(crate) fn next_trials(
     with_replacement: bool,
 ) -> Vec<Trial> {
     let steps = curves.steps();
-    let mut all = caches(record, scale, &steps, budget.modelled, with_replacement);
+    let mut all = caches(record, scale, &steps, budget.exact, with_replacement);
     all.extend(tlb::next_trials(record, scale, curves, budget));
     // Pairs last: adjacent-line prefetch is the least important result.
     if all.is_empty() {
-        all = (0..steps.len()).flat_map(|n| pairs(record, scale, &steps, n, budget.modelled)).collect();
+        all = (0..steps.len()).flat_map(|n| pairs(record, scale, &steps, n, budget.exact)).collect();
     }
     if all.is_empty() {
         let levels = levels(record, scale, &steps);
         let scattered = (0..steps.len()).filter_map(|n| Scattered::of(scale, &steps, &levels, n));
-        all = scattered.flat_map(|one| one.next_trials(record, scale, budget.modelled)).collect();
+        all = scattered.flat_map(|one| one.next_trials(record, scale, budget.exact)).collect();
     }
     all
 }
 
-fn pairs(record: &Record, scale: &Scale, steps: &[Step], index: usize, modelled: bool) -> Vec<Trial> {
-    pair::next_trials(record, scale, &steps[index], steps.get(index + 1), modelled)
+fn pairs(record: &Record, scale: &Scale, steps: &[Step], index: usize, exact: bool) -> Vec<Trial> {
+    pair::next_trials(record, scale, &steps[index], steps.get(index + 1), exact)
 }
 
 /// Returns the next trials of the caches, level by level, up to the first level that still needs trials.
-fn caches(
-    record: &Record,
-    scale: &Scale,
-    steps: &[Step],
-    modelled: bool,
-    with_replacement: bool,
-) -> Vec<Trial> {
+fn caches(record: &Record, scale: &Scale, steps: &[Step], exact: bool, with_replacement: bool) -> Vec<Trial> {
     let (mut nearer, mut all) = (None, Vec::new());
     // Whether the replacement of all levels so far needs no more trials.
     let mut complete = with_replacement;
     for (index, step) in steps.iter().enumerate() {
         let known = if index == 0 || nearer.is_some() {
-            let scan = scan::next_trials(record, scale, step, nearer, modelled);
+            let scan = scan::next_trials(record, scale, step, nearer, exact);
             if !scan.is_empty() {
                 all.extend(scan);
                 break;
@@ -273,15 +267,15 @@ fn caches(
         };
         let mut line = Vec::new();
         if let Verdict::One(one) = known {
-            line = line::next_trials(record, scale, step, (one, nearer), modelled);
+            line = line::next_trials(record, scale, step, (one, nearer), exact);
             if line.is_empty() && line::read(record, scale, step, (one, nearer)).is_none() {
-                line = pairs(record, scale, steps, index, modelled);
+                line = pairs(record, scale, steps, index, exact);
             }
         }
         complete &= line.is_empty() && index < TESTED_LEVELS;
         all.extend(line);
         if complete {
-            let replacement = replacement(record, scale, &steps[..=index], modelled);
+            let replacement = replacement(record, scale, &steps[..=index], exact);
             complete = replacement.is_empty();
             all.extend(replacement);
         }
@@ -291,7 +285,7 @@ fn caches(
 }
 
 /// Returns the next trials for the replacement of the last of these levels; the earlier ones are complete.
-fn replacement(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
+fn replacement(record: &Record, scale: &Scale, steps: &[Step], exact: bool) -> Vec<Trial> {
     let levels = levels(record, scale, steps);
     let index = steps.len() - 1;
     if replacement_test(steps, &levels, index, &[]).is_none() {
@@ -309,7 +303,7 @@ fn replacement(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -
         }
     }
     replacement_test(steps, &levels, index, &policies)
-        .map_or_else(Vec::new, |test| policy::next_trials(record, scale, &test, modelled))
+        .map_or_else(Vec::new, |test| policy::next_trials(record, scale, &test, exact))
 }
 
 /// Metrics of the geometry of levels.

@@ -52,7 +52,7 @@ pub(crate) fn next_trials(
     scale: &Scale,
     step: &Step,
     next: Option<&Step>,
-    modelled: bool,
+    exact: bool,
 ) -> Vec<Trial> {
     let pairs = pairs(step, next);
     let cells = 2 * pairs;
@@ -69,12 +69,12 @@ pub(crate) fn next_trials(
     let mut trials = Vec::new();
     for distance in DISTANCES {
         let had = record.trials.iter().filter(|r| is_of(&r.trial, distance, pairs)).count();
-        for _ in had..if modelled { 1 } else { 3 } {
+        for _ in had..if exact { 1 } else { 3 } {
             trials.push(Trial {
                 // The same placement for all: distances are compared under equal conditions.
                 memory: Memory { page: pages(scale).0, place: 1, ..Memory::of(cells * distance, distance) },
                 loads,
-                samples: if modelled { 2 } else { 3 },
+                samples: if exact { 2 } else { 3 },
                 warm: if cells <= loads { 3 * cells } else { loads },
                 ..Trial::of(Pair { period: PERIOD, offset: 0 })
             });

@@ -177,7 +177,7 @@ pub(crate) fn next_trials(
     record: &Record,
     scale: &Scale,
     test: &ReplacementTest<'_>,
-    modelled: bool,
+    exact: bool,
 ) -> Vec<Trial> {
     if test.why_not_testable(record, scale).is_some() {
         return Vec::new();
@@ -191,11 +191,11 @@ pub(crate) fn next_trials(
         let (queries, accesses) = (program.queries() as u64, program.accesses.len() as u64);
         let (loads, samples) = if whole {
             let Some(loads) = test.loads(resolution, accesses) else { continue };
-            (loads, if modelled { SAMPLES_MODELLED } else { SAMPLES_PER_LAP_TRIAL })
+            (loads, if exact { SAMPLES_MODELLED } else { SAMPLES_PER_LAP_TRIAL })
         } else {
             (1, (queries * MIN_LAPS).clamp(MIN_SAMPLES, 1000))
         };
-        for nth in had..if modelled { 1 } else { TRIALS_PER_PROGRAM } {
+        for nth in had..if exact { 1 } else { TRIALS_PER_PROGRAM } {
             trials.push(Trial {
                 memory: Memory {
                     page: pages(scale).0,

@@ -173,7 +173,7 @@ impl Arrangement {
     }
 
     /// Returns its `nth` trial, each in another set.
-    fn trial(self, scale: &Scale, domain: &Domain, step: &Step, modelled: bool, nth: u64) -> Trial {
+    fn trial(self, scale: &Scale, domain: &Domain, step: &Step, exact: bool, nth: u64) -> Trial {
         let cells = self.cells();
         let place = place(self.period ^ mix(self.groups ^ mix(nth)));
         let offset = if domain.cell_offset == 0 { place } else { 0 };
@@ -181,7 +181,7 @@ impl Arrangement {
         Trial {
             memory: Memory { page: domain.pages.0, ..Memory::of(cells * self.stride, self.stride) },
             loads: loads(scale, domain.clock_share * (step.next - step.here), cells),
-            samples: if modelled { 1 } else { 3 },
+            samples: if exact { 1 } else { 3 },
             // Random replacement takes laps to settle.
             warm: (32 * cells).min(1 << 14),
             ..Trial::of(pattern::Conflict::of(groups))
@@ -241,7 +241,7 @@ pub(crate) fn next_trials(
     scale: &Scale,
     step: &Step,
     nearer: Option<Geometry>,
-    modelled: bool,
+    exact: bool,
 ) -> Vec<Trial> {
     let domain = Domain::lines(scale);
     let page_bytes = domain.pages.1;
@@ -252,16 +252,16 @@ pub(crate) fn next_trials(
     }
     all.retain(|a| !a.translates(page_bytes) || control_hits(a, step, nearer));
     all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.control()).collect::<Vec<_>>());
-    let trials = missing_trials(record, scale, &domain, step, modelled, all);
+    let trials = missing_trials(record, scale, &domain, step, exact, all);
     if !trials.is_empty() {
         return trials;
     }
     let Some(of) = contiguous(&left, scale, &domain, step, nearer) else { return Vec::new() };
     let control = of.translates(page_bytes).then(|| of.control());
-    let mut trials = missing_trials(record, scale, &domain, step, modelled, control.into_iter().collect());
+    let mut trials = missing_trials(record, scale, &domain, step, exact, control.into_iter().collect());
     let had =
         record.trials.iter().filter(|r| domain.contains(&r.trial) && Arrangement::of(&r.trial) == of).count();
-    trials.extend((had as u64..PLACEMENTS).map(|nth| of.trial(scale, &domain, step, modelled, nth)));
+    trials.extend((had as u64..PLACEMENTS).map(|nth| of.trial(scale, &domain, step, exact, nth)));
     trials
 }
 
@@ -300,7 +300,7 @@ pub(super) fn missing_trials(
     scale: &Scale,
     domain: &Domain,
     step: &Step,
-    modelled: bool,
+    exact: bool,
     all: Vec<Arrangement>,
 ) -> Vec<Trial> {
     // Refused trials count too, so that they are not repeated forever.
@@ -308,12 +308,12 @@ pub(super) fn missing_trials(
     for run in record.trials.iter().filter(|r| domain.contains(&r.trial)) {
         *had.entry(Arrangement::of(&run.trial)).or_default() += 1;
     }
-    let times = if modelled { 1 } else { 2 };
+    let times = if exact { 1 } else { 2 };
     let mut trials = Vec::new();
     for a in all {
         let have = had.entry(a).or_default();
         while *have < times {
-            trials.push(a.trial(scale, domain, step, modelled, *have));
+            trials.push(a.trial(scale, domain, step, exact, *have));
             *have += 1;
         }
     }

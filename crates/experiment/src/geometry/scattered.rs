@@ -94,13 +94,13 @@ impl<'a> Scattered<'a> {
         all
     }
 
-    fn trial(&self, scale: &Scale, pages: u64, apart: u64, modelled: bool) -> Trial {
+    fn trial(&self, scale: &Scale, pages: u64, apart: u64, exact: bool) -> Trial {
         let step = &self.steps[self.index];
         Trial {
             memory: Memory::of(pages * self.line, self.line),
             counted: mark(self.index),
             loads: scan::loads(scale, CLOCK_SHARE * (step.next - step.here).max(0.1), pages),
-            samples: if modelled { 1 } else { 3 },
+            samples: if exact { 1 } else { 3 },
             warm: WARM_LAPS * pages,
             ..Trial::of(Conflict::of(Groups::apart(self.base + apart)))
         }
@@ -115,12 +115,12 @@ impl<'a> Scattered<'a> {
     }
 
     /// Returns the next trials.
-    pub(crate) fn next_trials(&self, record: &Record, scale: &Scale, modelled: bool) -> Vec<Trial> {
-        let placements = if modelled { PLACEMENTS_MODELLED } else { PLACEMENTS };
+    pub(crate) fn next_trials(&self, record: &Record, scale: &Scale, exact: bool) -> Vec<Trial> {
+        let placements = if exact { PLACEMENTS_MODELLED } else { PLACEMENTS };
         let mut trials = Vec::new();
         let mut schedule = |pages: u64, apart: u64, times: usize| {
             let had = record.trials.iter().filter(|r| self.is_of(&r.trial, pages, apart)).count();
-            trials.extend((had..times).map(|_| self.trial(scale, pages, apart, modelled)));
+            trials.extend((had..times).map(|_| self.trial(scale, pages, apart, exact)));
         };
         let points = self.points(record, scale);
         let all = || points.iter().map(|p| p.time);

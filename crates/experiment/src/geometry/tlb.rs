@@ -166,7 +166,7 @@ fn confirmed(
 }
 
 /// Returns the next trials of a TLB; empty if its scan is complete.
-fn scan(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>, modelled: bool) -> Vec<Trial> {
+fn scan(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>, exact: bool) -> Vec<Trial> {
     let tlb = read(record, scale, step, nearer);
     let domain = tlb.domain;
     let mut all = scan::scan(&domain, step, nearer);
@@ -182,15 +182,15 @@ fn scan(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>, m
             true
         }
     });
-    let trials = scan::missing_trials(record, scale, &domain, step, modelled, all);
-    if trials.is_empty() { controls(record, scale, (&domain, step, nearer), modelled) } else { trials }
+    let trials = scan::missing_trials(record, scale, &domain, step, exact, all);
+    if trials.is_empty() { controls(record, scale, (&domain, step, nearer), exact) } else { trials }
 }
 
 fn controls(
     record: &Record,
     scale: &Scale,
     (domain, step, nearer): (&Domain, &Step, Option<Geometry>),
-    modelled: bool,
+    exact: bool,
 ) -> Vec<Trial> {
     let measured = Measured::of(record, scale, domain, step);
     let rising = measured.own.iter().filter(|(_, time)| measured.rises(**time, step, nearer));
@@ -199,14 +199,14 @@ fn controls(
     rising.sort_by_key(|of| (of.period, of.groups));
     let controls: Vec<Arrangement> = rising.into_iter().map(|of| control(scale, domain, of)).collect();
     let pages = super::pages(scale);
-    scan::missing_trials(record, scale, &Domain { pages, ..*domain }, step, modelled, controls)
+    scan::missing_trials(record, scale, &Domain { pages, ..*domain }, step, exact, controls)
 }
 
 /// Returns the next trials: TLBs nearest first, then huge pages.
 pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
     let mut nearer = None;
     for step in curves.tlbs(scale) {
-        let trials = scan(record, scale, &step, nearer, budget.modelled);
+        let trials = scan(record, scale, &step, nearer, budget.exact);
         if !trials.is_empty() {
             return trials;
         }

@@ -15,7 +15,7 @@ use fathom_analysis::metrics::latency::{LATENCY_CYCLES, LATENCY_TIME};
 use fathom_analysis::metrics::survey;
 
 pub(crate) use curves::{Curves, MAX_PAIR, PLATEAU_SPAN, Step, read_pairs, tlb_steps};
-pub(crate) use plan::plan;
+pub(crate) use plan::{coarse_top, plan};
 pub(crate) use rows::{leaves_a_tier, maybe_tables, penalty, repeats, tier_rows, tlb_rows};
 pub(crate) use splinters::{is_splinter_test, rows as splinter_rows};
 

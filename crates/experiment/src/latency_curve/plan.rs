@@ -71,6 +71,33 @@ pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     planner.finish()
 }
 
+/// Returns the largest mapping in pages of this kind, bytes.
+fn memory_limit(record: &Record, scale: &Scale, pages: Pages) -> u64 {
+    let name = match pages {
+        Pages::Base | Pages::Coloured => facts::MEMORY_MAPPABLE_BASE_BYTES,
+        Pages::Huge => facts::MEMORY_MAPPABLE_HUGE_BYTES,
+    };
+    // A host states one limit for both kinds, which may be in use at once.
+    let shared = || record.int(facts::MEMORY_CEILING_BYTES).map(|b| b / 2);
+    let stated = record.int(name).or_else(shared).unwrap_or(COARSE_TOP);
+    // A refused size is a limit too.
+    let refused = record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.memory.page == pages);
+    let refused = refused.map(|r| r.trial.extent(scale.base)).min().unwrap_or(u64::MAX);
+    stated.min(refused.saturating_sub(1)).min(MAX_BYTES)
+}
+
+/// Returns the largest working set that every latency curve should have, bytes.
+pub(crate) fn coarse_top(record: &Record, scale: &Scale) -> u64 {
+    memory_limit(record, scale, scale.pages()).min(COARSE_TOP)
+}
+
+/// Returns ascending sizes in an order of which every beginning covers the whole range: each fourth, the second of
+/// each four, the others.
+fn spread_first(sizes: &[u64]) -> impl Iterator<Item = u64> + '_ {
+    let part = |from: usize, by: usize| sizes.iter().skip(from).step_by(by).copied();
+    part(0, 4).chain(part(2, 4)).chain(part(1, 2))
+}
+
 struct Planner<'a> {
     record: &'a Record,
     scale: Scale,
@@ -88,20 +115,13 @@ impl Planner<'_> {
         self.budget.modelled
     }
 
-    /// Returns the largest mapping in pages of this kind, bytes.
+    /// Returns whether a repeated trial gives the same times.
+    fn exact(&self) -> bool {
+        self.budget.exact
+    }
+
     fn memory_limit(&self, pages: Pages) -> u64 {
-        let name = match pages {
-            Pages::Base | Pages::Coloured => facts::MEMORY_MAPPABLE_BASE_BYTES,
-            Pages::Huge => facts::MEMORY_MAPPABLE_HUGE_BYTES,
-        };
-        // A host states one limit for both kinds, which may be in use at once.
-        let shared = || self.record.int(facts::MEMORY_CEILING_BYTES).map(|b| b / 2);
-        let stated = self.record.int(name).or_else(shared).unwrap_or(COARSE_TOP);
-        // A refused size is a limit too.
-        let refused =
-            self.record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.memory.page == pages);
-        let refused = refused.map(|r| r.trial.extent(self.scale.base)).min().unwrap_or(u64::MAX);
-        stated.min(refused.saturating_sub(1)).min(MAX_BYTES)
+        memory_limit(self.record, &self.scale, pages)
     }
 
     fn top(&self) -> u64 {
@@ -143,7 +163,7 @@ impl Planner<'_> {
     }
 
     fn samples(&self, cells: u64) -> u64 {
-        match (self.modelled(), cells) {
+        match (self.exact(), cells) {
             (true, _) => 2,
             (false, ..=0x8000) => 7,
             (false, _) => 5,
@@ -192,7 +212,7 @@ impl Planner<'_> {
                 && run.trial.memory == Memory { place: run.trial.memory.place, ..memory }
         };
         let had = self.record.trials.iter().filter(same).count();
-        let times = if self.modelled() { 1 } else { 3 };
+        let times = if self.exact() { 1 } else { 3 };
         for _ in had..times {
             self.trial(Trial {
                 memory,
@@ -232,7 +252,8 @@ impl Planner<'_> {
 
     fn coarse_scan(&mut self) {
         let top = self.top().min(FINE_TOP);
-        for bytes in Self::octaves(MIN_BYTES, top, 3.0) {
+        let sizes: Vec<u64> = Self::octaves(MIN_BYTES, top, 3.0).collect();
+        for bytes in spread_first(&sizes) {
             self.step(bytes);
         }
         self.pack_pairs();
@@ -250,10 +271,10 @@ impl Planner<'_> {
 
     /// Schedules the large working sets, the largest first: without it nothing shows where the last tier ends.
     fn scan_large_sizes(&mut self) {
-        let top = self.top().min(COARSE_TOP);
+        let top = coarse_top(self.record, &self.scale);
         let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
         sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
-        for bytes in sizes.pop().into_iter().chain(sizes) {
+        for bytes in sizes.pop().into_iter().chain(spread_first(&sizes)) {
             self.step(bytes);
         }
         if self.max_pages() > 1024 {
@@ -286,7 +307,7 @@ impl Planner<'_> {
             self.repeat_brackets(curves);
         }
         self.doubtful(&doubtful, &doubtful_pages);
-        if !self.modelled() {
+        if !self.exact() {
             self.repeat(&pairs.iter().map(|p| (p.pages, p.spread.trials.len())).collect::<Vec<_>>());
         }
     }
@@ -356,7 +377,7 @@ impl Planner<'_> {
 
     /// Repeats both ends of every bracket with new orders and placements: a step must be reproducible.
     fn repeat_brackets(&mut self, curves: &Reading) {
-        let times = if self.modelled() { 2 } else { 3 };
+        let times = if self.exact() { 2 } else { 3 };
         for capacity in curves.tiers.iter().filter_map(|t| t.capacity) {
             for x in [capacity.below, capacity.above] {
                 let bytes = x as u64;
@@ -426,7 +447,7 @@ impl Planner<'_> {
         let between = Trial { loads: ops / 8, samples: 5, ..end.clone() };
         let mut all = vec![end.clone()];
         for (i, trial) in trials.into_iter().enumerate() {
-            if i > 0 && i.is_multiple_of(CALIBRATE_EVERY) && !self.modelled() {
+            if i > 0 && i.is_multiple_of(CALIBRATE_EVERY) && !self.exact() {
                 all.push(between.clone());
             }
             all.push(trial);

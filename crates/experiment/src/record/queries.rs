@@ -1,7 +1,9 @@
 //! Queries on a record, for plans and readings.
 
 use fathom_analysis::claims::FactValue;
+use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::PatternKind;
+use fathom_units::facts;
 
 use super::{Record, TrialRun};
 use crate::options::Asked;
@@ -37,6 +39,12 @@ impl Record {
             Some(FactValue::Text(t)) => Some(t),
             _ => None,
         }
+    }
+
+    /// Returns whether a repeated trial gives the same times: on a described machine without neighbours.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.trust == Some(ClockTrust::Modelled) && self.int(facts::DESCRIBED_NEIGHBOURS).is_none()
     }
 
     /// Returns the trials of one pattern that ended with rows.

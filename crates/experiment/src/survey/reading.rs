@@ -14,7 +14,7 @@ use super::{NAME, claims};
 use crate::claims::rows;
 use crate::disturbance;
 use crate::geometry;
-use crate::latency_curve::{Curves, repeats, splinter_rows, tier_rows};
+use crate::latency_curve::{Curves, coarse_top, repeats, splinter_rows, tier_rows};
 use crate::reading::{clocks, disturbed_row, measured, new_report, number, refuse_all};
 use crate::record::Record;
 use crate::scale::STRIDE;
@@ -119,6 +119,18 @@ fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, rep
             format!(
                 "the smallest working set measured is {}: nearer tiers, if there are any, are not in this report",
                 size(first.bytes as f64)
+            ),
+            "give it a larger --budget; on a coarse clock each sample takes long",
+        );
+    }
+    let top = coarse_top(record, scale);
+    if let Some(last) = all.latency_curve.last().filter(|at| 2 * at.bytes < top) {
+        warn(
+            WarningKind::BudgetExhausted,
+            format!(
+                "the largest working set measured is {}, of {} that the plan needs: farther tiers, if there are any, are not in this report",
+                size(last.bytes as f64),
+                size(top as f64)
             ),
             "give it a larger --budget; on a coarse clock each sample takes long",
         );

@@ -6,6 +6,7 @@
 //! The full tier (`scripts/test --full`) has all committed machines and two hundred random ones; the default tier has
 //! machines with small last levels and few random ones.
 
+mod adversarial;
 #[path = "../common/asked.rs"]
 mod asked;
 mod built;

@@ -64,7 +64,7 @@ pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budge
     if curves.splintered() {
         return Vec::new();
     }
-    let modelled = budget.modelled;
+    let exact = budget.exact;
     let max = max_pages(record, huge, curves, budget);
     // Two points per octave.
     let mut points: Vec<u64> =
@@ -81,11 +81,11 @@ pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budge
     points.extend(narrower.into_iter().map(|n| n.round() as u64).filter(|&n| n <= max));
     points.sort_unstable();
     points.dedup();
-    let times = if modelled { 1 } else { 3 };
+    let times = if exact { 1 } else { 3 };
     let mut trials = Vec::new();
     for n in points {
         let count = |of: &dyn Fn(&Trial) -> bool| record.trials.iter().filter(|r| of(&r.trial)).count();
-        let (spread, packed) = pair(scale, n, modelled);
+        let (spread, packed) = pair(scale, n, exact);
         let had = count(&|t| is_spread(t) && t.memory.cells() == n);
         trials.extend((had..times).map(|_| spread.clone()));
         let had = count(&|t| is_packed(scale, t, n));
@@ -100,13 +100,13 @@ fn is_packed(scale: &Scale, trial: &Trial, n: u64) -> bool {
 }
 
 /// Returns both halves of a pair.
-fn pair(scale: &Scale, n: u64, modelled: bool) -> (Trial, Trial) {
+fn pair(scale: &Scale, n: u64, exact: bool) -> (Trial, Trial) {
     let cycle = scale.cycle().map_or(1.0, |ticks| ticks * scale.tick_ns);
     let walk = Walk { order: OrderKind::Random, window: scale.base };
     let packed = Trial {
         memory: Memory { page: Pages::Huge, ..Memory::of(n * PAIR_STRIDE, PAIR_STRIDE) },
         loads: scan::loads(scale, CLOCK_ERROR * cycle, n),
-        samples: if modelled { 2 } else { 5 },
+        samples: if exact { 2 } else { 5 },
         // Random replacement takes laps to settle.
         warm: (32 * n).min(1 << 14).max(n),
         ..Trial::of(Chase { walk: scale.packed_walk() })

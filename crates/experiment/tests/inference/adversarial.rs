@@ -1,0 +1,117 @@
+//! Machines that once gave wrong results without a warning: TLBs that hold no huge pages, or pieces of them, tiny
+//! caches, coarse clocks, and neighbours that use the machine in bursts.
+
+use fathom_analysis::findings::{Report, WarningKind};
+use fathom_model::description::{Description, Replacement, Time, Tlb};
+
+use crate::entries::number;
+use crate::machines::machine;
+use crate::survey::report_of;
+
+/// Returns a machine with levels of 32 and 256 KiB at 4 and 12 cycles, and a first TLB of 48 entries.
+fn base() -> Description {
+    Description { name: "adversarial".into(), ..machine("s1-8way") }
+}
+
+fn warned(report: &Report, kind: WarningKind) -> bool {
+    report.warnings.iter().any(|w| w.kind == kind)
+}
+
+/// Asserts that a numeric finding has an interval that holds the truth.
+#[track_caller]
+fn holds(report: &Report, name: &str, truth: f64) {
+    let found = number(report, name).map(|(f, v)| (f.low.unwrap_or(v), v, f.high.unwrap_or(v)));
+    let ok = found.is_some_and(|(low, _, high)| low <= truth && truth <= high);
+    assert!(ok, "{name}: {found:?}, expected {truth}; {:?}", report.refusals);
+}
+
+/// Asserts the latencies of the tiers in cycles, within 1 %: as many as listed.
+#[track_caller]
+fn tiers(report: &Report, cycles: &[f64]) {
+    let found: Vec<f64> =
+        (1..).map_while(|n| number(report, &format!("tier.{n}.latency_cycles")).map(|f| f.1)).collect();
+    let close = |(a, b): (&f64, &f64)| (a / b - 1.0).abs() < 0.01;
+    assert!(
+        found.len() == cycles.len() && found.iter().zip(cycles).all(close),
+        "{found:?}, expected {cycles:?}"
+    );
+}
+
+/// Memory latency of the base machine, cycles.
+const MEMORY: f64 = 209.0;
+
+#[test]
+fn splintered_huge_pages_are_detected_and_make_no_tier() {
+    let mut d = base();
+    for tlb in &mut d.tlbs {
+        tlb.splits = Some(4096);
+    }
+    let report = report_of(&d, 1);
+    tiers(&report, &[4.0, 12.0, MEMORY]);
+    holds(&report, "tier.2.capacity", 262_144.0);
+    holds(&report, "tlb.1.entries", 48.0);
+    let share = number(&report, "huge.splintered").expect("it is tested").1;
+    assert!(share > 0.9 && warned(&report, WarningKind::SplinteredPages), "{share}");
+    assert!(number(&report, "walk.share").is_none(), "no time without translation was measured");
+}
+
+#[test]
+fn whole_huge_pages_are_not_called_splintered() {
+    let report = report_of(&base(), 1);
+    let share = number(&report, "huge.splintered").expect("it is tested").1;
+    assert!(share < 0.05 && !warned(&report, WarningKind::SplinteredPages), "{share}");
+    assert!(number(&report, "walk.share").is_some());
+}
+
+#[test]
+fn first_tlb_without_huge_pages_does_not_slow_the_curve() {
+    let mut d = base();
+    d.tlbs[0].pages = vec![4096];
+    let report = report_of(&d, 1);
+    assert!(warned(&report, WarningKind::SlowHugePages), "{:?}", report.warnings);
+    tiers(&report, &[4.0, 12.0, MEMORY]);
+    holds(&report, "tlb.1.entries", 48.0);
+    holds(&report, "tier.1.capacity", 32_768.0);
+}
+
+#[test]
+fn two_entries_for_huge_pages_do_not_slow_memory() {
+    let mut d = base();
+    for tlb in &mut d.tlbs {
+        tlb.pages = vec![4096];
+    }
+    d.tlbs.push(Tlb {
+        name: "huge".into(),
+        entries: 2,
+        ways: 2,
+        pages: vec![2 << 20],
+        latency: Time::cycles(0.0),
+        replacement: Replacement::Lru,
+        ..d.tlbs[0].clone()
+    });
+    let report = report_of(&d, 1);
+    tiers(&report, &[4.0, 12.0, MEMORY]);
+}
+
+#[test]
+fn first_cache_of_512_bytes_is_a_tier() {
+    let mut d = base();
+    let l1 = &mut d.levels[0];
+    (l1.size, l1.ways) = (512, 2);
+    let report = report_of(&d, 1);
+    tiers(&report, &[4.0, 12.0, MEMORY]);
+    holds(&report, "tier.1.capacity", 512.0);
+}
+
+#[test]
+fn coarse_clock_gives_all_tiers_or_a_warning() {
+    let mut d = base();
+    (d.timer.clock_hz, d.timer.resolution) = (1e6, 1);
+    let report = report_of(&d, 1);
+    let found = (1..).take_while(|n| number(&report, &format!("tier.{n}.latency")).is_some()).count();
+    assert!(
+        found == 3 || warned(&report, WarningKind::BudgetExhausted),
+        "{found} tiers, {:?}",
+        report.warnings
+    );
+}
