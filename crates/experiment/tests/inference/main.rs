@@ -12,6 +12,7 @@ mod built;
 mod colours;
 #[path = "../common/mod.rs"]
 mod common;
+mod comparison;
 mod drafts;
 mod entries;
 #[path = "../common/full.rs"]
@@ -21,6 +22,8 @@ mod latency;
 mod machines;
 mod policies;
 mod random;
+mod ranges;
 mod scattered;
 mod sessions;
 mod survey;
+mod wide;
