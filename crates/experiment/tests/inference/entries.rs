@@ -13,10 +13,20 @@ pub fn number<'a>(report: &'a Report, name: &str) -> Option<(&'a Finding, f64)> 
     }
 }
 
-/// Compares the TLBs of a report. Returns those whose entries are right, as number in the report and expected TLB, and
-/// the errors of the others.
-pub fn entries(truth: &Expected, report: &Report) -> (Vec<(usize, expected::Tlb)>, Vec<String>) {
-    let (mut right, mut wrong, mut noted) = (Vec::new(), Vec::new(), Vec::new());
+/// A TLB of a report, or of its description only.
+pub enum Entry<'a> {
+    /// Its entries are right: the finding, its number in the report, and the expected TLB.
+    Right(&'a Finding, usize, expected::Tlb),
+    /// They are not: the finding, the TLB expected in this place, and the error as text.
+    Wrong(&'a Finding, Option<expected::Tlb>, String),
+    /// It was not found.
+    Missing(expected::Tlb),
+}
+
+/// Compares the TLBs of a report with the expected ones. Steps that the report takes for possible page tables are right if
+/// they are, and left out if they are not.
+pub fn entries<'a>(truth: &Expected, report: &'a Report) -> Vec<Entry<'a>> {
+    let (mut all, mut noted) = (Vec::new(), Vec::new());
     let mut expected = truth.tlbs.iter();
     for n in 1.. {
         let Some((finding, v)) = number(report, &format!("tlb.{n}.entries")) else { break };
@@ -27,21 +37,18 @@ pub fn entries(truth: &Expected, report: &Report) -> (Vec<(usize, expected::Tlb)
         match rest.next() {
             Some(tlb) if low <= f64::from(tlb.entries) && f64::from(tlb.entries) <= high => {
                 expected = rest;
-                right.push((n, tlb.clone()));
+                all.push(Entry::Right(finding, n, tlb.clone()));
             }
             _ if excused => {}
-            other => wrong.push(format!(
-                "TLB {n}: {low:.0}..{high:.0} entries, expected {:?}",
-                other.map(|t| t.entries)
-            )),
+            other => {
+                let what = other.map(|t| t.entries);
+                let text = format!("TLB {n}: {low:.0}..{high:.0} entries, expected {what:?}");
+                all.push(Entry::Wrong(finding, other.cloned(), text));
+            }
         }
     }
     let near =
         |t: &&expected::Tlb| noted.iter().any(|v| (1.0 / 1.5..=1.5).contains(&(v / f64::from(t.entries))));
-    wrong.extend(
-        expected
-            .filter(|t| !(t.hidden && near(t)))
-            .map(|missing| format!("no TLB of {} entries found", missing.entries)),
-    );
-    (right, wrong)
+    all.extend(expected.filter(|t| !(t.hidden && near(t))).cloned().map(Entry::Missing));
+    all
 }

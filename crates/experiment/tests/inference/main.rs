@@ -13,6 +13,7 @@ mod built;
 mod colours;
 #[path = "../common/mod.rs"]
 mod common;
+mod comparison;
 mod drafts;
 mod entries;
 #[path = "../common/full.rs"]
@@ -22,6 +23,8 @@ mod latency;
 mod machines;
 mod policies;
 mod random;
+mod ranges;
 mod scattered;
 mod sessions;
 mod survey;
+mod wide;

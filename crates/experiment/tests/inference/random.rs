@@ -18,7 +18,7 @@ impl Rng {
         self.0
     }
 
-    fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
 
@@ -26,25 +26,26 @@ impl Rng {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    fn between(&mut self, low: f64, high: f64) -> f64 {
+    pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
 
     /// Returns a number whose logarithm is uniformly distributed.
-    fn scaled(&mut self, low: f64, high: f64) -> f64 {
+    pub fn scaled(&mut self, low: f64, high: f64) -> f64 {
         low * (high / low).powf(self.unit())
     }
 
-    fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+    pub fn pick<T: Clone>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize].clone()
     }
 
-    fn chance(&mut self, share: f64) -> bool {
+    pub fn chance(&mut self, share: f64) -> bool {
         self.unit() < share
     }
 }
 
-const POLICIES: &[Replacement] = &[
+/// Replacement policies, by their share.
+pub const POLICIES: &[Replacement] = &[
     Replacement::Lru,
     Replacement::Lru,
     Replacement::Fifo,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use fathom_analysis::findings::Report;
-use fathom_experiment::record::{Record, Run};
+use fathom_experiment::record::Run;
 use fathom_experiment::session::{InProcess, Plan, Session};
 use fathom_experiment::{conflict, survey};
 use fathom_model::Model;
@@ -22,11 +22,11 @@ pub enum Experiment {
 }
 
 impl Experiment {
-    /// Returns its name, its plan and its reading.
-    fn parts(self) -> (&'static str, Plan, fn(&Record) -> Report) {
+    /// Returns its name and its plan.
+    fn parts(self) -> (&'static str, Plan) {
         match self {
-            Experiment::Survey => (survey::NAME, survey::plan, survey::read),
-            Experiment::Conflict => (conflict::NAME, conflict::plan, conflict::read),
+            Experiment::Survey => (survey::NAME, survey::plan),
+            Experiment::Conflict => (conflict::NAME, conflict::plan),
         }
     }
 }
@@ -46,21 +46,19 @@ static CACHE: LazyLock<Cache> = LazyLock::new(Cache::default);
 fn session(experiment: Experiment, d: &Description, seed: u64) -> Arc<OnceLock<Measured>> {
     let key = (experiment, d.to_toml(), seed);
     let entry = Arc::clone(CACHE.lock().unwrap().entry(key).or_default());
-    entry.get_or_init(|| {
-        let (name, plan, read) = experiment.parts();
-        let run = Run {
-            experiment: name.into(),
-            subject: d.name.clone(),
-            seed,
-            budget_ms: BUDGET_MS,
-            ..Run::default()
-        };
-        let (_, record) = InProcess::new(Session::new(plan, run)).run(&mut Model::new(d, seed));
-        assert!(record.trials.iter().all(|t| t.unverified == 0), "{}: a sample without proof", d.name);
-        let accesses = record.trials.iter().filter_map(|t| t.done).map(|d| d.watch.accesses).sum();
-        Measured { report: read(&record), accesses }
-    });
+    entry.get_or_init(|| run(experiment, d, seed, BUDGET_MS));
     entry
+}
+
+/// Runs a session, and reads its record as the command does.
+pub fn run(experiment: Experiment, d: &Description, seed: u64, budget_ms: u64) -> Measured {
+    let (name, plan) = experiment.parts();
+    let run = Run { experiment: name.into(), subject: d.name.clone(), seed, budget_ms, ..Run::default() };
+    let (_, record) = InProcess::new(Session::new(plan, run)).run(&mut Model::new(d, seed));
+    assert!(record.trials.iter().all(|t| t.unverified == 0), "{}: a sample without proof", d.name);
+    let accesses = record.trials.iter().filter_map(|t| t.done).map(|d| d.watch.accesses).sum();
+    let report = fathom_experiment::read(&record).expect("a record of a known experiment");
+    Measured { report, accesses }
 }
 
 /// Measures a machine, or takes the earlier result, and calls `pass` with it.

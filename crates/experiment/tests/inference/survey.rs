@@ -21,7 +21,8 @@ use fathom_model::description::Description;
 use fathom_model::expected::{Expected, expected};
 
 use crate::built::{self, Built};
-use crate::entries::{self, number};
+use crate::comparison::{self, Verdict};
+use crate::entries::number;
 use crate::full::full;
 use crate::machines::{committed, machine, randoms};
 use crate::random::{self, Spacing};
@@ -43,51 +44,13 @@ pub fn wrongs(d: &Description, report: &Report) -> Vec<String> {
 
 /// Returns the errors of the latency curve: tiers, and entries and penalties of TLBs, without geometry.
 pub fn latency_curve_wrongs(d: &Description, report: &Report) -> Vec<String> {
-    let truth = expected(d);
-    let mut wrong = entries::entries(&truth, report).1;
-    tiers(&truth, report, &mut wrong);
-    tlbs(d, &truth, report, &mut wrong);
+    let rows = comparison::latency_curve(d, report).into_iter();
+    let mut wrong: Vec<String> =
+        rows.filter(|row| row.verdict != Verdict::Right).map(|row| row.text).collect();
     if report.findings.iter().any(|f| f.name() == "disturbed" && f.value != Value::Text("no".into())) {
         wrong.push("a model was called disturbed".into());
     }
     wrong
-}
-
-fn tiers(truth: &Expected, report: &Report, wrong: &mut Vec<String>) {
-    let found = (1..).take_while(|n| number(report, &format!("tier.{n}.latency")).is_some()).count();
-    if found != truth.tiers.len() {
-        wrong.push(format!("{found} tiers, expected {}", truth.tiers.len()));
-        return;
-    }
-    for (i, tier) in truth.tiers.iter().enumerate() {
-        let n = i + 1;
-        match number(report, &format!("tier.{n}.latency_cycles")) {
-            Some((_, v)) if tier.cycles.holds(v, 0.01, 0.2) => {}
-            got => wrong.push(format!("tier {n}: {:?} cycles, expected {:?}", got.map(|g| g.1), tier.cycles)),
-        }
-        let Some(capacity) = tier.capacity else { continue };
-        let Some((finding, v)) = number(report, &format!("tier.{n}.capacity")) else {
-            wrong.push(format!("tier {n}: no capacity"));
-            continue;
-        };
-        let (low, high) = (finding.low.unwrap_or(v), finding.high.unwrap_or(v));
-        if low > capacity.bytes.high || high < capacity.bytes.low {
-            wrong.push(format!("tier {n}: capacity {low:.0}..{high:.0}, expected {:?}", capacity.bytes));
-        }
-        if capacity.exact && (high - low) / v > 0.06 {
-            wrong.push(format!("tier {n}: capacity {low:.0}..{high:.0} is wider than 6 %"));
-        }
-    }
-}
-
-fn tlbs(d: &Description, truth: &Expected, report: &Report, wrong: &mut Vec<String>) {
-    let cycle_ns = 1e9 / d.core.clock_hz;
-    for (n, tlb) in entries::entries(truth, report).0 {
-        let penalty = number(report, &format!("tlb.{n}.penalty")).map_or(0.0, |p| p.1 / cycle_ns);
-        if !tlb.penalty.holds(penalty, 0.03, 0.3) {
-            wrong.push(format!("TLB {n}: penalty {penalty:.2} cycles, expected {:?}", tlb.penalty));
-        }
-    }
 }
 
 /// Surveys all descriptions on two threads; prints and returns the number of right ones, and the errors of the others.

@@ -9,9 +9,9 @@ use crate::description::{Between, Description, Neighbour};
 use crate::rng::{Rng, Use};
 use crate::translate::Page;
 
-/// Modelled time before each trial, in which the probe maps and writes its memory: 1 ms. In two records of a survey of a
-/// guest (AMD EPYC "Genoa") a trial took 0.2 ms in the median and 3 and 7 ms in the mean.
-const SET_UP_NS: u64 = 1_000_000;
+/// Modelled time before each trial, in which the probe maps and writes its memory: 5 ms. In two records of a survey of a
+/// guest (AMD EPYC "Genoa") a trial took 3 and 7 ms in the mean, and 0.2 ms in the median.
+const SET_UP_NS: u64 = 5_000_000;
 /// Largest loss of core clock of all neighbours together, percent.
 const MAX_CLOCK_SLOWER: u64 = 90;
 

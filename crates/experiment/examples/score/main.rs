@@ -1,0 +1,113 @@
+//! Surveys random machines and counts how often each quantity is right.
+//!
+//! ```text
+//! cargo run --release -p fathom-experiment --example score -- --generator wide --noise clean --seeds 5000..5060
+//! ```
+//!
+//! Options: `--generator first|wide` (`tests/inference/random.rs`, `tests/inference/wide.rs`), `--noise clean|noisy` (noisy
+//! needs wide), `--seeds FROM..TO` (without the end), `--budget MS` (default 10000), `--threads N` (default 1). The comparison
+//! is the one of the oracle's tests. Each wrong value is listed with its truth, its finding and the notes that the finding has.
+//! It is silent if no note doubts it: none but those that a fifth of the right values of its quantity have too. Warnings that
+//! lower confidence count as notes of every value.
+
+#[path = "../../tests/inference/comparison.rs"]
+mod comparison;
+#[path = "../../tests/inference/entries.rs"]
+mod entries;
+#[path = "../../tests/inference/random.rs"]
+#[allow(dead_code, reason = "close levels are not scored")]
+mod random;
+#[path = "../../tests/inference/sessions.rs"]
+#[allow(dead_code, reason = "machines are surveyed once, without the cache of the tests")]
+mod sessions;
+mod table;
+#[path = "../../tests/inference/wide.rs"]
+mod wide;
+
+use std::ops::Range;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fathom_model::description::Description;
+
+use crate::comparison::compare;
+use crate::random::Spacing;
+use crate::sessions::{BUDGET_MS, Experiment};
+use crate::table::Machine;
+
+/// What is asked for.
+struct Options {
+    machine: fn(u64) -> Description,
+    named: String,
+    seeds: Range<u64>,
+    budget_ms: u64,
+    threads: usize,
+}
+
+fn options(args: &[String]) -> Result<Options, String> {
+    let (mut generator, mut noise) = ("wide", "clean");
+    let (mut seeds, mut budget_ms, mut threads) = (5000..5020, BUDGET_MS, 1);
+    for pair in args.chunks(2) {
+        let [name, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
+        let number = || value.parse::<u64>().map_err(|_| format!("{name} {value}: not a number"));
+        match name.as_str() {
+            "--generator" => generator = value,
+            "--noise" => noise = value,
+            "--budget" => budget_ms = number()?,
+            "--threads" => threads = number()?.clamp(1, 256) as usize,
+            "--seeds" => {
+                let ends = value.split_once("..").and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+                let (from, to) = ends.ok_or_else(|| format!("--seeds {value}: for example 5000..5060"))?;
+                seeds = from..to;
+            }
+            _ => return Err(format!("{name} is not an option; see the head of examples/score/main.rs")),
+        }
+    }
+    let machine: fn(u64) -> Description = match (generator, noise) {
+        ("first", "clean") => |seed| random::description(seed, Spacing::Apart),
+        ("wide", "clean") => wide::clean,
+        ("wide", "noisy") => wide::noisy,
+        _ => return Err(format!("no machines for --generator {generator} --noise {noise}")),
+    };
+    Ok(Options { machine, named: format!("{generator}, {noise}"), seeds, budget_ms, threads })
+}
+
+/// Surveys the machine of a seed.
+fn survey(options: &Options, seed: u64) -> Machine {
+    let d = (options.machine)(seed);
+    let measured = sessions::run(Experiment::Survey, &d, 1, options.budget_ms);
+    Machine { seed, rows: compare(&d, &measured.report), accesses: measured.accesses }
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let options = match options(&args) {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("score: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let (next, machines) = (AtomicU64::new(options.seeds.start), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..options.threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= options.seeds.end {
+                        return;
+                    }
+                    let machine = survey(&options, seed);
+                    machines.lock().unwrap_or_else(|e| e.into_inner()).push(machine);
+                }
+            });
+        }
+    });
+    let mut machines = machines.into_inner().unwrap_or_else(|e| e.into_inner());
+    machines.sort_by_key(|machine| machine.seed);
+    let Options { named, seeds, budget_ms, .. } = &options;
+    println!("generator {named}, seeds {}..{}, budget {budget_ms} ms", seeds.start, seeds.end);
+    print!("{}", table::score(&machines));
+    ExitCode::SUCCESS
+}
