@@ -8,6 +8,12 @@ pub const MAYBE_TABLES: Field = Field::new(
     "true if the rise may come from page tables that no longer fit a cache, not from a TLB",
 );
 
+/// Number of pages beyond which a walk costs more.
+pub const GROWS_BEYOND: Field = Field::new(
+    "grows_beyond",
+    "number of pages beyond which walks get slower: page tables leave the caches, or a TLB ends there too",
+);
+
 metrics! {
     TIER_LATENCY "tier.{tier}.latency" ["ns"]
         "load-to-use latency of a tier"
@@ -38,7 +44,7 @@ metrics! {
         "number of huge pages up to which latency does not rise; only if it does not rise at all";
     WALK_LATENCY "walk.latency" ["ns"]
         "latency that a page walk adds to a load"
-        .less_is_better().timed();
+        .less_is_better().timed().detail(&[GROWS_BEYOND]);
     WALK_SHARE "walk.share" [""]
         "share of a random far load's latency that is address translation, 0 to 1"
         .share();

@@ -88,8 +88,9 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     if let Some(mut row) = walk {
         row.notes.push("cost of a miss in the last TLB".into());
         if let Some(grows) = reading.tiers.iter().filter_map(|t| t.capacity).find(|c| !is_tlb(c)) {
+            row.detail.set(survey::GROWS_BEYOND, Item::Number(grows.onset.value.round()));
             row.notes.push(format!(
-                "grows beyond {:.0} pages, where the page tables no longer fit in the caches",
+                "grows beyond {:.0} pages, where the page tables no longer fit in the caches, or another TLB ends",
                 grows.onset.value
             ));
         }
