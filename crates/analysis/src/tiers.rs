@@ -74,8 +74,10 @@ pub struct Tier {
     pub latency: Interval,
     /// End of the tier; `None` for the last one.
     pub capacity: Option<Capacity>,
-    /// Number of points on its plateau; with too few, the latency is from the fit.
+    /// Number of points that determine its latency: those on its plateau or, if there are too few, on the rise to it.
     pub points: usize,
+    /// Number of points on its plateau.
+    pub on_plateau: usize,
     /// Smallest working set on its plateau; infinite if none was measured.
     pub begin: f64,
 }
@@ -101,7 +103,7 @@ impl Reading {
         let mut xs = Vec::new();
         for pair in self.tiers.windows(2) {
             let (Some(before), tier) = (pair[0].capacity, &pair[1]) else { continue };
-            if tier.points >= MIN_PLATEAU_POINTS {
+            if tier.on_plateau >= MIN_PLATEAU_POINTS {
                 continue;
             }
             let begin = if tier.begin.is_finite() { tier.begin } else { 1.5 * before.above };
@@ -229,14 +231,14 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
         _ if end > top && options.span.is_infinite() => (begin.max(top / LAST_TIER_RANGE), end),
         _ => (begin, end.min(begin * options.span)),
     };
-    let on = points.iter().filter(|p| p.x >= begin && p.x <= end);
+    let on: Vec<&Point> = points.iter().filter(|p| p.x >= begin && p.x <= end).collect();
     if i > 0 && options.span.is_finite() {
-        let on: Vec<&Point> = on.collect();
-        let (points, latency) =
-            short_plateau(&on, options.floor).unwrap_or_else(|| (on.len(), fit.latency(i)));
-        return Tier { latency, capacity, points, begin };
+        let (points, latency) = short_plateau(&on, options.floor).unwrap_or_else(|| {
+            fitted(points, fit, (i, capacity.map_or(f64::INFINITY, |c| c.below)), options.floor)
+        });
+        return Tier { latency, capacity, points, on_plateau: on.len(), begin };
     }
-    let plateau = by_octave_thirds(on);
+    let plateau = by_octave_thirds(on.into_iter());
     // A measured plateau is used directly. If the rise to a tier continues until the next one begins, there is none,
     // and the latency is extrapolated from the shape of the rise.
     let latency = match crate::interval::median_interval(&plateau) {
@@ -245,7 +247,26 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
             .or_else(|| under_way(points, fit, i, end))
             .unwrap_or_else(|| fit.latency(i)),
     };
-    Tier { latency, capacity, points: plateau.len(), begin }
+    // Placements and windows differ by up to the points' smallest error; half of it is random.
+    let latency = widened(latency, options.floor / 2.0, plateau.len());
+    Tier { latency, capacity, points: plateau.len(), on_plateau: plateau.len(), begin }
+}
+
+/// Returns an interval with the additional relative standard error `floor` of each of `points` points.
+fn widened(i: Interval, floor: f64, points: usize) -> Interval {
+    let more = 1.96 * floor * i.value / (points.max(1) as f64).sqrt();
+    Interval {
+        value: i.value,
+        low: i.value - (i.value - i.low).hypot(more),
+        high: i.value + (i.high - i.value).hypot(more),
+    }
+}
+
+/// Returns the number of points between the onset of tier `i` and `end`, and the latency that the fit derives from them.
+fn fitted(points: &[Point], fit: &Fit, (i, end): (usize, f64), floor: f64) -> (usize, Interval) {
+    let onset = i.checked_sub(1).map_or(0.0, |b| fit.boundaries[b].onset);
+    let count = points.iter().filter(|p| p.x > onset && p.x <= end).count();
+    (count, widened(fit.latency(i), floor, count))
 }
 
 /// Returns number and latency of the points at the beginning of a plateau: their median, with an interval from their
@@ -260,8 +281,9 @@ fn short_plateau(on: &[&Point], floor: f64) -> Option<(usize, Interval)> {
     let t = StudentsT::new(0.0, 1.0, n - 1.0).ok().filter(|_| ys.len() >= MIN_PLATEAU_POINTS)?;
     let (mean, value) = (ys.iter().sum::<f64>() / n, crate::interval::median(&ys)?);
     let scatter = (ys.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    let half = (t.inverse_cdf(0.975) * scatter).hypot(1.96 * floor * value) / n.sqrt();
-    Some((ys.len(), Interval { value, low: value - half, high: value + half }))
+    let half = t.inverse_cdf(0.975) * scatter / n.sqrt();
+    let interval = Interval { value, low: value - half, high: value + half };
+    Some((ys.len(), widened(interval, floor, ys.len())))
 }
 
 /// Returns one value per third of an octave that has points. The search for an end puts many points there, and a

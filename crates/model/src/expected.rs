@@ -119,15 +119,19 @@ fn memory(d: &Description) -> f64 {
     latency * refresh_factor(d, latency)
 }
 
-/// Returns the survey's window, bytes: 64 KiB, or four base pages if there are no huge pages and the first TLB does
-/// not hold twice as many pages.
+/// Returns the survey's window, bytes: 64 KiB in huge pages. In base pages it has as much, at least four pages; or four
+/// pages, if the first TLB does not hold twice the pages.
 fn window(d: &Description) -> f64 {
     const WINDOW: u64 = 64 << 10;
-    let base = d.memory.pages.first().copied().unwrap_or_default();
-    let first =
-        d.tlbs.iter().find(|t| t.pages.contains(&base)).map_or(u64::MAX, |t| u64::from(t.entries) * base);
-    let small = d.memory.pages.len() == 1 && first < 2 * WINDOW;
-    (if small { 4 * base } else { WINDOW.max(4 * base) }) as f64
+    const FEW_PAGES: u64 = 4;
+    let base = d.memory.pages.first().copied().unwrap_or(1);
+    let pages = (WINDOW / base).max(FEW_PAGES);
+    let first = d.tlbs.iter().find(|t| t.pages.contains(&base)).map_or(u64::MAX, |t| u64::from(t.entries));
+    match (d.memory.pages.len() > 1, first >= 2 * pages) {
+        (true, _) => WINDOW as f64,
+        (false, true) => (pages * base) as f64,
+        (false, false) => (FEW_PAGES * base) as f64,
+    }
 }
 
 /// Returns the factor by which refresh slows continuous accesses: `takes` of each period is lost, less half an access

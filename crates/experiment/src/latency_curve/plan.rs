@@ -204,8 +204,8 @@ impl Planner<'_> {
     }
 
     /// Schedules the test whether huge pages are splintered.
-    fn splinters(&mut self, pairs: &[Pair], translated: &Reading) {
-        let Some(pages) = splinters::pages(&self.scale, pairs, translated) else { return };
+    fn splinters(&mut self, pairs: &[Pair], translated: &Reading, capacities: &[f64]) {
+        let Some(pages) = splinters::pages(&self.scale, pairs, translated, capacities) else { return };
         let (pattern, memory) = splinters::trial(&self.scale, pages);
         let same = |run: &&TrialRun| {
             splinters::is_splinter_test(&run.trial)
@@ -293,7 +293,9 @@ impl Planner<'_> {
             self.extend(curves);
         }
         if let Some(tlbs) = &translated {
-            self.splinters(&pairs, tlbs);
+            let capacities = curves.iter().flat_map(|curves| &curves.tiers);
+            let capacities: Vec<f64> = capacities.filter_map(|t| Some(t.capacity?.onset.value)).collect();
+            self.splinters(&pairs, tlbs, &capacities);
             let narrower = tlbs.refinement_points(RESOLUTION, POINTS_PER_BRACKET);
             for x in tlbs.plateau_points(PLATEAU_SPAN).into_iter().chain(narrower) {
                 let n = x.round() as u64;

@@ -110,7 +110,7 @@ pub(crate) fn penalty(
         report.refusals.push(Refused {
             what: key.name(),
             reason: format!(
-                "only {} of {MIN_PLATEAU_POINTS} points are on the plateau where every load misses",
+                "only {} of {MIN_PLATEAU_POINTS} points are in the range in which loads miss",
                 beyond.points
             ),
             remedy: "give it a larger --budget".into(),

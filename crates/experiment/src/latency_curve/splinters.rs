@@ -16,7 +16,7 @@ use fathom_units::size;
 use super::curves::{Pair, tlb_steps};
 use crate::reading::measured;
 use crate::record::Record;
-use crate::scale::{At, STRIDE, Scale};
+use crate::scale::{At, PAIR_STRIDE, STRIDE, Scale};
 
 /// Stride key of these trials. It has no effect on groups of one line, and no other conflict trial has it.
 const KEY_STRIDE: u64 = 8;
@@ -26,6 +26,10 @@ const REACHES: std::ops::RangeInclusive<f64> = 1.5..=4.0;
 /// Huge pages that the lines may be in, at most: the smallest first-level TLB known for huge pages has 4 entries, and
 /// one is left for the stack.
 const MAX_HUGE_PAGES: u64 = 3;
+/// Share of a cache that the lines may fill, at most.
+const MAX_FILL: f64 = 0.75;
+/// Multiple of a nearer cache's capacity that the lines need so that none of them stays in it.
+const MIN_OVERFILL: f64 = 2.0;
 /// Standard errors of an interval of 95 %.
 const Z: f64 = 1.96;
 /// Relative error of each time in addition to that of its samples: the floor of the translation curve.
@@ -67,9 +71,9 @@ pub(super) fn trial(scale: &Scale, pages: u64) -> (Pattern, Memory) {
     (pattern.into(), Memory { page: Pages::Huge, ..Memory::of(pages * KEY_STRIDE, KEY_STRIDE) })
 }
 
-/// Returns the number of pages of the test: that of the pair farthest beyond the first TLB, but not beyond the next.
-/// `None` without huge pages or without a first TLB.
-pub(super) fn pages(scale: &Scale, pairs: &[Pair], translated: &Reading) -> Option<u64> {
+/// Returns the number of pages of the test: that of the pair farthest beyond the first TLB, but not beyond the next, whose
+/// lines stay in one cache of these capacities (bytes). `None` without huge pages or without such a pair.
+pub(super) fn pages(scale: &Scale, pairs: &[Pair], translated: &Reading, capacities: &[f64]) -> Option<u64> {
     let huge = scale.huge?;
     let steps = tlb_steps(translated);
     let reach = steps.first()?.0.onset.value;
@@ -78,8 +82,17 @@ pub(super) fn pages(scale: &Scale, pairs: &[Pair], translated: &Reading) -> Opti
         REACHES.contains(&(pages as f64 / reach))
             && (pages as f64) < next
             && pages * (scale.base + STRIDE) <= MAX_HUGE_PAGES * huge
+            && in_one_cache(pages as f64, capacities)
     };
     pairs.iter().map(|pair| pair.pages).filter(|&pages| inside(pages)).max()
+}
+
+/// Returns whether all three arrangements of this many lines are in the same cache: they fit in it with room for their
+/// page tables, and exceed the nearer one, or fit in the nearest.
+fn in_one_cache(lines: f64, capacities: &[f64]) -> bool {
+    let (packed, least) = (lines * PAIR_STRIDE as f64, lines * STRIDE as f64);
+    let Some(at) = capacities.iter().position(|capacity| packed <= MAX_FILL * capacity) else { return false };
+    at.checked_sub(1).is_none_or(|nearer| least >= MIN_OVERFILL * capacities[nearer])
 }
 
 /// Reads the test; `None` if it was not made.
