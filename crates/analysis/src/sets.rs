@@ -5,7 +5,7 @@
 //! `ways` of them fall into one set. This is counted for every candidate, without a formula. A candidate that a
 //! conflict contradicts is dropped. The remaining ones are reported, also if there are several or none.
 
-use fathom_units::divisor::gcd;
+use self::counting::{Counter, Filled};
 
 /// An arrangement of cells, and the measured misses of its loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,22 +30,6 @@ impl Conflict {
     #[must_use]
     pub fn cells(&self) -> u64 {
         self.groups.saturating_mul(self.group)
-    }
-
-    /// Calls `each` with the offset of every cell, modulo `modulus`. Additions only: a division per cell takes longer
-    /// than the rest.
-    fn each_offset(&self, modulus: u64, mut each: impl FnMut(u64)) {
-        let reduced = |sum: u64| if sum >= modulus { sum - modulus } else { sum };
-        let (stride, period) = (self.stride % modulus, self.period % modulus);
-        let mut first = 0;
-        for _ in 0..self.groups {
-            let mut offset = first;
-            for _ in 0..self.group {
-                each(offset);
-                offset = reduced(offset + stride);
-            }
-            first = reduced(first + period);
-        }
     }
 }
 
@@ -138,56 +122,6 @@ enum Predicted {
 /// has the fewest misses on a cycle: two with one line more than ways (simulated), and one more per further line.
 fn min_misses(count: u64, ways: u64) -> f64 {
     if ways == 1 { count as f64 } else { (count - ways + 1) as f64 }
-}
-
-/// Sets with the same number of cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Filled {
-    /// Cells in each of these sets, at least 1.
-    cells: u64,
-    /// Number of these sets.
-    sets: u64,
-}
-
-/// Largest number of sets that are counted in a table. With more sets the cells are sorted.
-const MAX_TABLE: u64 = 1 << 13;
-
-/// Returns how many sets have how many cells, ascending by cells, without empty sets. A survey of a model spends more
-/// time here than in the rest of its analysis.
-fn counts(conflict: &Conflict, way_bytes: u64, grain: u64) -> Vec<Filled> {
-    if let Some(regular) = regular_counts(conflict, way_bytes, grain) {
-        return regular;
-    }
-    // Number of sets by their cells: no set has more cells than there are.
-    let mut sets_with = vec![0u64; conflict.cells() as usize + 1];
-    if way_bytes / grain <= MAX_TABLE {
-        let mut table = vec![0u16; (way_bytes / grain) as usize + 1];
-        conflict.each_offset(way_bytes, |offset| table[(offset / grain) as usize] += 1);
-        table.iter().for_each(|cells| sets_with[usize::from(*cells)] += 1);
-    } else {
-        let mut sets = Vec::new();
-        conflict.each_offset(way_bytes, |offset| sets.push(offset / grain));
-        sets.sort_unstable();
-        sets.chunk_by(|a, b| a == b).for_each(|one| sets_with[one.len()] += 1);
-    }
-    let all = (1..).zip(sets_with.into_iter().skip(1));
-    all.filter(|(_, sets)| *sets > 0).map(|(cells, sets)| Filled { cells, sets }).collect()
-}
-
-/// Returns the same for single cells at a multiple of `grain`: they visit sets/gcd(sets, step) sets in turn. `None` for
-/// other arrangements.
-fn regular_counts(conflict: &Conflict, way_bytes: u64, grain: u64) -> Option<Vec<Filled>> {
-    if conflict.group != 1 || conflict.groups == 0 {
-        return None;
-    }
-    if !conflict.period.is_multiple_of(grain) || !way_bytes.is_multiple_of(grain) {
-        return None;
-    }
-    let sets = way_bytes / grain;
-    let visited = sets / gcd(sets, conflict.period / grain % sets);
-    let (each, more) = (conflict.groups / visited, conflict.groups % visited);
-    let all = [Filled { cells: each, sets: visited - more }, Filled { cells: each + 1, sets: more }];
-    Some(all.into_iter().filter(|filled| filled.cells > 0 && filled.sets > 0).collect())
 }
 
 /// Predicts the misses of a cache of `ways` ways with these numbers of cells in its sets. `nearer` is the largest
@@ -293,20 +227,22 @@ pub fn read(conflicts: &[Conflict], constraints: &SetConstraints) -> Verdict {
 }
 
 fn explained(conflicts: &[&Conflict], constraints: &SetConstraints) -> Verdict {
-    let in_nearer = |conflict: &Conflict| {
-        let nearer = constraints.nearer?;
-        let counts = counts(conflict, nearer.way_bytes, constraints.grain);
-        Some((counts.last().map_or(0, |filled| filled.cells), nearer.ways))
+    let nearer: Vec<Option<(u64, u64)>> = match constraints.nearer {
+        None => vec![None; conflicts.len()],
+        Some(nearer) => {
+            let mut counter = Counter::new(nearer.way_bytes, constraints.grain);
+            let most = |counts: Vec<Filled>| counts.last().map_or(0, |filled| filled.cells);
+            conflicts.iter().map(|c| Some((most(counter.counts(c)), nearer.ways))).collect()
+        }
     };
-    let nearer: Vec<Option<(u64, u64)>> = conflicts.iter().map(|c| in_nearer(c)).collect();
     let mut candidates: Vec<(Geometry, Evidence)> = Vec::new();
     for odd in ODD_FACTORS {
         let mut way_bytes = odd * constraints.grain;
         while way_bytes as f64 <= (constraints.capacity.0 + constraints.capacity.1).min(MAX_BYTES) {
             let ways = ways(way_bytes, constraints);
             if !ways.is_empty() {
-                let counted: Vec<Vec<Filled>> =
-                    conflicts.iter().map(|c| counts(c, way_bytes, constraints.grain)).collect();
+                let mut counter = Counter::new(way_bytes, constraints.grain);
+                let counted: Vec<Vec<Filled>> = conflicts.iter().map(|c| counter.counts(c)).collect();
                 candidates.extend(ways.map(|ways| {
                     let of = conflicts.iter().zip(&counted).zip(&nearer);
                     let evidence = collect_evidence(
@@ -368,6 +304,8 @@ fn decide(candidates: &[(Geometry, Evidence)], constraints: &SetConstraints) -> 
     }
     if judged().next().is_none() { Verdict::Insufficient } else { Verdict::None }
 }
+
+mod counting;
 
 #[cfg(test)]
 mod tests;

@@ -250,6 +250,7 @@ impl Cache {
     }
 
     /// Returns the flags of `number`, if it is present. Records no use.
+    #[inline]
     pub fn flags(&self, number: u32) -> Option<u32> {
         let set = self.set_of(number);
         self.find(set, number)

@@ -53,13 +53,18 @@ impl Set {
 
     /// LRU and FIFO: evicts the oldest; free ways count as oldest.
     fn queue(&mut self, block: u16) -> bool {
-        let at = self.held.iter().position(|&h| h == block);
-        let oldest = self.held.len() - 1;
-        if at.is_none() || self.policy == Policy::Lru {
-            self.held[..=at.unwrap_or(oldest)].rotate_right(1);
-            self.held[0] = block;
+        if self.policy == Policy::Fifo && self.held.contains(&block) {
+            return true;
         }
-        at.is_some()
+        // Every younger block becomes one older, up to the block's own place or the end.
+        let mut younger = block;
+        for held in &mut self.held {
+            std::mem::swap(held, &mut younger);
+            if younger == block {
+                return true;
+            }
+        }
+        false
     }
 
     /// Other policies: a block stays in its way.

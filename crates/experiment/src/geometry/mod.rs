@@ -25,6 +25,7 @@ use fathom_probe::pattern::{PatternKind, Trial};
 
 use self::pair::Pairs;
 use self::policy::ReplacementTest;
+use self::scan::Scan;
 use self::scattered::Scattered;
 use crate::budget::Budget;
 use crate::latency_curve::{self, Curves, Step};
@@ -77,17 +78,32 @@ pub(crate) fn levels(record: &Record, scale: &Scale, steps: &[Step]) -> Vec<Leve
     let mut nearer: Option<Geometry> = None;
     let mut all = Vec::new();
     for (index, step) in steps.iter().enumerate() {
-        let pairs = pair::read(record, scale, step, steps.get(index + 1), steps[0].here);
-        let mut level = Level { verdict: Verdict::Insufficient, line: None, pairs, scattered: None };
-        if index == 0 || nearer.is_some() {
-            level.verdict = scan::read(record, scale, step, nearer);
-            let one = level.geometry();
-            level.line = one.and_then(|one| line::read(record, scale, step, (one, nearer)));
-            nearer = one;
-        }
+        let scan = (index == 0 || nearer.is_some()).then(|| Scan::of(record, scale, step, nearer));
+        let level = level(record, scale, step, nearer, scan.as_ref());
+        nearer = level.geometry();
         all.push(level);
     }
-    all
+    with_pairs(record, scale, steps, &all)
+}
+
+/// Returns a level without its pairs. A level behind one of unknown geometry has no scan.
+fn level(
+    record: &Record,
+    scale: &Scale,
+    step: &Step,
+    nearer: Option<Geometry>,
+    scan: Option<&Scan>,
+) -> Level {
+    let verdict = scan.map_or(Verdict::Insufficient, Scan::verdict);
+    let mut level = Level { verdict, line: None, pairs: None, scattered: None };
+    level.line = level.geometry().and_then(|one| line::read(record, scale, step, (one, nearer)));
+    level
+}
+
+/// Returns the levels of these steps with the results of their pairs.
+fn with_pairs(record: &Record, scale: &Scale, steps: &[Step], levels: &[Level]) -> Vec<Level> {
+    let pairs = |index: usize| pair::read(record, scale, &steps[index], steps.get(index + 1), steps[0].here);
+    levels.iter().enumerate().map(|(index, level)| Level { pairs: pairs(index), ..level.clone() }).collect()
 }
 
 /// Levels whose replacement is tested: beyond the second one the nearer levels filter too many accesses.
@@ -252,41 +268,41 @@ fn pairs(record: &Record, scale: &Scale, steps: &[Step], index: usize, exact: bo
 /// Returns the next trials of the caches, level by level, up to the first level that still needs trials.
 fn caches(record: &Record, scale: &Scale, steps: &[Step], exact: bool, with_replacement: bool) -> Vec<Trial> {
     let (mut nearer, mut all) = (None, Vec::new());
+    let mut levels: Vec<Level> = Vec::new();
     // Whether the replacement of all levels so far needs no more trials.
     let mut complete = with_replacement;
     for (index, step) in steps.iter().enumerate() {
-        let known = if index == 0 || nearer.is_some() {
-            let scan = scan::next_trials(record, scale, step, nearer, exact);
-            if !scan.is_empty() {
-                all.extend(scan);
-                break;
-            }
-            scan::read(record, scale, step, nearer)
-        } else {
-            Verdict::Insufficient
-        };
+        let scan = (index == 0 || nearer.is_some()).then(|| Scan::of(record, scale, step, nearer));
+        let trials = scan.as_ref().map_or_else(Vec::new, |scan| scan.next_trials(exact));
+        if !trials.is_empty() {
+            all.extend(trials);
+            break;
+        }
+        let level = level(record, scale, step, nearer, scan.as_ref());
+        let known = level.geometry();
         let mut line = Vec::new();
-        if let Verdict::One(one) = known {
+        if let Some(one) = known {
             line = line::next_trials(record, scale, step, (one, nearer), exact);
-            if line.is_empty() && line::read(record, scale, step, (one, nearer)).is_none() {
+            if line.is_empty() && level.line.is_none() {
                 line = pairs(record, scale, steps, index, exact);
             }
         }
+        levels.push(level);
         complete &= line.is_empty() && index < TESTED_LEVELS;
         all.extend(line);
         if complete {
-            let replacement = replacement(record, scale, &steps[..=index], exact);
+            let replacement = replacement(record, scale, &steps[..=index], &levels, exact);
             complete = replacement.is_empty();
             all.extend(replacement);
         }
-        nearer = if let Verdict::One(one) = known { Some(one) } else { None };
+        nearer = known;
     }
     all
 }
 
 /// Returns the next trials for the replacement of the last of these levels; the earlier ones are complete.
-fn replacement(record: &Record, scale: &Scale, steps: &[Step], exact: bool) -> Vec<Trial> {
-    let levels = levels(record, scale, steps);
+fn replacement(record: &Record, scale: &Scale, steps: &[Step], levels: &[Level], exact: bool) -> Vec<Trial> {
+    let levels = with_pairs(record, scale, steps, levels);
     let index = steps.len() - 1;
     if replacement_test(steps, &levels, index, &[]).is_none() {
         return Vec::new();

@@ -9,7 +9,7 @@ use fathom_probe::pattern::{self, Groups, Memory, PatternKind, Trial};
 use fathom_probe::splitmix::mix;
 
 use super::{Step, pages};
-use crate::record::Record;
+use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
 /// All numbers of groups up to this one are tested: the ways of nearly every cache.
@@ -235,34 +235,75 @@ pub(super) fn informative(
     all
 }
 
-/// Returns the next trials of a level; empty if its scan is complete.
-pub(crate) fn next_trials(
-    record: &Record,
-    scale: &Scale,
-    step: &Step,
+/// The scan of one level: its conflicts so far, and the geometries that they allow. The geometries are computed once,
+/// because every round of a plan needs them more than once.
+pub(crate) struct Scan<'a> {
+    record: &'a Record,
+    scale: &'a Scale,
+    step: &'a Step,
     nearer: Option<Geometry>,
-    exact: bool,
-) -> Vec<Trial> {
-    let domain = Domain::lines(scale);
-    let page_bytes = domain.pages.1;
-    let mut all = scan(&domain, step, nearer);
-    let left = Measured::of(record, scale, &domain, step).verdict(scale, &domain, step, nearer);
-    if let Verdict::Several(several) = &left {
-        all.extend(informative(&domain, several, nearer));
+    domain: Domain,
+    measured: Measured,
+    /// The geometries that the conflicts allow.
+    left: Verdict,
+}
+
+impl<'a> Scan<'a> {
+    /// Returns the scan of a level, behind a nearer cache if there is one.
+    pub(crate) fn of(
+        record: &'a Record,
+        scale: &'a Scale,
+        step: &'a Step,
+        nearer: Option<Geometry>,
+    ) -> Scan<'a> {
+        let domain = Domain::lines(scale);
+        let measured = Measured::of(record, scale, &domain, step);
+        let left = measured.verdict(scale, &domain, step, nearer);
+        Scan { record, scale, step, nearer, domain, measured, left }
     }
-    all.retain(|a| !a.translates(page_bytes) || control_hits(a, step, nearer));
-    all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.control()).collect::<Vec<_>>());
-    let trials = missing_trials(record, scale, &domain, step, exact, all);
-    if !trials.is_empty() {
-        return trials;
+
+    /// Returns the next trials of the level; empty if its scan is complete.
+    pub(crate) fn next_trials(&self, exact: bool) -> Vec<Trial> {
+        let Scan { record, scale, step, nearer, ref domain, .. } = *self;
+        let page_bytes = domain.pages.1;
+        let mut all = scan(domain, step, nearer);
+        if let Verdict::Several(several) = &self.left {
+            all.extend(informative(domain, several, nearer));
+        }
+        all.retain(|a| !a.translates(page_bytes) || control_hits(a, step, nearer));
+        all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.control()).collect::<Vec<_>>());
+        let trials = missing_trials(record, scale, domain, step, exact, all);
+        if !trials.is_empty() {
+            return trials;
+        }
+        let Some(of) = contiguous(&self.left, scale, domain, step, nearer) else { return Vec::new() };
+        let control = of.translates(page_bytes).then(|| of.control());
+        let mut trials = missing_trials(record, scale, domain, step, exact, control.into_iter().collect());
+        let had = record.trials.iter().filter(|run| self.is_of(run, of)).count();
+        trials.extend((had as u64..PLACEMENTS).map(|nth| of.trial(scale, domain, step, exact, nth)));
+        trials
     }
-    let Some(of) = contiguous(&left, scale, &domain, step, nearer) else { return Vec::new() };
-    let control = of.translates(page_bytes).then(|| of.control());
-    let mut trials = missing_trials(record, scale, &domain, step, exact, control.into_iter().collect());
-    let had =
-        record.trials.iter().filter(|r| domain.contains(&r.trial) && Arrangement::of(&r.trial) == of).count();
-    trials.extend((had as u64..PLACEMENTS).map(|nth| of.trial(scale, &domain, step, exact, nth)));
-    trials
+
+    /// Returns the verdict on the level's sets and ways.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let Scan { scale, step, ref domain, ref left, .. } = *self;
+        let Some(of) = contiguous(left, scale, domain, step, self.nearer) else { return left.clone() };
+        let runs = self.record.of(PatternKind::Conflict).filter(|run| self.is_of(run, of));
+        let shares: Vec<f64> = runs
+            .filter_map(|run| self.measured.untranslated(domain, &of, median(&scale.steady(run))?))
+            .map(|time| (time - step.here) / (step.next - step.here))
+            .collect();
+        match shares.iter().all(|share| *share > MIN_CONFLICT_SHARE) {
+            _ if (shares.len() as u64) < PLACEMENTS => Verdict::Insufficient,
+            true => left.clone(),
+            false => Verdict::None,
+        }
+    }
+
+    /// Returns whether a trial has this arrangement.
+    fn is_of(&self, run: &TrialRun, of: Arrangement) -> bool {
+        self.domain.contains(&run.trial) && Arrangement::of(&run.trial) == of
+    }
 }
 
 /// Returns whether a control's cells all hit in the nearest level, regardless of their positions.
@@ -347,26 +388,6 @@ impl Measured {
         let untranslated = |of: &Arrangement, time: f64| self.untranslated(domain, of, time);
         let conflicts = conflicts(&self.times, untranslated, scale, domain, (step, self.hit), nearer);
         sets::read(&conflicts, &constraints(domain, step, nearer))
-    }
-}
-
-/// Returns the verdict on a level's sets and ways.
-pub(crate) fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Verdict {
-    let domain = Domain::lines(scale);
-    let measured = Measured::of(record, scale, &domain, step);
-    let left = measured.verdict(scale, &domain, step, nearer);
-    let Some(of) = contiguous(&left, scale, &domain, step, nearer) else { return left };
-    let runs = record
-        .of(PatternKind::Conflict)
-        .filter(|r| domain.contains(&r.trial) && Arrangement::of(&r.trial) == of);
-    let shares: Vec<f64> = runs
-        .filter_map(|run| measured.untranslated(&domain, &of, median(&scale.steady(run))?))
-        .map(|time| (time - step.here) / (step.next - step.here))
-        .collect();
-    match shares.iter().all(|share| *share > MIN_CONFLICT_SHARE) {
-        _ if (shares.len() as u64) < PLACEMENTS => Verdict::Insufficient,
-        true => left,
-        false => Verdict::None,
     }
 }
 

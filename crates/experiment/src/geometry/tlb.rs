@@ -165,9 +165,14 @@ fn confirmed(
     Some(!fits.0 && over.0 && far.0)
 }
 
-/// Returns the next trials of a TLB; empty if its scan is complete.
-fn scan(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>, exact: bool) -> Vec<Trial> {
-    let tlb = read(record, scale, step, nearer);
+/// Returns the next trials of a TLB with these results; empty if its scan is complete.
+fn scan(
+    record: &Record,
+    scale: &Scale,
+    tlb: &Tlb,
+    (step, nearer): (&Step, Option<Geometry>),
+    exact: bool,
+) -> Vec<Trial> {
     let domain = tlb.domain;
     let mut all = scan::scan(&domain, step, nearer);
     match &tlb.left {
@@ -206,11 +211,12 @@ fn controls(
 pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
     let mut nearer = None;
     for step in curves.tlbs(scale) {
-        let trials = scan(record, scale, &step, nearer, budget.exact);
+        let tlb = read(record, scale, &step, nearer);
+        let trials = scan(record, scale, &tlb, (&step, nearer), budget.exact);
         if !trials.is_empty() {
             return trials;
         }
-        let Verdict::One(one) = read(record, scale, &step, nearer).verdict else { break };
+        let Verdict::One(one) = tlb.verdict else { break };
         nearer = Some(one);
     }
     huge::next_trials(record, scale, curves, budget)

@@ -65,14 +65,21 @@ impl Hierarchy {
         written
     }
 
+    /// Returns the flags of the line of an address in every cache that holds it.
+    fn flags_of(&self, address: u64) -> impl Iterator<Item = u32> {
+        let agents = self.slots.chunks(self.levels.len().max(1));
+        let all = agents.flat_map(|slots| slots.iter().zip(&self.levels));
+        all.filter_map(move |(&index, level)| self.caches[index].flags((address >> level.shift) as u32))
+    }
+
     /// Returns whether the line of an address is dirty in a cache; `None` if no cache holds it.
     pub fn held(&self, address: u64) -> Option<bool> {
-        let held = |(slot, &index): (usize, &usize)| {
-            let shift = self.levels[slot % self.levels.len()].shift;
-            self.caches[index].flags((address >> shift) as u32)
-        };
-        let flags = self.slots.iter().enumerate().filter_map(held).reduce(|all, one| all | one)?;
-        Some(flags & DIRTY != 0)
+        Some(self.flags_of(address).reduce(|all, one| all | one)? & DIRTY != 0)
+    }
+
+    /// Returns whether a cache holds the line of an address.
+    pub fn holds(&self, address: u64) -> bool {
+        self.flags_of(address).next().is_some()
     }
 
     /// Fills a line into the last level on the data path, as a device does that writes into it (cache stashing).

@@ -347,7 +347,7 @@ impl Model {
             self.agents[0].clock = began + took.min(stream);
         }
         region.last = line;
-        region.contents.read(at, self.hierarchy.held(physical).is_some())
+        region.contents.read(at, self.hierarchy.holds(physical))
     }
 
     /// Stores to a part of a region.
