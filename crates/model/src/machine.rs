@@ -53,7 +53,10 @@ impl Machine for Model {
         let of = |class| values.iter().filter(|(_, of)| *of == class).count() as u64;
         number(facts::DESCRIBED_VALUES.into(), values.len() as u64);
         for &class in ValueClass::ALL {
-            number(facts::described_values(class), of(Some(class)));
+            let count = of(Some(class));
+            if count > 0 || class.study().is_none() {
+                number(facts::described_values(class), count);
+            }
         }
         number(facts::DESCRIBED_VALUES_UNCLASSIFIED.into(), of(None));
         number(facts::MEMORY_MAPPABLE_BASE_BYTES.into(), self.arena.base.bytes);

@@ -3,7 +3,7 @@
 use fathom_analysis::findings::{Finding, Report};
 use fathom_analysis::metrics::common::CLOCK_CORE_HZ;
 
-use fathom_units::facts::{self, ValueClass};
+use fathom_units::facts::{self, Study, ValueClass};
 
 use crate::number;
 use crate::page::TextRole;
@@ -33,9 +33,11 @@ fn modelled(report: &Report) -> String {
     let are = |n: u64| if n == 1 { "is" } else { "are" };
     let assumed = class(ValueClass::Assumed);
     let mut parts = vec![format!("{assumed} of its {all} values {} assumed", are(assumed))];
-    let study = class(ValueClass::Study);
-    if study > 0 {
-        parts.push(format!("{study} {} from the study", are(study)));
+    for &study in Study::ALL {
+        let from = class(ValueClass::Study(study));
+        if from > 0 {
+            parts.push(format!("{from} {} from study {}", are(from), study.token()));
+        }
     }
     let unclassified = count(facts::DESCRIBED_VALUES_UNCLASSIFIED).unwrap_or(0);
     if unclassified > 0 {
@@ -96,9 +98,9 @@ mod tests {
         let mut set = |name: &str, n: u64| report.facts.push((name.to_owned(), n.to_string()));
         set("described.values", 66);
         set("described.values.assumed", 36);
-        set("described.values.study", 4);
+        set("described.values.study.S2", 4);
         set("described.values.unclassified", 5);
-        let expected = "Modelled: exact for the description; 36 of its 66 values are assumed, 4 are from the study, \
+        let expected = "Modelled: exact for the description; 36 of its 66 values are assumed, 4 are from study S2, \
                         5 unclassified.";
         assert_eq!(caveat(&report).as_deref(), Some(expected));
         report.facts.truncate(2);

@@ -1,7 +1,7 @@
 //! Random descriptions from a seed. Successive levels differ by at least 2x in size and 1.3x in latency.
 
 use fathom_model::description::{
-    Classes, Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Refresh, Replacement, Rows,
+    Alternatives, Classes, Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Refresh, Replacement, Rows,
     Time, Timer, Tlb, Uncached, Walk, WalkFrom, Write,
 };
 use fathom_probe::splitmix::mix;
@@ -132,6 +132,7 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
         wakeup: None,
         dma: None,
         classes: Classes::default(),
+        alternatives: Alternatives::default(),
     }
 }
 
