@@ -43,6 +43,9 @@ fn modelled(report: &Report) -> String {
     if unclassified > 0 {
         parts.push(format!("{unclassified} unclassified"));
     }
+    if report.sensitivity.is_none() {
+        parts.push("sensitivity not computed".to_owned());
+    }
     format!("Modelled: exact for the description; {}.", parts.join(", "))
 }
 
@@ -101,11 +104,12 @@ mod tests {
         set("described.values.study.S2", 4);
         set("described.values.unclassified", 5);
         let expected = "Modelled: exact for the description; 36 of its 66 values are assumed, 4 are from study S2, \
-                        5 unclassified.";
+                        5 unclassified, sensitivity not computed.";
         assert_eq!(caveat(&report).as_deref(), Some(expected));
         report.facts.truncate(2);
         report.facts[1].1 = "1".to_owned();
         let expected = "Modelled: exact for the description; 1 of its 66 values is assumed.";
+        report.sensitivity = Some((false, Vec::new()));
         assert_eq!(caveat(&report).as_deref(), Some(expected));
         report.trust = "real".to_owned();
         assert_eq!(caveat(&report), None);

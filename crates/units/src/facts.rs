@@ -10,6 +10,10 @@ use alloc::string::{String, ToString as _};
 pub const TRUST_EVIDENCE: &str = "trust.evidence";
 /// Name of a described machine.
 pub const MACHINE_NAME: &str = "machine.name";
+/// Text of a described machine's description, in the format of its file.
+pub const DESCRIBED_FILE: &str = "described.file";
+/// Digest of that text, in hexadecimal.
+pub const DESCRIBED_DIGEST: &str = "described.digest";
 /// Number of values in the description of a described machine. [`described_values`] are those of each class.
 pub const DESCRIBED_VALUES: &str = "described.values";
 /// Number of those whose class the description does not give.
