@@ -20,6 +20,7 @@ pub mod pages;
 pub mod replacement;
 #[cfg(test)]
 mod seeds;
+pub mod sensitivity;
 pub mod sets;
 pub mod tiers;
 pub mod wakeup;

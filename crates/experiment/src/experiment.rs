@@ -1,7 +1,8 @@
 //! The `Experiment` type: everything specific to one experiment, by name.
 
-use fathom_analysis::findings::Report;
+use fathom_analysis::findings::{Key, Report};
 use fathom_report::ReportKind;
+use fathom_units::facts::Study;
 
 use crate::options::Opt;
 use crate::record::Record;
@@ -26,6 +27,8 @@ pub struct Experiment {
     pub read: fn(&Record) -> Report,
     /// The kind of its reports: metrics, headline, view.
     pub report: &'static ReportKind,
+    /// Returns the study with which its reports compare a finding, if any.
+    pub compared: fn(&Key) -> Option<Study>,
     /// An additional progress line, shown during the measurement; most experiments have none.
     pub progress: Option<fn() -> Box<dyn ProgressLine>>,
     /// Whether a record of it can be resumed.

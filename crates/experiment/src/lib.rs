@@ -36,6 +36,9 @@ mod trial_name;
 pub mod wakeup;
 
 use fathom_analysis::findings::{Basis, Report};
+use fathom_analysis::sensitivity;
+use fathom_probe::machine::ClockTrust;
+use fathom_units::facts::{self, Study, ValueClass};
 
 pub use experiment::{DefaultBudget, Experiment, ProgressLine};
 pub use machine_row::MACHINE_COLUMNS;
@@ -92,10 +95,15 @@ pub fn option_differences(a: &record::Record, b: &record::Record) -> Vec<String>
 /// # Errors
 /// As [`check`].
 pub fn read(record: &record::Record) -> Result<Report, String> {
-    let mut report = (check(record)?.read)(record);
+    let experiment = check(record)?;
+    let mut report = (experiment.read)(record);
     plausibility::refuse(record, &mut report);
     if record.is_exact() {
         mark_exact(&mut report);
+    }
+    mark_fitted(experiment, &mut report);
+    if let Some(sensitivity) = &record.sensitivity {
+        sensitivity::attach(&mut report, sensitivity);
     }
     Ok(report)
 }
@@ -104,5 +112,20 @@ pub fn read(record: &record::Record) -> Result<Report, String> {
 fn mark_exact(report: &mut Report) {
     for finding in report.findings.iter_mut().filter(|finding| finding.basis == Basis::Measured) {
         finding.basis = Basis::Exact;
+    }
+}
+
+/// Marks the findings that are compared with a study of which the description of the machine has values.
+fn mark_fitted(experiment: &Experiment, report: &mut Report) {
+    if report.trust != ClockTrust::Modelled.token() {
+        return;
+    }
+    let has_values = |study: &Study| {
+        let name = facts::described_values(ValueClass::Study(*study));
+        report.facts.iter().any(|(known, count)| *known == name && count != "0")
+    };
+    let studies: Vec<Study> = Study::ALL.iter().copied().filter(has_values).collect();
+    for finding in &mut report.findings {
+        finding.fitted = (experiment.compared)(&finding.key).filter(|study| studies.contains(study));
     }
 }

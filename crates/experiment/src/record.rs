@@ -6,6 +6,7 @@
 
 use fathom_analysis::claims::{FactValue, Facts};
 use fathom_analysis::interval::median;
+use fathom_analysis::sensitivity::Sensitivity;
 use fathom_probe::machine::{ClockTrust, Watch};
 use fathom_probe::pattern::Trial;
 use fathom_probe::rows::{Done, Rows, Sample, Samples};
@@ -17,6 +18,7 @@ mod imported;
 mod losses;
 mod queries;
 mod transfers;
+mod varied;
 mod wakeups;
 
 pub use harness_lines::{End, Run};
@@ -24,6 +26,7 @@ pub use imported::{Imported, MAX_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
 pub use transfers::TransferRecord;
+pub use varied::sensitivity_lines;
 pub use wakeups::Wakeups;
 
 /// Problems that are stored individually, at most. More carry no information.
@@ -163,6 +166,8 @@ pub struct Record {
     pub losses: Losses,
     /// Series that another tool measured.
     pub imported: Vec<Imported>,
+    /// The values of the machine's description that were varied, and the findings that changed.
+    pub sensitivity: Option<Sensitivity>,
     /// The number of the `run` line, from 1; 0 without one.
     run_line: u64,
     lines: u64,
@@ -306,6 +311,7 @@ impl Record {
             }
             "hello" | "again" | "lost" => return self.take_loss(line),
             "imported" => return self.take_imported(line),
+            "sensitivity" | "varied" | "depends" => return self.take_sensitivity(line),
             _ => {}
         }
         // The last one counts: a subject may have sent the same word before.

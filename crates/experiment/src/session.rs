@@ -457,6 +457,15 @@ impl Session {
         crate::budget::Budget::of(&self.record, self.run.budget_ms)
     }
 
+    /// Adds lines of the harness to the record, and returns them.
+    pub fn add(&mut self, lines: &[Line]) -> Vec<String> {
+        let lines: Vec<String> = lines.iter().map(Line::render).collect();
+        for line in &lines {
+            let _ = self.record.push(line);
+        }
+        lines
+    }
+
     /// Ends the session and returns the `end` line of the record.
     pub fn end(&mut self, status: &str, elapsed_ms: u64) -> String {
         self.waiting = Waiting::Over;

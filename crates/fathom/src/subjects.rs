@@ -4,9 +4,10 @@ use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use fathom_model::description::nearest;
-use fathom_model::{Description, catalog};
+use fathom_model::{Description, Model, catalog};
 
 use crate::failure::Failure;
+use crate::memory_budget::MemoryBudget;
 use crate::record_writer::directory;
 
 pub mod emulated;
@@ -78,6 +79,17 @@ fn model(name: &str, about: String) -> Subject {
         modelled: true,
         ..Subject::named(name, about)
     }
+}
+
+/// Creates the model of a description, if there is memory for it.
+pub fn model_of(description: &Description, seed: u64) -> Result<Model, Failure> {
+    // 32 bits per line or entry and 64 bits per set: at most twelve bytes per line.
+    let lines: u64 = description.levels.iter().map(|l| l.size / l.line).sum();
+    if let Some(lack) = MemoryBudget::now().lacks(12 * lines) {
+        let what = format!("cannot create a model of '{}': {lack}", description.name);
+        return Err(Failure::new(what, "describe smaller levels, or run it on a larger machine"));
+    }
+    Ok(Model::new(description, seed))
 }
 
 /// Prefix of a subject's name, and the function that creates the subject from the rest.

@@ -21,6 +21,13 @@ use crate::uncached::{WINDOW, behaviour, behaviour_of_byte, place, window};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell(u64);
 
+/// Returns a digest of a text: FNV-1a of 64 bits (Fowler, Noll, Vo).
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
 impl Machine for Model {
     type Cell = Cell;
 
@@ -39,7 +46,9 @@ impl Machine for Model {
             text(&format!("described.level.{}.name", n + 1), &level.name);
             text(&format!("described.level.{}.holds", n + 1), level.holds.word());
         }
-        text("described.file", &d.to_toml());
+        let file = d.to_toml();
+        text(facts::DESCRIBED_FILE, &file);
+        text(facts::DESCRIBED_DIGEST, &format!("{:016x}", digest(&file)));
         let mut number = |name: String, value: u64| sink(Fact { name, value: FactValue::Int(value) });
         number(facts::CORE_HZ.into(), d.core.clock_hz.round() as u64);
         number("core.cpus".into(), d.core.cpus.into());
@@ -53,7 +62,10 @@ impl Machine for Model {
         let of = |class| values.iter().filter(|(_, of)| *of == class).count() as u64;
         number(facts::DESCRIBED_VALUES.into(), values.len() as u64);
         for &class in ValueClass::ALL {
-            number(facts::described_values(class), of(Some(class)));
+            let count = of(Some(class));
+            if count > 0 || class.study().is_none() {
+                number(facts::described_values(class), count);
+            }
         }
         number(facts::DESCRIBED_VALUES_UNCLASSIFIED.into(), of(None));
         if !d.neighbours.is_empty() {

@@ -3,10 +3,10 @@
 mod common;
 
 use common::{random_description, random_neighbours};
-use fathom_model::description::{Coherence, Frames, Index, Replacement};
+use fathom_model::description::{Coherence, Frames, Index, Replacement, Time, WithoutStudy};
 use fathom_model::{Description, DescriptionError};
 use fathom_probe::machine::dma::Maintenance;
-use fathom_units::facts::ValueClass;
+use fathom_units::facts::{Study, ValueClass};
 use proptest::prelude::*;
 
 /// Returns the example in the document of the format.
@@ -223,9 +223,10 @@ fn classes_say_where_values_come_from() {
         let mut values = d.values().into_iter();
         values.find(|(value, _)| value.table == table && value.key == key).expect("a value").1
     };
-    let core = "classes = { manual = [\"cpus\"], study = [\"clock\"], assumed = [\"alu\", \"branch\"] }";
+    let core =
+        "classes = { manual = [\"cpus\"], study = { S3 = [\"clock\"] }, assumed = [\"alu\", \"branch\"] }";
     assert!(example().contains(core));
-    assert_eq!(class(&plain, "core", "clock"), Some(ValueClass::Study));
+    assert_eq!(class(&plain, "core", "clock"), Some(ValueClass::Study(Study::S3)));
     assert_eq!((class(&plain, "core", "maintain"), class(&plain, "timer", "clock")), (None, None));
     assert!(plain.values().iter().all(|(value, _)| value.key != "holds" && value.key != "name"));
     assert!(plain.to_toml().contains(core), "{}", plain.to_toml());
@@ -250,6 +251,10 @@ fn classes_say_where_values_come_from() {
         ("classes = { x = [\"alu\"] }", "x", "classes: manual, measured, study, assumed"),
         ("classes = { manual = \"alu\" }", "\"alu\"", "a list of quoted keys"),
         ("classes = { manual = [3] }", "3", "a list of quoted keys"),
+        ("classes = { study = [\"alu\"] }", "[\"alu\"]", "study = { S3 = [\"clock\"] }"),
+        ("classes = { study = { S9 = [\"alu\"] } }", "S9", "studies: S0, S1, S2, S3, S4"),
+        ("classes = { study = { S3 = \"alu\" } }", "\"alu\"", "a list of quoted keys"),
+        ("classes = { study = { S3 = [\"alu\"] }, manual = [\"alu\"] }", "\"alu\"", "listed twice"),
         ("classes = \"manual\"", "\"manual\"", "for example: classes = { manual"),
         ("clases = { manual = [\"alu\"] }", "clases", "did you mean `classes`?"),
     ] {
@@ -260,6 +265,66 @@ fn classes_say_where_values_come_from() {
     assert!(refusal(&named).message.contains("not a value"));
     let top = with("format = 1", "format = 1\nclasses = { assumed = [\"about\"] }");
     assert!(refusal(&top).message.contains("unknown key `classes` at the top"));
+}
+
+#[test]
+fn ranges_of_values_are_given_or_half_and_double() {
+    let given = "ranges = { alu = [\"0 cycles\", \"3 cycles\"], cpus = [1, 8] }";
+    let d = Description::parse("m.toml", &with("cpus = 4", &format!("cpus = 4\n{given}"))).unwrap();
+    assert_eq!(Description::parse("m.toml", &d.to_toml()).unwrap(), d, "{}", d.to_toml());
+    let ends = |path: &str| {
+        let one = d.variations().into_iter().find(|v| v.key.to_string() == path);
+        one.map(|v| v.ends.map(|end| end.replace('"', "")).join(".."))
+    };
+    assert_eq!(ends("core.alu").as_deref(), Some("0 cycles..3 cycles"));
+    assert_eq!(ends("core.clock").as_deref(), Some("300 MHz..1.2 GHz"), "of a study: the default range");
+    assert_eq!(ends("core.cpus"), None, "from a manual");
+    let alu = d.variations().into_iter().find(|v| v.key.key == "alu").unwrap();
+    let other = d.with(&[(alu.key, alu.ends[1].clone())].into()).unwrap();
+    assert_eq!((other.core.alu, d.core.alu), (Time::cycles(3.0), Time::cycles(1.0)));
+    for (new, value, says) in [
+        ("ranges = { alu = [\"1 cycles\"] }", "[\"1 cycles\"]", "two values"),
+        ("ranges = { alu = [\"1\", \"2 cycles\"] }", "[\"1\", \"2 cycles\"]", "not possible"),
+        ("ranges = { alu = [\"1 cycles\", \"1 cycles\"] }", "[\"1 cycles\", \"1 cycles\"]", "equal ends"),
+        ("ranges = { al = [1, 2] }", "al", "did you mean `alu`?"),
+        ("ranges = [1]", "[1]", "for example: ranges"),
+        ("range = { alu = [1, 2] }", "range", "did you mean `ranges`?"),
+    ] {
+        let e = refusal(&with("cpus = 4", &format!("cpus = 4\n{new}")));
+        assert!(*e.value == *value && e.to_string().contains(says), "{new}: {e}");
+    }
+}
+
+#[test]
+fn values_of_a_study_have_others_instead() {
+    let given = "instead = { manual = { clock = \"1.2 GHz\" } }";
+    let d = Description::parse("m.toml", &with("cpus = 4", &format!("cpus = 4\n{given}"))).unwrap();
+    assert_eq!(Description::parse("m.toml", &d.to_toml()).unwrap(), d, "{}", d.to_toml());
+    let without = d.without(Study::S3).unwrap();
+    assert_eq!((d.core.clock_hz, without.core.clock_hz), (600e6, 1.2e9));
+    let of = |study| without.values().iter().any(|(_, class)| *class == Some(ValueClass::Study(study)));
+    assert!(
+        Study::ALL.iter().all(|study| !of(*study)) && without.to_toml().contains("manual = [\"clock\", ")
+    );
+    assert!(without.alternatives.instead.is_empty());
+    let none = Description::parse("m.toml", &example()).unwrap();
+    assert_eq!(none.without(Study::S3), Err(WithoutStudy::Missing(vec!["core.clock".to_owned()])));
+    assert_eq!(none.without(Study::S0).as_ref(), Ok(&none));
+    for (new, value, says) in [
+        ("instead = { manual = { alu = \"1 cycles\" } }", "alu", "not a value of a study"),
+        ("instead = { manual = { clock = \"1\" } }", "clock", "without study S3"),
+        ("instead = { study = { clock = \"1 GHz\" } }", "study", "unknown class"),
+        ("instead = { manual = { clok = \"1 GHz\" } }", "clok", "did you mean `clock`?"),
+        ("instead = { manual = [\"clock\"] }", "[\"clock\"]", "for example: instead"),
+        (
+            "instead = { manual = { clock = \"1 GHz\" }, assumed = { clock = \"1 GHz\" } }",
+            "clock",
+            "each key once",
+        ),
+    ] {
+        let e = refusal(&with("cpus = 4", &format!("cpus = 4\n{new}")));
+        assert!(*e.value == *value && e.to_string().contains(says), "{new}: {e}");
+    }
 }
 
 #[test]

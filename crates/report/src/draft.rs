@@ -46,9 +46,10 @@ fn write_table(out: &mut String, table: &Table) {
 /// Writes the key with the classes of the table's values. Its lists may be broken into lines, which TOML allows.
 fn write_classes(out: &mut String, table: &Table) {
     let mut pieces: Vec<String> = Vec::new();
-    for class in ValueClass::ALL {
-        let keys = table.keys.iter().filter(|key| key.grounds.class == Some(*class));
-        let mut open = Some(format!("{} = [", class.token()));
+    // A draft comes from a record, so no value is from a study.
+    for class in [ValueClass::Manual, ValueClass::Measured, ValueClass::Assumed] {
+        let keys = table.keys.iter().filter(|key| key.grounds.class == Some(class));
+        let mut open = Some(format!("{} = [", class.word()));
         for key in keys {
             match (open.take(), pieces.last_mut()) {
                 (Some(open), Some(last)) => *last = format!("{}], {open}", last.trim_end_matches(',')),

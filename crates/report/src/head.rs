@@ -3,7 +3,7 @@
 use fathom_analysis::findings::{Finding, Report};
 use fathom_analysis::metrics::common::CLOCK_CORE_HZ;
 
-use fathom_units::facts::{self, ValueClass};
+use fathom_units::facts::{self, Study, ValueClass};
 
 use crate::number;
 use crate::page::TextRole;
@@ -39,13 +39,18 @@ fn modelled(report: &Report) -> String {
     let are = |n: u64| if n == 1 { "is" } else { "are" };
     let assumed = class(ValueClass::Assumed);
     let mut parts = vec![format!("{assumed} of its {all} values {} assumed", are(assumed))];
-    let study = class(ValueClass::Study);
-    if study > 0 {
-        parts.push(format!("{study} {} from the study", are(study)));
+    for &study in Study::ALL {
+        let from = class(ValueClass::Study(study));
+        if from > 0 {
+            parts.push(format!("{from} {} from study {}", are(from), study.token()));
+        }
     }
     let unclassified = count(facts::DESCRIBED_VALUES_UNCLASSIFIED).unwrap_or(0);
     if unclassified > 0 {
         parts.push(format!("{unclassified} unclassified"));
+    }
+    if report.sensitivity.is_none() {
+        parts.push("sensitivity not computed".to_owned());
     }
     format!("Modelled: {exact}; {}.", parts.join(", "))
 }
@@ -102,14 +107,15 @@ mod tests {
         let mut set = |name: &str, n: u64| report.facts.push((name.to_owned(), n.to_string()));
         set("described.values", 66);
         set("described.values.assumed", 36);
-        set("described.values.study", 4);
+        set("described.values.study.S2", 4);
         set("described.values.unclassified", 5);
-        let expected = "Modelled: exact for the description; 36 of its 66 values are assumed, 4 are from the study, \
-                        5 unclassified.";
+        let expected = "Modelled: exact for the description; 36 of its 66 values are assumed, 4 are from study S2, \
+                        5 unclassified, sensitivity not computed.";
         assert_eq!(caveat(&report).as_deref(), Some(expected));
         report.facts.truncate(2);
         report.facts[1].1 = "1".to_owned();
         let expected = "Modelled: exact for the description; 1 of its 66 values is assumed.";
+        report.sensitivity = Some((false, Vec::new()));
         assert_eq!(caveat(&report).as_deref(), Some(expected));
         report.facts.push(("described.neighbours".to_owned(), "2".to_owned()));
         let expected = "Modelled: not exact, because 2 described neighbours use the machine in bursts; 1 of its 66 \

@@ -20,7 +20,7 @@ use crate::kind::{Headline, ReportKind};
 use crate::page::{Block, Page, TextRole};
 use crate::style::Style;
 use crate::text::{clean, clean_report};
-use crate::{comparison, head, number, warnings};
+use crate::{comparison, head, number, sensitivity, warnings};
 pub use island::{is_page, reports};
 
 /// A report of a page.
@@ -178,6 +178,7 @@ impl Shown {
         let report = clean_report(entry.report, true);
         let mut page = Page::new(Style { studies, ..Style::default() });
         (entry.kind.view)(&report, &mut page);
+        sensitivity::section(&mut page, &report);
         Shown { headline: (entry.kind.headline)(&report), blocks: page.blocks(), report }
     }
 
@@ -238,7 +239,9 @@ fn banner(f: &Finding) -> Banner {
 
 fn row(f: &Finding) -> [String; 6] {
     let (shown, unit) = number::in_cells(f);
-    [f.name().clone(), shown.value, shown.interval, unit.to_string(), f.count.to_string(), f.notes.join("; ")]
+    let fitted = f.fitted.map(|study| format!("fitted to study {}", study.token()));
+    let notes: Vec<String> = fitted.into_iter().chain(f.notes.iter().cloned()).collect();
+    [f.name().clone(), shown.value, shown.interval, unit.to_string(), f.count.to_string(), notes.join("; ")]
 }
 
 /// Escapes text for an element or for an attribute in double quotes.

@@ -3,17 +3,21 @@
 //! Every top-level key and every row is on a separate line, so that the document can be compared and searched by line.
 
 mod comparison;
+mod sensitivity;
 
 use fathom_analysis::examination::Row;
 use fathom_analysis::findings::{
     self, Basis, Coordinate, Detail, Finding, Histogram, Item, Key, Kind, Refused, Report, UNITS, Warning,
     WarningKind,
 };
+use fathom_units::facts::Study;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::kind::{self, ReportKind};
 use crate::schema::{FORMAT, VERSION};
+
+pub(crate) use sensitivity::{dependence_schema, sensitivity_schema};
 
 pub use comparison::{COMPARISON, COMPARISON_VERSION, comparison, comparison_schema};
 
@@ -55,6 +59,17 @@ pub enum ReadError {
         name: String,
         /// Basis.
         basis: String,
+    },
+    /// An unknown class of a described value.
+    #[error("class {0:?} of a described value is not one that this fathom knows")]
+    Class(String),
+    /// An unknown study.
+    #[error("study {study:?} of {name:?} is not one of S0 to S4")]
+    Study {
+        /// Finding.
+        name: String,
+        /// Study.
+        study: String,
     },
     /// A field of detail that the metric does not declare, or with another type.
     #[error("field {field:?} in the detail of {name:?} is not declared by its metric")]
@@ -117,6 +132,8 @@ fn finding(f: &Finding) -> Value {
         "high": f.high.map(number),
         "count": f.count,
         "trials": f.trials,
+        "fitted": f.fitted.map(Study::token),
+        "depends_on": f.depends_on.as_ref().map(sensitivity::dependence),
         "notes": notes,
     })
 }
@@ -218,6 +235,7 @@ pub fn json(report: &Report, kind: &ReportKind) -> String {
             "warnings",
             rows(&report.warnings, |w| json!({"token": w.kind.token(), "text": w.text, "remedy": w.remedy})),
         ),
+        ("sensitivity", sensitivity::varied_values(report).to_string()),
     ];
     let lines: Vec<String> = keys.iter().map(|(key, value)| format!("  \"{key}\": {value}")).collect();
     format!("{{\n{}\n}}\n", lines.join(",\n"))
@@ -261,6 +279,7 @@ struct Document {
     histograms: Vec<HistogramRow>,
     refusals: Vec<RefusalRow>,
     warnings: Vec<WarningRow>,
+    sensitivity: sensitivity::SensitivityRow,
 }
 
 /// The headline follows from the findings, so it is not read.
@@ -304,6 +323,8 @@ struct FindingRow {
     high: Option<f64>,
     count: u64,
     trials: Vec<u64>,
+    fitted: Option<String>,
+    depends_on: Option<sensitivity::DependenceRow>,
     notes: Vec<String>,
 }
 
@@ -392,6 +413,10 @@ fn read_detail(key: &Key, fields: &Map<String, Value>) -> Result<Detail, ReadErr
     Ok(detail)
 }
 
+fn fitted(name: &str, study: String) -> Result<Study, ReadError> {
+    Study::from_token(&study).ok_or_else(|| ReadError::Study { name: name.to_owned(), study })
+}
+
 fn read_finding(kinds: &[&ReportKind], row: FindingRow) -> Result<Finding, ReadError> {
     let key = read_key(kinds, &row.name, &row.metric, &row.at, false)?;
     Ok(Finding {
@@ -407,6 +432,8 @@ fn read_finding(kinds: &[&ReportKind], row: FindingRow) -> Result<Finding, ReadE
         basis: Basis::of(&row.basis)
             .ok_or_else(|| ReadError::Basis { name: key.name(), basis: row.basis.clone() })?,
         detail: read_detail(&key, &row.detail)?,
+        fitted: row.fitted.map(|study| fitted(&row.name, study)).transpose()?,
+        depends_on: row.depends_on.map(sensitivity::DependenceRow::read).transpose()?,
         notes: row.notes,
         key,
     })
@@ -469,5 +496,6 @@ pub fn from_json(text: &str, kinds: &[&ReportKind]) -> Result<Report, ReadError>
             .map(|r| Refused { what: r.what, reason: r.reason, remedy: r.remedy })
             .collect(),
         warnings: d.warnings.into_iter().map(warning).collect::<Result<_, ReadError>>()?,
+        sensitivity: d.sensitivity.read()?,
     })
 }

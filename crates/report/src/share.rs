@@ -70,6 +70,8 @@ pub fn anonymous(report: &Report, subject: Option<&str>) -> Report {
         histograms: report.histograms.iter().filter(|h| h.key.at.iter().all(ours)).cloned().collect(),
         // Reasons may quote paths, limits and free text of the probe.
         refusals: report.refusals.iter().map(|_| refused()).collect(),
+        // The words of a description of a user's own are free text.
+        sensitivity: report.sensitivity.clone().filter(|_| subject.is_some()),
         warnings: report.warnings.iter().map(|w| Warning::new(w.kind, w.kind.about(), "")).collect(),
     }
 }

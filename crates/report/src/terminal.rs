@@ -9,6 +9,7 @@ use fathom_analysis::metrics::common::DISTURBED;
 use crate::head::{caveat, disturbance, identity, lead};
 use crate::kind::ReportKind;
 use crate::page::{Page, TextRole};
+use crate::sensitivity;
 use crate::style::Style;
 use crate::text;
 use crate::warnings;
@@ -31,6 +32,7 @@ pub fn terminal(report: &Report, kind: &ReportKind, style: &Style, next: Option<
         no_findings(&mut page, &report);
     }
     (kind.view)(&report, &mut page);
+    sensitivity::section(&mut page, &report);
     warnings::warnings(&mut page, &report.warnings);
     warnings::refusals(&mut page, &report.refusals);
     if let Some(next) = next {

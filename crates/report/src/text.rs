@@ -1,6 +1,7 @@
 //! Text for a terminal: cleaned of control characters, and wrapped by display width.
 
 use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
+use fathom_analysis::sensitivity::{Dependence, Outcome, Varied};
 use textwrap::WordSeparator;
 use textwrap::core::{Word, break_words};
 use textwrap::wrap_algorithms::wrap_first_fit;
@@ -64,6 +65,10 @@ pub fn clean_report(report: &Report, unicode: bool) -> Report {
             number => number.clone(),
         },
         detail: f.detail.map_text(tidy),
+        depends_on: f.depends_on.as_ref().map(|on| Dependence {
+            varied: varied(&on.varied, &tidy),
+            outcome: Outcome { words: on.outcome.words.iter().map(tidy).collect(), ..on.outcome.clone() },
+        }),
         notes: f.notes.iter().map(tidy).collect(),
         ..f.clone()
     };
@@ -86,7 +91,16 @@ pub fn clean_report(report: &Report, unicode: bool) -> Report {
             .iter()
             .map(|w| Warning::new(w.kind, tidy(&w.text), tidy(&w.remedy)))
             .collect(),
+        sensitivity: report
+            .sensitivity
+            .as_ref()
+            .map(|(ahead, all)| (*ahead, all.iter().map(|v| varied(v, &tidy)).collect())),
     }
+}
+
+fn varied(v: &Varied, tidy: impl Fn(&String) -> String) -> Varied {
+    let ends = v.ends.each_ref().map(|end| end.as_ref().map(&tidy));
+    Varied { value: tidy(&v.value), class: v.class, ends }
 }
 
 /// Wraps `text` in lines of at most `width` columns: between words, and inside a word only if it is longer than a line.

@@ -10,6 +10,10 @@ use alloc::string::{String, ToString as _};
 pub const TRUST_EVIDENCE: &str = "trust.evidence";
 /// Name of a described machine.
 pub const MACHINE_NAME: &str = "machine.name";
+/// Text of a described machine's description, in the format of its file.
+pub const DESCRIBED_FILE: &str = "described.file";
+/// Digest of that text, in hexadecimal.
+pub const DESCRIBED_DIGEST: &str = "described.digest";
 /// Number of values in the description of a described machine. [`described_values`] are those of each class.
 pub const DESCRIBED_VALUES: &str = "described.values";
 /// Number of those whose class the description does not give.
@@ -194,7 +198,8 @@ pub fn remedy(name: &str) -> String {
     format!("{name}.remedy")
 }
 
-/// Returns the name of the fact with the number of a description's values of a class.
+/// Returns the name of the fact with the number of a description's values of a class. Without values of a study there is
+/// no fact of it.
 #[must_use]
 pub fn described_values(class: ValueClass) -> String {
     format!("{DESCRIBED_VALUES}.{}", class.token())
@@ -259,15 +264,79 @@ states! {
 }
 
 states! {
-    /// Where a value of a machine's description comes from.
-    ValueClass {
-        /// A manual, a data sheet, or a statement of the machine about itself.
-        Manual = "manual",
-        /// Somebody's measurement of such a machine.
-        Measured = "measured",
-        /// The study with which the machine is compared.
-        Study = "study",
-        /// Assumed.
-        Assumed = "assumed",
+    /// A published study that Fathom repeats, by its number in `docs/method`.
+    Study {
+        /// Cached and uncached accesses to the same memory.
+        S0 = "S0",
+        /// Conflicts in a cache set.
+        S1 = "S1",
+        /// Buffers for DMA.
+        S2 = "S2",
+        /// Wake-up latency under load.
+        S3 = "S3",
+        /// Access times by pointer chasing.
+        S4 = "S4",
+    }
+}
+
+/// Where a value of a machine's description comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueClass {
+    /// A manual, a data sheet, or a statement of the machine about itself.
+    Manual,
+    /// Somebody's measurement of such a machine.
+    Measured,
+    /// This study, with which the machine is compared.
+    Study(Study),
+    /// Assumed.
+    Assumed,
+}
+
+impl ValueClass {
+    /// Every class, in the order in which a description lists them.
+    pub const ALL: &'static [ValueClass] = &[
+        ValueClass::Manual,
+        ValueClass::Measured,
+        ValueClass::Study(Study::S0),
+        ValueClass::Study(Study::S1),
+        ValueClass::Study(Study::S2),
+        ValueClass::Study(Study::S3),
+        ValueClass::Study(Study::S4),
+        ValueClass::Assumed,
+    ];
+
+    /// Returns the word for the class in a description. All studies have one word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            ValueClass::Manual => "manual",
+            ValueClass::Measured => "measured",
+            ValueClass::Study(_) => "study",
+            ValueClass::Assumed => "assumed",
+        }
+    }
+
+    /// Returns the study, if the value is from one.
+    #[must_use]
+    pub fn study(self) -> Option<Study> {
+        match self {
+            ValueClass::Study(study) => Some(study),
+            _ => None,
+        }
+    }
+
+    /// Returns the token: the word, and the name of the study (`study.S3`).
+    #[must_use]
+    pub fn token(self) -> String {
+        match self {
+            ValueClass::Study(study) => format!("{}.{}", self.word(), study.token()),
+            _ => self.word().to_string(),
+        }
+    }
+
+    /// Returns the class with this token.
+    #[must_use]
+    pub fn from_token(token: &str) -> Option<ValueClass> {
+        ValueClass::ALL.iter().copied().find(|class| class.token() == token)
     }
 }

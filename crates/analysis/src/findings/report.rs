@@ -5,6 +5,8 @@ use super::detail::{Basis, Detail};
 use super::key::{Coordinate, Key};
 use super::metric::Metric;
 use super::warning::Warning;
+use crate::sensitivity::{Dependence, Varied};
+use fathom_units::facts::Study;
 
 /// Value of a finding: a number, a token or a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +38,11 @@ pub struct Finding {
     pub basis: Basis,
     /// The fields that the metric declares.
     pub detail: Detail,
+    /// The study whose values are in the description of the machine, if the finding is compared with that study. Then
+    /// it is no independent result.
+    pub fitted: Option<Study>,
+    /// The value of the machine's description on which it depends most, if that is known.
+    pub depends_on: Option<Dependence>,
     /// Notes for people: bias, conditions, causes. No program reads them.
     pub notes: Vec<String>,
 }
@@ -56,6 +63,8 @@ impl Finding {
             trials: Vec::new(),
             basis: Basis::Measured,
             detail: Detail::default(),
+            fitted: None,
+            depends_on: None,
             notes: Vec::new(),
         }
     }
@@ -172,6 +181,9 @@ pub struct Report {
     pub refusals: Vec<Refused>,
     /// The warnings.
     pub warnings: Vec<Warning>,
+    /// The values of the machine's description that were varied one at a time, and whether that was ahead of the
+    /// session; `None` if it was not done.
+    pub sensitivity: Option<(bool, Vec<Varied>)>,
 }
 
 impl Report {

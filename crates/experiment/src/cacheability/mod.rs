@@ -26,6 +26,7 @@ use crate::experiment::{DefaultBudget, Experiment};
 
 use fathom_probe::machine::{Attribute, Controls, Operation};
 use fathom_probe::pattern::Trial;
+use fathom_units::facts::Study;
 
 use crate::record::Record;
 use options::Options;
@@ -50,6 +51,7 @@ Each mapping is reported as its page tables define it (translated as) and as its
     plan,
     read,
     report: &KIND,
+    compared: |key| (*key.metric == metrics::cacheability::CACHEABILITY_STUDY).then_some(Study::S0),
     progress: None,
     resumes: false,
 };

@@ -6,10 +6,10 @@ use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::cacheability as metrics;
 use fathom_report::chart::{Chart, Kind, Scale, Series};
 use fathom_report::finding_index::{FindingIndex, Row};
-use fathom_report::notes;
 use fathom_report::number;
 use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
 use fathom_report::rows::show_rest;
+use fathom_report::{fitted, notes};
 
 use crate::claims;
 
@@ -27,7 +27,8 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
 
 /// Renders the comparison with study S0.
 fn study(page: &mut Page, finding_index: &mut FindingIndex) {
-    for (nth, f) in finding_index.of(&[&metrics::CACHEABILITY_STUDY]).into_iter().enumerate() {
+    let all = finding_index.of(&[&metrics::CACHEABILITY_STUDY]);
+    for (nth, f) in all.iter().enumerate() {
         if nth == 0 {
             page.heading("Comparison with study S0: speed-up by caching");
         }
@@ -38,6 +39,7 @@ fn study(page: &mut Page, finding_index: &mut FindingIndex) {
             "  ",
         );
     }
+    fitted(page, all);
 }
 
 /// Renders one row per attribute: addresses, byte of MAIR_EL1, translation, behaviour, alias.

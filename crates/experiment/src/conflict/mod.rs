@@ -49,6 +49,7 @@ Lines at a stride of 4 KiB map to the same set of most first-level caches. If th
     plan,
     read,
     report: &KIND,
+    compared: study::compared,
     progress: None,
     resumes: false,
 };

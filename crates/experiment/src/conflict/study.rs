@@ -1,6 +1,6 @@
 //! Study S1: rounds of reads 4 KiB apart, cyclically, up to four times the ways of the nearest level.
 
-use fathom_analysis::findings::{Basis, Finding, Report};
+use fathom_analysis::findings::{Axis, Basis, Finding, Key, Report};
 use fathom_analysis::interval::{Interval, grouped_interval, median};
 use fathom_analysis::metrics::conflict;
 use fathom_analysis::replacement::{Policy, misses_per_round};
@@ -8,6 +8,7 @@ use fathom_analysis::sets::Geometry;
 use fathom_probe::machine::{Operation, Pages};
 use fathom_probe::pattern::{Groups, Memory, PatternKind, Single, Stride, Trial};
 use fathom_units::divisor::gcd;
+use fathom_units::facts::Study;
 
 use crate::clock::resolution_ticks;
 use crate::latency_curve::Step;
@@ -24,6 +25,18 @@ const MAX_ROUNDS: u64 = 128;
 const ROUNDS_PER_RUN: u64 = 512;
 /// Samples of single loads that classify hits and misses if no counter is available.
 const SINGLE_LOADS: u64 = 200;
+
+/// Reads per round that the study compares: as many as ways, and one more.
+const COMPARED_READS: [u64; 2] = [8, 9];
+
+/// Returns the study, for a finding that is compared with it.
+pub(super) fn compared(key: &Key) -> Option<Study> {
+    let metric = [&conflict::CONFLICT_TIME_PER_ROUND, &conflict::CONFLICT_MISSES_PER_ROUND]
+        .iter()
+        .any(|metric| *key.metric == **metric);
+    let reads = key.number(Axis::Lines).is_some_and(|reads| COMPARED_READS.contains(&reads));
+    (metric && reads).then_some(Study::S1)
+}
 
 /// Returns the reads per round: every number up to twice the ways, every fourth up to four times.
 fn reads(nearest: Option<Geometry>) -> impl Iterator<Item = u64> {

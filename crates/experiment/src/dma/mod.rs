@@ -51,6 +51,7 @@ streaming-copy maps a cached buffer for each transfer. uncached-copy copies thro
     plan,
     read,
     report: &KIND,
+    compared: study::compared,
     progress: None,
     resumes: false,
 };

@@ -4,10 +4,12 @@
 //! copied through an uncached one. It published throughput and CPU utilisation; the difference per transfer follows from the
 //! two rates.
 
-use fathom_analysis::findings::{Basis, Report};
+use fathom_analysis::findings::{Basis, Key as FindingKey, Report};
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::dma as metrics;
 use fathom_probe::machine::dma::{Direction, Strategy};
+
+use fathom_units::facts::Study;
 
 use super::STUDY_BYTES;
 use super::points::{Key, Part, Point};
@@ -18,6 +20,12 @@ const UNCACHED_MBIT: f64 = 18.67;
 const STREAMING_MBIT: f64 = 17.1;
 /// CPU utilisation saved by the uncached variant of the download, percentage points: from 63 + 8 to 50 + 8 (study S2).
 const CPU_SAVED_POINTS: f64 = 13.0;
+
+/// Returns the study, for a finding that is compared with it.
+pub(super) fn compared(key: &FindingKey) -> Option<Study> {
+    let with = [&metrics::DMA_STUDY_SAVED, &metrics::DMA_STUDY_GAIN, &metrics::DMA_STUDY_CPU_SAVED_PP];
+    with.iter().any(|metric| *key.metric == **metric).then_some(Study::S2)
+}
 
 /// Adds the findings, if both strategies were measured at the study's packet size.
 pub(super) fn rows(points: &[Point], link: Option<f64>, report: &mut Report) {

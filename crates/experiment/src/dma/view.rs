@@ -8,10 +8,10 @@ use fathom_analysis::findings::{Axis, Coordinate, Finding, Metric, Report};
 use fathom_analysis::metrics::dma as metrics;
 use fathom_report::chart::{Chart, Kind, Scale, Series};
 use fathom_report::finding_index::{FindingIndex, Row};
-use fathom_report::notes;
 use fathom_report::number;
 use fathom_report::page::{Column, INTERVAL, Page, TextRole, left, measured, right};
 use fathom_report::rows::show_rest;
+use fathom_report::{fitted, notes};
 
 use crate::claims;
 
@@ -82,6 +82,7 @@ fn study(page: &mut Page, finding_index: &mut FindingIndex) {
         })
         .collect();
     page.table(&[left("what"), measured("here"), INTERVAL, left("unit"), right("n")], &rows, &[]);
+    fitted(page, labelled.iter().map(|(_, f)| *f));
     notes(page, &labelled);
 }
 

@@ -43,6 +43,7 @@ Every sample times one load (or, if the clock is coarse, a few dependent ones, a
     plan,
     read,
     report: &KIND,
+    compared: |_| None,
     progress: None,
     resumes: false,
 };

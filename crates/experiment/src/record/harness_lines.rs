@@ -9,7 +9,8 @@ use crate::options::Asked;
 pub(super) fn is_harness_line(line: &Line) -> bool {
     let word = line.word.as_str();
     matches!(word, "run" | "end")
-        || line.seq.is_none() && matches!(word, "hello" | "again" | "lost" | "imported")
+        || line.seq.is_none()
+            && matches!(word, "hello" | "again" | "lost" | "imported" | "sensitivity" | "varied" | "depends")
 }
 
 /// The request to the harness: the `run` line.

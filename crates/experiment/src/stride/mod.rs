@@ -27,6 +27,7 @@ pub use reading::read;
 use crate::experiment::{DefaultBudget, Experiment};
 
 use fathom_probe::machine::Operation;
+use fathom_units::facts::Study;
 
 /// The experiment's name.
 pub const NAME: &str = "stride";
@@ -50,6 +51,7 @@ At strides below the line size several accesses share a line; at larger ones eac
     plan,
     read,
     report: &KIND,
+    compared: |key| (*key.metric == metrics::stride::STRIDE_LAPS_RATIO).then_some(Study::S3),
     progress: None,
     resumes: false,
 };

@@ -6,10 +6,10 @@ use fathom_analysis::metrics::stride as metrics;
 use fathom_report::chart::{Chart, Kind, Scale, Series};
 use fathom_report::finding_index::{FindingIndex, Row};
 use fathom_report::heat_map::HeatMap;
-use fathom_report::notes;
 use fathom_report::number::{self, Shown};
 use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
 use fathom_report::rows::show_rest;
+use fathom_report::{fitted, notes};
 
 use crate::{claims, latency_curve, prefetch};
 
@@ -83,6 +83,7 @@ fn sweeps(page: &mut Page, finding_index: &mut FindingIndex) {
             page.line(TextRole::Plain, "");
             let text = format!("{} {value} {interval}: {}", f.name(), f.notes.join("; "));
             page.text(TextRole::Plain, &text, "", "  ");
+            fitted(page, [f]);
         });
     }
 }

@@ -43,6 +43,7 @@ warning that lowers confidence (`fathom explain disturbed` names its exit status
     plan,
     read,
     report: &KIND,
+    compared: |_| None,
     progress: None,
     resumes: false,
 };

@@ -104,9 +104,11 @@ fn is_above_zero(f: &Finding) -> bool {
     f.low.is_some_and(|low| low > 0.0)
 }
 
-/// Returns the advice for the longest stage of the maximum.
+/// Returns the advice for the longest stage of the maximum; none for a described machine, which has no interrupt handler,
+/// scheduler or other task that could be moved.
 fn action(stage: &str, report: &Report) -> String {
     match stage {
+        _ if report.trust == ClockTrust::Modelled.token() => "",
         "before-irq" if report.trust == ClockTrust::Virtual.token() => {
             "compare with a run on the host: in a virtual machine, the host may take the CPU at any time"
         }

@@ -24,8 +24,11 @@ mod sweep_rows;
 mod trials;
 mod view;
 
+use fathom_analysis::findings::{Axis, Key};
 use fathom_analysis::metrics;
+use fathom_analysis::metrics::wakeup::condition;
 use fathom_report::ReportKind;
+use fathom_units::facts::Study;
 
 pub use plan::plan;
 pub use reading::read;
@@ -54,9 +57,18 @@ The task sleeps until an absolute time, repeatedly. Each wake-up is recorded, an
     plan,
     read,
     report: &KIND,
+    compared: compared,
     progress: Some(progress::latencies),
     resumes: true,
 };
+
+/// Returns the study, for a latency under one of the study's loads at one of its places.
+fn compared(key: &Key) -> Option<Study> {
+    let load = key.word(Axis::Condition)?;
+    let place = key.word(Axis::Place)?;
+    let load = [condition::STRESS_MIX, condition::STRESS_MIX_VM].contains(&load.as_str());
+    (load && ["irq", "switch", "user"].contains(&place.as_str())).then_some(Study::S3)
+}
 
 /// Default period, ns: that of cyclictest, ten times the study's.
 pub const PERIOD_NS: u64 = 1_000_000;

@@ -1,8 +1,8 @@
 //! Random descriptions from a seed. Successive levels differ by at least 2x in size and 1.3x in latency.
 
 use fathom_model::description::{
-    Classes, Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Refresh, Replacement, Rows,
-    Time, Timer, Tlb, Uncached, Walk, WalkFrom, Write,
+    Alternatives, Classes, Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Refresh,
+    Replacement, Rows, Time, Timer, Tlb, Uncached, Walk, WalkFrom, Write,
 };
 use fathom_probe::splitmix::mix;
 
@@ -134,6 +134,7 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
         dma: None,
         neighbours: Vec::new(),
         classes: Classes::default(),
+        alternatives: Alternatives::default(),
     }
 }
 

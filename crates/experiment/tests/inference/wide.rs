@@ -17,8 +17,8 @@
 //! The description's own checks hold too. [`noisy`] adds neighbours: see there.
 
 use fathom_model::description::{
-    Between, Classes, Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Neighbour, Refresh,
-    Rows, Time, Timer, Tlb, Uncached, Walk, WalkFrom, Write,
+    Alternatives, Between, Classes, Core, Description, Frames, Holds, Inclusion, Index, Level, Memory,
+    Neighbour, Refresh, Rows, Time, Timer, Tlb, Uncached, Walk, WalkFrom, Write,
 };
 use fathom_model::expected::{expected, tlbs_distinct};
 
@@ -101,6 +101,7 @@ fn attempt(rng: &mut Rng, seed: u64) -> Description {
         dma: None,
         neighbours: Vec::new(),
         classes: Classes::default(),
+        alternatives: Alternatives::default(),
     }
 }
 

@@ -100,6 +100,11 @@ pub struct RunOptions {
     /// Seed of orders and placements. Default: 1 on a described machine, else from the clock.
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Repeat the session with each value of the machine's description that is assumed or from a study at both ends of
+    /// its range, one at a time, and show for each finding the value on which it depends most. Only for described
+    /// machines.
+    #[arg(long)]
+    pub sensitivity: bool,
     /// Keep the record in this file too (it is always kept in the user's data directory).
     #[arg(long, value_name = "FILE", value_parser = RecordFile)]
     pub record: Option<PathBuf>,

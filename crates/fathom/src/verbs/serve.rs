@@ -13,7 +13,6 @@ use fathom_probe::wire::MAX_LINE;
 use super::{Context, Verb};
 use crate::cli::baud;
 use crate::failure::{Exit, Failure};
-use crate::memory_budget::MemoryBudget;
 use crate::subjects;
 
 /// Reader of stdin, through a thread that watches it, and writer of stdout.
@@ -169,14 +168,7 @@ fn run(served: &Served) -> Result<(), Failure> {
     let outcome = match served {
         Served::Model { name, seed } => {
             let description = subjects::description(name)?;
-            // 32 bits per line or entry and 64 bits per set: at most twelve bytes per line.
-            let lines: u64 = description.levels.iter().map(|l| l.size / l.line).sum();
-            let bytes = 12 * lines;
-            if let Some(lack) = MemoryBudget::now().lacks(bytes) {
-                let what = format!("cannot create a model of '{name}': {lack}");
-                return Err(Failure::new(what, "describe smaller levels, or run it on a larger machine"));
-            }
-            let mut model = fathom_model::Model::new(&description, *seed);
+            let mut model = subjects::model_of(&description, *seed)?;
             serve(&mut model, &mut Stdio::new()?)
         }
         Served::Host { .. } => return host(served),

@@ -1,13 +1,15 @@
 //! Classes of a description's values: where each one comes from.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 
-use fathom_units::facts::ValueClass;
+use fathom_units::facts::{Study, ValueClass};
 use toml::de::{DeTable, DeValue};
 
-use super::nearest;
 use super::source::{Result, Source, place_of};
+use super::{DescriptionError, nearest};
 
 /// The key of a table that gives the classes of the others.
 pub(super) const KEY: &str = "classes";
@@ -21,6 +23,16 @@ pub struct ValueKey {
     pub index: usize,
     /// The key in it.
     pub key: &'static str,
+}
+
+impl fmt::Display for ValueKey {
+    /// Writes the path of the value: `core.clock`; `level[2].latency` for the second table of that name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.table {
+            "level" | "tlb" => write!(f, "{}[{}].{}", self.table, self.index + 1, self.key),
+            table => write!(f, "{table}.{}", self.key),
+        }
+    }
 }
 
 /// Classes of a description's values. A value without a class is unclassified.
@@ -43,17 +55,23 @@ impl Classes {
 /// Returns whether a key of a table is a value. Names, what a level holds, and what a neighbour takes from,
 /// are structure.
 pub(super) fn is_value(key: &str) -> bool {
-    !matches!(key, "name" | "holds" | "levels" | "tlbs" | "sleep" | "irq" | "wake" | "switch" | "user" | KEY)
+    !matches!(key, "name" | "holds" | "levels" | "tlbs" | "sleep" | "irq" | "wake" | "switch" | "user")
 }
 
 /// Formats the key of these classes.
 pub(super) fn line(values: &[(&str, ValueClass)]) -> String {
-    let list = |class: &ValueClass| {
-        let of_class = values.iter().filter(|(_, of)| of == class);
+    let list = |class: ValueClass| {
+        let of_class = values.iter().filter(|(_, of)| *of == class);
         let keys: Vec<String> = of_class.map(|(key, _)| format!("\"{key}\"")).collect();
-        (!keys.is_empty()).then(|| format!("{} = [{}]", class.token(), keys.join(", ")))
+        (!keys.is_empty()).then(|| format!("[{}]", keys.join(", ")))
     };
-    let lists: Vec<String> = ValueClass::ALL.iter().filter_map(list).collect();
+    let one = |class: ValueClass| list(class).map(|list| format!("{} = {list}", class.word()));
+    let of_study =
+        |study: &Study| list(ValueClass::Study(*study)).map(|list| format!("{} = {list}", study.token()));
+    let studies: Vec<String> = Study::ALL.iter().filter_map(of_study).collect();
+    let studies = (!studies.is_empty()).then(|| format!("{STUDY} = {{ {} }}", studies.join(", ")));
+    let before = [ValueClass::Manual, ValueClass::Measured].into_iter().filter_map(one);
+    let lists: Vec<String> = before.chain(studies).chain(one(ValueClass::Assumed)).collect();
     format!("{KEY} = {{ {} }}", lists.join(", "))
 }
 
@@ -66,52 +84,89 @@ pub(super) struct Within<'a> {
     pub(super) known: &'static [&'static str],
 }
 
+impl Within<'_> {
+    /// Returns the error of a value of another type.
+    pub(super) fn wrong(&self, value: &toml::Spanned<DeValue>, what: &str, help: &str) -> DescriptionError {
+        self.source.fault(value.span(), format!("{what}, not {}", value.get_ref().type_str()), help)
+    }
+}
+
 const EXAMPLE: &str = "for example: classes = { manual = [\"ways\"], assumed = [\"latency\"] }";
+const STUDY_EXAMPLE: &str = "for example: study = { S3 = [\"clock\"] }";
+/// The class whose value is a table: its keys are studies.
+const STUDY: &str = "study";
 
 /// Reads the classes of a table's values, if it gives them.
 pub(super) fn read(t: &Within, classes: &mut Classes) -> Result<()> {
     let Some(value) = t.entries.get(KEY) else { return Ok(()) };
-    let wrong = |value: &toml::Spanned<DeValue>, what: &str| {
-        let message = format!("{what}, not {}", value.get_ref().type_str());
-        t.source.fault(value.span(), message, EXAMPLE)
-    };
     let table = value.get_ref().as_table();
-    for (token, list) in table.ok_or_else(|| wrong(value, "`classes` must be a table"))?.iter() {
-        let word = token.get_ref();
-        let class = ValueClass::from_token(word).ok_or_else(|| unknown(t.source, word, token.span()))?;
-        let expected = "a class must be a list of quoted keys";
-        let keys = list.get_ref().as_array().ok_or_else(|| wrong(list, expected))?;
-        for key in keys.iter() {
-            let word = key.get_ref().as_str().ok_or_else(|| wrong(key, expected))?;
-            let value = ValueKey { table: t.name, index: t.index, key: value_key(t, word, key.span())? };
-            if classes.set(value, class).is_some() {
-                let message = format!("`{word}` is listed twice in `classes`");
-                return Err(t.source.fault(key.span(), message, "list each key once, in one class"));
-            }
+    let table = table.ok_or_else(|| t.wrong(value, "`classes` must be a table", EXAMPLE))?;
+    for (word, list) in table.iter() {
+        if word.get_ref() != STUDY {
+            list_of_class(t, class(t.source, word)?, list, classes)?;
+            continue;
+        }
+        let expected = "`study` must be a table that names the study";
+        let studies = list.get_ref().as_table().ok_or_else(|| t.wrong(list, expected, STUDY_EXAMPLE))?;
+        for (name, list) in studies.iter() {
+            list_of_class(t, ValueClass::Study(study(t.source, name)?), list, classes)?;
         }
     }
     Ok(())
 }
 
-fn unknown(source: &Source, word: &str, span: Range<usize>) -> super::DescriptionError {
-    let tokens = ValueClass::ALL.iter().map(|class| class.token());
-    let help = match nearest(word, tokens.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!(
-            "classes: {}; a key that is not listed is unclassified",
-            tokens.collect::<Vec<_>>().join(", ")
-        ),
-    };
-    source.fault(span, format!("unknown class `{word}`"), help)
+/// Reads the list of the keys of one class.
+fn list_of_class(
+    t: &Within,
+    class: ValueClass,
+    list: &toml::Spanned<DeValue>,
+    classes: &mut Classes,
+) -> Result<()> {
+    let expected = "a class must be a list of quoted keys";
+    let keys = list.get_ref().as_array().ok_or_else(|| t.wrong(list, expected, EXAMPLE))?;
+    for key in keys.iter() {
+        let word = key.get_ref().as_str().ok_or_else(|| t.wrong(key, expected, EXAMPLE))?;
+        let value = ValueKey { table: t.name, index: t.index, key: value_key(t, KEY, word, key.span())? };
+        if classes.set(value, class).is_some() {
+            let message = format!("`{word}` is listed twice in `classes`");
+            return Err(t.source.fault(key.span(), message, "list each key once, in one class"));
+        }
+    }
+    Ok(())
 }
 
-/// Returns the key of a classified value, which the table must have.
-fn value_key(t: &Within, word: &str, span: Range<usize>) -> Result<&'static str> {
+/// Returns the class of this word; it is not that of studies.
+pub(super) fn class(source: &Source, word: &toml::Spanned<Cow<str>>) -> Result<ValueClass> {
+    let named = word.get_ref();
+    let plain = ValueClass::ALL.iter().filter(|class| class.study().is_none());
+    plain.clone().find(|class| class.word() == named.as_ref()).copied().ok_or_else(|| {
+        let mut words: Vec<&str> = plain.map(|class| class.word()).collect();
+        words.insert(words.len() - 1, STUDY);
+        let help = match nearest(named, words.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("classes: {}; a key that is not listed is unclassified", words.join(", ")),
+        };
+        source.fault(word.span(), format!("unknown class `{named}`"), help)
+    })
+}
+
+/// Returns the study of this name.
+fn study(source: &Source, name: &toml::Spanned<Cow<str>>) -> Result<Study> {
+    let named = name.get_ref();
+    Study::from_token(named).ok_or_else(|| {
+        let names: Vec<&str> = Study::ALL.iter().map(|study| study.token()).collect();
+        let help = format!("studies: {}; {STUDY_EXAMPLE}", names.join(", "));
+        source.fault(name.span(), format!("unknown study `{named}`"), help)
+    })
+}
+
+/// Returns the key of a value that `list` (`classes`, `ranges`, `instead`) names. The table must have the value.
+pub(super) fn value_key(t: &Within, list: &str, word: &str, span: Range<usize>) -> Result<&'static str> {
     let has = |key: &str| t.entries.get(key).is_some();
     match t.known.iter().find(|key| **key == word).copied() {
         Some(key) if !is_value(key) => {
-            let message = format!("`{key}` is not a value and has no class");
-            Err(t.source.fault(span, message, "remove it from `classes`"))
+            let message = format!("`{key}` is not a value and cannot be in `{list}`");
+            Err(t.source.fault(span, message, format!("remove it from `{list}`")))
         }
         Some(key) if has(key) => Ok(key),
         _ => {
@@ -120,7 +175,7 @@ fn value_key(t: &Within, word: &str, span: Range<usize>) -> Result<&'static str>
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("values of this table: {}", values.collect::<Vec<_>>().join(", ")),
             };
-            let message = format!("`classes` lists `{word}`, which is not a key {}", place_of(t.name));
+            let message = format!("`{list}` lists `{word}`, which is not a key {}", place_of(t.name));
             Err(t.source.fault(span, message, help))
         }
     }

@@ -3,6 +3,7 @@
 //! `machines/README.md` documents the format. The structures here correspond to it one to one, in plain units. A file
 //! is checked when it is parsed; a description made in code is checked with [`Description::check`].
 
+pub use alternatives::{Alternatives, Variation, WithoutStudy};
 pub use classes::{Classes, ValueKey};
 pub use device::{Coherence, Device};
 pub use error::{DescriptionError, DescriptionFlaw, nearest};
@@ -38,12 +39,14 @@ macro_rules! words {
     };
 }
 
+mod alternatives;
 mod check;
 mod classes;
 mod device;
 mod error;
 mod neighbour;
 mod place;
+mod ranges;
 mod read;
 mod show;
 mod source;
@@ -191,6 +194,8 @@ pub struct Description {
     pub neighbours: Vec<Neighbour>,
     /// Where each value comes from.
     pub classes: Classes,
+    /// Other values that it gives for its own.
+    pub alternatives: Alternatives,
 }
 
 /// `[core]`: the CPUs and the cost of operations other than loads.

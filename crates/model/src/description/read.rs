@@ -7,8 +7,8 @@ use super::table::{Places, Table};
 use super::units;
 use super::{
     Core, Description, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level, Memory, Mixed,
-    Refresh, Replacement, Rows, Stage, Through, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom, Write, device,
-    neighbour,
+    Refresh, Replacement, Rows, Stage, Through, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom, Write,
+    alternatives, device, neighbour,
 };
 
 const TOP: &[&str] = &[
@@ -88,12 +88,14 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
         neighbours: each(&top, "neighbour", neighbour::KEYS, &mut places, neighbour::read)?,
         wakeup: wakeup.map(|table| read_wakeup(&table, &mut places)).transpose()?,
         classes: std::mem::take(&mut places.classes),
+        alternatives: std::mem::take(&mut places.read.alternatives),
     };
     description.check().map_err(|flaw| {
         let place = |key| places.spans.get(&(flaw.table, flaw.index, key)).cloned();
         let span = place(flaw.key).or_else(|| place("")).unwrap_or(0..0);
         source.fault(span, flaw.message.clone(), flaw.help.clone())
     })?;
+    alternatives::check(&source, &description, &places.read)?;
     Ok(description)
 }
 

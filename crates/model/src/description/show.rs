@@ -1,17 +1,19 @@
 //! Writes the effective description in its file format.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use fathom_units::compact;
 use fathom_units::facts::ValueClass;
 
-use super::classes::{self, Classes, ValueKey};
+use super::alternatives::{Alternatives, INSTEAD, RANGES};
+use super::classes::{self, ValueKey};
 use super::place::At;
 use super::units::show_hz;
 use super::{Core, Description, Level, Memory, Mixed, Stage, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom};
 
 /// Text as a TOML basic string.
-struct Quoted<'a>(&'a str);
+pub(super) struct Quoted<'a>(pub(super) &'a str);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,13 +38,13 @@ fn sizes(list: &[u64]) -> String {
 /// One table of the file: its keys as they are written.
 pub(super) struct Shown<'a> {
     place: At,
-    classes: &'a Classes,
+    d: &'a Description,
     keys: Vec<(&'static str, String)>,
 }
 
 impl<'a> Shown<'a> {
     fn of(d: &'a Description, place: At, show: impl FnOnce(&mut Shown<'a>)) -> Shown<'a> {
-        let mut shown = Shown { place, classes: &d.classes, keys: Vec::new() };
+        let mut shown = Shown { place, d, keys: Vec::new() };
         show(&mut shown);
         shown
     }
@@ -60,7 +62,7 @@ impl<'a> Shown<'a> {
     }
 
     fn class(&self, key: &'static str) -> Option<ValueClass> {
-        self.classes.of(self.key(key))
+        self.d.classes.of(self.key(key))
     }
 
     /// Returns the keys that are values, with their classes.
@@ -70,18 +72,63 @@ impl<'a> Shown<'a> {
     }
 }
 
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Shown<'_> {
+    /// Writes the table without the alternatives of its values. `other` may give another value for a key.
+    fn write(&self, out: &mut impl fmt::Write, other: &BTreeMap<ValueKey, String>) -> fmt::Result {
         match self.place.0 {
-            name @ ("level" | "tlb" | "neighbour") => writeln!(f, "\n[[{name}]]")?,
-            name => writeln!(f, "\n[{name}]")?,
+            name @ ("level" | "tlb" | "neighbour") => writeln!(out, "\n[[{name}]]")?,
+            name => writeln!(out, "\n[{name}]")?,
         }
         for (key, value) in &self.keys {
-            writeln!(f, "{key} = {value}")?;
+            writeln!(out, "{key} = {}", other.get(&self.key(key)).unwrap_or(value))?;
         }
         let values: Vec<_> = self.values().filter_map(|(key, class)| Some((key.key, class?))).collect();
-        if values.is_empty() { Ok(()) } else { writeln!(f, "{}", classes::line(&values)) }
+        if values.is_empty() { Ok(()) } else { writeln!(out, "{}", classes::line(&values)) }
     }
+
+    /// Writes the alternatives of its values.
+    fn write_alternatives(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        let Alternatives { ranges, instead } = &self.d.alternatives;
+        let keys: Vec<ValueKey> = self.values().map(|(key, _)| key).collect();
+        let range = |key: &ValueKey| ranges.get(key).map(|[a, b]| format!("{} = [{a}, {b}]", key.key));
+        let all: Vec<String> = keys.iter().filter_map(range).collect();
+        if !all.is_empty() {
+            writeln!(out, "{RANGES} = {{ {} }}", all.join(", "))?;
+        }
+        let of_class = |class: &ValueClass| {
+            let value = |key: &ValueKey| {
+                instead
+                    .get(key)
+                    .filter(|(of, _)| of == class)
+                    .map(|(_, value)| format!("{} = {value}", key.key))
+            };
+            let all: Vec<String> = keys.iter().filter_map(value).collect();
+            (!all.is_empty()).then(|| format!("{} = {{ {} }}", class.word(), all.join(", ")))
+        };
+        let all: Vec<String> = ValueClass::ALL.iter().filter_map(of_class).collect();
+        if all.is_empty() { Ok(()) } else { writeln!(out, "{INSTEAD} = {{ {} }}", all.join(", ")) }
+    }
+}
+
+/// Returns a value of the effective description as it is written in a file.
+pub(super) fn literal(d: &Description, value: ValueKey) -> Option<String> {
+    let table = tables(d).into_iter().find(|t| (t.place.0, t.place.1) == (value.table, value.index))?;
+    table.keys.into_iter().find(|(key, _)| *key == value.key).map(|(_, text)| text)
+}
+
+/// Returns the effective description in the format of a file, with other values for some keys and without
+/// alternatives.
+pub(super) fn text_with(d: &Description, other: &BTreeMap<ValueKey, String>) -> String {
+    let mut out = head(d);
+    for table in tables(d) {
+        // Writing to a text does not fail.
+        let _ = table.write(&mut out, other);
+    }
+    out
+}
+
+fn head(d: &Description) -> String {
+    format!("format = 1\nabout = {}\n", Quoted(&d.about))
 }
 
 /// Returns the tables of a description, in the order of the file.
@@ -115,9 +162,11 @@ pub(super) fn values(d: &Description) -> Vec<(ValueKey, Option<ValueClass>)> {
 
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "format = 1")?;
-        writeln!(f, "about = {}", Quoted(&self.about))?;
-        tables(self).iter().try_for_each(|table| write!(f, "{table}"))
+        f.write_str(&head(self))?;
+        tables(self).iter().try_for_each(|table| {
+            table.write(f, &BTreeMap::new())?;
+            table.write_alternatives(f)
+        })
     }
 }
 

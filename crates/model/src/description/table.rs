@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::alternatives;
 use super::classes::{self, Classes, Within};
 use super::source::{Result, Source, place_of};
 use super::units::{self, QuantityError};
@@ -18,7 +19,12 @@ pub(super) struct Places {
     pub(super) spans: HashMap<(&'static str, usize, &'static str), Range<usize>>,
     /// The classes of the values.
     pub(super) classes: Classes,
+    /// Other values, with their places.
+    pub(super) read: alternatives::Read,
 }
+
+/// Keys that any table may have beside its values.
+const ABOUT_VALUES: [&str; 3] = [classes::KEY, alternatives::RANGES, alternatives::INSTEAD];
 
 /// One table of the file.
 pub(super) struct Table<'a> {
@@ -43,7 +49,7 @@ impl<'a> Table<'a> {
         let (entries, header) = table;
         for (key, value) in entries.iter() {
             // The top has no values, only tables.
-            if key.get_ref() == classes::KEY && !name.is_empty() {
+            if ABOUT_VALUES.contains(&key.get_ref().as_ref()) && !name.is_empty() {
                 continue;
             }
             let Some(&word) = known.iter().find(|k| **k == key.get_ref().as_ref()) else {
@@ -52,7 +58,9 @@ impl<'a> Table<'a> {
             places.spans.insert((name, index, word), value.span());
         }
         places.spans.insert((name, index, ""), header.clone());
-        classes::read(&Within { source, name, index, entries, known }, &mut places.classes)?;
+        let within = Within { source, name, index, entries, known };
+        classes::read(&within, &mut places.classes)?;
+        alternatives::read(&within, &mut places.read)?;
         Ok(Table { source, name, index, header, entries, known })
     }
 
@@ -196,8 +204,8 @@ fn unknown_key(
     key: &Spanned<toml::de::DeString>,
     known: &[&str],
 ) -> DescriptionError {
-    let classes = (!table.is_empty()).then_some(classes::KEY);
-    let help = match nearest(key.get_ref(), known.iter().copied().chain(classes)) {
+    let more = if table.is_empty() { &[][..] } else { &ABOUT_VALUES[..] };
+    let help = match nearest(key.get_ref(), known.iter().chain(more).copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known keys: {}", known.join(", ")),
     };

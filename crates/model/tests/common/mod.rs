@@ -2,9 +2,9 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use fathom_model::description::{
-    Between, Classes, Coherence, Core, Description, Device, DeviceCosts, Frames, Gathering, Holds, Inclusion,
-    Index, Level, Memory, Mixed, Neighbour, Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb,
-    Uncached, Wakeup, Walk, WalkFrom, Write,
+    Alternatives, Between, Classes, Coherence, Core, Description, Device, DeviceCosts, Frames, Gathering,
+    Holds, Inclusion, Index, Level, Memory, Mixed, Neighbour, Refresh, Replacement, Rows, Stage, Through,
+    Time, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom, Write,
 };
 use fathom_probe::machine::dma::Maintenance;
 use fathom_probe::splitmix::{SplitMix64, mix};
@@ -82,6 +82,7 @@ pub fn random_description(seed: u64) -> Description {
         neighbours: Vec::new(),
         wakeup: random_wakeup(&mut Draw::new(seed ^ 0x3ff)),
         classes: Classes::default(),
+        alternatives: Alternatives::default(),
     };
     let mut description = random_uncached(description, &mut Draw::new(seed ^ 0x0ff));
     random_splits(&mut description, &mut Draw::new(seed ^ 0xfff));
@@ -90,6 +91,17 @@ pub fn random_description(seed: u64) -> Description {
     for (value, _) in description.values() {
         if d.chance(2) {
             description.classes.set(value, d.one_of(ValueClass::ALL));
+        }
+    }
+    for variation in description.variations() {
+        let end = variation.ends[d.below(2) as usize].clone();
+        let possible = description.with(&[(variation.key, end.clone())].into()).is_ok();
+        if d.chance(8) && possible && end != variation.here {
+            let alternatives = &mut description.alternatives;
+            alternatives.ranges.insert(variation.key, [end.clone(), variation.here]);
+            if variation.class.study().is_some() {
+                alternatives.instead.insert(variation.key, (ValueClass::Assumed, end));
+            }
         }
     }
     description.check().unwrap_or_else(|flaw| panic!("seed {seed}: {flaw}"));

@@ -1,5 +1,6 @@
 //! The schema as text, and as a JSON Schema.
 
+use fathom_units::facts::Study;
 use serde_json::{Value, json};
 
 use fathom_analysis::findings::tokens::{self, Tokens};
@@ -7,6 +8,7 @@ use fathom_analysis::findings::{Axis, Basis, Kind, Metric, UNITS, WarningKind};
 
 use super::closed::closed;
 use super::{FORMAT, TRUST, VERSION};
+use crate::json::{dependence_schema, sensitivity_schema};
 use crate::kind::{self, ReportKind};
 
 /// Returns the schema as text, within 100 columns: names of these kinds of report with unit and meaning, then axes and
@@ -169,6 +171,11 @@ fn finding_schema(metrics: &[&'static Metric]) -> Value {
                 "type": "array",
                 "items": {"type": "integer", "minimum": 0},
             },
+            "fitted": {
+                "description": "The study with which it is compared, if values of that study are in the machine's description.",
+                "enum": Study::ALL.iter().map(|study| json!(study.token())).chain([Value::Null]).collect::<Vec<_>>(),
+            },
+            "depends_on": dependence_schema(),
             "notes": {
                 "description": "Notes on bias, conditions and causes; one sentence each.",
                 "type": "array",
@@ -284,6 +291,7 @@ pub fn schema_json(kinds: &[&ReportKind]) -> String {
             "histograms": {"type": "array", "items": histogram_schema(&metrics)},
             "refusals": {"type": "array", "items": refusal},
             "warnings": {"type": "array", "items": warning},
+            "sensitivity": sensitivity_schema(),
         }),
     );
     let mut schema = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": FORMAT});

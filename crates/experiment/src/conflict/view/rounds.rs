@@ -9,10 +9,10 @@ use fathom_analysis::metrics::conflict::{
 use crate::geometry::view::Nearest;
 use fathom_report::chart::{Chart, Kind, Level, Scale, Series};
 use fathom_report::finding_index::FindingIndex;
-use fathom_report::notes;
 use fathom_report::number;
 use fathom_report::page::{Column, Page, TextRole, right};
 use fathom_report::plot::{Plot, draw};
+use fathom_report::{fitted, notes};
 
 /// Figures of study S1 for a million rounds of eight and of nine reads: reads, misses, seconds.
 const STUDY: [(u64, u64, f64); 2] = [(8, 37_103, 0.217_522_515), (9, 4_687_932, 0.248_132_105)];
@@ -242,7 +242,8 @@ fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], co
         page.text(TextRole::Plain, &text, "", "  ");
     }
     if n == STUDY[1].0 {
-        page.studies(study);
+        let compared = [n - 1, n].into_iter().filter_map(of).flat_map(|r| r.misses.into_iter().chain(r.time));
+        page.studies(|page| study(page, compared));
     }
 }
 
@@ -265,7 +266,7 @@ fn policies(expected: &[(u64, &Finding)]) -> String {
     entries.join("; ")
 }
 
-fn study(page: &mut Page) {
+fn study<'a>(page: &mut Page, compared: impl Iterator<Item = &'a Finding>) {
     let [(_, few, short), (_, many, long)] = STUDY;
     let text = format!(
         "Study S1, on an L1 of 8 ways and 64 sets, a million rounds: {few} misses with 8 reads and {many} with 9 ({:.0} times), {:+.1} % time (published as +14.2 %); {:.2} misses per round, which no textbook policy gives.",
@@ -274,4 +275,5 @@ fn study(page: &mut Page) {
         many as f64 / 1e6
     );
     page.text(TextRole::Dim, &text, "", "  ");
+    fitted(page, compared);
 }
