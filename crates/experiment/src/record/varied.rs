@@ -10,8 +10,8 @@ use fathom_units::facts::ValueClass;
 
 use super::Record;
 
-/// Lines of one record, at most. A session of this version has about two thousand.
-const MAX_LINES: usize = 100_000;
+/// Lines of one record, at most. A session of this version has a few hundred.
+const MAX_LINES: usize = 10_000;
 
 /// Returns the lines of a sensitivity.
 #[must_use]

@@ -5,6 +5,7 @@
 //! (`scripts/sensitivity` writes it), by the digest of the description and the command.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
 
 use fathom_analysis::findings::Report;
 use fathom_analysis::sensitivity::{self, Sensitivity, Varied};
@@ -54,7 +55,7 @@ pub(super) fn compute(
     };
     let here = judged(record)?;
     let variations = description.variations();
-    if !quiet {
+    if !quiet && std::io::stderr().is_terminal() {
         print_message(&format!("sensitivity: varying {} values, one at a time", variations.len()));
     }
     let mut all = Sensitivity::default();
@@ -78,6 +79,7 @@ pub(super) fn compute(
         let (value, class) = (variation.key.to_string(), variation.class);
         all.varied.push(Varied { value, class, ends });
     }
+    all.keep_strongest();
     Ok(Some(sensitivity_lines(&all)))
 }
 
@@ -109,4 +111,50 @@ pub(super) fn ahead(record: &Record) -> Vec<Line> {
     let block = AHEAD.lines().skip_while(|line| *line != heading).skip(1);
     let block = block.take_while(|line| !line.starts_with("ahead "));
     block.filter_map(|line| Line::parse(line).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::{Model, catalog};
+    use fathom_probe::machine::{FactValue, Machine as _};
+
+    use super::*;
+
+    /// Results that were computed ahead are of the descriptions as they are: after a change, run `scripts/sensitivity`.
+    #[test]
+    fn what_was_computed_ahead_is_not_stale() {
+        let digest = |name: &str| {
+            let description = catalog::load(name).expect("a built-in machine").expect("a sound one");
+            let mut found = None;
+            Model::new(&description, 1).facts(&mut |fact| match fact.value {
+                FactValue::Text(text) if fact.name == facts::DESCRIBED_DIGEST => found = Some(text),
+                _ => {}
+            });
+            found.expect("a digest")
+        };
+        let headings: Vec<Line> = AHEAD
+            .lines()
+            .filter(|line| line.starts_with("ahead "))
+            .map(|line| Line::parse(line).expect("a line"))
+            .collect();
+        assert!(headings.len() >= 4, "{headings:?}");
+        for heading in headings {
+            let mut f = heading.fields();
+            let command = f.text("command").expect("a text").expect("a command");
+            let name = command.split(" --on ").nth(1).and_then(|rest| rest.split(' ').next());
+            let name = name.expect("a machine");
+            let known = f.text("digest").expect("a text");
+            assert_eq!(known, Some(digest(name).as_str()), "{command}: run scripts/sensitivity");
+            // The lines after it are found by command and digest, and a record takes them.
+            let record = |digest: &str| {
+                let mut record = Record::default();
+                record.run = Some(Run { command: command.to_owned(), ..Run::default() });
+                let value = fathom_analysis::claims::FactValue::Text(digest.to_owned());
+                record.facts.extend([(facts::DESCRIBED_DIGEST.to_owned(), value)]);
+                record
+            };
+            assert!(ahead(&record(&digest(name))).len() > 20, "{command}");
+            assert_eq!(ahead(&record("0123456789abcdef")), [], "of another description");
+        }
+    }
 }
