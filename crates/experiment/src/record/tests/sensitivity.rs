@@ -41,7 +41,7 @@ fn sensitivity_reads_back() {
     let wrong = |line: &str| record(&[lines[0].clone(), line.to_owned()]).problems.join("");
     for (line, why) in [
         ("depends finding=\"x\" low=\"1\" high=\"2\"", "before"),
-        ("varied value=\"x\" class=guessed", "not a class"),
+        ("varied value=\"x\" class=\"guessed\"", "not a class"),
         ("sensitivity from=nowhere", "not session or ahead"),
     ] {
         assert!(wrong(line).contains(why), "{line}: {}", wrong(line));
