@@ -60,6 +60,22 @@ pub struct Dependence {
     pub outcome: Outcome,
 }
 
+impl Sensitivity {
+    /// Keeps for each finding only the effect of the value that moves it most.
+    pub fn keep_strongest(&mut self) {
+        let mut kept: Vec<Effect> = Vec::new();
+        for effect in std::mem::take(&mut self.effects) {
+            match kept.iter_mut().find(|other| other.finding == effect.finding) {
+                Some(other) if weight(&effect.outcome) > weight(&other.outcome) => *other = effect,
+                Some(_) => {}
+                None => kept.push(effect),
+            }
+        }
+        kept.sort_by_key(|effect| effect.varied);
+        self.effects = kept;
+    }
+}
+
 /// Returns what the findings of a report become over the range of a value. `ends` are the reports at its ends; an end
 /// that was not run is `None`. Findings that do not change are left out, and so are points of curves, clocks and claims.
 #[must_use]
@@ -168,7 +184,13 @@ mod tests {
         assert_eq!(effects_of.len(), 3);
         let all =
             Sensitivity { ahead: false, varied: ["a", "b", "c"].map(varied).into(), effects: effects_of };
+        let mut few = all.clone();
+        few.keep_strongest();
+        assert_eq!(few.effects, [all.effects[1].clone()]);
+        attach(&mut here, &few);
+        let few = here.findings[0].depends_on.clone();
         attach(&mut here, &all);
+        assert_eq!(few, here.findings[0].depends_on);
         let most = here.findings[0].depends_on.clone().expect("it depends on b");
         assert_eq!((most.varied.value.as_str(), most.outcome.range), ("b", Some((-3000.0, 4600.0))));
         assert_eq!(here.findings[1].depends_on, None, "its word is the same everywhere");

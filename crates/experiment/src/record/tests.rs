@@ -2,6 +2,7 @@
 
 mod content;
 mod damage;
+mod sensitivity;
 
 use fathom_analysis::findings::WarningKind;
 use std::sync::LazyLock;

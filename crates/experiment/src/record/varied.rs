@@ -10,8 +10,8 @@ use fathom_units::facts::ValueClass;
 
 use super::Record;
 
-/// Lines of one record, at most. A session of this version has about two thousand.
-const MAX_LINES: usize = 100_000;
+/// Lines of one record, at most. A session of this version has a few hundred.
+const MAX_LINES: usize = 10_000;
 
 /// Returns the lines of a sensitivity.
 #[must_use]
@@ -19,7 +19,7 @@ pub fn sensitivity_lines(sensitivity: &Sensitivity) -> Vec<Line> {
     let from = if sensitivity.ahead { "ahead" } else { "session" };
     let mut lines = vec![Line::new("sensitivity").token("from", from)];
     for (at, varied) in sensitivity.varied.iter().enumerate() {
-        let mut line = Line::new("varied").text("value", &varied.value).token("class", &varied.class.token());
+        let mut line = Line::new("varied").text("value", &varied.value).text("class", &varied.class.token());
         for (key, end) in ["low", "high"].into_iter().zip(&varied.ends) {
             line = end.iter().fold(line, |line, end| line.text(key, end));
         }
@@ -58,7 +58,7 @@ impl Record {
             }
             "varied" => {
                 let value = f.text("value")?.unwrap_or_default().to_owned();
-                let token = f.token("class")?.unwrap_or_default();
+                let token = f.text("class")?.unwrap_or_default();
                 let unknown = || WireError::new(format!("varied: class={token} is not a class"));
                 let class = ValueClass::from_token(token).ok_or_else(unknown)?;
                 let ends = [f.text("low")?, f.text("high")?].map(|end| end.map(str::to_owned));

@@ -5,6 +5,7 @@
 //! (`scripts/sensitivity` writes it), by the digest of the description and the command.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
 
 use fathom_analysis::findings::Report;
 use fathom_analysis::sensitivity::{self, Sensitivity, Varied};
@@ -54,7 +55,7 @@ pub(super) fn compute(
     };
     let here = judged(record)?;
     let variations = description.variations();
-    if !quiet {
+    if !quiet && std::io::stderr().is_terminal() {
         print_message(&format!("sensitivity: varying {} values, one at a time", variations.len()));
     }
     let mut all = Sensitivity::default();
@@ -78,6 +79,7 @@ pub(super) fn compute(
         let (value, class) = (variation.key.to_string(), variation.class);
         all.varied.push(Varied { value, class, ends });
     }
+    all.keep_strongest();
     Ok(Some(sensitivity_lines(&all)))
 }
 

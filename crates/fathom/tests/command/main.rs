@@ -21,6 +21,7 @@ mod output;
 mod progress;
 mod qemu;
 mod records;
+mod sensitivity;
 mod serial;
 mod serving;
 mod share;

@@ -5,8 +5,10 @@ use fathom_analysis::findings::tokens::{self, Tokens};
 use fathom_analysis::findings::{
     Axis, Coordinate, Finding, Histogram, Key, Kind, Metric, Refused, Report, Value, Warning, WarningKind,
 };
+use fathom_analysis::sensitivity::{Dependence, Outcome, Varied};
 use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_report::kind;
+use fathom_units::facts::{Study, ValueClass};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -96,6 +98,24 @@ fn any_finding() -> impl Strategy<Value = Finding> {
             notes,
             ..Finding::number(key, number).in_unit(unit)
         })
+        .prop_flat_map(|f| {
+            let fitted = prop::option::of(prop::sample::select(Study::ALL));
+            (Just(f), fitted, prop::option::of(any_dependence()))
+        })
+        .prop_map(|(f, fitted, depends_on)| Finding { fitted, depends_on, ..f })
+}
+
+fn any_varied() -> impl Strategy<Value = Varied> {
+    let end = || prop::option::of(any_text());
+    (any_text(), prop::sample::select(ValueClass::ALL), end(), end())
+        .prop_map(|(value, class, low, high)| Varied { value, class, ends: [low, high] })
+}
+
+fn any_dependence() -> impl Strategy<Value = Dependence> {
+    let range = prop::option::of((-1e12..1e12, -1e12..1e12));
+    (any_varied(), range, prop::collection::vec(any_text(), 0..3), any::<bool>()).prop_map(
+        |(varied, range, words, missing)| Dependence { varied, outcome: Outcome { range, words, missing } },
+    )
 }
 
 fn any_histogram() -> impl Strategy<Value = Histogram> {
@@ -133,7 +153,10 @@ pub fn any_report() -> impl Strategy<Value = Report> {
         prop::collection::vec(any_finding(), 0..60),
         prop::collection::vec(any_histogram(), 0..3),
         prop::collection::vec(any_refusal(), 0..3),
-        prop::collection::vec(any_warning(), 0..3),
+        (
+            prop::collection::vec(any_warning(), 0..3),
+            prop::option::of((any::<bool>(), prop::collection::vec(any_varied(), 0..3))),
+        ),
     )
         .prop_map(
             |(
@@ -142,7 +165,7 @@ pub fn any_report() -> impl Strategy<Value = Report> {
                 findings,
                 histograms,
                 refusals,
-                warnings,
+                (warnings, sensitivity),
             )| {
                 Report {
                     experiment,
@@ -155,6 +178,7 @@ pub fn any_report() -> impl Strategy<Value = Report> {
                     histograms,
                     refusals,
                     warnings,
+                    sensitivity,
                 }
             },
         )
