@@ -88,13 +88,15 @@ pub fn option_differences(a: &record::Record, b: &record::Record) -> Vec<String>
     budget.into_iter().chain(options::differences(options, a.asked(), b.asked())).collect()
 }
 
-/// Reads a record with the experiment that made it. Implausible findings are refused.
+/// Reads a record with the experiment that made it. Implausible findings are refused, doubtful ones marked.
 ///
 /// # Errors
 /// As [`check`].
 pub fn read(record: &record::Record) -> Result<Report, String> {
-    let mut report = (check(record)?.read)(record);
+    let experiment = check(record)?;
+    let mut report = (experiment.read)(record);
     plausibility::refuse(record, &mut report);
+    disturbance::mark(record, experiment.report, &mut report);
     mark_exact(&mut report);
     Ok(report)
 }

@@ -117,6 +117,7 @@ fn finding(f: &Finding) -> Value {
         "high": f.high.map(number),
         "count": f.count,
         "trials": f.trials,
+        "disturbed_trials": f.disturbed_trials,
         "notes": notes,
     })
 }
@@ -304,6 +305,7 @@ struct FindingRow {
     high: Option<f64>,
     count: u64,
     trials: Vec<u64>,
+    disturbed_trials: u64,
     notes: Vec<String>,
 }
 
@@ -404,6 +406,7 @@ fn read_finding(kinds: &[&ReportKind], row: FindingRow) -> Result<Finding, ReadE
         high: row.high,
         count: row.count,
         trials: row.trials,
+        disturbed_trials: row.disturbed_trials,
         basis: Basis::of(&row.basis)
             .ok_or_else(|| ReadError::Basis { name: key.name(), basis: row.basis.clone() })?,
         detail: read_detail(&key, &row.detail)?,

@@ -15,7 +15,7 @@ use super::plan::refused;
 use super::points::{self, Key, Loss, Part, Point, route};
 use super::{NAME, Request, Route, study};
 use crate::disturbance;
-use crate::reading::{clocks, disturbed_row, measured, new_report, number, refuse_all, text};
+use crate::reading::{clocks, disturbance_rows, measured, new_report, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
 use crate::scale::{Scale, clock_is_usable};
 
@@ -43,7 +43,7 @@ fn times(record: &Record, request: &Request, report: &mut Report) {
     let place = |key: &Key| (request.routes.iter().position(|route| *route == key.route), key.bytes);
     points.sort_by_key(|point| place(&point.key));
     let repeats: Vec<Vec<f64>> = points.iter().map(Point::repeats).collect();
-    disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), report);
+    disturbance_rows(&disturbance::judge(record, &scale.cycle_ticks, &repeats), report);
     clocks(record, &scale, report);
     let link = link(record, &points, report);
     let modelled = record.trust == Some(ClockTrust::Modelled);

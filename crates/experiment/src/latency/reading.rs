@@ -12,7 +12,7 @@ use super::measure::{Bias, Measure, Set, by_trial, ids, joined, peak};
 use super::{NAME, ladder};
 use crate::clock::{loads_per_sample, resolution_ticks};
 use crate::disturbance;
-use crate::reading::{clocks, disturbed_row, measured, new_report, refuse_all, text};
+use crate::reading::{clocks, disturbance_rows, measured, new_report, refuse_all, text};
 use crate::record::Record;
 use crate::scale::{Scale, clock_is_usable};
 
@@ -29,7 +29,7 @@ pub fn read(record: &Record) -> Report {
     let sets: Vec<Set> = sets(&measure, record);
     let repeats: Vec<Vec<f64>> =
         sets.iter().map(|s| s.random.iter().filter_map(|t| median(&t.1)).collect()).collect();
-    disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
+    disturbance_rows(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
     clocks(record, &scale, &mut report);
     let bias = measure.bias(&sets);
     if let Some(bias) = &bias {

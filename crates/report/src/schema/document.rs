@@ -169,6 +169,11 @@ fn finding_schema(metrics: &[&'static Metric]) -> Value {
                 "type": "array",
                 "items": {"type": "integer", "minimum": 0},
             },
+            "disturbed_trials": {
+                "description": "Number of these trials that were disturbed, if they are so many that the value is doubtful; else 0.",
+                "type": "integer",
+                "minimum": 0,
+            },
             "notes": {
                 "description": "Notes on bias, conditions and causes; one sentence each.",
                 "type": "array",
