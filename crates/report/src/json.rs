@@ -89,6 +89,9 @@ const NO_VALUE: &str = "the value is not finite";
 const NO_LOW: &str = "the lower end of the interval is not finite";
 const NO_HIGH: &str = "the upper end of the interval is not finite";
 
+/// Key of a finding that only doubtful ones have.
+pub(crate) const DISTURBED_TRIALS: &str = "disturbed_trials";
+
 fn finding(f: &Finding) -> Value {
     let mut notes = f.notes.clone();
     let mut missing = |bad: bool, note: &str| {
@@ -105,7 +108,7 @@ fn finding(f: &Finding) -> Value {
     };
     missing(f.low.is_some_and(|v| !v.is_finite()), NO_LOW);
     missing(f.high.is_some_and(|v| !v.is_finite()), NO_HIGH);
-    json!({
+    let mut row = json!({
         "name": f.name(),
         "metric": f.key.metric.pattern,
         "at": at(&f.key),
@@ -117,9 +120,12 @@ fn finding(f: &Finding) -> Value {
         "high": f.high.map(number),
         "count": f.count,
         "trials": f.trials,
-        "disturbed_trials": f.disturbed_trials,
         "notes": notes,
-    })
+    });
+    if f.is_doubtful() {
+        row[DISTURBED_TRIALS] = json!(f.disturbed_trials);
+    }
+    row
 }
 
 /// Returns coordinates by axis.
@@ -305,6 +311,8 @@ struct FindingRow {
     high: Option<f64>,
     count: u64,
     trials: Vec<u64>,
+    /// Only doubtful findings have it.
+    #[serde(default)]
     disturbed_trials: u64,
     notes: Vec<String>,
 }

@@ -11,7 +11,8 @@ use fathom_probe::machine::Watch;
 use fathom_probe::machine::dma::Engine;
 use fathom_probe::pattern::PatternKind;
 
-use super::{MAX_OFF_CPU, environment};
+use super::MAX_OFF_CPU;
+use crate::environment;
 use crate::record::{Record, TrialRun};
 
 /// Share of a trial's samples that may contain a switch to another task. A switch costs one sample its caches; the median

@@ -13,7 +13,7 @@ use super::crossings::changes;
 use super::options::Options;
 use super::plan::refused;
 use super::points::{self, Key, Loss, Part, Point, route};
-use super::{NAME, Request, Route, study};
+use super::{NAME, Request, Route, pollution, study};
 use crate::disturbance;
 use crate::reading::{clocks, disturbance_rows, measured, new_report, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
@@ -54,7 +54,7 @@ fn times(record: &Record, request: &Request, report: &mut Report) {
     crossovers(&points, report);
     let mut losses = points::losses(record, &scale);
     losses.sort_by_key(|loss| place(&loss.key));
-    pollution(&losses, report);
+    pollution::rows(&losses, modelled, report);
     let requested = Options::of(record);
     if requested.driver_bug.is_none() {
         study::rows(&points, link.filter(|_| requested.link_bits.is_some()), report);
@@ -211,44 +211,6 @@ fn crossovers(points: &[Point], report: &mut Report) {
         let mut row = measured(key, at, "bytes", count, &ids);
         row.basis = Basis::Bounds;
         row.notes.push(format!("{below} takes less CPU time below this size, {beyond} above"));
-        report.findings.push(row);
-    }
-}
-
-/// Minimum loss as a share of the walk: among many comparisons some are significant by chance.
-const MIN_LOSS_SHARE: f64 = 0.01;
-
-/// Adds the cache pollution: by a transfer in each direction, and by a round trip.
-fn pollution(losses: &[Loss], report: &mut Report) {
-    for loss in losses {
-        let mut row = measured(loss.key.of(&metrics::POLLUTION), loss.lost, "ns", loss.count, &loss.ids);
-        row.detail.set(metrics::POLLUTION_SET, Item::Number(loss.pollution_set as f64));
-        row.detail.set(metrics::BEFORE, Item::Number(loss.before.value));
-        row.notes.push(format!(
-            "a walk through {} took {:.0} ns before a transfer, and took this much longer after it",
-            size(loss.pollution_set as f64),
-            loss.before.value
-        ));
-        let significant = loss.lost.low > 0.0 || loss.lost.high < 0.0;
-        if !significant || loss.lost.value.abs() < MIN_LOSS_SHARE * loss.before.value {
-            row.detail.set(metrics::UNSURE, Item::Flag(true));
-        }
-        report.findings.push(row);
-    }
-    for loss in losses.iter().filter(|loss| loss.key.route.1 == Direction::ToDevice) {
-        let back = (loss.key.route.0, Direction::FromDevice);
-        let back = losses.iter().find(|l| l.key == Key { route: back, ..loss.key });
-        let Some(back) = back else { continue };
-        let sum = Interval {
-            value: loss.lost.value + back.lost.value,
-            low: loss.lost.low + back.lost.low,
-            high: loss.lost.high + back.lost.high,
-        };
-        let key = metrics::POLLUTION_ROUND_TRIP.at([loss.key.route.0.token().into(), loss.key.bytes.into()]);
-        let ids = [loss.ids.as_slice(), &back.ids].concat();
-        let mut row = measured(key, sum, "ns", loss.count + back.count, &ids);
-        row.basis = Basis::Derived;
-        row.notes.push("one transfer to the device and one from it".into());
         report.findings.push(row);
     }
 }

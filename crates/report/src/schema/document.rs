@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use fathom_analysis::findings::tokens::{self, Tokens};
 use fathom_analysis::findings::{Axis, Basis, Kind, Metric, UNITS, WarningKind};
 
-use super::closed::closed;
+use super::closed::{closed, optional};
 use super::{FORMAT, TRUST, VERSION};
+use crate::json::DISTURBED_TRIALS;
 use crate::kind::{self, ReportKind};
 
 /// Returns the schema as text, within 100 columns: names of these kinds of report with unit and meaning, then axes and
@@ -170,9 +171,9 @@ fn finding_schema(metrics: &[&'static Metric]) -> Value {
                 "items": {"type": "integer", "minimum": 0},
             },
             "disturbed_trials": {
-                "description": "Number of these trials that were disturbed, if they are so many that the value is doubtful; else 0.",
+                "description": "Number of these trials that were disturbed, if they are so many that the value is doubtful; absent if not.",
                 "type": "integer",
-                "minimum": 0,
+                "minimum": 1,
             },
             "notes": {
                 "description": "Notes on bias, conditions and causes; one sentence each.",
@@ -181,6 +182,7 @@ fn finding_schema(metrics: &[&'static Metric]) -> Value {
             },
         }),
     );
+    optional(&mut row, DISTURBED_TRIALS);
     row["anyOf"] = metrics
         .iter()
         .filter_map(|metric| {
