@@ -80,11 +80,11 @@ fn confidence(report: &Report, quoted: &[&Finding]) -> String {
         Some(DisturbanceState::Noisy) if doubtful == 0 => {
             parts.push("noisy, but no value above is doubtful because of it".to_owned());
         }
-        Some(DisturbanceState::Noisy) => parts.push(format!(
-            "noisy: {doubtful} of the {} values above {} doubtful",
-            quoted.len(),
-            if doubtful == 1 { "is" } else { "are" }
-        )),
+        Some(DisturbanceState::Noisy) => parts.push(match (doubtful, quoted.len()) {
+            (1, 1) => "noisy: the value above is doubtful".to_owned(),
+            (1, all) => format!("noisy: 1 of the {all} values above is doubtful"),
+            (n, all) => format!("noisy: {n} of the {all} values above are doubtful"),
+        }),
         Some(DisturbanceState::Unusable) => parts.push("unusable: every value is doubtful".to_owned()),
         None => {}
     }
