@@ -4,7 +4,7 @@
 //!
 //! - A trial is disturbed ([`trials`]) if it lost its CPU, if its samples contradict each other, if the core clock
 //!   changed around it, or, for wake-ups without a load, if other tasks waited for a CPU.
-//! - A finding is doubtful ([`findings`]) if more than a quarter of its trials were disturbed.
+//! - A finding is doubtful ([`findings`]) if more than a third of its trials were disturbed.
 //! - The session is `unusable` if half of its trials lost their CPU, or if its rounds disagree so much that one level of
 //!   the memory may be taken for another. It is `noisy` if a finding is doubtful, or if anything shows that other work
 //!   ran or that the core clock changed. Else it is `ok`.
@@ -49,7 +49,9 @@ pub struct Disturbance {
     pub state: DisturbanceState,
     /// Whether the measurement is disturbed as a whole: the finding `disturbed`.
     pub disturbed: bool,
-    /// Number of trials that were judged.
+    /// Number of trials.
+    pub judged: u64,
+    /// Number of those whose thread did not sleep on purpose, by which `disturbed` is judged.
     pub trials: u64,
     /// Observations during the trials, one sentence each, also below the limits.
     pub causes: Vec<String>,
@@ -63,12 +65,13 @@ pub struct Disturbance {
 /// ticks per cycle) and `repeats`, the medians of the trials at each point that was measured more than once.
 #[must_use]
 pub fn judge(record: &Record, cycle_ticks: &[(u64, u64, f64)], repeats: &[Vec<f64>]) -> Disturbance {
+    let judged = record.trials.iter().filter(|run| run.done.is_some()).count() as u64;
     if record.trust == Some(ClockTrust::Modelled) {
         // On a described machine nothing runs but the trials' own load.
-        let trials = record.trials.iter().filter(|r| r.done.is_some()).count() as u64;
-        return Disturbance { trials, ..Disturbance::default() };
+        return Disturbance { judged, trials: judged, ..Disturbance::default() };
     }
-    let mut d = Disturbance { environment: environment::disturbances(record), ..Disturbance::default() };
+    let environment = environment::disturbances(record);
+    let mut d = Disturbance { judged, environment, ..Disturbance::default() };
     let mut remedies: Vec<&str> = Vec::new();
     lost_time(record, &mut d, &mut remedies);
     drift(cycle_ticks, environment::clock_remedy(record), &mut d, &mut remedies);
@@ -119,7 +122,7 @@ fn lost_time(record: &Record, d: &mut Disturbance, remedies: &mut Vec<&str>) {
 
 /// Judges the session by its disturbed trials.
 fn disturbed_trials(record: &Record, cycle_ticks: &[(u64, u64, f64)], d: &mut Disturbance) {
-    let judged = record.trials.iter().filter(|run| run.done.is_some()).count();
+    let judged = d.judged;
     let all = trials::disturbed(record, cycle_ticks);
     let of = |cause: Cause| all.iter().filter(|(_, of)| *of == cause).count();
     let counts: Vec<String> = Cause::ALL

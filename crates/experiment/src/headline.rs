@@ -77,6 +77,7 @@ fn confidence(report: &Report, quoted: &[&Finding]) -> String {
     let doubtful = quoted.iter().filter(|f| f.is_doubtful()).count();
     match DisturbanceState::of(report) {
         Some(DisturbanceState::Ok) => parts.push("undisturbed".to_owned()),
+        Some(DisturbanceState::Noisy) if quoted.is_empty() => parts.push("noisy".to_owned()),
         Some(DisturbanceState::Noisy) if doubtful == 0 => {
             parts.push("noisy, but no value above is doubtful because of it".to_owned());
         }

@@ -240,7 +240,7 @@ pub(crate) fn disturbance_rows(disturbance: &Disturbance, report: &mut Report) {
 /// Adds the verdict on disturbance of the session, without `disturbed`, which wake-ups do not have.
 pub(crate) fn state_row(disturbance: &Disturbance, report: &mut Report) {
     let mut row = text(&common::DISTURBANCE_STATE, disturbance.state.token());
-    row.count = disturbance.trials;
+    row.count = disturbance.judged;
     row.notes = disturbance.causes.iter().chain(&disturbance.environment).cloned().collect();
     report.findings.push(row);
     let kind = match disturbance.state {

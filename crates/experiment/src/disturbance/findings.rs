@@ -11,10 +11,10 @@ use super::trials;
 use crate::record::Record;
 use crate::scale::Scale;
 
-/// Share of a finding's trials that may be disturbed. If others only add time, the median over the trials is the 67 %
-/// quantile of the undisturbed ones at a quarter (0.5 / (1 - 0.25)), which their interval contains, and the largest of
-/// them at a half.
-const MAX_DISTURBED_TRIALS: f64 = 0.25;
+/// One in so many of a finding's trials may be disturbed. If a disturbance only adds time, the median over all trials is
+/// the 75 % quantile of the undisturbed ones at a third (0.5 / (1 - 1/3)), the end of their middle half; at a half it is
+/// the largest of them.
+const MAX_DISTURBED: usize = 3;
 
 /// Most doubtful findings that the warning names.
 const MAX_NAMES: usize = 6;
@@ -31,7 +31,7 @@ pub(crate) fn mark(record: &Record, kind: &ReportKind, report: &mut Report) {
     for finding in &mut report.findings {
         let of: BTreeSet<u64> = finding.trials.iter().copied().collect();
         let bad = of.intersection(&disturbed).count();
-        if bad as f64 > MAX_DISTURBED_TRIALS * of.len() as f64 {
+        if bad * MAX_DISTURBED > of.len() {
             finding.disturbed_trials = bad as u64;
         }
     }

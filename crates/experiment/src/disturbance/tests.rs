@@ -36,7 +36,7 @@ fn with_bad_trials(bad: usize, worse: Watch) -> Record {
 fn a_quiet_record_is_undisturbed_and_has_no_causes() {
     let d =
         judge(&with_bad_trials(0, QUIET), &[(1, 1, 1.0), (1, 9, 1.005)], &[vec![3.0, 3.1], vec![9.0, 9.1]]);
-    assert_eq!(d, Disturbance { trials: 100, ..Disturbance::default() });
+    assert_eq!(d, Disturbance { judged: 100, trials: 100, ..Disturbance::default() });
 }
 
 #[test]
@@ -172,5 +172,5 @@ fn a_model_is_never_disturbed() {
     modelled.trust = Some(ClockTrust::Modelled);
     waiting(&mut modelled, 0.9);
     let d = judge(&modelled, &[(1, 1, 1.0), (1, 9, 2.0)], &[vec![1.0, 9.0]]);
-    assert_eq!(d, Disturbance { trials: 100, ..Disturbance::default() });
+    assert_eq!(d, Disturbance { judged: 100, trials: 100, ..Disturbance::default() });
 }

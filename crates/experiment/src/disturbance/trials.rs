@@ -15,9 +15,9 @@ use super::MAX_OFF_CPU;
 use crate::environment;
 use crate::record::{Record, TrialRun};
 
-/// Share of a trial's samples that may contain a switch to another task. A switch costs one sample its caches; the median
-/// over the samples is then a quantile nearer to the others than 0.5 / (1 - 0.25) = 67 %.
-const MAX_SWITCHED_SAMPLES: f64 = 0.25;
+/// One in so many of a trial's samples may contain a switch to another task, which costs the sample its caches: as for the
+/// trials of a finding.
+const MAX_SWITCHED: u64 = 3;
 /// Relative difference of the cycle calibrations before and after a trial above which its clock is not known. Half of it
 /// is the largest error of the interpolation: 2.5 %, half of what rounds may disagree by.
 const MAX_CLOCK_CHANGE: f64 = 0.05;
@@ -65,7 +65,7 @@ pub(super) fn off_cpu(watch: &Watch) -> f64 {
 fn lost_cpu(run: &TrialRun, watch: &Watch) -> bool {
     let off = if sleeps(run) { watch.steal_ns as f64 } else { off_cpu(watch) };
     let samples = run.samples.len().max(run.transfers.rows.len()).max(run.wakeups.woken.len());
-    let switched = samples > 0 && watch.involuntary as f64 > MAX_SWITCHED_SAMPLES * samples as f64;
+    let switched = samples > 0 && watch.involuntary.saturating_mul(MAX_SWITCHED) > samples as u64;
     switched || off > MAX_OFF_CPU * watch.wall_ns as f64
 }
 

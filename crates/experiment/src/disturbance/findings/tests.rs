@@ -45,11 +45,11 @@ fn doubtful(report: &Report) -> Vec<(String, u64)> {
     all.map(|f| (f.name(), f.disturbed_trials)).collect()
 }
 
-/// Two of 541 trials disturb nothing.
+/// Two of 541 trials disturb nothing, nor does one of three.
 #[test]
 fn few_disturbed_trials_leave_the_session_ok() {
     let record = record(1..=541, &[3, 9]);
-    let report = report(&record, &[1, 2, 3, 4, 9, 10, 11, 12], &[20, 21]);
+    let report = report(&record, &[1, 2, 3, 4, 9, 10, 11, 12], &[9, 20, 21]);
     assert_eq!(DisturbanceState::of(&report), Some(DisturbanceState::Ok), "{report:?}");
     assert_eq!((doubtful(&report), kinds(&report)), (vec![], vec![]));
 }

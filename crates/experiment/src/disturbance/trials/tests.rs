@@ -47,8 +47,8 @@ fn watched(mut run: TrialRun, change: impl Fn(&mut Watch)) -> TrialRun {
 #[test]
 fn switches_count_by_the_samples_that_they_hit() {
     let switched = |n| watched(chase(1), |watch| watch.involuntary = n);
-    assert_eq!(disturbed(&record([switched(2)]), &[]), []);
-    assert_eq!(disturbed(&record([switched(3)]), &[]), [(1, Cause::LostCpu)]);
+    assert_eq!(disturbed(&record([switched(3)]), &[]), []);
+    assert_eq!(disturbed(&record([switched(4)]), &[]), [(1, Cause::LostCpu)]);
 }
 
 #[test]
