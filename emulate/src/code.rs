@@ -11,6 +11,9 @@ pub struct Block {
     pub others: u64,
     /// Such instructions that need the result of the previous instruction: no core issues the two together.
     pub chained: u64,
+    /// Whether its first instruction, one of `others`, needs the result of its last chained one, so that the block waits
+    /// for itself if it is repeated.
+    pub carried: bool,
     /// Whether it ends in a branch.
     pub branch: bool,
     /// Its accesses to memory, in order.
@@ -83,7 +86,12 @@ impl Block {
     pub fn decode(words: impl Iterator<Item = u32>) -> Block {
         let mut block = Block::default();
         let mut result = None;
+        // Operands of the first instruction, and the register of the last chained one.
+        let (mut first, mut end) = ([None; 2], None);
         for word in words {
+            if block.bytes == 0 {
+                first = operands(word);
+            }
             block.bytes += 4;
             block.branch = false;
             let before = result.take();
@@ -93,12 +101,19 @@ impl Block {
                     block.chained += u64::from(chained);
                     block.others += u64::from(!chained);
                     result = calculates(word).then_some(word & 31);
+                    if chained {
+                        end = result;
+                    } else if result == end {
+                        // Another value: it does not depend on the chain.
+                        end = None;
+                    }
                 }
                 Kind::Branch => block.branch = true,
                 Kind::Load => block.accesses.push(Access::Single),
                 Kind::Pair => block.accesses.extend([Access::First, Access::Second]),
             }
         }
+        block.carried = end.is_some() && first.contains(&end);
         block
     }
 }
@@ -145,6 +160,21 @@ mod tests {
         let words = [0x8b02_0000, 0x8b02_0000, 0x9100_2021, 0xf100_0463, 0xca03_0080, 0xd503_3fdf];
         let block = Block::decode(words.into_iter());
         assert_eq!((block.others, block.chained), (4, 2));
+    }
+
+    /// The turn of the cycle calibration's loop waits for the turn before it; a loop of independent additions does not.
+    #[test]
+    fn repeated_chain_is_detected() {
+        // add x0, x0, x1 four times; subs x2, x2, #1; b.ne.
+        let chain = [0x8b01_0000, 0x8b01_0000, 0x8b01_0000, 0x8b01_0000, 0xf100_0442, 0x5400_0001];
+        let block = Block::decode(chain.into_iter());
+        assert_eq!((block.others, block.chained, block.carried, block.branch), (2, 3, true, true));
+        // mov x0, x3 before the branch: the next turn needs that.
+        let restarted = [0x8b01_0000, 0x8b01_0000, 0x8b01_0000, 0x8b01_0000, 0xaa03_03e0, 0x5400_0001];
+        assert!(!Block::decode(restarted.into_iter()).carried);
+        // subs x2, x2, #1; add x0, x0, x1 twice; b.ne: the first instruction is none of the chain.
+        let counted = [0xf100_0442, 0x8b01_0000, 0x8b01_0000, 0x5400_0001];
+        assert!(!Block::decode(counted.into_iter()).carried);
     }
 
     #[test]

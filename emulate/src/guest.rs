@@ -191,7 +191,9 @@ impl Guest {
             *block = Block::decode((address..address + bytes).step_by(4).map(|at| memory.word(at)));
             block = self.blocks.entry(address).or_default();
         }
-        let (others, chained) = (block.others, block.chained);
+        // A turn of a loop that is one block waits for the turn before it, if its chain goes on there.
+        let carried = u64::from(block.carried && self.running == address);
+        let (others, chained) = (block.others - carried, block.chained + carried);
         self.next = address + block.bytes;
         (self.running, self.made, self.half) = (address, 0, None);
         if self.regime.is_on() {

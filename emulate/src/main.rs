@@ -74,12 +74,13 @@ fn board_of(description: &Description) -> Board {
     if description.name == "bcm2711" { Board::Pi4 } else { Board::Pi3 }
 }
 
-/// Reads the image and sets the parameters for a modelled clock. It starts no survey on its own and no watchdog,
+/// Reads the image and sets the parameters for the clock of a description. It starts no survey on its own and no watchdog,
 /// because there are no interrupts.
-fn image(file: &str) -> Result<Vec<u8>, String> {
+fn image(file: &str, description: &Description) -> Result<Vec<u8>, String> {
     let mut image = std::fs::read(file).map_err(|e| format!("{file}: {e}"))?;
     let parameters = Parameters::of(&image).map_err(|why| format!("{file}: {why}"))?;
-    let changed = Parameters { silence_ms: 0, watch_ms: 0, modelled: true, ..parameters };
+    let described_khz = (description.core.clock_hz / 1e3).round() as u32;
+    let changed = Parameters { silence_ms: 0, watch_ms: 0, described_khz, ..parameters };
     changed.patch(&mut image)?;
     Ok(image)
 }
@@ -93,7 +94,7 @@ fn run() -> Result<(), String> {
             arguments.machine
         ));
     }
-    let image = image(&arguments.image)?;
+    let image = image(&arguments.image, &description)?;
     let mut guest =
         Guest::new(&description, arguments.seed, arguments.board.unwrap_or_else(|| board_of(&description)));
     let fits = memory_bytes(&image).is_some_and(|bytes| cpu::LOADED_AT + bytes <= MEMORY);

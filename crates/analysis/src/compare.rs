@@ -10,6 +10,7 @@ use statrs::distribution::{ContinuousCDF as _, Normal};
 use crate::facts;
 use crate::findings::{Finding, Key, Report, Value};
 use crate::interval::Interval;
+use crate::metrics::common::DisturbanceState;
 
 /// Result of the test of one finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub enum Verdict {
     Same,
     /// Not tested: one of the two has no interval, or too few samples for one.
     Untested,
+    /// Not judged: one of the two is doubtful because its trials, or its whole session, were disturbed.
+    Disturbed,
 }
 
 impl Verdict {
@@ -30,6 +33,7 @@ impl Verdict {
             Verdict::Differs => "yes",
             Verdict::Same => "no",
             Verdict::Untested => "untested",
+            Verdict::Disturbed => "disturbed",
         }
     }
 }
@@ -46,7 +50,7 @@ pub struct Row {
     /// Second minus first, relative to the first (0.01 is 1 %), with its 95 % interval. Infinite if the first is 0 and
     /// the second is not.
     pub change: Interval,
-    /// p-value of the difference, corrected for the number of rows; `None` if untested.
+    /// p-value of the difference, corrected for the number of rows; `None` if untested or not judged.
     pub p: Option<f64>,
     /// Result of the test.
     pub verdict: Verdict,
@@ -63,12 +67,15 @@ pub struct Comparison {
     pub words: Vec<(Key, String, String)>,
     /// Keys that only the first report has, and keys that only the second has.
     pub only: [Vec<Key>; 2],
+    /// Whether the first and the second session are unusable because of disturbance. Then no row is judged.
+    pub unusable: [bool; 2],
 }
 
 /// Compares the findings whose key `selected` accepts.
 #[must_use]
 pub fn compare(a: &Report, b: &Report, selected: impl Fn(&Key) -> bool) -> Comparison {
-    let mut c = Comparison { plans: plans(a, b), ..Comparison::default() };
+    let unusable = [a, b].map(|report| DisturbanceState::of(report) == Some(DisturbanceState::Unusable));
+    let mut c = Comparison { plans: plans(a, b), unusable, ..Comparison::default() };
     for first in a.findings.iter().filter(|f| selected(&f.key)) {
         let Some(second) = b.findings.iter().find(|f| f.key == first.key) else {
             c.only[0].push(first.key.clone());
@@ -76,7 +83,9 @@ pub fn compare(a: &Report, b: &Report, selected: impl Fn(&Key) -> bool) -> Compa
         };
         match (&first.value, &second.value) {
             (Value::Number(x), Value::Number(y)) if x.is_finite() && y.is_finite() => {
-                c.rows.push(row(first, second, *x, *y));
+                let doubtful = first.is_doubtful() || second.is_doubtful() || unusable.contains(&true);
+                let row = row(first, second, *x, *y);
+                c.rows.push(if doubtful { not_judged(row) } else { row });
             }
             (x, y) if x != y => c.words.push((first.key.clone(), word(x), word(y))),
             _ => {}
@@ -158,6 +167,11 @@ fn row(first: &Finding, second: &Finding, x: f64, y: f64) -> Row {
     }
 }
 
+/// Returns a row without a judgement, because one of its findings is doubtful. It does not count as a test.
+fn not_judged(row: Row) -> Row {
+    Row { p: None, verdict: Verdict::Disturbed, ..row }
+}
+
 /// With fewer than six samples, no two order statistics bound the median at 95 %, so the interval is only a range and
 /// no test is possible.
 const MIN_SAMPLES_TO_TEST: u64 = 6;
@@ -207,6 +221,7 @@ impl Comparison {
 mod tests {
     use super::*;
     use crate::metrics::REGISTRY;
+    use crate::metrics::common::DISTURBANCE_STATE;
     use proptest::prelude::*;
 
     fn finding(name: &str, value: f64, half: f64) -> Finding {
@@ -298,6 +313,28 @@ mod tests {
         }
         // 5 % of 300 are 15; three standard deviations more are 26.
         assert!(wrong <= 26, "{wrong} of 300");
+    }
+
+    /// A finding whose trials were disturbed, and a session that is unusable, are shown and not judged.
+    #[test]
+    fn doubtful_findings_are_not_judged() {
+        let pair = || [finding("walk.latency", 100.0, 1.0), finding("tlb.1.penalty", 5.0, 0.1)];
+        let [mut a, b] = pair();
+        a.disturbed_trials = 3;
+        let slower = pair().map(|f| {
+            let value = f.finite().unwrap_or(0.0) * 2.0;
+            Finding { value: Value::Number(value), low: Some(value), high: Some(value), ..f }
+        });
+        let first = report(vec![a, b]);
+        let mut second = report(slower.to_vec());
+        let c = compare(&first, &second, |_| true);
+        assert_eq!(c.rows[0].verdict, Verdict::Disturbed);
+        assert_eq!((c.rows[0].p, c.rows[1].verdict), (None, Verdict::Differs));
+        assert_eq!(c.beyond(0.05).map(|row| row.key.name()).collect::<Vec<_>>(), ["tlb.1.penalty"]);
+        second.findings.push(Finding::text(&DISTURBANCE_STATE, DisturbanceState::Unusable.token()));
+        let c = compare(&first, &second, |key| key.metric != &DISTURBANCE_STATE);
+        assert_eq!(c.unusable, [false, true]);
+        assert!(c.rows.iter().all(|row| row.verdict == Verdict::Disturbed) && c.beyond(0.0).next().is_none());
     }
 
     proptest! {

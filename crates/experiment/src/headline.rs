@@ -1,7 +1,7 @@
 //! Shared by all headlines: figures in sentences, confidence, the headline without a result.
 
 use fathom_analysis::findings::{Finding, Report};
-use fathom_analysis::metrics::common::DISTURBED;
+use fathom_analysis::metrics::common::DisturbanceState;
 use fathom_report::{Headline, number};
 
 /// Relative half-width of a 95 % interval, in percent, above which the headline names it.
@@ -37,10 +37,16 @@ pub(crate) fn none(report: &Report) -> Headline {
     let why = refused.map(|r| format!(": {}: {}", r.what, r.reason)).unwrap_or_default();
     let remedies = refused.map(|r| &r.remedy).into_iter().chain(report.warnings.iter().map(|w| &w.remedy));
     let action = remedies.into_iter().find(|remedy| !remedy.is_empty()).cloned().unwrap_or_default();
+    headline(report, &format!("no result{why}"), &[], &action)
+}
+
+/// Returns the headline of a result that quotes these findings.
+pub(crate) fn headline(report: &Report, answer: &str, quoted: &[&Finding], action: &str) -> Headline {
     Headline {
-        answer: sentence(&format!("no result{why}")),
-        confidence: confidence(report, &[]),
-        action: sentence(&action),
+        answer: sentence(answer),
+        confidence: confidence(report, quoted),
+        action: sentence(action),
+        quoted: quoted.iter().map(|f| f.key.clone()).collect(),
     }
 }
 
@@ -59,7 +65,7 @@ fn half_width_percent(f: &Finding) -> Option<f64> {
 
 /// Returns the confidence of a headline: the widest interval of the quoted findings, disturbance, and the kind of
 /// subject.
-pub(crate) fn confidence(report: &Report, quoted: &[&Finding]) -> String {
+fn confidence(report: &Report, quoted: &[&Finding]) -> String {
     let mut parts: Vec<String> = Vec::new();
     match quoted.iter().filter_map(|f| half_width_percent(f)).reduce(f64::max) {
         Some(widest) if widest >= WIDE_PERCENT => {
@@ -68,10 +74,20 @@ pub(crate) fn confidence(report: &Report, quoted: &[&Finding]) -> String {
         Some(_) => parts.push(format!("95 % intervals within {WIDE_PERCENT:.0} % of the values")),
         None => {}
     }
-    match report.find(&DISTURBED).and_then(Finding::word) {
-        Some("yes") => parts.push("disturbed: times may be wrong".to_owned()),
-        Some("no") => parts.push("undisturbed".to_owned()),
-        _ => {}
+    let doubtful = quoted.iter().filter(|f| f.is_doubtful()).count();
+    match DisturbanceState::of(report) {
+        Some(DisturbanceState::Ok) => parts.push("undisturbed".to_owned()),
+        Some(DisturbanceState::Noisy) if quoted.is_empty() => parts.push("noisy".to_owned()),
+        Some(DisturbanceState::Noisy) if doubtful == 0 => {
+            parts.push("noisy, but no value above is doubtful because of it".to_owned());
+        }
+        Some(DisturbanceState::Noisy) => parts.push(match (doubtful, quoted.len()) {
+            (1, 1) => "noisy: the value above is doubtful".to_owned(),
+            (1, all) => format!("noisy: 1 of the {all} values above is doubtful"),
+            (n, all) => format!("noisy: {n} of the {all} values above are doubtful"),
+        }),
+        Some(DisturbanceState::Unusable) => parts.push("unusable: every value is doubtful".to_owned()),
+        None => {}
     }
     let subject = match report.trust.as_str() {
         "real" => "measured on hardware",
@@ -156,8 +172,8 @@ mod tests {
                 [
                     "Maximum wake-up latency 339 us without load, in 400 activations; 326 us of it before the \
                      timer interrupt (interrupts off, or CPU taken away).",
-                    "Measured in a guest: this is the guest's behaviour, not the hardware's. A maximum is the largest \
-                     observed value, not a bound.",
+                    "Noisy, but no value above is doubtful because of it; measured in a guest: this is the guest's \
+                     behaviour, not the hardware's. A maximum is the largest observed value, not a bound.",
                     "Compare with a run on the host: in a virtual machine, the host may take the CPU at any time.",
                 ],
             ),

@@ -90,7 +90,7 @@ pub fn option_differences(a: &record::Record, b: &record::Record) -> Vec<String>
     budget.into_iter().chain(options::differences(options, a.asked(), b.asked())).collect()
 }
 
-/// Reads a record with the experiment that made it. Implausible findings are refused.
+/// Reads a record with the experiment that made it. Implausible findings are refused, doubtful ones marked.
 ///
 /// # Errors
 /// As [`check`].
@@ -98,6 +98,7 @@ pub fn read(record: &record::Record) -> Result<Report, String> {
     let experiment = check(record)?;
     let mut report = (experiment.read)(record);
     plausibility::refuse(record, &mut report);
+    disturbance::mark(record, experiment.report, &mut report);
     if record.is_exact() {
         mark_exact(&mut report);
     }

@@ -1,7 +1,7 @@
 //! The row of a machine in the table of machines that `fathom share` prints.
 
 use fathom_analysis::findings::{Finding, Key, Report};
-use fathom_analysis::metrics::common::{CLOCK_CORE_HZ, DISTURBED};
+use fathom_analysis::metrics::common::{CLOCK_CORE_HZ, DISTURBANCE_STATE};
 use fathom_analysis::metrics::survey::{TIER_CAPACITY, TIER_LATENCY, TLB_ENTRIES, WALK_LATENCY};
 use fathom_report::number;
 use fathom_report::share::Column;
@@ -12,7 +12,10 @@ pub static MACHINE_COLUMNS: &[Column] = &[
     Column { head: "tiers (capacity, latency)", cell: tiers },
     Column { head: "TLBs", cell: tlbs },
     Column { head: "walk", cell: |report| number_with_unit(report, &WALK_LATENCY).unwrap_or_default() },
-    Column { head: "disturbed", cell: |report| number_with_unit(report, &DISTURBED).unwrap_or_default() },
+    Column {
+        head: "disturbance",
+        cell: |report| number_with_unit(report, &DISTURBANCE_STATE).unwrap_or_default(),
+    },
 ];
 
 fn number_with_unit(report: &Report, key: impl Into<Key>) -> Option<String> {

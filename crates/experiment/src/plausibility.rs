@@ -32,11 +32,16 @@ fn impossible(finding: &Finding) -> Option<String> {
     Some(format!("the result is {value:.3}{unit}, but must be {low}{and}{high}"))
 }
 
-/// Refuses findings outside the bounds of their metric.
+/// Refuses findings outside the bounds of their metric. Ends of intervals are cut there: the truth is not beyond them.
 fn refuse_impossible(report: &mut Report) {
     let findings = std::mem::take(&mut report.findings);
-    for finding in findings {
+    for mut finding in findings {
         let Some(why) = impossible(&finding) else {
+            let bounds = finding.key.metric.bounds;
+            if matches!(finding.value, Value::Number(_)) {
+                let cut = |end: Option<f64>| end.map(|end| end.clamp(bounds.low, bounds.high));
+                (finding.low, finding.high) = (cut(finding.low), cut(finding.high));
+            }
             report.findings.push(finding);
             continue;
         };
@@ -113,9 +118,12 @@ fn refuse_wrong_core_clock(record: &Record, report: &mut Report) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use fathom_analysis::claims::FactValue;
+    use fathom_analysis::findings::{Coordinate, Key, Kind, Metric};
     use fathom_analysis::metrics::REGISTRY;
+    use proptest::prelude::*;
+
+    use super::*;
 
     use crate::reading::number;
 
@@ -149,6 +157,50 @@ mod tests {
         let names: Vec<&str> = report.refusals.iter().map(|r| r.what.as_str()).collect();
         assert_eq!(names, refused.map(|r| r.0));
         assert!(report.refusals[1].reason.contains("-10.8"), "{:?}", report.refusals[1]);
+    }
+
+    /// Returns a finding of a metric at some coordinates.
+    fn any_finding(metric: &'static Metric, at: u64, [value, low, high]: [f64; 3]) -> Finding {
+        let coordinate = |axis: Axis| match axis.tokens() {
+            None => Coordinate::Number(1 + at),
+            Some(words) => Coordinate::Word(at as usize % words.values.len(), 1),
+        };
+        let at = metric.axes().map(|axis| (axis, coordinate(axis))).collect();
+        let finding = Finding::number(Key { metric, at }, value);
+        Finding { low: Some(low), high: Some(high), ..finding }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Whatever an experiment computes: no number outside the bounds of its metric passes, nor an end of its interval.
+        /// What is within them passes, unless it contradicts another finding.
+        #[test]
+        fn no_impossible_number_passes(
+            numbers in prop::collection::vec(
+                (-1e9f64..1e9, prop::num::f64::ANY, prop::num::f64::ANY).prop_map(|(v, low, high)| [v, low, high]), 4..8),
+            shares in prop::collection::vec([-1.0f64..2.0, -1.0f64..2.0, -1.0f64..2.0], 4..8),
+        ) {
+            let all = numbers.iter().chain(&shares).enumerate();
+            let findings: Vec<Finding> = all
+                .flat_map(|(at, numbers)| {
+                    let metrics = REGISTRY.metrics().filter(|metric| metric.kind == Kind::Number);
+                    metrics.map(move |metric| any_finding(metric, at as u64, *numbers))
+                })
+                .collect();
+            let possible = findings.iter().filter(|f| impossible(f).is_none()).count();
+            let of_tiers = |f: &&Finding| f.is(&survey::TIER_LATENCY) || f.is(&survey::TIER_LATENCY_CYCLES);
+            let contradictory = findings.iter().filter(of_tiers).count();
+            let mut report = Report { findings, ..Report::default() };
+            refuse(&Record::default(), &mut report);
+            prop_assert!(report.findings.len() <= possible && report.findings.len() + contradictory >= possible);
+            for f in &report.findings {
+                let bounds = f.key.metric.bounds;
+                for number in [f.finite(), f.low, f.high].into_iter().flatten() {
+                    prop_assert!(bounds.hold(number), "{} {number}", f.name());
+                }
+            }
+        }
     }
 
     fn interval(name: &str, value: f64, width: f64, unit: &'static str) -> Finding {

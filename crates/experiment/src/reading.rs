@@ -4,7 +4,7 @@ use fathom_analysis::claims::{FactValue, decode};
 use fathom_analysis::facts::is_background;
 use fathom_analysis::findings::{Finding, Key, Refused, Report, Value, Warning, WarningKind};
 use fathom_analysis::interval::{Interval, median_interval};
-use fathom_analysis::metrics::common;
+use fathom_analysis::metrics::common::{self, DisturbanceState};
 use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::PatternKind;
 use fathom_units::facts;
@@ -227,18 +227,29 @@ fn line_losses(record: &Record, report: &mut Report) {
     }
 }
 
-pub(crate) fn disturbed_row(disturbance: &Disturbance, report: &mut Report) {
+/// Adds the verdicts on disturbance of the session. Those on single findings follow when all of them are known
+/// ([`crate::disturbance::mark`]).
+pub(crate) fn disturbance_rows(disturbance: &Disturbance, report: &mut Report) {
     let mut row = text(&common::DISTURBED, if disturbance.disturbed { "yes" } else { "no" });
     row.count = disturbance.trials;
     row.notes.clone_from(&disturbance.causes);
     report.findings.push(row);
-    if disturbance.disturbed {
-        report.warnings.push(Warning {
-            kind: WarningKind::Disturbed,
-            text: format!("the measurement was disturbed: {}", disturbance.causes.join("; ")),
-            remedy: disturbance.remedy.clone(),
-        });
-    }
+    state_row(disturbance, report);
+}
+
+/// Adds the verdict on disturbance of the session, without `disturbed`, which wake-ups do not have.
+pub(crate) fn state_row(disturbance: &Disturbance, report: &mut Report) {
+    let mut row = text(&common::DISTURBANCE_STATE, disturbance.state.token());
+    row.count = disturbance.judged;
+    row.notes = disturbance.causes.iter().chain(&disturbance.environment).cloned().collect();
+    report.findings.push(row);
+    let kind = match disturbance.state {
+        DisturbanceState::Unusable => WarningKind::Disturbed,
+        // The environment has its own warnings.
+        DisturbanceState::Noisy if disturbance.disturbed => WarningKind::Noisy,
+        _ => return,
+    };
+    report.warnings.push(Warning::new(kind, disturbance.causes.join("; "), disturbance.remedy.clone()));
 }
 
 pub(crate) fn clocks(record: &Record, scale: &Scale, report: &mut Report) {

@@ -191,7 +191,8 @@ fn fact<'a>(facts: &'a [Line], name: &str) -> &'a Value {
     &facts.iter().find(named).unwrap_or_else(|| panic!("no fact {name}")).pairs[1].1
 }
 
-const PARAMETERS: Parameters = Parameters { baud: 115_200, silence_ms: 0, watch_ms: 30_000, modelled: false };
+const PARAMETERS: Parameters =
+    Parameters { baud: 115_200, silence_ms: 0, watch_ms: 30_000, described_khz: 0 };
 
 /// Asserts that a trial is verified, that each fault is reported, that the next trial works, and that lines are
 /// numbered without gaps.

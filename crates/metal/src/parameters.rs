@@ -9,7 +9,7 @@
 //! | 80 | 4 | silence after power-on before the image runs study S0, ms; 0 for never |
 //! | 84 | 4 | maximum duration of a trial, ms; 0 for unlimited |
 //! | 88 | 4 | bytes of code from the image's start; data follows. Must not be changed |
-//! | 92 | 4 | 1 if a described machine provides the time (set by fathom-emulate), else 0 |
+//! | 92 | 4 | core clock of the described machine that provides the time, kHz (set by fathom-emulate); else 0 |
 //!
 //! All little-endian. Before it is the header that boot loaders know from Linux
 //! (Documentation/arch/arm64/booting.rst): 64 bytes, with the size of the image in memory at 16 and `ARM\\x64` at 56.
@@ -19,7 +19,7 @@ pub const BLOCK_OFFSET: usize = 64;
 /// First bytes of the block.
 pub const MAGIC: [u8; 8] = *b"FATHOMPB";
 /// Version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Size of the block, bytes.
 pub const BLOCK_BYTES: usize = 32;
 /// Offsets in the header of the image's memory size, and of the magic number with its value.
@@ -35,19 +35,25 @@ pub struct Parameters {
     pub silence_ms: u32,
     /// Maximum duration of a trial, ms; 0 for unlimited.
     pub watch_ms: u32,
-    /// Whether a described machine provides the time. No register reveals that.
-    pub modelled: bool,
+    /// Core clock of the described machine that provides the time, kHz; 0 if none does. No register reveals that.
+    pub described_khz: u32,
 }
 
 impl Default for Parameters {
     /// 115,200 baud, as in every boot loader here; 4 s, within which a harness has sent a line; 30 s, several times
     /// the duration that any plan gives a trial.
     fn default() -> Parameters {
-        Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000, modelled: false }
+        Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000, described_khz: 0 }
     }
 }
 
 impl Parameters {
+    /// Returns whether a described machine provides the time.
+    #[must_use]
+    pub const fn modelled(&self) -> bool {
+        self.described_khz > 0
+    }
+
     /// Reads the block of an image.
     ///
     /// # Errors
@@ -64,7 +70,7 @@ impl Parameters {
         if word(8) != VERSION {
             return Err("the image's parameters have another version");
         }
-        Ok(Parameters { baud: word(12), silence_ms: word(16), watch_ms: word(20), modelled: word(28) == 1 })
+        Ok(Parameters { baud: word(12), silence_ms: word(16), watch_ms: word(20), described_khz: word(28) })
     }
 
     /// Writes the block of an image.
@@ -73,8 +79,8 @@ impl Parameters {
     /// As for [`Parameters::of`]; the image is then unchanged.
     pub fn patch(&self, image: &mut [u8]) -> Result<(), &'static str> {
         Parameters::of(image)?;
-        let modelled = u32::from(self.modelled);
-        for (at, word) in [(12, self.baud), (16, self.silence_ms), (20, self.watch_ms), (28, modelled)] {
+        let words = [(12, self.baud), (16, self.silence_ms), (20, self.watch_ms), (28, self.described_khz)];
+        for (at, word) in words {
             image[BLOCK_OFFSET + at..BLOCK_OFFSET + at + 4].copy_from_slice(&word.to_le_bytes());
         }
         Ok(())
@@ -115,11 +121,12 @@ mod tests {
     #[test]
     fn patched_parameters_are_read() {
         let mut image = image();
-        let requested = Parameters { baud: 921_600, silence_ms: 0, watch_ms: 0x0102_0304, modelled: true };
+        let requested =
+            Parameters { baud: 921_600, silence_ms: 0, watch_ms: 0x0102_0304, described_khz: 1_500_000 };
         requested.patch(&mut image).unwrap();
         assert_eq!(Parameters::of(&image), Ok(requested));
         assert_eq!(image[84..88], [4, 3, 2, 1]);
-        assert_eq!(image[92..96], [1, 0, 0, 0]);
+        assert_eq!(image[92..96], 1_500_000u32.to_le_bytes());
         let others = image[88..92].iter().chain(&image[96..]);
         assert!(others.copied().all(|byte| byte == 0), "nothing else changes");
         image[89] = 0x30;
@@ -136,7 +143,7 @@ mod tests {
         assert!(Parameters::default().patch(&mut other).is_err());
         assert_eq!(other, before);
         let mut newer = image();
-        newer[72] = 2;
+        newer[72] = 3;
         assert!(Parameters::of(&newer).unwrap_err().contains("version"));
         newer[56] = 0;
         assert_eq!(memory_bytes(&newer), None);

@@ -106,7 +106,8 @@ fn row(r: &Row, beyond: Option<f64>, name: &str) -> Vec<String> {
         "bytes" => number::size(i.value, None, None).value,
         _ => number::shown(i.value, None, None).value,
     };
-    let far = beyond.is_some_and(|share| r.change.low > share || r.change.high < -share);
+    let far = r.verdict == Verdict::Differs
+        && beyond.is_some_and(|share| r.change.low > share || r.change.high < -share);
     let verdict = match r.verdict {
         Verdict::Differs if far => "exceeds",
         other => other.token(),
@@ -132,7 +133,7 @@ fn row(r: &Row, beyond: Option<f64>, name: &str) -> Vec<String> {
         }
     };
     let interval = match r.verdict {
-        Verdict::Untested => String::new(),
+        Verdict::Untested | Verdict::Disturbed => String::new(),
         _ if of_nothing => String::new(),
         _ => format!("({}..{})", shown(low), shown(high)),
     };
@@ -152,6 +153,19 @@ fn summary(page: &mut Page, c: &Comparison, beyond: Option<f64>) {
     let of = |verdict: Verdict| c.rows.iter().filter(|r| r.verdict == verdict).count();
     let (differ, same) = (of(Verdict::Differs), of(Verdict::Same));
     page.line(TextRole::Plain, "");
+    let unusable: Vec<&str> =
+        ["A", "B"].into_iter().zip(c.unusable).filter_map(|(name, is)| is.then_some(name)).collect();
+    if !unusable.is_empty() {
+        let which = unusable.join(" and ");
+        let are = if unusable.len() == 1 { "is" } else { "are" };
+        page.text(
+            TextRole::Bad,
+            &format!("Not judged: {which} {are} unusable because of disturbance."),
+            "",
+            "  ",
+        );
+        return;
+    }
     let mut text = match (differ, same) {
         (0, 0) => "No finding could be tested.".to_string(),
         (0, n) => {
@@ -159,6 +173,11 @@ fn summary(page: &mut Page, c: &Comparison, beyond: Option<f64>) {
         }
         (d, n) => format!("{d} of {} findings differ (family-wise error 5 %, Holm).", d + n),
     };
+    match of(Verdict::Disturbed) {
+        0 => {}
+        1 => text += " 1 finding is not judged: its trials were disturbed.",
+        n => text += &format!(" {n} findings are not judged: their trials were disturbed."),
+    }
     if let Some(share) = beyond {
         let far = c.beyond(share).count();
         text += &format!(

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use fathom_analysis::findings::{Axis, Coordinate, Finding, Histogram, Key, Metric, Report};
-use fathom_analysis::metrics::common::DISTURBED;
+use fathom_analysis::metrics::common::{DISTURBANCE_STATE, DISTURBED};
 
 /// Findings and histograms of a report, with a mark on those that have been taken.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl<'a, const N: usize> Row<'a, N> {
 }
 
 impl<'a> FindingIndex<'a> {
-    /// Creates an index in which only the finding shown in the report's head ([`DISTURBED`]) is taken.
+    /// Creates an index in which only the verdicts of disturbance are taken: the report's head shows the state.
     #[must_use]
     pub fn new(report: &'a Report) -> FindingIndex<'a> {
         let mut index = FindingIndex {
@@ -53,7 +53,9 @@ impl<'a> FindingIndex<'a> {
             taken: vec![false; report.findings.len()],
             histograms: report.histograms.iter().collect(),
         };
-        index.one(&DISTURBED);
+        if index.one(&DISTURBANCE_STATE).is_some() {
+            index.one(&DISTURBED);
+        }
         index
     }
 

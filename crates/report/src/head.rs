@@ -1,7 +1,7 @@
 //! First lines of every report: subject, clock trust, disturbance.
 
 use fathom_analysis::findings::{Finding, Report};
-use fathom_analysis::metrics::common::CLOCK_CORE_HZ;
+use fathom_analysis::metrics::common::{CLOCK_CORE_HZ, DISTURBANCE_STATE, DisturbanceState};
 
 use fathom_units::facts::{self, Study, ValueClass};
 
@@ -87,13 +87,31 @@ pub(crate) fn lead(report: &Report) -> String {
     line
 }
 
-/// Returns the text for the finding `disturbed`.
-pub(crate) fn disturbance(f: &Finding) -> (TextRole, String) {
-    match f.word() {
-        Some("yes") => (TextRole::Bad, "DISTURBED: times may be wrong; causes:".to_string()),
-        Some("no") => (TextRole::Dim, "Undisturbed.".to_string()),
-        _ => (TextRole::Bad, format!("disturbed: {}", number::value(f).value)),
-    }
+/// Returns the text of the disturbance, and its causes; `None` if it was not judged.
+pub(crate) fn disturbance(report: &Report) -> Option<(TextRole, String, &[String])> {
+    let finding = report.find(&DISTURBANCE_STATE)?;
+    let doubtful = report.findings.iter().filter(|f| f.is_doubtful()).count();
+    let (role, text) = match (DisturbanceState::of(report), doubtful) {
+        (Some(DisturbanceState::Ok), _) => (TextRole::Dim, "Undisturbed.".to_owned()),
+        (Some(DisturbanceState::Noisy), 0) => {
+            (TextRole::Warn, "Noisy: no finding is doubtful because of it.".to_owned())
+        }
+        (Some(DisturbanceState::Noisy), n) => (
+            TextRole::Warn,
+            format!(
+                "Noisy: {n} of {} findings {} doubtful ({}): too many of their trials were disturbed.",
+                report.findings.len(),
+                if n == 1 { "is" } else { "are" },
+                number::DOUBTFUL
+            ),
+        ),
+        (Some(DisturbanceState::Unusable), _) => (
+            TextRole::Bad,
+            "UNUSABLE: so much was disturbed that every value is doubtful; causes:".to_owned(),
+        ),
+        (None, _) => (TextRole::Bad, format!("disturbance: {}", number::value(finding).value)),
+    };
+    Some((role, text, &finding.notes))
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use fathom_analysis::compare::Comparison;
 use fathom_analysis::facts;
 use fathom_analysis::findings::{Finding, Report};
-use fathom_analysis::metrics::common::DISTURBED;
 use serde::Serialize;
 
 use crate::chart::Chart;
@@ -216,7 +215,7 @@ fn section(at: usize, name: &str, shown: &Shown, level: u8) -> Section {
         folded: warnings::folded(report),
         lead: head::lead(report),
         caveat: head::caveat(report),
-        disturbed: report.find(&DISTURBED).map(banner),
+        disturbed: banner(report),
         warnings: report
             .warnings
             .iter()
@@ -232,15 +231,18 @@ fn section(at: usize, name: &str, shown: &Shown, level: u8) -> Section {
     }
 }
 
-fn banner(f: &Finding) -> Banner {
-    let (role, text) = head::disturbance(f);
-    Banner { bad: role == TextRole::Bad, text, notes: f.notes.clone() }
+fn banner(report: &Report) -> Option<Banner> {
+    let (role, text, causes) = head::disturbance(report)?;
+    Some(Banner { bad: role == TextRole::Bad, text, notes: causes.to_vec() })
 }
 
 fn row(f: &Finding) -> [String; 6] {
     let (shown, unit) = number::in_cells(f);
     let fitted = f.fitted.map(|study| format!("fitted to study {}", study.token()));
-    let notes: Vec<String> = fitted.into_iter().chain(f.notes.iter().cloned()).collect();
+    let mut notes: Vec<String> = fitted.into_iter().chain(f.notes.iter().cloned()).collect();
+    if f.is_doubtful() {
+        notes.push(format!("{} of its {} trials were disturbed", f.disturbed_trials, f.distinct_trials()));
+    }
     [f.name().clone(), shown.value, shown.interval, unit.to_string(), f.count.to_string(), notes.join("; ")]
 }
 

@@ -104,6 +104,9 @@ const NO_VALUE: &str = "the value is not finite";
 const NO_LOW: &str = "the lower end of the interval is not finite";
 const NO_HIGH: &str = "the upper end of the interval is not finite";
 
+/// Key of a finding that only doubtful ones have.
+pub(crate) const DISTURBED_TRIALS: &str = "disturbed_trials";
+
 fn finding(f: &Finding) -> Value {
     let mut notes = f.notes.clone();
     let mut missing = |bad: bool, note: &str| {
@@ -120,7 +123,7 @@ fn finding(f: &Finding) -> Value {
     };
     missing(f.low.is_some_and(|v| !v.is_finite()), NO_LOW);
     missing(f.high.is_some_and(|v| !v.is_finite()), NO_HIGH);
-    json!({
+    let mut row = json!({
         "name": f.name(),
         "metric": f.key.metric.pattern,
         "at": at(&f.key),
@@ -135,7 +138,11 @@ fn finding(f: &Finding) -> Value {
         "fitted": f.fitted.map(Study::token),
         "depends_on": f.depends_on.as_ref().map(sensitivity::dependence),
         "notes": notes,
-    })
+    });
+    if f.is_doubtful() {
+        row[DISTURBED_TRIALS] = json!(f.disturbed_trials);
+    }
+    row
 }
 
 /// Returns coordinates by axis.
@@ -325,6 +332,9 @@ struct FindingRow {
     trials: Vec<u64>,
     fitted: Option<String>,
     depends_on: Option<sensitivity::DependenceRow>,
+    /// Only doubtful findings have it.
+    #[serde(default)]
+    disturbed_trials: u64,
     notes: Vec<String>,
 }
 
@@ -429,6 +439,7 @@ fn read_finding(kinds: &[&ReportKind], row: FindingRow) -> Result<Finding, ReadE
         high: row.high,
         count: row.count,
         trials: row.trials,
+        disturbed_trials: row.disturbed_trials,
         basis: Basis::of(&row.basis)
             .ok_or_else(|| ReadError::Basis { name: key.name(), basis: row.basis.clone() })?,
         detail: read_detail(&key, &row.detail)?,

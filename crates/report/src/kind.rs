@@ -52,6 +52,8 @@ pub struct Headline {
     pub confidence: String,
     /// Recommended action.
     pub action: String,
+    /// Keys of the findings that the result quotes.
+    pub quoted: Vec<Key>,
 }
 
 impl Headline {

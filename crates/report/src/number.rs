@@ -12,6 +12,14 @@ pub struct Shown {
     pub interval: String,
 }
 
+/// Mark after a value that is doubtful because its trials were disturbed.
+pub(crate) const DOUBTFUL: &str = "!";
+
+/// Returns the text with the mark of a doubtful finding, if it is one.
+fn marked(f: &Finding, shown: Shown) -> Shown {
+    if f.is_doubtful() { Shown { value: shown.value + DOUBTFUL, ..shown } } else { shown }
+}
+
 /// Significant digits of a number without an interval, or with an interval of no width.
 const DIGITS_ALONE: i32 = 4;
 
@@ -119,14 +127,18 @@ fn frequency(hz: f64, low: Option<f64>, high: Option<f64>) -> (Shown, &'static s
 /// Formats a finding's value, interval and unit for separate cells. A size includes its unit; a frequency is scaled.
 pub fn in_cells(f: &Finding) -> (Shown, &'static str) {
     match f.value {
-        Value::Number(hz) if f.unit == "Hz" => frequency(hz, f.low, f.high),
+        Value::Number(hz) if f.unit == "Hz" => {
+            let (shown, unit) = frequency(hz, f.low, f.high);
+            (marked(f, shown), unit)
+        }
         _ => (value(f), if f.unit == "bytes" { "" } else { f.unit }),
     }
 }
 
-/// Formats a finding's value and interval; sizes in their binary unit, others in the finding's unit.
+/// Formats a finding's value and interval; sizes in their binary unit, others in the finding's unit. A doubtful value is
+/// marked.
 pub fn value(f: &Finding) -> Shown {
-    match &f.value {
+    let shown = match &f.value {
         Value::Text(text) => Shown { value: text.clone(), interval: interval_alone(f) },
         Value::Number(v) if f.unit == "bytes" => size(*v, f.low, f.high),
         Value::Number(v) if matches!(f.unit, "address" | "hex") && v.is_finite() => Shown {
@@ -139,7 +151,8 @@ pub fn value(f: &Finding) -> Shown {
             interval: shown(*v, f.low, f.high).interval,
         },
         Value::Number(v) => shown(*v, f.low, f.high),
-    }
+    };
+    marked(f, shown)
 }
 
 /// Formats value and interval; two empty cells without a finding.
@@ -176,7 +189,8 @@ pub fn column<'a>(findings: impl Iterator<Item = Option<&'a Finding>> + Clone) -
         None => "-".to_owned(),
         Some((_, Some(0.0))) => "0".to_owned(),
         Some((f, Some(v))) if is_plain(largest) && f.unit != "bytes" => {
-            format!("{v:.decimals$}", decimals = decimals as usize)
+            let mark = if f.is_doubtful() { DOUBTFUL } else { "" };
+            format!("{v:.decimals$}{mark}", decimals = decimals as usize)
         }
         Some((f, _)) => value(f).value,
     };

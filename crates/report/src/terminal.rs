@@ -4,7 +4,6 @@ mod doctor;
 
 use fathom_analysis::facts;
 use fathom_analysis::findings::Report;
-use fathom_analysis::metrics::common::DISTURBED;
 
 use crate::head::{caveat, disturbance, identity, lead};
 use crate::kind::ReportKind;
@@ -71,11 +70,10 @@ fn header(page: &mut Page, report: &Report) {
 
 /// Prints a disturbance with its causes, or one line for its absence.
 fn disturbed(page: &mut Page, report: &Report) {
-    let Some(f) = report.find(&DISTURBED) else { return };
-    let (role, text) = disturbance(f);
+    let Some((role, text, causes)) = disturbance(report) else { return };
     page.text(role, &text, "", "  ");
-    for note in &f.notes {
-        page.text(if role == TextRole::Bad { TextRole::Warn } else { TextRole::Dim }, note, "  - ", "    ");
+    for cause in causes {
+        page.text(if role == TextRole::Bad { TextRole::Warn } else { TextRole::Dim }, cause, "  - ", "    ");
     }
 }
 

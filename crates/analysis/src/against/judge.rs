@@ -100,6 +100,14 @@ impl<'a> Judge<'a> {
         (verdict, "")
     }
 
+    /// As [`firm`](Self::firm), for a verdict on this finding.
+    fn firm_on(&self, from: &Finding, verdict: Verdict) -> (Verdict, &'static str) {
+        if verdict == Verdict::Disagrees && from.is_doubtful() {
+            return (Verdict::Undecided, "; its trials were disturbed, so this is not a contradiction");
+        }
+        self.firm(verdict)
+    }
+
     /// Compares a claim with a measurement. `why` is a reason that turns a disagreement into `Undecided`.
     fn against(
         &mut self,
@@ -112,7 +120,7 @@ impl<'a> Judge<'a> {
         let verdict = compared(claim.described, i, tolerance);
         let (verdict, more) = match (verdict, why) {
             (Verdict::Disagrees, Some(why)) => (Verdict::Undecided, why),
-            _ => self.firm(verdict),
+            _ => self.firm_on(from, verdict),
         };
         let unit = claim.unit;
         let measured = around(i, unit);
@@ -151,7 +159,7 @@ impl<'a> Judge<'a> {
         };
         let (verdict, more) = match (verdict, why) {
             (Verdict::Disagrees, Some(why)) => (Verdict::Undecided, why),
-            _ => self.firm(verdict),
+            _ => self.firm_on(from, verdict),
         };
         let note =
             format!("{of} is described as {}, measured is {}", formatted(at, unit), formatted(i.value, unit));

@@ -1,5 +1,7 @@
 //! Findings and reports.
 
+use std::collections::BTreeSet;
+
 use super::axis::Axis;
 use super::detail::{Basis, Detail};
 use super::key::{Coordinate, Key};
@@ -34,6 +36,8 @@ pub struct Finding {
     pub count: u64,
     /// Trials (ids in the record) of these samples.
     pub trials: Vec<u64>,
+    /// Number of these trials that were disturbed, if they are so many that the value is doubtful; else 0.
+    pub disturbed_trials: u64,
     /// Origin of the value.
     pub basis: Basis,
     /// The fields that the metric declares.
@@ -61,6 +65,7 @@ impl Finding {
             high: None,
             count: 0,
             trials: Vec::new(),
+            disturbed_trials: 0,
             basis: Basis::Measured,
             detail: Detail::default(),
             fitted: None,
@@ -97,6 +102,18 @@ impl Finding {
     #[must_use]
     pub fn at(&self, axis: Axis) -> Option<&Coordinate> {
         self.key.get(axis)
+    }
+
+    /// Returns whether so many of its trials were disturbed that the value is doubtful.
+    #[must_use]
+    pub fn is_doubtful(&self) -> bool {
+        self.disturbed_trials > 0
+    }
+
+    /// Returns the number of different trials.
+    #[must_use]
+    pub fn distinct_trials(&self) -> u64 {
+        self.trials.iter().collect::<BTreeSet<_>>().len() as u64
     }
 
     /// Returns the value, if it is a finite number.

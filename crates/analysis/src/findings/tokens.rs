@@ -161,6 +161,8 @@ token_lists! {
         "statistic of a curve: p99.9 (p99 if series are short), p90, p50, page faults of a worker per second";
     DISTURBED "disturbed" &["yes", "no"],
         "whether something disturbed the measurement";
+    DISTURBANCE "disturbance" &["ok", "noisy", "unusable"],
+        "what disturbance did to the findings: nothing; findings from disturbed trials are doubtful, the others hold; all are doubtful";
     TRUST "trust" &["real", "virtual", "emulated", "modelled", "unknown"],
         "how far the subject's clock can be trusted; unknown for imported results";
     UNIT "unit" UNITS,

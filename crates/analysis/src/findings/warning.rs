@@ -59,7 +59,8 @@ macro_rules! warning_kinds {
 }
 
 warning_kinds! {
-    Disturbed "disturbed" true "something disturbed the measurement: times may be wrong";
+    Disturbed "disturbed" true "all findings, or some of the headline's, are doubtful because trials were disturbed";
+    Noisy "noisy" false "the machine was noisy: findings from disturbed trials are marked, and none of them is in the headline";
     NoHugePages "no-huge-pages" false "the latency curve was measured in base pages: translation is part of it";
     SlowHugePages "slow-huge-pages" false "huge pages translate slower than base pages: the latency curve was measured in base pages";
     SplinteredPages "splintered-pages" false "huge pages are translated in pieces of base pages";

@@ -5,7 +5,7 @@ use fathom_analysis::metrics::cacheability::{CACHEABILITY_ALIAS, CACHEABILITY_RA
 use fathom_report::Headline;
 use fathom_units::exact;
 
-use crate::headline::{confidence, figure, largest, none, sentence};
+use crate::headline::{self as shared, figure, largest, none};
 
 pub(crate) fn headline(report: &Report) -> Headline {
     // The worst case: the largest ratio, with both of its times.
@@ -39,9 +39,5 @@ pub(crate) fn headline(report: &Report) -> Headline {
         ),
         None => String::new(),
     };
-    Headline {
-        answer: sentence(&answer),
-        confidence: confidence(report, &[worst]),
-        action: sentence(&action),
-    }
+    shared::headline(report, &answer, &[worst], &action)
 }

@@ -16,7 +16,7 @@ use super::trials::refused;
 use super::{NAME, Request, STRIDE, STUDY_BYTES, UncachedMethod, mair_bytes, walks};
 use crate::claims;
 use crate::disturbance;
-use crate::reading::{clocks, disturbed_row, measured, new_report, number, refuse_all, text};
+use crate::reading::{clocks, disturbance_rows, measured, new_report, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
 use crate::scale::{Scale, clock_is_usable};
 
@@ -35,7 +35,7 @@ pub fn read(record: &Record) -> Report {
     let all = points(record, &requested, &scale);
     let medians = |p: &Point| p.groups.iter().filter_map(|g| median(g)).collect::<Vec<f64>>();
     let repeats: Vec<Vec<f64>> = all.iter().map(medians).collect();
-    disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
+    disturbance_rows(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
     clocks(record, &scale, &mut report);
     let behaviour = |method| Some(behaves(times(&all, method)?, times(&all, cached())?));
     for &method in &requested.methods {

@@ -7,7 +7,7 @@ use fathom_analysis::metrics::conflict::{
 use fathom_report::Headline;
 use fathom_units::exact;
 
-use crate::headline::{confidence, figure, none, sentence};
+use crate::headline::{self as shared, figure, none};
 
 /// Distance of the reads of a round, bytes (study S1).
 const STUDY_DISTANCE: u64 = 4096;
@@ -42,11 +42,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
             exact(STUDY_DISTANCE)
         )
     });
-    Headline {
-        answer: sentence(&answer),
-        confidence: confidence(report, &quoted),
-        action: sentence(&action.unwrap_or_default()),
-    }
+    shared::headline(report, &answer, &quoted, &action.unwrap_or_default())
 }
 
 /// Returns `the cache of tier 1 has 8 ways and 64 sets, lines of 64 B, replacement lru`, as far as known.

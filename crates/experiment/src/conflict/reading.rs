@@ -8,7 +8,7 @@ use crate::claims;
 use crate::disturbance;
 use crate::geometry::{self, Level};
 use crate::latency_curve;
-use crate::reading::{clocks, disturbed_row, new_report, refuse_all};
+use crate::reading::{clocks, disturbance_rows, new_report, refuse_all};
 use crate::record::Record;
 use crate::scale::{Scale, clock_is_usable};
 
@@ -22,7 +22,7 @@ pub fn read(record: &Record) -> Report {
     }
     let scale = Scale::of(record);
     let curves = latency_curve::Curves::of(record, &scale);
-    disturbed_row(
+    disturbance_rows(
         &disturbance::judge(record, &scale.cycle_ticks, &latency_curve::repeats(&curves.latency_curve)),
         &mut report,
     );

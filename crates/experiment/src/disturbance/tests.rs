@@ -4,7 +4,7 @@ use fathom_probe::pattern::Trial;
 use fathom_probe::rows::Done;
 
 use super::*;
-use crate::record::TrialRun;
+use crate::record::{End, TrialRun};
 
 /// Returns a record of trials with these watch data.
 fn record(watches: impl IntoIterator<Item = Watch>) -> Record {
@@ -36,7 +36,7 @@ fn with_bad_trials(bad: usize, worse: Watch) -> Record {
 fn a_quiet_record_is_undisturbed_and_has_no_causes() {
     let d =
         judge(&with_bad_trials(0, QUIET), &[(1, 1, 1.0), (1, 9, 1.005)], &[vec![3.0, 3.1], vec![9.0, 9.1]]);
-    assert_eq!(d, Disturbance { trials: 100, ..Disturbance::default() });
+    assert_eq!(d, Disturbance { judged: 100, trials: 100, ..Disturbance::default() });
 }
 
 #[test]
@@ -49,13 +49,17 @@ fn an_empty_record_is_undisturbed() {
 fn time_off_cpu_disturbs_beyond_a_tenth_of_trials() {
     let off = Watch { cpu_ns: 900_000, involuntary: 2, ..QUIET };
     let few = judge(&with_bad_trials(10, off), &[], &[]);
-    assert!(!few.disturbed);
+    assert!(!few.disturbed && few.state == DisturbanceState::Ok);
     assert!(
         few.causes[0].contains("10 of 100 trials") && few.causes[0].contains("20 involuntary"),
         "{few:?}"
     );
     let many = judge(&with_bad_trials(11, off), &[], &[]);
     assert!(many.disturbed && many.remedy.contains("stop other work"), "{many:?}");
+    assert_eq!(many.state, DisturbanceState::Noisy);
+    // No median tolerates half.
+    assert_eq!(judge(&with_bad_trials(49, off), &[], &[]).state, DisturbanceState::Noisy);
+    assert_eq!(judge(&with_bad_trials(50, off), &[], &[]).state, DisturbanceState::Unusable);
     assert!(!many.remedy.contains("hypervisor"));
 }
 
@@ -87,7 +91,7 @@ fn the_cycle_calibration_may_change_between_rounds_but_not_within_one() {
     scaled.facts.extend([governor("ondemand")]);
     let d = judge(&scaled, &inside, &[]);
     assert!(d.disturbed && d.causes[0].contains("2.0 % inside round 2"), "{d:?}");
-    assert!(d.remedy.starts_with("echo performance"), "{d:?}");
+    assert!(d.remedy.starts_with("echo performance") && d.state == DisturbanceState::Noisy, "{d:?}");
     scaled.facts.extend([governor("performance")]);
     assert!(!judge(&scaled, &inside, &[]).remedy.contains("echo performance"), "applied already");
 }
@@ -107,6 +111,9 @@ fn rounds_that_disagree_at_the_median_point_disturb() {
     let repeats = vec![vec![3.0, 3.4], vec![5.0, 5.8], vec![80.0, 80.0]];
     let d = judge(&record([QUIET]), &[], &repeats);
     assert!(d.disturbed && d.causes[0].contains("rounds disagree"), "{d:?}");
+    assert_eq!(d.state, DisturbanceState::Noisy);
+    let apart = vec![vec![3.0, 5.0], vec![5.0, 9.0], vec![80.0, 80.0]];
+    assert_eq!(judge(&record([QUIET]), &[], &apart).state, DisturbanceState::Unusable);
     // One outlier among many points affects only its own interval.
     let one = vec![vec![3.0, 3.0], vec![5.0, 5.0], vec![80.0, 200.0]];
     assert!(!judge(&record([QUIET]), &[], &one).disturbed);
@@ -126,4 +133,44 @@ fn hostile_watches_do_not_overflow() {
         judge(&with_bad_trials(100, max), &[(u64::MAX, 0, f64::NAN), (0, 0, 0.0)], &[vec![0.0, 0.0]])
             .disturbed
     );
+}
+
+/// Adds a session of ten seconds during which tasks waited for a CPU in `share` of the time.
+fn waiting(record: &mut Record, share: f64) {
+    let total = |us: f64| FactValue::Text(format!("some avg10=0.00 total={us:.0}; full total=0"));
+    record.facts.extend([
+        ("env.pressure.cpu".to_owned(), total(5.0)),
+        ("env.after.pressure.cpu".to_owned(), total(5.0 + share * 1e7)),
+    ]);
+    record.end = Some(End { status: "complete".into(), elapsed_ms: 10_000 });
+}
+
+#[test]
+fn other_work_during_the_session_makes_it_noisy() {
+    let mut busy = record([QUIET]);
+    waiting(&mut busy, 0.9);
+    let d = judge(&busy, &[], &[]);
+    assert_eq!((d.state, d.disturbed, d.causes.len()), (DisturbanceState::Noisy, false, 0), "{d:?}");
+    assert!(d.environment[0].contains("waited for a CPU in 90 %"), "{d:?}");
+    // The measurement's own.
+    waiting(&mut busy, 0.25);
+    assert_eq!(judge(&busy, &[], &[]).state, DisturbanceState::Ok);
+    // A task on each other CPU waits for nothing.
+    let load = |text: &str| ("env.loadavg".to_owned(), FactValue::Text(text.to_owned()));
+    busy.facts.extend([load("5.82 5.09 4.93 5/110")]);
+    let d = judge(&busy, &[], &[]);
+    assert!(d.state == DisturbanceState::Noisy && d.environment[0].contains("5.8"), "{d:?}");
+    busy.facts.extend([load("1.00 0.50 0.20 1/82")]);
+    assert_eq!(judge(&busy, &[], &[]).state, DisturbanceState::Ok);
+    busy.facts.extend([load("many")]);
+    assert_eq!(judge(&busy, &[], &[]).state, DisturbanceState::Ok);
+}
+
+#[test]
+fn a_model_is_never_disturbed() {
+    let mut modelled = with_bad_trials(100, Watch { cpu_ns: 0, involuntary: 9, ..QUIET });
+    modelled.trust = Some(ClockTrust::Modelled);
+    waiting(&mut modelled, 0.9);
+    let d = judge(&modelled, &[(1, 1, 1.0), (1, 9, 2.0)], &[vec![1.0, 9.0]]);
+    assert_eq!(d, Disturbance { judged: 100, trials: 100, ..Disturbance::default() });
 }

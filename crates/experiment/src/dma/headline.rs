@@ -7,7 +7,7 @@ use fathom_analysis::metrics::dma::{DMA_CPU, DMA_CROSSOVER, DMA_WINNER, DMA_WRON
 use fathom_report::Headline;
 use fathom_units::size;
 
-use crate::headline::{confidence, figure, largest, none, sentence};
+use crate::headline::{self as shared, figure, largest, none};
 
 /// A packet, bytes: two strategies are compared at the measured size nearest to it.
 const PACKET: u64 = 1536;
@@ -46,11 +46,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
         (None, [only]) => format!("use {only} for every size and direction"),
         _ => "choose by the size of the transfer, as above".to_owned(),
     };
-    Headline {
-        answer: sentence(&answers.join("; ")),
-        confidence: confidence(report, &quoted),
-        action: sentence(&action),
-    }
+    shared::headline(report, &answers.join("; "), &quoted, &action)
 }
 
 /// Returns the ranges of sizes with one winner, ascending. A size at which the current winner ties with the best one

@@ -10,6 +10,7 @@ mod headline;
 pub mod options;
 mod plan;
 mod points;
+mod pollution;
 mod reading;
 mod study;
 mod view;

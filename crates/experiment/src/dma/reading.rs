@@ -13,9 +13,9 @@ use super::crossings::changes;
 use super::options::Options;
 use super::plan::refused;
 use super::points::{self, Key, Loss, Part, Point, route};
-use super::{NAME, Request, Route, study};
+use super::{NAME, Request, Route, pollution, study};
 use crate::disturbance;
-use crate::reading::{clocks, disturbed_row, measured, new_report, number, refuse_all, text};
+use crate::reading::{clocks, disturbance_rows, measured, new_report, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
 use crate::scale::{Scale, clock_is_usable};
 
@@ -43,7 +43,7 @@ fn times(record: &Record, request: &Request, report: &mut Report) {
     let place = |key: &Key| (request.routes.iter().position(|route| *route == key.route), key.bytes);
     points.sort_by_key(|point| place(&point.key));
     let repeats: Vec<Vec<f64>> = points.iter().map(Point::repeats).collect();
-    disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), report);
+    disturbance_rows(&disturbance::judge(record, &scale.cycle_ticks, &repeats), report);
     clocks(record, &scale, report);
     let link = link(record, &points, report);
     let modelled = record.trust == Some(ClockTrust::Modelled);
@@ -54,7 +54,7 @@ fn times(record: &Record, request: &Request, report: &mut Report) {
     crossovers(&points, report);
     let mut losses = points::losses(record, &scale);
     losses.sort_by_key(|loss| place(&loss.key));
-    pollution(&losses, report);
+    pollution::rows(&losses, modelled, report);
     let requested = Options::of(record);
     if requested.driver_bug.is_none() {
         study::rows(&points, link.filter(|_| requested.link_bits.is_some()), report);
@@ -211,44 +211,6 @@ fn crossovers(points: &[Point], report: &mut Report) {
         let mut row = measured(key, at, "bytes", count, &ids);
         row.basis = Basis::Bounds;
         row.notes.push(format!("{below} takes less CPU time below this size, {beyond} above"));
-        report.findings.push(row);
-    }
-}
-
-/// Minimum loss as a share of the walk: among many comparisons some are significant by chance.
-const MIN_LOSS_SHARE: f64 = 0.01;
-
-/// Adds the cache pollution: by a transfer in each direction, and by a round trip.
-fn pollution(losses: &[Loss], report: &mut Report) {
-    for loss in losses {
-        let mut row = measured(loss.key.of(&metrics::POLLUTION), loss.lost, "ns", loss.count, &loss.ids);
-        row.detail.set(metrics::POLLUTION_SET, Item::Number(loss.pollution_set as f64));
-        row.detail.set(metrics::BEFORE, Item::Number(loss.before.value));
-        row.notes.push(format!(
-            "a walk through {} took {:.0} ns before a transfer, and took this much longer after it",
-            size(loss.pollution_set as f64),
-            loss.before.value
-        ));
-        let significant = loss.lost.low > 0.0 || loss.lost.high < 0.0;
-        if !significant || loss.lost.value.abs() < MIN_LOSS_SHARE * loss.before.value {
-            row.detail.set(metrics::UNSURE, Item::Flag(true));
-        }
-        report.findings.push(row);
-    }
-    for loss in losses.iter().filter(|loss| loss.key.route.1 == Direction::ToDevice) {
-        let back = (loss.key.route.0, Direction::FromDevice);
-        let back = losses.iter().find(|l| l.key == Key { route: back, ..loss.key });
-        let Some(back) = back else { continue };
-        let sum = Interval {
-            value: loss.lost.value + back.lost.value,
-            low: loss.lost.low + back.lost.low,
-            high: loss.lost.high + back.lost.high,
-        };
-        let key = metrics::POLLUTION_ROUND_TRIP.at([loss.key.route.0.token().into(), loss.key.bytes.into()]);
-        let ids = [loss.ids.as_slice(), &back.ids].concat();
-        let mut row = measured(key, sum, "ns", loss.count + back.count, &ids);
-        row.basis = Basis::Derived;
-        row.notes.push("one transfer to the device and one from it".into());
         report.findings.push(row);
     }
 }

@@ -14,6 +14,8 @@ use crate::scale::Scale;
 
 /// Distances to test, bytes. Lines are 16 to 128 bytes; 256 confirms the end.
 const DISTANCES: [u64; 5] = [16, 32, 64, 128, 256];
+/// Smallest number of distances without conflicts, the line and longer ones. A single low time may be an error.
+const MIN_SEPARATE: usize = 2;
 
 fn arrangement(geometry: Geometry, distance: u64) -> Arrangement {
     let Geometry { ways, way_bytes } = geometry;
@@ -65,6 +67,46 @@ pub(crate) fn read(
     let first = separate.iter().position(|(_, separate)| *separate)?;
     let monotonic = first > 0
         && separate.len() == DISTANCES.len()
+        && separate.len() - first >= MIN_SEPARATE
         && separate[first..].iter().all(|(_, separate)| *separate);
     monotonic.then(|| separate[first].0)
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_analysis::interval::Interval;
+    use fathom_probe::rows::{Done, Sample};
+
+    use super::*;
+    use crate::record::TrialRun;
+
+    /// A cache of 4 KiB in each of 8 ways and 1 ns, before one of 10 ns.
+    const GEOMETRY: Geometry = Geometry { ways: 8, way_bytes: 4096 };
+    const STEP: Step =
+        Step { capacity: Interval { value: 32768.0, low: 32768.0, high: 32768.0 }, here: 1.0, next: 10.0 };
+
+    /// Returns the line of a record of so many ns per load at each distance.
+    fn line_of(ns: [u64; DISTANCES.len()]) -> Option<u64> {
+        let mut record = Record::default();
+        let scale = Scale::of(&record);
+        let all = DISTANCES.map(|distance| arrangement(GEOMETRY, distance)).to_vec();
+        let trials = missing_trials(&record, &scale, &Domain::lines(&scale), &STEP, true, all);
+        for (id, (trial, ns)) in trials.into_iter().zip(ns).enumerate() {
+            let id = id as u64 + 1;
+            let sample = Sample { ticks: 0, ticks2: trial.loads * ns, ..Sample::default() };
+            let done = Some(Done { trial: id, ..Done::default() });
+            let (trial, samples) = (Trial { id, ..trial }, vec![sample; 3]);
+            record.trials.push(TrialRun { trial, samples, done, ..TrialRun::default() });
+        }
+        read(&record, &scale, &STEP, (GEOMETRY, None))
+    }
+
+    #[test]
+    fn line_needs_two_distances_without_conflicts() {
+        assert_eq!(line_of([10, 10, 1, 1, 1]), Some(64));
+        assert_eq!(line_of([10, 10, 10, 1, 1]), Some(128));
+        assert_eq!(line_of([10, 10, 10, 10, 1]), None);
+        assert_eq!(line_of([10, 10, 1, 10, 1]), None);
+        assert_eq!(line_of([1, 1, 1, 1, 1]), None);
+    }
 }

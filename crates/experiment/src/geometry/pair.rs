@@ -24,6 +24,9 @@ const UNDECIDED: f64 = 0.1;
 /// Ratio of the first load's time to the next tier's, above which the second load's time is a small difference of large
 /// times. (Translation and DRAM rows may double the time.)
 const MAX_FIRST_RATIO: f64 = 2.0;
+/// Smallest number of slow distances, the reach and longer ones. One slow distance shows no boundary: 512 bytes alone are
+/// slow where every pair begins its own page or DRAM row.
+const MIN_SLOW: usize = 2;
 /// Maximum number of pairs: at [`PERIOD`] apart they span 192 MiB.
 const MAX_PAIRS: u64 = 1 << 17;
 
@@ -123,8 +126,54 @@ pub(crate) fn read(
     let at = slow.iter().position(|slow| *slow);
     let clear = share.iter().all(|share| (share - 0.5).abs() > UNDECIDED);
     let near = first > 1.1 * step.here && first < MAX_FIRST_RATIO * step.next;
-    let valid = near && clear && slow.len() == DISTANCES.len();
+    let confirmed = slow.iter().filter(|slow| **slow).count() >= MIN_SLOW;
+    let valid = near && clear && confirmed && slow.len() == DISTANCES.len();
     let reach =
         at.filter(|&at| valid && at > 0 && slow[at..].iter().all(|slow| *slow)).map(|at| second[at].0);
     Some(Pairs { second, first, reach })
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_analysis::interval::Interval;
+    use fathom_probe::rows::{Done, Sample};
+
+    use super::*;
+    use crate::record::TrialRun;
+
+    /// A level of 32 KiB and 1 ns before memory of 30 ns.
+    const STEP: Step =
+        Step { capacity: Interval { value: 32768.0, low: 32768.0, high: 32768.0 }, here: 1.0, next: 30.0 };
+
+    /// Returns what is read of pairs whose second loads take so long, ns.
+    fn read_of(second_ns: [u64; DISTANCES.len()]) -> Pairs {
+        let mut record = Record::default();
+        let scale = Scale::of(&record);
+        for (id, (distance, second)) in DISTANCES.into_iter().zip(second_ns).enumerate() {
+            let cells = 2 * pairs(&STEP, None);
+            let trial = Trial {
+                id: id as u64,
+                loads: 1000,
+                memory: Memory::of(cells * distance, distance),
+                ..Trial::of(Pair { period: PERIOD, offset: 0 })
+            };
+            // The mean of both loads; the first takes 30 ns, on a clock of 1 GHz.
+            let sample = Sample { ticks: 0, ticks2: 500 * (30 + second), ..Sample::default() };
+            let done = Some(Done { trial: id as u64, ..Done::default() });
+            record.trials.push(TrialRun { trial, samples: vec![sample; 3], done, ..TrialRun::default() });
+        }
+        read(&record, &scale, &STEP, None, 1.0).expect("pairs")
+    }
+
+    #[test]
+    fn line_needs_two_distances_beyond_it() {
+        assert_eq!(read_of([1, 1, 1, 30, 30, 30, 30]).reach, Some(64));
+        assert_eq!(read_of([1, 30, 30, 30, 30, 30, 30]).reach, Some(16));
+        assert_eq!(read_of([1, 1, 1, 1, 1, 30, 30]).reach, Some(256));
+        // The last distance alone.
+        assert_eq!(read_of([1, 1, 1, 1, 1, 1, 30]).reach, None);
+        // A low between slow ones.
+        assert_eq!(read_of([1, 30, 30, 30, 7, 30, 30]).reach, None);
+        assert_eq!(read_of([1, 1, 1, 1, 1, 1, 1]).reach, None);
+    }
 }

@@ -4,7 +4,7 @@ use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::latency::{LATENCY_ORDER_TIME, LATENCY_PAGE_TIME, LATENCY_TIME};
 use fathom_report::Headline;
 
-use crate::headline::{confidence, figure, largest, none, sentence};
+use crate::headline::{self as shared, figure, largest, none};
 
 /// Share of the time that a recommendation must save.
 const MIN_SAVING: f64 = 0.1;
@@ -21,11 +21,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
         }
         _ => format!("a load takes {} and {}", at(first), at(last)),
     };
-    Headline {
-        answer: sentence(&answer),
-        confidence: confidence(report, &[*first, *last]),
-        action: sentence(&action(report)),
-    }
+    shared::headline(report, &answer, &[*first, *last], &action(report))
 }
 
 fn size(f: &Finding) -> u64 {

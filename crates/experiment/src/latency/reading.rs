@@ -1,5 +1,8 @@
 //! Reads a record of `fathom latency`: histograms, peaks, bias, and the tier and TLB hits of each working set.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Histogram, Report, Warning, WarningKind};
 use fathom_analysis::histogram::{Group, bars, groups, main_group};
@@ -12,8 +15,8 @@ use super::measure::{Bias, Measure, Set, by_trial, ids, joined, peak};
 use super::{NAME, ladder};
 use crate::clock::{loads_per_sample, resolution_ticks};
 use crate::disturbance;
-use crate::reading::{clocks, disturbed_row, measured, new_report, refuse_all, text};
-use crate::record::Record;
+use crate::reading::{clocks, disturbance_rows, measured, new_report, refuse_all, text};
+use crate::record::{Record, TrialRun};
 use crate::scale::{Scale, clock_is_usable};
 
 /// Reads a record. The report depends on the record alone.
@@ -29,7 +32,7 @@ pub fn read(record: &Record) -> Report {
     let sets: Vec<Set> = sets(&measure, record);
     let repeats: Vec<Vec<f64>> =
         sets.iter().map(|s| s.random.iter().filter_map(|t| median(&t.1)).collect()).collect();
-    disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
+    disturbance_rows(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
     clocks(record, &scale, &mut report);
     let bias = measure.bias(&sets);
     if let Some(bias) = &bias {
@@ -67,15 +70,17 @@ fn sets(measure: &Measure<'_>, record: &Record) -> Vec<Set> {
         let bytes = run.trial.memory.bytes;
         let at = sets.iter().position(|s| s.bytes == bytes).unwrap_or_else(|| {
             let (random, random_ns, window) = (Vec::new(), Vec::new(), Vec::new());
-            sets.push(Set { bytes, spacing: 0, timed: 1, single: Vec::new(), random, random_ns, window });
+            let timed = loads_timed(record, bytes);
+            sets.push(Set { bytes, spacing: 0, timed, single: Vec::new(), random, random_ns, window });
             sets.len() - 1
         });
         let set = &mut sets[at];
         match (single, run.trial.pattern.walk().order) {
-            (true, _) => {
-                (set.spacing, set.timed) = (run.trial.loads, run.trial.or_default::<Single>().timed.max(1));
+            (true, _) if timed_loads(run) == set.timed => {
+                set.spacing = run.trial.loads;
                 set.single.push((run.trial.id, measure.raw(run)));
             }
+            (true, _) => {}
             (false, OrderKind::Window) => set.window.push((run.trial.id, measure.times(run))),
             (false, _) => {
                 set.random.push((run.trial.id, measure.times(run)));
@@ -85,6 +90,22 @@ fn sets(measure: &Measure<'_>, record: &Record) -> Vec<Set> {
     }
     sets.sort_by_key(|s| s.bytes);
     sets
+}
+
+/// Returns the loads that each sample of a trial of single loads timed.
+fn timed_loads(run: &TrialRun) -> u64 {
+    run.trial.or_default::<Single>().timed.max(1)
+}
+
+/// Returns the loads per sample of most trials at a working set; of the fewest loads if equally many have them. The number
+/// follows the clock's resolution, of which later rounds know more, and samples of different numbers of loads have no
+/// common histogram.
+fn loads_timed(record: &Record, bytes: u64) -> u64 {
+    let mut trials: BTreeMap<u64, usize> = BTreeMap::new();
+    for run in record.of(PatternKind::Single).filter(|run| run.trial.memory.bytes == bytes) {
+        *trials.entry(timed_loads(run)).or_default() += 1;
+    }
+    trials.into_iter().max_by_key(|(timed, count)| (*count, Reverse(*timed))).map_or(1, |(timed, _)| timed)
 }
 
 /// Ratio from which two working sets are in different tiers, as in the survey; and ratio from which random order is
@@ -221,5 +242,54 @@ fn missing(record: &Record, sets: &[Set], report: &mut Report) {
             text: format!("not measured within the budget or the memory: {}", lost.join(", ")),
             remedy: "give it a larger --budget or smaller sizes".into(),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_probe::pattern::{Alu, Clock, Memory, Trial};
+    use fathom_probe::rows::{Done, Sample};
+
+    use super::*;
+
+    /// Returns a trial with these samples (ticks).
+    fn run(id: u64, trial: Trial, ticks: u64, ticks2: u64) -> TrialRun {
+        let sample = Sample { ticks, ticks2, ..Sample::default() };
+        TrialRun {
+            trial: Trial { id, ..trial },
+            samples: vec![sample; 20],
+            done: Some(Done { trial: id, ..Done::default() }),
+            ..TrialRun::default()
+        }
+    }
+
+    /// Samples of different numbers of loads are not mixed: a sum is not a mean.
+    #[test]
+    fn each_histogram_has_one_number_of_loads_per_sample() {
+        let mut record = Record::default();
+        let memory = || Memory::of(16 << 10, 64);
+        let single = |timed| Trial {
+            memory: memory(),
+            loads: 300,
+            ..Trial::of(Single { timed, ..Single::default() })
+        };
+        record.trials.extend([
+            run(1, Trial { loads: 1000, ..Trial::of(Clock) }, 26, 26 * 40),
+            run(2, Trial { loads: 1000, ..Trial::of(Alu) }, 26 * 40, 26 * 80),
+            // 197 loads of 4 cycles and an overhead of 60.
+            run(3, single(197), 848, 60),
+            run(4, single(197), 848, 60),
+            // Later rounds know a finer clock.
+            run(5, single(1), 64, 60),
+            run(6, Trial { memory: memory(), loads: 1000, ..Trial::default() }, 0, 4160),
+        ]);
+        let scale = Scale::of(&record);
+        let measure = Measure::of(&record, &scale);
+        let sets = sets(&measure, &record);
+        let set = sets.first().expect("a set");
+        assert_eq!((set.timed, ids(&set.single)), (197, vec![3, 4]));
+        let mean = set.per_load(median(&joined(&set.single)).expect("samples"));
+        let cycles = 848.0 / 197.0 / measure.ticks;
+        assert!((mean - cycles).abs() < 0.01, "{mean} {cycles}");
     }
 }

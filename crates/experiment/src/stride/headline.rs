@@ -5,7 +5,7 @@ use fathom_analysis::metrics::stride::{STRIDE_LINE, STRIDE_TIME_PER_ACCESS};
 use fathom_report::Headline;
 use fathom_units::exact;
 
-use crate::headline::{confidence, figure, none, sentence};
+use crate::headline::{self as shared, figure, none};
 
 pub(crate) fn headline(report: &Report) -> Headline {
     let at = |f: &Finding, axis| f.key.number(axis).unwrap_or(0);
@@ -46,9 +46,5 @@ pub(crate) fn headline(report: &Report) -> Headline {
             "place data that is used together within one line of {line}; a longer stride costs the same per access"
         )
     });
-    Headline {
-        answer: sentence(&answer),
-        confidence: confidence(report, &[*near, *far]),
-        action: sentence(&action.unwrap_or_default()),
-    }
+    shared::headline(report, &answer, &[*near, *far], &action.unwrap_or_default())
 }

@@ -17,7 +17,7 @@ use super::{ASSUMED_LINE, NAME, STUDY_STRIDE, first_touch, lines, prefetch};
 use crate::claims;
 use crate::clock::resolution_ticks;
 use crate::disturbance;
-use crate::reading::{clocks, disturbed_row, measured, new_report, refuse_all};
+use crate::reading::{clocks, disturbance_rows, measured, new_report, refuse_all};
 use crate::record::Record;
 use crate::scale::{Scale, clock_is_usable};
 
@@ -36,7 +36,7 @@ pub fn read(record: &Record) -> Report {
     let points = points(record, &requested, &scale);
     let repeats: Vec<Vec<f64>> =
         points.iter().map(|p| p.trials.iter().filter_map(|t| median(&t.1)).collect()).collect();
-    disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
+    disturbance_rows(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
     clocks(record, &scale, &mut report);
     let line = Line::of(record);
     for point in &points {

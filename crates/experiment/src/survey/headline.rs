@@ -5,7 +5,7 @@ use fathom_analysis::metrics::claims::{CLAIMED, TIER, VERDICT_LEVEL_SIZE};
 use fathom_analysis::metrics::survey::{TIER_CAPACITY, TIER_LATENCY, WALK_SHARE};
 use fathom_report::Headline;
 
-use crate::headline::{confidence, figure, none, sentence, size};
+use crate::headline::{self as shared, figure, none, size};
 
 /// Share of a far random load from which on translation is worth avoiding: below it huge pages gain less than a tenth.
 const TRANSLATION: f64 = 0.1;
@@ -34,11 +34,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
         answer += &format!("; {text}");
     }
     let quoted: Vec<&Finding> = tiers.iter().copied().chain(ends.iter().copied()).collect();
-    Headline {
-        answer: sentence(&answer),
-        confidence: confidence(report, &quoted),
-        action: action(last, &ends, share),
-    }
+    shared::headline(report, &answer, &quoted, &action(last, &ends, share))
 }
 
 /// The reported level sizes that the measurement contradicts, each with the size beyond which loads are slower.
@@ -69,5 +65,5 @@ fn action(last: &Finding, ends: &[&Finding], share: Option<f64>) -> String {
     if share.is_some_and(|share| share >= TRANSLATION) {
         advice.push("use huge pages for random access to large memory".to_owned());
     }
-    sentence(&advice.join("; "))
+    advice.join("; ")
 }

@@ -15,7 +15,7 @@ use crate::claims::rows;
 use crate::disturbance;
 use crate::geometry;
 use crate::latency_curve::{Curves, coarse_top, repeats, splinter_rows, tier_rows};
-use crate::reading::{clocks, disturbed_row, measured, new_report, number, refuse_all};
+use crate::reading::{clocks, disturbance_rows, measured, new_report, number, refuse_all};
 use crate::record::Record;
 use crate::scale::STRIDE;
 use crate::scale::{At, Scale, clock_is_usable, no_huge_pages};
@@ -38,7 +38,7 @@ fn measurements(record: &Record, report: &mut Report) {
     let Curves { latency_curve, pairs, translation, reading: curves, .. } = &all;
     let decoded = decode(&record.facts);
     let disturbance = disturbance::judge(record, scale.cycle_ticks.as_slice(), &repeats(latency_curve));
-    disturbed_row(&disturbance, report);
+    disturbance_rows(&disturbance, report);
     clocks(record, &scale, report);
     if let Some(curves) = curves {
         tier_rows(&all, &scale, report);

@@ -10,7 +10,7 @@ use fathom_probe::machine::ClockTrust;
 use fathom_report::Headline;
 
 use super::view::stages::{longest, stage_phrase, waits_for_cpu};
-use crate::headline::{confidence, figure, largest, none, sentence};
+use crate::headline::{self as shared, figure, largest, none};
 
 /// The place at which the task itself runs again.
 const TASK: &str = "user";
@@ -43,19 +43,15 @@ pub(crate) fn headline(report: &Report) -> Headline {
     if let Some(other) = traced.filter(|_| waited).and_then(|f| f.detail.word(RAN_BEFORE)) {
         answer += &format!("; {other} held the CPU before it");
     }
-    Headline {
-        answer: sentence(&answer),
-        // A maximum has no interval.
-        confidence: confidence_of_maximum(report),
-        action: sentence(&stage.map_or_else(String::new, |(stage, _)| action(stage, report))),
-    }
+    let action = stage.map_or_else(String::new, |(stage, _)| action(stage, report));
+    with_caveat_of_maximum(shared::headline(report, &answer, &[largest_latency], &action))
 }
 
-/// Returns the confidence of a maximum.
-fn confidence_of_maximum(report: &Report) -> String {
-    let text = confidence(report, &[]);
+/// Adds to the confidence what holds for every maximum.
+fn with_caveat_of_maximum(headline: Headline) -> Headline {
     let more = "A maximum is the largest observed value, not a bound.";
-    if text.is_empty() { more.to_owned() } else { format!("{text} {more}") }
+    let confidence = format!("{} {more}", headline.confidence).trim_start().to_owned();
+    Headline { confidence, ..headline }
 }
 
 /// Returns the headline of a sweep of a load's block sizes.
@@ -77,7 +73,7 @@ fn swept(report: &Report) -> Headline {
             answer += &format!("; {what} changes at blocks of {}", figure(first));
         }
     }
-    Headline { answer: sentence(&answer), confidence: confidence(report, &changes), action: String::new() }
+    shared::headline(report, &answer, &changes, "")
 }
 
 /// Returns the maximum at the same place without load.

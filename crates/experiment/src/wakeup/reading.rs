@@ -15,7 +15,8 @@ use super::options::Options;
 use super::series::{Place, Series};
 use super::spot::{Spot, Unit, refuse};
 use super::{NAME, attribution, causes, equal, imported, sweep_rows, trials};
-use crate::reading::{measured, new_report, number, refuse_all};
+use crate::disturbance;
+use crate::reading::{measured, new_report, number, refuse_all, state_row};
 use crate::record::Record;
 use crate::trial_name::trial_name;
 
@@ -31,6 +32,7 @@ pub fn read(record: &Record) -> Report {
         refuse_all(record, "every wake-up", &mut report);
         return report;
     };
+    state_row(&disturbance::judge(record, &[], &[]), &mut report);
     setup(record, unit, &mut report);
     let sweep = Options::of(record).sweep;
     let cases = if sweep { Vec::new() } else { conditions::cases(record) };

@@ -48,7 +48,7 @@ fn hostile() -> Report {
     (report.subject, report.trust, report.experiment) = (text(), text(), text());
     report.facts = vec![(text(), text()), ("about".to_string(), text())];
     report.findings.push(number("samples.verified", 1.0, "samples", None, 1));
-    report.findings.push(word("disturbed", "yes", &[HOSTILE]));
+    report.findings.push(word("disturbance.state", "unusable", &[HOSTILE]));
     report.findings.push(word("verdict.level.1.size", HOSTILE, &[HOSTILE]));
     report.findings.iter_mut().for_each(|f| f.notes.push(text()));
     report.warnings.push(Warning { kind: WarningKind::NoHugePages, text: text(), remedy: text() });

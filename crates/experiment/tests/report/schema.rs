@@ -140,9 +140,17 @@ fn comparisons_follow_their_own_schema() {
             assert!(row["change"] == 0 && row["differs"] != "yes" && row["beyond"] != true, "{row}");
             assert_eq!(row["p"].is_null(), row["differs"] == "untested", "{row}");
         }
-        for (from, to) in
-            [("\"no\"", "\"perhaps\""), ("\"version\": 1", "\"version\": 2"), ("\"p\":", "\"q\":")]
-        {
+        // The other session is unusable.
+        let unusable = &document["comparisons"][0];
+        assert_eq!(unusable["unusable"], serde_json::json!(["b"]));
+        for row in unusable["rows"].as_array().expect("rows") {
+            assert!(row["p"].is_null() && row["differs"] == "disturbed" && row["low"].is_null(), "{row}");
+        }
+        for (from, to) in [
+            ("\"differs\":\"no\"", "\"differs\":\"perhaps\""),
+            ("\"version\": 1", "\"version\": 2"),
+            ("\"p\":", "\"q\":"),
+        ] {
             assert!(follows(&text.replacen(from, to, 1)).is_err(), "{from} -> {to}");
         }
     }

@@ -167,8 +167,28 @@ fn narrow_report_matches_the_golden_text() {
 fn disturbance_is_printed_above_every_figure() {
     let text = text_of(&samples::disturbed(), &UNICODE, None);
     let (cause, picture) = (text.find("switched out 412 times"), text.find("Latency of one load"));
-    assert!(text.find("DISTURBED") < cause && cause < picture && cause.is_some(), "{text}");
-    assert!(!text_of(&samples::survey(33), &UNICODE, None).contains("DISTURBED"));
+    assert!(text.find("UNUSABLE") < cause && cause < picture && cause.is_some(), "{text}");
+    assert!(text_of(&samples::survey(33), &UNICODE, None).contains("Undisturbed."));
+}
+
+/// A noisy report marks the findings that suffer, and only those.
+#[test]
+fn doubtful_findings_are_marked() {
+    let mut report = samples::survey(33);
+    report.findings[1] = samples::word("disturbance.state", "noisy", &["tasks waited"]);
+    let quiet = text_of(&report, &UNICODE, None);
+    assert!(quiet.contains("Noisy: no finding is doubtful because of it.\n  - tasks waited"), "{quiet}");
+    let noisy_but = "noisy, but no value above is doubtful";
+    assert!(contains_text(&quiet, noisy_but) && !quiet.contains('!'), "{quiet}");
+    for f in report.findings.iter_mut().filter(|f| f.name().starts_with("tier.1.latency")) {
+        f.disturbed_trials = 2;
+    }
+    let marked = text_of(&report, &UNICODE, None);
+    assert!(
+        marked.contains("findings are doubtful (!)") && marked.contains("noisy: 1 of the 5 values"),
+        "{marked}"
+    );
+    assert!(marked.contains("1.690!") && marked.contains("5.61 ") && !marked.contains("5.61!"), "{marked}");
 }
 
 #[test]
@@ -422,8 +442,12 @@ proptest! {
         for f in &report.findings {
             let alone = Report { findings: vec![f.clone()], ..Report::default() };
             let expected = match &f.value {
-                Value::Text(word) if f.name() == "disturbed" && word == "yes" => "DISTURBED".to_string(),
-                Value::Text(word) if f.name() == "disturbed" && word == "no" => "Undisturbed".to_string(),
+                Value::Text(word) if f.name() == "disturbance.state" => match word.as_str() {
+                    "ok" => "Undisturbed".to_owned(),
+                    "noisy" => "Noisy".to_owned(),
+                    "unusable" => "UNUSABLE".to_owned(),
+                    other => other.to_owned(),
+                },
                 Value::Text(word) => word.clone(),
                 Value::Number(_) => in_cells(f).0.value,
             };

@@ -44,7 +44,9 @@ pub fn verb() -> Verb {
   fathom compare before.fathom after.fathom --json
 
 Every further record is compared with the first. Differences in options and settings are listed \
-         first. Exit status: 0 compared, 2 wrong command line or file, 4 a significant difference beyond --fail-if",
+         first. Findings whose trials were disturbed are not judged. Exit status: 0 compared, 2 wrong command line or file, 3 \
+         nothing judged, because a session is unusable (`fathom explain disturbance.state`), 4 a significant difference \
+         beyond --fail-if",
         run,
     )
 }
@@ -104,5 +106,9 @@ fn run(options: &Compare, context: &Context) -> Result<Exit, Failure> {
         page.write(&entries, &changes, out)?;
     }
     let beyond = |share| found.iter().any(|(_, c)| c.beyond(share).next().is_some());
-    Ok(if options.fail_if.is_some_and(beyond) { Exit::Differs } else { Exit::Done })
+    Ok(match options.fail_if.is_some_and(beyond) {
+        true => Exit::Differs,
+        false if found.iter().any(|(_, c)| c.unusable.contains(&true)) => Exit::LowConfidence,
+        false => Exit::Done,
+    })
 }

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use fathom_probe::wire::{Line, Value};
+
 use crate::common::User;
 
 /// Records of two surveys of one machine with different seeds, and of one survey of another machine: name and text.
@@ -108,4 +110,88 @@ fn incomparable_records_are_a_usage_error_with_reason() {
     user.run(&["compare", "-", "-"]).failed(2, &["stdin can be named once"]);
     user.run(&["compare", "A"]).failed(2, &["RECORD"]);
     user.run(&["compare", "A", "B", "--fail-if", "much"]).failed(2, &["'much' is not a percentage", "5%"]);
+}
+
+/// Returns the record as a guest's, with its lines sealed again, in which these trials lost their CPU for half of their
+/// time.
+fn lost_cpu(record: &str, is_lost: impl Fn(i128) -> bool) -> String {
+    let mut out = String::new();
+    for (number, text) in record.lines().enumerate() {
+        let mut line = Line::parse(text).unwrap_or_else(|e| panic!("line {number}: {}", e.what));
+        let Some(seq) = line.seq else {
+            out += &format!("{text}\n");
+            continue;
+        };
+        let trial = line.pairs.iter().find_map(|(key, value)| match value {
+            Value::Int(id) if key == "trial" => Some(*id),
+            _ => None,
+        });
+        let lost = trial.is_some_and(&is_lost);
+        for (key, value) in &mut line.pairs {
+            match (line.word.as_str(), key.as_str()) {
+                ("probe", "trust") => *value = Value::Token("virtual".to_owned()),
+                ("done", "wall_ns") => *value = Value::Int(1_000_000_000_000),
+                ("done", "cpu_ns") if lost => *value = Value::Int(500_000_000_000),
+                ("done", "cpu_ns") => *value = Value::Int(1_000_000_000_000),
+                _ => {}
+            }
+        }
+        out += &format!("{}\n", line.seal(seq));
+    }
+    out
+}
+
+/// Returns the verdict on the session, the tokens of its warnings on disturbance and the number of doubtful findings.
+fn verdict(user: &User, name: &str) -> (String, Vec<String>, usize) {
+    let document: serde_json::Value =
+        serde_json::from_str(&user.run(&["report", name, "--json"]).out).expect("JSON");
+    let list = |key: &str| document[key].as_array().expect("a list").clone();
+    let state = list("findings").into_iter().find(|f| f["name"] == "disturbance.state").expect("a verdict");
+    let tokens = list("warnings").into_iter().filter_map(|w| w["token"].as_str().map(str::to_owned));
+    let doubtful = list("findings").iter().filter(|f| f["disturbed_trials"].as_u64() > Some(0)).count();
+    let state = state["value"].as_str().expect("a token").to_owned();
+    (state, tokens.filter(|t| matches!(t.as_str(), "disturbed" | "noisy")).collect(), doubtful)
+}
+
+/// Returns the trials of a finding.
+fn trials_of(user: &User, name: &str, finding: &str) -> Vec<i128> {
+    let document: serde_json::Value =
+        serde_json::from_str(&user.run(&["report", name, "--json"]).out).expect("JSON");
+    let findings = document["findings"].as_array().expect("a list");
+    let found = findings.iter().find(|f| f["name"] == finding).expect("a finding");
+    let trials = found["trials"].as_array().expect("a list").iter();
+    trials.filter_map(|id| id.as_i64().map(i128::from)).collect()
+}
+
+/// Disturbed sessions: what suffers is not judged, and an unusable session is not compared.
+#[test]
+fn disturbed_findings_are_not_judged() {
+    let user = User::new();
+    records(&user);
+    let [(_, a), _, (_, c)] = RECORDS.as_slice() else { panic!("three records") };
+    user.write("quiet", &lost_cpu(a, |_| false));
+    user.write("other", &lost_cpu(c, |_| false));
+    let near = trials_of(&user, "other", "tier.1.latency");
+    user.write("noisy", &lost_cpu(c, |id| near.contains(&id)));
+    user.write("lost", &lost_cpu(c, |_| true));
+    assert_eq!(verdict(&user, "quiet"), ("ok".to_owned(), vec![], 0));
+    let (state, tokens, doubtful) = verdict(&user, "noisy");
+    assert_eq!((state.as_str(), tokens), ("noisy", vec!["disturbed".to_owned()]));
+    assert!(doubtful > 0, "{doubtful}");
+    assert_eq!(verdict(&user, "lost").0, "unusable");
+    let lost = user.run(&["report", "lost"]);
+    assert!(lost.ended(3).contains("UNUSABLE: "), "{}", lost.out);
+    // Undisturbed, the two machines differ.
+    let differ = user.run(&["compare", "quiet", "other", "--fail-if", "5%"]);
+    assert!(differ.ended(4).contains("exceeds"), "{}", differ.out);
+    let refused = user.run(&["compare", "quiet", "lost", "--fail-if", "5%"]);
+    let text = refused.ended(3);
+    assert!(text.contains("Not judged: B is unusable because of disturbance."), "{text}");
+    assert!(!text.contains("exceeds") && text.contains(" disturbed"), "{text}");
+    let noisy = user.run(&["compare", "quiet", "noisy", "--fail-if", "5%"]);
+    let summary = noisy.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(summary.contains("not judged: their trials were disturbed"), "{}", noisy.out);
+    let row = |name: &str| noisy.out.lines().find(|line| line.starts_with(name)).expect("a row");
+    assert!(row("tier.1.latency ").ends_with("disturbed"), "{}", noisy.out);
+    assert!(!row("tier.2.latency ").ends_with("disturbed"), "{}", noisy.out);
 }

@@ -14,7 +14,7 @@ use crate::registers;
 
 /// [`Parameters::default`] as a constant.
 const DEFAULTS: Parameters =
-    Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000, modelled: false };
+    Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000, described_khz: 0 };
 
 global_asm!(
     r#"

@@ -48,10 +48,13 @@ impl Metal {
             boot_state.board,
             mrs!("midr_el1"),
             boot_state.core_registers,
-            boot_state.parameters.modelled,
+            boot_state.parameters.modelled(),
         );
         let mut facts = identify::facts();
         facts.push(text(facts::TRUST_EVIDENCE, evidence));
+        if boot_state.parameters.modelled() {
+            facts.push(int(facts::CORE_HZ, 1000 * u64::from(boot_state.parameters.described_khz)));
+        }
         let mut metal = Metal {
             arena: Arena::open(),
             pmu: Pmu::open(),

@@ -135,7 +135,7 @@ pub(crate) struct BootState {
 static BOOT_STATE: CoreCell<BootState> = CoreCell::new(BootState {
     board: Board::Virt,
     boot_el: 0,
-    parameters: Parameters { baud: 0, silence_ms: 0, watch_ms: 0, modelled: false },
+    parameters: Parameters { baud: 0, silence_ms: 0, watch_ms: 0, described_khz: 0 },
     core_registers: None,
     memory: None,
 });
@@ -157,12 +157,12 @@ extern "C" fn main(boot_el: u64) -> ! {
     uart::open(board, parameters.baud);
     let core_registers = (board != Board::Virt && boot::known_core()).then(control::read_core_registers);
     // A described machine has no firmware.
-    let mailbox = board.mailbox().filter(|_| !parameters.modelled);
+    let mailbox = board.mailbox().filter(|_| !parameters.modelled());
     let memory = mailbox.and_then(firmware::arm_memory);
     // SAFETY: it is not read before this.
     unsafe { *BOOT_STATE.get() = BootState { board, boot_el, parameters, core_registers, memory } };
     // A described machine provides no interrupts.
-    if !parameters.modelled {
+    if !parameters.modelled() {
         watchdog::quiesce(board);
     }
     // SAFETY: nothing has been allocated yet.

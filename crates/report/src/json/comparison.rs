@@ -15,7 +15,7 @@ pub const COMPARISON: &str = "fathom.comparison";
 pub const COMPARISON_VERSION: u64 = 1;
 
 /// All verdicts, for the schema.
-const VERDICTS: [Verdict; 3] = [Verdict::Differs, Verdict::Same, Verdict::Untested];
+const VERDICTS: [Verdict; 4] = [Verdict::Differs, Verdict::Same, Verdict::Untested, Verdict::Disturbed];
 
 /// Returns the document that `fathom compare --json` prints, with a final newline. `others` are the other records
 /// (name, and comparison with `first`) in the order given. `beyond` is the share that affects the exit status.
@@ -32,11 +32,14 @@ pub fn comparison(
             if lines.is_empty() { "[]".to_owned() } else { format!("[\n{}\n      ]", lines.join(",\n")) };
         let words: Vec<Value> =
             c.words.iter().map(|(key, a, b)| json!({"name": key.name(), "a": a, "b": b})).collect();
+        let unusable: Vec<&str> =
+            ["a", "b"].into_iter().zip(c.unusable).filter_map(|(name, is)| is.then_some(name)).collect();
         let only = |keys: &[Key]| json!(keys.iter().map(Key::name).collect::<Vec<_>>());
         format!(
-            "    {{\n      \"b\": {},\n      \"option_differences\": {},\n      \"rows\": {rows},\n      \
+            "    {{\n      \"b\": {},\n      \"unusable\": {},\n      \"option_differences\": {},\n      \"rows\": {rows},\n      \
              \"changed_values\": {},\n      \"only_a\": {},\n      \"only_b\": {}\n    }}",
             json!(name),
+            json!(unusable),
             json!(c.plans),
             json!(words),
             only(&c.only[0]),
@@ -56,7 +59,7 @@ pub fn comparison(
 }
 
 fn row(r: &Row, beyond: Option<f64>, c: &Comparison) -> Value {
-    let tested = |v: f64| (r.verdict != Verdict::Untested).then(|| number(v));
+    let tested = |v: f64| matches!(r.verdict, Verdict::Differs | Verdict::Same).then(|| number(v));
     let far = beyond.map(|share| c.beyond(share).any(|far| far.key == r.key));
     json!({
         "name": r.key.name(),
@@ -94,7 +97,10 @@ pub fn comparison_schema() -> String {
             "low": share("Lower end of the change's 95 % interval; null if not tested."),
             "high": share("Upper end of it."),
             "p": share("p-value, corrected for the number of rows (Holm)."),
-            "differs": {"enum": VERDICTS.map(Verdict::token)},
+            "differs": {
+                "description": "`disturbed`: not judged, because trials of one of the two were disturbed, or its session is unusable.",
+                "enum": VERDICTS.map(Verdict::token),
+            },
             "beyond": {
                 "description": "Whether the whole interval is beyond `fail_if`; null without it.",
                 "type": ["boolean", "null"],
@@ -109,6 +115,11 @@ pub fn comparison_schema() -> String {
         "Comparison of a record with the first one.",
         json!({
             "b": {"description": "The record's file.", "type": "string"},
+            "unusable": {
+                "description": "The sessions that are unusable because of disturbance; then no row is judged.",
+                "type": "array",
+                "items": {"enum": ["a", "b"]},
+            },
             "option_differences": texts("Options and clock trust that differ: read these first."),
             "rows": {"type": "array", "items": row},
             "changed_values": {"type": "array", "items": word},

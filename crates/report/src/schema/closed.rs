@@ -14,3 +14,10 @@ pub(crate) fn closed(about: &str, properties: Value) -> Value {
         "properties": properties,
     })
 }
+
+/// Makes a property of a closed object optional.
+pub(crate) fn optional(object: &mut Value, key: &str) {
+    if let Some(required) = object["required"].as_array_mut() {
+        required.retain(|name| name != key);
+    }
+}

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use fathom_analysis::findings::tokens::{self, Tokens};
 use fathom_analysis::findings::{Axis, Basis, Kind, Metric, UNITS, WarningKind};
 
-use super::closed::closed;
+use super::closed::{closed, optional};
 use super::{FORMAT, TRUST, VERSION};
-use crate::json::{dependence_schema, sensitivity_schema};
+use crate::json::{DISTURBED_TRIALS, dependence_schema, sensitivity_schema};
 use crate::kind::{self, ReportKind};
 
 /// Returns the schema as text, within 100 columns: names of these kinds of report with unit and meaning, then axes and
@@ -176,6 +176,11 @@ fn finding_schema(metrics: &[&'static Metric]) -> Value {
                 "enum": Study::ALL.iter().map(|study| json!(study.token())).chain([Value::Null]).collect::<Vec<_>>(),
             },
             "depends_on": dependence_schema(),
+            "disturbed_trials": {
+                "description": "Number of these trials that were disturbed, if they are so many that the value is doubtful; absent if not.",
+                "type": "integer",
+                "minimum": 1,
+            },
             "notes": {
                 "description": "Notes on bias, conditions and causes; one sentence each.",
                 "type": "array",
@@ -183,6 +188,7 @@ fn finding_schema(metrics: &[&'static Metric]) -> Value {
             },
         }),
     );
+    optional(&mut row, DISTURBED_TRIALS);
     row["anyOf"] = metrics
         .iter()
         .filter_map(|metric| {

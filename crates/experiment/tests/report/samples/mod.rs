@@ -152,6 +152,7 @@ fn claims() -> Vec<Finding> {
 pub fn survey(count: usize) -> Report {
     let mut findings = vec![
         word("disturbed", "no", &[]),
+        word("disturbance.state", "ok", &[]),
         number("bias.timer", 24.0, "ticks", Some((24.0, 26.0)), 1000),
         number("clock.core_hz", 2.96e9, "Hz", Some((2.957e9, 2.963e9)), 40),
         number("clock.tick_hz", 2.1e9, "Hz", None, 1),
@@ -181,15 +182,13 @@ pub fn survey(count: usize) -> Report {
 pub fn disturbed() -> Report {
     let mut report = survey(25);
     report.trust = "virtual".to_string();
-    report.findings[0] = word(
-        "disturbed",
-        "yes",
-        &[
-            "the measuring thread was switched out 412 times in 9.8 s",
-            "the hypervisor took 0.31 s of this CPU; rounds of the same trial differ by up to 38 %, which is more \
-             than the wanted resolution",
-        ],
-    );
+    let causes = [
+        "the measuring thread was switched out 412 times in 9.8 s",
+        "the hypervisor took 0.31 s of this CPU; rounds of the same trial differ by up to 38 %, which is more \
+         than the wanted resolution",
+    ];
+    report.findings[0] = word("disturbed", "yes", &causes);
+    report.findings[1] = word("disturbance.state", "unusable", &causes);
     // No section has these rows: they are printed as plain rows.
     report.findings.push(number("samples.verified", 12.5, "samples", Some((12.0, 13.0)), 7));
     report.warnings = vec![
@@ -242,6 +241,7 @@ pub fn latency() -> Report {
         elapsed_s: 2.0,
         findings: vec![
             word("disturbed", "no", &[]),
+            word("disturbance.state", "ok", &[]),
             number("bias.sample", 6.0, "cycles", around(6.0, 0.01), 3000),
             noted(number("latency.8192.time", 4.3, "ns", around(4.3, 0.002), 15), "tier 1, TLB hit"),
             number("latency.8192.cycles", 3.01, "cycles", around(3.01, 0.002), 15),
@@ -285,6 +285,7 @@ pub fn conflict() -> Report {
     policies.detail.set(metrics::conflict::DEVIANCE, Item::Numbers(scores.to_vec()));
     let mut findings = vec![
         word("disturbed", "no", &[]),
+        word("disturbance.state", "ok", &[]),
         noted(number("tier.1.ways", 8.0, "", None, 1), "4 KiB a way; 32 KiB in all"),
         number("tier.1.sets", 64.0, "", None, 1),
         number("tier.1.line", 64.0, "bytes", None, 1),

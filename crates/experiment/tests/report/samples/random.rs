@@ -87,14 +87,16 @@ fn any_finding() -> impl Strategy<Value = Finding> {
         prop::option::of(any_number()),
         any::<u64>(),
         prop::collection::vec(any::<u64>(), 0..4),
+        0..3u64,
         prop::collection::vec(any_text(), 0..3),
     )
-        .prop_map(|((key, unit, value), number, low, high, count, trials, notes)| Finding {
+        .prop_map(|((key, unit, value), number, low, high, count, trials, disturbed_trials, notes)| Finding {
             value: value.map_or(Value::Number(number), Value::Text),
             low,
             high,
             count,
             trials,
+            disturbed_trials,
             notes,
             ..Finding::number(key, number).in_unit(unit)
         })

@@ -169,7 +169,7 @@ pub fn wakeup() -> Report {
         facts: vec![("cpu".to_string(), "Example Xeon at 2.10 GHz".to_string())],
         seed: 7,
         elapsed_s: 61.2,
-        findings: vec![word("disturbed", "no", &[])],
+        findings: vec![word("disturbance.state", "ok", &[])],
         ..Report::default()
     };
     for (condition, more, did) in CONDITIONS {
