@@ -31,8 +31,8 @@ pub(crate) struct Paging {
     span: u64,
     /// The two page sizes that TLBs distinguish.
     sizes: [u64; 2],
-    /// Whether a TLB splits huge pages.
-    splits: bool,
+    /// Key of a base page and of a huge one: log2 of the bytes in the smallest entry that a TLB may have for it, and kind.
+    keys: [(u32, u32); 2],
     /// Whether all TLBs that can hold huge pages split them. A walk then ends at the descriptor of a piece.
     walks_pieces: bool,
 }
@@ -142,6 +142,7 @@ impl Paging {
         };
         let tables = [tables_of(base), tables_of(huge)];
         let for_huge = || description.tlbs.iter().filter(|tlb| tlb.pages.contains(&huge));
+        let splits = for_huge().any(|tlb| tlb.splits.is_some());
         Paging {
             huge: huge_part,
             base_shift: base.trailing_zeros(),
@@ -164,7 +165,10 @@ impl Paging {
             arena,
             span: next - arena,
             sizes: [base, huge],
-            splits: for_huge().any(|tlb| tlb.splits.is_some()),
+            keys: [
+                (base.trailing_zeros(), 0),
+                if splits { (base.trailing_zeros(), 0) } else { (huge.trailing_zeros(), 1) },
+            ],
             walks_pieces: for_huge().next().is_some() && for_huge().all(|tlb| tlb.splits.is_some()),
         }
     }
@@ -178,10 +182,13 @@ impl Paging {
     /// Returns the page of an address: a base page (0) or a huge one (1).
     #[inline(always)]
     fn page_of_kind(&self, address: u64, huge: usize) -> Page {
-        let number = (address >> [self.base_shift, self.huge_shift][huge]) as u32;
-        let piece = (address >> self.base_shift) as u32;
-        let entry = if self.splits && huge == 1 { Page::whole(piece, 0) } else { Page::whole(number, huge) };
-        Page { key: entry.0, number, huge, piece }
+        let (shift, kind) = self.keys[huge];
+        Page {
+            key: ((address >> shift) as u32) << 1 | kind,
+            number: (address >> [self.base_shift, self.huge_shift][huge]) as u32,
+            huge,
+            piece: (address >> self.base_shift) as u32,
+        }
     }
 
     /// Returns the base page of an address, also in the part of the arena for huge pages.
@@ -233,8 +240,7 @@ impl Paging {
     /// distinguish.
     pub fn page_elsewhere(&self, address: u64, bytes: u64) -> Option<Page> {
         let huge = usize::from(self.sizes[1] > self.sizes[0] && bytes >= self.sizes[1]);
-        let shift = if self.splits { self.base_shift } else { [self.base_shift, self.huge_shift][huge] };
-        (address >> shift < MAX_NUMBERS / 2).then(|| self.page_of_kind(address, huge))
+        (address >> self.keys[huge].0 < MAX_NUMBERS / 2).then(|| self.page_of_kind(address, huge))
     }
 
     /// Returns the address of a walk's descriptor number `fetch`, counted from the last level.
