@@ -33,6 +33,8 @@ pub(crate) struct Paging {
     sizes: [u64; 2],
     /// Key of a base page and of a huge one: log2 of the bytes in the smallest entry that a TLB may have for it, and kind.
     keys: [(u32, u32); 2],
+    /// Whether a TLB splits huge pages.
+    splits: bool,
     /// Whether all TLBs that can hold huge pages split them. A walk then ends at the descriptor of a piece.
     walks_pieces: bool,
 }
@@ -72,7 +74,7 @@ pub(crate) struct Page {
     /// the page. Unique among all.
     pub key: u32,
     number: u32,
-    huge: usize,
+    huge: u32,
     /// Number of the base page, which is also that of the piece.
     piece: u32,
 }
@@ -83,8 +85,8 @@ impl Page {
 
     /// Returns the entry of a page that is held whole: key, and number that selects the set.
     #[inline(always)]
-    fn whole(number: u32, huge: usize) -> (u32, u32) {
-        (number << 1 | huge as u32, number)
+    fn whole(number: u32, huge: u32) -> (u32, u32) {
+        (number << 1 | huge, number)
     }
 }
 
@@ -169,6 +171,7 @@ impl Paging {
                 (base.trailing_zeros(), 0),
                 if splits { (base.trailing_zeros(), 0) } else { (huge.trailing_zeros(), 1) },
             ],
+            splits,
             walks_pieces: for_huge().next().is_some() && for_huge().all(|tlb| tlb.splits.is_some()),
         }
     }
@@ -186,7 +189,7 @@ impl Paging {
         Page {
             key: ((address >> shift) as u32) << 1 | kind,
             number: (address >> [self.base_shift, self.huge_shift][huge]) as u32,
-            huge,
+            huge: huge as u32,
             piece: (address >> self.base_shift) as u32,
         }
     }
@@ -253,22 +256,35 @@ impl Paging {
 
     /// Returns the kind and the number of the page whose descriptors a walk fetches.
     fn walked(&self, page: Page) -> (usize, u32) {
-        if self.walks_pieces { (0, page.piece) } else { (page.huge, page.number) }
+        if self.walks_pieces { (0, page.piece) } else { (page.huge as usize, page.number) }
     }
 
     /// Returns the number of descriptors that a walk for this page fetches.
     pub fn fetches(&self, page: Page) -> usize {
-        self.tables[page.huge].len()
+        self.tables[page.huge as usize].len()
     }
 
     /// Looks a page up in every TLB that can hold it. Returns the latency of the nearest one that hits. Nearer TLBs are
     /// filled; if none hits, all are filled and a walk must follow.
     pub fn look_up(&self, tlbs: &mut Tlbs, page: Page) -> Option<u64> {
-        let usable = |index: usize| self.tlbs[index].holds[page.huge];
+        match self.splits {
+            true => self.look_up_in::<true>(tlbs, page),
+            false => self.look_up_in::<false>(tlbs, page),
+        }
+    }
+
+    /// The same, for TLBs of which some split huge pages, or none does. Two copies, to keep the common one small.
+    #[inline(always)]
+    fn look_up_in<const SPLITS: bool>(&self, tlbs: &mut Tlbs, page: Page) -> Option<u64> {
+        let usable = |index: usize| self.tlbs[index].holds[page.huge as usize];
+        let entry = |index: usize| match SPLITS {
+            true => self.tlbs[index].entry(page),
+            false => (page.key, page.number),
+        };
         let mut hit = None;
         for index in (0..self.tlbs.len()).filter(|&i| usable(i)) {
             let store = &mut tlbs.stores[index];
-            let (key, number) = self.tlbs[index].entry(page);
+            let (key, number) = entry(index);
             if store.touch_in_set(store.set_of(number), key) {
                 hit = Some(index);
                 break;
@@ -276,7 +292,7 @@ impl Paging {
         }
         for index in (0..hit.unwrap_or(self.tlbs.len())).rev().filter(|&i| usable(i)) {
             let store = &mut tlbs.stores[index];
-            let (key, number) = self.tlbs[index].entry(page);
+            let (key, number) = entry(index);
             store.fill_in_set(store.set_of(number), key, 0);
         }
         let nearest = (0..self.tlbs.len()).find(|&i| usable(i));
