@@ -192,10 +192,17 @@ impl Cache {
         }
     }
 
+    /// Returns the entries of the ways in use. Not if the policy keeps its order in nibbles: those may be any of the ways.
     #[inline(always)]
     fn set(&mut self, set: usize) -> &mut [u32] {
         let start = set * self.groups_per_set;
-        &mut self.groups[start..start + self.groups_per_set].as_flattened_mut()[..self.all_ways]
+        &mut self.groups[start..start + self.groups_per_set].as_flattened_mut()[..self.ways]
+    }
+
+    /// Returns the entry of a way, in use or not.
+    #[inline]
+    fn entry(&mut self, set: usize, way: usize) -> &mut u32 {
+        &mut self.groups[set * self.groups_per_set + way / GROUP][way % GROUP]
     }
 
     /// Returns the way of a set that holds `number`. The common numbers of groups are constants here, so that all
@@ -261,7 +268,7 @@ impl Cache {
     pub fn mark(&mut self, number: u32, flags: u32) {
         let set = self.set_of(number);
         if let Some(way) = self.find(set, number) {
-            self.set(set)[way] |= flags;
+            *self.entry(set, way) |= flags;
         }
     }
 
@@ -269,7 +276,7 @@ impl Cache {
     pub fn unmark(&mut self, number: u32, flags: u32) -> u32 {
         let set = self.set_of(number);
         let Some(way) = self.find(set, number) else { return 0 };
-        let entry = &mut self.set(set)[way];
+        let entry = self.entry(set, way);
         let had = *entry & flags;
         *entry &= !flags;
         had
@@ -308,8 +315,7 @@ impl Cache {
     #[inline(never)]
     fn replace(&mut self, set: usize, entry: u32) -> u32 {
         if let State::Order { .. } = self.state {
-            let ways = self.ways;
-            let entries = &mut self.set(set)[..ways];
+            let entries = self.set(set);
             entries.rotate_right(1);
             return std::mem::replace(&mut entries[0], entry);
         }
@@ -327,16 +333,14 @@ impl Cache {
     /// Removes `number` from a set (see [`Cache::remove`]).
     pub fn remove_in_set(&mut self, set: usize, number: u32) -> Option<u32> {
         let way = self.find(set, number)?;
-        let flags = self.set(set)[way] & FLAGS;
-        self.set(set)[way] = FREE;
+        let entry = self.entry(set, way);
+        let flags = *entry & FLAGS;
+        *entry = FREE;
         match self.state {
             State::Nibbles { .. } => {
                 self.words[set] = replacement_state::make_oldest(self.words[set], way as u64, self.ways)
             }
-            State::Order { .. } => {
-                let ways = self.ways;
-                self.set(set)[way..ways].rotate_left(1);
-            }
+            State::Order { .. } => self.set(set)[way..].rotate_left(1),
             State::Referenced { .. } | State::Recent => self.words[set] &= !(1 << way),
             State::Tree | State::Last | State::Ages(_) | State::Nothing => {}
         }
@@ -378,8 +382,7 @@ impl Cache {
     /// Returns the free way that is filled first.
     fn free_way(&mut self, set: usize) -> Option<usize> {
         let last = self.state == State::Ages(Ages::Qlru);
-        let ways = self.ways;
-        let mut entries = self.set(set)[..ways].iter();
+        let mut entries = self.set(set).iter();
         let free = |&entry: &u32| entry == FREE;
         if last { entries.rposition(free) } else { entries.position(free) }
     }

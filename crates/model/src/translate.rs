@@ -31,6 +31,8 @@ pub(crate) struct Paging {
     span: u64,
     /// The two page sizes that TLBs distinguish.
     sizes: [u64; 2],
+    /// Key of a base page and of a huge one: log2 of the bytes in the smallest entry that a TLB may have for it, and kind.
+    keys: [(u32, u32); 2],
     /// Whether a TLB splits huge pages.
     splits: bool,
     /// Whether all TLBs that can hold huge pages split them. A walk then ends at the descriptor of a piece.
@@ -72,7 +74,7 @@ pub(crate) struct Page {
     /// the page. Unique among all.
     pub key: u32,
     number: u32,
-    huge: usize,
+    huge: u32,
     /// Number of the base page, which is also that of the piece.
     piece: u32,
 }
@@ -83,8 +85,8 @@ impl Page {
 
     /// Returns the entry of a page that is held whole: key, and number that selects the set.
     #[inline(always)]
-    fn whole(number: u32, huge: usize) -> (u32, u32) {
-        (number << 1 | huge as u32, number)
+    fn whole(number: u32, huge: u32) -> (u32, u32) {
+        (number << 1 | huge, number)
     }
 }
 
@@ -142,6 +144,7 @@ impl Paging {
         };
         let tables = [tables_of(base), tables_of(huge)];
         let for_huge = || description.tlbs.iter().filter(|tlb| tlb.pages.contains(&huge));
+        let splits = for_huge().any(|tlb| tlb.splits.is_some());
         Paging {
             huge: huge_part,
             base_shift: base.trailing_zeros(),
@@ -164,7 +167,11 @@ impl Paging {
             arena,
             span: next - arena,
             sizes: [base, huge],
-            splits: for_huge().any(|tlb| tlb.splits.is_some()),
+            keys: [
+                (base.trailing_zeros(), 0),
+                if splits { (base.trailing_zeros(), 0) } else { (huge.trailing_zeros(), 1) },
+            ],
+            splits,
             walks_pieces: for_huge().next().is_some() && for_huge().all(|tlb| tlb.splits.is_some()),
         }
     }
@@ -178,10 +185,13 @@ impl Paging {
     /// Returns the page of an address: a base page (0) or a huge one (1).
     #[inline(always)]
     fn page_of_kind(&self, address: u64, huge: usize) -> Page {
-        let number = (address >> [self.base_shift, self.huge_shift][huge]) as u32;
-        let piece = (address >> self.base_shift) as u32;
-        let entry = if self.splits && huge == 1 { Page::whole(piece, 0) } else { Page::whole(number, huge) };
-        Page { key: entry.0, number, huge, piece }
+        let (shift, kind) = self.keys[huge];
+        Page {
+            key: ((address >> shift) as u32) << 1 | kind,
+            number: (address >> [self.base_shift, self.huge_shift][huge]) as u32,
+            huge: huge as u32,
+            piece: (address >> self.base_shift) as u32,
+        }
     }
 
     /// Returns the base page of an address, also in the part of the arena for huge pages.
@@ -233,8 +243,7 @@ impl Paging {
     /// distinguish.
     pub fn page_elsewhere(&self, address: u64, bytes: u64) -> Option<Page> {
         let huge = usize::from(self.sizes[1] > self.sizes[0] && bytes >= self.sizes[1]);
-        let shift = if self.splits { self.base_shift } else { [self.base_shift, self.huge_shift][huge] };
-        (address >> shift < MAX_NUMBERS / 2).then(|| self.page_of_kind(address, huge))
+        (address >> self.keys[huge].0 < MAX_NUMBERS / 2).then(|| self.page_of_kind(address, huge))
     }
 
     /// Returns the address of a walk's descriptor number `fetch`, counted from the last level.
@@ -247,22 +256,35 @@ impl Paging {
 
     /// Returns the kind and the number of the page whose descriptors a walk fetches.
     fn walked(&self, page: Page) -> (usize, u32) {
-        if self.walks_pieces { (0, page.piece) } else { (page.huge, page.number) }
+        if self.walks_pieces { (0, page.piece) } else { (page.huge as usize, page.number) }
     }
 
     /// Returns the number of descriptors that a walk for this page fetches.
     pub fn fetches(&self, page: Page) -> usize {
-        self.tables[page.huge].len()
+        self.tables[page.huge as usize].len()
     }
 
     /// Looks a page up in every TLB that can hold it. Returns the latency of the nearest one that hits. Nearer TLBs are
     /// filled; if none hits, all are filled and a walk must follow.
     pub fn look_up(&self, tlbs: &mut Tlbs, page: Page) -> Option<u64> {
-        let usable = |index: usize| self.tlbs[index].holds[page.huge];
+        match self.splits {
+            true => self.look_up_in::<true>(tlbs, page),
+            false => self.look_up_in::<false>(tlbs, page),
+        }
+    }
+
+    /// The same, for TLBs of which some split huge pages, or none does. Two copies, to keep the common one small.
+    #[inline(always)]
+    fn look_up_in<const SPLITS: bool>(&self, tlbs: &mut Tlbs, page: Page) -> Option<u64> {
+        let usable = |index: usize| self.tlbs[index].holds[page.huge as usize];
+        let entry = |index: usize| match SPLITS {
+            true => self.tlbs[index].entry(page),
+            false => (page.key, page.number),
+        };
         let mut hit = None;
         for index in (0..self.tlbs.len()).filter(|&i| usable(i)) {
             let store = &mut tlbs.stores[index];
-            let (key, number) = self.tlbs[index].entry(page);
+            let (key, number) = entry(index);
             if store.touch_in_set(store.set_of(number), key) {
                 hit = Some(index);
                 break;
@@ -270,7 +292,7 @@ impl Paging {
         }
         for index in (0..hit.unwrap_or(self.tlbs.len())).rev().filter(|&i| usable(i)) {
             let store = &mut tlbs.stores[index];
-            let (key, number) = self.tlbs[index].entry(page);
+            let (key, number) = entry(index);
             store.fill_in_set(store.set_of(number), key, 0);
         }
         let nearest = (0..self.tlbs.len()).find(|&i| usable(i));

@@ -1,6 +1,6 @@
 //! Ways that a neighbour has taken.
 
-use super::{Cache, DIRTY, Evicted, FLAG_BITS, FLAGS, FREE, GROUP, State};
+use super::{Cache, DIRTY, Evicted, FLAG_BITS, FLAGS, FREE, State};
 
 impl Cache {
     /// Leaves all but `taken` ways of each set in use, at least one. Returns the lines of the ways that are lost, set by
@@ -15,8 +15,7 @@ impl Cache {
         for set in 0..self.sets as usize {
             let order = self.order(set);
             for &way in order.iter().take(self.ways).skip(ways) {
-                let entry = &mut self.groups[set * self.groups_per_set + way / GROUP][way % GROUP];
-                let old = std::mem::replace(entry, FREE);
+                let old = std::mem::replace(self.entry(set, way), FREE);
                 match old {
                     FREE => self.free -= 1,
                     _ => evicted.push(Evicted { number: old >> FLAG_BITS, flags: old & FLAGS }),

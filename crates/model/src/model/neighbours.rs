@@ -143,7 +143,8 @@ impl Model {
         self.neighbours.is_some()
     }
 
-    /// Lets the neighbours act until the time of CPU 0.
+    /// Lets the neighbours act until the time of CPU 0. Never inlined, to keep the loops of loads small.
+    #[inline(never)]
     pub(crate) fn run_neighbours(&mut self) {
         let Some(neighbours) = &mut self.neighbours else { return };
         let clock = &mut self.agents[0].clock;

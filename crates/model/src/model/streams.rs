@@ -88,6 +88,7 @@ impl Model {
         }
     }
 
+    #[inline(never)]
     fn run_beside(&mut self) {
         self.run_neighbours();
         self.run_streams();
