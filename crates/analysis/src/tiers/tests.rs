@@ -238,3 +238,16 @@ fn segments_are_contiguous_and_end_at_the_step() {
 fn too_few_points_give_no_reading() {
     assert_eq!(read(&grid(1, 0.0, 1, |_| 1.0)[..2], &Options::default()), None);
 }
+
+#[test]
+fn onsets_closer_than_a_third_are_one_end() {
+    let tiers = |ratio: f64| {
+        let steps = [
+            Step { size: 65536.0, ways: 16, beyond: 20.0 },
+            Step { size: 65536.0 * ratio, ways: 16, beyond: 40.0 },
+        ];
+        let points = grid(12, 0.0002, 1, |x| curve_at(x, 10.0, &steps, steep));
+        read(&points, &Options::default()).unwrap().tiers.len()
+    };
+    assert_eq!((tiers(1.25), tiers(1.5)), (2, 3));
+}

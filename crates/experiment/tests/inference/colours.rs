@@ -16,13 +16,13 @@ use crate::common::{self, finding, number};
 
 const PAGE: u64 = 4096;
 
-/// Returns a machine whose first level has eight LRU ways of `pages_per_way` pages, and whose second level has more
-/// ways and more pages per way.
+/// Returns a machine whose first level has eight LRU ways of `pages_per_way` pages, and whose second level has twice the
+/// ways, of eight pages.
 fn machine(pages_per_way: u64) -> Description {
     let mut d = crate::machines::machine("s1-8way");
     (d.timer.jitter, d.memory.spread) = (Time::ZERO, Time::ZERO);
     let data = d.levels.iter_mut().filter(|level| level.holds != Holds::Instructions);
-    for (level, (ways, pages)) in data.zip([(8, pages_per_way), (16, 32)]) {
+    for (level, (ways, pages)) in data.zip([(8, pages_per_way), (16, 8)]) {
         (level.ways, level.size) = (ways, u64::from(ways) * pages * PAGE);
         level.replacement = Replacement::Lru;
     }
@@ -111,9 +111,7 @@ fn colours_have_no_effect_in_level_with_ways_of_one_page() {
     let help = finding(&report, "tier.1.colour.useful");
     assert_eq!(help.value, Value::Text("no".into()));
     let note = &help.notes[0];
-    assert!(
-        note.contains("not larger than a page") && note.contains("tier 2 has one of 128 KiB, 32 colours")
-    );
+    assert!(note.contains("not larger than a page") && note.contains("tier 2 has one of 32 KiB, 8 colours"));
     // The second level is measured as well, in pages that are all in one set of the first level.
     for colours in [1, 2, 4] {
         let found = misses(&report, 2, &colours.to_string());

@@ -36,7 +36,7 @@ fn missing(load: &Load) -> bool {
 
 #[test]
 fn absent_l2_adds_latency_on_described_machine() {
-    let of = |name: &str| described(name, 12_000, &[("conditions", "unloaded,warm,flushed,evicted")]).1;
+    let of = |name: &str| described(name, 4_000, &[("conditions", "unloaded,warm,flushed,evicted")]).1;
     let (on, off) = (of("am5728"), of("am5728-l2-off"));
     let p50 = |report: &Report, what: &str| number(report, &format!("wakeup.{what}.p50"));
     assert!(p50(&on, "user.unloaded") > 0.0);

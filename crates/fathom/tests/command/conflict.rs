@@ -1,13 +1,21 @@
 //! `fathom conflict`: ways, replacement policy, page pairs and rounds.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::common::{User, fits};
+use crate::common::{Did, User, fits};
 
-/// Ways, policy, pairs and rounds of a small machine. Its model needs one or two seconds for this budget.
-const ARGUMENTS: [&str; 5] = ["conflict", "--on", "cortex-a8", "--budget", "4s"];
+/// Ways, policy, pairs and rounds of a small machine, measured once for all tests: the user with the record `A` and the
+/// page `P`, and what the command printed. Its model needs one or two seconds for this budget. The name of the
+/// automatic copy differs on each run; with `--record` the report names that file instead.
+static SMALL: LazyLock<(User, Did)> = LazyLock::new(|| {
+    let user = User::new();
+    let arguments = ["conflict", "--on", "cortex-a8", "--budget", "4s", "--record", "A", "--html", "P"];
+    let did = user.run(&arguments);
+    (user, did)
+});
 
 /// Returns the text without the elapsed time.
 fn timeless(text: &str) -> String {
@@ -22,10 +30,7 @@ fn timeless(text: &str) -> String {
 /// --test command golden` writes the current text.
 #[test]
 fn conflict_report_matches_the_golden_text() {
-    let user = User::new();
-    // The name of the automatic copy differs on each run; with `--record` the report names this file instead.
-    let did = user.run(&[&ARGUMENTS[..], &["--record", "A"]].concat());
-    let text = timeless(did.ended(0));
+    let text = timeless(SMALL.1.ended(0));
     fits(&text);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/golden/conflict-cortex-a8.txt");
     if std::env::var_os("FATHOM_BLESS").is_some() {
@@ -51,7 +56,8 @@ fn conflict_report_compares_the_study() {
         assert!(text.contains(sentence), "no '{sentence}' in {text}");
     }
     // A page has the figures, and `report` prints the same findings from it.
-    user.run(&[&ARGUMENTS[..], &["--html", "P", "--record", "A"]].concat()).ended(0);
+    let (user, did) = &*SMALL;
+    did.ended(0);
     let page = user.read("P");
     for chart in ["evicted", "pairs", "rounds"] {
         assert!(page.contains(&format!("data-chart=\"{chart}")), "{chart}");
@@ -63,10 +69,10 @@ fn conflict_report_compares_the_study() {
 #[test]
 fn rounds_without_tiers_are_measured_with_a_note() {
     let user = User::new();
-    let did = user.run(&["conflict", "--on", "imx6q", "--budget", "1s"]);
+    let did = user.run(&["conflict", "--on", "imx6q", "--budget", "1s", "--record", "A"]);
     assert!(did.ended(0).contains("Rounds of independent reads"), "{}", did.out);
     assert!(did.out.contains("the end of no tier was observed"), "{}", did.out);
-    let json = user.run(&["conflict", "--on", "imx6q", "--budget", "1s", "--json"]);
+    let json = user.run(&["report", "A", "--json"]);
     let found: Value = serde_json::from_str(json.ended(0)).expect("JSON");
     let names = found["findings"].as_array().expect("a list").iter().filter_map(|f| f["name"].as_str());
     let round = |name: &str| name.starts_with("conflict.") && name.ends_with(".time_per_round");

@@ -66,7 +66,7 @@ fn machine_agrees_with_own_description_and_draft_only() {
 #[test]
 fn page_contains_the_check_and_can_be_drafted() {
     let user = User::new();
-    survey(&user, "cortex-a8", "R", "10s");
+    survey(&user, "cortex-a8", "R", "5s");
     let did = user.run(&["report", "R", "--against", "bcm2835", "--html", "P"]);
     assert_eq!(did.status, 4, "{did:?}");
     let page = user.read("P");

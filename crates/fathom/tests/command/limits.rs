@@ -351,7 +351,7 @@ fn missing_proc_is_an_error_for_survey_but_not_report() {
 #[test]
 fn page_colours_of_scattered_frames_are_refused() {
     let user = User::new();
-    let shown = user.run(&["machines", "bcm2711"]);
+    let shown = user.run(&["machines", "bcm2837"]);
     let (levels, memory) = shown.ended(0).split_once("[memory]").expect("its memory");
     let changed_line = |line: &str| match line.split(' ').next() {
         Some("frames") => "frames = \"scattered\"\n".to_owned(),
@@ -360,7 +360,7 @@ fn page_colours_of_scattered_frames_are_refused() {
     };
     let memory: String = memory.split_inclusive('\n').map(changed_line).collect();
     user.write("scattered.toml", &format!("{levels}[memory]{memory}"));
-    let did = user.run(&["conflict", "--on", "./scattered.toml", "--colours", "2", "--budget", "3s"]);
+    let did = user.run(&["conflict", "--on", "./scattered.toml", "--colours", "2", "--budget", "2s"]);
     assert!(matches!(did.status, 0 | 3 | 5), "{did:?}");
     let refused = did.out.contains("page colours of tier 1:") || did.out.contains("page colours: the ways");
     assert!(refused && !did.out.contains("misses per round"), "{did:?}");

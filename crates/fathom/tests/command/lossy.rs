@@ -16,13 +16,13 @@ fn survey(to: &str, from: &str, more: &str) -> (User, Did) {
 
 #[test]
 fn damaged_trials_are_requested_again_with_equal_findings() {
-    let (_, good) = survey("cat", "cat", "--budget 6s");
+    let (_, good) = survey("cat", "cat", "--budget 3s");
     assert!(matches!(good.status, 0 | 3), "{good:?}");
     assert!(!good.out.contains("lossy-line"), "{good:?}");
     // Requests: one dropped, one changed, one repeated. Answers: several dropped, changed and repeated.
     let to = "sed -u -e 5d -e '9s/bytes=/bytes=1/' -e 12p";
     let from = "sed -u -e 20d -e '70s/1/2/' -e 90p -e 101d -e 102d -e '130s/ crc.*//' -e '150s/e/E/g'";
-    let (user, did) = survey(to, from, "--patience 8s --budget 6s");
+    let (user, did) = survey(to, from, "--patience 8s --budget 3s");
     assert_eq!((did.status, did.err.as_str()), (3, ""), "{did:?}");
     same_tiers(&did.out, &good.out);
     assert!(did.out.contains("\"lossy-line\"") && did.out.contains("were repeated"), "{}", did.out);
@@ -53,7 +53,7 @@ fn facts_never_received_whole_are_abandoned() {
 
 #[test]
 fn hello_is_sent_if_no_greeting_was_received() {
-    let (user, did) = survey("cat", "sed -u 1d", "--patience 8s --budget 6s");
+    let (user, did) = survey("cat", "sed -u 1d", "--patience 8s --budget 3s");
     assert!(matches!(did.status, 0 | 3), "{did:?}");
     assert!(user.read("A").contains("\nhello\nprobe wire=1"), "{}", user.read("A"));
     assert_eq!(tiers(&did.out).len(), 3);

@@ -54,7 +54,7 @@ impl Port {
     }
 }
 
-const SURVEY: [&str; 5] = ["--budget", "4s", "--record", "A", "--json"];
+const SURVEY: [&str; 5] = ["--budget", "2s", "--record", "A", "--json"];
 
 fn survey(subject: &str) -> Vec<&str> {
     ["survey", "--on", subject].into_iter().chain(SURVEY).collect()
@@ -71,7 +71,7 @@ fn serial_survey_equals_pipe_survey_and_restores_the_port() {
     assert!(matches!(did.status, 0 | 3), "{did:?}");
     assert!(user.read("A").contains("\nend status=complete"), "{}", user.read("A"));
     assert_eq!(port.settings(), before);
-    let direct = user.run(&["survey", "--on", "s1-8way", "--budget", "4s", "--json"]);
+    let direct = user.run(&["survey", "--on", "s1-8way", "--budget", "2s", "--json"]);
     same_tiers(&did.out, &direct.out);
     let _ = board.wait();
     user.nothing_left(Instant::now());

@@ -109,6 +109,18 @@ fn exceedances_at_random_have_no_cadence() {
     assert_eq!(report, [0; 7]);
 }
 
+/// Short series have the fewest combs, so that the clearest of them is insignificant by the smallest margin.
+#[test]
+fn few_exceedances_at_random_have_no_cadence() {
+    for n in [12, 20, 40] {
+        for seed in 34_000..34_100 {
+            let times = Simulation::new(3_000 * MS, MS, seed).background(n).times();
+            let found = find(&times, MS, &candidates());
+            assert_eq!(found, [], "{n} exceedances, seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn planted_cadences_are_named_alone() {
     let seeds = Seeds::of(100, 15);
