@@ -97,7 +97,7 @@ fn other(
     end: &str,
 ) -> Option<Record> {
     let other = description.with(&BTreeMap::from([(variation.key, end.to_owned())])).ok()?;
-    let mut model = subjects::model_of(&other, run.seed).ok()?;
+    let mut model = subjects::model_of(&run.subject, &other, run.seed).ok()?;
     let session = Session::new(experiment.plan, run.clone());
     Some(InProcess::new(session).run(&mut model).1)
 }
