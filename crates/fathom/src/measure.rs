@@ -121,9 +121,7 @@ pub fn measure(request: Request<'_>, page: Option<&mut Target>, quiet: bool) -> 
         Some(resumed) => resumed_subject(options, &resumed.run)?,
         None => find(options)?,
     };
-    if options.sensitivity {
-        sensitivity::allowed(&subject)?;
-    }
+    options.sensitivity.then(|| sensitivity::allowed(&subject)).transpose()?;
     let (run, lines, before_ms) = match resumed {
         Some(Resumed { run, lines, elapsed_ms }) => {
             let budget_ms = options.budget.unwrap_or(run.budget_ms);
@@ -159,8 +157,7 @@ pub fn measure(request: Request<'_>, page: Option<&mut Target>, quiet: bool) -> 
         writer,
         ..Exchange::new(session, probe, subject, stop, progress, patience)
     };
-    let outcome = exchange.run();
-    let outcome = exchange.add_sensitivity(outcome, experiment, options.sensitivity, quiet);
+    let outcome = exchange.run_with_sensitivity(experiment, options.sensitivity, quiet);
     exchange.finish(outcome, start)
 }
 
@@ -474,32 +471,6 @@ impl Exchange {
     fn probe_failure(&mut self) -> Outcome {
         let what = format!("{}{}", self.probe.exit_description(), self.first_problem());
         Outcome::Failed(Failure::new(what, "run the subject's command by hand to see why"))
-    }
-
-    /// Adds to a complete session of a described machine what its findings depend on: computed now, if that is
-    /// requested, or ahead for a built-in machine.
-    fn add_sensitivity(
-        &mut self,
-        outcome: Outcome,
-        experiment: &'static Experiment,
-        requested: bool,
-        quiet: bool,
-    ) -> Outcome {
-        if !(matches!(outcome, Outcome::Complete) && sensitivity::allowed(&self.subject).is_ok()) {
-            return outcome;
-        }
-        let record = &self.session.record;
-        let lines = if requested {
-            match sensitivity::compute(experiment, record, &self.stop, quiet) {
-                Ok(Some(lines)) => lines,
-                Ok(None) => return Outcome::Stopped(self.stop.signal().unwrap_or_default()),
-                Err(failure) => return Outcome::Failed(failure),
-            }
-        } else {
-            sensitivity::ahead(record)
-        };
-        self.session.add(&lines).iter().for_each(|line| self.writer.line(line));
-        outcome
     }
 
     fn finish(mut self, outcome: Outcome, start: Instant) -> Result<Measured, Failure> {

@@ -81,12 +81,12 @@ fn model(name: &str, about: String) -> Subject {
     }
 }
 
-/// Creates the model of a description, if there is memory for it.
-pub fn model_of(description: &Description, seed: u64) -> Result<Model, Failure> {
+/// Creates the model of a description, if there is memory for it. `name` is the subject's, as typed by the user.
+pub fn model_of(name: &str, description: &Description, seed: u64) -> Result<Model, Failure> {
     // 32 bits per line or entry and 64 bits per set: at most twelve bytes per line.
     let lines: u64 = description.levels.iter().map(|l| l.size / l.line).sum();
     if let Some(lack) = MemoryBudget::now().lacks(12 * lines) {
-        let what = format!("cannot create a model of '{}': {lack}", description.name);
+        let what = format!("cannot create a model of '{name}': {lack}");
         return Err(Failure::new(what, "describe smaller levels, or run it on a larger machine"));
     }
     Ok(Model::new(description, seed))

@@ -17,7 +17,7 @@ use fathom_model::description::Variation;
 use fathom_probe::wire::Line;
 use fathom_units::facts;
 
-use super::Stop;
+use super::{Exchange, Outcome, Stop};
 use crate::failure::{Failure, print_message};
 use crate::subjects::{self, Subject};
 
@@ -41,7 +41,7 @@ fn description(record: &Record) -> Option<Description> {
 }
 
 /// Repeats the session of a record with varied values. Returns the lines for the record; `None` after a signal.
-pub(super) fn compute(
+fn compute(
     experiment: &'static Experiment,
     record: &Record,
     stop: &Stop,
@@ -97,13 +97,13 @@ fn other(
     end: &str,
 ) -> Option<Record> {
     let other = description.with(&BTreeMap::from([(variation.key, end.to_owned())])).ok()?;
-    let mut model = subjects::model_of(&other, run.seed).ok()?;
+    let mut model = subjects::model_of(&run.subject, &other, run.seed).ok()?;
     let session = Session::new(experiment.plan, run.clone());
     Some(InProcess::new(session).run(&mut model).1)
 }
 
 /// Returns the lines that were computed ahead for a record's description and command; none if they were not.
-pub(super) fn ahead(record: &Record) -> Vec<Line> {
+fn ahead(record: &Record) -> Vec<Line> {
     let (Some(digest), Some(run)) = (record.text(facts::DESCRIBED_DIGEST), &record.run) else {
         return Vec::new();
     };
@@ -111,4 +111,32 @@ pub(super) fn ahead(record: &Record) -> Vec<Line> {
     let block = AHEAD.lines().skip_while(|line| *line != heading).skip(1);
     let block = block.take_while(|line| !line.starts_with("ahead "));
     block.filter_map(|line| Line::parse(line).ok()).collect()
+}
+
+impl Exchange {
+    /// Runs the session, and adds to a complete one of a described machine what its findings depend on: computed now, if
+    /// that is requested, or ahead for a built-in machine.
+    pub(super) fn run_with_sensitivity(
+        &mut self,
+        experiment: &'static Experiment,
+        requested: bool,
+        quiet: bool,
+    ) -> Outcome {
+        let outcome = self.run();
+        if !(matches!(outcome, Outcome::Complete) && allowed(&self.subject).is_ok()) {
+            return outcome;
+        }
+        let record = &self.session.record;
+        let lines = if requested {
+            match compute(experiment, record, &self.stop, quiet) {
+                Ok(Some(lines)) => lines,
+                Ok(None) => return Outcome::Stopped(self.stop.signal().unwrap_or_default()),
+                Err(failure) => return Outcome::Failed(failure),
+            }
+        } else {
+            ahead(record)
+        };
+        self.session.add(&lines).iter().for_each(|line| self.writer.line(line));
+        outcome
+    }
 }

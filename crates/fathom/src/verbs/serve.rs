@@ -168,7 +168,7 @@ fn run(served: &Served) -> Result<(), Failure> {
     let outcome = match served {
         Served::Model { name, seed } => {
             let description = subjects::description(name)?;
-            let mut model = subjects::model_of(&description, *seed)?;
+            let mut model = subjects::model_of(name, &description, *seed)?;
             serve(&mut model, &mut Stdio::new()?)
         }
         Served::Host { .. } => return host(served),

@@ -3,7 +3,6 @@
 use fathom_analysis::findings::{
     self, Basis, Detail, Finding, Histogram, Item, Key, Kind, Refused, Report, UNITS, Warning, WarningKind,
 };
-use fathom_units::facts::Study;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -241,10 +240,6 @@ fn read_detail(key: &Key, fields: &Map<String, Value>) -> Result<Detail, ReadErr
     Ok(detail)
 }
 
-fn fitted(name: &str, study: String) -> Result<Study, ReadError> {
-    Study::from_token(&study).ok_or_else(|| ReadError::Study { name: name.to_owned(), study })
-}
-
 fn read_finding(kinds: &[&ReportKind], row: FindingRow) -> Result<Finding, ReadError> {
     let key = read_key(kinds, &row.name, &row.metric, &row.at, false)?;
     Ok(Finding {
@@ -261,7 +256,7 @@ fn read_finding(kinds: &[&ReportKind], row: FindingRow) -> Result<Finding, ReadE
         basis: Basis::of(&row.basis)
             .ok_or_else(|| ReadError::Basis { name: key.name(), basis: row.basis.clone() })?,
         detail: read_detail(&key, &row.detail)?,
-        fitted: row.fitted.map(|study| fitted(&row.name, study)).transpose()?,
+        fitted: row.fitted.map(|study| sensitivity::fitted(&row.name, study)).transpose()?,
         depends_on: row.depends_on.map(sensitivity::DependenceRow::read).transpose()?,
         notes: row.notes,
         key,

@@ -2,7 +2,7 @@
 
 use fathom_analysis::findings::Report;
 use fathom_analysis::sensitivity::{Dependence, Outcome, Varied};
-use fathom_units::facts::ValueClass;
+use fathom_units::facts::{Study, ValueClass};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -100,6 +100,11 @@ impl SensitivityRow {
             State::Ahead => Some((true, values)),
         })
     }
+}
+
+/// Reads the study with which a finding is compared.
+pub(super) fn fitted(name: &str, study: String) -> Result<Study, ReadError> {
+    Study::from_token(&study).ok_or_else(|| ReadError::Study { name: name.to_owned(), study })
 }
 
 /// Returns the schema of a varied value.
