@@ -2,9 +2,9 @@
 //!
 //! The probe counts everything around each trial; this module only judges.
 //!
-//! - A trial is disturbed ([`trials`]) if it lost its CPU, if its samples contradict each other, if the core clock
+//! - A trial is disturbed (module `trials`) if it lost its CPU, if its samples contradict each other, if the core clock
 //!   changed around it, or, for wake-ups without a load, if other tasks waited for a CPU.
-//! - A finding is doubtful ([`findings`]) if more than a third of its trials were disturbed.
+//! - A finding is doubtful (module `findings`) if more than a third of its trials were disturbed.
 //! - The session is `unusable` if half of its trials lost their CPU, or if its rounds disagree so much that one level of
 //!   the memory may be taken for another. It is `noisy` if a finding is doubtful, or if anything shows that other work
 //!   ran or that the core clock changed. Else it is `ok`.
@@ -38,8 +38,8 @@ const MAX_DRIFT: f64 = 0.01;
 /// Relative half-spread of the rounds' medians at one point that counts as disagreement, in the median over all
 /// repeated points.
 const MAX_ROUND_SPREAD: f64 = 0.05;
-/// The same, from which on the session is unusable. 25 %: the slowest round is then 1.7 times the fastest, which is the
-/// distance between neighbouring levels of some machines (L2 and L3 of a Cortex-A72: 1.6).
+/// The same, from which on the session is unusable. 25 %: the slowest round is then 1.7 times the fastest. Tiers are told
+/// apart from a ratio of 1.25 on, so one may be taken for the next.
 const UNUSABLE_ROUND_SPREAD: f64 = 0.25;
 
 /// The judgement of a record.
