@@ -224,7 +224,7 @@ proptest! {
 fn segments_are_contiguous_and_end_at_the_step() {
     let long: Misses = |x, s| ((x / s.size - 1.0) / 7.0).clamp(0.0, 1.0);
     // Two plateaus and one ramp.
-    let f = |x: f64| curve_at(x, 4.0, &[Step { size: 30e3, ways: 1, beyond: 40.0 }], long);
+    let f = |x: f64| curve_at(x, 4.0, &[Step { size: 30e3, ways: 1, beyond: 60.0 }], long);
     let points = grid(2, 0.001, 5, f);
     let segments = segment::segment(&points, 0.005);
     assert_eq!(segments.first().unwrap().kind, segment::Kind::Plateau);
@@ -243,8 +243,8 @@ fn too_few_points_give_no_reading() {
 fn onsets_closer_than_a_third_are_one_end() {
     let tiers = |ratio: f64| {
         let steps = [
-            Step { size: 65536.0, ways: 16, beyond: 20.0 },
-            Step { size: 65536.0 * ratio, ways: 16, beyond: 40.0 },
+            Step { size: 65536.0, ways: 16, beyond: 15.0 },
+            Step { size: 65536.0 * ratio, ways: 16, beyond: 60.0 },
         ];
         let points = grid(12, 0.0002, 1, |x| curve_at(x, 10.0, &steps, steep));
         read(&points, &Options::default()).unwrap().tiers.len()
