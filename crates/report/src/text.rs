@@ -66,7 +66,7 @@ pub fn clean_report(report: &Report, unicode: bool) -> Report {
         },
         detail: f.detail.map_text(tidy),
         depends_on: f.depends_on.as_ref().map(|on| Dependence {
-            varied: varied(&on.varied, &tidy),
+            varied: varied(&on.varied, tidy),
             outcome: Outcome { words: on.outcome.words.iter().map(tidy).collect(), ..on.outcome.clone() },
         }),
         notes: f.notes.iter().map(tidy).collect(),
@@ -94,7 +94,7 @@ pub fn clean_report(report: &Report, unicode: bool) -> Report {
         sensitivity: report
             .sensitivity
             .as_ref()
-            .map(|(ahead, all)| (*ahead, all.iter().map(|v| varied(v, &tidy)).collect())),
+            .map(|(ahead, all)| (*ahead, all.iter().map(|v| varied(v, tidy)).collect())),
     }
 }
 

@@ -57,7 +57,7 @@ The task sleeps until an absolute time, repeatedly. Each wake-up is recorded, an
     plan,
     read,
     report: &KIND,
-    compared: compared,
+    compared,
     progress: Some(progress::latencies),
     resumes: true,
 };

@@ -31,7 +31,8 @@ fn keys_have_the_documented_order() {
             "findings",
             "histograms",
             "refusals",
-            "warnings"
+            "warnings",
+            "sensitivity"
         ]
     );
 }
