@@ -177,7 +177,11 @@ impl Shape {
 fn mean_field(ways: usize, lines: usize) -> f64 {
     let mut hits = 0.0f64;
     for _ in 0..2000 {
+        let before = hits;
         hits = (1.0 - 1.0 / ways as f64).powf(lines as f64 * (1.0 - hits));
+        if hits == before {
+            break;
+        }
     }
     1.0 - hits
 }
@@ -186,9 +190,10 @@ fn mean_field(ways: usize, lines: usize) -> f64 {
 fn one_set(shape: Shape, ways: usize, lines: usize) -> f64 {
     let mut set = Set {
         shape,
-        held: vec![usize::MAX; ways],
-        tree: vec![false; ways.next_power_of_two()],
-        used: vec![false; ways],
+        held: Vec::with_capacity(ways),
+        ways,
+        places: vec![NOWHERE; lines],
+        bits: 0,
         state: 0x9e37_79b9_7f4a_7c15,
     };
     let laps = (12_000 / lines).max(40);
@@ -202,13 +207,18 @@ fn one_set(shape: Shape, ways: usize, lines: usize) -> f64 {
     f64::from(misses) / ((laps - warm) * lines) as f64
 }
 
+/// Way of a line that is not in the set.
+const NOWHERE: usize = usize::MAX;
+
 struct Set {
     shape: Shape,
+    /// Line in each way; free ways are filled in order.
     held: Vec<usize>,
-    /// Tree-PLRU's bits, the root at 1: `true` means "the right half is older".
-    tree: Vec<bool>,
-    /// NRU's reference bits.
-    used: Vec<bool>,
+    ways: usize,
+    /// Way of each line.
+    places: Vec<usize>,
+    /// Tree-PLRU's bits, the root at 1: 1 means "the right half is older". NRU's reference bits, one per way.
+    bits: u64,
     /// State of the random replacement.
     state: u64,
 }
@@ -216,27 +226,31 @@ struct Set {
 impl Set {
     /// Visits a line; returns whether it was a miss.
     fn visit(&mut self, line: usize) -> bool {
-        let at = self.held.iter().position(|&h| h == line);
-        let way = at.unwrap_or_else(|| {
-            let free = self.held.iter().position(|&h| h == usize::MAX);
-            let way = free.unwrap_or_else(|| self.victim());
-            self.held[way] = line;
-            way
-        });
-        self.used[way] = true;
-        self.touch(way);
-        at.is_none()
+        let miss = self.places[line] == NOWHERE;
+        if miss {
+            let way = self.held.len();
+            if way < self.ways {
+                self.held.push(line);
+                self.places[line] = way;
+            } else {
+                let way = self.victim();
+                self.places[self.held[way]] = NOWHERE;
+                self.held[way] = line;
+                self.places[line] = way;
+            }
+        }
+        self.touch(self.places[line]);
+        miss
     }
 
     fn victim(&mut self) -> usize {
-        let ways = self.held.len();
         match self.shape {
             Shape::TreePlru(_) => self.older(),
             Shape::Nru(_) => {
-                if self.used.iter().all(|u| *u) {
-                    self.used.fill(false);
+                if self.bits.count_ones() as usize == self.ways {
+                    self.bits = 0;
                 }
-                self.used.iter().position(|u| !u).unwrap_or(0)
+                self.bits.trailing_ones() as usize
             }
             _ => {
                 // Knuth's MMIX multiplier; its high bits are random enough to choose a way.
@@ -244,32 +258,37 @@ impl Set {
                     .state
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1_442_695_040_888_963_407);
-                ((self.state >> 33) as usize) % ways
+                ((self.state >> 33) as u32 % self.ways as u32) as usize
             }
         }
     }
 
     /// Returns the way that tree-PLRU's bits point to.
     fn older(&self) -> usize {
-        let ways = self.held.len();
-        let (mut node, mut low, mut width) = (1, 0, ways.next_power_of_two());
+        let (mut node, mut low, mut width) = (1, 0, self.ways.next_power_of_two());
         while width > 1 {
             width /= 2;
-            let right = self.tree[node] && low + width < ways;
+            let right = self.bits >> node & 1 == 1 && low + width < self.ways;
             low += if right { width } else { 0 };
             node = 2 * node + usize::from(right);
         }
         low
     }
 
+    /// Records a use of a way.
     fn touch(&mut self, way: usize) {
-        let (mut node, mut low, mut width) = (1, 0, self.held.len().next_power_of_two());
-        while width > 1 {
-            width /= 2;
-            let right = way >= low + width;
-            self.tree[node] = !right;
-            low += if right { width } else { 0 };
-            node = 2 * node + usize::from(right);
+        match self.shape {
+            Shape::Nru(_) => self.bits |= 1 << way,
+            Shape::TreePlru(_) => {
+                // Every bit on the way's path points to the other half.
+                let mut node = self.ways.next_power_of_two() + way;
+                while node > 1 {
+                    let left = u64::from(node.is_multiple_of(2));
+                    node /= 2;
+                    self.bits = self.bits & !(1 << node) | left << node;
+                }
+            }
+            _ => {}
         }
     }
 }
