@@ -3,31 +3,7 @@
 //! The same session is repeated with one value of the description at each end of its plausible range. The findings of
 //! these reports are compared with those of the report of the description as it is.
 
-use fathom_units::facts::ValueClass;
-
-use crate::findings::{Compared, Finding, Kind, Report, Value};
-
-/// A value of a description that was varied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Varied {
-    /// The value: `core.clock`, `level[2].latency`.
-    pub value: String,
-    /// Its class.
-    pub class: ValueClass,
-    /// The ends of its range, in the words of the description; `None` for an end that is not a possible machine.
-    pub ends: [Option<String>; 2],
-}
-
-/// What a finding becomes while a value is varied.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct Outcome {
-    /// Smallest and largest number, the finding itself included, in its unit; `None` if it is a word.
-    pub range: Option<(f64, f64)>,
-    /// The words, if it is a word and another one occurs: its own first.
-    pub words: Vec<String>,
-    /// Whether there is no such finding at one of the ends.
-    pub missing: bool,
-}
+use crate::findings::{Compared, Dependence, Finding, Kind, Outcome, Report, Value, Varied};
 
 /// A finding that changes with a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,15 +25,6 @@ pub struct Sensitivity {
     pub varied: Vec<Varied>,
     /// The findings that change, by value.
     pub effects: Vec<Effect>,
-}
-
-/// The value on which a finding depends most.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Dependence {
-    /// The value.
-    pub varied: Varied,
-    /// What the finding becomes over its range.
-    pub outcome: Outcome,
 }
 
 impl Sensitivity {
@@ -156,6 +123,8 @@ fn weight(outcome: &Outcome) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use fathom_units::facts::ValueClass;
+
     use super::*;
     use crate::metrics::{common, dma};
 

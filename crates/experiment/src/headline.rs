@@ -185,11 +185,8 @@ mod tests {
     /// A report without a result names the reason.
     #[test]
     fn a_record_without_a_result_names_the_reason() {
-        for (name, reason) in [("v1-bcm2835-survey", "tiers: "), ("v1-qemu-virt-cacheability", "every time")]
-        {
-            let [answer, _, action] = of(name);
-            assert!(answer.starts_with("No result: "), "{answer}");
-            assert!(answer.contains(reason) && !action.is_empty(), "{answer} {action}");
-        }
+        let [answer, _, action] = of("v1-qemu-virt-cacheability");
+        assert!(answer.starts_with("No result: ") && answer.contains("every time"), "{answer}");
+        assert!(!action.is_empty(), "{answer}");
     }
 }

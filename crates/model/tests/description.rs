@@ -386,6 +386,10 @@ proptest! {
     fn written_description_reads_back_equal(seed: u64) {
         let mut description = random_description(seed);
         description.neighbours = random_neighbours(&description, seed);
+        if !description.neighbours.is_empty() {
+            // A range of ways may leave a neighbour less than one of them, which is refused.
+            description.alternatives.ranges.clear();
+        }
         let text = description.to_toml();
         let file = format!("somewhere/{}.toml", description.name);
         match Description::parse(&file, &text) {

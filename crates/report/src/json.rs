@@ -3,6 +3,7 @@
 //! Every top-level key and every row is on a separate line, so that the document can be compared and searched by line.
 
 mod comparison;
+mod error;
 mod read;
 mod sensitivity;
 
@@ -17,7 +18,8 @@ use crate::schema::{FORMAT, VERSION};
 pub(crate) use sensitivity::{dependence_schema, sensitivity_schema};
 
 pub use comparison::{COMPARISON, COMPARISON_VERSION, comparison, comparison_schema};
-pub use read::{ReadError, from_json};
+pub use error::ReadError;
+pub use read::from_json;
 
 /// Returns a number that reads back as the same f64; null if it is not finite. Whole numbers are printed without a
 /// fraction (exact: below 2^53 an i64 and an f64 represent the same number).

@@ -1,7 +1,7 @@
 //! What findings on a described machine depend on, as text.
 
+use fathom_analysis::findings::{Dependence, Outcome, Varied};
 use fathom_analysis::findings::{Finding, Report, Value};
-use fathom_analysis::sensitivity::{Dependence, Outcome, Varied};
 
 use crate::number;
 use crate::page::{Page, TextRole};

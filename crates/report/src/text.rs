@@ -1,7 +1,7 @@
 //! Text for a terminal: cleaned of control characters, and wrapped by display width.
 
+use fathom_analysis::findings::{Dependence, Outcome, Varied};
 use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
-use fathom_analysis::sensitivity::{Dependence, Outcome, Varied};
 use textwrap::WordSeparator;
 use textwrap::core::{Word, break_words};
 use textwrap::wrap_algorithms::wrap_first_fit;

@@ -5,6 +5,7 @@
 //! Notes are for people. Nothing reads them back: what a view or a comparison needs is a field of [`Detail`].
 
 mod axis;
+mod dependence;
 mod detail;
 mod key;
 mod metric;
@@ -13,6 +14,7 @@ pub mod tokens;
 mod warning;
 
 pub use axis::Axis;
+pub use dependence::{Dependence, Outcome, Varied};
 pub use detail::{Basis, Detail, Field, Item};
 pub use key::{Coordinate, Key, Part, Registry};
 pub use metric::{Better, Bounds, Compared, Kind, Metric, UNITS};

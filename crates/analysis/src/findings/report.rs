@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::axis::Axis;
+use super::dependence::{Dependence, Varied};
 use super::detail::{Basis, Detail};
 use super::key::{Coordinate, Key};
 use super::metric::Metric;
 use super::warning::Warning;
-use crate::sensitivity::{Dependence, Varied};
 use fathom_units::facts::Study;
 
 /// Value of a finding: a number, a token or a text.

@@ -65,6 +65,7 @@ warning_kinds! {
     SlowHugePages "slow-huge-pages" false "huge pages translate slower than base pages: the latency curve was measured in base pages";
     SplinteredPages "splintered-pages" false "huge pages are translated in pieces of base pages";
     NoFinalPlateau "no-final-plateau" true "the latency curve still rises at the largest working set";
+    PartialRange "partial-range" false "the budget did not reach the smallest or largest working sets of the plan: tiers there are not in the report";
     BudgetExhausted "budget-exhausted" true "the budget ended before the plan, or before an interval was as narrow as intended";
     Interrupted "interrupted" true "the session ended before its plan did";
     Unverified "unverified" true "samples whose work could not be verified were left out";

@@ -3,7 +3,7 @@
 use fathom_analysis::tiers::Reading;
 use fathom_analysis::tiers::bursts::{self, Bracket, Step, Trial};
 
-use super::curves::{Pair, Translation, translation_at};
+use super::translation::{Pair, Translation, translation_at};
 use crate::scale::{At, Scale};
 
 /// Relative width of a bracket beyond which its ends are repeated.

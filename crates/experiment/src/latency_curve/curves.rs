@@ -1,13 +1,13 @@
 //! Curves of a record so far: the latency curve and the TLB pairs. Used by plans and readings.
 
 use fathom_analysis::interval::{Interval, median};
-use fathom_analysis::tiers::shape::Shape;
-use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
+use fathom_analysis::tiers::{self, Options, Point, Reading};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
 use super::bursts;
 use super::splinters::{self, Splinters};
+use super::translation::{Pair, Translation, tlb_steps, translation_at};
 use crate::record::Record;
 use crate::scale::{At, Scale};
 use crate::scale::{MAX_CORE_CLOCKED_CYCLES, PAIR_STRIDE, STRIDE};
@@ -218,27 +218,8 @@ fn steps(curves: &Reading) -> Vec<Step> {
         .collect()
 }
 
-/// A TLB pair: chains over the same number of lines, spread over as many pages, and packed.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Pair {
-    /// Number of pages, and of lines.
-    pub(crate) pages: u64,
-    /// One line per page.
-    pub(crate) spread: At,
-    /// The same number of lines packed.
-    pub(crate) packed: At,
-    /// Additional time per load when spread, ns.
-    pub(crate) extra: f64,
-}
-
 /// Maximum number of pages of a TLB pair: four times the largest second-level TLB known (2048 entries).
 pub(crate) const MAX_PAIR: u64 = 8192;
-
-/// Translation inside the latency curve's points: (working set in bytes, ns per load), ascending. Empty if the curve is
-/// measured in whole huge pages, with one translation in hundreds of loads. In base pages, and in huge pages that are
-/// translated in pieces, the lines of a page are visited together, so a load carries its page's translation divided by the lines per page. The pairs give the cost of
-/// a translation.
-pub(crate) type Translation = Vec<(f64, f64)>;
 
 impl Scale {
     /// Returns the latency curve's translation from the TLB pairs and their reading, or this share of it; empty if these
@@ -257,35 +238,6 @@ impl Scale {
             .map(|p| ((p.pages * self.base) as f64, share * p.extra.clamp(0.0, max_cost) / lines))
             .collect()
     }
-}
-
-/// Returns the translation in a point of `bytes`, ns: interpolated between the pairs on the next fewer and next more
-/// pages.
-pub(crate) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
-    let after = translation.partition_point(|t| t.0 <= bytes);
-    match (after.checked_sub(1).map(|i| translation[i]), translation.get(after)) {
-        (Some(a), Some(b)) => a.1 + (b.1 - a.1) * (bytes - a.0) / (b.0 - a.0),
-        (Some(a), None) => a.1,
-        _ => 0.0,
-    }
-}
-
-/// Returns the TLBs of a translation curve: the reach of each one, and the tier beyond it.
-///
-/// Half of a TLB's misses appear within an octave of its reach, for any ways and replacement. A slower rise is due to
-/// page tables leaving the caches: part of the cost of the walk, not a TLB.
-pub(crate) fn tlb_steps(reading: &Reading) -> Vec<(Capacity, Tier)> {
-    reading
-        .tiers
-        .windows(2)
-        .filter_map(|pair| Some((pair[0].capacity?, pair[1])))
-        .take_while(|step| is_tlb(&step.0))
-        .collect()
-}
-
-/// Returns whether translation rises as fast as beyond a TLB's reach.
-pub(crate) fn is_tlb(capacity: &Capacity) -> bool {
-    !matches!(capacity.shape, Shape::Gradual(9..))
 }
 
 /// Reads the tiers of the latency curve, less its translation.

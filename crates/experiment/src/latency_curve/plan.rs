@@ -6,8 +6,9 @@ use fathom_probe::pattern::{self, Alu, Chase, Clock, Memory, OrderKind, Pattern,
 use fathom_probe::splitmix::mix;
 use fathom_units::facts;
 
-use super::curves::{Curves, MAX_PAIR, PLATEAU_SPAN, Pair};
+use super::curves::{Curves, MAX_PAIR, PLATEAU_SPAN};
 use super::splinters;
+use super::translation::Pair;
 use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::record::{Record, TrialRun};
@@ -28,8 +29,12 @@ const MAX_BYTES: u64 = 4 << 30;
 const LAST_ROUND_STARTS_BY: f64 = 0.9;
 /// Share of the budget that rounds may plan, at most: estimates err, and planning itself takes time.
 const MAX_PLANNED_SHARE: f64 = 0.95;
-/// Share of the budget that one round may take, so that the plan sees results early.
+/// Share of the budget that a round of the scan may take. The three of them leave two fifths for the refinement.
+const MAX_SCAN_SHARE: f64 = 0.2;
+/// The same for a round of the refinement, so that the plan sees results early.
 const MAX_ROUND_SHARE: f64 = 0.3;
+/// First round of the refinement.
+const FIRST_REFINEMENT: u64 = 5;
 /// Relative width to which the brackets of a capacity are narrowed: a third of the intended precision.
 const RESOLUTION: f64 = 0.012;
 /// Points per bracket and round.
@@ -274,13 +279,16 @@ impl Planner<'_> {
         let top = coarse_top(self.record, &self.scale);
         let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
         sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
-        for bytes in sizes.pop().into_iter().chain(spread_first(&sizes)) {
-            self.step(bytes);
+        if let Some(top) = sizes.pop() {
+            self.step(top);
         }
         if self.max_pages() > 1024 {
             for n in Self::octaves(1024 * STRIDE, self.max_pages() * STRIDE, 2.0).skip(1) {
                 self.pair(n / STRIDE);
             }
+        }
+        for bytes in spread_first(&sizes) {
+            self.step(bytes);
         }
     }
 
@@ -409,7 +417,8 @@ impl Planner<'_> {
     /// Trims the round to its share of the budget, shuffles it and adds cycle calibrations at both ends.
     fn finish(mut self) -> Vec<Trial> {
         let end = self.budget.share(MAX_PLANNED_SHARE).saturating_sub(self.budget.spent);
-        let mut allowance = end.min(self.budget.share(MAX_ROUND_SHARE));
+        let share = if self.round < FIRST_REFINEMENT { MAX_SCAN_SHARE } else { MAX_ROUND_SHARE };
+        let mut allowance = end.min(self.budget.share(share));
         if self.round > 1 && self.trials.is_empty() {
             return Vec::new();
         }

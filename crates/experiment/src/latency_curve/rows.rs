@@ -6,7 +6,8 @@ use fathom_analysis::metrics::survey;
 use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Reading, Tier};
 use fathom_units::size;
 
-use super::curves::{Curves, is_tlb, tlb_steps};
+use super::curves::Curves;
+use super::translation::{is_tlb, tlb_steps};
 use crate::reading::measured;
 use crate::scale::{At, Scale};
 use crate::scale::{PAIR_STRIDE, STRIDE};

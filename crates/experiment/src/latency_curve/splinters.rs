@@ -13,7 +13,7 @@ use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{Conflict, Groups, Memory, Pattern, PatternKind, Trial};
 use fathom_units::size;
 
-use super::curves::{Pair, tlb_steps};
+use super::translation::{Pair, tlb_steps};
 use crate::reading::measured;
 use crate::record::Record;
 use crate::scale::{At, PAIR_STRIDE, STRIDE, Scale};

@@ -4,7 +4,8 @@
 //! `sensitivity` begins a list and drops an earlier one. Each `varied` names a value and the ends of its range; the
 //! `depends` lines after it name the findings that change.
 
-use fathom_analysis::sensitivity::{Effect, Outcome, Sensitivity, Varied};
+use fathom_analysis::findings::{Outcome, Varied};
+use fathom_analysis::sensitivity::{Effect, Sensitivity};
 use fathom_probe::wire::{Line, WireError};
 use fathom_units::facts::ValueClass;
 

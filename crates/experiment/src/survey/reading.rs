@@ -115,7 +115,7 @@ fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, rep
     }
     if let Some(first) = all.latency_curve.first().filter(|at| at.bytes > MAX_FIRST_BYTES) {
         warn(
-            WarningKind::BudgetExhausted,
+            WarningKind::PartialRange,
             format!(
                 "the smallest working set measured is {}: nearer tiers, if there are any, are not in this report",
                 size(first.bytes as f64)
@@ -126,7 +126,7 @@ fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, rep
     let top = coarse_top(record, scale);
     if let Some(last) = all.latency_curve.last().filter(|at| 2 * at.bytes < top) {
         warn(
-            WarningKind::BudgetExhausted,
+            WarningKind::PartialRange,
             format!(
                 "the largest working set measured is {}, of {} that the plan needs: farther tiers, if there are any, are not in this report",
                 size(last.bytes as f64),

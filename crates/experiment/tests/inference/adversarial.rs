@@ -109,9 +109,7 @@ fn coarse_clock_gives_all_tiers_or_a_warning() {
     (d.timer.clock_hz, d.timer.resolution) = (1e6, 1);
     let report = report_of(&d, 1);
     let found = (1..).take_while(|n| number(&report, &format!("tier.{n}.latency")).is_some()).count();
-    assert!(
-        found == 3 || warned(&report, WarningKind::BudgetExhausted),
-        "{found} tiers, {:?}",
-        report.warnings
-    );
+    let doubted =
+        [WarningKind::PartialRange, WarningKind::NoFinalPlateau].iter().any(|kind| warned(&report, *kind));
+    assert!(found == 3 || doubted, "{found} tiers, {:?}", report.warnings);
 }

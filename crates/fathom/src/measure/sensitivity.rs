@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 
 use fathom_analysis::findings::Report;
-use fathom_analysis::sensitivity::{self, Sensitivity, Varied};
+use fathom_analysis::findings::Varied;
+use fathom_analysis::sensitivity::{self, Sensitivity};
 use fathom_experiment::Experiment;
 use fathom_experiment::record::{Record, Run, sensitivity_lines};
 use fathom_experiment::session::{InProcess, Session};

@@ -1,4 +1,4 @@
-//! Other values that a description gives for its own: plausible ranges, and values in place of those of a study.
+//! Reads and applies the other values that a description gives for its own.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,23 +7,10 @@ use fathom_units::facts::{Study, ValueClass};
 use toml::de::DeValue;
 
 use super::classes::{self, ValueKey, Within};
+use super::other_values::{Alternatives, INSTEAD, RANGES};
 use super::show::{self, Quoted};
 use super::source::{Result, Source};
 use super::{Description, DescriptionError, ranges};
-
-/// The key of a table that gives plausible ranges of its values.
-pub(super) const RANGES: &str = "ranges";
-/// The key of a table that gives the values to use instead of those of a study.
-pub(super) const INSTEAD: &str = "instead";
-
-/// Other values than the description's own. Each is written as in a file: `"21 cycles"` with its quotes, `16`, `true`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Alternatives {
-    /// The ends of plausible ranges.
-    pub ranges: BTreeMap<ValueKey, [String; 2]>,
-    /// Values from other sources than the study, with their classes.
-    pub instead: BTreeMap<ValueKey, (ValueClass, String)>,
-}
 
 /// The plausible range of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,11 +3,12 @@
 //! `machines/README.md` documents the format. The structures here correspond to it one to one, in plain units. A file
 //! is checked when it is parsed; a description made in code is checked with [`Description::check`].
 
-pub use alternatives::{Alternatives, Variation, WithoutStudy};
+pub use alternatives::{Variation, WithoutStudy};
 pub use classes::{Classes, ValueKey};
 pub use device::{Coherence, Device};
 pub use error::{DescriptionError, DescriptionFlaw, nearest};
 pub use neighbour::{Between, Neighbour};
+pub use other_values::Alternatives;
 pub use units::Time;
 
 use fathom_units::facts::ValueClass;
@@ -45,6 +46,7 @@ mod classes;
 mod device;
 mod error;
 mod neighbour;
+mod other_values;
 mod place;
 mod ranges;
 mod read;

@@ -6,8 +6,8 @@ use std::fmt;
 use fathom_units::compact;
 use fathom_units::facts::ValueClass;
 
-use super::alternatives::{Alternatives, INSTEAD, RANGES};
 use super::classes::{self, ValueKey};
+use super::other_values::{Alternatives, INSTEAD, RANGES};
 use super::place::At;
 use super::units::show_hz;
 use super::{Core, Description, Level, Memory, Mixed, Stage, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom};

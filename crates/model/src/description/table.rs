@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::alternatives;
 use super::classes::{self, Classes, Within};
 use super::source::{Result, Source, place_of};
 use super::units::{self, QuantityError};
 use super::{DescriptionError, Time, nearest};
+use super::{alternatives, other_values};
 
 type Spanned<T> = toml::Spanned<T>;
 /// What the tables of a file have beside their values.
@@ -24,7 +24,7 @@ pub(super) struct Places {
 }
 
 /// Keys that any table may have beside its values.
-const ABOUT_VALUES: [&str; 3] = [classes::KEY, alternatives::RANGES, alternatives::INSTEAD];
+const ABOUT_VALUES: [&str; 3] = [classes::KEY, other_values::RANGES, other_values::INSTEAD];
 
 /// One table of the file.
 pub(super) struct Table<'a> {

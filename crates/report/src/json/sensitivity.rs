@@ -1,12 +1,13 @@
 //! Sensitivity as JSON: the value on which a finding depends most, and the values that were varied.
 
 use fathom_analysis::findings::Report;
-use fathom_analysis::sensitivity::{Dependence, Outcome, Varied};
+use fathom_analysis::findings::{Dependence, Outcome, Varied};
 use fathom_units::facts::{Study, ValueClass};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ReadError, number};
+use super::error::ReadError;
+use super::number;
 use crate::schema::closed;
 
 /// Returns the row of a value: its name, its class and the ends of its range.

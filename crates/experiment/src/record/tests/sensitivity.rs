@@ -1,6 +1,7 @@
 //! The lines about sensitivity.
 
-use fathom_analysis::sensitivity::{Effect, Outcome, Sensitivity, Varied};
+use fathom_analysis::findings::{Outcome, Varied};
+use fathom_analysis::sensitivity::{Effect, Sensitivity};
 use fathom_units::facts::{Study, ValueClass};
 
 use super::super::{Record, sensitivity_lines};

@@ -5,7 +5,7 @@ use fathom_analysis::findings::tokens::{self, Tokens};
 use fathom_analysis::findings::{
     Axis, Coordinate, Finding, Histogram, Key, Kind, Metric, Refused, Report, Value, Warning, WarningKind,
 };
-use fathom_analysis::sensitivity::{Dependence, Outcome, Varied};
+use fathom_analysis::findings::{Dependence, Outcome, Varied};
 use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_report::kind;
 use fathom_units::facts::{Study, ValueClass};

@@ -1,0 +1,54 @@
+//! TLB pairs, and the translation inside the points of the latency curve.
+
+use fathom_analysis::tiers::shape::Shape;
+use fathom_analysis::tiers::{Capacity, Reading, Tier};
+
+use crate::scale::At;
+
+/// A TLB pair: chains over the same number of lines, spread over as many pages, and packed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pair {
+    /// Number of pages, and of lines.
+    pub(crate) pages: u64,
+    /// One line per page.
+    pub(crate) spread: At,
+    /// The same number of lines packed.
+    pub(crate) packed: At,
+    /// Additional time per load when spread, ns.
+    pub(crate) extra: f64,
+}
+
+/// Translation inside the latency curve's points: (working set in bytes, ns per load), ascending. Empty if the curve is
+/// measured in whole huge pages, with one translation in hundreds of loads. In base pages, and in huge pages that are
+/// translated in pieces, the lines of a page are visited together, so a load carries its page's translation divided by the lines per page. The pairs give the cost of
+/// a translation.
+pub(crate) type Translation = Vec<(f64, f64)>;
+
+/// Returns the translation in a point of `bytes`, ns: interpolated between the pairs on the next fewer and next more
+/// pages.
+pub(crate) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
+    let after = translation.partition_point(|t| t.0 <= bytes);
+    match (after.checked_sub(1).map(|i| translation[i]), translation.get(after)) {
+        (Some(a), Some(b)) => a.1 + (b.1 - a.1) * (bytes - a.0) / (b.0 - a.0),
+        (Some(a), None) => a.1,
+        _ => 0.0,
+    }
+}
+
+/// Returns the TLBs of a translation curve: the reach of each one, and the tier beyond it.
+///
+/// Half of a TLB's misses appear within an octave of its reach, for any ways and replacement. A slower rise is due to
+/// page tables leaving the caches: part of the cost of the walk, not a TLB.
+pub(crate) fn tlb_steps(reading: &Reading) -> Vec<(Capacity, Tier)> {
+    reading
+        .tiers
+        .windows(2)
+        .filter_map(|pair| Some((pair[0].capacity?, pair[1])))
+        .take_while(|step| is_tlb(&step.0))
+        .collect()
+}
+
+/// Returns whether translation rises as fast as beyond a TLB's reach.
+pub(crate) fn is_tlb(capacity: &Capacity) -> bool {
+    !matches!(capacity.shape, Shape::Gradual(9..))
+}
