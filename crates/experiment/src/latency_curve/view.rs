@@ -227,8 +227,9 @@ pub(crate) fn translation(page: &mut Page, finding_index: &mut FindingIndex) {
     let none_huge = finding_index.one(&metrics::TLB_HUGE_PAGES);
     let walk = finding_index.one(&metrics::WALK_LATENCY);
     let share = finding_index.one(&metrics::WALK_SHARE);
+    let splintered = finding_index.one(&metrics::HUGE_SPLINTERED);
     let pages = finding_index.along(&metrics::TRANSLATION_ADDED, Axis::Pages);
-    let alone = [walk, share, none_huge].iter().all(Option::is_none);
+    let alone = [walk, share, none_huge, splintered].iter().all(Option::is_none);
     if found.is_empty() && pages.is_empty() && alone {
         return;
     }
@@ -260,11 +261,14 @@ pub(crate) fn translation(page: &mut Page, finding_index: &mut FindingIndex) {
         page.text(TextRole::Plain, &text, "", "  ");
         labelled.push(("huge pages".to_string(), f));
     }
-    if let Some(share) = share {
-        let [value, interval] = number::cells(Some(share));
-        let text = format!("Share of translation in a far random load: {value} {interval}");
-        page.text(TextRole::Plain, &text, "", "  ");
-        labelled.push(("share".to_string(), share));
+    for (label, what, finding) in [
+        ("share", "Share of translation in a far random load", share),
+        ("huge pages", "Share of the cost of TLB misses that huge pages do not save", splintered),
+    ] {
+        let Some(finding) = finding else { continue };
+        let [value, interval] = number::cells(Some(finding));
+        page.text(TextRole::Plain, &format!("{what}: {value} {interval}"), "", "  ");
+        labelled.push((label.to_string(), finding));
     }
     notes(page, &labelled);
     let reach: Vec<(u64, f64)> = found

@@ -37,7 +37,7 @@ fn dma_on_described_machine_shows_tables_and_records_options() {
         assert!(text.contains(expected), "{expected} is not in\n{text}");
     }
     fits(text);
-    assert!(!text.contains("study S2"), "{text}");
+    assert!(!text.contains("Comparison with study S2"), "{text}");
     let study = user.run(&[&ARGUMENTS[..], &["--study"]].concat());
     assert!(study.ended(0).contains("Comparison with study S2"), "{}", study.out);
     let json = user.run(&[&ARGUMENTS[..], &["--json", "--record", "A"]].concat());

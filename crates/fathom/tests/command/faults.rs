@@ -9,7 +9,7 @@ use fathom_probe::wire::Line;
 use crate::common::{Did, User, is_of};
 
 /// A short survey of a small model.
-const SURVEY: &str = "fathom survey --on s1-8way --budget 300ms";
+const SURVEY: &str = "fathom survey --on s1-8way --budget 500ms";
 
 fn record() -> Vec<String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../records/v1-bcm2835-survey.fathom");

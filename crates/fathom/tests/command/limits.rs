@@ -10,7 +10,7 @@ use crate::common::{Did, User, wait};
 
 /// The user and group `nobody` of most Linux systems.
 const UNPRIVILEGED_UID: u32 = 65534;
-const SHORT_SURVEY: [&str; 5] = ["survey", "--on", "s1-8way", "--budget", "300ms"];
+const SHORT_SURVEY: [&str; 5] = ["survey", "--on", "s1-8way", "--budget", "500ms"];
 /// 64 MiB of address space, for the shell's `ulimit -v`.
 const SMALL: &str = "ulimit -v 65536; ";
 
@@ -157,7 +157,7 @@ fn limit_of_64_mib_is_met_or_reported() {
     let guest = guest_record();
     let guest = guest.display();
     for line in [
-        "fathom survey --on s1-8way --budget 300ms --record A".to_owned(),
+        "fathom survey --on s1-8way --budget 500ms --record A".to_owned(),
         "fathom latency --on s1-8way --bytes 8K --budget 300ms".to_owned(),
         format!("fathom report {guest} --json"),
     ] {
@@ -253,7 +253,7 @@ fn no_process_is_killed_in_a_control_group_of_64_mib() {
         return println!("SKIPPED: the control group cannot be joined: {}", did.err);
     }
     measured_or_refused(&user, &did);
-    measured(&user, &user.shell(&format!("{join}fathom survey --on s1-8way --budget 300ms")));
+    measured(&user, &user.shell(&format!("{join}fathom survey --on s1-8way --budget 500ms")));
     let did = user.shell(&format!("{join}fathom report {} --json", guest_record().display()));
     measured(&user, &did);
     // Valid lines, and more of them than fit.
