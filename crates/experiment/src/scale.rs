@@ -131,7 +131,7 @@ pub(crate) struct Scale {
     typical: Option<f64>,
     /// Median of each trial of the cycle calibration, ascending by trial. Cached, because every conversion needs them.
     cycle_calibrations: Vec<(u64, f64)>,
-    /// Share of a step that a rise must reach to count: see [`Options::share`].
+    /// Share of a step that a rise must reach to count: see [`fathom_analysis::tiers::Options::share`].
     pub(crate) share: f64,
     /// Base page, bytes.
     pub(crate) base: u64,

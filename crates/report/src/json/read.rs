@@ -1,4 +1,4 @@
-//! Reading of the document that [`json()`](super::json()) writes.
+//! Reading of the document that [`super::json()`] writes.
 
 use fathom_analysis::findings::{
     self, Basis, Detail, Finding, Histogram, Item, Key, Kind, Refused, Report, UNITS, Warning, WarningKind,
@@ -214,7 +214,7 @@ fn read_fact((name, value): (String, Value)) -> Result<(String, String), ReadErr
     Ok((name, text))
 }
 
-/// Reads a document written by [`json()`]. `kinds` are the kinds of report whose metrics may occur. The headline is not read: it follows from the findings.
+/// Reads a document written by [`super::json()`]. `kinds` are the kinds of report whose metrics may occur. The headline is not read: it follows from the findings.
 ///
 /// A null value is read as not-a-number, which prints as null again.
 ///
