@@ -5,6 +5,8 @@
 //! quadrature. No distribution is assumed, and asymmetric intervals stay asymmetric. Holm's correction over all rows
 //! keeps the family-wise error rate at 5 %.
 
+mod matching;
+
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
 use crate::facts;
@@ -23,6 +25,8 @@ pub enum Verdict {
     Untested,
     /// Not judged: one of the two is doubtful because its trials, or its whole session, were disturbed.
     Disturbed,
+    /// Not judged: the reports have different numbers of tiers or of TLBs, so this number may name different ones.
+    Unmatched,
 }
 
 impl Verdict {
@@ -34,6 +38,7 @@ impl Verdict {
             Verdict::Same => "no",
             Verdict::Untested => "untested",
             Verdict::Disturbed => "disturbed",
+            Verdict::Unmatched => "unmatched",
         }
     }
 }
@@ -76,6 +81,7 @@ pub struct Comparison {
 pub fn compare(a: &Report, b: &Report, selected: impl Fn(&Key) -> bool) -> Comparison {
     let unusable = [a, b].map(|report| DisturbanceState::of(report) == Some(DisturbanceState::Unusable));
     let mut c = Comparison { plans: plans(a, b), unusable, ..Comparison::default() };
+    let matched = matching::Matched::of(a, b);
     for first in a.findings.iter().filter(|f| selected(&f.key)) {
         let Some(second) = b.findings.iter().find(|f| f.key == first.key) else {
             c.only[0].push(first.key.clone());
@@ -85,7 +91,11 @@ pub fn compare(a: &Report, b: &Report, selected: impl Fn(&Key) -> bool) -> Compa
             (Value::Number(x), Value::Number(y)) if x.is_finite() && y.is_finite() => {
                 let doubtful = first.is_doubtful() || second.is_doubtful() || unusable.contains(&true);
                 let row = row(first, second, *x, *y);
-                c.rows.push(if doubtful { not_judged(row) } else { row });
+                c.rows.push(match (doubtful, matched.is_same(&row.key)) {
+                    (true, _) => not_judged(row, Verdict::Disturbed),
+                    (false, false) => not_judged(row, Verdict::Unmatched),
+                    (false, true) => row,
+                });
             }
             (x, y) if x != y => c.words.push((first.key.clone(), word(x), word(y))),
             _ => {}
@@ -167,9 +177,9 @@ fn row(first: &Finding, second: &Finding, x: f64, y: f64) -> Row {
     }
 }
 
-/// Returns a row without a judgement, because one of its findings is doubtful. It does not count as a test.
-fn not_judged(row: Row) -> Row {
-    Row { p: None, verdict: Verdict::Disturbed, ..row }
+/// Returns a row without a judgement, for this reason. It does not count as a test.
+fn not_judged(row: Row, verdict: Verdict) -> Row {
+    Row { p: None, verdict, ..row }
 }
 
 /// With fewer than six samples, no two order statistics bound the median at 95 %, so the interval is only a range and
@@ -335,6 +345,31 @@ mod tests {
         let c = compare(&first, &second, |key| key.metric != &DISTURBANCE_STATE);
         assert_eq!(c.unusable, [false, true]);
         assert!(c.rows.iter().all(|row| row.verdict == Verdict::Disturbed) && c.beyond(0.0).next().is_none());
+    }
+
+    /// With one more tier in one report, the numbers beyond it name other tiers.
+    #[test]
+    fn tiers_beyond_an_additional_one_are_not_judged() {
+        let tiers = |all: &[(f64, f64)]| {
+            let latency = |(i, t): (usize, &(f64, f64))| finding(&format!("tier.{}.latency", i + 1), t.0, 0.01);
+            let capacity = |(i, t): (usize, &(f64, f64))| finding(&format!("tier.{}.capacity", i + 1), t.1, 1.0);
+            let ends = all[..all.len() - 1].iter().enumerate().map(capacity);
+            report(all.iter().enumerate().map(latency).chain(ends).collect())
+        };
+        let verdicts = |a: &Report, b: &Report| {
+            let rows = compare(a, b, |_| true).rows;
+            rows.iter().map(|row| (row.key.name(), row.verdict)).collect::<Vec<_>>()
+        };
+        let three = tiers(&[(1.0, 32e3), (5.0, 1e6), (90.0, 0.0)]);
+        let four = tiers(&[(1.0, 32e3), (5.0, 1.2e6), (20.0, 8e6), (90.0, 0.0)]);
+        let found = verdicts(&three, &four);
+        let of = |name: &str| found.iter().find(|row| row.0 == name).map(|row| row.1);
+        assert_eq!(of("tier.2.latency"), Some(Verdict::Same));
+        assert_eq!(of("tier.2.capacity"), Some(Verdict::Differs));
+        assert_eq!(of("tier.3.latency"), Some(Verdict::Unmatched));
+        // The same number of tiers: a capacity may be several times as large.
+        let larger = tiers(&[(1.0, 32e3), (5.0, 4e6), (90.0, 0.0)]);
+        assert!(verdicts(&three, &larger).iter().all(|row| row.1 != Verdict::Unmatched));
     }
 
     proptest! {

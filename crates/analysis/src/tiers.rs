@@ -11,6 +11,7 @@
 
 pub mod bursts;
 pub mod fit;
+pub mod ramps;
 pub mod segment;
 pub mod shape;
 
@@ -65,6 +66,8 @@ pub struct Capacity {
     pub above: f64,
     /// Miss curve that fits the rise best.
     pub shape: shape::Shape,
+    /// Whether the rise is that of a single cache, within the errors of its points.
+    pub explained: bool,
 }
 
 /// A range of working sets whose latency is statistically one value.
@@ -381,7 +384,8 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
     // shape is itself a fit.
     let low = below / (1.001 + 2.0 * hidden(shape, threshold, step));
     let value = onset.max(low).min(above);
-    Capacity { onset: Interval { value, low, high: above }, below, above, shape }
+    let explained = !spread_out(points, fit, &fit.boundaries[b]);
+    Capacity { onset: Interval { value, low, high: above }, below, above, shape, explained }
 }
 
 /// Searches from the fitted onset: down to the last point without a rise, then up to the first with one. At smaller

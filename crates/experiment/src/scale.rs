@@ -8,6 +8,7 @@ use fathom_units::facts;
 use crate::record::{Record, TrialRun};
 
 mod curve_pages;
+mod cycle_calibration;
 mod singles;
 
 pub(crate) use curve_pages::SlowerHuge;
@@ -110,14 +111,6 @@ impl At {
 /// of 12 ways: from 40 to 46 of its 48 KiB up to 2 % of the loads miss, differently in each run.
 const HARDWARE_SHARE: f64 = 0.04;
 
-/// Returns the median of each trial of the cycle calibration, ascending by trial.
-fn cycle_calibrations(cycle_ticks: &[(u64, u64, f64)]) -> Vec<(u64, f64)> {
-    let mut sorted: Vec<(u64, f64)> = cycle_ticks.iter().map(|c| (c.1, c.2)).collect();
-    sorted.sort_by_key(|c| c.0);
-    let of = |one: &[(u64, f64)]| Some((one[0].0, median(&one.iter().map(|c| c.1).collect::<Vec<_>>())?));
-    sorted.chunk_by(|a, b| a.0 == b.0).filter_map(of).collect()
-}
-
 /// Clocks and page sizes of a machine, as far as the record has them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scale {
@@ -125,7 +118,7 @@ pub(crate) struct Scale {
     pub(crate) tick_ns: f64,
     /// Resolution of the clock, ticks.
     pub(crate) resolution: f64,
-    /// Ticks per core cycle, one value per sample of the cycle calibration, with its round and trial.
+    /// Ticks per core cycle, one value per undisturbed sample of the cycle calibration, with its round and trial.
     pub(crate) cycle_ticks: Vec<(u64, u64, f64)>,
     /// Median of the above over all rounds.
     typical: Option<f64>,
@@ -133,6 +126,8 @@ pub(crate) struct Scale {
     cycle_calibrations: Vec<(u64, f64)>,
     /// Share of a step that a rise must reach to count: see [`fathom_analysis::tiers::Options::share`].
     pub(crate) share: f64,
+    /// Whether the machine is a guest.
+    pub(crate) guest: bool,
     /// Base page, bytes.
     pub(crate) base: u64,
     /// Huge page, bytes, if huge pages exist, were not refused, and do not translate slower than base pages.
@@ -182,18 +177,15 @@ impl Scale {
             .filter(|&t| t > 0)
             .min()
             .unwrap_or(1);
-        let cycle_ticks: Vec<(u64, u64, f64)> = record
-            .of(PatternKind::Alu)
-            .flat_map(|r| r.ticks_per_op().map(|t| (r.trial.round, r.trial.id, t)))
-            .filter(|(_, _, t)| *t > 0.0)
-            .collect();
+        let cycle_ticks = cycle_calibration::samples(record, resolution as f64);
         let mut scale = Scale {
             tick_ns: 1e9 / hz as f64,
             resolution: resolution as f64,
             typical: median(&cycle_ticks.iter().map(|c| c.2).collect::<Vec<_>>()),
-            cycle_calibrations: cycle_calibrations(&cycle_ticks),
+            cycle_calibrations: cycle_calibration::by_trial(&cycle_ticks),
             cycle_ticks,
             share: if record.is_exact() { 0.0 } else { HARDWARE_SHARE },
+            guest: record.trust == Some(ClockTrust::Virtual),
             base: page(record, facts::PAGE_BASE).filter(|p| *p >= STRIDE).unwrap_or(4096),
             huge: page(record, facts::PAGE_HUGE).filter(|p| *p > STRIDE && !refused),
             coloured: record.text(facts::PAGE_COLOURED).is_some() && !no_coloured_pages(record),

@@ -133,7 +133,7 @@ fn row(r: &Row, beyond: Option<f64>, name: &str) -> Vec<String> {
         }
     };
     let interval = match r.verdict {
-        Verdict::Untested | Verdict::Disturbed => String::new(),
+        Verdict::Untested | Verdict::Disturbed | Verdict::Unmatched => String::new(),
         _ if of_nothing => String::new(),
         _ => format!("({}..{})", shown(low), shown(high)),
     };
@@ -177,6 +177,15 @@ fn summary(page: &mut Page, c: &Comparison, beyond: Option<f64>) {
         0 => {}
         1 => text += " 1 finding is not judged: its trials were disturbed.",
         n => text += &format!(" {n} findings are not judged: their trials were disturbed."),
+    }
+    match of(Verdict::Unmatched) {
+        0 => {}
+        n => {
+            text += &format!(
+                " {n} are not judged (unmatched): the records have different numbers of tiers or of TLBs, so a number may \
+                 name different ones."
+            );
+        }
     }
     if let Some(share) = beyond {
         let far = c.beyond(share).count();

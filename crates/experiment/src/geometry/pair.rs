@@ -5,6 +5,9 @@
 //! that was prefetched with it. If the next cache serves the first load, only the line size is visible; if memory
 //! serves it, an adjacent-line prefetcher is too.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use fathom_analysis::interval::median;
 use fathom_probe::pattern::{Memory, Pair, PatternKind, Trial};
 
@@ -29,18 +32,42 @@ const MAX_FIRST_RATIO: f64 = 2.0;
 const MIN_SLOW: usize = 2;
 /// Maximum number of pairs: at [`PERIOD`] apart they span 192 MiB.
 const MAX_PAIRS: u64 = 1 << 17;
+/// Smallest lap as a multiple of the tier's capacity.
+const MIN_LAP: f64 = 1.2;
+/// Largest ratio, either way, of a recorded number of pairs to the one that the present estimate of the capacities asks
+/// for: the result depends on the lap only by which caches it exceeds.
+const MAX_RATIO: f64 = 1.25;
 
 /// Returns the number of pairs that a lap needs to miss in a tier and, if there is a next cache, to hit in that. Each
 /// pair takes the space of [`ALIGNED`] bytes, because only some of the sets are used.
-fn pairs(step: &Step, next: Option<&Step>) -> u64 {
+fn needed(step: &Step, next: Option<&Step>) -> u64 {
     let capacity = step.capacity.value.max(1.0);
     let bytes = match next {
         Some(next) => {
-            (1.25 * capacity * 0.6 * next.capacity.value).sqrt().min(4.0 * capacity).max(1.2 * capacity)
+            (1.25 * capacity * 0.6 * next.capacity.value).sqrt().min(4.0 * capacity).max(MIN_LAP * capacity)
         }
         None => 4.0 * capacity,
     };
     ((bytes / ALIGNED as f64) as u64).clamp(8, MAX_PAIRS)
+}
+
+/// Returns the number of pairs in a lap: that of recorded trials if it still serves, else [`needed`]. Estimates of
+/// capacities change from round to round, and from one version of the analysis to the next.
+fn pairs(record: &Record, step: &Step, next: Option<&Step>) -> u64 {
+    let needed = needed(step, next);
+    let serves = |pairs: &u64| {
+        let ratio = *pairs as f64 / needed as f64;
+        (1.0 / MAX_RATIO..=MAX_RATIO).contains(&ratio)
+            && (*pairs * ALIGNED) as f64 >= MIN_LAP * step.capacity.value
+    };
+    let of_pairs = record.of(PatternKind::Pair).map(|r| &r.trial);
+    let recorded = of_pairs.filter(|t| t.pattern.groups().period == PERIOD).map(|t| t.memory.cells() / 2);
+    let mut trials: BTreeMap<u64, u64> = BTreeMap::new();
+    for pairs in recorded.filter(serves) {
+        *trials.entry(pairs).or_default() += 1;
+    }
+    let most = trials.into_iter().max_by_key(|&(pairs, n)| (n, Reverse(pairs.abs_diff(needed))));
+    most.map_or(needed, |(pairs, _)| pairs)
 }
 
 fn is_of(trial: &Trial, distance: u64, pairs: u64) -> bool {
@@ -57,7 +84,7 @@ pub(crate) fn next_trials(
     next: Option<&Step>,
     exact: bool,
 ) -> Vec<Trial> {
-    let pairs = pairs(step, next);
+    let pairs = pairs(record, step, next);
     let cells = 2 * pairs;
     let miss = (step.next - step.here).max(0.1);
     let clock = (200.0 * scale.resolution * scale.tick_ns / miss) as u64;
@@ -106,7 +133,7 @@ pub(crate) fn read(
     next: Option<&Step>,
     hit: f64,
 ) -> Option<Pairs> {
-    let pairs = pairs(step, next);
+    let pairs = pairs(record, step, next);
     let time = |distance: u64| {
         let runs = || record.of(PatternKind::Pair).filter(move |r| is_of(&r.trial, distance, pairs));
         let fastest = runs().filter_map(|run| median(&scale.steady(run))).min_by(f64::total_cmp)?;
@@ -147,10 +174,13 @@ mod tests {
 
     /// Returns what is read of pairs whose second loads take so long, ns.
     fn read_of(second_ns: [u64; DISTANCES.len()]) -> Pairs {
+        read(&recorded(second_ns), &Scale::of(&Record::default()), &STEP, None, 1.0).expect("pairs")
+    }
+
+    fn recorded(second_ns: [u64; DISTANCES.len()]) -> Record {
         let mut record = Record::default();
-        let scale = Scale::of(&record);
         for (id, (distance, second)) in DISTANCES.into_iter().zip(second_ns).enumerate() {
-            let cells = 2 * pairs(&STEP, None);
+            let cells = 2 * needed(&STEP, None);
             let trial = Trial {
                 id: id as u64,
                 loads: 1000,
@@ -162,7 +192,21 @@ mod tests {
             let done = Some(Done { trial: id as u64, ..Done::default() });
             record.trials.push(TrialRun { trial, samples: vec![sample; 3], done, ..TrialRun::default() });
         }
-        read(&record, &scale, &STEP, None, 1.0).expect("pairs")
+        record
+    }
+
+    #[test]
+    fn pairs_are_read_after_the_estimate_of_the_capacity_changed() {
+        let record = recorded([1, 1, 1, 30, 30, 30, 30]);
+        let scale = Scale::of(&record);
+        let reach = |capacity: f64| {
+            let capacity = Interval { value: capacity, low: capacity, high: capacity };
+            read(&record, &scale, &Step { capacity, ..STEP }, None, 1.0).and_then(|p| p.reach)
+        };
+        assert_eq!(reach(1.1 * 32768.0), Some(64));
+        assert_eq!(reach(0.9 * 32768.0), Some(64));
+        // Four times the capacity was needed; twice it is another lap.
+        assert_eq!(reach(2.0 * 32768.0), None);
     }
 
     #[test]

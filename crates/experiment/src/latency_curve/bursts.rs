@@ -1,7 +1,8 @@
 //! Capacities of the curves on hardware, from single trials: noise comes in bursts.
 
 use fathom_analysis::tiers::Reading;
-use fathom_analysis::tiers::bursts::{self, Bracket, Step, Trial};
+pub(super) use fathom_analysis::tiers::bursts::Trial;
+use fathom_analysis::tiers::bursts::{self, Bracket, Step};
 
 use super::translation::{Pair, Translation, translation_at};
 use crate::scale::{At, Scale};

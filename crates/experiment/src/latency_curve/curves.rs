@@ -1,7 +1,7 @@
 //! Curves of a record so far: the latency curve and the TLB pairs. Used by plans and readings.
 
 use fathom_analysis::interval::{Interval, median};
-use fathom_analysis::tiers::{self, Options, Point, Reading};
+use fathom_analysis::tiers::{self, Options, Point, Reading, ramps};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
@@ -135,11 +135,11 @@ impl Curves {
             scale.add_packed_translation(&mut pairs, in_huge);
         }
         let mut translated = read_pairs(&pairs, scale.share);
-        let doubtful_pages = scale.pairs_under_noise(&pairs, translated.as_mut());
+        let doubtful_pages = scale.revise_pairs(&pairs, translated.as_mut());
         let share = if scale.huge.is_none() { 1.0 } else { in_huge };
         let translation = scale.translation(&pairs, translated.as_ref(), share);
         let mut reading = read_latency_curve(&latency_curve, &translation, scale.share);
-        let doubtful = scale.curve_under_noise(&latency_curve, &translation, reading.as_mut());
+        let doubtful = scale.revise_curve(&latency_curve, &translation, in_huge > 0.0, reading.as_mut());
         Curves { doubtful, doubtful_pages, latency_curve, pairs, translation, reading, translated, splinters }
     }
 
@@ -174,27 +174,64 @@ impl Scale {
         self.cycle().map_or(0.0, |cycle| MAX_CORE_CLOCKED_CYCLES * cycle * self.tick_ns)
     }
 
-    /// Replaces the capacities of a latency curve on hardware. Returns the working sets to repeat.
-    fn curve_under_noise(
+    /// Revises the capacities of a latency curve on hardware: by what single trials prove, and where a rise is wider than
+    /// one cache causes. Returns the working sets to repeat.
+    fn revise_curve(
         &self,
         curve: &[At],
         translation: &Translation,
+        splintered: bool,
         reading: Option<&mut Reading>,
     ) -> Vec<u64> {
-        let Some(reading) = reading.filter(|_| self.share > 0.0) else { return Vec::new() };
-        let trials = bursts::curve_trials(curve, translation);
-        let brackets = bursts::apply(reading, &trials, self, self.max_core_clocked());
-        bursts::doubtful(&brackets, &trials).into_iter().map(|x| x as u64).collect()
+        let Some(reading) = reading.filter(|_| self.is_hardware()) else { return Vec::new() };
+        let doubtful = self.by_single_trials(reading, &bursts::curve_trials(curve, translation));
+        // The first level is indexed within a page, or its ways are colours of few pages.
+        let scattered = self.huge.is_none() || splintered;
+        let min_ratio = Options::default().min_ratio;
+        ramps::widen(reading, &curve_points(curve, translation), min_ratio, |i| scattered && i > 0);
+        self.add_session_error(reading);
+        doubtful
     }
 
     /// The same for the TLB pairs.
-    fn pairs_under_noise(&self, pairs: &[Pair], reading: Option<&mut Reading>) -> Vec<u64> {
-        let Some(reading) = reading.filter(|_| self.share > 0.0) else { return Vec::new() };
-        let trials = bursts::pair_trials(pairs, hit_time(pairs).unwrap_or(0.0));
-        let brackets = bursts::apply(reading, &trials, self, self.max_core_clocked());
-        bursts::doubtful(&brackets, &trials).into_iter().map(|x| x as u64).collect()
+    fn revise_pairs(&self, pairs: &[Pair], reading: Option<&mut Reading>) -> Vec<u64> {
+        let Some(reading) = reading.filter(|_| self.is_hardware()) else { return Vec::new() };
+        let hit_time = hit_time(pairs).unwrap_or(0.0);
+        let doubtful = self.by_single_trials(reading, &bursts::pair_trials(pairs, hit_time));
+        ramps::widen(reading, &pair_points(pairs, hit_time), Options::default().min_ratio, |_| false);
+        self.add_session_error(reading);
+        doubtful
+    }
+
+    /// Adds the error between sessions to the tiers in a guest that do not run on the core's clock.
+    fn add_session_error(&self, reading: &mut Reading) {
+        let max_ns = self.max_core_clocked();
+        // Twice the half-width of a 95 % interval.
+        let widened = |i: Interval| i.with_resolution(2.0 * 1.96 * GUEST_SESSION_SIGMA * i.value);
+        for tier in reading.tiers.iter_mut().filter(|t| self.guest && t.latency.value > max_ns) {
+            tier.latency = widened(tier.latency);
+            if let Some(capacity) = &mut tier.capacity {
+                capacity.onset = widened(capacity.onset);
+            }
+        }
+    }
+
+    /// Replaces the capacities by those that single trials prove. Returns the working sets to repeat.
+    fn by_single_trials(&self, reading: &mut Reading, trials: &[bursts::Trial]) -> Vec<u64> {
+        let brackets = bursts::apply(reading, trials, self, self.max_core_clocked());
+        bursts::doubtful(&brackets, trials).into_iter().map(|x| x as u64).collect()
+    }
+
+    /// Returns whether this is hardware, or a described machine with neighbours.
+    fn is_hardware(&self) -> bool {
+        self.share > 0.0
     }
 }
+
+/// Relative standard deviation, between sessions in a guest, of a latency beyond the core's own caches and of the capacity
+/// of a shared level: its host, which other guests use, has frames, load and clocks that stay for minutes. Ten idle sessions
+/// of 10 s on a Sapphire Rapids guest: 2.8 % (memory), 5.0 % (loads with a page walk), 4.9 % (capacity of the last level).
+const GUEST_SESSION_SIGMA: f64 = 0.05;
 
 /// The end of a tier, and the time of a load before and after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -242,14 +279,16 @@ impl Scale {
 
 /// Reads the tiers of the latency curve, less its translation.
 fn read_latency_curve(latency_curve: &[At], translation: &Translation, share: f64) -> Option<Reading> {
-    let points: Vec<Point> = latency_curve
-        .iter()
-        .map(|a| {
-            let x = a.bytes as f64;
-            Point { x, y: a.time() - translation_at(translation, x), sigma: a.sigma() }
-        })
-        .collect();
-    tiers::read(&points, &Options { share, ..Options::default() })
+    tiers::read(&curve_points(latency_curve, translation), &Options { share, ..Options::default() })
+}
+
+/// Returns the points of the latency curve, less their translation.
+fn curve_points(latency_curve: &[At], translation: &Translation) -> Vec<Point> {
+    let point = |a: &At| {
+        let x = a.bytes as f64;
+        Point { x, y: a.time() - translation_at(translation, x), sigma: a.sigma() }
+    };
+    latency_curve.iter().map(point).collect()
 }
 
 /// A TLB's penalty is measured from its reach's end up to this factor: at larger sizes page tables leave the caches.
@@ -260,17 +299,19 @@ fn hit_time(pairs: &[Pair]) -> Option<f64> {
     median(&pairs.iter().take(3).map(|p| p.packed.time()).collect::<Vec<_>>())
 }
 
-/// Reads the tiers of the TLB pairs: the translation cost plus the packed time of the smallest pairs, so that "no cost"
-/// is a plateau too.
+/// Returns the points of the TLB pairs: the translation cost plus the time of a load that hits, so that "no cost" is a
+/// plateau too.
+fn pair_points(pairs: &[Pair], hit_time: f64) -> Vec<Point> {
+    let point = |p: &Pair| {
+        let y = hit_time + p.extra.max(0.0);
+        let error = (p.spread.sigma() * p.spread.time()).hypot(p.packed.sigma() * p.packed.time());
+        Point { x: p.pages as f64, y, sigma: error / y }
+    };
+    pairs.iter().map(point).collect()
+}
+
+/// Reads the tiers of the TLB pairs.
 pub(crate) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
-    let hit_time = hit_time(pairs)?;
-    let points: Vec<Point> = pairs
-        .iter()
-        .map(|p| {
-            let y = hit_time + p.extra.max(0.0);
-            let error = (p.spread.sigma() * p.spread.time()).hypot(p.packed.sigma() * p.packed.time());
-            Point { x: p.pages as f64, y, sigma: error / y }
-        })
-        .collect();
+    let points = pair_points(pairs, hit_time(pairs)?);
     tiers::read(&points, &Options { floor: 0.01, min_ratio: 1.25, rise: 0.01, share, span: PLATEAU_SPAN })
 }

@@ -53,7 +53,7 @@ fn axes() -> Value {
 
 fn change(c: &Change) -> Value {
     let rows = c.comparison.rows.iter().map(|r| {
-        let tested = r.verdict != Verdict::Untested;
+        let tested = !matches!(r.verdict, Verdict::Untested | Verdict::Unmatched);
         json!({
             "name": r.key.name(),
             "change": 100.0 * r.change.value,

@@ -15,7 +15,8 @@ pub const COMPARISON: &str = "fathom.comparison";
 pub const COMPARISON_VERSION: u64 = 1;
 
 /// All verdicts, for the schema.
-const VERDICTS: [Verdict; 4] = [Verdict::Differs, Verdict::Same, Verdict::Untested, Verdict::Disturbed];
+const VERDICTS: [Verdict; 5] =
+    [Verdict::Differs, Verdict::Same, Verdict::Untested, Verdict::Disturbed, Verdict::Unmatched];
 
 /// Returns the document that `fathom compare --json` prints, with a final newline. `others` are the other records
 /// (name, and comparison with `first`) in the order given. `beyond` is the share that affects the exit status.

@@ -1,0 +1,125 @@
+//! Rises that are wider than one cache causes, on hardware.
+//!
+//! Scattered frames, hashed or shared levels and other users of a cache spread the end of a tier over half an octave and
+//! more. Where loads begin to slow down is then a property of the session; the capacity is somewhere on the rise. Two
+//! capacities that may be the same one are reported as one.
+
+use super::fit::MIN_ONSET_RATIO;
+use super::{Point, Reading};
+
+/// Share of a step at which a capacity is surely exceeded. A cyclic walk over scattered frames that just fit misses in 0.53
+/// of its loads with 16 ways (the share of pages whose colour has more than 16 of them, Poisson), with a standard deviation
+/// of 0.09 for 32 colours.
+const EXCEEDED: f64 = 0.75;
+/// Ratio of the size at which a capacity is exceeded to the onset, up to which a rise is steep. With LRU and four ways it is
+/// 1.2; a first level of 12 ways on a loaded Sapphire Rapids guest had 1.33.
+const STEEP: f64 = 1.35;
+
+/// Extends the capacities whose rise is wide, and removes tiers that are not separate from the one before. `scattered` says
+/// for a capacity whether its level is indexed by scattered frames. Points ascend.
+pub fn widen(reading: &mut Reading, points: &[Point], min_ratio: f64, scattered: impl Fn(usize) -> bool) {
+    let mut i = 0;
+    while i + 1 < reading.tiers.len() {
+        widen_one(reading, points, i, scattered(i));
+        if inseparable(reading, i, min_ratio) {
+            let merged = reading.tiers.remove(i + 1);
+            let at = merged.capacity.map_or(0.0, |c| c.onset.value);
+            reading.notes.push(format!(
+                "a step near {} is not separate from the one before and was merged with it",
+                fathom_units::size(at)
+            ));
+        } else {
+            i += 1;
+        }
+    }
+    for i in 1..reading.tiers.len() {
+        extend_latency(reading, points, i);
+    }
+}
+
+/// Extends the interval of a latency without a plateau to all points of the tier: a fit is no measurement.
+fn extend_latency(reading: &mut Reading, points: &[Point], i: usize) {
+    let from = reading.tiers[i - 1].capacity.map_or(0.0, |c| c.above);
+    let tier = &mut reading.tiers[i];
+    let Some(end) = tier.capacity.map(|c| c.below).filter(|_| tier.points < 2) else { return };
+    for p in points.iter().filter(|p| p.x >= from && p.x <= end) {
+        tier.latency.low = tier.latency.low.min(p.y);
+        tier.latency.high = tier.latency.high.max(p.y);
+    }
+}
+
+fn widen_one(reading: &mut Reading, points: &[Point], i: usize, scattered: bool) {
+    let (here, next) = (reading.tiers[i].latency.value, reading.tiers[i + 1].latency.value);
+    let limit = reading.tiers[i + 1].capacity.map_or(f64::INFINITY, |c| c.above);
+    let Some(capacity) = reading.tiers[i].capacity.as_mut().filter(|c| scattered || !c.explained) else {
+        return;
+    };
+    let level = here + EXCEEDED * (next - here);
+    let beyond: Vec<&Point> =
+        points.iter().filter(|p| p.x > capacity.onset.value && p.x <= limit).collect();
+    // Noise lifts single points.
+    let exceeded = beyond.windows(2).find(|w| w.iter().all(|p| p.y >= level)).map(|w| w[0].x);
+    let Some(end) = exceeded.or(beyond.last().map(|p| p.x)) else { return };
+    if end > STEEP * capacity.onset.value {
+        capacity.onset.high = capacity.onset.high.max(end);
+        capacity.above = capacity.above.max(end);
+    }
+}
+
+/// Returns whether the tier after `i` ends where `i` itself may end, or takes as long.
+fn inseparable(reading: &Reading, i: usize, min_ratio: f64) -> bool {
+    let (tier, next) = (&reading.tiers[i], &reading.tiers[i + 1]);
+    let (Some(a), Some(b)) = (tier.capacity, next.capacity) else { return false };
+    b.onset.low <= a.onset.high
+        || b.onset.value < MIN_ONSET_RATIO * a.onset.value
+        || next.latency.value < min_ratio * tier.latency.value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tiers::{Options, read};
+
+    /// Returns a curve of 4 to 20 with the share of misses at each size.
+    fn curve(misses: impl Fn(f64) -> f64) -> Vec<Point> {
+        let sizes = (0..60).map(|i| 256.0 * 2f64.powf(f64::from(i) / 8.0));
+        sizes.map(|x| Point { x, y: 4.0 + 16.0 * misses(x), sigma: 0.001 }).collect()
+    }
+
+    fn widened(points: &[Point], scattered: bool) -> Reading {
+        let options = Options { share: 0.04, ..Options::default() };
+        let mut reading = read(points, &options).unwrap();
+        widen(&mut reading, points, options.min_ratio, |_| scattered);
+        reading
+    }
+
+    #[test]
+    fn steep_rise_keeps_its_interval() {
+        let points = curve(|x| ((x / 2048.0 - 1.0) * 16.0).clamp(0.0, 1.0));
+        for scattered in [false, true] {
+            let capacity = widened(&points, scattered).tiers[0].capacity.unwrap().onset;
+            assert!(capacity.low <= 2048.0 && capacity.high < 1.15 * 2048.0, "{capacity:?}");
+        }
+    }
+
+    #[test]
+    fn capacity_is_somewhere_on_a_wide_rise() {
+        // Colours overflow from 0.6 of the capacity on; half of the loads miss at the capacity.
+        let points = curve(|x| ((x / 2048.0 - 0.6) / 0.8).clamp(0.0, 1.0));
+        let reading = widened(&points, true);
+        let capacity = reading.tiers[0].capacity.unwrap().onset;
+        assert!(capacity.low < 0.7 * 2048.0 && capacity.high > 2048.0, "{capacity:?}");
+        assert!(capacity.high < 1.4 * 2048.0, "{capacity:?}");
+        assert_eq!(reading.tiers.len(), 2, "{reading:?}");
+    }
+
+    #[test]
+    fn bend_of_a_rise_is_no_tier() {
+        // A fifth of the step over one octave, the rest over the next half.
+        let misses = |x: f64| (0.2 * (x / 1024.0 - 1.0)).clamp(0.0, 0.2) + (1.6 * (x / 2048.0 - 1.0)).clamp(0.0, 0.8);
+        let reading = widened(&curve(misses), true);
+        assert_eq!(reading.tiers.len(), 2, "{reading:?}");
+        let capacity = reading.tiers[0].capacity.unwrap().onset;
+        assert!(capacity.low < 1200.0 && capacity.high > 2500.0, "{capacity:?}");
+    }
+}
