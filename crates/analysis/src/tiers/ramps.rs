@@ -4,7 +4,6 @@
 //! more. Where loads begin to slow down is then a property of the session; the capacity is somewhere on the rise. Two
 //! capacities that may be the same one are reported as one.
 
-use super::fit::MIN_ONSET_RATIO;
 use super::{Point, Reading};
 
 /// Share of a step at which a capacity is surely exceeded. A cyclic walk over scattered frames that just fit misses in 0.53
@@ -15,14 +14,27 @@ const EXCEEDED: f64 = 0.75;
 /// 1.2; a first level of 12 ways on a loaded Sapphire Rapids guest had 1.33.
 const STEEP: f64 = 1.35;
 
+/// Smallest ratios between two successive tiers; below them they are one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MinRatios {
+    /// Of their latencies.
+    pub latency: f64,
+    /// Of their capacities.
+    pub capacity: f64,
+}
+
 /// Extends the capacities whose rise is wide, and removes tiers that are not separate from the one before. `scattered` says
 /// for a capacity whether its level is indexed by scattered frames. Points ascend.
-pub fn widen(reading: &mut Reading, points: &[Point], min_ratio: f64, scattered: impl Fn(usize) -> bool) {
+pub fn widen(reading: &mut Reading, points: &[Point], min: MinRatios, scattered: impl Fn(usize) -> bool) {
     let mut i = 0;
     while i + 1 < reading.tiers.len() {
         widen_one(reading, points, i, scattered(i));
-        if inseparable(reading, i, min_ratio) {
+        if inseparable(reading, i, min) {
             let merged = reading.tiers.remove(i + 1);
+            // The rise is now one to the next tier.
+            if let Some(capacity) = &mut reading.tiers[i].capacity {
+                capacity.explained = false;
+            }
             let at = merged.capacity.map_or(0.0, |c| c.onset.value);
             reading.notes.push(format!(
                 "a step near {} is not separate from the one before and was merged with it",
@@ -67,12 +79,12 @@ fn widen_one(reading: &mut Reading, points: &[Point], i: usize, scattered: bool)
 }
 
 /// Returns whether the tier after `i` ends where `i` itself may end, or takes as long.
-fn inseparable(reading: &Reading, i: usize, min_ratio: f64) -> bool {
+fn inseparable(reading: &Reading, i: usize, min: MinRatios) -> bool {
     let (tier, next) = (&reading.tiers[i], &reading.tiers[i + 1]);
     let (Some(a), Some(b)) = (tier.capacity, next.capacity) else { return false };
     b.onset.low <= a.onset.high
-        || b.onset.value < MIN_ONSET_RATIO * a.onset.value
-        || next.latency.value < min_ratio * tier.latency.value
+        || b.onset.value < min.capacity * a.onset.value
+        || next.latency.value < min.latency * tier.latency.value
 }
 
 #[cfg(test)]
@@ -89,7 +101,8 @@ mod tests {
     fn widened(points: &[Point], scattered: bool) -> Reading {
         let options = Options { share: 0.04, ..Options::default() };
         let mut reading = read(points, &options).unwrap();
-        widen(&mut reading, points, options.min_ratio, |_| scattered);
+        let min = MinRatios { latency: options.min_ratio, capacity: 1.35 };
+        widen(&mut reading, points, min, |_| scattered);
         reading
     }
 

@@ -129,7 +129,8 @@ pub fn onsets(points: &[Point], segments: &[Segment], min_ratio: f64) -> Vec<f64
     segments
         .windows(2)
         .filter(|pair| {
-            let (before, from) = (pair[0], points[pair[0].last].x);
+            // From the first point beyond: nothing may have been measured for some octaves.
+            let (before, from) = (pair[0], points[pair[1].first].x);
             points[pair[1].first..]
                 .iter()
                 .take_while(|p| p.x <= 4.0 * from)

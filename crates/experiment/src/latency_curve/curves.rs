@@ -1,7 +1,8 @@
 //! Curves of a record so far: the latency curve and the TLB pairs. Used by plans and readings.
 
 use fathom_analysis::interval::{Interval, median};
-use fathom_analysis::tiers::{self, Options, Point, Reading, ramps};
+use fathom_analysis::tiers::ramps::{self, MinRatios};
+use fathom_analysis::tiers::{self, Options, Point, Reading};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
@@ -187,8 +188,7 @@ impl Scale {
         let doubtful = self.by_single_trials(reading, &bursts::curve_trials(curve, translation));
         // The first level is indexed within a page, or its ways are colours of few pages.
         let scattered = self.huge.is_none() || splintered;
-        let min_ratio = Options::default().min_ratio;
-        ramps::widen(reading, &curve_points(curve, translation), min_ratio, |i| scattered && i > 0);
+        ramps::widen(reading, &curve_points(curve, translation), MIN_APART, |i| scattered && i > 0);
         self.add_session_error(reading);
         doubtful
     }
@@ -198,7 +198,7 @@ impl Scale {
         let Some(reading) = reading.filter(|_| self.is_hardware()) else { return Vec::new() };
         let hit_time = hit_time(pairs).unwrap_or(0.0);
         let doubtful = self.by_single_trials(reading, &bursts::pair_trials(pairs, hit_time));
-        ramps::widen(reading, &pair_points(pairs, hit_time), Options::default().min_ratio, |_| false);
+        ramps::widen(reading, &pair_points(pairs, hit_time), MIN_APART, |_| false);
         self.add_session_error(reading);
         doubtful
     }
@@ -227,6 +227,11 @@ impl Scale {
         self.share > 0.0
     }
 }
+
+/// Ratios below which two tiers, or two TLBs, on hardware are one. Successive caches of known machines differ by a factor of 2
+/// and more, their TLBs by 16 and more. On a guest whose host splinters pages, a TLB of 2048 entries and a cache of 2 MiB
+/// begin to miss at 1200 to 1500 pages and at 1.2 to 1.6 MiB, with bends up to 2 MiB.
+const MIN_APART: MinRatios = MinRatios { latency: 1.25, capacity: 1.9 };
 
 /// Relative standard deviation, between sessions in a guest, of a latency beyond the core's own caches and of the capacity
 /// of a shared level: its host, which other guests use, has frames, load and clocks that stay for minutes. Ten idle sessions

@@ -37,11 +37,13 @@ const MAX_ROUND_SHARE: f64 = 0.3;
 const FIRST_REFINEMENT: u64 = 5;
 /// Relative width to which the brackets of a capacity are narrowed: a third of the intended precision.
 const RESOLUTION: f64 = 0.012;
+/// Largest ratio of successive working sets after the coarse scan, which takes one per octave at least.
+const MAX_GAP: f64 = 2.1;
 /// Points per bracket and round.
 const POINTS_PER_BRACKET: usize = 3;
-/// Additional points at the end of a curve that has no plateau there yet, as shares of its largest working set: between
-/// the points of the coarse scan, which are an octave apart.
-const LAST_TIER_PARTS: [f64; 2] = [0.84, 0.71];
+/// Additional points at the end of a curve that has no plateau there yet, as shares of its largest working set: those of
+/// the coarse scan, which cost less, then between them. The first two beyond the last capacity are taken.
+const LAST_TIER_PARTS: [f64; 4] = [0.5, 0.25, 0.84, 0.71];
 
 /// Returns the next round of the latency curve, the TLB pairs and the access orders; empty if the plan is complete or
 /// the budget is spent.
@@ -276,9 +278,7 @@ impl Planner<'_> {
 
     /// Schedules the large working sets, the largest first: without it nothing shows where the last tier ends.
     fn scan_large_sizes(&mut self) {
-        let top = coarse_top(self.record, &self.scale);
-        let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
-        sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
+        let mut sizes = self.large_sizes();
         if let Some(top) = sizes.pop() {
             self.step(top);
         }
@@ -292,10 +292,35 @@ impl Planner<'_> {
         }
     }
 
+    /// Returns the large working sets of the coarse scan, ascending.
+    fn large_sizes(&self) -> Vec<u64> {
+        let top = coarse_top(self.record, &self.scale);
+        let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
+        sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
+        sizes
+    }
+
+    /// Schedules a working set in the middle of each gap that the budget of the coarse scan left: a level may end in it.
+    fn fill_gaps(&mut self) {
+        let sizes = self.large_sizes();
+        for pair in self.latency_curve.windows(2) {
+            let (from, to) = (pair[0].bytes as f64, pair[1].bytes as f64);
+            if to <= MAX_GAP * from {
+                continue;
+            }
+            let inside = sizes.iter().copied().filter(|s| (*s as f64) > from && (*s as f64) < to);
+            let off = |size: u64| ((size as f64).powi(2) / (from * to)).ln().abs();
+            if let Some(middle) = inside.min_by(|a, b| off(*a).total_cmp(&off(*b))) {
+                self.step(middle);
+            }
+        }
+    }
+
     /// Later rounds, the most informative trials first.
     fn refine(&mut self) {
         let Curves { pairs, reading: curves, translated, doubtful, doubtful_pages, .. } =
             Curves::of(self.record, &self.scale);
+        self.fill_gaps();
         if let Some(curves) = &curves {
             self.narrow(curves);
             self.extend(curves);
@@ -352,9 +377,9 @@ impl Planner<'_> {
                 self.step(next);
             }
             // A plateau needs three points.
-            for part in LAST_TIER_PARTS {
-                let bytes = (last as f64 * part) as u64 / STRIDE * STRIDE;
-                if bytes as f64 > onset && self.latency_curve.iter().all(|at| at.bytes != bytes) {
+            let parts = LAST_TIER_PARTS.map(|part| (last as f64 * part) as u64 / STRIDE * STRIDE);
+            for bytes in parts.into_iter().filter(|bytes| *bytes as f64 > onset).take(2) {
+                if self.latency_curve.iter().all(|at| at.bytes != bytes) {
                     self.step(bytes);
                 }
             }

@@ -48,8 +48,8 @@ pub(super) fn by_trial(cycle_ticks: &[(u64, u64, f64)]) -> Vec<(u64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use fathom_probe::pattern::Trial;
-    use fathom_probe::rows::Sample;
+    use fathom_probe::pattern::{Alu, Trial};
+    use fathom_probe::rows::{Done, Sample};
 
     use super::*;
 
@@ -57,12 +57,13 @@ mod tests {
     fn record(trials: &[&[i64]]) -> Record {
         let mut record = Record::default();
         for (id, ticks) in trials.iter().enumerate() {
-            let trial =
-                Trial { id: id as u64, round: 1, loads: 1000, ..Trial::of(fathom_probe::pattern::Alu) };
+            let trial = Trial { id: id as u64, round: 1, loads: 1000, ..Trial::of(Alu) };
+            let done = Some(Done { trial: trial.id, ..Done::default() });
             let sample = |t: &i64| Sample { ticks: 5000, ticks2: (5000 + t) as u64, ..Sample::default() };
             record.trials.push(TrialRun {
                 trial,
                 samples: ticks.iter().map(sample).collect(),
+                done,
                 ..TrialRun::default()
             });
         }

@@ -38,7 +38,7 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     fathom(dir, &[&sweep[..], &[&file("stride.html")]].concat());
     let conflict = ["conflict", "--on", "cortex-a8", "--budget", "4s", "--html"];
     fathom(dir, &[&conflict[..], &[&file("conflict.html")]].concat());
-    let colours = ["conflict", "--on", "bcm2711", "--colours", "1,2,4", "--budget", "6s", "--html"];
+    let colours = ["conflict", "--on", "bcm2711", "--colours", "1,2,4", "--budget", "8s", "--html"];
     fathom(dir, &[&colours[..], &[&file("colours.html")]].concat());
     for seed in ["1", "2"] {
         let record = file(&format!("{seed}.fathom"));
