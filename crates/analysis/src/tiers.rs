@@ -98,6 +98,9 @@ pub struct Reading {
     pub notes: Vec<String>,
 }
 
+/// Ratio of the ends of a bracket from which on it is halved: two octaves.
+const VERY_WIDE: f64 = 4.0;
+
 impl Reading {
     /// Returns working sets that would give each plateau but the first enough points, `span` times its beginning long at
     /// most.
@@ -119,13 +122,15 @@ impl Reading {
     }
 
     /// Returns the working sets that would narrow the reading most: `each` points inside every capacity's bracket that
-    /// is wider than `resolution` (relative), nearest tier first.
+    /// is wider than `resolution` (relative), nearest tier first. One point halves a very wide bracket first, because
+    /// its larger working sets cost most.
     #[must_use]
     pub fn refinement_points(&self, resolution: f64, each: usize) -> Vec<f64> {
         let mut xs = Vec::new();
         for capacity in self.tiers.iter().filter_map(|t| t.capacity) {
             let width = (capacity.above / capacity.below).ln();
             if width > (1.0 + resolution).ln() {
+                let each = if width > VERY_WIDE.ln() { 1 } else { each };
                 let step = width / (each + 1) as f64;
                 xs.extend((1..=each).map(|i| capacity.below * (step * i as f64).exp()));
             }

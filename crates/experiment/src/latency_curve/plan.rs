@@ -37,8 +37,6 @@ const MAX_ROUND_SHARE: f64 = 0.3;
 const FIRST_REFINEMENT: u64 = 5;
 /// Relative width to which the brackets of a capacity are narrowed: a third of the intended precision.
 const RESOLUTION: f64 = 0.012;
-/// Largest ratio of successive working sets after the coarse scan, which takes one per octave at least.
-const MAX_GAP: f64 = 2.1;
 /// Points per bracket and round.
 const POINTS_PER_BRACKET: usize = 3;
 /// Additional points at the end of a curve that has no plateau there yet, as shares of its largest working set: those of
@@ -278,7 +276,9 @@ impl Planner<'_> {
 
     /// Schedules the large working sets, the largest first: without it nothing shows where the last tier ends.
     fn scan_large_sizes(&mut self) {
-        let mut sizes = self.large_sizes();
+        let top = coarse_top(self.record, &self.scale);
+        let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
+        sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
         if let Some(top) = sizes.pop() {
             self.step(top);
         }
@@ -292,35 +292,10 @@ impl Planner<'_> {
         }
     }
 
-    /// Returns the large working sets of the coarse scan, ascending.
-    fn large_sizes(&self) -> Vec<u64> {
-        let top = coarse_top(self.record, &self.scale);
-        let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
-        sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
-        sizes
-    }
-
-    /// Schedules a working set in the middle of each gap that the budget of the coarse scan left: a level may end in it.
-    fn fill_gaps(&mut self) {
-        let sizes = self.large_sizes();
-        for pair in self.latency_curve.windows(2) {
-            let (from, to) = (pair[0].bytes as f64, pair[1].bytes as f64);
-            if to <= MAX_GAP * from {
-                continue;
-            }
-            let inside = sizes.iter().copied().filter(|s| (*s as f64) > from && (*s as f64) < to);
-            let off = |size: u64| ((size as f64).powi(2) / (from * to)).ln().abs();
-            if let Some(middle) = inside.min_by(|a, b| off(*a).total_cmp(&off(*b))) {
-                self.step(middle);
-            }
-        }
-    }
-
     /// Later rounds, the most informative trials first.
     fn refine(&mut self) {
         let Curves { pairs, reading: curves, translated, doubtful, doubtful_pages, .. } =
             Curves::of(self.record, &self.scale);
-        self.fill_gaps();
         if let Some(curves) = &curves {
             self.narrow(curves);
             self.extend(curves);
