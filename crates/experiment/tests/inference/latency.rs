@@ -80,7 +80,7 @@ fn study_s4_of_the_raspberry_pi_1_is_reproduced() {
 #[test]
 fn latencies_of_raspberry_pi_1_variants_are_recovered() {
     let original = catalog::load("bcm2835").unwrap().unwrap().to_toml();
-    for seed in 0..if full() { 50 } else { 8 } {
+    for seed in 0..if full() { 50 } else { 4 } {
         let mut state = mix(seed);
         let mut draw = |low: u64, high: u64| {
             state = mix(state);
