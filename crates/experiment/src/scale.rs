@@ -126,8 +126,8 @@ pub(crate) struct Scale {
     cycle_calibrations: Vec<(u64, f64)>,
     /// Share of a step that a rise must reach to count: see [`fathom_analysis::tiers::Options::share`].
     pub(crate) share: f64,
-    /// Whether the machine is a guest.
-    pub(crate) guest: bool,
+    /// Whether others use the machine: a guest, or a described machine with neighbours.
+    pub(crate) others: bool,
     /// Base page, bytes.
     pub(crate) base: u64,
     /// Huge page, bytes, if huge pages exist, were not refused, and do not translate slower than base pages.
@@ -185,7 +185,10 @@ impl Scale {
             cycle_calibrations: cycle_calibration::by_trial(&cycle_ticks),
             cycle_ticks,
             share: if record.is_exact() { 0.0 } else { HARDWARE_SHARE },
-            guest: record.trust == Some(ClockTrust::Virtual),
+            others: match record.trust {
+                Some(ClockTrust::Modelled) => !record.is_exact(),
+                trust => trust == Some(ClockTrust::Virtual),
+            },
             base: page(record, facts::PAGE_BASE).filter(|p| *p >= STRIDE).unwrap_or(4096),
             huge: page(record, facts::PAGE_HUGE).filter(|p| *p > STRIDE && !refused),
             coloured: record.text(facts::PAGE_COLOURED).is_some() && !no_coloured_pages(record),

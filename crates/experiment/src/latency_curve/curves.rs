@@ -203,12 +203,12 @@ impl Scale {
         doubtful
     }
 
-    /// Adds the error between sessions to the tiers in a guest that do not run on the core's clock.
+    /// Adds the error between sessions to the tiers of a machine with other users that do not run on the core's clock.
     fn add_session_error(&self, reading: &mut Reading) {
         let max_ns = self.max_core_clocked();
         // Twice the half-width of a 95 % interval.
         let widened = |i: Interval| i.with_resolution(2.0 * 1.96 * GUEST_SESSION_SIGMA * i.value);
-        for tier in reading.tiers.iter_mut().filter(|t| self.guest && t.latency.value > max_ns) {
+        for tier in reading.tiers.iter_mut().filter(|t| self.others && t.latency.value > max_ns) {
             tier.latency = widened(tier.latency);
             if let Some(capacity) = &mut tier.capacity {
                 capacity.onset = widened(capacity.onset);
