@@ -68,6 +68,8 @@ pub struct Capacity {
     pub shape: shape::Shape,
     /// Whether the rise is that of a single cache, within the errors of its points.
     pub explained: bool,
+    /// Whether the interval is that of a wide rise (see [`ramps`]): more points do not narrow it.
+    pub wide_rise: bool,
 }
 
 /// A range of working sets whose latency is statistically one value.
@@ -390,7 +392,7 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
     let low = below / (1.001 + 2.0 * hidden(shape, threshold, step));
     let value = onset.max(low).min(above);
     let explained = !spread_out(points, fit, &fit.boundaries[b]);
-    Capacity { onset: Interval { value, low, high: above }, below, above, shape, explained }
+    Capacity { onset: Interval { value, low, high: above }, below, above, shape, explained, wide_rise: false }
 }
 
 /// Searches from the fitted onset: down to the last point without a rise, then up to the first with one. At smaller

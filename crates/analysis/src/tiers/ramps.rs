@@ -51,7 +51,7 @@ pub fn widen(reading: &mut Reading, points: &[Point], min: MinRatios, scattered:
 
 /// Extends the interval of a latency without a plateau to all points of the tier: a fit is no measurement.
 fn extend_latency(reading: &mut Reading, points: &[Point], i: usize) {
-    let from = reading.tiers[i - 1].capacity.map_or(0.0, |c| c.above);
+    let from = reading.tiers[i - 1].capacity.map_or(0.0, |c| c.onset.high);
     let tier = &mut reading.tiers[i];
     let Some(end) = tier.capacity.map(|c| c.below).filter(|_| tier.points < 2) else { return };
     for p in points.iter().filter(|p| p.x >= from && p.x <= end) {
@@ -73,7 +73,7 @@ fn widen_one(reading: &mut Reading, points: &[Point], i: usize, scattered: bool)
     let Some(end) = exceeded.or(beyond.last().map(|p| p.x)) else { return };
     if end > STEEP * capacity.onset.value {
         capacity.onset.high = capacity.onset.high.max(end);
-        capacity.above = capacity.above.max(end);
+        capacity.wide_rise = true;
     }
 }
 

@@ -3,7 +3,7 @@
 use fathom_analysis::findings::{Basis, Finding, Item, Key, Refused, Report};
 use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::metrics::survey;
-use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Reading, Tier};
+use fathom_analysis::tiers::{Capacity, MIN_PLATEAU_POINTS, Reading, Tier};
 use fathom_units::size;
 
 use super::curves::Curves;
@@ -49,11 +49,24 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             report.findings.push(Finding { basis: Basis::Derived, ..row });
         }
         if let Some(c) = tier.capacity {
-            let row = measured(survey::TIER_CAPACITY.at([n.into()]), c.onset, "bytes", count, &trials);
+            let mut row = measured(survey::TIER_CAPACITY.at([n.into()]), c.onset, "bytes", count, &trials);
+            row.notes.extend(wide_rise(&c, size));
             report.findings.push(Finding { basis: Basis::Fitted, ..row });
             from = c.onset.value;
         }
     }
+}
+
+/// Returns a note on a capacity that is somewhere on a wide rise.
+fn wide_rise(capacity: &Capacity, size: impl Fn(f64) -> String) -> Option<String> {
+    let Interval { value, high, .. } = capacity.onset;
+    capacity.wide_rise.then(|| {
+        format!(
+            "loads slow down beyond {} and most miss beyond {}: pages at random frames, a shared or hashed index, or other users",
+            size(value),
+            size(high)
+        )
+    })
 }
 
 /// Adds the findings of the TLBs' reach.
@@ -73,6 +86,7 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         let mut row = measured(survey::TLB_ENTRIES.at([n.into()]), entries, "", count, &trials);
         row.basis = Basis::Fitted;
         row.notes.push(note.clone());
+        row.notes.extend(wide_rise(capacity, |pages| format!("{pages:.0} pages")));
         if let Some(note) = curves.as_ref().and_then(|s| leaves_a_tier(o.value, s)) {
             maybe_tables(&mut row, note);
         }

@@ -150,7 +150,7 @@ fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, rep
         .iter()
         .enumerate()
         .filter_map(|(i, t)| Some((i, t.capacity?)))
-        .filter(|(_, c)| c.onset.high / c.onset.low > 1.06)
+        .filter(|(_, c)| !c.wide_rise && c.onset.high / c.onset.low > 1.06)
         .map(|(i, c)| format!("tier {} ({} to {})", i + 1, size(c.onset.low), size(c.onset.high)))
         .collect();
     if !wide.is_empty() {
