@@ -351,8 +351,10 @@ mod tests {
     #[test]
     fn tiers_beyond_an_additional_one_are_not_judged() {
         let tiers = |all: &[(f64, f64)]| {
-            let latency = |(i, t): (usize, &(f64, f64))| finding(&format!("tier.{}.latency", i + 1), t.0, 0.01);
-            let capacity = |(i, t): (usize, &(f64, f64))| finding(&format!("tier.{}.capacity", i + 1), t.1, 1.0);
+            let latency =
+                |(i, t): (usize, &(f64, f64))| finding(&format!("tier.{}.latency", i + 1), t.0, 0.01);
+            let capacity =
+                |(i, t): (usize, &(f64, f64))| finding(&format!("tier.{}.capacity", i + 1), t.1, 1.0);
             let ends = all[..all.len() - 1].iter().enumerate().map(capacity);
             report(all.iter().enumerate().map(latency).chain(ends).collect())
         };

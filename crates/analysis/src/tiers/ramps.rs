@@ -55,8 +55,7 @@ fn widen_one(reading: &mut Reading, points: &[Point], i: usize, scattered: bool)
         return;
     };
     let level = here + EXCEEDED * (next - here);
-    let beyond: Vec<&Point> =
-        points.iter().filter(|p| p.x > capacity.onset.value && p.x <= limit).collect();
+    let beyond: Vec<&Point> = points.iter().filter(|p| p.x > capacity.onset.value && p.x <= limit).collect();
     // Noise lifts single points.
     let exceeded = beyond.windows(2).find(|w| w.iter().all(|p| p.y >= level)).map(|w| w[0].x);
     let Some(end) = exceeded.or(beyond.last().map(|p| p.x)) else { return };
@@ -116,7 +115,8 @@ mod tests {
     #[test]
     fn bend_of_a_rise_is_no_tier() {
         // A fifth of the step over one octave, the rest over the next half.
-        let misses = |x: f64| (0.2 * (x / 1024.0 - 1.0)).clamp(0.0, 0.2) + (1.6 * (x / 2048.0 - 1.0)).clamp(0.0, 0.8);
+        let misses =
+            |x: f64| (0.2 * (x / 1024.0 - 1.0)).clamp(0.0, 0.2) + (1.6 * (x / 2048.0 - 1.0)).clamp(0.0, 0.8);
         let reading = widened(&curve(misses), true);
         assert_eq!(reading.tiers.len(), 2, "{reading:?}");
         let capacity = reading.tiers[0].capacity.unwrap().onset;

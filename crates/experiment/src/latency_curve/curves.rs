@@ -21,6 +21,9 @@ impl Scale {
     /// Returns whether this trial is a point of the latency curve.
     pub(crate) fn is_point(&self, trial: &Trial) -> bool {
         trial.kind() == PatternKind::Chase
+            // The packed halves of TLB pairs have the same walk. Where the number of sets is not a power of two, a level
+            // holds more of their bytes.
+            && trial.memory.stride == STRIDE
             && trial.pattern.walk() == Walk::windows(self.window)
             && trial.memory.page == self.pages()
             && trial.beside.streams.is_empty()
@@ -223,7 +226,7 @@ impl Scale {
     }
 
     /// Returns whether this is hardware, or a described machine with neighbours.
-    fn is_hardware(&self) -> bool {
+    pub(crate) fn is_hardware(&self) -> bool {
         self.share > 0.0
     }
 }

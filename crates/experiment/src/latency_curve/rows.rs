@@ -7,7 +7,7 @@ use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Reading, Tier};
 use fathom_units::size;
 
 use super::curves::Curves;
-use super::translation::{is_tlb, tlb_steps};
+use super::translation::{is_tlb, tlb_steps, translation_at};
 use crate::reading::measured;
 use crate::scale::{At, Scale};
 use crate::scale::{PAIR_STRIDE, STRIDE};
@@ -19,6 +19,18 @@ pub(crate) fn repeats(latency_curve: &[At]) -> Vec<Vec<f64>> {
         .map(|a| a.steady.iter().filter_map(|g| median(g)).collect::<Vec<f64>>())
         .filter(|m| m.len() > 1)
         .collect()
+}
+
+/// Relative error of the translation that is subtracted from a tier. The pairs give the cost of one miss; with random
+/// replacement and few ways pages of a window evict one another, so there are up to a tenth more misses than pages.
+const SUBTRACTION_ERROR: f64 = 0.1;
+/// Share of a latency beyond which the error of the subtracted translation is told.
+const MAX_SUBTRACTION_ERROR: f64 = 0.01;
+
+/// Returns the median translation that was subtracted from these points, ns.
+fn subtracted(all: &Curves, on: &[&At]) -> f64 {
+    let of = |at: &&At| translation_at(&all.translation, at.bytes as f64);
+    median(&on.iter().map(of).collect::<Vec<_>>()).unwrap_or(0.0)
 }
 
 /// Adds the findings of the tiers.
@@ -38,6 +50,15 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         if tier.points < 2 {
             row.notes.push("no separate plateau: from the fit of the whole curve".into());
         }
+        let subtracted = subtracted(all, &on);
+        if !scale.is_hardware() {
+            let error = SUBTRACTION_ERROR * subtracted;
+            (row.low, row.high) = (row.low.map(|low| low - error), row.high.map(|high| high + error));
+            if error > MAX_SUBTRACTION_ERROR * tier.latency.value {
+                row.notes.push(format!("{subtracted:.3} ns of translation were subtracted"));
+            }
+        }
+        let (low, high, notes) = (row.low, row.high, row.notes.clone());
         if let (true, Some(last)) = (i + 1 == curves.tiers.len(), all.latency_curve.last()) {
             row.notes.push(format!("nothing beyond {} was measured", size(last.bytes as f64)));
             row.notes.extend(curves.notes.iter().cloned());
@@ -45,11 +66,15 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         report.findings.push(row);
         if let Some(cycle) = cycle_ns {
             let key = survey::TIER_LATENCY_CYCLES.at([n.into()]);
-            let row = measured(key, tier.latency.scaled(1.0 / cycle), "cycles", count, &trials);
-            report.findings.push(Finding { basis: Basis::Derived, ..row });
+            let mut row = measured(key, tier.latency.scaled(1.0 / cycle), "cycles", count, &trials);
+            (row.low, row.high) = (low.map(|low| low / cycle), high.map(|high| high / cycle));
+            report.findings.push(Finding { basis: Basis::Derived, notes, ..row });
         }
         if let Some(c) = tier.capacity {
-            let row = measured(survey::TIER_CAPACITY.at([n.into()]), c.onset, "bytes", count, &trials);
+            let mut row = measured(survey::TIER_CAPACITY.at([n.into()]), c.onset, "bytes", count, &trials);
+            if !c.explained && !scale.is_hardware() {
+                row.notes.push("the rise beyond it does not fit one capacity".into());
+            }
             report.findings.push(Finding { basis: Basis::Fitted, ..row });
             from = c.onset.value;
         }
