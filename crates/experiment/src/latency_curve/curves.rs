@@ -9,8 +9,8 @@ use super::bursts;
 use super::splinters::{self, Splinters};
 use super::translation::{Pair, Translation, tlb_steps, translation_at};
 use crate::record::Record;
+use crate::scale::MAX_CORE_CLOCKED_CYCLES;
 use crate::scale::{At, Scale};
-use crate::scale::{MAX_CORE_CLOCKED_CYCLES, PAIR_STRIDE, STRIDE};
 
 impl Scale {
     /// Returns the kind of pages that the latency curve is measured in.
@@ -23,7 +23,7 @@ impl Scale {
         trial.kind() == PatternKind::Chase
             // The packed halves of TLB pairs have the same walk. Where the number of sets is not a power of two, a level
             // holds more of their bytes.
-            && trial.memory.stride == STRIDE
+            && trial.memory.stride == self.stride
             && trial.pattern.walk() == Walk::windows(self.window)
             && trial.memory.page == self.pages()
             && trial.beside.streams.is_empty()
@@ -39,7 +39,7 @@ impl Scale {
         self.gather(record, PatternKind::Chase, |t| {
             t.pattern.walk().order == order
                 && t.memory.page == page
-                && t.memory.stride == STRIDE
+                && t.memory.stride == self.stride
                 && !self.is_point(t)
         })
     }
@@ -50,12 +50,12 @@ impl Scale {
         Walk::windows(if self.huge.is_some() { self.window } else { self.base })
     }
 
-    /// Returns whether a trial is the packed half of a TLB pair: lines [`PAIR_STRIDE`] bytes apart, with negligible
+    /// Returns whether a trial is the packed half of a TLB pair: lines [`Scale::pair_stride`] bytes apart, with negligible
     /// translation.
     pub(crate) fn is_packed(&self, trial: &Trial) -> bool {
         let order = trial.pattern.walk().order;
         trial.kind() == PatternKind::Chase
-            && trial.memory.stride == PAIR_STRIDE
+            && trial.memory.stride == self.pair_stride()
             && trial.memory.page == self.pages()
             && (order == OrderKind::Window || self.huge.is_some() && order == OrderKind::Random)
     }
@@ -71,7 +71,9 @@ impl Scale {
     }
 
     fn spread_in(&self, record: &Record, page: Pages) -> Vec<At> {
-        self.gather(record, PatternKind::Pages, |t| t.memory.stride == PAIR_STRIDE && t.memory.page == page)
+        self.gather(record, PatternKind::Pages, |t| {
+            t.memory.stride == self.pair_stride() && t.memory.page == page
+        })
     }
 
     /// Returns the TLB pairs in one kind of pages, ascending.
@@ -80,7 +82,7 @@ impl Scale {
         let pairs = self.spread_in(record, page).into_iter().filter_map(|s| {
             let p = packed.iter().find(|p| p.bytes == s.bytes)?.clone();
             let extra = s.time() - p.time();
-            Some(Pair { pages: s.bytes / PAIR_STRIDE, spread: s, packed: p, extra })
+            Some(Pair { pages: s.bytes / self.pair_stride(), spread: s, packed: p, extra })
         });
         pairs.collect()
     }
@@ -98,7 +100,7 @@ impl Scale {
     /// each visited twice per lap: one translation per half page of lines. Its cost is known from the pairs on as few
     /// pages.
     fn add_packed_translation(&self, pairs: &mut [Pair], share: f64) {
-        let lines = (self.base / PAIR_STRIDE).max(2);
+        let lines = (self.base / self.pair_stride()).max(2);
         for i in 0..pairs.len() {
             let pages = pairs[i].pages.div_ceil(lines);
             let known = pairs[..i].iter().rfind(|p| p.pages <= pages).map_or(0.0, |p| p.extra.max(0.0));
@@ -272,7 +274,7 @@ impl Scale {
         // A damaged record may show a walk with a negative time.
         let max_cost = (1.5 * (last.latency.value - hit_time)).max(0.0);
         // A page's lines are visited in two halves, each with a separate translation.
-        let lines = (self.base / STRIDE / 2) as f64;
+        let lines = (self.base / self.stride / 2) as f64;
         pairs
             .iter()
             .map(|p| ((p.pages * self.base) as f64, share * p.extra.clamp(0.0, max_cost) / lines))

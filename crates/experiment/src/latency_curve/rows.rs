@@ -10,7 +10,6 @@ use super::curves::Curves;
 use super::translation::{is_tlb, tlb_steps, translation_at};
 use crate::reading::measured;
 use crate::scale::{At, Scale};
-use crate::scale::{PAIR_STRIDE, STRIDE};
 
 /// Returns the medians of the trials at each point that was measured more than once.
 pub(crate) fn repeats(latency_curve: &[At]) -> Vec<Vec<f64>> {
@@ -98,7 +97,7 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         let mut row = measured(survey::TLB_ENTRIES.at([n.into()]), entries, "", count, &trials);
         row.basis = Basis::Fitted;
         row.notes.push(note.clone());
-        if let Some(note) = curves.as_ref().and_then(|s| leaves_a_tier(o.value, s)) {
+        if let Some(note) = curves.as_ref().and_then(|s| leaves_a_tier(o.value, s, scale)) {
             maybe_tables(&mut row, note);
         }
         report.findings.push(row);
@@ -154,7 +153,7 @@ pub(crate) fn penalty(
 /// Returns a note if translation begins to cost more at a number of pages whose lines and page tables, or tables alone,
 /// just fill a tier: the cause may then be page tables leaving a cache, not a TLB. A page's line takes a line of 64
 /// bytes, or the space of two if lines are spaced for 128. Its descriptor takes eight bytes.
-pub(crate) fn leaves_a_tier(pages: f64, curves: &Reading) -> Option<String> {
+pub(crate) fn leaves_a_tier(pages: f64, curves: &Reading, scale: &Scale) -> Option<String> {
     let tier_for = |fits: &dyn Fn(f64) -> bool| {
         curves
             .tiers
@@ -163,7 +162,7 @@ pub(crate) fn leaves_a_tier(pages: f64, curves: &Reading) -> Option<String> {
             .map(|c| c.onset.value)
             .find(|bytes| fits(pages / bytes))
     };
-    let (lines, spaced) = ((STRIDE + DESCRIPTOR) as f64, (PAIR_STRIDE + DESCRIPTOR) as f64);
+    let (lines, spaced) = ((scale.stride + DESCRIPTOR) as f64, (scale.pair_stride() + DESCRIPTOR) as f64);
     let alone = DESCRIPTOR as f64;
     let (what, tier) = tier_for(&|n| n * spaced >= 0.4 && n * lines <= 1.2)
         .map(|tier| ("lines and their page tables", tier))
