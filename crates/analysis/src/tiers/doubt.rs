@@ -11,9 +11,15 @@ const LEVEL: f64 = 0.005;
 /// Relative error that all points beyond the last capacity share: their rows, refresh and place in memory differ from those
 /// of other working sets by 0.4 to 0.8 % on described machines.
 const SHARED_ERROR: f64 = 0.008;
-/// Share of a step at which a capacity is surely exceeded, if its rise is not that of one cache: a hashed level of 20 ways
-/// that just fits misses in a few hundredths of the loads of a cyclic walk.
-const EXCEEDED: f64 = 0.03;
+/// Share of a step at which a capacity is surely exceeded. Levels whose number of sets is not a power of two miss in up to
+/// 0.1 % of the loads before they are full. One per cent more lines than fit miss in more than this share for any
+/// replacement that the shapes have.
+const EXCEEDED: f64 = 0.01;
+/// The same if the rise is not that of one cache: a hashed level of 20 ways that just fits misses in a few hundredths of the
+/// loads of a cyclic walk.
+const EXCEEDED_UNEXPLAINED: f64 = 0.03;
+/// Relative distance from the plateau, in addition to four standard errors, beyond which a point has left it.
+const MAX_DEPARTURE: f64 = 0.02;
 
 /// Widens the intervals of `tiers` to what their points (ascending in x) leave open.
 pub(super) fn widen(tiers: &mut [Tier], points: &[Point]) {
@@ -62,14 +68,22 @@ fn bound(tiers: &mut [Tier], i: usize, points: &[Point]) {
     }
 }
 
-/// Extends a capacity whose rise is not that of one cache to where it is surely exceeded.
+/// Extends the upper end of a capacity to where it is surely exceeded. Extends the lower end to where loads leave the plateau,
+/// if they do so before.
 fn extend_capacity(tiers: &mut [Tier], i: usize, points: &[Point]) {
     let Some(next) = tiers.get(i + 1).map(|t| t.latency.value) else { return };
-    let here = tiers[i].latency.value;
-    let Some(capacity) = tiers[i].capacity.as_mut().filter(|c| !c.explained) else { return };
-    let level = here + EXCEEDED * (next - here);
-    let exceeded = points.iter().find(|p| p.x >= capacity.above && p.y >= level);
-    if let Some(point) = exceeded {
+    let Tier { latency, on_plateau, begin, .. } = tiers[i];
+    let Some(capacity) = tiers[i].capacity.as_mut() else { return };
+    let share = if capacity.explained { EXCEEDED } else { EXCEEDED_UNEXPLAINED };
+    let level = latency.value + share * (next - latency.value);
+    if let Some(point) = points.iter().find(|p| p.x >= capacity.above && p.y >= level) {
         capacity.onset.high = capacity.onset.high.max(point.x);
+    }
+    let left = |p: &Point| p.y > latency.value * (1.0 + MAX_DEPARTURE + 4.0 * p.sigma);
+    let on: Vec<&Point> = points.iter().filter(|p| p.x >= begin && p.x <= capacity.below).collect();
+    let last = on.iter().rposition(|p| !left(p)).filter(|last| last + 1 < on.len() && on_plateau >= 2);
+    if let Some(last) = last {
+        capacity.onset.low = capacity.onset.low.min(on[last].x);
+        capacity.explained = false;
     }
 }

@@ -26,10 +26,9 @@ const SUBTRACTION_ERROR: f64 = 0.1;
 /// Share of a latency beyond which the error of the subtracted translation is told.
 const MAX_SUBTRACTION_ERROR: f64 = 0.01;
 
-/// Returns the median translation that was subtracted from these points, ns.
+/// Returns the largest translation that was subtracted from one of these points, ns.
 fn subtracted(all: &Curves, on: &[&At]) -> f64 {
-    let of = |at: &&At| translation_at(&all.translation, at.bytes as f64);
-    median(&on.iter().map(of).collect::<Vec<_>>()).unwrap_or(0.0)
+    on.iter().map(|at| translation_at(&all.translation, at.bytes as f64)).fold(0.0, f64::max)
 }
 
 /// Adds the findings of the tiers.
@@ -54,7 +53,7 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             let error = SUBTRACTION_ERROR * subtracted;
             (row.low, row.high) = (row.low.map(|low| low - error), row.high.map(|high| high + error));
             if error > MAX_SUBTRACTION_ERROR * tier.latency.value {
-                row.notes.push(format!("{subtracted:.3} ns of translation were subtracted"));
+                row.notes.push(format!("up to {subtracted:.3} ns of translation were subtracted"));
             }
         }
         let (low, high, notes) = (row.low, row.high, row.notes.clone());
