@@ -137,6 +137,8 @@ pub(crate) struct Scale {
     pub(crate) slower_huge: Option<SlowerHuge>,
     /// Bytes between the cells of the latency curve: [`STRIDE`], or twice that if lines are longer than 128 bytes.
     pub(crate) stride: u64,
+    /// Whether the packed halves of TLB pairs, which have the curve's walk with twice its spacing, are points of the curve.
+    pub(crate) packed_are_points: bool,
     /// Window of the latency curve, bytes.
     pub(crate) window: u64,
     /// Whether base pages of chosen colours are available.
@@ -194,11 +196,19 @@ impl Scale {
             coloured: record.text(facts::PAGE_COLOURED).is_some() && !no_coloured_pages(record),
             slower_huge: None,
             stride: STRIDE,
+            packed_are_points: !record.is_exact(),
             window: 0,
         };
         curve_pages::choose(record, &mut scale);
-        if record.is_exact() && long_lines::found(record, &scale) {
-            scale.stride = 2 * STRIDE;
+        // Only a survey measures enough pairs to tell the cost of translation from that of the spacing.
+        let is_survey = record.run.as_ref().is_some_and(|run| run.experiment == crate::survey::NAME);
+        scale.packed_are_points |= !is_survey;
+        if record.is_exact() && is_survey {
+            if long_lines::found(record, &scale) {
+                scale.stride = 2 * STRIDE;
+            }
+            scale.packed_are_points =
+                scale.stride == STRIDE && !long_lines::packed_are_faster(record, &scale);
         }
         scale
     }

@@ -21,9 +21,7 @@ impl Scale {
     /// Returns whether this trial is a point of the latency curve.
     pub(crate) fn is_point(&self, trial: &Trial) -> bool {
         trial.kind() == PatternKind::Chase
-            // The packed halves of TLB pairs have the same walk. Where the number of sets is not a power of two, a level
-            // holds more of their bytes.
-            && trial.memory.stride == self.stride
+            && (trial.memory.stride == self.stride || self.packed_are_points)
             && trial.pattern.walk() == Walk::windows(self.window)
             && trial.memory.page == self.pages()
             && trial.beside.streams.is_empty()
@@ -121,6 +119,8 @@ pub(crate) struct Curves {
     pub(crate) reading: Option<Reading>,
     /// The tiers of the TLB pairs; `None` with too few pairs.
     pub(crate) translated: Option<Reading>,
+    /// Whether it is of a described machine without neighbours.
+    exact: bool,
     /// Working sets to repeat on hardware, bytes: noise may have moved an end of a tier there.
     pub(crate) doubtful: Vec<u64>,
     /// Numbers of pages to repeat on hardware.
@@ -145,7 +145,18 @@ impl Curves {
         let translation = scale.translation(&pairs, translated.as_ref(), share);
         let mut reading = read_latency_curve(&latency_curve, &translation, scale.share);
         let doubtful = scale.revise_curve(&latency_curve, &translation, in_huge > 0.0, reading.as_mut());
-        Curves { doubtful, doubtful_pages, latency_curve, pairs, translation, reading, translated, splinters }
+        let exact = !scale.is_hardware();
+        Curves {
+            exact,
+            doubtful,
+            doubtful_pages,
+            latency_curve,
+            pairs,
+            translation,
+            reading,
+            translated,
+            splinters,
+        }
     }
 
     /// Returns whether huge pages are translated in pieces of base pages.
@@ -155,7 +166,7 @@ impl Curves {
 
     /// Returns the steps between its tiers.
     pub(crate) fn steps(&self) -> Vec<Step> {
-        self.reading.as_ref().map(steps).unwrap_or_default()
+        self.reading.as_ref().map(|reading| steps(reading, self.exact)).unwrap_or_default()
     }
 
     /// Returns the TLBs that the pairs show, as steps: capacities in bytes of base pages, times of a load that hits in
@@ -249,12 +260,21 @@ pub(crate) struct Step {
     pub(crate) next: f64,
 }
 
+/// Largest ratio of a measured working set that fits to the capacity's lower end: twice the overflow that a rise may hide.
+const MAX_HIDDEN: f64 = 1.041;
+
 /// Returns the steps of a latency curve.
-fn steps(curves: &Reading) -> Vec<Step> {
+/// Of an exact machine the capacities have the brackets by measured points: what else their rises leave open is no help to
+/// find sets and ways.
+fn steps(curves: &Reading, exact: bool) -> Vec<Step> {
     let pairs = curves.tiers.windows(2);
     pairs
         .filter_map(|pair| {
-            let capacity = pair[0].capacity?.onset;
+            let found = pair[0].capacity?;
+            let mut capacity = found.onset;
+            if exact {
+                (capacity.low, capacity.high) = (capacity.low.max(found.below / MAX_HIDDEN), found.above);
+            }
             Some(Step { capacity, here: pair[0].latency.value, next: pair[1].latency.value })
         })
         .collect()

@@ -39,6 +39,18 @@ pub(super) fn found(record: &Record, scale: &Scale) -> bool {
     count >= MIN_SLOWER && 2 * count > slower.len() - first
 }
 
+/// Returns whether a packed half is faster than the level curve around it. Where the number of sets is not a power of two, or
+/// the index is hashed, a level holds more of the packed bytes.
+pub(super) fn packed_are_faster(record: &Record, scale: &Scale) -> bool {
+    let curve = scale.latency_curve(record);
+    let packed =
+        scale.gather(record, PatternKind::Chase, |t| scale.is_packed(t) && t.memory.stride == PAIR_STRIDE);
+    let faster = |packed: &At| {
+        level(&curve, packed.bytes).is_some_and(|level| packed.time() * (1.0 + MIN_DIFFERENCE) < level)
+    };
+    packed.iter().any(faster)
+}
+
 /// Returns the time of a load at this working set, if the points next to it are level.
 fn level(curve: &[At], bytes: u64) -> Option<f64> {
     let after = curve.partition_point(|at| at.bytes < bytes);
