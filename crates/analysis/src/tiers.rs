@@ -10,6 +10,7 @@
 //! The curve may be latency over bytes or translation cost over pages; the code is the same for both.
 
 pub mod bursts;
+mod doubt;
 pub mod fit;
 pub mod ramps;
 pub mod segment;
@@ -175,7 +176,10 @@ fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading
             fathom_units::size(b.onset)
         )
     }));
-    let tiers: Vec<Tier> = (0..=fit.boundaries.len()).map(|i| tier(points, &fit, i, options)).collect();
+    let mut tiers: Vec<Tier> = (0..=fit.boundaries.len()).map(|i| tier(points, &fit, i, options)).collect();
+    if options.share == 0.0 && options.span.is_infinite() {
+        doubt::widen(&mut tiers, points);
+    }
     if let Some(indistinct) = indistinct_step(&tiers) {
         // The fit separated two capacities that the points do not separate: one is removed.
         let rest: Vec<f64> = fit

@@ -9,6 +9,7 @@ use crate::record::{Record, TrialRun};
 
 mod curve_pages;
 mod cycle_calibration;
+mod long_lines;
 mod singles;
 
 pub(crate) use curve_pages::SlowerHuge;
@@ -134,6 +135,10 @@ pub(crate) struct Scale {
     pub(crate) huge: Option<u64>,
     /// Loads in huge pages and in base pages, ns, if huge pages exist but translate slower.
     pub(crate) slower_huge: Option<SlowerHuge>,
+    /// Bytes between the cells of the latency curve: [`STRIDE`], or twice that if lines are longer than 128 bytes.
+    pub(crate) stride: u64,
+    /// Whether the packed halves of TLB pairs, which have the curve's walk with twice its spacing, are points of the curve.
+    pub(crate) packed_are_points: bool,
     /// Window of the latency curve, bytes.
     pub(crate) window: u64,
     /// Whether base pages of chosen colours are available.
@@ -193,10 +198,27 @@ impl Scale {
             huge: page(record, facts::PAGE_HUGE).filter(|p| *p > STRIDE && !refused),
             coloured: record.text(facts::PAGE_COLOURED).is_some() && !no_coloured_pages(record),
             slower_huge: None,
+            stride: STRIDE,
+            packed_are_points: !record.is_exact(),
             window: 0,
         };
         curve_pages::choose(record, &mut scale);
+        // Only a survey measures enough pairs to tell the cost of translation from that of the spacing.
+        let is_survey = record.run.as_ref().is_some_and(|run| run.experiment == crate::survey::NAME);
+        scale.packed_are_points |= !is_survey;
+        if record.is_exact() && is_survey {
+            if long_lines::found(record, &scale) {
+                scale.stride = 2 * STRIDE;
+            }
+            scale.packed_are_points =
+                scale.stride == STRIDE && !long_lines::packed_are_faster(record, &scale);
+        }
         scale
+    }
+
+    /// Returns the bytes between lines in the TLB pairs.
+    pub(crate) fn pair_stride(&self) -> u64 {
+        PAIR_STRIDE / STRIDE * self.stride
     }
 
     /// Returns the ticks per cycle over all rounds.

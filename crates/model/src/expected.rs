@@ -127,11 +127,20 @@ fn window(d: &Description) -> f64 {
     let base = d.memory.pages.first().copied().unwrap_or(1);
     let pages = (WINDOW / base).max(FEW_PAGES);
     let first = d.tlbs.iter().find(|t| t.pages.contains(&base)).map_or(u64::MAX, |t| u64::from(t.entries));
-    match (d.memory.pages.len() > 1, first >= 2 * pages) {
+    match (d.memory.pages.len() > 1 && !huge_is_slower(d), first >= 2 * pages) {
         (true, _) => WINDOW as f64,
         (false, true) => (pages * base) as f64,
         (false, false) => (FEW_PAGES * base) as f64,
     }
+}
+
+/// Returns whether loads that hit in the nearest level take a tenth longer in huge pages than in base pages, because the
+/// nearest TLB of huge pages is a farther one. The survey then measures in base pages.
+fn huge_is_slower(d: &Description) -> bool {
+    let hz = d.core.clock_hz;
+    let Some(huge) = d.memory.pages.get(1) else { return false };
+    let lookup = d.tlbs.iter().find(|t| t.pages.contains(huge)).map_or(0.0, |t| t.latency.in_cycles(hz));
+    data_levels(d).first().is_some_and(|level| lookup > 0.1 * level.latency.in_cycles(hz))
 }
 
 /// Returns the factor by which refresh slows continuous accesses: `takes` of each period is lost, less half an access

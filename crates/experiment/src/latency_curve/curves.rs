@@ -10,8 +10,8 @@ use super::bursts;
 use super::splinters::{self, Splinters};
 use super::translation::{Pair, Translation, tlb_steps, translation_at};
 use crate::record::Record;
+use crate::scale::MAX_CORE_CLOCKED_CYCLES;
 use crate::scale::{At, Scale};
-use crate::scale::{MAX_CORE_CLOCKED_CYCLES, PAIR_STRIDE, STRIDE};
 
 impl Scale {
     /// Returns the kind of pages that the latency curve is measured in.
@@ -22,6 +22,7 @@ impl Scale {
     /// Returns whether this trial is a point of the latency curve.
     pub(crate) fn is_point(&self, trial: &Trial) -> bool {
         trial.kind() == PatternKind::Chase
+            && (trial.memory.stride == self.stride || self.packed_are_points)
             && trial.pattern.walk() == Walk::windows(self.window)
             && trial.memory.page == self.pages()
             && trial.beside.streams.is_empty()
@@ -37,7 +38,7 @@ impl Scale {
         self.gather(record, PatternKind::Chase, |t| {
             t.pattern.walk().order == order
                 && t.memory.page == page
-                && t.memory.stride == STRIDE
+                && t.memory.stride == self.stride
                 && !self.is_point(t)
         })
     }
@@ -48,12 +49,12 @@ impl Scale {
         Walk::windows(if self.huge.is_some() { self.window } else { self.base })
     }
 
-    /// Returns whether a trial is the packed half of a TLB pair: lines [`PAIR_STRIDE`] bytes apart, with negligible
+    /// Returns whether a trial is the packed half of a TLB pair: lines [`Scale::pair_stride`] bytes apart, with negligible
     /// translation.
     pub(crate) fn is_packed(&self, trial: &Trial) -> bool {
         let order = trial.pattern.walk().order;
         trial.kind() == PatternKind::Chase
-            && trial.memory.stride == PAIR_STRIDE
+            && trial.memory.stride == self.pair_stride()
             && trial.memory.page == self.pages()
             && (order == OrderKind::Window || self.huge.is_some() && order == OrderKind::Random)
     }
@@ -69,7 +70,9 @@ impl Scale {
     }
 
     fn spread_in(&self, record: &Record, page: Pages) -> Vec<At> {
-        self.gather(record, PatternKind::Pages, |t| t.memory.stride == PAIR_STRIDE && t.memory.page == page)
+        self.gather(record, PatternKind::Pages, |t| {
+            t.memory.stride == self.pair_stride() && t.memory.page == page
+        })
     }
 
     /// Returns the TLB pairs in one kind of pages, ascending.
@@ -78,7 +81,7 @@ impl Scale {
         let pairs = self.spread_in(record, page).into_iter().filter_map(|s| {
             let p = packed.iter().find(|p| p.bytes == s.bytes)?.clone();
             let extra = s.time() - p.time();
-            Some(Pair { pages: s.bytes / PAIR_STRIDE, spread: s, packed: p, extra })
+            Some(Pair { pages: s.bytes / self.pair_stride(), spread: s, packed: p, extra })
         });
         pairs.collect()
     }
@@ -96,7 +99,7 @@ impl Scale {
     /// each visited twice per lap: one translation per half page of lines. Its cost is known from the pairs on as few
     /// pages.
     fn add_packed_translation(&self, pairs: &mut [Pair], share: f64) {
-        let lines = (self.base / PAIR_STRIDE).max(2);
+        let lines = (self.base / self.pair_stride()).max(2);
         for i in 0..pairs.len() {
             let pages = pairs[i].pages.div_ceil(lines);
             let known = pairs[..i].iter().rfind(|p| p.pages <= pages).map_or(0.0, |p| p.extra.max(0.0));
@@ -117,6 +120,8 @@ pub(crate) struct Curves {
     pub(crate) reading: Option<Reading>,
     /// The tiers of the TLB pairs; `None` with too few pairs.
     pub(crate) translated: Option<Reading>,
+    /// Whether it is of a described machine without neighbours.
+    exact: bool,
     /// Working sets to repeat on hardware, bytes: noise may have moved an end of a tier there.
     pub(crate) doubtful: Vec<u64>,
     /// Numbers of pages to repeat on hardware.
@@ -141,7 +146,18 @@ impl Curves {
         let translation = scale.translation(&pairs, translated.as_ref(), share);
         let mut reading = read_latency_curve(&latency_curve, &translation, scale.share);
         let doubtful = scale.revise_curve(&latency_curve, &translation, in_huge > 0.0, reading.as_mut());
-        Curves { doubtful, doubtful_pages, latency_curve, pairs, translation, reading, translated, splinters }
+        let exact = !scale.is_hardware();
+        Curves {
+            exact,
+            doubtful,
+            doubtful_pages,
+            latency_curve,
+            pairs,
+            translation,
+            reading,
+            translated,
+            splinters,
+        }
     }
 
     /// Returns whether huge pages are translated in pieces of base pages.
@@ -151,7 +167,7 @@ impl Curves {
 
     /// Returns the steps between its tiers.
     pub(crate) fn steps(&self) -> Vec<Step> {
-        self.reading.as_ref().map(steps).unwrap_or_default()
+        self.reading.as_ref().map(|reading| steps(reading, self.exact)).unwrap_or_default()
     }
 
     /// Returns the TLBs that the pairs show, as steps: capacities in bytes of base pages, times of a load that hits in
@@ -223,7 +239,7 @@ impl Scale {
     }
 
     /// Returns whether this is hardware, or a described machine with neighbours.
-    fn is_hardware(&self) -> bool {
+    pub(crate) fn is_hardware(&self) -> bool {
         self.share > 0.0
     }
 }
@@ -249,12 +265,21 @@ pub(crate) struct Step {
     pub(crate) next: f64,
 }
 
+/// Largest ratio of a measured working set that fits to the capacity's lower end: twice the overflow that a rise may hide.
+const MAX_HIDDEN: f64 = 1.041;
+
 /// Returns the steps of a latency curve.
-fn steps(curves: &Reading) -> Vec<Step> {
+/// Of an exact machine the capacities have the brackets by measured points: what else their rises leave open is no help to
+/// find sets and ways.
+fn steps(curves: &Reading, exact: bool) -> Vec<Step> {
     let pairs = curves.tiers.windows(2);
     pairs
         .filter_map(|pair| {
-            let capacity = pair[0].capacity?.onset;
+            let found = pair[0].capacity?;
+            let mut capacity = found.onset;
+            if exact {
+                (capacity.low, capacity.high) = (capacity.low.max(found.below / MAX_HIDDEN), found.above);
+            }
             Some(Step { capacity, here: pair[0].latency.value, next: pair[1].latency.value })
         })
         .collect()
@@ -274,7 +299,7 @@ impl Scale {
         // A damaged record may show a walk with a negative time.
         let max_cost = (1.5 * (last.latency.value - hit_time)).max(0.0);
         // A page's lines are visited in two halves, each with a separate translation.
-        let lines = (self.base / STRIDE / 2) as f64;
+        let lines = (self.base / self.stride / 2) as f64;
         pairs
             .iter()
             .map(|p| ((p.pages * self.base) as f64, share * p.extra.clamp(0.0, max_cost) / lines))

@@ -13,8 +13,8 @@ use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::record::{Record, TrialRun};
 use crate::round::shuffle;
+use crate::scale::STRIDE;
 use crate::scale::{At, Scale};
-use crate::scale::{PAIR_STRIDE, STRIDE};
 
 /// Smallest working set of the latency curve: four lines. No L1 data cache of interest is below 1 KiB.
 const MIN_BYTES: u64 = 256;
@@ -70,6 +70,8 @@ pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         1 => planner.calibrate(),
         2 => planner.scan_pairs(),
         3 => planner.coarse_scan(),
+        // The curve begins again with another spacing.
+        _ if planner.scale.stride > STRIDE && !planner.is_scanned() => planner.scan_all(),
         4 => planner.scan_large_sizes(),
         _ => planner.refine(),
     }
@@ -177,7 +179,7 @@ impl Planner<'_> {
 
     fn chase(&mut self, bytes: u64, order: OrderKind, window: u64, page: Pages) {
         let pattern = Chase { walk: Walk { order, window } };
-        self.chain(pattern.into(), bytes / STRIDE, STRIDE, page);
+        self.chain(pattern.into(), bytes / self.scale.stride, self.scale.stride, page);
     }
 
     fn chain(&mut self, pattern: Pattern, cells: u64, step: u64, page: Pages) {
@@ -199,13 +201,13 @@ impl Planner<'_> {
     fn pair(&mut self, n: u64) {
         self.packed(n);
         let spread = pattern::Pages { walk: Walk { order: OrderKind::Random, window: self.scale.base } };
-        self.chain(spread.into(), n, PAIR_STRIDE, Pages::Base);
+        self.chain(spread.into(), n, self.scale.pair_stride(), Pages::Base);
     }
 
     /// Schedules the packed half of a TLB pair. It must not miss in a TLB itself.
     fn packed(&mut self, n: u64) {
         let packed = Chase { walk: self.scale.packed_walk() };
-        self.chain(packed.into(), n, PAIR_STRIDE, self.scale.pages());
+        self.chain(packed.into(), n, self.scale.pair_stride(), self.scale.pages());
     }
 
     /// Schedules the test whether huge pages are splintered.
@@ -270,7 +272,7 @@ impl Planner<'_> {
         let packed: Vec<u64> = self.scale.packed(self.record).iter().map(|at| at.bytes).collect();
         let lone = self.scale.spread(self.record).into_iter().map(|at| at.bytes);
         for bytes in lone.filter(|bytes| !packed.contains(bytes)).collect::<Vec<_>>() {
-            self.packed(bytes / PAIR_STRIDE);
+            self.packed(bytes / self.scale.pair_stride());
         }
     }
 
@@ -290,6 +292,18 @@ impl Planner<'_> {
         for bytes in spread_first(&sizes) {
             self.step(bytes);
         }
+    }
+
+    /// Returns whether the pairs were measured with the present spacing. They come first in a scan.
+    fn is_scanned(&self) -> bool {
+        !self.scale.spread(self.record).is_empty()
+    }
+
+    /// Schedules the pairs and the whole curve in one round.
+    fn scan_all(&mut self) {
+        self.scan_pairs();
+        self.coarse_scan();
+        self.scan_large_sizes();
     }
 
     /// Later rounds, the most informative trials first.
@@ -334,7 +348,8 @@ impl Planner<'_> {
 
     fn narrow(&mut self, curves: &Reading) {
         for x in curves.refinement_points(RESOLUTION, POINTS_PER_BRACKET) {
-            let bytes = (x / STRIDE as f64).round() as u64 * STRIDE;
+            let stride = self.scale.stride;
+            let bytes = (x / stride as f64).round() as u64 * stride;
             if self.latency_curve.iter().all(|a| a.bytes != bytes) {
                 self.step(bytes);
             }
@@ -347,12 +362,13 @@ impl Planner<'_> {
         let Some(last) = self.latency_curve.last().map(|a| a.bytes) else { return };
         let onset = curves.tiers.iter().rev().find_map(|t| t.capacity).map_or(0.0, |c| c.onset.value);
         if !curves.flat_end || 8.0 * onset > last as f64 {
-            let next = (2 * last).min(self.top() / STRIDE * STRIDE);
+            let stride = self.scale.stride;
+            let next = (2 * last).min(self.top() / stride * stride);
             if next > last + last / 4 {
                 self.step(next);
             }
             // A plateau needs three points.
-            let parts = LAST_TIER_PARTS.map(|part| (last as f64 * part) as u64 / STRIDE * STRIDE);
+            let parts = LAST_TIER_PARTS.map(|part| (last as f64 * part) as u64 / stride * stride);
             for bytes in parts.into_iter().filter(|bytes| *bytes as f64 > onset).take(2) {
                 if self.latency_curve.iter().all(|at| at.bytes != bytes) {
                     self.step(bytes);

@@ -7,10 +7,9 @@ use fathom_analysis::tiers::{Capacity, MIN_PLATEAU_POINTS, Reading, Tier};
 use fathom_units::size;
 
 use super::curves::Curves;
-use super::translation::{is_tlb, tlb_steps};
+use super::translation::{is_tlb, tlb_steps, translation_at};
 use crate::reading::measured;
 use crate::scale::{At, Scale};
-use crate::scale::{PAIR_STRIDE, STRIDE};
 
 /// Returns the medians of the trials at each point that was measured more than once.
 pub(crate) fn repeats(latency_curve: &[At]) -> Vec<Vec<f64>> {
@@ -19,6 +18,17 @@ pub(crate) fn repeats(latency_curve: &[At]) -> Vec<Vec<f64>> {
         .map(|a| a.steady.iter().filter_map(|g| median(g)).collect::<Vec<f64>>())
         .filter(|m| m.len() > 1)
         .collect()
+}
+
+/// Relative error of the translation that is subtracted from a tier. The pairs give the cost of one miss; with random
+/// replacement and few ways pages of a window evict one another, so there are up to a tenth more misses than pages.
+const SUBTRACTION_ERROR: f64 = 0.1;
+/// Share of a latency beyond which the error of the subtracted translation is told.
+const MAX_SUBTRACTION_ERROR: f64 = 0.01;
+
+/// Returns the largest translation that was subtracted from one of these points, ns.
+fn subtracted(all: &Curves, on: &[&At]) -> f64 {
+    on.iter().map(|at| translation_at(&all.translation, at.bytes as f64)).fold(0.0, f64::max)
 }
 
 /// Adds the findings of the tiers.
@@ -38,6 +48,15 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         if tier.points < 2 {
             row.notes.push("no separate plateau: from the fit of the whole curve".into());
         }
+        let subtracted = subtracted(all, &on);
+        if !scale.is_hardware() {
+            let error = SUBTRACTION_ERROR * subtracted;
+            (row.low, row.high) = (row.low.map(|low| low - error), row.high.map(|high| high + error));
+            if error > MAX_SUBTRACTION_ERROR * tier.latency.value {
+                row.notes.push(format!("up to {subtracted:.3} ns of translation were subtracted"));
+            }
+        }
+        let (low, high, notes) = (row.low, row.high, row.notes.clone());
         if let (true, Some(last)) = (i + 1 == curves.tiers.len(), all.latency_curve.last()) {
             row.notes.push(format!("nothing beyond {} was measured", size(last.bytes as f64)));
             row.notes.extend(curves.notes.iter().cloned());
@@ -45,12 +64,16 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         report.findings.push(row);
         if let Some(cycle) = cycle_ns {
             let key = survey::TIER_LATENCY_CYCLES.at([n.into()]);
-            let row = measured(key, tier.latency.scaled(1.0 / cycle), "cycles", count, &trials);
-            report.findings.push(Finding { basis: Basis::Derived, ..row });
+            let mut row = measured(key, tier.latency.scaled(1.0 / cycle), "cycles", count, &trials);
+            (row.low, row.high) = (low.map(|low| low / cycle), high.map(|high| high / cycle));
+            report.findings.push(Finding { basis: Basis::Derived, notes, ..row });
         }
         if let Some(c) = tier.capacity {
             let mut row = measured(survey::TIER_CAPACITY.at([n.into()]), c.onset, "bytes", count, &trials);
             row.notes.extend(wide_rise(&c, size));
+            if !c.explained && !scale.is_hardware() {
+                row.notes.push("the rise beyond it does not fit one capacity".into());
+            }
             report.findings.push(Finding { basis: Basis::Fitted, ..row });
             from = c.onset.value;
         }
@@ -87,7 +110,7 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         row.basis = Basis::Fitted;
         row.notes.push(note.clone());
         row.notes.extend(wide_rise(capacity, |pages| format!("{pages:.0} pages")));
-        if let Some(note) = curves.as_ref().and_then(|s| leaves_a_tier(o.value, s)) {
+        if let Some(note) = curves.as_ref().and_then(|s| leaves_a_tier(o.value, s, scale)) {
             maybe_tables(&mut row, note);
         }
         report.findings.push(row);
@@ -143,7 +166,7 @@ pub(crate) fn penalty(
 /// Returns a note if translation begins to cost more at a number of pages whose lines and page tables, or tables alone,
 /// just fill a tier: the cause may then be page tables leaving a cache, not a TLB. A page's line takes a line of 64
 /// bytes, or the space of two if lines are spaced for 128. Its descriptor takes eight bytes.
-pub(crate) fn leaves_a_tier(pages: f64, curves: &Reading) -> Option<String> {
+pub(crate) fn leaves_a_tier(pages: f64, curves: &Reading, scale: &Scale) -> Option<String> {
     let tier_for = |fits: &dyn Fn(f64) -> bool| {
         curves
             .tiers
@@ -152,7 +175,7 @@ pub(crate) fn leaves_a_tier(pages: f64, curves: &Reading) -> Option<String> {
             .map(|c| c.onset.value)
             .find(|bytes| fits(pages / bytes))
     };
-    let (lines, spaced) = ((STRIDE + DESCRIPTOR) as f64, (PAIR_STRIDE + DESCRIPTOR) as f64);
+    let (lines, spaced) = ((scale.stride + DESCRIPTOR) as f64, (scale.pair_stride() + DESCRIPTOR) as f64);
     let alone = DESCRIPTOR as f64;
     let (what, tier) = tier_for(&|n| n * spaced >= 0.4 && n * lines <= 1.2)
         .map(|tier| ("lines and their page tables", tier))

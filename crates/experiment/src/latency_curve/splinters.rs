@@ -16,7 +16,7 @@ use fathom_units::size;
 use super::translation::{Pair, tlb_steps};
 use crate::reading::measured;
 use crate::record::Record;
-use crate::scale::{At, PAIR_STRIDE, STRIDE, Scale};
+use crate::scale::{At, STRIDE, Scale};
 
 /// Stride key of these trials. It has no effect on groups of one line, and no other conflict trial has it.
 const KEY_STRIDE: u64 = 8;
@@ -82,15 +82,15 @@ pub(super) fn pages(scale: &Scale, pairs: &[Pair], translated: &Reading, capacit
         REACHES.contains(&(pages as f64 / reach))
             && (pages as f64) < next
             && pages * (scale.base + STRIDE) <= MAX_HUGE_PAGES * huge
-            && in_one_cache(pages as f64, capacities)
+            && in_one_cache(scale, pages as f64, capacities)
     };
     pairs.iter().map(|pair| pair.pages).filter(|&pages| inside(pages)).max()
 }
 
 /// Returns whether all three arrangements of this many lines are in the same cache: they fit in it with room for their
 /// page tables, and exceed the nearer one, or fit in the nearest.
-fn in_one_cache(lines: f64, capacities: &[f64]) -> bool {
-    let (packed, least) = (lines * PAIR_STRIDE as f64, lines * STRIDE as f64);
+fn in_one_cache(scale: &Scale, lines: f64, capacities: &[f64]) -> bool {
+    let (packed, least) = (lines * scale.pair_stride() as f64, lines * scale.stride as f64);
     let Some(at) = capacities.iter().position(|capacity| packed <= MAX_FILL * capacity) else { return false };
     at.checked_sub(1).is_none_or(|nearer| least >= MIN_OVERFILL * capacities[nearer])
 }

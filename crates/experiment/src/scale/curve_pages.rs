@@ -21,7 +21,7 @@ use crate::record::Record;
 const WINDOW_BYTES: u64 = 64 << 10;
 
 /// Largest number of pages of a pair that fits in every first-level TLB with room for the stack and the loop.
-const FEW_PAGES: u64 = 16;
+const FEW_PAGES: u64 = 8;
 /// Smallest number of pairs on few pages that can show slower huge pages.
 const MIN_PAIRS: usize = 4;
 /// Relative difference beyond which a load in huge pages is slower than one in base pages. Misses of a first TLB cost

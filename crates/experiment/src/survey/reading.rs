@@ -17,7 +17,6 @@ use crate::geometry;
 use crate::latency_curve::{Curves, coarse_top, repeats, splinter_rows, tier_rows};
 use crate::reading::{clocks, disturbance_rows, measured, new_report, number, refuse_all};
 use crate::record::Record;
-use crate::scale::STRIDE;
 use crate::scale::{At, Scale, clock_is_usable, no_huge_pages};
 
 /// Reads a record. The report depends on the record alone.
@@ -98,7 +97,7 @@ fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, rep
             "the latency curve was measured in {} pages, in windows of {}: its points include one translation per {} loads, which is subtracted from its tiers",
             size(scale.base as f64),
             size(scale.window as f64),
-            scale.base / STRIDE / 2
+            scale.base / scale.stride / 2
         )
     };
     if let Some(slower) = scale.slower_huge {

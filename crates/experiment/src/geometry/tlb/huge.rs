@@ -18,7 +18,7 @@ use crate::latency_curve::{
 };
 use crate::reading::{measured, number};
 use crate::record::Record;
-use crate::scale::{PAIR_STRIDE, Scale};
+use crate::scale::Scale;
 
 /// Memory of the curve per millisecond of budget, bytes: 256 MiB for the default ten seconds. First touch of a huge
 /// page takes 0.2 ns per byte, and a curve's largest points touch four times the pages of its last one.
@@ -38,24 +38,24 @@ const POINTS_PER_BRACKET: usize = 3;
 const CLOCK_ERROR: f64 = 0.02;
 
 /// Returns the maximum number of huge pages of the curve.
-fn max_pages(record: &Record, huge: u64, curves: &Curves, budget: &Budget) -> u64 {
+fn max_pages(record: &Record, scale: &Scale, huge: u64, curves: &Curves, budget: &Budget) -> u64 {
     let mappable = record.int(facts::MEMORY_MAPPABLE_HUGE_BYTES);
     let mappable = mappable.or_else(|| record.int(facts::MEMORY_CEILING_BYTES).map(|bytes| bytes / 2));
     // A refused size is a limit too.
-    let refused = record.trials.iter().filter(|run| run.refusal.is_some() && is_spread(&run.trial));
+    let refused = record.trials.iter().filter(|run| run.refusal.is_some() && is_spread(scale, &run.trial));
     let refused = refused.map(|run| run.trial.memory.cells().saturating_sub(1)).min();
     let request = budget.ms().saturating_mul(BYTES_PER_MS) / huge;
     // A model's memory is free.
     let request = if budget.modelled { MAX_PAIR } else { request.clamp(MIN_PAGES, MAX_PAIR) };
     let cached = curves.steps().last().map_or(UNKNOWN_CACHE_BYTES, |last| CACHE_SHARE * last.capacity.value);
-    let cached = cached / PAIR_STRIDE as f64;
+    let cached = cached / scale.pair_stride() as f64;
     request.min(mappable.unwrap_or(0) / huge).min(refused.unwrap_or(u64::MAX)).min(cached as u64)
 }
 
-fn is_spread(trial: &Trial) -> bool {
+fn is_spread(scale: &Scale, trial: &Trial) -> bool {
     trial.kind() == PatternKind::Pages
         && trial.memory.page == Pages::Huge
-        && trial.memory.stride == PAIR_STRIDE
+        && trial.memory.stride == scale.pair_stride()
 }
 
 /// Returns the next trials.
@@ -65,7 +65,7 @@ pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budge
         return Vec::new();
     }
     let exact = budget.exact;
-    let max = max_pages(record, huge, curves, budget);
+    let max = max_pages(record, scale, huge, curves, budget);
     // Two points per octave.
     let mut points: Vec<u64> =
         (2..).map(|i| (f64::from(i) / 2.0).exp2() as u64).take_while(|&n| n <= max).collect();
@@ -86,7 +86,7 @@ pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budge
     for n in points {
         let count = |of: &dyn Fn(&Trial) -> bool| record.trials.iter().filter(|r| of(&r.trial)).count();
         let (spread, packed) = pair(scale, n, exact);
-        let had = count(&|t| is_spread(t) && t.memory.cells() == n);
+        let had = count(&|t| is_spread(scale, t) && t.memory.cells() == n);
         trials.extend((had..times).map(|_| spread.clone()));
         let had = count(&|t| is_packed(scale, t, n));
         trials.extend((had..times).map(|_| packed.clone()));
@@ -96,7 +96,7 @@ pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budge
 
 /// Returns whether the trial is the packed half of a pair.
 fn is_packed(scale: &Scale, trial: &Trial, n: u64) -> bool {
-    scale.is_packed(trial) && trial.memory.bytes == n * PAIR_STRIDE
+    scale.is_packed(trial) && trial.memory.bytes == n * scale.pair_stride()
 }
 
 /// Returns both halves of a pair.
@@ -104,7 +104,7 @@ fn pair(scale: &Scale, n: u64, exact: bool) -> (Trial, Trial) {
     let cycle = scale.cycle().map_or(1.0, |ticks| ticks * scale.tick_ns);
     let walk = Walk { order: OrderKind::Random, window: scale.base };
     let packed = Trial {
-        memory: Memory { page: Pages::Huge, ..Memory::of(n * PAIR_STRIDE, PAIR_STRIDE) },
+        memory: Memory { page: Pages::Huge, ..Memory::of(n * scale.pair_stride(), scale.pair_stride()) },
         loads: scan::loads(scale, CLOCK_ERROR * cycle, n),
         samples: if exact { 2 } else { 5 },
         // Random replacement takes laps to settle.
@@ -149,7 +149,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
         let mut row = measured(survey::TLB_HUGE_ENTRIES.at([n.into()]), entries, "", count, &trials);
         row.basis = Basis::Fitted;
         row.notes.push(kind.clone());
-        if let Some(note) = curves.reading.as_ref().and_then(|s| leaves_a_tier(o.value, s)) {
+        if let Some(note) = curves.reading.as_ref().and_then(|s| leaves_a_tier(o.value, s, scale)) {
             maybe_tables(&mut row, note);
         }
         report.findings.push(row);

@@ -1,0 +1,89 @@
+//! What the points of a described machine leave open: plateaus that still rise, latencies without a plateau next to a rise
+//! that no single cache explains, and capacities on such a rise.
+//!
+//! The fit assumes a stack of caches that hold copies of each other's lines. Exclusive levels, hashed levels and levels with
+//! any number of sets rise differently. Their latencies and capacities are then bounded by measured points.
+
+use super::{Point, Tier, by_octave_thirds};
+
+/// Relative rise along a plateau above which it is not level: the smallest error of a point.
+const LEVEL: f64 = 0.005;
+/// Relative error that all points beyond the last capacity share: their rows, refresh and place in memory differ from those
+/// of other working sets by 0.4 to 0.8 % on described machines.
+const SHARED_ERROR: f64 = 0.008;
+/// Share of a step at which a capacity is surely exceeded. Levels whose number of sets is not a power of two miss in up to
+/// 0.1 % of the loads before they are full. One per cent more lines than fit miss in more than this share for any
+/// replacement that the shapes have.
+const EXCEEDED: f64 = 0.01;
+/// The same if the rise is not that of one cache: a hashed level of 20 ways that just fits misses in a few hundredths of the
+/// loads of a cyclic walk.
+const EXCEEDED_UNEXPLAINED: f64 = 0.03;
+/// Relative distance from the plateau, in addition to four standard errors, beyond which a point has left it.
+const MAX_DEPARTURE: f64 = 0.02;
+
+/// Widens the intervals of `tiers` to what their points (ascending in x) leave open.
+pub(super) fn widen(tiers: &mut [Tier], points: &[Point]) {
+    for i in 1..tiers.len() {
+        if tiers[i].on_plateau >= 2 {
+            extend_rising(&mut tiers[i], points);
+        } else {
+            bound(tiers, i, points);
+        }
+    }
+    if let [_, .., last] = tiers {
+        let latency = &mut last.latency;
+        latency.low = latency.value - (latency.value - latency.low).hypot(SHARED_ERROR * latency.value);
+        latency.high = latency.value + (latency.high - latency.value).hypot(SHARED_ERROR * latency.value);
+    }
+    for i in 0..tiers.len() {
+        extend_capacity(tiers, i, points);
+    }
+}
+
+/// Extends the latency of a plateau that still rises where it ends: hits of the tier before have not vanished there. The
+/// rise along the plateau is expected once more.
+fn extend_rising(tier: &mut Tier, points: &[Point]) {
+    let Some(end) = tier.capacity.map(|c| c.below) else { return };
+    let thirds = by_octave_thirds(points.iter().filter(|p| p.x >= tier.begin && p.x <= end));
+    let (Some(first), Some(last)) = (thirds.first(), thirds.last()) else { return };
+    if thirds.is_sorted() && *last > *first * (1.0 + LEVEL) {
+        tier.latency.high = tier.latency.high.max(2.0 * last - first);
+    }
+}
+
+/// Extends a latency without a plateau to that of the tier before and to the slowest point of its own, unless both rises
+/// next to it are those of single caches.
+fn bound(tiers: &mut [Tier], i: usize, points: &[Point]) {
+    let explained = |t: &Tier| t.capacity.is_none_or(|c| c.explained);
+    let Some(before) = tiers[i - 1].capacity else { return };
+    if explained(&tiers[i - 1]) && explained(&tiers[i]) {
+        return;
+    }
+    let nearer = tiers[i - 1].latency.value;
+    let tier = &mut tiers[i];
+    let end = tier.capacity.map_or(f64::INFINITY, |c| c.below);
+    tier.latency.low = tier.latency.low.min(nearer);
+    for p in points.iter().filter(|p| p.x >= before.above && p.x <= end) {
+        tier.latency.high = tier.latency.high.max(p.y);
+    }
+}
+
+/// Extends the upper end of a capacity to where it is surely exceeded. Extends the lower end to where loads leave the plateau,
+/// if they do so before.
+fn extend_capacity(tiers: &mut [Tier], i: usize, points: &[Point]) {
+    let Some(next) = tiers.get(i + 1).map(|t| t.latency.value) else { return };
+    let Tier { latency, on_plateau, begin, .. } = tiers[i];
+    let Some(capacity) = tiers[i].capacity.as_mut() else { return };
+    let share = if capacity.explained { EXCEEDED } else { EXCEEDED_UNEXPLAINED };
+    let level = latency.value + share * (next - latency.value);
+    if let Some(point) = points.iter().find(|p| p.x >= capacity.above && p.y >= level) {
+        capacity.onset.high = capacity.onset.high.max(point.x);
+    }
+    let left = |p: &Point| p.y > latency.value * (1.0 + MAX_DEPARTURE + 4.0 * p.sigma);
+    let on: Vec<&Point> = points.iter().filter(|p| p.x >= begin && p.x <= capacity.below).collect();
+    let last = on.iter().rposition(|p| !left(p)).filter(|last| last + 1 < on.len() && on_plateau >= 2);
+    if let Some(last) = last {
+        capacity.onset.low = capacity.onset.low.min(on[last].x);
+        capacity.explained = false;
+    }
+}
