@@ -1,6 +1,7 @@
 //! Clocks and page sizes of a machine, from its record; and all measurements at one working set.
 
 use fathom_analysis::interval::{median, robust_sigma};
+use fathom_analysis::metrics::survey;
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
 use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_units::facts;
@@ -204,7 +205,7 @@ impl Scale {
         };
         curve_pages::choose(record, &mut scale);
         // Only a survey measures enough pairs to tell the cost of translation from that of the spacing.
-        let is_survey = record.run.as_ref().is_some_and(|run| run.experiment == crate::survey::NAME);
+        let is_survey = record.run.as_ref().is_some_and(|run| run.experiment == survey::NAME);
         scale.packed_are_points |= !is_survey;
         if record.is_exact() && is_survey {
             if long_lines::found(record, &scale) {

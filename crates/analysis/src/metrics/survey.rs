@@ -2,6 +2,9 @@
 
 use crate::findings::{Compared, Field, metrics};
 
+/// The experiment's name.
+pub const NAME: &str = "survey";
+
 /// The rise may have another cause than a TLB.
 pub const MAYBE_TABLES: Field = Field::new(
     "maybe_tables",

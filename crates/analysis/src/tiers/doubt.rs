@@ -11,9 +11,8 @@ const LEVEL: f64 = 0.005;
 /// Relative error that all points beyond the last capacity share: their rows, refresh and place in memory differ from those
 /// of other working sets by 0.4 to 0.8 % on described machines.
 const SHARED_ERROR: f64 = 0.008;
-/// Share of a step at which a capacity is surely exceeded. Levels whose number of sets is not a power of two miss in up to
-/// 0.1 % of the loads before they are full. One per cent more lines than fit miss in more than this share for any
-/// replacement that the shapes have.
+/// Share of a step at which a capacity is exceeded, if the rise is that of one cache. Described levels whose number of sets is
+/// not a power of two missed in up to 0.1 % of the loads before they were full.
 const EXCEEDED: f64 = 0.01;
 /// The same if the rise is not that of one cache: a hashed level of 20 ways that just fits misses in a few hundredths of the
 /// loads of a cyclic walk.
@@ -85,5 +84,81 @@ fn extend_capacity(tiers: &mut [Tier], i: usize, points: &[Point]) {
     if let Some(last) = last {
         capacity.onset.low = capacity.onset.low.min(on[last].x);
         capacity.explained = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::Interval;
+    use crate::tiers::Capacity;
+    use crate::tiers::shape::Shape;
+
+    fn exactly(value: f64) -> Interval {
+        Interval { value, low: value, high: value }
+    }
+
+    fn capacity(bytes: f64, explained: bool) -> Capacity {
+        let shape = Shape::Lru(8);
+        let (below, above) = (bytes, 1.01 * bytes);
+        Capacity { onset: exactly(bytes), below, above, shape, explained, wide_rise: false }
+    }
+
+    fn tier(latency: f64, capacity: Option<Capacity>, on_plateau: usize, begin: f64) -> Tier {
+        Tier { latency: exactly(latency), capacity, points: on_plateau, on_plateau, begin }
+    }
+
+    /// Returns points at half octaves from 256 to 16384.
+    fn points(y: impl Fn(f64) -> f64) -> Vec<Point> {
+        let sizes = (0..13).map(|i| 256.0 * 2f64.powf(f64::from(i) / 2.0));
+        sizes.map(|x| Point { x, y: y(x), sigma: 0.001 }).collect()
+    }
+
+    #[test]
+    fn latency_without_a_plateau_is_bounded_by_its_points() {
+        let curve = points(|x| if x <= 512.0 { 4.0 } else { (4.0 + (x - 512.0) / 256.0).min(20.0) });
+        let mut tiers = [
+            tier(4.0, Some(capacity(512.0, false)), 3, 256.0),
+            tier(9.0, Some(capacity(2048.0, false)), 0, f64::INFINITY),
+            tier(20.0, None, 4, 5000.0),
+        ];
+        widen(&mut tiers, &curve);
+        let found = tiers[1].latency;
+        assert!(found.low <= 4.0 && found.high >= 10.0 && found.value == 9.0, "{found:?}");
+    }
+
+    #[test]
+    fn level_tiers_between_explained_rises_keep_their_intervals() {
+        let curve = points(|x| {
+            if x <= 512.0 {
+                4.0
+            } else if x <= 2048.0 {
+                9.0
+            } else {
+                20.0
+            }
+        });
+        let mut tiers = [
+            tier(4.0, Some(capacity(512.0, true)), 3, 256.0),
+            tier(9.0, Some(capacity(2048.0, true)), 4, 700.0),
+            tier(20.0, None, 5, 2800.0),
+        ];
+        widen(&mut tiers, &curve);
+        assert_eq!((tiers[0].latency, tiers[1].latency), (exactly(4.0), exactly(9.0)));
+        assert_eq!(tiers[1].capacity.map(|c| c.onset.low), Some(2048.0));
+        // Memory differs between working sets.
+        assert!(tiers[2].latency.low < 20.0 && tiers[2].latency.high > 20.0);
+    }
+
+    #[test]
+    fn plateau_that_still_rises_is_extended_by_its_rise() {
+        let curve = points(|x| if x <= 512.0 { 4.0 } else { 9.0 + (x / 724.0).log2() * 0.2 });
+        let mut tiers = [
+            tier(4.0, Some(capacity(512.0, true)), 3, 256.0),
+            tier(9.3, Some(capacity(4096.0, true)), 5, 700.0),
+            tier(20.0, None, 0, f64::INFINITY),
+        ];
+        widen(&mut tiers, &curve);
+        assert!(tiers[1].latency.high > 9.9, "{:?}", tiers[1].latency);
     }
 }

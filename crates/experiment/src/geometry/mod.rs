@@ -248,11 +248,7 @@ pub(crate) fn next_trials(
 ) -> Vec<Trial> {
     let steps = curves.steps();
     let mut all = caches(record, scale, &steps, budget.exact, with_replacement);
-    // The replacement of the nearest level comes before the TLBs: their misses are short, so a coarse clock needs many.
-    let replacement_begun = record.of(PatternKind::EvictionSet).next().is_some();
-    if all.is_empty() || !with_replacement || replacement_begun {
-        all.extend(tlb::next_trials(record, scale, curves, budget));
-    }
+    all.extend(tlb::next_trials(record, scale, curves, budget));
     // Pairs last: adjacent-line prefetch is the least important result.
     if all.is_empty() {
         all = (0..steps.len()).flat_map(|n| pairs(record, scale, &steps, n, budget.exact)).collect();

@@ -40,8 +40,9 @@ const RESOLUTION: f64 = 0.012;
 /// Points per bracket and round.
 const POINTS_PER_BRACKET: usize = 3;
 /// Additional points at the end of a curve that has no plateau there yet, as shares of its largest working set: those of
-/// the coarse scan, which cost less, then between them. The first two beyond the last capacity are taken.
-const LAST_TIER_PARTS: [f64; 4] = [0.5, 0.25, 0.84, 0.71];
+/// the coarse scan that the last tier is read from, the cheapest first, then between them. The first two beyond the last
+/// capacity are taken.
+const LAST_TIER_PARTS: [f64; 5] = [0.125, 0.25, 0.5, 0.84, 0.71];
 
 /// Returns the next round of the latency curve, the TLB pairs and the access orders; empty if the plan is complete or
 /// the budget is spent.

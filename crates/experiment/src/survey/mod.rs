@@ -23,8 +23,7 @@ use crate::record::Record;
 use options::Options;
 pub use reading::read;
 
-/// The experiment's name.
-pub const NAME: &str = "survey";
+pub use fathom_analysis::metrics::survey::NAME;
 
 /// The experiment.
 pub static EXPERIMENT: Experiment = Experiment {
