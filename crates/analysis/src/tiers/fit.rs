@@ -121,18 +121,28 @@ fn basis(boundaries: &[Boundary], x: f64) -> Row {
 
 /// Converts the misses of each boundary, nearest first, to shares of the loads.
 fn shares(misses: impl Iterator<Item = f64>) -> Row {
-    let mut beyond = 1.0f64;
     let mut row = [0.0; TIERS];
+    each_share(misses, |tier, share| row[tier] = share);
+    row
+}
+
+/// Calls `each` with every tier that serves some of the loads, and its share.
+fn each_share(misses: impl Iterator<Item = f64>, mut each: impl FnMut(usize, f64)) {
+    let mut beyond = 1.0f64;
     let mut last = 0;
     for (tier, missed) in misses.enumerate() {
         // A load that misses in a farther cache has missed in every nearer one.
         let missed = missed.min(beyond);
-        row[tier] = beyond - missed;
+        if missed < beyond {
+            each(tier, beyond - missed);
+        }
         beyond = missed;
         last = tier + 1;
+        if beyond == 0.0 {
+            return;
+        }
     }
-    row[last] = beyond;
-    row
+    each(last, beyond);
 }
 
 struct Search<'a> {
@@ -166,21 +176,19 @@ impl<'a> Search<'a> {
         let mut right = [0.0; TIERS];
         let mut square = 0.0;
         for (i, p) in self.points.iter().enumerate() {
-            let row = shares(columns.iter().map(|c| c[i]));
             let w = self.weights[i];
-            // A point is in at most a few tiers: most of its row is zero.
-            let filled: ([usize; TIERS], usize) = row[..k].iter().enumerate().filter(|r| *r.1 != 0.0).fold(
-                ([0; TIERS], 0),
-                |(mut at, n), (j, _)| {
-                    at[n] = j;
-                    (at, n + 1)
-                },
-            );
-            for &a in &filled.0[..filled.1] {
-                for &b in &filled.0[..filled.1] {
-                    normal[a][b] += w * row[a] * row[b];
+            // A point is in few tiers.
+            let mut filled = [(0, 0.0); TIERS];
+            let mut count = 0;
+            each_share(columns.iter().map(|c| c[i]), |tier, share| {
+                filled[count] = (tier, share);
+                count += 1;
+            });
+            for &(a, of_a) in &filled[..count] {
+                for &(b, of_b) in &filled[..count] {
+                    normal[a][b] += w * of_a * of_b;
                 }
-                right[a] += w * row[a] * p.y;
+                right[a] += w * of_a * p.y;
             }
             square += w * p.y * p.y;
         }

@@ -113,7 +113,7 @@ fn noisy_machines_are_the_clean_ones_with_neighbours() {
 #[test]
 fn a_survey_of_a_noisy_machine_is_not_exact() {
     let (quiet, loud) = (clean(2), noisy(2));
-    let [quiet, again, loud] = [&quiet, &loud, &loud].map(|d| run(Experiment::Survey, d, 1, 3000).report);
+    let [quiet, again, loud] = [&quiet, &loud, &loud].map(|d| run(Experiment::Survey, d, 1, 1000).report);
     assert_eq!(again, loud);
     let exact = |report: &fathom_analysis::findings::Report| {
         report.findings.iter().filter(|finding| finding.basis == Basis::Exact).count()
