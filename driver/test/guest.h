@@ -59,10 +59,12 @@ long slabs_held(void);
 long free_memory(void);
 /* Frees caches, so that meminfo shows memory in use. */
 void drop_caches(void);
-/* kB of CMA memory that other allocations may take during a test: movable memory is
- * placed there too.
- */
+/* kB of memory that other allocations may take during a test. */
 #define CMA_OTHERS	2048
+/* Whether CMA memory is lost since it had `cma` kB free, of `free_` kB in all. Movable
+ * memory of others is placed there too, which leaves the free memory as it is.
+ */
+bool cma_is_lost(long cma, long free_);
 
 void test_bounds(void);
 void test_regions(void);

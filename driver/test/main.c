@@ -193,6 +193,11 @@ long free_memory(void)
 	return meminfo("MemFree") + pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
+bool cma_is_lost(long cma, long free_)
+{
+	return meminfo("CmaFree") <= cma - CMA_OTHERS && free_memory() <= free_ - CMA_OTHERS;
+}
+
 void write_to(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
