@@ -11,13 +11,15 @@ use crate::record::{Record, TrialRun};
 mod curve_pages;
 mod cycle_calibration;
 mod long_lines;
+mod short_lines;
 mod singles;
 
 pub(crate) use curve_pages::SlowerHuge;
+pub(crate) use short_lines::{DENSE_SHARE, DENSE_STRIDE, Short};
 pub(crate) use singles::Single;
 
 /// Bytes between the cells of a chain whose experiment does not measure the line size. With smaller lines some sets
-/// stay unused, evenly. With larger lines the order of the chain keeps the cells of a line half a lap apart.
+/// stay unused, evenly, or see [`short_lines`]. With larger lines the order of the chain keeps the cells of a line half a lap apart.
 pub(crate) const STRIDE: u64 = 64;
 
 /// Bytes between lines in the TLB pairs. No line is longer, so both halves of a pair touch the same number of lines.
@@ -138,6 +140,10 @@ pub(crate) struct Scale {
     pub(crate) slower_huge: Option<SlowerHuge>,
     /// Bytes between the cells of the latency curve: [`STRIDE`], or twice that if lines are longer than 128 bytes.
     pub(crate) stride: u64,
+    /// Whether this is a survey.
+    pub(crate) is_survey: bool,
+    /// Levels for which the spacing is too large.
+    pub(crate) short_lines: Vec<Short>,
     /// Whether the packed halves of TLB pairs, which have the curve's walk with twice its spacing, are points of the curve.
     pub(crate) packed_are_points: bool,
     /// Window of the latency curve, bytes.
@@ -200,19 +206,21 @@ impl Scale {
             coloured: record.text(facts::PAGE_COLOURED).is_some() && !no_coloured_pages(record),
             slower_huge: None,
             stride: STRIDE,
+            is_survey: record.run.as_ref().is_some_and(|run| run.experiment == survey::NAME),
+            short_lines: Vec::new(),
             packed_are_points: !record.is_exact(),
             window: 0,
         };
         curve_pages::choose(record, &mut scale);
         // Only a survey measures enough pairs to tell the cost of translation from that of the spacing.
-        let is_survey = record.run.as_ref().is_some_and(|run| run.experiment == survey::NAME);
-        scale.packed_are_points |= !is_survey;
-        if record.is_exact() && is_survey {
+        scale.packed_are_points |= !scale.is_survey;
+        if record.is_exact() && scale.is_survey {
             if long_lines::found(record, &scale) {
                 scale.stride = 2 * STRIDE;
             }
             scale.packed_are_points =
                 scale.stride == STRIDE && !long_lines::packed_are_faster(record, &scale);
+            scale.short_lines = short_lines::found(record, &scale);
         }
         scale
     }

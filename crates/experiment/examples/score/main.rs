@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Options: `--generator first|wide` (`tests/inference/random.rs`, `tests/inference/wide.rs`), `--noise clean|noisy` (noisy
-//! needs wide), `--seeds FROM..TO` (without the end), `--budget MS` (default 10000), `--threads N` (default 1). The comparison
-//! is the one of the oracle's tests. Each wrong value is listed with its truth, its finding and the notes that the finding has.
+//! needs wide), `--seeds FROM..TO` (without the end), `--budget MS` (default 10000), `--threads N` (default 1), `--write DIR`
+//! (writes the descriptions there and surveys nothing: `fathom survey --on DIR/wide-5000.toml`). The comparison is the one of the oracle's tests. Each wrong value is listed with its truth, its finding and the notes that the finding has.
 //! It is silent if no note doubts it: none but those that a fifth of the right values of its quantity have too. Warnings that
 //! lower confidence count as notes of every value.
 
@@ -25,6 +25,7 @@ mod table;
 mod wide;
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,17 +44,20 @@ struct Options {
     seeds: Range<u64>,
     budget_ms: u64,
     threads: usize,
+    /// Folder for the descriptions.
+    write: Option<PathBuf>,
 }
 
 fn options(args: &[String]) -> Result<Options, String> {
     let (mut generator, mut noise) = ("wide", "clean");
-    let (mut seeds, mut budget_ms, mut threads) = (5000..5020, BUDGET_MS, 1);
+    let (mut seeds, mut budget_ms, mut threads, mut write) = (5000..5020, BUDGET_MS, 1, None);
     for pair in args.chunks(2) {
         let [name, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
         let number = || value.parse::<u64>().map_err(|_| format!("{name} {value}: not a number"));
         match name.as_str() {
             "--generator" => generator = value,
             "--noise" => noise = value,
+            "--write" => write = Some(PathBuf::from(value)),
             "--budget" => budget_ms = number()?,
             "--threads" => threads = number()?.clamp(1, 256) as usize,
             "--seeds" => {
@@ -70,7 +74,7 @@ fn options(args: &[String]) -> Result<Options, String> {
         ("wide", "noisy") => wide::noisy,
         _ => return Err(format!("no machines for --generator {generator} --noise {noise}")),
     };
-    Ok(Options { machine, named: format!("{generator}, {noise}"), seeds, budget_ms, threads })
+    Ok(Options { machine, named: format!("{generator}, {noise}"), seeds, budget_ms, threads, write })
 }
 
 /// Surveys the machine of a seed.
@@ -78,6 +82,15 @@ fn survey(options: &Options, seed: u64) -> Machine {
     let d = (options.machine)(seed);
     let measured = sessions::run(Experiment::Survey, &d, 1, options.budget_ms);
     Machine { seed, rows: compare(&d, &measured.report), accesses: measured.accesses }
+}
+
+/// Writes the description of every seed to a file.
+fn write(options: &Options, folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for d in options.seeds.clone().map(options.machine) {
+        std::fs::write(folder.join(format!("{}.toml", d.name)), d.to_toml())?;
+    }
+    Ok(())
 }
 
 fn main() -> ExitCode {
@@ -89,6 +102,15 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(folder) = &options.write {
+        return match write(&options, folder) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("score: {}: {error}", folder.display());
+                ExitCode::FAILURE
+            }
+        };
+    }
     let (next, machines) = (AtomicU64::new(options.seeds.start), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..options.threads {

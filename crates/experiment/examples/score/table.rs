@@ -109,7 +109,7 @@ fn line(name: &str, rows: &[&Row], generic: &Generic) -> String {
     let covering = decided.iter().filter(|covers| **covers).count();
     let widths = rows.iter().filter_map(|row| {
         let (value, (low, high)) = row.found.and_then(|(value, interval)| Some((value, interval?)))?;
-        (value.abs() > 0.0).then(|| 100.0 * (high - low) / value.abs())
+        (value.abs() > 0.0 && high.is_finite()).then(|| 100.0 * (high - low) / value.abs())
     });
     let width = median(&mut widths.collect::<Vec<_>>()).map_or("-".into(), |width| format!("{width:.2} %"));
     let doubted = rows.iter().filter(|r| r.verdict == Verdict::Right && generic.doubts(r)).count();
@@ -156,7 +156,7 @@ fn totals(machines: &[Machine], generic: &Generic) -> String {
     let narrow = without(&|row| fails(row) || row.verdict == Verdict::Wide);
     let silent = of - without(&|row| generic.silent(row));
     format!(
-        "\nmachines fully right: {right} of {of}, {}\nand no capacity wider than 6 %: {narrow} of {of}, {}\nmachines with a \
+        "\nmachines with no value wrong or missing: {right} of {of}, {}\nand none wide: {narrow} of {of}, {}\nmachines with a \
          silent error: {silent} of {of}\naccesses: {:.1} million a machine\n",
         share(right, of),
         share(narrow, of),

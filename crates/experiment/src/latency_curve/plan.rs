@@ -1,20 +1,20 @@
 //! The latency curve's plan: from the record so far to the next round of trials.
 
-use fathom_analysis::tiers::Reading;
+use fathom_analysis::tiers::{Reading, Tier};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{self, Alu, Chase, Clock, Memory, OrderKind, Pattern, Trial, Walk};
 use fathom_probe::splitmix::mix;
 use fathom_units::facts;
 
 use super::curves::{Curves, MAX_PAIR, PLATEAU_SPAN};
+use super::rows::MIN_MEMORY_NS;
 use super::splinters;
 use super::translation::Pair;
 use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::record::{Record, TrialRun};
 use crate::round::shuffle;
-use crate::scale::STRIDE;
-use crate::scale::{At, Scale};
+use crate::scale::{At, DENSE_SHARE, DENSE_STRIDE, STRIDE, Scale, Short};
 
 /// Smallest working set of the latency curve: four lines. No L1 data cache of interest is below 1 KiB.
 const MIN_BYTES: u64 = 256;
@@ -195,7 +195,13 @@ impl Planner<'_> {
 
     /// Schedules a point of the latency curve.
     fn step(&mut self, bytes: u64) {
-        self.chase(bytes, OrderKind::Window, self.scale.window, self.scale.pages());
+        self.step_with(bytes, self.scale.stride_at(bytes));
+    }
+
+    /// Schedules a chase with the curve's walk and this spacing.
+    fn step_with(&mut self, bytes: u64, stride: u64) {
+        let walk = Walk { order: OrderKind::Window, window: self.scale.window };
+        self.chain(Chase { walk }.into(), bytes / stride, stride, self.scale.pages());
     }
 
     /// Schedules a TLB pair on `n` pages: one line per page, and as many lines packed.
@@ -312,6 +318,7 @@ impl Planner<'_> {
         let Curves { pairs, reading: curves, translated, doubtful, doubtful_pages, .. } =
             Curves::of(self.record, &self.scale);
         if let Some(curves) = &curves {
+            self.short_lines(curves);
             self.narrow(curves);
             self.extend(curves);
         }
@@ -347,6 +354,31 @@ impl Planner<'_> {
         }
     }
 
+    /// Schedules the test for lines shorter than the curve's spacing in every level, and the scan with half of it where
+    /// there are such lines.
+    fn short_lines(&mut self, curves: &Reading) {
+        if !(self.exact() && self.scale.is_survey) || self.scale.stride != STRIDE {
+            return;
+        }
+        let had: Vec<u64> = self.scale.dense(self.record).iter().map(|at| at.bytes).collect();
+        for capacity in curves.tiers.iter().filter_map(|tier| tier.capacity) {
+            let end = capacity.onset.value;
+            let fits = self.latency_curve.iter().rfind(|at| at.bytes as f64 <= DENSE_SHARE * end);
+            let Some(bytes) = fits.map(|at| at.bytes) else { continue };
+            // With half the spacing the level ends at half the size.
+            if had.iter().all(|had| !(0.3 * end..=end).contains(&(*had as f64))) {
+                self.step_with(bytes, DENSE_STRIDE);
+            }
+        }
+        for (from, to) in self.scale.short_lines.iter().filter_map(Short::part).collect::<Vec<_>>() {
+            for bytes in Self::octaves(from.max(MIN_BYTES), to, 3.0) {
+                if self.latency_curve.iter().all(|at| at.bytes != bytes) {
+                    self.step(bytes);
+                }
+            }
+        }
+    }
+
     fn narrow(&mut self, curves: &Reading) {
         for x in curves.refinement_points(RESOLUTION, POINTS_PER_BRACKET) {
             let stride = self.scale.stride;
@@ -358,15 +390,19 @@ impl Planner<'_> {
     }
 
     /// Extends the curve if the last tier was not reached, or only just: a working set of eight times the last capacity
-    /// has no hits even under random replacement.
+    /// has no hits even under random replacement. A tier that is faster than memory can be is not the last.
     fn extend(&mut self, curves: &Reading) {
         let Some(last) = self.latency_curve.last().map(|a| a.bytes) else { return };
         let onset = curves.tiers.iter().rev().find_map(|t| t.capacity).map_or(0.0, |c| c.onset.value);
-        if !curves.flat_end || 8.0 * onset > last as f64 {
+        let survey = self.scale.is_survey;
+        let too_fast = |tier: &Tier| survey && tier.latency.value < MIN_MEMORY_NS;
+        if !curves.flat_end || 8.0 * onset > last as f64 || curves.tiers.last().is_some_and(too_fast) {
             let stride = self.scale.stride;
             let next = (2 * last).min(self.top() / stride * stride);
             if next > last + last / 4 {
-                self.step(next);
+                // Where the spacing does not matter, the wider one takes half the loads.
+                let wide = survey && self.exact() && next > COARSE_TOP && self.scale.packed_are_points;
+                self.step_with(next, if wide { self.scale.pair_stride() } else { stride });
             }
             // A plateau needs three points.
             let parts = LAST_TIER_PARTS.map(|part| (last as f64 * part) as u64 / stride * stride);

@@ -56,17 +56,28 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
                 row.notes.push(format!("up to {subtracted:.3} ns of translation were subtracted"));
             }
         }
-        let (low, high, notes) = (row.low, row.high, row.notes.clone());
-        if let (true, Some(last)) = (i + 1 == curves.tiers.len(), all.latency_curve.last()) {
+        let is_last = i + 1 == curves.tiers.len();
+        if is_last && !curves.flat_end {
+            (row.basis, row.high) = (Basis::Bounds, None);
+            row.notes.push("a lower bound: latency still rises at the largest working set".into());
+        }
+        let (low, high, basis, notes) = (row.low, row.high, row.basis, row.notes.clone());
+        if let (true, Some(last)) = (is_last, all.latency_curve.last()) {
             row.notes.push(format!("nothing beyond {} was measured", size(last.bytes as f64)));
             row.notes.extend(curves.notes.iter().cloned());
+            if tier.latency.value < MIN_MEMORY_NS {
+                row.notes.push(format!(
+                    "faster than a read of DRAM ({MIN_MEMORY_NS:.0} ns): memory on the chip, or a cache whose end was not reached"
+                ));
+            }
         }
         report.findings.push(row);
         if let Some(cycle) = cycle_ns {
             let key = survey::TIER_LATENCY_CYCLES.at([n.into()]);
             let mut row = measured(key, tier.latency.scaled(1.0 / cycle), "cycles", count, &trials);
             (row.low, row.high) = (low.map(|low| low / cycle), high.map(|high| high / cycle));
-            report.findings.push(Finding { basis: Basis::Derived, notes, ..row });
+            let basis = if basis == Basis::Bounds { basis } else { Basis::Derived };
+            report.findings.push(Finding { basis, notes, ..row });
         }
         if let Some(c) = tier.capacity {
             let mut row = measured(survey::TIER_CAPACITY.at([n.into()]), c.onset, "bytes", count, &trials);
@@ -74,11 +85,23 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             if !c.explained && !scale.is_hardware() {
                 row.notes.push("the rise beyond it does not fit one capacity".into());
             }
+            if let Some(short) = scale.unmeasured_short_lines(c.onset.value) {
+                row.low = row.low.map(|low| low / 2.0);
+                row.notes.push(format!(
+                    "it may hold half: {} do not fit with half the spacing, so lines are shorter than {} bytes",
+                    size(short.bytes as f64),
+                    scale.stride
+                ));
+            }
             report.findings.push(Finding { basis: Basis::Fitted, ..row });
             from = c.onset.value;
         }
     }
 }
+
+/// Time in which no DRAM serves a read of a closed row, ns: tRCD and CL alone take 26 to 30 ns in all speed bins of DDR2 to
+/// DDR5 (JEDEC JESD79-2 to JESD79-5), before any controller or bus.
+pub(crate) const MIN_MEMORY_NS: f64 = 26.0;
 
 /// Returns a note on a capacity that is somewhere on a wide rise.
 fn wide_rise(capacity: &Capacity, size: impl Fn(f64) -> String) -> Option<String> {
@@ -164,24 +187,21 @@ pub(crate) fn penalty(
 }
 
 /// Returns a note if translation begins to cost more at a number of pages whose lines and page tables, or tables alone,
-/// just fill a tier: the cause may then be page tables leaving a cache, not a TLB. A page's line takes a line of 64
-/// bytes, or the space of two if lines are spaced for 128. Its descriptor takes eight bytes.
+/// just fill a tier: the cause may then be page tables leaving a cache, not a TLB. A page's line takes a line of the
+/// curve's spacing, or the space of two if lines are spaced for 128. Its descriptor takes eight bytes.
 pub(crate) fn leaves_a_tier(pages: f64, curves: &Reading, scale: &Scale) -> Option<String> {
-    let tier_for = |fits: &dyn Fn(f64) -> bool| {
-        curves
-            .tiers
-            .iter()
-            .filter_map(|t| t.capacity)
-            .map(|c| c.onset.value)
-            .find(|bytes| fits(pages / bytes))
+    let ends: Vec<f64> = curves.tiers.iter().filter_map(|t| t.capacity).map(|c| c.onset.value).collect();
+    let spaced = (scale.pair_stride() + DESCRIPTOR) as f64;
+    let with_lines = |bytes: f64| {
+        let lines = (scale.stride_at(bytes as u64) + DESCRIPTOR) as f64;
+        pages / bytes * spaced >= 0.4 && pages / bytes * lines <= 1.2
     };
-    let (lines, spaced) = ((scale.stride + DESCRIPTOR) as f64, (scale.pair_stride() + DESCRIPTOR) as f64);
-    let alone = DESCRIPTOR as f64;
-    let (what, tier) = tier_for(&|n| n * spaced >= 0.4 && n * lines <= 1.2)
-        .map(|tier| ("lines and their page tables", tier))
-        .or_else(|| {
-            tier_for(&|n| (0.7..=1.7).contains(&(n * alone))).map(|tier| ("pages' descriptors", tier))
-        })?;
+    let alone = |bytes: f64| (0.7..=1.7).contains(&(pages / bytes * DESCRIPTOR as f64));
+    let fills = |what: &'static str, fits: &dyn Fn(f64) -> bool| {
+        ends.iter().find(|bytes| fits(**bytes)).map(|bytes| (what, *bytes))
+    };
+    let (what, tier) =
+        fills("lines and their page tables", &with_lines).or_else(|| fills("pages' descriptors", &alone))?;
     Some(format!(
         "{pages:.0} {what} just fill the {} tier: page tables leaving it may cause this step, not a TLB",
         size(tier)

@@ -2,7 +2,7 @@
 //! caches, coarse clocks, and neighbours that use the machine in bursts.
 
 use fathom_analysis::findings::{Report, WarningKind};
-use fathom_model::description::{Description, Replacement, Time, Tlb};
+use fathom_model::description::{Description, Frames, Holds, Replacement, Time, Tlb};
 
 use crate::entries::number;
 use crate::machines::machine;
@@ -112,4 +112,63 @@ fn coarse_clock_gives_all_tiers_or_a_warning() {
     let doubted =
         [WarningKind::PartialRange, WarningKind::NoFinalPlateau].iter().any(|kind| warned(&report, *kind));
     assert!(found == 3 || doubted, "{found} tiers, {:?}", report.warnings);
+}
+
+/// Returns the machine with lines of this length in both levels, and a second level of 5 ways of 384 sets.
+fn three_hundred_and_eighty_four_sets(line: u64) -> Description {
+    let mut d = base();
+    d.name = format!("adversarial-{line}");
+    d.levels.iter_mut().for_each(|level| level.line = line);
+    let level = d.levels.last_mut().unwrap();
+    (level.ways, level.size) = (5, 384 * 5 * line);
+    d
+}
+
+#[test]
+fn short_lines_in_any_number_of_sets_do_not_double_a_capacity() {
+    for line in [32, 64] {
+        let report = report_of(&three_hundred_and_eighty_four_sets(line), 1);
+        tiers(&report, &[4.0, 12.0, MEMORY]);
+        holds(&report, "tier.1.capacity", 32_768.0);
+        holds(&report, "tier.2.capacity", (384 * 5 * line) as f64);
+    }
+}
+
+/// The scan ends at 256 MiB, and no DRAM is as fast as this level.
+#[test]
+fn last_level_larger_than_the_scan_is_not_called_memory() {
+    let mut d = base();
+    d.memory.size = 4 << 30;
+    d.levels.last_mut().unwrap().size = 256 << 20;
+    let report = report_of(&d, 1);
+    let (last, _) = (1..).map_while(|n| number(&report, &format!("tier.{n}.latency"))).last().expect("tiers");
+    let found = last.name() == "tier.3.latency" && number(&report, "tier.2.capacity").is_some();
+    let doubted = last.notes.iter().any(|note| note.contains("a cache whose end was not reached"));
+    assert!(found || doubted, "{last:?}");
+    // Where the curve ends on a rise, its last latency is a lower bound.
+    assert_eq!(last.high.is_none(), warned(&report, WarningKind::NoFinalPlateau), "{last:?}");
+}
+
+#[test]
+fn capacities_in_random_frames_are_somewhere_on_the_rise_or_doubted() {
+    let mut d = base();
+    d.memory.pages = vec![4096];
+    d.memory.frames = Frames::Scattered;
+    for tlb in &mut d.tlbs {
+        tlb.pages = vec![4096];
+    }
+    // Four page colours in the first level, 64 in the second one.
+    let mut levels = d.levels.iter_mut().filter(|level| level.holds != Holds::Instructions);
+    let first = levels.next().unwrap();
+    (first.size, first.ways) = (64 << 10, 4);
+    levels.next().unwrap().size = 1 << 20;
+    for seed in 1..4 {
+        let report = report_of(&d, seed);
+        for (name, truth) in [("tier.1.capacity", 65_536.0), ("tier.2.capacity", 1_048_576.0)] {
+            let doubted = number(&report, name).is_some_and(|(found, _)| !found.notes.is_empty());
+            if seed == 1 || !doubted {
+                holds(&report, name, truth);
+            }
+        }
+    }
 }

@@ -1,0 +1,78 @@
+//! Whether a level has lines shorter than the spacing of the latency curve, and sets that are all used nevertheless.
+//!
+//! With lines of 32 bytes the curve touches every second line. If the number of sets is a power of two, every second set
+//! stays empty, and the level ends where it should. With another number of sets, or a hashed index, all sets are used, and
+//! the level seems to hold twice its size. A chase with half the spacing in a working set that seems to fit takes longer
+//! there: it is half the level too large.
+
+use fathom_probe::pattern::{PatternKind, Trial, Walk};
+
+use super::{At, STRIDE, Scale};
+use crate::record::Record;
+
+/// Bytes between the cells of a dense chase.
+pub(crate) const DENSE_STRIDE: u64 = STRIDE / 2;
+
+/// Share of a level's apparent capacity that the dense chase takes: all of it fits with any replacement but random, and
+/// none of twice as many lines does.
+pub(crate) const DENSE_SHARE: f64 = 0.8;
+
+/// Largest working set of a dense point: half a million cells, of the forty million loads of a default budget.
+const MAX_DENSE_BYTES: u64 = 16 << 20;
+
+/// Smallest relative difference of the two spacings. Levels are at least 1.3 apart in latency, and a working set 1.6 times
+/// as large as a level with random replacement misses in more than half of its loads: 1.15.
+const MIN_DIFFERENCE: f64 = 0.06;
+
+/// Part of the curve that is measured with half the spacing, in working sets of the dense chase that found it: from below
+/// the true capacity (0.6) to beyond the rises at both, under random replacement four times the apparent one.
+const PART: (f64, f64) = (0.4, 5.0);
+
+/// A level with short lines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Short {
+    /// Working set of the dense chase, bytes.
+    pub(crate) bytes: u64,
+}
+
+impl Short {
+    /// Returns the working sets that are measured with half the spacing; `None` if that takes too long.
+    pub(crate) fn part(&self) -> Option<(u64, u64)> {
+        let end = |factor: f64| (self.bytes as f64 * factor) as u64;
+        (end(PART.1) <= MAX_DENSE_BYTES).then(|| (end(PART.0), end(PART.1)))
+    }
+}
+
+/// Returns the levels with short lines, from the dense chases and the curve.
+pub(super) fn found(record: &Record, scale: &Scale) -> Vec<Short> {
+    let curve = scale.latency_curve(record);
+    let slower = |dense: &At| {
+        let same = curve.iter().find(|at| at.bytes == dense.bytes)?;
+        (dense.time() > same.time() * (1.0 + MIN_DIFFERENCE)).then_some(Short { bytes: dense.bytes })
+    };
+    scale.dense(record).iter().filter_map(slower).collect()
+}
+
+impl Scale {
+    /// Returns the bytes between the cells of the latency curve at a working set.
+    pub(crate) fn stride_at(&self, bytes: u64) -> u64 {
+        let short = self.short_lines.iter().filter_map(Short::part);
+        let dense = short.into_iter().any(|(from, to)| (from..=to).contains(&bytes));
+        if dense { DENSE_STRIDE } else { self.stride }
+    }
+
+    /// Returns the short lines of a level with this apparent capacity, if its true end was not measured.
+    pub(crate) fn unmeasured_short_lines(&self, capacity: f64) -> Option<Short> {
+        let of = |short: &&Short| (0.5..=1.0).contains(&(short.bytes as f64 / capacity));
+        self.short_lines.iter().filter(|short| short.part().is_none()).find(of).copied()
+    }
+
+    /// Returns the chases of the curve's walk with half its spacing.
+    pub(crate) fn dense(&self, record: &Record) -> Vec<At> {
+        self.gather(record, PatternKind::Chase, |trial: &Trial| {
+            trial.memory.stride == DENSE_STRIDE
+                && trial.memory.page == self.pages()
+                && trial.pattern.walk() == Walk::windows(self.window)
+        })
+    }
+}
