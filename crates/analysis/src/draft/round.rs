@@ -25,8 +25,13 @@ pub fn roundest(i: Interval) -> Option<u64> {
     })
 }
 
-/// Returns the number within the interval that has the fewest decimals and is nearest to the value. Otherwise returns
-/// the value with six decimals, or with four significant digits if the interval has no width.
+/// Largest error of rounding, relative to the value or to the half-width of its interval, whichever is more. A survey of the
+/// draft must give the machine's latencies within 1 %, and its own error takes up most of that.
+const MAX_ROUNDING: (f64, f64) = (0.0025, 0.25);
+
+/// Returns the number within the interval that has the fewest decimals, is nearest to the value and differs from it by at
+/// most [`MAX_ROUNDING`]. Otherwise returns the value with six decimals, or with four significant digits if the interval has
+/// no width.
 #[must_use]
 pub fn shortest(i: Interval) -> f64 {
     if i.low >= i.high {
@@ -36,7 +41,9 @@ pub fn shortest(i: Interval) -> f64 {
         let scale = 10f64.powi(digits);
         (i.value * scale).round() / scale
     };
-    (0..=6).map(rounded).find(|v| i.low <= *v && *v <= i.high).unwrap_or_else(|| rounded(6))
+    let most = (MAX_ROUNDING.0 * i.value.abs()).max(MAX_ROUNDING.1 * (i.high - i.low) / 2.0);
+    let is_near = |v: &f64| (v - i.value).abs() <= most && i.low <= *v && *v <= i.high;
+    (0..=6).map(rounded).find(is_near).unwrap_or_else(|| rounded(6))
 }
 
 /// Returns the frequency with the fewest digits within the interval, Hz; the value in whole Hz if there is none.
@@ -85,6 +92,9 @@ mod tests {
         assert_eq!(shortest(between(3.059, 3.054, 3.064)), 3.06);
         assert_eq!(shortest(between(140.12, 140.07, 140.16)), 140.1);
         assert_eq!(shortest(between(5.0, 5.0, 5.0)), 5.0);
+        assert_eq!(shortest(between(57.5, 57.0, 58.0)), 57.5);
+        assert_eq!(shortest(between(57.1, 56.6, 57.6)), 57.0);
+        assert_eq!(shortest(between(6.84, 6.5, 7.1)), 6.8);
         assert_eq!(shortest(between(7.968_853, 7.968_853, 7.968_853)), 7.969);
         assert_eq!(significant(12345.6), "12346");
         assert_eq!(frequency(between(600_007_724.0, 599_989_843.0, 600_007_724.5)), 6e8);

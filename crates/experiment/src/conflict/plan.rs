@@ -11,7 +11,7 @@ use crate::record::Record;
 /// Share of the budget for the latency curve.
 const LATENCY_CURVE_SHARE: f64 = 0.3;
 /// The same on a model: a small machine needs less, a large one with a coarse clock this much.
-const LATENCY_CURVE_SHARE_MODELLED: f64 = 0.7;
+const LATENCY_CURVE_SHARE_MODELLED: f64 = 0.5;
 
 /// Returns the next round; empty at the end.
 #[must_use]
