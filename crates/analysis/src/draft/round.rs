@@ -30,8 +30,8 @@ pub fn roundest(i: Interval) -> Option<u64> {
 const MAX_ROUNDING: (f64, f64) = (0.0025, 0.25);
 
 /// Returns the number within the interval that has the fewest decimals, is nearest to the value and differs from it by at
-/// most [`MAX_ROUNDING`]. Otherwise returns the value with six decimals, or with four significant digits if the interval has
-/// no width.
+/// most a quarter of a percent or a quarter of the half-width. Otherwise returns the value with six decimals, or with four
+/// significant digits if the interval has no width.
 #[must_use]
 pub fn shortest(i: Interval) -> f64 {
     if i.low >= i.high {
