@@ -208,19 +208,22 @@ impl Scale {
             stride: STRIDE,
             is_survey: record.run.as_ref().is_some_and(|run| run.experiment == survey::NAME),
             short_lines: Vec::new(),
-            packed_are_points: !record.is_exact(),
+            packed_are_points: false,
             window: 0,
         };
         curve_pages::choose(record, &mut scale);
         // Only a survey measures enough pairs to tell the cost of translation from that of the spacing.
-        scale.packed_are_points |= !scale.is_survey;
-        if record.is_exact() && scale.is_survey {
-            if long_lines::found(record, &scale) {
+        if scale.is_survey {
+            if record.is_exact() && long_lines::found(record, &scale) {
                 scale.stride = 2 * STRIDE;
             }
             scale.packed_are_points =
                 scale.stride == STRIDE && !long_lines::packed_are_faster(record, &scale);
-            scale.short_lines = short_lines::found(record, &scale);
+            if record.is_exact() {
+                scale.short_lines = short_lines::found(record, &scale);
+            }
+        } else {
+            scale.packed_are_points = true;
         }
         scale
     }

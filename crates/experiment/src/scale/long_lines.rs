@@ -39,22 +39,26 @@ pub(super) fn found(record: &Record, scale: &Scale) -> bool {
     count >= MIN_SLOWER && 2 * count > slower.len() - first
 }
 
-/// Returns whether a packed half is faster than the level curve around it. Where the number of sets is not a power of two, or
-/// the index is hashed, a level holds more of the packed bytes.
+/// Returns whether a packed half is faster than the curve on both sides of it. Where the number of sets is not a power of two,
+/// or the index is hashed, a level holds more of the packed bytes.
 pub(super) fn packed_are_faster(record: &Record, scale: &Scale) -> bool {
     let curve = scale.latency_curve(record);
     let packed =
         scale.gather(record, PatternKind::Chase, |t| scale.is_packed(t) && t.memory.stride == PAIR_STRIDE);
     let faster = |packed: &At| {
-        level(&curve, packed.bytes).is_some_and(|level| packed.time() * (1.0 + MIN_DIFFERENCE) < level)
+        around(&curve, packed.bytes).is_some_and(|(low, _)| packed.time() * (1.0 + MIN_DIFFERENCE) < low)
     };
     packed.iter().any(faster)
 }
 
 /// Returns the time of a load at this working set, if the points next to it are level.
 fn level(curve: &[At], bytes: u64) -> Option<f64> {
+    around(curve, bytes).filter(|(low, high)| *high <= low * (1.0 + MAX_SLOPE)).map(|(_, high)| high)
+}
+
+/// Returns the shorter and the longer time of the points on both sides of a working set.
+fn around(curve: &[At], bytes: u64) -> Option<(f64, f64)> {
     let after = curve.partition_point(|at| at.bytes < bytes);
     let (before, after) = (curve.get(after.checked_sub(1)?)?, curve.get(after)?);
-    let (low, high) = (before.time().min(after.time()), before.time().max(after.time()));
-    (high <= low * (1.0 + MAX_SLOPE)).then_some(high)
+    Some((before.time().min(after.time()), before.time().max(after.time())))
 }
