@@ -180,7 +180,7 @@ impl Arrangement {
         let groups = Groups { period: self.period, group: self.group, offset };
         Trial {
             memory: Memory { page: domain.pages.0, ..Memory::of(cells * self.stride, self.stride) },
-            loads: loads(scale, domain.clock_share * (step.next - step.here), cells),
+            loads: loads(scale, domain.clock_share * (step.next - step.here), cells, MIN_LOADS),
             samples: if exact { 1 } else { 3 },
             // Random replacement takes laps to settle.
             warm: (32 * cells).min(1 << 14),
@@ -189,11 +189,15 @@ impl Arrangement {
     }
 }
 
+/// Smallest and largest number of timed loads of a scan's trial.
+pub(super) const MIN_LOADS: u64 = 2048;
+const MAX_LOADS: u64 = 1 << 17;
+
 /// Returns n for a lap of `cells`: whole laps and one load more, enough that twice the clock's resolution are at most
-/// `error` per load, ns.
-pub(super) fn loads(scale: &Scale, error: f64, cells: u64) -> u64 {
+/// `error` per load, ns, and at least `min`.
+pub(super) fn loads(scale: &Scale, error: f64, cells: u64, min: u64) -> u64 {
     let clock = 2.0 * scale.resolution * scale.tick_ns / error.max(0.1 * CLOCK_SHARE);
-    let mut loads = (clock as u64).clamp(2048, 1 << 17).div_ceil(cells) * cells + 1;
+    let mut loads = (clock as u64).clamp(min, MAX_LOADS).div_ceil(cells) * cells + 1;
     while cells > 2 && (2 * loads).is_multiple_of(cells) {
         loads += 1;
     }

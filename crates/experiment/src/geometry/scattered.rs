@@ -27,12 +27,16 @@ const PLACEMENTS: usize = 8;
 /// The same on a model, where they are cheap.
 const PLACEMENTS_MODELLED: usize = 24;
 const CONTROLS: usize = 2;
-/// Factor for the placements on the rise, where candidates differ.
-const RISE_FACTOR: usize = 4;
+/// Factors for the placements on the rise, where candidates differ: the first, and those after it while several explain the
+/// rise.
+const RISE_FACTORS: [usize; 3] = [4, 8, 16];
 /// The rise, as a range of relative time.
 const RISE: (f64, f64) = (0.03, 0.97);
-/// Maximum share of pages that may hit in a level between the nearest one and this one.
+/// Maximum share of pages that the level before this one may hold. Unless its replacement is LRU, it still serves some of four
+/// times as many, and the time of a hit is then a mixture.
 const MAX_FILTERED: f64 = 0.25;
+/// Smallest number of timed loads: placements scatter more than the loads of one, so the time is better spent on placements.
+const MIN_LOADS: u64 = 256;
 /// Warm-up laps: random replacement takes some to settle.
 const WARM_LAPS: u64 = 16;
 /// Returns the value of `counted` that marks these trials; a scan's own trials have 0. Levels are counted from 1.
@@ -87,7 +91,7 @@ impl<'a> Scattered<'a> {
     fn counts(&self) -> Vec<u64> {
         let max_pages = (self.steps[0].capacity.value / self.line as f64) as u64;
         let nearer = self.steps[..self.index].last().map_or(0.0, |step| step.capacity.value);
-        let nearer = if self.index > 1 { nearer / self.base as f64 / MAX_FILTERED } else { 0.0 };
+        let nearer = nearer / self.base as f64 / MAX_FILTERED;
         let mut all: Vec<u64> = (MIN_EIGHTHS..=MAX_EIGHTHS).map(|n| n * self.pages() / EIGHTHS).collect();
         all.retain(|&n| n >= 4 && n <= max_pages && n as f64 >= nearer);
         all.dedup();
@@ -99,7 +103,7 @@ impl<'a> Scattered<'a> {
         Trial {
             memory: Memory::of(pages * self.line, self.line),
             counted: mark(self.index),
-            loads: scan::loads(scale, CLOCK_SHARE * (step.next - step.here).max(0.1), pages),
+            loads: scan::loads(scale, CLOCK_SHARE * (step.next - step.here).max(0.1), pages, MIN_LOADS),
             samples: if exact { 1 } else { 3 },
             warm: WARM_LAPS * pages,
             ..Trial::of(Conflict::of(Groups::apart(self.base + apart)))
@@ -117,10 +121,9 @@ impl<'a> Scattered<'a> {
     /// Returns the next trials.
     pub(crate) fn next_trials(&self, record: &Record, scale: &Scale, exact: bool) -> Vec<Trial> {
         let placements = if exact { PLACEMENTS_MODELLED } else { PLACEMENTS };
-        let mut trials = Vec::new();
-        let mut schedule = |pages: u64, apart: u64, times: usize| {
+        let missing = |pages: u64, apart: u64, times: usize| {
             let had = record.trials.iter().filter(|r| self.is_of(&r.trial, pages, apart)).count();
-            trials.extend((had..times).map(|_| self.trial(scale, pages, apart, exact)));
+            (had..times).map(move |_| self.trial(scale, pages, apart, exact))
         };
         let points = self.points(record, scale);
         let all = || points.iter().map(|p| p.time);
@@ -129,12 +132,16 @@ impl<'a> Scattered<'a> {
             let share = (p.time - low) / (high - low).max(f64::MIN_POSITIVE);
             (RISE.0..RISE.1).contains(&share)
         };
+        let mut trials: Vec<Trial> = Vec::new();
         for pages in self.counts() {
-            schedule(pages, 0, placements);
-            schedule(pages, self.line, CONTROLS);
+            trials.extend(missing(pages, 0, placements).chain(missing(pages, self.line, CONTROLS)));
         }
-        for point in points.iter().filter(rising) {
-            schedule(point.pages as u64, 0, RISE_FACTOR * placements);
+        let rising: Vec<u64> = points.iter().filter(rising).map(|p| p.pages as u64).collect();
+        for factor in RISE_FACTORS {
+            trials.extend(rising.iter().flat_map(|&pages| missing(pages, 0, factor * placements)));
+            if !trials.is_empty() || self.read(record, scale).is_none_or(|fit| fit.decided) {
+                break;
+            }
         }
         trials
     }

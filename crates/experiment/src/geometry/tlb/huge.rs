@@ -105,7 +105,7 @@ fn pair(scale: &Scale, n: u64, exact: bool) -> (Trial, Trial) {
     let walk = Walk { order: OrderKind::Random, window: scale.base };
     let packed = Trial {
         memory: Memory { page: Pages::Huge, ..Memory::of(n * scale.pair_stride(), scale.pair_stride()) },
-        loads: scan::loads(scale, CLOCK_ERROR * cycle, n),
+        loads: scan::loads(scale, CLOCK_ERROR * cycle, n, scan::MIN_LOADS),
         samples: if exact { 2 } else { 5 },
         // Random replacement takes laps to settle.
         warm: (32 * n).min(1 << 14).max(n),
