@@ -7,6 +7,7 @@ use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
 use super::bursts;
+use super::conflicts::{self, Translated};
 use super::splinters::{self, Splinters};
 use super::translation::{Pair, Translation, tlb_steps, translation_at};
 use crate::record::Record;
@@ -121,6 +122,8 @@ pub(crate) struct Curves {
     pub(crate) reading: Option<Reading>,
     /// The tiers of the TLB pairs; `None` with too few pairs.
     pub(crate) translated: Option<Reading>,
+    /// Pages beyond which conflicts of the pairs' lines may explain a step of translation; infinite if nowhere.
+    pub(crate) sure_pages: f64,
     /// Whether it is of a described machine without neighbours.
     exact: bool,
     /// Working sets to repeat on hardware, bytes: noise may have moved an end of a tier there.
@@ -141,7 +144,8 @@ impl Curves {
         if in_huge > 0.0 {
             scale.add_packed_translation(&mut pairs, in_huge);
         }
-        let mut translated = read_pairs(&pairs, scale.share);
+        let Translated { reading: mut translated, sure_to } =
+            conflicts::read(&pairs, &latency_curve, scale.share);
         let doubtful_pages = scale.revise_pairs(&pairs, translated.as_mut());
         let share = if scale.huge.is_none() { 1.0 } else { in_huge };
         let translation = scale.translation(&pairs, translated.as_ref(), share);
@@ -157,6 +161,7 @@ impl Curves {
             translation,
             reading,
             translated,
+            sure_pages: sure_to,
             splinters,
         }
     }

@@ -4,6 +4,7 @@
 //! on none of them.
 
 mod bursts;
+mod conflicts;
 mod curves;
 mod plan;
 mod rows;

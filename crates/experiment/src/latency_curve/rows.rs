@@ -6,6 +6,7 @@ use fathom_analysis::metrics::survey;
 use fathom_analysis::tiers::{Capacity, MIN_PLATEAU_POINTS, Reading, Tier};
 use fathom_units::size;
 
+use super::conflicts;
 use super::curves::Curves;
 use super::translation::{is_tlb, tlb_steps, translation_at};
 use crate::reading::measured;
@@ -135,6 +136,9 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         row.notes.extend(wide_rise(capacity, |pages| format!("{pages:.0} pages")));
         if let Some(note) = curves.as_ref().and_then(|s| leaves_a_tier(o.value, s, scale)) {
             maybe_tables(&mut row, note);
+        }
+        if o.value > all.sure_pages {
+            maybe_tables(&mut row, conflicts::note(all.sure_pages));
         }
         report.findings.push(row);
         let key = survey::TLB_PENALTY.at([n.into()]);

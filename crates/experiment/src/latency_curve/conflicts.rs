@@ -1,0 +1,66 @@
+//! Numbers of pages at which one line per page may conflict in a cache.
+//!
+//! The packed half of a TLB pair fills every cache evenly. The spread half does not where the number of sets is no power of
+//! two, the index is hashed or frames are random: some sets overflow before the cache is full, and these misses look like
+//! translation.
+
+use super::curves::read_pairs;
+use super::translation::{Pair, tlb_steps};
+use crate::scale::At;
+use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Reading};
+
+/// Largest ratio of the lines in a set to their mean. With 8 lines on average in sets of 16 ways, 0.4 % of the sets of a random
+/// placement overflow (binomial); with 10 lines, 3 %.
+const MAX_UNEVENNESS: f64 = 2.0;
+/// Largest possible cost of conflicts, as a share of the cost of translation.
+const MAX_SHARE: f64 = 0.1;
+
+/// Returns the number of pairs, from the smallest, up to the last whose spread lines surely stay in the cache that holds the
+/// packed ones, or lose little by leaving it.
+fn without_conflicts(pairs: &[Pair], curve: &[At]) -> usize {
+    let is_sure = |pair: &Pair| {
+        let bytes = pair.packed.bytes as f64;
+        let here = pair.packed.time();
+        slowest(curve, bytes, MAX_UNEVENNESS * bytes).is_none_or(|time| time - here <= MAX_SHARE * pair.extra)
+    };
+    pairs.iter().rposition(is_sure).map_or(0, |last| last + 1)
+}
+
+/// Returns the longest time of the curve's points between two working sets, and of the next one after them.
+fn slowest(curve: &[At], from: f64, to: f64) -> Option<f64> {
+    let first = curve.partition_point(|at| (at.bytes as f64) < from);
+    let end = curve.partition_point(|at| (at.bytes as f64) < to);
+    curve.get(first..(end + 1).min(curve.len()))?.iter().map(At::time).reduce(f64::max)
+}
+
+/// TLB pairs read as tiers.
+pub(crate) struct Translated {
+    /// The tiers; `None` with too few pairs.
+    pub(crate) reading: Option<Reading>,
+    /// Pages beyond which conflicts of the lines may explain a step; infinite if nowhere.
+    pub(crate) sure_to: f64,
+}
+
+/// Reads the pairs: those without conflicts, if they show the same TLBs as all do.
+pub(crate) fn read(pairs: &[Pair], curve: &[At], share: f64) -> Translated {
+    let all = read_pairs(pairs, share);
+    let sure = without_conflicts(pairs, curve);
+    if sure == pairs.len() {
+        return Translated { reading: all, sure_to: f64::INFINITY };
+    }
+    let sure_to = pairs[..sure].last().map_or(0.0, |pair| pair.pages as f64);
+    let tlbs = |reading: &Reading| tlb_steps(reading).len();
+    let is_enough = |cut: &Reading| {
+        let last = tlb_steps(cut).last().is_some_and(|(_, tier)| tier.points >= MIN_PLATEAU_POINTS);
+        last && all.as_ref().is_none_or(|all| tlbs(all) == tlbs(cut))
+    };
+    let cut = read_pairs(&pairs[..sure], share).filter(is_enough);
+    Translated { reading: cut.or(all), sure_to }
+}
+
+/// Returns the note on a TLB whose reach ends beyond that number of pages.
+pub(crate) fn note(sure_to: f64) -> String {
+    format!(
+        "beyond {sure_to:.0} pages, one line per page may overfill sets of the last cache: that may cause this step, not a TLB"
+    )
+}

@@ -1,0 +1,256 @@
+//! The latency curve's plan: from the record so far to the next round of trials.
+
+mod refine;
+mod scan;
+
+use fathom_probe::machine::Pages;
+use fathom_probe::pattern::{self, Alu, Chase, Memory, OrderKind, Pattern, Trial, Walk};
+use fathom_probe::splitmix::mix;
+use fathom_units::facts;
+
+use super::curves::MAX_PAIR;
+use crate::budget::Budget;
+use crate::cost::Cost;
+use crate::record::Record;
+use crate::round::shuffle;
+use crate::scale::{At, STRIDE, Scale};
+
+/// Largest working set of the coarse scan: larger than the last level of all but the largest servers. If the curve does
+/// not end on a plateau there, later rounds continue to [`MAX_BYTES`].
+const COARSE_TOP: u64 = 256 << 20;
+/// Largest working set, with any amount of memory.
+const MAX_BYTES: u64 = 4 << 30;
+/// Share of the budget after which no new round begins.
+const LAST_ROUND_STARTS_BY: f64 = 0.9;
+/// Share of the budget that rounds may plan, at most: estimates err, and planning itself takes time.
+const MAX_PLANNED_SHARE: f64 = 0.95;
+/// Share of the budget that a round of the scan may take. The three of them leave two fifths for the refinement.
+const MAX_SCAN_SHARE: f64 = 0.2;
+/// The same for a round of the refinement, so that the plan sees results early.
+const MAX_ROUND_SHARE: f64 = 0.3;
+/// First round of the refinement.
+const FIRST_REFINEMENT: u64 = 5;
+
+/// Returns the next round of the latency curve, the TLB pairs and the access orders; empty if the plan is complete or
+/// the budget is spent.
+///
+/// Pure: the same record, seed and budget give the same round. `budget_ms` is wall time on hardware and counts accesses
+/// on a model (see [`crate::budget`]).
+pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
+    let round = record.round() + 1;
+    let scale = Scale::of(record);
+    let budget = Budget::of(record, budget_ms);
+    if round > 1 && budget.spent >= budget.share(LAST_ROUND_STARTS_BY) {
+        return Vec::new();
+    }
+    let latency_curve = scale.latency_curve(record);
+    let mut planner = Planner {
+        record,
+        cost: Cost { modelled: budget.modelled, latency_curve: &latency_curve },
+        scale,
+        budget,
+        latency_curve: &latency_curve,
+        seed: mix(seed ^ mix(round)),
+        round,
+        trials: Vec::new(),
+    };
+    match round {
+        1 => planner.calibrate(),
+        2 => planner.scan_pairs(),
+        3 => planner.coarse_scan(),
+        // The curve begins again with another spacing.
+        _ if planner.scale.stride > STRIDE && !planner.is_scanned() => planner.scan_all(),
+        4 => planner.scan_large_sizes(),
+        _ => planner.refine(),
+    }
+    planner.finish()
+}
+
+/// Returns the largest mapping in pages of this kind, bytes.
+fn memory_limit(record: &Record, scale: &Scale, pages: Pages) -> u64 {
+    let name = match pages {
+        Pages::Base | Pages::Coloured => facts::MEMORY_MAPPABLE_BASE_BYTES,
+        Pages::Huge => facts::MEMORY_MAPPABLE_HUGE_BYTES,
+    };
+    // A host states one limit for both kinds, which may be in use at once.
+    let shared = || record.int(facts::MEMORY_CEILING_BYTES).map(|b| b / 2);
+    let stated = record.int(name).or_else(shared).unwrap_or(COARSE_TOP);
+    // A refused size is a limit too.
+    let refused = record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.memory.page == pages);
+    let refused = refused.map(|r| r.trial.extent(scale.base)).min().unwrap_or(u64::MAX);
+    stated.min(refused.saturating_sub(1)).min(MAX_BYTES)
+}
+
+/// Returns the largest working set that every latency curve should have, bytes.
+pub(crate) fn coarse_top(record: &Record, scale: &Scale) -> u64 {
+    memory_limit(record, scale, scale.pages()).min(COARSE_TOP)
+}
+
+struct Planner<'a> {
+    record: &'a Record,
+    scale: Scale,
+    budget: Budget,
+    cost: Cost<'a>,
+    latency_curve: &'a [At],
+    seed: u64,
+    round: u64,
+    /// Scheduled trials, the most important first.
+    trials: Vec<Trial>,
+}
+
+impl Planner<'_> {
+    fn modelled(&self) -> bool {
+        self.budget.modelled
+    }
+
+    /// Returns whether a repeated trial gives the same times.
+    fn exact(&self) -> bool {
+        self.budget.exact
+    }
+
+    fn memory_limit(&self, pages: Pages) -> u64 {
+        memory_limit(self.record, &self.scale, pages)
+    }
+
+    fn top(&self) -> u64 {
+        self.memory_limit(self.scale.pages())
+    }
+
+    fn trial(&mut self, trial: Trial) {
+        let nth = self.trials.len() as u64;
+        let seed = mix(self.seed ^ mix(nth + 1));
+        // 48 bits of seed suffice and keep the lines short.
+        let memory = Memory { place: mix(seed) >> 40, ..trial.memory };
+        self.trials.push(Trial { round: self.round, seed: seed >> 16, memory, ..trial });
+    }
+
+    /// Returns n for a chain of `cells`: whole laps and one more load (whole laps would prove nothing), enough for the
+    /// clock; part of a lap if a lap is long.
+    fn loads(&self, cells: u64) -> u64 {
+        let (min, max) = if self.modelled() { (2048, 32_768) } else { (8192, 32_768) };
+        // 250 times the resolution of the clock over an L1 hit of about three cycles limit the error of its resolution
+        // to 0.4 %.
+        let clock = self.scale.cycle().map_or(0.0, |c| 250.0 * self.scale.resolution / (3.0 * c));
+        let min = (clock as u64).clamp(min, 1 << 22);
+        let mut n = if cells <= max.max(min) { min.div_ceil(cells) * cells + 1 } else { max.max(min) + 1 };
+        while cells > 2 && (2 * n).is_multiple_of(cells) {
+            n += 1;
+        }
+        n
+    }
+
+    /// Returns the loads before the first sample. On hardware initialising a chain warms the caches like a lap. On the
+    /// model it does not, and random replacement needs laps to settle.
+    fn warm(&self, cells: u64) -> u64 {
+        match (self.modelled(), cells) {
+            (true, ..=0x8000) => 3 * cells,
+            (true, ..=0x4_0000) => 2 * cells,
+            (true, _) => cells,
+            (false, _) => cells.min(0x1_0000),
+        }
+    }
+
+    fn samples(&self, cells: u64) -> u64 {
+        match (self.exact(), cells) {
+            (true, _) => 2,
+            (false, ..=0x8000) => 7,
+            (false, _) => 5,
+        }
+    }
+
+    fn chase(&mut self, bytes: u64, order: OrderKind, window: u64, page: Pages) {
+        let pattern = Chase { walk: Walk { order, window } };
+        self.chain(pattern.into(), bytes / self.scale.stride, self.scale.stride, page);
+    }
+
+    fn chain(&mut self, pattern: Pattern, cells: u64, step: u64, page: Pages) {
+        self.trial(Trial {
+            memory: Memory { page, ..Memory::of(cells * step, step) },
+            loads: self.loads(cells),
+            samples: self.samples(cells),
+            warm: self.warm(cells),
+            ..Trial::of(pattern)
+        });
+    }
+
+    /// Schedules a point of the latency curve.
+    fn step(&mut self, bytes: u64) {
+        self.step_with(bytes, self.scale.stride_at(bytes));
+    }
+
+    /// Schedules a chase with the curve's walk and this spacing.
+    fn step_with(&mut self, bytes: u64, stride: u64) {
+        let walk = Walk { order: OrderKind::Window, window: self.scale.window };
+        self.chain(Chase { walk }.into(), bytes / stride, stride, self.scale.pages());
+    }
+
+    /// Schedules a TLB pair on `n` pages: one line per page, and as many lines packed.
+    fn pair(&mut self, n: u64) {
+        self.packed(n);
+        let spread = pattern::Pages { walk: Walk { order: OrderKind::Random, window: self.scale.base } };
+        self.chain(spread.into(), n, self.scale.pair_stride(), Pages::Base);
+    }
+
+    /// Schedules the packed half of a TLB pair. It must not miss in a TLB itself.
+    fn packed(&mut self, n: u64) {
+        let packed = Chase { walk: self.scale.packed_walk() };
+        self.chain(packed.into(), n, self.scale.pair_stride(), self.scale.pages());
+    }
+
+    fn max_pages(&self) -> u64 {
+        (self.memory_limit(Pages::Base) / self.scale.base).min(MAX_PAIR)
+    }
+
+    /// Trims the round to its share of the budget, shuffles it and adds cycle calibrations at both ends.
+    fn finish(mut self) -> Vec<Trial> {
+        let end = self.budget.share(MAX_PLANNED_SHARE).saturating_sub(self.budget.spent);
+        let share = if self.round < FIRST_REFINEMENT { MAX_SCAN_SHARE } else { MAX_ROUND_SHARE };
+        let mut allowance = end.min(self.budget.share(share));
+        if self.round > 1 && self.trials.is_empty() {
+            return Vec::new();
+        }
+        let scheduled = core::mem::take(&mut self.trials);
+        let mut kept: Vec<Trial> = Vec::new();
+        for trial in scheduled {
+            let cost = self.cost.of(&trial);
+            if cost <= allowance {
+                allowance -= cost;
+                kept.push(trial);
+            }
+        }
+        if kept.is_empty() {
+            return Vec::new();
+        }
+        shuffle(&mut kept, self.seed);
+        let mut kept = self.with_cycle_calibrations(kept);
+        let first = self.record.trials.iter().map(|r| r.trial.id).max().unwrap_or(0);
+        for (i, trial) in kept.iter_mut().enumerate() {
+            trial.id = first + 1 + i as u64;
+        }
+        kept
+    }
+}
+
+/// On hardware, trials between two cycle calibrations within a round: about ten milliseconds, in which a core's clock
+/// seldom changes twice.
+const CALIBRATE_EVERY: usize = 12;
+
+impl Planner<'_> {
+    /// Returns the round with a cycle calibration at both ends. On hardware, where the clock may change within the
+    /// round, shorter ones are added in between.
+    fn with_cycle_calibrations(&self, trials: Vec<Trial>) -> Vec<Trial> {
+        let ops = if self.modelled() { 1 << 20 } else { 200_000 };
+        let round = self.round;
+        let end = Trial { loads: ops, samples: 5, warm: 1000, round, ..Trial::of(Alu) };
+        let between = Trial { loads: ops / 8, samples: 5, ..end.clone() };
+        let mut all = vec![end.clone()];
+        for (i, trial) in trials.into_iter().enumerate() {
+            if i > 0 && i.is_multiple_of(CALIBRATE_EVERY) && !self.exact() {
+                all.push(between.clone());
+            }
+            all.push(trial);
+        }
+        all.push(end);
+        all
+    }
+}

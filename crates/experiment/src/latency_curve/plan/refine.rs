@@ -1,0 +1,200 @@
+//! Later rounds: brackets narrowed, the end extended, doubtful points repeated.
+
+use fathom_analysis::tiers::{Reading, Tier};
+use fathom_probe::machine::Pages;
+use fathom_probe::pattern::{Memory, OrderKind, Trial};
+
+use super::scan::MIN_BYTES;
+use super::{COARSE_TOP, Planner};
+use crate::latency_curve::curves::{Curves, PLATEAU_SPAN};
+use crate::latency_curve::rows::MIN_MEMORY_NS;
+use crate::latency_curve::splinters;
+use crate::latency_curve::translation::Pair;
+use crate::record::TrialRun;
+use crate::scale::{DENSE_SHARE, DENSE_STRIDE, STRIDE, Short};
+
+/// Relative width to which the brackets of a capacity are narrowed: a third of the intended precision.
+const RESOLUTION: f64 = 0.012;
+/// Points per bracket and round.
+const POINTS_PER_BRACKET: usize = 3;
+/// Additional points at the end of a curve that has no plateau there yet, as shares of its largest working set: those of
+/// the coarse scan that the last tier is read from, the cheapest first, then between them. The first two beyond the last
+/// capacity are taken.
+const LAST_TIER_PARTS: [f64; 5] = [0.125, 0.25, 0.5, 0.84, 0.71];
+
+impl Planner<'_> {
+    /// Later rounds, the most informative trials first.
+    pub(super) fn refine(&mut self) {
+        let Curves { pairs, reading: curves, translated, doubtful, doubtful_pages, .. } =
+            Curves::of(self.record, &self.scale);
+        if let Some(curves) = &curves {
+            self.short_lines(curves);
+            self.narrow(curves);
+            self.extend(curves);
+        }
+        if let Some(tlbs) = &translated {
+            let capacities = curves.iter().flat_map(|curves| &curves.tiers);
+            let capacities: Vec<f64> = capacities.filter_map(|t| Some(t.capacity?.onset.value)).collect();
+            self.splinters(&pairs, tlbs, &capacities);
+            let narrower = tlbs.refinement_points(RESOLUTION, POINTS_PER_BRACKET);
+            for x in tlbs.plateau_points(PLATEAU_SPAN).into_iter().chain(narrower) {
+                let n = x.round() as u64;
+                if (1..=self.max_pages()).contains(&n) && pairs.iter().all(|p| p.pages != n) {
+                    self.pair(n);
+                }
+            }
+        }
+        if let Some(curves) = &curves {
+            self.orders(curves);
+            self.repeat_brackets(curves);
+        }
+        self.doubtful(&doubtful, &doubtful_pages);
+        if !self.exact() {
+            self.repeat(&pairs.iter().map(|p| (p.pages, p.spread.trials.len())).collect::<Vec<_>>());
+        }
+    }
+
+    /// Schedules the test whether huge pages are splintered.
+    fn splinters(&mut self, pairs: &[Pair], translated: &Reading, capacities: &[f64]) {
+        let Some(pages) = splinters::pages(&self.scale, pairs, translated, capacities) else { return };
+        let (pattern, memory) = splinters::trial(&self.scale, pages);
+        let same = |run: &&TrialRun| {
+            splinters::is_splinter_test(&run.trial)
+                && run.trial.memory == Memory { place: run.trial.memory.place, ..memory }
+        };
+        let had = self.record.trials.iter().filter(same).count();
+        let times = if self.exact() { 1 } else { 3 };
+        for _ in had..times {
+            self.trial(Trial {
+                memory,
+                loads: self.loads(pages),
+                samples: self.samples(pages),
+                warm: self.warm(pages),
+                ..Trial::of(pattern.clone())
+            });
+        }
+    }
+
+    /// Repeats working sets and pairs that noise may have made slow, in one round with a control that fits.
+    fn doubtful(&mut self, sizes: &[u64], pages: &[u64]) {
+        for &bytes in sizes {
+            self.step(bytes);
+        }
+        for &n in pages {
+            self.pair(n);
+        }
+    }
+
+    /// Schedules the test for lines shorter than the curve's spacing in every level, and the scan with half of it where
+    /// there are such lines.
+    fn short_lines(&mut self, curves: &Reading) {
+        if !(self.exact() && self.scale.is_survey) || self.scale.stride != STRIDE {
+            return;
+        }
+        let had: Vec<u64> = self.scale.dense(self.record).iter().map(|at| at.bytes).collect();
+        for capacity in curves.tiers.iter().filter_map(|tier| tier.capacity) {
+            let end = capacity.onset.value;
+            let fits = self.latency_curve.iter().rfind(|at| at.bytes as f64 <= DENSE_SHARE * end);
+            let Some(bytes) = fits.map(|at| at.bytes) else { continue };
+            // With half the spacing the level ends at half the size.
+            if had.iter().all(|had| !(0.3 * end..=end).contains(&(*had as f64))) {
+                self.step_with(bytes, DENSE_STRIDE);
+            }
+        }
+        for (from, to) in self.scale.short_lines.iter().filter_map(Short::part).collect::<Vec<_>>() {
+            for bytes in Self::octaves(from.max(MIN_BYTES), to, 3.0) {
+                if self.latency_curve.iter().all(|at| at.bytes != bytes) {
+                    self.step(bytes);
+                }
+            }
+        }
+    }
+
+    fn narrow(&mut self, curves: &Reading) {
+        for x in curves.refinement_points(RESOLUTION, POINTS_PER_BRACKET) {
+            let stride = self.scale.stride;
+            let bytes = (x / stride as f64).round() as u64 * stride;
+            if self.latency_curve.iter().all(|a| a.bytes != bytes) {
+                self.step(bytes);
+            }
+        }
+    }
+
+    /// Extends the curve if the last tier was not reached, or only just: a working set of eight times the last capacity
+    /// has no hits even under random replacement. A tier that is faster than memory can be is not the last.
+    fn extend(&mut self, curves: &Reading) {
+        let Some(last) = self.latency_curve.last().map(|a| a.bytes) else { return };
+        let onset = curves.tiers.iter().rev().find_map(|t| t.capacity).map_or(0.0, |c| c.onset.value);
+        let survey = self.scale.is_survey;
+        let too_fast = |tier: &Tier| survey && tier.latency.value < MIN_MEMORY_NS;
+        if !curves.flat_end || 8.0 * onset > last as f64 || curves.tiers.last().is_some_and(too_fast) {
+            let stride = self.scale.stride;
+            let next = (2 * last).min(self.top() / stride * stride);
+            if next > last + last / 4 {
+                // Where the spacing does not matter, the wider one takes half the loads.
+                let wide = survey && self.exact() && next > COARSE_TOP && self.scale.packed_are_points;
+                self.step_with(next, if wide { self.scale.pair_stride() } else { stride });
+            }
+            // A plateau needs three points.
+            let parts = LAST_TIER_PARTS.map(|part| (last as f64 * part) as u64 / stride * stride);
+            for bytes in parts.into_iter().filter(|bytes| *bytes as f64 > onset).take(2) {
+                if self.latency_curve.iter().all(|at| at.bytes != bytes) {
+                    self.step(bytes);
+                }
+            }
+        }
+    }
+
+    /// Returns the working set of the access orders: well beyond the last capacity.
+    fn orders_bytes(&self, curves: &Reading) -> u64 {
+        let onset = curves.tiers.iter().rev().find_map(|t| t.capacity).map_or(0.0, |c| c.onset.value);
+        let request = ((4.0 * onset) as u64).next_power_of_two().clamp(4 << 20, 64 << 20);
+        request.min(self.top() / 2).min(self.memory_limit(Pages::Base) / 2)
+    }
+
+    fn orders(&mut self, curves: &Reading) {
+        let page = self.scale.pages();
+        if !self.scale.chases(self.record, OrderKind::Sequential, page).is_empty() {
+            return;
+        }
+        let bytes = self.orders_bytes(curves);
+        if bytes < 1 << 20 {
+            return;
+        }
+        self.chase(bytes, OrderKind::Sequential, self.scale.base, page);
+        self.chase(bytes, OrderKind::Window, self.scale.base, page);
+        self.chase(bytes, OrderKind::Random, self.scale.base, page);
+        if page == Pages::Huge {
+            self.chase(bytes, OrderKind::Random, self.scale.base, Pages::Base);
+        }
+    }
+
+    /// Repeats both ends of every bracket with new orders and placements: a step must be reproducible.
+    fn repeat_brackets(&mut self, curves: &Reading) {
+        let times = if self.exact() { 2 } else { 3 };
+        for capacity in curves.tiers.iter().filter_map(|t| t.capacity) {
+            for x in [capacity.below, capacity.above] {
+                let bytes = x as u64;
+                if self.latency_curve.iter().any(|a| a.bytes == bytes && a.trials.len() < times) {
+                    self.step(bytes);
+                }
+            }
+        }
+    }
+
+    /// Measures every point on hardware in three rounds, minutes apart if the budget allows; the cheapest first.
+    fn repeat(&mut self, pairs: &[(u64, usize)]) {
+        for times in 1..3 {
+            for at in self.latency_curve {
+                if at.trials.len() == times {
+                    self.step(at.bytes);
+                }
+            }
+            for &(n, had) in pairs {
+                if had == times {
+                    self.pair(n);
+                }
+            }
+        }
+    }
+}

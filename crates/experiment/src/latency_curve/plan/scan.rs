@@ -1,0 +1,91 @@
+//! The first rounds: the coarse scan of the curve and the TLB pairs.
+
+use fathom_probe::pattern::{Clock, Trial};
+
+use super::{Planner, coarse_top};
+use crate::scale::STRIDE;
+
+/// Smallest working set of the latency curve: four lines. No L1 data cache of interest is below 1 KiB.
+pub(super) const MIN_BYTES: u64 = 256;
+/// Largest working set of the fine part of the coarse scan (three points per octave).
+const FINE_TOP: u64 = 2 << 20;
+
+/// Returns ascending sizes in an order of which every beginning covers the whole range: each fourth, the second of
+/// each four, the others.
+fn spread_first(sizes: &[u64]) -> impl Iterator<Item = u64> + '_ {
+    let part = |from: usize, by: usize| sizes.iter().skip(from).step_by(by).copied();
+    part(0, 4).chain(part(2, 4)).chain(part(1, 2))
+}
+
+impl Planner<'_> {
+    pub(super) fn calibrate(&mut self) {
+        self.trial(Trial { loads: 200, samples: 200, warm: 0, ..Trial::of(Clock) });
+    }
+
+    /// Returns `per` points per octave from `from` up to and including `to`.
+    pub(super) fn octaves(from: u64, to: u64, per: f64) -> impl Iterator<Item = u64> {
+        let steps = ((to as f64 / from as f64).log2() * per + 1e-9).floor() as i64;
+        (0..=steps).map(move |i| (from as f64 * (i as f64 / per).exp2()) as u64 / STRIDE * STRIDE)
+    }
+
+    /// Schedules the TLB pairs on up to a thousand pages. They come before the latency curve, because they decide its
+    /// pages and its window.
+    pub(super) fn scan_pairs(&mut self) {
+        let mut last = 0;
+        for n in Self::octaves(2 * STRIDE, self.max_pages().min(1024) * STRIDE, 2.0).map(|b| b / STRIDE) {
+            if n > last {
+                self.pair(n);
+                last = n;
+            }
+        }
+    }
+
+    pub(super) fn coarse_scan(&mut self) {
+        let top = self.top().min(FINE_TOP);
+        let sizes: Vec<u64> = Self::octaves(MIN_BYTES, top, 3.0).collect();
+        for bytes in spread_first(&sizes) {
+            self.step(bytes);
+        }
+        self.pack_pairs();
+    }
+
+    /// Schedules the packed halves that the pairs lack: those in base pages, if the curve is not measured in huge pages
+    /// after all.
+    fn pack_pairs(&mut self) {
+        let packed: Vec<u64> = self.scale.packed(self.record).iter().map(|at| at.bytes).collect();
+        let lone = self.scale.spread(self.record).into_iter().map(|at| at.bytes);
+        for bytes in lone.filter(|bytes| !packed.contains(bytes)).collect::<Vec<_>>() {
+            self.packed(bytes / self.scale.pair_stride());
+        }
+    }
+
+    /// Schedules the large working sets, the largest first: without it nothing shows where the last tier ends.
+    pub(super) fn scan_large_sizes(&mut self) {
+        let top = coarse_top(self.record, &self.scale);
+        let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
+        sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
+        if let Some(top) = sizes.pop() {
+            self.step(top);
+        }
+        if self.max_pages() > 1024 {
+            for n in Self::octaves(1024 * STRIDE, self.max_pages() * STRIDE, 2.0).skip(1) {
+                self.pair(n / STRIDE);
+            }
+        }
+        for bytes in spread_first(&sizes) {
+            self.step(bytes);
+        }
+    }
+
+    /// Returns whether the pairs were measured with the present spacing. They come first in a scan.
+    pub(super) fn is_scanned(&self) -> bool {
+        !self.scale.spread(self.record).is_empty()
+    }
+
+    /// Schedules the pairs and the whole curve in one round.
+    pub(super) fn scan_all(&mut self) {
+        self.scan_pairs();
+        self.coarse_scan();
+        self.scan_large_sizes();
+    }
+}
