@@ -7,13 +7,17 @@
 use super::curves::read_pairs;
 use super::translation::{Pair, tlb_steps};
 use crate::scale::At;
-use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Reading};
+use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Reading, Tier};
 
 /// Largest ratio of the lines in a set to their mean. With 8 lines on average in sets of 16 ways, 0.4 % of the sets of a random
 /// placement overflow (binomial); with 10 lines, 3 %.
 const MAX_UNEVENNESS: f64 = 2.0;
 /// Largest possible cost of conflicts, as a share of the cost of translation.
 const MAX_SHARE: f64 = 0.1;
+/// Smallest rise of the packed half, as a share of its time: noise is no rise.
+const MIN_RISE: f64 = 0.25;
+/// Part of a cache that page tables occupy at most beside one line of each page: descriptors of 8 bytes, lines of 64 bytes.
+const TABLE_SHARE: f64 = 0.125;
 
 /// Returns the number of pairs, from the smallest, up to the last whose spread lines surely stay in the cache that holds the
 /// packed ones, or lose little by leaving it.
@@ -41,21 +45,38 @@ pub(crate) struct Translated {
     pub(crate) sure_to: f64,
 }
 
-/// Reads the pairs: those without conflicts, if they show the same TLBs as all do.
+/// Reads the pairs: those without conflicts, if they show the same TLBs as all do, or those outside the rises of the packed
+/// halves, if they show more.
 pub(crate) fn read(pairs: &[Pair], curve: &[At], share: f64) -> Translated {
     let all = read_pairs(pairs, share);
+    let tlbs = |reading: &Reading| tlb_steps(reading).len();
+    let in_all = all.as_ref().map_or(0, tlbs);
+    let all_measured = |reading: &Reading| tlb_steps(reading).iter().all(|(_, tier)| is_measured(tier));
+    let flat: Vec<Pair> =
+        (0..pairs.len()).filter(|&i| !on_a_rise(pairs, i)).map(|i| pairs[i].clone()).collect();
+    let more = read_pairs(&flat, share).filter(|more| all_measured(more) && tlbs(more) > in_all);
     let sure = without_conflicts(pairs, curve);
-    if sure == pairs.len() {
-        return Translated { reading: all, sure_to: f64::INFINITY };
+    if more.is_some() || sure == pairs.len() {
+        return Translated { reading: more.or(all), sure_to: f64::INFINITY };
     }
     let sure_to = pairs[..sure].last().map_or(0.0, |pair| pair.pages as f64);
-    let tlbs = |reading: &Reading| tlb_steps(reading).len();
-    let is_enough = |cut: &Reading| {
-        let last = tlb_steps(cut).last().is_some_and(|(_, tier)| tier.points >= MIN_PLATEAU_POINTS);
-        last && all.as_ref().is_none_or(|all| tlbs(all) == tlbs(cut))
-    };
-    let cut = read_pairs(&pairs[..sure], share).filter(is_enough);
+    let last_measured = |cut: &Reading| tlb_steps(cut).last().is_some_and(|(_, tier)| is_measured(tier));
+    let cut = read_pairs(&pairs[..sure], share).filter(|cut| last_measured(cut) && tlbs(cut) == in_all);
     Translated { reading: cut.or(all), sure_to }
+}
+
+/// Returns whether enough pairs show the latency of a tier.
+fn is_measured(tier: &Tier) -> bool {
+    tier.points >= MIN_PLATEAU_POINTS
+}
+
+/// Returns whether a pair's packed half is on a rise that costs more than the translation: page tables beside the lines make the
+/// spread half leave the cache earlier, and the difference of the halves says nothing there.
+fn on_a_rise(pairs: &[Pair], i: usize) -> bool {
+    let pair = &pairs[i];
+    let before = pairs[..i].iter().rfind(|p| p.pages as f64 * (1.0 + TABLE_SHARE) <= pair.pages as f64);
+    let rise = before.map_or(0.0, |p| pair.packed.time() - p.packed.time());
+    rise > pair.extra.max(MIN_RISE * pair.packed.time())
 }
 
 /// Returns the note on a TLB whose reach ends beyond that number of pages.
