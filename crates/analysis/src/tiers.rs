@@ -125,17 +125,23 @@ impl Reading {
     }
 
     /// Returns the working sets that would narrow the reading most: `each` points inside every capacity's bracket that
-    /// is wider than `resolution` (relative), nearest tier first. One point halves a very wide bracket first, because
-    /// its larger working sets cost most.
+    /// is wider than `resolution` (relative), nearest tier first, and between its end and that of the interval. One point
+    /// halves a very wide bracket first, because its larger working sets cost most.
     #[must_use]
     pub fn refinement_points(&self, resolution: f64, each: usize) -> Vec<f64> {
         let mut xs = Vec::new();
-        for capacity in self.tiers.iter().filter_map(|t| t.capacity) {
-            let width = (capacity.above / capacity.below).ln();
+        let mut narrow = |from: f64, to: f64| {
+            let width = (to / from).ln();
             if width > (1.0 + resolution).ln() {
                 let each = if width > VERY_WIDE.ln() { 1 } else { each };
                 let step = width / (each + 1) as f64;
-                xs.extend((1..=each).map(|i| capacity.below * (step * i as f64).exp()));
+                xs.extend((1..=each).map(|i| from * (step * i as f64).exp()));
+            }
+        };
+        for capacity in self.tiers.iter().filter_map(|t| t.capacity) {
+            narrow(capacity.below, capacity.above);
+            if !capacity.wide_rise {
+                narrow(capacity.above, capacity.onset.high);
             }
         }
         xs
