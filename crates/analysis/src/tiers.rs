@@ -376,9 +376,11 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
     let (mut below, mut above, mut threshold);
     loop {
         let (level, noise) = fit.level_below(points, b, ground);
-        // The error of a point is estimated from the neighbours' scatter, because its own few samples estimate it
-        // badly.
-        let needed = |p: &Point| min_rise.max(4.0 * noise).max(2.0 * p.sigma);
+        // The error of a point is estimated from the neighbours' scatter, because its own few samples estimate it badly. In
+        // TLB pairs, differences of two times, it changes along the curve: beside a slow cache it is larger.
+        let own =
+            |p: &Point| if options.span.is_finite() { 4.0 * error_near(&inside, p.x) } else { 2.0 * p.sigma };
+        let needed = |p: &Point| min_rise.max(4.0 * noise).max(own(p));
         let risen = |p: &Point| p.y / (level * fit.predict_without(p.x, b)) - 1.0 > needed(p);
         let first = edge(&inside, onset, risen);
         // Without a measured point on one side, the bracket ends at the neighbouring capacity or the end of the curve.
@@ -403,6 +405,16 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
     let value = onset.max(low).min(above);
     let explained = !spread_out(points, fit, &fit.boundaries[b]);
     Capacity { onset: Interval { value, low, high: above }, below, above, shape, explained, wide_rise: false }
+}
+
+/// Points on each side of one whose errors are joined with its own.
+const NEAR: usize = 2;
+
+/// Returns the relative standard error of the points near `x`: the root of the mean square.
+fn error_near(points: &[&Point], x: f64) -> f64 {
+    let i = points.partition_point(|p| p.x < x);
+    let near = &points[i.saturating_sub(NEAR)..(i + NEAR + 1).min(points.len())];
+    (near.iter().map(|p| p.sigma.powi(2)).sum::<f64>() / near.len().max(1) as f64).sqrt()
 }
 
 /// Searches from the fitted onset: down to the last point without a rise, then up to the first with one. At smaller
