@@ -28,6 +28,13 @@ const MAX_PLANNED_SHARE: f64 = 0.95;
 const MAX_SCAN_SHARE: f64 = 0.2;
 /// The same for a round of the refinement, so that the plan sees results early.
 const MAX_ROUND_SHARE: f64 = 0.3;
+/// Steps of the clock in n loads: they limit the error of its resolution to 0.4 %.
+const MIN_STEPS: f64 = 250.0;
+/// Shortest latency of an L1 hit, cycles.
+const MIN_HIT_CYCLES: f64 = 3.0;
+/// Share of the budget that a trial may take for the resolution of the clock on an exact machine: the scan has about a
+/// hundred trials.
+const MAX_TRIAL_SHARE: f64 = 1.0 / 150.0;
 /// First round of the refinement.
 const FIRST_REFINEMENT: u64 = 5;
 
@@ -124,19 +131,31 @@ impl Planner<'_> {
         self.trials.push(Trial { round: self.round, seed: seed >> 16, memory, ..trial });
     }
 
-    /// Returns n for a chain of `cells`: whole laps and one more load (whole laps would prove nothing), enough for the
-    /// clock; part of a lap if a lap is long.
-    fn loads(&self, cells: u64) -> u64 {
+    /// Returns n for a chain of `cells` cells, `step` bytes apart: whole laps and one more load (whole laps would prove
+    /// nothing), enough for the clock; part of a lap if a lap is long.
+    fn loads(&self, cells: u64, step: u64) -> u64 {
         let (min, max) = if self.modelled() { (2048, 32_768) } else { (8192, 32_768) };
-        // 250 times the resolution of the clock over an L1 hit of about three cycles limit the error of its resolution
-        // to 0.4 %.
-        let clock = self.scale.cycle().map_or(0.0, |c| 250.0 * self.scale.resolution / (3.0 * c));
-        let min = (clock as u64).clamp(min, 1 << 22);
+        let min = (self.loads_for_the_clock(cells * step) as u64).clamp(min, 1 << 22);
         let mut n = if cells <= max.max(min) { min.div_ceil(cells) * cells + 1 } else { max.max(min) + 1 };
         while cells > 2 && (2 * n).is_multiple_of(cells) {
             n += 1;
         }
         n
+    }
+
+    /// Returns the loads that take [`MIN_STEPS`] steps of the clock. On an exact machine a smaller working set shows how long
+    /// a load takes at least, and a coarse clock gets fewer steps, so that the budget suffices for the whole curve.
+    fn loads_for_the_clock(&self, bytes: u64) -> f64 {
+        let Some(cycle) = self.scale.cycle() else { return 0.0 };
+        let fastest = MIN_HIT_CYCLES * cycle;
+        if !self.exact() {
+            return MIN_STEPS * self.scale.resolution / fastest;
+        }
+        let smaller = self.latency_curve.iter().rfind(|at| at.bytes <= bytes);
+        let known = smaller.map_or(0.0, |at| at.time() / self.scale.tick_ns);
+        // Three n loads are timed in a sample: n and 2 n.
+        let affordable = self.budget.share(MAX_TRIAL_SHARE) / (3 * self.samples(0));
+        (MIN_STEPS * self.scale.resolution / known.max(fastest)).min(affordable as f64)
     }
 
     /// Returns the loads before the first sample. On hardware initialising a chain warms the caches like a lap. On the
@@ -166,7 +185,7 @@ impl Planner<'_> {
     fn chain(&mut self, pattern: Pattern, cells: u64, step: u64, page: Pages) {
         self.trial(Trial {
             memory: Memory { page, ..Memory::of(cells * step, step) },
-            loads: self.loads(cells),
+            loads: self.loads(cells, step),
             samples: self.samples(cells),
             warm: self.warm(cells),
             ..Trial::of(pattern)

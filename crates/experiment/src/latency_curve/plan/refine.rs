@@ -67,7 +67,7 @@ impl Planner<'_> {
         for _ in had..times {
             self.trial(Trial {
                 memory,
-                loads: self.loads(pages),
+                loads: self.loads(pages, memory.stride),
                 samples: self.samples(pages),
                 warm: self.warm(pages),
                 ..Trial::of(pattern.clone())
