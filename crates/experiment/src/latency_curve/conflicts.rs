@@ -4,8 +4,7 @@
 //! two, the index is hashed or frames are random: some sets overflow before the cache is full, and these misses look like
 //! translation.
 
-use super::curves::read_pairs;
-use super::translation::{Pair, tlb_steps};
+use super::translation::{Pair, read_pairs, tlb_steps};
 use crate::scale::At;
 use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Reading, Tier};
 

@@ -9,7 +9,7 @@ use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 use super::bursts;
 use super::conflicts::{self, Translated};
 use super::splinters::{self, Splinters};
-use super::translation::{Pair, Translation, tlb_steps, translation_at};
+use super::translation::{Pair, Translation, hit_time, pair_points, tlb_steps, translation_at};
 use crate::record::Record;
 use crate::scale::MAX_CORE_CLOCKED_CYCLES;
 use crate::scale::{At, Scale};
@@ -364,29 +364,4 @@ fn curve_points(latency_curve: &[At], translation: &Translation) -> Vec<Point> {
         Point { x, y: a.time() - translation_at(translation, x), sigma: a.sigma() }
     };
     latency_curve.iter().map(point).collect()
-}
-
-/// A TLB's penalty is measured from its reach's end up to this factor: at larger sizes page tables leave the caches.
-pub(crate) const PLATEAU_SPAN: f64 = 1.5;
-
-/// Returns the time of a load that hits in the nearest cache and TLB, ns.
-fn hit_time(pairs: &[Pair]) -> Option<f64> {
-    median(&pairs.iter().take(3).map(|p| p.packed.time()).collect::<Vec<_>>())
-}
-
-/// Returns the points of the TLB pairs: the translation cost plus the time of a load that hits, so that "no cost" is a
-/// plateau too.
-fn pair_points(pairs: &[Pair], hit_time: f64) -> Vec<Point> {
-    let point = |p: &Pair| {
-        let y = hit_time + p.extra.max(0.0);
-        let error = (p.spread.sigma() * p.spread.time()).hypot(p.packed.sigma() * p.packed.time());
-        Point { x: p.pages as f64, y, sigma: error / y }
-    };
-    pairs.iter().map(point).collect()
-}
-
-/// Reads the tiers of the TLB pairs.
-pub(crate) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
-    let points = pair_points(pairs, hit_time(pairs)?);
-    tiers::read(&points, &Options { floor: 0.01, min_ratio: 1.25, rise: 0.01, share, span: PLATEAU_SPAN })
 }

@@ -16,11 +16,11 @@ use fathom_analysis::findings::Metric;
 use fathom_analysis::metrics::latency::{LATENCY_CYCLES, LATENCY_TIME};
 use fathom_analysis::metrics::survey;
 
-pub(crate) use curves::{Curves, MAX_PAIR, PLATEAU_SPAN, Step, read_pairs};
+pub(crate) use curves::{Curves, MAX_PAIR, Step};
 pub(crate) use plan::{coarse_top, plan};
 pub(crate) use rows::{leaves_a_tier, maybe_tables, penalty, repeats, tier_rows, tlb_rows};
 pub(crate) use splinters::{is_splinter_test, rows as splinter_rows};
-pub(crate) use translation::tlb_steps;
+pub(crate) use translation::{PLATEAU_SPAN, read_pairs, tlb_steps};
 
 /// Metrics of the curve's points.
 pub(crate) static METRICS: &[&Metric] = &[&LATENCY_TIME, &LATENCY_CYCLES];

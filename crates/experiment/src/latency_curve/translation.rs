@@ -1,7 +1,8 @@
 //! TLB pairs, and the translation inside the points of the latency curve.
 
+use fathom_analysis::interval::median;
 use fathom_analysis::tiers::shape::Shape;
-use fathom_analysis::tiers::{Capacity, Reading, Tier};
+use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
 
 use crate::scale::At;
 
@@ -51,4 +52,29 @@ pub(crate) fn tlb_steps(reading: &Reading) -> Vec<(Capacity, Tier)> {
 /// Returns whether translation rises as fast as beyond a TLB's reach.
 pub(crate) fn is_tlb(capacity: &Capacity) -> bool {
     !matches!(capacity.shape, Shape::Gradual(9..))
+}
+
+/// A TLB's penalty is measured from its reach's end up to this factor: at larger sizes page tables leave the caches.
+pub(crate) const PLATEAU_SPAN: f64 = 1.5;
+
+/// Returns the time of a load that hits in the nearest cache and TLB, ns.
+pub(super) fn hit_time(pairs: &[Pair]) -> Option<f64> {
+    median(&pairs.iter().take(3).map(|p| p.packed.time()).collect::<Vec<_>>())
+}
+
+/// Returns the points of the TLB pairs: the translation cost plus the time of a load that hits, so that "no cost" is a
+/// plateau too.
+pub(super) fn pair_points(pairs: &[Pair], hit_time: f64) -> Vec<Point> {
+    let point = |p: &Pair| {
+        let y = hit_time + p.extra.max(0.0);
+        let error = (p.spread.sigma() * p.spread.time()).hypot(p.packed.sigma() * p.packed.time());
+        Point { x: p.pages as f64, y, sigma: error / y }
+    };
+    pairs.iter().map(point).collect()
+}
+
+/// Reads the tiers of the TLB pairs.
+pub(crate) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
+    let points = pair_points(pairs, hit_time(pairs)?);
+    tiers::read(&points, &Options { floor: 0.01, min_ratio: 1.25, rise: 0.01, share, span: PLATEAU_SPAN })
 }

@@ -6,10 +6,10 @@ use fathom_probe::pattern::{Memory, OrderKind, Trial};
 
 use super::scan::MIN_BYTES;
 use super::{COARSE_TOP, Planner};
-use crate::latency_curve::curves::{Curves, PLATEAU_SPAN};
+use crate::latency_curve::curves::Curves;
 use crate::latency_curve::rows::MIN_MEMORY_NS;
 use crate::latency_curve::splinters;
-use crate::latency_curve::translation::Pair;
+use crate::latency_curve::translation::{PLATEAU_SPAN, Pair};
 use crate::record::TrialRun;
 use crate::scale::{DENSE_SHARE, DENSE_STRIDE, STRIDE, Short};
 
