@@ -58,6 +58,9 @@ pub struct SetConstraints {
     pub grain: u64,
     /// Capacity from the latency curve, bytes, and its error.
     pub capacity: (f64, f64),
+    /// Least and most bytes at which the cache may be full, if it is full of adjacent bytes at its size: on a machine without
+    /// other users, in adjacent frames.
+    pub full: Option<(f64, f64)>,
     /// Nearer cache, if it exists and is known: its hits do not reach this cache.
     pub nearer: Option<Geometry>,
 }
@@ -66,6 +69,18 @@ impl SetConstraints {
     /// Returns whether the geometry has a power of two of sets.
     fn is_power(&self, of: Geometry) -> bool {
         (of.way_bytes / self.grain).is_power_of_two()
+    }
+
+    /// Returns whether the cache can be full where it seems to be: at its size, or together with the nearer cache if it is
+    /// exclusive. Between the two only the replacement of an exclusive cache explains it: accepted with a power of two of
+    /// sets.
+    fn is_full(&self, of: Geometry) -> bool {
+        let Some((low, high)) = self.full else { return true };
+        let within = |bytes: u64| (low..=high).contains(&(bytes as f64));
+        let nearer = self.nearer.map_or(0, |nearer| nearer.bytes());
+        within(of.bytes())
+            || within(of.bytes() + nearer)
+            || self.is_power(of) && (of.bytes() as f64) < low && (of.bytes() + nearer) as f64 > high
     }
 
     /// Returns another geometry with the same conflicts: an exclusive cache with no more sets than the nearer one.
@@ -243,7 +258,8 @@ fn explained(conflicts: &[&Conflict], constraints: &SetConstraints) -> Verdict {
             if !ways.is_empty() {
                 let mut counter = Counter::new(way_bytes, constraints.grain);
                 let counted: Vec<Vec<Filled>> = conflicts.iter().map(|c| counter.counts(c)).collect();
-                candidates.extend(ways.map(|ways| {
+                let full = ways.filter(|&ways| constraints.is_full(Geometry { ways, way_bytes }));
+                candidates.extend(full.map(|ways| {
                     let of = conflicts.iter().zip(&counted).zip(&nearer);
                     let evidence = collect_evidence(
                         of.map(|((c, n), near)| (**c, predict(n, ways, *near))),

@@ -72,7 +72,8 @@ fn measured(geometry: Geometry, random: bool) -> Vec<Conflict> {
 }
 
 fn constraints(capacity: u64) -> SetConstraints {
-    SetConstraints { grain: MIN_SEPARATION, capacity: (capacity as f64, 0.1 * capacity as f64), nearer: None }
+    let capacity = (capacity as f64, 0.1 * capacity as f64);
+    SetConstraints { grain: MIN_SEPARATION, capacity, full: None, nearer: None }
 }
 
 proptest! {
@@ -95,7 +96,7 @@ proptest! {
                 groups, group, stride: step.into(), period: period.into(), share, error,
             })
             .collect();
-        let _ = read(&conflicts, &SetConstraints { grain: MIN_SEPARATION, capacity: (capacity, 0.1), nearer: None });
+        let _ = read(&conflicts, &SetConstraints { grain: MIN_SEPARATION, capacity: (capacity, 0.1), full: None, nearer: None });
     }
 }
 
@@ -235,4 +236,15 @@ fn counts_are_independent_of_the_arrangements_before() {
             );
         }
     }
+}
+
+#[test]
+fn exact_machine_has_no_geometry_that_is_not_full_at_the_capacity() {
+    let nearer = Some(Geometry { ways: 8, way_bytes: 1 << 10 });
+    let constraints = SetConstraints { full: Some((47e3, 50e3)), nearer, ..constraints(48_640) };
+    let full = |ways, way_bytes| constraints.is_full(Geometry { ways, way_bytes });
+    assert!(full(5, 9728) && full(10, 4 << 10), "inclusive, and exclusive with the nearer 8 KiB");
+    assert!(!full(29, 1536), "neither 43.5 KiB nor 51.5 KiB");
+    assert!(!full(17, 3 << 10), "51 KiB are not full at 48.6 KiB");
+    assert!(full(11, 4 << 10), "an exclusive cache with a power of two of sets, full in between");
 }

@@ -36,6 +36,8 @@ const CONTROL_OFFSET: u64 = MIN_SEPARATION;
 /// Minimum relative error of a latency curve's capacity: its onset is found within 6 % on models, and on hardware other
 /// users occupy a part of shared levels.
 const CAPACITY_ERROR: f64 = 0.12;
+/// The same on a machine without other users, in adjacent frames: page tables and the loop's own lines.
+const FULL_ERROR: f64 = 0.03;
 /// The same for a latency curve in scattered pages: with 16 ways of 32 colours each, a level's pages overfill one of
 /// them from half of its capacity on (Poisson distribution).
 const SCATTERED_ERROR: f64 = 1.0;
@@ -391,18 +393,25 @@ impl Measured {
     fn verdict(&self, scale: &Scale, domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Verdict {
         let untranslated = |of: &Arrangement, time: f64| self.untranslated(domain, of, time);
         let conflicts = conflicts(&self.times, untranslated, scale, domain, (step, self.hit), nearer);
-        sets::read(&conflicts, &constraints(domain, step, nearer))
+        sets::read(&conflicts, &constraints(domain, step, nearer, !scale.is_hardware()))
     }
 }
 
-/// Returns the constraints for the fit of sets and ways.
-pub(super) fn constraints(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> SetConstraints {
+/// Returns the constraints for the fit of sets and ways. Of a machine without other users, `exact`, a cache is full at its size.
+pub(super) fn constraints(
+    domain: &Domain,
+    step: &Step,
+    nearer: Option<Geometry>,
+    exact: bool,
+) -> SetConstraints {
     let capacity = step.capacity;
     // The latency curve is measured in scattered base pages: if the way is longer than a page, one colour overflows
     // long before the level is full.
     let min_error = if domain.pages.0 == Pages::Coloured { SCATTERED_ERROR } else { CAPACITY_ERROR };
     let off = (capacity.high - capacity.low).max(min_error * capacity.value);
-    SetConstraints { grain: domain.grain, capacity: (capacity.value, off), nearer }
+    let adjacent = exact && domain.pages.0 != Pages::Coloured;
+    let full = adjacent.then_some((capacity.low * (1.0 - FULL_ERROR), capacity.high * (1.0 + FULL_ERROR)));
+    SetConstraints { grain: domain.grain, capacity: (capacity.value, off), full, nearer }
 }
 
 /// Times per load of every measured arrangement, ns.

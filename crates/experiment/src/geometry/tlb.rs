@@ -127,7 +127,7 @@ struct Tlb {
 fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Tlb {
     let domain = domain(record, scale, step);
     let conflicts = Measured::of(record, scale, &domain, step).conflicts(scale, &domain, step, nearer);
-    let left = sets::read(&conflicts, &scan::constraints(&domain, step, nearer));
+    let left = sets::read(&conflicts, &scan::constraints(&domain, step, nearer, false));
     let verdict = match left {
         Verdict::One(one) => match confirmed(&domain, &conflicts, one, nearer) {
             Some(true) => Verdict::One(one),
