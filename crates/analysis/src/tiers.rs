@@ -379,7 +379,7 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
         // The error of a point is estimated from the neighbours' scatter, because its own few samples estimate it badly. In
         // TLB pairs, differences of two times, it changes along the curve: beside a slow cache it is larger.
         let own =
-            |p: &Point| if options.span.is_finite() { 4.0 * error_near(&inside, p.x) } else { 2.0 * p.sigma };
+            |p: &Point| if options.span.is_finite() { 3.0 * error_near(&inside, p.x) } else { 2.0 * p.sigma };
         let needed = |p: &Point| min_rise.max(4.0 * noise).max(own(p));
         let risen = |p: &Point| p.y / (level * fit.predict_without(p.x, b)) - 1.0 > needed(p);
         let first = edge(&inside, onset, risen);

@@ -51,11 +51,11 @@ pub(crate) fn read(pairs: &[Pair], curve: &[At], share: f64) -> Translated {
     let tlbs = |reading: &Reading| tlb_steps(reading).len();
     let in_all = all.as_ref().map_or(0, tlbs);
     let all_measured = |reading: &Reading| tlb_steps(reading).iter().all(|(_, tier)| is_measured(tier));
-    let flat: Vec<Pair> =
-        (0..pairs.len()).filter(|&i| !on_a_rise(pairs, i)).map(|i| pairs[i].clone()).collect();
-    let more = read_pairs(&flat, share).filter(|more| all_measured(more) && tlbs(more) > in_all);
     let sure = without_conflicts(pairs, curve);
-    if more.is_some() || sure == pairs.len() {
+    if sure == pairs.len() {
+        let flat = (0..pairs.len()).filter(|&i| !on_a_rise(pairs, i)).map(|i| pairs[i].clone());
+        let more = read_pairs(&flat.collect::<Vec<_>>(), share);
+        let more = more.filter(|more| all_measured(more) && tlbs(more) > in_all);
         return Translated { reading: more.or(all), sure_to: f64::INFINITY };
     }
     let sure_to = pairs[..sure].last().map_or(0.0, |pair| pair.pages as f64);
