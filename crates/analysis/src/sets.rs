@@ -258,8 +258,7 @@ fn explained(conflicts: &[&Conflict], constraints: &SetConstraints) -> Verdict {
             if !ways.is_empty() {
                 let mut counter = Counter::new(way_bytes, constraints.grain);
                 let counted: Vec<Vec<Filled>> = conflicts.iter().map(|c| counter.counts(c)).collect();
-                let full = ways.filter(|&ways| constraints.is_full(Geometry { ways, way_bytes }));
-                candidates.extend(full.map(|ways| {
+                candidates.extend(ways.map(|ways| {
                     let of = conflicts.iter().zip(&counted).zip(&nearer);
                     let evidence = collect_evidence(
                         of.map(|((c, n), near)| (**c, predict(n, ways, *near))),
@@ -303,6 +302,8 @@ fn decide(candidates: &[(Geometry, Evidence)], constraints: &SetConstraints) -> 
     let best: Vec<Geometry> =
         left.iter().filter(|(_, h)| Some(h.against.iter().sum()) == best).map(|l| l.0).collect();
     match best.as_slice() {
+        // To leave out such candidates beforehand would decide for another one, though these explain the conflicts too.
+        [one] if !constraints.is_full(*one) => return Verdict::None,
         [one] => {
             return constraints
                 .equivalent(*one)

@@ -37,7 +37,7 @@ const CONTROL_OFFSET: u64 = MIN_SEPARATION;
 /// users occupy a part of shared levels.
 const CAPACITY_ERROR: f64 = 0.12;
 /// The same on a machine without other users, in adjacent frames: page tables and the loop's own lines.
-const FULL_ERROR: f64 = 0.03;
+const FULL_ERROR: f64 = 0.015;
 /// The same for a latency curve in scattered pages: with 16 ways of 32 colours each, a level's pages overfill one of
 /// them from half of its capacity on (Poisson distribution).
 const SCATTERED_ERROR: f64 = 1.0;
