@@ -69,7 +69,7 @@ fn conflict_report_compares_the_study() {
 #[test]
 fn rounds_without_tiers_are_measured_with_a_note() {
     let user = User::new();
-    let did = user.run(&["conflict", "--on", "am5728", "--budget", "200ms", "--record", "A"]);
+    let did = user.run(&["conflict", "--on", "bcm2835", "--budget", "120ms", "--record", "A"]);
     assert!(did.ended(0).contains("Rounds of independent reads"), "{}", did.out);
     assert!(did.out.contains("the end of no tier was observed"), "{}", did.out);
     let json = user.run(&["report", "A", "--json"]);
