@@ -89,7 +89,8 @@ fn all(record: &Record, request: &Request, samples: u64) -> Vec<Trial> {
     let mut all = Vec::new();
     for route in granted(record, request) {
         all.extend(request.sizes.iter().map(|&bytes| trial(record, route, bytes, samples)));
-        all.extend(request.polluting().map(|bytes| {
+        let polluting = request.polluting().filter(|_| points::moves(record, route));
+        all.extend(polluting.map(|bytes| {
             let trial = trial(record, route, bytes, samples);
             let mut transfer: Transfer = trial.or_default();
             transfer.transfers.pollution_set = request.pollution_set / 64 * 64;

@@ -172,14 +172,19 @@ impl Point {
 /// Cache pollution: the slowdown of a walk over another working set by a transfer.
 pub(super) struct Loss {
     pub(super) key: Key,
-    /// Whether an engine moved the data, or the CPU copied it.
-    pub(super) moved: bool,
     pub(super) pollution_set: u64,
     /// ns per walk: before the transfer, and the slowdown after it.
     pub(super) before: Interval,
     pub(super) lost: Interval,
     pub(super) count: usize,
     pub(super) ids: Vec<u64>,
+}
+
+/// Returns whether an engine moves data on this route, or the CPU copies it. If not, nothing can evict a line.
+pub(super) fn moves(record: &Record, (strategy, direction): Route) -> bool {
+    let by_engine = |r: &TrialRun| r.transfers.channel.is_some_and(|c| c.engine != Engine::Nothing);
+    let mut runs = record.of(PatternKind::Transfer).filter(|r| route(&r.trial) == (strategy, direction));
+    strategy.copies() || runs.any(by_engine)
 }
 
 /// Returns every slowdown in a record.
@@ -201,10 +206,8 @@ fn loss(record: &Record, key: Key, scale: &Scale) -> Option<Loss> {
         let of_run = |r: &&TrialRun| r.transfers.rows.iter().map(number).collect::<Vec<f64>>();
         grouped_interval(&runs.iter().map(of_run).collect::<Vec<_>>())
     };
-    let by_engine = |r: &&TrialRun| r.transfers.channel.is_some_and(|c| c.engine != Engine::Nothing);
     Some(Loss {
         key,
-        moved: key.route.0.copies() || runs.iter().any(by_engine),
         pollution_set: runs.first()?.trial.get::<Transfer>()?.transfers.pollution_set,
         before: each(&|row| row.before as f64 * scale.tick_ns)?,
         lost: each(&|row| (row.after as f64 - row.before as f64) * scale.tick_ns)?,

@@ -22,14 +22,6 @@ enum Why {
 }
 
 impl Why {
-    fn of(loss: &Loss, modelled: bool) -> Option<Why> {
-        if !loss.moved {
-            return Some(Why::NothingMoved);
-        }
-        // What a model computes is exact, zero too.
-        (!modelled && !is_significant(loss)).then_some(Why::Noise)
-    }
-
     /// Returns the reason and the remedy.
     fn sentences(self) -> (&'static str, &'static str) {
         match self {
@@ -52,25 +44,20 @@ fn is_significant(loss: &Loss) -> bool {
 }
 
 /// Adds the cache pollution: by a transfer in each direction, and by a round trip. What is below its own noise is
-/// refused.
-pub(super) fn rows(losses: &[Loss], modelled: bool, report: &mut Report) {
-    let mut refused: Vec<(Why, Vec<&Loss>)> = Vec::new();
-    for loss in losses {
-        match Why::of(loss, modelled) {
-            None => row(loss, report),
-            Some(why) => match refused.iter_mut().find(|(of, _)| *of == why) {
-                Some((_, of)) => of.push(loss),
-                None => refused.push((why, vec![loss])),
-            },
-        }
-    }
-    for (why, of) in refused {
-        refuse(why, &of, report);
-    }
-    let shown = |loss: &&Loss| Why::of(loss, modelled).is_none();
-    for loss in losses.iter().filter(shown).filter(|loss| loss.key.route.1 == Direction::ToDevice) {
+/// refused, and so are the `unmoved`: those that were requested and not measured, because no data moves on their route.
+pub(super) fn rows(losses: &[Loss], unmoved: &[Key], modelled: bool, report: &mut Report) {
+    let (shown, noise): (Vec<&Loss>, Vec<&Loss>) = losses
+        .iter()
+        .filter(|loss| !unmoved.contains(&loss.key))
+        // What a model computes is exact, zero too.
+        .partition(|loss| modelled || is_significant(loss));
+    shown.iter().for_each(|loss| row(loss, report));
+    let noise: Vec<Key> = noise.iter().map(|loss| loss.key).collect();
+    refuse(Why::NothingMoved, unmoved, report);
+    refuse(Why::Noise, &noise, report);
+    for loss in shown.iter().filter(|loss| loss.key.route.1 == Direction::ToDevice) {
         let back = (loss.key.route.0, Direction::FromDevice);
-        let back = losses.iter().filter(shown).find(|l| l.key == Key { route: back, ..loss.key });
+        let back = shown.iter().find(|l| l.key == Key { route: back, ..loss.key });
         let Some(back) = back else { continue };
         let sum = Interval {
             value: loss.lost.value + back.lost.value,
@@ -103,12 +90,12 @@ fn row(loss: &Loss, report: &mut Report) {
 }
 
 /// Refuses the slowdowns of one reason together, named by the first of them.
-fn refuse(why: Why, of: &[&Loss], report: &mut Report) {
+fn refuse(why: Why, of: &[Key], report: &mut Report) {
     let Some(first) = of.first() else { return };
     let more = if of.len() > 1 { format!(" and {} more", of.len() - 1) } else { String::new() };
     let (reason, remedy) = why.sentences();
     report.refusals.push(Refused {
-        what: format!("{}{more}", first.key.of(&metrics::POLLUTION).name()),
+        what: format!("{}{more}", first.of(&metrics::POLLUTION).name()),
         reason: reason.to_owned(),
         remedy: remedy.to_owned(),
     });
@@ -125,7 +112,6 @@ mod tests {
         let exact = |value| Interval { value, low: value, high: value };
         Loss {
             key: Key { route: (strategy, direction), bytes: 64 },
-            moved: true,
             pollution_set: 32 << 10,
             before: exact(10_000.0),
             lost: Interval { value, low, high },
@@ -134,9 +120,9 @@ mod tests {
         }
     }
 
-    fn report(losses: &[Loss], modelled: bool) -> (Vec<String>, Vec<String>) {
+    fn report(losses: &[Loss], unmoved: &[Key], modelled: bool) -> (Vec<String>, Vec<String>) {
         let mut report = Report::default();
-        rows(losses, modelled, &mut report);
+        rows(losses, unmoved, modelled, &mut report);
         let names = report.findings.iter().map(fathom_analysis::findings::Finding::name).collect();
         (names, report.refusals.into_iter().map(|r| format!("{}: {}", r.what, r.reason)).collect())
     }
@@ -147,7 +133,7 @@ mod tests {
         use Strategy::{StreamingCopy, ZeroCopy};
         let noise = loss(StreamingCopy, ToDevice, (-300.0, 1172.0, 2600.0));
         let by_chance = loss(StreamingCopy, FromDevice, (20.0, 60.0, 90.0));
-        let (found, refused) = report(&[noise, by_chance], false);
+        let (found, refused) = report(&[noise, by_chance], &[], false);
         assert_eq!(found, [""; 0]);
         assert_eq!(refused.len(), 1);
         let expected = "pollution.streaming-copy.to-device.64.time and 1 more: the walk after";
@@ -158,7 +144,7 @@ mod tests {
             loss(ZeroCopy, FromDevice, (400.0, 500.0, 600.0)),
             loss(StreamingCopy, ToDevice, (400.0, 500.0, 600.0)),
         ];
-        let (found, refused) = report(&clear, false);
+        let (found, refused) = report(&clear, &[], false);
         let of = [
             "zero-copy.to-device.64.time",
             "zero-copy.from-device.64.time",
@@ -171,16 +157,16 @@ mod tests {
 
     #[test]
     fn transfer_that_moves_nothing_pollutes_nothing() {
-        let nothing =
-            Loss { moved: false, ..loss(Strategy::ZeroCopy, Direction::ToDevice, (900.0, 1172.0, 1300.0)) };
-        let (found, refused) = report(&[nothing], false);
+        let measured = loss(Strategy::ZeroCopy, Direction::ToDevice, (900.0, 1172.0, 1300.0));
+        let unmoved = [measured.key];
+        let (found, refused) = report(&[measured], &unmoved, false);
         assert!(found.is_empty() && refused[0].contains("no engine moved data"), "{refused:?}");
     }
 
     #[test]
     fn model_shows_what_it_computes() {
         let none = loss(Strategy::Coherent, Direction::ToDevice, (0.0, 0.0, 0.0));
-        let (found, refused) = report(&[none], true);
+        let (found, refused) = report(&[none], &[], true);
         assert_eq!((found.len(), refused.len()), (1, 0));
     }
 }

@@ -54,7 +54,7 @@ fn times(record: &Record, request: &Request, report: &mut Report) {
     crossovers(&points, report);
     let mut losses = points::losses(record, &scale);
     losses.sort_by_key(|loss| place(&loss.key));
-    pollution::rows(&losses, modelled, report);
+    pollution::rows(&losses, &unmoved(record, &request), modelled, report);
     let requested = Options::of(record);
     if requested.driver_bug.is_none() {
         study::rows(&points, link.filter(|_| requested.link_bits.is_some()), report);
@@ -296,6 +296,13 @@ fn no_throughput(points: &[Point], report: &mut Report) {
     }
 }
 
+/// Returns the requested points of cache pollution on granted routes that move no data.
+fn unmoved(record: &Record, request: &Request) -> Vec<Key> {
+    let routes =
+        request.routes.iter().filter(|&&route| !refused(record, route) && !points::moves(record, route));
+    routes.flat_map(|&route| request.polluting().map(move |bytes| Key { route, bytes })).collect()
+}
+
 /// Warns of requested points that were neither refused nor measured.
 fn missing(record: &Record, request: &Request, (points, losses): (&[Point], &[Loss]), report: &mut Report) {
     let keys = request
@@ -309,8 +316,9 @@ fn missing(record: &Record, request: &Request, (points, losses): (&[Point], &[Lo
     };
     let lost: Vec<Key> =
         keys.filter(|key| points.iter().all(|point| point.key != *key) && !reported(key)).collect();
-    let granted = request.routes.iter().filter(|route| !refused(record, **route)).count();
-    let missing = (granted * request.polluting().count()).saturating_sub(losses.len());
+    let polluting =
+        request.routes.iter().filter(|&&route| !refused(record, route) && points::moves(record, route));
+    let missing = (polluting.count() * request.polluting().count()).saturating_sub(losses.len());
     if missing > 0 {
         report.warnings.push(Warning {
             kind: WarningKind::BudgetExhausted,
