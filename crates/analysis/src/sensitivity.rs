@@ -43,17 +43,17 @@ impl Sensitivity {
     }
 }
 
-/// Returns what the findings of a report become over the range of a value. `ends` are the reports at its ends; an end
-/// that was not run is `None`. Findings that do not change are left out, and so are points of curves, clocks and claims.
+/// Returns what the findings of a report become over the range of a value. `ends` are the reports at those of its ends
+/// that were run. Findings that do not change are left out, and so are points of curves, clocks and claims.
 #[must_use]
-pub fn effects(varied: usize, here: &Report, ends: [Option<&Report>; 2]) -> Vec<Effect> {
+pub fn effects(varied: usize, here: &Report, ends: &[Report]) -> Vec<Effect> {
     let of_experiment = |f: &&Finding| match f.key.metric.compared {
         Compared::Always => true,
         Compared::In(experiment) => experiment == here.experiment,
         Compared::OnRequest => false,
     };
     let effect = |f: &Finding| {
-        let outcome = outcome(f, ends.into_iter().flatten())?;
+        let outcome = outcome(f, ends.iter())?;
         Some(Effect { varied, finding: f.name(), outcome })
     };
     here.findings.iter().filter(of_experiment).filter_map(effect).collect()

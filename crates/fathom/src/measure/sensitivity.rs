@@ -6,8 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use fathom_analysis::findings::Report;
 use fathom_analysis::findings::Varied;
 use fathom_analysis::sensitivity::{self, Sensitivity};
 use fathom_experiment::Experiment;
@@ -59,29 +61,69 @@ fn compute(
     if !quiet && std::io::stderr().is_terminal() {
         print_message(&format!("sensitivity: varying {} values, one at a time", variations.len()));
     }
+    let ends = ends_of(&variations);
+    let session = |nth: usize, end: &str| {
+        let record = other(experiment, run, &description, &variations[nth], end);
+        record.as_ref().map(judged).transpose()
+    };
+    let Some(reports) = in_parallel(&ends, stop, &session) else { return Ok(None) };
+    let mut reports = ends.iter().zip(reports).collect::<Vec<_>>().into_iter().peekable();
     let mut all = Sensitivity::default();
-    for variation in variations {
-        let mut reports: [Option<Report>; 2] = [None, None];
-        let mut ends = variation.ends.clone().map(|end| Some(plain(&end)));
-        for ((report, shown), end) in reports.iter_mut().zip(&mut ends).zip(&variation.ends) {
-            if stop.signal().is_some() {
-                return Ok(None);
+    for (at, variation) in variations.iter().enumerate() {
+        let mut of = Vec::new();
+        let mut shown = variation.ends.clone().map(|end| Some(plain(&end)));
+        while let Some((end, report)) = reports.next_if(|(end, _)| end.varied == at) {
+            let report = report?;
+            if report.is_none() {
+                shown[end.nth] = None;
             }
-            if *end == variation.here {
-                continue;
-            }
-            match other(experiment, run, &description, &variation, end) {
-                Some(record) => *report = Some(judged(&record)?),
-                None => *shown = None,
-            }
+            of.extend(report);
         }
-        let at = all.varied.len();
-        all.effects.extend(sensitivity::effects(at, &here, reports.each_ref().map(Option::as_ref)));
+        all.effects.extend(sensitivity::effects(at, &here, &of));
         let (value, class) = (variation.key.to_string(), variation.class);
-        all.varied.push(Varied { value, class, ends });
+        all.varied.push(Varied { value, class, ends: shown });
     }
     all.keep_strongest();
     Ok(Some(sensitivity_lines(&all)))
+}
+
+/// A session to run: one end of the range of one value.
+struct End<'a> {
+    /// Place of the value among those that are varied.
+    varied: usize,
+    /// Which of the two ends it is.
+    nth: usize,
+    value: &'a str,
+}
+
+/// Returns the ends at which a value is not what it is in the description anyway.
+fn ends_of(variations: &[Variation]) -> Vec<End<'_>> {
+    let ends = variations.iter().enumerate().flat_map(|(varied, variation)| {
+        let ends = variation.ends.iter().enumerate().filter(|(_, end)| **end != variation.here);
+        ends.map(move |(nth, value)| End { varied, nth, value })
+    });
+    ends.collect()
+}
+
+/// Runs the session of every end on all CPUs. Returns the results in the order of the ends; `None` after a signal.
+fn in_parallel<T: Send>(
+    ends: &[End],
+    stop: &Stop,
+    session: &(impl Fn(usize, &str) -> T + Sync),
+) -> Option<Vec<T>> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<T>>> = Mutex::new(ends.iter().map(|_| None).collect());
+    let worker = || {
+        while stop.signal().is_none() {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(end) = ends.get(i) else { return };
+            let result = session(end.varied, end.value);
+            results.lock().unwrap_or_else(PoisonError::into_inner)[i] = Some(result);
+        }
+    };
+    let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| (0..cpus.min(ends.len())).for_each(|_| drop(scope.spawn(worker))));
+    results.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
 }
 
 /// Returns a value without the quotes of the file.
