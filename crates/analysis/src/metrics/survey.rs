@@ -1,6 +1,7 @@
 //! Metrics of `fathom survey`.
 
 use crate::findings::{Compared, Field, metrics};
+use crate::metrics::claims::CLAIMED;
 
 /// The experiment's name.
 pub const NAME: &str = "survey";
@@ -20,10 +21,10 @@ pub const GROWS_BEYOND: Field = Field::new(
 metrics! {
     TIER_LATENCY "tier.{tier}.latency" ["ns"]
         "load-to-use latency of a tier"
-        .less_is_better().timed();
+        .less_is_better().timed().detail(&[CLAIMED]);
     TIER_LATENCY_CYCLES "tier.{tier}.latency_cycles" ["cycles"]
         "load-to-use latency of a tier, in core cycles"
-        .less_is_better();
+        .less_is_better().detail(&[CLAIMED]);
     TIER_CAPACITY "tier.{tier}.capacity" ["bytes"]
         "largest working set before latency rises; the last tier has none"
         .more_is_better();

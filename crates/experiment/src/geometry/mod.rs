@@ -36,7 +36,7 @@ use crate::scale::Scale;
 /// Returns whether only this module plans such trials.
 fn is_of_geometry(trial: &Trial) -> bool {
     matches!(trial.kind(), PatternKind::Conflict | PatternKind::Pair | PatternKind::EvictionSet)
-        && !latency_curve::is_splinter_test(trial)
+        && !latency_curve::tests_translation(trial)
 }
 
 /// Results for one level.

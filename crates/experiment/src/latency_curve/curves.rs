@@ -2,14 +2,15 @@
 
 use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::tiers::ramps::{self, MinRatios};
-use fathom_analysis::tiers::{self, Options, Point, Reading};
+use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
 use super::bursts;
 use super::conflicts::{self, Translated};
+use super::descriptors::{self, Cause};
 use super::splinters::{self, Splinters};
-use super::translation::{Pair, Translation, hit_time, pair_points, tlb_steps, translation_at};
+use super::translation::{self, Pair, Translation, hit_time, pair_points, tlb_steps, translation_at};
 use crate::record::Record;
 use crate::scale::MAX_CORE_CLOCKED_CYCLES;
 use crate::scale::{At, Scale};
@@ -130,6 +131,8 @@ pub(crate) struct Curves {
     pub(crate) doubtful: Vec<u64>,
     /// Numbers of pages to repeat on hardware.
     pub(crate) doubtful_pages: Vec<u64>,
+    /// The cause of each step of the TLB pairs.
+    causes: Vec<Cause>,
     /// Whether huge pages are splintered; `None` if it was not tested.
     pub(crate) splinters: Option<Splinters>,
 }
@@ -147,6 +150,9 @@ impl Curves {
         let Translated { reading: mut translated, sure_to } =
             conflicts::read(&pairs, &latency_curve, scale.share);
         let doubtful_pages = scale.revise_pairs(&pairs, translated.as_mut());
+        let causes = translated
+            .as_ref()
+            .map_or_else(Vec::new, |found| descriptors::causes(record, scale, &pairs, found));
         let share = if scale.huge.is_none() { 1.0 } else { in_huge };
         let translation = scale.translation(&pairs, translated.as_ref(), share);
         let mut reading = read_latency_curve(&latency_curve, &translation, scale.share);
@@ -162,6 +168,7 @@ impl Curves {
             reading,
             translated,
             sure_pages: sure_to,
+            causes,
             splinters,
         }
     }
@@ -176,13 +183,31 @@ impl Curves {
         self.reading.as_ref().map(|reading| steps(reading, self.exact)).unwrap_or_default()
     }
 
+    /// Returns the steps of the TLB pairs with their causes.
+    fn translation_steps(&self) -> impl Iterator<Item = ((Capacity, Tier), Cause)> {
+        self.translated.iter().flat_map(translation::steps).zip(self.causes.iter().copied())
+    }
+
+    /// Returns the ends of TLBs: the reach, and the tier beyond. Beyond the first step of another cause there is none: a TLB
+    /// that still holds the pages needs no tables.
+    pub(crate) fn tlb_steps(&self) -> Vec<(Capacity, Tier)> {
+        let tlbs = self.translation_steps().take_while(|(_, cause)| *cause == Cause::Tlb);
+        tlbs.map(|(step, _)| step).collect()
+    }
+
+    /// Returns the number of pages from which on walks take longer, and whether page tables were shown to be the cause.
+    pub(crate) fn walks_grow_from(&self) -> Option<(f64, bool)> {
+        let (step, cause) = self.translation_steps().find(|(_, cause)| *cause != Cause::Tlb)?;
+        Some((step.0.onset.value, cause == Cause::Tables))
+    }
+
     /// Returns the TLBs that the pairs show, as steps: capacities in bytes of base pages, times of a load that hits in
     /// the nearest cache.
     pub(crate) fn tlbs(&self, scale: &Scale) -> Vec<Step> {
         let Some(reading) = &self.translated else { return Vec::new() };
         let mut here = reading.tiers[0].latency.value;
         let mut all = Vec::new();
-        for (capacity, beyond) in tlb_steps(reading) {
+        for (capacity, beyond) in self.tlb_steps() {
             let (capacity, next) = (capacity.onset.scaled(scale.base as f64), beyond.latency.value);
             all.push(Step { capacity, here, next });
             here = next;

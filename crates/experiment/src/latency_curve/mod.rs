@@ -6,6 +6,7 @@
 mod bursts;
 mod conflicts;
 mod curves;
+mod descriptors;
 mod plan;
 mod rows;
 mod splinters;
@@ -15,12 +16,18 @@ pub(crate) mod view;
 use fathom_analysis::findings::Metric;
 use fathom_analysis::metrics::latency::{LATENCY_CYCLES, LATENCY_TIME};
 use fathom_analysis::metrics::survey;
+use fathom_probe::pattern::Trial;
 
 pub(crate) use curves::{Curves, MAX_PAIR, Step};
-pub(crate) use plan::{coarse_top, plan};
+pub(crate) use plan::{coarse_top, plan, unexceeded_claim};
 pub(crate) use rows::{leaves_a_tier, maybe_tables, penalty, repeats, tier_rows, tlb_rows};
-pub(crate) use splinters::{is_splinter_test, rows as splinter_rows};
+pub(crate) use splinters::rows as splinter_rows;
 pub(crate) use translation::{PLATEAU_SPAN, read_pairs, tlb_steps};
+
+/// Returns whether a conflict trial belongs to a test of translation, not of geometry.
+pub(crate) fn tests_translation(trial: &Trial) -> bool {
+    splinters::is_splinter_test(trial) || descriptors::is_test(trial)
+}
 
 /// Metrics of the curve's points.
 pub(crate) static METRICS: &[&Metric] = &[&LATENCY_TIME, &LATENCY_CYCLES];

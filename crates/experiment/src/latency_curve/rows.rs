@@ -8,7 +8,7 @@ use fathom_units::size;
 
 use super::conflicts;
 use super::curves::Curves;
-use super::translation::{is_tlb, tlb_steps, translation_at};
+use super::translation::translation_at;
 use crate::reading::measured;
 use crate::scale::{At, Scale};
 
@@ -124,7 +124,7 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     let trials: Vec<u64> =
         pairs.iter().flat_map(|p| p.spread.trials.iter().chain(&p.packed.trials).copied()).collect();
     let note = format!("base pages of {}", size(scale.base as f64));
-    let steps = tlb_steps(reading);
+    let steps = all.tlb_steps();
     for (i, (capacity, beyond)) in steps.iter().enumerate() {
         let n = i + 1;
         // Numbers of entries are integers: the interval's ends round outwards.
@@ -152,12 +152,14 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     });
     if let Some(mut row) = walk {
         row.notes.push("cost of a miss in the last TLB".into());
-        if let Some(grows) = reading.tiers.iter().filter_map(|t| t.capacity).find(|c| !is_tlb(c)) {
-            row.detail.set(survey::GROWS_BEYOND, Item::Number(grows.onset.value.round()));
-            row.notes.push(format!(
-                "grows beyond {:.0} pages, where the page tables no longer fit in the caches, or another TLB ends",
-                grows.onset.value
-            ));
+        if let Some((pages, shown)) = all.walks_grow_from() {
+            row.detail.set(survey::GROWS_BEYOND, Item::Number(pages.round()));
+            let cause = if shown {
+                "page tables leave a cache: loads in every eighth page take longer on fewer pages already"
+            } else {
+                "the page tables no longer fit in the caches, or another TLB ends"
+            };
+            row.notes.push(format!("grows beyond {pages:.0} pages, where {cause}"));
         }
         report.findings.push(row);
     }

@@ -18,8 +18,9 @@ use crate::reading::measured;
 use crate::record::Record;
 use crate::scale::{At, STRIDE, Scale};
 
-/// Stride key of these trials. It has no effect on groups of one line, and no other conflict trial has it.
-const KEY_STRIDE: u64 = 8;
+/// Stride key of the conflict trials that test translation. It has no effect on groups of one line, and no other conflict
+/// trial has it.
+pub(super) const KEY_STRIDE: u64 = 8;
 /// Numbers of pages that can show it, in reaches of the first TLB: under random replacement a third of the loads still
 /// hit at one and a half times its reach.
 const REACHES: std::ops::RangeInclusive<f64> = 1.5..=4.0;
@@ -31,7 +32,7 @@ const MAX_FILL: f64 = 0.75;
 /// Multiple of a nearer cache's capacity that the lines need so that none of them stays in it.
 const MIN_OVERFILL: f64 = 2.0;
 /// Standard errors of an interval of 95 %.
-const Z: f64 = 1.96;
+pub(super) const Z: f64 = 1.96;
 /// Relative error of each time in addition to that of its samples: the floor of the translation curve.
 const FLOOR: f64 = 0.01;
 /// Share of the translations from which huge pages count as splintered: the difference is then larger than the errors
@@ -59,7 +60,7 @@ impl Splinters {
 }
 
 /// Returns whether this trial belongs to the test.
-pub(crate) fn is_splinter_test(trial: &Trial) -> bool {
+pub(super) fn is_splinter_test(trial: &Trial) -> bool {
     trial.kind() == PatternKind::Conflict
         && trial.memory.stride == KEY_STRIDE
         && trial.memory.page == Pages::Huge
@@ -124,7 +125,7 @@ fn share(huge: &At, pair: &Pair) -> Option<Interval> {
 }
 
 /// Returns a time and its standard error, ns.
-fn time(at: &At) -> (f64, f64) {
+pub(super) fn time(at: &At) -> (f64, f64) {
     (at.time(), at.time() * at.sigma().max(FLOOR))
 }
 

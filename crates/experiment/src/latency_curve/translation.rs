@@ -36,17 +36,17 @@ pub(crate) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
     }
 }
 
-/// Returns the TLBs of a translation curve: the reach of each one, and the tier beyond it.
+/// Returns the steps of a translation curve: where each begins, and the tier beyond it.
+pub(crate) fn steps(reading: &Reading) -> impl Iterator<Item = (Capacity, Tier)> {
+    reading.tiers.windows(2).filter_map(|pair| Some((pair[0].capacity?, pair[1])))
+}
+
+/// Returns the TLBs of a translation curve, by its shape alone: the reach of each one, and the tier beyond it.
 ///
 /// Half of a TLB's misses appear within an octave of its reach, for any ways and replacement. A slower rise is due to
 /// page tables leaving the caches: part of the cost of the walk, not a TLB.
 pub(crate) fn tlb_steps(reading: &Reading) -> Vec<(Capacity, Tier)> {
-    reading
-        .tiers
-        .windows(2)
-        .filter_map(|pair| Some((pair[0].capacity?, pair[1])))
-        .take_while(|step| is_tlb(&step.0))
-        .collect()
+    steps(reading).take_while(|step| is_tlb(&step.0)).collect()
 }
 
 /// Returns whether translation rises as fast as beyond a TLB's reach.

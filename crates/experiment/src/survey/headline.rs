@@ -22,7 +22,12 @@ pub(crate) fn headline(report: &Report) -> Headline {
         .iter()
         .map(|f| match end(f) {
             Some(capacity) => format!("{} up to {}", figure(f), figure(capacity)),
-            None => format!("{} beyond", figure(f)),
+            None => match f.detail.number(CLAIMED) {
+                Some(claimed) => {
+                    format!("{} beyond, where the reported {} may still serve it", figure(f), size(claimed))
+                }
+                None => format!("{} beyond", figure(f)),
+            },
         })
         .collect();
     let share = report.find(&WALK_SHARE).and_then(Finding::finite).filter(|share| share.is_finite());

@@ -1,8 +1,9 @@
 //! Reads a record of the survey into findings.
 
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::{Basis, Key, Refused, Report, Warning, WarningKind};
+use fathom_analysis::findings::{Basis, Item, Key, Refused, Report, Warning, WarningKind};
 use fathom_analysis::interval::median_interval;
+use fathom_analysis::metrics::claims::CLAIMED;
 use fathom_analysis::metrics::{common, latency, survey};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::{ClockTrust, Pages};
@@ -14,7 +15,7 @@ use super::{NAME, claims};
 use crate::claims::rows;
 use crate::disturbance;
 use crate::geometry;
-use crate::latency_curve::{Curves, coarse_top, repeats, splinter_rows, tier_rows};
+use crate::latency_curve::{Curves, coarse_top, repeats, splinter_rows, tier_rows, unexceeded_claim};
 use crate::reading::{clocks, disturbance_rows, measured, new_report, number, refuse_all};
 use crate::record::Record;
 use crate::scale::{At, Scale, clock_is_usable, no_huge_pages};
@@ -42,6 +43,9 @@ fn measurements(record: &Record, report: &mut Report) {
     if let Some(curves) = curves {
         tier_rows(&all, &scale, report);
         open_ends(&all, curves, &scale, record, report);
+        if let Some(claimed) = unexceeded_claim(record, latency_curve) {
+            unexceeded(claimed, latency_curve, report);
+        }
         if let Some(&(bytes, ns)) = translation.last() {
             let mut row = number(&common::BIAS_WALK, ns, "ns");
             row.basis = Basis::Derived;
@@ -88,6 +92,22 @@ fn measurements(record: &Record, report: &mut Report) {
         row.trials = pair.spread.trials.iter().chain(&pair.packed.trials).copied().collect();
         report.findings.push(row);
     }
+}
+
+/// Marks the last tier of a curve that ends before working sets which the largest claimed cache cannot hold.
+fn unexceeded(claimed: u64, latency_curve: &[At], report: &mut Report) {
+    let Some(last) = latency_curve.last() else { return };
+    let (claim, to) = (size(claimed as f64), size(last.bytes as f64));
+    let text = format!("a cache of {claim} is claimed, and working sets up to {to} were measured");
+    for metric in [&survey::TIER_LATENCY, &survey::TIER_LATENCY_CYCLES] {
+        if let Some(row) = report.findings.iter_mut().rfind(|row| row.key.metric == metric) {
+            row.detail.set(CLAIMED, Item::Number(claimed as f64));
+            row.notes.push(format!("{text}: loads may be hits in that cache, and memory slower"));
+        }
+    }
+    let text = format!("{text}: the latency of memory is not in this report");
+    let remedy = "give it a larger --budget or more free memory";
+    report.warnings.push(Warning::new(WarningKind::PartialRange, text, remedy));
 }
 
 fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, report: &mut Report) {

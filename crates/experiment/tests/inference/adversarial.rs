@@ -2,7 +2,9 @@
 //! caches, coarse clocks, and neighbours that use the machine in bursts.
 
 use fathom_analysis::findings::{Report, WarningKind};
-use fathom_model::description::{Description, Frames, Holds, Replacement, Time, Tlb};
+use fathom_analysis::metrics::claims::CLAIMED;
+use fathom_analysis::metrics::survey::GROWS_BEYOND;
+use fathom_model::description::{Description, Frames, Holds, Replacement, Time, Tlb, WalkFrom};
 
 use crate::entries::number;
 use crate::machines::machine;
@@ -147,6 +149,38 @@ fn last_level_larger_than_the_scan_is_not_called_memory() {
     assert!(found || doubted, "{last:?}");
     // Where the curve ends on a rise, its last latency is a lower bound.
     assert_eq!(last.high.is_none(), warned(&report, WarningKind::NoFinalPlateau), "{last:?}");
+}
+
+/// The budget does not suffice for working sets that the level cannot hold.
+#[test]
+fn claimed_level_that_is_not_exceeded_is_said() {
+    let mut d = base();
+    d.memory.size = 8 << 30;
+    let level = d.levels.last_mut().unwrap();
+    (level.size, level.ways) = (896 << 20, 14);
+    let report = report_of(&d, 1);
+    let (last, _) = (1..).map_while(|n| number(&report, &format!("tier.{n}.latency"))).last().expect("tiers");
+    assert_eq!(last.detail.number(CLAIMED), Some(f64::from(896 << 20)), "{last:?}");
+    assert!(warned(&report, WarningKind::PartialRange), "{:?}", report.warnings);
+}
+
+/// Walks read their tables in the second level, which the tables of thousands of pages leave.
+#[test]
+fn page_tables_that_leave_a_cache_are_no_tlb() {
+    for (kib, line) in [(64, 64), (72, 128), (144, 128)] {
+        let mut d = base();
+        d.name = format!("tables-{kib}-{line}");
+        d.tlbs.truncate(1);
+        d.levels.iter_mut().for_each(|level| level.line = line);
+        let level = d.levels.last_mut().unwrap();
+        (level.size, level.ways) = (kib << 10, 16);
+        d.walk.as_mut().unwrap().from = WalkFrom::Level(level.name.clone());
+        let report = report_of(&d, 1);
+        holds(&report, "tlb.1.entries", 48.0);
+        assert!(number(&report, "tlb.2.entries").is_none(), "{kib} KiB, lines of {line} B");
+        let (walk, _) = number(&report, "walk.latency").expect("walks cost");
+        assert!(walk.detail.number(GROWS_BEYOND).is_some(), "{walk:?}");
+    }
 }
 
 #[test]

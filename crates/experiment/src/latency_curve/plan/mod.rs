@@ -3,6 +3,7 @@
 mod refine;
 mod scan;
 
+use fathom_analysis::claims::decode;
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{self, Alu, Chase, Memory, OrderKind, Pattern, Trial, Walk};
 use fathom_probe::splitmix::mix;
@@ -91,6 +92,21 @@ fn memory_limit(record: &Record, scale: &Scale, pages: Pages) -> u64 {
 /// Returns the largest working set that every latency curve should have, bytes.
 pub(crate) fn coarse_top(record: &Record, scale: &Scale) -> u64 {
     memory_limit(record, scale, scale.pages()).min(COARSE_TOP)
+}
+
+/// Working sets that the largest claimed data cache cannot hold, relative to its size: even if it is exclusive and the
+/// nearer levels hold a quarter of it. Two, because one point alone may be an outlier.
+const BEYOND_CLAIM: [f64; 2] = [1.5, 1.25];
+
+/// Returns the size of the largest data cache that any source claims, bytes, if the latency curve does not show yet whether
+/// it ends.
+pub(crate) fn unexceeded_claim(record: &Record, latency_curve: &[At]) -> Option<u64> {
+    let claims = decode(&record.facts).claims;
+    let claimed = claims.iter().filter(|claim| claim.holds.data()).filter_map(|claim| claim.size).max()?;
+    let [.., nearest] = BEYOND_CLAIM.map(|part| part * claimed as f64);
+    // Sizes are rounded down to whole lines.
+    let beyond = latency_curve.iter().filter(|at| at.bytes as f64 > 0.99 * nearest).count();
+    (beyond < BEYOND_CLAIM.len()).then_some(claimed)
 }
 
 struct Planner<'a> {

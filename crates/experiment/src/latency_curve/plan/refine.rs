@@ -2,14 +2,14 @@
 
 use fathom_analysis::tiers::{Reading, Tier};
 use fathom_probe::machine::Pages;
-use fathom_probe::pattern::{Memory, OrderKind, Trial};
+use fathom_probe::pattern::{Memory, OrderKind, Pattern, Trial};
 
 use super::scan::MIN_BYTES;
-use super::{COARSE_TOP, Planner};
+use super::{BEYOND_CLAIM, COARSE_TOP, Planner, unexceeded_claim};
 use crate::latency_curve::curves::Curves;
 use crate::latency_curve::rows::MIN_MEMORY_NS;
-use crate::latency_curve::splinters;
 use crate::latency_curve::translation::{PLATEAU_SPAN, Pair};
+use crate::latency_curve::{descriptors, splinters};
 use crate::record::TrialRun;
 use crate::scale::{DENSE_SHARE, DENSE_STRIDE, STRIDE, Short};
 
@@ -36,6 +36,7 @@ impl Planner<'_> {
             let capacities = curves.iter().flat_map(|curves| &curves.tiers);
             let capacities: Vec<f64> = capacities.filter_map(|t| Some(t.capacity?.onset.value)).collect();
             self.splinters(&pairs, tlbs, &capacities);
+            self.descriptors(&pairs, tlbs);
             let narrower = tlbs.refinement_points(RESOLUTION, POINTS_PER_BRACKET);
             for x in tlbs.plateau_points(PLATEAU_SPAN).into_iter().chain(narrower) {
                 let n = x.round() as u64;
@@ -46,6 +47,9 @@ impl Planner<'_> {
         }
         if let Some(curves) = &curves {
             self.orders(curves);
+            if self.scale.is_survey {
+                self.exceed_claim();
+            }
             self.repeat_brackets(curves);
         }
         self.doubtful(&doubtful, &doubtful_pages);
@@ -56,10 +60,23 @@ impl Planner<'_> {
 
     /// Schedules the test whether huge pages are splintered.
     fn splinters(&mut self, pairs: &[Pair], translated: &Reading, capacities: &[f64]) {
-        let Some(pages) = splinters::pages(&self.scale, pairs, translated, capacities) else { return };
-        let (pattern, memory) = splinters::trial(&self.scale, pages);
+        if let Some(pages) = splinters::pages(&self.scale, pairs, translated, capacities) {
+            self.translation_test(pages, splinters::trial(&self.scale, pages));
+        }
+    }
+
+    /// Schedules the tests whether steps of the TLB pairs are due to page tables.
+    fn descriptors(&mut self, pairs: &[Pair], translated: &Reading) {
+        let limit = self.memory_limit(Pages::Base);
+        for pages in descriptors::tests(&self.scale, pairs, translated, limit) {
+            self.translation_test(pages, descriptors::trial(&self.scale, pages));
+        }
+    }
+
+    /// Schedules a test of translation on this number of pages, as often as noise requires.
+    fn translation_test(&mut self, pages: u64, (pattern, memory): (Pattern, Memory)) {
         let same = |run: &&TrialRun| {
-            splinters::is_splinter_test(&run.trial)
+            run.trial.pattern == pattern
                 && run.trial.memory == Memory { place: run.trial.memory.place, ..memory }
         };
         let had = self.record.trials.iter().filter(same).count();
@@ -141,6 +158,19 @@ impl Planner<'_> {
                 if self.latency_curve.iter().all(|at| at.bytes != bytes) {
                     self.step(bytes);
                 }
+            }
+        }
+    }
+
+    /// Schedules working sets beyond the largest claimed cache. A hashed index spreads lines over all sets, so they are
+    /// spaced like the rest of the curve.
+    fn exceed_claim(&mut self) {
+        let Some(claimed) = unexceeded_claim(self.record, self.latency_curve) else { return };
+        let (stride, top) = (self.scale.stride, self.top());
+        for part in BEYOND_CLAIM {
+            let bytes = (part * claimed as f64) as u64 / stride * stride;
+            if bytes <= top && self.latency_curve.iter().all(|at| at.bytes != bytes) {
+                self.step_with(bytes, stride);
             }
         }
     }

@@ -1,0 +1,101 @@
+//! Whether a step of the translation curve is the end of a TLB, or page tables that no longer fit a cache.
+//!
+//! Lines in every eighth page need as many TLB entries as lines in consecutive pages, and eight times as many lines of page
+//! tables. Where a TLB holds all the pages, both take the same time: no table is read. If the step is due to page tables,
+//! it comes earlier with every eighth page.
+
+use std::ops::RangeInclusive;
+
+use fathom_analysis::tiers::{Capacity, Reading, Tier};
+use fathom_probe::machine::Pages;
+use fathom_probe::pattern::{Conflict, Groups, Memory, Pattern, PatternKind, Trial};
+
+use super::splinters::{KEY_STRIDE, Z, time};
+use super::translation::{Pair, is_tlb, steps};
+use crate::record::Record;
+use crate::scale::Scale;
+
+/// Distance of the pages: the descriptors of 8 bytes in a line of 64 bytes, so that each line has one of them.
+const APART: u64 = 8;
+/// Numbers of pages of the test, in reaches of the tested TLB: so few that even pages at random overfill few of its sets (a
+/// quarter of them is in overfull sets of two ways, two fifths in those of one: Poisson distribution), and so many that
+/// eight times their tables need twice the room of those at the step.
+const INSIDE: RangeInclusive<f64> = 0.25..=0.5;
+/// Distance from the end of the nearer TLB, whose misses rise up to there under random replacement.
+const BEYOND_NEARER: f64 = 1.2;
+/// Smallest number of pages: fewer do not spread evenly over the sets of a TLB.
+const MIN_PAGES: u64 = 16;
+/// Share of a step that shows page tables: more than pages at random add inside a TLB. Page tables add at least the whole
+/// step, less what the caches still hold.
+const TABLES_FROM: f64 = 0.5;
+
+/// Returns whether this trial belongs to the test.
+pub(super) fn is_test(trial: &Trial) -> bool {
+    trial.kind() == PatternKind::Conflict
+        && trial.memory.stride == KEY_STRIDE
+        && trial.memory.page == Pages::Base
+}
+
+/// Returns the bytes from line to line on this number of pages: [`APART`] pages and an odd number of lines, so that the
+/// lines use all sets of a cache evenly, and the pages all sets of a TLB.
+fn period(scale: &Scale, pages: u64) -> u64 {
+    let (apart, line) = (APART * scale.base, scale.pair_stride());
+    apart + (apart / pages / line | 1) * line
+}
+
+/// Returns the pattern of the test, and the memory for it on this number of pages.
+pub(super) fn trial(scale: &Scale, pages: u64) -> (Pattern, Memory) {
+    let pattern = Conflict::of(Groups::apart(period(scale, pages)));
+    (pattern.into(), Memory { page: Pages::Base, ..Memory::of(pages * KEY_STRIDE, KEY_STRIDE) })
+}
+
+/// Returns the numbers of pages of the tests, one for each step that has a pair inside its TLB and beyond the nearer one,
+/// of those that fit in `limit` bytes of memory.
+pub(super) fn tests(scale: &Scale, pairs: &[Pair], translated: &Reading, limit: u64) -> Vec<u64> {
+    let steps: Vec<(Capacity, Tier)> = steps(translated).collect();
+    let fits = |pages: u64| pages.saturating_mul(period(scale, pages)) <= limit;
+    let of = |i: usize| {
+        let inside = inside(&steps, i);
+        let pages = pairs.iter().map(|pair| pair.pages);
+        pages.filter(|&n| n >= MIN_PAGES && inside.contains(&(n as f64)) && fits(n)).max()
+    };
+    (0..steps.len()).filter_map(of).collect()
+}
+
+/// Returns the numbers of pages at which a step can be tested.
+fn inside(steps: &[(Capacity, Tier)], i: usize) -> RangeInclusive<f64> {
+    let reach = steps[i].0.onset.low;
+    let nearer = i.checked_sub(1).map_or(0.0, |nearer| BEYOND_NEARER * steps[nearer].0.onset.high);
+    (INSIDE.start() * reach).max(nearer)..=INSIDE.end() * reach
+}
+
+/// The cause of a step of the translation curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The end of a TLB, by the shape of the rise, and by its test if it has one.
+    Tlb,
+    /// Page tables leave a cache: the test shows it.
+    Tables,
+    /// The rise is slower than beyond a TLB.
+    Unknown,
+}
+
+/// Returns the cause of each step.
+pub(super) fn causes(record: &Record, scale: &Scale, pairs: &[Pair], translated: &Reading) -> Vec<Cause> {
+    let tested = scale.gather(record, PatternKind::Conflict, is_test);
+    let steps: Vec<(Capacity, Tier)> = steps(translated).collect();
+    let shows_tables = |i: usize| {
+        let inside = inside(&steps, i);
+        let test = tested.iter().rfind(|at| inside.contains(&((at.bytes / KEY_STRIDE) as f64)))?;
+        let pair = pairs.iter().find(|pair| pair.pages == test.bytes / KEY_STRIDE)?;
+        let (apart, together) = (time(test), time(&pair.spread));
+        let step = steps[i].1.latency.value - translated.tiers[i].latency.value;
+        Some(apart.0 - together.0 - Z * apart.1.hypot(together.1) > TABLES_FROM * step)
+    };
+    let cause = |i: usize| match shows_tables(i) {
+        Some(true) => Cause::Tables,
+        _ if is_tlb(&steps[i].0) => Cause::Tlb,
+        _ => Cause::Unknown,
+    };
+    (0..steps.len()).map(cause).collect()
+}
