@@ -21,12 +21,14 @@ const TABLE_SHARE: f64 = 0.125;
 /// Returns the number of pairs, from the smallest, up to the last whose spread lines surely stay in the cache that holds the
 /// packed ones, or lose little by leaving it.
 fn without_conflicts(pairs: &[Pair], curve: &[At]) -> usize {
-    let is_sure = |pair: &Pair| {
-        let bytes = pair.packed.bytes as f64;
-        let here = pair.packed.time();
-        slowest(curve, bytes, MAX_UNEVENNESS * bytes).is_none_or(|time| time - here <= MAX_SHARE * pair.extra)
-    };
+    let is_sure = |pair: &Pair| cost(pair, curve) <= MAX_SHARE * pair.extra;
     pairs.iter().rposition(is_sure).map_or(0, |last| last + 1)
+}
+
+/// Returns the largest cost of conflicts of a pair's lines, ns: that of leaving the cache that holds the packed ones.
+pub(super) fn cost(pair: &Pair, curve: &[At]) -> f64 {
+    let bytes = pair.packed.bytes as f64;
+    slowest(curve, bytes, MAX_UNEVENNESS * bytes).map_or(0.0, |time| (time - pair.packed.time()).max(0.0))
 }
 
 /// Returns the longest time of the curve's points between two working sets, and of the next one after them.

@@ -8,7 +8,7 @@ use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
 use super::bursts;
 use super::conflicts::{self, Translated};
-use super::descriptors::{self, Cause};
+use super::descriptors::{Cause, Steps};
 use super::splinters::{self, Splinters};
 use super::translation::{self, Pair, Translation, hit_time, pair_points, tlb_steps, translation_at};
 use crate::record::Record;
@@ -152,7 +152,7 @@ impl Curves {
         let doubtful_pages = scale.revise_pairs(&pairs, translated.as_mut());
         let causes = translated
             .as_ref()
-            .map_or_else(Vec::new, |found| descriptors::causes(record, scale, &pairs, found));
+            .map_or_else(Vec::new, |found| Steps::of(&latency_curve, &pairs, found).causes(record, scale));
         let share = if scale.huge.is_none() { 1.0 } else { in_huge };
         let translation = scale.translation(&pairs, translated.as_ref(), share);
         let mut reading = read_latency_curve(&latency_curve, &translation, scale.share);

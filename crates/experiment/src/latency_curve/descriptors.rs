@@ -6,14 +6,15 @@
 
 use std::ops::RangeInclusive;
 
-use fathom_analysis::tiers::{Capacity, Reading, Tier};
+use fathom_analysis::tiers::{Capacity, Reading};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{Conflict, Groups, Memory, Pattern, PatternKind, Trial};
 
+use super::conflicts;
 use super::splinters::{KEY_STRIDE, Z, time};
 use super::translation::{Pair, is_tlb, steps};
 use crate::record::Record;
-use crate::scale::Scale;
+use crate::scale::{At, Scale};
 
 /// Distance of the pages: the descriptors of 8 bytes in a line of 64 bytes, so that each line has one of them.
 const APART: u64 = 8;
@@ -28,6 +29,9 @@ const MIN_PAGES: u64 = 16;
 /// Share of a step that shows page tables: more than pages at random add inside a TLB. Page tables add at least the whole
 /// step, less what the caches still hold.
 const TABLES_FROM: f64 = 0.5;
+
+/// Largest cost of conflicts of the lines, as a share of a step.
+const MAX_CONFLICTS: f64 = 0.25;
 
 /// Returns whether this trial belongs to the test.
 pub(super) fn is_test(trial: &Trial) -> bool {
@@ -49,24 +53,58 @@ pub(super) fn trial(scale: &Scale, pages: u64) -> (Pattern, Memory) {
     (pattern.into(), Memory { page: Pages::Base, ..Memory::of(pages * KEY_STRIDE, KEY_STRIDE) })
 }
 
-/// Returns the numbers of pages of the tests, one for each step that has a pair inside its TLB and beyond the nearer one,
-/// of those that fit in `limit` bytes of memory.
-pub(super) fn tests(scale: &Scale, pairs: &[Pair], translated: &Reading, limit: u64) -> Vec<u64> {
-    let steps: Vec<(Capacity, Tier)> = steps(translated).collect();
-    let fits = |pages: u64| pages.saturating_mul(period(scale, pages)) <= limit;
-    let of = |i: usize| {
-        let inside = inside(&steps, i);
-        let pages = pairs.iter().map(|pair| pair.pages);
-        pages.filter(|&n| n >= MIN_PAGES && inside.contains(&(n as f64)) && fits(n)).max()
-    };
-    (0..steps.len()).filter_map(of).collect()
+/// The curves that the tests are planned and read with.
+pub(super) struct Steps<'a> {
+    curve: &'a [At],
+    pairs: &'a [Pair],
+    /// Each step with the time that it adds, ns.
+    steps: Vec<(Capacity, f64)>,
 }
 
-/// Returns the numbers of pages at which a step can be tested.
-fn inside(steps: &[(Capacity, Tier)], i: usize) -> RangeInclusive<f64> {
-    let reach = steps[i].0.onset.low;
-    let nearer = i.checked_sub(1).map_or(0.0, |nearer| BEYOND_NEARER * steps[nearer].0.onset.high);
-    (INSIDE.start() * reach).max(nearer)..=INSIDE.end() * reach
+impl<'a> Steps<'a> {
+    pub(super) fn of(curve: &'a [At], pairs: &'a [Pair], translated: &Reading) -> Steps<'a> {
+        let before = translated.tiers.iter().map(|tier| tier.latency.value);
+        let steps = steps(translated).zip(before);
+        let steps = steps.map(|((capacity, beyond), before)| (capacity, beyond.latency.value - before));
+        Steps { curve, pairs, steps: steps.collect() }
+    }
+
+    /// Returns the pairs that can test a step: inside its TLB and beyond the nearer one, in a cache that their lines surely
+    /// do not leave.
+    fn pairs(&self, i: usize) -> impl Iterator<Item = &Pair> {
+        let (capacity, added) = &self.steps[i];
+        let nearer = i.checked_sub(1).map_or(0.0, |nearer| BEYOND_NEARER * self.steps[nearer].0.onset.high);
+        let reach = capacity.onset.low;
+        let inside = (INSIDE.start() * reach).max(nearer)..=INSIDE.end() * reach;
+        self.pairs.iter().filter(move |pair| {
+            pair.pages >= MIN_PAGES
+                && inside.contains(&(pair.pages as f64))
+                && conflicts::cost(pair, self.curve) <= MAX_CONFLICTS * added
+        })
+    }
+
+    /// Returns the numbers of pages of the tests, one for each step that can be tested in `limit` bytes of memory.
+    pub(super) fn tests(&self, scale: &Scale, limit: u64) -> Vec<u64> {
+        let fits = |pages: &u64| pages.saturating_mul(period(scale, *pages)) <= limit;
+        let of = |i: usize| self.pairs(i).map(|pair| pair.pages).filter(fits).max();
+        (0..self.steps.len()).filter_map(of).collect()
+    }
+
+    /// Returns the cause of each step.
+    pub(super) fn causes(&self, record: &Record, scale: &Scale) -> Vec<Cause> {
+        let tested = scale.gather(record, PatternKind::Conflict, is_test);
+        let added = |pair: &Pair| {
+            let test = tested.iter().find(|at| at.bytes / KEY_STRIDE == pair.pages)?;
+            let (apart, together) = (time(test), time(&pair.spread));
+            Some(apart.0 - together.0 - Z * apart.1.hypot(together.1))
+        };
+        let cause = |i: usize| match self.pairs(i).filter_map(added).last() {
+            Some(added) if added > TABLES_FROM * self.steps[i].1 => Cause::Tables,
+            _ if is_tlb(&self.steps[i].0) => Cause::Tlb,
+            _ => Cause::Unknown,
+        };
+        (0..self.steps.len()).map(cause).collect()
+    }
 }
 
 /// The cause of a step of the translation curve.
@@ -78,24 +116,4 @@ pub(super) enum Cause {
     Tables,
     /// The rise is slower than beyond a TLB.
     Unknown,
-}
-
-/// Returns the cause of each step.
-pub(super) fn causes(record: &Record, scale: &Scale, pairs: &[Pair], translated: &Reading) -> Vec<Cause> {
-    let tested = scale.gather(record, PatternKind::Conflict, is_test);
-    let steps: Vec<(Capacity, Tier)> = steps(translated).collect();
-    let shows_tables = |i: usize| {
-        let inside = inside(&steps, i);
-        let test = tested.iter().rfind(|at| inside.contains(&((at.bytes / KEY_STRIDE) as f64)))?;
-        let pair = pairs.iter().find(|pair| pair.pages == test.bytes / KEY_STRIDE)?;
-        let (apart, together) = (time(test), time(&pair.spread));
-        let step = steps[i].1.latency.value - translated.tiers[i].latency.value;
-        Some(apart.0 - together.0 - Z * apart.1.hypot(together.1) > TABLES_FROM * step)
-    };
-    let cause = |i: usize| match shows_tables(i) {
-        Some(true) => Cause::Tables,
-        _ if is_tlb(&steps[i].0) => Cause::Tlb,
-        _ => Cause::Unknown,
-    };
-    (0..steps.len()).map(cause).collect()
 }

@@ -147,6 +147,15 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             report.findings.push(row);
         }
     }
+    if let (true, Some((pages, true))) = (steps.is_empty(), all.walks_grow_from()) {
+        report.refusals.push(Refused {
+            what: "TLBs for base pages".into(),
+            reason: format!(
+                "the first rise, at {pages:.0} pages, is due to page tables that leave a cache: loads in every eighth page take longer on fewer pages already"
+            ),
+            remedy: String::new(),
+        });
+    }
     let walk = steps.last().and_then(|(_, last)| {
         penalty((&survey::WALK_LATENCY).into(), (first, last), (count, &trials), report)
     });

@@ -7,9 +7,10 @@ use fathom_probe::pattern::{Memory, OrderKind, Pattern, Trial};
 use super::scan::MIN_BYTES;
 use super::{BEYOND_CLAIM, COARSE_TOP, Planner, unexceeded_claim};
 use crate::latency_curve::curves::Curves;
+use crate::latency_curve::descriptors::{self, Steps};
 use crate::latency_curve::rows::MIN_MEMORY_NS;
+use crate::latency_curve::splinters;
 use crate::latency_curve::translation::{PLATEAU_SPAN, Pair};
-use crate::latency_curve::{descriptors, splinters};
 use crate::record::TrialRun;
 use crate::scale::{DENSE_SHARE, DENSE_STRIDE, STRIDE, Short};
 
@@ -68,7 +69,7 @@ impl Planner<'_> {
     /// Schedules the tests whether steps of the TLB pairs are due to page tables.
     fn descriptors(&mut self, pairs: &[Pair], translated: &Reading) {
         let limit = self.memory_limit(Pages::Base);
-        for pages in descriptors::tests(&self.scale, pairs, translated, limit) {
+        for pages in Steps::of(self.latency_curve, pairs, translated).tests(&self.scale, limit) {
             self.translation_test(pages, descriptors::trial(&self.scale, pages));
         }
     }
