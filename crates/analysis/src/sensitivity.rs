@@ -147,9 +147,9 @@ mod tests {
         let mut here = report(Some(-1400.0), "no");
         (here.findings[0].low, here.findings[0].high) = (Some(-1450.0), Some(-1350.0));
         let [more, less, same] = [4600.0, -3000.0, -1399.0].map(|ns| report(Some(ns), "no"));
-        let mut effects_of = effects(0, &here, [Some(&same), None]);
-        effects_of.extend(effects(1, &here, [Some(&less), Some(&more)]));
-        effects_of.extend(effects(2, &here, [Some(&less), Some(&here)]));
+        let mut effects_of = effects(0, &here, &[same]);
+        effects_of.extend(effects(1, &here, &[less.clone(), more]));
+        effects_of.extend(effects(2, &here, &[less, here.clone()]));
         assert_eq!(effects_of.len(), 3);
         let all =
             Sensitivity { ahead: false, varied: ["a", "b", "c"].map(varied).into(), effects: effects_of };
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn a_lost_finding_and_another_word_count_more_than_any_number() {
         let mut here = report(Some(1.0), "no");
-        let mut all = effects(0, &here, [Some(&report(Some(1e9), "no")), None]);
-        all.extend(effects(1, &here, [None, Some(&report(None, "yes"))]));
+        let mut all = effects(0, &here, &[report(Some(1e9), "no")]);
+        all.extend(effects(1, &here, &[report(None, "yes")]));
         attach(&mut here, &Sensitivity { ahead: true, varied: ["a", "b"].map(varied).into(), effects: all });
         let [saved, word] = [0, 1].map(|at| here.findings[at].depends_on.clone().expect("both depend"));
         assert!(saved.varied.value == "b" && saved.outcome.missing);

@@ -111,14 +111,14 @@ pub(crate) fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::Record;
+    use crate::record::file;
     use crate::{read, report_kinds};
 
     /// Returns the headline of a stored record: answer, confidence, action.
     fn of(name: &str) -> [String; 3] {
         let file = format!("{}/../../records/{name}.fathom", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(file).expect("a stored record");
-        let report = read(&Record::parse(&text).expect("a record")).expect("an experiment");
+        let report = read(&file::read(&text).expect("a record")).expect("an experiment");
         let kind = report_kinds::kind(&report.experiment).expect("a kind");
         let headline = (kind.headline)(&report);
         [headline.answer, headline.confidence, headline.action]

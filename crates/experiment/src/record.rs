@@ -2,7 +2,7 @@
 //!
 //! The first line names the format's version. It is followed by the harness's own lines (`run`, `end`) and by the
 //! probe's lines as they were received. A damaged line does not stop the reading: it is a problem with a line number,
-//! and all other lines still count.
+//! and all other lines still count. In a file each line has a seal ([`file`]).
 
 use fathom_analysis::claims::{FactValue, Facts};
 use fathom_analysis::interval::median;
@@ -10,9 +10,10 @@ use fathom_analysis::sensitivity::Sensitivity;
 use fathom_probe::machine::{ClockTrust, Watch};
 use fathom_probe::pattern::Trial;
 use fathom_probe::rows::{Done, Rows, Sample, Samples};
-use fathom_probe::wire::{Line, VERSION, WireError};
+use fathom_probe::wire::{self, Line, WireError};
 
 mod facts;
+pub mod file;
 mod harness_lines;
 mod imported;
 mod losses;
@@ -29,6 +30,10 @@ pub use transfers::TransferRecord;
 pub use varied::sensitivity_lines;
 pub use wakeups::Wakeups;
 
+/// Version of the record's format.
+const VERSION: u64 = 1;
+/// Status of a session that ended as planned.
+const COMPLETE: &str = "complete";
 /// Problems that are stored individually, at most. More carry no information.
 const MAX_PROBLEMS: usize = 100;
 /// Largest number of a trial or a round. No session comes near it, and later numbers cannot overflow.
@@ -170,6 +175,8 @@ pub struct Record {
     pub sensitivity: Option<Sensitivity>,
     /// The number of the `run` line, from 1; 0 without one.
     run_line: u64,
+    /// Whether the probe's last line was received.
+    gone: bool,
     lines: u64,
     last_seq: Option<u64>,
     /// Trials that were begun, including those that do not count any more.
@@ -194,7 +201,7 @@ impl Record {
         Line::new("fathom.record").int("version", VERSION).render()
     }
 
-    /// Reads the text of a whole file.
+    /// Reads the lines of a record, without seals.
     ///
     /// # Errors
     /// The first line is not that of a record, or its version is newer.
@@ -248,20 +255,6 @@ impl Record {
         intact.then_some(line)
     }
 
-    /// Adds the last line of a file that does not end in a newline. Only a checksum shows that a line is complete. The
-    /// harness's own lines have none, and a truncated number would be another number.
-    ///
-    /// # Errors
-    /// As [`Record::push`].
-    pub fn push_unended(&mut self, text: &str) -> Result<(), String> {
-        if self.lines == 0 || sealed(text) {
-            return self.push(text);
-        }
-        self.lines += 1;
-        self.problem("it has no newline: cut off");
-        Ok(())
-    }
-
     /// Returns the memory that judging the record takes, in bytes, approximately.
     #[must_use]
     pub fn needs(&self) -> u64 {
@@ -291,6 +284,12 @@ impl Record {
         if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(format!("line {}: {what}", self.lines));
         }
+    }
+
+    /// Adds a line that was not read, and why.
+    fn bad_line(&mut self, why: &str) {
+        self.lines += 1;
+        self.problem(why);
     }
 
     /// Adds a line of the harness itself. The probe's lines are numbered, the harness's are not.
@@ -329,6 +328,7 @@ impl Record {
             return Err(WireError::new(format!("'{}' without number and checksum: cut off", line.word)));
         };
         if line.word == "probe" && seq == 1 {
+            self.gone = false;
             self.greeted();
         } else if let Some(last) = self.last_seq {
             if seq <= last {
@@ -380,6 +380,7 @@ impl Record {
                 line.fields().finish()?;
                 // Facts that changed by the end of the session come before this line.
                 self.close_facts();
+                self.gone = true;
             }
             other => return Err(WireError::new(format!("'{other}' is not a word of a record"))),
         }
@@ -407,9 +408,10 @@ impl Record {
     fn take_probe(&mut self, line: &Line) -> Result<(), WireError> {
         let mut f = line.fields();
         let wire = f.need_int("wire")?;
-        if wire > VERSION {
+        if wire > wire::VERSION {
             return Err(WireError::new(format!(
-                "the probe speaks wire version {wire}, this program reads up to {VERSION}: update it"
+                "the probe speaks wire version {wire}, this program reads up to {}: update it",
+                wire::VERSION
             )));
         }
         let word = f.token("trust")?.unwrap_or_default();
@@ -485,8 +487,10 @@ fn first(text: &str) -> Result<(), String> {
     let mut f = line.fields();
     let version = f.need_int("version").map_err(|e| e.what)?;
     f.finish().map_err(|e| e.what)?;
-    if version == 0 || version > VERSION {
-        return Err(format!("record version {version}; this program reads up to {VERSION}: update it"));
+    if version != VERSION {
+        return Err(format!(
+            "record version {version}; this program reads version {VERSION}: read it with the version of fathom that made it"
+        ));
     }
     Ok(())
 }

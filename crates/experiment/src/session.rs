@@ -363,6 +363,12 @@ impl Session {
         self.time_is_up = true;
     }
 
+    /// Returns whether the next line begins a round, or ends the session: nothing is measured at the moment.
+    #[must_use]
+    pub fn begins_round(&self) -> bool {
+        self.pending.is_none() && self.queue.is_empty()
+    }
+
     /// Returns the next line to send; `bye` at the end. Call it only when [`Session::may_send`].
     pub fn next_line(&mut self) -> String {
         let leaving = self.time_is_up || self.byes > 0;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 
-pub use experiments::RecordFile;
+pub use experiments::RecordOptions;
 pub use parse::percent;
 
 use crate::subjects;

@@ -1,17 +1,15 @@
 //! The output file of `--html`.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use fathom_report::html::{Change, Entry};
 
 use crate::failure::Failure;
 use crate::file_id::FileId;
+use crate::new_file::{self, creation_path};
 use crate::output::Out;
-
-/// Largest number of symbolic links followed, as on Linux (path_resolution(7)).
-const MAX_LINKS: usize = 40;
 
 /// First bytes of a record.
 const RECORD: &[u8; 13] = b"fathom.record";
@@ -99,21 +97,20 @@ impl PageFile {
                 "is the disk full? `fathom report RECORD --html FILE` makes the page again",
             )
         };
-        // The file is truncated only after its identity has been checked.
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(false).open(&self.path).map_err(lost)?;
-        let id = FileId::of(&file);
+        let id = FileId::at(&self.path);
         if id.is_some_and(|id| self.others.contains(&id)) || holds_record(&self.path) {
             return Err(would_overwrite(&self.path));
         }
+        // Only pipes and devices have no identity.
+        if id.is_some() || !self.path.exists() {
+            return new_file::replace(&self.path, page.as_bytes()).map_err(lost);
+        }
+        let mut file = OpenOptions::new().write(true).open(&self.path).map_err(lost)?;
         if is_own_pipe(&file) {
             return Err(Failure::usage(
                 format!("--html {}: this is a pipe from which fathom itself reads", self.path.display()),
                 "name a file, or - for stdout",
             ));
-        }
-        if id.is_some() {
-            file.set_len(0).and_then(|()| file.rewind()).map_err(lost)?;
         }
         file.write_all(page.as_bytes()).map_err(lost)
     }
@@ -165,21 +162,6 @@ pub fn same(a: &Path, b: &Path) -> bool {
         }
         _ => false,
     }
-}
-
-/// Returns the path at which a missing file would be created: its directory without links, and its name. Follows links
-/// whose target does not exist.
-fn creation_path(path: &Path) -> Option<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let directory = directory.canonicalize().ok()?;
-        match std::fs::read_link(&path) {
-            Ok(target) => path = directory.join(target),
-            Err(_) => return Some(directory.join(path.file_name()?)),
-        }
-    }
-    None
 }
 
 /// Returns whether the file begins like a record.

@@ -11,6 +11,7 @@ mod html_file;
 mod image;
 mod measure;
 mod memory_budget;
+mod new_file;
 mod output;
 mod progress;
 mod record_writer;

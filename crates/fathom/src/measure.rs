@@ -116,6 +116,8 @@ pub struct Request<'a> {
 /// record.
 pub fn measure(request: Request<'_>, page: Option<&mut Target>, quiet: bool) -> Result<Measured, Failure> {
     let Request { experiment, asked, options, resume } = request;
+    let requested = options.output.requested(resume);
+    requested.check()?;
     let resumed = resume.map(|file| resume::read(file, experiment.name)).transpose()?;
     let subject = match &resumed {
         Some(resumed) => resumed_subject(options, &resumed.run)?,
@@ -138,8 +140,7 @@ pub fn measure(request: Request<'_>, page: Option<&mut Target>, quiet: bool) -> 
         Some(lines) => Session::resumed(experiment.plan, run, lines),
         None => Session::new(experiment.plan, run),
     };
-    let writer =
-        RecordWriter::open(options.record.as_deref(), experiment.name, &subject.name, session.head())?;
+    let writer = RecordWriter::open(requested, experiment.name, &subject.name, session.head())?;
     if let Some(page) = page {
         page.exclude_files(writer.files()).inspect_err(|_| writer.remove_copy())?;
     }
@@ -343,6 +344,9 @@ impl Exchange {
                 self.until = self.until.or(self.request_time.map(|time| Instant::now() + time));
                 if self.until.is_some_and(|until| Instant::now() >= until) {
                     self.session.stop_requesting();
+                }
+                if self.session.begins_round() {
+                    self.writer.sync();
                 }
                 let line = self.session.next_line();
                 self.probe.send(line);

@@ -54,7 +54,7 @@ fn times(record: &Record, request: &Request, report: &mut Report) {
     crossovers(&points, report);
     let mut losses = points::losses(record, &scale);
     losses.sort_by_key(|loss| place(&loss.key));
-    pollution::rows(&losses, &unmoved(record, &request), modelled, report);
+    pollution::rows(&losses, &unmoved(record, request), modelled, report);
     let requested = Options::of(record);
     if requested.driver_bug.is_none() {
         study::rows(&points, link.filter(|_| requested.link_bits.is_some()), report);

@@ -44,7 +44,7 @@ pub(super) fn is_test(trial: &Trial) -> bool {
 /// lines use all sets of a cache evenly, and the pages all sets of a TLB.
 fn period(scale: &Scale, pages: u64) -> u64 {
     let (apart, line) = (APART * scale.base, scale.pair_stride());
-    apart + (apart / pages / line | 1) * line
+    apart + ((apart / pages / line) | 1) * line
 }
 
 /// Returns the pattern of the test, and the memory for it on this number of pages.

@@ -2,6 +2,7 @@
 
 mod content;
 mod damage;
+mod sealed;
 mod sensitivity;
 
 use fathom_analysis::findings::WarningKind;
@@ -57,7 +58,7 @@ fn session() -> Vec<String> {
         watch: Watch { wall_ns: 1_000_000, cpu_ns: 990_000, involuntary: 1, ..Watch::default() },
     };
     let mut sent = vec![
-        Line::new("probe").int("wire", VERSION).token("trust", "virtual"),
+        Line::new("probe").int("wire", wire::VERSION).token("trust", "virtual"),
         Line::new("fact").text("name", "page.base").int("int", 4096u64),
         Line::new("fact").text("name", "dt").int("part", 0u64).int("of", 2u64).hex("hex", &[1, 2]),
         Line::new("fact").text("name", "dt").int("part", 1u64).int("of", 2u64).hex("hex", &[3]),

@@ -24,7 +24,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
             Some(capacity) => format!("{} up to {}", figure(f), figure(capacity)),
             None => match f.detail.number(CLAIMED) {
                 Some(claimed) => {
-                    format!("{} beyond, where the reported {} may still serve it", figure(f), size(claimed))
+                    format!("{} beyond (the reported cache of {} was not exceeded)", figure(f), size(claimed))
                 }
                 None => format!("{} beyond", figure(f)),
             },

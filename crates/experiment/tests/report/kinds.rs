@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fathom_analysis::metrics::REGISTRY;
-use fathom_experiment::record::Record;
+use fathom_experiment::record::file;
 use fathom_experiment::report_kinds::{REPORT_KINDS, kind};
 use fathom_report::kind::metrics;
 
@@ -30,7 +30,7 @@ fn reports_have_the_metrics_of_their_kind() {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("a record");
-        let record = Record::parse(&text).expect("it is one");
+        let record = file::read(&text).expect("it is one");
         let report = fathom_experiment::read(&record).expect("an experiment");
         let of = kind(&report.experiment).expect("a kind");
         for (what, metric) in report

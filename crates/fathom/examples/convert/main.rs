@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use fathom_experiment::record::file::{self, contents};
 use fathom_probe::wire::{Line, Value};
 use serde_json::Value as Json;
 
@@ -402,8 +403,11 @@ fn prove_record(names: &Names, old: &str, new: &str) -> Result<usize, String> {
     }
 }
 
+/// Returns the text of a file; of a record, its lines without the seals of the file.
 fn text(file: &str) -> Result<String, String> {
-    std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))
+    let text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
+    let contents: String = contents(&text).flat_map(|line| [line, "\n"]).collect();
+    Ok(if contents.starts_with(RECORD) { contents } else { text })
 }
 
 fn run(arguments: &[&str]) -> Result<(), String> {
@@ -415,12 +419,14 @@ fn run(arguments: &[&str]) -> Result<(), String> {
         println!("{new}: {rows} rows under their new names");
         return Ok(());
     }
-    for file in arguments {
-        let old = text(file)?;
-        let new = if old.starts_with(RECORD) { names.record(&old) } else { names.document(&old) };
-        if new != old {
-            std::fs::write(file, new).map_err(|e| format!("{file}: {e}"))?;
-        }
+    for name in arguments {
+        let old = text(name)?;
+        let new = if old.starts_with(RECORD) {
+            file::sealed(names.record(&old).lines())
+        } else {
+            names.document(&old)
+        };
+        std::fs::write(name, new).map_err(|e| format!("{name}: {e}"))?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use fathom_experiment::{DefaultBudget, Experiment};
 use super::Output;
 use super::parse::budget;
 use crate::failure::Failure;
+use crate::record_writer::Requested;
 
 /// Name of the option for the record to resume.
 const RESUME: &str = "resume";
@@ -52,7 +53,7 @@ fn resume_argument(experiment: &'static Experiment) -> Arg {
         .value_parser(clap::value_parser!(PathBuf))
         .conflicts_with_all(experiment.options.iter().map(|option| option.name))
         .help(
-            "Resume this interrupted record of a sweep or a run, with its options; the file itself is not changed",
+            "Resume this interrupted record of a sweep or a run, with its options. The file itself is continued, unless --record names another one",
         )
 }
 
@@ -105,9 +106,8 @@ pub struct RunOptions {
     /// machines.
     #[arg(long)]
     pub sensitivity: bool,
-    /// Keep the record in this file too (it is always kept in the user's data directory).
-    #[arg(long, value_name = "FILE", value_parser = RecordFile)]
-    pub record: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: RecordOptions,
     /// CPU to measure on. Default: an isolated one, else the last allowed.
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
@@ -115,6 +115,29 @@ pub struct RunOptions {
     /// model compute for some ten seconds in an unoptimised build.
     #[arg(long, hide = true, default_value = "60s", value_parser = budget, value_name = "TIME")]
     pub patience: u64,
+}
+
+/// Options of every verb that makes a record.
+#[derive(Debug, Default, Args)]
+pub struct RecordOptions {
+    /// Keep the record in this new file too (it is always kept in the user's data directory).
+    #[arg(long, short = 'o', value_name = "FILE", value_parser = RecordFile)]
+    pub record: Option<PathBuf>,
+    /// Replace the file of `--record` if it exists.
+    #[arg(long, requires = "record")]
+    pub force: bool,
+}
+
+impl RecordOptions {
+    /// Returns the file to write, where `resumed` is that of the record to resume.
+    pub fn requested<'a>(&'a self, resumed: Option<&'a Path>) -> Requested<'a> {
+        match (&self.record, resumed) {
+            (Some(file), _) if self.force => Requested::Replaced(file),
+            (Some(file), _) => Requested::New(file),
+            (None, Some(file)) => Requested::Resumed(file),
+            (None, None) => Requested::Copy,
+        }
+    }
 }
 
 /// Parses the file of a record. Any file name is accepted except `-`, because stdout has the report.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use fathom_experiment::record::Run;
+use fathom_experiment::record::file::contents;
 
 use crate::failure::Failure;
 use crate::records;
@@ -34,8 +35,6 @@ pub fn read(file: &Path, experiment: &str) -> Result<Resumed, Failure> {
     }
     let text = std::fs::read(file).map_err(|e| Failure::usage(format!("--resume {shown}: {e}"), ""))?;
     let text = String::from_utf8_lossy(&text);
-    // A line that was cut off is incomplete and dropped.
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let lines = whole.lines().filter(|line| !line.starts_with("end ")).map(str::to_owned).collect();
+    let lines = contents(&text).filter(|line| !line.starts_with("end ")).map(str::to_owned).collect();
     Ok(Resumed { run, lines, elapsed_ms: record.end.map_or(0, |end| end.elapsed_ms) })
 }

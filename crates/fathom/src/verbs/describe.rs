@@ -1,7 +1,7 @@
 //! `fathom describe`: drafts a description from a record, and checks it with the reader of descriptions.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -14,6 +14,7 @@ use fathom_model::description::Replacement;
 
 use super::{Context, Verb};
 use crate::failure::{Exit, Failure};
+use crate::new_file;
 use crate::output::shell;
 use crate::records;
 
@@ -84,21 +85,21 @@ fn drafted(report: &Report, name: &str) -> Result<String, Failure> {
 /// Writes a new file. Existing files are never replaced, because descriptions are edited by hand.
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let shown = file.display();
-    let mut open = File::options();
     // Writing to an existing device or pipe replaces nothing.
     let plain = std::fs::metadata(file).map_or(true, |m| m.is_file() || m.is_dir());
-    let opened =
-        if plain { open.write(true).create_new(true).open(file) } else { open.write(true).open(file) };
-    let mut to = opened.map_err(|e| {
+    let written = if plain {
+        new_file::create(file, text.as_bytes())
+    } else {
+        File::options().write(true).open(file).and_then(|mut to| to.write_all(text.as_bytes()))
+    };
+    written.map_err(|e| {
         let what = format!("--output {shown}: {e}");
-        Failure::usage(what, "name a new file in a directory that can be written, or - for stdout")
-    })?;
-    to.write_all(text.as_bytes()).map_err(|e| {
-        if plain {
-            // An incomplete draft is removed; if that fails, it will not parse.
-            let _ = std::fs::remove_file(file);
+        match e.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Failure::new(what, "name a file with room for it")
+            }
+            _ => Failure::usage(what, "name a new file in a directory that can be written, or - for stdout"),
         }
-        Failure::new(format!("--output {shown}: {e}"), "name a file with room for it")
     })
 }
 

@@ -247,11 +247,9 @@ fn cut_in(dir: &Path) -> Vec<PathBuf> {
     cut
 }
 
-/// Returns whether the process whose id is in the record's name (TIME-PID-...) still runs.
+/// Returns whether a session is writing the record.
 fn is_growing(path: &Path) -> bool {
-    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-    let pid = name.split('-').nth(1).filter(|pid| pid.parse::<u32>().is_ok());
-    pid.is_some_and(|pid| Path::new("/proc").join(pid).exists())
+    std::fs::File::open(path).is_ok_and(|file| record_writer::is_being_written(&file))
 }
 
 /// Returns whether the record ends with an `end` line, which the harness writes last.
@@ -274,6 +272,8 @@ fn has_end(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use fathom_experiment::record::file::sealed;
+
     use super::*;
 
     fn process(proc: &Path, pid: u32, command: &str, parent: u32) {
@@ -305,19 +305,20 @@ mod tests {
     #[test]
     fn truncated_records_of_ended_processes_are_reported() {
         let dir = tempfile::tempdir().expect("a directory");
-        let own = std::process::id();
+        let end = "end status=complete elapsed_ms=1";
+        let of =
+            |lines: &[&str]| sealed(["fathom.record version=1"].into_iter().chain(lines.iter().copied()));
         for (name, text) in [
-            ("1-4294967294-survey-host.fathom".to_owned(), "fathom.record version=1\ntrial\n"),
-            (
-                "2-4294967294-survey-host.fathom".to_owned(),
-                "fathom.record version=1\nend status=complete elapsed_ms=1\n",
-            ),
-            (format!("3-{own}-survey-host.fathom"), "fathom.record version=1\n"),
-            ("notes.txt".to_owned(), "mine"),
+            ("1-survey-host.fathom", of(&["trial"])),
+            ("2-survey-host.fathom", of(&[end])),
+            ("3-survey-host.fathom", of(&[])),
+            ("notes.txt", "mine".to_owned()),
         ] {
             std::fs::write(dir.path().join(name), text).expect("a file");
         }
-        assert_eq!(cut_in(dir.path()), [dir.path().join("1-4294967294-survey-host.fathom")]);
+        let open = std::fs::File::open(dir.path().join("3-survey-host.fathom")).expect("a record");
+        open.lock().expect("a lock");
+        assert_eq!(cut_in(dir.path()), [dir.path().join("1-survey-host.fathom")]);
         assert!(cut_in(&dir.path().join("none")).is_empty());
     }
 }

@@ -10,8 +10,8 @@ use fathom_experiment::record::{End, Imported, MAX_SERIES, Record, Run};
 use fathom_experiment::wakeup;
 use fathom_report::html::Entry;
 
-use super::{Context, Verb, one_form, one_stdin};
-use crate::cli::{Output, RecordFile};
+use super::{Context, Verb, all_told, one_form, one_stdin};
+use crate::cli::{Output, RecordOptions};
 use crate::failure::{Exit, Failure};
 use crate::html_file::{Target, same};
 use crate::output::shell;
@@ -27,9 +27,8 @@ struct Import {
     /// Output of cyclictest (--json, -h, -H, T: lines) or Xenomai's latency (-h, -s, -g); one may be `-`, stdin.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Keep the record in this file too (it is always kept in the user's data directory).
-    #[arg(long, short = 'o', value_name = "RECORD", value_parser = RecordFile)]
-    record: Option<PathBuf>,
+    #[command(flatten)]
+    output: RecordOptions,
     #[command(flatten)]
     out: Output,
 }
@@ -56,7 +55,7 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
     let out = &context.out.with_studies(options.out.study);
     one_form(options.out.json, options.out.html.as_deref())?;
     one_stdin(&options.files)?;
-    let others = options.record.as_deref().into_iter().chain(super::read(&options.files));
+    let others = options.output.record.as_deref().into_iter().chain(super::read(&options.files));
     let mut page = Target::open(options.out.html.as_deref(), others)?;
     // All files are read before the record is written, so that an error leaves nothing.
     let read = options.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
@@ -68,7 +67,7 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
         ));
     }
     if let Some(file) =
-        options.files.iter().find(|file| options.record.as_deref().is_some_and(|r| same(r, file)))
+        options.files.iter().find(|file| options.output.record.as_deref().is_some_and(|r| same(r, file)))
     {
         return Err(Failure::usage(
             format!("--record {}: refusing to overwrite an input file", file.display()),
@@ -82,11 +81,10 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
     let report = records::judged(&record)?;
     let next = kept.map(|path| format!("fathom report {}", shell(&path)));
     let kind = crate::records::kind(&report.subject, &report)?;
-    let status = out.report(&report, kind, &options.out, next.as_deref())?;
-    if let Some(page) = page {
-        page.write(&[Entry { name: &report.subject, report: &report, kind }], &[], out)?;
-    }
-    lost.map_or(Ok(status), Err)
+    let status = out.report(&report, kind, &options.out, next.as_deref());
+    let entry = Entry { name: &report.subject, report: &report, kind };
+    let page = page.map_or(Ok(()), |page| page.write(&[entry], &[], out));
+    all_told(status, [page, lost.map_or(Ok(()), Err)])
 }
 
 /// Returns the result in a file, or on stdin for `-`, and the file's name without its directories.
@@ -145,7 +143,7 @@ fn keep(
     page: Option<&mut Target>,
 ) -> Result<(Option<String>, Option<Failure>), Failure> {
     let tool = read.first().map_or("", |(_, result)| result.tool.as_str());
-    let mut writer = RecordWriter::open(options.record.as_deref(), wakeup::NAME, tool, &lines[..1])?;
+    let mut writer = RecordWriter::open(options.output.requested(None), wakeup::NAME, tool, &lines[..1])?;
     if let Some(page) = page {
         page.exclude_files(writer.files()).inspect_err(|_| writer.remove_copy())?;
     }

@@ -8,7 +8,7 @@ use fathom_experiment::EXPERIMENTS;
 use fathom_report::html::Entry;
 
 use crate::cli::Cli;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, print_message};
 use crate::output::Out;
 use crate::records;
 
@@ -104,6 +104,20 @@ impl Verb {
 /// Returns the options of a type from the matches of clap.
 fn read_back<A: Args>(matches: &ArgMatches) -> Result<A, Failure> {
     A::from_arg_matches(matches).map_err(|e| Failure::usage(e.to_string(), ""))
+}
+
+/// Returns the exit status of a verb that writes several things. Every failure is told: all but the last are printed.
+fn all_told(
+    exit: Result<Exit, Failure>,
+    others: impl IntoIterator<Item = Result<(), Failure>>,
+) -> Result<Exit, Failure> {
+    others.into_iter().fold(exit, |exit, other| match (exit, other) {
+        (Err(one), Err(other)) => {
+            print_message(&one);
+            Err(other)
+        }
+        (exit, other) => other.and(exit),
+    })
 }
 
 /// Checks that only one output format goes to stdout.

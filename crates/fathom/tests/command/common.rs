@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use fathom_experiment::record::file::{contents, sealed};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The environment variable that marks a test's processes; children inherit it.
@@ -79,6 +80,16 @@ impl User {
 
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// Writes the lines of a record as a file.
+    pub fn write_record(&self, name: &str, lines: &str) -> PathBuf {
+        self.write(name, &sealed(lines.lines()))
+    }
+
+    /// Returns the lines of a record.
+    pub fn record(&self, name: &str) -> String {
+        contents(&self.read(name)).flat_map(|line| [line, "\n"]).collect()
     }
 
     /// Defines a subject `name` whose command is a shell script.

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use fathom_experiment::record::file::{contents, sealed};
 use fathom_probe::wire::{Line, Value};
 
 use crate::common::User;
@@ -116,7 +117,7 @@ fn incomparable_records_are_a_usage_error_with_reason() {
 /// time.
 fn lost_cpu(record: &str, is_lost: impl Fn(i128) -> bool) -> String {
     let mut out = String::new();
-    for (number, text) in record.lines().enumerate() {
+    for (number, text) in contents(record).enumerate() {
         let mut line = Line::parse(text).unwrap_or_else(|e| panic!("line {number}: {}", e.what));
         let Some(seq) = line.seq else {
             out += &format!("{text}\n");
@@ -138,7 +139,7 @@ fn lost_cpu(record: &str, is_lost: impl Fn(i128) -> bool) -> String {
         }
         out += &format!("{}\n", line.seal(seq));
     }
-    out
+    sealed(out.lines())
 }
 
 /// Returns the verdict on the session, the tokens of its warnings on disturbance and the number of doubtful findings.

@@ -113,20 +113,22 @@ fn full_stdout_is_an_error_and_record_is_kept() {
     assert_eq!(did.status, 0);
     let b = user.read("B");
     assert!(b.starts_with("fathom.record ") && b.contains("\nend status=complete"));
-    assert!(b.lines().all(|l| Line::parse(l).is_ok()), "{b}");
+    assert!(user.record("B").lines().all(|l| Line::parse(l).is_ok()), "{b}");
 }
 
 #[test]
 fn record_truncated_anywhere_is_reported() {
     let user = User::new();
     let text = record().join("\n");
-    // Cuts at regular distances, and in the number of the last line.
-    for cut in (1..text.len()).step_by(text.len() / 12).chain([text.len() - 1, text.len()]) {
+    // Cuts at regular distances, and in the seal of the last line.
+    for cut in (1..text.len()).step_by(text.len() / 12).chain([30, text.len() - 9, text.len() - 1]) {
         user.write("A", &text[..cut]);
         let did = user.run(&["report", "A"]);
         // Cut within the first line, the file is not a record.
         if cut < 23 {
             did.failed(2, &["A: line 1", "a record begins with 'fathom.record version=1'"]);
+        } else if cut < text.find('\n').expect("a line") {
+            did.failed(2, &["A: line 1"]);
         } else {
             assert!(did.err.is_empty() && did.out.contains("the session was cut off"), "{cut}: {did:?}");
             assert_eq!(did.status, 3, "{cut}: {}", did.out);
@@ -140,7 +142,7 @@ fn hostile_values_in_a_record_are_reported_as_damage() {
     let maximum = u64::MAX;
     let greeting = ["probe wire=1 trust=real", "fact name=\"clock.hz\" int=1000000000", "facts_end count=1"];
     let report = |lines: &[&str]| {
-        user.write(
+        user.write_record(
             "A",
             &(head("survey")
                 + &sealed(greeting.iter().chain(lines).copied())
@@ -169,7 +171,8 @@ fn hostile_values_in_a_record_are_reported_as_damage() {
         "done trial=1 page_bytes={maximum} base={maximum} wall_ns={maximum} cpu_ns={maximum} involuntary={maximum} steal_ns={maximum} faults={maximum} accesses={maximum}"
     );
     assert!(report(&["trial id=1 bytes=4096", &huge, &done]).contains("1 samples did not"));
-    let end = user.write("A", &format!("{}end status=complete elapsed_ms={maximum}\n", head("survey")));
+    let end =
+        user.write_record("A", &format!("{}end status=complete elapsed_ms={maximum}\n", head("survey")));
     assert!(user.run(&["report", end.to_str().expect("a name"), "--json"]).err.is_empty());
 }
 
@@ -179,16 +182,16 @@ fn endless_record_is_abandoned_with_the_limit() {
     // Each command may take at most 64 MiB and must end.
     let lines = [
         ("yes", "-: line 1 begins with 'y'"),
-        ("cat /dev/zero", "-: line 1: line of 4098 bytes; the limit is 4096"),
+        ("cat /dev/zero", "-: line 1: line of 4138 bytes; the limit is 4096"),
         (
-            "{ echo fathom.record version=1; yes; }",
+            "{ echo 'fathom.record version=1 @1:e229c806:db568a6e'; yes; }",
             "more than 100000 lines are blank or not lines of a record",
         ),
         (
-            "{ echo fathom.record version=1; yes ''; }",
+            "{ echo 'fathom.record version=1 @1:e229c806:db568a6e'; yes ''; }",
             "more than 100000 lines are blank or not lines of a record",
         ),
-        ("{ echo fathom.record version=1; cat /dev/zero; }", "longer than 256 MiB"),
+        ("{ echo 'fathom.record version=1 @1:e229c806:db568a6e'; cat /dev/zero; }", "longer than 256 MiB"),
     ];
     for (stream, words) in lines {
         let did = user.shell(&format!("ulimit -v 65536; {stream} | fathom report -"));
@@ -230,11 +233,11 @@ fn records_with_too_many_trials_or_samples_are_refused() {
     let greeting = ["probe wire=1 trust=modelled", "facts_end count=0"];
     // More trials than any session has.
     let trials = std::iter::repeat_n("trial bytes=64 stride=64", 20_001);
-    user.write("A", &(head("survey") + &sealed(greeting.into_iter().chain(trials))));
+    user.write_record("A", &(head("survey") + &sealed(greeting.into_iter().chain(trials))));
     user.run(&["report", "A"])
         .failed(2, &["A: line 20005: more than 20000 trials, more than any session has"]);
     // More samples of one trial than fit the memory.
-    user.write("A", &many_samples());
+    user.write_record("A", &many_samples());
     let did = user.shell("ulimit -v 65536; fathom report A");
     did.failed(2, &["MiB may be taken here", "RLIMIT_AS", "more memory"]);
 }
@@ -256,7 +259,7 @@ fn subject_silent_after_greeting_is_abandoned_and_record_kept() {
         "echo 'probe wire=1 trust=real seq=1 crc=0x16539b27'; read -r l; sleep 1000; echo late",
     );
     for verb in ["survey", "latency"] {
-        let did = user.run(&[verb, "--on", "late", "--record", "A", "--patience", "1s"]);
+        let did = user.run(&[verb, "--on", "late", "--record", "A", "--force", "--patience", "1s"]);
         did.failed(1, &["sent nothing for 1 s", "fathom report A"]);
         assert!(user.read("A").contains("probe wire=1 trust=real"), "{}", user.read("A"));
         user.nothing_left(Instant::now());

@@ -171,7 +171,7 @@ impl Session {
     fn resumed(&self) {
         let did = self.user.run(&["wakeup", "--resume", "A", "--record", "B", "--budget", "2s"]);
         assert!(matches!(did.status, 0 | 3 | 5), "{did:?}");
-        let (before, after) = (self.user.read("A"), self.user.read("B"));
+        let (before, after) = (self.user.record("A"), self.user.record("B"));
         let kept = |line: &str| !line.starts_with("end ") && !line.starts_with("run ");
         // A line that was cut in the middle is not kept.
         let whole = &before[..before.rfind('\n').map_or(0, |end| end + 1)];

@@ -175,7 +175,7 @@ fn limit_of_64_mib_is_met_or_reported() {
     // reported completely or refused.
     let mut refused = 0;
     for hundreds in [100, 400, 700, 1000, 1300, 1600] {
-        user.write("different", &crate::faults::all_different(hundreds));
+        user.write_record("different", &crate::faults::all_different(hundreds));
         for form in ["", " --json"] {
             let did = user.shell(&format!("{SMALL}fathom report different{form}"));
             if did.status == 2 {
@@ -257,7 +257,7 @@ fn no_process_is_killed_in_a_control_group_of_64_mib() {
     let did = user.shell(&format!("{join}fathom report {} --json", guest_record().display()));
     measured(&user, &did);
     // Valid lines, and more of them than fit.
-    user.write("many", &crate::faults::many_samples());
+    user.write_record("many", &crate::faults::many_samples());
     let did = user.shell(&format!("{join}fathom report many"));
     did.failed(
         2,
@@ -266,7 +266,7 @@ fn no_process_is_killed_in_a_control_group_of_64_mib() {
             "more memory",
         ],
     );
-    let stream = "{ echo fathom.record version=1; cat /dev/zero; } | fathom report -";
+    let stream = "{ echo 'fathom.record version=1 @1:e229c806:db568a6e'; cat /dev/zero; } | fathom report -";
     user.shell(&format!("echo $$ >{}/cgroup.procs; {stream}", group.0.display())).failed(2, &["256 MiB"]);
     assert_eq!(group.killed(), 0);
 }

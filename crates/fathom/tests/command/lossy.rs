@@ -26,7 +26,7 @@ fn damaged_trials_are_requested_again_with_equal_findings() {
     assert_eq!((did.status, did.err.as_str()), (3, ""), "{did:?}");
     same_tiers(&did.out, &good.out);
     assert!(did.out.contains("\"lossy-line\"") && did.out.contains("were repeated"), "{}", did.out);
-    let record = user.read("A");
+    let record = user.record("A");
     assert!(record.contains("\nhello\n") && record.contains("\nagain from="), "{record}");
     let again = user.run(&["report", "A", "--json"]);
     assert_eq!((again.status, &again.out), (3, &did.out));
@@ -39,7 +39,7 @@ fn line_that_loses_every_done_is_abandoned_and_record_kept() {
         1,
         &["the line to 'board' loses too much", "consecutive trials failed", "baud rate", "fathom report A"],
     );
-    let record = user.read("A");
+    let record = user.record("A");
     assert!(record.matches("\nlost what=").count() == 3, "{record}");
     assert!(record.contains("\nend status=failed"));
     assert_eq!(user.run(&["report", "A"]).status, 3);
@@ -55,6 +55,6 @@ fn facts_never_received_whole_are_abandoned() {
 fn hello_is_sent_if_no_greeting_was_received() {
     let (user, did) = survey("cat", "sed -u 1d", "--patience 8s --budget 3s");
     assert!(matches!(did.status, 0 | 3), "{did:?}");
-    assert!(user.read("A").contains("\nhello\nprobe wire=1"), "{}", user.read("A"));
+    assert!(user.record("A").contains("\nhello\nprobe wire=1"), "{}", user.record("A"));
     assert_eq!(tiers(&did.out).len(), 3);
 }

@@ -20,6 +20,7 @@ mod lossy;
 mod output;
 mod progress;
 mod qemu;
+mod record_files;
 mod records;
 mod sensitivity;
 mod serial;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::common::{User, fits};
 
 /// A session of some milliseconds.
-const SESSION: [&str; 13] = [
+const SESSION: [&str; 14] = [
     "dma",
     "--on",
     "omap3-sdio",
@@ -19,6 +19,7 @@ const SESSION: [&str; 13] = [
     "0",
     "--record",
     "A",
+    "--force",
 ];
 
 #[test]
@@ -78,8 +79,10 @@ fn built_in_machines_have_what_was_computed_ahead() {
     let commands: Vec<&str> = commands.collect();
     assert!(commands.len() >= 3, "{commands:?}");
     for command in commands {
-        let text = user.run(&command.split(' ').collect::<Vec<_>>());
-        let flat = text.ended(0).split_whitespace().collect::<Vec<_>>().join(" ");
+        let did = user.run(&command.split(' ').collect::<Vec<_>>());
+        // 3: the default budget does not suffice for narrow intervals of large caches.
+        assert!(matches!(did.status, 0 | 3), "{command}: {did:?}");
+        let flat = did.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             flat.contains("computed ahead for this description"),
             "{command}: run scripts/sensitivity\n{flat}"

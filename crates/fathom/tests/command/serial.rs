@@ -54,7 +54,7 @@ impl Port {
     }
 }
 
-const SURVEY: [&str; 5] = ["--budget", "2s", "--record", "A", "--json"];
+const SURVEY: [&str; 6] = ["--budget", "2s", "--record", "A", "--force", "--json"];
 
 fn survey(subject: &str) -> Vec<&str> {
     ["survey", "--on", subject].into_iter().chain(SURVEY).collect()
@@ -115,7 +115,7 @@ fn silent_board_is_abandoned() {
     let requested: Vec<&str> = survey(&subject).into_iter().chain(["--patience", "1s"]).collect();
     user.run(&requested)
         .failed(1, &["sent nothing for 1 s", "is the board on", "TX to RX", "fathom report A"]);
-    assert!(user.read("A").contains("\nhello\n"), "it was asked: {}", user.read("A"));
+    assert!(user.record("A").contains("\nhello\n"), "it was asked: {}", user.read("A"));
     assert_eq!(port.settings(), before);
     user.nothing_left(Instant::now());
 }

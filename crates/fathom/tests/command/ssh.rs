@@ -43,7 +43,7 @@ fn program(user: &User, name: &str, script: &str) {
 
 fn survey(user: &User, host: &str, set: &str) -> Did {
     let did = user.shell(&format!(
-        "PATH=\"$PWD/bin:$PATH\" {set} fathom survey --on ssh:{host} --budget 2s --record A --json"
+        "PATH=\"$PWD/bin:$PATH\" {set} fathom survey --on ssh:{host} --budget 2s --record A --force --json"
     ));
     user.nothing_left(Instant::now());
     did

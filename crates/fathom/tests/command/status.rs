@@ -1,5 +1,7 @@
 //! Exit statuses, and that every failure names cause and remedy, on stderr only.
 
+use fathom_probe::wire::Line;
+
 use crate::common::User;
 
 #[test]
@@ -51,13 +53,13 @@ fn invalid_description_is_refused_with_its_line() {
 fn non_records_are_refused() {
     let user = User::new();
     user.write("empty", "");
-    user.write("newer", "fathom.record version=2\n");
+    user.write_record("newer", "fathom.record version=2\n");
     user.write("text", "Dear diary\n");
     for (file, words) in [
         ("none", &["No such file"][..]),
         (".", &["directory"]),
         ("empty", &["empty"]),
-        ("newer", &["record version 2", "update it"]),
+        ("newer", &["record version 2", "this program reads version 1"]),
         ("text", &["line 1", "'Dear'", "--record FILE"]),
         ("/dev/zero", &["line 1"]),
     ] {
@@ -96,9 +98,9 @@ fn an_emulators_times_are_refused() {
 fn every_verb_refuses_foreign_or_invalid_records() {
     let user = User::new();
     let run = |rest: &str| format!("fathom.record version=1\nrun {rest} subject=\"x\" seed=1 budget_ms=1\n");
-    user.write("K", &run("experiment=\"gather\""));
-    user.write("O", &run("experiment=\"stride\" op=\"halve\""));
-    user.write("U", &run("experiment=\"stride\" colours=4"));
+    user.write_record("K", &run("experiment=\"gather\""));
+    user.write_record("O", &run("experiment=\"stride\" op=\"halve\""));
+    user.write_record("U", &run("experiment=\"stride\" colours=4"));
     for verb in ["report", "share", "describe"] {
         let kinds = ["K: line 2: experiment 'gather' is not one of: survey latency stride", "wakeup"];
         user.run(&[verb, "K"]).failed(2, &kinds);
@@ -114,17 +116,18 @@ fn every_verb_refuses_foreign_or_invalid_records() {
 #[test]
 fn complete_record_without_measurements_is_refused() {
     let user = User::new();
+    let gone = Line::new("gone").seal(2);
     let record = [
         "fathom.record version=1",
         "run experiment=\"survey\" subject=\"x\" seed=1 budget_ms=1 build=\"x\" command=\"x\"",
         "probe wire=1 trust=real seq=1 crc=0x16539b27",
+        &gone,
         "end status=complete elapsed_ms=1",
-        "",
     ];
-    user.write("A", &record.join("\n"));
+    user.write_record("A", &record.join("\n"));
     let did = user.run(&["report", "A"]);
     assert_eq!((did.status, did.err.as_str()), (5, ""), "{}", did.out);
     // The same record truncated: nothing was refused.
-    user.write("A", &record[..3].join("\n"));
+    user.write_record("A", &record[..3].join("\n"));
     assert_eq!(user.run(&["report", "A"]).status, 3);
 }

@@ -80,7 +80,7 @@ fn missing_subject_command_leaves_an_older_record_unchanged() {
     let user = User::new();
     user.write(".config/fathom/subjects.toml", "[odd]\ncommand = [\"no-such-program\", \"x\"]\n");
     user.write("A", "older");
-    let did = user.run(&["survey", "--on", "odd", "--record", "A"]);
+    let did = user.run(&["survey", "--on", "odd", "--record", "A", "--force"]);
     did.failed(1, &["cannot start 'no-such-program x'", "No such file", "command of subject 'odd'"]);
     assert_eq!(user.read("A"), "older");
 }

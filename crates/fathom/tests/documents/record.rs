@@ -1,5 +1,6 @@
 //! The record that the README shows, without private facts.
 
+use fathom_experiment::record::file::{contents, sealed};
 use fathom_probe::wire::{Line, Value};
 
 /// Facts that identify the owner rather than the machine: the kernel's build and command line, the container, other
@@ -16,12 +17,11 @@ fn name(line: &Line) -> &str {
 
 /// Returns a record without private facts, its lines renumbered and resealed.
 pub fn published(record: &str) -> String {
-    let (mut out, mut seq, mut facts) = (String::new(), 0, 0u64);
-    for text in record.lines() {
+    let (mut out, mut seq, mut facts) = (Vec::new(), 0, 0u64);
+    for text in contents(record) {
         let Ok(mut line) = Line::parse(text) else { panic!("a damaged record is not published: {text}") };
         if line.seq.is_none() {
-            out += text;
-            out.push('\n');
+            out.push(text.to_owned());
             continue;
         }
         if line.word == "fact" && PRIVATE.iter().any(|p| name(&line).starts_with(p)) {
@@ -33,24 +33,20 @@ pub fn published(record: &str) -> String {
             line = Line::new("facts_end").int("count", facts);
         }
         seq += 1;
-        out += &line.seal(seq);
-        out.push('\n');
+        out.push(line.seal(seq));
     }
-    out
+    sealed(out.iter().map(String::as_str))
 }
 
 #[test]
 fn private_facts_are_removed_and_the_rest_is_resealed() {
-    let line = |seq, line: Line| line.seal(seq) + "\n";
     let fact = |name: &str| Line::new("fact").text("name", name).int("int", 1u64);
     let end = |count: u64| Line::new("facts_end").int("count", count);
-    let whole = [
-        "fathom.record version=1\n".to_owned(),
-        line(1, fact("page.base")),
-        line(2, fact("env.loadavg")),
-        line(3, fact("clock.hz")),
-        line(4, end(3)),
-    ];
-    let expected = [whole[0].clone(), whole[1].clone(), line(2, fact("clock.hz")), line(3, end(2))];
-    assert_eq!(published(&whole.concat()), expected.concat());
+    let of = |lines: &[Line]| {
+        let lines = lines.iter().zip(1..).map(|(line, seq)| line.seal(seq));
+        let lines: Vec<String> = ["fathom.record version=1".to_owned()].into_iter().chain(lines).collect();
+        sealed(lines.iter().map(String::as_str))
+    };
+    let whole = of(&[fact("page.base"), fact("env.loadavg"), fact("clock.hz"), end(3)]);
+    assert_eq!(published(&whole), of(&[fact("page.base"), fact("clock.hz"), end(2)]));
 }

@@ -107,27 +107,41 @@ fn number(bytes: &mut Vec<u8>, random: &mut Random) {
     bytes.splice(start..end, new.bytes());
 }
 
-/// Renumbers and reseals every sealed line, so that the damage passes the checksum.
+/// Renumbers and reseals every sealed line of a probe, and seals all lines of the file, so that the damage passes the
+/// checksums.
 #[allow(dead_code, reason = "the target of the tables has no lines")]
 pub fn resealed(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
-    let mut seq = 0u64;
-    for line in bytes.split_inclusive(|&b| b == b'\n') {
-        let text = line.strip_suffix(b"\n").unwrap_or(line);
-        let Some(at) = rfind(text, b" crc=0x") else {
-            out.extend_from_slice(line);
-            continue;
-        };
-        seq += 1;
-        let head = &text[..rfind(&text[..at], b" seq=").unwrap_or(at)];
+    let (mut seq, mut digest) = (0u64, crc32fast::Hasher::new());
+    for (number, line) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
+        let text = unsealed(line.strip_suffix(b"\n").unwrap_or(line));
         let start = out.len();
-        out.extend_from_slice(head);
-        out.extend(format!(" seq={seq}").bytes());
-        let crc = crc32fast::hash(&out[start..]);
-        out.extend(format!(" crc=0x{crc:08x}").bytes());
-        out.extend_from_slice(&line[text.len()..]);
+        match rfind(text, b" crc=0x") {
+            Some(at) => {
+                seq += 1;
+                out.extend_from_slice(&text[..rfind(&text[..at], b" seq=").unwrap_or(at)]);
+                out.extend(format!(" seq={seq}").bytes());
+                let crc = crc32fast::hash(&out[start..]);
+                out.extend(format!(" crc=0x{crc:08x}").bytes());
+            }
+            None => out.extend_from_slice(text),
+        }
+        let checksum = crc32fast::hash(&out[start..]);
+        digest.update(&out[start..]);
+        digest.update(b"\n");
+        let total = digest.clone().finalize();
+        let number = number + 1;
+        out.extend(format!(" @{number}:{checksum:08x}:{total:08x}").bytes());
+        if line.ends_with(b"\n") {
+            out.push(b'\n');
+        }
     }
     out
+}
+
+/// Returns a line without the seal of its file.
+pub fn unsealed(line: &[u8]) -> &[u8] {
+    rfind(line, b" @").map_or(line, |at| &line[..at])
 }
 
 fn rfind(text: &[u8], what: &[u8]) -> Option<usize> {

@@ -97,6 +97,8 @@ pub(crate) fn coarse_top(record: &Record, scale: &Scale) -> u64 {
 /// Working sets that the largest claimed data cache cannot hold, relative to its size: even if it is exclusive and the
 /// nearer levels hold a quarter of it. Two, because one point alone may be an outlier.
 const BEYOND_CLAIM: [f64; 2] = [1.5, 1.25];
+/// The same of a working set that shows it alone: most of its loads miss.
+const FAR_BEYOND_CLAIM: f64 = 2.0;
 
 /// Returns the size of the largest data cache that any source claims, bytes, if the latency curve does not show yet whether
 /// it ends.
@@ -106,7 +108,9 @@ pub(crate) fn unexceeded_claim(record: &Record, latency_curve: &[At]) -> Option<
     let [.., nearest] = BEYOND_CLAIM.map(|part| part * claimed as f64);
     // Sizes are rounded down to whole lines.
     let beyond = latency_curve.iter().filter(|at| at.bytes as f64 > 0.99 * nearest).count();
-    (beyond < BEYOND_CLAIM.len()).then_some(claimed)
+    let far =
+        latency_curve.last().is_some_and(|at| at.bytes as f64 > 0.99 * FAR_BEYOND_CLAIM * claimed as f64);
+    (beyond < BEYOND_CLAIM.len() && !far).then_some(claimed)
 }
 
 struct Planner<'a> {

@@ -47,7 +47,7 @@ fn non_record_is_refused_with_the_expected_first_line() {
         ("hello\n", "fathom.record version=1"),
         ("\0\0\0\n", "line 1"),
         ("probe wire=1 trust=real\n", "'probe'"),
-        ("fathom.record version=2\n", "up to 1: update it"),
+        ("fathom.record version=2\n", "this program reads version 1"),
         ("fathom.record version=0\n", "version 0"),
         ("fathom.record\n", "'version' is missing"),
         ("fathom.record version=1 colour=red\n", "colour"),

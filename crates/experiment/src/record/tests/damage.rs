@@ -192,25 +192,6 @@ proptest! {
 }
 
 #[test]
-fn unsealed_last_line_without_newline_is_ignored() {
-    let first = Record::first_line();
-    let sealed = Line::new("probe").int("wire", 1u64).token("trust", "real").seal(1);
-    let mut record = Record::default();
-    for line in [first.as_str(), &sealed] {
-        record.push(line).unwrap();
-    }
-    let mut cut = record.clone();
-    cut.push_unended("end status=complete elapsed_ms=12").unwrap();
-    assert_eq!((cut.end, cut.problems), (None, vec!["line 3: it has no newline: cut off".to_owned()]));
-    // The checksum shows that only the newline is missing.
-    let mut whole = Record::default();
-    whole.push(&first).unwrap();
-    whole.push_unended(&sealed).unwrap();
-    assert!(whole.trust.is_some() && whole.problems.is_empty());
-    assert!(Record::default().push_unended("fathom.recor").is_err());
-}
-
-#[test]
 fn excess_trials_are_reported_and_dropped() {
     let mut record = Record::default();
     record.push(&Record::first_line()).unwrap();

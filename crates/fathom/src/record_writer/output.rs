@@ -1,0 +1,93 @@
+//! One file of a record: locked while it is written, appended in place.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::file_id::FileId;
+use crate::new_file;
+
+/// An open file of a record. Its lock ends with the process, and tells others that the record is being written.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) path: PathBuf,
+    file: File,
+}
+
+/// Returns whether a session has locked the file.
+pub fn is_being_written(file: &File) -> bool {
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// Locks a file; an error if another process has it.
+fn lock(file: &File) -> io::Result<()> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, "another fathom is writing it"))
+        }
+        // Network file systems may have no locks.
+        Err(TryLockError::Error(e)) if e.kind() == io::ErrorKind::Unsupported => Ok(()),
+        Err(TryLockError::Error(e)) => Err(e),
+    }
+}
+
+impl Output {
+    /// Creates a file.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if there is one, or a link.
+    pub(super) fn create(path: &Path) -> io::Result<Output> {
+        let file = OpenOptions::new().append(true).create_new(true).open(path)?;
+        lock(&file)?;
+        Ok(Output { path: path.to_owned(), file })
+    }
+
+    /// Opens a pipe or a device; `None` if there is none at the path.
+    pub(super) fn special(path: &Path) -> io::Result<Option<Output>> {
+        let kind = std::fs::metadata(path).map(|about| about.file_type());
+        if !kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device() || kind.is_block_device()) {
+            return Ok(None);
+        }
+        let file = OpenOptions::new().write(true).open(path)?;
+        Ok(Some(Output { path: path.to_owned(), file }))
+    }
+
+    /// Replaces a file, or creates it, by a locked one with this text. A kill leaves the old or the new one.
+    ///
+    /// # Errors
+    /// `ResourceBusy` if another session is writing the old one.
+    pub(super) fn replace(path: &Path, text: &str) -> io::Result<Output> {
+        let target = new_file::creation_path(path).unwrap_or_else(|| path.to_owned());
+        // Kept until the new file has its name.
+        let old = File::open(&target).ok();
+        old.as_ref().map(lock).transpose()?;
+        let mut new = new_file::beside(&target)?;
+        lock(new.as_file())?;
+        new.write_all(text.as_bytes())?;
+        new.as_file().sync_data()?;
+        let file = new.persist(&target)?;
+        new_file::sync_directory(&target)?;
+        Ok(Output { path: path.to_owned(), file })
+    }
+
+    pub(super) fn id(&self) -> Option<FileId> {
+        FileId::of(&self.file)
+    }
+
+    /// Appends a line.
+    pub(super) fn line(&mut self, line: &str) -> io::Result<()> {
+        // One call, so that a kill leaves whole lines.
+        self.file.write_all(format!("{line}\n").as_bytes())
+    }
+
+    /// Waits until all lines are on the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        match self.file.sync_data() {
+            // Pipes and devices have no disk.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            synced => synced,
+        }
+    }
+}
