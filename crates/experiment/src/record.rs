@@ -2,7 +2,7 @@
 //!
 //! The first line names the format's version. It is followed by the harness's own lines (`run`, `end`) and by the
 //! probe's lines as they were received. A damaged line does not stop the reading: it is a problem with a line number,
-//! and all other lines still count. In a file each line has a seal ([`file`]).
+//! and all other lines still count. In a file each line has a seal ([`mod@file`]).
 
 use fathom_analysis::claims::{FactValue, Facts};
 use fathom_analysis::interval::median;

@@ -30,9 +30,6 @@ const MIN_PAGES: u64 = 16;
 /// step, less what the caches still hold.
 const TABLES_FROM: f64 = 0.5;
 
-/// Largest cost of conflicts of the lines, as a share of a step.
-const MAX_CONFLICTS: f64 = 0.25;
-
 /// Returns whether this trial belongs to the test.
 pub(super) fn is_test(trial: &Trial) -> bool {
     trial.kind() == PatternKind::Conflict
@@ -69,39 +66,41 @@ impl<'a> Steps<'a> {
         Steps { curve, pairs, steps: steps.collect() }
     }
 
-    /// Returns the pairs that can test a step: inside its TLB and beyond the nearer one, in a cache that their lines surely
-    /// do not leave.
+    /// Returns the pairs that can test a step: inside its TLB and beyond the nearer one.
     fn pairs(&self, i: usize) -> impl Iterator<Item = &Pair> {
-        let (capacity, added) = &self.steps[i];
+        let (capacity, _) = &self.steps[i];
         let nearer = i.checked_sub(1).map_or(0.0, |nearer| BEYOND_NEARER * self.steps[nearer].0.onset.high);
         let reach = capacity.onset.low;
         let inside = (INSIDE.start() * reach).max(nearer)..=INSIDE.end() * reach;
-        self.pairs.iter().filter(move |pair| {
-            pair.pages >= MIN_PAGES
-                && inside.contains(&(pair.pages as f64))
-                && conflicts::cost(pair, self.curve) <= MAX_CONFLICTS * added
-        })
+        self.pairs.iter().filter(move |pair| pair.pages >= MIN_PAGES && inside.contains(&(pair.pages as f64)))
     }
 
-    /// Returns the numbers of pages of the tests, one for each step that can be tested in `limit` bytes of memory.
+    /// Returns the numbers of pages of the tests, one for each step that can be tested in `limit` bytes of memory: where
+    /// conflicts of lines cost least.
     pub(super) fn tests(&self, scale: &Scale, limit: u64) -> Vec<u64> {
-        let fits = |pages: &u64| pages.saturating_mul(period(scale, *pages)) <= limit;
-        let of = |i: usize| self.pairs(i).map(|pair| pair.pages).filter(fits).max();
-        (0..self.steps.len()).filter_map(of).collect()
+        let fits = |pair: &&Pair| pair.pages.saturating_mul(period(scale, pair.pages)) <= limit;
+        let cost = |pair: &&Pair| conflicts::cost(pair, self.curve);
+        let of = |i: usize| self.pairs(i).filter(fits).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        (0..self.steps.len()).filter_map(of).map(|pair| pair.pages).collect()
     }
 
     /// Returns the cause of each step.
     pub(super) fn causes(&self, record: &Record, scale: &Scale) -> Vec<Cause> {
         let tested = scale.gather(record, PatternKind::Conflict, is_test);
+        // What page tables surely add: the lines of both arrangements may conflict in different sets.
         let added = |pair: &Pair| {
             let test = tested.iter().find(|at| at.bytes / KEY_STRIDE == pair.pages)?;
             let (apart, together) = (time(test), time(&pair.spread));
-            Some(apart.0 - together.0 - Z * apart.1.hypot(together.1))
+            let error = Z * apart.1.hypot(together.1);
+            Some(apart.0 - together.0 - error - conflicts::cost(pair, self.curve))
         };
-        let cause = |i: usize| match self.pairs(i).filter_map(added).last() {
-            Some(added) if added > TABLES_FROM * self.steps[i].1 => Cause::Tables,
-            _ if is_tlb(&self.steps[i].0) => Cause::Tlb,
-            _ => Cause::Unknown,
+        let cause = |i: usize| {
+            let least = TABLES_FROM * self.steps[i].1;
+            match self.pairs(i).filter_map(added).any(|added| added > least) {
+                true => Cause::Tables,
+                false if is_tlb(&self.steps[i].0) => Cause::Tlb,
+                false => Cause::Unknown,
+            }
         };
         (0..self.steps.len()).map(cause).collect()
     }
