@@ -1,6 +1,8 @@
 # Sourced by the other scripts: working directory, messages and common functions.
 
 cd "$(dirname "$0")/.."
+# Files whose commands Fathom runs must not be writable by others, whatever the mask of the caller is.
+umask 022
 
 # rustup's programs, if they are not on PATH yet.
 if [ -d "${CARGO_HOME:-${HOME:-/root}/.cargo}/bin" ]; then

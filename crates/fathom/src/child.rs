@@ -1,12 +1,14 @@
 //! Child process with the probe's stream; guarantees termination.
 
+use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use fathom_probe::wire::MAX_LINE;
+use fathom_report::text::visible;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
@@ -15,6 +17,10 @@ use crate::subjects::Subject;
 
 /// Time for a probe to exit after its input has ended.
 const EXIT_GRACE: Duration = Duration::from_millis(500);
+/// Time to wait for the last messages of a child that has ended.
+const MESSAGES_GRACE: Duration = Duration::from_millis(200);
+/// Largest number of bytes of a child's messages that are printed. A login banner and the error of a tool are some KiB.
+const MAX_MESSAGES: usize = 64 << 10;
 /// Time to wait for the exit status of a probe that has closed its stream.
 const STATUS_GRACE: Duration = Duration::from_secs(2);
 
@@ -36,6 +42,8 @@ pub struct Probe {
     /// Channel to the thread that writes the child's stdin; dropping it closes stdin.
     input: Option<Sender<String>>,
     lines: Receiver<String>,
+    /// Ends when the child's messages on stderr have been printed.
+    messages: Receiver<Infallible>,
     name: String,
     /// Whether the child has been waited for.
     reaped: bool,
@@ -57,13 +65,15 @@ impl Probe {
             .args(extra)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
+            // Messages from another machine or program are shown by `print_messages`. This host's probe is this program,
+            // and its reaper, which may live longer than this process, says there what it could not restore.
+            .stderr(if subject.host { Stdio::inherit() } else { Stdio::piped() })
             // A separate process group: ctrl-C reaches only the harness, which then ends the probe.
             .process_group(0)
             .spawn()
             .map_err(|e| cannot_start(subject, &e))?;
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
+        let stderr = child.stderr.take();
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Failure::new("the probe has no stdin and stdout", ""));
         };
         // Bounded, so that a probe that sends too much blocks on its own pipe.
@@ -72,11 +82,14 @@ impl Probe {
         // A separate thread writes, so that a probe that never reads does not block the harness. At most one line is
         // pending, so this channel needs no bound.
         let (input, queued) = channel();
+        let (told, messages) = sync_channel(0);
         // From here on, dropping `probe` terminates the child.
-        let probe = Probe { child, input: Some(input), lines, name: subject.name.clone(), reaped: false };
+        let name = subject.name.clone();
+        let probe = Probe { child, input: Some(input), lines, messages, name, reaped: false };
         let thread = |work: Box<dyn FnOnce() + Send>| std::thread::Builder::new().spawn(work);
         thread(Box::new(pump))
             .and_then(|_| thread(Box::new(move || write_all(stdin, &queued))))
+            .and_then(|_| thread(Box::new(move || print_messages(stderr, told))))
             .map_err(|e| cannot_start(subject, &e))?;
         Ok(probe)
     }
@@ -128,7 +141,10 @@ impl Probe {
             let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
             self.reaped = true;
         }
-        self.child.wait().ok().filter(|_| alone)
+        let status = self.child.wait().ok().filter(|_| alone);
+        // A process that left the group may still have stderr.
+        let _ = self.messages.recv_timeout(MESSAGES_GRACE);
+        status
     }
 }
 
@@ -159,6 +175,29 @@ fn write_all(mut to: ChildStdin, lines: &Receiver<String>) {
         line.push('\n');
         if to.write_all(line.as_bytes()).and_then(|()| to.flush()).is_err() {
             return;
+        }
+    }
+}
+
+/// Prints what the child writes to stderr: line by line, with its hidden characters shown, and not without end. The
+/// rest is read and dropped, so that the child does not block.
+fn print_messages(from: Option<ChildStderr>, _until: SyncSender<Infallible>) {
+    let Some(mut from) = from.map(BufReader::new) else { return };
+    let mut bytes = Vec::new();
+    let mut printed = 0;
+    loop {
+        bytes.clear();
+        match from.by_ref().take(MAX_LINE as u64).read_until(b'\n', &mut bytes) {
+            Ok(0) | Err(_) => return,
+            Ok(n) if printed <= MAX_MESSAGES => {
+                let text = String::from_utf8_lossy(&bytes);
+                let text = visible(text.trim_end_matches(['\n', '\r']));
+                printed += n;
+                let end = if printed > MAX_MESSAGES { "\nfathom: more of its messages are left out" } else { "" };
+                // Stderr may be closed.
+                let _ = writeln!(std::io::stderr().lock(), "{text}{end}");
+            }
+            Ok(_) => {}
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use fathom_report::text::visible;
+
 /// Exit status of this program, from good to bad. It is never the status of a child: the verb decides how a child's
 /// status affects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,16 +66,7 @@ impl Failure {
 /// Prints a message on stderr, after the program's name. Errors are ignored, because stderr may be closed.
 pub fn print_message(what: &impl fmt::Display) {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr().lock(), "fathom: {}", plain(&what.to_string()));
-}
-
-/// Returns text without control characters: messages may quote a subject, a file or its name.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() && c != '\n' && c != '\t' { out.extend(c.escape_unicode()) } else { out.push(c) }
-    }
-    out
+    let _ = writeln!(std::io::stderr().lock(), "fathom: {}", visible(&what.to_string()));
 }
 
 impl fmt::Display for Failure {

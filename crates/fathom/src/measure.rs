@@ -1,14 +1,13 @@
 //! Runs a measurement session over a probe's stream, until its plan, its budget or the user ends it.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fathom_experiment::Experiment;
 use fathom_experiment::options::Asked;
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::Session;
+use fathom_model::catalog;
 use fathom_units::facts;
 
 use crate::child::{Probe, Received};
@@ -16,18 +15,21 @@ use crate::cli::experiments::RunOptions;
 use crate::failure::{Exit, Failure, print_message};
 use crate::html_file::Target;
 use crate::memory_budget::MemoryBudget;
+use crate::output::shell;
 use crate::progress::Progress;
 use crate::record_writer::RecordWriter;
-use crate::subjects::{self, Subject};
+use crate::subjects::{self, HOST, Subject};
 
 mod noise;
 mod resume;
 mod sensitivity;
 mod silence;
+mod stop;
 
 use noise::Noise;
 use resume::Resumed;
 use silence::Silence;
+use stop::Stop;
 
 /// Interval at which a request to stop is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -57,46 +59,6 @@ pub struct Measured {
     pub failure: Option<Failure>,
     /// Failure of writing the requested file completely, if any.
     pub lost: Option<Failure>,
-}
-
-/// Number of the last signal received that ends a session; 0 if none.
-#[derive(Clone, Debug)]
-struct Stop(Arc<AtomicUsize>);
-
-impl Stop {
-    fn listen() -> Result<Stop, Failure> {
-        let flag = Arc::new(AtomicUsize::new(0));
-        let ignored = ignored();
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
-        {
-            // Signals that were ignored at the start stay ignored: nohup, and background jobs of a script.
-            if ignored & (1 << (signal - 1)) != 0 {
-                continue;
-            }
-            // A second signal of the same kind ends the process at once: ctrl-C twice.
-            let armed = Arc::new(std::sync::atomic::AtomicBool::new(false));
-            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&armed))
-                .and_then(|_| signal_hook::flag::register(signal, armed))
-                .and_then(|_| signal_hook::flag::register_usize(signal, Arc::clone(&flag), signal as usize))
-                .map_err(|e| Failure::new(format!("cannot listen for signals: {e}"), ""))?;
-        }
-        Ok(Stop(flag))
-    }
-
-    fn signal(&self) -> Option<i32> {
-        match self.0.load(Ordering::Relaxed) {
-            0 => None,
-            signal => i32::try_from(signal).ok(),
-        }
-    }
-}
-
-/// Returns the signals that this process ignores from its start, one bit each from signal 1; none if the system does
-/// not report them (proc_pid_status(5): SigIgn).
-fn ignored() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// Request for a session.
@@ -140,7 +102,12 @@ pub fn measure(request: Request<'_>, page: Option<&mut Target>, quiet: bool) -> 
         Some(lines) => Session::resumed(experiment.plan, run, lines),
         None => Session::new(experiment.plan, run),
     };
-    let writer = RecordWriter::open(requested, experiment.name, &subject.name, session.head())?;
+    let stopped = || stop.signal().is_some();
+    let writer = RecordWriter::open(requested, experiment.name, &subject.name, session.head(), &stopped)
+        .map_err(|failure| match stop.signal() {
+            Some(signal) => Failure { exit: Exit::Signal(signal), ..failure },
+            None => failure,
+        })?;
     if let Some(page) = page {
         page.exclude_files(writer.files()).inspect_err(|_| writer.remove_copy())?;
     }
@@ -162,15 +129,21 @@ pub fn measure(request: Request<'_>, page: Option<&mut Target>, quiet: bool) -> 
     exchange.finish(outcome, start)
 }
 
-/// Returns the subject of a record to resume.
+/// Returns the subject of a record to resume. A record may come from a stranger: it does not choose a machine or a
+/// command. Without `--on` it is this host or one of the machines that this program describes.
 fn resumed_subject(options: &RunOptions, run: &Run) -> Result<Subject, Failure> {
-    if options.on.as_ref().is_some_and(|on| *on != run.subject) {
+    let named = options.on.as_ref() == Some(&run.subject);
+    let harmless = run.subject == HOST || catalog::text(&run.subject).is_some();
+    if !named && (options.on.is_some() || !harmless) {
         let what = format!("--resume: the record is of '{}'", run.subject);
-        return Err(Failure::usage(what, "leave --on out"));
+        let remedy = if harmless {
+            "leave --on out".to_owned()
+        } else {
+            format!("if that is the machine to go on with: --on {}", shell(&run.subject))
+        };
+        return Err(Failure::usage(what, remedy));
     }
-    // The host is selected by the absence of a name.
-    let on = (run.subject != "host").then(|| run.subject.clone());
-    find(&RunOptions { on, cpu: options.cpu, ..RunOptions::default() })
+    find(&RunOptions { on: Some(run.subject.clone()), cpu: options.cpu, ..RunOptions::default() })
 }
 
 /// Checks that the options can be written to a record and read back, so that oversized requests fail at once.

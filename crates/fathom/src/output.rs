@@ -3,6 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use fathom_analysis::findings::{Report, WarningKind};
+use fathom_report::text::{visible, visible_styled};
 use fathom_report::{ReportKind, Style, json, terminal};
 
 use crate::cli::{Colour, Output};
@@ -50,8 +51,10 @@ impl Out {
         &self.style
     }
 
-    /// Prints text. A closed pipe is not an error.
+    /// Prints text. Nothing in it acts on a terminal but styles, whatever file or machine it came from. A closed pipe is
+    /// not an error.
     pub fn text(&self, text: &str) -> Result<Exit, Failure> {
+        let text = if self.style.colour { visible_styled(text) } else { visible(text) };
         let mut stdout = std::io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
             Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {

@@ -1,6 +1,7 @@
 //! Subjects: byte streams with a probe at the other end. All subjects have one type.
 
 use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use fathom_model::description::nearest;
@@ -64,12 +65,15 @@ pub fn config_dir() -> Option<PathBuf> {
         .map(|d| d.join("fathom"))
 }
 
+/// Name of this host.
+pub const HOST: &str = "host";
+
 fn host() -> Subject {
     Subject {
         command: ["fathom", "serve", "host"].map(String::from).to_vec(),
         host: true,
         needs_parent: true,
-        ..Subject::named("host", "this machine, measured in a child process".into())
+        ..Subject::named(HOST, "this machine, measured in a child process".into())
     }
 }
 
@@ -131,19 +135,45 @@ fn text_of(file: &Path) -> std::io::Result<String> {
 /// Returns the subjects of the user's `subjects.toml`.
 fn user_subjects() -> Result<Vec<Subject>, Failure> {
     let Some(file) = config_dir().map(|d| d.join("subjects.toml")) else { return Ok(Vec::new()) };
-    let text = match text_of(&file) {
+    let shown = file.display();
+    let text = match only_mine(&file).and_then(|()| text_of(&file)) {
         Ok(text) => text,
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
+        Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+            return Err(Failure::usage(format!("{shown}: {e}"), "make it readable for you and writable for nobody else, or remove it"));
+        }
         Err(e) => {
             let remedy = "make it a readable text file, or remove it";
-            return Err(Failure::usage(format!("{}: {e}", file.display()), remedy));
+            return Err(Failure::usage(format!("{shown}: {e}"), remedy));
         }
     };
     parse_user_subjects(&file, &text)
 }
 
+/// Checks that nobody else can write a file whose commands are run, nor replace it in its directory.
+///
+/// # Errors
+/// `PermissionDenied` if somebody can.
+fn only_mine(file: &Path) -> std::io::Result<()> {
+    const WRITABLE_BY_OTHERS: u32 = 0o022;
+    let user = rustix::process::geteuid().as_raw();
+    for path in [Some(file), file.parent()].into_iter().flatten() {
+        let about = std::fs::metadata(path)?;
+        let owner = about.uid();
+        let why = if owner != user && owner != 0 {
+            format!("user {owner} owns {}", path.display())
+        } else if about.mode() & WRITABLE_BY_OTHERS != 0 {
+            format!("others can write {}: chmod go-w", path.display())
+        } else {
+            continue;
+        };
+        return Err(std::io::Error::new(ErrorKind::PermissionDenied, why));
+    }
+    Ok(())
+}
+
 fn parse_user_subjects(file: &Path, text: &str) -> Result<Vec<Subject>, Failure> {
-    let user_defined_subjects = user_defined::parse(&file.display().to_string(), text);
+    let user_defined_subjects = user_defined::parse(&file.display().to_string(), text, is_built_in);
     let user_defined_subjects =
         user_defined_subjects.map_err(|wrong| Failure::usage(wrong.what, wrong.remedy))?;
     let subject = |o: user_defined::UserSubject| Subject {
@@ -153,6 +183,11 @@ fn parse_user_subjects(file: &Path, text: &str) -> Result<Vec<Subject>, Failure>
         ..Subject::named(&o.name, o.about)
     };
     Ok(user_defined_subjects.into_iter().map(subject).collect())
+}
+
+/// Returns whether a name is that of a subject without any file of the user.
+fn is_built_in(name: &str) -> bool {
+    name == HOST || catalog::text(name).is_some() || KINDS.iter().any(|(prefix, _)| name.starts_with(prefix))
 }
 
 /// Returns all subjects that can be named.
@@ -201,7 +236,7 @@ fn own_machines() -> Vec<String> {
 /// Returns the subject that `--on` names; this host without it.
 pub fn find(on: Option<&str>) -> Result<Subject, Failure> {
     let Some(name) = on else { return Ok(host()) };
-    if name == "host" {
+    if name == HOST {
         return Ok(host());
     }
     if let Some(subject) = user_subjects()?.into_iter().find(|s| s.name == name) {

@@ -6,8 +6,6 @@
 mod blocks;
 mod island;
 
-use std::io::Write as _;
-
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use fathom_analysis::compare::Comparison;
 use fathom_analysis::facts;
@@ -18,7 +16,7 @@ use crate::chart::Chart;
 use crate::kind::{Headline, ReportKind};
 use crate::page::{Block, Page, TextRole};
 use crate::style::Style;
-use crate::text::{clean, clean_report};
+use crate::text::{clean, clean_report, visible};
 use crate::{comparison, head, number, sensitivity, warnings};
 pub use island::{is_page, reports};
 
@@ -246,21 +244,20 @@ fn row(f: &Finding) -> [String; 6] {
     [f.name().clone(), shown.value, shown.interval, unit.to_string(), f.count.to_string(), notes.join("; ")]
 }
 
-/// Escapes text for an element or for an attribute in double quotes.
+/// Escapes text for an element or for an attribute in double quotes; hidden characters are shown by number.
 fn escaped(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    for c in text.bytes() {
-        // Writing to memory does not fail.
-        let _ = match c {
-            b'&' => out.write_all(b"&amp;"),
-            b'<' => out.write_all(b"&lt;"),
-            b'>' => out.write_all(b"&gt;"),
-            b'"' => out.write_all(b"&quot;"),
-            b'\'' => out.write_all(b"&#39;"),
-            c => out.write_all(&[c]),
-        };
+    let mut out = String::with_capacity(text.len());
+    for c in visible(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
     }
-    String::from_utf8(out).unwrap_or_default()
+    out
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::kind::ReportKind;
 use crate::schema::{FORMAT, VERSION};
+use crate::text::visible_json;
 
 pub(crate) use sensitivity::{dependence_schema, sensitivity_schema};
 
@@ -176,7 +177,7 @@ pub fn json(report: &Report, kind: &ReportKind) -> String {
         ("sensitivity", sensitivity::varied_values(report).to_string()),
     ];
     let lines: Vec<String> = keys.iter().map(|(key, value)| format!("  \"{key}\": {value}")).collect();
-    format!("{{\n{}\n}}\n", lines.join(",\n"))
+    visible_json(&format!("{{\n{}\n}}\n", lines.join(",\n")))
 }
 
 /// `format` of the document that [`examination`] returns.
@@ -188,7 +189,7 @@ pub fn examination(subject: &str, found: &[Row]) -> String {
     let row = |r: &Row| json!({"what": r.what, "state": r.state.token(), "found": r.found, "cost": r.cost, "command": r.command});
     let (format, subject) = (json!(EXAMINATION), json!(subject));
     let rows = rows(found, row);
-    format!(
+    visible_json(&format!(
         "{{\n  \"format\": {format},\n  \"version\": 1,\n  \"subject\": {subject},\n  \"rows\": {rows}\n}}\n"
-    )
+    ))
 }

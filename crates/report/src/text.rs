@@ -33,6 +33,59 @@ fn is_accent(c: char) -> bool {
     ('\u{300}'..='\u{36f}').contains(&c)
 }
 
+/// Returns whether a character acts on a terminal or on the direction of the text around it, or is invisible: controls (C0, DEL,
+/// C1), and the format characters that reorder, join or hide text (Unicode Standard Annex 9, and section 23.2).
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        )
+}
+
+/// Returns `text` with its hidden characters shown by number, but for newlines and tabs: for messages that quote a file, a
+/// subject or another program.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    with_hidden(text, |c, out| out.extend(c.escape_unicode()))
+}
+
+/// Returns `text` like [`visible`], but with the escape sequences of styles (`ESC [ NUMBERS m`) as they are: for text that this
+/// program has styled, and in which a name or a path may be left as it came.
+#[must_use]
+pub fn visible_styled(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\x1b[") {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(&visible(before));
+        let numbers = escape[2..].trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+        let after = numbers.strip_prefix('m').unwrap_or(&escape[2..]);
+        let sequence = &escape[..escape.len() - after.len()];
+        if sequence.ends_with('m') { out.push_str(sequence) } else { out.push_str(&visible(sequence)) }
+        rest = after;
+    }
+    out + &visible(rest)
+}
+
+/// Returns a JSON document with the hidden characters of its strings as JSON escapes: the same document, harmless on a
+/// terminal and in a page.
+#[must_use]
+pub fn visible_json(document: &str) -> String {
+    // All of them are in the basic plane, so that one escape suffices.
+    with_hidden(document, |c, out| out.push_str(&format!("\\u{:04x}", u32::from(c))))
+}
+
+/// Returns `text` with each hidden character but newlines and tabs written by `write`.
+fn with_hidden(text: &str, write: impl Fn(char, &mut String)) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_hidden(c) && c != '\n' && c != '\t' { write(c, &mut out) } else { out.push(c) }
+    }
+    out
+}
+
 /// Returns `text` without anything that a terminal would interpret or that has no defined width.
 ///
 /// A record may be untrusted, so escape sequences, other controls, marks that reverse the direction of writing and

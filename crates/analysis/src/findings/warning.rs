@@ -68,6 +68,7 @@ warning_kinds! {
     PartialRange "partial-range" false "the budget did not reach the smallest or largest working sets of the plan: tiers there are not in the report";
     BudgetExhausted "budget-exhausted" true "the budget ended before the plan, or before an interval was as narrow as intended";
     Interrupted "interrupted" true "the session ended before its plan did";
+    LoadsRefused "loads-refused" true "no load that was asked for could be run: what was measured is without load";
     Unverified "unverified" true "samples whose work could not be verified were left out";
     DamagedRecord "damaged-record" true "lines of the record could not be read";
     LossyLine "lossy-line" true "lines between harness and probe were lost, or the probe was restarted";

@@ -61,6 +61,7 @@ pub(super) fn point(
             && !r.samples.is_empty()
     };
     let (mut groups, mut cycles, mut ids, mut resolution) = (Vec::new(), Vec::new(), Vec::new(), 0.0f64);
+    let clock_ns = resolution_ticks(record) as f64 * scale.tick_ns;
     for run in record.trials.iter().filter(of) {
         let ticks: Vec<f64> = run.ticks_per_op().collect();
         if let Some(cycle) = scale.cycle_at(run.trial.id) {
@@ -68,7 +69,7 @@ pub(super) fn point(
         }
         groups.push(ticks.iter().map(|t| t * scale.tick_ns).collect());
         ids.push(run.trial.id);
-        resolution = resolution.max(resolution_ticks(record) as f64 * scale.tick_ns / run.trial.loads as f64);
+        resolution = resolution.max(clock_ns / run.trial.loads as f64);
     }
     let i = grouped_interval(&groups)?;
     let time = i.with_resolution(resolution);

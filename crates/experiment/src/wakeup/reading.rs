@@ -42,9 +42,10 @@ pub fn read(record: &Record) -> Report {
     for case in &measured {
         condition(&case.token, &case.load.to_string(), &Series::of(record, case, traced), unit, &mut report);
     }
-    for case in missing {
+    for case in &missing {
         refuse_missing(record, case, !measured.is_empty(), &mut report);
     }
+    report.warnings.extend(no_load(record, &measured, &missing));
     timerlat_rows(record, unit, &mut report);
     bias(record, unit, &mut report);
     attribution::rows(record, unit, &mut report);
@@ -83,6 +84,20 @@ fn refuse_missing(record: &Record, case: &Case, others: bool, report: &mut Repor
     if let Some((reason, remedy)) = refusal {
         refuse(report, &name_in_refusals(case), reason.clone(), remedy);
     }
+}
+
+/// Returns a warning if loads were asked for, and each was refused.
+fn no_load(record: &Record, measured: &[&Case], missing: &[&Case]) -> Option<Warning> {
+    let is_loaded = |case: &&&Case| !case.load.is_none();
+    let refused = |case: &&Case| trials::refusal(record, case).is_some();
+    let mut loads = missing.iter().filter(is_loaded).peekable();
+    (loads.peek().is_some() && loads.all(refused) && !measured.iter().any(|case| is_loaded(&case))).then(|| {
+        Warning::new(
+            WarningKind::LoadsRefused,
+            "no load that was asked for could be run",
+            "see the refusals for the reason of each",
+        )
+    })
 }
 
 /// Minimum share of activations in which the trace shows a place before the task. Missing ones are not random: a timer

@@ -44,16 +44,18 @@ pub struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Opens the requested file, which must succeed, and the copy, which may fail; both get `head`.
+    /// Opens the requested file, which must succeed, and the copy, which may fail; both get `head`. A pipe without a
+    /// reader is waited for until `stopped`.
     pub fn open(
         requested: Requested,
         experiment: &str,
         subject: &str,
         head: &[String],
+        stopped: &dyn Fn() -> bool,
     ) -> Result<RecordWriter, Failure> {
         let mut writer = RecordWriter::default();
         let text = sealed(head.iter().map(String::as_str));
-        writer.requested = open(requested, &text)?;
+        writer.requested = open(requested, &text, stopped)?;
         // A resumed record among the copies is one.
         let is_copy = |output: &Output| data_dir().is_some_and(|dir| output.path.parent() == Some(&*dir));
         if !writer.requested.as_ref().is_some_and(is_copy) {
@@ -156,13 +158,13 @@ impl Requested<'_> {
 }
 
 /// Opens the requested file. Those that exist get `text` at once.
-fn open(requested: Requested, text: &str) -> Result<Option<Output>, Failure> {
+fn open(requested: Requested, text: &str, stopped: &dyn Fn() -> bool) -> Result<Option<Output>, Failure> {
     let (path, option) = match requested {
         Requested::Copy => return Ok(None),
         Requested::New(path) | Requested::Replaced(path) => (path, "--record"),
         Requested::Resumed(path) => (path, "--resume"),
     };
-    let opened = match (Output::special(path), requested) {
+    let opened = match (Output::special(path, stopped), requested) {
         _ if path.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         (Ok(None), Requested::New(_)) => Output::create(path),
         (Ok(None), _) => Output::replace(path, text),
@@ -176,6 +178,7 @@ fn open(requested: Requested, text: &str) -> Result<Option<Output>, Failure> {
 fn refused(option: &str, path: &Path, e: &io::Error) -> Failure {
     let (why, remedy) = match e.kind() {
         io::ErrorKind::AlreadyExists => ("it exists".to_owned(), "name another file, or replace it: --force"),
+        io::ErrorKind::Interrupted => ("no process has opened this pipe for reading".to_owned(), "start its reader"),
         io::ErrorKind::ResourceBusy => (e.to_string(), "wait for its end, or name another file"),
         _ => (e.to_string(), "name a file that can be written"),
     };

@@ -2,11 +2,18 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 
 use crate::file_id::FileId;
 use crate::new_file;
+
+/// Interval at which a reader of a pipe is looked for.
+const READER_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An open file of a record. Its lock ends with the process, and tells others that the record is being written.
 #[derive(Debug)]
@@ -44,13 +51,29 @@ impl Output {
         Ok(Output { path: path.to_owned(), file })
     }
 
-    /// Opens a pipe or a device; `None` if there is none at the path.
-    pub(super) fn special(path: &Path) -> io::Result<Option<Output>> {
+    /// Opens a pipe or a device; `None` if there is none at the path. A pipe needs a reader, and is waited for.
+    ///
+    /// # Errors
+    /// `Interrupted` if `stopped` during the waiting.
+    pub(super) fn special(path: &Path, stopped: &dyn Fn() -> bool) -> io::Result<Option<Output>> {
         let kind = std::fs::metadata(path).map(|about| about.file_type());
         if !kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device() || kind.is_block_device()) {
             return Ok(None);
         }
-        let file = OpenOptions::new().write(true).open(path)?;
+        let mut options = OpenOptions::new();
+        // A terminal does not become the controlling one, and a pipe without reader is an error: open(2), fifo(7).
+        options.write(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
+        let file = loop {
+            match options.open(path) {
+                Err(e) if Errno::from_io_error(&e) == Some(Errno::NXIO) => {}
+                opened => break opened?,
+            }
+            if stopped() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            std::thread::sleep(READER_INTERVAL);
+        };
+        fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
         Ok(Some(Output { path: path.to_owned(), file }))
     }
 

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use super::Subject;
 use crate::failure::{Failure, print_message};
@@ -17,6 +17,9 @@ pub const FORM: &str = "ssh:HOST";
 const STATIC_DIR: &str = "FATHOM_STATIC_DIR";
 /// Directory for the program on the remote host, below the home directory.
 const REMOTE_DIR: &str = ".cache/fathom";
+/// Largest output of a remote command that is read, bytes: the architecture and two versions, or a path, after what
+/// the remote shell says at its start.
+const MAX_ANSWER: u64 = 64 << 10;
 /// Options of ssh: no password prompt, and timeouts for connecting and for dead connections.
 const OPTIONS: [&str; 9] = [
     "-T",
@@ -80,7 +83,7 @@ impl RemoteHost {
 pub fn serve(host: &str) -> Result<(), Failure> {
     check_name(host)?;
     let found = remote(host, FIND_PROGRAMS, None)?;
-    let remote_host = RemoteHost::read(&String::from_utf8_lossy(&found.stdout));
+    let remote_host = RemoteHost::read(&found);
     let path = match remote_host.programs.iter().find(|(version, _)| version == env!("CARGO_PKG_VERSION")) {
         Some((_, path)) => path.clone(),
         None => copy_program(host, &remote_host)?,
@@ -99,22 +102,37 @@ fn no_ssh(e: &std::io::Error) -> Failure {
     Failure::new(format!("cannot start ssh: {e}"), "sudo apt-get install openssh-client")
 }
 
-/// Runs a command on the remote host, with `input` as its stdin, and waits for its end.
-fn remote(host: &str, command: &str, input: Option<std::fs::File>) -> Result<Output, Failure> {
+/// Runs a command on the remote host, with `input` as its stdin, and waits for its end. Returns its output, which is
+/// at most [`MAX_ANSWER`] bytes.
+fn remote(host: &str, command: &str, input: Option<std::fs::File>) -> Result<String, Failure> {
     let stdin = input.map_or_else(Stdio::null, Stdio::from);
-    let mut ssh = ssh(host, command);
-    let output = ssh.stdin(stdin).stderr(Stdio::inherit()).output().map_err(|e| no_ssh(&e))?;
-    if output.status.success() {
-        return Ok(output);
+    let mut child =
+        ssh(host, command).stdin(stdin).stdout(Stdio::piped()).spawn().map_err(|e| no_ssh(&e))?;
+    let mut answer = Vec::new();
+    let read = child.stdout.take().map(|from| from.take(MAX_ANSWER + 1).read_to_end(&mut answer));
+    let too_long = answer.len() as u64 > MAX_ANSWER;
+    if too_long {
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(|e| no_ssh(&e))?;
+    if too_long {
+        let what = format!("{host}: the remote command sent more than {} KiB", MAX_ANSWER >> 10);
+        return Err(Failure::new(what, format!("its shell must be quiet: ssh {} true", shell(host))));
+    }
+    if let Some(Err(e)) = read {
+        return Err(Failure::new(format!("{host}: its output cannot be read: {e}"), ""));
+    }
+    if status.success() {
+        return Ok(String::from_utf8_lossy(&answer).into_owned());
     }
     // 255 is ssh's own status (ssh(1), EXIT STATUS); all others are the remote command's.
-    Err(match output.status.code() {
+    Err(match status.code() {
         Some(255) => Failure::new(
             format!("{host} cannot be reached by ssh"),
             format!("ssh {} true must work without a prompt: ssh-copy-id {}", shell(host), shell(host)),
         ),
         _ => Failure::new(
-            format!("{host}: the remote command failed ({})", output.status),
+            format!("{host}: the remote command failed ({status})"),
             "see its message above",
         ),
     })
@@ -141,8 +159,7 @@ fn copy_program(host: &str, remote_host: &RemoteHost) -> Result<String, Failure>
         "set -e; umask 077; mkdir -p ~/{REMOTE_DIR}; cd ~/{REMOTE_DIR}; trap 'rm -f new.$$' EXIT; cat > new.$$; \
          test \"$(wc -c < new.$$)\" -eq {bytes}; chmod 700 new.$$; mv new.$$ fathom; echo \"$PWD/fathom\""
     );
-    let output = remote(host, &put, Some(open))?;
-    let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let path = remote(host, &put, Some(open))?.trim().to_owned();
     if path.starts_with('/') {
         return Ok(path);
     }

@@ -35,17 +35,23 @@ struct Entry {
 }
 
 /// Parses the text of the file whose name is `file`.
-pub fn parse(file: &str, text: &str) -> Result<Vec<UserSubject>, ConfigError> {
+/// `is_taken` are names of this program.
+pub fn parse(file: &str, text: &str, is_taken: impl Fn(&str) -> bool) -> Result<Vec<UserSubject>, ConfigError> {
     let table: BTreeMap<String, Entry> = toml::from_str(text).map_err(|e| ConfigError {
         what: format!("{file}: {}", e.to_string().trim_end()),
         remedy: "a subject is [NAME] with command = [\"ssh\", \"pi\", \"fathom\", \"serve\", \"host\"]",
     })?;
-    table.into_iter().map(|(name, entry)| subject(file, name, entry)).collect()
+    table.into_iter().map(|(name, entry)| subject(file, name, entry, &is_taken)).collect()
 }
 
-fn subject(file: &str, name: String, entry: Entry) -> Result<UserSubject, ConfigError> {
-    if name == "host" {
-        let what = format!("{file}: 'host' is reserved for this machine");
+fn subject(
+    file: &str,
+    name: String,
+    entry: Entry,
+    is_taken: impl Fn(&str) -> bool,
+) -> Result<UserSubject, ConfigError> {
+    if is_taken(&name) {
+        let what = format!("{file}: '{name}' is the name of a subject of this program");
         return Err(ConfigError { what, remedy: "give it another name" });
     }
     let Entry { command, about } = entry;

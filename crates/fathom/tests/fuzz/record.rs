@@ -67,6 +67,7 @@ pub fn judged(data: &[u8]) -> Option<Report> {
     harmless(&text);
     assert!(terminal(&report, &style(true), None).contains("\x1b["));
     let document = json(&report);
+    visible(&document);
     let again = from_json(&document, &REPORT_KINDS).unwrap_or_else(|e| panic!("{e}\n{document}"));
     // Values that are not finite are null in JSON, so that the texts are compared and not the reports.
     assert_eq!(json(&again), document);
@@ -130,6 +131,7 @@ fn carried(report: &Report, document: &str) {
     let back = html::reports(&page, &REPORT_KINDS).unwrap_or_else(|e| panic!("{e}\n{document}"));
     assert_eq!(json(&back[0].1), document);
     assert_eq!(page.matches("</script").count(), 3, "{document}");
+    visible(&page);
 }
 
 /// Asserts that the plans return valid trials even if the record comes from a hostile probe.
@@ -150,6 +152,12 @@ fn harmless(text: &str) {
         let plain = line.chars().all(|c| c.is_ascii() && !c.is_ascii_control());
         assert!(plain && (line.len() <= 80 || line.contains('`') || line.starts_with("Next: ")), "{line:?}");
     }
+}
+
+/// Asserts that no character acts on a terminal or reverses the direction of writing.
+fn visible(text: &str) {
+    let acts = |c: char| c != '\n' && (c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'));
+    assert!(!text.contains(acts), "{:?} in {text}", text.chars().find(|c| acts(*c)));
 }
 
 fn compared(a: &Report, b: &Report) {

@@ -9,6 +9,7 @@ use super::{Change, Entry, Shown};
 use crate::json::{ReadError, from_json, json as findings};
 use crate::kind::ReportKind;
 use crate::schema::VERSION;
+use crate::text::visible_json;
 
 /// The `format` of the data in a page.
 const FORMAT: &str = "fathom.page";
@@ -35,13 +36,13 @@ pub fn write(entries: &[Entry], shown: &[Shown], changes: &[Change]) -> String {
         })
         .collect();
     let changes: Vec<Value> = changes.iter().map(change).collect();
-    format!(
+    let data = format!(
         "{{\"format\": \"{FORMAT}\", \"version\": {VERSION}, \"axes\": {}, \"reports\": [{}], \"changes\": {}}}",
         axes(),
         reports.join(",\n"),
         Value::from(changes)
-    )
-    .replace('<', "\\u003c")
+    );
+    visible_json(&data).replace('<', "\\u003c")
 }
 
 /// Returns the words of each axis that has some, in the order in which the script lists them.

@@ -7,6 +7,7 @@ use super::number;
 use fathom_analysis::findings::{Key, UNITS};
 
 use crate::schema::closed;
+use crate::text::visible_json;
 
 /// The `format` of the document that `fathom compare --json` prints.
 pub const COMPARISON: &str = "fathom.comparison";
@@ -48,7 +49,7 @@ pub fn comparison(
         )
     };
     let all: Vec<String> = others.iter().map(one).collect();
-    format!(
+    visible_json(&format!(
         "{{\n  \"format\": {},\n  \"version\": {COMPARISON_VERSION},\n  \"experiment\": {},\n  \"a\": {},\n  \
          \"fail_if\": {},\n  \"comparisons\": [\n{}\n  ]\n}}\n",
         json!(COMPARISON),
@@ -56,7 +57,7 @@ pub fn comparison(
         json!(first),
         json!(beyond.map(number)),
         all.join(",\n")
-    )
+    ))
 }
 
 fn row(r: &Row, beyond: Option<f64>, c: &Comparison) -> Value {

@@ -77,12 +77,13 @@ fn file_without_seals_is_refused() {
 
 proptest! {
     #[test]
-    fn changed_bit_is_told(at in any::<prop::sample::Index>(), bit in 0..7u32) {
+    fn changed_bit_is_told(at in any::<prop::sample::Index>(), bit in 0..8u32) {
         let mut bytes = file().join("\n").into_bytes();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         prop_assume!(bytes[at] != b'\r');
-        prop_assert!(is_told(&String::from_utf8(bytes).expect("ASCII")));
+        // As files are read: a changed letter may be no UTF-8 any more.
+        prop_assert!(is_told(&String::from_utf8_lossy(&bytes)));
     }
 
     #[test]
