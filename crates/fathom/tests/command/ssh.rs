@@ -169,3 +169,11 @@ fn truncated_copy_is_removed() {
     let left = std::fs::read_dir(user.path("far/.cache/fathom")).map_or(0, |all| all.flatten().count());
     assert_eq!(left, 0, "{did:?}");
 }
+
+#[test]
+fn endless_remote_output_is_cut_off() {
+    let user = user("aarch64", None);
+    program(&user, "far/bin/uname", "exec yes");
+    let did = survey(&user, "pi", "");
+    did.failed(1, &["sent more than 64 KiB", "its shell must be quiet"]);
+}
