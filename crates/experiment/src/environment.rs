@@ -33,7 +33,21 @@ pub(crate) fn judge(record: &Record) -> Vec<Warning> {
 
 /// Returns what disturbed the session as a whole, one sentence each.
 pub(crate) fn disturbances(record: &Record) -> Vec<String> {
-    judge(record).into_iter().map(|warning| warning.text).chain(load_before(record)).collect()
+    let warnings = judge(record).into_iter().map(|warning| warning.text);
+    warnings.chain(load_before(record)).chain(other_measurements(record)).collect()
+}
+
+/// Reports the other CPUs on which a Fathom measured at the start or the end of the session.
+fn other_measurements(record: &Record) -> Option<String> {
+    let now = |name: &str, when: &str| Some(format!("CPU {} {when}", record.text(name)?));
+    let all: Vec<String> = [
+        now(facts::MEASURED_CPUS, "at the start"),
+        now(&facts::after(facts::MEASURED_CPUS), "at the end"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!all.is_empty()).then(|| format!("another fathom measured on {}", all.join(", on ")))
 }
 
 /// Reports the load average before the session. It shows what does not wait: a task on each other CPU.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, ValueEnum};
 
 pub use experiments::RecordOptions;
-pub use parse::percent;
+pub use parse::{percent, wait};
 
 use crate::subjects;
 

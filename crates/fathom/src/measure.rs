@@ -113,14 +113,13 @@ pub fn measure(request: Request<'_>, page: Option<&mut Target>, quiet: bool) -> 
     }
     let start = Instant::now();
     let progress = Progress::new(quiet, start, experiment.progress);
-    let patience = Duration::from_millis(options.patience);
+    // A probe that waits for its CPU is silent.
+    let patience = Duration::from_millis(options.patience + options.wait.unwrap_or(0));
     // The plan budgets by the cost of trials; only the total time is limited here.
     let request_time = (!subject.modelled).then(|| request_time_of(budget.saturating_sub(before_ms)));
-    // A board or a remote host may take time to start, so its time counts from its greeting.
-    let until = request_time.filter(|_| subject.host).map(|time| start + time);
     let mut exchange = Exchange {
         request_time,
-        until,
+        start: subject.host.then_some(start),
         before_ms,
         writer,
         ..Exchange::new(session, probe, subject, stop, progress, patience)
@@ -143,7 +142,8 @@ fn resumed_subject(options: &RunOptions, run: &Run) -> Result<Subject, Failure> 
         };
         return Err(Failure::usage(what, remedy));
     }
-    find(&RunOptions { on: Some(run.subject.clone()), cpu: options.cpu, ..RunOptions::default() })
+    let RunOptions { cpu, wait, .. } = *options;
+    find(&RunOptions { on: Some(run.subject.clone()), cpu, wait, ..RunOptions::default() })
 }
 
 /// Checks that the options can be written to a record and read back, so that oversized requests fail at once.
@@ -207,9 +207,10 @@ pub fn facts(on: Option<&str>, cpu: Option<u32>) -> Result<(Subject, Record), Fa
 /// Returns the subject that the options name.
 fn find(options: &RunOptions) -> Result<Subject, Failure> {
     let subject = subjects::find(options.on.as_deref())?;
-    if let Some(cpu) = options.cpu.filter(|_| !subject.host) {
-        let what = format!("--cpu {cpu}: '{}' is not this host", subject.name);
-        return Err(Failure::usage(what, "leave --cpu out, or add it to the subject's command"));
+    let elsewhere = [("--cpu", options.cpu.is_some()), ("--wait", options.wait.is_some())];
+    if let Some((option, _)) = elsewhere.into_iter().find(|(_, is_set)| *is_set && !subject.host) {
+        let what = format!("{option}: '{}' is not this host", subject.name);
+        return Err(Failure::usage(what, format!("leave {option} out, or add it to the subject's command")));
     }
     Ok(subject)
 }
@@ -234,6 +235,9 @@ fn arguments(subject: &Subject, options: &RunOptions, seed: u64) -> Vec<String> 
     }
     if let Some(cpu) = options.cpu.filter(|_| subject.host) {
         extra.extend(["--cpu".to_owned(), cpu.to_string()]);
+    }
+    if let Some(wait) = options.wait.filter(|_| subject.host) {
+        extra.extend(["--wait".to_owned(), format!("{wait}ms")]);
     }
     if subject.modelled {
         extra.extend(["--seed".to_owned(), seed.to_string()]);
@@ -267,6 +271,8 @@ struct Exchange {
     progress: Progress,
     /// Time during which trials are requested; unlimited for a model.
     request_time: Option<Duration>,
+    /// Start of a session on this host.
+    start: Option<Instant>,
     /// End of that time, once known.
     until: Option<Instant>,
     patience: Duration,
@@ -296,6 +302,7 @@ impl Exchange {
             stop,
             progress,
             request_time: None,
+            start: None,
             until: None,
             patience,
             stopping: None,
@@ -314,7 +321,7 @@ impl Exchange {
                 return Outcome::Stopped(signal);
             }
             if self.session.may_send() {
-                self.until = self.until.or(self.request_time.map(|time| Instant::now() + time));
+                self.until = self.until.or_else(|| Some(self.begin() + self.request_time?));
                 if self.until.is_some_and(|until| Instant::now() >= until) {
                     self.session.stop_requesting();
                 }
@@ -353,6 +360,15 @@ impl Exchange {
                 Received::End => return self.ended_early(),
             }
         }
+    }
+
+    /// Returns the time from which on the session's time counts: its start, but without waiting for the CPU. A board or
+    /// a remote host may take time to start, so there it is the greeting.
+    fn begin(&self) -> Instant {
+        let now = Instant::now();
+        let waited = self.session.record.int(facts::CPU_LOCK_WAITED_MS).unwrap_or(0);
+        let begin = self.start.and_then(|start| start.checked_add(Duration::from_millis(waited)));
+        begin.map_or(now, |begin| begin.min(now))
     }
 
     /// Writes the harness's own lines to the record.

@@ -17,6 +17,7 @@ use crate::arena::HostCell;
 use crate::clock::{self, Source};
 use crate::clock_trust;
 use crate::counters::Events;
+use crate::cpu_lock::CpuLock;
 use crate::cycles::Cycles;
 use crate::driver::Presence;
 use crate::environment;
@@ -48,6 +49,7 @@ pub struct Host {
     clock: Source,
     root: Root,
     cpu: u32,
+    lock: Option<CpuLock>,
     trust: ClockTrust,
     watcher: Watcher,
     rt_priority: RtPriority,
@@ -71,7 +73,7 @@ impl Host {
     ///
     /// # Errors
     /// Returns a [`Refusal`] if the requested CPU is not allowed, the requested page size is impossible, no addresses
-    /// can be reserved, or the parent is gone.
+    /// can be reserved, the parent is gone, or another process measures on the CPU.
     pub fn open(options: Options) -> Result<Host, Refusal> {
         Host::open_below(Root::system(), &options)
     }
@@ -84,6 +86,8 @@ impl Host {
         }
         let allowed = process::allowed_cpus(&root);
         let cpu = process::choose_cpu(&root, &allowed, options.cpu)?;
+        let lock = options.lock.as_ref().map(|lock| CpuLock::acquire(&root, lock, cpu)).transpose()?;
+        let lock = opening::locked(lock, &mut facts);
         let sizes = pages::sizes(&root, rustix::param::page_size() as u64, options.base_page)
             .map_err(|reason| Refusal::new(reason, "choose 4096, 16384 or 65536"))?;
         facts.extend(options.build.as_ref().map(|build| text(facts::BUILD, build)));
@@ -117,6 +121,7 @@ impl Host {
             clock,
             root,
             cpu,
+            lock,
             trust,
             watcher,
             rt_priority,
@@ -204,6 +209,7 @@ impl Machine for Host {
         memory.extend(self.waker.kernel.as_ref().map(|who| text("wake.after.kernel", who)));
         memory.extend(self.stressors.share.as_ref().map(|share| text("load.after.confined", share)));
         memory.extend(self.memory.shared.map(|how| text("memory.after.shared", how)));
+        memory.extend(self.lock.as_ref().and_then(|lock| lock.others(facts::ENV_AFTER)));
         environment::facts_after(&self.root, self.cpu).into_iter().chain(memory).for_each(sink);
     }
 

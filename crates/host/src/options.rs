@@ -1,10 +1,14 @@
 //! Options with which a host is opened.
 
+use crate::cpu_lock::LockOptions;
+
 /// Options of [`Host::open`](crate::Host::open).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// CPU to measure on; by default an isolated one, else the last allowed one.
     pub cpu: Option<u32>,
+    /// How to lock the CPU; without it, other measurements may run there at the same time.
+    pub lock: Option<LockOptions>,
     /// Base page size to use instead of the kernel's, in bytes: a power of two, a multiple of the kernel's size, at
     /// most 1 MiB. It simulates machines with other page sizes; the record states that it was injected.
     pub base_page: Option<u64>,
@@ -31,6 +35,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             cpu: None,
+            lock: None,
             base_page: None,
             max_bytes: None,
             priority: true,

@@ -51,6 +51,11 @@ struct WatchedProcess {
     descriptor: Option<Arc<OwnedFd>>,
 }
 
+/// Prints a message for the user on stderr, which may be closed.
+pub(crate) fn print_message(message: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "fathom: {message}");
+}
+
 impl Supervisor {
     /// Creates a supervisor. Its thread starts with the first watched process.
     pub(crate) fn new(reaper: Option<Vec<String>>, cpus: Vec<u32>) -> Supervisor {
@@ -186,7 +191,7 @@ impl Supervisor {
             message += "\n  remedy: fathom doctor --restore, which removes what is left";
         }
         state.watched.clear();
-        let _ = writeln!(std::io::stderr().lock(), "fathom: {message}");
+        print_message(&message);
         std::process::exit(1);
     }
 

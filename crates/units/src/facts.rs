@@ -39,6 +39,10 @@ pub const CLOCK_RESOLUTION_TICKS: &str = "clock.resolution.ticks";
 
 /// CPU to which the measuring thread is pinned.
 pub const CPU_PINNED: &str = "cpu.pinned";
+/// Whether its lock, which keeps other measurements from it, is `held`, or why there is none.
+pub const CPU_LOCK: &str = "cpu.lock";
+/// Time that was waited for the end of another measurement on it, ms.
+pub const CPU_LOCK_WAITED_MS: &str = "cpu.lock.waited.ms";
 /// Base page size, bytes.
 pub const PAGE_BASE: &str = "page.base";
 /// Size of a huge page, bytes, if huge pages exist.
@@ -157,6 +161,8 @@ pub const CORE_HZ: &str = "core.hz";
 pub const FREQ_CUR_KHZ: &str = "env.freq.cur.khz";
 /// Load averages.
 pub const LOADAVG: &str = "env.loadavg";
+/// Other CPUs on which a Fathom measures.
+pub const MEASURED_CPUS: &str = "env.cpus.measured";
 /// Flags of the Raspberry Pi's firmware, hexadecimal.
 pub const GET_THROTTLED: &str = "env.get_throttled";
 /// Prefix of the pressure-stall figures of `cpu`, `memory` and `io`, as printed by the kernel.

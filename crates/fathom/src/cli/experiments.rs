@@ -8,7 +8,7 @@ use fathom_experiment::options::{Asked, Many, Opt, Values, Word};
 use fathom_experiment::{DefaultBudget, Experiment};
 
 use super::Output;
-use super::parse::budget;
+use super::parse::{budget, wait};
 use crate::failure::Failure;
 use crate::record_writer::Requested;
 
@@ -111,6 +111,9 @@ pub struct RunOptions {
     /// CPU to measure on. Default: an isolated one, else the last allowed.
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
+    /// Time to wait for the end of another measurement on that CPU. Default: 30s
+    #[arg(long, value_parser = wait, value_name = "TIME")]
+    pub wait: Option<u64>,
     /// Maximum time without a line from the probe. A trial takes less than a second on hardware; the largest ones of a
     /// model compute for some ten seconds in an unoptimised build.
     #[arg(long, hide = true, default_value = "60s", value_parser = budget, value_name = "TIME")]

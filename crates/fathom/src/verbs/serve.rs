@@ -3,6 +3,7 @@
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
@@ -11,7 +12,7 @@ use fathom_probe::serve::{Lines, serve};
 use fathom_probe::wire::MAX_LINE;
 
 use super::{Context, Verb};
-use crate::cli::baud;
+use crate::cli::{baud, wait};
 use crate::failure::{Exit, Failure};
 use crate::subjects;
 
@@ -69,6 +70,10 @@ impl Lines for Stdio {
     }
 }
 
+/// Environment variable with a directory for the locks of CPUs, instead of sysfs: one that containers share.
+#[cfg(target_os = "linux")]
+const LOCK_DIRECTORY: &str = "FATHOM_LOCKS";
+
 /// Options of `serve`.
 #[derive(Debug, Args)]
 struct Serve {
@@ -85,6 +90,9 @@ enum Served {
         /// CPU to measure on.
         #[arg(long, value_name = "N")]
         cpu: Option<u32>,
+        /// Time to wait for another measurement on that CPU.
+        #[arg(long, default_value = "30s", value_parser = wait, value_name = "TIME")]
+        wait: u64,
         /// Base page to use instead of the kernel's, in bytes: for testing.
         #[arg(long, value_name = "BYTES", value_parser = size)]
         base_page: Option<u64>,
@@ -187,11 +195,17 @@ fn run(served: &Served) -> Result<(), Failure> {
 
 #[cfg(target_os = "linux")]
 fn host(served: &Served) -> Result<(), Failure> {
-    let Served::Host { cpu, base_page, max_bytes, no_priority, parent } = served else { return Ok(()) };
+    let Served::Host { cpu, wait, base_page, max_bytes, no_priority, parent } = served else {
+        return Ok(());
+    };
     // The thread is started first, so that it does not inherit the measuring thread's CPU or priority.
     let mut stdio = Stdio::new()?;
     let options = fathom_host::Options {
         cpu: *cpu,
+        lock: Some(fathom_host::LockOptions {
+            directory: std::env::var_os(LOCK_DIRECTORY).filter(|d| !d.is_empty()).map(PathBuf::from),
+            wait: Duration::from_millis(*wait),
+        }),
         base_page: *base_page,
         max_bytes: *max_bytes,
         priority: !no_priority,

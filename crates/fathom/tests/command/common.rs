@@ -107,6 +107,8 @@ impl User {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.home.path())
+            // Tests run at the same time, and wait for each other's measurements only where they say so.
+            .env("FATHOM_LOCKS", self.home.path())
             .env(MARK, &self.mark)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -144,6 +146,7 @@ impl User {
         let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
         command.args(["-c", line]).current_dir(self.home.path()).env_clear();
         command.env("PATH", path).env("HOME", self.home.path()).env(MARK, &self.mark);
+        command.env("FATHOM_LOCKS", self.home.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         wait(command.spawn().expect("a shell"))
     }

@@ -103,3 +103,29 @@ fn missing_cpu_is_refused_by_name() {
     let did = user.run(&["survey", "--cpu", "4000"]);
     did.failed(1, &["CPU 4000", "ended before its work did"]);
 }
+
+#[test]
+fn second_measurement_of_a_cpu_waits_or_is_refused() {
+    let user = User::new();
+    let survey = ["survey", "--on", "host", "--budget", "60s", "--record", "A"];
+    let first = user.spawn(&survey);
+    user.lines("A", 3);
+    let locked = std::fs::read_dir(user.home.path()).expect("the home").flatten().any(|entry| {
+        entry.file_name().to_string_lossy().strip_prefix("cpu").is_some_and(|cpu| cpu.parse::<u32>().is_ok())
+    });
+    assert!(locked, "the probe locks its CPU");
+    let second = ["survey", "--on", "host", "--budget", "1s", "--wait", "0s", "--record", "B"];
+    user.run(&second).failed(1, &["is measured by process", "fathom survey --on host", "--wait TIME", "--cpu N"]);
+    let waiting = ["survey", "--on", "host", "--budget", "4s", "--wait", "50s", "--record", "C", "--json"];
+    let waiting = user.spawn(&waiting);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    crate::common::kill(first.id(), rustix::process::Signal::TERM);
+    assert_eq!(wait(first).status, 143);
+    let did = wait(waiting);
+    assert!(matches!(did.status, 0 | 3) && did.err.contains("waiting up to 50 s for its end"), "{did:?}");
+    let record = user.record("C");
+    let waited = record.lines().find(|line| line.starts_with("fact name=\"cpu.lock.waited.ms\"")).expect("a fact");
+    assert!(!waited.contains("int=0 "), "{waited}");
+    user.nothing_left(Instant::now());
+    user.run(&["survey", "--on", "s1-8way", "--wait", "1s"]).failed(2, &["--wait: 's1-8way' is not this host"]);
+}

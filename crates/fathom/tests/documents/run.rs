@@ -67,6 +67,7 @@ pub fn shell(line: &str, dir: &Path) -> Ran {
         .current_dir(dir)
         .env("PATH", path)
         .env("HOME", dir)
+        .env("FATHOM_LOCKS", dir)
         .env("XDG_DATA_HOME", dir.join("data"))
         .env("XDG_CONFIG_HOME", dir.join("config"))
         .env("LC_ALL", "C.UTF-8")

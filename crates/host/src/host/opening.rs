@@ -6,6 +6,7 @@ use fathom_units::facts;
 
 use crate::clock::{self, Source};
 use crate::counters::Events;
+use crate::cpu_lock::CpuLock;
 use crate::cycles::Cycles;
 use crate::driver::Presence;
 use crate::driver_buffer;
@@ -16,6 +17,14 @@ use crate::process;
 use crate::procfs::Root;
 use crate::rt_priority::{self, RtPriority};
 use crate::watch::Watcher;
+
+/// Adds the facts of the CPU's lock, and the other CPUs that are measured.
+pub(super) fn locked(lock: Option<(CpuLock, Vec<Fact>)>, facts: &mut Vec<Fact>) -> Option<CpuLock> {
+    let (lock, reported) = lock?;
+    facts.extend(reported);
+    facts.extend(lock.others(facts::ENV));
+    Some(lock)
+}
 
 /// Pins the thread and raises its priority; the results become facts.
 pub(super) fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> RtPriority {
