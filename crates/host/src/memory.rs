@@ -70,7 +70,11 @@ impl Memory {
         max_bytes: Option<u64>,
         driver: Presence,
     ) -> Result<Memory, Refusal> {
-        let driver_buffer = DRIVER_BUFFER_BYTES + max_coloured_bytes(&driver);
+        // Addresses are reserved only if a driver can use them: they may be limited.
+        let provided = |attribute: &Attribute| driver_buffer::find(&root, &driver, *attribute).is_some();
+        let attributes_area =
+            if driver_buffer::ATTRIBUTES.iter().any(provided) { DRIVER_BUFFER_BYTES } else { 0 };
+        let driver_buffer = attributes_area + max_coloured_bytes(&driver);
         let align = sizes.huge.unwrap_or(DEFAULT_ALIGN_BYTES).max(sizes.base).max(DEFAULT_ALIGN_BYTES);
         // Not limited by `max_bytes`: the first arena of a process sets the length of all (see `arena`), and
         // addresses cost nothing.
@@ -113,7 +117,7 @@ impl Memory {
             lock_refusal: None,
             driver_buffer: Vec::new(),
             driver,
-            coloured: ColouredPages::within(2 * half + DRIVER_BUFFER_BYTES..2 * half + driver_buffer),
+            coloured: ColouredPages::within(2 * half + attributes_area..2 * half + driver_buffer),
             shared: None,
         })
     }

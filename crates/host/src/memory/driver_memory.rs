@@ -68,6 +68,10 @@ impl Memory {
         }
         let buffer_device = driver_buffer::find(&self.root, &self.driver, attribute)
             .ok_or_else(|| driver_buffer::refusal(&self.root, &self.driver, attribute))?;
+        if self.coloured.area.start == 2 * self.half {
+            let reason = format!("{} provides it only since this probe has been running", buffer_device.name);
+            return Err(Refusal::new(reason, "start the measurement again"));
+        }
         // Each attribute has a separate part after the two halves.
         let nth = driver_buffer::ATTRIBUTES.iter().position(|a| *a == attribute).unwrap_or(0) as u64;
         let start = 2 * self.half + nth * driver_buffer::MAX_BUFFER_BYTES;
