@@ -12,7 +12,11 @@ fi
 
 # Results go to stdout, messages to stderr.
 say() { echo "== $*" >&2; }
-skipped() { echo "== SKIPPED: $*" >&2; }
+# What is skipped is listed at the end of scripts/test: FATHOM_SKIPPED is the file with a line for each.
+skipped() {
+    echo "== SKIPPED: $*" >&2
+    [ -z "${FATHOM_SKIPPED-}" ] || echo "$*" >>"$FATHOM_SKIPPED"
+}
 have() { command -v "$1" >/dev/null 2>&1; }
 
 # Target of the board binary. `board_is_built` tests whether it is installed.

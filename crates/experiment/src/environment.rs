@@ -40,13 +40,11 @@ pub(crate) fn disturbances(record: &Record) -> Vec<String> {
 /// Reports the other CPUs on which a Fathom measured at the start or the end of the session.
 fn other_measurements(record: &Record) -> Option<String> {
     let now = |name: &str, when: &str| Some(format!("CPU {} {when}", record.text(name)?));
-    let all: Vec<String> = [
-        now(facts::MEASURED_CPUS, "at the start"),
-        now(&facts::after(facts::MEASURED_CPUS), "at the end"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let all: Vec<String> =
+        [now(facts::MEASURED_CPUS, "at the start"), now(&facts::after(facts::MEASURED_CPUS), "at the end")]
+            .into_iter()
+            .flatten()
+            .collect();
     (!all.is_empty()).then(|| format!("another fathom measured on {}", all.join(", on ")))
 }
 

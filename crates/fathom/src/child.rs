@@ -193,7 +193,8 @@ fn print_messages(from: Option<ChildStderr>, _until: SyncSender<Infallible>) {
                 let text = String::from_utf8_lossy(&bytes);
                 let text = visible(text.trim_end_matches(['\n', '\r']));
                 printed += n;
-                let end = if printed > MAX_MESSAGES { "\nfathom: more of its messages are left out" } else { "" };
+                let end =
+                    if printed > MAX_MESSAGES { "\nfathom: more of its messages are left out" } else { "" };
                 // Stderr may be closed.
                 let _ = writeln!(std::io::stderr().lock(), "{text}{end}");
             }

@@ -207,9 +207,10 @@ pub fn facts(on: Option<&str>, cpu: Option<u32>) -> Result<(Subject, Record), Fa
 /// Returns the subject that the options name.
 fn find(options: &RunOptions) -> Result<Subject, Failure> {
     let subject = subjects::find(options.on.as_deref())?;
-    let elsewhere = [("--cpu", options.cpu.is_some()), ("--wait", options.wait.is_some())];
-    if let Some((option, _)) = elsewhere.into_iter().find(|(_, is_set)| *is_set && !subject.host) {
-        let what = format!("{option}: '{}' is not this host", subject.name);
+    let of_host = [("--cpu", options.cpu.map(u64::from)), ("--wait", options.wait)];
+    let set = of_host.into_iter().find_map(|(option, value)| Some((option, value?)));
+    if let Some((option, value)) = set.filter(|_| !subject.host) {
+        let what = format!("{option} {value}: '{}' is not this host", subject.name);
         return Err(Failure::usage(what, format!("leave {option} out, or add it to the subject's command")));
     }
     Ok(subject)

@@ -140,7 +140,10 @@ fn user_subjects() -> Result<Vec<Subject>, Failure> {
         Ok(text) => text,
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
         Err(e) if e.kind() == ErrorKind::PermissionDenied => {
-            return Err(Failure::usage(format!("{shown}: {e}"), "make it readable for you and writable for nobody else, or remove it"));
+            return Err(Failure::usage(
+                format!("{shown}: {e}"),
+                "make it readable for you and writable for nobody else, or remove it",
+            ));
         }
         Err(e) => {
             let remedy = "make it a readable text file, or remove it";

@@ -49,7 +49,7 @@ fn start(folder: &Path, name: &str, arguments: &[&str]) -> Run {
 fn end(run: Run) -> Option<(Output, Vec<u8>)> {
     let output = run.laboratory.wait_with_output().expect("the laboratory ends");
     if output.status.code() == Some(UNAVAILABLE) {
-        println!("SKIPPED: {}", String::from_utf8_lossy(&output.stderr));
+        fathom_skip::skipped!(Unchecked, "{}", String::from_utf8_lossy(&output.stderr));
         return None;
     }
     let record = std::fs::read(&run.record).unwrap_or_else(|e| panic!("no record: {e}; {output:?}"));
@@ -62,7 +62,7 @@ static LOCK: Mutex<()> = Mutex::new(());
 /// Returns the lock and a directory; None, with a message, without a binary to run.
 fn lock_and_directory() -> Option<(MutexGuard<'static, ()>, tempfile::TempDir)> {
     if std::env::var_os("FATHOM_BOARD").is_none() {
-        println!("SKIPPED: FATHOM_BOARD names no static AArch64 fathom, as scripts/test does");
+        fathom_skip::skipped!(Unchecked, "FATHOM_BOARD names no static AArch64 fathom, as scripts/test does");
         return None;
     }
     let turn = LOCK.lock().unwrap_or_else(PoisonError::into_inner);

@@ -62,8 +62,9 @@ fn image() -> Option<Vec<u8>> {
     let path = Path::new(env!("FATHOM_IMAGE"));
     let image = path.is_file().then(|| std::fs::read(path).unwrap());
     if image.is_none() {
-        eprintln!(
-            "SKIPPED: no bare-metal image was built: Rust's target aarch64-unknown-none-softfloat is missing"
+        fathom_skip::skipped!(
+            Unchecked,
+            "no bare-metal image was built: Rust's target aarch64-unknown-none-softfloat is missing"
         );
     }
     image
@@ -96,7 +97,7 @@ impl Board {
         let mut child = match child {
             Ok(child) => child,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                eprintln!("SKIPPED: no qemu-system-aarch64 here");
+                fathom_skip::skipped!(Qemu, "no qemu-system-aarch64 here");
                 return None;
             }
             Err(e) => panic!("{e}"),

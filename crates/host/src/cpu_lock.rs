@@ -65,7 +65,10 @@ impl CpuLock {
                 }
                 Err(TryLockError::WouldBlock) if begin.elapsed() >= options.wait => {
                     let remedy = "wait for its end (--wait TIME), or choose another CPU (--cpu N)";
-                    return Err(Refusal::new(format!("CPU {cpu} is measured by {}", lock.holder(&file)), remedy));
+                    return Err(Refusal::new(
+                        format!("CPU {cpu} is measured by {}", lock.holder(&file)),
+                        remedy,
+                    ));
                 }
                 Err(TryLockError::WouldBlock) => {}
             }
@@ -91,7 +94,8 @@ impl CpuLock {
         let cpus = numbers.filter_map(|name| name.strip_prefix("cpu")?.parse::<u32>().ok());
         let mut measured: Vec<u32> = cpus.filter(|cpu| *cpu != self.cpu && self.is_locked(*cpu)).collect();
         measured.sort_unstable();
-        (!measured.is_empty()).then(|| text(format!("{prefix}.cpus.measured"), crate::process::list(&measured)))
+        (!measured.is_empty())
+            .then(|| text(format!("{prefix}.cpus.measured"), crate::process::list(&measured)))
     }
 
     /// Returns whether another process has the lock of a CPU.
@@ -132,7 +136,8 @@ impl CpuLock {
             line.split_whitespace().nth(4)?.parse::<u32>().ok()
         };
         let Some(pid) = pid() else { return "a process that is not seen from here".to_owned() };
-        let parent = self.parent(pid).and_then(|parent| self.command(parent)).filter(|c| c.contains("fathom"));
+        let parent =
+            self.parent(pid).and_then(|parent| self.command(parent)).filter(|c| c.contains("fathom"));
         match parent.or_else(|| self.command(pid)) {
             Some(command) => format!("process {pid} ({command})"),
             None => format!("process {pid}"),
@@ -150,7 +155,8 @@ impl CpuLock {
         const MAX_BYTES: u64 = 120;
         let raw = self.root.bytes(&format!("/proc/{pid}/cmdline"), MAX_BYTES)?;
         let words = String::from_utf8_lossy(&raw).replace('\0', " ");
-        let shown: String = words.trim().chars().map(|c| if c.is_ascii_graphic() { c } else { ' ' }).collect();
+        let shown: String =
+            words.trim().chars().map(|c| if c.is_ascii_graphic() { c } else { ' ' }).collect();
         (!shown.is_empty()).then_some(shown)
     }
 }

@@ -15,7 +15,7 @@ fn main() {
     #[cfg(target_env = "gnu")]
     compare();
     #[cfg(not(target_env = "gnu"))]
-    println!("SKIPPED: this C library is not glibc, and its malloc another one");
+    fathom_skip::skipped!(Unchecked, "this C library is not glibc, and its malloc another one");
 }
 
 /// Sizes of a block in MiB: below, at and above the maximum threshold of glibc.

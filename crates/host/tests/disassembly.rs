@@ -42,7 +42,7 @@ fn assert_loops(target: Option<&str>) {
     let image = match build(target) {
         Built::Image(image) => image,
         Built::Skipped(why) => {
-            eprintln!("SKIPPED, the loop is not checked: {why}");
+            fathom_skip::skipped!(Unchecked, "the loop is not checked: {why}");
             return;
         }
     };

@@ -132,7 +132,7 @@ fn a_limit_on_addresses_shrinks_the_arena_and_is_no_error() {
     host.map(&request(16 << 20)).expect("16 MiB fit");
     if host.trust() == ClockTrust::Emulated {
         // User-mode emulators do not pass limits on addresses to the kernel, because they need addresses too.
-        eprintln!("SKIPPED under an emulator: that a larger request is refused");
+        fathom_skip::skipped!(Unchecked, "under an emulator: that a larger request is refused");
         return;
     }
     let refusal = host.map(&request(1 << 30)).expect_err("more than the addresses");

@@ -63,7 +63,11 @@ pub fn visible_styled(text: &str) -> String {
         let numbers = escape[2..].trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
         let after = numbers.strip_prefix('m').unwrap_or(&escape[2..]);
         let sequence = &escape[..escape.len() - after.len()];
-        if sequence.ends_with('m') { out.push_str(sequence) } else { out.push_str(&visible(sequence)) }
+        if sequence.ends_with('m') {
+            out.push_str(sequence)
+        } else {
+            out.push_str(&visible(sequence))
+        }
         rest = after;
     }
     out + &visible(rest)

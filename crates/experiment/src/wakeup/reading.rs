@@ -91,13 +91,15 @@ fn no_load(record: &Record, measured: &[&Case], missing: &[&Case]) -> Option<War
     let is_loaded = |case: &&&Case| !case.load.is_none();
     let refused = |case: &&Case| trials::refusal(record, case).is_some();
     let mut loads = missing.iter().filter(is_loaded).peekable();
-    (loads.peek().is_some() && loads.all(refused) && !measured.iter().any(|case| is_loaded(&case))).then(|| {
-        Warning::new(
-            WarningKind::LoadsRefused,
-            "no load that was asked for could be run",
-            "see the refusals for the reason of each",
-        )
-    })
+    (loads.peek().is_some() && loads.all(refused) && !measured.iter().any(|case| is_loaded(&case))).then(
+        || {
+            Warning::new(
+                WarningKind::LoadsRefused,
+                "no load that was asked for could be run",
+                "see the refusals for the reason of each",
+            )
+        },
+    )
 }
 
 /// Minimum share of activations in which the trace shows a place before the task. Missing ones are not random: a timer

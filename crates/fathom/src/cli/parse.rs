@@ -3,7 +3,11 @@
 /// Parses the time of a session: `3s`, `500ms`, `2m` or plain seconds; returns ms.
 pub(super) fn budget(text: &str) -> Result<u64, String> {
     let ms = milliseconds(text)?;
-    if (100.0..=3_600_000.0).contains(&ms) { Ok(ms as u64) } else { Err("must be from 100ms to 60m".to_owned()) }
+    if (100.0..=3_600_000.0).contains(&ms) {
+        Ok(ms as u64)
+    } else {
+        Err("must be from 100ms to 60m".to_owned())
+    }
 }
 
 /// Parses a time to wait, which may be 0; returns ms.

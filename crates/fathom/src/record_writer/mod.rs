@@ -178,7 +178,9 @@ fn open(requested: Requested, text: &str, stopped: &dyn Fn() -> bool) -> Result<
 fn refused(option: &str, path: &Path, e: &io::Error) -> Failure {
     let (why, remedy) = match e.kind() {
         io::ErrorKind::AlreadyExists => ("it exists".to_owned(), "name another file, or replace it: --force"),
-        io::ErrorKind::Interrupted => ("no process has opened this pipe for reading".to_owned(), "start its reader"),
+        io::ErrorKind::Interrupted => {
+            ("no process has opened this pipe for reading".to_owned(), "start its reader")
+        }
         io::ErrorKind::ResourceBusy => (e.to_string(), "wait for its end, or name another file"),
         _ => (e.to_string(), "name a file that can be written"),
     };

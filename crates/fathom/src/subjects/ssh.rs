@@ -106,8 +106,7 @@ fn no_ssh(e: &std::io::Error) -> Failure {
 /// at most [`MAX_ANSWER`] bytes.
 fn remote(host: &str, command: &str, input: Option<std::fs::File>) -> Result<String, Failure> {
     let stdin = input.map_or_else(Stdio::null, Stdio::from);
-    let mut child =
-        ssh(host, command).stdin(stdin).stdout(Stdio::piped()).spawn().map_err(|e| no_ssh(&e))?;
+    let mut child = ssh(host, command).stdin(stdin).stdout(Stdio::piped()).spawn().map_err(|e| no_ssh(&e))?;
     let mut answer = Vec::new();
     let read = child.stdout.take().map(|from| from.take(MAX_ANSWER + 1).read_to_end(&mut answer));
     let too_long = answer.len() as u64 > MAX_ANSWER;
@@ -131,10 +130,7 @@ fn remote(host: &str, command: &str, input: Option<std::fs::File>) -> Result<Str
             format!("{host} cannot be reached by ssh"),
             format!("ssh {} true must work without a prompt: ssh-copy-id {}", shell(host), shell(host)),
         ),
-        _ => Failure::new(
-            format!("{host}: the remote command failed ({status})"),
-            "see its message above",
-        ),
+        _ => Failure::new(format!("{host}: the remote command failed ({status})"), "see its message above"),
     })
 }
 

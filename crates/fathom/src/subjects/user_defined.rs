@@ -36,7 +36,11 @@ struct Entry {
 
 /// Parses the text of the file whose name is `file`.
 /// `is_taken` are names of this program.
-pub fn parse(file: &str, text: &str, is_taken: impl Fn(&str) -> bool) -> Result<Vec<UserSubject>, ConfigError> {
+pub fn parse(
+    file: &str,
+    text: &str,
+    is_taken: impl Fn(&str) -> bool,
+) -> Result<Vec<UserSubject>, ConfigError> {
     let table: BTreeMap<String, Entry> = toml::from_str(text).map_err(|e| ConfigError {
         what: format!("{file}: {}", e.to_string().trim_end()),
         remedy: "a subject is [NAME] with command = [\"ssh\", \"pi\", \"fathom\", \"serve\", \"host\"]",

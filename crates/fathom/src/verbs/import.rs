@@ -143,7 +143,8 @@ fn keep(
     page: Option<&mut Target>,
 ) -> Result<(Option<String>, Option<Failure>), Failure> {
     let tool = read.first().map_or("", |(_, result)| result.tool.as_str());
-    let mut writer = RecordWriter::open(options.output.requested(None), wakeup::NAME, tool, &lines[..1], &|| false)?;
+    let mut writer =
+        RecordWriter::open(options.output.requested(None), wakeup::NAME, tool, &lines[..1], &|| false)?;
     if let Some(page) = page {
         page.exclude_files(writer.files()).inspect_err(|_| writer.remove_copy())?;
     }

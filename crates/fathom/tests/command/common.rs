@@ -282,3 +282,15 @@ pub fn fits(text: &str) {
 pub fn is_of(text: &str, what: &str) -> bool {
     text.lines().any(|line| line.starts_with(what))
 }
+
+/// Returns whether this host refused a measurement, with a reason and a remedy; then tells that the test is not run.
+#[track_caller]
+pub fn is_refused(did: &Did) -> bool {
+    match did.status {
+        1 => fathom_skip::skipped!(HostProbe, "this host refuses a probe: {}{}", did.out, did.err),
+        5 => fathom_skip::skipped!(Unchecked, "nothing was measured on this host: {}{}", did.out, did.err),
+        _ => return false,
+    }
+    assert!(did.err.contains("remedy: ") || did.out.contains("remedy"), "{did:?}");
+    true
+}

@@ -24,7 +24,7 @@ fn subjects() -> Vec<&'static str> {
     if did.status == 0 {
         vec![SLOW, "host"]
     } else {
-        println!("SKIPPED on this host, which refuses a probe: {}", did.err);
+        fathom_skip::skipped!(HostProbe, "on this host, which refuses a probe: {}", did.err);
         vec![SLOW]
     }
 }

@@ -9,7 +9,7 @@ use crate::common::{User, in_tracefs};
 fn rows(user: &User, arguments: &[&str]) -> Option<(i32, Vec<Value>)> {
     let did = user.run(&[&["doctor", "--json"][..], arguments].concat());
     if did.status == 1 {
-        println!("SKIPPED: this host refuses a probe: {}", did.err);
+        fathom_skip::skipped!(HostProbe, "this host refuses a probe: {}", did.err);
         return None;
     }
     let document: Value = serde_json::from_str(&did.out).expect("JSON");
@@ -101,7 +101,7 @@ fn doctor_restore_removes_and_names_a_leftover_trace_instance() {
     loop {
         let made = user.shell(&in_tracefs(&format!("mkdir instances/{name}")));
         if made.status != 0 {
-            println!("SKIPPED: no trace instance can be made here: {}", made.err);
+            fathom_skip::skipped!(TraceInstance, "no trace instance can be made here: {}", made.err);
             return;
         }
         let did = user.run(&["doctor", "--restore"]);

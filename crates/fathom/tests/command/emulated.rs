@@ -20,7 +20,7 @@ fn missing_emulator_or_incomplete_description_is_refused() {
 fn program() -> Option<OsString> {
     let program = std::env::var_os("FATHOM_EMULATE");
     if program.is_none() {
-        println!("SKIPPED: FATHOM_EMULATE names no fathom-emulate: scripts/emulate builds it");
+        fathom_skip::skipped!(Unchecked, "FATHOM_EMULATE names no fathom-emulate: scripts/emulate builds it");
     }
     program
 }

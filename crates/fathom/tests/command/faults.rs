@@ -66,7 +66,7 @@ fn full_disk_of_the_record_leaves_the_copy_whole() {
     let line = "mkdir -p full && mount -t tmpfs -o size=16k none full || exit 99; ";
     let did = user.shell(&format!("exec unshare -m sh -c '{line}{SURVEY} --record full/A'"));
     if !is_of(&did.out, "survey: ") {
-        return println!("SKIPPED: no file system can be mounted here: {}", did.err);
+        return fathom_skip::skipped!(Mounts, "no file system can be mounted here: {}", did.err);
     }
     reported(&did);
     assert_eq!(did.status, 1, "{did:?}");

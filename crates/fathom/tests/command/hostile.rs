@@ -21,7 +21,11 @@ fn harmless(what: &str, text: &str) {
                 || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
     };
     let found = text.chars().position(acts);
-    assert!(found.is_none(), "{what}: {:?}", found.map(|at| text.chars().skip(at).take(20).collect::<String>()));
+    assert!(
+        found.is_none(),
+        "{what}: {:?}",
+        found.map(|at| text.chars().skip(at).take(20).collect::<String>())
+    );
 }
 
 /// Writes a record whose texts are all hostile, for a described machine so that it can be described again.
@@ -34,7 +38,9 @@ fn hostile_record(user: &User, name: &str) {
         if line.starts_with("run ") {
             let quoted = Line::new("x").text("x", HOSTILE).render();
             let quoted = quoted.trim_start_matches("x x=");
-            return line.replace("\"s1-8way\"", quoted).replace("\"fathom survey", &format!("{quoted} command2=\"fathom"));
+            return line
+                .replace("\"s1-8way\"", quoted)
+                .replace("\"fathom survey", &format!("{quoted} command2=\"fathom"));
         }
         if line.starts_with("fact name=\"machine.name\"") {
             return Line::new("fact").text("name", "machine.name").text("text", HOSTILE).seal(seq);
@@ -129,10 +135,8 @@ fn record_names_no_machine_to_resume_on() {
     let lines = user.record("good");
     for subject in ["ssh:pi", "/dev/ttyS0", "serial:/dev/null", "board", "./x.toml"] {
         user.write_record("A", &lines.replace("subject=\"am5728\"", &format!("subject=\"{subject}\"")));
-        user.run(&["wakeup", "--resume", "A"]).failed(
-            2,
-            &[&format!("the record is of '{subject}'"), &format!("--on {subject}")],
-        );
+        user.run(&["wakeup", "--resume", "A"])
+            .failed(2, &[&format!("the record is of '{subject}'"), &format!("--on {subject}")]);
         user.run(&["wakeup", "--resume", "A", "--on", "host"]).failed(2, &["the record is of"]);
     }
     assert!(!user.path("reached").exists());
@@ -182,7 +186,8 @@ fn pipe_without_reader_is_left_by_one_signal() {
     assert!(did.err.contains("--record pipe: no process has opened this pipe"), "{did:?}");
     user.nothing_left(Instant::now());
     // With a reader it is a record.
-    let did = user.shell("cat pipe >whole & fathom survey --on s1-8way --budget 1s --record pipe -q >out; wait");
+    let did =
+        user.shell("cat pipe >whole & fathom survey --on s1-8way --budget 1s --record pipe -q >out; wait");
     assert_eq!(did.err, "");
     user.run(&["report", "whole"]).ended(0);
 }

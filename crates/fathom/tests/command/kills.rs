@@ -78,9 +78,9 @@ impl Session {
                 Ok(session) => return Some(session),
                 Err(did) => refused = format!("{}{}", did.out, did.err),
             }
-            println!("SKIPPED: no task of priority {priority} here");
+            fathom_skip::skipped!(Unchecked, "no task of priority {priority} here");
         }
-        println!("SKIPPED: this host is not measured: {refused}");
+        fathom_skip::skipped!(HostProbe, "this host is not measured: {refused}");
         None
     }
 
@@ -106,7 +106,7 @@ impl Session {
                 let there = instances(&user, probe);
                 let traced = there.as_ref().is_some_and(|there| !there.is_empty());
                 if !traced {
-                    println!("SKIPPED: no trace instance is to be seen here: {there:?}");
+                    fathom_skip::skipped!(TraceInstance, "no trace instance is to be seen here: {there:?}");
                 }
                 return Ok(Session { user, harness, probe, reaper, workers, traced, before, _alone: alone });
             }

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::common::{Did, User, wait};
+use crate::common::{Did, User, is_refused, wait};
 
 /// The user and group `nobody` of most Linux systems.
 const UNPRIVILEGED_UID: u32 = 65534;
@@ -76,9 +76,7 @@ fn measured(user: &User, did: &Did) {
 /// The same on this host, which may refuse a probe with a reason and a remedy.
 #[track_caller]
 fn measured_or_refused(user: &User, did: &Did) {
-    if matches!(did.status, 1 | 5) {
-        println!("SKIPPED: this host is not measured: {}{}", did.out, did.err);
-        assert!(did.err.contains("remedy: ") || did.out.contains("remedy: "), "{did:?}");
+    if is_refused(did) {
         return user.nothing_left(Instant::now());
     }
     measured(user, did);
@@ -244,13 +242,13 @@ impl Drop for Group {
 fn no_process_is_killed_in_a_control_group_of_64_mib() {
     let group = match Group::new() {
         Ok(group) => group,
-        Err(why) => return println!("SKIPPED: no control group can be made here: {why}"),
+        Err(why) => return fathom_skip::skipped!(ControlGroup, "no control group can be made here: {why}"),
     };
     let user = User::new();
     let join = format!("echo $$ >{}/cgroup.procs && exec ", group.0.display());
     let did = user.shell(&format!("{join}fathom survey --budget 1s"));
     if did.err.contains("cgroup.procs") {
-        return println!("SKIPPED: the control group cannot be joined: {}", did.err);
+        return fathom_skip::skipped!(ControlGroup, "the control group cannot be joined: {}", did.err);
     }
     measured_or_refused(&user, &did);
     measured(&user, &user.shell(&format!("{join}fathom survey --on s1-8way --budget 500ms")));
@@ -279,7 +277,7 @@ fn harness_and_probe_can_share_one_cpu() {
     let cpu = list.split(['-', ',']).next().expect("a CPU").to_owned();
     let did = user.shell(&format!("taskset -c {cpu} fathom machines"));
     if did.status == 127 {
-        return println!("SKIPPED: no taskset: {}", did.err);
+        return fathom_skip::skipped!(Taskset, "no taskset: {}", did.err);
     }
     measured(&user, &user.shell(&format!("taskset -c {cpu} fathom {}", SHORT_SURVEY.join(" "))));
     for line in ["survey --budget 1s", "latency --bytes 8K --budget 1s"] {
@@ -309,7 +307,7 @@ fn limits_on_processes_and_files_are_named() {
         plain.user.nothing_left(Instant::now());
         assert!(!did.err.contains("panicked") && !did.err.contains("stack backtrace"), "{did:?}");
         if matches!(did.status, 99 | 2) {
-            println!("SKIPPED: this shell sets no limit on processes: {}", did.err);
+            fathom_skip::skipped!(Unchecked, "this shell sets no limit on processes: {}", did.err);
             break;
         }
         if did.status == 1 {
@@ -335,7 +333,7 @@ fn missing_proc_is_an_error_for_survey_but_not_report() {
     let hidden = |line: &str| user.shell(&format!("exec unshare -m sh -c '{hide}{line}'"));
     let did = hidden(&format!("fathom report {} --json", guest_record().display()));
     if did.status != 0 && did.status != 3 {
-        return println!("SKIPPED: /proc and /sys cannot be hidden here: {}", did.err);
+        return fathom_skip::skipped!(Mounts, "/proc and /sys cannot be hidden here: {}", did.err);
     }
     assert!(did.out.starts_with('{') && did.err.is_empty(), "{did:?}");
     hidden("fathom survey --budget 1s").failed(1, &["/proc", "mount -t proc"]);

@@ -25,7 +25,7 @@ impl Typed {
         let stdin = child.stdin.take().expect("a pipe");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         if lines.next().is_none() {
-            println!("SKIPPED: this host refuses a probe: {}", wait(child).err);
+            fathom_skip::skipped!(HostProbe, "this host refuses a probe: {}", wait(child).err);
             return None;
         }
         Some(Typed { child, stdin, lines })
@@ -159,7 +159,7 @@ fn begin(user: &User) -> Option<Typed> {
     let trial = match traced {
         true => format!("trial pattern=wake samples=60000 traced=1 {load}"),
         false => {
-            println!("SKIPPED: no trace instance may be made here");
+            fathom_skip::skipped!(TraceInstance, "no trace instance may be made here");
             format!("trial bytes=1048576 loads=4294967296 samples=1000 {load}")
         }
     };
@@ -241,7 +241,7 @@ fn the_end_of_the_input_ends_a_load() {
 #[test]
 fn load_runs_without_privileges() {
     if !rustix::process::geteuid().is_root() {
-        println!("SKIPPED: the other tests run without privileges here");
+        fathom_skip::skipped!(Unchecked, "the other tests run without privileges here");
         return;
     }
     let user = User::new();

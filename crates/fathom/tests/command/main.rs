@@ -11,6 +11,7 @@ mod dma;
 mod doctor;
 mod emulated;
 mod faults;
+mod faulty_calls;
 mod hostile;
 mod import;
 mod kills;

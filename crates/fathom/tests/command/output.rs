@@ -377,7 +377,7 @@ fn page_does_not_replace_record_opened_after_the_check() {
             let survey = format!("fathom survey --on bcm2835 --budget 100ms -q {options}");
             let did = user.shell(&format!("rm -f R; {skip}; {survey}"));
             if did.status == 77 {
-                eprintln!("SKIPPED: descriptor {fd} is inherited");
+                fathom_skip::skipped!(Unchecked, "descriptor {fd} is inherited");
                 continue;
             }
             caught += usize::from(did.status == 2 && did.err.contains("refusing to overwrite a record"));

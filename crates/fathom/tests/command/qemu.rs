@@ -15,9 +15,9 @@ fn qemu_available() -> bool {
     let user = User::new();
     let image = user.run(&["image", "--board", "virt", "-o", "image"]);
     if !qemu {
-        println!("SKIPPED: no qemu-system-aarch64: sudo apt-get install qemu-system-arm");
+        fathom_skip::skipped!(Qemu, "no qemu-system-aarch64: sudo apt-get install qemu-system-arm");
     } else if image.status != 0 {
-        println!("SKIPPED: {}", image.err);
+        fathom_skip::skipped!(Unchecked, "{}", image.err);
     }
     qemu && image.status == 0
 }

@@ -10,7 +10,7 @@ use crate::common::{Did, User, wait};
 fn host(user: &User, text: &str) -> Option<Did> {
     let did = user.run_with(&["serve", "host"], text.as_bytes());
     if did.status == 1 && did.err.contains("fathom: ") {
-        println!("SKIPPED: this host refuses a probe: {}", did.err);
+        fathom_skip::skipped!(HostProbe, "this host refuses a probe: {}", did.err);
         return None;
     }
     Some(did)
@@ -76,7 +76,7 @@ fn end_of_input_ends_the_probe_inside_a_trial() {
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let greeting = lines.next();
         if greeting.is_none() && machine == ["serve", "host"] {
-            println!("SKIPPED: this host refuses a probe: {}", wait(child).err);
+            fathom_skip::skipped!(HostProbe, "this host refuses a probe: {}", wait(child).err);
             continue;
         }
         assert!(lines.next().expect("an echo").expect("UTF-8").starts_with("trial "));
@@ -115,7 +115,8 @@ fn second_measurement_of_a_cpu_waits_or_is_refused() {
     });
     assert!(locked, "the probe locks its CPU");
     let second = ["survey", "--on", "host", "--budget", "1s", "--wait", "0s", "--record", "B"];
-    user.run(&second).failed(1, &["is measured by process", "fathom survey --on host", "--wait TIME", "--cpu N"]);
+    user.run(&second)
+        .failed(1, &["is measured by process", "fathom survey --on host", "--wait TIME", "--cpu N"]);
     let waiting = ["survey", "--on", "host", "--budget", "4s", "--wait", "50s", "--record", "C", "--json"];
     let waiting = user.spawn(&waiting);
     std::thread::sleep(std::time::Duration::from_millis(500));
@@ -124,8 +125,10 @@ fn second_measurement_of_a_cpu_waits_or_is_refused() {
     let did = wait(waiting);
     assert!(matches!(did.status, 0 | 3) && did.err.contains("waiting up to 50 s for its end"), "{did:?}");
     let record = user.record("C");
-    let waited = record.lines().find(|line| line.starts_with("fact name=\"cpu.lock.waited.ms\"")).expect("a fact");
+    let waited =
+        record.lines().find(|line| line.starts_with("fact name=\"cpu.lock.waited.ms\"")).expect("a fact");
     assert!(!waited.contains("int=0 "), "{waited}");
     user.nothing_left(Instant::now());
-    user.run(&["survey", "--on", "s1-8way", "--wait", "1s"]).failed(2, &["--wait: 's1-8way' is not this host"]);
+    user.run(&["survey", "--on", "s1-8way", "--wait", "1s"])
+        .failed(2, &["--wait 1000: 's1-8way' is not this host"]);
 }

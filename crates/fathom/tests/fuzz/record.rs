@@ -156,7 +156,11 @@ fn harmless(text: &str) {
 
 /// Asserts that no character acts on a terminal or reverses the direction of writing.
 fn visible(text: &str) {
-    let acts = |c: char| c != '\n' && (c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'));
+    let acts = |c: char| {
+        c != '\n'
+            && (c.is_control()
+                || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+    };
     assert!(!text.contains(acts), "{:?} in {text}", text.chars().find(|c| acts(*c)));
 }
 

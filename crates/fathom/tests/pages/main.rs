@@ -81,7 +81,7 @@ fn documents(dir: &Path) {
 fn every_kind_of_page_is_drawn_and_interactive() {
     let program = match chromium() {
         Ok(program) => program,
-        Err(why) => return eprintln!("SKIPPED: pages in a browser: {why}"),
+        Err(why) => return fathom_skip::skipped!(Browser, "pages in a browser: {why}"),
     };
     let dir = tempfile::tempdir().expect("a directory");
     let screenshots = std::env::var_os("FATHOM_SHOTS").map(PathBuf::from);

@@ -58,7 +58,7 @@ fn closed_counters_count_again_after_reopening() {
     let after = events.read().map(names);
     assert_eq!(before.as_ref().ok(), after.as_ref().ok());
     if let Err(refusal) = &after {
-        eprintln!("SKIPPED that they count: {}: {}", refusal.reason, refusal.remedy);
+        fathom_skip::skipped!(Unchecked, "that they count: {}: {}", refusal.reason, refusal.remedy);
     }
     clock::alu(1 << 20);
     assert!(events.read().is_ok_and(|counts| counts.iter().all(|count| count.value > 0)) || after.is_err());
@@ -70,7 +70,7 @@ fn closed_counters_count_again_after_reopening() {
 fn event_that_counts_nothing_is_left_out() {
     use perf_event::events::Software;
     let (Ok(time), Ok(nothing)) = (open(Software::TASK_CLOCK), open(Software::EMULATION_FAULTS)) else {
-        eprintln!("SKIPPED: perf_event_open is not permitted here");
+        fathom_skip::skipped!(Unchecked, "perf_event_open is not permitted here");
         return;
     };
     let sizes = crate::pages::sizes(&Root::system(), rustix::param::page_size() as u64, None);

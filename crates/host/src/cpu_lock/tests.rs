@@ -75,7 +75,10 @@ fn holder_is_named_by_its_command() {
     let file = lock.open(0).expect("the place");
     let about = file.metadata().expect("its numbers");
     let (major, minor) = (libc::major(about.dev()), libc::minor(about.dev()));
-    let line = format!("1: POSIX  ADVISORY  WRITE 7 00:01:2 0 EOF\n2: FLOCK  ADVISORY  WRITE 41 {major:02x}:{minor:02x}:{} 0 EOF", about.ino());
+    let line = format!(
+        "1: POSIX  ADVISORY  WRITE 7 00:01:2 0 EOF\n2: FLOCK  ADVISORY  WRITE 41 {major:02x}:{minor:02x}:{} 0 EOF",
+        about.ino()
+    );
     fixture::write(directory.path(), "/proc/locks", line.as_bytes());
     assert_eq!(lock.holder(&file), "process 41");
     fixture::write(directory.path(), "/proc/41/cmdline", b"/bin/fathom\0serve\0host\x1b[2J\0");

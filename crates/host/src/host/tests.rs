@@ -146,7 +146,7 @@ fn first_touches_fault_and_are_verified() {
             };
             let yielded = match pattern::run(&mut host, &trial) {
                 Err(refusal) if refusal.reason.contains("counts no page faults") => {
-                    return eprintln!("SKIPPED: first touches: {}", refusal.reason);
+                    return fathom_skip::skipped!(Unchecked, "first touches: {}", refusal.reason);
                 }
                 other => other.expect("memory"),
             };
@@ -221,7 +221,9 @@ fn shared_pages_are_in_one_frame_or_refused() {
             host.facts_after(&mut |fact| reported.push(fact.name));
             assert!(reported.contains(&"memory.after.shared".to_owned()), "{reported:?}");
         }
-        Err(refusal) => println!("SKIPPED, no shared pages here: {}; {}", refusal.reason, refusal.remedy),
+        Err(refusal) => {
+            fathom_skip::skipped!(Unchecked, "no shared pages here: {}; {}", refusal.reason, refusal.remedy)
+        }
     }
     assert_eq!(ordinary(&mut host), (base, linked));
     for (request, frames) in
@@ -307,7 +309,7 @@ fn impossible_requests_are_refused_with_reason() {
     for attribute in [Attribute::WriteThrough, Attribute::NormalNc, Attribute::Device] {
         match host.map(&MapRequest { attribute, ..request(4096, 0) }) {
             Err(refusal) => assert!(refusal.remedy.contains("fathom image"), "{refusal:?}"),
-            Ok(_) => eprintln!("SKIPPED: a driver provides {} memory here", attribute.token()),
+            Ok(_) => fathom_skip::skipped!(Unchecked, "a driver provides {} memory here", attribute.token()),
         }
     }
     // The host still works.

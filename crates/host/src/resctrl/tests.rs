@@ -101,7 +101,12 @@ fn this_machine_creates_a_group_or_gives_the_reason() {
         }
         Err(refusal) => {
             assert!(!refusal.remedy.is_empty(), "{refusal:?}");
-            eprintln!("SKIPPED a group of this machine's: {}: {}", refusal.reason, refusal.remedy);
+            fathom_skip::skipped!(
+                Unchecked,
+                "a group of this machine's: {}: {}",
+                refusal.reason,
+                refusal.remedy
+            );
         }
     }
 }

@@ -22,7 +22,7 @@ fn a_worker_of_the_other_tests() {
 fn starts() -> bool {
     let again = std::process::Command::new(WORKER_COMMAND[0]).arg("--list").output();
     if let Err(error) = &again {
-        println!("SKIPPED: no worker of this program can be started here ({error})");
+        fathom_skip::skipped!(Unchecked, "no worker of this program can be started here ({error})");
     }
     again.is_ok()
 }
@@ -215,7 +215,7 @@ fn failed_start_of_load_leaves_nothing() {
     if let Err(refusal) = refusal {
         assert!(refusal.reason.contains("cannot map its memory"), "{}", refusal.reason);
     } else {
-        println!("SKIPPED: this kernel maps any amount (vm.overcommit_memory=1)");
+        fathom_skip::skipped!(Unchecked, "this kernel maps any amount (vm.overcommit_memory=1)");
     }
     assert_eq!(children("vm*1:1024G") + children("malloc*1:1024G"), 0);
 }

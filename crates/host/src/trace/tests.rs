@@ -52,7 +52,7 @@ fn trace(test: &str) -> Option<Trace> {
         Ok(trace) => Some(trace),
         Err(refusal) => {
             assert!(!refusal.remedy.is_empty(), "{refusal:?}");
-            eprintln!("SKIPPED {test}: {}: {}", refusal.reason, refusal.remedy);
+            fathom_skip::skipped!(Unchecked, "{test}: {}: {}", refusal.reason, refusal.remedy);
             None
         }
     }
@@ -100,7 +100,10 @@ fn stages_of_real_wakeups_are_in_order() {
         assert!(rows.len() <= 20 && rows.iter().any(|(_, row)| row.contains("switch")), "{rows:?}");
         eprintln!("{rows:?}");
         if complete < 100 {
-            eprintln!("SKIPPED the switch of most wake-ups: this kernel does not show it on this CPU");
+            fathom_skip::skipped!(
+                Unchecked,
+                "the switch of most wake-ups: this kernel does not show it on this CPU"
+            );
         }
     }
 }

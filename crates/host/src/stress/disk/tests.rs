@@ -24,14 +24,14 @@ fn file_systems_in_memory_are_not_chosen() {
     let on_disk = tempfile::tempdir_in(".").expect("a directory");
     let memory = |path: &Path| statfs(path).is_ok_and(|s| MEMORY_FILE_SYSTEMS.contains(&(s.f_type as u64)));
     if memory(on_disk.path()) {
-        println!("SKIPPED: this checkout is in memory");
+        fathom_skip::skipped!(Unchecked, "this checkout is in memory");
     } else {
         assert_eq!(choose(&["/nowhere".into(), on_disk.path().into()]).expect("a disk"), on_disk.path());
     }
     if memory(Path::new("/dev/shm")) {
         assert!(choose(&["/dev/shm".into()]).is_err(), "memory is no disk");
     } else {
-        println!("SKIPPED: /dev/shm is no memory here");
+        fathom_skip::skipped!(Unchecked, "/dev/shm is no memory here");
     }
 }
 
