@@ -51,7 +51,7 @@ impl CpuLock {
     ) -> Result<(CpuLock, Vec<Fact>), Refusal> {
         let directory = options.directory.clone();
         let mut lock = CpuLock { root: root.clone(), directory, cpu, _locked: None };
-        let file = match lock.open(cpu) {
+        let file = match lock.create(cpu) {
             Ok(file) => file,
             Err(e) => return Ok((lock, vec![text(facts::CPU_LOCK, format!("none: {e}"))])),
         };
@@ -104,23 +104,29 @@ impl CpuLock {
         self.open(cpu).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
-    /// Opens what is locked for a CPU.
+    /// Opens what is locked for a CPU. For reading, so that a file of another user can be locked too; a link would lead
+    /// elsewhere.
     fn open(&self, cpu: u32) -> io::Result<File> {
-        match &self.directory {
-            None => File::open(self.root.path(&format!("/sys/devices/system/cpu/cpu{cpu}"))),
-            // For reading, so that a file of another user can be locked too; a link would lead elsewhere.
-            Some(directory) => {
-                let path = directory.join(format!("cpu{cpu}"));
-                let mut existing = OpenOptions::new();
-                existing.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-                match existing.open(&path) {
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                        OpenOptions::new().read(true).append(true).create(true).mode(0o644).open(&path)
-                    }
-                    opened => opened,
-                }
+        let Some(path) = self.named(cpu) else {
+            return File::open(self.root.path(&format!("/sys/devices/system/cpu/cpu{cpu}")));
+        };
+        OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
+    }
+
+    /// The same, and creates the file in a named directory.
+    fn create(&self, cpu: u32) -> io::Result<File> {
+        match (self.open(cpu), self.named(cpu)) {
+            (Err(e), Some(path)) if e.kind() == io::ErrorKind::NotFound => {
+                // Another process may have been first; it is opened then.
+                OpenOptions::new().read(true).append(true).create(true).mode(0o644).open(path)
             }
+            (opened, _) => opened,
         }
+    }
+
+    /// Returns the file of a CPU in a named directory.
+    fn named(&self, cpu: u32) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join(format!("cpu{cpu}")))
     }
 
     /// Returns which process holds a lock, for a message: by `/proc/locks`, which shows those of this namespace. It is
