@@ -10,7 +10,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 use crate::file_id::FileId;
-use crate::new_file;
+use crate::new_file::{self, NewFile};
 
 /// Interval at which a reader of a pipe is looked for.
 const READER_INTERVAL: Duration = Duration::from_millis(20);
@@ -86,11 +86,11 @@ impl Output {
         // Kept until the new file has its name.
         let old = File::open(&target).ok();
         old.as_ref().map(lock).transpose()?;
-        let mut new = new_file::beside(&target)?;
-        lock(new.as_file())?;
-        new.write_all(text.as_bytes())?;
-        new.as_file().sync_data()?;
-        let file = new.persist(&target)?;
+        let mut new = NewFile::beside(&target)?;
+        lock(new.file())?;
+        new.file().write_all(text.as_bytes())?;
+        new.file().sync_data()?;
+        let file = new.replace(&target)?;
         new_file::sync_directory(&target)?;
         Ok(Output { path: path.to_owned(), file })
     }

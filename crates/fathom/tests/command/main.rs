@@ -28,6 +28,7 @@ mod sensitivity;
 mod serial;
 mod serving;
 mod share;
+mod soak;
 mod ssh;
 mod status;
 mod strangers;

@@ -14,6 +14,7 @@ mod user_defined;
 
 mod description;
 mod foreign;
+mod long;
 mod mutate;
 mod record;
 mod scripted;
@@ -95,6 +96,12 @@ fn tables_accept_any_bytes() {
 #[test]
 fn import_accepts_any_text() {
     bounded("foreign");
+}
+
+#[test]
+#[ignore = "takes minutes with --release, and hours without; goes on where the last run ended"]
+fn billion_bytes_pass_each_parser() {
+    TARGETS.iter().for_each(long::pass);
 }
 
 #[test]
