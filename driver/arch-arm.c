@@ -11,6 +11,7 @@
 #include <linux/smp.h>
 #include <asm/barrier.h>
 #include <asm/cacheflush.h>
+#include <asm/cachetype.h>
 #include <asm/cp15.h>
 #include <asm/cputype.h>
 #include <asm/outercache.h>
@@ -188,6 +189,11 @@ bool fathom_arch_counter_allowed(void)
 	else
 		asm volatile("mrc p15, 0, %0, c15, c9, 0" : "=r" (value));
 	return value & 1;
+}
+
+bool fathom_arch_aliases(void)
+{
+	return cache_is_vipt_aliasing() || cache_is_vivt();
 }
 
 /* An outer cache uses physical addresses only. */

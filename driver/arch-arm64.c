@@ -39,7 +39,9 @@ bool fathom_arch_user(unsigned long va, struct fathom_translate *translate)
 	/* A handler might translate too, and the kernel may hide user space's tables. */
 	local_irq_save(flags);
 	uaccess_ttbr0_enable();
-	asm volatile("at s1e0r, %1\n\tisb\n\tmrs %0, par_el1" : "=r" (par) : "r" (va) : "memory");
+	asm volatile("at s1e0r, %0" : : "r" (va) : "memory");
+	isb();
+	par = read_sysreg_par();	/* with the barriers of erratum 1508412 */
 	uaccess_ttbr0_disable();
 	local_irq_restore(flags);
 	return fill_translation(translate, par, va & 0xfff);
@@ -51,7 +53,9 @@ bool fathom_arch_kernel(const void *va, struct fathom_translate *translate)
 	u64 par;
 
 	local_irq_save(flags);
-	asm volatile("at s1e1r, %1\n\tisb\n\tmrs %0, par_el1" : "=r" (par) : "r" (va) : "memory");
+	asm volatile("at s1e1r, %0" : : "r" (va) : "memory");
+	isb();
+	par = read_sysreg_par();
 	local_irq_restore(flags);
 	return fill_translation(translate, par, (unsigned long)va & 0xfff);
 }

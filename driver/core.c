@@ -87,7 +87,7 @@ union argument {
 	struct fathom_engine engine;
 };
 
-static long act(struct file *filp, unsigned int command, union argument *argument)
+static long act(struct file *filp, unsigned int command, union argument *argument, void __user *user)
 {
 	struct fathom_file *file = filp->private_data;
 
@@ -96,7 +96,7 @@ static long act(struct file *filp, unsigned int command, union argument *argumen
 		info(&argument->info);
 		return 0;
 	case FATHOM_IOC_REGION:
-		return fathom_region_new(file, &argument->region);
+		return fathom_region_new(file, &argument->region, user);
 	case FATHOM_IOC_REGION_FREE:
 		return fathom_region_free(file, &argument->handle);
 	case FATHOM_IOC_TRANSLATE:
@@ -140,18 +140,11 @@ static long fathom_ioctl(struct file *filp, unsigned int command, unsigned long 
 	memset(&argument, 0, sizeof(argument));
 	if ((_IOC_DIR(command) & _IOC_WRITE) && copy_from_user(&argument, user, size))
 		return -EFAULT;
-	result = act(filp, command, &argument);
-	if (result < 0)
+	result = act(filp, command, &argument, user);
+	if (result < 0 || command == FATHOM_IOC_REGION)
 		return result;
-	if ((_IOC_DIR(command) & _IOC_READ) && copy_to_user(user, &argument, size)) {
-		/* The caller does not know the handle, so free the region. */
-		if (command == FATHOM_IOC_REGION) {
-			struct fathom_handle handle = { .handle = argument.region.handle };
-
-			fathom_region_free(filp->private_data, &handle);
-		}
+	if ((_IOC_DIR(command) & _IOC_READ) && copy_to_user(user, &argument, size))
 		return -EFAULT;
-	}
 	return result;
 }
 
@@ -164,7 +157,8 @@ static int fathom_mmap(struct file *filp, struct vm_area_struct *vma)
 	/* No mapping is executable. */
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
-	vm_flags_mod(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC);
+	/* VM_IO: MADV_DOFORK cannot make a child inherit it. */
+	vm_flags_mod(vma, VM_IO | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC);
 	if ((u64)vma->vm_pgoff << PAGE_SHIFT >= FATHOM_WAKES_OFFSET)
 		return fathom_wakes_mmap(file, vma);
 	return fathom_region_mmap(file, vma);

@@ -87,22 +87,34 @@ struct grant_request {
 	bool runs;
 };
 
-static void allow(void *data)
+/*
+ * In a task of that CPU, and not in an interrupt: while a CPU of a guest is loaded, KVM on
+ * arm64 keeps the host's register aside, and would restore the old value.
+ */
+static int allow(void *data)
 {
 	struct grant_request *req = data;
 
 	req->runs = fathom_arch_counter_runs();
 	if (!req->runs)
-		return;
+		return 0;
+	/* A switch in between would see one without the other. */
+	preempt_disable();
 	this_cpu_write(grants.owner, req->owner);
-	if (!switches || current == req->owner)
+	/* The owner gets it when it is switched to: another task runs here now. */
+	if (!switches)
 		fathom_arch_counter_user(true);
+	preempt_enable();
+	return 0;
 }
 
-static void revoke(void *data)
+static int revoke(void *data)
 {
+	preempt_disable();
 	this_cpu_write(grants.owner, NULL);
 	fathom_arch_counter_user(false);
+	preempt_enable();
+	return 0;
 }
 
 static struct perf_event *create_event(int cpu)
@@ -137,7 +149,9 @@ static int grant(struct grant *target, int cpu)
 		return error;
 	}
 	get_task_struct(current);
-	error = smp_call_function_single(cpu, allow, &req, 1);
+	cpus_read_lock();
+	error = smp_call_on_cpu(cpu, allow, &req, false);
+	cpus_read_unlock();
 	/* A counter that does not run is used by another perf user. */
 	if (!error && !req.runs)
 		error = -EBUSY;
@@ -213,7 +227,7 @@ long fathom_counters_off(struct fathom_file *file)
 	cpus_read_lock();
 	owner = grant->owner;
 	/* A CPU that is offline comes back without the permission, and without the task. */
-	if (smp_call_function_single(cpu, revoke, NULL, 1))
+	if (smp_call_on_cpu(cpu, revoke, NULL, false))
 		grant->owner = NULL;
 	cpus_read_unlock();
 	unwatch();

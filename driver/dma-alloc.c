@@ -46,13 +46,13 @@ static int allocate_once(struct device *device, struct fathom_dma_alloc *alloc,
 
 	began = fathom_arch_now(alloc->clock);
 	memory = allocate(device, alloc, &address);
-	sample->alloc = fathom_arch_now(alloc->clock) - began;
+	sample->alloc = fathom_since(alloc->clock, began);
 	if (!memory)
 		return -ENOMEM;
 	fathom_dma_attribute(memory, &alloc->attribute, &alloc->raw);
 	began = fathom_arch_now(alloc->clock);
 	release(device, alloc, memory, address);
-	sample->free = fathom_arch_now(alloc->clock) - began;
+	sample->free = fathom_since(alloc->clock, began);
 	return 0;
 }
 

@@ -34,6 +34,15 @@ struct transfer {
 	u64 sum;		/* keeps the compiler from removing the reads */
 };
 
+/*
+ * What is mapped: whole lines, of which a device owns all bytes anyway. Since Linux 6.5 a
+ * mapping of fewer bytes from kmalloc is copied to a bounce buffer.
+ */
+static u64 span_of(const struct transfer *transfer)
+{
+	return ALIGN(transfer->run->bytes, (u64)dma_get_cache_alignment());
+}
+
 static bool to_device(const struct transfer *transfer)
 {
 	return transfer->run->direction == FATHOM_TO_DEVICE;
@@ -163,7 +172,7 @@ static void put_buffer(struct transfer *transfer)
 		break;
 	case FATHOM_PERSISTENT_COPY:
 		if (transfer->address != DMA_MAPPING_ERROR)
-			dma_unmap_single(transfer->device, transfer->address, bytes,
+			dma_unmap_single(transfer->device, transfer->address, span_of(transfer),
 					 transfer->direction);
 		fallthrough;
 	case FATHOM_STREAMING_COPY:
@@ -203,14 +212,14 @@ static int get_buffer(struct transfer *transfer)
 		transfer->buffer = transfer->packet;
 		break;
 	case FATHOM_STREAMING_COPY:
-		transfer->buffer = kzalloc(bytes, GFP_QUIET);
+		transfer->buffer = kzalloc(span_of(transfer), GFP_QUIET);
 		break;
 	case FATHOM_PERSISTENT_COPY:
-		transfer->buffer = kzalloc(bytes, GFP_QUIET);
+		transfer->buffer = kzalloc(span_of(transfer), GFP_QUIET);
 		if (!transfer->buffer)
 			return -ENOMEM;
-		transfer->address = dma_map_single(transfer->device, transfer->buffer, bytes,
-						   transfer->direction);
+		transfer->address = dma_map_single(transfer->device, transfer->buffer,
+						   span_of(transfer), transfer->direction);
 		if (dma_mapping_error(transfer->device, transfer->address)) {
 			transfer->address = DMA_MAPPING_ERROR;
 			return -ENOMEM;
@@ -227,7 +236,7 @@ static int begin(struct transfer *transfer)
 	if (error)
 		return error;
 	if (transfer->run->strategy != FATHOM_COHERENT)
-		transfer->packet = kzalloc(transfer->run->bytes, GFP_QUIET);
+		transfer->packet = kzalloc(span_of(transfer), GFP_QUIET);
 	error = get_buffer(transfer);
 	if (transfer->run->engine != FATHOM_ENGINE_NONE)
 		transfer->far = dma_alloc_coherent(transfer->device, transfer->chunk,
@@ -248,15 +257,13 @@ static bool mapped_each_time(const struct transfer *transfer)
 
 static int map(struct transfer *transfer)
 {
-	u64 bytes = transfer->run->bytes;
-
 	if (mapped_each_time(transfer)) {
-		transfer->address = dma_map_single(transfer->device, transfer->buffer, bytes,
-						   transfer->direction);
+		transfer->address = dma_map_single(transfer->device, transfer->buffer,
+						   span_of(transfer), transfer->direction);
 		if (dma_mapping_error(transfer->device, transfer->address))
 			return -ENOMEM;
 	} else if (transfer->run->strategy == FATHOM_PERSISTENT_COPY) {
-		dma_sync_single_for_device(transfer->device, transfer->address, bytes,
+		dma_sync_single_for_device(transfer->device, transfer->address, span_of(transfer),
 					   transfer->direction);
 	} else {
 		/* The stores must complete before the device is started. */
@@ -267,12 +274,11 @@ static int map(struct transfer *transfer)
 
 static void unmap(struct transfer *transfer)
 {
-	u64 bytes = transfer->run->bytes;
-
 	if (mapped_each_time(transfer))
-		dma_unmap_single(transfer->device, transfer->address, bytes, transfer->direction);
+		dma_unmap_single(transfer->device, transfer->address, span_of(transfer),
+				 transfer->direction);
 	else if (transfer->run->strategy == FATHOM_PERSISTENT_COPY)
-		dma_sync_single_for_cpu(transfer->device, transfer->address, bytes,
+		dma_sync_single_for_cpu(transfer->device, transfer->address, span_of(transfer),
 					transfer->direction);
 	else
 		dma_rmb();
@@ -299,7 +305,7 @@ static int move_chunk(struct transfer *transfer, struct fathom_dma_sample *sampl
 		return error;
 	began = fathom_arch_now(transfer->clock);
 	error = mover->move(transfer->address + from, transfer->far_address, bytes, to_ram);
-	sample->engine += fathom_arch_now(transfer->clock) - began;
+	sample->engine += fathom_since(transfer->clock, began);
 	if (error || to_ram)
 		return error;
 	if (mover->prove)
@@ -344,7 +350,7 @@ static void use(struct transfer *transfer, struct fathom_dma_sample *sample, u64
 		write_data(transfer->packet, seed, 0, bytes);
 	else
 		transfer->sum += read_data(transfer->packet, bytes);
-	sample->use = fathom_arch_now(transfer->clock) - began;
+	sample->use = fathom_since(transfer->clock, began);
 }
 
 static void copy(struct transfer *transfer, struct fathom_dma_sample *sample)
@@ -359,7 +365,7 @@ static void copy(struct transfer *transfer, struct fathom_dma_sample *sample)
 		memcpy(transfer->buffer, transfer->packet, bytes);
 	else
 		memcpy(transfer->packet, transfer->buffer, bytes);
-	sample->copy = fathom_arch_now(transfer->clock) - began;
+	sample->copy = fathom_since(transfer->clock, began);
 }
 
 /* Overwrites earlier data, so that they are not taken for received data. */
@@ -368,7 +374,7 @@ static void overwrite(struct transfer *transfer)
 	u64 bytes = transfer->run->bytes;
 
 	if (transfer->run->strategy == FATHOM_PERSISTENT_COPY)
-		dma_sync_single_for_cpu(transfer->device, transfer->address, bytes,
+		dma_sync_single_for_cpu(transfer->device, transfer->address, span_of(transfer),
 					transfer->direction);
 	memset(transfer->buffer, 0x5a, bytes);
 	if (transfer->packet != transfer->buffer)
@@ -388,7 +394,7 @@ static int sample_once(struct transfer *transfer, struct fathom_dma_sample *samp
 	}
 	began = fathom_arch_now(transfer->clock);
 	error = map(transfer);
-	sample->map = fathom_arch_now(transfer->clock) - began;
+	sample->map = fathom_since(transfer->clock, began);
 	if (error)
 		return error;
 	error = move(transfer, sample, seed);
@@ -398,7 +404,7 @@ static int sample_once(struct transfer *transfer, struct fathom_dma_sample *samp
 	}
 	began = fathom_arch_now(transfer->clock);
 	unmap(transfer);
-	sample->unmap = fathom_arch_now(transfer->clock) - began;
+	sample->unmap = fathom_since(transfer->clock, began);
 	if (error)
 		return error;
 	if (!to_device(transfer)) {

@@ -50,7 +50,8 @@ void fathom_uncharge(u64 bytes);
 
 /* regions.c */
 extern atomic_t fathom_regions_alive;
-long fathom_region_new(struct fathom_file *file, struct fathom_region *region);
+/* Copies the result to @user itself. */
+long fathom_region_new(struct fathom_file *file, struct fathom_region *region, void __user *user);
 long fathom_region_free(struct fathom_file *file, struct fathom_handle *handle);
 long fathom_region_translate(struct file *filp, struct fathom_translate *translate);
 int fathom_region_mmap(struct fathom_file *file, struct vm_area_struct *vma);
@@ -199,6 +200,15 @@ bool fathom_arch_kernel(const void *va, struct fathom_translate *translate);
 /* The machine's clock: its kind and rate, and a reading. */
 u32 fathom_arch_clock(u64 *hz);
 u64 fathom_arch_now(u32 clock);
+
+/* Ticks from a reading to now. The cycle counter of 32-bit ARM has 32 bits, and wraps in seconds. */
+static inline u64 fathom_since(u32 clock, u64 began)
+{
+	u64 ticks = fathom_arch_now(clock) - began;
+
+	return IS_ENABLED(CONFIG_ARM) && clock == FATHOM_CLOCK_CYCLES ? (u32)ticks : ticks;
+}
+
 long fathom_arch_cache_id(struct fathom_cache_id *id);
 /*
  * The cycle counter: whether the driver may grant user space access to it, whether it
@@ -209,6 +219,12 @@ bool fathom_arch_counter(void);
 bool fathom_arch_counter_runs(void);
 void fathom_arch_counter_user(bool allowed);
 bool fathom_arch_counter_allowed(void);
+/* Whether a data cache may hold one address in two places, by virtual addresses. */
+#ifdef CONFIG_ARM
+bool fathom_arch_aliases(void);
+#else
+static inline bool fathom_arch_aliases(void) { return false; }
+#endif
 /* Cleans and invalidates the lines of memory without a linear mapping; arm only. */
 void fathom_arch_clean(void *memory, size_t bytes);
 

@@ -41,6 +41,7 @@ static DEFINE_MUTEX(edu_lock);
 static struct pci_dev *edu;
 static void __iomem *registers;
 static bool edu_stuck;
+static bool edu_leaving;	/* its removal waits for the lock */
 static u32 edu_state_flags;	/* FATHOM_ENGINE_..., read without the lock */
 static DECLARE_COMPLETION(edu_done);
 
@@ -48,7 +49,8 @@ static irqreturn_t edu_interrupt(int irq, void *data)
 {
 	u32 status = readl(registers + EDU_STATUS);
 
-	if (!status)
+	/* All bits: the device is not there any more. */
+	if (!status || status == ~0U)
 		return IRQ_NONE;
 	writel(status, registers + EDU_ACK);
 	if (status & EDU_DONE)
@@ -87,6 +89,9 @@ static int edu_move_ram(dma_addr_t ram, u32 bytes, bool to_ram)
 {
 	if (!bytes || bytes > FATHOM_EDU_CHUNK)
 		return -EINVAL;
+	/* Ends the run, which may be of hours. */
+	if (READ_ONCE(edu_leaving))
+		return -ENODEV;
 	reinit_completion(&edu_done);
 	/* 32-bit writes suffice: its DMA mask allows no higher address. */
 	writel(to_ram ? EDU_BUFFER : ram, registers + EDU_SOURCE);
@@ -154,7 +159,10 @@ static int edu_probe(struct pci_dev *pci, const struct pci_device_id *id)
 
 static void edu_remove(struct pci_dev *pci)
 {
+	/* At most the transfer in progress is waited for. */
+	WRITE_ONCE(edu_leaving, true);
 	mutex_lock(&edu_lock);
+	WRITE_ONCE(edu_leaving, false);
 	edu = NULL;
 	WRITE_ONCE(edu_state_flags, 0);
 	mutex_unlock(&edu_lock);

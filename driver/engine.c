@@ -5,6 +5,7 @@
 #include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/nospec.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -81,7 +82,7 @@ long fathom_engine(struct fathom_engine *engine)
 	    memchr_inv(&engine->coherent, 0,
 		       sizeof(*engine) - offsetof(struct fathom_engine, coherent)))
 		return -EINVAL;
-	mover = movers[engine->engine];
+	mover = movers[array_index_nospec(engine->engine, FATHOM_ENGINES)];
 	device = get(mover);
 	if (IS_ERR(device))
 		return PTR_ERR(device);
@@ -147,7 +148,7 @@ long fathom_dma_job(struct fathom_file *file, struct fathom_dma_job *job,
 	if (!job->rows)
 		return -ENOMEM;
 	*job->clock = clock_of(file);
-	job->mover = movers[job->engine];
+	job->mover = movers[array_index_nospec(job->engine, FATHOM_ENGINES)];
 	job->device = get(job->mover);
 	if (IS_ERR(job->device)) {
 		error = PTR_ERR(job->device);

@@ -12,6 +12,7 @@
 #include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/gfp.h>
+#include <linux/highmem.h>
 #include <linux/mm.h>
 #ifdef CONFIG_X86
 #include <asm/set_memory.h>
@@ -79,6 +80,9 @@ static int get_pages(struct fathom_memory *memory)
 		__free_page(page + at);
 	memory->pfn = page_to_pfn(page);
 	memory->kernel = page_address(page);
+	/* Where a cache indexes virtual addresses, user space would not see the zeros. */
+	for (at = 0; at < memory->count; at++)
+		flush_dcache_page(page + at);
 	error = set_attribute(memory);
 	/* Some pages may already have the attribute. */
 	if (error)

@@ -5,11 +5,13 @@
  * Handle and mappings each hold a reference to a region, so mapped memory is never
  * freed, in any order of release.
  */
+#include <linux/err.h>
 #include <linux/gfp.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 
 #include "driver.h"
 
@@ -100,24 +102,19 @@ static int check(const struct fathom_region *req)
 	return fathom_memory_attributes() & 1U << req->attribute ? 0 : -EOPNOTSUPP;
 }
 
-long fathom_region_new(struct fathom_file *file, struct fathom_region *req)
+static struct region *new_region(const struct fathom_region *req)
 {
 	struct region *region;
-	u32 count, handle;
-	int error;
+	u32 count = DIV_ROUND_UP_ULL(req->bytes, PAGE_SIZE);
+	int error = fathom_charge((u64)count << PAGE_SHIFT);
 
-	error = check(req);
 	if (error)
-		return error;
-	count = DIV_ROUND_UP_ULL(req->bytes, PAGE_SIZE);
-	error = fathom_charge((u64)count << PAGE_SHIFT);
-	if (error)
-		return error;
+		return ERR_PTR(error);
 	region = kvzalloc(struct_size(region, coloured, req->colours ? count : 0),
 			  GFP_KERNEL_ACCOUNT);
 	if (!region) {
 		fathom_uncharge((u64)count << PAGE_SHIFT);
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	}
 	kref_init(&region->held);
 	region->count = count;
@@ -126,14 +123,32 @@ long fathom_region_new(struct fathom_file *file, struct fathom_region *req)
 	error = fill(region, req);
 	if (error) {
 		put_region(region);
-		return error;
+		return ERR_PTR(error);
 	}
+	return region;
+}
+
+/*
+ * The handle exists from the last step on: until the caller knows it, another thread that
+ * guesses it neither frees nor maps the region.
+ */
+long fathom_region_new(struct fathom_file *file, struct fathom_region *req, void __user *user)
+{
+	struct region *region;
+	u32 handle;
+	int error = check(req);
+
+	if (error)
+		return error;
+	region = new_region(req);
+	if (IS_ERR(region))
+		return PTR_ERR(region);
 	req->bytes = region_bytes(region);
 	req->pa = PFN_PHYS(region->by_colour ? page_to_pfn(region->coloured[0]) :
 						region->memory.pfn);
 	req->flags = region->memory.from == FATHOM_MEMORY_RESERVED ? FATHOM_REGION_RESERVED : 0;
-	/* With a handle, another thread may free it. */
-	error = xa_alloc(&file->regions, &handle, region, XA_LIMIT(0, FATHOM_REGIONS_MOST - 1),
+	/* Reserves the handle. */
+	error = xa_alloc(&file->regions, &handle, NULL, XA_LIMIT(0, FATHOM_REGIONS_MOST - 1),
 			 GFP_KERNEL_ACCOUNT);
 	if (error) {
 		put_region(region);
@@ -141,6 +156,13 @@ long fathom_region_new(struct fathom_file *file, struct fathom_region *req)
 	}
 	req->handle = handle;
 	req->offset = (u64)handle << FATHOM_OFFSET_SHIFT;
+	if (copy_to_user(user, req, sizeof(*req))) {
+		xa_release(&file->regions, handle);
+		put_region(region);
+		return -EFAULT;
+	}
+	/* A reserved entry needs no memory. */
+	xa_store(&file->regions, handle, region, GFP_KERNEL_ACCOUNT);
 	return 0;
 }
 
@@ -150,7 +172,12 @@ long fathom_region_free(struct fathom_file *file, struct fathom_handle *handle)
 
 	if (handle->reserved || handle->handle >= FATHOM_REGIONS_MOST)
 		return -EINVAL;
-	region = xa_erase(&file->regions, handle->handle);
+	xa_lock(&file->regions);
+	region = xa_load(&file->regions, handle->handle);
+	/* A handle that is only reserved stays so. */
+	if (region)
+		__xa_erase(&file->regions, handle->handle);
+	xa_unlock(&file->regions);
 	if (!region)
 		return -ENOENT;
 	put_region(region);
@@ -199,14 +226,20 @@ static int map_coloured(struct region *region, struct vm_area_struct *vma, u32 f
 
 static int map_region(struct region *region, struct vm_area_struct *vma, u32 from)
 {
+	int error;
+
 	if (region->by_colour)
 		return map_coloured(region, vma, from);
 	if (region->memory.attribute == FATHOM_NORMAL_NC)
 		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
 	else if (region->memory.attribute == FATHOM_DEVICE)
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
-	return remap_pfn_range(vma, vma->vm_start, region->memory.pfn + from,
-			       vma->vm_end - vma->vm_start, vma->vm_page_prot);
+	error = remap_pfn_range(vma, vma->vm_start, region->memory.pfn + from,
+				vma->vm_end - vma->vm_start, vma->vm_page_prot);
+	/* Older kernels leave what they have mapped, and the memory may be freed before it is unmapped. */
+	if (error)
+		zap_vma_ptes(vma, vma->vm_start, vma->vm_end - vma->vm_start);
+	return error;
 }
 
 int fathom_region_mmap(struct fathom_file *file, struct vm_area_struct *vma)

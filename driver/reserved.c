@@ -33,7 +33,6 @@
 
 static phys_addr_t base;
 static u32 pages;		/* 0: no region */
-static void *mapped;		/* all of it, Normal non-cacheable */
 static unsigned long *taken;	/* by page, protected by taken_lock */
 static DEFINE_SPINLOCK(taken_lock);
 
@@ -42,8 +41,23 @@ bool fathom_reserved_exists(void)
 	return pages;
 }
 
+static void give_back(struct fathom_memory *memory)
+{
+	spin_lock(&taken_lock);
+	bitmap_clear(taken, memory->pfn - PHYS_PFN(base), memory->count);
+	spin_unlock(&taken_lock);
+}
+
+static void unmap(struct fathom_memory *memory)
+{
+	if (memory->kernel)
+		memunmap(memory->kernel);
+	memory->kernel = NULL;
+}
+
 int fathom_reserved_get(struct fathom_memory *memory)
 {
+	size_t bytes = (size_t)memory->count << PAGE_SHIFT;
 	unsigned long at;
 
 	if (!pages)
@@ -56,18 +70,24 @@ int fathom_reserved_get(struct fathom_memory *memory)
 	if (at >= pages)
 		return -ENOMEM;
 	memory->pfn = PHYS_PFN(base) + at;
-	memory->kernel = mapped + (at << PAGE_SHIFT);
+	memory->kernel = memremap(PFN_PHYS(memory->pfn), bytes, MEMREMAP_WC);
+	if (!memory->kernel) {
+		give_back(memory);
+		return -ENOMEM;
+	}
 	/* Removes earlier data, before any other mapping of the memory. */
-	memset(memory->kernel, 0, (size_t)memory->count << PAGE_SHIFT);
+	memset(memory->kernel, 0, bytes);
 	wmb();	/* zeros before data through another mapping */
+	/* A Device mapping must be the only one: two attributes of one address are not ordered. */
+	if (memory->attribute == FATHOM_DEVICE)
+		unmap(memory);
 	return 0;
 }
 
 void fathom_reserved_put(struct fathom_memory *memory)
 {
-	spin_lock(&taken_lock);
-	bitmap_clear(taken, memory->pfn - PHYS_PFN(base), memory->count);
-	spin_unlock(&taken_lock);
+	unmap(memory);
+	give_back(memory);
 }
 
 /*
@@ -112,11 +132,6 @@ static int use(size_t bytes)
 	error = clean(bytes);
 	if (error)
 		goto no_memory;
-	mapped = memremap(base, bytes, MEMREMAP_WC);
-	if (!mapped) {
-		error = -ENOMEM;
-		goto no_memory;
-	}
 	pages = count;
 	return 0;
 
@@ -179,7 +194,6 @@ void fathom_reserved_exit(void)
 	if (!pages)
 		return;
 	WARN_ON(!bitmap_empty(taken, pages));
-	memunmap(mapped);
 	release_mem_region(base, (resource_size_t)pages << PAGE_SHIFT);
 	bitmap_free(taken);
 	pages = 0;

@@ -7,6 +7,7 @@
  * The timer is set again when the thread is done. So there is at most one activation at
  * a time, and a thread that is too slow misses periods instead of starving its CPU.
  */
+#include <linux/capability.h>
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/err.h>
@@ -15,7 +16,11 @@
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/sched.h>
+#include <linux/sched/prio.h>
+#include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -24,16 +29,19 @@
 #include "driver.h"
 
 struct fathom_wakes_run {
-	struct kref held;	/* held by the opening, and by a running mmap */
+	struct kref held;	/* held by the opening, by a running mmap, and by each mapping */
 	struct hrtimer timer;
 	struct task_struct *thread;
 	u64 period;
 	u64 expires;
 	u64 irq;
+	int irq_cpu;
 	bool fired;
+	u32 cpu;
 	u32 rows;
-	size_t bytes;
-	struct fathom_wakes *memory;	/* mapped read-only by user space */
+	u32 count;		/* pages */
+	struct page **pages;
+	struct fathom_wakes *memory;	/* the kernel's mapping of them; user space has read-only ones */
 };
 
 atomic_t fathom_wakes_alive = ATOMIC_INIT(0);
@@ -43,6 +51,7 @@ static enum hrtimer_restart fired(struct hrtimer *timer)
 	struct fathom_wakes_run *run = container_of(timer, struct fathom_wakes_run, timer);
 
 	run->irq = ktime_get_ns();
+	run->irq_cpu = raw_smp_processor_id();
 	/* The time is stored before the flag. */
 	smp_store_release(&run->fired, true);
 	wake_up_process(run->thread);
@@ -77,17 +86,27 @@ static void next(struct fathom_wakes_run *run)
 	hrtimer_start(&run->timer, ns_to_ktime(run->expires), HRTIMER_MODE_ABS_PINNED_HARD);
 }
 
+/* Whether timer and thread were where they should be. Both move if their CPU goes offline. */
+static bool in_place(const struct fathom_wakes_run *run)
+{
+	return run->irq_cpu == (int)run->cpu && raw_smp_processor_id() == (int)run->cpu;
+}
+
 static int record(void *data)
 {
 	struct fathom_wakes_run *run = data;
 	struct fathom_wakes *memory = run->memory;
-	u32 at;
+	u32 at, ended = FATHOM_WAKES_ENDED;
 
 	run->expires = ktime_get_ns();
 	for (at = 0; at < run->rows; at++) {
 		next(run);
 		if (!wait(run))
 			break;
+		if (!in_place(run)) {
+			ended = FATHOM_WAKES_MOVED;
+			break;
+		}
 		memory->row[at].task = ktime_get_ns();
 		memory->row[at].irq = run->irq;
 		memory->row[at].expires = run->expires;
@@ -97,7 +116,7 @@ static int record(void *data)
 		smp_store_release(&memory->written, at + 1);
 	}
 	hrtimer_cancel(&run->timer);
-	WRITE_ONCE(memory->ended, 1);
+	WRITE_ONCE(memory->ended, ended);
 	/* Wait for kthread_stop(). */
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);
@@ -112,10 +131,13 @@ static int record(void *data)
 static void end_run(struct kref *held)
 {
 	struct fathom_wakes_run *run = container_of(held, struct fathom_wakes_run, held);
+	u32 at;
 
-	/* User mappings hold references to their pages. */
-	vfree(run->memory);
-	fathom_uncharge(run->bytes);
+	vunmap(run->memory);
+	for (at = 0; run->pages && at < run->count && run->pages[at]; at++)
+		__free_page(run->pages[at]);
+	kvfree(run->pages);
+	fathom_uncharge((u64)run->count << PAGE_SHIFT);
 	kfree(run);
 	atomic_dec(&fathom_wakes_alive);
 }
@@ -136,6 +158,43 @@ static int check(const struct fathom_wake_start *start)
 	return 0;
 }
 
+/*
+ * The caller may cause on a CPU, and at a priority, only what it may do itself
+ * (sched_setaffinity, sched_setscheduler). A cpuset cannot be asked from a module, so the
+ * CPU must be one on which the caller runs now.
+ */
+static int permit(const struct fathom_wake_start *start)
+{
+	unsigned long priority = start->policy == FATHOM_POLICY_FIFO ? MAX_RT_PRIO / 2 : 1;
+
+	if (capable(CAP_SYS_NICE))
+		return 0;
+	if (!cpumask_test_cpu(start->cpu, current->cpus_ptr))
+		return -EPERM;
+	if (start->policy != FATHOM_POLICY_NORMAL && rlimit(RLIMIT_RTPRIO) < priority)
+		return -EPERM;
+	return 0;
+}
+
+/* Pages of the caller's control group, and a mapping of the kernel. */
+static int get_memory(struct fathom_wakes_run *run)
+{
+	u32 at;
+
+	run->pages = kvcalloc(run->count, sizeof(*run->pages), GFP_KERNEL_ACCOUNT);
+	if (!run->pages)
+		return -ENOMEM;
+	for (at = 0; at < run->count; at++) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		run->pages[at] = alloc_page(GFP_FATHOM);
+		if (!run->pages[at])
+			return -ENOMEM;
+	}
+	run->memory = vmap(run->pages, run->count, VM_MAP, PAGE_KERNEL);
+	return run->memory ? 0 : -ENOMEM;
+}
+
 static struct fathom_wakes_run *new_run(const struct fathom_wake_start *start)
 {
 	struct fathom_wakes_run *run = kzalloc(sizeof(*run), GFP_KERNEL_ACCOUNT);
@@ -143,8 +202,8 @@ static struct fathom_wakes_run *new_run(const struct fathom_wake_start *start)
 
 	if (!run)
 		return ERR_PTR(-ENOMEM);
-	run->bytes = PAGE_ALIGN(struct_size(run->memory, row, start->rows));
-	error = fathom_charge(run->bytes);
+	run->count = DIV_ROUND_UP(struct_size(run->memory, row, start->rows), PAGE_SIZE);
+	error = fathom_charge((u64)run->count << PAGE_SHIFT);
 	if (error) {
 		kfree(run);
 		return ERR_PTR(error);
@@ -155,15 +214,16 @@ static struct fathom_wakes_run *new_run(const struct fathom_wake_start *start)
 		put_run(run);
 		return ERR_PTR(-EBUSY);
 	}
-	run->memory = vmalloc_user(run->bytes);
-	if (!run->memory) {
+	error = get_memory(run);
+	if (error) {
 		put_run(run);
-		return ERR_PTR(-ENOMEM);
+		return ERR_PTR(error);
 	}
 	run->memory->version = FATHOM_VERSION;
 	run->memory->rows = start->rows;
 	run->period = start->period_ns;
 	run->rows = start->rows;
+	run->cpu = start->cpu;
 	hrtimer_setup(&run->timer, fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 	return run;
 }
@@ -199,8 +259,15 @@ long fathom_wakes_start(struct fathom_file *file, struct fathom_wake_start *star
 	struct fathom_wakes_run *run;
 	int error = check(start);
 
+	if (!error) {
+		start->cpu = array_index_nospec(start->cpu, nr_cpu_ids);
+		error = permit(start);
+	}
 	if (error)
 		return error;
+	/* User space would read other lines than the thread writes. */
+	if (fathom_arch_aliases())
+		return -EOPNOTSUPP;
 	run = new_run(start);
 	if (IS_ERR(run))
 		return PTR_ERR(run);
@@ -212,7 +279,7 @@ long fathom_wakes_start(struct fathom_file *file, struct fathom_wake_start *star
 		return error;
 	}
 	start->offset = FATHOM_WAKES_OFFSET;
-	start->bytes = run->bytes;
+	start->bytes = (u64)run->count << PAGE_SHIFT;
 	spin_lock(&file->wakes_lock);
 	file->wakes = run;
 	spin_unlock(&file->wakes_lock);
@@ -243,6 +310,24 @@ long fathom_wakes_stop(struct fathom_file *file)
 	return 0;
 }
 
+static void mapping_opened(struct vm_area_struct *vma)
+{
+	struct fathom_wakes_run *run = vma->vm_private_data;
+
+	kref_get(&run->held);
+}
+
+static void mapping_closed(struct vm_area_struct *vma)
+{
+	put_run(vma->vm_private_data);
+}
+
+/* A mapping keeps the memory, and so its charge. */
+static const struct vm_operations_struct mapping = {
+	.open = mapping_opened,
+	.close = mapping_closed,
+};
+
 int fathom_wakes_mmap(struct fathom_file *file, struct vm_area_struct *vma)
 {
 	struct fathom_wakes_run *run;
@@ -260,7 +345,12 @@ int fathom_wakes_mmap(struct fathom_file *file, struct vm_area_struct *vma)
 	spin_unlock(&file->wakes_lock);
 	if (!run)
 		return -ENOENT;
-	error = remap_vmalloc_range(vma, run->memory, 0);
-	put_run(run);
-	return error;
+	error = vm_map_pages_zero(vma, run->pages, run->count);
+	if (error) {
+		put_run(run);
+		return error;
+	}
+	vma->vm_private_data = run;
+	vma->vm_ops = &mapping;
+	return 0;
 }

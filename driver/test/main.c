@@ -473,6 +473,11 @@ int main(void)
 	run("counters", test_counters);
 	run("cache-id", test_cache_id);
 	run("wakes", test_wakes);
+	run("charge", test_charge);
+	run("rights", test_rights);
+	run("dofork", test_dofork);
+	run("hotplug", test_hotplug);
+	run("unbind-busy", test_unbind_busy);
 	run("fuzz", test_fuzz);
 	run("load-often", test_load_often);
 	test_commands();

@@ -303,6 +303,10 @@ fn driver_wakeups(
     while !recorder.has_ended() && Instant::now() < until {
         std::thread::sleep(RECORDER_POLL_INTERVAL);
     }
+    if recorder.has_moved() {
+        let what = format!("CPU {cpu} went offline while the driver's recorder ran on it");
+        return Err(Refusal::new(what, "keep the CPU online"));
+    }
     let woken = recorder_activations(&recorder.rows(), every_ns, u64::from(cpu));
     match woken.is_empty() {
         true => {

@@ -24,7 +24,10 @@
  */
 #define FATHOM_VERSION		2
 
-/* Attributes of memory, by behaviour. */
+/*
+ * Attributes of memory, by behaviour. Exclusive and atomic accesses are for write-back
+ * memory; in the others they may fault, or never succeed, depending on the core.
+ */
 #define FATHOM_WRITE_BACK	0
 #define FATHOM_WRITE_THROUGH	1
 #define FATHOM_NORMAL_NC	2	/* arm: Normal non-cacheable; x86: WC */
@@ -354,6 +357,10 @@ struct fathom_cache_id {
 
 /**
  * struct fathom_wake_start - a timer that wakes a kernel thread
+ *
+ * Without CAP_SYS_NICE the CPU must be one on which the caller may run, and a FIFO policy
+ * needs RLIMIT_RTPRIO (1, or 50 for the middle one); else EPERM.
+ *
  * @period_ns: FATHOM_WAKE_MIN_NS to FATHOM_WAKE_MAX_NS
  * @cpu: its CPU, online
  * @policy: FATHOM_POLICY_...
@@ -384,12 +391,15 @@ struct fathom_wake {
 	__u64 task;
 };
 
+#define FATHOM_WAKES_ENDED	1	/* all rows, or stopped */
+#define FATHOM_WAKES_MOVED	2	/* its CPU went offline */
+
 /**
  * struct fathom_wakes - the recorder's memory, read-only for user space
  * @version: FATHOM_VERSION
  * @rows: capacity in rows
  * @written: complete rows; only grows, and is stored after the row
- * @ended: 1: recording has ended
+ * @ended: FATHOM_WAKES_ENDED or FATHOM_WAKES_MOVED: recording has ended
  * @missed: periods that passed while the thread was not done
  * @reserved: 0
  * @row: the rows

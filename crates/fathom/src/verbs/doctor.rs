@@ -16,7 +16,8 @@ use crate::{measure, record_writer, subjects};
 /// Text for `--restore` if nothing was left.
 const NOTHING_TO_RESTORE: &str = "Fathom changes no setting of a machine. Priority, affinity, locked memory, co-running load and \
     the probe itself end with their processes, and a reaper removes trace instances and resource groups. There is \
-    nothing to restore.";
+    nothing to restore. (The kernel module, where it is loaded, may split large pages of the kernel's own mapping until \
+    the next boot: driver/README.md.)";
 
 /// Options of the examination.
 #[derive(Debug, Args)]

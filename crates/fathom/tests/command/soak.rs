@@ -8,42 +8,41 @@ use std::time::{Duration, Instant};
 use fathom_probe::splitmix::SplitMix64;
 use rustix::process::Signal;
 
-use crate::common::{User, kill};
+use crate::common::{User, kill, wait};
 
 /// Number of kills.
 const KILLS: u64 = 1000;
 
-/// A command line, the files that it writes, and the longest time after which it is killed.
+/// A command line, and the files that it writes.
 struct Victim {
     line: &'static str,
     records: &'static [&'static str],
     whole: &'static [&'static str],
-    within_ms: u64,
 }
 
 /// Each verb that writes a file, on a described machine and on this host, and those that read one.
 const VICTIMS: [Victim; 16] = [
-    record("survey --on s1-8way --budget 500ms --record A --html P", 900),
-    record("latency --on s1-8way --bytes 8K --budget 300ms --record A --html P", 500),
-    record("stride --on s1-8way --budget 300ms --record A --html P", 700),
-    record("conflict --on s1-8way --budget 300ms --record A --html P", 700),
-    record("cacheability --on bcm2837 --budget 300ms --record A --html P", 700),
-    record("dma --on am5728 --budget 1s --record A --html P", 700),
-    record("wakeup --on am5728 --budget 5s --record A --html P", 1500),
-    record("survey --on host --budget 1s --record A --html P", 1800),
-    record("latency --on host --bytes 8K --budget 500ms --record A --html P", 1200),
-    record("wakeup --on host --conditions unloaded,cpu --budget 2s --record A --html P", 2800),
-    record("wakeup --on host --load disk:1M --no-trace --budget 1s --record A --html P", 1800),
-    record("wakeup --resume good --record A --html P", 1500),
-    Victim { line: "report good --html P", records: &[], whole: &["P"], within_ms: 150 },
-    Victim { line: "describe survey -o D.toml", records: &[], whole: &["D.toml"], within_ms: 150 },
-    Victim { line: "compare good good --html P", records: &[], whole: &["P"], within_ms: 150 },
-    Victim { line: "import foreign --record A", records: &["A"], whole: &[], within_ms: 100 },
+    record("survey --on s1-8way --budget 500ms --record A --html P"),
+    record("latency --on s1-8way --bytes 8K --budget 300ms --record A --html P"),
+    record("stride --on s1-8way --budget 300ms --record A --html P"),
+    record("conflict --on s1-8way --budget 300ms --record A --html P"),
+    record("cacheability --on bcm2837 --budget 300ms --record A --html P"),
+    record("dma --on am5728 --budget 1s --record A --html P"),
+    record("wakeup --on am5728 --budget 5s --record A --html P"),
+    record("survey --on host --budget 1s --record A --html P"),
+    record("latency --on host --bytes 8K --budget 500ms --record A --html P"),
+    record("wakeup --on host --conditions unloaded,cpu --budget 2s --record A --html P"),
+    record("wakeup --on host --load disk:1M --no-trace --budget 1s --record A --html P"),
+    record("wakeup --resume good --record A --html P"),
+    Victim { line: "report good --html P", records: &[], whole: &["P"] },
+    Victim { line: "describe survey -o D.toml", records: &[], whole: &["D.toml"] },
+    Victim { line: "compare good good --html P", records: &[], whole: &["P"] },
+    Victim { line: "import foreign --record A", records: &["A"], whole: &[] },
 ];
 
 /// A measurement.
-const fn record(line: &'static str, within_ms: u64) -> Victim {
-    Victim { line, records: &["A"], whole: &["P"], within_ms }
+const fn record(line: &'static str) -> Victim {
+    Victim { line, records: &["A"], whole: &["P"] }
 }
 
 /// A user with the files that the victims read.
@@ -92,15 +91,25 @@ fn thousand_kills_at_random_moments_lose_and_leave_nothing() {
     println!("seed {seed}");
     let mut random = SplitMix64::new(seed);
     let user = prepared();
-    let mut ended = 0;
-    for nth in 0..KILLS {
-        let victim = &VICTIMS[(random.next() % VICTIMS.len() as u64) as usize];
+    let start = |victim: &Victim| {
         for name in victim.records.iter().chain(victim.whole) {
             let _ = std::fs::remove_file(user.path(name));
         }
-        let arguments: Vec<&str> = victim.line.split(' ').collect();
-        let mut child = user.spawn(&arguments);
-        let after = Duration::from_micros(random.next() % (victim.within_ms * 1000));
+        user.spawn(&victim.line.split(' ').collect::<Vec<_>>())
+    };
+    // How long each takes when it is left alone.
+    let took = VICTIMS.each_ref().map(|victim| {
+        let begin = Instant::now();
+        let did = wait(start(victim));
+        assert!(matches!(did.status, 0 | 3 | 5), "{}: {did:?}", victim.line);
+        begin.elapsed()
+    });
+    let (mut killed, mut late) = (0, 0);
+    while killed < KILLS {
+        let which = (random.next() % VICTIMS.len() as u64) as usize;
+        let victim = &VICTIMS[which];
+        let mut child = start(victim);
+        let after = Duration::from_micros(random.next() % took[which].as_micros().max(1) as u64);
         std::thread::sleep(after);
         // The command, its probe, or all at once.
         let all = user.processes();
@@ -110,16 +119,15 @@ fn thousand_kills_at_random_moments_lose_and_leave_nothing() {
             1 => all.iter().filter(|p| p.1 == child.id()).map(|p| p.0).collect(),
             _ => all.iter().map(|p| p.0).collect(),
         };
-        ended += u64::from(child.try_wait().expect("a child").is_some());
+        let ended = child.try_wait().expect("a child").is_some();
         hit.iter().for_each(|pid| kill(*pid, Signal::KILL));
-        let since = Instant::now();
-        let what = format!("kill {nth} of {target} after {after:?}: {}", victim.line);
+        let what = format!("kill {killed} of {target} after {after:?}: {}", victim.line);
         let _ = child.wait().expect("it ends");
         user.wait(Duration::from_secs(20), <[_]>::is_empty);
-        assert!(since.elapsed() < Duration::from_secs(20), "{what}: late");
         nothing_torn(&user, victim, &what);
+        if ended || hit.is_empty() { late += 1 } else { killed += 1 }
     }
-    println!("{KILLS} kills, {ended} of them after the end");
+    println!("{killed} kills, and {late} that came too late");
 }
 
 /// Simulated hours.

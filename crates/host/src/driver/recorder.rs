@@ -111,6 +111,11 @@ impl Recorder {
         self.memory.head().ended != 0
     }
 
+    /// Returns whether its CPU went offline, so that it ended early.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.memory.head().ended == uapi::WAKES_MOVED as u32
+    }
+
     /// Returns the complete rows.
     pub(crate) fn rows(&self) -> Vec<Activation> {
         let written = self.memory.head().written.min(self.rows);

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a caller may hold and cause: memory as long as it is charged, CPUs and priorities
+ * that it has itself; and what happens when a CPU or a device goes away.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+#ifndef MADV_DOFORK
+#define MADV_DOFORK 11
+#endif
+
+/* kB by which the free memory of the guest varies by itself. */
+#define FREE_VARIES	8192
+/* An ordinary user. */
+#define NOBODY	65534
+
+/*
+ * Recorders are started, mapped and stopped: what is mapped is alive, and charged. Counts
+ * both: the driver's charge, and the memory that is missing from the guest's.
+ */
+void test_charge(void)
+{
+	struct fathom_wake_start start;
+	int error = 0, count, fd = device_open();
+	uint64_t limit = info_of(fd).limit_bytes, held = 0, each = 0;
+	long free_ = free_memory();
+	void *at[16];
+
+	for (count = 0; count < 16; count++) {
+		memset(&start, 0, sizeof(start));
+		start.period_ns = FATHOM_WAKE_MAX_NS;
+		start.rows = FATHOM_WAKE_MAX_ROWS;
+		error = call(fd, FATHOM_IOC_WAKE_START, &start);
+		if (error)
+			break;
+		at[count] = mmap(NULL, start.bytes, PROT_READ, MAP_SHARED, fd, start.offset);
+		check(at[count] != MAP_FAILED, "mmap: %s", strerror(errno));
+		expect(fd, FATHOM_IOC_WAKE_STOP, NULL, 0, "stop");
+		each = start.bytes;
+		held += each;
+		check(info_of(fd).used_bytes == held, "%llu bytes are charged, and %llu are mapped",
+		      (unsigned long long)info_of(fd).used_bytes, (unsigned long long)held);
+		check(free_ - free_memory() < (long)(info_of(fd).used_bytes >> 10) + FREE_VARIES,
+		      "%ld kB are missing, and %llu kB are charged", free_ - free_memory(),
+		      (unsigned long long)info_of(fd).used_bytes >> 10);
+	}
+	printf("  %d recorders, %llu of %llu bytes charged, %ld kB missing\n", count,
+	       (unsigned long long)held, (unsigned long long)limit, free_ - free_memory());
+	check(error == -ENOMEM && count > 0 && held <= limit, "%d recorders, then %s", count,
+	      strerror(-error));
+	while (count--)
+		munmap(at[count], each);
+	expect_nothing_held(fd, "mapped recorders");
+	close(fd);
+}
+
+/* Starts a recorder as an ordinary user, pinned to CPU 0, with this limit of priority. */
+static int as_nobody(int fd, unsigned int cpu, unsigned int policy, rlim_t priority)
+{
+	struct fathom_wake_start start = { .period_ns = 1000000, .rows = 10, .cpu = cpu,
+					   .policy = policy };
+	struct rlimit limit = { priority, priority };
+	int pid = fork();
+
+	if (!pid) {
+		int error;
+
+		pin(0);
+		if (setrlimit(RLIMIT_RTPRIO, &limit) || setresuid(NOBODY, NOBODY, NOBODY))
+			_exit(255);
+		error = -call(fd, FATHOM_IOC_WAKE_START, &start);
+		if (!error)
+			call(fd, FATHOM_IOC_WAKE_STOP, NULL);
+		_exit(error);
+	}
+	return status_of(pid);
+}
+
+void test_rights(void)
+{
+	static const struct {
+		unsigned int policy;
+		rlim_t priority;
+		int error;
+	} cases[] = {
+		{ FATHOM_POLICY_NORMAL, 0, 0 },
+		{ FATHOM_POLICY_FIFO_LOW, 0, EPERM },
+		{ FATHOM_POLICY_FIFO_LOW, 1, 0 },
+		{ FATHOM_POLICY_FIFO, 1, EPERM },
+		{ FATHOM_POLICY_FIFO, 50, 0 },
+	};
+	unsigned int i;
+	int got, fd = device_open();
+
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		got = as_nobody(fd, 0, cases[i].policy, cases[i].priority);
+		check(got == cases[i].error, "policy %u with a limit of %lu: %s", cases[i].policy,
+		      (unsigned long)cases[i].priority, strerror(got));
+	}
+	got = as_nobody(fd, world.cpus - 1, FATHOM_POLICY_NORMAL, 0);
+	check(got == (world.cpus > 1 ? EPERM : 0), "another CPU: %s", strerror(got));
+	expect_nothing_held(fd, "recorders of another user");
+	close(fd);
+}
+
+/* A mapping is not inherited, whatever the caller asks for. */
+void test_dofork(void)
+{
+	struct fathom_wake_start start = { .period_ns = 1000000, .rows = 10 };
+	struct fathom_region region = { .bytes = 4096, .colours = 2 };
+	int fd = device_open();
+	void *at;
+
+	expect(fd, FATHOM_IOC_REGION, &region, 0, "a region");
+	at = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, region.offset);
+	check(at != MAP_FAILED && madvise(at, 4096, MADV_DOFORK) && errno == EINVAL,
+	      "a region can be made to be inherited");
+	munmap(at, 4096);
+	expect(fd, FATHOM_IOC_WAKE_START, &start, 0, "a recorder");
+	at = mmap(NULL, start.bytes, PROT_READ, MAP_SHARED, fd, start.offset);
+	check(at != MAP_FAILED && madvise(at, start.bytes, MADV_DOFORK) && errno == EINVAL,
+	      "a recorder can be made to be inherited");
+	munmap(at, start.bytes);
+	close(fd);
+}
+
+/* A recorder whose CPU goes offline ends, and says so. */
+void test_hotplug(void)
+{
+	struct fathom_wake_start start = { .period_ns = 1000000, .rows = 100000 };
+	const struct fathom_wakes *memory;
+	char path[64];
+	int i, fd = device_open();
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", world.cpus - 1);
+	if (world.cpus < 2 || access(path, W_OK)) {
+		printf("  not run: no CPU of this guest can go offline\n");
+		close(fd);
+		return;
+	}
+	pin(0);
+	start.cpu = world.cpus - 1;
+	expect(fd, FATHOM_IOC_WAKE_START, &start, 0, "a recorder");
+	memory = mmap(NULL, start.bytes, PROT_READ, MAP_SHARED, fd, start.offset);
+	check(memory != MAP_FAILED, "mmap: %s", strerror(errno));
+	usleep(20000);
+	check(!*(volatile uint32_t *)&memory->ended, "it has ended while its CPU was online");
+	write_to(path, "0");
+	for (i = 0; i < 200 && !*(volatile uint32_t *)&memory->ended; i++)
+		usleep(10000);
+	check(memory->ended == FATHOM_WAKES_MOVED, "ended is %u", memory->ended);
+	printf("  %u rows before its CPU went offline\n", memory->written);
+	write_to(path, "1");
+	munmap((void *)memory, start.bytes);
+	expect(fd, FATHOM_IOC_WAKE_STOP, NULL, 0, "stop");
+	expect_nothing_held(fd, "a recorder without its CPU");
+	close(fd);
+}
+
+static void *long_run(void *data)
+{
+	static struct fathom_dma_sample samples[200];
+	struct fathom_dma_run run = { .engine = FATHOM_ENGINE_EDU, .bytes = 2048, .count = 200,
+				      .samples = (uintptr_t)samples };
+
+	*(int *)data = call(*(int *)data, FATHOM_IOC_DMA_RUN, &run);
+	return NULL;
+}
+
+/* A device that is removed during a run of 20 s and more waits for one transfer only. */
+void test_unbind_busy(void)
+{
+	DIR *devices = opendir("/sys/bus/pci/drivers/fathom");
+	struct dirent *entry;
+	struct timespec before, after;
+	pthread_t thread;
+	int result, fd = device_open();
+	double took;
+
+	do {
+		entry = devices ? readdir(devices) : NULL;
+	} while (entry && strncmp(entry->d_name, "0000:", 5));
+	if (!(world.engines & 1 << FATHOM_ENGINE_EDU) || !entry) {
+		printf("  not run: no edu device\n");
+		goto out;
+	}
+	result = fd;
+	pthread_create(&thread, NULL, long_run, &result);
+	usleep(300000);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	write_to("/sys/bus/pci/drivers/fathom/unbind", entry->d_name);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	pthread_join(thread, NULL);
+	took = after.tv_sec - before.tv_sec + (after.tv_nsec - before.tv_nsec) / 1e9;
+	printf("  unbound after %.1f s; the run: %s\n", took, strerror(-result));
+	check(took < 5 && result == -ENODEV, "it took %.1f s; the run: %s", took,
+	      strerror(-result));
+	write_to("/sys/bus/pci/drivers/fathom/bind", entry->d_name);
+	expect_nothing_held(fd, "a run whose device went");
+out:
+	if (devices)
+		closedir(devices);
+	close(fd);
+}
