@@ -12,7 +12,13 @@ fi
 
 # Results go to stdout, messages to stderr.
 say() { echo "== $*" >&2; }
-# What is skipped is listed at the end of scripts/test: FATHOM_SKIPPED is the file with a line for each.
+# What is skipped is listed at the end of scripts/test: FATHOM_SKIPPED is the file with a line for each. Some tests run as
+# another user.
+count_skipped() {
+    FATHOM_SKIPPED=$(mktemp)
+    chmod 666 "$FATHOM_SKIPPED"
+    export FATHOM_SKIPPED
+}
 skipped() {
     echo "== SKIPPED: $*" >&2
     [ -z "${FATHOM_SKIPPED-}" ] || echo "$*" >>"$FATHOM_SKIPPED"

@@ -85,7 +85,7 @@ pub fn skip(capability: Capability, why: &str) {
     println!("SKIPPED: {why}");
     let Some(file) = std::env::var_os(FILE) else { return };
     let line = format!("{test}: {}\n", why.lines().next().unwrap_or_default());
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(&file);
+    let opened = std::fs::OpenOptions::new().append(true).open(&file);
     opened
         .and_then(|mut to| to.write_all(line.as_bytes()))
         .unwrap_or_else(|e| panic!("{FILE}={}: {e}", Path::new(&file).display()));

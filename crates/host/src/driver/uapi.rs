@@ -130,6 +130,7 @@ mirror! {
         WAKE_MIN_NS = 50_000;
         WAKE_MAX_NS = 1_000_000_000;
         WAKE_MAX_ROWS = 1_000_000;
+        WAKES_ENDED = 1;
         WAKES_MOVED = 2;
         WAKES_MOST = 4;
         IOC_MAGIC = 0xf7;
