@@ -1,13 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0
 /*
  * Random ioctls and mappings, valid and invalid, from four threads in two processes
  * that share openings. The seed determines the calls; the scheduler determines how they
- * interleave.
-
+ * interleave. Meanwhile a CPU goes offline and online, and between the parts the module is
+ * unloaded.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -22,6 +24,7 @@
 #define MAPPINGS	8
 #define COMMANDS	13
 #define ENOUGH_CALLS	20000
+#define PARTS		4
 
 struct fuzzer {
 	pthread_t thread;
@@ -289,6 +292,75 @@ static void fuzz_round(unsigned long *succeeded)
 	}
 }
 
+/* Makes sure that the last CPU is online. */
+static void toggle_on(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", world.cpus - 1);
+	write_to(path, "1");
+}
+
+/* Takes the last CPU offline and online, until it is killed. Returns the process; 0 if no CPU can go. */
+static int toggle(unsigned long *toggles)
+{
+	char path[64];
+	int pid;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", world.cpus - 1);
+	if (world.cpus < 2 || access(path, W_OK))
+		return 0;
+	pid = fork();
+	while (!pid) {
+		write_to(path, *toggles & 1 ? "1" : "0");
+		++*toggles;
+		usleep(20000);
+	}
+	return pid;
+}
+
+/* All calls, in parts with an unload between them, while a CPU comes and goes. */
+static void fuzz_parts(unsigned long *succeeded)
+{
+	unsigned long calls = world.calls;
+	unsigned long *toggles = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int i, pid = toggle(toggles);
+
+	world.calls = calls / PARTS;
+	for (i = 0; i < PARTS; i++) {
+		fuzz_round(succeeded);
+		check(!unload_module() && !load_module(), "part %d: not unloaded and loaded", i);
+		world.seed++;
+	}
+	world.calls = calls;
+	if (pid) {
+		kill(pid, SIGKILL);
+		status_of(pid);
+		if (*toggles & 1)
+			toggle_on();
+	}
+	printf("  a CPU went %lu times\n", (*toggles + 1) / 2);
+	munmap(toggles, 4096);
+}
+
+void fuzz_failing(void)
+{
+	unsigned long *succeeded = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+					MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned long calls = world.calls, sum = 0;
+	int i;
+
+	world.calls = calls / PARTS;
+	fuzz_round(succeeded);
+	for (i = 0; i <= COMMANDS; i++)
+		sum += succeeded[i];
+	printf("  %lu calls while allocations fail, %lu succeeded\n", world.calls, sum);
+	check(sum, "no call succeeded");
+	world.calls = calls;
+	munmap(succeeded, 4096);
+}
+
 void test_fuzz(void)
 {
 	unsigned long *succeeded = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -309,7 +381,7 @@ void test_fuzz(void)
 	slab = slabs_held();
 	cma = meminfo("CmaFree");
 	free_ = free_memory();
-	fuzz_round(succeeded);
+	fuzz_parts(succeeded);
 	drop_caches();
 	printf("  %lu calls; succeeded, by command, then mmap:", calls);
 	for (i = 0; i <= COMMANDS; i++)

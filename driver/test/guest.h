@@ -76,12 +76,16 @@ void test_rights(void);
 void test_dofork(void);
 void test_hotplug(void);
 void test_unbind_busy(void);
+void test_fuzz_failing(void);
+void test_kmemleak(void);
 void test_often(void);
 void test_dma(void);
 void test_dma_alloc(void);
 void test_engines(void);
 void test_channel(void);
 void test_channel_lost(void);
+/* A part of the fuzz, without a look at what is held. */
+void fuzz_failing(void);
 /* Prints its own results. */
 void test_commands(void);
 void test_counters(void);

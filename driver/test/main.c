@@ -242,14 +242,14 @@ static int log_fd;
 
 /*
  * Returns whether a line is a warning or worse. Exceptions: the kernel's messages for
- * out-of-tree modules and for interrupts without ACPI, and the driver's message for a
- * stalled channel.
+ * out-of-tree modules, for interrupts without ACPI and for tasks on a CPU that goes
+ * offline, and the driver's message for a stalled channel.
  */
 static bool alarming(const char *line)
 {
 	static const char *const expected[] = {
 		"out-of-tree module", "module verification failed", "can't find IRQ",
-		"was not done in time",
+		"was not done in time", "no longer affine to cpu",
 	};
 	unsigned int priority, i;
 
@@ -479,9 +479,11 @@ int main(void)
 	run("hotplug", test_hotplug);
 	run("unbind-busy", test_unbind_busy);
 	run("fuzz", test_fuzz);
+	run("fuzz-failing", test_fuzz_failing);
 	run("load-often", test_load_often);
 	test_commands();
 	run("channel-lost", test_channel_lost);
+	run("kmemleak", test_kmemleak);
 	run("log", test_log);
 	printf("@driver done %d\n", failures);
 	sync();

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fathom_analysis::findings::{Finding, Report, Value};
-use fathom_experiment::record::Record;
+use fathom_experiment::record::{Record, file};
 use fathom_experiment::wakeup;
 use fathom_probe::machine::ClockTrust;
 
@@ -80,7 +80,7 @@ fn survey_in_lab(folder: &Path, arguments: &[&str], status: i32) -> Option<Recor
     let printed = [&one, &two].map(|run| String::from_utf8_lossy(&run.stdout).into_owned());
     assert_eq!(printed[0], printed[1]);
     let text = String::from_utf8(first.clone()).expect("a record is text");
-    let record = Record::parse(&text).expect("a record");
+    let record = file::read(&text).expect("a record");
     assert!(record.problems.is_empty(), "it came whole through the console: {:?}", record.problems);
     assert!(record.end.is_some(), "the guest ended in order");
     assert_eq!(record.trust, Some(ClockTrust::Emulated));
@@ -175,7 +175,7 @@ fn allocator_changepoint_is_at_32_mib() {
     let [Some((one, malloc)), Some((two, vm))] = runs.map(end) else { return };
     assert_eq!([one.status.code(), two.status.code()], [Some(0); 2], "{one:?} {two:?}");
     let [malloc, vm] = [malloc, vm].map(|record| {
-        let record = Record::parse(&String::from_utf8_lossy(&record)).expect("a record");
+        let record = file::read(&String::from_utf8_lossy(&record)).expect("a record");
         let report = wakeup::read(&record);
         print(&report);
         assert!(!report.refusals.iter().any(|r| r.what.starts_with("changepoints")), "{:?}", report.refusals);
