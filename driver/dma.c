@@ -8,6 +8,7 @@
  */
 #include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
+#include <linux/kmemleak.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -181,11 +182,24 @@ static void put_buffer(struct transfer *transfer)
 	}
 }
 
+/* Tells kmemleak that memory to which nothing refers any more is no leak. */
+static void keep(const struct transfer *transfer)
+{
+	u32 strategy = transfer->run->strategy;
+
+	if (strategy != FATHOM_COHERENT)
+		kmemleak_not_leak(transfer->packet);
+	if (strategy == FATHOM_STREAMING_COPY || strategy == FATHOM_PERSISTENT_COPY)
+		kmemleak_not_leak(transfer->buffer);
+}
+
 static void end(struct transfer *transfer)
 {
-	/* The memory stays charged, too. */
-	if (transfer->lost)
+	/* The device may still write to the memory: it stays, and stays charged. */
+	if (transfer->lost) {
+		keep(transfer);
 		return;
+	}
 	if (transfer->far)
 		dma_free_coherent(transfer->device, transfer->chunk, transfer->far,
 				  transfer->far_address);

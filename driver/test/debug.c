@@ -21,7 +21,7 @@ static bool debugs(const char *path)
 	return false;
 }
 
-/* Lets one in fifty allocations of this process and its children fail, or none. */
+/* Lets one in fifty allocations of threads that ask for it fail, or none. */
 static void fail_allocations(bool fail)
 {
 	static const char *const kinds[] = { "failslab", "fail_page_alloc" };
@@ -40,7 +40,6 @@ static void fail_allocations(bool fail)
 		snprintf(path, sizeof(path), DEBUG "%s/probability", kinds[i]);
 		write_to(path, fail ? "2" : "0");
 	}
-	write_to("/proc/self/make-it-fail", fail ? "1" : "0");
 }
 
 /* The fuzz while allocations fail: each failure is returned, and nothing stays held. */
@@ -50,11 +49,10 @@ void test_fuzz_failing(void)
 
 	if (!debugs(DEBUG "failslab/probability"))
 		return;
-	/* The opening is made before, because it might fail too. */
-	fd = device_open();
 	fail_allocations(true);
 	fuzz_failing();
 	fail_allocations(false);
+	fd = device_open();
 	expect_nothing_held(fd, "the fuzz with failing allocations");
 	close(fd);
 }

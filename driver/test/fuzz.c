@@ -31,6 +31,7 @@ struct fuzzer {
 	uint64_t state;
 	uint64_t seen;		/* keeps the compiler from removing loads */
 	unsigned long calls;
+	int fail_fd;		/* makes allocations of this thread fail; 0 for none */
 	unsigned long succeeded[COMMANDS + 1];	/* the last: mmap */
 	int *fds;
 	struct { void *at; size_t bytes; } mapping[MAPPINGS];
@@ -140,6 +141,19 @@ static void fill_others(struct fuzzer *fuzzer, unsigned int command, void *argum
 	}
 }
 
+/* Whether the calls of the fuzz are made while allocations fail. */
+static bool with_failures;
+
+/*
+ * Lets the allocations of this thread fail in the driver's calls alone: a failure to fork
+ * or to map a stack would end the test.
+ */
+static void fail(const struct fuzzer *fuzzer, bool now)
+{
+	if (fuzzer->fail_fd > 0 && pwrite(fuzzer->fail_fd, now ? "1" : "0", 1, 0) != 1)
+		abort();
+}
+
 /* A valid request, in which some words may be replaced. */
 static void fuzz_ioctl(struct fuzzer *fuzzer, int fd)
 {
@@ -171,8 +185,10 @@ static void fuzz_ioctl(struct fuzzer *fuzzer, int fd)
 		argument = (void *)(uintptr_t)wild(fuzzer);
 	if (one_in(fuzzer, 10))
 		pin(one_in(fuzzer, 3) ? -1 : (int)below(fuzzer, 2));
+	fail(fuzzer, true);
 	if (!ioctl(fd, number, argument))
 		fuzzer->succeeded[command]++;
+	fail(fuzzer, false);
 }
 
 static void fuzz_unmap(struct fuzzer *fuzzer, unsigned int slot)
@@ -211,7 +227,9 @@ static void fuzz_mmap(struct fuzzer *fuzzer, int fd)
 		offset = wild(fuzzer) & ~4095ULL;
 		prot = below(fuzzer, 8);
 	}
+	fail(fuzzer, true);
 	at = mmap(NULL, bytes, prot, flags, fd, offset);
+	fail(fuzzer, false);
 	if (at == MAP_FAILED)
 		return;
 	fuzzer->succeeded[COMMANDS]++;
@@ -230,6 +248,8 @@ static void *fuzz(void *data)
 	unsigned int slot;
 	int *fd;
 
+	if (with_failures)
+		fuzzer->fail_fd = open("/proc/thread-self/make-it-fail", O_WRONLY);
 	for (i = 0; i < fuzzer->calls; i++) {
 		fd = &fuzzer->fds[below(fuzzer, 3)];
 		if (one_in(fuzzer, 4))
@@ -238,8 +258,11 @@ static void *fuzz(void *data)
 			fuzz_ioctl(fuzzer, *fd);
 		/* Replaces an opening at the same number while other threads use it. */
 		if (one_in(fuzzer, 200)) {
-			int fresh = open("/dev/fathom", O_RDWR);
+			int fresh;
 
+			fail(fuzzer, true);
+			fresh = open("/dev/fathom", O_RDWR);
+			fail(fuzzer, false);
 			if (fresh >= 0) {
 				dup2(fresh, *fd);
 				close(fresh);
@@ -249,6 +272,8 @@ static void *fuzz(void *data)
 	for (slot = 0; slot < MAPPINGS; slot++)
 		if (fuzzer->mapping[slot].at)
 			munmap(fuzzer->mapping[slot].at, fuzzer->mapping[slot].bytes);
+	if (fuzzer->fail_fd > 0)
+		close(fuzzer->fail_fd);
 	return NULL;
 }
 
@@ -352,7 +377,9 @@ void fuzz_failing(void)
 	int i;
 
 	world.calls = calls / PARTS;
+	with_failures = true;
 	fuzz_round(succeeded);
+	with_failures = false;
 	for (i = 0; i <= COMMANDS; i++)
 		sum += succeeded[i];
 	printf("  %lu calls while allocations fail, %lu succeeded\n", world.calls, sum);

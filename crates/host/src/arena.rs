@@ -2,9 +2,9 @@
 //!
 //! # Why a cell may be followed without a check
 //!
-//! [`HostCell`] is an offset, and its field is private to this module. `follow` reads 8 bytes at `base + offset` and
-//! returns them as a cell, with no comparison in between. That is sound because of six facts, which this module alone
-//! ensures:
+//! [`HostCell`] is an offset, and its field is private to this module. `follow` reads a word (8 bytes, on 32-bit
+//! machines the low 4 of 8) at `base + offset` and returns it as a cell, with no comparison in between. That is sound
+//! because of six facts, which this module alone ensures:
 //!
 //! 1. *Only checked offsets.* A `HostCell` is made in two places: [`Arena::cell`], which checks that `offset` is a
 //!    multiple of 8 and that `offset + 8` is within the reservation, and [`Arena::follow`].
@@ -42,12 +42,12 @@ use crate::arch::{Architecture as _, Cpu};
 
 /// A place in the arena that holds one 8-byte link: an offset that [`crate::Host`] has checked or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostCell(u64);
+pub struct HostCell(usize);
 
 impl HostCell {
     /// Returns the distance from the start of the arena, bytes.
     pub(crate) fn offset(self) -> u64 {
-        self.0
+        self.0 as u64
     }
 }
 
@@ -89,8 +89,9 @@ impl Arena {
 
     fn map(length: u64, align: u64) -> io::Result<Arena> {
         let too_long = || io::Error::from(io::ErrorKind::OutOfMemory);
-        let with_slack =
-            usize::try_from(length.checked_add(align).ok_or_else(too_long)?).map_err(|_| too_long())?;
+        // Of pointers, Rust computes distances up to `isize::MAX` only: half of a 32-bit address space.
+        let with_slack = length.checked_add(align).filter(|&bytes| isize::try_from(bytes).is_ok());
+        let with_slack = with_slack.ok_or_else(too_long)? as usize;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory that
         // anything else in this process uses.
         let raw = unsafe {
@@ -139,7 +140,8 @@ impl Arena {
     #[inline]
     pub(crate) fn cell(&self, offset: u64) -> Option<HostCell> {
         let fits = offset.checked_add(LINK_BYTES).is_some_and(|end| end <= self.length);
-        (fits && offset.is_multiple_of(LINK_BYTES)).then_some(HostCell(offset))
+        // A reservation is no longer than the address space.
+        (fits && offset.is_multiple_of(LINK_BYTES)).then_some(HostCell(offset as usize))
     }
 
     /// The measured load: one `[base + offset]` and nothing else.
@@ -150,7 +152,7 @@ impl Arena {
         // SAFETY: by facts 1 to 5 of the module's argument `at.0` is a multiple of 8 and `at.0 + 8` is inside the
         // live, readable reservation at `base`, which is page-aligned. By facts 2 and 3 the value read is the offset
         // of a cell or zero, so the result is a valid cell again.
-        HostCell(unsafe { self.base.as_ptr().add(at.0 as usize).cast::<u64>().read_volatile() })
+        HostCell(unsafe { self.base.as_ptr().add(at.0).cast::<usize>().read_volatile() })
     }
 
     /// Stores the link `at -> to`.
@@ -158,7 +160,7 @@ impl Arena {
     pub(crate) fn link(&mut self, at: HostCell, to: HostCell) {
         // SAFETY: as in `follow`, the 8 bytes at `at` are inside the live, writable reservation. They are aligned, so
         // no other link is cut. The value stored is a cell (fact 2). `&mut self` and fact 6 exclude any other access.
-        unsafe { self.base.as_ptr().add(at.0 as usize).cast::<u64>().write_volatile(to.0) }
+        unsafe { self.base.as_ptr().add(at.0).cast::<usize>().write_volatile(to.0) }
     }
 
     /// Batch form of the stride, see [`fathom_probe::machine::batch::stride::body`]: the same accesses, with one
@@ -186,10 +188,10 @@ impl Arena {
             for i in 0..part.count {
                 let at = self.cell(part.offset + i * sweep.stride)?;
                 match sweep.operation {
-                    Operation::Read => sum = sum.wrapping_add(self.follow(at).0),
+                    Operation::Read => sum = sum.wrapping_add(self.follow(at).offset()),
                     Operation::Write | Operation::Set => self.link(at, to),
                     // A flip keeps a cell a cell: see `sweep_loops`.
-                    Operation::Rmw => self.link(at, HostCell(self.follow(at).0 ^ part.key)),
+                    Operation::Rmw => self.link(at, HostCell(self.follow(at).0 ^ part.key as usize)),
                     Operation::CopyTo | Operation::CopyFrom => return None,
                 }
                 self.flush_cell(at);
@@ -202,7 +204,7 @@ impl Arena {
     #[inline(always)]
     fn flush_cell(&mut self, at: HostCell) {
         // SAFETY: as in `follow`, the cell is in the live reservation.
-        unsafe { Cpu::flush_line(self.base.as_ptr().add(at.0 as usize)) };
+        unsafe { Cpu::flush_line(self.base.as_ptr().add(at.0)) };
         Cpu::flush_barrier();
     }
 
@@ -276,7 +278,8 @@ impl Arena {
         }
         for at in range.step_by(LINK_BYTES as usize) {
             if let Some(cell) = self.cell(at) {
-                self.link(cell, HostCell(0));
+                // SAFETY: as in `link`. All 8 bytes: on a 32-bit machine a link is half of them.
+                unsafe { self.base.as_ptr().add(cell.0).cast::<u64>().write_volatile(0) };
             }
         }
         Ok(())

@@ -5,12 +5,11 @@ use std::io;
 
 use fathom_probe::machine::{Attribute, Count, Fact, MapRequest, Pages, Refusal};
 use fathom_units::facts::{Grant, PRIVILEGE_COUNTERS};
-use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware};
-use perf_event::{Builder, Counter};
 
 use crate::clock;
 use crate::facts::{int, text};
 use crate::memory::Memory;
+use crate::perf::{Counter, Event};
 use crate::process::{granted, not_granted};
 use crate::procfs::Root;
 
@@ -138,32 +137,23 @@ fn exercise(memory: &mut Memory) {
 
 /// Returns the counter's value; an error if the counter shared its register, because its value is then an estimate.
 fn read(counter: &mut Counter) -> io::Result<u64> {
-    let all = counter.read_count_and_time()?;
-    if all.time_running < all.time_enabled {
+    let all = counter.read()?;
+    if all.running_ns < all.enabled_ns {
         return Err(io::Error::other("it shares its register with another counter"));
     }
     Ok(all.count)
 }
 
 fn candidates() -> Vec<(&'static str, io::Result<Counter>)> {
-    let misses = |which| Cache { which, operation: CacheOp::READ, result: CacheResult::MISS };
     vec![
-        ("cycles", open(Hardware::CPU_CYCLES)),
-        ("instructions", open(Hardware::INSTRUCTIONS)),
+        ("cycles", Counter::open(Event::CPU_CYCLES)),
+        ("instructions", Counter::open(Event::INSTRUCTIONS)),
         // The kernel's generalised events; the processor determines what exactly they count. The first counts refills
         // of the first level. The second counts completed walks on some processors, which differ from the model's TLB
         // refills.
-        ("refill.L1D", open(misses(CacheId::L1D))),
-        ("miss.dTLB", open(misses(CacheId::DTLB))),
+        ("refill.L1D", Counter::open(Event::L1D_READ_MISSES)),
+        ("miss.dTLB", Counter::open(Event::DTLB_READ_MISSES)),
     ]
-}
-
-/// Opens a counter of this thread in user space, which `perf_event_paranoid` up to 2 permits to everyone.
-fn open(event: impl Event) -> io::Result<Counter> {
-    let mut builder = Builder::new(event);
-    let mut counter = builder.exclude_kernel(true).exclude_hv(true).build()?;
-    counter.enable()?;
-    Ok(counter)
 }
 
 /// Returns why there are no counters, from the error of the first.

@@ -25,6 +25,7 @@ mod memory_limit;
 mod options;
 mod owner;
 mod pages;
+mod perf;
 mod placement;
 mod process;
 mod procfs;

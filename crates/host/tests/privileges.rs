@@ -6,6 +6,7 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
@@ -36,13 +37,7 @@ fn child(test: &str) -> bool {
     let this = std::env::current_exe().expect("this program");
     assert!(Command::new("cp").arg(this).arg(&program).status().expect("cp").success(), "a copy");
     open(&program);
-    let output = match start(Command::new(&program), test) {
-        // ENOEXEC: this program runs under a user-mode emulator that the kernel does not call automatically.
-        Err(error) if error.raw_os_error() == Some(8) => {
-            start(Command::new(emulator()).arg(&program), test).expect("the emulator starts again")
-        }
-        started => started.expect("the child starts"),
-    };
+    let output = start(&program, test).expect("the child starts");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}\n{err}");
     assert!(out.contains("1 passed"), "the child ran nothing: {out}");
@@ -50,8 +45,8 @@ fn child(test: &str) -> bool {
 }
 
 /// Runs one test of a program as nobody.
-fn start(mut command: impl std::borrow::BorrowMut<Command>, test: &str) -> std::io::Result<Output> {
-    let command = command.borrow_mut();
+fn start(program: &Path, test: &str) -> std::io::Result<Output> {
+    let mut command = runnable(program);
     command.args(["--exact", test, "--nocapture"]).env(CHILD, "1").current_dir("/");
     if rustix::process::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
@@ -59,10 +54,16 @@ fn start(mut command: impl std::borrow::BorrowMut<Command>, test: &str) -> std::
     command.output()
 }
 
-/// Returns the program that the kernel runs.
-fn emulator() -> std::path::PathBuf {
-    let thread = rustix::thread::gettid().as_raw_nonzero();
-    std::fs::read_link(format!("/proc/self/task/{thread}/exe")).expect("a running program")
+/// Returns the command that runs a program: with the emulator, if this one runs under one.
+fn runnable(program: &Path) -> Command {
+    match fathom_skip::emulator() {
+        Some(emulator) => {
+            let mut command = Command::new(emulator);
+            command.arg(program);
+            command
+        }
+        None => Command::new(program),
+    }
 }
 
 fn limit(resource: Resource, bytes: u64) {
@@ -145,15 +146,9 @@ const ROLE: &str = "FATHOM_TEST_ROLE";
 /// Starts this test again in another role, with its output in a pipe.
 fn again(role: &str) -> std::process::Child {
     let arguments = ["--exact", "the_probe_dies_with_its_parent", "--nocapture"];
-    let start =
-        |command: &mut Command| command.args(arguments).env(ROLE, role).stdout(Stdio::piped()).spawn();
     let program = std::env::current_exe().expect("this program");
-    match start(&mut Command::new(&program)) {
-        Err(error) if error.raw_os_error() == Some(8) => {
-            start(Command::new(emulator()).arg(&program)).expect("the emulator starts again")
-        }
-        started => started.expect("this program starts again"),
-    }
+    let mut command = runnable(&program);
+    command.args(arguments).env(ROLE, role).stdout(Stdio::piped()).spawn().expect("this program starts again")
 }
 
 /// Returns the process id that a child prints after "probe ".

@@ -35,7 +35,7 @@ impl Instructions for Aarch64 {
     }
 
     #[inline(always)]
-    fn add(sum: u64, addend: u64) -> u64 {
+    fn add(sum: usize, addend: usize) -> usize {
         let mut sum = sum;
         // SAFETY: arithmetic on registers.
         unsafe { asm!("add {0}, {0}, {1}", inout(reg) sum, in(reg) addend, options(nomem, nostack)) };
@@ -43,7 +43,7 @@ impl Instructions for Aarch64 {
     }
 
     #[inline(always)]
-    fn add_turns(sum: u64, addend: u64, turns: u64) -> u64 {
+    fn add_turns(sum: usize, addend: usize, turns: usize) -> usize {
         let (mut sum, mut turns) = (sum, turns);
         // SAFETY: arithmetic on registers and a loop that ends after `turns` iterations. Volatile (not `pure`), so
         // that it stays between the two readings of the clock.

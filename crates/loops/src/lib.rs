@@ -42,11 +42,11 @@ pub trait Instructions {
 
     /// Adds two registers. The compiler does not fold or merge the addition, or move it across a reading of the
     /// clock. Wraps.
-    fn add(sum: u64, addend: u64) -> u64;
+    fn add(sum: usize, addend: usize) -> usize;
 
     /// Executes `turns` times [`ADDITIONS`] such additions, in a loop that is aligned to 32 bytes and otherwise
     /// contains a decrement and a branch. `turns` is at least 1. Wraps.
-    fn add_turns(sum: u64, addend: u64, turns: u64) -> u64;
+    fn add_turns(sum: usize, addend: usize, turns: usize) -> usize;
 }
 
 /// Additions in one iteration of [`Instructions::add_turns`].
@@ -61,13 +61,17 @@ pub const ADDITIONS: u64 = 32;
 /// does not cancel that share, see `docs/method/README.md`.
 #[inline(always)]
 pub fn additions<I: Instructions>(n: u64) {
-    let mut sum = n;
+    let addend = n as usize;
+    let mut sum = addend;
     for _ in 0..n % ADDITIONS {
-        sum = I::add(sum, n);
+        sum = I::add(sum, addend);
     }
-    let turns = n / ADDITIONS;
-    if turns != 0 {
-        sum = I::add_turns(sum, n, turns);
+    let mut turns = n / ADDITIONS;
+    while turns != 0 {
+        // All at once, except for more than a register counts.
+        let part = usize::try_from(turns).unwrap_or(usize::MAX);
+        sum = I::add_turns(sum, addend, part);
+        turns -= part as u64;
     }
     // The result must be used, or the compiler removes the chain. A black box is enough: nothing is read back.
     core::hint::black_box(sum);

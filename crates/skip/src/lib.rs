@@ -6,7 +6,7 @@
 //! everything would pass as a machine that cannot.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Environment variable with the file to which a line is added for each skipped test.
@@ -70,6 +70,16 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
 fn can_make_directory(parent: &str) -> bool {
     let directory = Path::new(parent).join(format!("fathom.skip.{}", std::process::id()));
     std::fs::create_dir(&directory).is_ok() && std::fs::remove_dir(&directory).is_ok()
+}
+
+/// Returns the user-mode emulator that runs this program, if one does. A program that it started has to be started with
+/// it, because the kernel cannot run it.
+#[must_use]
+pub fn emulator() -> Option<PathBuf> {
+    // QEMU redirects the process's link to the emulated program, and not the thread's.
+    let named = std::fs::read_link("/proc/self/exe").ok()?;
+    let running = std::fs::read_link("/proc/thread-self/exe").ok()?;
+    (named != running).then_some(running)
 }
 
 /// Tells that a test is not run; [`skipped!`] formats the reason.

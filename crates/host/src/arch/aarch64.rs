@@ -6,7 +6,7 @@ mod cpu;
 mod cycles;
 #[cfg(target_arch = "aarch64")]
 mod trap;
-mod trust;
+pub(super) mod trust;
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) use fathom_loops::aarch64::Aarch64 as Cpu;

@@ -9,8 +9,8 @@
 //!   [`Infallible`].
 //!
 //! No other file of this crate depends on the target architecture. A new architecture needs its own file and its
-//! lines in this one: the module, the type, the name in the compile error's condition, and [`PROGRAMS`]. (Its machine
-//! code is checked if `tests/disassembly` has a decoder for it.)
+//! lines in this one: the module, the type, the name in the compile error's condition, and [`PROGRAMS`]; and a decoder
+//! in `tests/disassembly`, by which its machine code is checked.
 //!
 //! Code of an architecture that only decodes or judges, without its instructions, is compiled in the tests of all
 //! architectures. The rest is below `cfg(target_arch)` in its own file.
@@ -24,17 +24,31 @@ use fathom_probe::machine::{ClockTrust, Fact};
 
 use crate::procfs::Root;
 
-#[cfg(any(target_arch = "aarch64", test))]
+// Its evidence of an emulator is that of 32-bit ARM too.
+#[cfg(any(target_arch = "aarch64", target_arch = "arm", test))]
 mod aarch64;
+#[cfg(any(target_arch = "arm", test))]
+mod arm;
+#[cfg(any(target_arch = "riscv64", test))]
+mod riscv64;
 #[cfg(any(target_arch = "x86_64", test))]
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::Cpu;
+#[cfg(target_arch = "arm")]
+pub(crate) use arm::Cpu;
+#[cfg(target_arch = "riscv64")]
+pub(crate) use riscv64::Cpu;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::Cpu;
 
-#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+#[cfg(not(any(
+    target_arch = "aarch64",
+    target_arch = "arm",
+    target_arch = "riscv64",
+    target_arch = "x86_64"
+)))]
 compile_error!(
     "fathom-host does not know this architecture: write crates/host/src/arch/NAME.rs, which implements the traits of \
      crates/host/src/arch/mod.rs for a type `Cpu`, and name it there"
@@ -50,13 +64,16 @@ pub struct Program {
 }
 
 /// Programs of every architecture that this crate can be compiled for.
-pub const PROGRAMS: [Program; 2] = [X86_64, AARCH64];
+pub const PROGRAMS: [Program; 5] = [X86_64, AARCH64, ARMV7, ARMV6, RISCV64];
 
 /// Programs of the architecture that this crate is compiled for.
 pub const PROGRAM: Program = Cpu::PROGRAM;
 
 const X86_64: Program = Program { uname: "x86_64", elf_machine: 62 };
 const AARCH64: Program = Program { uname: "aarch64", elf_machine: 183 };
+const ARMV7: Program = Program { uname: "armv7l", elf_machine: 40 };
+const ARMV6: Program = Program { uname: "armv6l", elf_machine: 40 };
+const RISCV64: Program = Program { uname: "riscv64", elf_machine: 243 };
 
 /// Interface of an architecture.
 pub(crate) trait Architecture: Instructions {
@@ -211,7 +228,7 @@ mod tests {
         );
         for (at, one) in PROGRAMS.iter().enumerate() {
             for other in &PROGRAMS[..at] {
-                assert!(one.uname != other.uname && one.elf_machine != other.elf_machine);
+                assert_ne!(one.uname, other.uname);
             }
         }
     }
@@ -235,8 +252,8 @@ mod tests {
     #[test]
     fn additions_and_pair_accesses_have_their_results() {
         assert_eq!(Cpu::add(3, 4), 7);
-        assert_eq!(Cpu::add(u64::MAX, 2), 1);
-        assert_eq!(Cpu::add_turns(1, 2, 3), 1 + 2 * 3 * fathom_loops::ADDITIONS);
+        assert_eq!(Cpu::add(usize::MAX, 2), 1);
+        assert_eq!(Cpu::add_turns(1, 2, 3), 1 + 2 * 3 * fathom_loops::ADDITIONS as usize);
         let mut memory = [1u64, 2, 3, 4, 5, 6];
         let at: *mut u8 = memory.as_mut_ptr().cast();
         // SAFETY: two words from 8 bytes on, aligned to 8 but possibly not to 16; then two words from 24 bytes on,

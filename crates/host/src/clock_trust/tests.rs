@@ -62,8 +62,8 @@ fn firmware_strings_distinguish_machines_from_guests() {
 fn evidence_is_read_from_files() {
     let exe = thread_exe();
     let mut elf = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0];
-    // RISC-V (243), which is neither supported architecture.
-    elf.extend([243, 0]);
+    // LoongArch (258), which is no supported architecture.
+    elf.extend(258u16.to_le_bytes());
     let (directory, root) = fixture::root(&[
         ("/sys/hypervisor/type", "xen\n"),
         ("/sys/class/dmi/id/sys_vendor", "ACME\n"),
@@ -79,7 +79,7 @@ fn evidence_is_read_from_files() {
     assert_eq!(found.dmi.as_deref(), Some("ACME / Anvil 2"));
     assert_eq!(found.tree.as_deref(), Some("acme,anvil acme,soc"));
     assert_eq!(found.psci.as_deref(), Some("hvc"));
-    assert_eq!(found.foreign_elf, Some(243));
+    assert_eq!(found.foreign_elf, Some(258));
     assert!(found.interpreted, "two paths, two files");
     elf[5] = 2;
     elf[18..].copy_from_slice(&[0, 22]);

@@ -3,6 +3,7 @@ use std::io::Error;
 use super::*;
 use crate::driver::Presence;
 use crate::fixture;
+use crate::perf::tests::{EMULATION_FAULTS, TASK_CLOCK};
 
 #[test]
 fn refusals_name_the_remedy_for_the_error() {
@@ -68,8 +69,7 @@ fn closed_counters_count_again_after_reopening() {
 /// nothing on these architectures.
 #[test]
 fn event_that_counts_nothing_is_left_out() {
-    use perf_event::events::Software;
-    let (Ok(time), Ok(nothing)) = (open(Software::TASK_CLOCK), open(Software::EMULATION_FAULTS)) else {
+    let (Ok(time), Ok(nothing)) = (Counter::open(TASK_CLOCK), Counter::open(EMULATION_FAULTS)) else {
         fathom_skip::skipped!(Unchecked, "perf_event_open is not permitted here");
         return;
     };

@@ -8,8 +8,8 @@ fn board_root() -> (tempfile::TempDir, Root) {
     fixture::root(&[
         (
             "/proc/cpuinfo",
-            "processor\t: 0\nmodel name\t: Little\nCPU part\t: 0xd03\nmicrocode\t: 0xd03\n\nprocessor\t: 2\nmodel name\t: Big\ncpu MHz\t\t: 1500.000\n\
-             CPU part\t: 0xd08\nmicrocode\t: 0xd08\n\nHardware\t: BCM2711\nRevision\t: c03112\nSerial\t\t: 10000000deadbeef\n",
+            "processor\t: 0\nmodel name\t: Little\nCPU part\t: 0xd03\nmicrocode\t: 0xd03\nuarch\t: 0xd03\n\nprocessor\t: 2\nmodel name\t: Big\ncpu MHz\t\t: 1500.000\n\
+             CPU part\t: 0xd08\nmicrocode\t: 0xd08\nuarch\t: 0xd08\n\nHardware\t: BCM2711\nRevision\t: c03112\nSerial\t\t: 10000000deadbeef\n",
         ),
         ("/proc/cmdline", "quiet root=PARTUUID=deadbeef-02 isolcpus=2\n"),
         ("/proc/meminfo", "MemTotal: 1024 kB\nMemAvailable: 512 kB\nSwapTotal: 0 kB\n"),

@@ -72,7 +72,11 @@ fn sweep_equals_the_generic_body() {
                 host.initialise_sweep(&sweep, 7).expect("inside");
                 assert_eq!(host.sweep(&sweep, from, n), sum, "{cells} x {step} {operation:?}");
                 assert!(all(&mut host) == left, "{cells} x {step} {operation:?}: other contents");
-                host.control(&Controls { flush: true, ..Controls::default() }).expect("flushes");
+                let flushed = host.control(&Controls { flush: true, ..Controls::default() });
+                assert_eq!(flushed.is_ok(), Cpu::FLUSH_PERMITTED.is_ok(), "{flushed:?}");
+                if flushed.is_err() {
+                    continue;
+                }
                 host.initialise_sweep(&sweep, 7).expect("inside");
                 assert_eq!(host.sweep(&sweep, from, n), sum, "flushed: {cells} x {step} {operation:?}");
                 assert!(all(&mut host) == left, "flushed: {cells} x {step} {operation:?}: other contents");

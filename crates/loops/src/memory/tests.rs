@@ -16,12 +16,12 @@ impl Instructions for Plain {
         unsafe { to.cast::<[u64; 2]>().write(from.cast::<[u64; 2]>().read()) };
     }
 
-    fn add(sum: u64, addend: u64) -> u64 {
+    fn add(sum: usize, addend: usize) -> usize {
         sum.wrapping_add(addend)
     }
 
-    fn add_turns(sum: u64, addend: u64, turns: u64) -> u64 {
-        sum.wrapping_add(addend.wrapping_mul(turns * crate::ADDITIONS))
+    fn add_turns(sum: usize, addend: usize, turns: usize) -> usize {
+        sum.wrapping_add(addend.wrapping_mul(turns * crate::ADDITIONS as usize))
     }
 }
 

@@ -5,11 +5,9 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
 
-use perf_event::events::Hardware;
-use perf_event::{Builder, Counter};
-
 use super::super::CycleCounter;
 use super::{Cpu, trap};
+use crate::perf::{self, Counter};
 use crate::procfs::Root;
 
 /// `PMCCNTR_EL0`. This type has no values.
@@ -82,12 +80,8 @@ impl Event {
     fn open(root: &Root, cpu: u32) -> io::Result<Event> {
         let kind =
             pmu(root, cpu).ok_or_else(|| io::Error::other("no PMU of this CPU permits user-space reads"))?;
-        let mut builder = Builder::new(Hardware::CPU_CYCLES);
-        let attributes = builder.pinned(true).exclude_kernel(false).exclude_hv(false).attrs_mut();
-        (attributes.type_, attributes.config) = (kind, CPU_CYCLES);
-        attributes.__bindgen_anon_3.config1 = CONFIG1_LONG_AND_READABLE;
-        let mut counter = builder.build()?;
-        counter.enable()?;
+        let event = perf::Event { kind, config: CPU_CYCLES };
+        let counter = Counter::open_pinned(event, CONFIG1_LONG_AND_READABLE)?;
         let bytes = rustix::param::page_size();
         // SAFETY: a new read-only mapping at an address of the kernel's choice.
         let raw = unsafe {

@@ -1,4 +1,4 @@
-//! Evidence of a binary translator in registers.
+//! Evidence of a binary translator in registers, also those of the 32-bit state (MIDR and CNTFRQ).
 
 use fathom_probe::machine::ClockTrust;
 
@@ -8,7 +8,12 @@ const QEMU_CNTFRQ: u64 = 62_500_000;
 
 /// Judges the clock by `MIDR_EL1`, if it could be read, and the counter's rate (Hz, `CNTFRQ_EL0`), on the machine
 /// that devicetree and DMI name. Returns the verdict with its reason.
-pub(super) fn judge(midr: Option<u64>, cntfrq: u64, tree: &str, dmi: &str) -> Option<(ClockTrust, String)> {
+pub(in super::super) fn judge(
+    midr: Option<u64>,
+    cntfrq: u64,
+    tree: &str,
+    dmi: &str,
+) -> Option<(ClockTrust, String)> {
     // DDI 0487, MIDR_EL1: implementer 0 is reserved for software use, as in QEMU's `max`.
     if let Some(midr) = midr.filter(|midr| midr >> 24 & 0xff == 0) {
         let why = format!("MIDR_EL1 {midr:#x} has implementer 0, reserved for software");

@@ -45,7 +45,7 @@ fn page_layout_is_parsed_from_header_page() {
         // A page without records, and one of an impossible size.
         assert_eq!(PageLayout::parse(&header.replace("4080", "4081")), None);
         assert_eq!(PageLayout::parse(&header.replace("4080", &(usize::MAX - 15).to_string())), None);
-        assert_eq!(PageLayout::parse(&header.replace("4080", &((1usize << 40) - 16).to_string())), None);
+        assert_eq!(PageLayout::parse(&header.replace("4080", &((1u64 << 40) - 16).to_string())), None);
         assert_eq!(PageLayout::parse(&header.replace("commit", "commits")), None);
     }
 }

@@ -1,0 +1,149 @@
+//! RISC-V instructions that Linux permits in user space, and facts of the core.
+
+use std::arch::asm;
+use std::convert::Infallible;
+
+use fathom_loops::{ADDITIONS, Instructions};
+use fathom_probe::machine::{ClockTrust, Fact};
+
+use super::super::{Architecture, Program, RISCV64};
+use super::trust;
+use crate::procfs::Root;
+
+/// RV64GC. This type has no values.
+pub(crate) enum Cpu {}
+
+impl Instructions for Cpu {
+    /// Two stores: the base ISA has none of a pair.
+    #[inline(always)]
+    unsafe fn store_pair(at: *mut u8, value: u64) {
+        // SAFETY: the bytes are the caller's, aligned to 8.
+        unsafe {
+            asm!("sd {value}, 0({at})", "sd {value}, 8({at})", at = in(reg) at, value = in(reg) value,
+                options(nostack, preserves_flags));
+        }
+    }
+
+    /// Two loads and two stores.
+    #[inline(always)]
+    unsafe fn move_pair(from: *const u8, to: *mut u8) {
+        // SAFETY: as in `store_pair`.
+        unsafe {
+            asm!(
+                "ld {a}, 0({from})",
+                "ld {b}, 8({from})",
+                "sd {a}, 0({to})",
+                "sd {b}, 8({to})",
+                from = in(reg) from, to = in(reg) to, a = out(reg) _, b = out(reg) _,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn add(sum: usize, addend: usize) -> usize {
+        let mut sum = sum;
+        // SAFETY: arithmetic on registers.
+        unsafe { asm!("add {0}, {0}, {1}", inout(reg) sum, in(reg) addend, options(nomem, nostack)) };
+        sum
+    }
+
+    #[inline(always)]
+    fn add_turns(sum: usize, addend: usize, turns: usize) -> usize {
+        let (mut sum, mut turns) = (sum, turns);
+        // SAFETY: arithmetic on registers and a loop that ends after `turns` iterations. Volatile (not `pure`), so
+        // that it stays between the two readings of the clock.
+        unsafe {
+            asm!(
+                ".p2align 5",
+                "2:",
+                ".rept {unroll}",
+                "add {sum}, {sum}, {addend}",
+                ".endr",
+                "addi {turns}, {turns}, -1",
+                "bnez {turns}, 2b",
+                unroll = const ADDITIONS,
+                sum = inout(reg) sum,
+                addend = in(reg) addend,
+                turns = inout(reg) turns,
+                options(nomem, nostack),
+            );
+        }
+        let _ = turns;
+        sum
+    }
+}
+
+impl Architecture for Cpu {
+    const PROGRAM: Program = RISCV64;
+    const COUNTER: &'static str = "time";
+    /// The line of all cores that run Linux so far.
+    const LINE_BYTES: usize = 64;
+    /// Zicbom's instructions are illegal unless the kernel permits them (`senvcfg.CBCFE`), which most kernels do not.
+    const FLUSH_PERMITTED: Result<(), &'static str> =
+        Err("RISC-V's cache maintenance (Zicbom) is not used here: most kernels forbid it in user space");
+    /// User space cannot detect whether a machine's caches are coherent with DMA.
+    const COHERENT_DMA: bool = false;
+    /// The vDSO provides it, but no C library uses that.
+    const CHEAP_CPU_NUMBER: bool = false;
+    const CPUINFO: &'static [(&'static str, &'static str)] = &[
+        ("isa", "env.cpu.isa"),
+        ("mmu", "env.cpu.mmu"),
+        ("uarch", "env.cpu.uarch"),
+        ("mvendorid", "env.cpu.mvendorid"),
+        ("marchid", "env.cpu.marchid"),
+        ("mimpid", "env.cpu.mimpid"),
+    ];
+
+    /// From Linux 6.6 on, user space may not read `cycle` by default; before, it may count another thread's cycles.
+    type Cycles = Infallible;
+
+    /// Reads the CSR `time`, ordered: FENCE treats a reading of `time` as device input (volume I, "Zicsr", "CSR Access
+    /// Ordering"). So earlier loads are complete before it, and later ones start after it.
+    #[inline(always)]
+    fn counter() -> u64 {
+        let count: u64;
+        // SAFETY: fences and the read of a counter that Linux permits to user space (scounteren.TM), because its vDSO
+        // reads it. Not `nomem`: the compiler must not move volatile loads across the clock.
+        unsafe {
+            asm!("fence iorw, iorw", "rdtime {}", "fence iorw, iorw", out(reg) count, options(nostack, preserves_flags));
+        }
+        count
+    }
+
+    fn fixed_rate_evidence(_root: &Root) -> Result<String, String> {
+        Ok("the CSR time has a fixed rate by architecture (Zicntr)".into())
+    }
+
+    /// The devicetree contains it (`timebase-frequency`); no register does.
+    fn counter_hz() -> Option<u64> {
+        None
+    }
+
+    #[inline(always)]
+    fn order() {
+        // SAFETY: a barrier.
+        unsafe { asm!("fence iorw, iorw", options(nostack, preserves_flags)) };
+    }
+
+    #[inline(always)]
+    unsafe fn flush_line(_at: *mut u8) {}
+
+    #[inline(always)]
+    fn flush_barrier() {
+        Cpu::order();
+    }
+
+    /// All that the kernel tells is in `/proc/cpuinfo` and the devicetree.
+    fn facts(_root: &Root) -> Vec<Fact> {
+        Vec::new()
+    }
+
+    fn trust(root: &Root, _tree: &str, _dmi: &str) -> Option<(ClockTrust, String)> {
+        trust::judge(&root.text("/proc/cpuinfo").unwrap_or_default())
+    }
+
+    fn mair(_raw: u64) -> Option<u8> {
+        None
+    }
+}

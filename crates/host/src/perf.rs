@@ -1,0 +1,128 @@
+//! Counters of the kernel's perf events, each for the thread that opens it (perf_event_open(2)).
+//!
+//! These are own bindings, because no maintained crate has any for 32-bit ARM. A test compares them with those of
+//! `perf-event-open-sys2`.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd, FromRawFd as _, RawFd};
+
+/// What a counter counts: `type` and `config` of include/uapi/linux/perf_event.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) kind: u32,
+    pub(crate) config: u64,
+}
+
+/// `PERF_TYPE_HARDWARE` and `PERF_TYPE_HW_CACHE`.
+const HARDWARE: u32 = 0;
+const CACHE: u32 = 3;
+/// `PERF_COUNT_HW_CACHE_RESULT_MISS`, shifted as in a `config`. The operation, 0, is a read.
+const READ_MISS: u64 = 1 << 16;
+
+impl Event {
+    pub(crate) const CPU_CYCLES: Event = Event { kind: HARDWARE, config: 0 };
+    pub(crate) const INSTRUCTIONS: Event = Event { kind: HARDWARE, config: 1 };
+    pub(crate) const L1D_READ_MISSES: Event = Event { kind: CACHE, config: READ_MISS };
+    pub(crate) const DTLB_READ_MISSES: Event = Event { kind: CACHE, config: 3 | READ_MISS };
+}
+
+/// `struct perf_event_attr` up to `config2` (`PERF_ATTR_SIZE_VER1`), which every kernel since 2.6.33 knows.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    bp_type: u32,
+    config1: u64,
+    config2: u64,
+}
+
+/// Bits of [`Attributes::flags`].
+const PINNED: u64 = 1 << 2;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+/// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `PERF_FORMAT_TOTAL_TIME_RUNNING`.
+const WITH_TIMES: u64 = 1 | 2;
+/// `PERF_FLAG_FD_CLOEXEC`.
+const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+
+/// An open counter, which has counted since it was opened.
+#[derive(Debug)]
+pub(crate) struct Counter(File);
+
+/// A reading.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) count: u64,
+    /// Time since the counter was opened, ns.
+    pub(crate) enabled_ns: u64,
+    /// Part of it in which the event really was in a register, ns.
+    pub(crate) running_ns: u64,
+}
+
+impl Counter {
+    /// Opens a counter of the calling thread in user space, which `perf_event_paranoid` up to 2 permits to everyone.
+    pub(crate) fn open(event: Event) -> io::Result<Counter> {
+        Counter::open_with(event, EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR, 0)
+    }
+
+    /// Opens a counter of the calling thread, everywhere, that always is in its register or counts nothing.
+    /// `config1` is for the PMU's driver.
+    #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
+    pub(crate) fn open_pinned(event: Event, config1: u64) -> io::Result<Counter> {
+        Counter::open_with(event, PINNED, config1)
+    }
+
+    fn open_with(event: Event, flags: u64, config1: u64) -> io::Result<Counter> {
+        let size = size_of::<Attributes>() as u32;
+        let Event { kind, config } = event;
+        let attributes = Attributes {
+            kind,
+            size,
+            config,
+            read_format: WITH_TIMES,
+            flags,
+            config1,
+            ..Attributes::default()
+        };
+        let (this_thread, any_cpu, no_group): (libc::pid_t, libc::c_int, libc::c_int) = (0, -1, -1);
+        // SAFETY: the kernel reads `size` bytes of `attributes`, which is live; the other arguments are integers.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                &raw const attributes,
+                this_thread,
+                any_cpu,
+                no_group,
+                CLOSE_ON_EXEC,
+            )
+        };
+        let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: a new descriptor that nothing else owns.
+        Ok(Counter(unsafe { File::from_raw_fd(fd) }))
+    }
+
+    /// Reads it.
+    pub(crate) fn read(&mut self) -> io::Result<Reading> {
+        let mut bytes = [0; 24];
+        self.0.read_exact(&mut bytes)?;
+        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[8 * at + byte]));
+        Ok(Reading { count: word(0), enabled_ns: word(1), running_ns: word(2) })
+    }
+}
+
+impl AsRawFd for Counter {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,74 @@
+use super::*;
+
+/// Software events that always exist: one that always counts, one that counts nothing on these architectures.
+pub(crate) const TASK_CLOCK: Event = Event { kind: 1, config: 1 };
+pub(crate) const EMULATION_FAULTS: Event = Event { kind: 1, config: 8 };
+
+#[test]
+#[cfg(not(target_arch = "arm"))]
+fn bindings_are_those_of_the_maintained_crate() {
+    use std::mem::offset_of;
+
+    use perf_event_open_sys::bindings as kernel;
+    type Theirs = kernel::perf_event_attr;
+    assert_eq!(size_of::<Attributes>(), kernel::PERF_ATTR_SIZE_VER1 as usize);
+    let ours = [
+        offset_of!(Attributes, kind),
+        offset_of!(Attributes, size),
+        offset_of!(Attributes, config),
+        offset_of!(Attributes, sample_type),
+        offset_of!(Attributes, read_format),
+        offset_of!(Attributes, config1),
+    ];
+    let theirs = [
+        offset_of!(Theirs, type_),
+        offset_of!(Theirs, size),
+        offset_of!(Theirs, config),
+        offset_of!(Theirs, sample_type),
+        offset_of!(Theirs, read_format),
+        offset_of!(Theirs, __bindgen_anon_3),
+    ];
+    assert_eq!(ours, theirs);
+    let flags = |set: fn(&mut Theirs)| {
+        let mut attributes = Theirs::default();
+        set(&mut attributes);
+        // The flags are one 64-bit field there too, behind `read_format`.
+        let bytes = (&raw const attributes).cast::<u8>();
+        // SAFETY: the field is 8 bytes of a live structure, aligned to 8.
+        unsafe { bytes.add(offset_of!(Attributes, flags)).cast::<u64>().read() }
+    };
+    assert_eq!(flags(|a| a.set_pinned(1)), PINNED);
+    assert_eq!(flags(|a| a.set_exclude_kernel(1)), EXCLUDE_KERNEL);
+    assert_eq!(flags(|a| a.set_exclude_hv(1)), EXCLUDE_HYPERVISOR);
+    let times = kernel::PERF_FORMAT_TOTAL_TIME_ENABLED | kernel::PERF_FORMAT_TOTAL_TIME_RUNNING;
+    assert_eq!(WITH_TIMES, u64::from(times));
+    assert_eq!(CLOSE_ON_EXEC, kernel::PERF_FLAG_FD_CLOEXEC.into());
+    let hardware = |config: u32| Event { kind: kernel::PERF_TYPE_HARDWARE, config: config.into() };
+    assert_eq!(Event::CPU_CYCLES, hardware(kernel::PERF_COUNT_HW_CPU_CYCLES));
+    assert_eq!(Event::INSTRUCTIONS, hardware(kernel::PERF_COUNT_HW_INSTRUCTIONS));
+    let misses = |cache: u32| {
+        let config =
+            cache | kernel::PERF_COUNT_HW_CACHE_OP_READ << 8 | kernel::PERF_COUNT_HW_CACHE_RESULT_MISS << 16;
+        Event { kind: kernel::PERF_TYPE_HW_CACHE, config: config.into() }
+    };
+    assert_eq!(Event::L1D_READ_MISSES, misses(kernel::PERF_COUNT_HW_CACHE_L1D));
+    assert_eq!(Event::DTLB_READ_MISSES, misses(kernel::PERF_COUNT_HW_CACHE_DTLB));
+}
+
+#[test]
+fn counter_counts_the_time_of_its_thread() {
+    let Ok(mut counter) = Counter::open(TASK_CLOCK) else {
+        fathom_skip::skipped!(Unchecked, "perf_event_open is not permitted here");
+        return;
+    };
+    let first = counter.read().expect("it opened");
+    crate::clock::alu(1 << 20);
+    let second = counter.read().expect("it opened");
+    assert!(second.count > first.count && second.enabled_ns > first.enabled_ns);
+    assert_eq!(second.running_ns, second.enabled_ns, "a software event is never without a register");
+}
+
+#[test]
+fn unknown_event_is_an_error() {
+    assert!(Counter::open(Event { kind: 0xffff_fff0, config: 0 }).is_err());
+}
