@@ -242,14 +242,16 @@ static int log_fd;
 
 /*
  * Returns whether a line is a warning or worse. Exceptions: the kernel's messages for
- * out-of-tree modules, for interrupts without ACPI and for tasks on a CPU that goes
- * offline, and the driver's message for a stalled channel.
+ * out-of-tree modules, for interrupts without ACPI, for tasks on a CPU that goes offline,
+ * for slow emulation and of kmemleak while allocations fail, and the driver's message for a
+ * stalled channel.
  */
 static bool alarming(const char *line)
 {
 	static const char *const expected[] = {
 		"out-of-tree module", "module verification failed", "can't find IRQ",
 		"was not done in time", "no longer affine to cpu",
+		"hrtimer: interrupt took", "kmemleak: Cannot allocate a scan area",
 	};
 	unsigned int priority, i;
 

@@ -1,6 +1,6 @@
 //! [`Host`]: the probe's [`fathom_probe::machine::Machine`] for Linux.
 //!
-//! It measures on one pinned thread, on x86-64 and AArch64 with the same code; architecture-specific code is in
+//! It measures on one pinned thread, on all architectures with the same code; architecture-specific code is in
 //! `arch`. Each `unsafe` block states why it is sound. The argument for the cells is at the head of `arena.rs`.
 #![cfg(target_os = "linux")]
 

@@ -5,6 +5,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use fathom_host::Program;
+
 use super::Subject;
 use crate::failure::{Failure, print_message};
 use crate::output::shell;
@@ -175,46 +177,55 @@ fn other_version(host: &str, remote_host: &RemoteHost) -> Result<String, Failure
         return Ok(path.clone());
     }
     let arch = &remote_host.arch;
+    let known = fathom_host::PROGRAMS.iter().find(|program| program.runs_on(arch));
+    let build = known.map_or(String::new(), |program| {
+        format!(
+            ", or build a static one (cargo build --release --target {}; where Rust has no such library, \
+             scripts/cross), and name its directory: {STATIC_DIR}=DIR, with the file fathom-{}",
+            program.target, program.uname
+        )
+    });
     Err(Failure::new(
         format!("no fathom on {host} ({arch}), and no local static binary for {arch}"),
-        format!(
-            "install fathom {this_version} on {host}, or build a static one (cargo build --release --target {arch}-unknown-linux-musl), \
-             and name its directory: {STATIC_DIR}=DIR, with the file fathom-{arch}"
-        ),
+        format!("install fathom {this_version} on {host}{build}"),
     ))
 }
 
 /// Returns a program that runs on any Linux of this architecture: in the named directory, in the directory of this
 /// program, or this program itself.
 fn portable(arch: &str) -> Option<PathBuf> {
-    let machine = machine_of(arch)?;
     let this_program = std::env::current_exe().ok()?;
-    let name = format!("fathom-{arch}");
-    let named = std::env::var_os(STATIC_DIR).map(|dir| Path::new(&dir).join(&name));
-    let next_to_this = this_program.parent().map(|dir| dir.join(&name));
-    [named, next_to_this, Some(this_program)]
-        .into_iter()
-        .flatten()
-        .find(|file| is_static(file, machine).unwrap_or(false))
+    let named = std::env::var_os(STATIC_DIR).map(PathBuf::from);
+    let directories = [named, this_program.parent().map(Path::to_owned)];
+    let kinds = fathom_host::PROGRAMS.into_iter().filter(|program| program.runs_on(arch));
+    let mut found = kinds.flat_map(|program| {
+        let name = format!("fathom-{}", program.uname);
+        let files = directories.iter().flatten().map(move |directory| directory.join(&name));
+        files.map(move |file| (file, program)).collect::<Vec<_>>()
+    });
+    let this =
+        Some((this_program.clone(), fathom_host::PROGRAM)).filter(|(_, program)| program.runs_on(arch));
+    let is_static = |(file, program): &(PathBuf, Program)| is_static(file, program).unwrap_or(false);
+    found.find(is_static).or(this.filter(is_static)).map(|(file, _)| file)
 }
 
-/// Returns the ELF machine for the output of `uname -m`.
-fn machine_of(arch: &str) -> Option<u16> {
-    fathom_host::PROGRAMS.iter().find(|program| program.uname == arch).map(|program| program.elf_machine)
-}
-
-/// Returns whether the file is an ELF program for this machine without an interpreter. (ELF gABI: 64-bit little-endian
-/// header and program headers; PT_INTERP is 3.)
-fn is_static(file: &Path, machine: u16) -> std::io::Result<bool> {
+/// Returns whether the file is an ELF program of this kind without an interpreter. (ELF gABI: header and program
+/// headers, little-endian; PT_INTERP is 3.)
+fn is_static(file: &Path, program: &Program) -> std::io::Result<bool> {
     let mut head = Vec::new();
     // All linkers put the program headers directly after the header.
     std::fs::File::open(file)?.take(4096).read_to_end(&mut head)?;
     let half = |at: usize| head.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]]));
     let word = |at: usize| Some(u32::from(half(at)?) | u32::from(half(at + 2)?) << 16);
-    if !head.starts_with(b"\x7fELF\x02\x01") || half(18) != Some(machine) {
+    let class = program.elf_class;
+    if !head.starts_with(&[0x7f, b'E', b'L', b'F', class, 1]) || half(18) != Some(program.elf_machine) {
         return Ok(false);
     }
-    let (Some(at), Some(size), Some(count)) = (word(32), half(54), half(56)) else { return Ok(false) };
+    // Offsets of e_phoff, e_phentsize and e_phnum.
+    let (offset, entry, entries) = if class == 1 { (28, 42, 44) } else { (32, 54, 56) };
+    let (Some(at), Some(size), Some(count)) = (word(offset), half(entry), half(entries)) else {
+        return Ok(false);
+    };
     let kinds = (0..usize::from(count)).map(|i| word(at as usize + i * usize::from(size)));
     let kinds: Option<Vec<u32>> = kinds.collect();
     Ok(kinds.is_some_and(|kinds| !kinds.contains(&3)))
@@ -248,30 +259,37 @@ mod tests {
         assert_eq!(RemoteHost::read("").arch, "");
     }
 
+    /// Writes an ELF program with program headers of these kinds.
+    fn write_program(file: &Path, program: &Program, kinds: &[u32]) {
+        let (header, offset, entry, entries, size) =
+            if program.elf_class == 1 { (52, 28, 42, 44, 32) } else { (64, 32, 54, 56, 56) };
+        let mut bytes = vec![0u8; header];
+        bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', program.elf_class, 1]);
+        bytes[18..20].copy_from_slice(&program.elf_machine.to_le_bytes());
+        bytes[offset] = u8::try_from(header).expect("few");
+        bytes[entry] = size;
+        bytes[entries] = u8::try_from(kinds.len()).expect("few");
+        for kind in kinds {
+            bytes.extend(kind.to_le_bytes());
+            bytes.extend(vec![0; usize::from(size) - 4]);
+        }
+        std::fs::write(file, bytes).expect("a file");
+    }
+
     #[test]
     fn only_static_programs_of_the_architecture_are_accepted() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("program");
-        let program = |machine: u16, kinds: &[u32]| {
-            let mut bytes = vec![0u8; 64];
-            bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
-            bytes[18..20].copy_from_slice(&machine.to_le_bytes());
-            bytes[32] = 64;
-            bytes[54] = 56;
-            bytes[56] = u8::try_from(kinds.len()).expect("few");
-            for kind in kinds {
-                bytes.extend(kind.to_le_bytes());
-                bytes.extend([0; 52]);
+        for program in fathom_host::PROGRAMS {
+            for (kinds, runs) in [(&[1, 1][..], true), (&[1, 3], false), (&[], true)] {
+                write_program(&file, &program, kinds);
+                assert_eq!(is_static(&file, &program).expect("it is read"), runs, "{program:?} {kinds:?}");
+                for other in fathom_host::PROGRAMS.iter().filter(|p| p.elf_machine != program.elf_machine) {
+                    assert!(!is_static(&file, other).expect("it is read"), "{program:?} for {other:?}");
+                }
             }
-            std::fs::write(&file, bytes).expect("a file");
-        };
-        for (machine, kinds, runs) in
-            [(183, &[1, 1][..], true), (183, &[1, 3], false), (62, &[1], false), (183, &[], true)]
-        {
-            program(machine, kinds);
-            assert_eq!(is_static(&file, 183).expect("it is read"), runs, "{machine} {kinds:?}");
         }
         std::fs::write(&file, "#!/bin/sh\n").expect("a file");
-        assert!(!is_static(&file, 183).expect("it is read"));
+        assert!(!is_static(&file, &fathom_host::PROGRAM).expect("it is read"));
     }
 }

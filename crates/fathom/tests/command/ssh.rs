@@ -107,6 +107,44 @@ fn static_binary_is_copied_to_host_without_fathom() {
     assert!(user.read("ssh.log").contains(".cache/fathom/fathom serve host"));
 }
 
+/// A program for ARMv6 runs on ARMv7, and not the other way round. Both have the same number in the ELF header.
+#[test]
+fn armv7_host_gets_the_best_program_and_armv6_host_no_other() {
+    let arm = |content: &[u8]| {
+        let mut bytes = portable();
+        bytes[4] = 1;
+        bytes[18..20].copy_from_slice(&40u16.to_le_bytes());
+        // The program headers of a 32-bit file: their offset, size and number.
+        bytes[28] = 64;
+        (bytes[42], bytes[44]) = (32, 1);
+        bytes.extend(content);
+        bytes
+    };
+    for (arch, files, copied) in [
+        ("armv7l", &["armv6l"][..], Some("armv6l")),
+        ("armv7l", &["armv6l", "armv7l"], Some("armv7l")),
+        ("armv6l", &["armv7l"], None),
+        ("armv6l", &["armv7l", "armv6l"], Some("armv6l")),
+    ] {
+        let user = user(arch, None);
+        std::fs::create_dir_all(user.path("static")).expect("a directory");
+        for file in files {
+            std::fs::write(user.path(&format!("static/fathom-{file}")), arm(file.as_bytes()))
+                .expect("a file");
+        }
+        let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/static");
+        match copied {
+            Some(name) => {
+                let there = std::fs::read(user.path("far/.cache/fathom/fathom")).expect("it was brought");
+                assert_eq!(there, arm(name.as_bytes()), "{arch} {files:?}: {did:?}");
+            }
+            None => {
+                did.failed(1, &["no fathom on pi (armv6l)", "arm-unknown-linux-gnueabi", "fathom-armv6l"])
+            }
+        }
+    }
+}
+
 #[test]
 fn missing_static_binary_names_the_build_command() {
     let user = user("aarch64", None);

@@ -9,8 +9,8 @@
 //!   [`Infallible`].
 //!
 //! No other file of this crate depends on the target architecture. A new architecture needs its own file and its
-//! lines in this one: the module, the type, the name in the compile error's condition, and [`PROGRAMS`]; and a decoder
-//! in `tests/disassembly`, by which its machine code is checked.
+//! lines in this one: the module, the type, the name in the compile error's condition, and [`PROGRAMS`]. (Its machine
+//! code is checked if `tests/disassembly` has a decoder for it: x86-64 and AArch64 have one.)
 //!
 //! Code of an architecture that only decodes or judges, without its instructions, is compiled in the tests of all
 //! architectures. The rest is below `cfg(target_arch)` in its own file.
@@ -59,21 +59,67 @@ compile_error!(
 pub struct Program {
     /// Output of `uname -m` on a machine that runs them.
     pub uname: &'static str,
+    /// `uname -m` of other machines that run them.
+    pub also_on: Option<&'static str>,
     /// `e_machine` of their ELF header (System V ABI, the registry of the generic ABI).
     pub elf_machine: u16,
+    /// `EI_CLASS` of that header: 1 for 32 bits, 2 for 64.
+    pub elf_class: u8,
+    /// Rust's target for a static program.
+    pub target: &'static str,
+}
+
+impl Program {
+    /// Returns whether a machine with this output of `uname -m` runs them.
+    #[must_use]
+    pub fn runs_on(&self, uname: &str) -> bool {
+        self.uname == uname || self.also_on == Some(uname)
+    }
 }
 
 /// Programs of every architecture that this crate can be compiled for.
+///
+/// Of those that run on one machine, the best is first.
 pub const PROGRAMS: [Program; 5] = [X86_64, AARCH64, ARMV7, ARMV6, RISCV64];
 
 /// Programs of the architecture that this crate is compiled for.
 pub const PROGRAM: Program = Cpu::PROGRAM;
 
-const X86_64: Program = Program { uname: "x86_64", elf_machine: 62 };
-const AARCH64: Program = Program { uname: "aarch64", elf_machine: 183 };
-const ARMV7: Program = Program { uname: "armv7l", elf_machine: 40 };
-const ARMV6: Program = Program { uname: "armv6l", elf_machine: 40 };
-const RISCV64: Program = Program { uname: "riscv64", elf_machine: 243 };
+const X86_64: Program = Program {
+    uname: "x86_64",
+    also_on: None,
+    elf_machine: 62,
+    elf_class: 2,
+    target: "x86_64-unknown-linux-musl",
+};
+const AARCH64: Program = Program {
+    uname: "aarch64",
+    also_on: None,
+    elf_machine: 183,
+    elf_class: 2,
+    target: "aarch64-unknown-linux-musl",
+};
+const ARMV7: Program = Program {
+    uname: "armv7l",
+    also_on: None,
+    elf_machine: 40,
+    elf_class: 1,
+    target: "armv7-unknown-linux-gnueabihf",
+};
+const ARMV6: Program = Program {
+    uname: "armv6l",
+    also_on: Some(ARMV7.uname),
+    elf_machine: 40,
+    elf_class: 1,
+    target: "arm-unknown-linux-gnueabi",
+};
+const RISCV64: Program = Program {
+    uname: "riscv64",
+    also_on: None,
+    elf_machine: 243,
+    elf_class: 2,
+    target: "riscv64gc-unknown-linux-gnu",
+};
 
 /// Interface of an architecture.
 pub(crate) trait Architecture: Instructions {

@@ -1,7 +1,7 @@
 //! Layout of the kernel's trace records: `events/*/*/format` and `events/header_page`.
 //!
 //! Both are lists of lines `field:TYPE NAME; offset:N; size:N; signed:N;`. They differ between kernels, so nothing is
-//! taken from a header file. All numbers are little-endian, as on x86-64 and AArch64 Linux.
+//! taken from a header file. All numbers are little-endian, as on every architecture of this crate.
 
 /// Maximum fields that are read from one text. The kernel's longest has some thirty.
 const MAX_FIELDS: usize = 256;
