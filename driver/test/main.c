@@ -250,7 +250,7 @@ static bool alarming(const char *line)
 {
 	static const char *const expected[] = {
 		"out-of-tree module", "module verification failed", "can't find IRQ",
-		"was not done in time", "no longer affine to cpu",
+		"was not done in time", "no longer affine to cpu", "select_fallback_rq",
 		"hrtimer: interrupt took", "kmemleak: Cannot allocate a scan area",
 	};
 	unsigned int priority, i;

@@ -114,6 +114,9 @@ const VIRTUAL_DMI: [&str; 14] = [
     "Apple Virtualization",
 ];
 
+/// `compatible` of the devicetree's root on QEMU's `virt` machines, which other hypervisors use too: of Arm, and of RISC-V.
+const VIRTUAL_TREES: [&str; 2] = ["linux,dummy-virt", "riscv-virtio"];
+
 /// Clock trust with the sentence that gives the reason.
 type Verdict = (ClockTrust, String);
 
@@ -142,9 +145,8 @@ fn by_firmware(evidence: &Evidence) -> Option<Verdict> {
     let tree = evidence.tree.as_deref().unwrap_or_default();
     let dmi = evidence.dmi.as_deref().unwrap_or_default();
     let mut reasons = Vec::new();
-    if tree.contains("linux,dummy-virt") {
-        reasons.push("the devicetree is of a virtual machine (linux,dummy-virt)".to_owned());
-    }
+    let virtual_tree = VIRTUAL_TREES.iter().find(|name| tree.contains(**name));
+    reasons.extend(virtual_tree.map(|name| format!("the devicetree is of a virtual machine ({name})")));
     // Bare-metal instances have their provider's name too; Amazon's end in ".metal".
     let amazon = dmi.contains("Amazon EC2") && !dmi.contains(".metal");
     if amazon || VIRTUAL_DMI.iter().any(|word| dmi.contains(word)) {

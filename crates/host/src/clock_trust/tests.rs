@@ -41,6 +41,7 @@ fn devicetrees_distinguish_boards_from_guests() {
     assert_eq!(of("raspberrypi,3-model-b brcm,bcm2837", ""), ClockTrust::Real);
     assert_eq!(of("linux,dummy-virt", "hvc"), ClockTrust::Virtual);
     assert_eq!(of("linux,dummy-virt", ""), ClockTrust::Virtual);
+    assert_eq!(of("riscv-virtio,qemu riscv-virtio", ""), ClockTrust::Virtual);
     assert_eq!(of("vendor,board", "hvc"), ClockTrust::Virtual);
 }
 
