@@ -14,10 +14,12 @@ mod descriptors;
 mod devicetree;
 mod disagree;
 pub mod environment;
+mod identity;
 mod pptt;
 mod sysfs;
 
 pub use disagree::disagreements;
+pub use identity::{ProcessorIdentity, processor};
 
 /// Value of one raw fact.
 #[derive(Clone, Debug, PartialEq, Eq)]

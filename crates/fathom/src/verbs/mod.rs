@@ -15,6 +15,7 @@ use crate::records;
 mod compare;
 mod describe;
 mod doctor;
+mod events;
 mod explain;
 mod generate;
 mod image;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Verb> {
         compare::verb,
         share::verb,
         doctor::verb,
+        events::verb,
         image::verb,
         machines::verb,
         subjects::verb,

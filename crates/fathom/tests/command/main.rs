@@ -10,6 +10,7 @@ mod describe;
 mod dma;
 mod doctor;
 mod emulated;
+mod events;
 mod faults;
 mod faulty_calls;
 mod hostile;
