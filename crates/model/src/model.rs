@@ -1,5 +1,6 @@
 //! The model: CPUs with their clocks over shared cache levels and one memory.
 
+mod accesses;
 mod batches;
 mod dma;
 mod issue;
@@ -10,6 +11,7 @@ mod trace;
 mod wakeup;
 mod windows;
 
+pub use accesses::{Access, Detail};
 pub use issue::GuestTranslation;
 pub use trace::{Kind, Outcome};
 
@@ -23,6 +25,7 @@ use crate::memory::Memory;
 use crate::time::{Scale, Timer, UNITS_PER_CYCLE};
 use crate::translate::{Fetches, Page, Paging, Tlbs};
 use crate::uncached::{Buffers, Costs, Windows, place};
+use accesses::Spaces;
 use load::RunningLoad;
 use neighbours::Neighbours;
 use streams::Running;
@@ -60,6 +63,8 @@ pub struct Model {
     /// Cost of one operation and of one taken branch, in units.
     ops: (u64, u64),
     streams: Vec<Running>,
+    /// Places of programs' addresses.
+    spaces: Spaces,
     /// The workers of a load.
     load: Option<Box<RunningLoad>>,
     /// Users of the machine that take parts of it in bursts.
@@ -117,6 +122,7 @@ impl Model {
             timer: Timer::new(description, seed),
             ops: (scale.units(description.core.alu), scale.units(description.core.branch)),
             streams: Vec::new(),
+            spaces: Spaces::default(),
             load: None,
             neighbours: None,
             co_running: !description.neighbours.is_empty(),

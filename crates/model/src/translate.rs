@@ -101,6 +101,8 @@ pub(crate) struct Tlbs {
     pub last_cost: u64,
     /// Number of walks.
     pub walks: u64,
+    /// Number of look-ups that the nearest TLB did not serve.
+    pub missed: u64,
 }
 
 impl Reach {
@@ -296,6 +298,7 @@ impl Paging {
             store.fill_in_set(store.set_of(number), key, 0);
         }
         let nearest = (0..self.tlbs.len()).find(|&i| usable(i));
+        tlbs.missed += u64::from(hit.is_none() || hit != nearest);
         tlbs.last = nearest.map_or(Page::NONE, |index| page.key | self.tlbs[index].no_repeat);
         tlbs.last_cost = nearest.map_or(0, |index| self.tlbs[index].latency);
         hit.map(|index| self.tlbs[index].latency)
@@ -308,7 +311,7 @@ impl Tlbs {
             let rng = Rng::new(seed, Use::Tlb, (index as u64) << 32 | u64::from(cpu));
             Cache::new(u64::from(tlb.entries / tlb.ways), tlb.ways, tlb.replacement, Index::Bits, rng)
         });
-        Tlbs { stores: stores.collect(), last: Page::NONE, last_cost: 0, walks: 0 }
+        Tlbs { stores: stores.collect(), last: Page::NONE, last_cost: 0, walks: 0, missed: 0 }
     }
 
     /// Returns whether both have the same state, counters excepted.
@@ -321,6 +324,7 @@ impl Tlbs {
     pub fn repeat_counts(&mut self, before: &Tlbs, times: u64) {
         self.stores.iter_mut().zip(&before.stores).for_each(|(store, was)| store.repeat_counts(was, times));
         self.walks += (self.walks - before.walks) * times;
+        self.missed += (self.missed - before.missed) * times;
     }
 
     /// Removes every translation.

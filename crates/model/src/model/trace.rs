@@ -45,12 +45,17 @@ impl Model {
             return Err(Refusal::new(format!("the arena has no offset {offset}"), remedy));
         }
         let agent = self.known_agent(cpu)?;
+        Ok(self.outcome_of(agent, offset, kind, 8))
+    }
+
+    /// Makes one access to an offset that exists. `bytes` matters for memory that is not write-back.
+    pub(super) fn outcome_of(&mut self, agent: usize, offset: u64, kind: Kind, bytes: u64) -> Outcome {
         let walks = self.agents[agent].tlbs.walks;
         let before = self.agents[agent].clock;
         let path = if kind == Kind::Fetch { Path::Code } else { Path::Data };
         let level = match kind {
-            Kind::Load if offset >= WINDOW => self.load_through(agent, offset, 8),
-            Kind::Store if offset >= WINDOW => self.store_through(agent, offset, 8),
+            Kind::Load if offset >= WINDOW => self.load_through(agent, offset, bytes),
+            Kind::Store if offset >= WINDOW => self.store_through(agent, offset, bytes),
             Kind::Load => self.load_line::<true>(agent, offset),
             Kind::Store => self.store(agent, offset),
             Kind::Fetch => self.fetch(agent, place(offset)),
@@ -58,12 +63,12 @@ impl Model {
         let physical = self.physical(offset);
         let stale = kind != Kind::Store && self.hierarchy.is_stale(agent, path, physical);
         let agent = &self.agents[agent];
-        Ok(Outcome {
+        Outcome {
             stale,
             level: (level != MEMORY).then_some(level),
             cost: agent.clock - before,
             walked: agent.tlbs.walks > walks,
-        })
+        }
     }
 
     /// Returns the agent of a CPU of the description, for accesses to addresses that the caller chooses.
