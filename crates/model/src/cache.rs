@@ -3,6 +3,7 @@
 mod index;
 mod replacement_state;
 mod taken;
+mod typed;
 
 use wide::u32x4;
 
@@ -10,6 +11,7 @@ use crate::description::{Index, Replacement};
 use crate::rng::Rng;
 use index::Hash;
 use replacement_state::Ages;
+pub(crate) use typed::{Kernel, Sets};
 
 /// Flag: the line (or page) was written here and not yet further out.
 pub(crate) const DIRTY: u32 = 1;
@@ -32,9 +34,9 @@ pub(crate) struct Evicted {
 /// Sets of entries `number << 2 | flags`, and the policy's state.
 ///
 /// A set is a whole number of [`GROUP`]s, so that a look-up compares group by group. The last group is padded with
-/// entries that never match. With up to 16 ways, LRU and FIFO store the order of the ways as nibbles of one word:
-/// youngest lowest, free ways oldest. With more ways the entries themselves are in order of age, because the position
-/// of a line does not matter to these two policies.
+/// entries that never match. LRU with up to 8 ways is a matrix of 8 x 8 bits in one word. With up to 16 ways, LRU and FIFO
+/// store the order of the ways as nibbles of one word: youngest lowest. In both, free ways are the oldest. With more ways
+/// the entries themselves are in order of age, because the position of a line does not matter to these two policies.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     groups: Vec<[u32; GROUP]>,
@@ -63,6 +65,8 @@ pub(crate) struct Cache {
 /// Representation of a policy's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// LRU: which way was used after which, as a matrix of bits.
+    Matrix,
     /// Order of the ways as nibbles of a word; a hit changes it for LRU and not for FIFO.
     Nibbles { uses: bool },
     /// Order of the entries; a hit changes it for LRU and not for FIFO.
@@ -82,9 +86,10 @@ enum State {
 }
 
 impl State {
-    /// Returns the words of an empty set.
-    fn start(self) -> u64 {
+    /// Returns the words of an empty set of `ways` ways.
+    fn start(self, ways: usize) -> u64 {
         match self {
+            State::Matrix => replacement_state::matrix(ways),
             // Each nibble is its position.
             State::Nibbles { .. } => 0xfedc_ba98_7654_3210,
             // Every age is 3, the age of the next victim.
@@ -113,6 +118,8 @@ impl Replacement {
 
 /// Entries compared at the same time.
 const GROUP: usize = 4;
+/// Maximum number of ways whose order fits in a matrix of bits.
+const MATRIX: usize = 8;
 /// Maximum number of ways whose order fits in a word of nibbles.
 const NIBBLES: usize = 16;
 
@@ -123,6 +130,7 @@ impl Cache {
         let ways = ways as usize;
         let short = ways <= NIBBLES;
         let state = match policy {
+            Replacement::Lru if ways <= MATRIX => State::Matrix,
             Replacement::Lru if short => State::Nibbles { uses: true },
             Replacement::Fifo if short => State::Nibbles { uses: false },
             Replacement::Lru => State::Order { uses: true },
@@ -136,7 +144,7 @@ impl Cache {
             Replacement::Qlru => State::Ages(Ages::Qlru),
             Replacement::Random => State::Nothing,
         };
-        let words = vec![state.start(); sets as usize * state.words()];
+        let words = vec![state.start(ways); sets as usize * state.words()];
         let masked = index == Index::Bits && sets.is_power_of_two();
         let groups_per_set = ways.div_ceil(GROUP);
         Cache {
@@ -173,7 +181,7 @@ impl Cache {
     /// Removes every entry, without a write-back. The counters remain.
     pub fn empty(&mut self) {
         self.groups.fill([FREE; GROUP]);
-        self.words.fill(self.state.start());
+        self.words.fill(self.state.start(self.ways));
         self.free = self.sets as usize * self.ways;
     }
 
@@ -241,10 +249,12 @@ impl Cache {
     #[inline(always)]
     pub fn touch_in_set(&mut self, set: usize, number: u32) -> bool {
         let Some(way) = self.find(set, number) else { return false };
-        if matches!(self.state, State::Nibbles { uses: true }) {
-            self.words[set] = replacement_state::make_youngest(self.words[set], way as u64);
-        } else {
-            self.record_use(set, way);
+        match self.state {
+            State::Matrix => self.words[set] = replacement_state::matrix_use(self.words[set], self.ways, way),
+            State::Nibbles { uses: true } => {
+                self.words[set] = replacement_state::make_youngest(self.words[set], way as u64);
+            }
+            _ => self.record_use(set, way),
         }
         true
     }
@@ -293,7 +303,11 @@ impl Cache {
     pub fn fill_in_set(&mut self, set: usize, number: u32, flags: u32) -> Option<Evicted> {
         self.refills += 1;
         let entry = number << FLAG_BITS | flags;
-        let old = if let State::Nibbles { .. } = self.state {
+        let old = if self.state == State::Matrix {
+            let way = replacement_state::lru_row(self.words[set]);
+            self.words[set] = replacement_state::matrix_use(self.words[set], self.ways, way);
+            std::mem::replace(self.entry(set, way), entry)
+        } else if let State::Nibbles { .. } = self.state {
             let word = &mut self.words[set];
             let oldest = *word >> (4 * (self.ways - 1)) & 15;
             // This pushes a second copy past the last way; look-ups find the lowest one.
@@ -337,6 +351,9 @@ impl Cache {
         let flags = *entry & FLAGS;
         *entry = FREE;
         match self.state {
+            State::Matrix => {
+                self.words[set] = replacement_state::matrix_oldest(self.words[set], self.ways, way)
+            }
             State::Nibbles { .. } => {
                 self.words[set] = replacement_state::make_oldest(self.words[set], way as u64, self.ways)
             }
@@ -392,7 +409,7 @@ impl Cache {
         &mut self.words.as_chunks_mut::<2>().0[set]
     }
 
-    /// Records a use of `way`. LRU in nibbles does it in [`Cache::touch_in_set`].
+    /// Records a use of `way`. LRU in a word does it in [`Cache::touch_in_set`].
     #[inline]
     fn record_use(&mut self, set: usize, way: usize) {
         let ways = self.ways;
@@ -400,7 +417,7 @@ impl Cache {
             State::Tree => self.words[set] = replacement_state::tree_use(self.words[set], ways, way),
             State::Referenced { .. } => self.words[set] |= 1 << way,
             State::Order { uses: true } => self.set(set)[..=way].rotate_right(1),
-            State::Order { .. } | State::Nibbles { .. } | State::Nothing => {}
+            State::Order { .. } | State::Matrix | State::Nibbles { .. } | State::Nothing => {}
             _ => self.record_use_slow(set, way),
         }
     }

@@ -21,6 +21,8 @@ pub(crate) struct Frames {
     /// The parts in base pages, if those are scattered; each has separate frames.
     scattered: Vec<Scattered>,
     alias: Option<Alias>,
+    /// Number of changes.
+    version: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -48,7 +50,7 @@ impl Frames {
         };
         let scattered: Vec<Scattered> = parts.iter().enumerate().map(scatter).collect();
         let shift = arena.base.page.trailing_zeros();
-        Frames { identity: scattered.is_empty(), shift, scattered, alias: None }
+        Frames { identity: scattered.is_empty(), shift, scattered, alias: None, version: 1 }
     }
 
     /// Returns the physical address of an address of the arena.
@@ -74,6 +76,21 @@ impl Frames {
         part.range.start + (frame << self.shift | inside & ((1 << self.shift) - 1))
     }
 
+    /// Returns whether every address equals its physical address.
+    pub fn is_identity(&self) -> bool {
+        self.identity
+    }
+
+    /// Returns a number that changes when frames do.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Returns log2 of the bytes in the smallest page.
+    pub fn page_shift(&self) -> u32 {
+        self.shift
+    }
+
     /// Returns the physical pieces of a range of the arena, as addresses and bytes.
     pub fn pieces(&self, start: u64, bytes: u64) -> Vec<(u64, u64)> {
         if self.identity {
@@ -93,11 +110,13 @@ impl Frames {
     /// Puts every page of `range` in the frames of its first `bytes`, in place of an earlier alias.
     pub fn alias(&mut self, range: Range<u64>, bytes: u64) {
         (self.identity, self.alias) = (false, Some(Alias { range, bytes }));
+        self.version += 1;
     }
 
     /// Removes the alias. Returns whether there was one.
     pub fn unalias(&mut self) -> bool {
         self.identity = self.scattered.is_empty();
+        self.version += 1;
         self.alias.take().is_some()
     }
 }

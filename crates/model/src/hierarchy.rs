@@ -20,6 +20,7 @@ use crate::rng::{Rng, Use};
 use crate::time::Scale;
 
 mod coherence;
+pub(crate) mod passes;
 
 /// The index of memory, in place of a level's index.
 pub(crate) const MEMORY: usize = usize::MAX;

@@ -75,6 +75,11 @@ impl Memory {
         }
     }
 
+    /// Returns whether the latency depends on the time.
+    pub fn refreshes(&self) -> bool {
+        self.refresh.is_some()
+    }
+
     /// Returns the latency of an access to `address` at `time`.
     #[inline]
     pub fn cost(&mut self, time: u64, address: u64) -> u64 {

@@ -1,6 +1,7 @@
 //! The model: CPUs with their clocks over shared cache levels and one memory.
 
 mod accesses;
+mod batch;
 mod batches;
 mod dma;
 mod issue;
@@ -63,6 +64,8 @@ pub struct Model {
     /// Cost of one operation and of one taken branch, in units.
     ops: (u64, u64),
     streams: Vec<Running>,
+    /// Memory that batches use.
+    scratch: Option<Box<batch::Scratch>>,
     /// Places of programs' addresses.
     spaces: Spaces,
     /// The workers of a load.
@@ -122,6 +125,7 @@ impl Model {
             timer: Timer::new(description, seed),
             ops: (scale.units(description.core.alu), scale.units(description.core.branch)),
             streams: Vec::new(),
+            scratch: None,
             spaces: Spaces::default(),
             load: None,
             neighbours: None,

@@ -1,6 +1,10 @@
 //! TLBs and page-table walks: the cost of translation.
 
+mod passes;
+
 use std::ops::Range;
+
+pub(crate) use passes::PageOf;
 
 use crate::cache::{Cache, MAX_NUMBERS};
 use crate::description::{Description, Holds, Index, WalkFrom};

@@ -30,6 +30,46 @@ pub(super) fn make_oldest(word: u64, nibble: u64, ways: usize) -> u64 {
     nibble << top | between | younger
 }
 
+/// A 1 in every byte.
+const BYTES: u64 = 0x0101_0101_0101_0101;
+
+/// Returns the matrix of `ways` ways, at most 8, of which way 0 is the youngest and the last one the oldest. Bit `c` of
+/// byte `r`: way `r` was used after way `c`. So the oldest way is the byte that is zero. Bytes beyond the ways are never.
+pub(super) fn matrix(ways: usize) -> u64 {
+    (0..8).fold(0, |word, row| {
+        let younger_than = if row < ways { 0xff << (row + 1) & 0xff & ((1 << ways) - 1) } else { 0xff };
+        word | younger_than << (8 * row)
+    })
+}
+
+/// Returns a matrix after a use of `way`.
+#[inline(always)]
+pub(super) fn matrix_use(word: u64, ways: usize, way: usize) -> u64 {
+    let row = ((1u64 << ways) - 1) << (8 * way);
+    (word | row) & !(BYTES << way)
+}
+
+/// Returns the oldest way of a matrix.
+#[inline(always)]
+pub(super) fn lru_row(word: u64) -> usize {
+    // The lowest borrow is at the lowest byte that is zero.
+    let zero = word.wrapping_sub(BYTES) & !word & (BYTES << 7);
+    zero.trailing_zeros() as usize / 8 & 7
+}
+
+/// Returns a matrix with `way` made the oldest.
+pub(super) fn matrix_oldest(word: u64, ways: usize, way: usize) -> u64 {
+    let rows = u64::MAX >> (64 - 8 * ways);
+    (word | BYTES << way & rows) & !(0xff << (8 * way))
+}
+
+/// Returns the ways of a matrix, the youngest first.
+pub(super) fn matrix_order(word: u64, ways: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..ways).collect();
+    order.sort_by_key(|way| std::cmp::Reverse((word >> (8 * way) & 0xff).count_ones()));
+    order
+}
+
 /// Returns the word of a tree after a use of `way`: every node on its path points to the other half. Node 1 is the
 /// root, the children of `n` are `2n` and `2n + 1`; a set bit points right.
 #[inline]

@@ -13,6 +13,7 @@ impl Cache {
             return evicted;
         }
         for set in 0..self.sets as usize {
+            self.sort_by_age(set);
             let order = self.order(set);
             for &way in order.iter().take(self.ways).skip(ways) {
                 let old = std::mem::replace(self.entry(set, way), FREE);
@@ -21,12 +22,21 @@ impl Cache {
                     _ => evicted.push(Evicted { number: old >> FLAG_BITS, flags: old & FLAGS }),
                 }
             }
-            self.begin_anew(set, &order);
+            self.begin_anew(set, &order, ways);
         }
         self.free += ways.saturating_sub(self.ways) * self.sets as usize;
         self.ways = ways;
         self.writebacks += evicted.iter().filter(|old| old.flags & DIRTY != 0).count() as u64;
         evicted
+    }
+
+    /// Puts the entries of a set whose order is a matrix in the order of age, so that the ways that stay are the first ones.
+    fn sort_by_age(&mut self, set: usize) {
+        if self.state == State::Matrix {
+            let order = super::replacement_state::matrix_order(self.words[set], self.ways);
+            let entries: Vec<u32> = order.into_iter().map(|way| *self.entry(set, way)).collect();
+            entries.into_iter().enumerate().for_each(|(way, entry)| *self.entry(set, way) = entry);
+        }
     }
 
     /// Returns all ways of a set: those in use in the order in which they are kept, then the others.
@@ -39,15 +49,15 @@ impl Cache {
         order
     }
 
-    /// Sets the policy's state of a set after a change of its ways: `order` for LRU and FIFO, else that of an empty set.
-    fn begin_anew(&mut self, set: usize, order: &[usize]) {
+    /// Sets the policy's state of a set after a change to `ways` ways: `order` for LRU and FIFO, else that of an empty set.
+    fn begin_anew(&mut self, set: usize, order: &[usize], ways: usize) {
         let words = self.state.words();
         match self.state {
             State::Nibbles { .. } => {
                 let nibbles = order.iter().enumerate().map(|(place, way)| (*way as u64) << (4 * place));
                 self.words[set] = nibbles.fold(0, |word, nibble| word | nibble);
             }
-            _ => self.words[set * words..(set + 1) * words].fill(self.state.start()),
+            _ => self.words[set * words..(set + 1) * words].fill(self.state.start(ways)),
         }
     }
 }

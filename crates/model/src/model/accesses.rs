@@ -37,6 +37,7 @@ use std::ops::Range;
 use fathom_probe::machine::{Attribute, Refusal};
 
 use super::Model;
+use super::batch::{Piece, Pieces};
 use super::trace::{Kind, Outcome};
 use crate::hierarchy::{MEMORY, Path};
 use crate::uncached::{WINDOW, place};
@@ -97,6 +98,8 @@ const CHUNK: u64 = 2 << 20;
 const CHUNKS: u64 = 128;
 /// Entries of the table of chunks used last.
 const RECENT: usize = 64;
+/// Accesses that are made together, at least.
+const PIECES: usize = 4096;
 
 /// The places of chunks of programs.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +111,8 @@ pub(super) struct Spaces {
     recent: Vec<(u16, u64, u64)>,
     /// Chunks taken in base pages and in huge pages.
     taken: [u64; 2],
+    /// Accesses to be made. Empty between batches.
+    pieces: Vec<Piece>,
 }
 
 impl Model {
@@ -231,22 +236,60 @@ impl Model {
             self.spaces.shift = self.chunk_bytes().trailing_zeros();
             self.spaces.recent = vec![(u16::MAX, u64::MAX, 0); RECENT];
         }
+        let mut pieces = std::mem::take(&mut self.spaces.pieces);
+        let made = self.split(agent, detail, batch, &mut pieces, &mut seen);
+        self.make(agent, detail, &mut pieces, &mut seen);
+        self.spaces.pieces = pieces;
+        made
+    }
+
+    /// Divides accesses at the lines of their nearest levels, and makes them. The last ones are left in `pieces`.
+    fn split(
+        &mut self,
+        agent: usize,
+        detail: Detail,
+        batch: &[Access],
+        pieces: &mut Vec<Piece>,
+        seen: &mut impl FnMut(usize, Outcome),
+    ) -> Result<(), Refusal> {
+        let shifts = [Kind::Load, Kind::Store, Kind::Fetch].map(|kind| self.nearest_shift(kind));
         for (index, access) in batch.iter().enumerate() {
-            let line = 1u64 << self.nearest_shift(access.kind);
-            let end = access.address.saturating_add(u64::from(access.bytes.max(1)));
-            let mut at = access.address;
-            while at < end {
-                let next = (at / line + 1).saturating_mul(line);
+            let line = 1u64 << shifts[access.kind as usize];
+            let (mut at, mut bytes) = (access.address, u64::from(access.bytes.max(1)));
+            loop {
                 let offset = self.placed(access.space, at)?;
-                if let Some(outcome) =
-                    self.one_access(agent, detail, (offset, next.min(end) - at), access.kind)
-                {
-                    seen(index, outcome);
+                let here = bytes.min(line - at % line);
+                if offset >= WINDOW && detail == Detail::Full {
+                    self.make(agent, detail, pieces, seen);
+                    if let Some(outcome) = self.one_access(agent, detail, (offset, here), access.kind) {
+                        seen(index, outcome);
+                    }
+                } else {
+                    pieces.push(Piece { place: place(offset), index: index as u32, kind: access.kind });
                 }
-                at = next;
+                (at, bytes) = (at.wrapping_add(here), bytes - here);
+                if bytes == 0 {
+                    break;
+                }
+            }
+            if pieces.len() >= PIECES {
+                self.make(agent, detail, pieces, seen);
             }
         }
         Ok(())
+    }
+
+    /// Makes the accesses in `pieces`, and empties it.
+    fn make(
+        &mut self,
+        agent: usize,
+        detail: Detail,
+        pieces: &mut Vec<Piece>,
+        seen: &mut impl FnMut(usize, Outcome),
+    ) {
+        let mut told = |number: u64, outcome| seen(pieces[number as usize].index as usize, outcome);
+        self.run_batch(agent, detail, &mut Pieces { pieces, next: 0 }, &mut told);
+        pieces.clear();
     }
 
     /// Returns log2 of the line of the level nearest to a kind of access; of a word if there is none.
@@ -256,7 +299,7 @@ impl Model {
     }
 
     /// Makes one access. Returns its outcome unless the nearest level and the nearest TLB served it.
-    fn one_access(
+    pub(super) fn one_access(
         &mut self,
         agent: usize,
         detail: Detail,

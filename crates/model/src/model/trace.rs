@@ -3,6 +3,8 @@
 use fathom_probe::machine::Refusal;
 
 use super::Model;
+use super::accesses::Detail;
+use super::batch::{Loads, Nobody, Run};
 use crate::hierarchy::{MEMORY, Path};
 use crate::uncached::{WINDOW, place, window};
 
@@ -41,8 +43,7 @@ impl Model {
         let bytes = self.arena.bytes;
         let granted = self.windows.behaves.get(window(offset)).is_some_and(Option::is_some);
         if place(offset) >= bytes || !granted {
-            let remedy = format!("offsets are 0 to {}", bytes - 1);
-            return Err(Refusal::new(format!("the arena has no offset {offset}"), remedy));
+            return Err(self.no_offset(offset));
         }
         let agent = self.known_agent(cpu)?;
         Ok(self.outcome_of(agent, offset, kind, 8))
@@ -125,7 +126,7 @@ impl Model {
     /// # Errors
     /// A [`Refusal`] if an offset is outside the arena; the loads before it have been made.
     pub fn loads(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
-        self.batch::<true>(offsets)
+        self.loads_in(Detail::Full, offsets)
     }
 
     /// Loads on CPU 0 without translation and time; levels and refills as usual.
@@ -133,42 +134,45 @@ impl Model {
     /// # Errors
     /// A [`Refusal`] if an offset is outside the arena; the loads before it have been made.
     pub fn count_loads(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
-        self.batch::<false>(offsets)
+        self.loads_in(Detail::Counts, offsets)
     }
 
-    /// Makes loads; those of the last line are counted together (see [`Agent::last_line`]).
-    fn batch<const FULL: bool>(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
-        let shift = self.filter_shift;
-        let mut repeats = 0;
-        let mut last = self.agents[0].last_line;
-        for &offset in offsets {
-            if offset >> shift == last {
-                repeats += 1;
-                continue;
-            }
-            self.repeated::<FULL>(std::mem::take(&mut repeats));
-            if offset >= self.arena.bytes {
-                let remedy = format!("offsets are 0 to {}", self.arena.bytes - 1);
-                return Err(Refusal::new(format!("the arena has no offset {offset}"), remedy));
-            }
-            self.load_line::<FULL>(0, offset);
-            last = self.agents[0].last_line;
+    fn loads_in(&mut self, detail: Detail, offsets: &[u64]) -> Result<(), Refusal> {
+        // An upper bound, for which no offset is compared.
+        let bound = offsets.iter().fold(0, |all, &offset| all | offset);
+        let bytes = self.arena.bytes;
+        let outside = (bound >= bytes).then(|| offsets.iter().position(|&offset| offset >= bytes)).flatten();
+        let inside = &offsets[..outside.unwrap_or(offsets.len())];
+        self.run_batch(0, detail, &mut Loads { places: inside, next: 0 }, &mut Nobody);
+        match outside {
+            None => Ok(()),
+            Some(index) => Err(self.no_offset(offsets[index])),
         }
-        self.repeated::<FULL>(repeats);
-        if !FULL {
-            // The cost of a repetition was not computed for the current page.
-            self.forget_lines();
+    }
+
+    /// Makes `count` accesses of CPU 0 to offsets of the arena at a constant distance, which may be negative or zero.
+    ///
+    /// # Errors
+    /// A [`Refusal`] if an offset is outside the arena; no access has been made then.
+    pub fn run(
+        &mut self,
+        detail: Detail,
+        kind: Kind,
+        start: u64,
+        stride: i64,
+        count: u64,
+    ) -> Result<(), Refusal> {
+        let ends = [0, count.saturating_sub(1)]
+            .map(|number| i128::from(start) + i128::from(stride) * i128::from(number));
+        if let Some(end) = ends.into_iter().find(|end| !(0..i128::from(self.arena.bytes)).contains(end)) {
+            return Err(self.no_offset(end as u64));
         }
+        self.run_batch(0, detail, &mut Run { place: start, stride, count, kind, done: 0 }, &mut Nobody);
         Ok(())
     }
 
-    /// Counts `loads` more loads by CPU 0 of its last line.
-    #[inline(always)]
-    fn repeated<const FULL: bool>(&mut self, loads: u64) {
-        self.accesses += loads;
-        if FULL {
-            let own = &mut self.agents[0];
-            own.clock += loads * own.repeat_cost;
-        }
+    fn no_offset(&self, offset: u64) -> Refusal {
+        let remedy = format!("offsets are 0 to {}", self.arena.bytes - 1);
+        Refusal::new(format!("the arena has no offset {offset}"), remedy)
     }
 }
