@@ -98,14 +98,14 @@ impl Source for Pieces<'_> {
         block.end = end as u64;
         // Line and path of the last event, and of the one before.
         let (mut last, mut before) = ((NONE, false), (NONE, false));
-        let (mut n, mut what, mut special) = (0usize, 0u8, false);
+        let (mut n, mut what) = (0usize, 0u8);
         for (index, piece) in self.pieces[start..end].iter().enumerate() {
             let (line, code) = ((piece.place >> plan.shift) as u32, piece.kind == Kind::Fetch);
             let store = piece.kind == Kind::Store;
             block.accesses[piece.kind as usize] += 1;
             let apart = store && (!plan.keeps || (plan.sharing && what & STORE == 0));
-            let same = (line, code) == last && !apart && !special && (!plan.twice || (line, code) == before);
-            special = store && !plan.keeps;
+            let same = (line, code) == last && !apart && (!plan.twice || (line, code) == before);
+            let special = store && !plan.keeps;
             let begun = (u8::from(store) * STORE) | (u8::from(code) * FETCH) | (u8::from(special) * SPECIAL);
             what = if same { what | (u8::from(store) * STORED_LATER) } else { begun };
             let at = n - usize::from(same);
@@ -114,7 +114,8 @@ impl Source for Pieces<'_> {
             block.what[at % EVENTS] = what;
             block.special |= special;
             n = at + 1;
-            (before, last) = (last, (line, code));
+            // A store that the nearest level does not keep is no use there that a repetition could follow.
+            (before, last) = (last, if special { (NONE, false) } else { (line, code) });
         }
         block.n = n;
     }
