@@ -37,11 +37,11 @@ pub(crate) fn disturbances(record: &Record) -> Vec<String> {
     warnings.chain(load_before(record)).chain(other_measurements(record)).collect()
 }
 
-/// Reports the other CPUs on which a Fathom measured at the start or the end of the session.
+/// Reports the other CPUs on which a Fathom measured at the start or later in the session.
 fn other_measurements(record: &Record) -> Option<String> {
     let now = |name: &str, when: &str| Some(format!("CPU {} {when}", record.text(name)?));
     let all: Vec<String> =
-        [now(facts::MEASURED_CPUS, "at the start"), now(&facts::after(facts::MEASURED_CPUS), "at the end")]
+        [now(facts::MEASURED_CPUS, "at the start"), now(&facts::after(facts::MEASURED_CPUS), "during it")]
             .into_iter()
             .flatten()
             .collect();

@@ -308,7 +308,7 @@ impl Record {
                 self.run_line = self.lines;
                 return Ok(());
             }
-            "hello" | "again" | "lost" => return self.take_loss(line),
+            "hello" | "again" | "lost" | "damaged" => return self.take_loss(line),
             "imported" => return self.take_imported(line),
             "sensitivity" | "varied" | "depends" => return self.take_sensitivity(line),
             _ => {}

@@ -12,8 +12,11 @@ use fathom_report::text::visible;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, print_message};
 use crate::subjects::Subject;
+
+#[cfg(target_os = "linux")]
+mod left;
 
 /// Time for a probe to exit after its input has ended.
 const EXIT_GRACE: Duration = Duration::from_millis(500);
@@ -23,6 +26,9 @@ const MESSAGES_GRACE: Duration = Duration::from_millis(200);
 const MAX_MESSAGES: usize = 64 << 10;
 /// Time to wait for the exit status of a probe that has closed its stream.
 const STATUS_GRACE: Duration = Duration::from_secs(2);
+
+/// Remedy for a lack of processes, open files or memory.
+pub const RAISE_LIMITS: &str = "raise the limit on processes, open files or memory (ulimit -a shows them)";
 
 /// Event on the probe's stream.
 #[derive(Debug)]
@@ -60,6 +66,10 @@ impl Probe {
         } else {
             subject.command[0].clone().into()
         };
+        #[cfg(target_os = "linux")]
+        if !subject.host {
+            left::adopt();
+        }
         let mut child = Command::new(program)
             .args(&subject.command[1..])
             .args(extra)
@@ -135,16 +145,32 @@ impl Probe {
             std::thread::sleep(Duration::from_millis(5));
         }
         let alone = self.gone();
-        if !self.reaped {
+        let group = Pid::from_child(&self.child);
+        let first = !self.reaped;
+        if first {
             // Processes that the child started are in its group. The group's id cannot be reused until the child is
             // reaped.
-            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+            let _ = kill_process_group(group, Signal::KILL);
             self.reaped = true;
         }
         let status = self.child.wait().ok().filter(|_| alone);
         // A process that left the group may still have stderr.
         let _ = self.messages.recv_timeout(MESSAGES_GRACE);
+        if first {
+            self.tell_what_is_left(group);
+        }
         status
+    }
+
+    /// Tells which processes the subject's command has left.
+    fn tell_what_is_left(&self, group: Pid) {
+        #[cfg(target_os = "linux")]
+        for left::Left { pid, command } in left::left(group) {
+            print_message(&Failure::new(
+                format!("the command of '{}' left process {pid} ({command}) in a session of its own", self.name),
+                format!("unless it is meant to stay: kill {pid}"),
+            ));
+        }
     }
 }
 
@@ -156,7 +182,7 @@ fn cannot_start(subject: &Subject, e: &std::io::Error) -> Failure {
     let limited = Errno::from_io_error(e)
         .is_some_and(|e| [Errno::AGAIN, Errno::NOMEM, Errno::NFILE, Errno::MFILE].contains(&e));
     let remedy = if limited {
-        "raise the limit on processes, open files or memory (ulimit -a shows them)".to_owned()
+        RAISE_LIMITS.to_owned()
     } else {
         format!("check the command of subject '{}'", subject.name)
     };

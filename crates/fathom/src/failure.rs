@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use fathom_report::text::visible;
+use fathom_report::text::{visible, visible_styled};
 
 /// Exit status of this program, from good to bad. It is never the status of a child: the verb decides how a child's
 /// status affects it.
@@ -65,8 +65,17 @@ impl Failure {
 
 /// Prints a message on stderr, after the program's name. Errors are ignored, because stderr may be closed.
 pub fn print_message(what: &impl fmt::Display) {
+    print(&format!("fathom: {}\n", visible(&what.to_string())));
+}
+
+/// Prints text that this program has styled, and in which nothing but styles acts on a terminal.
+pub fn print_styled(text: &str) {
+    print(&visible_styled(text));
+}
+
+fn print(text: &str) {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr().lock(), "fathom: {}", visible(&what.to_string()));
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 impl fmt::Display for Failure {

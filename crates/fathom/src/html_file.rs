@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use fathom_report::html::{Change, Entry};
+use fathom_report::html::{self, Change, Entry};
 
 use crate::failure::Failure;
 use crate::file_id::FileId;
@@ -12,7 +12,7 @@ use crate::new_file::{self, creation_path};
 use crate::output::Out;
 
 /// First bytes of a record.
-const RECORD: &[u8; 13] = b"fathom.record";
+const RECORD: &[u8] = b"fathom.record";
 
 /// Destination of a page. Opened before the measurement, so that a wrong name fails early.
 #[derive(Debug)]
@@ -43,9 +43,10 @@ impl Target {
             return Ok(Some(Target::Stdout));
         }
         let others: Vec<&Path> = others.into_iter().collect();
-        if others.iter().any(|other| same(path, other)) || holds_record(path) {
+        if others.iter().any(|other| same(path, other)) {
             return Err(would_overwrite(path));
         }
+        only_page(path)?;
         writable(path).map_err(|e| {
             Failure::usage(
                 format!("--html {}: {e}", path.display()),
@@ -98,9 +99,10 @@ impl PageFile {
             )
         };
         let id = FileId::at(&self.path);
-        if id.is_some_and(|id| self.others.contains(&id)) || holds_record(&self.path) {
+        if id.is_some_and(|id| self.others.contains(&id)) {
             return Err(would_overwrite(&self.path));
         }
+        only_page(&self.path)?;
         // Only pipes and devices have no identity.
         if id.is_some() || !self.path.exists() {
             return new_file::replace(&self.path, page.as_bytes()).map_err(lost);
@@ -164,12 +166,24 @@ pub fn same(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Returns whether the file begins like a record.
-fn holds_record(path: &Path) -> bool {
-    let mut begin = [0; RECORD.len()];
-    path.is_file()
-        && File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
-        && begin == *RECORD
+/// Checks that nothing but a page would be replaced: a record, a description, or whatever else the name leads to is kept.
+fn only_page(path: &Path) -> Result<(), Failure> {
+    const BEGIN: u64 = 64;
+    let mut begin = Vec::new();
+    let read = match path.is_file() {
+        true => File::open(path).and_then(|file| file.take(BEGIN).read_to_end(&mut begin)),
+        false => Ok(0),
+    };
+    match read {
+        Ok(0) => Ok(()),
+        Ok(_) if html::is_page(&String::from_utf8_lossy(&begin)) => Ok(()),
+        Ok(_) if begin.starts_with(RECORD) => Err(would_overwrite(path)),
+        Ok(_) => Err(Failure::usage(
+            format!("--html {}: this file exists, and is not a page", path.display()),
+            "name another file, or remove it",
+        )),
+        Err(e) => Err(Failure::usage(format!("--html {}: {e}", path.display()), "name another file")),
+    }
 }
 
 /// Returns file names without their directories, if they remain unique.
@@ -228,13 +242,18 @@ mod tests {
     fn page_replaces_only_unrelated_files() {
         let dir = tempfile::tempdir().expect("a directory");
         let (record, old) = (dir.path().join("R"), dir.path().join("P"));
-        std::fs::write(&old, "a longer and older page").expect("a page");
+        std::fs::write(&old, "<!doctype html>a longer and older page").expect("a page");
         let mut page = Target::open(Some(&old), [record.as_path()]).expect("free").expect("a target");
         let file = File::create(&record).expect("a record");
         page.exclude_files(FileId::of(&file)).expect("another file");
         let Target::File(page) = page else { panic!("a file") };
         page.write("a page").expect("written");
         assert_eq!(std::fs::read_to_string(&old).expect("the page"), "a page");
+        for other in ["fathom.record version=1\n", "format = 1\n", "a page"] {
+            std::fs::write(&old, other).expect("a file");
+            Target::open(Some(&old), []).expect_err("it is no page");
+            assert_eq!(std::fs::read_to_string(&old).expect("the file"), other);
+        }
         assert!(!same(&record, &old) && same(&record, &dir.path().join("./R")));
         assert!(
             same(&dir.path().join("N"), &dir.path().join("./N"))

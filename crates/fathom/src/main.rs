@@ -19,13 +19,14 @@ mod records;
 mod subjects;
 mod verbs;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
-use cli::Cli;
+use cli::{Cli, Colour};
 use failure::{Exit, Failure};
 use fathom_model::catalog;
-use output::Out;
+use output::{Out, is_coloured};
 use verbs::Context;
 
 fn main() -> ExitCode {
@@ -45,8 +46,12 @@ fn main() -> ExitCode {
 /// Runs the selected verb.
 fn run() -> Result<Exit, Failure> {
     let verbs = verbs::all();
-    let matches = verbs::command(&verbs).get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    let parsed = verbs::command(&verbs).try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(told) => return tell(&told),
+    };
     let context = Context { out: Out::new(cli.color), quiet: cli.quiet };
     let typed = matches.subcommand();
     let verb =
@@ -55,6 +60,22 @@ fn run() -> Result<Exit, Failure> {
         Some((verb, matches)) => (verb.run)(matches, &context),
         None => context.out.text(&greeting(&record_writer::newest(3))),
     }
+}
+
+/// Prints the help that was asked for, or what is wrong with the command line.
+fn tell(told: &clap::Error) -> Result<Exit, Failure> {
+    // An argument may be a file's name, and styles in it are not this program's.
+    let styled = std::env::args_os().any(|word| word.as_encoded_bytes().contains(&0x1b));
+    let text = |colour: bool| match colour && !styled {
+        true => told.render().ansi().to_string(),
+        false => told.render().to_string(),
+    };
+    if told.use_stderr() {
+        failure::print_styled(&text(is_coloured(Colour::Auto, std::io::stderr().is_terminal())));
+        return Ok(Exit::Usage);
+    }
+    let out = Out::new(Colour::Auto);
+    out.text(&text(out.style().colour))
 }
 
 /// Returns the text for `fathom` without a verb: purpose, subjects, recent records, next command.

@@ -7,7 +7,6 @@ use fathom_experiment::Experiment;
 use fathom_experiment::options::Asked;
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::Session;
-use fathom_model::catalog;
 use fathom_units::facts;
 
 use crate::child::{Probe, Received};
@@ -15,10 +14,9 @@ use crate::cli::experiments::RunOptions;
 use crate::failure::{Exit, Failure, print_message};
 use crate::html_file::Target;
 use crate::memory_budget::MemoryBudget;
-use crate::output::shell;
 use crate::progress::Progress;
-use crate::record_writer::RecordWriter;
-use crate::subjects::{self, HOST, Subject};
+use crate::record_writer::{self, RecordWriter};
+use crate::subjects::{self, Subject};
 
 mod noise;
 mod resume;
@@ -78,16 +76,18 @@ pub struct Request<'a> {
 /// record.
 pub fn measure(request: Request<'_>, page: Option<&mut Target>, quiet: bool) -> Result<Measured, Failure> {
     let Request { experiment, asked, options, resume } = request;
-    let requested = options.output.requested(resume);
+    let held = resume.map(record_writer::hold).transpose()?.flatten();
+    let requested = options.output.requested(resume.map(|file| (file, held)));
     requested.check()?;
     let resumed = resume.map(|file| resume::read(file, experiment.name)).transpose()?;
     let subject = match &resumed {
-        Some(resumed) => resumed_subject(options, &resumed.run)?,
+        Some(resumed) => resume::subject(options, &resumed.run)?,
         None => find(options)?,
     };
     options.sensitivity.then(|| sensitivity::allowed(&subject)).transpose()?;
     let (run, lines, before_ms) = match resumed {
-        Some(Resumed { run, lines, elapsed_ms }) => {
+        Some(Resumed { run, lines, machine, elapsed_ms }) => {
+            resume::same_machine(&machine, &facts_of(subject.clone(), options)?.1)?;
             let budget_ms = options.budget.unwrap_or(run.budget_ms);
             (Run { budget_ms, ..run }, Some(lines), elapsed_ms)
         }
@@ -113,8 +113,7 @@ pub fn measure(request: Request<'_>, page: Option<&mut Target>, quiet: bool) -> 
     }
     let start = Instant::now();
     let progress = Progress::new(quiet, start, experiment.progress);
-    // A probe that waits for its CPU is silent.
-    let patience = Duration::from_millis(options.patience + options.wait.unwrap_or(0));
+    let patience = patience(options);
     // The plan budgets by the cost of trials; only the total time is limited here.
     let request_time = (!subject.modelled).then(|| request_time_of(budget.saturating_sub(before_ms)));
     let mut exchange = Exchange {
@@ -126,24 +125,6 @@ pub fn measure(request: Request<'_>, page: Option<&mut Target>, quiet: bool) -> 
     };
     let outcome = exchange.run_with_sensitivity(experiment, options.sensitivity, quiet);
     exchange.finish(outcome, start)
-}
-
-/// Returns the subject of a record to resume. A record may come from a stranger: it does not choose a machine or a
-/// command. Without `--on` it is this host or one of the machines that this program describes.
-fn resumed_subject(options: &RunOptions, run: &Run) -> Result<Subject, Failure> {
-    let named = options.on.as_ref() == Some(&run.subject);
-    let harmless = run.subject == HOST || catalog::text(&run.subject).is_some();
-    if !named && (options.on.is_some() || !harmless) {
-        let what = format!("--resume: the record is of '{}'", run.subject);
-        let remedy = if harmless {
-            "leave --on out".to_owned()
-        } else {
-            format!("if that is the machine to go on with: --on {}", shell(&run.subject))
-        };
-        return Err(Failure::usage(what, remedy));
-    }
-    let RunOptions { cpu, wait, .. } = *options;
-    find(&RunOptions { on: Some(run.subject.clone()), cpu, wait, ..RunOptions::default() })
 }
 
 /// Checks that the options can be written to a record and read back, so that oversized requests fail at once.
@@ -186,11 +167,14 @@ fn new_run(experiment: &Experiment, asked: Asked, options: &RunOptions, subject:
 
 /// Requests only the facts of a subject, those of the start and those of the end. No record is kept.
 pub fn facts(on: Option<&str>, cpu: Option<u32>) -> Result<(Subject, Record), Failure> {
-    let patience = Duration::from_secs(60);
-    let options = RunOptions { on: on.map(str::to_owned), cpu, ..RunOptions::default() };
-    let subject = find(&options)?;
+    let options = RunOptions { on: on.map(str::to_owned), cpu, patience: 60_000, ..RunOptions::default() };
+    facts_of(find(&options)?, &options)
+}
+
+fn facts_of(subject: Subject, options: &RunOptions) -> Result<(Subject, Record), Failure> {
+    let patience = patience(options);
     let stop = Stop::listen()?;
-    let probe = Probe::start(&subject, &arguments(&subject, &options, 1))?;
+    let probe = Probe::start(&subject, &arguments(&subject, options, 1))?;
     let run = Run { experiment: "doctor".into(), subject: subject.name.clone(), ..Run::default() };
     let session = Session::new(|_, _, _| Vec::new(), run);
     let progress = Progress::new(true, Instant::now(), None);
@@ -202,6 +186,11 @@ pub fn facts(on: Option<&str>, cpu: Option<u32>) -> Result<(Subject, Record), Fa
             Err(Failure { exit: Exit::Signal(signal), ..Failure::new("interrupted", "") })
         }
     }
+}
+
+/// Returns the longest silence of a probe. One that waits for its CPU is silent.
+fn patience(options: &RunOptions) -> Duration {
+    Duration::from_millis(options.patience + options.wait.unwrap_or(0))
 }
 
 /// Returns the subject that the options name.

@@ -18,18 +18,9 @@ pub struct Out {
 impl Out {
     /// Determines the style from the terminal and the environment.
     pub fn new(colour: Colour) -> Out {
-        let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
-        // CLICOLOR_FORCE=0 has no effect (bixense.com/clicolors).
-        let force = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
         let terminal = std::io::stdout().is_terminal();
-        let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
-        let colour = match colour {
-            Colour::Always => true,
-            Colour::Never => false,
-            Colour::Auto if set("NO_COLOR") => false,
-            Colour::Auto if force => true,
-            Colour::Auto => terminal && !dumb,
-        };
+        let dumb = is_dumb();
+        let colour = is_coloured(colour, terminal);
         // Eighty columns for pipes and for terminals of unknown width. Unicode if the locale uses UTF.
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()
@@ -92,6 +83,25 @@ fn status(report: &Report) -> Exit {
         return if cut { Exit::LowConfidence } else { Exit::Refused };
     }
     if report.warnings.iter().any(|w| w.kind.lowers_confidence()) { Exit::LowConfidence } else { Exit::Done }
+}
+
+/// Returns whether the terminal has neither styles nor other characters than ASCII.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|t| t == "dumb")
+}
+
+/// Returns whether text is styled, where `auto` depends on whether it goes to a terminal, and on the environment.
+pub fn is_coloured(colour: Colour, terminal: bool) -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    // CLICOLOR_FORCE=0 has no effect (bixense.com/clicolors).
+    let force = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
+    match colour {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto if set("NO_COLOR") => false,
+        Colour::Auto if force => true,
+        Colour::Auto => terminal && !is_dumb(),
+    }
 }
 
 /// Formats names and descriptions in two columns.

@@ -153,26 +153,35 @@ fn user_subjects() -> Result<Vec<Subject>, Failure> {
     parse_user_subjects(&file, &text)
 }
 
-/// Checks that nobody else can write a file whose commands are run, nor replace it in its directory.
+/// Checks that nobody else can write a file whose commands are run, nor replace it, or a directory that leads to it.
 ///
 /// # Errors
 /// `PermissionDenied` if somebody can.
 fn only_mine(file: &Path) -> std::io::Result<()> {
+    // Where it is named, and where links lead.
+    let named = std::path::absolute(file)?;
+    let real = file.canonicalize()?;
+    named.ancestors().chain(real.ancestors()).try_for_each(|path| not_writable_by_others(path, path == real))
+}
+
+/// Checks the owner and the permissions of one file or directory.
+fn not_writable_by_others(path: &Path, is_file: bool) -> std::io::Result<()> {
     const WRITABLE_BY_OTHERS: u32 = 0o022;
-    let user = rustix::process::geteuid().as_raw();
-    for path in [Some(file), file.parent()].into_iter().flatten() {
-        let about = std::fs::metadata(path)?;
-        let owner = about.uid();
-        let why = if owner != user && owner != 0 {
-            format!("user {owner} owns {}", path.display())
-        } else if about.mode() & WRITABLE_BY_OTHERS != 0 {
-            format!("others can write {}: chmod go-w", path.display())
-        } else {
-            continue;
-        };
-        return Err(std::io::Error::new(ErrorKind::PermissionDenied, why));
-    }
-    Ok(())
+    /// What is in such a directory is removed or replaced by its own owner only (inode(7)).
+    const STICKY: u32 = 0o1000;
+    /// In a user namespace all users outside of it, root too, appear as this one (user_namespaces(7)).
+    const UNMAPPED: u32 = 65534;
+    let about = std::fs::metadata(path)?;
+    let (owner, mode) = (about.uid(), about.mode());
+    let trusted = [rustix::process::geteuid().as_raw(), 0];
+    let why = if !trusted.contains(&owner) && (is_file || owner != UNMAPPED) {
+        format!("user {owner} owns {}", path.display())
+    } else if mode & WRITABLE_BY_OTHERS != 0 && (is_file || mode & STICKY == 0) {
+        format!("others can write {}: chmod go-w", path.display())
+    } else {
+        return Ok(());
+    };
+    Err(std::io::Error::new(ErrorKind::PermissionDenied, why))
 }
 
 fn parse_user_subjects(file: &Path, text: &str) -> Result<Vec<Subject>, Failure> {

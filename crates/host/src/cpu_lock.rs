@@ -5,6 +5,7 @@
 //! (sysfs is mounted for one), so containers with networks of their own lock different directories: for them a
 //! directory can be named that they share. Whoever may open the directory may also keep the lock, which SECURITY.md says.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -29,12 +30,19 @@ pub struct LockOptions {
 /// Interval at which a lock is tried again.
 const TRY_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Interval at which other measurements are looked for between trials. A look takes some microseconds per CPU, and no session
+/// is much shorter.
+const LOOK_INTERVAL: Duration = Duration::from_millis(300);
+
 /// The locks of a machine's CPUs, of which this process has one.
 #[derive(Debug)]
 pub(crate) struct CpuLock {
     root: Root,
     directory: Option<PathBuf>,
     cpu: u32,
+    /// Other CPUs that were seen to be measured.
+    measured: BTreeSet<u32>,
+    looked: Option<Instant>,
     /// Keeps the lock while it is open.
     _locked: Option<File>,
 }
@@ -50,7 +58,14 @@ impl CpuLock {
         cpu: u32,
     ) -> Result<(CpuLock, Vec<Fact>), Refusal> {
         let directory = options.directory.clone();
-        let mut lock = CpuLock { root: root.clone(), directory, cpu, _locked: None };
+        let mut lock = CpuLock {
+            root: root.clone(),
+            directory,
+            cpu,
+            measured: BTreeSet::new(),
+            looked: None,
+            _locked: None,
+        };
         let file = match lock.create(cpu) {
             Ok(file) => file,
             Err(e) => return Ok((lock, vec![text(facts::CPU_LOCK, format!("none: {e}"))])),
@@ -88,14 +103,28 @@ impl CpuLock {
         Ok((lock, vec![text(facts::CPU_LOCK, "held"), int(facts::CPU_LOCK_WAITED_MS, waited)]))
     }
 
-    /// Returns the fact that names the other CPUs that are measured now; none if there are none.
-    pub(crate) fn others(&self, prefix: &str) -> Option<Fact> {
-        let numbers = self.root.names("/sys/devices/system/cpu").into_iter();
-        let cpus = numbers.filter_map(|name| name.strip_prefix("cpu")?.parse::<u32>().ok());
-        let mut measured: Vec<u32> = cpus.filter(|cpu| *cpu != self.cpu && self.is_locked(*cpu)).collect();
-        measured.sort_unstable();
+    /// Looks for other CPUs that are measured now, at most once per [`LOOK_INTERVAL`].
+    pub(crate) fn look(&mut self) {
+        if self.looked.is_none_or(|at| at.elapsed() >= LOOK_INTERVAL) {
+            self.look_now();
+        }
+    }
+
+    /// Returns the fact that names the other CPUs that are measured now or were seen to be measured before; none if there
+    /// are none.
+    pub(crate) fn others(&mut self, prefix: &str) -> Option<Fact> {
+        self.look_now();
+        let measured: Vec<u32> = self.measured.iter().copied().collect();
         (!measured.is_empty())
             .then(|| text(format!("{prefix}.cpus.measured"), crate::process::list(&measured)))
+    }
+
+    fn look_now(&mut self) {
+        let numbers = self.root.names("/sys/devices/system/cpu").into_iter();
+        let cpus = numbers.filter_map(|name| name.strip_prefix("cpu")?.parse::<u32>().ok());
+        let measured: Vec<u32> = cpus.filter(|cpu| *cpu != self.cpu && self.is_locked(*cpu)).collect();
+        self.measured.extend(measured);
+        self.looked = Some(Instant::now());
     }
 
     /// Returns whether another process has the lock of a CPU.

@@ -209,11 +209,14 @@ impl Machine for Host {
         memory.extend(self.waker.kernel.as_ref().map(|who| text("wake.after.kernel", who)));
         memory.extend(self.stressors.share.as_ref().map(|share| text("load.after.confined", share)));
         memory.extend(self.memory.shared.map(|how| text("memory.after.shared", how)));
-        memory.extend(self.lock.as_ref().and_then(|lock| lock.others(facts::ENV_AFTER)));
+        memory.extend(self.lock.as_mut().and_then(|lock| lock.others(facts::ENV_AFTER)));
         environment::facts_after(&self.root, self.cpu).into_iter().chain(memory).for_each(sink);
     }
 
     fn quiet_begin(&mut self) {
+        if let Some(lock) = &mut self.lock {
+            lock.look();
+        }
         self.rt_priority.begin();
         if let Some(cycles) = &self.cycles {
             cycles.begin();

@@ -8,6 +8,7 @@
 use std::fmt;
 
 use super::Record;
+use super::losses::damaged;
 
 /// Begins a seal.
 const MARK: &str = " @";
@@ -188,11 +189,21 @@ pub fn read(text: &str) -> Result<Record, String> {
     }
 }
 
-/// Returns the intact lines of a file, without their seals.
-pub fn contents(text: &str) -> impl Iterator<Item = &str> {
+/// Returns the intact lines of a file, without their seals, for a new file. A line `damaged` stands for what is wrong
+/// between them. An incomplete last line, as a kill leaves it, is none of the record.
+#[must_use]
+pub fn resumable(text: &str) -> Vec<String> {
     let mut checker = Checker::default();
-    text.lines().filter_map(move |line| match checker.check(line) {
-        Checked::Line(content, _) => Some(content),
-        Checked::Bad(_) => None,
-    })
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let bad = checker.bad;
+        let Checked::Line(content, trouble) = checker.check(line) else { continue };
+        let lost = (bad > 0).then(|| format!("{bad} damaged lines before it were left out"));
+        let what = lost.into_iter().chain(trouble).collect::<Vec<_>>().join("; ");
+        if !what.is_empty() {
+            lines.push(damaged(&format!("{what}, when the record was resumed")).render());
+        }
+        lines.push(content.to_owned());
+    }
+    lines
 }

@@ -10,7 +10,10 @@ pub(super) fn is_harness_line(line: &Line) -> bool {
     let word = line.word.as_str();
     matches!(word, "run" | "end")
         || line.seq.is_none()
-            && matches!(word, "hello" | "again" | "lost" | "imported" | "sensitivity" | "varied" | "depends")
+            && matches!(
+                word,
+                "hello" | "again" | "lost" | "damaged" | "imported" | "sensitivity" | "varied" | "depends"
+            )
 }
 
 /// The request to the harness: the `run` line.

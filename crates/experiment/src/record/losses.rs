@@ -47,8 +47,15 @@ pub(crate) fn again(from: usize, why: &str) -> Line {
     Line::new("again").int("from", from as u64).text("why", why)
 }
 
+/// Returns the line for a part of a record that was damaged when the record was resumed. The file is written again
+/// there, and its new seals would hide that.
+#[must_use]
+pub(crate) fn damaged(what: &str) -> Line {
+    Line::new("damaged").text("what", what)
+}
+
 impl Record {
-    /// Adds one of the three lines.
+    /// Adds one of the four lines.
     pub(super) fn take_loss(&mut self, line: &Line) -> Result<(), WireError> {
         let mut f = line.fields();
         match line.word.as_str() {
@@ -65,6 +72,11 @@ impl Record {
                 self.losses.again += 1;
                 self.trials.truncate(from);
                 self.open = false;
+            }
+            "damaged" => {
+                let what = f.text("what")?.unwrap_or_default().to_owned();
+                f.finish()?;
+                self.problem(&what);
             }
             _ => {
                 let what = f.text("what")?.unwrap_or_default().to_owned();

@@ -10,7 +10,7 @@ use fathom_experiment::{DefaultBudget, Experiment};
 use super::Output;
 use super::parse::{budget, wait};
 use crate::failure::Failure;
-use crate::record_writer::Requested;
+use crate::record_writer::{Held, Requested};
 
 /// Name of the option for the record to resume.
 const RESUME: &str = "resume";
@@ -132,12 +132,12 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// Returns the file to write, where `resumed` is that of the record to resume.
-    pub fn requested<'a>(&'a self, resumed: Option<&'a Path>) -> Requested<'a> {
+    /// Returns the file to write. `resumed` is that of the record to resume, with its lock.
+    pub fn requested<'a>(&'a self, resumed: Option<(&'a Path, Option<Held>)>) -> Requested<'a> {
         match (&self.record, resumed) {
             (Some(file), _) if self.force => Requested::Replaced(file),
             (Some(file), _) => Requested::New(file),
-            (None, Some(file)) => Requested::Resumed(file),
+            (None, Some((file, held))) => Requested::Resumed(file, held),
             (None, None) => Requested::Copy,
         }
     }

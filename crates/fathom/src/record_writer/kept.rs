@@ -37,7 +37,8 @@ fn records(dir: &Path) -> Vec<(u64, PathBuf)> {
     let number = |path: &Path| path.file_name()?.to_str()?.split_once('-')?.0.parse::<u64>().ok();
     let mut records: Vec<(u64, PathBuf)> = paths
         .filter(|path| path.extension().is_some_and(|x| x == "fathom"))
-        .map(|path| (number(&path).unwrap_or(0), path))
+        // There is a number after each.
+        .map(|path| (number(&path).filter(|&number| number < u64::MAX).unwrap_or(0), path))
         .collect();
     records.sort();
     records
@@ -100,9 +101,10 @@ mod tests {
     #[test]
     fn order_is_by_number_and_not_by_the_clock() {
         let dir = tempfile::tempdir().expect("a directory");
-        let names = ["00000002-19700101T000000-a.fathom", "00000001-20300101T000000-b.fathom", "old.fathom"];
+        let largest = format!("{}-x.fathom", u64::MAX);
+        let names = ["00000002-19700101T000000-a.fathom", "00000001-20300101T000000-b.fathom", "old.fathom", &largest];
         let found = large(dir.path(), &names).into_iter().map(|(number, _)| number);
-        assert_eq!(found.collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(found.collect::<Vec<_>>(), [0, 0, 1, 2]);
     }
 
     #[test]

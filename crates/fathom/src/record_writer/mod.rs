@@ -13,10 +13,10 @@ mod output;
 
 pub use kept::{data_dir, directory, newest};
 use output::Output;
-pub use output::is_being_written;
+pub use output::{Held, is_being_written};
 
 /// The file that a record is written to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub enum Requested<'a> {
     /// None but the copy.
     Copy,
@@ -24,8 +24,8 @@ pub enum Requested<'a> {
     New(&'a Path),
     /// A file that is replaced if it exists.
     Replaced(&'a Path),
-    /// The file of the record that is resumed.
-    Resumed(&'a Path),
+    /// The file of the record that is resumed, locked since before it was read.
+    Resumed(&'a Path, Option<Held>),
 }
 
 /// Output files of a session's record.
@@ -55,6 +55,7 @@ impl RecordWriter {
     ) -> Result<RecordWriter, Failure> {
         let mut writer = RecordWriter::default();
         let text = sealed(head.iter().map(String::as_str));
+        let whole = matches!(requested, Requested::Replaced(_) | Requested::Resumed(..));
         writer.requested = open(requested, &text, stopped)?;
         // A resumed record among the copies is one.
         let is_copy = |output: &Output| data_dir().is_some_and(|dir| output.path.parent() == Some(&*dir));
@@ -64,7 +65,6 @@ impl RecordWriter {
                 Err(trouble) => writer.trouble = Some(trouble),
             }
         }
-        let whole = matches!(requested, Requested::Replaced(_) | Requested::Resumed(_));
         for line in head {
             let line = writer.sealer.seal(line);
             if !whole {
@@ -147,7 +147,7 @@ impl RecordWriter {
 
 impl Requested<'_> {
     /// Refuses a new file that exists, before anything is measured or started.
-    pub fn check(self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), Failure> {
         match self {
             Requested::New(path) if path.is_file() => {
                 Err(refused("--record", path, &io::ErrorKind::AlreadyExists.into()))
@@ -162,16 +162,26 @@ fn open(requested: Requested, text: &str, stopped: &dyn Fn() -> bool) -> Result<
     let (path, option) = match requested {
         Requested::Copy => return Ok(None),
         Requested::New(path) | Requested::Replaced(path) => (path, "--record"),
-        Requested::Resumed(path) => (path, "--resume"),
+        Requested::Resumed(path, _) => (path, "--resume"),
     };
     let opened = match (Output::special(path, stopped), requested) {
         _ if path.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        (Ok(None), Requested::New(_)) => Output::create(path),
-        (Ok(None), _) => Output::replace(path, text),
         (Ok(Some(special)), _) => Ok(special),
         (Err(e), _) => Err(e),
+        (Ok(None), Requested::Resumed(_, held)) => Output::replace(path, text, held),
+        (Ok(None), Requested::Replaced(_)) => Output::replace(path, text, None),
+        (Ok(None), _) => Output::create(path),
     };
     opened.map(Some).map_err(|e| refused(option, path, &e))
+}
+
+/// Locks the file of a record that is to be resumed, before it is read.
+pub fn hold(path: &Path) -> Result<Option<Held>, Failure> {
+    // A pipe is read once, and not written.
+    if !path.is_file() {
+        return Ok(None);
+    }
+    Held::lock(path).map_err(|e| refused("--resume", path, &e))
 }
 
 /// Returns the failure of opening a file.

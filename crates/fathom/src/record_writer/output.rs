@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
@@ -14,6 +14,11 @@ use crate::new_file::{self, NewFile};
 
 /// Interval at which a reader of a pipe is looked for.
 const READER_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Time that a look at a lock, as for the rotation of the copies, may take on a loaded machine.
+const LOOK_GRACE: Duration = Duration::from_millis(200);
+/// Interval at which a lock is tried again in that time.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// An open file of a record. Its lock ends with the process, and tells others that the record is being written.
 #[derive(Debug)]
@@ -27,16 +32,46 @@ pub fn is_being_written(file: &File) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Locks a file; an error if another process has it.
+/// Locks a file; an error if another process has it. One that only looks at the lock has it for a moment.
 fn lock(file: &File) -> io::Result<()> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => {
-            Err(io::Error::new(io::ErrorKind::ResourceBusy, "another fathom is writing it"))
+    let until = Instant::now() + LOOK_GRACE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOOK_INTERVAL),
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another fathom is writing it"));
+            }
+            // Network file systems may have no locks.
+            Err(TryLockError::Error(e)) if e.kind() == io::ErrorKind::Unsupported => return Ok(()),
+            Err(TryLockError::Error(e)) => return Err(e),
         }
-        // Network file systems may have no locks.
-        Err(TryLockError::Error(e)) if e.kind() == io::ErrorKind::Unsupported => Ok(()),
-        Err(TryLockError::Error(e)) => Err(e),
+    }
+}
+
+/// The file of a record, locked so that no other session writes or replaces it meanwhile.
+#[derive(Debug)]
+pub struct Held {
+    _locked: File,
+}
+
+impl Held {
+    /// Locks the file at a path; `None` if there is none.
+    ///
+    /// # Errors
+    /// `ResourceBusy` if another session is writing it.
+    pub fn lock(path: &Path) -> io::Result<Option<Held>> {
+        loop {
+            let file = match File::open(path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+                opened => opened?,
+            };
+            lock(&file)?;
+            // Another session may have replaced it between the two.
+            if FileId::at(path) == FileId::of(&file) {
+                return Ok(Some(Held { _locked: file }));
+            }
+        }
     }
 }
 
@@ -44,10 +79,14 @@ impl Output {
     /// Creates a file.
     ///
     /// # Errors
-    /// `AlreadyExists` if there is one, or a link.
+    /// `AlreadyExists` if there is one, or a link, or if another session replaced the new one.
     pub(super) fn create(path: &Path) -> io::Result<Output> {
         let file = OpenOptions::new().append(true).create_new(true).open(path)?;
         lock(&file)?;
+        if FileId::at(path) != FileId::of(&file) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        new_file::sync_directory(path)?;
         Ok(Output { path: path.to_owned(), file })
     }
 
@@ -77,22 +116,35 @@ impl Output {
         Ok(Some(Output { path: path.to_owned(), file }))
     }
 
-    /// Replaces a file, or creates it, by a locked one with this text. A kill leaves the old or the new one.
+    /// Replaces a file, or creates it, by a locked one with this text. A kill leaves the old or the new one. `held` is the
+    /// old one, if it is locked already.
     ///
     /// # Errors
     /// `ResourceBusy` if another session is writing the old one.
-    pub(super) fn replace(path: &Path, text: &str) -> io::Result<Output> {
+    pub(super) fn replace(path: &Path, text: &str, held: Option<Held>) -> io::Result<Output> {
         let target = new_file::creation_path(path).unwrap_or_else(|| path.to_owned());
-        // Kept until the new file has its name.
-        let old = File::open(&target).ok();
-        old.as_ref().map(lock).transpose()?;
-        let mut new = NewFile::beside(&target)?;
-        lock(new.file())?;
-        new.file().write_all(text.as_bytes())?;
-        new.file().sync_data()?;
-        let file = new.replace(&target)?;
-        new_file::sync_directory(&target)?;
-        Ok(Output { path: path.to_owned(), file })
+        let mut held = held;
+        loop {
+            // Kept until the new file has its name.
+            held = held.map_or_else(|| Held::lock(&target), |held| Ok(Some(held)))?;
+            let mut new = NewFile::beside(&target)?;
+            lock(new.file())?;
+            new.file().write_all(text.as_bytes())?;
+            new.file().sync_data()?;
+            let named = match held {
+                Some(_) => new.replace(&target),
+                None => new.create(&target),
+            };
+            match named {
+                // Another session has created one meanwhile.
+                Err(e) if held.is_none() && e.kind() == io::ErrorKind::AlreadyExists => {}
+                named => {
+                    let file = named?;
+                    new_file::sync_directory(&target)?;
+                    return Ok(Output { path: path.to_owned(), file });
+                }
+            }
+        }
     }
 
     pub(super) fn id(&self) -> Option<FileId> {

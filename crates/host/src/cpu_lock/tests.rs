@@ -25,11 +25,23 @@ fn cpu_is_measured_by_one_process_at_a_time() {
     let refusal = CpuLock::acquire(&root, &options, 1).expect_err("it is measured");
     assert!(refusal.reason.starts_with("CPU 1 is measured by "), "{refusal:?}");
     assert!(refusal.remedy.contains("--cpu"), "{refusal:?}");
-    let (other, _) = CpuLock::acquire(&root, &options, 0).expect("another CPU");
+    let (mut other, _) = CpuLock::acquire(&root, &options, 0).expect("another CPU");
     assert!(texts(&other.others("env.after").into_iter().collect::<Vec<_>>())[0].contains("\"1\""));
     drop(first);
-    assert!(other.others("env").is_none());
     CpuLock::acquire(&root, &options, 1).expect("free again");
+}
+
+#[test]
+fn measurement_that_begins_and_ends_between_two_trials_of_another_is_seen() {
+    let (_directory, root, options) = machine();
+    let (mut lock, _) = CpuLock::acquire(&root, &options, 0).expect("a free CPU");
+    assert!(lock.others("env").is_none());
+    lock.looked = None;
+    let (meanwhile, _) = CpuLock::acquire(&root, &options, 1).expect("another CPU");
+    lock.look();
+    drop(meanwhile);
+    let seen: Vec<Fact> = lock.others("env.after").into_iter().collect();
+    assert!(texts(&seen)[0].contains("\"1\""), "{seen:?}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::watch::Watcher;
 
 /// Adds the facts of the CPU's lock, and the other CPUs that are measured.
 pub(super) fn locked(lock: Option<(CpuLock, Vec<Fact>)>, facts: &mut Vec<Fact>) -> Option<CpuLock> {
-    let (lock, reported) = lock?;
+    let (mut lock, reported) = lock?;
     facts.extend(reported);
     facts.extend(lock.others(facts::ENV));
     Some(lock)

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::file::{contents, read, sealed};
+use super::super::file::{read, resumable, sealed};
 use super::*;
 
 /// The small session as a file.
@@ -21,7 +21,7 @@ fn intact_file_is_read_without_problems() {
     let text = file().join("\n");
     let record = read(&text).expect("a record");
     assert_eq!(record.problems, Vec::<String>::new());
-    assert_eq!(contents(&text).collect::<Vec<_>>(), session());
+    assert_eq!(resumable(&text), session());
     assert_eq!(
         format!("{record:?}"),
         format!("{:?}", Record::parse(&session().join("\n")).expect("a record"))
@@ -38,6 +38,26 @@ fn lines_missing_before_the_end_are_counted() {
         let said = format!("{missing} lines are missing before it");
         assert!(record.problems.iter().any(|problem| problem.ends_with(&said)), "{:?}", record.problems);
     }
+}
+
+#[test]
+fn damage_is_told_after_the_record_was_resumed() {
+    let whole = file();
+    let after = |lines: &[String]| {
+        let resumed = resumable(&lines.join("\n"));
+        read(&sealed(resumed.iter().map(String::as_str))).expect("a record").problems
+    };
+    let mut missing = whole.clone();
+    missing.drain(5..8);
+    assert!(after(&missing).iter().any(|p| p.contains("3 lines are missing before it")), "{:?}", after(&missing));
+    let mut changed = whole.clone();
+    changed[6] = changed[6].replace('=', "~");
+    assert!(after(&changed).iter().any(|p| p.contains("1 damaged lines before it")), "{:?}", after(&changed));
+    // Neither a repeated line nor a torn last one is missing.
+    let mut torn = whole.clone();
+    torn.insert(6, torn[4].clone());
+    torn.push("sample trial=1 ti".into());
+    assert_eq!(after(&torn), Vec::<String>::new());
 }
 
 #[test]

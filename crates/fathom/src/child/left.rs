@@ -1,0 +1,44 @@
+//! Processes that a subject's command leaves in sessions of their own, where ending its process group does not reach them.
+
+use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, wait};
+
+/// Name of the process that `ControlPersist` of ssh_config(5) leaves on purpose.
+const MEANT_TO_STAY: &str = "ssh";
+
+/// A process that is left.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Left {
+    pub pid: i32,
+    /// Its command line.
+    pub command: String,
+}
+
+/// Makes this process the parent of all processes whose own parent ends, from now on.
+pub fn adopt() {
+    // Every Linux since 3.4 does it: prctl(2). Without it, nothing is found below.
+    let _ = set_child_subreaper(Some(getpid()));
+}
+
+/// Returns the adopted processes that are not of the process group `ended`, which is being killed. Reaps those that have ended.
+pub fn left(ended: Pid) -> Vec<Left> {
+    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(|pid| adopted(pid, ended.as_raw_pid())).collect()
+}
+
+/// Returns a process if it is a child of this one outside of a process group.
+fn adopted(pid: i32, group: i32) -> Option<Left> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // proc_pid_stat(5): `pid (comm) state ppid pgrp ...`; the name may contain anything.
+    let (begin, rest) = stat.rsplit_once(") ")?;
+    let name = begin.split_once(" (")?.1;
+    let mut fields = rest.split(' ').skip(1).map(|field| field.parse::<i32>().ok());
+    let (parent, its_group) = (fields.next()??, fields.next()??);
+    if parent != getpid().as_raw_pid() || its_group == group || name == MEANT_TO_STAY {
+        return None;
+    }
+    let raw = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let command = String::from_utf8_lossy(&raw).replace('\0', " ").trim().to_owned();
+    Some(Left { pid, command: if command.is_empty() { name.to_owned() } else { command } })
+}
