@@ -12,7 +12,7 @@ fn main() {
     // whose few absolute addresses it corrects itself at the start. They may stand in read-only sections
     // (-z notext), because nothing is write-protected before it has done so: the code of this target is compiled
     // for a fixed place, and reaches everything relative to the program counter all the same.
-    // The last: erratum 843419 of Cortex-A53 up to r0p4, which is the Pi 3's (ARM-EPM-048406): an address formed at
+    // For AArch64: erratum 843419 of Cortex-A53 up to r0p4, which is the Pi 3's (ARM-EPM-048406): an address formed at
     // the end of a page may be wrong.
     for argument in [
         format!("-T{here}/image.ld").as_str(),
@@ -21,8 +21,10 @@ fn main() {
         "-znotext",
         "-znorelro",
         "-n",
-        "--fix-cortex-a53-843419",
     ] {
         println!("cargo:rustc-link-arg-bins={argument}");
+    }
+    if env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("aarch64") {
+        println!("cargo:rustc-link-arg-bins=--fix-cortex-a53-843419");
     }
 }

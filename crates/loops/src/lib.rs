@@ -9,7 +9,7 @@
 //! `std`, no dependency except `fathom-probe`, and no item that only one machine uses.
 //!
 //! A loop is generic over [`Instructions`], the few that no plain access or operator of Rust compiles to. Those of an
-//! architecture of both machines are here (`aarch64`). Those of an architecture of `Host` alone are in
+//! architecture of both machines are here (`aarch64`, `arm`). Those of an architecture of `Host` alone are in
 //! `crates/host/src/arch`, with all other code that depends on it.
 //!
 //! Everything is `#[inline(always)]`: the loop becomes part of the machine's own function, compiled with the
@@ -21,6 +21,8 @@ mod memory;
 
 #[cfg(target_arch = "aarch64")]
 pub mod aarch64;
+#[cfg(target_arch = "arm")]
+pub mod arm;
 
 pub use memory::{copy, sweep};
 

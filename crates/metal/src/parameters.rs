@@ -11,8 +11,10 @@
 //! | 88 | 4 | bytes of code from the image's start; data follows. Must not be changed |
 //! | 92 | 4 | core clock of the described machine that provides the time, kHz (set by fathom-emulate); else 0 |
 //!
-//! All little-endian. Before it is the header that boot loaders know from Linux
-//! (Documentation/arch/arm64/booting.rst): 64 bytes, with the size of the image in memory at 16 and `ARM\\x64` at 56.
+//! All little-endian. Before it is a header of 64 bytes, with the size of the image in memory at 16 and a word at 56 that
+//! identifies the image. For AArch64 it is the header that boot loaders know from Linux
+//! (Documentation/arch/arm64/booting.rst), with `ARM\\x64`. Boot loaders of 32-bit ARM need none; the images have
+//! `ARM\\x06` and `ARM\\x07` there.
 
 /// Offset of the block in the image, bytes.
 pub const BLOCK_OFFSET: usize = 64;
@@ -22,9 +24,15 @@ pub const MAGIC: [u8; 8] = *b"FATHOMPB";
 pub const VERSION: u32 = 2;
 /// Size of the block, bytes.
 pub const BLOCK_BYTES: usize = 32;
-/// Offsets in the header of the image's memory size, and of the magic number with its value.
+/// Offsets in the header of the image's memory size and of the word that identifies it.
 const MEMORY_SIZE_OFFSET: usize = 16;
-const HEADER_MAGIC: (usize, [u8; 4]) = (56, *b"ARM\x64");
+const HEADER_MAGIC_OFFSET: usize = 56;
+/// That word of each image.
+pub const AARCH64_MAGIC: [u8; 4] = *b"ARM\x64";
+/// See [`AARCH64_MAGIC`].
+pub const ARMV7_MAGIC: [u8; 4] = *b"ARM\x07";
+/// See [`AARCH64_MAGIC`].
+pub const ARMV6_MAGIC: [u8; 4] = *b"ARM\x06";
 
 /// Parameters that can be changed in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +47,15 @@ pub struct Parameters {
     pub described_khz: u32,
 }
 
+/// The parameters of an unchanged image: 115,200 baud, as in every boot loader here; 4 s, within which a harness has sent a
+/// line; 30 s, several times the duration that any plan gives a trial.
+pub const DEFAULTS: Parameters =
+    Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000, described_khz: 0 };
+
 impl Default for Parameters {
-    /// 115,200 baud, as in every boot loader here; 4 s, within which a harness has sent a line; 30 s, several times
-    /// the duration that any plan gives a trial.
+    /// Returns [`DEFAULTS`].
     fn default() -> Parameters {
-        Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000, described_khz: 0 }
+        DEFAULTS
     }
 }
 
@@ -87,12 +99,18 @@ impl Parameters {
     }
 }
 
+/// Returns the word that identifies an image; `None` if it has no header.
+#[must_use]
+pub fn header_magic(image: &[u8]) -> Option<[u8; 4]> {
+    let word = image.get(HEADER_MAGIC_OFFSET..HEADER_MAGIC_OFFSET + 4)?;
+    [AARCH64_MAGIC, ARMV7_MAGIC, ARMV6_MAGIC].into_iter().find(|magic| word == magic)
+}
+
 /// Returns the memory that an image takes from its load address on, bytes, including memory that is not in the file;
 /// `None` if it has no header.
 #[must_use]
 pub fn memory_bytes(image: &[u8]) -> Option<u64> {
-    let (at, magic) = HEADER_MAGIC;
-    (image.get(at..at + 4)? == magic).then_some(())?;
+    header_magic(image)?;
     let size = image.get(MEMORY_SIZE_OFFSET..MEMORY_SIZE_OFFSET + 8)?;
     Some(size.iter().rev().fold(0, |size, byte| size << 8 | u64::from(*byte)))
 }
@@ -147,5 +165,8 @@ mod tests {
         assert!(Parameters::of(&newer).unwrap_err().contains("version"));
         newer[56] = 0;
         assert_eq!(memory_bytes(&newer), None);
+        assert_eq!(header_magic(&newer), None);
+        newer[56..60].copy_from_slice(&ARMV6_MAGIC);
+        assert_eq!(header_magic(&newer), Some(ARMV6_MAGIC));
     }
 }

@@ -4,6 +4,8 @@
 use alloc::format;
 use alloc::string::String;
 
+use fathom_probe::mair::Meaning;
+
 /// Rounds of read-modify-writes, as in the study.
 pub const ROUNDS: u64 = 20_000;
 /// Buffer sizes, bytes: that of the study's code, and the five lines of its text.
@@ -16,8 +18,9 @@ pub struct Run {
     pub bytes: u64,
     /// Virtual address of the buffer.
     pub va: u64,
-    /// Physical address and attribute byte of the buffer, by `AT S1E1R`; `None` if that faults.
-    pub translated: Option<(u64, u8)>,
+    /// Physical address and attribute byte of the buffer, as the core translates it; `None` if that faults, or if the core
+    /// reports no attribute.
+    pub translated: Option<(u64, Option<u8>)>,
     /// Ticks of the system counter.
     pub ticks: u64,
     /// Rate of the system counter, Hz.
@@ -47,9 +50,8 @@ impl Run {
     pub fn line(&self) -> String {
         let Run { bytes, va, .. } = self;
         let treated = match self.translated {
-            Some((pa, mair)) => {
-                format!("pa {pa:#x}, attribute {mair:#04x} ({})", crate::registers::attribute_text(mair))
-            }
+            Some((pa, Some(mair))) => format!("pa {pa:#x}, attribute {mair:#04x} ({})", Meaning::of(mair)),
+            Some((pa, None)) => format!("pa {pa:#x}, attribute not reported"),
             None => "not translated".into(),
         };
         let (us, ps) = (self.micros(), self.picos());
@@ -87,14 +89,14 @@ pub fn ratio(uncached: &Run, cached: &Run) -> String {
 /// cache.
 const MIN_MEMORY_RATIO_HUNDREDTHS: u64 = 200;
 
-/// Returns the lines before the runs. `is_hardware`: the clock is real; `coherent`: `SMPEN` is set, as far as is
-/// known.
+/// Returns the lines before the runs. `is_hardware`: the clock is real; `coherent`: `SMPEN` (on 32-bit ARM `SMP`) is set, as
+/// far as is known.
 #[must_use]
 pub fn head(board: &str, core: &str, is_hardware: bool, coherent: bool) -> String {
     let doubt = match (is_hardware, coherent) {
         (false, _) => "\r\n#   under an emulator: these times are not those of hardware",
         (true, false) => {
-            "\r\n#   CPUECTLR_EL1.SMPEN is clear: a Cortex-A53 may treat cacheable memory as non-cacheable"
+            "\r\n#   CPUECTLR_EL1.SMPEN or ACTLR.SMP is clear: the core may treat cacheable memory as non-cacheable"
         }
         (true, true) => "",
     };
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
 
     fn run(ticks: u64, mair: u8) -> Run {
-        Run { bytes: 2560, va: 0x10_0000_0000, translated: Some((0x0800_0000, mair)), ticks, hz: 19_200_000 }
+        Run { bytes: 2560, va: 0x10_0000_0000, translated: Some((0x0800_0000, Some(mair))), ticks, hz: 19_200_000 }
     }
 
     #[test]

@@ -13,47 +13,40 @@
 use fathom_probe::machine::{Attribute, MapRequest, Mapping, Pages, Refusal};
 use fathom_probe::splitmix::mix;
 
-use crate::registers;
-use crate::tables::{BLOCK_BYTES, EntrySize, Leaf};
+use crate::arch::registers;
+use crate::arch::tables::{BLOCK_BYTES, EntrySize, FIRST_WINDOW, Leaf, TABLES_PER_GIB};
 
 /// Size of the arena and of each window, bytes: the memory available on the smallest board
 /// (`crate::board::Board::arena`). It is the same on every board, so that equal offsets are equal places.
 pub const ARENA_BYTES: u64 = 128 << 20;
 /// Number of blocks whose attribute is tracked.
 pub const BLOCKS: usize = (ARENA_BYTES / BLOCK_BYTES) as usize;
-/// Virtual address of the first window: above all identity mappings.
-pub const FIRST_ADDRESS: u64 = 0x10_0000_0000;
+/// Virtual address of the first window.
+pub const FIRST_ADDRESS: u64 = FIRST_WINDOW;
 /// Number of windows.
 pub const WINDOWS: u64 = 10;
 /// Size of all windows, bytes: the limit of offsets.
 pub const OFFSETS_END: u64 = WINDOWS * ARENA_BYTES;
 /// Number of tables for the windows: one for each started GiB of blocks, and one for each block of pages.
-pub const WINDOW_TABLES: usize = (OFFSETS_END.div_ceil(1 << 30)) as usize + 5 * BLOCKS;
+pub const WINDOW_TABLES: usize =
+    OFFSETS_END.div_ceil(1 << 30) as usize * TABLES_PER_GIB + (WINDOWS / 2) as usize * BLOCKS;
 
 /// Memory attribute of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowAttribute {
     /// One of the named attributes.
     Named(Attribute),
-    /// A byte of `MAIR_EL1`, which is written when it is requested.
+    /// A byte in the encoding of `MAIR_EL1`, which is set when it is requested.
     Raw(u8),
 }
 
 impl WindowAttribute {
-    /// Returns the byte of `MAIR_EL1`.
+    /// Returns its byte in the encoding of `MAIR_EL1`.
     #[must_use]
     pub fn byte(self) -> u8 {
         match self {
             WindowAttribute::Named(attribute) => registers::byte_of(attribute),
             WindowAttribute::Raw(byte) => byte,
-        }
-    }
-
-    /// Returns the index in `MAIR_EL1`.
-    fn index(self) -> u64 {
-        match self {
-            WindowAttribute::Named(attribute) => registers::index_of(attribute),
-            WindowAttribute::Raw(_) => registers::INDEX_RAW,
         }
     }
 
@@ -110,7 +103,10 @@ impl Window {
     /// Returns access rights and attribute of its entries.
     #[must_use]
     pub fn leaf(self) -> Leaf {
-        Leaf::data(self.attribute.index())
+        match self.attribute {
+            WindowAttribute::Named(attribute) => Leaf::data(attribute),
+            WindowAttribute::Raw(byte) => Leaf::raw(byte),
+        }
     }
 
     /// Returns the mapping of a request in this window.
@@ -223,7 +219,7 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
 
-    use crate::tables::{ENTRIES, PAGE_BYTES, Table, Tables};
+    use crate::arch::tables::{ENTRIES, PAGE_BYTES, ROOT_TABLES, Table, Tables};
 
     fn request(bytes: u64, place: u64, pages: Pages) -> MapRequest {
         MapRequest { bytes, pages, attribute: Attribute::WriteBack, place }
@@ -238,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_window_offset_maps_to_its_own_memory() {
-        let mut pool = vec![Table([7; ENTRIES]); 1 + WINDOW_TABLES];
+        let mut pool = vec![Table([7; ENTRIES]); ROOT_TABLES + WINDOW_TABLES];
         let mut tables = Tables::new(&mut pool, 0x20_0000).unwrap();
         for window in Window::all() {
             tables
@@ -251,15 +247,13 @@ mod tests {
                 )
                 .unwrap();
         }
-        assert_eq!(tables.used(), 1 + WINDOW_TABLES);
+        assert_eq!(tables.used(), ROOT_TABLES + WINDOW_TABLES);
         for window in Window::all() {
             for at in [0, 8, PAGE_BYTES, BLOCK_BYTES - 8, BLOCK_BYTES, ARENA_BYTES - 8] {
                 let walked = tables.walk(FIRST_ADDRESS + window.start() + at).unwrap();
                 assert_eq!((walked.pa, walked.entry_size), (0x0800_0000 + at, window.entry_size()));
                 assert_eq!(walked.leaf, window.leaf());
                 assert_eq!(block_of(window.start() + at), (at / BLOCK_BYTES) as usize);
-                let byte = (registers::mair(0x44) >> (8 * walked.leaf.index)) as u8;
-                assert_eq!(byte, window.attribute.byte());
             }
         }
         assert_eq!(tables.walk(FIRST_ADDRESS + OFFSETS_END), None);

@@ -2,9 +2,10 @@
 //!
 //! # Why a cell may be followed without a check
 //!
-//! [`MetalCell`] is an offset, and its field is private to this module. `follow` reads 8 bytes at the first window's
-//! address plus the offset and returns them as a cell, with no comparison in between, as the host's arena does
-//! (crates/host/src/arena.rs). That is sound because of these facts, which this module alone ensures:
+//! [`MetalCell`] is an offset, and its field is private to this module. `follow` reads a word (8 bytes, on 32-bit ARM the
+//! low 4 of 8) at the first window's address plus the offset and returns it as a cell, with no comparison in between, as
+//! the host's arena does (crates/host/src/arena.rs). That is sound because of these facts, which this module alone
+//! ensures:
 //!
 //! 1. *Only checked offsets.* A `MetalCell` is made in two places: [`Arena::cell`], which checks that the offset is a
 //!    multiple of 8 below [`OFFSETS_END`] and that its block of memory was zeroed, and [`Arena::follow`].
@@ -17,8 +18,9 @@
 //! 4. *Everything is readable.* All windows are mapped, readable and writable, from `mmu::enable` on, forever.
 //! 5. *What is read was once written.* Several windows map the same memory with different attributes, which may break
 //!    coherency: a load through one may return the content before a store through another (DDI 0487, "Mismatched
-//!    memory attributes"). That content is a link or zero, by 2 and 3. Loads and stores of 8 aligned bytes are
-//!    single-copy atomic ("Requirements for single-copy atomicity"), so no load returns parts of two values. The
+//!    memory attributes"). That content is a link or zero, by 2 and 3. Loads and stores of an aligned word are
+//!    single-copy atomic ("Requirements for single-copy atomicity"; DDI 0406C, A3.5.3), so no load returns parts of two
+//!    values. On 32-bit ARM the other word of a link is always zero, because offsets are below 4 GiB. The
 //!    maintenance between uses determines which value it returns (`crate::windows::Blocks`), and the proof of every
 //!    measurement checks it.
 //! 6. *One core.* See the head of `super`. There is one arena, and no reference into it is ever made.
@@ -26,23 +28,22 @@
 //! So by induction every cell that exists is a multiple of 8 below [`OFFSETS_END`], in a block that was zeroed.
 
 use fathom_loops::Instructions as _;
-use fathom_loops::aarch64::Aarch64;
 use fathom_probe::machine::batch::copy::{Copying, EXTRA_SOURCE_CELLS};
 use fathom_probe::machine::batch::stride::{KEYS, Sweep};
 use fathom_probe::machine::{MapRequest, Mapping, Refusal};
 
-use super::cache;
-use crate::tables::BLOCK_BYTES;
+use super::arch::{Loops, cache};
+use crate::arch::tables::BLOCK_BYTES;
 use crate::windows::{Blocks, FIRST_ADDRESS, Maintenance, OFFSETS_END, Window, WindowAttribute};
 
 /// A place in the arena: an offset from the first window's first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MetalCell(u64);
+pub(crate) struct MetalCell(usize);
 
 impl MetalCell {
     #[inline(always)]
     pub(super) fn offset(self) -> u64 {
-        self.0
+        self.0 as u64
     }
 }
 
@@ -107,7 +108,7 @@ impl Arena {
             for offset in (start..start + BLOCK_BYTES).step_by(16) {
                 // SAFETY: aligned and inside the first window; no cell exists in a block that was never used.
                 // Volatile, so that it stays before the maintenance.
-                unsafe { Aarch64::store_pair(at(offset), 0) };
+                unsafe { Loops::store_pair(at(offset), 0) };
             }
             // SAFETY: as above.
             unsafe { cache::clean_invalidate(FIRST_ADDRESS + start, BLOCK_BYTES) };
@@ -126,22 +127,22 @@ impl Arena {
     #[inline]
     pub(super) fn cell(&self, offset: u64) -> Option<MetalCell> {
         let sound = offset < OFFSETS_END && offset.is_multiple_of(LINK_BYTES) && self.blocks.is_used(offset);
-        sound.then_some(MetalCell(offset))
+        sound.then_some(MetalCell(offset as usize))
     }
 
     /// The measured load: one `[base + offset]` and nothing else.
     #[inline(always)]
     pub(super) fn follow(&self, cell: MetalCell) -> MetalCell {
-        // SAFETY: by the module's argument 8 readable bytes, aligned, that contain a cell. Volatile, because the
-        // loads themselves are the purpose.
-        MetalCell(unsafe { at(cell.0).cast::<u64>().read_volatile() })
+        // SAFETY: by the module's argument 8 readable bytes, aligned, that contain a cell; both architectures are
+        // little-endian, so its low word is the first. Volatile, because the loads themselves are the purpose.
+        MetalCell(unsafe { at(cell.offset()).cast::<usize>().read_volatile() })
     }
 
     /// Stores the link `from -> to`.
     #[inline(always)]
     pub(super) fn link(&mut self, from: MetalCell, to: MetalCell) {
         // SAFETY: as in `follow`; the value stored is a cell (fact 2).
-        unsafe { at(from.0).cast::<u64>().write_volatile(to.0) }
+        unsafe { at(from.offset()).cast::<u64>().write_volatile(to.offset()) }
     }
 
     /// Checks that `bytes` bytes from `base` are all cells.
@@ -164,7 +165,7 @@ impl Arena {
         sweep.stride.is_multiple_of(LINK_BYTES).then_some(())?;
         // SAFETY: by `check_range` all of the sweep's cells, and those that it stores (its base plus a key below a
         // kibibyte), are cells. A flip keeps a cell a cell (fact 2).
-        unsafe { fathom_loops::sweep::<Aarch64>(at(0), sweep, from, n) }
+        unsafe { fathom_loops::sweep::<Loops>(at(0), sweep, from, n) }
     }
 
     /// Batch form of the copy, see `fathom_probe::machine::batch::copy::body`.
@@ -175,7 +176,7 @@ impl Arena {
         self.check_range(copying.to, copying.cells.checked_mul(LINK_BYTES)?)?;
         // SAFETY: both ranges are cells, checked above. If they overlap in memory, the copied values differ, but they
         // are still links.
-        unsafe { fathom_loops::copy::<Aarch64>(at(0), copying, from, n) };
+        unsafe { fathom_loops::copy::<Loops>(at(0), copying, from, n) };
         Some(())
     }
 }

@@ -1,12 +1,8 @@
-//! Settings of one trial: a byte of `MAIR_EL1`, the attribute of table walks, prefetchers.
+//! Settings of one trial: an attribute byte, the attribute of table walks, prefetchers.
 
-use core::arch::asm;
+use fathom_probe::machine::{Attribute, Controls, Refusal};
 
-use fathom_probe::machine::{Controls, Refusal};
-
-use super::{boot_state, mmu, mrs, msr};
-use crate::board::Board;
-use crate::registers;
+use super::arch;
 
 /// Settings in force.
 pub(super) struct Control {
@@ -16,12 +12,7 @@ pub(super) struct Control {
 impl Control {
     /// Restores the defaults, because a fault may have left any settings.
     pub(super) fn open() -> Control {
-        mmu::set_walks(WRITE_BACK_WALKS);
-        if let Some(core_registers) = boot_state().core_registers
-            && read_core_registers() != core_registers
-        {
-            write_core_registers(core_registers);
-        }
+        arch::control::restore();
         Control { controls: Controls::default() }
     }
 
@@ -33,100 +24,23 @@ impl Control {
                 "request attribute normal-nc or device",
             ));
         }
-        if registers::walk_cacheability(controls.tables).is_none() {
-            return Err(Refusal::new(
-                "table walks do not fetch from device memory (TCR_EL1.IRGN0 has no such value)",
-                "request tables write-back, write-through or normal-nc",
-            ));
+        arch::control::check_walks(controls.tables)?;
+        if let Some(byte) = controls.mair {
+            arch::control::check_byte(byte)?;
         }
         if controls.prefetch != self.controls.prefetch {
-            self.prefetch(controls.prefetch)?;
+            arch::control::prefetch(controls.prefetch)?;
         }
-        self.apply(controls);
-        Ok(())
-    }
-
-    fn apply(&mut self, controls: &Controls) {
         if let Some(byte) = controls.mair {
-            mmu::set_mair(byte);
+            arch::mmu::set_raw(byte);
         }
-        if controls.tables != self.controls.tables
-            && let Some(walks) = registers::walk_cacheability(controls.tables)
-        {
-            mmu::set_walks(walks);
+        if controls.tables != self.controls.tables {
+            arch::control::set_walks(controls.tables);
         }
         self.controls = *controls;
-    }
-
-    /// Switches the prefetchers, and verifies it by reading back.
-    fn prefetch(&mut self, on: bool) -> Result<(), Refusal> {
-        let emulated = || Refusal::new("an emulator has no prefetchers", "measure on a board");
-        if boot_state().board == Board::Virt {
-            return Err(emulated());
-        }
-        let midr = mrs!("midr_el1");
-        let off = boot_state().core_registers.and_then(|core_registers| {
-            Some((core_registers, registers::prefetchers_off(midr, core_registers)?))
-        });
-        let Some(((actlr, ectlr), (off, _))) = off else {
-            let core = registers::core(midr);
-            return Err(Refusal::new(
-                alloc::format!("the prefetcher controls of {core} are not known"),
-                "use a Cortex-A53 or Cortex-A72",
-            ));
-        };
-        if (actlr, ectlr) == (0, 0) {
-            return Err(emulated());
-        }
-        // A write that EL3 has not permitted (ACTLR_EL3) traps to EL3, which may have no handler. If entered at EL3,
-        // this image permits it. If entered at EL2 on the Pis, their firmware's armstub8.S has permitted it
-        // (ACTLR_EL3 = 0x73).
-        if boot_state().boot_el < 2 {
-            return Err(Refusal::new(
-                "the image was entered at EL1, so it is not known whether CPUACTLR_EL1 may be written",
-                "configure the firmware to enter it at EL2 or EL3",
-            ));
-        }
-        let requested = if on { (actlr, ectlr) } else { off };
-        write_core_registers(requested);
-        if read_core_registers() != requested {
-            write_core_registers((actlr, ectlr));
-            return Err(Refusal::new(
-                "CPUACTLR_EL1 and CPUECTLR_EL1 do not keep the written values: the prefetchers cannot be switched",
-                "measure with the prefetchers as they are",
-            ));
-        }
         Ok(())
     }
 }
 
-/// `TCR_EL1.IRGN0` and `ORGN0` for walks of write-back memory.
-const WRITE_BACK_WALKS: u64 = 0b01;
-
-/// Writes `CPUACTLR_EL1` and `CPUECTLR_EL1`, if that is permitted: see [`Control::prefetch`].
-fn write_core_registers((actlr, ectlr): (u64, u64)) {
-    // SAFETY: implementation-defined registers of this core. Only the bits that control prefetchers differ from their
-    // initial values, and prefetches change no contents. The manuals require CPUACTLR_EL1 to be written while the
-    // memory system is idle, ideally before translation is on (DDI 0500J and 100095, "CPU Auxiliary Control
-    // Register"), and guarantee nothing for later. Here translation is on. The memory system is idle as far as
-    // possible: one core whose accesses have completed (DSB), no running trial, and interrupts masked; fetches, walks
-    // and prefetches already begun continue. Other software switches these bits at the same stage (erratum
-    // workarounds of Trusted Firmware-A), which is not a guarantee either.
-    unsafe {
-        asm!("dsb sy", "isb");
-        msr!("S3_1_C15_C2_0", actlr);
-        msr!("S3_1_C15_C2_1", ectlr);
-        asm!("dsb sy", "isb");
-    }
-}
-
-/// Reads `CPUACTLR_EL1` and `CPUECTLR_EL1`.
-pub(super) fn read_core_registers() -> (u64, u64) {
-    (mrs!("S3_1_C15_C2_0"), mrs!("S3_1_C15_C2_1"))
-}
-
-/// Unmasks system errors: they are reported like all exceptions.
-pub(super) fn unmask_serror() {
-    // SAFETY: their handler is installed before this is called (`hardware::vectors`).
-    unsafe { core::arch::asm!("msr daifclr, #4", options(nostack)) };
-}
+/// Attribute of table walks that is in force at the start.
+pub(super) const WALKS: Attribute = Attribute::WriteBack;

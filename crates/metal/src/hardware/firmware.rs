@@ -1,6 +1,7 @@
 //! Mailbox of the Pis' firmware: one request at the start, before translation is on.
 
-use super::{CoreCell, cache, clock};
+use super::arch::cache;
+use super::{CoreCell, clock};
 use crate::firmware::{CHANNEL, WORDS, parse_response, request};
 
 /// The message. The mailbox needs addresses aligned to 16 bytes. A separate cache line keeps the maintenance away
@@ -17,9 +18,6 @@ const WRITE_OFFSET: u64 = 0x20;
 /// Status bits: full, empty.
 const FULL: u32 = 1 << 31;
 const EMPTY: u32 = 1 << 30;
-/// Alias through which the video core accesses memory uncached (BCM2835 ARM Peripherals, 1.2.3). It masks these bits
-/// where it does not need them.
-const UNCACHED_ALIAS: u32 = 0xc000_0000;
 /// Timeout of a response, ms: a request takes some 10 us.
 const TIMEOUT_MS: u32 = 100;
 /// Maximum letters that are read to find the response: a mailbox holds 8.
@@ -28,13 +26,14 @@ const MAX_LETTERS: usize = 16;
 fn read(at: u64) -> u32 {
     // SAFETY: a register of the board's mailbox (crate::board), 32 bits and aligned, with translation off: the access
     // has the device attribute ("The effects of disabling an address translation stage").
-    unsafe { (at as *const u32).read_volatile() }
+    unsafe { (at as usize as *const u32).read_volatile() }
 }
 
-/// Returns this core's memory: its first address and size. `None` if the firmware does not respond.
+/// Returns this core's memory: its first address and size. `None` if the firmware does not respond. The video core reads
+/// the message through the alias `video_alias` (`crate::board::Board::video_alias`).
 ///
 /// Must be called before translation and data caches are on.
-pub(super) fn arm_memory(mailbox: u64) -> Option<(u64, u64)> {
+pub(super) fn arm_memory(mailbox: u64, video_alias: u32) -> Option<(u64, u64)> {
     let message = MESSAGE.get();
     let at = u32::try_from(message.addr()).ok().filter(|at| *at < 1 << 30)?;
     let until = clock::deadline(TIMEOUT_MS);
@@ -50,12 +49,12 @@ pub(super) fn arm_memory(mailbox: u64) -> Option<(u64, u64)> {
     // go to memory; the barrier completes them before the mailbox is notified ("Data Synchronization Barrier").
     unsafe {
         message.write_volatile(Message(request()));
-        core::arch::asm!("dsb sy", options(nostack, preserves_flags));
+        cache::complete_accesses();
     }
     wait_while(FULL)?;
-    let letter = at | UNCACHED_ALIAS | CHANNEL;
+    let letter = at | video_alias | CHANNEL;
     // SAFETY: as in `read`.
-    unsafe { ((mailbox + WRITE_OFFSET) as *mut u32).write_volatile(letter) };
+    unsafe { ((mailbox + WRITE_OFFSET) as usize as *mut u32).write_volatile(letter) };
     // Responses to requests of an earlier boot stage are skipped.
     let mut received = false;
     for _ in 0..MAX_LETTERS {

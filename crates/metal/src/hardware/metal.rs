@@ -2,7 +2,6 @@
 
 use alloc::format;
 use alloc::vec::Vec;
-use core::arch::asm;
 
 use fathom_probe::calibration::{Rate, resolution};
 use fathom_probe::machine::batch::chase;
@@ -17,10 +16,9 @@ use fathom_units::facts::{self, Grant, PRIVILEGE_COUNTERS};
 use super::arena::{Arena, MetalCell};
 use super::identify::{self, int, text};
 use super::pmu::Pmu;
-use super::{boot_state, clock, control, mmu, mrs, watchdog};
+use super::{arch, boot_state, clock, control, watchdog};
+use crate::arch::tables::{BLOCK_BYTES, PAGE_BYTES};
 use crate::clock_trust;
-use crate::registers::ParEl1;
-use crate::tables::{BLOCK_BYTES, PAGE_BYTES, SPACE_BYTES};
 use crate::windows::{self, WindowAttribute};
 
 /// Memory that is read to test whether refills are counted, bytes: more lines and pages than any first level and TLB
@@ -36,6 +34,8 @@ pub(super) struct Metal {
     facts: Vec<Fact>,
     /// System counter when the machine was opened.
     begun: u64,
+    /// Rate of the clock, Hz.
+    cycles_hz: u64,
 }
 
 impl Metal {
@@ -46,8 +46,7 @@ impl Metal {
         let boot_state = boot_state();
         let (trust, evidence) = clock_trust::judge(
             boot_state.board,
-            mrs!("midr_el1"),
-            boot_state.core_registers,
+            arch::cpu::evidence(boot_state.core_registers),
             boot_state.parameters.modelled(),
         );
         let mut facts = identify::facts();
@@ -62,6 +61,7 @@ impl Metal {
             trust,
             facts: Vec::new(),
             begun: clock::system(),
+            cycles_hz: 0,
         };
         facts.extend(metal.clock_facts());
         facts.extend(metal.counter_facts());
@@ -72,12 +72,14 @@ impl Metal {
 
     fn clock_facts(&mut self) -> [Fact; 6] {
         let (overhead, resolution) = resolution(|| self.now().0);
+        let [cycles, system] = arch::clock::NAMES;
         let (name, choice, Rate { hz, ppm }) = match self.pmu.counts {
-            true => ("pmccntr", "the PMU's cycle counter counts", clock::calibrate()),
+            true => (cycles, "the PMU's cycle counter counts", clock::calibrate()),
             false => {
-                ("cntpct", "the PMU's cycle counter does not count", Rate { hz: clock::system_hz(), ppm: 0 })
+                (system, "the PMU's cycle counter does not count", Rate { hz: clock::system_hz(), ppm: 0 })
             }
         };
+        self.cycles_hz = hz;
         [
             text(facts::CLOCK_NAME, name),
             text(facts::CLOCK_CHOICE, choice),
@@ -91,14 +93,19 @@ impl Metal {
     /// Returns facts of the PMU's registers, and of the counters that are used.
     fn counter_facts(&mut self) -> Vec<Fact> {
         let mut facts = Vec::new();
-        if !crate::registers::has_pmu(mrs!("id_aa64dfr0_el1")) {
-            facts.push(text(PRIVILEGE_COUNTERS, Grant::Absent.token()));
-            facts.push(text(facts::reason(PRIVILEGE_COUNTERS), "ID_AA64DFR0_EL1 names no PMU"));
-            return facts;
+        match arch::identify::pmu() {
+            Ok(registers) if self.pmu.exists => facts.extend(registers),
+            Ok(_) => {
+                facts.push(text(PRIVILEGE_COUNTERS, Grant::Absent.token()));
+                facts.push(text(facts::reason(PRIVILEGE_COUNTERS), "the core's counters do not exist here"));
+                return facts;
+            }
+            Err(why) => {
+                facts.push(text(PRIVILEGE_COUNTERS, Grant::Absent.token()));
+                facts.push(text(facts::reason(PRIVILEGE_COUNTERS), why));
+                return facts;
+            }
         }
-        facts.push(int("arm.pmcr_el0", mrs!("pmcr_el0")));
-        facts.push(int("arm.pmceid0_el0", mrs!("pmceid0_el0")));
-        facts.push(int("arm.pmceid1_el0", mrs!("pmceid1_el0")));
         for (name, counted) in self.test_counters() {
             facts.push(int(format!("counter.{}.tried", name.to_lowercase()), counted));
         }
@@ -135,15 +142,13 @@ impl Metal {
 
     /// Returns whether the core is coherent, as far as that is known.
     pub(super) fn is_coherent(&self) -> bool {
-        boot_state().core_registers.is_none_or(|(_, ectlr)| ectlr & crate::registers::SMPEN != 0)
+        arch::cpu::is_coherent(boot_state().core_registers)
     }
 
     /// Returns the physical address of an offset, and the attribute in force there.
-    pub(super) fn par(&self, offset: u64) -> Option<(u64, u8)> {
-        match mmu::translate(Arena::address(offset)?) {
-            ParEl1::Translated { pa, mair } => Some((pa, mair)),
-            ParEl1::Fault(_) => None,
-        }
+    pub(super) fn par(&self, offset: u64) -> Option<(u64, Option<u8>)> {
+        let translated = arch::mmu::translate(Arena::address(offset)?).ok()?;
+        Some((translated.pa, translated.mair))
     }
 }
 
@@ -220,11 +225,21 @@ impl Machine for Metal {
 
     fn quiet_begin(&mut self) {
         self.arena.begin();
+        arch::clock::begin();
         watchdog::arm();
     }
 
     fn quiet_end(&mut self) {
         watchdog::disarm();
+    }
+
+    /// Refuses a trial in which a cycle counter of 32 bits has wrapped unseen.
+    fn clock_was_available(&mut self) -> Result<(), Refusal> {
+        if !self.pmu.counts || arch::clock::is_continuous(self.cycles_hz) {
+            return Ok(());
+        }
+        let reason = "the cycle counter of 32 bits wrapped more than once between two readings";
+        Err(Refusal::new(reason, "request fewer bytes or fewer loads"))
     }
 
     /// No other task runs during a trial, so all of its time counts.
@@ -247,17 +262,7 @@ impl Machine for Metal {
 
     fn inject(&mut self, provocation: FaultInjection) -> Refusal {
         watchdog::arm();
-        match provocation {
-            // SAFETY: the last page of the address space is not mapped: a translation fault, which is reported and
-            // never returns here.
-            FaultInjection::Abort => unsafe {
-                asm!("ldr {0}, [{1}]", out(reg) _, in(reg) SPACE_BYTES - PAGE_BYTES, options(nostack));
-            },
-            // SAFETY: UDF is Undefined by definition (DDI 0487, UDF), and is reported likewise.
-            FaultInjection::Undefined => unsafe { asm!("udf #0", options(nostack)) },
-            // SAFETY: a branch to itself, which the watchdog's interrupt ends; it never returns here.
-            FaultInjection::Endless => unsafe { asm!("2:", "b 2b", options(nomem, nostack)) },
-        }
+        arch::cpu::provoke(provocation);
         watchdog::disarm();
         Refusal::new(format!("the injected fault ({}) did not occur", provocation.token()), "")
     }
@@ -288,7 +293,7 @@ impl Translate for Metal {
     fn translated(&mut self, offset: u64) -> Option<Translation> {
         let va = Arena::address(offset)?;
         let (pa, mair) = self.par(offset).unzip();
-        Some(Translation { va, pa, mair })
+        Some(Translation { va, pa, mair: mair.flatten() })
     }
 }
 

@@ -2,23 +2,30 @@
 //!
 //! # Start and faults
 //!
-//! The boot loader enters [`boot`] at EL3, EL2 or EL1, with translation and caches off. It parks all cores but one,
-//! relocates the image and goes to EL1. [`main`] determines the board, opens the UART, requests the core's memory
-//! from the firmware ([`firmware`]), enables translation and caches ([`mmu`]) and serves forever ([`server`]). An
-//! exception ([`vectors`]), a panic and a trial that exceeds its time ([`watchdog`]) each become one line. Then the
+//! The boot loader enters [`arch::boot`], with translation and caches off. It parks all cores but one, relocates the
+//! image and goes to EL1 (on 32-bit ARM PL1). [`main`] determines the board, opens the UART, requests the core's memory
+//! from the firmware ([`firmware`]), enables translation and caches ([`arch::mmu`]) and serves forever ([`server`]). An
+//! exception ([`arch::vectors`]), a panic and a trial that exceeds its time ([`watchdog`]) each become one line. Then the
 //! server starts again with an empty stack and heap. There is one core, and all interrupts except the watchdog's are
 //! off; the watchdog's never returns to the interrupted code. So nothing here is ever used twice at the same time.
+//!
+//! # Architectures
+//!
+//! What depends on the architecture is in [`arch`], one folder for each with the same modules and the same functions:
+//! `boot`, `cache`, `clock`, `control`, `cpu`, `identify`, `mmu`, `pmu`, `vectors`.
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
 mod arena;
-mod boot;
-mod cache;
+#[cfg(target_arch = "arm")]
+mod arm;
 mod clock;
 mod control;
 mod firmware;
 mod heap;
 mod identify;
+mod mappings;
 mod metal;
-mod mmu;
 mod pmu;
 mod server;
 mod study;
@@ -26,35 +33,16 @@ mod uart;
 mod vectors;
 mod watchdog;
 
+#[cfg(target_arch = "aarch64")]
+use aarch64 as arch;
+#[cfg(target_arch = "arm")]
+use arm as arch;
+
 use core::cell::UnsafeCell;
 
 use crate::board::Board;
 use crate::firmware::check_arena;
 use crate::parameters::{self, Parameters};
-
-/// Reads a system register.
-macro_rules! mrs {
-    ($name:literal) => {{
-        let value: u64;
-        // SAFETY: reading a register that exists at this exception level on this core changes nothing (DDI 0487,
-        // MRS). A register that does not exist causes an Undefined exception, which is reported and not unsound. Not
-        // `nomem`: reads of counters keep their place between accesses to memory.
-        #[allow(unused_unsafe, reason = "some callers read a register inside an unsafe block that writes it")]
-        unsafe {
-            core::arch::asm!(concat!("mrs {}, ", $name), out(reg) value, options(nostack, preserves_flags));
-        }
-        value
-    }};
-}
-
-/// Writes a system register. Unsafe: the caller justifies that the value may be in force.
-macro_rules! msr {
-    ($name:literal, $value:expr) => {
-        core::arch::asm!(concat!("msr ", $name, ", {}"), in(reg) $value, options(nostack, preserves_flags))
-    };
-}
-
-pub(crate) use {mrs, msr};
 
 unsafe extern "C" {
     static __start: u8;
@@ -122,12 +110,12 @@ impl<T> CoreCell<T> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BootState {
     pub(crate) board: Board,
-    /// Exception level at which the image was entered.
+    /// Exception level (on 32-bit ARM privilege level) at which the image was entered.
     pub(crate) boot_el: u64,
     pub(crate) parameters: Parameters,
-    /// Initial values of `CPUACTLR_EL1` and `CPUECTLR_EL1`, on a core that has them; not read on `virt`, which has no
-    /// real core.
-    pub(crate) core_registers: Option<(u64, u64)>,
+    /// Initial values of the core's own registers, on a core that is known to have them; not read on `virt`, which has
+    /// no real core.
+    pub(crate) core_registers: Option<arch::cpu::CoreRegisters>,
     /// The core's memory as reported by the firmware: its first address and size.
     pub(crate) memory: Option<(u64, u64)>,
 }
@@ -147,20 +135,23 @@ pub(crate) fn boot_state() -> BootState {
     unsafe { *BOOT_STATE.get() }
 }
 
-/// Called by [`boot`] at EL1, on the image's stack, with translation and caches off.
-extern "C" fn main(boot_el: u64) -> ! {
+/// Called by [`arch::boot`] at EL1, on the image's stack, with translation and caches off.
+extern "C" fn main(boot_el: usize) -> ! {
     // First of all: later code may access something that this machine does not have.
-    vectors::install();
+    arch::vectors::install();
     let image = Image::here();
-    let board = Board::find(image.start, mrs!("midr_el1"));
+    let board = Board::find(image.start, arch::cpu::midr());
     let parameters = image.parameters();
     uart::open(board, parameters.baud);
-    let core_registers = (board != Board::Virt && boot::known_core()).then(control::read_core_registers);
+    if let Err(why) = arch::cpu::check() {
+        stop_with(why);
+    }
+    let core_registers = if board.is_virtual() { None } else { arch::cpu::registers() };
     // A described machine has no firmware.
     let mailbox = board.mailbox().filter(|_| !parameters.modelled());
-    let memory = mailbox.and_then(firmware::arm_memory);
+    let memory = mailbox.and_then(|at| firmware::arm_memory(at, board.video_alias()));
     // SAFETY: it is not read before this.
-    unsafe { *BOOT_STATE.get() = BootState { board, boot_el, parameters, core_registers, memory } };
+    unsafe { *BOOT_STATE.get() = BootState { board, boot_el: boot_el as u64, parameters, core_registers, memory } };
     // A described machine provides no interrupts.
     if !parameters.modelled() {
         watchdog::quiesce(board);
@@ -170,7 +161,7 @@ extern "C" fn main(boot_el: u64) -> ! {
     if let Err(why) = check_arena(board.arena(), memory) {
         stop_with(&why);
     }
-    if let Err(why) = mmu::enable(&image, board) {
+    if let Err(why) = arch::mmu::enable(&image, board) {
         stop_with(why);
     }
     server::begin()
@@ -179,5 +170,5 @@ extern "C" fn main(boot_el: u64) -> ! {
 /// Reports why this image does not start here, and sleeps forever.
 fn stop_with(why: &str) -> ! {
     uart::line(why);
-    boot::park()
+    arch::cpu::park()
 }

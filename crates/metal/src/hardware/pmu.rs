@@ -1,17 +1,9 @@
-//! Performance monitors (DDI 0487, "The Performance Monitors Extension"): the cycle counter, and refill counters if
-//! the core supports them.
-
-use core::arch::asm;
+//! Performance monitors: the cycle counter, and refill counters if the core supports them.
 
 use fathom_probe::machine::{Count, Refusal};
 
-use super::{mrs, msr};
-use crate::registers;
-
-/// Events by their architectural number ("PMU events and event numbers"), with their names: refills of the first and
-/// second level of data and of the first TLB for data, and accesses to memory.
-const EVENTS: [(u64, &str); 4] =
-    [(0x03, "refill.L1D"), (0x17, "refill.L2"), (0x05, "refill.tlb.1"), (0x13, "accesses")];
+use super::arch::{self, pmu::EVENTS};
+use super::clock;
 
 /// An event counter: 32 bits in hardware, extended here.
 #[derive(Clone, Copy)]
@@ -23,6 +15,8 @@ struct Event {
 
 /// Counters of this core.
 pub(super) struct Pmu {
+    /// Whether there are performance monitors.
+    pub(super) exists: bool,
     /// Whether the cycle counter counts.
     pub(super) counts: bool,
     /// Events in the order of the hardware's counters.
@@ -32,36 +26,17 @@ pub(super) struct Pmu {
 impl Pmu {
     /// Starts all counters.
     pub(super) fn open() -> Pmu {
-        let mut pmu = Pmu { counts: false, events: [None; EVENTS.len()] };
-        if !registers::has_pmu(mrs!("id_aa64dfr0_el1")) {
+        let mut pmu = Pmu { exists: arch::pmu::start(), counts: false, events: [None; EVENTS.len()] };
+        if !pmu.exists {
             return pmu;
         }
-        let (have, named) = (registers::event_counters(mrs!("pmcr_el0")), mrs!("pmceid0_el0"));
-        // SAFETY: the PMU exists (ID_AA64DFR0_EL1) and belongs to EL1 (MDCR_EL2, MDCR_EL3 as `boot` sets them).
-        // Enabled (E), both kinds of counters at zero (P, C), the cycle counter with all its 64 bits (LC), counting
-        // every cycle (D at 0) at EL1 (the filter at 0).
-        unsafe {
-            msr!("pmcr_el0", 1u64 | 1 << 1 | 1 << 2 | 1 << 6);
-            msr!("pmccfiltr_el0", 0u64);
-            msr!("pmcntenset_el0", 1u64 << 31);
-            asm!("isb");
-        }
         for (nth, (number, name)) in EVENTS.into_iter().enumerate() {
-            if (nth as u64) < have && registers::has_event(named, number) {
-                // SAFETY: counter `nth` exists; PMSELR selects it for PMXEVTYPER after an ISB.
-                unsafe {
-                    msr!("pmselr_el0", nth as u64);
-                    asm!("isb");
-                    msr!("pmxevtyper_el0", number);
-                    msr!("pmcntenset_el0", 1u64 << nth);
-                    asm!("isb");
-                }
-                pmu.events[nth] = Some(Event { name, last: 0, total: 0 });
-            }
+            pmu.events[nth] =
+                arch::pmu::count_event(nth, number).then_some(Event { name, last: 0, total: 0 });
         }
-        let before = super::clock::cycles();
-        super::clock::alu(1000);
-        pmu.counts = super::clock::cycles() != before;
+        let before = clock::cycles();
+        clock::alu(1000);
+        pmu.counts = clock::cycles() != before;
         pmu
     }
 
@@ -99,12 +74,7 @@ impl Pmu {
     fn advance(&mut self) {
         for (nth, event) in self.events.iter_mut().enumerate() {
             let Some(event) = event else { continue };
-            // SAFETY: as in `open`.
-            unsafe {
-                msr!("pmselr_el0", nth as u64);
-                asm!("isb");
-            }
-            let now = mrs!("pmxevcntr_el0") as u32;
+            let now = arch::pmu::read_event(nth);
             event.total += u64::from(now.wrapping_sub(event.last));
             event.last = now;
         }
@@ -116,7 +86,7 @@ impl Pmu {
             return Err(Refusal::new("this core has no performance monitors that count", ""));
         }
         self.advance();
-        let cycles = Count { name: "cycles".into(), value: super::clock::cycles() };
+        let cycles = Count { name: "cycles".into(), value: clock::cycles() };
         let events = self.events.iter().flatten().map(|e| Count { name: e.name.into(), value: e.total });
         Ok(core::iter::once(cycles).chain(events).collect())
     }

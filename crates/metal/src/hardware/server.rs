@@ -9,7 +9,7 @@ use fathom_probe::wire::MAX_LINE;
 
 use super::metal::Metal;
 use super::uart::RxByte;
-use super::{CoreCell, boot, boot_state, clock, control, heap, mrs, study, uart, watchdog};
+use super::{CoreCell, arch, boot_state, clock, heap, study, uart, watchdog};
 
 /// State that survives a fault.
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ pub(super) fn begin() -> ! {
 pub(super) extern "C" fn serve() -> ! {
     // SAFETY: at power-on and after a fault no allocation is in use: the stack is empty, and no static holds one.
     unsafe { heap::begin() };
-    control::unmask_serror();
+    arch::cpu::unmask_aborts();
     let mut metal = Metal::open();
     update(|saved| saved.in_fault = false);
     loop {
@@ -73,7 +73,7 @@ pub(super) fn fault(what: impl FnOnce() -> String) {
     // A fault while reporting, or while opening the machine again, would repeat forever.
     if surviving_state().in_fault {
         uart::line("# a second fault while the first was reported: stopped; reset the board");
-        boot::park();
+        arch::cpu::park();
     }
     update(|saved| saved.in_fault = true);
     // SAFETY: the code that faulted never continues.
@@ -83,9 +83,9 @@ pub(super) fn fault(what: impl FnOnce() -> String) {
     let line = state.fault(&what);
     update(|saved| saved.state = state);
     uart::line(&line);
-    // SCTLR_EL1.M: before translation is on there is no arena to serve.
-    if mrs!("sctlr_el1") & 1 == 0 {
-        boot::park();
+    // Before translation is on there is no arena to serve.
+    if !arch::mmu::is_on() {
+        arch::cpu::park();
     }
 }
 

@@ -6,15 +6,14 @@ use fathom_probe::machine::batch::stride::Sweep;
 use fathom_probe::machine::{Attribute, ClockTrust, Machine, MapRequest, Operation, Pages};
 
 use super::metal::Metal;
-use super::{boot_state, clock, mrs, uart};
-use crate::registers;
+use super::{arch, boot_state, clock, uart};
 use crate::study::{BUFFER_BYTES, ROUNDS, Run, head, ratio};
 use crate::windows::FIRST_ADDRESS;
 
 /// Runs the study, unless input arrives; then returns to the server.
 pub(super) fn run(metal: &mut Metal) {
     let is_hardware = metal.trust() == ClockTrust::Real;
-    let core = registers::core(mrs!("midr_el1"));
+    let core = arch::cpu::name();
     uart::line(&head(boot_state().board.name(), &core, is_hardware, metal.is_coherent()));
     for bytes in BUFFER_BYTES {
         let mut runs = [None; 2];
@@ -33,7 +32,7 @@ pub(super) fn run(metal: &mut Metal) {
     uart::line("# the block was cleaned and invalidated between the two attributes; serving the probe again");
 }
 
-/// Times read-modify-writes through one attribute, in a block of 2 MiB, as the study maps it.
+/// Times read-modify-writes through one attribute, in a block, as the study maps it.
 fn time_run(metal: &mut Metal, bytes: u64, attribute: Attribute) -> Option<Run> {
     metal.quiet_begin();
     let time_sweep = time_sweep(metal, bytes, attribute);

@@ -1,6 +1,6 @@
 //! The PL011 UART, polled (PL011 Technical Reference Manual, DDI 0183G).
 
-use super::{CoreCell, mrs};
+use super::{CoreCell, clock};
 use crate::board::{self, Board};
 
 /// Registers, in bytes from its base: data, flags, divisors, line control, control, interrupt clear.
@@ -39,12 +39,12 @@ static UART: CoreCell<Uart> = CoreCell::new(Uart { base: 0, open: false });
 fn read(base: u64, register: u64) -> u32 {
     // SAFETY: a register of the board's UART (crate::board), 32 bits, aligned; mapped as device memory or with
     // translation off.
-    unsafe { ((base + register) as *const u32).read_volatile() }
+    unsafe { ((base + register) as usize as *const u32).read_volatile() }
 }
 
 fn write_register(base: u64, register: u64, value: u32) {
     // SAFETY: as in `read`.
-    unsafe { ((base + register) as *mut u32).write_volatile(value) };
+    unsafe { ((base + register) as usize as *mut u32).write_volatile(value) };
 }
 
 /// Sets the UART to a rate, 8 bits, no parity, with FIFOs. A rate out of range leaves the firmware's divisors.
@@ -113,7 +113,7 @@ pub(super) fn wait(until: Option<u64>) -> Option<RxByte> {
         if let Some(received) = get() {
             return Some(received);
         }
-        if until.is_some_and(|until| mrs!("cntpct_el0") >= until) {
+        if until.is_some_and(|until| clock::system() >= until) {
             return None;
         }
     }

@@ -1,82 +1,37 @@
-//! Exception vectors: each exception is reported in one line, and the server starts again.
+//! Exceptions: each is reported in one line, and the server starts again.
 
-use core::arch::global_asm;
+use alloc::string::String;
 
-use super::{Image, boot_state, msr, server, watchdog};
-use crate::exception::ExceptionFrame;
+use super::arch::vectors::again;
+use super::{Image, boot_state, server, watchdog};
 
-global_asm!(
-    r#"
-    .section .vectors, "ax"
-    .balign 2048
-    .global vectors
-vectors:
-    // 16 entries, 128 bytes each (DDI 0487, "Exception vectors"). Nothing is saved, because no handler returns. The
-    // stack may be the cause, so there is a separate one.
-    .set    entry, 0
-    .rept   16
-    .balign 128
-    msr     daifset, #15
-    mov     x0, #entry
-    b       taken_here
-    .set    entry, entry + 1
-    .endr
-    .balign 128
-taken_here:
-    msr     spsel, #1
-    adrp    x5, __fault_stack
-    mov     sp, x5
-    mrs     x1, esr_el1
-    mrs     x2, far_el1
-    mrs     x3, elr_el1
-    mov     x29, xzr
-    mov     x30, xzr
-    b       {taken}
-
-    .text
-    .global again
-again:
-    adrp    x5, __stack
-    mov     sp, x5
-    mov     x29, xzr
-    mov     x30, xzr
-    b       {serve}
-"#,
-    taken = sym taken,
-    serve = sym server::serve,
-);
-
-unsafe extern "C" {
-    static vectors: u8;
-    fn again() -> !;
-}
-
-/// Sets the vector table.
-pub(super) fn install() {
-    // SAFETY: a table of 16 entries, aligned to 2 KiB (VBAR_EL1).
-    unsafe {
-        msr!("vbar_el1", (&raw const vectors).addr() as u64);
-        core::arch::asm!("isb", options(nostack));
-    }
+/// An exception that was taken.
+pub(super) enum Taken<'a> {
+    /// An interrupt, before this instruction.
+    Interrupt {
+        /// Its address.
+        pc: u64,
+    },
+    /// Anything else, with its text.
+    Fault(&'a dyn Fn() -> String),
 }
 
 /// Handles an exception.
-extern "C" fn taken(vector: u64, esr: u64, far: u64, elr: u64) -> ! {
-    let taken = ExceptionFrame { vector, esr, far, elr, image: Image::here().start };
-    if taken.is_interrupt() {
-        let unexpected = watchdog::unexpected();
-        let ms = boot_state().parameters.watch_ms;
-        let elr = elr.wrapping_sub(taken.image);
-        report(|| match unexpected {
-            None => alloc::format!("watch: the trial took longer than {ms} ms; it was at image+{elr:#x}"),
-            Some(source) => alloc::format!("{}; the trial was at image+{elr:#x}", source.text()),
-        })
-    }
-    report(|| taken.text())
+pub(super) fn take(taken: Taken<'_>) -> ! {
+    let pc = match taken {
+        Taken::Fault(text) => report(text),
+        Taken::Interrupt { pc } => pc.wrapping_sub(Image::here().start),
+    };
+    let unexpected = watchdog::unexpected();
+    let ms = boot_state().parameters.watch_ms;
+    report(|| match unexpected {
+        None => alloc::format!("watch: the trial took longer than {ms} ms; it was at image+{pc:#x}"),
+        Some(source) => alloc::format!("{}; the trial was at image+{pc:#x}", source.text()),
+    })
 }
 
 /// Reports a fault on the wire and serves again, with an empty stack.
-fn report(what: impl FnOnce() -> alloc::string::String) -> ! {
+fn report(what: impl FnOnce() -> String) -> ! {
     server::fault(what);
     // SAFETY: neither the old stack nor the new one contains anything that is used again: the code that faulted never
     // continues.

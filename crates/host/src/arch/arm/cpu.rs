@@ -3,7 +3,7 @@
 use std::arch::asm;
 use std::convert::Infallible;
 
-use fathom_loops::{ADDITIONS, Instructions};
+use fathom_loops::arm::{Arm as Cpu, IS_V7, complete_accesses, flush_pipeline};
 use fathom_probe::machine::{ClockTrust, Fact};
 
 use super::super::aarch64::trust;
@@ -12,89 +12,8 @@ use super::{cpuinfo, vdso};
 use crate::facts::int;
 use crate::procfs::Root;
 
-/// Eight times the same line. The compiler takes the lines of assembly for its length, to place constants within reach
-/// of their loads: a line with `.rept` would be too short.
-macro_rules! eight {
-    ($line:literal) => {
-        concat!(
-            $line, "\n", $line, "\n", $line, "\n", $line, "\n", $line, "\n", $line, "\n", $line, "\n", $line
-        )
-    };
-}
-
-/// Alignment to 32 bytes, in as many lines as it has instructions at most.
-macro_rules! align {
-    () => {
-        eight!(".p2align 5")
-    };
-}
-
-/// 32-bit ARM. This type has no values.
-pub(crate) enum Cpu {}
-
-impl Instructions for Cpu {
-    /// Uses STM, as the C library's `memset` does.
-    #[inline(always)]
-    unsafe fn store_pair(at: *mut u8, value: u64) {
-        let (low, high) = (value as u32, (value >> 32) as u32);
-        // SAFETY: STM needs an alignment of 4, with every memory attribute; the bytes are the caller's.
-        unsafe {
-            asm!("stm {at}, {{r0, r1, r2, r3}}", at = in(reg) at, in("r0") low, in("r1") high, in("r2") low,
-                in("r3") high, options(nostack, preserves_flags));
-        }
-    }
-
-    /// Uses LDM and STM, as the C library's `memcpy` does.
-    #[inline(always)]
-    unsafe fn move_pair(from: *const u8, to: *mut u8) {
-        // SAFETY: as in `store_pair`; the same applies to LDM.
-        unsafe {
-            asm!(
-                "ldm {from}, {{r0, r1, r2, r3}}",
-                "stm {to}, {{r0, r1, r2, r3}}",
-                from = in(reg) from, to = in(reg) to, out("r0") _, out("r1") _, out("r2") _, out("r3") _,
-                options(nostack, preserves_flags)
-            );
-        }
-    }
-
-    #[inline(always)]
-    fn add(sum: usize, addend: usize) -> usize {
-        let mut sum = sum;
-        // SAFETY: arithmetic on registers.
-        unsafe { asm!("add {0}, {0}, {1}", inout(reg) sum, in(reg) addend, options(nomem, nostack)) };
-        sum
-    }
-
-    #[inline(always)]
-    fn add_turns(sum: usize, addend: usize, turns: usize) -> usize {
-        const { assert!(ADDITIONS == 32, "the lines below") };
-        let (mut sum, mut turns) = (sum, turns);
-        // SAFETY: arithmetic on registers and a loop that ends after `turns` iterations. Volatile (not `pure`), so
-        // that it stays between the two readings of the clock.
-        unsafe {
-            asm!(
-                align!(),
-                "2:",
-                eight!("add {sum}, {sum}, {addend}"),
-                eight!("add {sum}, {sum}, {addend}"),
-                eight!("add {sum}, {sum}, {addend}"),
-                eight!("add {sum}, {sum}, {addend}"),
-                "subs {turns}, {turns}, #1",
-                "bne 2b",
-                sum = inout(reg) sum,
-                addend = in(reg) addend,
-                turns = inout(reg) turns,
-                options(nomem, nostack),
-            );
-        }
-        let _ = turns;
-        sum
-    }
-}
-
 impl Architecture for Cpu {
-    const PROGRAM: Program = if cfg!(fathom_armv7) { ARMV7 } else { ARMV6 };
+    const PROGRAM: Program = if IS_V7 { ARMV7 } else { ARMV6 };
     const COUNTER: &'static str = "cntvct";
     /// The line of ARM1176 and Cortex-A9. Longer lines are flushed more than once.
     const LINE_BYTES: usize = 32;
@@ -176,37 +95,6 @@ impl Architecture for Cpu {
     /// The 32-bit PAR has no byte of MAIR: the short format names attributes of its own (DDI 0406C, B4.1.112).
     fn mair(_raw: u64) -> Option<u8> {
         None
-    }
-}
-
-/// Waits until earlier accesses are complete: DSB. ARMv6 has it as an operation of coprocessor 15 only, permitted in
-/// user mode (DDI 0100I, B2.6.1). ARMv8 traps that operation, and its kernels emulate it.
-#[inline(always)]
-fn complete_accesses() {
-    // SAFETY: a barrier.
-    #[cfg(fathom_armv7)]
-    unsafe {
-        asm!("dsb", options(nostack, preserves_flags));
-    }
-    // SAFETY: a barrier.
-    #[cfg(not(fathom_armv7))]
-    unsafe {
-        asm!("mcr p15, 0, {}, c7, c10, 4", in(reg) 0, options(nostack, preserves_flags));
-    }
-}
-
-/// Lets later instructions start only after the earlier ones: ISB, in ARMv6 "Flush Prefetch Buffer".
-#[inline(always)]
-fn flush_pipeline() {
-    // SAFETY: a barrier.
-    #[cfg(fathom_armv7)]
-    unsafe {
-        asm!("isb", options(nostack, preserves_flags));
-    }
-    // SAFETY: a barrier.
-    #[cfg(not(fathom_armv7))]
-    unsafe {
-        asm!("mcr p15, 0, {}, c7, c5, 4", in(reg) 0, options(nostack, preserves_flags));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::mrs;
 
 /// Returns the smallest line of any data cache, bytes (`CTR_EL0.DminLine`).
-pub(super) fn line() -> u64 {
+pub(in crate::hardware) fn line() -> u64 {
     4 << (mrs!("ctr_el0") >> 16 & 0xf)
 }
 
@@ -12,7 +12,7 @@ pub(super) fn line() -> u64 {
 ///
 /// # Safety
 /// The whole range is mapped.
-pub(super) unsafe fn clean_invalidate(va: u64, bytes: u64) {
+pub(in crate::hardware) unsafe fn clean_invalidate(va: u64, bytes: u64) {
     let line = line();
     let mut at = va / line * line;
     // SAFETY: DC CIVAC does not change contents for a coherent observer ("A64 Cache maintenance instructions");
@@ -33,7 +33,7 @@ pub(super) unsafe fn clean_invalidate(va: u64, bytes: u64) {
 ///
 /// # Safety
 /// Data caches are off, and have been since the last write through them to any line of the range.
-pub(super) unsafe fn invalidate(va: u64, bytes: u64) {
+pub(in crate::hardware) unsafe fn invalidate(va: u64, bytes: u64) {
     let line = line();
     let mut at = va / line * line;
     // SAFETY: by the caller's promise no line is dirty, so nothing is lost ("DC IVAC, Data or unified Cache line
@@ -48,4 +48,10 @@ pub(super) unsafe fn invalidate(va: u64, bytes: u64) {
         }
         core::arch::asm!("dsb sy", options(nostack, preserves_flags));
     }
+}
+
+/// Waits until earlier accesses are complete for every observer ("Data Synchronization Barrier").
+pub(in crate::hardware) fn complete_accesses() {
+    // SAFETY: a barrier.
+    unsafe { core::arch::asm!("dsb sy", options(nostack, preserves_flags)) };
 }

@@ -1,10 +1,13 @@
-//! System registers: values that are written to them, and decoders. Names and bits are those of DDI 0487, part D
+//! System registers of AArch64: values that are written to them, and decoders. Names and bits are those of DDI 0487, part D
 //! ("System registers"), unless noted otherwise.
 
 use alloc::format;
 use alloc::string::String;
 
 use fathom_probe::machine::Attribute;
+
+use crate::board::{CORTEX_A53, CORTEX_A72, part};
+use crate::clock_trust::Evidence;
 
 /// `SCR_EL3` for the levels below: non-secure (bit 0), both RES1 bits (4, 5), no SMC (7: no handler exists), HVC (8),
 /// AArch64 below (10).
@@ -52,9 +55,9 @@ const A72_INSTRUCTION_PREFETCH_DISTANCE: u64 = 3 << 35;
 /// the bits as text. `None` for a core whose bits are not known.
 #[must_use]
 pub fn prefetchers_off(midr: u64, (actlr, ectlr): (u64, u64)) -> Option<((u64, u64), &'static str)> {
-    match crate::board::part(midr) {
-        crate::board::CORTEX_A53 => Some(((actlr & !A53_L1PCTL, ectlr), "CPUACTLR_EL1[15:13]=0")),
-        crate::board::CORTEX_A72 => Some((
+    match part(midr) {
+        CORTEX_A53 => Some(((actlr & !A53_L1PCTL, ectlr), "CPUACTLR_EL1[15:13]=0")),
+        CORTEX_A72 => Some((
             (
                 actlr | A72_NO_LOAD_STORE_PREFETCH,
                 ectlr & !A72_INSTRUCTION_PREFETCH_DISTANCE | A72_NO_WALK_PREFETCH,
@@ -62,6 +65,28 @@ pub fn prefetchers_off(midr: u64, (actlr, ectlr): (u64, u64)) -> Option<((u64, u
             "CPUACTLR_EL1[56]=1 CPUECTLR_EL1[38]=1 CPUECTLR_EL1[36:35]=0",
         )),
         _ => None,
+    }
+}
+
+/// Returns what `CPUACTLR_EL1` and `CPUECTLR_EL1` show, `None` on a core that is not known to have them.
+///
+/// QEMU gives emulated cores their true `MIDR_EL1`, but does not implement the implementation-defined registers: both
+/// read as zero after any write. On a Cortex-A53 the first is zero only if software has written zero: after reset it
+/// contains the prefetcher's depth (DDI 0500J, "CPU Auxiliary Control Register": `L1PCTL` is 0b101). On a Cortex-A72 the
+/// second contains two prefetch distances after reset (100095, "CPU Extended Control Register"). On both it contains
+/// `SMPEN` once the core is coherent.
+#[must_use]
+pub fn evidence(midr: u64, registers: Option<(u64, u64)>) -> Evidence {
+    match (part(midr), registers) {
+        (CORTEX_A53 | CORTEX_A72, Some((0, 0))) => Evidence::Emulator(
+            "CPUACTLR_EL1 and CPUECTLR_EL1 read as zero, unlike on a real core: an emulator".into(),
+        ),
+        (CORTEX_A53 | CORTEX_A72, Some((actlr, ectlr))) => Evidence::RealCore(format!(
+            "CPUACTLR_EL1={actlr:#x} CPUECTLR_EL1={ectlr:#x}: values of a real core, which QEMU does not emulate"
+        )),
+        _ => Evidence::Emulator(format!(
+            "MIDR_EL1={midr:#x} is not a core that this image knows, and there is no evidence of real hardware"
+        )),
     }
 }
 
@@ -110,41 +135,6 @@ pub fn mair(raw: u8) -> u64 {
     all.into_iter().map(shifted).sum::<u64>() | u64::from(raw) << (8 * INDEX_RAW)
 }
 
-/// Returns the text for a byte of `MAIR_EL1`, in the terms of DDI 0487.
-#[must_use]
-pub fn attribute_text(byte: u8) -> String {
-    if byte >> 4 == 0 {
-        return match byte {
-            0x00 => "Device-nGnRnE",
-            0x04 => "Device-nGnRE",
-            0x08 => "Device-nGRE",
-            0x0c => "Device-GRE",
-            _ => "reserved",
-        }
-        .into();
-    }
-    let half = |half: u8| {
-        let allocates = match half & 3 {
-            0 => "",
-            1 => ", allocates on writes",
-            2 => ", allocates on reads",
-            _ => ", allocates on reads and writes",
-        };
-        match half >> 2 {
-            0 => format!("write-through transient{allocates}"),
-            1 if half & 3 == 0 => "non-cacheable".into(),
-            1 => format!("write-back transient{allocates}"),
-            2 => format!("write-through{allocates}"),
-            _ => format!("write-back{allocates}"),
-        }
-    };
-    match (byte >> 4, byte & 0xf) {
-        (_, 0) => "reserved".into(),
-        (outer, inner) if outer == inner => format!("Normal {}", half(inner)),
-        (outer, inner) => format!("Normal, inner {}, outer {}", half(inner), half(outer)),
-    }
-}
-
 /// Returns the cacheability of table walks: `TCR_EL1.IRGN0` and `ORGN0`. Walks cannot use device memory.
 #[must_use]
 pub fn walk_cacheability(attribute: Attribute) -> Option<u64> {
@@ -190,32 +180,12 @@ pub fn par(value: u64, va: u64) -> ParEl1 {
 /// Returns the core's name, variant and revision.
 #[must_use]
 pub fn core(midr: u64) -> String {
-    let part = match crate::board::part(midr) {
-        crate::board::CORTEX_A53 => "Cortex-A53".into(),
-        crate::board::CORTEX_A72 => "Cortex-A72".into(),
+    let part = match part(midr) {
+        CORTEX_A53 => "Cortex-A53".into(),
+        CORTEX_A72 => "Cortex-A72".into(),
         other => format!("implementer {:#x}, part {:#x}", other >> 24, other >> 4 & 0xfff),
     };
     format!("{part} r{}p{}", midr >> 20 & 0xf, midr & 0xf)
-}
-
-/// Returns the caches in `CLIDR_EL1`, in order: (level, instruction cache). `Ctype` 0 ends the list. A unified cache
-/// counts as a data cache.
-pub fn caches(clidr: u64) -> impl Iterator<Item = (u8, bool)> {
-    let kinds = (1..=7u8).map(move |level| (level, clidr >> (3 * (level - 1)) & 7));
-    kinds.take_while(|(_, kind)| *kind != 0).flat_map(|(level, kind)| {
-        let sides: &[bool] = match kind {
-            1 => &[true],
-            3 => &[false, true],
-            _ => &[false],
-        };
-        sides.iter().map(move |side| (level, *side))
-    })
-}
-
-/// Returns `CSSELR_EL1` for a cache: level minus 1 in bits 3:1, `InD` in bit 0.
-#[must_use]
-pub fn csselr(level: u8, instructions: bool) -> u64 {
-    u64::from(level - 1) << 1 | u64::from(instructions)
 }
 
 /// Returns whether there is an architectural PMU. `ID_AA64DFR0_EL1.PMUVer`: 0 means none, 15 an
@@ -223,18 +193,6 @@ pub fn csselr(level: u8, instructions: bool) -> u64 {
 #[must_use]
 pub fn has_pmu(dfr0: u64) -> bool {
     !matches!(dfr0 >> 8 & 0xf, 0 | 15)
-}
-
-/// Returns the number of event counters, without the cycle counter: `PMCR_EL0.N`.
-#[must_use]
-pub fn event_counters(pmcr: u64) -> u64 {
-    pmcr >> 11 & 0x1f
-}
-
-/// Returns whether `PMCEID0_EL0` lists the event (a number below 32).
-#[must_use]
-pub fn has_event(pmceid0: u64, event: u64) -> bool {
-    event < 32 && pmceid0 >> event & 1 == 1
 }
 
 #[cfg(test)]
@@ -251,6 +209,21 @@ mod tests {
         assert_eq!(ACTLR_EL1_WRITES, 0x73);
         // Device memory cannot be walked.
         assert_eq!(Attribute::ALL.iter().filter_map(|a| walk_cacheability(*a)).count(), 3);
+    }
+
+    #[test]
+    fn only_cores_with_plausible_registers_are_real() {
+        let (a53, a72) = (0x410f_d034, 0x410f_d083);
+        for (midr, registers, real) in [
+            (a53, Some((0x090c_a000, 0x40)), true),
+            (a72, Some((0, 0x1b_0000_0040)), true),
+            (a53, Some((0, 0)), false),
+            (a72, Some((0, 0)), false),
+            (0x414f_d0c1, None, false),
+        ] {
+            let found = evidence(midr, registers);
+            assert_eq!(matches!(found, Evidence::RealCore(_)), real, "{midr:#x}: {found:?}");
+        }
     }
 
     #[test]
@@ -276,24 +249,6 @@ mod tests {
     }
 
     #[test]
-    fn attribute_bytes_are_described_in_words() {
-        for (byte, words) in [
-            (0x00, "Device-nGnRnE"),
-            (0x0c, "Device-GRE"),
-            (0x01, "reserved"),
-            (0x40, "reserved"),
-            (0x44, "Normal non-cacheable"),
-            (0xff, "Normal write-back, allocates on reads and writes"),
-            (0xbb, "Normal write-through, allocates on reads and writes"),
-            (0xee, "Normal write-back, allocates on reads"),
-            (0x77, "Normal write-back transient, allocates on reads and writes"),
-            (0x4f, "Normal, inner write-back, allocates on reads and writes, outer non-cacheable"),
-        ] {
-            assert_eq!(attribute_text(byte), words, "{byte:#x}");
-        }
-    }
-
-    #[test]
     fn address_translations_are_decoded() {
         assert_eq!(
             par(0xff00_0000_4012_3b80, 0x1234_5678),
@@ -304,21 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn cores_and_caches_are_named() {
+    fn cores_are_named() {
         assert_eq!(core(0x410f_d034), "Cortex-A53 r0p4");
         assert_eq!(core(0x410f_d083), "Cortex-A72 r0p3");
         assert_eq!(core(0x414f_d0c1), "implementer 0x41, part 0xd0c r4p1");
-        // The A53's: two caches at level 1, a unified one at level 2.
-        let all: alloc::vec::Vec<_> = caches(0x0a20_0023).collect();
-        assert_eq!(all, [(1, false), (1, true), (2, false)]);
-        assert_eq!((csselr(1, true), csselr(2, false)), (1, 2));
-        assert_eq!(caches(0).count(), 0);
     }
 
     #[test]
-    fn counters_and_events_are_decoded() {
+    fn pmu_is_detected() {
         assert!(has_pmu(0x1030_5106) && !has_pmu(0x1030_5006) && !has_pmu(0x1030_5f06));
-        assert_eq!(event_counters(0x4103_3000), 6);
-        assert!(has_event(1 << 3, 3) && !has_event(1 << 3, 4) && !has_event(u64::MAX, 32));
     }
 }

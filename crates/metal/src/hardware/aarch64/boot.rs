@@ -7,14 +7,12 @@
 
 use core::arch::global_asm;
 
-use super::{main, mrs, msr};
+use super::{cpu, mrs, msr};
+use crate::aarch64::registers;
 use crate::board::{self, Board, Interrupts};
-use crate::parameters::{MAGIC, Parameters, VERSION};
-use crate::registers;
-
-/// [`Parameters::default`] as a constant.
-const DEFAULTS: Parameters =
-    Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000, described_khz: 0 };
+use crate::hardware::{Image, main};
+use crate::identification::event_counters;
+use crate::parameters::{DEFAULTS, MAGIC, VERSION};
 
 global_asm!(
     r#"
@@ -209,14 +207,9 @@ extern "C" fn prepare() {
     unsafe { msr!("sctlr_el1", registers::SCTLR_EL1_OFF) };
 }
 
-/// Returns whether the implementation-defined registers of this core are known.
-pub(super) fn known_core() -> bool {
-    matches!(board::part(mrs!("midr_el1")), board::CORTEX_A53 | board::CORTEX_A72)
-}
-
 fn prepare_at_el3() {
-    let board = Board::find(super::Image::here().start, mrs!("midr_el1"));
-    let is_a_pi = board != Board::Virt;
+    let board = Board::find(Image::here().start, mrs!("midr_el1"));
+    let is_a_pi = !board.is_virtual();
     // SAFETY: registers of EL3, written at EL3 (DDI 0487, each under its name): the lower levels are non-secure
     // AArch64 and nothing is trapped. ACTLR_EL3 and L2CTLR_EL1 are written on known cores only. The second is written
     // while no cache is on (100095, "L2 Control Register"), as in the Pis' own armstub8.S, which has not run if this
@@ -226,10 +219,10 @@ fn prepare_at_el3() {
         msr!("scr_el3", registers::SCR_EL3);
         msr!("cptr_el3", 0u64);
         msr!("mdcr_el3", 0u64);
-        if known_core() {
+        if cpu::is_known() {
             msr!("actlr_el3", registers::ACTLR_EL1_WRITES);
         }
-        if known_core() && is_a_pi {
+        if cpu::is_known() && is_a_pi {
             msr!("S3_1_C11_C0_2", mrs!("S3_1_C11_C0_2") | registers::L2_LATENCIES);
             core::arch::asm!("isb", options(nostack, preserves_flags));
         }
@@ -258,7 +251,7 @@ fn prepare_at_el3() {
 fn prepare_el2() {
     // PMCR_EL0.N event counters are for EL1 (MDCR_EL2.HPMN), whose reset value is not N on every core.
     let counters = match registers::has_pmu(mrs!("id_aa64dfr0_el1")) {
-        true => registers::event_counters(mrs!("pmcr_el0")),
+        true => event_counters(mrs!("pmcr_el0")),
         false => 0,
     };
     // SAFETY: registers of EL2, written at EL2 or EL3 (each under its name): EL1 is AArch64 with one stage of
@@ -273,16 +266,8 @@ fn prepare_el2() {
         msr!("mdcr_el2", counters);
         msr!("vpidr_el2", mrs!("midr_el1"));
         msr!("vmpidr_el2", mrs!("mpidr_el1"));
-        if known_core() {
+        if cpu::is_known() {
             msr!("actlr_el2", registers::ACTLR_EL1_WRITES);
         }
-    }
-}
-
-/// Sleeps forever.
-pub(super) fn park() -> ! {
-    loop {
-        // SAFETY: waits for an event; nothing else happens.
-        unsafe { core::arch::asm!("wfe", options(nomem, nostack, preserves_flags)) };
     }
 }

@@ -3,7 +3,9 @@
 //! DDI 0487, "The AArch64 Virtual Memory System Architecture" ("Translation table descriptor formats"); with T0SZ =
 //! 25 the walk begins at level 1.
 
-use crate::registers;
+use fathom_probe::machine::Attribute;
+
+use super::registers;
 
 /// Size of a page, and of a table, bytes.
 pub const PAGE_BYTES: u64 = 4096;
@@ -11,8 +13,14 @@ pub const PAGE_BYTES: u64 = 4096;
 pub const BLOCK_BYTES: u64 = 2 << 20;
 /// Entries in a table.
 pub const ENTRIES: usize = 512;
+/// Number of tables that the root takes.
+pub const ROOT_TABLES: usize = 1;
+/// Number of tables for the blocks of one GiB, in addition to the root.
+pub const TABLES_PER_GIB: usize = 1;
 /// Size of the address space, bytes: 39 bits.
 pub const SPACE_BYTES: u64 = 1 << 39;
+/// Virtual address of the first window: above all identity mappings.
+pub const FIRST_WINDOW: u64 = 0x10_0000_0000;
 
 /// A translation table.
 #[derive(Clone, Debug)]
@@ -51,10 +59,16 @@ impl EntrySize {
 }
 
 impl Leaf {
-    /// Returns data memory with an attribute index: readable and writable, not executable.
+    /// Returns data memory with an attribute: readable and writable, not executable.
     #[must_use]
-    pub fn data(index: u64) -> Leaf {
-        Leaf { index, writable: true, executable: false }
+    pub fn data(attribute: Attribute) -> Leaf {
+        Leaf { index: registers::index_of(attribute), writable: true, executable: false }
+    }
+
+    /// Returns data memory with the requested byte, which is in `MAIR_EL1` and not in the descriptor.
+    #[must_use]
+    pub fn raw(_byte: u8) -> Leaf {
+        Leaf { index: registers::INDEX_RAW, writable: true, executable: false }
     }
 
     /// Returns the descriptor that maps `pa`, for EL1 only. It is valid and has the access flag set, so that a first
@@ -230,13 +244,13 @@ mod tests {
     #[test]
     fn descriptors_follow_the_manual() {
         // The study's block: PA 0x40_0000, non-cacheable (index 1), for EL1, access flag, not executable.
-        let nc = Leaf::data(registers::INDEX_NORMAL_NC).descriptor(0x40_0000, EntrySize::Block);
+        let nc = Leaf::data(Attribute::NormalNc).descriptor(0x40_0000, EntrySize::Block);
         assert_eq!(nc, 0x0060_0000_0040_0605);
-        let wb = Leaf::data(registers::INDEX_WRITE_BACK).descriptor(0x40_0000, EntrySize::Page);
+        let wb = Leaf::data(Attribute::WriteBack).descriptor(0x40_0000, EntrySize::Page);
         assert_eq!(wb, 0x0060_0000_0040_070b);
         let code = Leaf { index: registers::INDEX_WRITE_BACK, writable: false, executable: true };
         assert_eq!(code.descriptor(0x8_0000, EntrySize::Page), 0x0040_0000_0008_078b);
-        let device = Leaf::data(registers::INDEX_DEVICE).descriptor(0x3f20_0000, EntrySize::Block);
+        let device = Leaf::data(Attribute::Device).descriptor(0x3f20_0000, EntrySize::Block);
         assert_eq!(device, 0x0060_0000_3f20_0601);
     }
 
@@ -244,7 +258,7 @@ mod tests {
     fn mapped_pages_are_found_by_the_walk() {
         let mut pool = pool(8);
         let mut tables = Tables::new(&mut pool, AT).unwrap();
-        let nc = Leaf::data(registers::INDEX_NORMAL_NC);
+        let nc = Leaf::data(Attribute::NormalNc);
         let code = Leaf { index: registers::INDEX_WRITE_BACK, writable: false, executable: true };
         tables.map(0x10_0000_0000, 0x1000_0000, 2 * BLOCK_BYTES, nc, EntrySize::Block).unwrap();
         tables.map(0x8_0000, 0x8_0000, 3 * PAGE_BYTES, code, EntrySize::Page).unwrap();
@@ -274,7 +288,7 @@ mod tests {
     fn unmappable_requests_are_refused() {
         let mut pool = pool(3);
         let mut tables = Tables::new(&mut pool, AT).unwrap();
-        let leaf = Leaf::data(0);
+        let leaf = Leaf::data(Attribute::Device);
         assert!(
             tables.map(0x1000, 0x800, PAGE_BYTES, leaf, EntrySize::Page).unwrap_err().contains("aligned")
         );

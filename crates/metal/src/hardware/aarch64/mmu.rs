@@ -3,12 +3,15 @@
 use core::arch::asm;
 use core::mem::MaybeUninit;
 
-use super::{CoreCell, Image, cache, mrs, msr};
-use crate::board::Board;
-use crate::registers::{self, ParEl1};
-use crate::tables::{BLOCK_BYTES, EntrySize, Leaf, PAGE_BYTES, Table, Tables};
-use crate::windows::{ARENA_BYTES, FIRST_ADDRESS, WINDOW_TABLES, Window};
 use fathom_probe::machine::Attribute;
+
+use super::{cache, mrs, msr};
+use crate::aarch64::registers::{self, ParEl1};
+use crate::aarch64::tables::{Table, Tables};
+use crate::board::Board;
+use crate::hardware::mappings::{self, Translated};
+use crate::hardware::{CoreCell, Image};
+use crate::windows::WINDOW_TABLES;
 
 /// Tables in addition to the windows': the root, two GiB of blocks, and the pages of an image of up to 24 MiB.
 const OTHER_TABLES: usize = 16;
@@ -21,19 +24,19 @@ static POOL: CoreCell<MaybeUninit<[Table; WINDOW_TABLES + OTHER_TABLES]>> =
 ///
 /// # Errors
 /// Returns an error if the tables cannot hold all mappings.
-pub(super) fn enable(image: &Image, board: Board) -> Result<(), &'static str> {
+pub(in crate::hardware) fn enable(image: &Image, board: Board) -> Result<(), &'static str> {
     // SAFETY: no other reference exists; every bit pattern is a table, and `Tables` reads only tables that it has
     // written.
     let pool = unsafe { (*POOL.get()).assume_init_mut() };
     let at = pool.as_ptr().addr() as u64;
     let mut tables = Tables::new(pool, at)?;
-    map(&mut tables, image, board)?;
+    mappings::map(&mut tables, image, board)?;
     // SAFETY: everything was written with data caches off, including relocated constants, so its lines in caches are
     // stale at most. They were invalidated at the start. They are invalidated again for lines fetched since
     // (instructions, in a unified level).
     unsafe { cache::invalidate(image.start, image.end - image.start) };
-    set_mair(registers::byte_of(Attribute::NormalNc));
-    // SAFETY: the tables map the running code, its data, stack and devices at their physical addresses (`map`), so
+    set_raw(registers::byte_of(Attribute::NormalNc));
+    // SAFETY: the tables map the running code, its data, stack and devices at their physical addresses (`mappings::map`), so
     // execution continues at the next instruction. The order is that of "The effects of disabling an address
     // translation stage" and "TLB maintenance": the registers, then DSB and ISB, invalidation of the TLB, and only
     // then SCTLR_EL1.M, followed by an ISB.
@@ -47,39 +50,8 @@ pub(super) fn enable(image: &Image, board: Board) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Maps the image at its address, each part with the rights that it needs and nothing below either stack; the board's
-/// devices at their addresses; and the arena in its windows.
-fn map(tables: &mut Tables<'_>, image: &Image, board: Board) -> Result<(), &'static str> {
-    let write_back = registers::INDEX_WRITE_BACK;
-    let code = Leaf { index: write_back, writable: false, executable: true };
-    let constants = Leaf { executable: false, ..code };
-    let mut map_identity =
-        |from: u64, to: u64, leaf| tables.map(from, from, to - from, leaf, EntrySize::Page);
-    map_identity(image.start, image.rodata, code)?;
-    map_identity(image.rodata, image.data, constants)?;
-    let mut from = image.data;
-    for guard in image.guards {
-        map_identity(from, guard, Leaf::data(write_back))?;
-        from = guard + PAGE_BYTES;
-    }
-    map_identity(from, image.end, Leaf::data(write_back))?;
-    for &block in board.devices() {
-        tables.map(block, block, BLOCK_BYTES, Leaf::data(registers::INDEX_DEVICE), EntrySize::Block)?;
-    }
-    for window in Window::all() {
-        tables.map(
-            FIRST_ADDRESS + window.start(),
-            board.arena(),
-            ARENA_BYTES,
-            window.leaf(),
-            window.entry_size(),
-        )?;
-    }
-    Ok(())
-}
-
 /// Writes the byte of the index in `MAIR_EL1` that a request may set.
-pub(super) fn set_mair(raw: u8) {
+pub(in crate::hardware) fn set_raw(raw: u8) {
     // SAFETY: the other indices keep their bytes, so memory in use keeps its type. The mappings of this index are
     // live while their type changes: a TLB may hold either byte until its entries are invalidated ("TLB
     // maintenance"). The manual requires break-before-make when a descriptor changes its type ("Using
@@ -106,10 +78,18 @@ pub(super) fn set_walks(walks: u64) {
     }
 }
 
-/// Returns the hardware's translation of an address for a read at EL1.
-pub(super) fn translate(va: u64) -> ParEl1 {
+/// Returns the hardware's translation of an address for a read at EL1, or the fault status.
+pub(in crate::hardware) fn translate(va: u64) -> Result<Translated, u8> {
     // SAFETY: AT changes PAR_EL1 only ("A64 System instructions for address translation"), and the ISB makes it
     // readable.
     unsafe { asm!("at s1e1r, {}", "isb", in(reg) va, options(nostack, preserves_flags)) };
-    registers::par(mrs!("par_el1"), va)
+    match registers::par(mrs!("par_el1"), va) {
+        ParEl1::Translated { pa, mair } => Ok(Translated { pa, mair: Some(mair) }),
+        ParEl1::Fault(status) => Err(status),
+    }
+}
+
+/// Returns whether translation is on (`SCTLR_EL1.M`).
+pub(in crate::hardware) fn is_on() -> bool {
+    mrs!("sctlr_el1") & 1 == 1
 }
