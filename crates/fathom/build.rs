@@ -1,19 +1,32 @@
-//! Builds the bare-metal image and embeds it in the command if Rust's target for it is installed; otherwise embeds the
-//! reason why there is no image.
+//! Builds the bare-metal images and embeds them in the command, each if Rust's target for it is installed; otherwise
+//! embeds the reason why there is no such image.
 //!
-//! Runs a nested cargo. It has a separate target directory, because the outer cargo has locked its own. It runs
-//! offline, because the image needs only dependencies of the command. Variables that the outer cargo sets for its own
-//! programs (flags, wrappers such as clippy's) are removed.
+//! Runs a nested cargo. It has a separate target directory, because the outer cargo has locked its own; all profiles and
+//! targets of the command share it, because the images are the same. It runs offline, because the images need only
+//! dependencies of the command. Variables that the outer cargo sets for its own programs (flags, wrappers such as clippy's)
+//! are removed.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::{env, fs};
 
-/// Target of the image: AArch64 without an operating system and without floating point, so that the image need not save
-/// floating-point registers.
-const TARGET: &str = "aarch64-unknown-none-softfloat";
+/// An image.
+struct Image {
+    /// Name of its file, and in capitals of the constant with its bytes.
+    name: &'static str,
+    /// Rust's target, without an operating system and without floating point, so that the image need not save
+    /// floating-point registers.
+    target: &'static str,
+    /// Whether Rust has no ready core library for it, so that it is built from the component rust-src.
+    builds_core: bool,
+}
+
+const IMAGES: [Image; 3] = [
+    Image { name: "aarch64", target: "aarch64-unknown-none-softfloat", builds_core: false },
+    Image { name: "armv7", target: "armv7a-none-eabi", builds_core: false },
+    Image { name: "armv6", target: "armv6-none-eabi", builds_core: true },
+];
 
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the manifest's folder"));
@@ -32,61 +45,86 @@ fn main() {
     for source in sources {
         println!("cargo:rerun-if-changed={}", root.join(source).display());
     }
-    let path = out.join("fathom.img");
-    let text = match missing(&root) {
-        None => {
-            let image = flat(&build(&root, &out));
-            fs::write(&path, image).expect("the output folder can be written");
-            format!("Ok(include_bytes!({:?}))", path.display().to_string())
-        }
-        Some(why) => {
-            let _ = fs::remove_file(&path);
-            format!("Err({why:?})")
-        }
-    };
-    fs::write(out.join("image.rs"), text).expect("the output folder can be written");
+    let mut constants = String::new();
+    for image in &IMAGES {
+        let path = out.join(format!("{}.img", image.name));
+        let built = match missing(image, &root) {
+            None => build(image, &root, &out),
+            Some(why) => Err(why),
+        };
+        let value = match built {
+            Ok(program) => {
+                fs::write(&path, flat(&program)).expect("the output folder can be written");
+                format!("Ok(include_bytes!({:?}))", path.display().to_string())
+            }
+            Err(why) => {
+                let _ = fs::remove_file(&path);
+                format!("Err({why:?})")
+            }
+        };
+        let name = image.name.to_uppercase();
+        constants += &format!("const {name}: Result<&[u8], &str> = {value};\n");
+    }
+    fs::write(out.join("images.rs"), constants).expect("the output folder can be written");
     // For tests, which cannot query the program.
-    println!("cargo:rustc-env=FATHOM_IMAGE={}", path.display());
+    println!("cargo:rustc-env=FATHOM_IMAGES={}", out.display());
 }
 
-/// Returns the reason why no image can be built here, if there is one.
-fn missing(root: &Path) -> Option<String> {
+/// Returns the reason why an image cannot be built here, if there is one.
+fn missing(image: &Image, root: &Path) -> Option<String> {
     if !root.join("crates/metal/Cargo.toml").is_file() {
         return Some("its sources (crates/metal) were not there when this fathom was built".into());
     }
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let sysroot = Command::new(rustc).args(["--print", "sysroot"]).output().ok()?;
-    let sysroot = String::from_utf8_lossy(&sysroot.stdout).trim().to_owned();
-    let installed = Path::new(&sysroot).join("lib/rustlib").join(TARGET).join("lib").is_dir();
-    let why = format!("Rust's target {TARGET} was not installed when this fathom was built");
-    (!installed).then_some(why)
+    let rustlib = Path::new(String::from_utf8_lossy(&sysroot.stdout).trim()).join("lib/rustlib");
+    let why = if image.builds_core {
+        let installed = rustlib.join("src/rust/library/Cargo.lock").is_file();
+        (!installed).then_some("component rust-src".into())
+    } else {
+        let installed = rustlib.join(image.target).join("lib").is_dir();
+        (!installed).then_some(format!("target {}", image.target))
+    };
+    why.map(|what: String| format!("Rust's {what} was not installed when this fathom was built"))
 }
 
-/// Builds the image's program and returns its path.
-fn build(root: &Path, out: &Path) -> PathBuf {
-    let folder = out.join("metal");
+/// Builds the image's program and returns its path, or the reason why that is not possible here.
+fn build(image: &Image, root: &Path, out: &Path) -> Result<PathBuf, String> {
+    let folder = target_folder(out).join("metal");
+    let built = nested_cargo(image, root, &folder);
+    if built.status.success() {
+        return Ok(folder.join(image.target).join("image/fathom-metal"));
+    }
+    let errors = String::from_utf8_lossy(&built.stderr);
+    // Cargo's words for a package that is not in its cache.
+    if image.builds_core && errors.contains("offline mode") {
+        let what = "the packages that Rust's core library is built with were not downloaded when this fathom was built";
+        return Err(what.into());
+    }
+    panic!("the bare-metal image for {} cannot be built:\n{errors}", image.target);
+}
+
+/// Returns the outer cargo's target folder, which has a tag for backup programs in it; else the output folder.
+fn target_folder(out: &Path) -> &Path {
+    out.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).unwrap_or(out)
+}
+
+fn nested_cargo(image: &Image, root: &Path, folder: &Path) -> Output {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root).args(["build", "--quiet", "--locked", "--offline", "--profile", "image"]);
-    command
-        .args(["--target", TARGET, "-p", "fathom-metal", "--bin", "fathom-metal", "--target-dir"])
-        .arg(&folder);
+    command.args(["--target", image.target, "-p", "fathom-metal", "--bin", "fathom-metal", "--target-dir"]);
+    command.arg(folder);
     for (name, _) in env::vars_os() {
         if !ours(&name) {
             command.env_remove(name);
         }
     }
-    let built = command.output().expect("cargo can be run");
-    if !built.status.success() {
-        let mut reported = String::new();
-        let _ = write!(
-            reported,
-            "the bare-metal image cannot be built:\n{}",
-            String::from_utf8_lossy(&built.stderr)
-        );
-        panic!("{reported}");
+    if image.builds_core {
+        // The option is for nightly compilers; the variable lets a stable one have it.
+        command.arg("-Zbuild-std=core,alloc").env("RUSTC_BOOTSTRAP", "1");
     }
-    folder.join(TARGET).join("image/fathom-metal")
+    command.output().expect("cargo can be run")
 }
 
 /// Returns whether the nested cargo keeps an environment variable: crate sources and the number of jobs are kept;
@@ -100,20 +138,24 @@ fn ours(name: &OsString) -> bool {
     !set || kept.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns the bytes that the boot loader loads: the program's segments at their load addresses (ELF-64: "Program
-/// Header").
+/// Returns the bytes that the boot loader loads: the program's segments at their load addresses (ELF-32 and ELF-64:
+/// "Program Header").
 fn flat(program: &Path) -> Vec<u8> {
     let elf = fs::read(program).expect("cargo has built it");
     let number = |at: usize, bytes: usize| {
         elf[at..at + bytes].iter().rev().fold(0u64, |number, byte| number << 8 | u64::from(*byte)) as usize
     };
-    let (headers, size, count) = (number(0x20, 8), number(0x36, 2), number(0x38, 2));
+    // EI_CLASS: 2 for 64 bits. Then e_phoff, e_phentsize; p_offset, p_paddr, p_filesz.
+    let (word, headers, size, fields) = match elf[4] {
+        2 => (8, 0x20, 0x36, [8, 24, 32]),
+        _ => (4, 0x1c, 0x2a, [4, 12, 16]),
+    };
+    let (headers, size, count) = (number(headers, word), number(size, 2), number(size + 2, 2));
     let mut image = Vec::new();
     for header in (0..count).map(|n| headers + n * size) {
         // PT_LOAD
         if number(header, 4) == 1 {
-            let (offset, address, bytes) =
-                (number(header + 8, 8), number(header + 16, 8), number(header + 32, 8));
+            let [offset, address, bytes] = fields.map(|field| number(header + field, word));
             image.resize(image.len().max(address + bytes), 0);
             image[address..address + bytes].copy_from_slice(&elf[offset..offset + bytes]);
         }

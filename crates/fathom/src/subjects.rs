@@ -108,7 +108,7 @@ const KINDS: [Kind; 4] = [
 /// Returns the forms of names that stand for many subjects, with their descriptions.
 pub fn forms() -> [(&'static str, &'static str); 3] {
     [
-        (emulated::FORM, "the same image, executed with the timing of a described machine"),
+        (emulated::FORM, "the image, executed with the timing of a described machine"),
         (serial::FORM, "a board with the image of `fathom image`, at a serial port"),
         (ssh::FORM, "another host, by ssh; fathom is copied there if necessary"),
     ]

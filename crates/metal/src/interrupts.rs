@@ -4,9 +4,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The non-secure physical timer of EL1 at a GIC: private interrupt 30 (Server Base System Architecture, 5.2;
-/// BCM2711 ARM Peripherals 6.3; QEMU's virt).
-pub const TIMER_INTID: u32 = 30;
+/// The physical timer of EL1 or PL1 at a GIC: private interrupt 30 (Server Base System Architecture, 5.2; BCM2711 ARM
+/// Peripherals 6.3; QEMU's virt), and 29 if a 32-bit image was entered in the secure state (QEMU's vexpress-a15).
+pub const TIMER_INTIDS: [u32; 2] = [30, 29];
 
 /// Source of an interrupt, as the board's controller reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl InterruptSource {
     /// Returns whether the source is the watchdog on trials. `reached`: its timer has reached its time.
     #[must_use]
     pub fn is_watchdog(self, reached: bool) -> bool {
-        reached && !matches!(self, InterruptSource::Gic(id) if id != TIMER_INTID)
+        reached && !matches!(self, InterruptSource::Gic(id) if !TIMER_INTIDS.contains(&id))
     }
 
     /// Returns the number by which a GIC's distributor masks it. Numbers from 1020 on are special and mean no
@@ -79,8 +79,9 @@ mod tests {
     #[test]
     fn only_an_expired_timer_is_the_watchdog() {
         for (source, reached, is) in [
-            (InterruptSource::Gic(TIMER_INTID), true, true),
-            (InterruptSource::Gic(TIMER_INTID), false, false),
+            (InterruptSource::Gic(30), true, true),
+            (InterruptSource::Gic(29), true, true),
+            (InterruptSource::Gic(30), false, false),
             (InterruptSource::Gic(1023), true, false),
             (InterruptSource::Gic(105), true, false),
             (InterruptSource::Local(1 << 1), true, true),

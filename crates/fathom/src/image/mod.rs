@@ -1,46 +1,88 @@
-//! The bare-metal image embedded in this program.
+//! The bare-metal images embedded in this program.
 //!
-//! The same image runs on every board (crates/metal). QEMU 7.2 loads it at the address that a board's firmware would
-//! use; the options count instructions instead of time:
+//! An image runs on every board of its architecture (crates/metal). QEMU 7.2 loads it at the address that a board's
+//! firmware would use; the options count instructions instead of time:
 //! ```text
 //! qemu-system-aarch64 -M raspi3b -icount shift=0 -nic none -display none -monitor none -serial stdio -kernel IMAGE
 //! qemu-system-aarch64 -M virt -cpu cortex-a53 -m 512M -icount shift=0 -nic none -display none -monitor none \
 //!     -serial stdio -kernel IMAGE
+//! qemu-system-arm -M raspi0 -icount shift=0 -nic none -display none -monitor none -serial stdio -kernel IMAGE
+//! qemu-system-arm -M vexpress-a15 -m 512M -icount shift=0 -nic none -display none -monitor none -serial stdio \
+//!     -kernel IMAGE
 //! ```
 //!
 //! With `-M virt,virtualization=on` the second command enters the image at EL2. At EL3 `-kernel` does not load a
 //! kernel; use `-M virt,secure=on -device loader,file=IMAGE,addr=0x40200000,force-raw=on -device
-//! loader,addr=0x40200000,cpu-num=0`. `virt` needs 512 MiB, because the arena is in its second half. The image greets
-//! immediately. A line that begins with `#` is for humans, and is sent only after four seconds without input
-//! (`fathom_metal::parameters`, which [`fathom_metal::parameters::Parameters::patch`] changes in an image).
+//! loader,addr=0x40200000,cpu-num=0`. `virt` and `vexpress-a15` need 512 MiB, because the arena is in their second half.
+//! The image greets immediately. A line that begins with `#` is for humans, and is sent only after four seconds without
+//! input (`fathom_metal::parameters`, which [`fathom_metal::parameters::Parameters::patch`] changes in an image).
 
 use crate::failure::Failure;
 
-/// Returns the image, or the reason why there is none.
-///
-/// # Errors
-/// If the image could not be built together with this program.
-pub fn embedded() -> Result<&'static [u8], Failure> {
-    let built: Result<&'static [u8], &str> = include!(concat!(env!("OUT_DIR"), "/image.rs"));
-    built.map_err(|why| {
-        let what = format!("this fathom has no bare-metal image: {why}");
-        Failure::new(what, "rustup target add aarch64-unknown-none-softfloat, then build fathom again")
-    })
+/// An image, by the architecture that it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Image {
+    /// AArch64: Raspberry Pi 3 and 4.
+    Aarch64,
+    /// ARMv7-A: Raspberry Pi 2, and 3 in its 32-bit state.
+    Armv7,
+    /// ARMv6: Raspberry Pi 1 and Zero.
+    Armv6,
+}
+
+// Written by build.rs: AARCH64, ARMV7 and ARMV6.
+include!(concat!(env!("OUT_DIR"), "/images.rs"));
+
+impl Image {
+    /// Returns its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Image::Aarch64 => "AArch64",
+            Image::Armv7 => "ARMv7",
+            Image::Armv6 => "ARMv6",
+        }
+    }
+
+    /// Returns its bytes.
+    ///
+    /// # Errors
+    /// The reason why there is none, if it could not be built together with this program.
+    pub fn embedded(self) -> Result<&'static [u8], Failure> {
+        let (built, install) = match self {
+            Image::Aarch64 => (AARCH64, "rustup target add aarch64-unknown-none-softfloat"),
+            Image::Armv7 => (ARMV7, "rustup target add armv7a-none-eabi"),
+            Image::Armv6 => (ARMV6, "rustup component add rust-src; scripts/setup --test fetches the packages"),
+        };
+        built.map_err(|why| {
+            let what = format!("this fathom has no bare-metal image for {}: {why}", self.name());
+            Failure::new(what, format!("{install}, then build fathom again"))
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use fathom_metal::parameters::{Parameters, memory_bytes};
+    use fathom_metal::parameters::{
+        AARCH64_MAGIC, ARMV6_MAGIC, ARMV7_MAGIC, Parameters, header_magic, memory_bytes,
+    };
+
+    use super::Image;
 
     #[test]
-    fn image_has_default_parameters_or_its_absence_a_remedy() {
-        match super::embedded() {
-            Ok(image) => {
-                assert_eq!(Parameters::of(image), Ok(Parameters::default()));
-                assert!(memory_bytes(image).is_some_and(|bytes| bytes > image.len() as u64));
-                println!("the image: {} KiB", image.len() / 1024);
+    fn images_have_default_parameters_or_their_absence_a_remedy() {
+        for (image, magic) in
+            [(Image::Aarch64, AARCH64_MAGIC), (Image::Armv7, ARMV7_MAGIC), (Image::Armv6, ARMV6_MAGIC)]
+        {
+            match image.embedded() {
+                Ok(bytes) => {
+                    assert_eq!(Parameters::of(bytes), Ok(Parameters::default()));
+                    assert_eq!(header_magic(bytes), Some(magic));
+                    assert!(memory_bytes(bytes).is_some_and(|memory| memory > bytes.len() as u64));
+                    println!("the image for {}: {} KiB", image.name(), bytes.len() / 1024);
+                }
+                Err(failure) => assert!(failure.remedy.contains("rustup "), "{failure}"),
             }
-            Err(failure) => assert!(failure.remedy.contains("rustup target add"), "{failure}"),
         }
     }
 }

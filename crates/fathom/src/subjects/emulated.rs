@@ -9,7 +9,7 @@ use fathom_model::catalog;
 use super::exec::exec_with;
 use super::{Subject, config_dir, description};
 use crate::failure::Failure;
-use crate::image::embedded;
+use crate::image::Image;
 
 /// Prefix of the name.
 pub const PREFIX: &str = "image:";
@@ -28,7 +28,7 @@ pub fn subject(name: &str, machine: &str) -> Result<Subject, Failure> {
     if described.core.maintain.is_none() {
         let what =
             format!("{name}: the image maintains caches, and '{machine}' does not say what that costs");
-        return Err(Failure::usage(what, "describe it: `maintain` of [core]; bcm2837 and bcm2711 do"));
+        return Err(Failure::usage(what, "describe it: `maintain` of [core]; bcm2837, bcm2711, bcm2835 and am5728 do"));
     }
     program()?;
     let about = format!("the bare-metal image, executed on: {}", described.about);
@@ -56,6 +56,15 @@ fn program() -> Result<PathBuf, Failure> {
     })
 }
 
+/// Returns the image for a machine. A description does not say what its core executes: those of 32-bit ARM are listed.
+fn image_for(machine: &str) -> Image {
+    match machine {
+        "bcm2835" => Image::Armv6,
+        "am5728" | "am5728-l2-off" | "omap3-sdio" => Image::Armv7,
+        _ => Image::Aarch64,
+    }
+}
+
 /// Returns the machine as an argument for that program, which knows built-in names and files, but not the user's
 /// directory.
 fn machine_of(machine: &str) -> Result<String, Failure> {
@@ -70,13 +79,14 @@ fn machine_of(machine: &str) -> Result<String, Failure> {
 
 /// Replaces this process by the program.
 pub fn serve(machine: &str, seed: u64, parent: Option<u32>) -> Result<(), Failure> {
+    let image = image_for(&description(machine)?.name).embedded()?;
     let (program, machine) = (program()?, machine_of(machine)?);
     let emulate = |file: &str| {
         let mut emulate = Command::new(program);
         emulate.args([&machine, "--seed", &seed.to_string(), "--image", file]);
         emulate
     };
-    Err(exec_with(embedded()?, parent, emulate, BUILD))
+    Err(exec_with(image, parent, emulate, BUILD))
 }
 
 #[cfg(test)]
@@ -89,5 +99,13 @@ mod tests {
         assert!(wrong.remedy.contains("`maintain` of [core]"), "{wrong}");
         assert!(subject("image:bcm2387", "bcm2387").unwrap_err().remedy.contains("bcm2837"));
         assert_eq!(machine_of("bcm2837").unwrap(), "bcm2837");
+    }
+
+    #[test]
+    fn listed_machines_are_built_in_and_have_their_image() {
+        for name in ["bcm2835", "am5728", "am5728-l2-off", "omap3-sdio"] {
+            assert_ne!(image_for(&description(name).unwrap().name), Image::Aarch64, "{name}");
+        }
+        assert_eq!(image_for("bcm2837"), Image::Aarch64);
     }
 }

@@ -9,7 +9,7 @@ use fathom_metal::parameters::Parameters;
 use super::{Context, Verb};
 use crate::cli::baud;
 use crate::failure::{Exit, Failure};
-use crate::image::embedded;
+use crate::image::Image;
 use crate::output::shell;
 use crate::subjects;
 
@@ -21,7 +21,7 @@ const README: &str = "Fathom on ";
 
 /// Options of the image.
 #[derive(Debug, Args)]
-struct Image {
+struct Options {
     /// The board.
     #[arg(long, value_enum)]
     board: Board,
@@ -39,8 +39,15 @@ struct Image {
 /// A supported board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Board {
+    /// Raspberry Pi 1, Zero and Zero W.
+    Pi1,
+    /// Raspberry Pi 2.
+    Pi2,
     /// Raspberry Pi 3.
     Pi3,
+    /// Raspberry Pi 3 in its 32-bit state.
+    #[value(name = "pi3-32")]
+    Pi3In32Bits,
     /// Raspberry Pi 4.
     Pi4,
     /// QEMU's machine virt.
@@ -49,11 +56,12 @@ enum Board {
 
 /// The verb.
 pub fn verb() -> Verb {
-    Verb::of::<Image>(
+    Verb::of::<Options>(
         "image",
         "Writes the bare-metal image, the other files of its SD card, and a page of instructions",
         "Examples:
   fathom image --board pi3 -o card             kernel8.img, config.txt, README.txt
+  fathom image --board pi1 -o card             kernel.img, for a Raspberry Pi 1 or Zero
   fathom survey --on serial:/dev/ttyUSB0       the board, once it has booted
   fathom survey --on qemu:virt                 the same image, without a board
 
@@ -63,35 +71,68 @@ The image was never run on hardware. Exit status: 0 written, 1 failed, 2 wrong c
     )
 }
 
-/// Name of a board, and the firmware files that it needs on the card.
+/// Name of a board, its image, the name by which the firmware loads it, and the firmware files on the card.
 struct Kit {
     name: &'static str,
+    image: Image,
+    kernel: &'static str,
     firmware: &'static str,
+    /// The memory that is measured, and the largest `gpu_mem`.
+    memory: &'static str,
 }
 
+/// Where the arena is on the boards other than the first.
+const SECOND_128_MIB: &str = "256 at most: what is measured is the second 128 MiB of memory";
+
 fn kit(board: Board) -> Kit {
+    let pi3 = Kit {
+        name: "Raspberry Pi 3",
+        image: Image::Aarch64,
+        kernel: "kernel8.img",
+        firmware: "bootcode.bin, start.elf, fixup.dat, overlays/disable-bt.dtbo, and the board's\n  \
+                   devicetree: bcm2710-rpi-3-b.dtb, for a 3B+ bcm2710-rpi-3-b-plus.dtb (the folder\n  \
+                   has one for each board)",
+        memory: SECOND_128_MIB,
+    };
     match board {
         // Raspberry Pi documentation, "Boot folder contents" and "GPIO and the 40-pin header".
-        Board::Pi3 => Kit {
-            name: "Raspberry Pi 3",
-            firmware: "bootcode.bin, start.elf, fixup.dat, overlays/disable-bt.dtbo, and the board's\n  \
-                       devicetree: bcm2710-rpi-3-b.dtb, for a 3B+ bcm2710-rpi-3-b-plus.dtb (the folder\n  \
-                       has one for each board)",
+        Board::Pi1 => Kit {
+            name: "Raspberry Pi 1 or Zero",
+            image: Image::Armv6,
+            kernel: "kernel.img",
+            firmware: "bootcode.bin, start.elf, fixup.dat, overlays/disable-bt.dtbo (for a Zero W), and the\n  \
+                       board's devicetree: bcm2708-rpi-b.dtb, for a B+ bcm2708-rpi-b-plus.dtb, for a\n  \
+                       Zero bcm2708-rpi-zero.dtb (the folder has one for each board)",
+            memory: "64 at most on a board with 256 MiB, 320 with 512: what is measured is the 128 MiB\n\
+                     after the first 64",
         },
+        Board::Pi2 => Kit {
+            name: "Raspberry Pi 2",
+            image: Image::Armv7,
+            kernel: "kernel7.img",
+            firmware: "bootcode.bin, start.elf, fixup.dat, and the board's devicetree:\n  \
+                       bcm2709-rpi-2-b.dtb, for version 1.2 bcm2710-rpi-2-b.dtb",
+            memory: SECOND_128_MIB,
+        },
+        Board::Pi3 => pi3,
+        Board::Pi3In32Bits => {
+            Kit { name: "Raspberry Pi 3 in 32 bits", image: Image::Armv7, kernel: "kernel7.img", ..pi3 }
+        }
         Board::Pi4 => Kit {
             name: "Raspberry Pi 4",
             firmware: "start4.elf, fixup4.dat, overlays/disable-bt.dtbo, and the board's devicetree:\n  \
                        bcm2711-rpi-4-b.dtb, for a 400 bcm2711-rpi-400.dtb, for a CM4\n  \
                        bcm2711-rpi-cm4.dtb (the folder has one for each board)",
+            ..pi3
         },
-        Board::Virt => Kit { name: "QEMU's machine virt", firmware: "" },
+        Board::Virt => Kit { name: "QEMU's machine virt", firmware: "", ..pi3 },
     }
 }
 
 /// Writes the files, and prints their names.
-fn run(options: &Image, context: &Context) -> Result<Exit, Failure> {
+fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let out = &context.out;
-    let mut image = embedded()?.to_vec();
+    let mut image = kit(options.board).image.embedded()?.to_vec();
     let set = Parameters::of(&image).and_then(|p| Parameters { baud: options.baud, ..p }.patch(&mut image));
     set.map_err(|why| Failure::new(why, "build fathom again"))?;
     let dir = &options.output;
@@ -126,8 +167,8 @@ fn may_overwrite(path: &Path) -> std::io::Result<bool> {
         || Parameters::of(&bytes).is_ok())
 }
 
-fn files(options: &Image, image: Vec<u8>) -> Vec<(&'static str, Vec<u8>)> {
-    let mut files = vec![("kernel8.img", image)];
+fn files(options: &Options, image: Vec<u8>) -> Vec<(&'static str, Vec<u8>)> {
+    let mut files = vec![(kit(options.board).kernel, image)];
     if options.board != Board::Virt {
         files.push(("config.txt", config(options).into_bytes()));
     }
@@ -136,19 +177,20 @@ fn files(options: &Image, image: Vec<u8>) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// Returns the firmware's configuration: only these keys (Raspberry Pi documentation, "config.txt").
-fn config(options: &Image) -> String {
+fn config(options: &Options) -> String {
+    let Kit { name, image, kernel, .. } = kit(options.board);
+    let (bits, is_64) = if image == Image::Aarch64 { (64, 1) } else { (32, 0) };
     format!(
-        "{CONFIG} for the {}.\n\
-         # 64 bits, and this kernel.\narm_64bit=1\nkernel=kernel8.img\n\
+        "{CONFIG} for the {name}.\n\
+         # {bits} bits, and this kernel.\narm_64bit={is_64}\nkernel={kernel}\n\
          # The serial port on GPIO 14 and 15, using the UART with its own clock.\n\
-         enable_uart=1\ndtoverlay=disable-bt\n",
-        kit(options.board).name
+         enable_uart=1\ndtoverlay=disable-bt\n"
     )
 }
 
-fn readme(options: &Image) -> String {
-    let Image { board, baud, .. } = options;
-    let Kit { name, firmware } = kit(*board);
+fn readme(options: &Options) -> String {
+    let Options { board, baud, .. } = options;
+    let Kit { name, firmware, kernel, memory, .. } = kit(*board);
     let title = format!("{README}{name}");
     let head = format!("{title}\n{}\n\n{NEVER_TESTED}\n\n", "=".repeat(title.len()));
     if *board == Board::Virt {
@@ -164,11 +206,11 @@ fn readme(options: &Image) -> String {
     format!(
         "{head}\
          The card\n--------\n\
-         One FAT partition, with kernel8.img and config.txt from this directory, and the\n\
+         One FAT partition, with {kernel} and config.txt from this directory, and the\n\
          firmware from https://github.com/raspberrypi/firmware, folder boot:\n\n  \
          {firmware}\n\n\
          Back up the card first: config.txt is replaced. gpu_mem may be\n\
-         added to it, 256 at most: what is measured is the second 128 MiB of memory.\n\n\
+         added to it, {memory}.\n\n\
          The wires\n---------\n\
          A USB serial adapter of 3.3 V (5 V destroys the board), on the 40-pin header:\n\n  \
          adapter GND to pin 6 (ground)\n  \
@@ -191,13 +233,14 @@ fn readme(options: &Image) -> String {
 }
 
 /// Returns the summary for the terminal.
-fn summary(options: &Image, files: &[(&str, Vec<u8>)]) -> String {
+fn summary(options: &Options, files: &[(&str, Vec<u8>)]) -> String {
     let dir = shell(&options.output.display().to_string());
     let mut text = String::new();
     for (name, bytes) in files {
-        let sum = match *name {
-            "kernel8.img" => format!(", CRC-32 {:08x}", crc32fast::hash(bytes)),
-            _ => String::new(),
+        let sum = if *name == kit(options.board).kernel {
+            format!(", CRC-32 {:08x}", crc32fast::hash(bytes))
+        } else {
+            String::new()
         };
         text += &format!("{dir}/{name}: {} bytes{sum}\n", bytes.len());
     }
@@ -210,13 +253,14 @@ mod tests {
 
     #[test]
     fn instructions_name_speed_and_untested_boards() {
-        for board in [Board::Pi3, Board::Pi4, Board::Virt] {
-            let options = Image { board, output: "x".into(), baud: 921_600, force: false };
+        for &board in Board::value_variants() {
+            let options = Options { board, output: "x".into(), baud: 921_600, force: false };
             let page = readme(&options);
             assert!(page.starts_with(README) && page.contains("never run on hardware"), "{page}");
             assert!(page.lines().count() < 60 && page.lines().all(|l| l.chars().count() <= 112), "{page}");
             assert_eq!(page.contains("serial:/dev/ttyUSB0@921600"), board != Board::Virt, "{page}");
             assert!(config(&options).starts_with(CONFIG));
+            assert!(config(&options).contains(&format!("kernel={}\n", kit(board).kernel)));
         }
     }
 }

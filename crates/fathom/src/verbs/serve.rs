@@ -114,7 +114,7 @@ enum Served {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// The bare-metal image under QEMU: `raspi3b` or `virt`.
+    /// A bare-metal image under QEMU: `raspi3b`, `virt`, `raspi0` or `vexpress-a15`.
     Qemu {
         /// QEMU's machine.
         machine: String,
@@ -122,7 +122,7 @@ enum Served {
         #[arg(long, hide = true)]
         parent: Option<u32>,
     },
-    /// The bare-metal image, executed with the timing of a described machine (by `fathom-emulate`).
+    /// A bare-metal image, executed with the timing of a described machine (by `fathom-emulate`).
     Image {
         /// Name or file of the machine.
         machine: String,

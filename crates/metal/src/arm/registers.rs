@@ -150,22 +150,22 @@ pub fn evidence_v7(midr: u64, actlr: u32) -> Evidence {
     }
 }
 
-/// Returns what ARM1176 shows: whether its cycle counter exists, and whether its data cache reports a dirty line after one
+/// Returns what ARM1176 shows: whether its cycle counter counts, and whether its data cache reports a dirty line after one
 /// was written (`Cache Dirty Status Register`, DDI 0301H, 3.2.22). QEMU implements neither.
 #[must_use]
-pub fn evidence_v6(midr: u64, has_counter: bool, is_dirty: bool) -> Evidence {
+pub fn evidence_v6(midr: u64, counts: bool, is_dirty: bool) -> Evidence {
     if part(midr) != ARM1176 {
         return unknown(midr);
     }
-    if has_counter && is_dirty {
+    if counts && is_dirty {
         return Evidence::RealCore(
             "the cycle counter counts and the data cache reports a dirty line: QEMU emulates neither".into(),
         );
     }
-    let missing = if has_counter {
+    let missing = if counts {
         "the data cache never reports a dirty line"
     } else {
-        "the core has no cycle counter"
+        "the cycle counter does not count"
     };
     Evidence::Emulator(format!("{missing}, unlike a real ARM1176: an emulator"))
 }

@@ -94,12 +94,7 @@ impl Metal {
     fn counter_facts(&mut self) -> Vec<Fact> {
         let mut facts = Vec::new();
         match arch::identify::pmu() {
-            Ok(registers) if self.pmu.exists => facts.extend(registers),
-            Ok(_) => {
-                facts.push(text(PRIVILEGE_COUNTERS, Grant::Absent.token()));
-                facts.push(text(facts::reason(PRIVILEGE_COUNTERS), "the core's counters do not exist here"));
-                return facts;
-            }
+            Ok(registers) => facts.extend(registers),
             Err(why) => {
                 facts.push(text(PRIVILEGE_COUNTERS, Grant::Absent.token()));
                 facts.push(text(facts::reason(PRIVILEGE_COUNTERS), why));

@@ -15,8 +15,6 @@ struct Event {
 
 /// Counters of this core.
 pub(super) struct Pmu {
-    /// Whether there are performance monitors.
-    pub(super) exists: bool,
     /// Whether the cycle counter counts.
     pub(super) counts: bool,
     /// Events in the order of the hardware's counters.
@@ -26,8 +24,8 @@ pub(super) struct Pmu {
 impl Pmu {
     /// Starts all counters.
     pub(super) fn open() -> Pmu {
-        let mut pmu = Pmu { exists: arch::pmu::start(), counts: false, events: [None; EVENTS.len()] };
-        if !pmu.exists {
+        let mut pmu = Pmu { counts: false, events: [None; EVENTS.len()] };
+        if !arch::pmu::start() {
             return pmu;
         }
         for (nth, (number, name)) in EVENTS.into_iter().enumerate() {

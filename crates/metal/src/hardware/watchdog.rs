@@ -5,7 +5,7 @@
 use super::arch::clock::{start_timer, stop_timer, timer_reached};
 use super::{boot_state, clock};
 use crate::board::{Board, Interrupts};
-use crate::interrupts::{InterruptSource, TIMER_INTID};
+use crate::interrupts::{InterruptSource, TIMER_INTIDS};
 
 fn write(at: u64, value: u32) {
     // SAFETY: a register of the board's interrupt controllers (crate::board), mapped as device memory or with
@@ -60,12 +60,15 @@ pub(super) fn arm() {
     match boot_state().board.interrupts() {
         Interrupts::Gic2 { distributor, interface } => {
             // IHI 0048B 4.3, 4.4: distributor on, the interrupt enabled at a middle priority, every priority
-            // unmasked, CPU interface on.
+            // unmasked, CPU interface on. The secure timer's cannot be enabled in the non-secure state, and does not
+            // occur there.
             write(distributor, 1);
-            let priorities = distributor + 0x400 + u64::from(TIMER_INTID / 4 * 4);
-            let shift = TIMER_INTID % 4 * 8;
-            write(priorities, read(priorities) & !(0xff << shift) | 0x80 << shift);
-            write(distributor + 0x100, 1 << TIMER_INTID);
+            for intid in TIMER_INTIDS {
+                let priorities = distributor + 0x400 + u64::from(intid / 4 * 4);
+                let shift = intid % 4 * 8;
+                write(priorities, read(priorities) & !(0xff << shift) | 0x80 << shift);
+                write(distributor + 0x100, 1 << intid);
+            }
             write(interface + 0x04, 0xff);
             write(interface, 1);
         }

@@ -39,9 +39,9 @@ enter:
     and     r5, r5, #0x1f
     mov     r6, #1                  // privilege level
     .if {v7}
-    // Every core but the first of the first cluster sleeps forever.
+    // Every core but the first sleeps forever. There is one cluster, whose number in MPIDR is 15 on BCM2836.
     mrc     p15, 0, r0, c0, c0, 5   // MPIDR
-    lsls    r0, r0, #8
+    lsls    r0, r0, #24
     beq     1f
 0:  wfe
     b       0b

@@ -51,7 +51,7 @@ pub(in crate::hardware) fn evidence(initial: Option<CoreRegisters>) -> Evidence 
     }
     // The register exists on every core that this image is for (`check`). The image's data are write-back memory, and the
     // stack has just been written.
-    registers::evidence_v6(midr(), super::pmu::is_present(), mrc!(DIRTY_STATUS) & 1 == 1)
+    registers::evidence_v6(midr(), super::pmu::counts(), mrc!(DIRTY_STATUS) & 1 == 1)
 }
 
 /// Returns whether the core is coherent, as far as that is known.

@@ -4,7 +4,7 @@ use fathom_loops::arm::flush_pipeline;
 
 use super::{IS_V7, cp15, cpu, mcr, mrc};
 use crate::arm::registers;
-use crate::hardware::{CoreCell, boot_state};
+use crate::hardware::{CoreCell, boot_state, clock};
 use crate::identification::{event_counters, has_event};
 
 /// Events with their names: refills of the first and second level of data and of the first TLB for data, and accesses to
@@ -31,7 +31,7 @@ pub(super) fn is_present() -> bool {
     if IS_V7 {
         return registers::has_pmu(mrc!(ID_DFR0));
     }
-    // No identification register of ARM1176 lists them, and QEMU does not have them.
+    // No identification register of ARM1176 lists them.
     !cpu::is_undefined(|| {
         let _ = mrc!(CCNT);
     })
@@ -66,6 +66,16 @@ pub(in crate::hardware) fn start() -> bool {
         *STARTED.get() = true;
     }
     true
+}
+
+/// Returns whether the cycle counter of ARM1176 counts.
+pub(super) fn counts() -> bool {
+    if !start() {
+        return false;
+    }
+    let before = mrc!(CCNT);
+    clock::alu(100);
+    mrc!(CCNT) != before
 }
 
 /// Returns the counter of ARM1176 for an event of [`EVENTS`].
