@@ -167,7 +167,10 @@ impl Probe {
         #[cfg(target_os = "linux")]
         for left::Left { pid, command } in left::left(group) {
             print_message(&Failure::new(
-                format!("the command of '{}' left process {pid} ({command}) in a session of its own", self.name),
+                format!(
+                    "the command of '{}' left process {pid} ({command}) in a session of its own",
+                    self.name
+                ),
                 format!("unless it is meant to stay: kill {pid}"),
             ));
         }

@@ -14,9 +14,9 @@ pub mod arm;
 pub mod board;
 pub mod clock_trust;
 pub mod firmware;
-pub mod identification;
 #[cfg(target_os = "none")]
 mod hardware;
+pub mod identification;
 pub mod interrupts;
 pub mod parameters;
 pub mod study;

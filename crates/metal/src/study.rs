@@ -110,7 +110,13 @@ mod tests {
     use super::*;
 
     fn run(ticks: u64, mair: u8) -> Run {
-        Run { bytes: 2560, va: 0x10_0000_0000, translated: Some((0x0800_0000, Some(mair))), ticks, hz: 19_200_000 }
+        Run {
+            bytes: 2560,
+            va: 0x10_0000_0000,
+            translated: Some((0x0800_0000, Some(mair))),
+            ticks,
+            hz: 19_200_000,
+        }
     }
 
     #[test]

@@ -52,7 +52,9 @@ impl Image {
         let (built, install) = match self {
             Image::Aarch64 => (AARCH64, "rustup target add aarch64-unknown-none-softfloat"),
             Image::Armv7 => (ARMV7, "rustup target add armv7a-none-eabi"),
-            Image::Armv6 => (ARMV6, "rustup component add rust-src; scripts/setup --test fetches the packages"),
+            Image::Armv6 => {
+                (ARMV6, "rustup component add rust-src; scripts/setup --test fetches the packages")
+            }
         };
         built.map_err(|why| {
             let what = format!("this fathom has no bare-metal image for {}: {why}", self.name());

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use fathom_experiment::record::{Record, Run};
 use fathom_experiment::record::file::resumable;
+use fathom_experiment::record::{Record, Run};
 use fathom_model::catalog;
 use fathom_units::facts;
 

@@ -20,7 +20,8 @@ pub(super) struct Stop(Arc<AtomicUsize>);
 impl Stop {
     /// Listens from now on.
     pub(super) fn listen() -> Result<Stop, Failure> {
-        let failed = |e: std::io::Error| Failure::new(format!("cannot listen for signals: {e}"), RAISE_LIMITS);
+        let failed =
+            |e: std::io::Error| Failure::new(format!("cannot listen for signals: {e}"), RAISE_LIMITS);
         let flag = Arc::new(AtomicUsize::new(0));
         let (wakes, guard) = UnixStream::pair().map_err(failed)?;
         let ignored = ignored();

@@ -102,7 +102,12 @@ mod tests {
     fn order_is_by_number_and_not_by_the_clock() {
         let dir = tempfile::tempdir().expect("a directory");
         let largest = format!("{}-x.fathom", u64::MAX);
-        let names = ["00000002-19700101T000000-a.fathom", "00000001-20300101T000000-b.fathom", "old.fathom", &largest];
+        let names = [
+            "00000002-19700101T000000-a.fathom",
+            "00000001-20300101T000000-b.fathom",
+            "old.fathom",
+            &largest,
+        ];
         let found = large(dir.path(), &names).into_iter().map(|(number, _)| number);
         assert_eq!(found.collect::<Vec<_>>(), [0, 0, 1, 2]);
     }

@@ -28,7 +28,10 @@ pub fn subject(name: &str, machine: &str) -> Result<Subject, Failure> {
     if described.core.maintain.is_none() {
         let what =
             format!("{name}: the image maintains caches, and '{machine}' does not say what that costs");
-        return Err(Failure::usage(what, "describe it: `maintain` of [core]; bcm2837, bcm2711, bcm2835 and am5728 do"));
+        return Err(Failure::usage(
+            what,
+            "describe it: `maintain` of [core]; bcm2837, bcm2711, bcm2835 and am5728 do",
+        ));
     }
     program()?;
     let about = format!("the bare-metal image, executed on: {}", described.about);

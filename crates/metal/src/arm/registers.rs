@@ -140,9 +140,9 @@ pub fn has_smp(midr: u64) -> bool {
 #[must_use]
 pub fn evidence_v7(midr: u64, actlr: u32) -> Evidence {
     match (has_smp(midr), actlr) {
-        (true, 0) => {
-            Evidence::Emulator("ACTLR reads as zero after SMP was set, unlike on a real core: an emulator".into())
-        }
+        (true, 0) => Evidence::Emulator(
+            "ACTLR reads as zero after SMP was set, unlike on a real core: an emulator".into(),
+        ),
         (true, actlr) => Evidence::RealCore(format!(
             "ACTLR={actlr:#x}: the value of a real core, which QEMU does not emulate"
         )),
@@ -162,11 +162,8 @@ pub fn evidence_v6(midr: u64, counts: bool, is_dirty: bool) -> Evidence {
             "the cycle counter counts and the data cache reports a dirty line: QEMU emulates neither".into(),
         );
     }
-    let missing = if counts {
-        "the data cache never reports a dirty line"
-    } else {
-        "the cycle counter does not count"
-    };
+    let missing =
+        if counts { "the data cache never reports a dirty line" } else { "the cycle counter does not count" };
     Evidence::Emulator(format!("{missing}, unlike a real ARM1176: an emulator"))
 }
 

@@ -151,7 +151,9 @@ extern "C" fn main(boot_el: usize) -> ! {
     let mailbox = board.mailbox().filter(|_| !parameters.modelled());
     let memory = mailbox.and_then(|at| firmware::arm_memory(at, board.video_alias()));
     // SAFETY: it is not read before this.
-    unsafe { *BOOT_STATE.get() = BootState { board, boot_el: boot_el as u64, parameters, core_registers, memory } };
+    unsafe {
+        *BOOT_STATE.get() = BootState { board, boot_el: boot_el as u64, parameters, core_registers, memory }
+    };
     // A described machine provides no interrupts.
     if !parameters.modelled() {
         watchdog::quiesce(board);

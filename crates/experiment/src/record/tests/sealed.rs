@@ -49,7 +49,11 @@ fn damage_is_told_after_the_record_was_resumed() {
     };
     let mut missing = whole.clone();
     missing.drain(5..8);
-    assert!(after(&missing).iter().any(|p| p.contains("3 lines are missing before it")), "{:?}", after(&missing));
+    assert!(
+        after(&missing).iter().any(|p| p.contains("3 lines are missing before it")),
+        "{:?}",
+        after(&missing)
+    );
     let mut changed = whole.clone();
     changed[6] = changed[6].replace('=', "~");
     assert!(after(&changed).iter().any(|p| p.contains("1 damaged lines before it")), "{:?}", after(&changed));

@@ -49,9 +49,9 @@ pub(in crate::hardware) fn prefetch(on: bool) -> Result<(), Refusal> {
         return Err(emulated());
     }
     let midr = mrs!("midr_el1");
-    let off = boot_state().core_registers.and_then(|core_registers| {
-        Some((core_registers, registers::prefetchers_off(midr, core_registers)?))
-    });
+    let off = boot_state()
+        .core_registers
+        .and_then(|core_registers| Some((core_registers, registers::prefetchers_off(midr, core_registers)?)));
     let Some(((actlr, ectlr), (off, _))) = off else {
         let core = registers::core(midr);
         return Err(Refusal::new(

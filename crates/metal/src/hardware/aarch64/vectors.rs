@@ -66,5 +66,9 @@ pub(in crate::hardware) fn install() {
 /// Handles an exception.
 extern "C" fn taken(vector: u64, esr: u64, far: u64, elr: u64) -> ! {
     let frame = ExceptionFrame { vector, esr, far, elr, image: Image::here().start };
-    if frame.is_interrupt() { take(Taken::Interrupt { pc: elr }) } else { take(Taken::Fault(&|| frame.text())) }
+    if frame.is_interrupt() {
+        take(Taken::Interrupt { pc: elr })
+    } else {
+        take(Taken::Fault(&|| frame.text()))
+    }
 }

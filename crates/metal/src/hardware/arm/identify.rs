@@ -28,10 +28,7 @@ pub(in crate::hardware) fn registers() -> Vec<Fact> {
 
 /// Returns facts of the core's own registers, with their initial values.
 pub(in crate::hardware) fn own_registers(actlr: CoreRegisters) -> Vec<Fact> {
-    Vec::from([
-        int("arm.actlr", actlr.into()),
-        int("metal.smp", u64::from(actlr & registers::SMP != 0)),
-    ])
+    Vec::from([int("arm.actlr", actlr.into()), int("metal.smp", u64::from(actlr & registers::SMP != 0))])
 }
 
 /// Returns facts of the PMU's registers.
