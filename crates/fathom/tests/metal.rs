@@ -59,7 +59,7 @@ struct Board {
 
 /// Returns the image that was built with the program, if any.
 fn image() -> Option<Vec<u8>> {
-    let path = Path::new(env!("FATHOM_IMAGE"));
+    let path = Path::new(env!("FATHOM_IMAGES")).join("aarch64.img");
     let image = path.is_file().then(|| std::fs::read(path).unwrap());
     if image.is_none() {
         fathom_skip::skipped!(

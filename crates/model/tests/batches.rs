@@ -77,7 +77,9 @@ impl Pair {
             false => self.model.count_loads(&offsets),
         }
         .expect("inside");
-        offsets.iter().for_each(|&at| drop(self.naive(0, at, Kind::Load)));
+        for &at in &offsets {
+            let _ = self.naive(0, at, Kind::Load);
+        }
         Ok(())
     }
 
@@ -94,7 +96,9 @@ impl Pair {
         }
         self.model.run(self.detail(), kind, start, stride, count).expect("inside");
         let at = |n: u64| start.wrapping_add_signed(stride * n as i64);
-        (0..count).for_each(|n| drop(self.naive(0, at(n), kind)));
+        for n in 0..count {
+            let _ = self.naive(0, at(n), kind);
+        }
         Ok(())
     }
 

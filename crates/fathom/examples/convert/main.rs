@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use fathom_experiment::record::file::{self, contents};
+use fathom_experiment::record::file::{self, resumable};
 use fathom_probe::wire::{Line, Value};
 use serde_json::Value as Json;
 
@@ -406,7 +406,7 @@ fn prove_record(names: &Names, old: &str, new: &str) -> Result<usize, String> {
 /// Returns the text of a file; of a record, its lines without the seals of the file.
 fn text(file: &str) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
-    let contents: String = contents(&text).flat_map(|line| [line, "\n"]).collect();
+    let contents: String = resumable(&text).into_iter().map(|line| line + "\n").collect();
     Ok(if contents.starts_with(RECORD) { contents } else { text })
 }
 

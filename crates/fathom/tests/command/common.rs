@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use fathom_experiment::record::file::{contents, sealed};
+use fathom_experiment::record::file::{resumable, sealed};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The environment variable that marks a test's processes; children inherit it.
@@ -89,7 +89,7 @@ impl User {
 
     /// Returns the lines of a record.
     pub fn record(&self, name: &str) -> String {
-        contents(&self.read(name)).flat_map(|line| [line, "\n"]).collect()
+        resumable(&self.read(name)).into_iter().map(|line| line + "\n").collect()
     }
 
     /// Defines a subject `name` whose command is a shell script.

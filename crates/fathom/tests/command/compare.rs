@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use fathom_experiment::record::file::{contents, sealed};
+use fathom_experiment::record::file::{resumable, sealed};
 use fathom_probe::wire::{Line, Value};
 
 use crate::common::User;
@@ -117,7 +117,7 @@ fn incomparable_records_are_a_usage_error_with_reason() {
 /// time.
 fn lost_cpu(record: &str, is_lost: impl Fn(i128) -> bool) -> String {
     let mut out = String::new();
-    for (number, text) in contents(record).enumerate() {
+    for (number, text) in resumable(record).iter().enumerate() {
         let mut line = Line::parse(text).unwrap_or_else(|e| panic!("line {number}: {}", e.what));
         let Some(seq) = line.seq else {
             out += &format!("{text}\n");

@@ -1,6 +1,6 @@
 //! The record that the README shows, without private facts.
 
-use fathom_experiment::record::file::{contents, sealed};
+use fathom_experiment::record::file::{resumable, sealed};
 use fathom_probe::wire::{Line, Value};
 
 /// Facts that identify the owner rather than the machine: the kernel's build and command line, the container, other
@@ -18,7 +18,7 @@ fn name(line: &Line) -> &str {
 /// Returns a record without private facts, its lines renumbered and resealed.
 pub fn published(record: &str) -> String {
     let (mut out, mut seq, mut facts) = (Vec::new(), 0, 0u64);
-    for text in contents(record) {
+    for text in &resumable(record) {
         let Ok(mut line) = Line::parse(text) else { panic!("a damaged record is not published: {text}") };
         if line.seq.is_none() {
             out.push(text.to_owned());

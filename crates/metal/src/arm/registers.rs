@@ -198,12 +198,12 @@ mod tests {
         // TEX, C, B of "Short-descriptor format memory region attributes, without TEX remap".
         for (byte, bits) in [
             (0x00, Some(0)),
-            (0x04, Some(0b000_01)),
-            (0x44, Some(0b100_00)),
-            (0xff, Some(0b101_01)),
-            (0xaa, Some(0b110_10)),
-            (0xee, Some(0b111_11)),
-            (0x4f, Some(0b100_01)),
+            (0x04, Some(0b0_0001)),
+            (0x44, Some(0b1_0000)),
+            (0xff, Some(0b1_0101)),
+            (0xaa, Some(0b1_1010)),
+            (0xee, Some(0b1_1111)),
+            (0x4f, Some(0b1_0001)),
             (0xbb, None),
             (0x0c, None),
             (0x77, None),

@@ -54,7 +54,7 @@ pub(super) fn matrix_use(word: u64, ways: usize, way: usize) -> u64 {
 pub(super) fn lru_row(word: u64) -> usize {
     // The lowest borrow is at the lowest byte that is zero.
     let zero = word.wrapping_sub(BYTES) & !word & (BYTES << 7);
-    zero.trailing_zeros() as usize / 8 & 7
+    (zero.trailing_zeros() as usize / 8) & 7
 }
 
 /// Returns a matrix with `way` made the oldest.

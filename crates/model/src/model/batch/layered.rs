@@ -90,7 +90,8 @@ impl Model {
         for (event, &what) in events.what.iter().enumerate() {
             only[path_of(what) as usize].push(event as u16);
         }
-        (merged.clear(), spare.clear());
+        merged.clear();
+        spare.clear();
         let data = (plan.agent, Path::Data);
         self.hierarchy.pass_nearest(data, events, Some(&only[0]), stores, (plan.shift, merged));
         let code = (plan.agent, Path::Code);
