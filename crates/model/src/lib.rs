@@ -21,5 +21,5 @@ mod uncached;
 
 pub use description::{Description, DescriptionError};
 pub use machine::Cell;
-pub use model::{Access, Detail, GuestTranslation, Kind, Model, Outcome};
+pub use model::{Access, Detail, GuestTranslation, Kind, LevelTotals, Model, Outcome, Totals};
 pub use time::UNITS_PER_CYCLE;

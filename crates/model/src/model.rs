@@ -8,12 +8,14 @@ mod issue;
 mod load;
 mod neighbours;
 mod streams;
+mod totals;
 mod trace;
 mod wakeup;
 mod windows;
 
 pub use accesses::{Access, Detail};
 pub use issue::GuestTranslation;
+pub use totals::{LevelTotals, Totals};
 pub use trace::{Kind, Outcome};
 
 use fathom_probe::machine::{Attribute, Controls, Ops, Refusal};
@@ -386,6 +388,7 @@ impl Model {
     #[inline(never)]
     fn translate_anew(&mut self, agent: usize, page: Page, descriptors: Option<&[u64]>) {
         let own = &mut self.agents[agent];
+        let before = own.clock;
         match self.paging.look_up(&mut own.tlbs, page) {
             Some(latency) => own.clock += latency,
             None => {
@@ -394,6 +397,8 @@ impl Model {
                 self.walk(agent, page, descriptors);
             }
         }
+        let own = &mut self.agents[agent];
+        own.tlbs.anew = Some(own.clock - before);
     }
 
     /// Fetches the descriptors of a walk, one after the other.

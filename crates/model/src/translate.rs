@@ -103,6 +103,8 @@ pub(crate) struct Tlbs {
     pub last: u32,
     /// Cost of such a use in units.
     pub last_cost: u64,
+    /// What the last translation cost that was not a repetition.
+    pub anew: Option<u64>,
     /// Number of walks.
     pub walks: u64,
     /// Number of look-ups that the nearest TLB did not serve.
@@ -315,7 +317,7 @@ impl Tlbs {
             let rng = Rng::new(seed, Use::Tlb, (index as u64) << 32 | u64::from(cpu));
             Cache::new(u64::from(tlb.entries / tlb.ways), tlb.ways, tlb.replacement, Index::Bits, rng)
         });
-        Tlbs { stores: stores.collect(), last: Page::NONE, last_cost: 0, walks: 0, missed: 0 }
+        Tlbs { stores: stores.collect(), last: Page::NONE, last_cost: 0, anew: None, walks: 0, missed: 0 }
     }
 
     /// Returns whether both have the same state, counters excepted.
@@ -329,6 +331,11 @@ impl Tlbs {
         self.stores.iter_mut().zip(&before.stores).for_each(|(store, was)| store.repeat_counts(was, times));
         self.walks += (self.walks - before.walks) * times;
         self.missed += (self.missed - before.missed) * times;
+    }
+
+    /// Returns what the translations since `anew` was cleared cost: of one access.
+    pub fn charged(&self) -> u64 {
+        self.anew.unwrap_or(self.last_cost)
     }
 
     /// Removes every translation.

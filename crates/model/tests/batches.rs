@@ -133,6 +133,9 @@ impl Pair {
                         && (outcome.level, outcome.cost, outcome.walked)
                             == (expected.level, expected.cost, expected.walked)
                 });
+                if let Some((_, outcome)) = outcome {
+                    self.translation_adds_up(access.kind, outcome)?;
+                }
                 if outcome.is_none() && (seen.level != self.nearest(access.kind) || seen.walked) {
                     return Err(format!(
                         "access {index} {access:x?}: told {:?}, naive {expected:?}",
@@ -142,6 +145,23 @@ impl Pair {
             }
         }
         told.next().map_or(Ok(()), |more| Err(format!("told {more:?} in another order, or of a hit")))
+    }
+
+    /// Checks that what an access cost beyond its translation is the latency of the level that served it.
+    fn translation_adds_up(&self, kind: Kind, outcome: fathom_model::Outcome) -> Result<(), String> {
+        let machine = self.model.description();
+        let Some(level) = outcome.level.filter(|_| self.full && machine.neighbours.is_empty()) else {
+            return Ok(());
+        };
+        if kind == Kind::Store && machine.core.store.is_some() {
+            return Ok(());
+        }
+        let cycles = machine.levels[level].latency.in_cycles(machine.core.clock_hz);
+        let latency = (cycles * fathom_model::UNITS_PER_CYCLE as f64).round() as u64;
+        match outcome.cost.checked_sub(outcome.translation) {
+            Some(rest) if rest == latency => Ok(()),
+            _ => Err(format!("{outcome:?}: the level takes {latency}")),
+        }
     }
 
     fn nearest(&self, kind: Kind) -> Option<usize> {

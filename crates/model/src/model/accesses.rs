@@ -313,6 +313,7 @@ impl Model {
             return (Some(level) != nearest).then_some(Outcome {
                 level: (level != MEMORY).then_some(level),
                 cost: 0,
+                translation: 0,
                 walked: false,
                 stale: false,
             });

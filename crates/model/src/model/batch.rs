@@ -108,6 +108,8 @@ pub(super) struct Scratch {
 struct Note {
     /// What it cost more than a hit.
     surplus: u64,
+    /// What its translation cost more than one that hits.
+    translation: u64,
     /// The level that served it; [`HIT`] if the nearest level and TLB did.
     level: usize,
     walked: bool,
@@ -118,11 +120,12 @@ struct Note {
 const HIT: usize = MEMORY - 1;
 
 impl Note {
-    const HIT: Note = Note { surplus: 0, level: HIT, walked: false, stale: false };
+    const HIT: Note = Note { surplus: 0, translation: 0, level: HIT, walked: false, stale: false };
 
     /// Adds a walk to an access that `nearest` serves, if nothing else is known of it.
     fn walk(&mut self, surplus: u64, nearest: usize) {
         self.surplus = self.surplus.wrapping_add(surplus);
+        self.translation = self.translation.wrapping_add(surplus);
         self.walked = true;
         self.level = if self.level == HIT { nearest } else { self.level };
     }
@@ -307,7 +310,7 @@ impl Model {
                 let nearest = self.hierarchy.nearest(path_of(scratch.block.what[event as usize]));
                 let surplus = latency.wrapping_sub(plan.translation);
                 scratch.told[event as usize] =
-                    Note { surplus, level: nearest.unwrap_or(MEMORY), ..Note::HIT };
+                    Note { surplus, translation: surplus, level: nearest.unwrap_or(MEMORY), ..Note::HIT };
             }
         }
         let data_only = scratch.block.accesses[2] == 0;
@@ -353,7 +356,8 @@ impl Model {
             let hit = plan.hit_of(scratch.block.what[event]) + plan.translation;
             let cost = if plan.full { hit.wrapping_add(note.surplus) } else { 0 };
             let level = Some(note.level).filter(|&level| level != MEMORY);
-            let outcome = Outcome { level, cost, walked: note.walked, stale: note.stale };
+            let translation = if plan.full { plan.translation.wrapping_add(note.translation) } else { 0 };
+            let outcome = Outcome { level, cost, translation, walked: note.walked, stale: note.stale };
             told.told(scratch.block.first[event], outcome);
         }
     }

@@ -47,7 +47,7 @@ impl Model {
             return Err(Refusal::new(reason, "the maximum is 2^30 lines and 2^29 pages"));
         };
         let (walks, before) = (self.agents[agent].tlbs.walks, self.agents[agent].clock);
-        let mut level = MEMORY;
+        let (mut level, mut translation) = (MEMORY, 0);
         for (pa, bytes) in accesses(at.pa, bytes) {
             self.accesses += 1;
             if self.sharing {
@@ -55,7 +55,9 @@ impl Model {
             }
             self.forget_lines();
             if self.paging.costs && !at.descriptors.is_empty() {
+                let before = self.agents[agent].clock;
                 self.translate_page(agent, page, Some(at.descriptors));
+                translation += self.agents[agent].clock - before;
             }
             level = match kind {
                 Kind::Load => self.load_as(agent, behaves, pa, bytes),
@@ -71,6 +73,7 @@ impl Model {
         Ok(Outcome {
             level: (level != MEMORY).then_some(level),
             cost: own.clock - before,
+            translation,
             walked: own.tlbs.walks > walks,
             stale: false,
         })

@@ -26,6 +26,8 @@ pub struct Outcome {
     pub level: Option<usize>,
     /// Its cost, translation included, in units of 1 / [`UNITS_PER_CYCLE`](crate::UNITS_PER_CYCLE) core cycle.
     pub cost: u64,
+    /// The part of the cost that its translation took: TLBs, and walks with their fetches.
+    pub translation: u64,
     /// Whether its translation needed a walk.
     pub walked: bool,
     /// Whether it read a version older than memory's (see [`Model::written_behind`]).
@@ -53,6 +55,7 @@ impl Model {
     pub(super) fn outcome_of(&mut self, agent: usize, offset: u64, kind: Kind, bytes: u64) -> Outcome {
         let walks = self.agents[agent].tlbs.walks;
         let before = self.agents[agent].clock;
+        self.agents[agent].tlbs.anew = None;
         let path = if kind == Kind::Fetch { Path::Code } else { Path::Data };
         let level = match kind {
             Kind::Load if offset >= WINDOW => self.load_through(agent, offset, bytes),
@@ -68,6 +71,7 @@ impl Model {
             stale,
             level: (level != MEMORY).then_some(level),
             cost: agent.clock - before,
+            translation: agent.tlbs.charged(),
             walked: agent.tlbs.walks > walks,
         }
     }

@@ -57,6 +57,11 @@ impl Paging {
         (base == huge && !self.splits).then_some(base)
     }
 
+    /// Returns the latency of the TLB nearest to base pages, in units; 0 if translation is free.
+    pub fn base_latency(&self) -> u64 {
+        self.tlbs.iter().find(|tlb| tlb.holds[0]).map_or(0, |tlb| tlb.latency)
+    }
+
     /// Returns whether a use of a page changes no state after any use of it in every nearest TLB.
     pub fn first_repeat_is_idle(&self) -> bool {
         self.tlbs.iter().all(|tlb| tlb.no_repeat == 0)

@@ -152,8 +152,9 @@ impl Scratch {
         let (event, walk) = event_of(cause);
         let told = &mut self.told[event];
         told.surplus = told.surplus.wrapping_add(cost);
-        if !walk {
-            told.level = level;
+        match walk {
+            true => told.translation = told.translation.wrapping_add(cost),
+            false => told.level = level,
         }
     }
 }
