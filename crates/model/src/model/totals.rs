@@ -59,12 +59,18 @@ impl Model {
     pub fn hit_costs(&self) -> [u64; 3] {
         use crate::hierarchy::Path;
         let latency = |path| self.hierarchy.nearest(path).map_or(0, |level| self.hierarchy.latency(level));
-        let translation = self.paging.base_latency();
+        let translation = self.translation_hit_cost();
         let load = latency(Path::Data);
         let store = match (self.buffered, self.hierarchy.nearest(Path::Data)) {
             (Some((level, cost)), Some(nearest)) if level == nearest => cost,
             _ => load,
         };
         [load, store, latency(Path::Code)].map(|cost| cost + translation)
+    }
+
+    /// Returns the part of these costs that the nearest TLB has.
+    #[must_use]
+    pub fn translation_hit_cost(&self) -> u64 {
+        self.paging.base_latency()
     }
 }

@@ -1,0 +1,29 @@
+//! Programs on described machines: a source of accesses (QEMU's plugin, a trace) passes batches of them to
+//! [`Machines`], which answers each on every machine and counts by level, TLB and instruction.
+//!
+//! ```
+//! use fathom_model::Access;
+//! use fathom_simulation::{Machine, Machines};
+//!
+//! let text = fathom_model::catalog::text("bcm2837").expect("embedded");
+//! let machine = Machine { name: "bcm2837".into(), text: text.into() };
+//! let mut machines = Machines::new(&[machine], 1, 1)?;
+//! // `pc` is the number of a place: an instruction of the program.
+//! let batch: Vec<Access> = (0..4096).map(|n| Access::load(0x10000 + 8 * n, 8).at(0)).collect();
+//! machines.run(0, batch);
+//! let counts = machines.finish();
+//! assert_eq!(counts[0].level_misses(1), 512);
+//! # Ok::<(), String>(())
+//! ```
+//!
+//! [`protocol`] is what the command and the plugin say to each other.
+#![forbid(unsafe_code)]
+
+mod counts;
+mod machines;
+pub mod protocol;
+mod simulator;
+
+pub use counts::{KINDS, LevelCounts, MachineCounts, PlaceCounts, TlbCounts};
+pub use machines::Machines;
+pub use protocol::Machine;

@@ -1,0 +1,114 @@
+//! The lines between the command and the plugin, each a JSON document.
+//!
+//! The command sends one [`Request`]. The plugin sends [`Message`]s. When the command closes its sending side, the plugin
+//! ends the program and sends the answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::counts::MachineCounts;
+
+/// A machine to simulate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Name, for errors and results.
+    pub name: String,
+    /// Its description.
+    pub text: String,
+}
+
+/// What the command asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// The machines.
+    pub machines: Vec<Machine>,
+    /// Seed of the machines.
+    pub seed: u64,
+    /// Threads that simulate, if there are several machines.
+    pub threads: usize,
+    /// Whether instruction fetches are simulated too.
+    pub fetches: bool,
+}
+
+/// What the plugin tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Message {
+    /// It cannot begin, and why.
+    Refused(String),
+    /// Accesses so far.
+    Progress(u64),
+    /// The result; nothing follows.
+    Answer(Box<Answer>),
+}
+
+/// How a simulation ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// With the program.
+    Complete,
+    /// By the user, before the program's end.
+    Interrupted,
+}
+
+/// The result of a simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// How it ended.
+    pub end: End,
+    /// Name of the instruction set, in QEMU's words.
+    pub target: String,
+    /// Threads that the program has started, itself included.
+    pub threads: u32,
+    /// Instructions that have been executed and whose accesses the source cannot see, by name.
+    pub unseen: Vec<(String, u64)>,
+    /// The program's instructions.
+    pub places: Vec<Place>,
+    /// Files in the program's memory.
+    pub mappings: Vec<Mapping>,
+    /// The machines' counts, in the order of the request.
+    pub machines: Vec<MachineCounts>,
+}
+
+/// An instruction of the program. Its number in [`Answer::places`] is the `pc` of its accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Virtual address.
+    pub pc: u64,
+    /// Times that it was executed.
+    pub executed: u64,
+    /// Loads.
+    pub loads: u64,
+    /// Stores.
+    pub stores: u64,
+}
+
+/// A part of a file in the program's memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mapping {
+    /// First virtual address.
+    pub start: u64,
+    /// End.
+    pub end: u64,
+    /// Offset in the file.
+    pub offset: u64,
+    /// Path.
+    pub file: String,
+}
+
+/// Returns a message or request as a line.
+///
+/// # Panics
+/// Never: its maps have text keys.
+#[must_use]
+pub fn line(of: &impl Serialize) -> String {
+    let mut text = serde_json::to_string(of).expect("plain data");
+    text.push('\n');
+    text
+}
+
+/// Reads a line.
+///
+/// # Errors
+/// Says what is wrong, with line and column.
+pub fn read<T: for<'a> Deserialize<'a>>(line: &str) -> Result<T, String> {
+    serde_json::from_str(line).map_err(|e| e.to_string())
+}

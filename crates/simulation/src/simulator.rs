@@ -1,0 +1,200 @@
+//! One machine with its counts.
+
+use fathom_model::description::Holds;
+use fathom_model::{Access, Description, Detail, Kind, Model, Outcome, UNITS_PER_CYCLE};
+
+use crate::counts::{LevelCounts, MachineCounts, PlaceCounts, TlbCounts};
+
+/// A machine that answers accesses.
+#[derive(Debug)]
+pub(crate) struct Simulator {
+    name: String,
+    model: Model,
+    cpus: u32,
+    /// Why it has stopped.
+    refused: Option<String>,
+    /// Lines of the nearest levels by kind, log2 of bytes.
+    shifts: [u32; 3],
+    accesses: [u64; 3],
+    served: Served,
+}
+
+/// What the nearest level or the nearest TLB did not serve.
+#[derive(Debug)]
+struct Served {
+    /// Levels, and memory after them.
+    levels: usize,
+    /// The nearest level by kind; `levels` if there is none.
+    nearest: [usize; 3],
+    /// Costs of hits by kind, and the part that translation has in each.
+    hit: [u64; 3],
+    translation: u64,
+    /// Accesses told, by level and kind, with memory after the levels.
+    told: Vec<[u64; 3]>,
+    /// Data accesses: time without translation, by level.
+    units: Vec<u64>,
+    translation_units: u64,
+    fetch_units: u64,
+    /// By place: accesses told by level for data, the same for fetches, walks, units.
+    places: Vec<u64>,
+}
+
+impl Served {
+    /// Numbers kept for each place.
+    fn width(&self) -> usize {
+        2 * (self.levels + 1) + 2
+    }
+
+    #[inline]
+    fn note(&mut self, access: &Access, outcome: Outcome) {
+        let (kind, level) = (access.kind as usize, outcome.level.unwrap_or(self.levels));
+        self.told[level][kind] += 1;
+        self.translation_units += outcome.translation.saturating_sub(self.translation);
+        let rest = outcome.cost.saturating_sub(outcome.translation);
+        if access.kind == Kind::Fetch {
+            self.fetch_units += rest.saturating_sub(self.hit[kind] - self.translation);
+        } else {
+            self.units[level] += rest;
+        }
+        let width = self.width();
+        let at = access.pc as usize * width;
+        if self.places.len() < at + width {
+            self.places.resize((at + width).next_multiple_of(1024 * width), 0);
+        }
+        let place = &mut self.places[at..at + width];
+        let side = if access.kind == Kind::Fetch { self.levels + 1 } else { 0 };
+        place[side + level] += 1;
+        place[width - 2] += u64::from(outcome.walked);
+        place[width - 1] += outcome.cost.saturating_sub(self.hit[kind]);
+    }
+}
+
+impl Simulator {
+    pub fn new(name: &str, description: &Description, seed: u64) -> Simulator {
+        let model = Model::new(description, seed);
+        let levels = description.levels.len();
+        let nearest =
+            |other: Holds| description.levels.iter().position(|level| level.holds != other).unwrap_or(levels);
+        let (data, code) = (nearest(Holds::Instructions), nearest(Holds::Data));
+        let shift = |level: usize| description.levels.get(level).map_or(3, |l| l.line.trailing_zeros());
+        let hit = model.hit_costs();
+        let translation = model.translation_hit_cost();
+        Simulator {
+            name: name.to_owned(),
+            cpus: description.core.cpus,
+            refused: None,
+            shifts: [shift(data), shift(data), shift(code)],
+            accesses: [0; 3],
+            served: Served {
+                levels,
+                nearest: [data, data, code],
+                hit,
+                translation,
+                told: vec![[0; 3]; levels + 1],
+                units: vec![0; levels + 1],
+                translation_units: 0,
+                fetch_units: 0,
+                places: Vec::new(),
+            },
+            model,
+        }
+    }
+
+    /// Makes the accesses of thread `thread`.
+    pub fn run(&mut self, thread: u32, batch: &[Access]) {
+        if self.refused.is_some() {
+            return;
+        }
+        for access in batch {
+            let kind = access.kind as usize;
+            let (line, bytes) = (1u64 << self.shifts[kind], u64::from(access.bytes.max(1)));
+            self.accesses[kind] += (((access.address & (line - 1)) + bytes - 1) >> self.shifts[kind]) + 1;
+        }
+        let served = &mut self.served;
+        let made = self.model.accesses(thread % self.cpus, Detail::Full, batch, |index, outcome| {
+            served.note(&batch[index], outcome);
+        });
+        if let Err(refusal) = made {
+            self.refused = Some(format!("{}: {}", refusal.reason, refusal.remedy));
+        }
+    }
+
+    /// Returns what has been counted.
+    pub fn finish(self) -> MachineCounts {
+        let (served, description) = (&self.served, self.model.description());
+        let totals = self.model.totals();
+        // Hits of the nearest level and TLB are not told one by one.
+        let mut hits = served.told.clone();
+        let mut units = served.units.clone();
+        for kind in 0..3 {
+            let told: u64 = served.told.iter().map(|of| of[kind]).sum();
+            let rest = self.accesses[kind].saturating_sub(told);
+            hits[served.nearest[kind]][kind] += rest;
+            if kind != Kind::Fetch as usize {
+                units[served.nearest[kind]] += rest * (served.hit[kind] - served.translation);
+            }
+        }
+        let mut left = self.accesses;
+        let levels = description.levels.iter().enumerate().map(|(index, level)| {
+            let passes = |kind: usize| match level.holds {
+                Holds::Data => kind != Kind::Fetch as usize,
+                Holds::Instructions => kind == Kind::Fetch as usize,
+                Holds::Unified => true,
+            };
+            let accesses: [u64; 3] = std::array::from_fn(|kind| if passes(kind) { left[kind] } else { 0 });
+            let hits = hits[index];
+            left = std::array::from_fn(|kind| left[kind] - hits[kind]);
+            LevelCounts {
+                name: level.name.clone(),
+                holds: level.holds.word().to_owned(),
+                accesses,
+                hits,
+                writebacks: totals.levels[index].writebacks,
+                units: units[index],
+            }
+        });
+        let levels: Vec<LevelCounts> = levels.collect();
+        let mut reach: u64 = self.accesses.iter().sum();
+        let tlbs = description.tlbs.iter().zip(&totals.tlbs).map(|(tlb, &misses)| TlbCounts {
+            name: tlb.name.clone(),
+            accesses: std::mem::replace(&mut reach, misses),
+            misses,
+        });
+        let tlbs: Vec<TlbCounts> = tlbs.collect();
+        let operation = description.core.alu.in_cycles(description.core.clock_hz) * UNITS_PER_CYCLE as f64;
+        MachineCounts {
+            name: self.name.clone(),
+            refused: self.refused.clone(),
+            accesses: self.accesses,
+            levels,
+            tlbs,
+            walks: totals.walks,
+            memory: hits[served.levels],
+            memory_reads: totals.memory_reads,
+            memory_writes: totals.memory_writes,
+            memory_units: units[served.levels],
+            translation_units: served.translation_units,
+            fetch_units: served.fetch_units,
+            operation_units: operation.round() as u64,
+            clock_hz: description.core.clock_hz.round() as u64,
+            places: self.places(),
+        }
+    }
+
+    /// Returns the counts of places that have any.
+    fn places(&self) -> Vec<PlaceCounts> {
+        let served = &self.served;
+        let (width, levels) = (served.width(), served.levels);
+        let all = served.places.chunks_exact(width).enumerate();
+        let missed = |told: &[u64]| (0..levels).map(|level| told[level + 1..].iter().sum()).collect();
+        all.filter(|(_, of)| of.iter().any(|&count| count > 0))
+            .map(|(place, of)| PlaceCounts {
+                place: place as u64,
+                misses: missed(&of[..=levels]),
+                fetch_misses: missed(&of[levels + 1..2 * (levels + 1)]),
+                walks: of[width - 2],
+                units: of[width - 1],
+            })
+            .collect()
+    }
+}
