@@ -41,7 +41,7 @@ pub enum Message {
 }
 
 /// How a simulation ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     /// With the program.
     Complete,

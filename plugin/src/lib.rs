@@ -1,0 +1,144 @@
+//! A plugin for QEMU's user mode: passes a program's instructions and accesses to described machines.
+//!
+//! `fathom simulate` starts QEMU with it and gives it the socket on which both talk ([`fathom_simulation::protocol`]). What is
+//! translated is noted once (`places`), what is executed is collected by thread (`threads`), and batches go to the machines
+//! (`session`). QEMU's functions are declared in `qemu`, for version 1 of the plugin interface (QEMU 4.2 to 8.2).
+
+mod places;
+mod qemu;
+mod session;
+mod threads;
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+
+use fathom_model::Kind;
+
+use places::{Block, Line};
+use session::Session;
+
+/// Returns the arguments `key=value` of the command line.
+///
+/// # Safety
+/// `argv` points to `argc` texts that end with a zero.
+unsafe fn argument(key: &str, argc: c_int, argv: *const *const c_char) -> Option<String> {
+    (0..usize::try_from(argc).unwrap_or(0)).find_map(|n| {
+        // SAFETY: the caller's promise.
+        let text = unsafe { CStr::from_ptr(*argv.add(n)) }.to_str().ok()?;
+        text.strip_prefix(key)?.strip_prefix('=').map(str::to_owned)
+    })
+}
+
+/// Called by QEMU before the program is loaded. Returns 0, or another number for a failure.
+///
+/// # Safety
+/// As QEMU calls it: `info` points to its description, `argv` to `argc` texts.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qemu_plugin_install(
+    id: qemu::Id,
+    info: *const qemu::Info,
+    argc: c_int,
+    argv: *const *const c_char,
+) -> c_int {
+    // SAFETY: QEMU passes a valid description.
+    let (system, target) = unsafe { ((*info).system_emulation, CStr::from_ptr((*info).target_name)) };
+    // SAFETY: QEMU passes `argc` texts.
+    let Some(socket) = (unsafe { argument("socket", argc, argv) }) else {
+        eprintln!("fathom-plugin: no socket=FILE: it is started by `fathom simulate`");
+        return 1;
+    };
+    let target = target.to_string_lossy().into_owned();
+    if let Err(what) = Session::begin(&socket, &target, system) {
+        eprintln!("fathom-plugin: {what}");
+        return 1;
+    }
+    // SAFETY: the functions have the types that QEMU expects, and live as long as the process.
+    unsafe {
+        qemu::qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+        qemu::qemu_plugin_register_vcpu_exit_cb(id, thread_ended);
+        qemu::qemu_plugin_register_atexit_cb(id, ended, null_mut());
+    }
+    0
+}
+
+/// A block has been translated: its instructions get their places, and calls are planted.
+extern "C" fn translated(_id: qemu::Id, block: *mut qemu::Block) {
+    let Some(session) = Session::get() else { return };
+    // SAFETY: QEMU's block is valid during this call.
+    let count = unsafe { qemu::qemu_plugin_tb_n_insns(block) };
+    let mut places = session.places();
+    let mut numbers = Vec::with_capacity(count);
+    let mut last_line = None;
+    for index in 0..count {
+        // SAFETY: the index is one of the block's, and the pointers are valid during this call.
+        let (instruction, pc, size, host, code) = unsafe {
+            let instruction = qemu::qemu_plugin_tb_get_insn(block, index);
+            let pc = qemu::qemu_plugin_insn_vaddr(instruction);
+            let size = qemu::qemu_plugin_insn_size(instruction);
+            let host = qemu::qemu_plugin_insn_haddr(instruction) as u64;
+            let data = qemu::qemu_plugin_insn_data(instruction).cast::<u8>();
+            (instruction, pc, size, host, std::slice::from_raw_parts(data, size))
+        };
+        places.based(host.wrapping_sub(pc));
+        let number = places.number(pc, code);
+        numbers.push(number);
+        // SAFETY: the function has the type that QEMU expects; the place's number is all that it gets.
+        unsafe {
+            qemu::qemu_plugin_register_vcpu_mem_cb(
+                instruction,
+                accessed,
+                qemu::NO_REGISTERS,
+                qemu::READS_AND_WRITES,
+                number as usize as *mut c_void,
+            );
+        }
+        if !session.fetches {
+            continue;
+        }
+        let line = Line::new(pc, size as u64, number, session.fetch_shift);
+        if last_line != Some(line.first) || line.last != line.first {
+            last_line = Some(line.last);
+            let line = places.keep_line(line);
+            // SAFETY: the line is never freed.
+            unsafe {
+                qemu::qemu_plugin_register_vcpu_insn_exec_cb(
+                    instruction,
+                    entered,
+                    qemu::NO_REGISTERS,
+                    std::ptr::from_ref(line).cast_mut().cast(),
+                );
+            }
+        }
+    }
+    let counter = places.keep_block(Block::new(numbers));
+    // SAFETY: the counter is never freed.
+    unsafe { qemu::qemu_plugin_register_vcpu_tb_exec_inline(block, qemu::ADD, counter.cast(), 1) };
+}
+
+/// An instruction has loaded or stored.
+extern "C" fn accessed(thread: c_uint, what: u32, address: u64, place: *mut c_void) {
+    // SAFETY: pure functions of the word.
+    let (shift, store) =
+        unsafe { (qemu::qemu_plugin_mem_size_shift(what), qemu::qemu_plugin_mem_is_store(what)) };
+    let kind = if store { Kind::Store } else { Kind::Load };
+    threads::push(thread, address, 1 << shift, kind, place as u64);
+}
+
+/// An instruction on another line than the one before in its block is executed.
+extern "C" fn entered(thread: c_uint, line: *mut c_void) {
+    // SAFETY: `translated` passes a line that is never freed.
+    let line = unsafe { &*line.cast::<Line>() };
+    threads::fetch(thread, line);
+}
+
+/// A thread of the program has ended.
+extern "C" fn thread_ended(_id: qemu::Id, thread: c_uint) {
+    threads::flush(thread);
+}
+
+/// The program ends.
+extern "C" fn ended(_id: qemu::Id, _: *mut c_void) {
+    if let Some(session) = Session::get() {
+        session.end(fathom_simulation::protocol::End::Complete);
+    }
+}

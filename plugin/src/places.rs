@@ -1,0 +1,131 @@
+//! The program's instructions: each has a number, and blocks count how often they are executed.
+
+use std::cell::UnsafeCell;
+use std::collections::HashMap;
+
+use fathom_simulation::protocol::{Mapping, Place};
+
+/// DC ZVA of AArch64 (DDI 0487, C6.2: SYS #3, C7, C4, #1, Xt) without its register.
+const DC_ZVA: u32 = 0xd50b_7420;
+
+/// An instruction that begins a line.
+#[derive(Debug)]
+pub struct Line {
+    pub pc: u64,
+    pub bytes: u16,
+    pub place: u32,
+    /// Numbers of its first and last line.
+    pub first: u64,
+    pub last: u64,
+}
+
+impl Line {
+    pub fn new(pc: u64, bytes: u64, place: u32, shift: u32) -> Line {
+        let last = (pc + bytes.max(1) - 1) >> shift;
+        Line { pc, bytes: bytes as u16, place, first: pc >> shift, last }
+    }
+}
+
+/// A block: its instructions, and how often it was executed.
+#[derive(Debug)]
+pub struct Block {
+    executed: UnsafeCell<u64>,
+    places: Vec<u32>,
+}
+
+// SAFETY: only QEMU's generated code writes the counter, and it is read when the program has ended or is stopped. Several
+// threads may add at the same time and lose counts; the report says so.
+unsafe impl Sync for Block {}
+
+impl Block {
+    pub fn new(places: Vec<u32>) -> Block {
+        Block { executed: UnsafeCell::new(0), places }
+    }
+
+    fn count(&self) -> u64 {
+        // SAFETY: as above; a volatile read, because other code writes it.
+        unsafe { self.executed.get().read_volatile() }
+    }
+}
+
+/// All that has been translated.
+#[derive(Debug, Default)]
+pub struct Places {
+    numbers: HashMap<u64, u32>,
+    pcs: Vec<u64>,
+    /// Places whose stores QEMU does not tell.
+    zeroing: Vec<u32>,
+    blocks: Vec<&'static Block>,
+    /// Host address of the program's address 0.
+    base: u64,
+}
+
+impl Places {
+    /// Returns the number of an instruction, which it gets at its first translation.
+    pub fn number(&mut self, pc: u64, code: &[u8]) -> u32 {
+        let next = self.pcs.len() as u32;
+        let number = *self.numbers.entry(pc).or_insert(next);
+        if number == next {
+            self.pcs.push(pc);
+            let word = code.first_chunk().map(|four| u32::from_le_bytes(*four));
+            if code.len() == 4 && word.is_some_and(|word| word & !31 == DC_ZVA) {
+                self.zeroing.push(number);
+            }
+        }
+        number
+    }
+
+    /// Notes the distance of the program's addresses to the host's.
+    pub fn based(&mut self, base: u64) {
+        self.base = base;
+    }
+
+    /// Keeps a line for ever, because code that has been generated points to it.
+    pub fn keep_line(&mut self, line: Line) -> &'static Line {
+        Box::leak(Box::new(line))
+    }
+
+    /// Keeps a block for ever. Returns the address of its counter.
+    pub fn keep_block(&mut self, block: Block) -> *mut u64 {
+        let block: &'static Block = Box::leak(Box::new(block));
+        self.blocks.push(block);
+        block.executed.get()
+    }
+
+    /// Returns the instructions with their counts; `accesses` are the loads and stores by place.
+    pub fn counted(&self, accesses: &[[u64; 2]]) -> Vec<Place> {
+        let mut all: Vec<Place> = self.pcs.iter().map(|&pc| Place { pc, ..Place::default() }).collect();
+        for block in &self.blocks {
+            let count = block.count();
+            block.places.iter().for_each(|&place| all[place as usize].executed += count);
+        }
+        for (place, [loads, stores]) in all.iter_mut().zip(accesses) {
+            (place.loads, place.stores) = (*loads, *stores);
+        }
+        all
+    }
+
+    /// Returns executed instructions whose accesses QEMU does not tell. `target` is its name of the instruction set.
+    pub fn unseen(&self, target: &str, counted: &[Place]) -> Vec<(String, u64)> {
+        let zeroing: u64 = self.zeroing.iter().map(|&place| counted[place as usize].executed).sum();
+        let told = target.starts_with("aarch64") && zeroing > 0;
+        told.then(|| ("dc zva".to_owned(), zeroing)).into_iter().collect()
+    }
+
+    /// Returns the files in the program's memory.
+    pub fn mappings(&self) -> Vec<Mapping> {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        maps.lines().filter_map(|line| mapping(line, self.base)).collect()
+    }
+}
+
+/// Reads a line of /proc/PID/maps (proc(5)); `None` for memory without a file.
+fn mapping(line: &str, base: u64) -> Option<Mapping> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    let offset = number(fields.nth(1)?)?;
+    let file = fields.nth(2)?.trim();
+    let [start, end] = [number(start)?, number(end)?].map(|at| at.wrapping_sub(base));
+    file.starts_with('/').then(|| Mapping { start, end, offset, file: file.to_owned() })
+}

@@ -1,0 +1,232 @@
+//! The conversation with `fathom simulate`, and the machines.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use fathom_model::description::Holds;
+use fathom_model::{Access, Description, Kind};
+use fathom_simulation::Machines;
+use fathom_simulation::protocol::{self, Answer, End, Message, Request};
+
+use crate::places::Places;
+use crate::threads;
+
+/// Interval of messages about progress.
+const PROGRESS: Duration = Duration::from_millis(200);
+
+static SESSION: OnceLock<Session> = OnceLock::new();
+
+/// The process's only session.
+pub struct Session {
+    /// Whether instruction fetches are simulated.
+    pub fetches: bool,
+    /// log2 of the bytes of a line, as far as fetches are concerned: the shortest of all machines.
+    pub fetch_shift: u32,
+    target: String,
+    /// The process that began: children of the program are other processes.
+    process: u32,
+    places: Mutex<Places>,
+    sink: Mutex<Sink>,
+    socket: Mutex<UnixStream>,
+    accesses: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// Where batches go.
+struct Sink {
+    machines: Option<Machines>,
+    /// Loads and stores by place.
+    accesses: Vec<[u64; 2]>,
+    /// The largest number of a thread, plus one.
+    threads: u32,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    /// Connects to the command, reads its request and creates the machines.
+    pub fn begin(socket: &str, target: &str, system: bool) -> Result<(), String> {
+        let connected = UnixStream::connect(socket).map_err(|e| format!("{socket}: {e}"))?;
+        let mut writer = connected.try_clone().map_err(|e| format!("{socket}: {e}"))?;
+        let mut refuse = |what: String| {
+            let _ = writer.write_all(protocol::line(&Message::Refused(what.clone())).as_bytes());
+            what
+        };
+        if system {
+            return Err(refuse("whole machines are not simulated, only programs".to_owned()));
+        }
+        let mut line = String::new();
+        let mut reader = BufReader::new(connected);
+        reader.read_line(&mut line).map_err(|e| format!("{socket}: {e}"))?;
+        let request: Request = protocol::read(&line).map_err(&mut refuse)?;
+        // QEMU passes SIGINT on to the program, which would die of it. The command's user means the simulation: it tells
+        // the command, and that closes its side.
+        // SAFETY: ignoring a signal has no further condition. The program may still set a handler of its own.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+        let blocked = BlockedSignals::all();
+        let machines =
+            Machines::new(&request.machines, request.seed, request.threads).map_err(&mut refuse)?;
+        let session = Session {
+            fetches: request.fetches,
+            fetch_shift: fetch_shift(&request),
+            target: target.to_owned(),
+            process: std::process::id(),
+            places: Mutex::default(),
+            sink: Mutex::new(Sink { machines: Some(machines), accesses: Vec::new(), threads: 0 }),
+            socket: Mutex::new(writer),
+            accesses: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+        };
+        if SESSION.set(session).is_err() {
+            return Err("the plugin is loaded twice".to_owned());
+        }
+        std::thread::spawn(move || stop_when_closed(reader));
+        std::thread::spawn(tell_progress);
+        drop(blocked);
+        Ok(())
+    }
+
+    /// Returns the session; `None` before it has begun, after its end, and in children of the program.
+    #[inline(always)]
+    pub fn get() -> Option<&'static Session> {
+        SESSION.get().filter(|session| !session.ended.load(Ordering::Relaxed))
+    }
+
+    pub fn places(&self) -> MutexGuard<'_, Places> {
+        lock(&self.places)
+    }
+
+    /// Passes a batch of a thread to the machines, and empties it.
+    pub fn run(&self, thread: u32, batch: &mut Vec<Access>) {
+        if std::process::id() != self.process {
+            // A child of the program, by fork: its threads of this plugin do not exist.
+            self.ended.store(true, Ordering::Relaxed);
+            batch.clear();
+            return;
+        }
+        let mut sink = lock(&self.sink);
+        sink.run(thread, batch, &self.accesses);
+    }
+
+    /// Ends the simulation because it cannot go on.
+    pub fn refuse(&self, what: &str) {
+        if !self.ended.swap(true, Ordering::SeqCst) {
+            self.say(&Message::Refused(what.to_owned()));
+        }
+    }
+
+    /// Ends the simulation and sends the answer. No thread of the program runs, or they wait for the machines.
+    pub fn end(&self, how: End) {
+        if std::process::id() != self.process || self.ended.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // The lock stays taken, so that whatever still runs waits until the process ends.
+        let mut sink = lock(&self.sink);
+        if how == End::Complete {
+            // SAFETY: QEMU has stopped all threads.
+            for (thread, mut batch) in unsafe { threads::take_all() } {
+                sink.run(thread, &mut batch, &self.accesses);
+            }
+        }
+        let machines = sink.machines.take().map(Machines::finish).unwrap_or_default();
+        let places = self.places();
+        let counted = places.counted(&sink.accesses);
+        let answer = Answer {
+            end: how,
+            target: self.target.clone(),
+            threads: sink.threads,
+            unseen: places.unseen(&self.target, &counted),
+            places: counted,
+            mappings: places.mappings(),
+            machines,
+        };
+        self.say(&Message::Answer(Box::new(answer)));
+        if how == End::Interrupted {
+            // SAFETY: ends the process at once, without the handlers of a program that is in the middle of something.
+            unsafe { libc::_exit(0) };
+        }
+    }
+
+    fn say(&self, message: &Message) {
+        // A command that is gone needs no answer.
+        let _ = lock(&self.socket).write_all(protocol::line(message).as_bytes());
+    }
+}
+
+impl Sink {
+    fn run(&mut self, thread: u32, batch: &mut Vec<Access>, total: &AtomicU64) {
+        self.threads = self.threads.max(thread + 1);
+        let mut data = 0;
+        for access in batch.iter().filter(|access| access.kind != Kind::Fetch) {
+            let place = access.pc as usize;
+            if place >= self.accesses.len() {
+                self.accesses.resize(2 * place + 64, [0; 2]);
+            }
+            self.accesses[place][access.kind as usize] += 1;
+            data += 1;
+        }
+        total.fetch_add(data, Ordering::Relaxed);
+        if let Some(machines) = &mut self.machines {
+            machines.run_and_clear(thread, batch);
+        }
+    }
+}
+
+/// Returns log2 of the shortest line of instructions of all machines.
+fn fetch_shift(request: &Request) -> u32 {
+    let line = |text: &str| {
+        let description = Description::parse("", text).ok()?;
+        let code = description.levels.iter().find(|level| level.holds != Holds::Data)?;
+        Some(code.line.trailing_zeros())
+    };
+    request.machines.iter().filter_map(|machine| line(&machine.text)).min().unwrap_or(6)
+}
+
+/// Waits until the command closes its side, or is gone.
+fn stop_when_closed(mut reader: BufReader<UnixStream>) {
+    let _ = reader.read_to_end(&mut Vec::new());
+    if let Some(session) = Session::get() {
+        session.end(End::Interrupted);
+    }
+}
+
+fn tell_progress() {
+    let mut last = 0;
+    while let Some(session) = Session::get() {
+        std::thread::sleep(PROGRESS);
+        let now = session.accesses.load(Ordering::Relaxed);
+        if now != last && Session::get().is_some() {
+            session.say(&Message::Progress(now));
+            last = now;
+        }
+    }
+}
+
+/// Blocks all signals of this thread and of those that it creates, until it is dropped: the handlers of QEMU expect one of
+/// its own threads.
+struct BlockedSignals(libc::sigset_t);
+
+impl BlockedSignals {
+    fn all() -> BlockedSignals {
+        // SAFETY: both sets are initialised by the calls before they are read.
+        unsafe {
+            let mut all = std::mem::zeroed();
+            let mut before = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            BlockedSignals(before)
+        }
+    }
+}
+
+impl Drop for BlockedSignals {
+    fn drop(&mut self) {
+        // SAFETY: the set is the one that the call above has written.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
+}
