@@ -1,6 +1,8 @@
 //! Builds the bare-metal images and embeds them in the command, each if Rust's target for it is installed; otherwise
 //! embeds the reason why there is no such image.
 //!
+//! Tells the program its revision, target and profile.
+//!
 //! Runs a nested cargo. It has a separate target directory, because the outer cargo has locked its own; all profiles and
 //! targets of the command share it, because the images are the same. It runs offline, because the images need only
 //! dependencies of the command. Variables that the outer cargo sets for its own programs (flags, wrappers such as clippy's)
@@ -66,8 +68,55 @@ fn main() {
         constants += &format!("const {name}: Result<&[u8], &str> = {value};\n");
     }
     fs::write(out.join("images.rs"), constants).expect("the output folder can be written");
+    println!("cargo:rustc-env=FATHOM_REVISION={}", revision(&root));
+    for (name, value) in [("FATHOM_TARGET", "TARGET"), ("FATHOM_OPTIMISED", "PROFILE")] {
+        println!("cargo:rustc-env={name}={}", env::var(value).expect("cargo sets it for build scripts"));
+    }
     // For tests, which cannot query the program.
     println!("cargo:rustc-env=FATHOM_IMAGES={}", out.display());
+}
+
+/// File whose content an archive of the repository (`git archive`) has replaced by its commit: .gitattributes.
+const ARCHIVED: &str = "crates/fathom/revision";
+
+/// Returns the commit of the sources, by what names it first: the environment variable `FATHOM_REVISION` (of
+/// scripts/package), the archive, git. In builds for development it is not asked for, since each commit would compile
+/// the program again.
+fn revision(root: &Path) -> String {
+    println!("cargo:rerun-if-env-changed=FATHOM_REVISION");
+    println!("cargo:rerun-if-changed={}", root.join(ARCHIVED).display());
+    if let Some(named) = env::var("FATHOM_REVISION").ok().filter(|named| !named.is_empty()) {
+        return named;
+    }
+    let archived = fs::read_to_string(root.join(ARCHIVED)).unwrap_or_default();
+    if !archived.is_empty() && !archived.starts_with("$Format") {
+        return archived.chars().take(12).collect();
+    }
+    if env::var("PROFILE").as_deref() != Ok("release") {
+        return "not recorded in a build for development".into();
+    }
+    git_revision(root).unwrap_or_else(|| "unknown: neither git nor an archive named it".into())
+}
+
+/// Returns the checked out commit, if the folder is that of a repository and not only below one.
+fn git_revision(root: &Path) -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        // A hook's variables would name another repository.
+        git.arg("-C").arg(root).args(arguments).env_remove("GIT_DIR").env_remove("GIT_WORK_TREE");
+        let told = git.output().ok().filter(|told| told.status.success())?;
+        Some(String::from_utf8_lossy(&told.stdout).trim().to_owned())
+    };
+    let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
+    if top.canonicalize().ok()? != root.canonicalize().ok()? {
+        return None;
+    }
+    // The log of HEAD changes with every commit and checkout. Without it HEAD alone has to do: a missing file would
+    // be a change at every build.
+    let watched = ["logs/HEAD", "HEAD"].map(|name| git(&["rev-parse", "--git-path", name]));
+    let watched = watched.into_iter().flatten().map(|path| root.join(path)).find(|path| path.is_file());
+    println!("cargo:rerun-if-changed={}", watched?.display());
+    git(&["rev-parse", "--short=12", "HEAD"])
 }
 
 /// Returns the reason why an image cannot be built here, if there is one.

@@ -31,7 +31,7 @@ pub use varied::sensitivity_lines;
 pub use wakeups::Wakeups;
 
 /// Version of the record's format.
-const VERSION: u64 = 1;
+pub const VERSION: u64 = 1;
 /// Status of a session that ended as planned.
 const COMPLETE: &str = "complete";
 /// Problems that are stored individually, at most. More carry no information.

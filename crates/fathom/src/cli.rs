@@ -15,6 +15,7 @@ use crate::subjects;
 /// What memory does to code: measured, with its uncertainty.
 #[derive(Debug, Parser)]
 #[command(name = "fathom", version, about, max_term_width = 80, disable_help_subcommand = true)]
+#[command(disable_version_flag = true)]
 #[command(after_help = "Begin with:  fathom survey")]
 pub struct Cli {
     /// When to use colour: auto depends on the terminal, NO_COLOR and CLICOLOR_FORCE.
@@ -23,6 +24,12 @@ pub struct Cli {
     /// Do not show progress on stderr.
     #[arg(long, short, global = true)]
     pub quiet: bool,
+    /// Print the version.
+    #[arg(long, short = 'V')]
+    pub version: bool,
+    /// With --version: also print the revision, the formats, and what is inside (machines, tables of events, images).
+    #[arg(long, requires = "version")]
+    pub verbose: bool,
 }
 
 /// When to use colour.

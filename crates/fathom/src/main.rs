@@ -18,6 +18,7 @@ mod record_writer;
 mod records;
 mod subjects;
 mod verbs;
+mod version;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -53,6 +54,10 @@ fn run() -> Result<Exit, Failure> {
         Err(told) => return tell(&told),
     };
     let context = Context { out: Out::new(cli.color), quiet: cli.quiet };
+    if cli.version {
+        let out = &context.out;
+        return if cli.verbose { out.text(&version::verbose(out.style())) } else { out.text(version::LINE) };
+    }
     let typed = matches.subcommand();
     let verb =
         typed.and_then(|(name, matches)| Some((verbs.iter().find(|verb| verb.name == name)?, matches)));

@@ -34,6 +34,9 @@ pub enum Image {
 include!(concat!(env!("OUT_DIR"), "/images.rs"));
 
 impl Image {
+    /// All images.
+    pub const ALL: [Image; 3] = [Image::Aarch64, Image::Armv7, Image::Armv6];
+
     /// Returns its name.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -17,6 +17,8 @@ pub const PREFIX: &str = "ssh:";
 pub const FORM: &str = "ssh:HOST";
 /// Environment variable with a directory of static programs: `fathom-aarch64`, `fathom-x86_64`.
 const STATIC_DIR: &str = "FATHOM_STATIC_DIR";
+/// Directory of such programs from the directory of this one: that of the package fathom-static.
+const INSTALLED_DIR: &str = "../lib/fathom";
 /// Directory for the program on the remote host, below the home directory.
 const REMOTE_DIR: &str = ".cache/fathom";
 /// Largest output of a remote command that is read, bytes: the architecture and two versions, or a path, after what
@@ -192,11 +194,13 @@ fn other_version(host: &str, remote_host: &RemoteHost) -> Result<String, Failure
 }
 
 /// Returns a program that runs on any Linux of this architecture: in the named directory, in the directory of this
-/// program, or this program itself.
+/// program, in that of the package fathom-static, or this program itself.
 fn portable(arch: &str) -> Option<PathBuf> {
     let this_program = std::env::current_exe().ok()?;
     let named = std::env::var_os(STATIC_DIR).map(PathBuf::from);
-    let directories = [named, this_program.parent().map(Path::to_owned)];
+    let own = this_program.parent().map(Path::to_owned);
+    let installed = own.as_ref().map(|own| own.join(INSTALLED_DIR));
+    let directories = [named, own, installed];
     let kinds = fathom_host::PROGRAMS.into_iter().filter(|program| program.runs_on(arch));
     let mut found = kinds.flat_map(|program| {
         let name = format!("fathom-{}", program.uname);

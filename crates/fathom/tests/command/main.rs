@@ -21,6 +21,7 @@ mod limits;
 mod load;
 mod lossy;
 mod output;
+mod packages;
 mod progress;
 mod qemu;
 mod record_files;

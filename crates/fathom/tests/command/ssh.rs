@@ -107,6 +107,21 @@ fn static_binary_is_copied_to_host_without_fathom() {
     assert!(user.read("ssh.log").contains(".cache/fathom/fathom serve host"));
 }
 
+/// The package fathom-static has the programs in usr/lib/fathom, and fathom is in usr/bin.
+#[test]
+fn installed_static_programs_are_found() {
+    let user = user("aarch64", None);
+    for directory in ["usr/bin", "usr/lib/fathom"] {
+        std::fs::create_dir_all(user.path(directory)).expect("a directory");
+    }
+    std::fs::copy(env!("CARGO_BIN_EXE_fathom"), user.path("usr/bin/fathom")).expect("a program");
+    std::fs::write(user.path("usr/lib/fathom/fathom-aarch64"), portable()).expect("a file");
+    let did = user.shell("PATH=\"$PWD/bin:$PATH\" usr/bin/fathom serve ssh pi </dev/null");
+    assert!(did.err.contains("lib/fathom/fathom-aarch64 to ~/.cache/fathom"), "{did:?}");
+    let there = std::fs::read(user.path("far/.cache/fathom/fathom")).expect("it was brought");
+    assert_eq!(there, portable());
+}
+
 /// A program for ARMv6 runs on ARMv7, and not the other way round. Both have the same number in the ELF header.
 #[test]
 fn armv7_host_gets_the_best_program_and_armv6_host_no_other() {
