@@ -30,6 +30,7 @@ pub mod report_kinds;
 mod round;
 mod scale;
 pub mod session;
+pub mod simulate;
 pub mod stride;
 pub mod survey;
 mod trial_name;
@@ -54,10 +55,10 @@ pub static EXPERIMENTS: &[&Experiment] = &[
     &wakeup::EXPERIMENT,
 ];
 
-/// Returns the experiment with this name.
+/// Returns the experiment with this name. Simulations of programs are one, but have no sessions.
 #[must_use]
 pub fn experiment(name: &str) -> Option<&'static Experiment> {
-    EXPERIMENTS.iter().copied().find(|experiment| experiment.name == name)
+    EXPERIMENTS.iter().copied().chain([&simulate::EXPERIMENT]).find(|experiment| experiment.name == name)
 }
 
 /// Checks that the record's experiment and options are known to this version. A record without a `run` line, which may

@@ -18,6 +18,7 @@ mod harness_lines;
 mod imported;
 mod losses;
 mod queries;
+mod simulated;
 mod transfers;
 mod varied;
 mod wakeups;
@@ -26,6 +27,7 @@ pub use harness_lines::{End, Run};
 pub use imported::{Imported, MAX_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
+pub use simulated::{Hot, Simulated, SimulatedLevel, SimulatedTlb};
 pub use transfers::TransferRecord;
 pub use varied::sensitivity_lines;
 pub use wakeups::Wakeups;
@@ -171,6 +173,8 @@ pub struct Record {
     pub losses: Losses,
     /// Series that another tool measured.
     pub imported: Vec<Imported>,
+    /// A simulated program.
+    pub simulated: Option<Simulated>,
     /// The values of the machine's description that were varied, and the findings that changed.
     pub sensitivity: Option<Sensitivity>,
     /// The number of the `run` line, from 1; 0 without one.
@@ -310,6 +314,7 @@ impl Record {
             }
             "hello" | "again" | "lost" | "damaged" => return self.take_loss(line),
             "imported" => return self.take_imported(line),
+            "simulated" => return self.take_simulated(line),
             "sensitivity" | "varied" | "depends" => return self.take_sensitivity(line),
             _ => {}
         }

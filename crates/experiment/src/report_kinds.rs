@@ -1,14 +1,15 @@
-//! All kinds of reports: one per experiment.
+//! All kinds of reports: one per experiment, and that of simulated programs.
 
 use std::sync::LazyLock;
 
 use fathom_report::ReportKind;
 
-use crate::EXPERIMENTS;
+use crate::{EXPERIMENTS, simulate};
 
 /// Every kind of report, in display order.
-pub static REPORT_KINDS: LazyLock<Vec<&ReportKind>> =
-    LazyLock::new(|| EXPERIMENTS.iter().map(|experiment| experiment.report).collect());
+pub static REPORT_KINDS: LazyLock<Vec<&ReportKind>> = LazyLock::new(|| {
+    EXPERIMENTS.iter().copied().chain([&simulate::EXPERIMENT]).map(|experiment| experiment.report).collect()
+});
 
 /// Returns the report kind of this experiment.
 #[must_use]

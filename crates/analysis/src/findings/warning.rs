@@ -77,6 +77,7 @@ warning_kinds! {
     Throttled "throttled" false "the machine was throttled: temperature, power or voltage";
     Pressure "pressure" false "tasks waited for a CPU, memory or I/O during the measurement (PSI)";
     Overridden "overridden" false "an option overrides the machine's description";
+    Unseen "unseen" false "accesses of the program were not seen, or their order is that of this run";
     WrongData "wrong-data" true "transfers delivered wrong data";
     WakeupConfig "wakeup-config" false "the configuration changes wake-up latencies";
     Imported "imported" false "measured by another tool: clock, machine and hypervisor are unknown";

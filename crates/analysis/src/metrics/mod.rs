@@ -6,6 +6,7 @@ pub mod common;
 pub mod conflict;
 pub mod dma;
 pub mod latency;
+pub mod simulate;
 pub mod stride;
 pub mod survey;
 pub mod wakeup;
@@ -24,6 +25,7 @@ static LISTS: &[&[&Metric]] = &[
     survey::ALL,
     conflict::ALL,
     wakeup::ALL,
+    simulate::ALL,
     claims::ALL,
 ];
 

@@ -12,7 +12,15 @@ pub(super) fn is_harness_line(line: &Line) -> bool {
         || line.seq.is_none()
             && matches!(
                 word,
-                "hello" | "again" | "lost" | "damaged" | "imported" | "sensitivity" | "varied" | "depends"
+                "hello"
+                    | "again"
+                    | "lost"
+                    | "damaged"
+                    | "imported"
+                    | "simulated"
+                    | "sensitivity"
+                    | "varied"
+                    | "depends"
             )
 }
 

@@ -1,0 +1,338 @@
+//! A simulated program: the harness's own lines `simulated`. The first has the totals; one follows for each level, TLB,
+//! function and line of the source.
+
+use fathom_probe::wire::{Line, WireError};
+
+use super::Record;
+
+/// Functions and lines of the source in a record, at most.
+pub const MAX_HOT: usize = 100;
+/// Levels and TLBs, at most.
+const MAX_UNITS: usize = 32;
+/// Characters of a text, at most.
+const MAX_TEXT_CHARS: usize = 200;
+
+/// A program on a machine. Times are in units of 1 / 4096 cycle.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Simulated {
+    /// Name of the program's file.
+    pub program: String,
+    /// Instruction set, as QEMU calls it.
+    pub target: String,
+    /// Why the machine stopped before the program did; empty if it did not.
+    pub refused: String,
+    /// Threads of the program.
+    pub threads: u64,
+    /// Executed instructions.
+    pub instructions: u64,
+    /// Executed instructions whose accesses are not seen.
+    pub unseen: u64,
+    /// Loads, stores, fetches.
+    pub accesses: [u64; 3],
+    /// Walks.
+    pub walks: u64,
+    /// Accesses that memory served.
+    pub memory: u64,
+    /// Lines written to memory.
+    pub memory_writes: u64,
+    /// Time of all instructions themselves, of data from memory, of translations, of fetches.
+    pub units: [u64; 4],
+    /// Core clock, Hz.
+    pub clock_hz: u64,
+    /// Levels, in the order of the description.
+    pub levels: Vec<SimulatedLevel>,
+    /// TLBs.
+    pub tlbs: Vec<SimulatedTlb>,
+    /// Functions, the longest time first.
+    pub functions: Vec<Hot>,
+    /// Lines of the source, the longest time first.
+    pub lines: Vec<Hot>,
+}
+
+/// A level.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SimulatedLevel {
+    /// Name.
+    pub name: String,
+    /// `data`, `instructions` or `unified`.
+    pub holds: String,
+    /// Accesses that reached it.
+    pub accesses: u64,
+    /// Those that it did not serve.
+    pub misses: u64,
+    /// Dirty lines that it evicted.
+    pub writebacks: u64,
+    /// Time that it served data accesses.
+    pub units: u64,
+}
+
+/// A TLB.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SimulatedTlb {
+    /// Name.
+    pub name: String,
+    /// Translations that reached it.
+    pub accesses: u64,
+    /// Those that it did not have.
+    pub misses: u64,
+}
+
+/// A function or a line of the source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hot {
+    /// Function.
+    pub function: String,
+    /// Program or library.
+    pub file: String,
+    /// Source file and line; empty for a function.
+    pub source: String,
+    /// Executed instructions.
+    pub executed: u64,
+    /// Loads and stores.
+    pub accesses: u64,
+    /// Misses by level.
+    pub misses: Vec<u64>,
+    /// Walks.
+    pub walks: u64,
+    /// Time beyond hits.
+    pub units: u64,
+}
+
+impl Simulated {
+    /// Returns its lines.
+    #[must_use]
+    pub fn record_lines(&self) -> Vec<Line> {
+        let begun = |part: &str| Line::new("simulated").token("part", part);
+        let head = begun("program").text("program", &cut(&self.program));
+        let head = with_texts(head, &[("target", &self.target), ("refused", &self.refused)]);
+        let head = head
+            .int("threads", self.threads)
+            .int("instructions", self.instructions)
+            .int("unseen", self.unseen)
+            .list("accesses", &self.accesses)
+            .int("walks", self.walks)
+            .int("memory", self.memory)
+            .int("memory_writes", self.memory_writes)
+            .list("units", &self.units)
+            .int("clock_hz", self.clock_hz);
+        let level = |level: &SimulatedLevel| {
+            let line = begun("level").text("name", &cut(&level.name)).token("holds", &level.holds);
+            line.list("counts", &[level.accesses, level.misses, level.writebacks, level.units])
+        };
+        let tlb = |tlb: &SimulatedTlb| {
+            begun("tlb").text("name", &cut(&tlb.name)).list("counts", &[tlb.accesses, tlb.misses])
+        };
+        let mut all = vec![head];
+        all.extend(self.levels.iter().map(level));
+        all.extend(self.tlbs.iter().map(tlb));
+        all.extend(self.functions.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("function"))));
+        all.extend(self.lines.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("line"))));
+        all
+    }
+
+    fn head(line: &Line) -> Result<Simulated, WireError> {
+        let mut f = line.fields();
+        f.token("part")?;
+        let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
+        let (program, target, refused) = (text("program")?, text("target")?, text("refused")?);
+        let read = Simulated {
+            program,
+            target,
+            refused,
+            threads: f.need_int("threads")?,
+            instructions: f.need_int("instructions")?,
+            unseen: f.need_int("unseen")?,
+            accesses: numbers("accesses", &f.list("accesses")?)?,
+            walks: f.need_int("walks")?,
+            memory: f.need_int("memory")?,
+            memory_writes: f.need_int("memory_writes")?,
+            units: numbers("units", &f.list("units")?)?,
+            clock_hz: f.need_int("clock_hz")?,
+            ..Simulated::default()
+        };
+        f.finish()?;
+        Ok(read)
+    }
+}
+
+impl Hot {
+    fn record_line(&self, line: Line) -> Line {
+        let texts = [("function", &self.function), ("file", &self.file), ("source", &self.source)];
+        with_texts(line, &texts)
+            .list("counts", &[self.executed, self.accesses, self.walks, self.units])
+            .list("misses", &self.misses)
+    }
+
+    fn of_line(line: &Line) -> Result<Hot, WireError> {
+        let mut f = line.fields();
+        f.token("part")?;
+        let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
+        let (function, file, source) = (text("function")?, text("file")?, text("source")?);
+        let [executed, accesses, walks, units] = numbers("counts", &f.list("counts")?)?;
+        let misses = f.list("misses")?;
+        f.finish()?;
+        Ok(Hot { function, file, source, executed, accesses, misses, walks, units })
+    }
+}
+
+impl SimulatedLevel {
+    fn of_line(line: &Line) -> Result<SimulatedLevel, WireError> {
+        let mut f = line.fields();
+        f.token("part")?;
+        let name = f.text("name")?.unwrap_or_default().to_owned();
+        let holds = f.token("holds")?.unwrap_or_default().to_owned();
+        let [accesses, misses, writebacks, units] = numbers("counts", &f.list("counts")?)?;
+        f.finish()?;
+        Ok(SimulatedLevel { name, holds, accesses, misses, writebacks, units })
+    }
+}
+
+impl SimulatedTlb {
+    fn of_line(line: &Line) -> Result<SimulatedTlb, WireError> {
+        let mut f = line.fields();
+        f.token("part")?;
+        let name = f.text("name")?.unwrap_or_default().to_owned();
+        let [accesses, misses] = numbers("counts", &f.list("counts")?)?;
+        f.finish()?;
+        Ok(SimulatedTlb { name, accesses, misses })
+    }
+}
+
+/// Returns exactly as many numbers as there have to be.
+fn numbers<const N: usize>(key: &str, list: &[u64]) -> Result<[u64; N], WireError> {
+    list.try_into()
+        .map_err(|_| WireError::new(format!("simulated: {key} has {} numbers instead of {N}", list.len())))
+}
+
+/// Adds texts that are not empty.
+fn with_texts(line: Line, texts: &[(&str, &String)]) -> Line {
+    let some = texts.iter().filter(|(_, text)| !text.is_empty());
+    some.fold(line, |line, (key, text)| line.text(key, &cut(text)))
+}
+
+/// Cuts a text to a length of which several fit in a line, and replaces control characters.
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_TEXT_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+impl Record {
+    /// Adds a line of a simulated program.
+    pub(super) fn take_simulated(&mut self, line: &Line) -> Result<(), WireError> {
+        self.held += fathom_probe::wire::line::MAX_LINE as u64;
+        let part = line.fields().token("part")?.unwrap_or_default().to_owned();
+        if part == "program" {
+            let head = Simulated::head(line)?;
+            if self.simulated.is_some() {
+                return Err(WireError::new("simulated: a second program: the first one counts"));
+            }
+            self.simulated = Some(head);
+            return Ok(());
+        }
+        let Some(simulated) = &mut self.simulated else {
+            return Err(WireError::new(format!("simulated: part={part} before part=program")));
+        };
+        let more = |has: usize, most: usize| match has < most {
+            true => Ok(()),
+            false => Err(WireError::new(format!("simulated: more than {most} lines part={part}"))),
+        };
+        match part.as_str() {
+            "level" => {
+                more(simulated.levels.len(), MAX_UNITS)?;
+                simulated.levels.push(SimulatedLevel::of_line(line)?);
+            }
+            "tlb" => {
+                more(simulated.tlbs.len(), MAX_UNITS)?;
+                simulated.tlbs.push(SimulatedTlb::of_line(line)?);
+            }
+            "function" => {
+                more(simulated.functions.len(), MAX_HOT)?;
+                simulated.functions.push(Hot::of_line(line)?);
+            }
+            "line" => {
+                more(simulated.lines.len(), MAX_HOT)?;
+                simulated.lines.push(Hot::of_line(line)?);
+            }
+            other => {
+                let what = format!("simulated: part={other} is not one of: program level tlb function line");
+                return Err(WireError::new(what));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Simulated {
+        let hot = Hot {
+            function: "core::ptr::drop<A, B>".into(),
+            file: "libc.so.6".into(),
+            source: "a b.c:12".into(),
+            executed: 1,
+            accesses: 2,
+            misses: vec![3, 4, 5],
+            walks: 6,
+            units: u64::MAX,
+        };
+        Simulated {
+            program: "a program".into(),
+            target: "arm".into(),
+            refused: String::new(),
+            threads: 1,
+            instructions: 10,
+            unseen: 0,
+            accesses: [1, 2, 3],
+            walks: 4,
+            memory: 5,
+            memory_writes: 6,
+            units: [7, 8, 9, 10],
+            clock_hz: 700_000_000,
+            levels: vec![SimulatedLevel {
+                name: "L1D".into(),
+                holds: "data".into(),
+                accesses: 3,
+                ..Default::default()
+            }],
+            tlbs: vec![SimulatedTlb { name: "TLB 1".into(), accesses: 3, misses: 1 }],
+            functions: vec![hot.clone(), Hot { source: String::new(), ..Hot::default() }],
+            lines: vec![hot],
+        }
+    }
+
+    fn record(lines: &[Line]) -> Record {
+        let lines: Vec<String> = lines.iter().map(Line::render).collect();
+        Record::parse(&format!("{}\n{}", Record::first_line(), lines.join("\n"))).expect("a record")
+    }
+
+    #[test]
+    fn lines_read_back() {
+        let record = record(&sample().record_lines());
+        assert!(record.problems.is_empty(), "{:?}", record.problems);
+        assert_eq!(record.simulated, Some(sample()));
+    }
+
+    #[test]
+    fn longest_texts_fit_in_lines() {
+        let mut long = sample();
+        let text = "\u{1f980} %".repeat(400);
+        long.lines[0] =
+            Hot { function: text.clone(), file: text.clone(), source: text.clone(), ..long.lines[0].clone() };
+        (long.program, long.target, long.refused) = (text.clone(), text.clone(), text);
+        long.lines[0].misses = vec![u64::MAX; MAX_UNITS];
+        let record = record(&long.record_lines());
+        assert!(record.problems.is_empty(), "{:?}", record.problems);
+    }
+
+    #[test]
+    fn wrong_lines_are_problems_with_their_number() {
+        let mut lines = sample().record_lines();
+        lines[1] = Line::new("simulated").token("part", "level").text("name", "x").list("counts", &[1]);
+        lines.push(Line::new("simulated").token("part", "rumour"));
+        let problems = record(&lines).problems;
+        assert!(problems[0].contains("line 3") && problems[0].contains("counts has 1 numbers instead of 4"));
+        assert!(problems[1].contains("part=rumour is not one of"), "{problems:?}");
+        assert!(record(&lines[1..2]).problems[0].contains("before part=program"));
+    }
+}

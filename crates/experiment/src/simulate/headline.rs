@@ -1,0 +1,50 @@
+//! Headline of `fathom simulate`: where the time goes.
+
+use fathom_analysis::findings::{Finding, Item, Metric, Report};
+use fathom_analysis::metrics::simulate as metrics;
+use fathom_report::Headline;
+
+use crate::headline::{figure, none, sentence};
+
+pub(crate) fn headline(report: &Report) -> Headline {
+    let Some(total) = report.find(&metrics::CYCLES) else { return none(report) };
+    let of = |metric: &'static Metric| report.find(metric).and_then(Finding::finite).unwrap_or(0.0);
+    let all = total.finite().unwrap_or(0.0).max(1.0);
+    let share = |part: f64| format!("{:.0} %", 100.0 * part / all);
+    let mut parts = vec![format!("memory {}", share(of(&metrics::MEMORY_CYCLES)))];
+    let translation = of(&metrics::TRANSLATION_CYCLES);
+    if translation / all >= 0.005 {
+        parts.push(format!("translation {}", share(translation)));
+    }
+    let fetch = of(&metrics::FETCH_CYCLES);
+    if fetch / all >= 0.005 {
+        parts.push(format!("instruction fetches {}", share(fetch)));
+    }
+    let instructions = of(&metrics::INSTRUCTIONS);
+    let answer = format!(
+        "{instructions:.0} instructions take {} if every access waits: {}",
+        figure(total),
+        parts.join(", ")
+    );
+    let worst = report.of(&metrics::FUNCTION_CYCLES).next();
+    let action = worst.filter(|f| f.finite().is_some_and(|cycles| cycles > 0.0)).map(|f| {
+        let walks = f.detail.number(metrics::WALKS).unwrap_or(0.0);
+        let misses = match f.detail.get(metrics::MISSES) {
+            Some(Item::Numbers(list)) => list.first().map(|(name, n)| format!("{n:.0} misses of {name}")),
+            _ => None,
+        };
+        let misses = misses.map_or_else(String::new, |text| format!("{text} and "));
+        let name = f.detail.word(metrics::FUNCTION).unwrap_or("?");
+        format!(
+            "begin with {name}: {misses}{walks:.0} walks, {} of the time",
+            share(f.finite().unwrap_or(0.0))
+        )
+    });
+    Headline {
+        answer: sentence(&answer),
+        confidence: "Calculated from the description, without overlap of accesses; not measured on hardware."
+            .to_owned(),
+        action: action.map(|text| sentence(&text)).unwrap_or_default(),
+        quoted: vec![total.key.clone()],
+    }
+}

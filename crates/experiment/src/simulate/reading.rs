@@ -1,0 +1,144 @@
+//! Findings of a simulated program.
+
+use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, Warning, WarningKind};
+use fathom_analysis::metrics::simulate as metrics;
+use fathom_probe::machine::ClockTrust;
+
+use super::NAME;
+use crate::reading::{new_report, number};
+use crate::record::{Hot, Record, Simulated, SimulatedLevel};
+
+/// Units of a record's times per cycle.
+const UNITS_PER_CYCLE: f64 = 4096.0;
+
+/// Reads the report of a record.
+#[must_use]
+pub fn read(record: &Record) -> Report {
+    let mut report = new_report(record, NAME);
+    let Some(simulated) = &record.simulated else {
+        report.refusals.push(Refused {
+            what: "the program".to_owned(),
+            reason: "the record has no lines `simulated`".to_owned(),
+            remedy: "run the simulation again".to_owned(),
+        });
+        return report;
+    };
+    report.trust = ClockTrust::Modelled.token().to_owned();
+    totals(simulated, &mut report);
+    levels(simulated, &mut report);
+    translation(simulated, &mut report);
+    for (metric, list) in
+        [(&metrics::FUNCTION_CYCLES, &simulated.functions), (&metrics::LINE_CYCLES, &simulated.lines)]
+    {
+        let rows = list.iter().zip(1u64..).map(|(hot, rank)| of_hot(metric, hot, rank, simulated));
+        report.findings.extend(rows);
+    }
+    report.findings.iter_mut().for_each(|finding| finding.basis = Basis::Exact);
+    doubts(simulated, &mut report);
+    report
+}
+
+fn cycles(units: u64) -> f64 {
+    units as f64 / UNITS_PER_CYCLE
+}
+
+fn totals(simulated: &Simulated, report: &mut Report) {
+    let [loads, stores, fetches] = simulated.accesses;
+    let [operations, memory, translation, fetch] = simulated.units;
+    let levels: u64 = simulated.levels.iter().map(|level| level.units).sum();
+    let all = [operations, memory, translation, fetch, levels].into_iter().map(cycles).sum();
+    let mut add = |metric: &'static Metric, value: f64| report.findings.push(Finding::number(metric, value));
+    add(&metrics::CYCLES, all);
+    add(&metrics::INSTRUCTIONS, simulated.instructions as f64);
+    add(&metrics::LOADS, loads as f64);
+    add(&metrics::STORES, stores as f64);
+    add(&metrics::FETCHES, fetches as f64);
+    add(&metrics::OPERATION_CYCLES, cycles(operations));
+    add(&metrics::MEMORY_ACCESSES, simulated.memory as f64);
+    add(&metrics::MEMORY_WRITES, simulated.memory_writes as f64);
+    add(&metrics::MEMORY_CYCLES, cycles(memory));
+    add(&metrics::FETCH_CYCLES, cycles(fetch));
+}
+
+fn levels(simulated: &Simulated, report: &mut Report) {
+    for (level, number_of) in simulated.levels.iter().zip(1u64..) {
+        let named = |metric: &'static Metric, value: f64| {
+            let mut finding = Finding::number(metric.at([number_of.into()]), value);
+            finding.detail.set(metrics::NAME, Item::Token(level.name.clone()));
+            finding
+        };
+        let mut accesses = named(&metrics::LEVEL_ACCESSES, level.accesses as f64);
+        accesses.detail.set(metrics::HOLDS, Item::Token(level.holds.clone()));
+        report.findings.push(accesses);
+        report.findings.push(named(&metrics::LEVEL_MISSES, level.misses as f64));
+        if level.accesses > 0 {
+            report.findings.push(named(&metrics::LEVEL_SHARE, share(level)));
+        }
+        report.findings.push(named(&metrics::LEVEL_WRITEBACKS, level.writebacks as f64));
+        report.findings.push(named(&metrics::LEVEL_CYCLES, cycles(level.units)));
+    }
+}
+
+fn share(level: &SimulatedLevel) -> f64 {
+    level.misses as f64 / level.accesses as f64
+}
+
+fn translation(simulated: &Simulated, report: &mut Report) {
+    for (tlb, number_of) in simulated.tlbs.iter().zip(1u64..) {
+        for (metric, value) in [(&metrics::TLB_ACCESSES, tlb.accesses), (&metrics::TLB_MISSES, tlb.misses)] {
+            let mut finding = Finding::number(metric.at([number_of.into()]), value as f64);
+            finding.detail.set(metrics::NAME, Item::Token(tlb.name.clone()));
+            report.findings.push(finding);
+        }
+    }
+    if !simulated.tlbs.is_empty() {
+        report.findings.push(Finding::number(&metrics::WALK_COUNT, simulated.walks as f64));
+        report.findings.push(number(&metrics::TRANSLATION_CYCLES, cycles(simulated.units[2]), "cycles"));
+    }
+}
+
+fn of_hot(metric: &'static Metric, hot: &Hot, rank: u64, simulated: &Simulated) -> Finding {
+    let mut finding = Finding::number(metric.at([rank.into()]), cycles(hot.units));
+    let detail = &mut finding.detail;
+    if !hot.source.is_empty() {
+        detail.set(metrics::SOURCE, Item::Token(hot.source.clone()));
+    }
+    detail.set(metrics::FUNCTION, Item::Token(hot.function.clone()));
+    detail.set(metrics::FILE, Item::Token(hot.file.clone()));
+    detail.set(metrics::EXECUTED, Item::Number(hot.executed as f64));
+    detail.set(metrics::ACCESSES, Item::Number(hot.accesses as f64));
+    let names = simulated.levels.iter().map(|level| level.name.clone());
+    let misses = names.zip(hot.misses.iter().map(|&misses| misses as f64));
+    detail.set(metrics::MISSES, Item::Numbers(misses.collect()));
+    detail.set(metrics::WALKS, Item::Number(hot.walks as f64));
+    finding
+}
+
+/// Adds what limits the results.
+fn doubts(simulated: &Simulated, report: &mut Report) {
+    if !simulated.refused.is_empty() {
+        report.refusals.push(Refused {
+            what: "the rest of the program".to_owned(),
+            reason: simulated.refused.clone(),
+            remedy: "the counts are those until then".to_owned(),
+        });
+    }
+    let mut warn = |text: String, remedy: &str| {
+        report.warnings.push(Warning::new(WarningKind::Unseen, text, remedy));
+    };
+    if simulated.unseen > 0 {
+        let text = format!(
+            "{} executions of DC ZVA are not simulated: QEMU does not tell the line that each of them clears",
+            simulated.unseen
+        );
+        warn(text, "count these lines by hand, or build the program without it");
+    }
+    if simulated.threads > 1 {
+        let text = format!(
+            "{} threads: their batches of accesses follow one another as they came, so another run counts otherwise, and \
+             instructions may be missing",
+            simulated.threads
+        );
+        warn(text, "limit the program to one thread for exact counts");
+    }
+}
