@@ -160,18 +160,18 @@ static int check(const struct fathom_wake_start *start)
 
 /*
  * The caller may cause on a CPU, and at a priority, only what it may do itself
- * (sched_setaffinity, sched_setscheduler). A cpuset cannot be asked from a module, so the
- * CPU must be one on which the caller runs now.
+ * (sched_setaffinity, sched_setscheduler). A cpuset cannot be asked from a module, and
+ * binds privileged callers too, so the CPU must be one on which the caller may run now:
+ * whoever may go to another one does so first.
  */
 static int permit(const struct fathom_wake_start *start)
 {
 	unsigned long priority = start->policy == FATHOM_POLICY_FIFO ? MAX_RT_PRIO / 2 : 1;
 
-	if (capable(CAP_SYS_NICE))
-		return 0;
 	if (!cpumask_test_cpu(start->cpu, current->cpus_ptr))
 		return -EPERM;
-	if (start->policy != FATHOM_POLICY_NORMAL && rlimit(RLIMIT_RTPRIO) < priority)
+	if (start->policy != FATHOM_POLICY_NORMAL && rlimit(RLIMIT_RTPRIO) < priority &&
+	    !capable(CAP_SYS_NICE))
 		return -EPERM;
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "guest.h"
@@ -48,6 +49,21 @@ static void bounds_region(int fd)
 	handle.handle = 0;
 	handle.reserved = 1;
 	expect(fd, FATHOM_IOC_REGION_FREE, &handle, EINVAL, "free with reserved");
+}
+
+/* A result that cannot be returned leaves neither memory nor a handle that was never told. */
+static void bounds_unreturned(int fd)
+{
+	struct fathom_region *region = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+					    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct fathom_handle handle = { 0 };
+
+	region->bytes = 4096;
+	mprotect(region, 4096, PROT_READ);
+	expect(fd, FATHOM_IOC_REGION, region, EFAULT, "a region whose structure cannot be written");
+	check(!info_of(fd).used_bytes && !info_of(fd).regions, "it holds memory");
+	expect(fd, FATHOM_IOC_REGION_FREE, &handle, ENOENT, "free of a handle that was not told");
+	munmap(region, 4096);
 }
 
 /* The limit of all openings together, and the limit of handles per opening. */
@@ -216,6 +232,7 @@ void test_bounds(void)
 	expect(fd, _IOWR(FATHOM_IOC_MAGIC, 1, char[16383]), space, ENOTTY, "the largest structure");
 	expect(fd, _IO('T', 1), space, ENOTTY, "another driver's");
 	bounds_region(fd);
+	bounds_unreturned(fd);
 	bounds_limits(fd);
 	bounds_dma(fd);
 	bounds_engine(fd);

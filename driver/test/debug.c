@@ -42,6 +42,20 @@ static void fail_allocations(bool fail)
 	}
 }
 
+/* With every allocation failing the device cannot be opened: the failures do happen. */
+static void failures_happen(void)
+{
+	int fd, task = open("/proc/thread-self/make-it-fail", O_WRONLY);
+
+	write_to(DEBUG "failslab/probability", "100");
+	check(pwrite(task, "1", 1, 0) == 1, "make-it-fail: %s", strerror(errno));
+	fd = open("/dev/fathom", O_RDWR | O_CLOEXEC);
+	check(fd < 0 && errno == ENOMEM, "an opening without memory: %s", fd < 0 ? strerror(errno) : "done");
+	check(pwrite(task, "0", 1, 0) == 1, "make-it-fail: %s", strerror(errno));
+	close(fd);
+	close(task);
+}
+
 /* The fuzz while allocations fail: each failure is returned, and nothing stays held. */
 void test_fuzz_failing(void)
 {
@@ -50,6 +64,8 @@ void test_fuzz_failing(void)
 	if (!debugs(DEBUG "failslab/probability"))
 		return;
 	fail_allocations(true);
+	failures_happen();
+	fail_allocations(true);
 	fuzz_failing();
 	fail_allocations(false);
 	fd = device_open();
@@ -57,28 +73,88 @@ void test_fuzz_failing(void)
 	close(fd);
 }
 
-/* Memory that nothing refers to any more, by the kernel's own search. */
-void test_kmemleak(void)
+/* Searches for memory that nothing refers to any more; returns the number of bytes of the reports. */
+static size_t leaks(char *text, size_t most)
 {
-	char text[4096];
+	size_t all = 0;
 	ssize_t got;
 	int i, fd;
 
-	if (!debugs(DEBUG "kmemleak"))
-		return;
 	/* The first search finds what is moving, and objects have to be 5 s old. */
 	for (i = 0; i < 2; i++) {
 		sleep(6);
 		write_to(DEBUG "kmemleak", "scan");
 	}
 	fd = open(DEBUG "kmemleak", O_RDONLY | O_CLOEXEC);
-	got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	check(got >= 0, "kmemleak: %s", strerror(errno));
-	if (got > 0) {
-		text[got] = 0;
-		/* Objects of other parts of the kernel do not name the module. */
-		check(!strstr(text, "fathom"), "%s", text);
-		printf("  %zd bytes of reports\n", got);
-	}
+	do {
+		got = fd < 0 ? -1 : read(fd, text + all, most - 1 - all);
+		check(got >= 0, "kmemleak: %s", strerror(errno));
+		all += got > 0 ? got : 0;
+	} while (got > 0 && all < most - 1);
 	close(fd);
+	text[all] = 0;
+	return all;
+}
+
+/* Memory that nothing refers to any more, by the kernel's own search. */
+void test_kmemleak(void)
+{
+	static char text[65536];
+
+	if (!debugs(DEBUG "kmemleak"))
+		return;
+	printf("  %zu bytes of reports\n", leaks(text, sizeof(text)));
+	/* Objects of other parts of the kernel do not name the module. */
+	check(!strstr(text, "fathom"), "%s", text);
+}
+
+/* Whether the kernel's log has a line with these words since the last look. */
+static bool logged(int log, const char *words)
+{
+	char record[8192];
+	bool found = false;
+	ssize_t got;
+
+	for (;;) {
+		got = read(log, record, sizeof(record) - 1);
+		if (got < 0 && errno == EPIPE)
+			continue;	/* older ones were overwritten */
+		if (got <= 0)
+			return found;
+		record[got] = 0;
+		found |= strstr(record, words) != NULL;
+	}
+}
+
+/*
+ * The last test of a debugging kernel: its checkers report a defect of each kind, which
+ * the test module has. After a report of one that the kernel may be damaged, lockdep
+ * reports nothing more, so that it is the first.
+ */
+void test_checkers(void)
+{
+	static const char *const reports[] = {
+		"possible circular locking dependency",
+		"sleeping function called from invalid context",
+		"BUG: KASAN: ",
+	};
+	static char text[65536];
+	char number[2] = "0";
+	unsigned int i;
+	int log;
+
+	if (!debugs(DEBUG "kmemleak"))
+		return;
+	log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	lseek(log, 0, SEEK_END);
+	for (i = 0; i < sizeof(reports) / sizeof(*reports); i++) {
+		number[0] = '0' + i;
+		write_to("/sys/module/fathom_test_channel/parameters/plant", number);
+		check(logged(log, reports[i]), "no '%s' in the log", reports[i]);
+	}
+	number[0] = '0' + i;
+	write_to("/sys/module/fathom_test_channel/parameters/plant", number);
+	leaks(text, sizeof(text));
+	check(strstr(text, "fathom_test_channel"), "no leak is reported: %s", text);
+	close(log);
 }

@@ -21,6 +21,7 @@ struct world {
 	int cpus;
 	unsigned long calls;
 	unsigned long seed;
+	bool soak;		/* the fuzz only */
 };
 
 extern struct world world;
@@ -73,11 +74,14 @@ void test_mappings(void);
 void test_killed(void);
 void test_charge(void);
 void test_rights(void);
+void test_member(void);
+void test_group(void);
 void test_dofork(void);
 void test_hotplug(void);
 void test_unbind_busy(void);
 void test_fuzz_failing(void);
 void test_kmemleak(void);
+void test_checkers(void);
 void test_often(void);
 void test_dma(void);
 void test_dma_alloc(void);

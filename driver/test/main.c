@@ -445,6 +445,7 @@ static void prepare(void)
 	world.engines = parameter(line, "fathom.engines=", 3);
 	world.coherent = parameter(line, "fathom.coherent=", 3);
 	world.soft = parameter(line, "fathom.soft=", 0);
+	world.soak = parameter(line, "fathom.soak=", 0);
 	world.reserved = parameter(line, "fathom.reserved=", 0);
 	world.reserved_bytes = parameter(line, "fathom.reserved_bytes=", 0);
 #ifdef __aarch64__
@@ -454,11 +455,9 @@ static void prepare(void)
 	lseek(log_fd, 0, SEEK_END);
 }
 
-int main(void)
+/* What comes before the fuzz. */
+static void before(void)
 {
-	setvbuf(stdout, NULL, _IONBF, 0);
-	prepare();
-	run("load", test_load);
 	run("other-users", test_others);
 	run("unload-in-use", test_unload_in_use);
 	run("unbind", test_unbind);
@@ -477,16 +476,30 @@ int main(void)
 	run("wakes", test_wakes);
 	run("charge", test_charge);
 	run("rights", test_rights);
+	run("member", test_member);
+	run("group", test_group);
 	run("dofork", test_dofork);
 	run("hotplug", test_hotplug);
 	run("unbind-busy", test_unbind_busy);
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IONBF, 0);
+	prepare();
+	run("load", test_load);
+	if (!world.soak)
+		before();
 	run("fuzz", test_fuzz);
 	run("fuzz-failing", test_fuzz_failing);
-	run("load-often", test_load_often);
-	test_commands();
-	run("channel-lost", test_channel_lost);
+	if (!world.soak) {
+		run("load-often", test_load_often);
+		test_commands();
+		run("channel-lost", test_channel_lost);
+	}
 	run("kmemleak", test_kmemleak);
 	run("log", test_log);
+	run("checkers", test_checkers);
 	printf("@driver done %d\n", failures);
 	sync();
 	reboot(RB_AUTOBOOT);

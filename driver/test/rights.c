@@ -5,11 +5,17 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -87,6 +93,25 @@ static int as_nobody(int fd, unsigned int cpu, unsigned int policy, rlim_t prior
 	return status_of(pid);
 }
 
+/* Starts a recorder as root, pinned to CPU 0, at the highest priority. */
+static int as_root_of_cpu_0(int fd, unsigned int cpu)
+{
+	struct fathom_wake_start start = { .period_ns = 1000000, .rows = 10, .cpu = cpu,
+					   .policy = FATHOM_POLICY_FIFO };
+	int pid = fork();
+
+	if (!pid) {
+		int error;
+
+		pin(0);
+		error = -call(fd, FATHOM_IOC_WAKE_START, &start);
+		if (!error)
+			call(fd, FATHOM_IOC_WAKE_STOP, NULL);
+		_exit(error);
+	}
+	return status_of(pid);
+}
+
 void test_rights(void)
 {
 	static const struct {
@@ -110,6 +135,11 @@ void test_rights(void)
 	}
 	got = as_nobody(fd, world.cpus - 1, FATHOM_POLICY_NORMAL, 0);
 	check(got == (world.cpus > 1 ? EPERM : 0), "another CPU: %s", strerror(got));
+	/* A cpuset leaves such an affinity to a privileged task too. */
+	got = as_root_of_cpu_0(fd, world.cpus - 1);
+	check(got == (world.cpus > 1 ? EPERM : 0), "another CPU, as root: %s", strerror(got));
+	got = as_root_of_cpu_0(fd, 0);
+	check(!got, "its own CPU, as root: %s", strerror(got));
 	expect_nothing_held(fd, "recorders of another user");
 	close(fd);
 }
@@ -149,9 +179,9 @@ void test_hotplug(void)
 		close(fd);
 		return;
 	}
-	pin(0);
 	start.cpu = world.cpus - 1;
 	expect(fd, FATHOM_IOC_WAKE_START, &start, 0, "a recorder");
+	pin(0);
 	memory = mmap(NULL, start.bytes, PROT_READ, MAP_SHARED, fd, start.offset);
 	check(memory != MAP_FAILED, "mmap: %s", strerror(errno));
 	usleep(20000);
@@ -212,4 +242,174 @@ out:
 	if (devices)
 		closedir(devices);
 	close(fd);
+}
+
+/* The group that the device is given to, and a user who is a member of it. */
+#define GROUP	500
+#define MEMBER	1000
+
+/* Counts in a child what a member of the group gets; the exit status is 0, or the line of what it should not get. */
+#define refused(condition) \
+	do { \
+		if (!(condition)) \
+			_exit(__LINE__ & 255); \
+	} while (0)
+
+static void as_member(uint64_t limit, uint64_t offset, int ready, int go)
+{
+	struct fathom_region region = { 0 };
+	struct fathom_wake_start start = { .period_ns = 1000000, .rows = 10,
+					   .cpu = world.cpus - 1 };
+	struct fathom_handle handle = { 0 };
+	uint64_t held = 0;
+	int fd, error = 0;
+	char byte;
+
+	pin(0);
+	if (setgroups(1, (gid_t[]){ GROUP }) || setgid(MEMBER) || setuid(MEMBER))
+		_exit(254);
+	fd = open("/dev/fathom", O_RDWR);
+	refused(fd >= 0);
+	/* Nothing of another opening. */
+	refused(mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, offset) == MAP_FAILED &&
+		errno == ENOENT);
+	refused(call(fd, FATHOM_IOC_REGION_FREE, &handle) == -ENOENT);
+	/* No other CPU, and no priority. */
+	refused(world.cpus < 2 || call(fd, FATHOM_IOC_WAKE_START, &start) == -EPERM);
+	start.cpu = 0;
+	start.policy = FATHOM_POLICY_FIFO_LOW;
+	refused(call(fd, FATHOM_IOC_WAKE_START, &start) == -EPERM);
+	/* Not the module, nor the rights of the device. */
+	refused(unload_module() == -EPERM && chmod("/dev/fathom", 0666) && errno == EPERM);
+	refused(open("/sys/module/fathom/parameters/limit_mb", O_WRONLY) < 0);
+	/* As much memory as the limit grants. */
+	while (!error) {
+		memset(&region, 0, sizeof(region));
+		region.bytes = 1 << 20;
+		region.colours = 2;
+		error = call(fd, FATHOM_IOC_REGION, &region);
+		held += error ? 0 : region.bytes;
+	}
+	refused(error == -ENOMEM && held > 0 && held < limit);
+	refused(write(ready, "r", 1) == 1 && read(go, &byte, 1) == 0);
+	_exit(0);
+}
+
+/*
+ * A member of the device's group gets what the device grants, and can deny the rest of
+ * the limit to others, until it ends.
+ */
+void test_member(void)
+{
+	struct fathom_region first = { .bytes = 4096 }, second = { .bytes = 2 << 20 };
+	int ready[2], go[2], pid, status, fd = device_open();
+	char byte;
+
+	expect(fd, FATHOM_IOC_REGION, &first, 0, "a region of root");
+	check(!pipe(ready) && !pipe(go), "pipe: %s", strerror(errno));
+	check(!chown("/dev/fathom", 0, GROUP) && !chmod("/dev/fathom", 0660), "chown: %s",
+	      strerror(errno));
+	pid = fork();
+	if (!pid) {
+		/* One who is in no group. */
+		if (setgroups(0, NULL) || setgid(MEMBER) || setuid(MEMBER))
+			_exit(254);
+		_exit(open("/dev/fathom", O_RDWR) < 0 ? errno : 0);
+	}
+	status = status_of(pid);
+	check(status == EACCES, "the open of one who is no member: %d", status);
+	pid = fork();
+	if (!pid) {
+		close(ready[0]);
+		close(go[1]);
+		as_member(info_of(fd).limit_bytes, first.offset, ready[1], go[0]);
+	}
+	close(ready[1]);
+	close(go[0]);
+	if (read(ready[0], &byte, 1) == 1) {
+		expect(fd, FATHOM_IOC_REGION, &second, ENOMEM, "a region beyond the limit");
+		check(info_of(fd).used_bytes <= info_of(fd).limit_bytes, "the limit is exceeded");
+	}
+	close(ready[0]);
+	close(go[1]);
+	status = status_of(pid);
+	check(!status, "a member got what it should not: line %d (mod 256)", status);
+	second.bytes = 2 << 20;
+	expect(fd, FATHOM_IOC_REGION, &second, 0, "a region after the member has ended");
+	close(fd);
+	check(!chown("/dev/fathom", 0, 0) && !chmod("/dev/fathom", 0600), "chown: %s",
+	      strerror(errno));
+	fd = device_open();
+	expect_nothing_held(fd, "a member of the group");
+	close(fd);
+}
+
+#define CONTROL	"/tmp/control"
+#define CHILD	CONTROL "/child"
+
+/* Bytes that the child's control group is charged. */
+static long charged(void)
+{
+	char text[32] = "";
+	int fd = open(CHILD "/memory.current", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		failed("memory.current: %s", strerror(errno));
+	close(fd);
+	return strtol(text, NULL, 10);
+}
+
+/* CPUs keep up to 64 pages that they have charged already (MEMCG_CHARGE_BATCH). */
+#define CHARGE_VARIES	(1 << 20)
+
+static void in_group(int fd)
+{
+	struct fathom_region coloured = { .bytes = 8 << 20, .colours = 2 };
+	struct fathom_region plain = { .bytes = 4 << 20 };
+	struct fathom_wake_start start = { .period_ns = FATHOM_WAKE_MAX_NS, .rows = 300000 };
+	struct fathom_region beyond = { .bytes = 32 << 20, .colours = 2 };
+	long before, after;
+	int failures = failures_so_far();
+
+	write_to(CHILD "/cgroup.procs", "0");
+	before = charged();
+	expect(fd, FATHOM_IOC_REGION, &coloured, 0, "a coloured region");
+	expect(fd, FATHOM_IOC_REGION, &plain, 0, "a region");
+	expect(fd, FATHOM_IOC_WAKE_START, &start, 0, "a recorder");
+	after = charged();
+	printf("  %llu bytes held, and the control group is charged %ld\n",
+	       (unsigned long long)info_of(fd).used_bytes, after - before);
+	check(labs(after - before - (long)info_of(fd).used_bytes) < CHARGE_VARIES,
+	      "the control group is charged %ld bytes", after - before);
+	/* Refused, and nobody is killed. */
+	write_to(CHILD "/memory.max", "33554432");
+	expect(fd, FATHOM_IOC_REGION, &beyond, ENOMEM, "more than the control group has");
+	expect(fd, FATHOM_IOC_WAKE_STOP, NULL, 0, "stop");
+	_exit(failures_so_far() != failures);
+}
+
+/* What is held is accounted to the caller's memory control group, and limited by it. */
+void test_group(void)
+{
+	int pid, status, fd = device_open();
+	long before, after;
+
+	mkdir(CONTROL, 0755);
+	check(!mount("control", CONTROL, "cgroup2", 0, NULL), "cgroup2: %s", strerror(errno));
+	write_to(CONTROL "/cgroup.subtree_control", "+memory");
+	check(!mkdir(CHILD, 0755) && !access(CHILD "/memory.current", R_OK),
+	      "no control group of memory: %s", strerror(errno));
+	before = charged();
+	pid = fork();
+	if (!pid)
+		in_group(fd);
+	status = status_of(pid);
+	check(!status, "the test in the control group: status %d", status);
+	close(fd);
+	fd = device_open();
+	expect_nothing_held(fd, "a control group");
+	after = charged();
+	check(after - before < CHARGE_VARIES, "%ld bytes stay charged", after - before);
+	close(fd);
+	check(!rmdir(CHILD) && !umount(CONTROL), "the control group: %s", strerror(errno));
 }

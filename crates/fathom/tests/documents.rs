@@ -23,6 +23,7 @@ mod documents {
     pub mod picture;
     pub mod record;
     pub mod run;
+    mod security;
 }
 
 use std::collections::HashMap;

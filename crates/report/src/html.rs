@@ -4,6 +4,7 @@
 //! carries as JSON. Without scripts the terminal's pictures are shown.
 
 mod blocks;
+mod directories;
 mod island;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -119,6 +120,10 @@ struct WarningItem {
 /// # Errors
 /// If the template does not render: an error of this crate, covered by its tests.
 pub fn html(entries: &[Entry], changes: &[Change], studies: bool) -> Result<String, minijinja::Error> {
+    let reports: Vec<Report> = entries.iter().map(|entry| directories::without(entry.report)).collect();
+    let entries: Vec<Entry> =
+        entries.iter().zip(&reports).map(|(entry, report)| Entry { report, ..*entry }).collect();
+    let entries = entries.as_slice();
     // With several records, the sections of each are one level deeper.
     let level = if entries.len() > 1 { 3 } else { 2 };
     let shown: Vec<Shown> = entries.iter().map(|entry| Shown::of(entry, studies)).collect();

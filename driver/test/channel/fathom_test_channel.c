@@ -8,8 +8,10 @@
 #include <linux/dmaengine.h>
 #include <linux/err.h>
 #include <linux/io.h>
+#include <linux/kernel.h>
 #include <linux/list.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/platform_device.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -29,6 +31,68 @@ enum {
 static unsigned int mode;
 module_param(mode, uint, 0644);
 MODULE_PARM_DESC(mode, "what goes wrong (see the source)");
+
+/* Defects that the checkers of a debugging kernel have to report; each once. */
+enum {
+	PLANT_LOCKS,		/* two locks in both orders: lockdep */
+	PLANT_SLEEP,		/* sleeps with a spinlock held */
+	PLANT_USE_AFTER_FREE,	/* KASAN */
+	PLANT_LEAK,		/* kmemleak */
+};
+
+#define PLANTED_BYTES	100
+
+static DEFINE_MUTEX(outer);
+static DEFINE_MUTEX(inner);
+static DEFINE_SPINLOCK(planted_lock);
+static void *planted;
+
+static void plant_locks(void)
+{
+	mutex_lock(&outer);
+	mutex_lock(&inner);
+	mutex_unlock(&inner);
+	mutex_unlock(&outer);
+	mutex_lock(&inner);
+	mutex_lock(&outer);
+	mutex_unlock(&outer);
+	mutex_unlock(&inner);
+}
+
+static int plant(const char *value, const struct kernel_param *param)
+{
+	unsigned int what;
+	int error = kstrtouint(value, 10, &what);
+
+	if (error)
+		return error;
+	switch (what) {
+	case PLANT_LOCKS:
+		plant_locks();
+		return 0;
+	case PLANT_SLEEP:
+		spin_lock(&planted_lock);
+		might_sleep();
+		spin_unlock(&planted_lock);
+		return 0;
+	case PLANT_USE_AFTER_FREE:
+		WRITE_ONCE(planted, kzalloc(PLANTED_BYTES, GFP_KERNEL));
+		kfree(planted);
+		if (planted)
+			READ_ONCE(*(u8 *)READ_ONCE(planted));
+		return 0;
+	case PLANT_LEAK:
+		WRITE_ONCE(planted, kzalloc(PLANTED_BYTES, GFP_KERNEL));
+		WRITE_ONCE(planted, NULL);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static const struct kernel_param_ops plant_ops = { .set = plant };
+module_param_cb(plant, &plant_ops, NULL, 0200);
+MODULE_PARM_DESC(plant, "a defect that a debugging kernel has to report (see the source)");
 
 struct soft_transfer {
 	struct dma_async_tx_descriptor tx;

@@ -119,6 +119,30 @@ fn failed_call_is_told_or_the_record_is_whole() {
     println!("failed: {}", failed.join(", "));
 }
 
+/// A session of several rounds syncs its record and its copy at the start, after each round and at the end.
+#[test]
+fn record_is_synced_after_each_round() {
+    let user = User::new();
+    let Some(library) = library(&user) else { return };
+    let synced = |budget: &str| {
+        let last = (1..).find(|at: &u64| {
+            let user = User::new();
+            let line =
+                ["wakeup", "--on", "am5728", "--conditions", "unloaded", "-q", "--record", "A", "--budget"];
+            let mut command = user.command(&[&line[..], &[budget]].concat());
+            command.env("LD_PRELOAD", &library).env("FAULT_CALL", "sync").env("FAULT_AT", at.to_string());
+            command
+                .env("FAULT_ERRNO", Errno::IO.raw_os_error().to_string())
+                .env("FAULT_HIT", user.path("hit"));
+            wait(command.spawn().expect("it starts"));
+            !user.path("hit").exists()
+        });
+        last.expect("an end")
+    };
+    let (few, many) = (synced("1s"), synced("20s"));
+    assert!(few > 2 && many > few, "{few} calls in a short session, {many} in a longer one");
+}
+
 #[test]
 fn failed_allocation_is_told_or_the_record_is_whole() {
     let user = User::new();

@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use fathom_probe::wire::Line;
+use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 
-use crate::common::{User, kill, wait};
+use crate::common::{SOON, User, kill, wait};
 
 /// Controls of C0 and C1, DEL, and characters that reverse the direction of writing or are invisible.
 const HOSTILE: &str = "a\u{1b}[2J\u{1b}]0;title\u{7}b\u{9b}31mc\u{7f}d\u{202e}e\u{2066}f\u{200b}g";
@@ -103,6 +104,12 @@ fn names_of_files_and_subjects_act_on_no_terminal() {
         &["subjects"],
         &["machines"],
         &["doctor", "--on", "s1-8way"],
+        // Messages of the command line itself.
+        &["no\u{1b}[2J\u{9b}"],
+        &["survey", "--no\u{1b}[2J\u{202e}"],
+        &["survey", "--budget", "1\u{1b}[2J\u{9b}s"],
+        &["survey", "--load", "\u{1b}]0;title\u{7}"],
+        &["report", "good", "\u{7f}", "--fail-if\u{1b}[2J"],
     ] {
         let did = user.run(arguments);
         let what = arguments.join(" ");
@@ -157,6 +164,24 @@ fn subjects_file_that_others_can_write_is_refused() {
         user.run(&["survey", "--on", "board"]).failed(2, &["others can write", "chmod go-w"]);
         std::fs::set_permissions(path, before).expect("it is ours");
     }
+    // Whoever can rename a directory on the way to it can put another file there, unless the directory is sticky.
+    for (mode, refused) in [(0o777, true), (0o770, true), (0o1777, false)] {
+        std::fs::set_permissions(user.home.path(), PermissionsExt::from_mode(mode)).expect("it is ours");
+        let did = user.run(&["subjects"]);
+        match refused {
+            true => did.failed(2, &["others can write", "chmod go-w"]),
+            false => assert!(did.ended(0).contains("board"), "{did:?}"),
+        }
+        std::fs::set_permissions(user.home.path(), PermissionsExt::from_mode(0o700)).expect("it is ours");
+    }
+    // A link to a file in a directory of others.
+    let theirs = user.path("theirs");
+    std::fs::create_dir(&theirs).expect("a directory");
+    std::fs::rename(&file, theirs.join("s.toml")).expect("it is ours");
+    std::os::unix::fs::symlink(theirs.join("s.toml"), &file).expect("a link");
+    std::fs::set_permissions(&theirs, PermissionsExt::from_mode(0o777)).expect("it is ours");
+    user.run(&["survey", "--on", "board"]).failed(2, &["others can write", "theirs", "chmod go-w"]);
+    std::fs::set_permissions(&theirs, PermissionsExt::from_mode(0o755)).expect("it is ours");
     assert!(!user.path("reached").exists());
     assert_eq!(user.run(&["survey", "--on", "board"]).status, 1);
     assert!(user.path("reached").exists());
@@ -190,6 +215,79 @@ fn pipe_without_reader_is_left_by_one_signal() {
         user.shell("cat pipe >whole & fathom survey --on s1-8way --budget 1s --record pipe -q >out; wait");
     assert_eq!(did.err, "");
     user.run(&["report", "whole"]).ended(0);
+}
+
+#[test]
+fn outputs_that_nobody_reads_are_left_by_one_signal() {
+    let user = User::new();
+    user.shell("mkfifo full").ended(0);
+    let open = |flags| {
+        rustix::fs::open(user.path("full"), flags | OFlags::NONBLOCK, Mode::empty()).expect("the pipe")
+    };
+    // Its reader does not read.
+    let _reader = open(OFlags::RDONLY);
+    let filler = open(OFlags::WRONLY);
+    let wakeup = ["wakeup", "--on", "am5728", "--conditions", "unloaded", "--budget", "60m", "-q"];
+    let session = user.spawn(&[&wakeup[..], &["--record", "full"]].concat());
+    // It has begun: its copy has lines, too.
+    let copies = user.path(".local/share/fathom/records");
+    let begun = || {
+        let mut files = std::fs::read_dir(&copies).into_iter().flatten().flatten();
+        files.any(|file| file.metadata().is_ok_and(|about| about.len() > 0))
+    };
+    let until = Instant::now() + SOON;
+    while !begun() {
+        assert!(Instant::now() < until, "no record: {:?}", user.processes());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // From now on the pipe is full, and each further write of the session waits.
+    while rustix::io::write(&filler, b"x").is_ok() {}
+    kill(session.id(), Signal::TERM);
+    let did = wait(session);
+    assert_eq!(did.status, 143, "{did:?}");
+    assert!(did.err.contains("ended by signal 15") && did.err.contains("still not read"), "{did:?}");
+    user.nothing_left(Instant::now());
+}
+
+#[test]
+fn processes_that_leave_the_session_of_their_command_are_told() {
+    let user = User::new();
+    user.subject("odd", "setsid sleep 1000 </dev/null >/dev/null 2>&1 & exec fathom serve model s1-8way");
+    let did = user.shell("fathom survey --on odd --budget 1s --record A -q");
+    assert!(matches!(did.status, 0 | 3), "{did:?}");
+    assert!(did.err.contains("the command of 'odd' left process"), "{did:?}");
+    let named = did.err.split("kill ").nth(1).expect("how to end it").trim();
+    let left = user.processes();
+    assert!(
+        left.len() == 1 && left[0].0.to_string() == named && left[0].2.contains("sleep"),
+        "{left:?}: {did:?}"
+    );
+    kill(left[0].0, Signal::KILL);
+    user.nothing_left(Instant::now());
+    // Connections of ssh are meant to stay.
+    user.subject("odd", "cp /bin/sleep ssh; setsid ./ssh 1000 </dev/null >/dev/null 2>&1 & sleep 0.2; exec fathom serve model s1-8way");
+    assert_eq!(user.shell("fathom survey --on odd --budget 1s --record B -q").err, "");
+    let left = user.processes();
+    assert!(left.len() == 1 && left[0].2.contains("ssh"), "{left:?}");
+    kill(left[0].0, Signal::KILL);
+}
+
+#[test]
+fn page_has_no_path_of_its_reader_s_machine() {
+    let user = User::new();
+    let description = user.run(&["machines", "s1-8way"]).out;
+    user.write("secret-directory/mine.toml", &description);
+    let on = user.path("secret-directory/mine.toml").display().to_string();
+    let record = user.path("secret-directory/A").display().to_string();
+    user.run(&["survey", "--on", &on, "--budget", "500ms", "--record", &record, "--html", "P"]);
+    user.run(&["report", &record, "--html", "Q"]);
+    user.write("B", &user.read("secret-directory/A"));
+    user.run(&["compare", &record, "B", "--html", "R"]);
+    for page in ["P", "Q", "R"] {
+        let text = user.read(page);
+        assert!(text.contains("mine.toml") || page == "R", "{page} does not name its subject");
+        assert!(!text.contains("secret-directory"), "{page} has the path of its subject");
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod faulty_calls;
 mod hostile;
 mod import;
 mod kills;
+mod large;
 mod latency;
 mod limits;
 mod load;

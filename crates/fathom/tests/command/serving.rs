@@ -132,3 +132,64 @@ fn second_measurement_of_a_cpu_waits_or_is_refused() {
     user.run(&["survey", "--on", "s1-8way", "--wait", "1s"])
         .failed(2, &["--wait 1000: 's1-8way' is not this host"]);
 }
+
+/// Returns the CPUs on which this process may run; None, with a message, if there are not two.
+fn two_cpus() -> Option<[String; 2]> {
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
+    let list =
+        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("the list").trim();
+    let mut cpus = list.split(',').flat_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        first.parse::<u32>().expect("a CPU")..=last.parse::<u32>().expect("a CPU")
+    });
+    let two = cpus.next().zip(cpus.next()).map(|(one, other)| [one, other].map(|cpu| cpu.to_string()));
+    if two.is_none() {
+        fathom_skip::skipped!(Unchecked, "one CPU: there is no other one to measure");
+    }
+    two
+}
+
+#[test]
+fn measurements_of_two_cpus_are_told_in_both_verdicts() {
+    let Some([one, other]) = two_cpus() else { return };
+    let user = User::new();
+    let first = user.spawn(&["survey", "--on", "host", "--cpu", &one, "--budget", "60s", "--record", "A"]);
+    user.lines("A", 3);
+    let did = user.run(&["survey", "--on", "host", "--cpu", &other, "--budget", "1s", "--record", "B"]);
+    if crate::common::is_refused(&did) {
+        return;
+    }
+    let told = |did: &Did| did.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let at_start = format!("another fathom measured on CPU {one} at the start");
+    assert!(told(&did).contains(&at_start), "{did:?}");
+    // The other one ended between two trials of the first.
+    crate::common::kill(first.id(), rustix::process::Signal::TERM);
+    let did = wait(first);
+    assert_eq!(did.status, 143, "{did:?}");
+    assert!(told(&did).contains(&format!("another fathom measured on CPU {other} during it")), "{did:?}");
+}
+
+/// Containers see each other's locks in a directory that they share, and no processes of each other.
+#[test]
+fn measurement_in_another_container_is_seen() {
+    let Some([one, other]) = two_cpus() else { return };
+    let user = User::new();
+    let container = |line: &str| {
+        user.shell(&format!("exec unshare --mount --pid --fork --mount-proc --net --ipc --uts {line}"))
+    };
+    if container("true").status != 0 {
+        return fathom_skip::skipped!(Mounts, "no namespaces can be made here");
+    }
+    let first = user.spawn(&["survey", "--on", "host", "--cpu", &one, "--budget", "60s", "--record", "A"]);
+    user.lines("A", 3);
+    container(&format!("fathom survey --on host --cpu {one} --budget 1s --wait 0s --record B")).failed(
+        1,
+        &[&format!("CPU {one} is measured by a process that is not seen from here"), "--wait TIME"],
+    );
+    let did = container(&format!("fathom survey --on host --cpu {other} --budget 1s --record C"));
+    let told = did.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains(&format!("another fathom measured on CPU {one} at the start")), "{did:?}");
+    crate::common::kill(first.id(), rustix::process::Signal::TERM);
+    assert_eq!(wait(first).status, 143);
+    user.nothing_left(Instant::now());
+}

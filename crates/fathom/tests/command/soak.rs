@@ -1,6 +1,6 @@
 //! Long runs, in the full tier: kills at random moments over all verbs, and a simulated day of wake-ups that is killed every
-//! simulated minute. `FATHOM_SOAK` names the directory in which the day goes on where the last run ended (default: the
-//! target directory's).
+//! simulated minute. `FATHOM_SOAK` names the directory in which they go on where the last run ended (default: the target
+//! directory's).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -84,8 +84,15 @@ fn nothing_torn(user: &User, victim: &Victim, what: &str) {
     assert!(left.is_empty(), "{what}: {left:?} are left");
 }
 
+/// Returns the numbers that the last run has noted.
+fn noted(file: &Path) -> [u64; 3] {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let mut words = text.split_whitespace().map(|word| word.parse().expect("a number"));
+    [0; 3].map(|_| words.next().unwrap_or(0))
+}
+
 #[test]
-#[ignore = "takes half an hour"]
+#[ignore = "takes half an hour; goes on where the last run ended"]
 fn thousand_kills_at_random_moments_lose_and_leave_nothing() {
     let seed = Instant::now().elapsed().as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
     println!("seed {seed}");
@@ -104,8 +111,10 @@ fn thousand_kills_at_random_moments_lose_and_leave_nothing() {
         assert!(matches!(did.status, 0 | 3 | 5), "{}: {did:?}", victim.line);
         begin.elapsed()
     });
-    let (mut killed, mut late) = (0, 0);
+    let notes = day().join("kills");
+    let [mut killed, mut late, mut took_ms] = noted(&notes);
     while killed < KILLS {
+        let begin = Instant::now();
         let which = (random.next() % VICTIMS.len() as u64) as usize;
         let victim = &VICTIMS[which];
         let mut child = start(victim);
@@ -125,9 +134,15 @@ fn thousand_kills_at_random_moments_lose_and_leave_nothing() {
         let _ = child.wait().expect("it ends");
         user.wait(Duration::from_secs(20), <[_]>::is_empty);
         nothing_torn(&user, victim, &what);
-        if ended || hit.is_empty() { late += 1 } else { killed += 1 }
+        if ended || hit.is_empty() {
+            late += 1
+        } else {
+            killed += 1
+        }
+        took_ms += begin.elapsed().as_millis() as u64;
+        std::fs::write(&notes, format!("{killed} {late} {took_ms}\n")).expect("a note of what is done");
     }
-    println!("{killed} kills, and {late} that came too late");
+    println!("{killed} kills, and {late} that came too late, in {:.2} hours", took_ms as f64 / 3.6e6);
 }
 
 /// Simulated hours.
