@@ -73,6 +73,7 @@ void test_reserved(void);
 void test_mappings(void);
 void test_killed(void);
 void test_charge(void);
+void test_others(void);
 void test_rights(void);
 void test_member(void);
 void test_group(void);

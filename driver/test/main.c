@@ -316,23 +316,6 @@ static void test_load(void)
 	close(fd);
 }
 
-static void test_others(void)
-{
-	struct stat stat_;
-	int pid, status;
-
-	check(!stat("/dev/fathom", &stat_) && (stat_.st_mode & 07777) == 0600 && !stat_.st_uid,
-	      "mode %o of user %u", stat_.st_mode, stat_.st_uid);
-	pid = fork();
-	if (!pid) {
-		if (setgid(1000) || setuid(1000))
-			_exit(99);
-		_exit(open("/dev/fathom", O_RDWR) < 0 ? errno : 0);
-	}
-	status = status_of(pid);
-	check(status == EACCES, "another user's open: status %d", status);
-}
-
 /* The engine's device is removed and added while the driver is open. */
 static void test_unbind(void)
 {

@@ -413,3 +413,20 @@ void test_group(void)
 	close(fd);
 	check(!rmdir(CHILD) && !umount(CONTROL), "the control group: %s", strerror(errno));
 }
+
+void test_others(void)
+{
+	struct stat stat_;
+	int pid, status;
+
+	check(!stat("/dev/fathom", &stat_) && (stat_.st_mode & 07777) == 0600 && !stat_.st_uid,
+	      "mode %o of user %u", stat_.st_mode, stat_.st_uid);
+	pid = fork();
+	if (!pid) {
+		if (setgid(1000) || setuid(1000))
+			_exit(99);
+		_exit(open("/dev/fathom", O_RDWR) < 0 ? errno : 0);
+	}
+	status = status_of(pid);
+	check(status == EACCES, "another user's open: status %d", status);
+}

@@ -155,18 +155,18 @@ fn measurements_of_two_cpus_are_told_in_both_verdicts() {
     let user = User::new();
     let first = user.spawn(&["survey", "--on", "host", "--cpu", &one, "--budget", "60s", "--record", "A"]);
     user.lines("A", 3);
-    let did = user.run(&["survey", "--on", "host", "--cpu", &other, "--budget", "1s", "--record", "B"]);
-    if crate::common::is_refused(&did) {
+    let second = user.run(&["survey", "--on", "host", "--cpu", &other, "--budget", "1s", "--record", "B"]);
+    // The second one has ended between two trials of the first.
+    crate::common::kill(first.id(), rustix::process::Signal::TERM);
+    let first = wait(first);
+    if crate::common::is_refused(&second) {
         return;
     }
     let told = |did: &Did| did.out.split_whitespace().collect::<Vec<_>>().join(" ");
     let at_start = format!("another fathom measured on CPU {one} at the start");
-    assert!(told(&did).contains(&at_start), "{did:?}");
-    // The other one ended between two trials of the first.
-    crate::common::kill(first.id(), rustix::process::Signal::TERM);
-    let did = wait(first);
-    assert_eq!(did.status, 143, "{did:?}");
-    assert!(told(&did).contains(&format!("another fathom measured on CPU {other} during it")), "{did:?}");
+    assert!(told(&second).contains(&at_start), "{second:?}");
+    assert_eq!(first.status, 143, "{first:?}");
+    assert!(told(&first).contains(&format!("another fathom measured on CPU {other} during it")), "{first:?}");
 }
 
 /// Containers see each other's locks in a directory that they share, and no processes of each other.
