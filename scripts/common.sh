@@ -64,3 +64,17 @@ apt_install() {
         as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >&2 </dev/null
     }
 }
+
+# Installs what compiles C for a GNU triple, unless it is there: Debian's cross compiler, and the C library, without which
+# the compiler alone builds kernels and no programs.
+cross_compiler() {
+    have "$1-gcc" && { [ -d "/usr/$1/include" ] || [ -d "/usr/include/$1" ]; } && return
+    case $1 in
+        aarch64-*) library=arm64 ;;
+        arm-*hf) library=armhf ;;
+        arm-*) library=armel ;;
+        x86_64-*) library=amd64 ;;
+        *) library=${1%%-*} ;;
+    esac
+    apt_install "gcc-$(echo "$1" | tr _ -)" "libc6-dev-$library-cross"
+}
