@@ -4,6 +4,7 @@
 //! translated is noted once (`places`), what is executed is collected by thread (`threads`), and batches go to the machines
 //! (`session`). QEMU's functions are declared in `qemu`, for version 1 of the plugin interface (QEMU 4.2 to 8.2).
 
+mod children;
 mod places;
 mod qemu;
 mod session;

@@ -1,6 +1,7 @@
 //! The conversation with `fathom simulate`, and the machines.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,6 +12,7 @@ use fathom_model::{Access, Description, Kind};
 use fathom_simulation::Machines;
 use fathom_simulation::protocol::{self, Answer, End, Message, Request};
 
+use crate::children;
 use crate::places::Places;
 use crate::threads;
 
@@ -51,8 +53,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Session {
     /// Connects to the command, reads its request and creates the machines.
     pub fn begin(socket: &str, target: &str, system: bool) -> Result<(), String> {
-        let connected = UnixStream::connect(socket).map_err(|e| format!("{socket}: {e}"))?;
-        let mut writer = connected.try_clone().map_err(|e| format!("{socket}: {e}"))?;
+        let connected = UnixStream::connect(socket).and_then(moved).map_err(|e| format!("{socket}: {e}"))?;
+        let mut writer = connected.try_clone().and_then(moved).map_err(|e| format!("{socket}: {e}"))?;
         let mut refuse = |what: String| {
             let _ = writer.write_all(protocol::line(&Message::Refused(what.clone())).as_bytes());
             what
@@ -147,6 +149,7 @@ impl Session {
         };
         self.say(&Message::Answer(Box::new(answer)));
         if how == End::Interrupted {
+            children::end_all();
             // SAFETY: ends the process at once, without the handlers of a program that is in the middle of something.
             unsafe { libc::_exit(0) };
         }
@@ -175,6 +178,20 @@ impl Sink {
             machines.run_and_clear(thread, batch);
         }
     }
+}
+
+/// Moves the socket to a high descriptor: the program counts its own from 3, as without fathom.
+fn moved(socket: UnixStream) -> std::io::Result<UnixStream> {
+    /// Below the usual limit of 1024 descriptors.
+    const FROM: libc::c_int = 900;
+    // SAFETY: the descriptor is open, and the call has no further condition.
+    let copy = unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FROM) };
+    if copy < 0 {
+        // A lower limit: it stays where it is.
+        return Ok(socket);
+    }
+    // SAFETY: the copy is open, and nobody else has it.
+    Ok(unsafe { UnixStream::from_raw_fd(copy) })
 }
 
 /// Returns log2 of the shortest line of instructions of all machines.

@@ -27,7 +27,7 @@ pub use harness_lines::{End, Run};
 pub use imported::{Imported, MAX_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
-pub use simulated::{Hot, Simulated, SimulatedLevel, SimulatedTlb};
+pub use simulated::{Hot, MAX_HOT, Simulated, SimulatedLevel, SimulatedTlb};
 pub use transfers::TransferRecord;
 pub use varied::sensitivity_lines;
 pub use wakeups::Wakeups;

@@ -16,7 +16,7 @@ use crate::failure::{Failure, print_message};
 use crate::subjects::Subject;
 
 #[cfg(target_os = "linux")]
-mod left;
+pub mod left;
 
 /// Time for a probe to exit after its input has ended.
 const EXIT_GRACE: Duration = Duration::from_millis(500);

@@ -22,7 +22,7 @@ mod noise;
 mod resume;
 mod sensitivity;
 mod silence;
-mod stop;
+pub mod stop;
 
 use noise::Noise;
 use resume::Resumed;

@@ -1,6 +1,6 @@
-//! Output of results on stdout, and their exit status.
+//! Output of results, and their exit status.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use fathom_analysis::findings::{Report, WarningKind};
 use fathom_report::text::{visible, visible_styled};
@@ -13,28 +13,43 @@ use crate::failure::{Exit, Failure};
 #[derive(Clone, Debug)]
 pub struct Out {
     style: Style,
+    colour: Colour,
+    /// Whether text goes to stderr.
+    stderr: bool,
 }
 
 impl Out {
     /// Determines the style from the terminal and the environment.
     pub fn new(colour: Colour) -> Out {
-        let terminal = std::io::stdout().is_terminal();
+        Out::on(colour, false)
+    }
+
+    /// The same on stderr: stdout is another program's.
+    pub fn on_stderr(&self) -> Out {
+        Out::on(self.colour, true)
+    }
+
+    fn on(requested: Colour, stderr: bool) -> Out {
+        let terminal = if stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
         let dumb = is_dumb();
-        let colour = is_coloured(colour, terminal);
+        let colour = is_coloured(requested, terminal);
         // Eighty columns for pipes and for terminals of unknown width. Unicode if the locale uses UTF.
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()
             .find_map(|n| std::env::var(n).ok().filter(|v| !v.is_empty()));
-        let width =
-            terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| width.0.into());
+        let size = match stderr {
+            true => terminal_size::terminal_size_of(std::io::stderr()),
+            false => terminal_size::terminal_size_of(std::io::stdout()),
+        };
+        let width = size.map_or(80, |(width, _)| width.0.into());
         let unicode = !dumb && locale.is_some_and(|l| l.to_ascii_lowercase().contains("utf"));
-        Out { style: Style { colour, unicode, width, studies: false } }
+        Out { style: Style { colour, unicode, width, studies: false }, colour: requested, stderr }
     }
 
     /// The same, with comparisons with the published studies if `studies`.
     #[must_use]
     pub fn with_studies(&self, studies: bool) -> Out {
-        Out { style: Style { studies, ..self.style } }
+        Out { style: Style { studies, ..self.style }, ..self.clone() }
     }
 
     /// Returns the style of text.
@@ -46,10 +61,13 @@ impl Out {
     /// not an error.
     pub fn text(&self, text: &str) -> Result<Exit, Failure> {
         let text = if self.style.colour { visible_styled(text) } else { visible(text) };
-        let mut stdout = std::io::stdout().lock();
-        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        let (name, mut to): (_, Box<dyn std::io::Write>) = match self.stderr {
+            true => ("stderr", Box::new(std::io::stderr().lock())),
+            false => ("stdout", Box::new(std::io::stdout().lock())),
+        };
+        match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
             Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(Failure::new(format!("cannot write to stdout: {e}"), "is the disk full?"))
+                Err(Failure::new(format!("cannot write to {name}: {e}"), "is the disk full?"))
             }
             _ => Ok(Exit::Done),
         }
@@ -73,7 +91,7 @@ impl Out {
 }
 
 /// Returns the exit status of a report: 5 if nothing was measured in a complete session, 3 for low confidence by a warning.
-fn status(report: &Report) -> Exit {
+pub fn status(report: &Report) -> Exit {
     // Refused findings may have a row without a number.
     let measured = report.findings.iter().any(|f| f.key.metric.timed && f.finite().is_some());
     let warned = |kinds: &[WarningKind]| report.warnings.iter().any(|w| kinds.contains(&w.kind));

@@ -76,8 +76,10 @@ pub(crate) fn lead(report: &Report) -> String {
         line += &format!(" ({})", report.trust);
     }
     let more = [
-        // A described machine is the subject itself: its name is not repeated.
-        identity(report).map(|at| report.facts[at].1.clone()).filter(|name| *name != report.subject),
+        // A described machine is the subject itself, or a program's on it: its name is not repeated.
+        identity(report)
+            .map(|at| report.facts[at].1.clone())
+            .filter(|name| *name != report.subject && !report.subject.ends_with(&format!(" on {name}"))),
         core.map(|(shown, unit)| format!("core {} {unit}", shown.value)),
         report.elapsed_s.is_finite().then(|| format!("{:.1} s", report.elapsed_s)),
     ];

@@ -21,6 +21,8 @@ pub enum Capability {
     Wakeups,
     /// QEMU for AArch64 systems.
     Qemu,
+    /// QEMU's user mode, for programs.
+    QemuUser,
     /// A mount namespace: file systems that are mounted for a test.
     Mounts,
     /// A control group that can be made.
@@ -45,6 +47,7 @@ impl Capability {
                     && Path::new("/proc/self/exe").exists()
             }
             Capability::Qemu => runs("qemu-system-aarch64", &["--version"]),
+            Capability::QemuUser => runs("qemu-arm", &["--version"]),
             Capability::Mounts => runs("unshare", &["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]),
             Capability::ControlGroup => can_make_directory("/sys/fs/cgroup"),
             Capability::TraceInstance => {

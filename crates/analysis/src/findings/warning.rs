@@ -78,6 +78,7 @@ warning_kinds! {
     Pressure "pressure" false "tasks waited for a CPU, memory or I/O during the measurement (PSI)";
     Overridden "overridden" false "an option overrides the machine's description";
     Unseen "unseen" false "accesses of the program were not seen, or their order is that of this run";
+    ProgramFailed "program-failed" false "the simulated program did not end with status 0";
     WrongData "wrong-data" true "transfers delivered wrong data";
     WakeupConfig "wakeup-config" false "the configuration changes wake-up latencies";
     Imported "imported" false "measured by another tool: clock, machine and hypervisor are unknown";

@@ -8,7 +8,7 @@ pub const NAME: Field = Field::new("name", "name in the description");
 pub const HOLDS: Field = Field::new("holds", "data, instructions or unified");
 /// The function.
 pub const FUNCTION: Field =
-    Field::new("function", "function, demangled; the address, if no symbol covers it");
+    Field::new("function", "function, demangled; the section, if no symbol covers it");
 /// The program or library.
 pub const FILE: Field = Field::new("file", "name of the program or library");
 /// Line of the source.

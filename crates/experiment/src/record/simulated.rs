@@ -21,6 +21,8 @@ pub struct Simulated {
     pub target: String,
     /// Why the machine stopped before the program did; empty if it did not.
     pub refused: String,
+    /// How the program ended, if not with status 0: `exit status: 3`.
+    pub ended: String,
     /// Threads of the program.
     pub threads: u64,
     /// Executed instructions.
@@ -104,7 +106,8 @@ impl Simulated {
     pub fn record_lines(&self) -> Vec<Line> {
         let begun = |part: &str| Line::new("simulated").token("part", part);
         let head = begun("program").text("program", &cut(&self.program));
-        let head = with_texts(head, &[("target", &self.target), ("refused", &self.refused)]);
+        let head =
+            with_texts(head, &[("target", &self.target), ("refused", &self.refused), ("ended", &self.ended)]);
         let head = head
             .int("threads", self.threads)
             .int("instructions", self.instructions)
@@ -134,11 +137,13 @@ impl Simulated {
         let mut f = line.fields();
         f.token("part")?;
         let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
-        let (program, target, refused) = (text("program")?, text("target")?, text("refused")?);
+        let (program, target) = (text("program")?, text("target")?);
+        let (refused, ended) = (text("refused")?, text("ended")?);
         let read = Simulated {
             program,
             target,
             refused,
+            ended,
             threads: f.need_int("threads")?,
             instructions: f.need_int("instructions")?,
             unseen: f.need_int("unseen")?,
@@ -280,6 +285,7 @@ mod tests {
             program: "a program".into(),
             target: "arm".into(),
             refused: String::new(),
+            ended: "exit status: 3".into(),
             threads: 1,
             instructions: 10,
             unseen: 0,

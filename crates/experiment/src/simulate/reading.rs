@@ -123,6 +123,11 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
             remedy: "the counts are those until then".to_owned(),
         });
     }
+    if !simulated.ended.is_empty() {
+        let text = format!("the program did not end with status 0: {}", simulated.ended);
+        let remedy = "if that is unexpected, run it without fathom to see why";
+        report.warnings.push(Warning::new(WarningKind::ProgramFailed, text, remedy));
+    }
     let mut warn = |text: String, remedy: &str| {
         report.warnings.push(Warning::new(WarningKind::Unseen, text, remedy));
     };

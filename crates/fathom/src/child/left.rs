@@ -1,9 +1,12 @@
 //! Processes that a subject's command leaves in sessions of their own, where ending its process group does not reach them.
 
-use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, wait};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
 
 /// Name of the process that `ControlPersist` of ssh_config(5) leaves on purpose.
 const MEANT_TO_STAY: &str = "ssh";
+
+/// Generations of processes that are ended one after the other, at most.
+const MAX_GENERATIONS: usize = 200;
 
 /// A process that is left.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,12 +22,39 @@ pub fn adopt() {
     let _ = set_child_subreaper(Some(getpid()));
 }
 
+/// Ends all children of this process, and those that these leave.
+pub fn end_children() {
+    // Each round ends one generation: their children become this process's.
+    for _ in 0..MAX_GENERATIONS {
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        let children: Vec<i32> =
+            processes().filter(|&pid| parent(pid) == Some(getpid().as_raw_pid())).collect();
+        if children.is_empty() {
+            return;
+        }
+        for pid in children.into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// Returns all process ids.
+fn processes() -> impl Iterator<Item = i32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+}
+
+/// Returns the parent of a process.
+fn parent(pid: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
 /// Returns the adopted processes that are not of the process group `ended`, which is being killed. Reaps those that have ended.
 pub fn left(ended: Pid) -> Vec<Left> {
     while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter_map(|pid| adopted(pid, ended.as_raw_pid())).collect()
+    processes().filter_map(|pid| adopted(pid, ended.as_raw_pid())).collect()
 }
 
 /// Returns a process if it is a child of this one outside of a process group.

@@ -15,11 +15,11 @@ const END_GRACE: Duration = Duration::from_secs(10);
 
 /// Number of the last signal received that ends a session; 0 if none.
 #[derive(Clone, Debug)]
-pub(super) struct Stop(Arc<AtomicUsize>);
+pub struct Stop(Arc<AtomicUsize>);
 
 impl Stop {
     /// Listens from now on.
-    pub(super) fn listen() -> Result<Stop, Failure> {
+    pub fn listen() -> Result<Stop, Failure> {
         let failed =
             |e: std::io::Error| Failure::new(format!("cannot listen for signals: {e}"), RAISE_LIMITS);
         let flag = Arc::new(AtomicUsize::new(0));
@@ -45,7 +45,7 @@ impl Stop {
     }
 
     /// Returns the number of the last such signal, if any.
-    pub(super) fn signal(&self) -> Option<i32> {
+    pub fn signal(&self) -> Option<i32> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
             signal => i32::try_from(signal).ok(),

@@ -70,7 +70,7 @@ fn run(options: &Describe, context: &Context) -> Result<Exit, Failure> {
 }
 
 /// Returns the draft of a report as text, checked to be a valid description.
-fn drafted(report: &Report, name: &str) -> Result<String, Failure> {
+pub(super) fn drafted(report: &Report, name: &str) -> Result<String, Failure> {
     let hierarchy = Hierarchy::of(report).map_err(|missing| Failure::usage(missing.what, missing.remedy))?;
     let policies: Vec<&str> = Replacement::ALL.iter().map(|p| p.word()).collect();
     let text = fathom_report::draft(&draft(&hierarchy, &Options { name, policies: &policies }));

@@ -26,11 +26,13 @@ mod schema;
 mod serve;
 mod session;
 mod share;
+mod simulate;
 mod subjects;
 
 /// Returns all verbs, in the order of the help: first the experiments, then the others.
 pub fn all() -> Vec<Verb> {
     let others = [
+        simulate::verb,
         import::verb,
         report::verb,
         describe::verb,
@@ -161,11 +163,18 @@ mod tests {
     /// Quotes keep spaces within a word.
     fn words(line: &str) -> Vec<String> {
         let typed = line.trim().split("  ").next().unwrap_or_default();
-        let typed = typed.split([';', '|', '&', '<', '>']).next().unwrap_or_default();
-        let parts = typed.split('\'').enumerate();
-        let kept: String = parts
-            .map(|(n, part)| if n % 2 == 1 { part.replace(' ', "\0") } else { part.to_owned() })
-            .collect();
+        let mut kept = String::new();
+        for (n, part) in typed.split('\'').enumerate() {
+            if n % 2 == 1 {
+                kept += &part.replace(' ', "\0");
+                continue;
+            }
+            let plain = part.split([';', '|', '&', '<', '>']).next().unwrap_or_default();
+            kept += plain;
+            if plain.len() < part.len() {
+                break;
+            }
+        }
         kept.split_whitespace().map(|word| word.replace('\0', " ")).collect()
     }
 

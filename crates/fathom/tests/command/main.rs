@@ -31,6 +31,7 @@ mod sensitivity;
 mod serial;
 mod serving;
 mod share;
+mod simulate;
 mod soak;
 mod ssh;
 mod status;

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::links::prose;
 
 /// Top-level names. A word in backquotes that begins with one is a path of the repository.
-const TOPS: [&str; 11] = [
+const TOPS: [&str; 13] = [
     "crates/",
     "machines/",
     "records/",
@@ -14,6 +14,8 @@ const TOPS: [&str; 11] = [
     "docs/",
     "driver/",
     "emulate/",
+    "plugin/",
+    "examples/",
     "benches/",
     ".ci/",
     ".cargo/",

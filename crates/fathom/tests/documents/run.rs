@@ -13,7 +13,10 @@ use super::{excerpt, names, record};
 pub const RECORD: &str = "crates/fathom/tests/documents/guest.fathom";
 
 /// Programs that a command line may begin with, in addition to `cargo` and the scripts.
-const PROGRAMS: [&str; 7] = ["fathom", "printf", "sed", "cat", "mkdir", "yes", "ulimit"];
+const PROGRAMS: [&str; 8] = ["fathom", "printf", "sed", "cat", "mkdir", "yes", "ulimit", CROSS_COMPILER];
+
+/// The compiler of the programs that documents simulate.
+const CROSS_COMPILER: &str = "arm-linux-gnueabi-gcc";
 
 /// Programs that cut an output. The harness cuts instead, so that readers see complete commands.
 const CUTTERS: [&str; 5] = ["sed", "grep", "head", "tail", "cut"];
@@ -50,7 +53,7 @@ pub fn take_record() {
 pub fn temporary_home() -> tempfile::TempDir {
     take_record();
     let dir = tempfile::tempdir().expect("a temporary directory");
-    for name in ["machines", "crates", "records"] {
+    for name in ["machines", "crates", "records", "examples"] {
         std::os::unix::fs::symlink(root().join(name), dir.path().join(name)).expect("a link");
     }
     dir
@@ -96,7 +99,9 @@ fn repeats(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "--on").and_then(|n| words.get(n + 1));
     let described = at.is_some_and(|name| {
-        !name.contains(['/', ':']) && root().join(format!("machines/{name}.toml")).is_file()
+        !name.contains(['/', ':', ','])
+            && words.get(1) != Some(&"simulate")
+            && root().join(format!("machines/{name}.toml")).is_file()
     });
     let writes = ["--record", "--html", "-o", "--output"];
     described
@@ -131,6 +136,14 @@ pub fn check(step: &Step, dir: &Path) -> Checked {
             PROGRAMS.join(", ")
         ));
     }
+    if let Some(missing) = missing_for_simulation(&step.command) {
+        fathom_skip::skipped!(
+            Unchecked,
+            "documents: `{}`: no {missing}: scripts/simulate --setup",
+            step.command
+        );
+        return Checked::default();
+    }
     if let Some(cutter) = cut_by(step) {
         return Checked::wrong(format!("'{cutter}' cuts what is shown: show '...' for what is left out"));
     }
@@ -142,6 +155,21 @@ pub fn check(step: &Step, dir: &Path) -> Checked {
     };
     let (status, printed) = shell_once(&command, dir);
     compare(step, host, status, &printed)
+}
+
+/// Returns what is missing here for a command that simulates a program or builds one.
+fn missing_for_simulation(command: &str) -> Option<&'static str> {
+    if !command.contains("fathom simulate") && !command.contains(CROSS_COMPILER) {
+        return None;
+    }
+    let runs = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    let plugin = Path::new(env!("CARGO_BIN_EXE_fathom")).with_file_name("libfathom_plugin.so");
+    match () {
+        () if !runs(CROSS_COMPILER) => Some(CROSS_COMPILER),
+        () if !runs("qemu-arm") => Some("qemu-arm"),
+        () if !plugin.is_file() => Some("plugin for QEMU"),
+        () => None,
+    }
 }
 
 /// Returns the program that cuts fathom's output before it is shown.

@@ -1,0 +1,168 @@
+//! The plugin's counts as what a record holds: levels, TLBs, and the worst functions and lines by name.
+
+use std::collections::HashMap;
+
+use fathom_experiment::record::{Hot, MAX_HOT, Simulated, SimulatedLevel, SimulatedTlb};
+use fathom_simulation::protocol::Answer;
+use fathom_simulation::{MachineCounts, PlaceCounts};
+
+use super::symbols::{Named, Symbols};
+
+/// Returns what each machine counted. `ended` tells how the program ended, if not with status 0.
+pub fn simulated(answer: &Answer, program: &str, ended: &str) -> Vec<Simulated> {
+    let mut symbols = Symbols::new(&answer.mappings);
+    let names: Vec<Named> = answer.places.iter().map(|place| symbols.name(place.pc)).collect();
+    answer.machines.iter().map(|machine| of_machine(answer, machine, &names, program, ended)).collect()
+}
+
+fn of_machine(
+    answer: &Answer,
+    machine: &MachineCounts,
+    names: &[Named],
+    program: &str,
+    ended: &str,
+) -> Simulated {
+    let instructions = answer.places.iter().map(|place| place.executed).sum();
+    let by = |key: fn(&Named) -> Option<Named>| worst(answer, machine, names, key);
+    Simulated {
+        program: program.to_owned(),
+        target: answer.target.clone(),
+        refused: machine.refused.clone().unwrap_or_default(),
+        ended: ended.to_owned(),
+        threads: answer.threads.into(),
+        instructions,
+        unseen: answer.unseen.iter().map(|(_, count)| count).sum(),
+        accesses: machine.accesses,
+        walks: machine.walks,
+        memory: machine.memory.iter().sum(),
+        memory_writes: machine.memory_writes,
+        units: [
+            instructions * machine.operation_units,
+            machine.memory_units,
+            machine.translation_units,
+            machine.fetch_units,
+        ],
+        clock_hz: machine.clock_hz,
+        levels: machine.levels.iter().map(level).collect(),
+        tlbs: machine.tlbs.iter().map(tlb).collect(),
+        functions: by(|named| Some(Named { source: String::new(), ..named.clone() })),
+        lines: by(|named| (!named.source.is_empty()).then(|| named.clone()))
+            .into_iter()
+            .filter(|hot| hot.units > 0)
+            .collect(),
+    }
+}
+
+fn level(of: &fathom_simulation::LevelCounts) -> SimulatedLevel {
+    SimulatedLevel {
+        name: of.name.clone(),
+        holds: of.holds.clone(),
+        accesses: of.accesses.iter().sum(),
+        misses: of.misses(),
+        writebacks: of.writebacks,
+        units: of.units,
+    }
+}
+
+fn tlb(of: &fathom_simulation::TlbCounts) -> SimulatedTlb {
+    SimulatedTlb { name: of.name.clone(), accesses: of.accesses, misses: of.misses }
+}
+
+/// Adds up the instructions with the same key. Returns those with the longest time, then with the most instructions.
+fn worst(
+    answer: &Answer,
+    machine: &MachineCounts,
+    names: &[Named],
+    key: fn(&Named) -> Option<Named>,
+) -> Vec<Hot> {
+    let mut counts: Vec<Option<&PlaceCounts>> = vec![None; answer.places.len()];
+    for place in &machine.places {
+        if let Some(slot) = counts.get_mut(place.place as usize) {
+            *slot = Some(place);
+        }
+    }
+    let code_only: Vec<bool> = machine.levels.iter().map(|level| level.holds == "instructions").collect();
+    let mut all: HashMap<Named, Hot> = HashMap::new();
+    for ((place, named), counted) in answer.places.iter().zip(names).zip(counts) {
+        let Some(named) = key(named) else { continue };
+        let hot =
+            all.entry(named).or_insert_with(|| Hot { misses: vec![0; code_only.len()], ..Hot::default() });
+        hot.executed += place.executed;
+        hot.accesses += place.loads + place.stores;
+        let Some(counted) = counted else { continue };
+        hot.walks += counted.walks;
+        hot.units += counted.units;
+        for (level, misses) in hot.misses.iter_mut().enumerate() {
+            let of = if code_only[level] { &counted.fetch_misses } else { &counted.misses };
+            *misses += of.get(level).copied().unwrap_or(0);
+        }
+    }
+    let named = |(named, hot): (Named, Hot)| Hot {
+        function: named.function,
+        file: named.file,
+        source: named.source,
+        ..hot
+    };
+    let mut all: Vec<Hot> = all.into_iter().map(named).filter(|hot| hot.executed > 0).collect();
+    let order = |hot: &Hot| (u64::MAX - hot.units, u64::MAX - hot.executed);
+    all.sort_by(|a, b| {
+        order(a)
+            .cmp(&order(b))
+            .then_with(|| (&a.file, &a.function, &a.source).cmp(&(&b.file, &b.function, &b.source)))
+    });
+    all.truncate(MAX_HOT);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_simulation::LevelCounts;
+    use fathom_simulation::protocol::{End, Place};
+
+    use super::*;
+
+    #[test]
+    fn instructions_of_a_function_add_up_and_the_longest_time_is_first() {
+        let named = |function: &str, source: &str| Named {
+            function: function.into(),
+            file: "program".into(),
+            source: source.into(),
+        };
+        let names = [named("a", "p.c:1"), named("b", "p.c:9"), named("b", "p.c:8"), named("unused", "p.c:3")];
+        let place = |executed| Place { pc: 0, executed, loads: executed, stores: 1 };
+        let level =
+            |holds: &str| LevelCounts { name: holds.into(), holds: holds.into(), ..Default::default() };
+        let missed = |place, units| PlaceCounts {
+            place,
+            misses: vec![units, 0, 1],
+            fetch_misses: vec![0, 7, 5],
+            walks: 2,
+            units,
+        };
+        let machine = MachineCounts {
+            levels: vec![level("data"), level("instructions"), level("unified")],
+            places: vec![missed(0, 30), missed(1, 20), missed(2, 15)],
+            operation_units: 4096,
+            ..Default::default()
+        };
+        let places = vec![place(100), place(10), place(20), place(0)];
+        let answer = Answer {
+            end: End::Complete,
+            target: "arm".into(),
+            threads: 1,
+            unseen: vec![],
+            places,
+            mappings: vec![],
+            machines: vec![],
+        };
+        let of = of_machine(&answer, &machine, &names, "program", "");
+        assert_eq!((of.instructions, of.units[0]), (130, 130 * 4096));
+        let functions: Vec<_> =
+            of.functions.iter().map(|hot| (&*hot.function, hot.units, hot.executed)).collect();
+        assert_eq!(functions, [("b", 35, 30), ("a", 30, 100)]);
+        assert_eq!((of.functions[0].misses.clone(), of.functions[0].walks), (vec![35, 14, 2], 4));
+        assert_eq!((of.functions[0].accesses, of.functions[0].source.as_str()), (32, ""));
+        let lines: Vec<_> = of.lines.iter().map(|hot| hot.source.as_str()).collect();
+        assert_eq!(lines, ["p.c:1", "p.c:9", "p.c:8"]);
+    }
+}

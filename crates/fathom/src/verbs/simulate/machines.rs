@@ -1,0 +1,95 @@
+//! The described machines that a program is simulated on.
+
+use fathom_analysis::findings::Report;
+use fathom_experiment::record::Record;
+use fathom_experiment::survey;
+use fathom_model::Description;
+
+use crate::failure::{Failure, print_message};
+use crate::verbs::describe::drafted;
+use crate::{record_writer, records, subjects};
+
+/// Machines of one run, at most. Each has its caches in memory, and answers every access.
+const MAX_MACHINES: usize = 256;
+/// Kept records among which a survey of this host is searched.
+const SEARCHED: usize = 50;
+
+/// A machine with the name under which it is reported.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Name.
+    pub name: String,
+    /// Description.
+    pub description: Description,
+}
+
+/// Returns the named machines; without names that of this host, drafted from the newest survey that is kept.
+///
+/// # Errors
+/// An unknown name, or no survey of this host.
+pub fn named(names: &[String]) -> Result<Vec<Machine>, Failure> {
+    if names.is_empty() {
+        return Ok(vec![this_host()?]);
+    }
+    let mut all: Vec<Machine> = Vec::new();
+    for name in names {
+        if all.iter().any(|machine| machine.name == *name) {
+            return Err(Failure::usage(format!("--on names '{name}' twice"), "name each machine once"));
+        }
+        all.push(Machine { name: name.clone(), description: subjects::description(name)? });
+    }
+    few(all)
+}
+
+/// Checks the number of machines.
+fn few(all: Vec<Machine>) -> Result<Vec<Machine>, Failure> {
+    if all.len() > MAX_MACHINES {
+        let what = format!("{} machines: at most {MAX_MACHINES} are simulated in one run", all.len());
+        return Err(Failure::usage(what, "name fewer, or run it several times"));
+    }
+    Ok(all)
+}
+
+/// Returns the machine that describes this host.
+fn this_host() -> Result<Machine, Failure> {
+    for path in record_writer::newest(SEARCHED) {
+        let Ok(record) = records::load(&path, 0) else { continue };
+        if !is_survey_of_host(&record) {
+            continue;
+        }
+        let shown = path.display();
+        let name = format!("this host, drafted from {shown}");
+        let report: Report = records::judged(&record)?;
+        let Ok(text) = drafted(&report, "") else { continue };
+        let description = Description::parse(subjects::HOST, &text)
+            .map_err(|e| Failure::new(e.to_string(), "name a machine: --on NAME"))?;
+        print_message(&format!("simulated on {name} (`fathom describe`)"));
+        return Ok(Machine { name: subjects::HOST.to_owned(), description });
+    }
+    Err(Failure::usage(
+        "no machine is named, and no survey of this host is kept from which one could be drafted",
+        "name one of `fathom machines` (--on bcm2837), or make one of this host: fathom survey",
+    ))
+}
+
+fn is_survey_of_host(record: &Record) -> bool {
+    let of_host = |run: &fathom_experiment::record::Run| {
+        run.experiment == survey::EXPERIMENT.name && run.subject == subjects::HOST
+    };
+    record.run.as_ref().is_some_and(of_host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_are_named_once() {
+        let names = |list: &[&str]| named(&list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(names(&["zen3", "bcm2835"]).unwrap().len(), 2);
+        assert!(names(&["zen3", "zen3"]).unwrap_err().what.contains("twice"));
+        assert!(names(&["bcm2387"]).unwrap_err().remedy.contains("did you mean"));
+        let many = vec![names(&["zen3"]).unwrap().remove(0); MAX_MACHINES + 1];
+        assert!(few(many).unwrap_err().what.contains("257 machines"));
+    }
+}

@@ -1,0 +1,330 @@
+//! `fathom simulate`: runs a program in QEMU's user mode, with every access answered by described machines.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use clap::Args;
+use fathom_analysis::findings::Report;
+use fathom_experiment::record::{Record, Simulated, SimulatedLevel, SimulatedTlb};
+use fathom_experiment::simulate::limit::Limit;
+use fathom_experiment::simulate::{KIND, NAME};
+use fathom_report::html::Entry;
+use fathom_simulation::protocol::{self, End, Request};
+
+use super::{Context, Verb, all_told, one_form};
+use crate::cli::{Output, RecordOptions};
+use crate::failure::{Exit, Failure, print_message};
+use crate::html_file::Target;
+use crate::output::{Out, shell};
+use crate::record_writer::{RecordWriter, Requested};
+use crate::records;
+
+mod counts;
+mod launch;
+mod machines;
+mod program;
+mod record;
+mod side_by_side;
+mod symbols;
+
+use launch::{Launch, Ran};
+use machines::Machine;
+use program::Program;
+
+/// Options of a simulation.
+#[derive(Debug, Args)]
+struct Options {
+    /// Described machines, by name or file, all of which answer the same accesses. Default: this host, as drafted from
+    /// its newest survey that is kept.
+    #[arg(long, value_name = "MACHINE", value_delimiter = ',')]
+    on: Vec<String>,
+    /// A condition that must not hold, e.g. 'misses.L1D > 5%' or 'walks > 1000'; else the exit status is 4. May be repeated.
+    #[arg(long, value_name = "CONDITION", value_parser = Limit::parse)]
+    fail_if: Vec<Limit>,
+    /// Seed of random replacement and latency spread.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Simulate loads and stores only, not instruction fetches.
+    #[arg(long)]
+    no_fetches: bool,
+    /// Threads that simulate, if there are several machines. Does not change any count. Default: one for each CPU.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+    /// Directory of the program's libraries (QEMU's -L). Default: the root, or Debian's cross libraries.
+    #[arg(long, value_name = "DIR")]
+    sysroot: Option<PathBuf>,
+    /// QEMU's CPU (QEMU's -cpu), for instance arm1176. Default: one that has all instructions that QEMU knows.
+    #[arg(long, value_name = "CPU")]
+    cpu: Option<String>,
+    #[command(flatten)]
+    output: RecordOptions,
+    #[command(flatten)]
+    out: Output,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+/// The verb.
+pub fn verb() -> Verb {
+    Verb::of::<Options>(
+        NAME,
+        fathom_experiment::simulate::EXPERIMENT.about,
+        "Examples:
+  fathom simulate --on bcm2837 -- ./program       built for AArch64, ARM, RISC-V 64 or x86-64
+  fathom simulate --on bcm2835,bcm2711 -- ./program argument
+  fathom simulate --on bcm2835 --fail-if 'misses.L1D > 5%' -- ./program
+  fathom simulate -- ./program                    on this host, as its survey found it
+
+The program has stdin, stdout and stderr; the report follows on stderr. With --json or --html -, stdout has that, and the \
+         program's output goes to stderr. --record with several machines adds the name of each to the file's name. \
+         Exit status: 0 simulated, 1 failed, or the program did not end with 0, 2 wrong command line, 3 low \
+         confidence, 4 a condition of --fail-if holds",
+        run,
+    )
+}
+
+/// Simulates, keeps the records, prints, and checks the conditions.
+fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
+    one_form(options.out.json, options.out.html.as_deref())?;
+    let on_stdout =
+        options.out.json || options.out.html.as_deref().is_some_and(|file| file.as_os_str() == "-");
+    let out = if on_stdout { context.out.clone() } else { context.out.on_stderr() };
+    let out = out.with_studies(options.out.study);
+    let machines = machines::named(&options.on)?;
+    let files = Files::of(options, &machines);
+    let page = Target::open(options.out.html.as_deref(), files.requested())?;
+    files.check()?;
+    let program = Program::find(&options.command[0], options.sysroot.as_deref())?;
+    let command = typed(options, &machines);
+    let common = record::Common {
+        program: &program.name(),
+        command: &command,
+        seed: options.seed,
+        interrupted: false,
+        elapsed_ms: 0,
+    };
+    check_limits(options, &common, &machines)?;
+    let ran = launch(options, &program, &machines, on_stdout, context.quiet)?;
+    let ended = failed(ran.status);
+    let common = record::Common {
+        interrupted: ran.answer.end == End::Interrupted,
+        elapsed_ms: ran.elapsed_ms,
+        ..common
+    };
+    let mut judged = Vec::new();
+    for (machine, counted) in machines.iter().zip(counts::simulated(&ran.answer, common.program, &ended)) {
+        let lines = record::lines(&common, &machine.description, &machine.name, &counted)?;
+        let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
+        judged.push((machine.name.as_str(), records::judged(&record)?, lines));
+    }
+    let mut results = Results { options, out: &out, judged, page };
+    let (kept, lost) = results.keep(&files);
+    let exit = results.tell(&kept);
+    let exit = exit.map(|exit| exit.max(if ended.is_empty() { Exit::Done } else { Exit::Failed }));
+    if !ended.is_empty() {
+        print_message(&format!("the program did not end with status 0: {ended}"));
+    }
+    let exit = exit.and_then(|exit| Ok(exit.max(results.limits()?)));
+    let page = results.page.take().map_or(Ok(()), |page| page.write(&results.entries(), &[], &out));
+    let exit = all_told(exit, [page, lost.map_or(Ok(()), Err)]);
+    ran.signal.map_or(exit, |signal| Ok(Exit::Signal(signal)))
+}
+
+/// Returns how a program ended that did not end with status 0, else an empty text.
+fn failed(status: ExitStatus) -> String {
+    if status.success() { String::new() } else { status.to_string() }
+}
+
+fn launch(
+    options: &Options,
+    program: &Program,
+    machines: &[Machine],
+    divert: bool,
+    quiet: bool,
+) -> Result<Ran, Failure> {
+    let described = machines
+        .iter()
+        .map(|machine| protocol::Machine { name: machine.name.clone(), text: machine.description.to_toml() });
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let request = Request {
+        machines: described.collect(),
+        seed: options.seed,
+        threads: options.threads.map_or(cpus, usize::from),
+        fetches: !options.no_fetches,
+    };
+    let command = options.command.as_slice();
+    Launch { program, command, cpu: options.cpu.as_deref(), request, divert, quiet }.run()
+}
+
+/// Returns the command line that repeats the simulation.
+fn typed(options: &Options, machines: &[Machine]) -> String {
+    let names: Vec<&str> = match options.on.is_empty() {
+        true => Vec::new(),
+        false => machines.iter().map(|machine| machine.name.as_str()).collect(),
+    };
+    let mut text = format!("fathom {NAME}");
+    if !names.is_empty() {
+        text += &format!(" --on {}", names.iter().map(|name| shell(name)).collect::<Vec<_>>().join(","));
+    }
+    text += &format!(" --seed {}", options.seed);
+    if options.no_fetches {
+        text += " --no-fetches";
+    }
+    if let Some(root) = &options.sysroot {
+        text += &format!(" --sysroot {}", shell(&root.display().to_string()));
+    }
+    if let Some(cpu) = &options.cpu {
+        text += &format!(" --cpu {}", shell(cpu));
+    }
+    text += " --";
+    options.command.iter().for_each(|word| text += &format!(" {}", shell(&word.to_string_lossy())));
+    text
+}
+
+/// Checks that each machine has what the conditions name, before the program runs.
+fn check_limits(options: &Options, common: &record::Common, machines: &[Machine]) -> Result<(), Failure> {
+    for Machine { name, description } in machines {
+        let level = |level: &fathom_model::description::Level| SimulatedLevel {
+            name: level.name.clone(),
+            holds: level.holds.word().to_owned(),
+            ..SimulatedLevel::default()
+        };
+        let tlb = |tlb: &fathom_model::description::Tlb| SimulatedTlb {
+            name: tlb.name.clone(),
+            ..Default::default()
+        };
+        let nothing = Simulated {
+            levels: description.levels.iter().map(level).collect(),
+            tlbs: description.tlbs.iter().map(tlb).collect(),
+            ..Simulated::default()
+        };
+        let lines = record::lines(common, description, name, &nothing)?;
+        let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
+        let report = records::judged(&record)?;
+        for limit in &options.fail_if {
+            limit.check(&report).map_err(|why| Failure::usage(format!("--fail-if {why} ({name})"), ""))?;
+        }
+    }
+    Ok(())
+}
+
+/// The requested files of the records.
+struct Files<'a> {
+    options: &'a RecordOptions,
+    /// One for each machine, if any is requested.
+    files: Vec<PathBuf>,
+}
+
+impl<'a> Files<'a> {
+    fn of(options: &'a Options, machines: &[Machine]) -> Files<'a> {
+        let several = machines.len() > 1;
+        let file = |path: &PathBuf| machines.iter().map(|m| record::file(path, &m.name, several)).collect();
+        Files {
+            options: &options.output,
+            files: options.output.record.as_ref().map(file).unwrap_or_default(),
+        }
+    }
+
+    fn requested(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(PathBuf::as_path)
+    }
+
+    /// Returns the file of a machine.
+    fn of_machine(&self, nth: usize) -> Requested<'_> {
+        match self.files.get(nth) {
+            Some(file) if self.options.force => Requested::Replaced(file),
+            Some(file) => Requested::New(file),
+            None => Requested::Copy,
+        }
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        for (nth, file) in self.files.iter().enumerate() {
+            if self.files[..nth].contains(file) {
+                let what = format!("--record {}: two machines would have the same file", file.display());
+                return Err(Failure::usage(what, "simulate them one after the other"));
+            }
+            self.of_machine(nth).check()?;
+        }
+        Ok(())
+    }
+}
+
+/// What is told of all machines.
+struct Results<'a> {
+    options: &'a Options,
+    out: &'a Out,
+    /// Name, report and record of each machine.
+    judged: Vec<(&'a str, Report, Vec<String>)>,
+    page: Option<Target>,
+}
+
+impl Results<'_> {
+    fn entries(&self) -> Vec<Entry<'_>> {
+        self.judged.iter().map(|(name, report, _)| Entry { name, report, kind: &KIND }).collect()
+    }
+
+    /// Writes the records. Returns their files, and the failure of a requested one.
+    fn keep(&mut self, files: &Files) -> (Vec<String>, Option<Failure>) {
+        let (mut kept, mut lost) = (Vec::new(), None);
+        for (nth, (_, report, lines)) in self.judged.iter().enumerate() {
+            match RecordWriter::open(files.of_machine(nth), NAME, &report.subject, &lines[..1], &|| false) {
+                Ok(mut writer) => {
+                    lines[1..].iter().for_each(|line| writer.line(line));
+                    kept.extend(writer.path().map(|path| path.display().to_string()));
+                    let page = self.page.as_mut().map_or(Ok(()), |page| page.exclude_files(writer.files()));
+                    lost = writer.close().or(page.err()).or(lost);
+                }
+                Err(failure) => lost = Some(failure),
+            }
+        }
+        (kept, lost)
+    }
+
+    /// Prints the report of one machine, or several side by side. Returns the worst exit status.
+    fn tell(&self, kept: &[String]) -> Result<Exit, Failure> {
+        let form = &self.options.out;
+        if let [(_, report, _)] = self.judged.as_slice() {
+            let next = kept.first().map(|file| format!("fathom report {}", shell(file)));
+            return self.out.report(report, &KIND, form, next.as_deref());
+        }
+        let reports: Vec<(&str, &Report)> =
+            self.judged.iter().map(|(name, report, _)| (*name, report)).collect();
+        if form.json {
+            let all: Vec<String> =
+                reports.iter().map(|(_, report)| fathom_report::json(report, &KIND)).collect();
+            let all: Vec<&str> = all.iter().map(|text| text.trim_end()).collect();
+            self.out.text(&format!("[\n{}\n]\n", all.join(",\n")))?;
+        } else if form.html.as_deref().is_none_or(|file| file.as_os_str() != "-") {
+            self.out.text(&side_by_side::table(&reports, *self.out.style()))?;
+            let next: Vec<String> = kept.iter().map(|file| shell(file)).collect();
+            if !next.is_empty() {
+                self.out.text(&format!("\nNext: fathom report {}\n", next.join(" ")))?;
+            }
+        }
+        Ok(reports.iter().map(|(_, report)| crate::output::status(report)).max().unwrap_or(Exit::Done))
+    }
+
+    /// Tells which conditions hold.
+    fn limits(&self) -> Result<Exit, Failure> {
+        let mut exit = Exit::Done;
+        for (name, report, _) in &self.judged {
+            for limit in &self.options.fail_if {
+                let wrong = |why| Failure::usage(format!("--fail-if {why} ({name})"), "");
+                let (value, beyond) = limit.check(report).map_err(wrong)?;
+                if beyond {
+                    let shown = fathom_report::number::shown(value, None, None).value;
+                    let unit = if limit.text.trim_end().ends_with('%') { " %" } else { "" };
+                    print_message(&format!(
+                        "--fail-if '{}' holds on {name}: it is {shown}{unit}",
+                        limit.text
+                    ));
+                    exit = Exit::Differs;
+                }
+            }
+        }
+        Ok(exit)
+    }
+}

@@ -1,0 +1,204 @@
+//! Names of a program's instructions: function, file, line of the source.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use addr2line::Loader;
+use fathom_simulation::protocol::Mapping;
+use object::read::elf::{ElfFile32, ElfFile64};
+use object::{Architecture, Object, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+
+/// Name of what no file covers: code that the program has made.
+const UNKNOWN: &str = "?";
+
+/// The name of an instruction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Named {
+    /// Function, demangled; the section, if no symbol covers the instruction.
+    pub function: String,
+    /// Name of the program or library, without directories.
+    pub file: String,
+    /// File and line of the source; empty if the file has no line table for it.
+    pub source: String,
+}
+
+/// Finds the names of addresses in a program's memory.
+pub struct Symbols {
+    /// In the order of addresses.
+    mappings: Vec<Mapping>,
+    files: HashMap<String, Binary>,
+}
+
+impl Symbols {
+    /// Creates it for a program with these files in its memory.
+    pub fn new(mappings: &[Mapping]) -> Symbols {
+        let mut mappings = mappings.to_vec();
+        mappings.sort_by_key(|mapping| mapping.start);
+        Symbols { mappings, files: HashMap::new() }
+    }
+
+    /// Returns the name of the instruction at a virtual address.
+    pub fn name(&mut self, pc: u64) -> Named {
+        let after = self.mappings.partition_point(|mapping| mapping.start <= pc);
+        let found = after.checked_sub(1).map(|at| &self.mappings[at]).filter(|mapping| pc < mapping.end);
+        let Some(mapping) = found else {
+            return Named { function: UNKNOWN.to_owned(), file: UNKNOWN.to_owned(), ..Named::default() };
+        };
+        let offset = pc - mapping.start + mapping.offset;
+        let binary = self.files.entry(mapping.file.clone()).or_insert_with(|| Binary::open(&mapping.file));
+        binary.name(offset)
+    }
+}
+
+/// A file with code.
+struct Binary {
+    name: String,
+    /// Loaded segments: offset in the file, bytes, virtual address.
+    segments: Vec<(u64, u64, u64)>,
+    /// Functions in the order of addresses: address, bytes, name.
+    functions: Vec<(u64, u64, String)>,
+    /// Sections with code: address, bytes, name.
+    sections: Vec<(u64, u64, String)>,
+    lines: Option<Loader>,
+}
+
+impl Binary {
+    /// Reads a file. What cannot be read has no names.
+    fn open(file: &str) -> Binary {
+        let path = Path::new(file);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut binary =
+            Binary { name, segments: Vec::new(), functions: Vec::new(), sections: Vec::new(), lines: None };
+        let bytes = std::fs::read(path).unwrap_or_default();
+        if let Ok(elf) = ElfFile64::<object::Endianness>::parse(&*bytes) {
+            binary.read(&elf);
+        } else if let Ok(elf) = ElfFile32::<object::Endianness>::parse(&*bytes) {
+            binary.read(&elf);
+        }
+        binary.lines = Loader::new(path).ok();
+        binary
+    }
+
+    fn read<'a>(&mut self, elf: &impl Object<'a>) {
+        let segments = elf.segments().map(|segment| {
+            let (offset, bytes) = segment.file_range();
+            (offset, bytes, segment.address())
+        });
+        self.segments = segments.collect();
+        // The lowest bit of a function of ARM tells that it is Thumb code (ELF for the Arm Architecture, 5.5.3).
+        let mask = if elf.architecture() == Architecture::Arm { !1 } else { !0 };
+        let symbols = elf.symbols().chain(elf.dynamic_symbols());
+        let functions = symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
+        let functions = functions.filter_map(|symbol| {
+            let name = symbol.name().ok().filter(|name| !name.is_empty() && !name.starts_with('$'))?;
+            Some((symbol.address() & mask, symbol.size(), name.to_owned()))
+        });
+        self.functions = functions.collect();
+        // Of several names of a function, that with the size, then the first by name, so that it is always the same.
+        self.functions.sort_by(|a, b| (a.0, b.1, &a.2).cmp(&(b.0, a.1, &b.2)));
+        self.functions.dedup_by_key(|function| function.0);
+        for (_, _, name) in &mut self.functions {
+            *name = addr2line::demangle_auto(std::borrow::Cow::Borrowed(name), None).into_owned();
+        }
+        let code = elf.sections().filter(|section| section.kind() == object::SectionKind::Text);
+        let code = code
+            .filter_map(|section| Some((section.address(), section.size(), section.name().ok()?.to_owned())));
+        self.sections = code.collect();
+    }
+
+    fn name(&self, offset: u64) -> Named {
+        let inside = |(start, bytes, _): &&(u64, u64, u64)| (*start..start + bytes).contains(&offset);
+        let Some((start, _, address)) = self.segments.iter().find(inside) else {
+            return Named { function: UNKNOWN.to_owned(), file: self.name.clone(), ..Named::default() };
+        };
+        let address = offset - start + address;
+        let function = self.function(address).or_else(|| {
+            let section = self.sections.iter().find(|(at, bytes, _)| (*at..at + bytes).contains(&address));
+            section.map(|(_, _, name)| name.as_str())
+        });
+        Named {
+            function: function.unwrap_or(UNKNOWN).to_owned(),
+            file: self.name.clone(),
+            source: self.source(address).unwrap_or_default(),
+        }
+    }
+
+    fn function(&self, address: u64) -> Option<&str> {
+        let after = self.functions.partition_point(|(at, ..)| *at <= address);
+        let (at, bytes, name) = &self.functions[after.checked_sub(1)?];
+        // Functions of assembly may have no size: they end with the next symbol.
+        (*bytes == 0 || address < at + bytes).then_some(name)
+    }
+
+    fn source(&self, address: u64) -> Option<String> {
+        let location = self.lines.as_ref()?.find_location(address).ok()??;
+        let (file, line) = (location.file?, location.line?);
+        let file = Path::new(file).file_name()?.to_string_lossy();
+        Some(format!("{file}:{line}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A function whose place in this program is known.
+    #[inline(never)]
+    fn planted(of: u64) -> u64 {
+        std::hint::black_box(of) + 1
+    }
+
+    #[test]
+    fn function_of_this_program_is_found() {
+        assert_eq!(planted(1), 2);
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+        let own = std::env::current_exe().expect("this program").display().to_string();
+        let hex = |text: &str| u64::from_str_radix(text, 16).expect("a number");
+        let mappings = maps.lines().filter(|line| line.ends_with(&own)).map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let (start, end) = fields[0].split_once('-').expect("a range");
+            Mapping { start: hex(start), end: hex(end), offset: hex(fields[2]), file: own.clone() }
+        });
+        let mut symbols = Symbols::new(&mappings.collect::<Vec<_>>());
+        let named = symbols.name(planted as *const () as usize as u64);
+        assert!(named.function.ends_with("symbols::tests::planted"), "{named:?}");
+        assert!(own.ends_with(&named.file), "{named:?}");
+        let line = named.source.strip_prefix("symbols.rs:").and_then(|line| line.parse::<u32>().ok());
+        assert!(line.is_some_and(|line| line.abs_diff(planted_line()) <= 2), "{named:?}");
+        assert_eq!(symbols.name(0).function, UNKNOWN);
+    }
+
+    /// Returns the line of `planted`.
+    fn planted_line() -> u32 {
+        let before = include_str!("symbols.rs").split("fn planted(").next().expect("the text before it");
+        before.lines().count() as u32
+    }
+
+    #[test]
+    fn functions_end_where_they_end() {
+        let function = |at: u64, bytes: u64, name: &str| (at, bytes, name.to_owned());
+        let binary = Binary {
+            name: "program".into(),
+            segments: vec![(0x100, 0x1000, 0x40_0100)],
+            functions: vec![
+                function(0x40_0200, 16, "a"),
+                function(0x40_0220, 0, "b"),
+                function(0x40_0240, 8, "c"),
+            ],
+            sections: vec![(0x40_0200, 0x100, ".text".to_owned())],
+            lines: None,
+        };
+        for (offset, name) in [
+            (0x200, "a"),
+            (0x20f, "a"),
+            (0x210, ".text"),
+            (0x23f, "b"),
+            (0x247, "c"),
+            (0x248, ".text"),
+            (0x400, "?"),
+        ] {
+            assert_eq!(binary.name(offset).function, name, "{offset:#x}");
+        }
+        assert_eq!(binary.name(0x5000).function, UNKNOWN, "in no segment");
+    }
+}

@@ -1,0 +1,349 @@
+//! Simulated programs: counts that are known by arithmetic come back exactly, the program is passed through, and what cannot
+//! be simulated is refused. The programs are those of `examples/`, built here; a test without compiler, QEMU or plugin is
+//! told and counted.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::{Did, User, kill, wait};
+
+/// A compiler and its options: for the named instruction set.
+pub struct Target {
+    pub name: &'static str,
+    compiler: &'static str,
+    flags: &'static [&'static str],
+    /// QEMU's user-mode emulator for it, and its CPU.
+    qemu: &'static str,
+    pub cpu: Option<&'static str>,
+}
+
+/// The instruction sets of the study's demonstrator.
+pub const TARGETS: [Target; 5] = [
+    Target {
+        name: "ARMv6",
+        compiler: "arm-linux-gnueabi-gcc",
+        flags: &["-march=armv6", "-marm", "-mfpu=vfp", "-mfloat-abi=softfp"],
+        qemu: "qemu-arm",
+        cpu: Some("arm1176"),
+    },
+    Target {
+        name: "ARMv7",
+        compiler: "arm-linux-gnueabihf-gcc",
+        flags: &["-march=armv7-a+fp", "-marm"],
+        qemu: "qemu-arm",
+        cpu: Some("cortex-a15"),
+    },
+    Target {
+        name: "AArch64",
+        compiler: "aarch64-linux-gnu-gcc",
+        flags: &[],
+        qemu: "qemu-aarch64",
+        cpu: None,
+    },
+    Target {
+        name: "RISC-V 64",
+        compiler: "riscv64-linux-gnu-gcc",
+        flags: &[],
+        qemu: "qemu-riscv64",
+        cpu: None,
+    },
+    Target {
+        name: "x86-64",
+        compiler: "x86_64-linux-gnu-gcc",
+        flags: &["-mno-avx"],
+        qemu: "qemu-x86_64",
+        cpu: None,
+    },
+];
+
+fn runs(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|out| out.status.success())
+}
+
+/// Returns whether QEMU and the plugin are here; else tells that the test is not run.
+pub fn can_simulate(qemu: &str) -> bool {
+    if !runs(qemu) {
+        fathom_skip::skipped!(QemuUser, "no {qemu}: scripts/simulate --setup installs it");
+        return false;
+    }
+    let plugin = Path::new(env!("CARGO_BIN_EXE_fathom")).with_file_name("libfathom_plugin.so");
+    if !plugin.is_file() {
+        fathom_skip::skipped!(Unchecked, "no {}: scripts/simulate builds it", plugin.display());
+        return false;
+    }
+    true
+}
+
+/// Builds a program of `examples/` for a target; `None`, and told, where that is not possible.
+pub fn built(user: &User, target: &Target, source: &str, more: &[&str]) -> Option<PathBuf> {
+    if !can_simulate(target.qemu) {
+        return None;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(source);
+    compiled(user, target, &source, more)
+}
+
+fn compiled(user: &User, target: &Target, source: &Path, more: &[&str]) -> Option<PathBuf> {
+    if !runs(target.compiler) {
+        fathom_skip::skipped!(Unchecked, "no {}: scripts/simulate --setup installs it", target.compiler);
+        return None;
+    }
+    let program = user.path("program");
+    let mut compiler = Command::new(target.compiler);
+    compiler.args(target.flags).args(["-O1", "-g", "-Wall", "-Wextra", "-Werror"]).args(more);
+    let out = compiler.arg(source).arg("-o").arg(&program).output().expect("it starts");
+    assert!(out.status.success(), "{}: {}", target.name, String::from_utf8_lossy(&out.stderr));
+    Some(program)
+}
+
+/// Builds a program of this host from its text.
+fn of_this_host(user: &User, text: &str) -> Option<PathBuf> {
+    let host = &TARGETS[4];
+    if !cfg!(target_arch = "x86_64") {
+        fathom_skip::skipped!(Unchecked, "this host is no x86-64");
+        return None;
+    }
+    if !can_simulate(host.qemu) {
+        return None;
+    }
+    compiled(user, host, &user.write("program.c", text), &[])
+}
+
+/// Runs a simulation and returns its JSON. The program's output is on stderr.
+pub fn simulated(user: &User, target: &Target, on: &str, arguments: &[&str]) -> Value {
+    let cpu: Vec<&str> = target.cpu.iter().flat_map(|cpu| ["--cpu", cpu]).collect();
+    let did =
+        user.run(&[&["simulate", "--on", on, "--json"], &cpu[..], &["--", "./program"], arguments].concat());
+    assert_eq!(did.status, 0, "{}: {did:?}", target.name);
+    serde_json::from_str(&did.out).unwrap_or_else(|e| panic!("{e}: {did:?}"))
+}
+
+/// Returns the value of a finding.
+pub fn value(document: &Value, name: &str) -> f64 {
+    let findings = document["findings"].as_array().expect("a list");
+    let found = findings.iter().find(|finding| finding["name"] == name);
+    found.and_then(|finding| finding["value"].as_f64()).unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// Returns the details of the function or line of this name.
+pub fn hot<'a>(document: &'a Value, metric: &str, key: &str, name: &str) -> &'a Value {
+    let findings = document["findings"].as_array().expect("a list");
+    let found = findings.iter().find(|finding| finding["metric"] == metric && finding["detail"][key] == name);
+    &found.unwrap_or_else(|| panic!("no {key} {name} in {findings:#?}"))["detail"]
+}
+
+/// Returns the misses of a level in the details of a function or line.
+pub fn misses(detail: &Value, level: &str) -> u64 {
+    let all = detail["misses"].as_array().expect("a list");
+    let found = all.iter().find(|pair| pair[0] == level);
+    found.and_then(|pair| pair[1].as_u64()).unwrap_or_else(|| panic!("no {level} in {detail}"))
+}
+
+const FUNCTION: &str = "simulated.function.{rank}.cycles";
+const LINE: &str = "simulated.line.{rank}.cycles";
+
+/// Returns the place of a text in a source of `examples/`.
+pub fn place(file: &str, text: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(file);
+    let source = std::fs::read_to_string(path).expect("the source");
+    let line = source.lines().position(|line| line.contains(text)).expect("the line");
+    format!("{file}:{}", line + 1)
+}
+
+/// Returns the place of the load in `stream.c`.
+fn read_in_stream() -> String {
+    place("stream.c", "sum += from[i];")
+}
+
+#[test]
+fn misses_and_walks_of_a_function_are_those_of_arithmetic() {
+    for target in &TARGETS {
+        let user = User::new();
+        if built(&user, target, "stream.c", &["-static"]).is_none() {
+            continue;
+        }
+        // 1 MiB: lines of 64 and of 32 bytes, pages of 4 KiB.
+        for (machine, lines) in [("bcm2837", 16384), ("bcm2835", 32768)] {
+            let document = simulated(&user, target, machine, &[]);
+            let stream = hot(&document, LINE, "source", &read_in_stream());
+            assert_eq!(misses(stream, "L1D"), lines, "{} on {machine}: {stream}", target.name);
+            assert_eq!(stream["accesses"], 32768, "{} on {machine}: {stream}", target.name);
+            assert_eq!(stream["walks"], 256, "{} on {machine}: {stream}", target.name);
+            if machine == "bcm2837" {
+                assert_eq!(misses(stream, "L2"), lines, "{}: {stream}", target.name);
+            }
+            // The function has a return address too on x86-64, and may be the first on its page.
+            let function = hot(&document, FUNCTION, "function", "stream");
+            assert!((lines..=lines + 1).contains(&misses(function, "L1D")), "{}: {function}", target.name);
+            let walks = function["walks"].as_u64().expect("a number");
+            assert!((256..=258).contains(&walks), "{} on {machine}: {function}", target.name);
+            let all = value(&document, "simulated.level.1.misses") as u64;
+            assert!((lines..lines + 3000).contains(&all), "{}: {all}", target.name);
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_threads_change_nothing() {
+    let (user, target) = (User::new(), &TARGETS[2]);
+    if built(&user, target, "list.c", &["-static"]).is_none() {
+        return;
+    }
+    let run = |threads: &str| {
+        let on = "bcm2835,bcm2837,zen3,am5728";
+        let did =
+            user.run(&["simulate", "--on", on, "--json", "--threads", threads, "./program", "65536", "2"]);
+        assert_eq!(did.status, 0, "{did:?}");
+        let mut all: Value = serde_json::from_str(&did.out).expect("JSON");
+        assert_eq!(all.as_array().map(Vec::len), Some(4));
+        for report in all.as_array_mut().expect("a list") {
+            // Only the time of the run and its command differ.
+            report["elapsed_s"] = Value::Null;
+        }
+        all.to_string()
+    };
+    let one = run("1");
+    for threads in ["1", "2", "3", "8"] {
+        assert_eq!(
+            run(threads).replace(&format!("--threads {threads}"), "--threads 1"),
+            one,
+            "{threads} threads"
+        );
+    }
+}
+
+#[test]
+fn dynamic_programs_use_their_libraries() {
+    for target in &TARGETS[1..] {
+        let user = User::new();
+        if built(&user, target, "stream.c", &[]).is_none() {
+            continue;
+        }
+        let document = simulated(&user, target, "bcm2837", &[]);
+        let stream = hot(&document, LINE, "source", &read_in_stream());
+        assert_eq!(misses(stream, "L1D"), 16384, "{}: {stream}", target.name);
+    }
+}
+
+#[test]
+fn program_has_its_streams_and_the_report_follows_on_stderr() {
+    let user = User::new();
+    let text = "#include <stdio.h>\nint main(int n, char **v) { int c; while ((c = getchar()) != EOF) putchar(c + 1); \
+                fprintf(stderr, \"told %s\\n\", v[n - 1]); return n - 2; }\n";
+    if of_this_host(&user, text).is_none() {
+        return;
+    }
+    let did = user.run_with(&["simulate", "--on", "bcm2835", "./program", "-x"], b"HAL");
+    assert_eq!((did.status, did.out.as_str()), (0, "IBM"), "{}", did.err);
+    assert!(did.err.starts_with("told -x\n") && did.err.contains("program on bcm2835"), "{}", did.err);
+    // Its own status is told, and is not fathom's.
+    let did = user.run_with(&["simulate", "--on", "bcm2835", "./program", "-x", "-y"], b"");
+    assert_eq!(did.status, 1, "{}", did.err);
+    assert!(did.err.contains("exit status: 1") && did.err.contains("program-failed"), "{}", did.err);
+    let did = user.run_with(&["simulate", "--on", "bcm2835", "--json", "./program", "-x"], b"HAL");
+    assert!(did.err.contains("IBM") && did.out.starts_with('{'), "{did:?}");
+}
+
+#[test]
+fn conditions_give_status_four_and_unknown_levels_are_told_before_the_program_runs() {
+    let user = User::new();
+    if of_this_host(&user, "#include <stdio.h>\nint main(void) { puts(\"ran\"); return 0; }\n").is_none() {
+        return;
+    }
+    let run = |condition: &str| {
+        user.run(&["simulate", "--on", "bcm2837,bcm2835", "--fail-if", condition, "./program"])
+    };
+    let did = run("misses.L1D > 0.01%");
+    assert_eq!((did.status, did.out.as_str()), (4, "ran\n"), "{}", did.err);
+    assert_eq!(did.err.matches("'misses.L1D > 0.01%' holds on bcm283").count(), 2, "{}", did.err);
+    assert_eq!(run("misses.L1D > 99%").status, 0);
+    run("misses.L2 > 1").failed(2, &["no 'L2', but L1D, L1I", "(bcm2835)"]);
+    run("rumours > 1").failed(2, &["this is not counted"]);
+}
+
+#[test]
+fn records_are_kept_reported_again_and_compared() {
+    let (user, target) = (User::new(), &TARGETS[2]);
+    if built(&user, target, "stream.c", &["-static"]).is_none() {
+        return;
+    }
+    let run = |arguments: &[&str]| user.run(&[&["simulate"], arguments, &["./program"]].concat());
+    let did = run(&["--on", "bcm2835,bcm2837", "-o", "r.fathom", "--html", "page.html"]);
+    assert_eq!(did.status, 0, "{did:?}");
+    assert!(did.err.contains("Next: fathom report r.bcm2835.fathom r.bcm2837.fathom"), "{}", did.err);
+    let again = user.run(&["report", "r.bcm2837.fathom"]);
+    assert!(again.ended(0).contains("stream"), "{again:?}");
+    assert!(user.read("page.html").contains("bcm2835"));
+    run(&["--on", "bcm2835,bcm2837", "-o", "r.fathom"]).failed(2, &["r.bcm2835.fathom", "--force"]);
+    let compared = user.run(&["compare", "r.bcm2835.fathom", "r.bcm2837.fathom"]);
+    assert!(compared.ended(0).contains("level.1.misses"), "{compared:?}");
+}
+
+#[test]
+fn programs_that_cannot_be_simulated_are_refused_with_the_remedy() {
+    let user = User::new();
+    user.write("script", "#!/bin/sh\ntrue\n");
+    user.write("text", "nothing\n");
+    let run = |arguments: &[&str]| user.run(&[&["simulate", "--on", "bcm2835"], arguments].concat());
+    run(&["./script"]).failed(2, &["this is a script", "name the interpreter"]);
+    run(&["./text"]).failed(2, &["not an ELF file"]);
+    run(&["./nothing"]).failed(2, &["no such file"]);
+    run(&["text"]).failed(2, &["./text"]);
+    user.run(&["simulate", "./text"]).failed(2, &["no machine is named", "--on", "fathom survey"]);
+    user.run(&["simulate", "--on", "bcm2387", "./text"]).failed(2, &["did you mean"]);
+    let own = env!("CARGO_BIN_EXE_fathom");
+    let without = |name: &str, value: &str| {
+        let mut command = user.command(&["simulate", "--on", "bcm2835", own]);
+        wait(command.env(name, value).spawn().expect("it starts"))
+    };
+    without("PATH", "/nowhere").failed(1, &["qemu-", "qemu-user", "scripts/simulate --setup"]);
+    if runs("qemu-x86_64") && cfg!(target_arch = "x86_64") {
+        without("FATHOM_PLUGIN", "/nowhere/plugin.so").failed(2, &["/nowhere/plugin.so", "scripts/simulate"]);
+    }
+}
+
+#[test]
+fn program_that_dies_or_becomes_another_is_told() {
+    let user = User::new();
+    let text = "#include <stdlib.h>\n#include <unistd.h>\nint main(int n, char **v) { if (n > 1) execl(v[1], v[1], NULL); \
+                abort(); }\n";
+    if of_this_host(&user, text).is_none() {
+        return;
+    }
+    let run =
+        |arguments: &[&str]| user.run(&[&["simulate", "--on", "bcm2835", "./program"], arguments].concat());
+    run(&[]).failed(1, &["ended by a signal", "SIGABRT", "run it without fathom"]);
+    run(&["/bin/true"]).failed(1, &["become another program", "name it"]);
+}
+
+#[test]
+fn interrupted_simulation_keeps_its_counts_and_leaves_no_process() {
+    let text = "#include <stdio.h>\n#include <unistd.h>\nstatic volatile long a[4096];\nint main(void) { if (!fork()) for (;;) \
+                pause(); puts(\"started\"); fflush(stdout); for (long i = 0;; i++) a[i & 4095]++; }\n";
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let user = User::new();
+        if of_this_host(&user, text).is_none() {
+            return;
+        }
+        let child = user.spawn(&["simulate", "--on", "bcm2835", "-o", "r.fathom", "./program"]);
+        let pid = child.id();
+        // fathom, QEMU, and the program's child.
+        user.wait(crate::common::SOON, |all| all.len() >= 3);
+        std::thread::sleep(Duration::from_millis(500));
+        let since = Instant::now();
+        kill(pid, signal);
+        let did: Did = wait(child);
+        user.nothing_left(since);
+        if signal == Signal::KILL {
+            continue;
+        }
+        assert_eq!(did.status, 128 + signal.as_raw(), "{did:?}");
+        assert!(did.out == "started\n" && did.err.contains("interrupted"), "{did:?}");
+        let again = user.run(&["report", "r.fathom"]);
+        assert!(again.ended(3).contains("program on bcm2835"), "{again:?}");
+    }
+}
