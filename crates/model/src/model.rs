@@ -7,16 +7,17 @@ mod dma;
 mod issue;
 mod load;
 mod neighbours;
+mod outcome;
 mod streams;
 mod totals;
 mod trace;
 mod wakeup;
 mod windows;
 
-pub use accesses::{Access, Detail};
+pub use accesses::Access;
 pub use issue::GuestTranslation;
+pub use outcome::{Detail, Kind, Outcome};
 pub use totals::{LevelTotals, Totals};
-pub use trace::{Kind, Outcome};
 
 use fathom_probe::machine::{Attribute, Controls, Ops, Refusal};
 

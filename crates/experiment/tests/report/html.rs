@@ -34,6 +34,8 @@ proptest! {
     #![proptest_config(samples::config())]
     #[test]
     fn any_report_is_read_back(report in samples::any_report()) {
+        // A page loses the directories of its subject, and nothing else.
+        let report = Report { subject: report.subject.replace('/', "|"), ..report };
         let back = read_page(&page(&report)).expect("its data");
         prop_assert_eq!(json_of(&back[0].1), json_of(&report));
     }

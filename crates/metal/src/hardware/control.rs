@@ -1,6 +1,6 @@
 //! Settings of one trial: an attribute byte, the attribute of table walks, prefetchers.
 
-use fathom_probe::machine::{Attribute, Controls, Refusal};
+use fathom_probe::machine::{Controls, Refusal};
 
 use super::arch;
 
@@ -41,6 +41,3 @@ impl Control {
         Ok(())
     }
 }
-
-/// Attribute of table walks that is in force at the start.
-pub(super) const WALKS: Attribute = Attribute::WriteBack;

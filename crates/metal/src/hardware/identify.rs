@@ -1,25 +1,15 @@
 //! Facts of the core, the board and the start.
 
 use alloc::format;
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use fathom_probe::machine::{Fact, FactValue};
+use fathom_probe::machine::Fact;
 use fathom_units::facts;
 
+use super::fact::{int, text};
 use super::{Image, arch, boot_state};
 use crate::identification;
 use crate::windows::{FIRST_ADDRESS, Window, WindowAttribute};
-
-/// Returns a fact with a number.
-pub(super) fn int(name: impl ToString, value: u64) -> Fact {
-    Fact { name: name.to_string(), value: FactValue::Int(value) }
-}
-
-/// Returns a fact with text.
-pub(super) fn text(name: impl ToString, value: impl Into<String>) -> Fact {
-    Fact { name: name.to_string(), value: FactValue::Text(value.into()) }
-}
 
 /// Returns all facts.
 pub(super) fn facts() -> Vec<Fact> {

@@ -7,6 +7,9 @@ use crate::arch::tables::{EntrySize, Leaf, PAGE_BYTES, Tables};
 use crate::board::{Board, DEVICE_BYTES};
 use crate::windows::{ARENA_BYTES, FIRST_ADDRESS, Window};
 
+/// Attribute of table walks that is in force at the start.
+pub(super) const WALKS: Attribute = Attribute::WriteBack;
+
 /// A translation, as the core reports it.
 #[derive(Clone, Copy)]
 pub(super) struct Translated {

@@ -14,7 +14,8 @@ use fathom_probe::machine::{
 use fathom_units::facts::{self, Grant, PRIVILEGE_COUNTERS};
 
 use super::arena::{Arena, MetalCell};
-use super::identify::{self, int, text};
+use super::fact::{int, text};
+use super::identify;
 use super::pmu::Pmu;
 use super::{arch, boot_state, clock, control, watchdog};
 use crate::arch::tables::{BLOCK_BYTES, PAGE_BYTES};

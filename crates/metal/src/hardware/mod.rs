@@ -21,6 +21,8 @@ mod arena;
 mod arm;
 mod clock;
 mod control;
+mod exception;
+mod fact;
 mod firmware;
 mod heap;
 mod identify;
@@ -138,7 +140,7 @@ pub(crate) fn boot_state() -> BootState {
 /// Called by [`arch::boot`] at EL1, on the image's stack, with translation and caches off.
 extern "C" fn main(boot_el: usize) -> ! {
     // First of all: later code may access something that this machine does not have.
-    arch::vectors::install();
+    vectors::install();
     let image = Image::here();
     let board = Board::find(image.start, arch::cpu::midr());
     let parameters = image.parameters();

@@ -3,21 +3,17 @@
 use alloc::string::String;
 
 use super::arch::vectors::again;
-use super::{Image, boot_state, server, watchdog};
+use super::exception::{Taken, handle_by};
+use super::{Image, arch, boot_state, server, watchdog};
 
-/// An exception that was taken.
-pub(super) enum Taken<'a> {
-    /// An interrupt, before this instruction.
-    Interrupt {
-        /// Its address.
-        pc: u64,
-    },
-    /// Anything else, with its text.
-    Fault(&'a dyn Fn() -> String),
+/// Sets the vector table.
+pub(super) fn install() {
+    handle_by(take);
+    arch::vectors::install();
 }
 
 /// Handles an exception.
-pub(super) fn take(taken: Taken<'_>) -> ! {
+fn take(taken: Taken<'_>) -> ! {
     let pc = match taken {
         Taken::Fault(text) => report(text),
         Taken::Interrupt { pc } => pc.wrapping_sub(Image::here().start),
@@ -35,7 +31,7 @@ fn report(what: impl FnOnce() -> String) -> ! {
     server::fault(what);
     // SAFETY: neither the old stack nor the new one contains anything that is used again: the code that faulted never
     // continues.
-    unsafe { again() }
+    unsafe { again(server::serve) }
 }
 
 /// A panic is reported like a fault.

@@ -38,7 +38,7 @@ use fathom_probe::machine::{Attribute, Refusal};
 
 use super::Model;
 use super::batch::{Piece, Pieces};
-use super::trace::{Kind, Outcome};
+use super::outcome::{Detail, Kind, Outcome};
 use crate::hierarchy::{MEMORY, Path};
 use crate::uncached::{WINDOW, place};
 
@@ -81,15 +81,6 @@ impl Access {
     pub fn at(self, pc: u64) -> Access {
         Access { pc, ..self }
     }
-}
-
-/// What a batch is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// Levels and their refills and write-backs. Nothing is translated and no time passes.
-    Counts,
-    /// Levels, TLBs, walks, attributes and time.
-    Full,
 }
 
 /// The most bytes of a chunk: what a last-level table of 512 base pages of 4 KiB maps.

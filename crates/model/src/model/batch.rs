@@ -21,8 +21,7 @@ mod source;
 use fathom_probe::machine::Attribute;
 
 use super::Model;
-use super::accesses::Detail;
-use super::trace::{Kind, Outcome};
+use super::outcome::{Detail, Kind, Outcome};
 use crate::hierarchy::passes::{Events, FETCH, Request, STORE};
 use crate::hierarchy::{MEMORY, Path};
 use crate::translate::{Fetches, PageOf};

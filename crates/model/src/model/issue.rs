@@ -3,7 +3,7 @@
 use fathom_probe::machine::Refusal;
 
 use super::Model;
-use super::trace::{Kind, Outcome};
+use super::outcome::{Kind, Outcome};
 use super::windows::accesses;
 use crate::cache::MAX_NUMBERS;
 use crate::hierarchy::{MEMORY, Path};

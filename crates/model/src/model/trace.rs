@@ -3,36 +3,10 @@
 use fathom_probe::machine::Refusal;
 
 use super::Model;
-use super::accesses::Detail;
 use super::batch::{Loads, Nobody, Run};
+use super::outcome::{Detail, Kind, Outcome};
 use crate::hierarchy::{MEMORY, Path};
 use crate::uncached::{WINDOW, place, window};
-
-/// Kind of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Reads data.
-    Load,
-    /// Writes data.
-    Store,
-    /// Reads an instruction.
-    Fetch,
-}
-
-/// Result of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// The level that served it, as its index in the description from 0; `None` for memory.
-    pub level: Option<usize>,
-    /// Its cost, translation included, in units of 1 / [`UNITS_PER_CYCLE`](crate::UNITS_PER_CYCLE) core cycle.
-    pub cost: u64,
-    /// The part of the cost that its translation took: TLBs, and walks with their fetches.
-    pub translation: u64,
-    /// Whether its translation needed a walk.
-    pub walked: bool,
-    /// Whether it read a version older than memory's (see [`Model::written_behind`]).
-    pub stale: bool,
-}
 
 impl Model {
     /// Makes one access of CPU `cpu` to offset `offset` of the arena, at that CPU's time: the interface for traces. An

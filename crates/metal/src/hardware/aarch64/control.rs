@@ -7,7 +7,7 @@ use fathom_probe::machine::{Attribute, Refusal};
 use super::{cpu, mmu, mrs, msr};
 use crate::aarch64::registers;
 use crate::hardware::boot_state;
-use crate::hardware::control::WALKS;
+use crate::hardware::mappings::WALKS;
 
 /// Restores the defaults.
 pub(in crate::hardware) fn restore() {

@@ -8,7 +8,7 @@ use fathom_probe::machine::Fact;
 use super::cpu::CoreRegisters;
 use super::{cpu, mrs, msr};
 use crate::aarch64::registers;
-use crate::hardware::identify::{int, text};
+use crate::hardware::fact::{int, text};
 
 /// Returns facts of the identification registers, and of those that control translation.
 pub(in crate::hardware) fn registers() -> [Fact; 13] {

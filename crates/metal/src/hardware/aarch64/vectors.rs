@@ -4,8 +4,8 @@ use core::arch::global_asm;
 
 use super::msr;
 use crate::aarch64::exception::ExceptionFrame;
-use crate::hardware::vectors::{Taken, take};
-use crate::hardware::{Image, server};
+use crate::hardware::Image;
+use crate::hardware::exception::{self, Taken};
 
 global_asm!(
     r#"
@@ -42,16 +42,15 @@ again:
     mov     sp, x5
     mov     x29, xzr
     mov     x30, xzr
-    b       {serve}
+    br      x0
 "#,
     taken = sym taken,
-    serve = sym server::serve,
 );
 
 unsafe extern "C" {
     static vectors: u8;
-    /// Serves again, with an empty stack.
-    pub(in crate::hardware) fn again() -> !;
+    /// Continues with `serve`, with an empty stack.
+    pub(in crate::hardware) fn again(serve: extern "C" fn() -> !) -> !;
 }
 
 /// Sets the vector table.
@@ -67,8 +66,8 @@ pub(in crate::hardware) fn install() {
 extern "C" fn taken(vector: u64, esr: u64, far: u64, elr: u64) -> ! {
     let frame = ExceptionFrame { vector, esr, far, elr, image: Image::here().start };
     if frame.is_interrupt() {
-        take(Taken::Interrupt { pc: elr })
+        exception::taken(Taken::Interrupt { pc: elr })
     } else {
-        take(Taken::Fault(&|| frame.text()))
+        exception::taken(Taken::Fault(&|| frame.text()))
     }
 }

@@ -4,7 +4,7 @@ use fathom_probe::machine::{Attribute, Refusal};
 
 use super::{IS_V7, cpu, mmu};
 use crate::arm::registers;
-use crate::hardware::control::WALKS;
+use crate::hardware::mappings::WALKS;
 
 /// Restores the defaults.
 pub(in crate::hardware) fn restore() {

@@ -4,7 +4,7 @@ use core::arch::asm;
 
 use fathom_probe::machine::FaultInjection;
 
-use super::{IS_V7, cp15, mrc, vectors};
+use super::{IS_V7, cp15, mrc};
 use crate::arm::registers;
 use crate::arm::tables::{PAGE_BYTES, SPACE_BYTES};
 use crate::board;
@@ -63,13 +63,6 @@ pub(in crate::hardware) fn is_coherent(initial: Option<CoreRegisters>) -> bool {
 pub(in crate::hardware) fn unmask_aborts() {
     // SAFETY: their handler is installed before this is called (`super::vectors`).
     unsafe { asm!("cpsie a", options(nostack)) };
-}
-
-/// Returns whether an instruction is undefined.
-pub(in crate::hardware) fn is_undefined(instruction: impl FnOnce()) -> bool {
-    vectors::expect_undefined();
-    instruction();
-    vectors::was_undefined()
 }
 
 /// Causes a fault, which is reported and never returns here.

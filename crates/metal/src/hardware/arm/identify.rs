@@ -7,7 +7,7 @@ use fathom_probe::machine::Fact;
 use super::cpu::CoreRegisters;
 use super::{IS_V7, cp15, mcr, mrc, pmu};
 use crate::arm::registers;
-use crate::hardware::identify::int;
+use crate::hardware::fact::int;
 
 /// Returns facts of the identification registers, and of those that control translation.
 pub(in crate::hardware) fn registers() -> Vec<Fact> {

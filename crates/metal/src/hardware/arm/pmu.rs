@@ -2,9 +2,10 @@
 
 use fathom_loops::arm::flush_pipeline;
 
-use super::{IS_V7, cp15, cpu, mcr, mrc};
+use super::vectors::is_undefined;
+use super::{IS_V7, Loops, cp15, mcr, mrc};
 use crate::arm::registers;
-use crate::hardware::{CoreCell, boot_state, clock};
+use crate::hardware::{CoreCell, boot_state};
 use crate::identification::{event_counters, has_event};
 
 /// Events with their names: refills of the first and second level of data and of the first TLB for data, and accesses to
@@ -32,7 +33,7 @@ pub(super) fn is_present() -> bool {
         return registers::has_pmu(mrc!(ID_DFR0));
     }
     // No identification register of ARM1176 lists them.
-    !cpu::is_undefined(|| {
+    !is_undefined(|| {
         let _ = mrc!(CCNT);
     })
 }
@@ -40,7 +41,7 @@ pub(super) fn is_present() -> bool {
 /// Reads `PMCEID0`; 0 if it does not exist (PMUv1, and every PMU of QEMU's 32-bit cores).
 pub(super) fn event_list() -> u32 {
     let mut list = 0;
-    if cpu::is_undefined(|| list = mrc!(PMCEID0)) { 0 } else { list }
+    if is_undefined(|| list = mrc!(PMCEID0)) { 0 } else { list }
 }
 
 /// Starts the cycle counter at zero. Returns whether there is a PMU.
@@ -74,7 +75,7 @@ pub(super) fn counts() -> bool {
         return false;
     }
     let before = mrc!(CCNT);
-    clock::alu(100);
+    fathom_loops::additions::<Loops>(100);
     mrc!(CCNT) != before
 }
 

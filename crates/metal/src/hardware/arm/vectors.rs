@@ -4,8 +4,8 @@ use core::arch::global_asm;
 
 use super::{cp15, mcr};
 use crate::arm::exception::ExceptionFrame;
-use crate::hardware::vectors::{Taken, take};
-use crate::hardware::{CoreCell, Image, server};
+use crate::hardware::exception::{self, Taken};
+use crate::hardware::{CoreCell, Image};
 
 global_asm!(
     r#"
@@ -83,32 +83,28 @@ again:
 6:  add     sp, pc, r5
     mov     r11, #0
     mov     lr, #0
-    b       {serve}
+    bx      r0
 7:  .word   __stack - (6b + 8)
 "#,
     taken = sym taken,
-    serve = sym server::serve,
     expected = sym EXPECTED,
 );
 
 unsafe extern "C" {
     static vectors: u8;
-    /// Serves again, with an empty stack.
-    pub(in crate::hardware) fn again() -> !;
+    /// Continues with `serve`, with an empty stack.
+    pub(in crate::hardware) fn again(serve: extern "C" fn() -> !) -> !;
 }
 
 /// 1 while an undefined instruction is expected; another value than 0 and 1 once it was executed.
 static EXPECTED: CoreCell<u32> = CoreCell::new(0);
 
-/// Expects an undefined instruction, which is then skipped.
-pub(super) fn expect_undefined() {
-    // SAFETY: there is one core, and no reference exists. Volatile: the handler reads it.
+/// Returns whether an instruction is undefined; it is then skipped.
+pub(super) fn is_undefined(instruction: impl FnOnce()) -> bool {
+    // SAFETY: there is one core, and no reference exists. Volatile: the handler reads it, and writes it.
     unsafe { EXPECTED.get().write_volatile(1) };
-}
-
-/// Expects none any more. Returns whether one was executed.
-pub(super) fn was_undefined() -> bool {
-    // SAFETY: as in `expect_undefined`.
+    instruction();
+    // SAFETY: as above.
     unsafe {
         let was = EXPECTED.get().read_volatile() != 1;
         EXPECTED.get().write_volatile(0);
@@ -127,8 +123,8 @@ pub(in crate::hardware) fn install() {
 extern "C" fn taken(vector: u32, status: u32, address: u32, pc: u32) -> ! {
     let frame = ExceptionFrame { vector, status, address, pc, image: Image::here().start };
     if frame.is_interrupt() {
-        take(Taken::Interrupt { pc: pc.into() })
+        exception::taken(Taken::Interrupt { pc: pc.into() })
     } else {
-        take(Taken::Fault(&|| frame.text()))
+        exception::taken(Taken::Fault(&|| frame.text()))
     }
 }

@@ -4,7 +4,7 @@ use super::{Plan, Scratch, Source, Told, path_of};
 use crate::hierarchy::passes::{STORE, STORED_LATER};
 use crate::hierarchy::{MEMORY, Path};
 use crate::model::Model;
-use crate::model::trace::Kind;
+use crate::model::outcome::Kind;
 
 impl Model {
     /// Makes the accesses of a block. What they cost beyond hits is charged to the CPU; returned is what is to be added,

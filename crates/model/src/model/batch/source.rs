@@ -2,7 +2,7 @@
 
 use super::{Block, EVENTS, Plan};
 use crate::hierarchy::passes::{FETCH, SPECIAL, STORE, STORED_LATER};
-use crate::model::trace::Kind;
+use crate::model::outcome::Kind;
 
 /// No line.
 const NONE: u32 = u32::MAX;
