@@ -1,4 +1,4 @@
-//! Builds the bare-metal images and embeds them in the command, each if Rust's target for it is installed; otherwise
+//! Builds the bare-metal images and embeds them in the command, compressed, each if Rust's target for it is installed; otherwise
 //! embeds the reason why there is no such image.
 //!
 //! Tells the program its revision, target and profile.
@@ -30,6 +30,9 @@ const IMAGES: [Image; 3] = [
     Image { name: "armv6", target: "armv6-none-eabi", builds_core: true },
 ];
 
+/// The smallest: half of the image, in a tenth of a second.
+const COMPRESSION: u8 = 10;
+
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the manifest's folder"));
     let root = here.join("../..");
@@ -56,8 +59,14 @@ fn main() {
         };
         let value = match built {
             Ok(program) => {
-                fs::write(&path, flat(&program)).expect("the output folder can be written");
-                format!("Ok(include_bytes!({:?}))", path.display().to_string())
+                let bytes = flat(&program);
+                let embedded = path.with_extension("img.zlib");
+                let write = |path: &Path, bytes: &[u8]| {
+                    fs::write(path, bytes).expect("the output folder can be written")
+                };
+                write(&path, &bytes);
+                write(&embedded, &miniz_oxide::deflate::compress_to_vec_zlib(&bytes, COMPRESSION));
+                format!("Ok(include_bytes!({:?}))", embedded.display().to_string())
             }
             Err(why) => {
                 let _ = fs::remove_file(&path);
@@ -65,7 +74,7 @@ fn main() {
             }
         };
         let name = image.name.to_uppercase();
-        constants += &format!("const {name}: Result<&[u8], &str> = {value};\n");
+        constants += &format!("static {name}: Result<&[u8], &str> = {value};\n");
     }
     fs::write(out.join("images.rs"), constants).expect("the output folder can be written");
     println!("cargo:rustc-env=FATHOM_REVISION={}", revision(&root));
@@ -124,9 +133,7 @@ fn missing(image: &Image, root: &Path) -> Option<String> {
     if !root.join("crates/metal/Cargo.toml").is_file() {
         return Some("its sources (crates/metal) were not there when this fathom was built".into());
     }
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let sysroot = Command::new(rustc).args(["--print", "sysroot"]).output().ok()?;
-    let rustlib = Path::new(String::from_utf8_lossy(&sysroot.stdout).trim()).join("lib/rustlib");
+    let rustlib = sysroot()?.join("lib/rustlib");
     let why = if image.builds_core {
         let installed = rustlib.join("src/rust/library/Cargo.lock").is_file();
         (!installed).then_some("component rust-src".into())
@@ -163,7 +170,7 @@ fn nested_cargo(image: &Image, root: &Path, folder: &Path) -> Output {
     let mut command = Command::new(cargo);
     command.current_dir(root).args(["build", "--quiet", "--locked", "--offline", "--profile", "image"]);
     command.args(["--target", image.target, "-p", "fathom-metal", "--bin", "fathom-metal", "--target-dir"]);
-    command.arg(folder);
+    command.arg(folder).arg("--config").arg(without_paths(image, root));
     for (name, _) in env::vars_os() {
         if !ours(&name) {
             command.env_remove(name);
@@ -174,6 +181,29 @@ fn nested_cargo(image: &Image, root: &Path, folder: &Path) -> Output {
         command.arg("-Zbuild-std=core,alloc").env("RUSTC_BOOTSTRAP", "1");
     }
     command.output().expect("cargo can be run")
+}
+
+/// Returns the setting of cargo that keeps this machine's paths out of an image: those of the core library's and the
+/// dependencies' sources are in the messages of their panics. It is added to the flags of .cargo/config.toml.
+fn without_paths(image: &Image, root: &Path) -> String {
+    let home =
+        env::var_os("CARGO_HOME").or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo").into()));
+    let library = sysroot().map(|sysroot| sysroot.join("lib/rustlib/src/rust"));
+    let root = root.canonicalize().ok();
+    let named = [(home.map(PathBuf::from), "/cargo"), (library, "/rust"), (root, "/fathom")];
+    let flags: Vec<String> = (named.iter())
+        .filter_map(|(path, name)| {
+            Some(format!("'''--remap-path-prefix={}={name}'''", path.as_ref()?.to_str()?))
+        })
+        .collect();
+    format!("target.{}.rustflags=[{}]", image.target, flags.join(", "))
+}
+
+/// Returns the folder of the compiler's libraries.
+fn sysroot() -> Option<PathBuf> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let printed = Command::new(rustc).args(["--print", "sysroot"]).output().ok()?;
+    Some(PathBuf::from(String::from_utf8_lossy(&printed.stdout).trim()))
 }
 
 /// Returns whether the nested cargo keeps an environment variable: crate sources and the number of jobs are kept;

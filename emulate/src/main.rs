@@ -4,19 +4,21 @@
 //! goes to `fathom_model::Model` by its physical address, with the attribute of the guest's page tables. Reads of
 //! counters return the model's time. See README.md.
 
-mod code;
+mod a32;
+mod a64;
+mod block;
 mod cpu;
 mod guest;
+mod translation;
 mod uart;
-mod walk;
 
 use std::process::ExitCode;
 
 use fathom_metal::board::Board;
-use fathom_metal::parameters::{Parameters, memory_bytes};
+use fathom_metal::parameters::{Parameters, code_bytes, memory_bytes};
 use fathom_model::{Description, catalog};
 
-use guest::{Guest, MEMORY};
+use guest::{Core, Guest, MEMORY};
 
 const USAGE: &str = "usage: fathom-emulate MACHINE --image FILE [--board pi3|pi4] [--seed N]
 
@@ -69,9 +71,15 @@ fn description(machine: &str) -> Result<Description, String> {
     Description::parse(machine, &text).map_err(|e| e.to_string())
 }
 
-/// Returns the board: a Pi 4 for bcm2711 (Cortex-A72), otherwise a Pi 3.
-fn board_of(description: &Description) -> Board {
-    if description.name == "bcm2711" { Board::Pi4 } else { Board::Pi3 }
+/// Returns the board for an image: a Pi 4 for bcm2711 (Cortex-A72), otherwise a Pi 3; a Pi 2 for ARMv7, with the
+/// Cortex-A15 of the image's `fathom_metal::board::Board::find`; a Pi 1 for ARMv6.
+fn board_of(description: &Description, core: Core) -> Board {
+    match core {
+        Core::A64 if description.name == "bcm2711" => Board::Pi4,
+        Core::A64 => Board::Pi3,
+        Core::V7 => Board::Pi2,
+        Core::V6 => Board::Pi1,
+    }
 }
 
 /// Reads the image and sets the parameters for the clock of a description. It starts no survey on its own and no watchdog,
@@ -95,10 +103,15 @@ fn run() -> Result<(), String> {
         ));
     }
     let image = image(&arguments.image, &description)?;
-    let mut guest =
-        Guest::new(&description, arguments.seed, arguments.board.unwrap_or_else(|| board_of(&description)));
-    let fits = memory_bytes(&image).is_some_and(|bytes| cpu::LOADED_AT + bytes <= MEMORY);
-    guest.memory.load(cpu::LOADED_AT, &image).filter(|()| fits).ok_or("the image does not fit")?;
+    let core = Core::of(&image).ok_or("the image has no header")?;
+    if arguments.board.is_some() && core != Core::A64 {
+        return Err("--board is for AArch64: an image for 32-bit ARM has one board".into());
+    }
+    let board = arguments.board.unwrap_or_else(|| board_of(&description, core));
+    let code = code_bytes(&image).unwrap_or(0) as u64;
+    let mut guest = Guest::new(&description, arguments.seed, (core, board), code);
+    let fits = memory_bytes(&image).is_some_and(|bytes| core.loaded_at() + bytes <= MEMORY);
+    guest.memory.load(core.loaded_at(), &image).filter(|()| fits).ok_or("the image does not fit")?;
     cpu::run(guest)
 }
 
@@ -141,8 +154,10 @@ mod tests {
 
     #[test]
     fn machines_are_found_by_name_and_have_their_board() {
-        assert_eq!(board_of(&description("bcm2711").unwrap()), Board::Pi4);
-        assert_eq!(board_of(&description("bcm2837").unwrap()), Board::Pi3);
+        assert_eq!(board_of(&description("bcm2711").unwrap(), Core::A64), Board::Pi4);
+        assert_eq!(board_of(&description("bcm2837").unwrap(), Core::A64), Board::Pi3);
+        assert_eq!(board_of(&description("bcm2835").unwrap(), Core::V6), Board::Pi1);
+        assert_eq!(board_of(&description("am5728").unwrap(), Core::V7), Board::Pi2);
         assert!(description("bcm2838").unwrap_err().contains("fathom machines"));
     }
 }

@@ -40,6 +40,10 @@ mod trace;
 mod wake;
 mod watch;
 
+use std::io;
+
+use fathom_probe::serve::Lines;
+
 pub use arch::{PROGRAM, PROGRAMS, Program};
 pub use arena::HostCell;
 pub use command_memory::command_memory_limit;
@@ -49,6 +53,15 @@ pub use memory_limit::MemoryLimit;
 pub use options::Options;
 pub use reaper::run_reaper;
 pub use stress::{WorkerOptions, run_worker};
+
+/// Serves `host` on `lines` until `bye` or the end of the input. The loops over memory are compiled here, as this crate is
+/// optimised, and not where `lines` is known.
+///
+/// # Errors
+/// When the stream fails.
+pub fn serve(host: &mut Host, mut lines: &mut dyn Lines<Error = io::Error>) -> io::Result<()> {
+    fathom_probe::serve::serve(host, &mut lines)
+}
 
 /// Removes what killed probes left behind: trace instances and resctrl groups. Returns their names. The kernel has
 /// already removed everything else of those processes.

@@ -37,9 +37,9 @@ fn turns() -> Vec<Turn> {
     Operation::STRIDES.iter().map(of).collect()
 }
 
-/// Checks the example built for `target` (None: for this machine).
-fn assert_loops(target: Option<&str>) {
-    let image = match build(target) {
+/// Checks the example built for `target` (None: for this machine) with a profile.
+fn assert_loops(target: Option<&str>, profile: &str) {
+    let image = match build(target, profile) {
         Built::Image(image) => image,
         Built::Skipped(why) => {
             fathom_skip::skipped!(Unchecked, "the loop is not checked: {why}");
@@ -69,12 +69,19 @@ fn listing(code: &[Instruction]) -> String {
 
 #[test]
 fn loops_of_this_machine_have_only_their_accesses() {
-    assert_loops(None);
+    assert_loops(None, "release");
 }
 
 #[test]
 fn loops_of_the_board_binary_have_only_their_accesses() {
-    assert_loops(Some("aarch64-unknown-linux-musl"));
+    assert_loops(Some("aarch64-unknown-linux-musl"), "release");
+}
+
+/// Everything but what measures is optimised for size there, and linked with it as one.
+#[test]
+#[ignore = "compiles the crates once more, which takes a minute: scripts/test --full"]
+fn loops_of_the_packages_have_only_their_accesses() {
+    assert_loops(None, "packages");
 }
 
 /// Returns a correct loop of `n` loads.

@@ -11,7 +11,7 @@ pub const IS_V7: bool = cfg!(fathom_armv7);
 /// Eight times the same line. The compiler takes the lines of assembly for its length, to place constants within reach
 /// of their loads: a line with `.rept` would be too short.
 macro_rules! eight {
-    ($line:literal) => {
+    ($line:expr) => {
         concat!(
             $line, "\n", $line, "\n", $line, "\n", $line, "\n", $line, "\n", $line, "\n", $line, "\n", $line
         )
@@ -65,7 +65,7 @@ impl Instructions for Arm {
 
     #[inline(always)]
     fn add_turns(sum: usize, addend: usize, turns: usize) -> usize {
-        const { assert!(ADDITIONS == 32, "the lines below") };
+        const { assert!(ADDITIONS == 4 * 8 * 8, "the lines below") };
         let (mut sum, mut turns) = (sum, turns);
         // SAFETY: arithmetic on registers and a loop that ends after `turns` iterations. Volatile (not `pure`), so
         // that it stays between the two readings of the clock.
@@ -73,10 +73,10 @@ impl Instructions for Arm {
             asm!(
                 align!(),
                 "2:",
-                eight!("add {sum}, {sum}, {addend}"),
-                eight!("add {sum}, {sum}, {addend}"),
-                eight!("add {sum}, {sum}, {addend}"),
-                eight!("add {sum}, {sum}, {addend}"),
+                eight!(eight!("add {sum}, {sum}, {addend}")),
+                eight!(eight!("add {sum}, {sum}, {addend}")),
+                eight!(eight!("add {sum}, {sum}, {addend}")),
+                eight!(eight!("add {sum}, {sum}, {addend}")),
                 "subs {turns}, {turns}, #1",
                 "bne 2b",
                 sum = inout(reg) sum,

@@ -51,8 +51,9 @@ pub trait Instructions {
     fn add_turns(sum: usize, addend: usize, turns: usize) -> usize;
 }
 
-/// Additions in one iteration of [`Instructions::add_turns`].
-pub const ADDITIONS: u64 = 32;
+/// Additions in one iteration of [`Instructions::add_turns`]: the decrement and the branch are less than a hundredth of its
+/// instructions, and the code is a fraction of the smallest first level.
+pub const ADDITIONS: u64 = 256;
 
 /// Executes `n` dependent register-to-register additions.
 ///
@@ -60,7 +61,7 @@ pub const ADDITIONS: u64 = 32;
 /// register renaming, without latency, and a chain of them would not measure the clock. The addend is a value that
 /// the core cannot know. The loop's decrement and branch depend on the counter alone and run in parallel with the
 /// chain. A core that issues one instruction per cycle still executes them once in [`ADDITIONS`], and the n/2n method
-/// does not cancel that share, see `docs/method/README.md`.
+/// does not cancel that share of less than 1 %, see `docs/method/README.md`.
 #[inline(always)]
 pub fn additions<I: Instructions>(n: u64) {
     let addend = n as usize;

@@ -19,7 +19,20 @@ mod time;
 mod translate;
 mod uncached;
 
+use std::io;
+
+use fathom_probe::serve::Lines;
+
 pub use description::{Description, DescriptionError};
 pub use machine::Cell;
 pub use model::{Access, Detail, GuestTranslation, Kind, LevelTotals, Model, Outcome, Totals};
 pub use time::UNITS_PER_CYCLE;
+
+/// Serves `model` on `lines` until `bye` or the end of the input. The loops over memory are compiled here, as this crate is
+/// optimised, and not where `lines` is known.
+///
+/// # Errors
+/// When the stream fails.
+pub fn serve(model: &mut Model, mut lines: &mut dyn Lines<Error = io::Error>) -> io::Result<()> {
+    fathom_probe::serve::serve(model, &mut lines)
+}

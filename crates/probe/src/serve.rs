@@ -33,6 +33,18 @@ pub trait Lines {
     fn write(&mut self, line: &str) -> Result<(), Self::Error>;
 }
 
+impl<L: Lines + ?Sized> Lines for &mut L {
+    type Error = L::Error;
+
+    fn read(&mut self, line: &mut String) -> Result<bool, L::Error> {
+        (**self).read(line)
+    }
+
+    fn write(&mut self, line: &str) -> Result<(), L::Error> {
+        (**self).write(line)
+    }
+}
+
 /// Maximum bytes of a fact's value in one part. As hex they take twice as much of a line.
 const PART: usize = MAX_LINE / 2 - 256;
 

@@ -17,6 +17,10 @@
 //! The image greets immediately. A line that begins with `#` is for humans, and is sent only after four seconds without
 //! input (`fathom_metal::parameters`, which [`fathom_metal::parameters::Parameters::patch`] changes in an image).
 
+use std::sync::OnceLock;
+
+use miniz_oxide::inflate::decompress_to_vec_zlib;
+
 use crate::failure::Failure;
 
 /// An image, by the architecture that it is for.
@@ -30,7 +34,7 @@ pub enum Image {
     Armv6,
 }
 
-// Written by build.rs: AARCH64, ARMV7 and ARMV6.
+// Written by build.rs: AARCH64, ARMV7 and ARMV6, compressed (zlib).
 include!(concat!(env!("OUT_DIR"), "/images.rs"));
 
 impl Image {
@@ -47,11 +51,18 @@ impl Image {
         }
     }
 
-    /// Returns its bytes.
+    /// Returns its bytes, decompressed at the first call.
     ///
     /// # Errors
     /// The reason why there is none, if it could not be built together with this program.
     pub fn embedded(self) -> Result<&'static [u8], Failure> {
+        static PLAIN: [OnceLock<Vec<u8>>; 3] = [const { OnceLock::new() }; 3];
+        let compressed = self.compressed()?;
+        let plain = || decompress_to_vec_zlib(compressed).expect("build.rs has compressed it");
+        Ok(PLAIN[self as usize].get_or_init(plain))
+    }
+
+    fn compressed(self) -> Result<&'static [u8], Failure> {
         let (built, install) = match self {
             Image::Aarch64 => (AARCH64, "rustup target add aarch64-unknown-none-softfloat"),
             Image::Armv7 => (ARMV7, "rustup target add armv7a-none-eabi"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use fathom_experiment::options::size;
-use fathom_probe::serve::{Lines, serve};
+use fathom_probe::serve::Lines;
 use fathom_probe::wire::MAX_LINE;
 
 use super::{Context, Verb};
@@ -177,7 +177,7 @@ fn run(served: &Served) -> Result<(), Failure> {
         Served::Model { name, seed } => {
             let description = subjects::description(name)?;
             let mut model = subjects::model_of(name, &description, *seed)?;
-            serve(&mut model, &mut Stdio::new()?)
+            fathom_model::serve(&mut model, &mut Stdio::new()?)
         }
         Served::Host { .. } => return host(served),
         Served::Worker { options } => return worker(options),
@@ -217,7 +217,7 @@ fn host(served: &Served) -> Result<(), Failure> {
     };
     let mut host = fathom_host::Host::open(options)
         .map_err(|r| Failure::new(r.reason.into_owned(), r.remedy.into_owned()))?;
-    serve(&mut host, &mut stdio).or(Ok(()))
+    fathom_host::serve(&mut host, &mut stdio).or(Ok(()))
 }
 
 /// Returns the command with which this program serves as another process of the probe.

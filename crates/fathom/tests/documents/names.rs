@@ -6,7 +6,7 @@ use std::path::Path;
 use super::links::prose;
 
 /// Top-level names. A word in backquotes that begins with one is a path of the repository.
-const TOPS: [&str; 13] = [
+const TOPS: [&str; 14] = [
     "crates/",
     "machines/",
     "records/",
@@ -20,6 +20,7 @@ const TOPS: [&str; 13] = [
     ".ci/",
     ".cargo/",
     "fuzz/",
+    "packages/",
 ];
 
 /// Returns every text in backquotes, with its first line; wrapped ones are joined.

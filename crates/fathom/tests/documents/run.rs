@@ -127,7 +127,7 @@ impl Checked {
 pub fn check(step: &Step, dir: &Path) -> Checked {
     // Variables may precede the program, as in `A=1 cargo test`.
     let first = step.command.split_whitespace().find(|w| !w.contains('=')).unwrap_or_default();
-    if first == "cargo" || first.starts_with("scripts/") || first == ".ci/run" {
+    if first == "cargo" || first.starts_with("scripts/") || [".ci/run", "packages/test"].contains(&first) {
         return Checked { trouble: names::unknown(&root(), &step.command), blessed: None };
     }
     if !PROGRAMS.contains(&first) {

@@ -17,8 +17,9 @@ pub enum Built {
 /// The bytes of an ELF file.
 pub struct Image(Vec<u8>);
 
-/// Builds `examples/inner.rs` optimised, like a released binary, in the target directory of this test.
-pub fn build(target: Option<&str>) -> Built {
+/// Builds `examples/inner.rs` in the target directory of this test, with a profile of released binaries: `release`, or
+/// `packages`.
+pub fn build(target: Option<&str>, profile: &str) -> Built {
     if let Some(target) = target
         && !installed(target)
     {
@@ -28,9 +29,9 @@ pub fn build(target: Option<&str>) -> Built {
     let mut directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     directory.pop();
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--release", "--package", "fathom-host", "--example", "inner"]);
+    cargo.args(["build", "--profile", profile, "--package", "fathom-host", "--example", "inner"]);
     // Functions are found by symbols, whatever the profile sets.
-    cargo.args(["--config", "profile.release.strip=false"]);
+    cargo.args(["--config", &format!("profile.{profile}.strip=false")]);
     cargo.arg("--target-dir").arg(&directory).current_dir(env!("CARGO_MANIFEST_DIR"));
     // The cargo that runs this test sets these; they would change the build.
     cargo.env_remove("CARGO_BUILD_TARGET").env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
@@ -40,7 +41,7 @@ pub fn build(target: Option<&str>) -> Built {
     }
     let output = cargo.output().expect("cargo starts: it started this test");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let path = directory.join("release/examples/inner");
+    let path = directory.join(profile).join("examples/inner");
     Built::Image(Image(std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))))
 }
 

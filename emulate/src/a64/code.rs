@@ -1,35 +1,8 @@
-//! Decoder of instruction blocks: instructions to charge, and memory accesses.
+//! Decoder of instructions.
 //!
 //! Encodings: Arm Architecture Reference Manual for A-profile, DDI 0487, C4.1 ("A64 instruction set encoding").
 
-/// A decoded block of consecutive instructions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Block {
-    /// Size in bytes.
-    pub bytes: u64,
-    /// Instructions other than loads, stores and branches, without those in `chained`.
-    pub others: u64,
-    /// Such instructions that need the result of the previous instruction: no core issues the two together.
-    pub chained: u64,
-    /// Whether its first instruction, one of `others`, needs the result of its last chained one, so that the block waits
-    /// for itself if it is repeated.
-    pub carried: bool,
-    /// Whether it ends in a branch.
-    pub branch: bool,
-    /// Its accesses to memory, in order.
-    pub accesses: Vec<Access>,
-}
-
-/// A memory access of an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// An independent access.
-    Single,
-    /// The first half of a pair, which the core makes as one access.
-    First,
-    /// The second half.
-    Second,
-}
+use crate::block::{Class, Instruction};
 
 /// The kind of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,46 +54,30 @@ fn operands(word: u32) -> [Option<u32>; 2] {
     [calculates(word).then_some(word >> 5 & 31), two.then_some(word >> 16 & 31)]
 }
 
-impl Block {
-    /// Decodes the instructions of a block.
-    pub fn decode(words: impl Iterator<Item = u32>) -> Block {
-        let mut block = Block::default();
-        let mut result = None;
-        // Operands of the first instruction, and the register of the last chained one.
-        let (mut first, mut end) = ([None; 2], None);
-        for word in words {
-            if block.bytes == 0 {
-                first = operands(word);
-            }
-            block.bytes += 4;
-            block.branch = false;
-            let before = result.take();
-            match kind(word) {
-                Kind::Other => {
-                    let chained = before.is_some_and(|register| operands(word).contains(&Some(register)));
-                    block.chained += u64::from(chained);
-                    block.others += u64::from(!chained);
-                    result = calculates(word).then_some(word & 31);
-                    if chained {
-                        end = result;
-                    } else if result == end {
-                        // Another value: it does not depend on the chain.
-                        end = None;
-                    }
-                }
-                Kind::Branch => block.branch = true,
-                Kind::Load => block.accesses.push(Access::Single),
-                Kind::Pair => block.accesses.extend([Access::First, Access::Second]),
-            }
+/// Decodes an instruction.
+pub fn decode(word: u32) -> Instruction {
+    let memory = |parts| Instruction::of(Class::Memory { parts, conditional: false });
+    match kind(word) {
+        Kind::Branch => Instruction::of(Class::Branch),
+        Kind::Load => memory(1),
+        // The halves of a pair.
+        Kind::Pair => memory(2),
+        Kind::Other => {
+            let [first, second] = operands(word);
+            let result = calculates(word).then_some(word & 31);
+            Instruction { class: Class::Other, operands: [first, second, None], result }
         }
-        block.carried = end.is_some() && first.contains(&end);
-        block
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::{Access, Block};
+
+    fn block(words: impl IntoIterator<Item = u32>) -> Block {
+        Block::decode(words.into_iter().map(decode))
+    }
 
     #[test]
     fn instructions_are_of_the_kind_that_the_manual_says() {
@@ -158,8 +115,8 @@ mod tests {
     fn dependent_instruction_is_detected() {
         // add x0, x0, x2 twice; add x1, x1, #8; subs x3, x3, #1; eor x0, x4, x3; isb.
         let words = [0x8b02_0000, 0x8b02_0000, 0x9100_2021, 0xf100_0463, 0xca03_0080, 0xd503_3fdf];
-        let block = Block::decode(words.into_iter());
-        assert_eq!((block.others, block.chained), (4, 2));
+        let found = block(words);
+        assert_eq!((found.others, found.chained), (4, 2));
     }
 
     /// The turn of the cycle calibration's loop waits for the turn before it; a loop of independent additions does not.
@@ -167,22 +124,22 @@ mod tests {
     fn repeated_chain_is_detected() {
         // add x0, x0, x1 four times; subs x2, x2, #1; b.ne.
         let chain = [0x8b01_0000, 0x8b01_0000, 0x8b01_0000, 0x8b01_0000, 0xf100_0442, 0x5400_0001];
-        let block = Block::decode(chain.into_iter());
-        assert_eq!((block.others, block.chained, block.carried, block.branch), (2, 3, true, true));
+        let found = block(chain);
+        assert_eq!((found.others, found.chained, found.carried, found.branch), (2, 3, true, true));
         // mov x0, x3 before the branch: the next turn needs that.
         let restarted = [0x8b01_0000, 0x8b01_0000, 0x8b01_0000, 0x8b01_0000, 0xaa03_03e0, 0x5400_0001];
-        assert!(!Block::decode(restarted.into_iter()).carried);
+        assert!(!block(restarted).carried);
         // subs x2, x2, #1; add x0, x0, x1 twice; b.ne: the first instruction is none of the chain.
         let counted = [0xf100_0442, 0x8b01_0000, 0x8b01_0000, 0x5400_0001];
-        assert!(!Block::decode(counted.into_iter()).carried);
+        assert!(!block(counted).carried);
     }
 
     #[test]
     fn a_block_adds_up() {
         let words = [0xf940_0000, 0xca02_0000, 0xf900_0000, 0xa940_0440, 0xf100_0421, 0x5400_0001];
-        let block = Block::decode(words.into_iter());
-        let accesses = [Access::Single, Access::Single, Access::First, Access::Second];
-        assert_eq!((block.bytes, block.others, block.chained, block.branch), (24, 2, 0, true));
-        assert_eq!(block.accesses, accesses);
+        let found = block(words);
+        let accesses = [Access::Single, Access::Single, Access::First, Access::Last];
+        assert_eq!((found.bytes, found.others, found.chained, found.branch), (24, 2, 0, true));
+        assert_eq!(found.accesses, accesses);
     }
 }

@@ -3,6 +3,8 @@
 //! Stage 1 of EL1 with 4 KiB pages, TTBR0_EL1 only: DDI 0487, D8.2 and D8.3. Access flags and permissions are not
 //! checked. A violation would be an error of the guest, which QEMU and boards detect.
 
+use crate::translation::Page;
+
 /// The registers that control translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Regime {
@@ -14,32 +16,6 @@ pub struct Regime {
     pub tcr: u64,
     /// MAIR_EL1.
     pub mair: u64,
-}
-
-/// The result of a walk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// Physical address.
-    pub pa: u64,
-    /// Bytes that the last descriptor maps.
-    pub bytes: u64,
-    /// The byte of MAIR_EL1 that it selects.
-    pub mair: u8,
-    /// Physical addresses of the descriptors, the last level's first.
-    descriptors: [u64; 4],
-    count: usize,
-}
-
-impl Page {
-    /// Returns the translation of another address in the same 4 KiB.
-    pub fn at(self, va: u64) -> Page {
-        Page { pa: self.pa & !0xfff | va & 0xfff, ..self }
-    }
-
-    /// Returns the descriptors of the walk, the last level's first; empty without translation.
-    pub fn descriptors(&self) -> &[u64] {
-        &self.descriptors[4 - self.count..]
-    }
 }
 
 /// Bits 47:12 of a descriptor: the address in it.
@@ -60,7 +36,7 @@ impl Regime {
     /// data are accessed as Device-nGnRnE (D8.2.10).
     pub fn walk(&self, va: u64, read: impl Fn(u64) -> Option<u64>) -> Option<Page> {
         if !self.is_on() {
-            return Some(Page { pa: va, bytes: 4096, mair: 0, descriptors: [0; 4], count: 0 });
+            return Some(Page::untranslated(va, 0));
         }
         let bits = 64 - (self.tcr & 63);
         // 4 KiB pages only (TG0 = 0), and only addresses of TTBR0's half.
@@ -82,7 +58,7 @@ impl Regime {
                     let inside = (1 << shift) - 1;
                     let mair = (self.mair >> (8 * (entry >> 2 & 7))) as u8;
                     let pa = entry & ADDRESS & !inside | va & inside;
-                    return Some(Page { pa, bytes: 1 << shift, mair, descriptors, count });
+                    return Some(Page::walked(pa, 1 << shift, mair, &descriptors[4 - count..]));
                 }
                 _ => return None,
             }
