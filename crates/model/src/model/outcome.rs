@@ -22,7 +22,7 @@ pub struct Outcome {
     pub translation: u64,
     /// Whether its translation needed a walk.
     pub walked: bool,
-    /// Whether it read a version older than memory's (see [`Model::written_behind`]).
+    /// Whether it read a version older than memory's (see [`Model::written_behind`](crate::Model::written_behind)).
     pub stale: bool,
 }
 
