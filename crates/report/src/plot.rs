@@ -3,6 +3,17 @@
 
 use crate::page::TextRole;
 
+/// Returns a horizontal bar of a length in columns: blocks, or `#` in ASCII. It is never empty.
+pub fn bar(length: f64, unicode: bool) -> String {
+    if !unicode {
+        return "#".repeat((length.round() as usize).max(1));
+    }
+    // Eighths of a block, so that a share of one percent is visible.
+    let eighths = ((length * 8.0).round() as usize).max(1);
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    "█".repeat(eighths / 8) + part
+}
+
 /// A plateau.
 pub struct Plateau {
     /// Height, in the unit of y.

@@ -217,6 +217,78 @@ fn the_same_seed_gives_the_same_bytes_and_threads_change_nothing() {
 }
 
 #[test]
+fn column_of_a_matrix_misses_at_every_step_on_every_instruction_set() {
+    for target in &TARGETS {
+        let user = User::new();
+        if built(&user, target, "matmul.c", &["-static"]).is_none() {
+            continue;
+        }
+        // Four rows of the product, 1024 values each, 1024 steps for each value.
+        let steps = 4 << 20;
+        let textbook = simulated(&user, target, "bcm2835", &["textbook"]);
+        let column = hot(&textbook, LINE, "source", &place("matmul.c", "sum += left * b[k][j];"));
+        // Some compilers attribute the load along the row to this line too; the column evicts some of its lines.
+        let (accesses, missed) = (column["accesses"].as_u64().expect("a number"), misses(column, "L1D"));
+        match accesses == steps {
+            true => assert_eq!(missed, steps, "{}: {column}", target.name),
+            false => {
+                assert_eq!(accesses, 2 * steps, "{}: {column}", target.name);
+                assert!((steps..steps + steps / 50).contains(&missed), "{}: {column}", target.name);
+            }
+        }
+        // The column has 1024 pages, many times what the TLBs hold.
+        let walks = column["walks"].as_u64().expect("a number");
+        assert!((steps..steps + steps / 4).contains(&walks), "{}: {walks} walks", target.name);
+        let interchanged = simulated(&user, target, "bcm2835", &["interchanged"]);
+        let row = hot(&interchanged, LINE, "source", &place("matmul.c", "c[i][j] += left * b[k][j];"));
+        // Loads of c and b, and a store. Of b each line of eight values misses once; the row of c, one of four ways, may be evicted
+        // by the rows of b, because the replacement is random.
+        assert_eq!(row["accesses"], 3 * steps, "{}: {row}", target.name);
+        let lines = steps / 8;
+        assert!((lines..2 * lines).contains(&misses(row, "L1D")), "{}: {row}", target.name);
+        let cycles = |document: &Value| value(document, "simulated.cycles");
+        assert!(cycles(&textbook) > 2.0 * cycles(&interchanged), "{}: the study's claim", target.name);
+    }
+}
+
+#[test]
+fn variants_of_a_machine_answer_one_run() {
+    let (user, target) = (User::new(), &TARGETS[2]);
+    if built(&user, target, "list.c", &["-static"]).is_none() {
+        return;
+    }
+    let list = ["./program", "262144", "3"];
+    let vary = ["--vary", "l2.size=0,128K,1M", "--vary", "L1D.size=32K,512K"];
+    let did = user.run(&[&["simulate", "--on", "bcm2837", "--json"], &vary[..], &list].concat());
+    let all: Value = serde_json::from_str(did.ended(0)).expect("JSON");
+    let all = all.as_array().expect("a list");
+    // 8192 lines of 32 bytes in 4096 lines of 64: what holds the list misses it once.
+    let expected = [
+        (false, None),
+        (true, None),
+        (false, Some(false)),
+        (true, Some(true)),
+        (false, Some(true)),
+        (true, Some(true)),
+    ];
+    assert_eq!(all.len(), expected.len());
+    for (document, (in_l1, in_l2)) in all.iter().zip(expected) {
+        let traverse = hot(document, FUNCTION, "function", "traverse");
+        let held = misses(traverse, "L1D") < 200;
+        assert_eq!(held, in_l1, "{}: {traverse}", document["subject"]);
+        let has_l2 = traverse["misses"].as_array().expect("a list").iter().any(|pair| pair[0] == "L2");
+        assert!(in_l2.is_some() || !has_l2, "{traverse}");
+        if has_l2 {
+            assert_eq!(Some(misses(traverse, "L2") < 200), in_l2, "{}: {traverse}", document["subject"]);
+        }
+    }
+    let run = |vary: &str| user.run(&[&["simulate", "--on", "bcm2837", "--vary", vary], &list[..]].concat());
+    run("l3.size=1M").failed(2, &["has no 'l3', but L1D, L1I, L2", "fathom machines bcm2837"]);
+    run("l2.size=1000").failed(2, &["l2.size=1000 is no possible machine"]);
+    run("l2.size").failed(2, &["no values", "l2.size=0,256K,1M"]);
+}
+
+#[test]
 fn dynamic_programs_use_their_libraries() {
     for target in &TARGETS[1..] {
         let user = User::new();

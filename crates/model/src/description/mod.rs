@@ -54,6 +54,7 @@ mod show;
 mod source;
 mod table;
 mod units;
+mod varied;
 
 words! {
     /// Accesses that a level serves.

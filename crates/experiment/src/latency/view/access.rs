@@ -11,6 +11,7 @@ use fathom_report::finding_index::FindingIndex;
 use fathom_report::notes;
 use fathom_report::number;
 use fathom_report::page::{INTERVAL, Page, TextRole, measured, right};
+use fathom_report::plot;
 use unicode_width::UnicodeWidthStr as _;
 
 /// Rows of one histogram, at most; further bars are joined into wider ones.
@@ -137,7 +138,7 @@ fn draw(page: &mut Page, report: &Report, h: &Histogram, unit: &str) {
         lines.push(if room < MIN_BAR_COLUMNS {
             vec![(TextRole::Plain, format!("  {}", text.trim()))]
         } else {
-            let bar = bar(room as f64 * *n as f64 / longest as f64, page.style().unicode);
+            let bar = plot::bar(room as f64 * *n as f64 / longest as f64, page.style().unicode);
             vec![(TextRole::Plain, format!("{text:<head$}")), (TextRole::Bold, bar)]
         });
     }
@@ -171,16 +172,6 @@ fn short(v: f64) -> String {
         v if v.abs() < 1e6 => format!("{v:.1}"),
         v => number::shown(v, None, None).value,
     }
-}
-
-fn bar(length: f64, unicode: bool) -> String {
-    if !unicode {
-        return "#".repeat((length.round() as usize).max(1));
-    }
-    // Eighths of a block, so that a share of one percent is visible.
-    let eighths = ((length * 8.0).round() as usize).max(1);
-    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
-    "█".repeat(eighths / 8) + part
 }
 
 /// Joins bars until at most [`MAX_BARS`] with a separate row remain. Returns them and the count of the others.

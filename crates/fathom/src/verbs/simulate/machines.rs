@@ -19,8 +19,18 @@ const SEARCHED: usize = 50;
 pub struct Machine {
     /// Name.
     pub name: String,
+    /// Name of the described machine of which it is a variant, or its own.
+    pub base: String,
+    /// The varied values, as `l2.size=1M, L1D.ways=2`; empty for a machine as it is described.
+    pub varied: String,
     /// Description.
     pub description: Description,
+}
+
+impl Machine {
+    fn described(name: &str, description: Description) -> Machine {
+        Machine { name: name.to_owned(), base: name.to_owned(), varied: String::new(), description }
+    }
 }
 
 /// Returns the named machines; without names that of this host, drafted from the newest survey that is kept.
@@ -36,18 +46,22 @@ pub fn named(names: &[String]) -> Result<Vec<Machine>, Failure> {
         if all.iter().any(|machine| machine.name == *name) {
             return Err(Failure::usage(format!("--on names '{name}' twice"), "name each machine once"));
         }
-        all.push(Machine { name: name.clone(), description: subjects::description(name)? });
+        all.push(Machine::described(name, subjects::description(name)?));
     }
-    few(all)
+    few(all.len())?;
+    Ok(all)
 }
 
 /// Checks the number of machines.
-fn few(all: Vec<Machine>) -> Result<Vec<Machine>, Failure> {
-    if all.len() > MAX_MACHINES {
-        let what = format!("{} machines: at most {MAX_MACHINES} are simulated in one run", all.len());
+///
+/// # Errors
+/// Too many.
+pub fn few(count: usize) -> Result<(), Failure> {
+    if count > MAX_MACHINES {
+        let what = format!("{count} machines: at most {MAX_MACHINES} are simulated in one run");
         return Err(Failure::usage(what, "name fewer, or run it several times"));
     }
-    Ok(all)
+    Ok(())
 }
 
 /// Returns the machine that describes this host.
@@ -64,7 +78,7 @@ fn this_host() -> Result<Machine, Failure> {
         let description = Description::parse(subjects::HOST, &text)
             .map_err(|e| Failure::new(e.to_string(), "name a machine: --on NAME"))?;
         print_message(&format!("simulated on {name} (`fathom describe`)"));
-        return Ok(Machine { name: subjects::HOST.to_owned(), description });
+        return Ok(Machine::described(subjects::HOST, description));
     }
     Err(Failure::usage(
         "no machine is named, and no survey of this host is kept from which one could be drafted",
@@ -89,7 +103,6 @@ mod tests {
         assert_eq!(names(&["zen3", "bcm2835"]).unwrap().len(), 2);
         assert!(names(&["zen3", "zen3"]).unwrap_err().what.contains("twice"));
         assert!(names(&["bcm2387"]).unwrap_err().remedy.contains("did you mean"));
-        let many = vec![names(&["zen3"]).unwrap().remove(0); MAX_MACHINES + 1];
-        assert!(few(many).unwrap_err().what.contains("257 machines"));
+        assert!(few(MAX_MACHINES + 1).unwrap_err().what.contains("257 machines"));
     }
 }

@@ -27,10 +27,15 @@ mod program;
 mod record;
 mod side_by_side;
 mod symbols;
+mod vary;
 
 use launch::{Launch, Ran};
 use machines::Machine;
 use program::Program;
+use vary::Vary;
+
+/// Records that are named, at most.
+const MAX_NAMED: usize = 4;
 
 /// Options of a simulation.
 #[derive(Debug, Args)]
@@ -39,6 +44,10 @@ struct Options {
     /// its newest survey that is kept.
     #[arg(long, value_name = "MACHINE", value_delimiter = ',')]
     on: Vec<String>,
+    /// A value of the machines, with its values: l2.size=0,256K,1M simulates a machine for each. Levels and TLBs are named; a
+    /// level of size 0 is left out. Given twice: all combinations.
+    #[arg(long, value_name = "VALUE=LIST", value_parser = Vary::parse)]
+    vary: Vec<Vary>,
     /// A condition that must not hold, e.g. 'misses.L1D > 5%' or 'walks > 1000'; else the exit status is 4. May be repeated.
     #[arg(long, value_name = "CONDITION", value_parser = Limit::parse)]
     fail_if: Vec<Limit>,
@@ -75,6 +84,7 @@ pub fn verb() -> Verb {
   fathom simulate --on bcm2837 -- ./program       built for AArch64, ARM, RISC-V 64 or x86-64
   fathom simulate --on bcm2835,bcm2711 -- ./program argument
   fathom simulate --on bcm2835 --fail-if 'misses.L1D > 5%' -- ./program
+  fathom simulate --on bcm2837 --vary l2.size=0,256K,512K,1M -- ./program
   fathom simulate -- ./program                    on this host, as its survey found it
 
 The program has stdin, stdout and stderr; the report follows on stderr. With --json or --html -, stdout has that, and the \
@@ -92,12 +102,12 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         options.out.json || options.out.html.as_deref().is_some_and(|file| file.as_os_str() == "-");
     let out = if on_stdout { context.out.clone() } else { context.out.on_stderr() };
     let out = out.with_studies(options.out.study);
-    let machines = machines::named(&options.on)?;
+    let machines = vary::all(machines::named(&options.on)?, &options.vary)?;
     let files = Files::of(options, &machines);
     let page = Target::open(options.out.html.as_deref(), files.requested())?;
     files.check()?;
     let program = Program::find(&options.command[0], options.sysroot.as_deref())?;
-    let command = typed(options, &machines);
+    let command = typed(options);
     let common = record::Common {
         program: &program.name(),
         command: &command,
@@ -119,7 +129,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
         judged.push((machine.name.as_str(), records::judged(&record)?, lines));
     }
-    let mut results = Results { options, out: &out, judged, page };
+    let mut results = Results { options, out: &out, machines: &machines, judged, page };
     let (kept, lost) = results.keep(&files);
     let exit = results.tell(&kept);
     let exit = exit.map(|exit| exit.max(if ended.is_empty() { Exit::Done } else { Exit::Failed }));
@@ -159,15 +169,12 @@ fn launch(
 }
 
 /// Returns the command line that repeats the simulation.
-fn typed(options: &Options, machines: &[Machine]) -> String {
-    let names: Vec<&str> = match options.on.is_empty() {
-        true => Vec::new(),
-        false => machines.iter().map(|machine| machine.name.as_str()).collect(),
-    };
+fn typed(options: &Options) -> String {
     let mut text = format!("fathom {NAME}");
-    if !names.is_empty() {
-        text += &format!(" --on {}", names.iter().map(|name| shell(name)).collect::<Vec<_>>().join(","));
+    if !options.on.is_empty() {
+        text += &format!(" --on {}", options.on.iter().map(|name| shell(name)).collect::<Vec<_>>().join(","));
     }
+    options.vary.iter().for_each(|vary| text += &format!(" --vary {}", shell(&vary.typed())));
     text += &format!(" --seed {}", options.seed);
     if options.no_fetches {
         text += " --no-fetches";
@@ -185,7 +192,7 @@ fn typed(options: &Options, machines: &[Machine]) -> String {
 
 /// Checks that each machine has what the conditions name, before the program runs.
 fn check_limits(options: &Options, common: &record::Common, machines: &[Machine]) -> Result<(), Failure> {
-    for Machine { name, description } in machines {
+    for Machine { name, description, .. } in machines {
         let level = |level: &fathom_model::description::Level| SimulatedLevel {
             name: level.name.clone(),
             holds: level.holds.word().to_owned(),
@@ -208,6 +215,22 @@ fn check_limits(options: &Options, common: &record::Common, machines: &[Machine]
         }
     }
     Ok(())
+}
+
+/// Returns the command that reports the records of several machines, or their directory if there are many.
+fn next(kept: &[String]) -> String {
+    match kept {
+        [] => String::new(),
+        few if few.len() <= MAX_NAMED => {
+            let files: Vec<String> = few.iter().map(|file| shell(file)).collect();
+            format!("\nNext: fathom report {}\n", files.join(" "))
+        }
+        [first, ..] => format!(
+            "\nNext: fathom report {}, or another of the {} records beside it\n",
+            shell(first),
+            kept.len()
+        ),
+    }
 }
 
 /// The requested files of the records.
@@ -256,6 +279,7 @@ impl<'a> Files<'a> {
 struct Results<'a> {
     options: &'a Options,
     out: &'a Out,
+    machines: &'a [Machine],
     /// Name, report and record of each machine.
     judged: Vec<(&'a str, Report, Vec<String>)>,
     page: Option<Target>,
@@ -290,21 +314,16 @@ impl Results<'_> {
             let next = kept.first().map(|file| format!("fathom report {}", shell(file)));
             return self.out.report(report, &KIND, form, next.as_deref());
         }
-        let reports: Vec<(&str, &Report)> =
-            self.judged.iter().map(|(name, report, _)| (*name, report)).collect();
+        let reports: Vec<&Report> = self.judged.iter().map(|(_, report, _)| report).collect();
         if form.json {
-            let all: Vec<String> =
-                reports.iter().map(|(_, report)| fathom_report::json(report, &KIND)).collect();
+            let all: Vec<String> = reports.iter().map(|report| fathom_report::json(report, &KIND)).collect();
             let all: Vec<&str> = all.iter().map(|text| text.trim_end()).collect();
             self.out.text(&format!("[\n{}\n]\n", all.join(",\n")))?;
         } else if form.html.as_deref().is_none_or(|file| file.as_os_str() != "-") {
-            self.out.text(&side_by_side::table(&reports, *self.out.style()))?;
-            let next: Vec<String> = kept.iter().map(|file| shell(file)).collect();
-            if !next.is_empty() {
-                self.out.text(&format!("\nNext: fathom report {}\n", next.join(" ")))?;
-            }
+            self.out.text(&side_by_side::table(self.machines, &reports, *self.out.style()))?;
+            self.out.text(&next(kept))?;
         }
-        Ok(reports.iter().map(|(_, report)| crate::output::status(report)).max().unwrap_or(Exit::Done))
+        Ok(reports.iter().map(|report| crate::output::status(report)).max().unwrap_or(Exit::Done))
     }
 
     /// Tells which conditions hold.

@@ -5,36 +5,50 @@ use fathom_analysis::metrics::simulate as metrics;
 use fathom_report::Style;
 use fathom_report::number;
 use fathom_report::page::{Page, left, right};
+use fathom_report::plot;
 
-/// Returns a table: for each machine cycles, those of the first as 1, misses of each level, walks, accesses of memory.
-pub fn table(reports: &[(&str, &Report)], style: Style) -> String {
+use super::machines::Machine;
+
+/// Columns of the longest bar.
+const BAR: f64 = 16.0;
+
+/// Returns a table: for each machine cycles, also as a bar and with those of the first as 1, misses of each level, walks,
+/// accesses of memory. Where one machine is varied, its rows are named by the values alone.
+pub fn table(machines: &[Machine], reports: &[&Report], style: Style) -> String {
     let columns = [
         left("machine").key(),
         right("cycles"),
         right("of first"),
+        left(""),
         left("misses"),
         right("walks"),
         right("memory"),
     ];
-    let first = reports.first().and_then(|(_, report)| cycles(report));
-    let row = |(name, report): &(&str, &Report)| {
-        let relative = cycles(report).zip(first).map(|(here, first)| format!("{:.3}", here / first));
+    let first = machines.first().map_or("", |machine| machine.base.as_str());
+    let one = machines.iter().all(|machine| !machine.varied.is_empty() && machine.base == first);
+    let first_cycles = reports.first().and_then(|report| cycles(report));
+    let most = reports.iter().filter_map(|report| cycles(report)).fold(0.0, f64::max);
+    let row = |(machine, report): (&Machine, &&Report)| {
+        let relative = cycles(report).zip(first_cycles).map(|(here, first)| format!("{:.3}", here / first));
+        let bar = cycles(report).map(|here| plot::bar(BAR * here / most, style.unicode));
         let of = |metric| shown(report.find(metric));
         let misses = report
             .of(&metrics::LEVEL_MISSES)
             .map(|f| format!("{} {}", f.detail.word(metrics::NAME).unwrap_or_default(), shown(Some(f))));
         vec![
-            (*name).to_owned(),
+            if one { &machine.varied } else { &machine.name }.clone(),
             of(&metrics::CYCLES),
             relative.unwrap_or_default(),
+            bar.unwrap_or_default(),
             misses.collect::<Vec<_>>().join(", "),
             of(&metrics::WALK_COUNT),
             of(&metrics::MEMORY_ACCESSES),
         ]
     };
-    let rows: Vec<Vec<String>> = reports.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = machines.iter().zip(reports).map(row).collect();
     let mut page = Page::new(style);
-    page.heading("Machines, with the same accesses");
+    let whose = if one { format!("{first} with other values") } else { "Machines".to_owned() };
+    page.heading(&format!("{whose}, with the same accesses"));
     page.table(&columns, &rows, &[]);
     page.finish()
 }
@@ -51,6 +65,8 @@ fn shown(finding: Option<&Finding>) -> String {
 mod tests {
     use fathom_analysis::findings::Item;
 
+    use super::super::machines::named;
+    use super::super::vary::{self, Vary};
     use super::*;
 
     #[test]
@@ -66,10 +82,17 @@ mod tests {
         };
         let (a, b) = (report(1000.0, &[("L1D", 7.0), ("L2", 3.0)]), report(1500.0, &[("L1D", 9.0)]));
         let style = Style { colour: false, unicode: false, width: 80, studies: false };
-        let text = table(&[("a", &a), ("b", &b)], style);
-        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let lines: Vec<_> = text.lines().map(words).collect();
-        assert!(lines.contains(&words("a 1000 1.000 L1D 7, L2 3")), "{text}");
-        assert!(lines.contains(&words("b 1500 1.500 L1D 9")), "{text}");
+        let lines = |machines: &[Machine]| {
+            let text = table(machines, &[&a, &b], style);
+            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+        };
+        let machines = named(&["bcm2835".to_owned(), "bcm2837".to_owned()]).unwrap();
+        let text = lines(&machines);
+        assert!(text.contains(&"bcm2835 1000 1.000 ########### L1D 7, L2 3".to_owned()), "{text:#?}");
+        assert!(text.contains(&"bcm2837 1500 1.500 ################ L1D 9".to_owned()), "{text:#?}");
+        let vary = Vary::parse("l2.size=1M,2M").unwrap();
+        let text = lines(&vary::all(vec![machines[1].clone()], &[vary]).unwrap());
+        assert!(text.contains(&"bcm2837 with other values, with the same accesses".to_owned()), "{text:#?}");
+        assert!(text.iter().any(|line| line.starts_with("l2.size=2M 1500 1.500")), "{text:#?}");
     }
 }
