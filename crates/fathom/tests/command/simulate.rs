@@ -252,6 +252,37 @@ fn column_of_a_matrix_misses_at_every_step_on_every_instruction_set() {
 }
 
 #[test]
+fn list_of_study_s4_has_its_events_by_size() {
+    let (user, target) = (User::new(), &TARGETS[0]);
+    if built(&user, target, "list.c", &["-static"]).is_none() {
+        return;
+    }
+    // Bytes; shares of the loads that miss L1D and that walk; cycles of a load as `fathom latency --on bcm2835` finds them.
+    for (bytes, missed, walked, cycles) in [
+        (8 << 10, 0.0..0.02, 0.0..0.001, 3.0..3.6),
+        (64 << 10, 0.98..1.0, 0.0..0.01, 55.0..55.6),
+        (256 << 10, 0.999..1.01, 0.6..0.8, 99.0..100.5),
+        (1 << 20, 0.999..1.01, 0.9..0.96, 111.3..112.3),
+    ] {
+        let document = simulated(&user, target, "bcm2835", &[&bytes.to_string(), "100"]);
+        let traverse = hot(&document, FUNCTION, "function", "traverse");
+        let loads = bytes / 32 * 100;
+        assert_eq!(traverse["accesses"], loads, "{bytes}: {traverse}");
+        let share = |events: u64| events as f64 / f64::from(loads);
+        assert!(missed.contains(&share(misses(traverse, "L1D"))), "{bytes}: {traverse}");
+        assert!(
+            walked.contains(&share(traverse["walks"].as_u64().expect("a number"))),
+            "{bytes}: {traverse}"
+        );
+        // The finding is what the loads take beyond the 3 cycles of a hit.
+        let findings = document["findings"].as_array().expect("a list");
+        let finding = findings.iter().find(|finding| finding["detail"] == *traverse).expect("the finding");
+        let each = 3.0 + finding["value"].as_f64().expect("a number") / f64::from(loads);
+        assert!(cycles.contains(&each), "{bytes}: {each} cycles");
+    }
+}
+
+#[test]
 fn variants_of_a_machine_answer_one_run() {
     let (user, target) = (User::new(), &TARGETS[2]);
     if built(&user, target, "list.c", &["-static"]).is_none() {
