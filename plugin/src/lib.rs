@@ -2,12 +2,14 @@
 //!
 //! `fathom simulate` starts QEMU with it and gives it the socket on which both talk ([`fathom_simulation::protocol`]). What is
 //! translated is noted once (`places`), what is executed is collected by thread (`threads`), and batches go to the machines
-//! (`session`). QEMU's functions are declared in `qemu`, for version 1 of the plugin interface (QEMU 4.2 to 8.2).
+//! (`session`). Ends of the program that QEMU does not tell are found in `ends`. QEMU's functions are declared in `qemu`, for version 1 of the plugin interface (QEMU 4.2 to 8.2).
 
 mod children;
+mod ends;
 mod places;
 mod qemu;
 mod session;
+mod socket;
 mod threads;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -57,6 +59,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
     unsafe {
         qemu::qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
         qemu::qemu_plugin_register_vcpu_exit_cb(id, thread_ended);
+        qemu::qemu_plugin_register_vcpu_syscall_cb(id, call_begins);
+        qemu::qemu_plugin_register_vcpu_syscall_ret_cb(id, call_returns);
         qemu::qemu_plugin_register_atexit_cb(id, ended, null_mut());
     }
     0
@@ -140,6 +144,33 @@ extern "C" fn thread_ended(_id: qemu::Id, thread: c_uint) {
 /// The program ends.
 extern "C" fn ended(_id: qemu::Id, _: *mut c_void) {
     if let Some(session) = Session::get() {
-        session.end(fathom_simulation::protocol::End::Complete);
+        session.end(fathom_simulation::protocol::End::Complete, None);
+    }
+}
+
+/// The program makes a system call.
+#[allow(clippy::too_many_arguments, reason = "QEMU's interface")]
+extern "C" fn call_begins(
+    _id: qemu::Id,
+    thread: c_uint,
+    call: i64,
+    a: u64,
+    b: u64,
+    c: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+) {
+    if let Some(session) = Session::get() {
+        ends::call_begins(session, thread, call, [a, b, c]);
+    }
+}
+
+/// A system call has returned to the program.
+extern "C" fn call_returns(_id: qemu::Id, _thread: c_uint, _call: i64, _result: i64) {
+    if let Some(session) = Session::get() {
+        session.goes_on();
     }
 }

@@ -80,6 +80,11 @@ impl Places {
         self.base = base;
     }
 
+    /// Returns the host address of the program's address 0.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
     /// Keeps a line for ever, because code that has been generated points to it.
     pub fn keep_line(&mut self, line: Line) -> &'static Line {
         Box::leak(Box::new(line))

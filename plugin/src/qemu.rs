@@ -42,7 +42,12 @@ pub const READS_AND_WRITES: c_int = 3;
 /// `QEMU_PLUGIN_INLINE_ADD_U64`.
 pub const ADD: c_int = 0;
 
+/// A system call: plugin, thread, number, arguments.
+pub type Call = extern "C" fn(Id, c_uint, i64, u64, u64, u64, u64, u64, u64, u64, u64);
+
 unsafe extern "C" {
+    pub fn qemu_plugin_register_vcpu_syscall_cb(id: Id, call: Call);
+    pub fn qemu_plugin_register_vcpu_syscall_ret_cb(id: Id, call: extern "C" fn(Id, c_uint, i64, i64));
     pub fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, call: extern "C" fn(Id, *mut Block));
     pub fn qemu_plugin_register_vcpu_exit_cb(id: Id, call: extern "C" fn(Id, c_uint));
     pub fn qemu_plugin_register_atexit_cb(id: Id, call: extern "C" fn(Id, *mut c_void), data: *mut c_void);

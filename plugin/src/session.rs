@@ -1,7 +1,6 @@
 //! The conversation with `fathom simulate`, and the machines.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,11 +8,13 @@ use std::time::Duration;
 
 use fathom_model::description::Holds;
 use fathom_model::{Access, Description, Kind};
-use fathom_simulation::Machines;
 use fathom_simulation::protocol::{self, Answer, End, Message, Request};
+use fathom_simulation::{MachineCounts, Machines};
 
 use crate::children;
+use crate::ends::Calls;
 use crate::places::Places;
+use crate::socket::{Socket, moved};
 use crate::threads;
 
 /// Interval of messages about progress.
@@ -27,14 +28,18 @@ pub struct Session {
     pub fetches: bool,
     /// log2 of the bytes of a line, as far as fetches are concerned: the shortest of all machines.
     pub fetch_shift: u32,
+    /// System calls that may end the program.
+    pub calls: Option<&'static Calls>,
     target: String,
     /// The process that began: children of the program are other processes.
     process: u32,
     places: Mutex<Places>,
     sink: Mutex<Sink>,
-    socket: Mutex<UnixStream>,
+    socket: Mutex<Socket>,
     accesses: AtomicU64,
     ended: AtomicBool,
+    /// Whether the counts have been sent because the program may end.
+    may_end: AtomicBool,
 }
 
 /// Where batches go.
@@ -76,13 +81,15 @@ impl Session {
         let session = Session {
             fetches: request.fetches,
             fetch_shift: fetch_shift(&request),
+            calls: Calls::of(target),
             target: target.to_owned(),
             process: std::process::id(),
             places: Mutex::default(),
             sink: Mutex::new(Sink { machines: Some(machines), accesses: Vec::new(), threads: 0 }),
-            socket: Mutex::new(writer),
+            socket: Mutex::new(Socket::new(writer, socket)),
             accesses: AtomicU64::new(0),
             ended: AtomicBool::new(false),
+            may_end: AtomicBool::new(false),
         };
         if SESSION.set(session).is_err() {
             return Err("the plugin is loaded twice".to_owned());
@@ -99,13 +106,18 @@ impl Session {
         SESSION.get().filter(|session| !session.ended.load(Ordering::Relaxed))
     }
 
+    /// Returns whether this is the process that began, and not a child of it.
+    pub fn is_own(&self) -> bool {
+        std::process::id() == self.process
+    }
+
     pub fn places(&self) -> MutexGuard<'_, Places> {
         lock(&self.places)
     }
 
     /// Passes a batch of a thread to the machines, and empties it.
     pub fn run(&self, thread: u32, batch: &mut Vec<Access>) {
-        if std::process::id() != self.process {
+        if !self.is_own() {
             // A child of the program, by fork: its threads of this plugin do not exist.
             self.ended.store(true, Ordering::Relaxed);
             batch.clear();
@@ -118,13 +130,14 @@ impl Session {
     /// Ends the simulation because it cannot go on.
     pub fn refuse(&self, what: &str) {
         if !self.ended.swap(true, Ordering::SeqCst) {
-            self.say(&Message::Refused(what.to_owned()));
+            self.tell(&Message::Refused(what.to_owned()));
         }
     }
 
-    /// Ends the simulation and sends the answer. No thread of the program runs, or they wait for the machines.
-    pub fn end(&self, how: End) {
-        if std::process::id() != self.process || self.ended.swap(true, Ordering::SeqCst) {
+    /// Ends the simulation and sends the answer. `thread` is the one that calls, if it is one of the program's and others
+    /// may still run; what those have left is not counted then.
+    pub fn end(&self, how: End, thread: Option<u32>) {
+        if !self.is_own() || self.ended.swap(true, Ordering::SeqCst) {
             return;
         }
         // The lock stays taken, so that whatever still runs waits until the process ends.
@@ -134,20 +147,11 @@ impl Session {
             for (thread, mut batch) in unsafe { threads::take_all() } {
                 sink.run(thread, &mut batch, &self.accesses);
             }
+        } else if let Some(thread) = thread {
+            sink.run(thread, &mut threads::take(thread), &self.accesses);
         }
-        let machines = sink.machines.take().map(Machines::finish).unwrap_or_default();
-        let places = self.places();
-        let counted = places.counted(&sink.accesses);
-        let answer = Answer {
-            end: how,
-            target: self.target.clone(),
-            threads: sink.threads,
-            unseen: places.unseen(&self.target, &counted),
-            places: counted,
-            mappings: places.mappings(),
-            machines,
-        };
-        self.say(&Message::Answer(Box::new(answer)));
+        let counts = sink.machines.take().map(Machines::finish).unwrap_or_default();
+        self.tell(&Message::Answer(Box::new(self.answer(how, &sink, counts))));
         if how == End::Interrupted {
             children::end_all();
             // SAFETY: ends the process at once, without the handlers of a program that is in the middle of something.
@@ -155,9 +159,44 @@ impl Session {
         }
     }
 
-    fn say(&self, message: &Message) {
-        // A command that is gone needs no answer.
-        let _ = lock(&self.socket).write_all(protocol::line(message).as_bytes());
+    /// Sends the counts so far, because the program may end now, without telling. Its thread `thread` calls this.
+    pub fn may_end(&self, how: End, thread: u32) {
+        let mut batch = threads::take(thread);
+        let mut sink = lock(&self.sink);
+        sink.run(thread, &mut batch, &self.accesses);
+        let counts = sink.machines.as_ref().map(Machines::counts).unwrap_or_default();
+        let answer = self.answer(how, &sink, counts);
+        self.may_end.store(true, Ordering::Relaxed);
+        self.tell(&Message::SoFar(Box::new(answer)));
+    }
+
+    /// Revokes what [`Session::may_end`] has sent.
+    pub fn goes_on(&self) {
+        if self.may_end.load(Ordering::Relaxed)
+            && self.is_own()
+            && self.may_end.swap(false, Ordering::Relaxed)
+        {
+            self.tell(&Message::GoesOn);
+        }
+    }
+
+    fn answer(&self, end: End, sink: &Sink, machines: Vec<MachineCounts>) -> Answer {
+        let places = self.places();
+        let counted = places.counted(&sink.accesses);
+        Answer {
+            end,
+            target: self.target.clone(),
+            threads: sink.threads,
+            unseen: places.unseen(&self.target, &counted),
+            places: counted,
+            mappings: places.mappings(),
+            machines,
+        }
+    }
+
+    /// Sends a message, if necessary through another socket than before.
+    fn tell(&self, message: &Message) {
+        lock(&self.socket).tell(&protocol::line(message));
     }
 }
 
@@ -180,20 +219,6 @@ impl Sink {
     }
 }
 
-/// Moves the socket to a high descriptor: the program counts its own from 3, as without fathom.
-fn moved(socket: UnixStream) -> std::io::Result<UnixStream> {
-    /// Below the usual limit of 1024 descriptors.
-    const FROM: libc::c_int = 900;
-    // SAFETY: the descriptor is open, and the call has no further condition.
-    let copy = unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FROM) };
-    if copy < 0 {
-        // A lower limit: it stays where it is.
-        return Ok(socket);
-    }
-    // SAFETY: the copy is open, and nobody else has it.
-    Ok(unsafe { UnixStream::from_raw_fd(copy) })
-}
-
 /// Returns log2 of the shortest line of instructions of all machines.
 fn fetch_shift(request: &Request) -> u32 {
     let line = |text: &str| {
@@ -208,7 +233,7 @@ fn fetch_shift(request: &Request) -> u32 {
 fn stop_when_closed(mut reader: BufReader<UnixStream>) {
     let _ = reader.read_to_end(&mut Vec::new());
     if let Some(session) = Session::get() {
-        session.end(End::Interrupted);
+        session.end(End::Interrupted, None);
     }
 }
 
@@ -218,7 +243,7 @@ fn tell_progress() {
         std::thread::sleep(PROGRESS);
         let now = session.accesses.load(Ordering::Relaxed);
         if now != last && Session::get().is_some() {
-            session.say(&Message::Progress(now));
+            lock(&session.socket).tell_if_open(&protocol::line(&Message::Progress(now)));
             last = now;
         }
     }

@@ -93,6 +93,12 @@ pub fn flush(thread: u32) {
     }
 }
 
+/// Takes what a thread has left. The thread itself calls it.
+pub fn take(thread: u32) -> Vec<Access> {
+    // SAFETY: the thread itself calls this.
+    unsafe { pending(thread) }.map(|own| std::mem::take(&mut own.batch)).unwrap_or_default()
+}
+
 /// Takes what all threads have left.
 ///
 /// # Safety

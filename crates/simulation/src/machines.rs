@@ -13,8 +13,17 @@ use crate::simulator::Simulator;
 /// Batches that may wait for each thread.
 const QUEUE: usize = 16;
 
-/// Accesses of one of the program's threads.
-type Batch = (u32, Arc<Vec<Access>>);
+/// Counts of machines, with their numbers.
+type Counted = Vec<(usize, MachineCounts)>;
+
+/// What a thread with machines is asked for.
+#[derive(Debug)]
+enum Job {
+    /// Accesses of one of the program's threads.
+    Batch(u32, Arc<Vec<Access>>),
+    /// The counts so far.
+    Counts(SyncSender<Counted>),
+}
 
 /// Machines that answer the same accesses. Each sees all of them in the same order, so what is counted does not depend on
 /// the number of threads.
@@ -28,8 +37,8 @@ pub struct Machines {
 
 #[derive(Debug)]
 struct Worker {
-    queue: SyncSender<Batch>,
-    thread: JoinHandle<Vec<(usize, Simulator)>>,
+    queue: SyncSender<Job>,
+    thread: JoinHandle<Counted>,
 }
 
 impl Machines {
@@ -61,7 +70,7 @@ impl Machines {
         let batch = Arc::new(batch);
         for worker in &self.workers {
             // It ends before its queue only by a panic, which `finish` reports.
-            let _ = worker.queue.send((thread, Arc::clone(&batch)));
+            let _ = worker.queue.send(Job::Batch(thread, Arc::clone(&batch)));
         }
     }
 
@@ -76,29 +85,62 @@ impl Machines {
         }
     }
 
-    /// Returns the counts of every machine, in the order of the request.
+    /// Returns the counts of every machine so far, in the order of the request.
     ///
     /// # Panics
     /// If a thread has: a defect of the model.
+    #[must_use]
+    pub fn counts(&self) -> Vec<MachineCounts> {
+        let asked = self.workers.iter().map(|worker| {
+            let (sender, counted) = sync_channel(1);
+            // It ends before its queue only by a panic, which is reported below.
+            let _ = worker.queue.send(Job::Counts(sender));
+            counted
+        });
+        // All are asked before the first answers.
+        let asked: Vec<_> = asked.collect();
+        let told = asked.iter().flat_map(|counted| counted.recv().expect("the model does not panic"));
+        in_order(counted(&self.own).into_iter().chain(told).collect())
+    }
+
+    /// Returns the counts of every machine, in the order of the request, and ends the threads.
+    ///
+    /// # Panics
+    /// If a thread has: a defect of the model.
+    #[must_use]
     pub fn finish(self) -> Vec<MachineCounts> {
-        let mut all = self.own;
+        let mut all = counted(&self.own);
         for Worker { queue, thread } in self.workers {
             drop(queue);
             all.extend(thread.join().expect("the model does not panic"));
         }
-        all.sort_by_key(|(number, _)| *number);
-        all.into_iter().map(|(_, simulator)| simulator.finish()).collect()
+        in_order(all)
     }
+}
+
+fn counted(group: &[(usize, Simulator)]) -> Counted {
+    group.iter().map(|(number, simulator)| (*number, simulator.counts())).collect()
+}
+
+fn in_order(mut all: Counted) -> Vec<MachineCounts> {
+    all.sort_by_key(|(number, _)| *number);
+    all.into_iter().map(|(_, counts)| counts).collect()
 }
 
 impl Worker {
     fn start(mut group: Vec<(usize, Simulator)>) -> Worker {
-        let (queue, batches) = sync_channel::<Batch>(QUEUE);
+        let (queue, jobs) = sync_channel::<Job>(QUEUE);
         let thread = std::thread::spawn(move || {
-            for (thread, batch) in batches {
-                group.iter_mut().for_each(|(_, simulator)| simulator.run(thread, &batch));
+            for job in jobs {
+                match job {
+                    Job::Batch(thread, batch) => {
+                        group.iter_mut().for_each(|(_, simulator)| simulator.run(thread, &batch));
+                    }
+                    // Whoever asked may be gone.
+                    Job::Counts(to) => drop(to.send(counted(&group))),
+                }
             }
-            group
+            counted(&group)
         });
         Worker { queue, thread }
     }
@@ -113,7 +155,7 @@ mod tests {
         Machine { name: name.to_owned(), text }
     }
 
-    fn counted(threads: usize) -> Vec<MachineCounts> {
+    fn made(threads: usize) -> Machines {
         let all: Vec<Machine> = ["bcm2835", "bcm2837", "zen3", "am5728"].map(machine).to_vec();
         let mut machines = Machines::new(&all, 7, threads).expect("valid");
         for round in 0..20u64 {
@@ -127,7 +169,21 @@ mod tests {
             });
             machines.run(0, accesses.collect());
         }
-        machines.finish()
+        machines
+    }
+
+    fn counted(threads: usize) -> Vec<MachineCounts> {
+        made(threads).finish()
+    }
+
+    #[test]
+    fn counts_so_far_are_those_of_the_end_if_nothing_follows() {
+        for threads in [1, 3] {
+            let machines = made(threads);
+            let so_far = machines.counts();
+            assert!(so_far.iter().all(|machine| machine.accesses[0] > 0));
+            assert_eq!(so_far, machines.finish(), "{threads} threads");
+        }
     }
 
     #[test]

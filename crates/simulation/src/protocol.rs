@@ -1,11 +1,14 @@
 //! The lines between the command and the plugin, each a JSON document.
 //!
 //! The command sends one [`Request`]. The plugin sends [`Message`]s. When the command closes its sending side, the plugin
-//! ends the program and sends the answer.
+//! ends the program and sends the answer. A plugin whose program has closed the socket connects again for the answer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::counts::MachineCounts;
+
+/// Environment variable of QEMU with what LD_PRELOAD was before the plugin was put into it.
+pub const PRELOADED: &str = "FATHOM_PRELOADED";
 
 /// A machine to simulate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +39,10 @@ pub enum Message {
     Refused(String),
     /// Accesses so far.
     Progress(u64),
+    /// The program is about to do what may end it, without the plugin's knowledge: the result if nothing follows.
+    SoFar(Box<Answer>),
+    /// It has not ended: the message before is void.
+    GoesOn,
     /// The result; nothing follows.
     Answer(Box<Answer>),
 }
@@ -47,6 +54,10 @@ pub enum End {
     Complete,
     /// By the user, before the program's end.
     Interrupted,
+    /// By a signal.
+    Killed,
+    /// It became another program, which is not simulated.
+    Replaced,
 }
 
 /// The result of a simulation.

@@ -119,8 +119,8 @@ impl Simulator {
         }
     }
 
-    /// Returns what has been counted.
-    pub fn finish(self) -> MachineCounts {
+    /// Returns what has been counted so far.
+    pub fn counts(&self) -> MachineCounts {
         let (served, description) = (&self.served, self.model.description());
         let totals = self.model.totals();
         // Hits of the nearest level and TLB are not told one by one.

@@ -4,7 +4,7 @@ use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, W
 use fathom_analysis::metrics::simulate as metrics;
 use fathom_probe::machine::ClockTrust;
 
-use super::NAME;
+use super::{NAME, REPLACED};
 use crate::reading::{new_report, number};
 use crate::record::{Hot, Record, Simulated, SimulatedLevel};
 
@@ -123,7 +123,8 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
             remedy: "the counts are those until then".to_owned(),
         });
     }
-    if !simulated.ended.is_empty() {
+    let replaced = simulated.ended.starts_with(REPLACED);
+    if !replaced && !simulated.ended.is_empty() {
         let text = format!("the program did not end with status 0: {}", simulated.ended);
         let remedy = "if that is unexpected, run it without fathom to see why";
         report.warnings.push(Warning::new(WarningKind::ProgramFailed, text, remedy));
@@ -131,6 +132,10 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
     let mut warn = |text: String, remedy: &str| {
         report.warnings.push(Warning::new(WarningKind::Unseen, text, remedy));
     };
+    if replaced {
+        let text = format!("the counts end with the program: {}", simulated.ended);
+        warn(text, "simulate the program that does the work: name it, and not its starter");
+    }
     if simulated.unseen > 0 {
         let text = format!(
             "{} executions of DC ZVA are not simulated: QEMU does not tell the line that each of them clears",

@@ -32,6 +32,7 @@ mod serial;
 mod serving;
 mod share;
 mod simulate;
+mod simulate_ends;
 mod soak;
 mod ssh;
 mod status;

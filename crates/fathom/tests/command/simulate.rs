@@ -17,7 +17,7 @@ pub struct Target {
     compiler: &'static str,
     flags: &'static [&'static str],
     /// QEMU's user-mode emulator for it, and its CPU.
-    qemu: &'static str,
+    pub qemu: &'static str,
     pub cpu: Option<&'static str>,
 }
 
@@ -87,7 +87,7 @@ pub fn built(user: &User, target: &Target, source: &str, more: &[&str]) -> Optio
     compiled(user, target, &source, more)
 }
 
-fn compiled(user: &User, target: &Target, source: &Path, more: &[&str]) -> Option<PathBuf> {
+pub fn compiled(user: &User, target: &Target, source: &Path, more: &[&str]) -> Option<PathBuf> {
     if !runs(target.compiler) {
         fathom_skip::skipped!(Unchecked, "no {}: scripts/simulate --setup installs it", target.compiler);
         return None;
@@ -101,7 +101,7 @@ fn compiled(user: &User, target: &Target, source: &Path, more: &[&str]) -> Optio
 }
 
 /// Builds a program of this host from its text.
-fn of_this_host(user: &User, text: &str) -> Option<PathBuf> {
+pub fn of_this_host(user: &User, text: &str) -> Option<PathBuf> {
     let host = &TARGETS[4];
     if !cfg!(target_arch = "x86_64") {
         fathom_skip::skipped!(Unchecked, "this host is no x86-64");
@@ -143,7 +143,7 @@ pub fn misses(detail: &Value, level: &str) -> u64 {
     found.and_then(|pair| pair[1].as_u64()).unwrap_or_else(|| panic!("no {level} in {detail}"))
 }
 
-const FUNCTION: &str = "simulated.function.{rank}.cycles";
+pub const FUNCTION: &str = "simulated.function.{rank}.cycles";
 const LINE: &str = "simulated.line.{rank}.cycles";
 
 /// Returns the place of a text in a source of `examples/`.
@@ -407,20 +407,6 @@ fn programs_that_cannot_be_simulated_are_refused_with_the_remedy() {
     if runs("qemu-x86_64") && cfg!(target_arch = "x86_64") {
         without("FATHOM_PLUGIN", "/nowhere/plugin.so").failed(2, &["/nowhere/plugin.so", "scripts/simulate"]);
     }
-}
-
-#[test]
-fn program_that_dies_or_becomes_another_is_told() {
-    let user = User::new();
-    let text = "#include <stdlib.h>\n#include <unistd.h>\nint main(int n, char **v) { if (n > 1) execl(v[1], v[1], NULL); \
-                abort(); }\n";
-    if of_this_host(&user, text).is_none() {
-        return;
-    }
-    let run =
-        |arguments: &[&str]| user.run(&[&["simulate", "--on", "bcm2835", "./program"], arguments].concat());
-    run(&[]).failed(1, &["ended by a signal", "SIGABRT", "run it without fathom"]);
-    run(&["/bin/true"]).failed(1, &["become another program", "name it"]);
 }
 
 #[test]

@@ -2,13 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 
 use clap::Args;
 use fathom_analysis::findings::Report;
 use fathom_experiment::record::{Record, Simulated, SimulatedLevel, SimulatedTlb};
 use fathom_experiment::simulate::limit::Limit;
-use fathom_experiment::simulate::{KIND, NAME};
+use fathom_experiment::simulate::{KIND, NAME, REPLACED};
 use fathom_report::html::Entry;
 use fathom_simulation::protocol::{self, End, Request};
 
@@ -20,6 +19,7 @@ use crate::output::{Out, shell};
 use crate::record_writer::{RecordWriter, Requested};
 use crate::records;
 
+mod conversation;
 mod counts;
 mod launch;
 mod machines;
@@ -117,7 +117,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     };
     check_limits(options, &common, &machines)?;
     let ran = launch(options, &program, &machines, on_stdout, context.quiet)?;
-    let ended = failed(ran.status);
+    let (ended, failed) = (how_ended(&ran), !ran.status.success());
     let common = record::Common {
         interrupted: ran.answer.end == End::Interrupted,
         elapsed_ms: ran.elapsed_ms,
@@ -132,8 +132,8 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let mut results = Results { options, out: &out, machines: &machines, judged, page };
     let (kept, lost) = results.keep(&files);
     let exit = results.tell(&kept);
-    let exit = exit.map(|exit| exit.max(if ended.is_empty() { Exit::Done } else { Exit::Failed }));
-    if !ended.is_empty() {
+    let exit = exit.map(|exit| exit.max(if failed { Exit::Failed } else { Exit::Done }));
+    if failed {
         print_message(&format!("the program did not end with status 0: {ended}"));
     }
     let exit = exit.and_then(|exit| Ok(exit.max(results.limits()?)));
@@ -143,8 +143,13 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
 }
 
 /// Returns how a program ended that did not end with status 0, else an empty text.
-fn failed(status: ExitStatus) -> String {
-    if status.success() { String::new() } else { status.to_string() }
+fn how_ended(ran: &Ran) -> String {
+    match (ran.answer.end == End::Replaced, ran.status.success()) {
+        (false, true) => String::new(),
+        (false, false) => ran.status.to_string(),
+        (true, true) => REPLACED.to_owned(),
+        (true, false) => format!("{REPLACED} and ended with {}", ran.status),
+    }
 }
 
 fn launch(
