@@ -3,14 +3,14 @@
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use fathom_simulation::protocol::{self, Answer, End, Message};
+use fathom_simulation::protocol::{self, Answer, End, Message, Request};
 use indicatif::ProgressBar;
 
-use super::launch::{Launch, Ran};
 use crate::child::left;
 use crate::failure::{Exit, Failure};
 use crate::measure::stop::Stop;
@@ -23,6 +23,31 @@ const ANSWER_GRACE: Duration = Duration::from_secs(8);
 const LAST_MESSAGES: Duration = Duration::from_secs(2);
 /// Time in which a program that has closed the socket without an answer has to end.
 const END_GRACE: Duration = Duration::from_secs(1);
+
+/// What is asked of the plugin.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// The request.
+    pub request: &'a Request,
+    /// Name of the emulator.
+    pub qemu: &'a str,
+    /// The program's file.
+    pub program: &'a Path,
+    /// Whether progress is not shown.
+    pub quiet: bool,
+}
+
+/// A program that has been run.
+pub struct Ran {
+    /// The counts.
+    pub answer: Answer,
+    /// How QEMU ended: as the program did.
+    pub status: ExitStatus,
+    /// The signal that interrupted the simulation.
+    pub signal: Option<i32>,
+    /// Duration, ms.
+    pub elapsed_ms: u64,
+}
 
 /// A running simulation. What still runs is ended with it.
 #[derive(Debug)]
@@ -44,15 +69,15 @@ impl Running {
     ///
     /// # Errors
     /// The plugin refuses, QEMU does not start, or no counts came back; with the remedy.
-    pub fn converse(mut self, launch: &Launch, listener: UnixListener) -> Result<Ran, Failure> {
-        let stream = self.connected(&listener, launch)?;
+    pub fn converse(mut self, asked: &Asked, listener: UnixListener) -> Result<Ran, Failure> {
+        let stream = self.connected(&listener, asked)?;
         let failed =
             |e: std::io::Error| Failure::new(format!("cannot talk to the plugin: {e}"), "run it again");
         stream.set_nonblocking(false).map_err(failed)?;
         let mut writer = stream.try_clone().map_err(failed)?;
-        writer.write_all(protocol::line(&launch.request).as_bytes()).map_err(failed)?;
+        writer.write_all(protocol::line(asked.request).as_bytes()).map_err(failed)?;
         let mut incoming = Incoming::new(listener, stream);
-        let progress = progress(launch.quiet);
+        let progress = progress(asked.quiet);
         let answer = self.answer(&writer, &mut incoming, &progress);
         progress.finish_and_clear();
         let (answer, signal) = answer?;
@@ -63,7 +88,7 @@ impl Running {
     }
 
     /// Waits until the plugin connects.
-    fn connected(&mut self, listener: &UnixListener, launch: &Launch) -> Result<UnixStream, Failure> {
+    fn connected(&mut self, listener: &UnixListener, asked: &Asked) -> Result<UnixStream, Failure> {
         loop {
             match listener.accept() {
                 Ok((stream, _)) => return Ok(stream),
@@ -76,13 +101,13 @@ impl Running {
                 return Err(Failure { exit: Exit::Signal(signal), ..Failure::new("interrupted", "") });
             }
             if let Some(status) = self.ended() {
-                let qemu = launch.program.isa.qemu;
+                let qemu = asked.qemu;
                 return Err(Failure::new(
                     format!("{qemu} ended ({status}) before it loaded the plugin; its message is above"),
                     format!(
                         "it has to be QEMU 4.2 to 8.2 with plugins, not a static one, and has to know the program: try \
                          `{qemu} {}`",
-                        launch.program.path.display()
+                        asked.program.display()
                     ),
                 ));
             }

@@ -3,11 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
-use fathom_simulation::protocol::{Answer, PRELOADED, Request};
+use fathom_simulation::protocol::{PRELOADED, Request};
 
-use super::conversation::Running;
+use super::conversation::{Asked, Ran, Running};
 use super::program::Program;
 use crate::child::left;
 use crate::failure::Failure;
@@ -36,18 +36,6 @@ pub struct Launch<'a> {
     pub divert: bool,
     /// Whether progress is shown.
     pub quiet: bool,
-}
-
-/// A program that has been run.
-pub struct Ran {
-    /// The counts.
-    pub answer: Answer,
-    /// How QEMU ended: as the program did.
-    pub status: ExitStatus,
-    /// The signal that interrupted the simulation.
-    pub signal: Option<i32>,
-    /// Duration, ms.
-    pub elapsed_ms: u64,
 }
 
 /// Returns the plugin: named by the environment, or in the directory of this program.
@@ -102,7 +90,13 @@ impl Launch<'_> {
             let what = format!("cannot start {}: {e}", self.program.qemu.display());
             Failure::new(what, "install QEMU's user mode, Debian's package qemu-user")
         })?;
-        Running::new(child, stop).converse(self, listener)
+        let asked = Asked {
+            request: &self.request,
+            qemu: self.program.isa.qemu,
+            program: &self.program.path,
+            quiet: self.quiet,
+        };
+        Running::new(child, stop).converse(&asked, listener)
     }
 }
 

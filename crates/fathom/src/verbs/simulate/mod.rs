@@ -29,7 +29,8 @@ mod side_by_side;
 mod symbols;
 mod vary;
 
-use launch::{Launch, Ran};
+use conversation::Ran;
+use launch::Launch;
 use machines::Machine;
 use program::Program;
 use vary::Vary;
