@@ -6,6 +6,7 @@
 
 mod children;
 mod ends;
+mod kept;
 mod places;
 mod qemu;
 mod session;

@@ -132,5 +132,5 @@ fn mapping(line: &str, base: u64) -> Option<Mapping> {
     let offset = number(fields.nth(1)?)?;
     let file = fields.nth(2)?.trim();
     let [start, end] = [number(start)?, number(end)?].map(|at| at.wrapping_sub(base));
-    file.starts_with('/').then(|| Mapping { start, end, offset, file: file.to_owned() })
+    file.starts_with('/').then(|| Mapping { start, end, offset, file: file.to_owned(), checksum: None })
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use fathom_model::description::Holds;
-use fathom_model::{Access, Description, Kind};
+use fathom_model::{Access, Kind};
 use fathom_simulation::protocol::{self, Answer, End, Message, Request};
-use fathom_simulation::{MachineCounts, Machines};
+use fathom_simulation::{MachineCounts, Machines, fetch_shift};
 
 use crate::children;
 use crate::ends::Calls;
+use crate::kept::Kept;
 use crate::places::Places;
 use crate::socket::{Socket, moved};
 use crate::threads;
@@ -45,6 +45,10 @@ pub struct Session {
 /// Where batches go.
 struct Sink {
     machines: Option<Machines>,
+    /// The trace that is kept.
+    kept: Option<Kept>,
+    /// Why it is not.
+    failed: Option<String>,
     /// Loads and stores by place.
     accesses: Vec<[u64; 2]>,
     /// The largest number of a thread, plus one.
@@ -78,14 +82,17 @@ impl Session {
         let blocked = BlockedSignals::all();
         let machines =
             Machines::new(&request.machines, request.seed, request.threads).map_err(&mut refuse)?;
+        let shift = fetch_shift(&request.machines);
+        let kept = request.trace.as_deref().map(|file| Kept::begin(file, &request, shift)).transpose();
+        let kept = kept.map_err(&mut refuse)?;
         let session = Session {
             fetches: request.fetches,
-            fetch_shift: fetch_shift(&request),
+            fetch_shift: kept.as_ref().map_or(shift, Kept::fetch_shift),
             calls: Calls::of(target),
             target: target.to_owned(),
             process: std::process::id(),
             places: Mutex::default(),
-            sink: Mutex::new(Sink { machines: Some(machines), accesses: Vec::new(), threads: 0 }),
+            sink: Mutex::new(Sink::new(machines, kept)),
             socket: Mutex::new(Socket::new(writer, socket)),
             accesses: AtomicU64::new(0),
             ended: AtomicBool::new(false),
@@ -125,6 +132,9 @@ impl Session {
         }
         let mut sink = lock(&self.sink);
         sink.run(thread, batch, &self.accesses);
+        if let Some(what) = sink.failed.take() {
+            self.refuse(&what);
+        }
     }
 
     /// Ends the simulation because it cannot go on.
@@ -150,8 +160,12 @@ impl Session {
         } else if let Some(thread) = thread {
             sink.run(thread, &mut threads::take(thread), &self.accesses);
         }
+        sink.flush();
         let counts = sink.machines.take().map(Machines::finish).unwrap_or_default();
-        self.tell(&Message::Answer(Box::new(self.answer(how, &sink, counts))));
+        match sink.failed.take() {
+            Some(what) => self.tell(&Message::Refused(what)),
+            None => self.tell(&Message::Answer(Box::new(self.answer(how, &sink, counts)))),
+        }
         if how == End::Interrupted {
             children::end_all();
             // SAFETY: ends the process at once, without the handlers of a program that is in the middle of something.
@@ -164,6 +178,7 @@ impl Session {
         let mut batch = threads::take(thread);
         let mut sink = lock(&self.sink);
         sink.run(thread, &mut batch, &self.accesses);
+        sink.flush();
         let counts = sink.machines.as_ref().map(Machines::counts).unwrap_or_default();
         let answer = self.answer(how, &sink, counts);
         self.may_end.store(true, Ordering::Relaxed);
@@ -201,6 +216,17 @@ impl Session {
 }
 
 impl Sink {
+    fn new(machines: Machines, kept: Option<Kept>) -> Sink {
+        Sink { machines: Some(machines), kept, failed: None, accesses: Vec::new(), threads: 0 }
+    }
+
+    /// Writes what the trace has, because its end may follow.
+    fn flush(&mut self) {
+        if let Some(Err(what)) = self.kept.as_mut().map(Kept::flush) {
+            self.failed = Some(what);
+        }
+    }
+
     fn run(&mut self, thread: u32, batch: &mut Vec<Access>, total: &AtomicU64) {
         self.threads = self.threads.max(thread + 1);
         let mut data = 0;
@@ -213,20 +239,13 @@ impl Sink {
             data += 1;
         }
         total.fetch_add(data, Ordering::Relaxed);
+        if let Some(Err(what)) = self.kept.as_mut().map(|kept| kept.add(thread, batch)) {
+            self.failed = Some(what);
+        }
         if let Some(machines) = &mut self.machines {
             machines.run_and_clear(thread, batch);
         }
     }
-}
-
-/// Returns log2 of the shortest line of instructions of all machines.
-fn fetch_shift(request: &Request) -> u32 {
-    let line = |text: &str| {
-        let description = Description::parse("", text).ok()?;
-        let code = description.levels.iter().find(|level| level.holds != Holds::Data)?;
-        Some(code.line.trailing_zeros())
-    };
-    request.machines.iter().filter_map(|machine| line(&machine.text)).min().unwrap_or(6)
 }
 
 /// Waits until the command closes its side, or is gone.

@@ -1,7 +1,7 @@
 //! The socket to the command. The program may close it, and use its descriptor for a file of its own.
 
 use std::io::Write as _;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd as _, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ impl Socket {
 }
 
 /// Returns device and number of an open file.
-fn identity(descriptor: RawFd) -> Option<(u64, u64)> {
+pub fn identity(descriptor: RawFd) -> Option<(u64, u64)> {
     let mut about = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the call only writes to `about`.
     let known = unsafe { libc::fstat(descriptor, about.as_mut_ptr()) } == 0;
@@ -62,16 +62,16 @@ fn identity(descriptor: RawFd) -> Option<(u64, u64)> {
     Some((about.st_dev, about.st_ino))
 }
 
-/// Moves the socket to a high descriptor: the program counts its own from 3, as without fathom.
-pub fn moved(socket: UnixStream) -> std::io::Result<UnixStream> {
+/// Moves a socket or file to a high descriptor: the program counts its own from 3, as without fathom.
+pub fn moved<T: AsRawFd + From<OwnedFd>>(file: T) -> std::io::Result<T> {
     /// Below the usual limit of 1024 descriptors.
     const FROM: libc::c_int = 900;
     // SAFETY: the descriptor is open, and the call has no further condition.
-    let copy = unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FROM) };
+    let copy = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FROM) };
     if copy < 0 {
         // A lower limit: it stays where it is.
-        return Ok(socket);
+        return Ok(file);
     }
     // SAFETY: the copy is open, and nobody else has it.
-    Ok(unsafe { UnixStream::from_raw_fd(copy) })
+    Ok(T::from(unsafe { OwnedFd::from_raw_fd(copy) }))
 }

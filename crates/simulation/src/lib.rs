@@ -20,10 +20,12 @@
 #![forbid(unsafe_code)]
 
 mod counts;
+mod entered;
 mod machines;
 pub mod protocol;
 mod simulator;
 
 pub use counts::{KINDS, LevelCounts, MachineCounts, PlaceCounts, TlbCounts};
+pub use entered::{Entered, fetch_shift};
 pub use machines::Machines;
 pub use protocol::Machine;

@@ -30,6 +30,10 @@ pub struct Request {
     pub threads: usize,
     /// Whether instruction fetches are simulated too.
     pub fetches: bool,
+    /// A file to which the accesses are written as a trace.
+    pub trace: Option<String>,
+    /// Name of the program, for the trace.
+    pub program: String,
 }
 
 /// What the plugin tells.
@@ -79,6 +83,9 @@ pub struct Answer {
     pub machines: Vec<MachineCounts>,
 }
 
+/// Address of what is executed by no known instruction.
+pub const NO_ADDRESS: u64 = u64::MAX;
+
 /// An instruction of the program. Its number in [`Answer::places`] is the `pc` of its accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
@@ -103,6 +110,8 @@ pub struct Mapping {
     pub offset: u64,
     /// Path.
     pub file: String,
+    /// CRC-32 of the file, if it may have changed before its symbols are read.
+    pub checksum: Option<u32>,
 }
 
 /// Returns a message or request as a line.

@@ -7,8 +7,10 @@ pub const NAME: Field = Field::new("name", "name in the description");
 /// Contents of a level.
 pub const HOLDS: Field = Field::new("holds", "data, instructions or unified");
 /// The function.
-pub const FUNCTION: Field =
-    Field::new("function", "function, demangled; the section, if no symbol covers it");
+pub const FUNCTION: Field = Field::new(
+    "function",
+    "function, demangled; the section, if no symbol covers it; the address, of a trace without its program",
+);
 /// The program or library.
 pub const FILE: Field = Field::new("file", "name of the program or library");
 /// Line of the source.

@@ -19,6 +19,8 @@ pub struct Simulated {
     pub program: String,
     /// Instruction set, as QEMU calls it.
     pub target: String,
+    /// Format of the trace that the accesses are from, if it does not tell the program; else empty.
+    pub trace: String,
     /// Why the machine stopped before the program did; empty if it did not.
     pub refused: String,
     /// How the program ended, if not with status 0: `exit status: 3`.
@@ -106,8 +108,15 @@ impl Simulated {
     pub fn record_lines(&self) -> Vec<Line> {
         let begun = |part: &str| Line::new("simulated").token("part", part);
         let head = begun("program").text("program", &cut(&self.program));
-        let head =
-            with_texts(head, &[("target", &self.target), ("refused", &self.refused), ("ended", &self.ended)]);
+        let head = with_texts(
+            head,
+            &[
+                ("target", &self.target),
+                ("trace", &self.trace),
+                ("refused", &self.refused),
+                ("ended", &self.ended),
+            ],
+        );
         let head = head
             .int("threads", self.threads)
             .int("instructions", self.instructions)
@@ -137,11 +146,12 @@ impl Simulated {
         let mut f = line.fields();
         f.token("part")?;
         let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
-        let (program, target) = (text("program")?, text("target")?);
+        let (program, target, trace) = (text("program")?, text("target")?, text("trace")?);
         let (refused, ended) = (text("refused")?, text("ended")?);
         let read = Simulated {
             program,
             target,
+            trace,
             refused,
             ended,
             threads: f.need_int("threads")?,
@@ -284,6 +294,7 @@ mod tests {
         Simulated {
             program: "a program".into(),
             target: "arm".into(),
+            trace: "din".into(),
             refused: String::new(),
             ended: "exit status: 3".into(),
             threads: 1,
@@ -325,7 +336,8 @@ mod tests {
         let text = "\u{1f980} %".repeat(400);
         long.lines[0] =
             Hot { function: text.clone(), file: text.clone(), source: text.clone(), ..long.lines[0].clone() };
-        (long.program, long.target, long.refused) = (text.clone(), text.clone(), text);
+        (long.program, long.target, long.refused) = (text.clone(), text.clone(), text.clone());
+        long.trace = text;
         long.lines[0].misses = vec![u64::MAX; MAX_UNITS];
         let record = record(&long.record_lines());
         assert!(record.problems.is_empty(), "{:?}", record.problems);

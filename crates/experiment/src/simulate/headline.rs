@@ -20,12 +20,11 @@ pub(crate) fn headline(report: &Report) -> Headline {
     if fetch / all >= 0.005 {
         parts.push(format!("instruction fetches {}", share(fetch)));
     }
-    let instructions = of(&metrics::INSTRUCTIONS);
-    let answer = format!(
-        "{instructions:.0} instructions take {} if every access waits: {}",
-        figure(total),
-        parts.join(", ")
-    );
+    let what = match report.find(&metrics::INSTRUCTIONS) {
+        Some(_) => format!("{:.0} instructions", of(&metrics::INSTRUCTIONS)),
+        None => format!("{:.0} loads and stores", of(&metrics::LOADS) + of(&metrics::STORES)),
+    };
+    let answer = format!("{what} take {} if every access waits: {}", figure(total), parts.join(", "));
     let worst = report.of(&metrics::FUNCTION_CYCLES).next();
     let action = worst.filter(|f| f.finite().is_some_and(|cycles| cycles > 0.0)).map(|f| {
         let walks = f.detail.number(metrics::WALKS).unwrap_or(0.0);

@@ -66,7 +66,13 @@ impl Limit {
                     "cycles" => &metrics::CYCLES,
                     _ => &metrics::INSTRUCTIONS,
                 };
-                report.find(metric).and_then(Finding::finite).unwrap_or(0.0)
+                match report.find(metric).and_then(Finding::finite) {
+                    Some(value) => value,
+                    None if self.quantity == "instructions" => {
+                        return Err(format!("'{}': the trace does not have all instructions", self.text));
+                    }
+                    None => 0.0,
+                }
             }
         };
         Ok((value, if self.above { value > self.value } else { value < self.value }))

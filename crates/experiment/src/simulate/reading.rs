@@ -49,15 +49,22 @@ fn totals(simulated: &Simulated, report: &mut Report) {
     let all = [operations, memory, translation, fetch, levels].into_iter().map(cycles).sum();
     let mut add = |metric: &'static Metric, value: f64| report.findings.push(Finding::number(metric, value));
     add(&metrics::CYCLES, all);
-    add(&metrics::INSTRUCTIONS, simulated.instructions as f64);
     add(&metrics::LOADS, loads as f64);
     add(&metrics::STORES, stores as f64);
-    add(&metrics::FETCHES, fetches as f64);
-    add(&metrics::OPERATION_CYCLES, cycles(operations));
     add(&metrics::MEMORY_ACCESSES, simulated.memory as f64);
     add(&metrics::MEMORY_WRITES, simulated.memory_writes as f64);
     add(&metrics::MEMORY_CYCLES, cycles(memory));
-    add(&metrics::FETCH_CYCLES, cycles(fetch));
+    if knows_instructions(simulated) {
+        add(&metrics::INSTRUCTIONS, simulated.instructions as f64);
+        add(&metrics::FETCHES, fetches as f64);
+        add(&metrics::OPERATION_CYCLES, cycles(operations));
+        add(&metrics::FETCH_CYCLES, cycles(fetch));
+    }
+}
+
+/// Returns whether the executed instructions are known: always of a program, and of a trace that has them.
+fn knows_instructions(simulated: &Simulated) -> bool {
+    simulated.trace.is_empty() || simulated.instructions > 0
 }
 
 fn levels(simulated: &Simulated, report: &mut Report) {
@@ -104,7 +111,9 @@ fn of_hot(metric: &'static Metric, hot: &Hot, rank: u64, simulated: &Simulated) 
         detail.set(metrics::SOURCE, Item::Token(hot.source.clone()));
     }
     detail.set(metrics::FUNCTION, Item::Token(hot.function.clone()));
-    detail.set(metrics::FILE, Item::Token(hot.file.clone()));
+    if !hot.file.is_empty() {
+        detail.set(metrics::FILE, Item::Token(hot.file.clone()));
+    }
     detail.set(metrics::EXECUTED, Item::Number(hot.executed as f64));
     detail.set(metrics::ACCESSES, Item::Number(hot.accesses as f64));
     let names = simulated.levels.iter().map(|level| level.name.clone());
@@ -135,6 +144,10 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
     if replaced {
         let text = format!("the counts end with the program: {}", simulated.ended);
         warn(text, "simulate the program that does the work: name it, and not its starter");
+    }
+    if !knows_instructions(simulated) {
+        let text = "the trace does not have all instructions: neither their time nor their fetches are in the result";
+        warn(text.to_owned(), "compare such results with one another only");
     }
     if simulated.unseen > 0 {
         let text = format!(

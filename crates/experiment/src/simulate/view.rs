@@ -16,7 +16,11 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     levels(page, &mut index);
     translation(page, &mut index);
     cycles(page, report, &mut index);
-    hot(page, &mut index, &metrics::FUNCTION_CYCLES, "Functions, by time beyond hits");
+    // A trace without its program has addresses instead of functions.
+    let mut functions = report.of(&metrics::FUNCTION_CYCLES);
+    let named = functions.all(|f| f.detail.word(metrics::FILE).is_some());
+    let heading = if named { "Functions, by time beyond hits" } else { "Instructions, by time beyond hits" };
+    hot(page, &mut index, &metrics::FUNCTION_CYCLES, heading);
     hot(page, &mut index, &metrics::LINE_CYCLES, "Lines of the source, by time beyond hits");
     show_rest(page, index, &[]);
 }

@@ -33,6 +33,7 @@ mod serving;
 mod share;
 mod simulate;
 mod simulate_ends;
+mod simulate_traces;
 mod soak;
 mod ssh;
 mod status;

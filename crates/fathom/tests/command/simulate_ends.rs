@@ -154,3 +154,23 @@ fn program_has_the_environment_of_the_caller() {
     assert_eq!(printed(""), "none\n");
     assert_eq!(printed("/lib/x86_64-linux-gnu/libm.so.6"), "/lib/x86_64-linux-gnu/libm.so.6\n");
 }
+
+#[test]
+fn kept_trace_of_such_a_program_is_whole() {
+    for (way, times) in [("abort", 1), ("kill", 1), ("exec", 1), ("fails", 2), ("closed", 3)] {
+        let user = User::new();
+        if of_this_host(&user, ENDS).is_none() {
+            return;
+        }
+        user.write("text", "");
+        let simulated = |more: &[&str]| {
+            let did = user.run(&[&["simulate", "--on", "bcm2837", "--json"], more].concat());
+            let document: Value = serde_json::from_str(&did.out).unwrap_or_else(|e| panic!("{e}: {did:?}"));
+            document["findings"].clone()
+        };
+        let ran = simulated(&["--keep-trace", "run.trace", "./program", way, "true"]);
+        assert!(ran.as_array().is_some_and(|all| all.len() > 20), "{way}");
+        has_the_work(&serde_json::json!({ "findings": ran }), way, times);
+        assert_eq!(simulated(&["--trace", "run.trace"]), ran, "{way}");
+    }
+}

@@ -20,6 +20,7 @@ mod record;
 mod scripted;
 mod seeds;
 mod tables;
+mod trace;
 mod wire;
 
 use std::path::PathBuf;
@@ -32,12 +33,13 @@ const MAX_MEMORY_KIB: u64 = 512 << 10;
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>, usize);
 
 /// Name, function, seeds, and number of mutated inputs per test run.
-const TARGETS: [Target; 5] = [
+const TARGETS: [Target; 6] = [
     ("wire", wire::run, seeds::wire, 1500),
     ("description", description::run, seeds::description, 3000),
     ("record", record::run, seeds::record, 60),
     ("tables", tables::run, seeds::tables, 20_000),
     ("foreign", foreign::run, seeds::foreign, 3000),
+    ("trace", trace::run, seeds::trace, 20_000),
 ];
 
 /// Runs one input; if it fails, the input is kept and its file is named.
@@ -96,6 +98,11 @@ fn tables_accept_any_bytes() {
 #[test]
 fn import_accepts_any_text() {
     bounded("foreign");
+}
+
+#[test]
+fn trace_accepts_any_bytes() {
+    bounded("trace");
 }
 
 #[test]

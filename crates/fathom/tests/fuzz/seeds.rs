@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{mutate, tables, wire};
+use fathom_model::Access;
+use fathom_simulation::protocol::{Answer, End, Mapping, Place};
+use fathom_trace::{Header, Writer};
+
+use crate::{mutate, tables, trace, wire};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -197,6 +201,51 @@ pub fn tables() -> Vec<Vec<u8>> {
 pub fn foreign() -> Vec<Vec<u8>> {
     const FIXTURES: &str = "crates/analysis/tests/import/fixtures";
     [".json", ".txt", ".gnuplot"].into_iter().flat_map(|ending| files(FIXTURES, ending)).collect()
+}
+
+/// Seeds of traces: a short one of each format, and longer ones of Fathom's own, without and with compression.
+pub fn trace() -> Vec<Vec<u8>> {
+    let lackey = "==1== Lackey\nI  04001000,3\n L 1ffefff,8\nI  04001003,7\n M 1fff000,4\nI  04001040,2\n S 1fff008,16\n";
+    let view = "Output format:\n  1  0:  12 <marker: version 5>\n  2  1:  12 ifetch  5 byte(s) @ 0x404a7e 48 8b\n\
+                \x20 3  1:  12 read  8 byte(s) @ 0x7f00 by PC 0x404a7e\n  4  2:  13 write  8 byte(s) @ 0x7f08 by PC 0x404a83\n";
+    let memtrace = "Format: <data address>: <data size>, <(r)ead/(w)rite/opcode>\n0x40:  5, call\n0x80:  8, w\n0x88:  8, r\n";
+    let mut champsim = Vec::new();
+    for n in 1..20u64 {
+        let words = [0x40_1000 + 4 * n, n % 3 / 2, 0x9000 + 8 * n, 0, 0x8000 * (n % 2), 0, 0, 0];
+        champsim.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+    let own = |rounds: u64, strides: u64| {
+        let header = Header { program: "p".into(), fetch_shift: Some(5) };
+        let mut writer = Writer::new(Vec::new(), &header).expect("memory");
+        for n in 0..rounds {
+            let jump = if n % strides == 0 { n.wrapping_mul(0x9e37_79b9_7f4a_7c15) } else { 8 * n };
+            let batch = [
+                Access::fetch(0x1000 + 32 * (n % 2), 4).at(n % 2),
+                Access::load(jump, 8).at(2 + n % 5),
+                Access::store(0x9000 + 8 * n, 4).at(7),
+            ];
+            writer.add((n / 100 % 2) as u32, &batch).expect("memory");
+        }
+        let places = (0..8).map(|n| Place { pc: 0x1000 + 4 * n, executed: n, loads: 1, stores: 2 }).collect();
+        let mapping = Mapping { start: 0, end: 9, offset: 0, file: "/p".into(), checksum: Some(1) };
+        let run = Answer {
+            end: End::Complete,
+            target: "arm".into(),
+            threads: 2,
+            unseen: vec![("dc zva".into(), 1)],
+            places,
+            mappings: vec![mapping],
+            machines: vec![],
+        };
+        writer.finish(&run).expect("memory")
+    };
+    let mut all = vec![b"2 401000\n0 7fff0010\n1 0x7fff0018\n3 0\n".to_vec(), champsim];
+    all.extend([lackey, view, memtrace].map(|text| text.as_bytes().to_vec()));
+    for trace in [own(10, 3), own(300, 7), own(2000, 1000)] {
+        all.push(trace::plain(&trace));
+        all.push(trace);
+    }
+    all
 }
 
 /// Returns a fact in the format of [`tables::run`].

@@ -37,10 +37,16 @@ pub struct Asked<'a> {
     pub quiet: bool,
 }
 
-/// A program that has been run.
+/// A program that has been run, or a trace.
 pub struct Ran {
     /// The counts.
     pub answer: Answer,
+    /// Name of the program, or of the trace if that does not tell it.
+    pub program: String,
+    /// Format of the trace; empty for a program, and for a trace that tells all that is known of one.
+    pub trace: String,
+    /// Whether all executed instructions are known.
+    pub all_instructions: bool,
     /// How QEMU ended: as the program did.
     pub status: ExitStatus,
     /// The signal that interrupted the simulation.
@@ -84,7 +90,15 @@ impl Running {
         // It ends at once after its answer, but a slow one is waited for: stdout and files are the program's.
         let replaced = answer.end == End::Replaced;
         let (status, signal) = self.wait_for_end(signal, replaced)?;
-        Ok(Ran { answer, status, signal, elapsed_ms: self.start.elapsed().as_millis() as u64 })
+        Ok(Ran {
+            answer,
+            program: asked.request.program.clone(),
+            trace: String::new(),
+            all_instructions: true,
+            status,
+            signal,
+            elapsed_ms: self.start.elapsed().as_millis() as u64,
+        })
     }
 
     /// Waits until the plugin connects.
@@ -300,12 +314,13 @@ impl Incoming {
 }
 
 /// Returns a line of progress on stderr; hidden if that is no terminal.
-fn progress(quiet: bool) -> ProgressBar {
+pub fn progress(quiet: bool) -> ProgressBar {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if quiet || dumb { ProgressBar::hidden() } else { ProgressBar::new_spinner() }
 }
 
-fn show(progress: &ProgressBar, accesses: u64, elapsed: Duration) {
+/// Shows the number of accesses and their rate.
+pub fn show(progress: &ProgressBar, accesses: u64, elapsed: Duration) {
     let millions = accesses as f64 / 1e6;
     let rate = millions / elapsed.as_secs_f64().max(1e-3);
     progress.set_message(format!(

@@ -1,32 +1,45 @@
-//! The plugin's counts as what a record holds: levels, TLBs, and the worst functions and lines by name.
+//! The counts of a program or trace as what a record holds: levels, TLBs, and the worst functions and lines by name.
 
 use std::collections::HashMap;
 
 use fathom_experiment::record::{Hot, MAX_HOT, Simulated, SimulatedLevel, SimulatedTlb};
-use fathom_simulation::protocol::Answer;
+use fathom_simulation::protocol::{Answer, NO_ADDRESS, Place};
 use fathom_simulation::{MachineCounts, PlaceCounts};
 
-use super::symbols::{Named, Symbols};
+use super::conversation::Ran;
+use super::symbols::{Named, Symbols, UNKNOWN};
+use crate::failure::print_message;
 
 /// Returns what each machine counted. `ended` tells how the program ended, if not with status 0.
-pub fn simulated(answer: &Answer, program: &str, ended: &str) -> Vec<Simulated> {
+pub fn simulated(ran: &Ran, ended: &str) -> Vec<Simulated> {
+    let answer = &ran.answer;
     let mut symbols = Symbols::new(&answer.mappings);
-    let names: Vec<Named> = answer.places.iter().map(|place| symbols.name(place.pc)).collect();
-    answer.machines.iter().map(|machine| of_machine(answer, machine, &names, program, ended)).collect()
+    let name = |place: &Place| match ran.trace.is_empty() {
+        true => symbols.name(place.pc),
+        false => by_address(place.pc),
+    };
+    let names: Vec<Named> = answer.places.iter().map(name).collect();
+    for file in symbols.changed() {
+        print_message(&format!("{file} has changed since the trace was made: its functions are not named"));
+    }
+    answer.machines.iter().map(|machine| of_machine(ran, machine, &names, ended)).collect()
 }
 
-fn of_machine(
-    answer: &Answer,
-    machine: &MachineCounts,
-    names: &[Named],
-    program: &str,
-    ended: &str,
-) -> Simulated {
-    let instructions = answer.places.iter().map(|place| place.executed).sum();
+/// Returns the name of an instruction of a trace that does not tell its program.
+fn by_address(pc: u64) -> Named {
+    let function = if pc == NO_ADDRESS { UNKNOWN.to_owned() } else { format!("{pc:#x}") };
+    Named { function, ..Named::default() }
+}
+
+fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], ended: &str) -> Simulated {
+    let answer = &ran.answer;
+    let executed = answer.places.iter().map(|place| place.executed).sum();
+    let instructions = if ran.all_instructions { executed } else { 0 };
     let by = |key: fn(&Named) -> Option<Named>| worst(answer, machine, names, key);
     Simulated {
-        program: program.to_owned(),
+        program: ran.program.clone(),
         target: answer.target.clone(),
+        trace: ran.trace.clone(),
         refused: machine.refused.clone().unwrap_or_default(),
         ended: ended.to_owned(),
         threads: answer.threads.into(),
@@ -117,7 +130,7 @@ fn worst(
 #[cfg(test)]
 mod tests {
     use fathom_simulation::LevelCounts;
-    use fathom_simulation::protocol::{End, Place};
+    use fathom_simulation::protocol::End;
 
     use super::*;
 
@@ -155,7 +168,16 @@ mod tests {
             mappings: vec![],
             machines: vec![],
         };
-        let of = of_machine(&answer, &machine, &names, "program", "");
+        let ran = Ran {
+            answer,
+            program: "program".into(),
+            trace: String::new(),
+            all_instructions: true,
+            status: std::process::ExitStatus::default(),
+            signal: None,
+            elapsed_ms: 0,
+        };
+        let of = of_machine(&ran, &machine, &names, "");
         assert_eq!((of.instructions, of.units[0]), (130, 130 * 4096));
         let functions: Vec<_> =
             of.functions.iter().map(|hot| (&*hot.function, hot.units, hot.executed)).collect();

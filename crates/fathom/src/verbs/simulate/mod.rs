@@ -10,6 +10,7 @@ use fathom_experiment::simulate::limit::Limit;
 use fathom_experiment::simulate::{KIND, NAME, REPLACED};
 use fathom_report::html::Entry;
 use fathom_simulation::protocol::{self, End, Request};
+use fathom_trace::Format;
 
 use super::{Context, Verb, all_told, one_form};
 use crate::cli::{Output, RecordOptions};
@@ -21,18 +22,22 @@ use crate::records;
 
 mod conversation;
 mod counts;
+mod keep;
 mod launch;
 mod machines;
 mod program;
 mod record;
+mod replay;
 mod side_by_side;
 mod symbols;
 mod vary;
 
 use conversation::Ran;
+use keep::KeptTrace;
 use launch::Launch;
 use machines::Machine;
 use program::Program;
+use replay::Replay;
 use vary::Vary;
 
 /// Records that are named, at most.
@@ -61,6 +66,15 @@ struct Options {
     /// Threads that simulate, if there are several machines. Does not change any count. Default: one for each CPU.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
+    /// Simulate this trace instead of a program; - is stdin. Formats: fathom, din, lackey, champsim, memtrace, drmemtrace.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "sysroot", "cpu", "keep_trace"])]
+    trace: Option<PathBuf>,
+    /// Format of the trace, if it is not to be recognised.
+    #[arg(long, value_name = "FORMAT", value_parser = Format::named)]
+    trace_format: Option<Format>,
+    /// Keep the program's accesses in this new file, for other machines and without the program: --trace FILE.
+    #[arg(long, value_name = "FILE")]
+    keep_trace: Option<PathBuf>,
     /// Directory of the program's libraries (QEMU's -L). Default: the root, or Debian's cross libraries.
     #[arg(long, value_name = "DIR")]
     sysroot: Option<PathBuf>,
@@ -72,7 +86,12 @@ struct Options {
     #[command(flatten)]
     out: Output,
     /// The program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(
+        required_unless_present = "trace",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
     command: Vec<OsString>,
 }
 
@@ -87,6 +106,8 @@ pub fn verb() -> Verb {
   fathom simulate --on bcm2835 --fail-if 'misses.L1D > 5%' -- ./program
   fathom simulate --on bcm2837 --vary l2.size=0,256K,512K,1M -- ./program
   fathom simulate -- ./program                    on this host, as its survey found it
+  fathom simulate --on bcm2837 --keep-trace run.trace -- ./program
+  fathom simulate --on bcm2711 --trace run.trace  the same run on another machine
 
 The program has stdin, stdout and stderr; the report follows on stderr. With --json or --html -, stdout has that, and the \
          program's output goes to stderr. --record with several machines adds the name of each to the file's name. \
@@ -101,31 +122,37 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     one_form(options.out.json, options.out.html.as_deref())?;
     let on_stdout =
         options.out.json || options.out.html.as_deref().is_some_and(|file| file.as_os_str() == "-");
-    let out = if on_stdout { context.out.clone() } else { context.out.on_stderr() };
+    // stdout is the program's, if there is one.
+    let out =
+        if on_stdout || options.trace.is_some() { context.out.clone() } else { context.out.on_stderr() };
     let out = out.with_studies(options.out.study);
     let machines = vary::all(machines::named(&options.on)?, &options.vary)?;
     let files = Files::of(options, &machines);
     let page = Target::open(options.out.html.as_deref(), files.requested())?;
     files.check()?;
-    let program = Program::find(&options.command[0], options.sysroot.as_deref())?;
+    let (program, name) = source(options)?;
     let command = typed(options);
     let common = record::Common {
-        program: &program.name(),
+        program: &name,
         command: &command,
         seed: options.seed,
         interrupted: false,
         elapsed_ms: 0,
     };
     check_limits(options, &common, &machines)?;
-    let ran = launch(options, &program, &machines, on_stdout, context.quiet)?;
+    let ran = match &program {
+        Some(program) => launch(options, program, &machines, on_stdout, context.quiet)?,
+        None => replay(options, &machines, context.quiet)?,
+    };
     let (ended, failed) = (how_ended(&ran), !ran.status.success());
     let common = record::Common {
+        program: &ran.program,
         interrupted: ran.answer.end == End::Interrupted,
         elapsed_ms: ran.elapsed_ms,
         ..common
     };
     let mut judged = Vec::new();
-    for (machine, counted) in machines.iter().zip(counts::simulated(&ran.answer, common.program, &ended)) {
+    for (machine, counted) in machines.iter().zip(counts::simulated(&ran, &ended)) {
         let lines = record::lines(&common, &machine.description, &machine.name, &counted)?;
         let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
         judged.push((machine.name.as_str(), records::judged(&record)?, lines));
@@ -141,6 +168,19 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let page = results.page.take().map_or(Ok(()), |page| page.write(&results.entries(), &[], &out));
     let exit = all_told(exit, [page, lost.map_or(Ok(()), Err)]);
     ran.signal.map_or(exit, |signal| Ok(Exit::Signal(signal)))
+}
+
+/// Returns the program, unless a trace is named, and the name of either.
+fn source(options: &Options) -> Result<(Option<Program>, String), Failure> {
+    let Some(trace) = &options.trace else {
+        if options.trace_format.is_some() {
+            return Err(Failure::usage("--trace-format without --trace", "name the trace: --trace FILE"));
+        }
+        let program = Program::find(&options.command[0], options.sysroot.as_deref())?;
+        let name = program.name();
+        return Ok((Some(program), name));
+    };
+    Ok((None, Replay::name(trace)))
 }
 
 /// Returns how a program ended that did not end with status 0, else an empty text.
@@ -160,18 +200,34 @@ fn launch(
     divert: bool,
     quiet: bool,
 ) -> Result<Ran, Failure> {
+    let mut kept = options.keep_trace.as_deref().map(KeptTrace::create).transpose()?;
+    let trace = kept.as_mut().map(KeptTrace::open_as);
+    let request = Request { trace, program: program.name(), ..request(options, machines) };
+    let command = options.command.as_slice();
+    let ran = Launch { program, command, cpu: options.cpu.as_deref(), request, divert, quiet }.run()?;
+    kept.map_or(Ok(()), |kept| kept.keep(&ran.answer))?;
+    Ok(ran)
+}
+
+fn replay(options: &Options, machines: &[Machine], quiet: bool) -> Result<Ran, Failure> {
+    let file = options.trace.as_deref().unwrap_or(Path::new("-"));
+    Replay { file, format: options.trace_format, request: &request(options, machines), quiet }.run()
+}
+
+/// Returns what is asked about a source of accesses.
+fn request(options: &Options, machines: &[Machine]) -> Request {
     let described = machines
         .iter()
         .map(|machine| protocol::Machine { name: machine.name.clone(), text: machine.description.to_toml() });
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let request = Request {
+    Request {
         machines: described.collect(),
         seed: options.seed,
         threads: options.threads.map_or(cpus, usize::from),
         fetches: !options.no_fetches,
-    };
-    let command = options.command.as_slice();
-    Launch { program, command, cpu: options.cpu.as_deref(), request, divert, quiet }.run()
+        trace: None,
+        program: String::new(),
+    }
 }
 
 /// Returns the command line that repeats the simulation.
@@ -190,6 +246,13 @@ fn typed(options: &Options) -> String {
     }
     if let Some(cpu) = &options.cpu {
         text += &format!(" --cpu {}", shell(cpu));
+    }
+    if let Some(file) = &options.trace {
+        text += &format!(" --trace {}", shell(&file.display().to_string()));
+        if let Some(format) = options.trace_format {
+            text += &format!(" --trace-format {}", format.name());
+        }
+        return text;
     }
     text += " --";
     options.command.iter().for_each(|word| text += &format!(" {}", shell(&word.to_string_lossy())));

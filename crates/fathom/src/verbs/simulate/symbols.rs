@@ -9,7 +9,7 @@ use object::read::elf::{ElfFile32, ElfFile64};
 use object::{Architecture, Object, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 
 /// Name of what no file covers: code that the program has made.
-const UNKNOWN: &str = "?";
+pub const UNKNOWN: &str = "?";
 
 /// The name of an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -27,6 +27,8 @@ pub struct Symbols {
     /// In the order of addresses.
     mappings: Vec<Mapping>,
     files: HashMap<String, Binary>,
+    /// Files that are not what they were in the program's memory.
+    changed: Vec<String>,
 }
 
 impl Symbols {
@@ -34,7 +36,7 @@ impl Symbols {
     pub fn new(mappings: &[Mapping]) -> Symbols {
         let mut mappings = mappings.to_vec();
         mappings.sort_by_key(|mapping| mapping.start);
-        Symbols { mappings, files: HashMap::new() }
+        Symbols { mappings, files: HashMap::new(), changed: Vec::new() }
     }
 
     /// Returns the name of the instruction at a virtual address.
@@ -45,8 +47,18 @@ impl Symbols {
             return Named { function: UNKNOWN.to_owned(), file: UNKNOWN.to_owned(), ..Named::default() };
         };
         let offset = pc - mapping.start + mapping.offset;
-        let binary = self.files.entry(mapping.file.clone()).or_insert_with(|| Binary::open(&mapping.file));
+        let changed = &mut self.changed;
+        let binary = self.files.entry(mapping.file.clone()).or_insert_with(|| {
+            let (binary, is_changed) = Binary::open(mapping);
+            changed.extend(is_changed.then(|| mapping.file.clone()));
+            binary
+        });
         binary.name(offset)
+    }
+
+    /// Returns the files whose names are not used, because they have changed since the program ran.
+    pub fn changed(&self) -> &[String] {
+        &self.changed
     }
 }
 
@@ -63,20 +75,23 @@ struct Binary {
 }
 
 impl Binary {
-    /// Reads a file. What cannot be read has no names.
-    fn open(file: &str) -> Binary {
-        let path = Path::new(file);
+    /// Reads a file. What cannot be read has no names, and neither has a file that has changed since; returns whether it has.
+    fn open(mapping: &Mapping) -> (Binary, bool) {
+        let path = Path::new(&mapping.file);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut binary =
             Binary { name, segments: Vec::new(), functions: Vec::new(), sections: Vec::new(), lines: None };
         let bytes = std::fs::read(path).unwrap_or_default();
+        if mapping.checksum.is_some_and(|sum| sum != crc32fast::hash(&bytes)) {
+            return (binary, true);
+        }
         if let Ok(elf) = ElfFile64::<object::Endianness>::parse(&*bytes) {
             binary.read(&elf);
         } else if let Ok(elf) = ElfFile32::<object::Endianness>::parse(&*bytes) {
             binary.read(&elf);
         }
         binary.lines = Loader::new(path).ok();
-        binary
+        (binary, false)
     }
 
     fn read<'a>(&mut self, elf: &impl Object<'a>) {
@@ -157,7 +172,13 @@ mod tests {
         let mappings = maps.lines().filter(|line| line.ends_with(&own)).map(|line| {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let (start, end) = fields[0].split_once('-').expect("a range");
-            Mapping { start: hex(start), end: hex(end), offset: hex(fields[2]), file: own.clone() }
+            Mapping {
+                start: hex(start),
+                end: hex(end),
+                offset: hex(fields[2]),
+                file: own.clone(),
+                checksum: None,
+            }
         });
         let mut symbols = Symbols::new(&mappings.collect::<Vec<_>>());
         let named = symbols.name(planted as *const () as usize as u64);

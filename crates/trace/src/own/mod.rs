@@ -1,0 +1,85 @@
+//! Fathom's own format: blocks, compressed with zstd.
+//!
+//! After decompression a trace is [`MAGIC`] and blocks. A block is its kind (one byte), four numbers of 4 bytes (little endian):
+//! thread, accesses, bytes of the payload, CRC-32 of the 13 bytes before and of the payload; then the payload.
+//!
+//! - `H`: the [`Header`], a line of JSON.
+//! - `A`: accesses of a thread, coded as [`predict`] says.
+//! - `E`: a part of the end; `Z`: its last part. The end is an `Answer` without machines, a line of JSON.
+//!
+//! A trace without its end has been cut off. Each frame of zstd holds whole blocks, and a trace that is decompressed, or compressed
+//! again by another program, is the same trace.
+
+mod predict;
+mod read;
+mod write;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use read::Source;
+pub use write::{Writer, end};
+
+/// Begins a trace.
+const MAGIC: &[u8] = b"fathom trace\n";
+/// Bytes before a payload.
+const HEAD: usize = 17;
+/// Bytes of a payload, at most.
+const MAX_PAYLOAD: usize = 1 << 20;
+/// Accesses of a block, at most.
+const MAX_ACCESSES: u32 = 1 << 16;
+/// Threads, at most: as many as the plugin has.
+const MAX_THREADS: u32 = 4096;
+/// Bytes of the end, at most: four million instructions.
+const MAX_END: usize = 256 << 20;
+
+/// What is known before a program runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Name of the program.
+    pub program: String,
+    /// Fetches are in the trace when execution enters another line of 2^`fetch_shift` bytes; not at all if there is no number.
+    pub fetch_shift: Option<u32>,
+}
+
+/// Whether a trace begins so.
+pub(crate) fn recognises(start: &[u8]) -> bool {
+    start.starts_with(MAGIC)
+}
+
+/// What is before a payload.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    kind: u8,
+    thread: u32,
+    accesses: u32,
+    bytes: u32,
+}
+
+impl Head {
+    /// Returns it as it is written, with the checksum.
+    fn written(&self, payload: &[u8]) -> [u8; HEAD] {
+        let mut all = [0; HEAD];
+        all[0] = self.kind;
+        for (at, number) in [(1, self.thread), (5, self.accesses), (9, self.bytes)] {
+            all[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        }
+        let sum = checksum(&all[..HEAD - 4], payload);
+        all[HEAD - 4..].copy_from_slice(&sum.to_le_bytes());
+        all
+    }
+
+    fn of(bytes: &[u8; HEAD]) -> Head {
+        let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        Head { kind: bytes[0], thread: number(1), accesses: number(5), bytes: number(9) }
+    }
+}
+
+fn checksum(head: &[u8], payload: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(head);
+    sum.update(payload);
+    sum.finalize()
+}
+
+#[cfg(test)]
+mod tests;

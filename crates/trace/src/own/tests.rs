@@ -1,0 +1,150 @@
+//! What is written is read back, and damage is told.
+
+use fathom_model::{Access, Kind};
+use fathom_simulation::protocol::{Answer, End, Mapping, Place};
+
+use super::*;
+use crate::{Batch, Error, Format, Reader};
+
+/// Accesses of three threads: loops over arrays, a walk at random, fetches.
+fn accesses(rounds: u64) -> Vec<(u32, Vec<Access>)> {
+    let mut state = 88_172_645_463_325_252u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let batch = |round: u64| {
+        let mut all = Vec::new();
+        for n in 0..round * 977 % 5000 {
+            all.push(Access::fetch(0x40_1000 + 32 * (n % 3), 4).at(n % 3));
+            all.push(Access::load(0x7fff_0000_0000 + 8 * n, 8).at(3));
+            all.push(Access::store(0x10_0000u64.wrapping_sub(8 * n), 4).at(4));
+            if n % 7 == 0 {
+                all.push(Access::load(random(), 1 + (n % 5) as u16).at(5 + random() % 40));
+            }
+        }
+        ((round % 3) as u32, all)
+    };
+    (0..rounds).map(batch).collect()
+}
+
+fn run() -> Answer {
+    let place = |pc| Place { pc, executed: 7, loads: 3, stores: 1 };
+    Answer {
+        end: End::Complete,
+        target: "arm".into(),
+        threads: 3,
+        unseen: vec![("dc zva".into(), 2)],
+        places: (0..45).map(|n| place(0x40_1000 + 4 * n)).collect(),
+        mappings: vec![Mapping {
+            start: 0x40_0000,
+            end: 0x40_2000,
+            offset: 0,
+            file: "/p".into(),
+            checksum: Some(9),
+        }],
+        machines: vec![],
+    }
+}
+
+fn written(batches: &[(u32, Vec<Access>)]) -> Vec<u8> {
+    let header = Header { program: "p".into(), fetch_shift: Some(5) };
+    let mut writer = Writer::new(Vec::new(), &header).expect("a trace");
+    for (thread, batch) in batches {
+        writer.add(*thread, batch).expect("it is written");
+    }
+    writer.finish(&run()).expect("the end")
+}
+
+fn read(trace: &[u8], fetch_shift: Option<u32>) -> Result<(Vec<(u32, Access)>, crate::Told), Error> {
+    let mut reader = Reader::open(std::io::Cursor::new(trace.to_vec()), None, fetch_shift)?;
+    assert_eq!(reader.format(), Format::Fathom);
+    let (mut batch, mut all) = (Batch::default(), Vec::new());
+    while reader.read(&mut batch)? {
+        all.extend(batch.accesses.iter().map(|&access| (batch.thread, access)));
+    }
+    Ok((all, reader.told()))
+}
+
+fn flat(batches: &[(u32, Vec<Access>)]) -> Vec<(u32, Access)> {
+    batches.iter().flat_map(|(thread, all)| all.iter().map(|&access| (*thread, access))).collect()
+}
+
+/// Returns the bytes without compression.
+fn plain(trace: &[u8]) -> Vec<u8> {
+    let mut input = crate::input::Input::new(std::io::Cursor::new(trace.to_vec())).expect("it is read");
+    input.want(usize::MAX).expect("it is decompressed");
+    input.bytes().to_vec()
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let batches = accesses(200);
+    let trace = written(&batches);
+    let (all, told) = read(&trace, Some(5)).expect("a trace");
+    assert!(all == flat(&batches), "{} accesses of {}", all.len(), flat(&batches).len());
+    assert_eq!((told.run, told.program.as_str(), told.all_instructions), (run(), "p", true));
+    // Most of it is predicted, and what is at random has eight bytes.
+    assert!(trace.len() < all.len(), "{} bytes for {} accesses", trace.len(), all.len());
+    assert_eq!(read(&plain(&trace), Some(5)).expect("without compression").0, all);
+}
+
+#[test]
+fn a_loop_takes_no_bytes() {
+    let access = |n: u64| {
+        [
+            Access::fetch(0x1000, 4).at(0),
+            Access::load(8 * n, 8).at(1),
+            Access::store(0x8000 + 64 * n, 8).at(2),
+        ]
+    };
+    let all: Vec<Access> = (0..1 << 20).flat_map(access).collect();
+    let trace = written(&[(0, all)]);
+    assert!(trace.len() < 12_000, "{} bytes for three million accesses", trace.len());
+}
+
+#[test]
+fn fetches_are_those_that_are_wanted() {
+    let batches = accesses(20);
+    let trace = written(&batches);
+    let (all, _) = read(&trace, None).expect("a trace");
+    let data: Vec<(u32, Access)> = flat(&batches).into_iter().filter(|of| of.1.kind != Kind::Fetch).collect();
+    assert!(all == data);
+    // Three lines of 32 bytes are in two of 64.
+    let fetches = |shift| {
+        let (all, _) = read(&trace, Some(shift)).expect("a trace");
+        all.iter().filter(|(_, access)| access.kind == Kind::Fetch).count()
+    };
+    assert!(fetches(6) < fetches(5) && fetches(12) <= 20, "{} of {}", fetches(6), fetches(5));
+    let shorter = read(&trace, Some(4)).unwrap_err();
+    assert!(
+        shorter.what.contains("lines of 32 bytes") && shorter.remedy.contains("--no-fetches"),
+        "{shorter}"
+    );
+}
+
+#[test]
+fn damage_is_told_with_its_place() {
+    let trace = plain(&written(&accesses(9)));
+    let error = |bytes: &[u8]| read(bytes, Some(5)).map(|_| ()).expect_err("damaged");
+    for end in [14, 40, 1000, trace.len() - 1] {
+        let cut = error(&trace[..end]);
+        assert!(
+            cut.what.contains("ends with") && matches!(cut.at, crate::At::Byte(at) if at <= end as u64),
+            "{cut}"
+        );
+    }
+    for at in (MAGIC.len()..trace.len()).step_by(trace.len() / 50) {
+        let mut damaged = trace.clone();
+        damaged[at] ^= 0x10;
+        error(&damaged);
+    }
+    let longer = error(&[&trace[..], b"A"].concat());
+    assert!(longer.what.contains("follows the end"), "{longer}");
+    // Damage of what is compressed.
+    let whole = written(&accesses(9));
+    let cut = error(&whole[..whole.len() - 5]);
+    assert!(cut.what.contains("zstd"), "{cut}");
+}
