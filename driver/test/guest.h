@@ -48,11 +48,10 @@ bool pin(int cpu);
 /* Returns the child's exit status, or 256 + its signal. */
 int status_of(int pid);
 long meminfo(const char *name);
-/*
- * Returns kB of unreclaimable slabs, less those for freed addresses of vmalloc: the
- * kernel keeps thousands of them and frees all at once.
- */
-long slabs_held(void);
+/* Drops caches, and remembers the objects in unreclaimable slabs. */
+void slabs_mark(void);
+/* Drops caches, prints what grew since then, and fails if it is `kb` or more in all. */
+void slabs_grew_below(long kb);
 /*
  * Returns kB of free memory, including the CPUs' free lists: in a guest of 1 GiB these
  * may have 50 MiB, and MemFree excludes them.

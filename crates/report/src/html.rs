@@ -112,6 +112,11 @@ struct WarningItem {
     remedy: String,
 }
 
+/// Returns a report as a page carries it: without the directories of the machine on which it was made.
+pub fn carried(report: &Report) -> Report {
+    directories::without(report)
+}
+
 /// Renders the page of one or several reports, with their names, and of their comparisons; with comparisons with the
 /// published studies if `studies`.
 ///
@@ -120,7 +125,7 @@ struct WarningItem {
 /// # Errors
 /// If the template does not render: an error of this crate, covered by its tests.
 pub fn html(entries: &[Entry], changes: &[Change], studies: bool) -> Result<String, minijinja::Error> {
-    let reports: Vec<Report> = entries.iter().map(|entry| directories::without(entry.report)).collect();
+    let reports: Vec<Report> = entries.iter().map(|entry| carried(entry.report)).collect();
     let entries: Vec<Entry> =
         entries.iter().zip(&reports).map(|(entry, report)| Entry { report, ..*entry }).collect();
     let entries = entries.as_slice();
