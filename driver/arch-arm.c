@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * 32-bit ARM: ARMv7 (DDI 0406), and ARMv6 of the ARM1176 (DDI 0301). Built, but not run
- * yet.
+ * 32-bit ARM: ARMv7 (DDI 0406), and ARMv6 of the ARM1176 (DDI 0301). Run in guests only.
  */
 #include <linux/bits.h>
 #include <linux/errno.h>
@@ -9,6 +8,7 @@
 #include <linux/io.h>
 #include <linux/ktime.h>
 #include <linux/smp.h>
+#include <linux/uaccess.h>
 #include <asm/barrier.h>
 #include <asm/cacheflush.h>
 #include <asm/cachetype.h>
@@ -91,10 +91,18 @@ static u64 par(void)
 	local_irq_restore(flags_); \
 	value_; })
 
-/* V2PCWUR, later ATS1CUR: translates a read of user space. */
+/*
+ * V2PCWUR, later ATS1CUR: translates a read of user space. A kernel with
+ * CONFIG_CPU_SW_DOMAIN_PAN has no access to user space outside of such a section, and the
+ * translation would fail too.
+ */
 bool fathom_arch_user(unsigned long va, struct fathom_translate *translate)
 {
-	return fill_translation(translate, TRANSLATE(2, va), va & 0xfff);
+	unsigned int kept = uaccess_save_and_enable();
+	u64 result = TRANSLATE(2, va);
+
+	uaccess_restore(kept);
+	return fill_translation(translate, result, va & 0xfff);
 }
 
 /* V2PCWPR, or ATS1CPR: translates a read of the kernel. */

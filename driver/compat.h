@@ -3,6 +3,7 @@
 #ifndef FATHOM_COMPAT_H
 #define FATHOM_COMPAT_H
 
+#include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/version.h>
@@ -22,6 +23,23 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 {
 	hrtimer_init(timer, clock, mode);
 	timer->function = function;
+}
+#endif
+
+/*
+ * Lets a 32-bit kernel map offsets beyond 4 GiB, as those of the sixteenth region and of the
+ * recorders are. Since 6.12 it is a flag of the operations.
+ */
+#ifdef FOP_UNSIGNED_OFFSET
+#define FATHOM_OPERATIONS_FLAGS .fop_flags = FOP_UNSIGNED_OFFSET,
+static inline void allow_unsigned_offset(struct file *filp)
+{
+}
+#else
+#define FATHOM_OPERATIONS_FLAGS
+static inline void allow_unsigned_offset(struct file *filp)
+{
+	filp->f_mode |= FMODE_UNSIGNED_OFFSET;
 }
 #endif
 

@@ -175,6 +175,7 @@ static int fathom_open(struct inode *inode, struct file *filp)
 	xa_init_flags(&file->regions, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 	file->granted = -1;
 	filp->private_data = file;
+	allow_unsigned_offset(filp);
 	atomic_inc(&openings);
 	return 0;
 }
@@ -194,6 +195,7 @@ static int fathom_release(struct inode *inode, struct file *filp)
 
 static const struct file_operations operations = {
 	.owner = THIS_MODULE,
+	FATHOM_OPERATIONS_FLAGS
 	.open = fathom_open,
 	.release = fathom_release,
 	.unlocked_ioctl = fathom_ioctl,

@@ -11,7 +11,13 @@
 
 /* Properties of this guest, from the kernel's command line. */
 struct world {
+	bool arm;		/* of 32 or 64 bits */
 	bool arm64;
+	bool raw;		/* translations have the attribute; QEMU's ARMv6 has not */
+	bool counters;		/* the cycle counter can be granted */
+	bool recorders;		/* its caches do not alias by virtual address */
+	bool pci;		/* the kernel has PCI */
+	unsigned long step;	/* ns in which the kernel's clock steps */
 	unsigned long engines;	/* bit n: engine n is present */
 	unsigned long coherent;	/* bit n: its device is coherent */
 	bool soft;		/* the memcpy channel is the test module */
@@ -65,6 +71,13 @@ void drop_caches(void);
  * memory of others is placed there too, which leaves the free memory as it is.
  */
 bool cma_is_lost(long cma, long free_);
+
+/* The error with which the counter is refused here, or 0. */
+int counters_refused(void);
+/* The error with which recorders of wake-ups are refused here, or 0. */
+int recorders_refused(void);
+/* Whether there are no recorders, which is told. */
+bool has_no_recorders(int fd);
 
 void test_bounds(void);
 void test_regions(void);

@@ -109,8 +109,10 @@ static int unload(const char *name)
  */
 int load_module(void)
 {
-	return load("/fathom.ko", world.engines & 1 << FATHOM_ENGINE_DMAENGINE && !world.soft ?
-		    "edu_dma_bits=32 dmaengine_align=4" : "edu_dma_bits=32 dmaengine_ms=2000");
+	if (world.soft)
+		return load("/fathom.ko", "edu_dma_bits=32 dmaengine_ms=2000");
+	/* A kernel without PCI has no parameters for edu. */
+	return load("/fathom.ko", world.pci ? "edu_dma_bits=32 dmaengine_align=4" : "dmaengine_align=4");
 }
 
 int unload_module(void)
@@ -414,6 +416,14 @@ static void prepare(void)
 #ifdef __aarch64__
 	world.arm64 = true;
 #endif
+#if defined(__aarch64__) || defined(__arm__)
+	world.arm = true;
+#endif
+	world.raw = parameter(line, "fathom.raw=", 1);
+	world.counters = parameter(line, "fathom.counters=", world.arm);
+	world.recorders = parameter(line, "fathom.recorders=", 1);
+	world.pci = parameter(line, "fathom.pci=", 1);
+	world.step = parameter(line, "fathom.step=", 1);
 	log_fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	lseek(log_fd, 0, SEEK_END);
 }

@@ -43,6 +43,10 @@ void test_charge(void)
 	long free_ = free_memory();
 	void *at[16];
 
+	if (has_no_recorders(fd)) {
+		close(fd);
+		return;
+	}
 	for (count = 0; count < 16; count++) {
 		memset(&start, 0, sizeof(start));
 		start.period_ns = FATHOM_WAKE_MAX_NS;
@@ -128,6 +132,10 @@ void test_rights(void)
 	unsigned int i;
 	int got, fd = device_open();
 
+	if (has_no_recorders(fd)) {
+		close(fd);
+		return;
+	}
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		got = as_nobody(fd, 0, cases[i].policy, cases[i].priority);
 		check(got == cases[i].error, "policy %u with a limit of %lu: %s", cases[i].policy,
@@ -157,6 +165,10 @@ void test_dofork(void)
 	check(at != MAP_FAILED && madvise(at, 4096, MADV_DOFORK) && errno == EINVAL,
 	      "a region can be made to be inherited");
 	munmap(at, 4096);
+	if (has_no_recorders(fd)) {
+		close(fd);
+		return;
+	}
 	expect(fd, FATHOM_IOC_WAKE_START, &start, 0, "a recorder");
 	at = mmap(NULL, start.bytes, PROT_READ, MAP_SHARED, fd, start.offset);
 	check(at != MAP_FAILED && madvise(at, start.bytes, MADV_DOFORK) && errno == EINVAL,
@@ -375,7 +387,7 @@ static void in_group(int fd)
 	before = charged();
 	expect(fd, FATHOM_IOC_REGION, &coloured, 0, "a coloured region");
 	expect(fd, FATHOM_IOC_REGION, &plain, 0, "a region");
-	expect(fd, FATHOM_IOC_WAKE_START, &start, 0, "a recorder");
+	expect(fd, FATHOM_IOC_WAKE_START, &start, recorders_refused(), "a recorder");
 	after = charged();
 	printf("  %llu bytes held, and the control group is charged %ld\n",
 	       (unsigned long long)info_of(fd).used_bytes, after - before);
@@ -384,7 +396,7 @@ static void in_group(int fd)
 	/* Refused, and nobody is killed. */
 	write_to(CHILD "/memory.max", "33554432");
 	expect(fd, FATHOM_IOC_REGION, &beyond, ENOMEM, "more than the control group has");
-	expect(fd, FATHOM_IOC_WAKE_STOP, NULL, 0, "stop");
+	expect(fd, FATHOM_IOC_WAKE_STOP, NULL, world.recorders ? 0 : ENOENT, "stop");
 	_exit(failures_so_far() != failures);
 }
 

@@ -19,12 +19,12 @@ static unsigned int attribute_expected(bool coherent_memory, bool coherent)
 }
 
 /*
- * An uncached buffer for a coherent device: x86 changes the linear mapping, arm64 has
+ * An uncached buffer for a coherent device: x86 changes the linear mapping, ARM has
  * it in reserved memory only.
  */
 static bool is_possible(const struct fathom_dma_run *run, bool coherent)
 {
-	return run->strategy != FATHOM_UNCACHED_COPY || !coherent || !world.arm64 ||
+	return run->strategy != FATHOM_UNCACHED_COPY || !coherent || !world.arm ||
 	       world.reserved;
 }
 
@@ -39,7 +39,7 @@ static void check_samples(const struct fathom_dma_run *run,
 		check(!!(samples[i].flags & FATHOM_SAMPLE_UNVERIFIED) == unverified, "flags %#x",
 		      samples[i].flags);
 		check(!samples[i].wrong, "%u wrong bytes in a sample", samples[i].wrong);
-		check(!!samples[i].copy == copies || run->bytes < 64, "copy took %llu",
+		check(!!samples[i].copy == copies || run->bytes < 64 || world.step > 1, "copy took %llu",
 		      (unsigned long long)samples[i].copy);
 		check(!!samples[i].engine == !!run->engine, "the engine took %llu",
 		      (unsigned long long)samples[i].engine);
@@ -77,7 +77,7 @@ static bool one_run(int fd, struct fathom_dma_run run, const struct fathom_engin
 	check(run.coherent == engine->coherent, "coherent %u", run.coherent);
 	expected = own ? FATHOM_NORMAL_NC :
 		 attribute_expected(uncached || run.strategy == FATHOM_COHERENT, engine->coherent);
-	check(run.attribute == expected, "%s: buffer of attribute %u instead of %u (raw %#llx)",
+	check(run.attribute == expected || !world.raw, "%s: buffer of attribute %u instead of %u (raw %#llx)",
 	      strategies[run.strategy], run.attribute, expected, (unsigned long long)run.raw);
 	check(run.flags == (own && world.arm64 ? FATHOM_RUN_RESERVED : 0), "%s: flags %#x",
 	      strategies[run.strategy], run.flags);
@@ -183,7 +183,7 @@ void test_dma_alloc(void)
 				expect(fd, FATHOM_IOC_DMA_ALLOC, &alloc, 0, "allocation");
 				expected = attribute_expected(kind != FATHOM_ALLOC_NONCOHERENT,
 							  coherent >> engine & 1);
-				check(alloc.attribute == expected && alloc.done == 3,
+				check((alloc.attribute == expected || !world.raw) && alloc.done == 3,
 				      "kind %u, engine %u: attribute %u instead of %u", kind,
 				      engine, alloc.attribute, expected);
 				for (j = 0; j < 3; j++)

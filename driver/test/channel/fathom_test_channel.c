@@ -7,6 +7,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/dmaengine.h>
 #include <linux/err.h>
+#include <linux/highmem.h>
 #include <linux/io.h>
 #include <linux/kernel.h>
 #include <linux/list.h>
@@ -110,9 +111,36 @@ static bool issued;
 static void carry_out(struct work_struct *unused);
 static DECLARE_WORK(work, carry_out);
 
-static void *at(dma_addr_t address)
+/* Memory of a 32-bit kernel may have no permanent address, so each part within two pages is mapped. */
+static void *map(dma_addr_t address)
 {
-	return phys_to_virt(dma_to_phys(engine.dev, address));
+	phys_addr_t pa = dma_to_phys(engine.dev, address);
+
+	return kmap_local_pfn(PHYS_PFN(pa)) + offset_in_page(pa);
+}
+
+static void copy(dma_addr_t to, dma_addr_t from, size_t bytes)
+{
+	void *source, *target;
+	size_t part;
+
+	for (; bytes; bytes -= part, to += part, from += part) {
+		part = min3(bytes, (size_t)(PAGE_SIZE - offset_in_page(to)),
+			    (size_t)(PAGE_SIZE - offset_in_page(from)));
+		source = map(from);
+		target = map(to);
+		memcpy(target, source, part);
+		kunmap_local(target);
+		kunmap_local(source);
+	}
+}
+
+static void spoil(dma_addr_t address)
+{
+	u8 *byte = map(address);
+
+	*byte ^= 0xff;
+	kunmap_local(byte);
 }
 
 static void carry_out(struct work_struct *unused)
@@ -132,9 +160,9 @@ static void carry_out(struct work_struct *unused)
 	if (mode == MODE_FAILS)
 		result.result = DMA_TRANS_WRITE_FAILED;
 	else
-		memcpy(at(transfer->to), at(transfer->from), transfer->bytes);
+		copy(transfer->to, transfer->from, transfer->bytes);
 	if (mode == MODE_SPOILS)
-		((u8 *)at(transfer->to))[transfer->bytes - 1] ^= 0xff;
+		spoil(transfer->to + transfer->bytes - 1);
 	channel.completed_cookie = transfer->tx.cookie;
 	transfer->tx.callback_result(transfer->tx.callback_param, &result);
 	kfree(transfer);
