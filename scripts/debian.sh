@@ -102,9 +102,15 @@ loaded() {
         echo "$0: $1 is not a program for the guest's architecture" >&2
         exit 2
     }
-    at=$(od -An -t u8 -j 32 -N 8 "$1" | tr -d ' ')
-    headers=$(od -An -t u2 -j 56 -N 2 "$1" | tr -d ' ')
-    end=$(od -An -v -w56 -t u8 -j "$at" -N $((headers * 56)) "$1" \
+    # Where the program headers are, their number and size, and the size of an address: of ELF64, or of ELF32.
+    case $(od -An -t u1 -j 4 -N 1 "$1" | tr -d ' ') in
+        2) at=32 number=56 row=56 address=8 ;;
+        *) at=28 number=44 row=32 address=4 ;;
+    esac
+    at=$(od -An -t u$address -j "$at" -N $address "$1" | tr -d ' ')
+    headers=$(od -An -t u2 -j "$number" -N 2 "$1" | tr -d ' ')
+    # Type, offset and, in both, as fifth address, the size in the file. ELF64 has flags in the upper half of the type.
+    end=$(od -An -v -w$row -t u$address -j "$at" -N $((headers * row)) "$1" \
         | awk '$1 % 4294967296 == 1 && $2 + $5 > end { end = $2 + $5 } END { print end + 0 }')
     head -c "$end" "$1"
 }

@@ -26,6 +26,8 @@ pub(crate) struct Evidence {
     pub(crate) tree_hypervisor: Option<String>,
     /// `compatible` of the devicetree's root, entries separated by blanks.
     pub(crate) tree: Option<String>,
+    /// Whether the devicetree is a Raspberry Pi's, without any property that its firmware adds at each boot.
+    pub(crate) without_firmware: bool,
     /// The conduit of PSCI calls: `smc` to firmware, `hvc` to a hypervisor.
     pub(crate) psci: Option<String>,
 }
@@ -43,6 +45,8 @@ pub(crate) fn gather(root: &Root) -> Evidence {
         hypervisor: root.text("/sys/hypervisor/type"),
         dmi,
         tree_hypervisor: strings(root, &format!("{DEVICETREE}/hypervisor/compatible")),
+        without_firmware: words(&tree).contains("raspberrypi,")
+            && !PI_FIRMWARE.iter().any(|name| root.bytes(&format!("{DEVICETREE}/{name}"), 1).is_some()),
         tree,
         psci: strings(root, &format!("{DEVICETREE}/psci/method")),
     }
@@ -50,6 +54,11 @@ pub(crate) fn gather(root: &Root) -> Evidence {
 
 /// Path of the devicetree in `/proc`.
 const DEVICETREE: &str = "/proc/device-tree";
+
+/// Properties that a Raspberry Pi's firmware adds to the devicetree (Raspberry Pi documentation, "Device Trees"). QEMU passes
+/// the kernel's own tree as it is.
+const PI_FIRMWARE: [&str; 4] =
+    ["serial-number", "system/linux,revision", "system/linux,serial", "chosen/rpi-boardrev-ext"];
 
 /// Reads a devicetree property of strings, separated by blanks.
 pub(crate) fn strings(root: &Root, path: &str) -> Option<String> {
@@ -122,7 +131,7 @@ type Verdict = (ClockTrust, String);
 
 /// Returns the verdict of all evidence.
 pub(crate) fn judge(evidence: &Evidence) -> Verdict {
-    let found = [by_program(evidence), evidence.cpu.clone(), by_firmware(evidence)];
+    let found = [by_program(evidence), evidence.cpu.clone(), by_boot(evidence), by_firmware(evidence)];
     let nothing = "no evidence of a hypervisor or an emulator".to_owned();
     // The least trusted wins, and the first of equals, in the order above: evidence by program is the most certain.
     found.into_iter().flatten().min_by_key(|(trust, _)| *trust).unwrap_or((ClockTrust::Real, nothing))
@@ -139,6 +148,13 @@ fn by_program(evidence: &Evidence) -> Option<Verdict> {
     evidence.interpreted.then(|| {
         (ClockTrust::Emulated, "the kernel runs another program than it names: a user-mode emulator".into())
     })
+}
+
+/// A Raspberry Pi cannot boot without its firmware. QEMU's models of those without a generic timer have no other evidence.
+fn by_boot(evidence: &Evidence) -> Option<Verdict> {
+    let why = "the devicetree is a Raspberry Pi's, without what its firmware adds (serial-number, system/linux,revision): QEMU, \
+               or a boot loader that replaces the firmware's devicetree";
+    evidence.without_firmware.then(|| (ClockTrust::Emulated, why.to_owned()))
 }
 
 fn by_firmware(evidence: &Evidence) -> Option<Verdict> {

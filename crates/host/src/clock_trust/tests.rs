@@ -46,6 +46,19 @@ fn devicetrees_distinguish_boards_from_guests() {
 }
 
 #[test]
+fn raspberry_pi_that_its_firmware_did_not_boot_is_emulated() {
+    let tree = ("/proc/device-tree/compatible", "raspberrypi,model-zero\0brcm,bcm2835\0");
+    let judged = |files: &[(&str, &str)]| {
+        let (_keep, root) = fixture::root(files);
+        trust(&Evidence { cpu: None, foreign_elf: None, interpreted: false, ..gather(&root) })
+    };
+    assert_eq!(judged(&[tree]), ClockTrust::Emulated);
+    assert_eq!(judged(&[tree, ("/proc/device-tree/serial-number", "00000000abcdef01\0")]), ClockTrust::Real);
+    assert_eq!(judged(&[tree, ("/proc/device-tree/system/linux,revision", "\0\0\0\x09")]), ClockTrust::Real);
+    assert_eq!(judged(&[("/proc/device-tree/compatible", "ti,am335x-bone\0ti,am33xx\0")]), ClockTrust::Real);
+}
+
+#[test]
 fn firmware_strings_distinguish_machines_from_guests() {
     let dmi = |text: &str| trust(&Evidence { dmi: Some(text.into()), ..Evidence::default() });
     assert_eq!(dmi("Dell Inc. / PowerEdge R640"), ClockTrust::Real);

@@ -20,9 +20,10 @@ pub(in super::super) fn judge(
         return Some((ClockTrust::Emulated, why));
     }
     let qemu = tree.contains("linux,dummy-virt") || dmi.contains("QEMU");
-    // The Pi's counter runs at 19.2 MHz (54 MHz from the Pi 4 on): another rate is QEMU's model of it.
-    let pi = tree.contains("brcm,bcm28");
-    ((qemu || pi) && cntfrq == QEMU_CNTFRQ).then(|| {
+    // The counter of a Pi runs at 19.2 MHz (54 MHz from the Pi 4 on), and of a Versatile Express at 24 MHz: this rate is
+    // that of QEMU's models.
+    let modelled = ["brcm,bcm28", "arm,vexpress"].iter().any(|name| tree.contains(name));
+    ((qemu || modelled) && cntfrq == QEMU_CNTFRQ).then(|| {
         let why = "the counter has the rate of QEMU's own timer (62.5 MHz) on one of QEMU's machines";
         (ClockTrust::Emulated, why.into())
     })
@@ -54,6 +55,10 @@ mod tests {
     fn counter_rate_reveals_a_translator() {
         // QEMU's raspi3b boots the board's own devicetree.
         assert_eq!(trust(PI3, 0x410f_d034, 62_500_000), Some(ClockTrust::Emulated));
+        assert_eq!(
+            trust("arm,vexpress,v2p-ca15,tc1 arm,vexpress", 0x412f_c0f1, 62_500_000),
+            Some(ClockTrust::Emulated)
+        );
         // QEMU's virt: under KVM the counter is that of the hardware, under TCG it is QEMU's.
         assert_eq!(trust("linux,dummy-virt", A72, 25_000_000), None);
         assert_eq!(trust("linux,dummy-virt", A72, 62_500_000), Some(ClockTrust::Emulated));
