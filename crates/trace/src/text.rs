@@ -128,21 +128,32 @@ pub(crate) struct Cursor<'a> {
     pub at: usize,
 }
 
-/// Values of hexadecimal digits; others have 0xff.
-const DIGITS: [u8; 256] = {
-    let mut all = [0xff; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        all[byte] = match byte as u8 {
-            digit @ b'0'..=b'9' => digit - b'0',
-            digit @ b'a'..=b'f' => digit - b'a' + 10,
-            digit @ b'A'..=b'F' => digit - b'A' + 10,
-            _ => 0xff,
-        };
-        byte += 1;
+/// The same byte eight times.
+const fn eight(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// Reads the hexadecimal digits at the start of eight bytes, all at once. Returns their number and their value.
+#[inline(always)]
+fn hex_of_eight(bytes: [u8; 8]) -> (u32, u64) {
+    let word = u64::from_le_bytes(bytes);
+    let low = word & eight(0x7f);
+    let lower_case = low | eight(0x20);
+    // In the highest bit of each byte, whether it is at least the first digit and not beyond the last.
+    let decimal = (low + eight(0x80 - b'0')) & !(low + eight(0x7f - b'9'));
+    let letter = (lower_case + eight(0x80 - b'a')) & !(lower_case + eight(0x7f - b'f'));
+    let others = !((decimal | letter) & !word) & eight(0x80);
+    let digits = (others.trailing_zeros() / 8).min(8);
+    if digits == 0 {
+        return (0, 0);
     }
-    all
-};
+    let values = (word & eight(0x0f)) + 9 * ((word >> 6) & eight(1));
+    // Zeros before the digits; then neighbours become one number: of 8, of 16 and of 32 bits.
+    let values = values << (64 - 8 * digits);
+    let bytes = ((values << 4) | (values >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let pairs = ((bytes << 8) | (bytes >> 16)) & 0x0000_ffff_0000_ffff;
+    (digits, ((pairs << 16) | (pairs >> 32)) & 0xffff_ffff)
+}
 
 impl<'a> Cursor<'a> {
     /// Returns the next byte without using it; a line feed at the end.
@@ -190,17 +201,32 @@ impl<'a> Cursor<'a> {
     /// Reads a hexadecimal number of at most 16 digits.
     #[inline(always)]
     pub fn hex(&mut self) -> Option<u64> {
-        let start = self.at;
-        let mut value = 0;
-        loop {
-            let digit = DIGITS[usize::from(self.next())];
-            if digit > 15 {
-                break;
-            }
-            value = value << 4 | u64::from(digit);
-            self.at += 1;
+        let (digits, value) = hex_of_eight(self.eight_bytes());
+        self.at += digits as usize;
+        if digits < 8 {
+            return (digits > 0).then_some(value);
         }
-        (1..=16).contains(&(self.at - start)).then_some(value)
+        let (more, rest) = hex_of_eight(self.eight_bytes());
+        self.at += more as usize;
+        let too_long = more == 8 && hex_of_eight(self.eight_bytes()).0 > 0;
+        (!too_long).then_some(value << (4 * more) | rest)
+    }
+
+    /// Returns the next eight bytes without using them; zeros beyond the last line.
+    #[inline(always)]
+    fn eight_bytes(&self) -> [u8; 8] {
+        match self.rest().first_chunk() {
+            Some(eight) => *eight,
+            None => self.last_bytes(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn last_bytes(&self) -> [u8; 8] {
+        let (mut all, rest) = ([0; 8], self.rest());
+        all[..rest.len()].copy_from_slice(rest);
+        all
     }
 
     /// Reads a decimal number of at most 9 digits.
@@ -237,4 +263,40 @@ pub(crate) fn has_line(start: &[u8], skipped: fn(&[u8]) -> bool, of: fn(&mut Cur
     let whole = start.iter().rposition(|&byte| byte == b'\n').map_or(start.len(), |last| last + 1);
     let mut lines = start[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     lines.find(|line| !skipped(line)).is_some_and(|line| of(&mut Cursor { bytes: line, at: 0 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_numbers_are_those_of_the_standard_library() {
+        let after = ["", " ", "\n", ",8\n", "g", "/", ":", "@", "G", "`", "\u{e9}", "x12345678"];
+        for digits in 0..=18 {
+            for rest in after {
+                for text in
+                    ["0123456789abcdefAB", "fedcbaFEDCBA987654", "000000000000000001", "9a9A9f9F0a0F0f0A00"]
+                {
+                    let number = &text[..digits];
+                    let line = format!("{number}{rest}");
+                    let mut cursor = Cursor { bytes: line.as_bytes(), at: 0 };
+                    let expected = (1..=16).contains(&digits).then(|| u64::from_str_radix(number, 16));
+                    assert_eq!(
+                        cursor.hex(),
+                        expected.clone().map(|number| number.expect("digits")),
+                        "{line:?}"
+                    );
+                    assert!(expected.is_none() || cursor.at == digits, "{line:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn digits_are_no_other_bytes() {
+        for byte in 0..=u8::MAX {
+            let (digits, value) = hex_of_eight([byte, 0, 0, 0, 0, 0, 0, 0]);
+            assert_eq!((digits == 1).then_some(value as u32), char::from(byte).to_digit(16), "{byte}");
+        }
+    }
 }

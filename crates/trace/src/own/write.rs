@@ -11,6 +11,8 @@ use super::{Head, Header, MAGIC, MAX_ACCESSES, MAX_END, MAX_PAYLOAD};
 
 /// Bytes that are compressed at once. Zstd refers to 128 KiB back, so longer frames would not be smaller.
 const FRAME: usize = 512 << 10;
+/// Bytes whose compression tells whether that of a frame is worth its time.
+const SAMPLE: usize = 16 << 10;
 /// Bytes of one coded access, at most: three numbers, three bytes, an address.
 const LONGEST: usize = 32;
 
@@ -108,10 +110,24 @@ impl<W: Write> Writer<W> {
         if self.frame.is_empty() {
             return Ok(());
         }
-        let compressed = compress_to_vec(self.frame.as_slice(), CompressionLevel::Fastest);
+        let compressed = compressed(&self.frame);
         self.frame.clear();
         self.to.write_all(&compressed)
     }
+}
+
+/// Returns a frame of zstd. What does not become shorter, such as addresses at random, is stored: the compression would take
+/// most of the time.
+fn compressed(frame: &[u8]) -> Vec<u8> {
+    let middle = frame.len() / 2;
+    let sample = &frame[middle..frame.len().min(middle + SAMPLE)];
+    let shorter = compress_to_vec(sample, CompressionLevel::Fastest).len() < sample.len() / 8 * 7;
+    let level = if shorter || frame.len() < FRAME / 2 {
+        CompressionLevel::Fastest
+    } else {
+        CompressionLevel::Uncompressed
+    };
+    compress_to_vec(frame, level)
 }
 
 fn push_block(frame: &mut Vec<u8>, head: Head, payload: &[u8]) {
@@ -134,7 +150,7 @@ pub fn end(to: &mut impl Write, run: &Answer) -> Result<()> {
         let kind = if parts.peek().is_some() { b'E' } else { b'Z' };
         let mut frame = Vec::new();
         push_block(&mut frame, Head { kind, thread: 0, accesses: 0, bytes: 0 }, part);
-        to.write_all(&compress_to_vec(frame.as_slice(), CompressionLevel::Fastest))?;
+        to.write_all(&compressed(&frame))?;
     }
     to.flush()
 }
