@@ -1,9 +1,13 @@
 //! Traces on described machines: counts that are known by arithmetic, a kept trace that gives what its run gave, and wrong traces that
 //! are told with their place.
 
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{Did, User};
+use crate::common::{Did, User, kill, wait};
 use crate::simulate::{TARGETS, built, misses, value};
 
 /// Simulates a trace; returns its report.
@@ -100,6 +104,36 @@ fn lackey_names_instructions_by_address() {
     assert!(text.ended(0).contains("Instructions, by time beyond hits"), "{text:?}");
     let data = simulated(&user, "bcm2835", &["--trace", "lackey.txt", "--no-fetches"]);
     assert_eq!((value(&data, "simulated.instructions"), value(&data, "simulated.fetches")), (8192.0, 0.0));
+}
+
+#[test]
+fn interrupted_trace_keeps_its_counts_unless_it_waits() {
+    use std::io::Write as _;
+    let user = User::new();
+    let start = |record: &str| {
+        let mut command = user.command(&["simulate", "--on", "bcm2837", "--trace", "-", "-o", record]);
+        command.stdin(Stdio::piped()).spawn().expect("it starts")
+    };
+    // More and more accesses: nothing is known of the end.
+    let mut child = start("r.fathom");
+    let (pid, mut stdin) = (child.id(), child.stdin.take().expect("a pipe"));
+    let feeder = std::thread::spawn(move || while stdin.write_all(din().as_bytes()).is_ok() {});
+    std::thread::sleep(Duration::from_millis(800));
+    kill(pid, Signal::INT);
+    let did = wait(child);
+    feeder.join().expect("the pipe is closed");
+    assert_eq!(did.status, 130, "{did:?}");
+    assert!(did.out.contains("interrupted"), "{did:?}");
+    let again = user.run(&["report", "r.fathom"]);
+    assert!(again.ended(3).contains("stdin on bcm2837"), "{again:?}");
+    // A source that sends nothing.
+    let mut child = start("s.fathom");
+    let stdin = child.stdin.take();
+    std::thread::sleep(Duration::from_millis(500));
+    kill(child.id(), Signal::INT);
+    let did = wait(child);
+    drop(stdin);
+    assert!(did.status == 130 && did.err.contains("interrupted while the trace was waited for"), "{did:?}");
 }
 
 #[test]
