@@ -430,7 +430,7 @@ void test_fuzz(void)
 	for (i = 0; i <= COMMANDS; i++)
 		printf(" %lu", succeeded[i]);
 	printf("\n");
-	slabs_grew_below(256);
+	slabs_grew_below(128);
 	printf("  CmaFree %ld kB to %ld kB, free %ld kB to %ld kB\n", cma, meminfo("CmaFree"), free_,
 	       free_memory());
 	/* A short run may not cover all of them. */

@@ -366,7 +366,7 @@ static void test_load_often(void)
 		if (i == 9)
 			slabs_mark();
 	}
-	slabs_grew_below(128);
+	slabs_grew_below(64);
 }
 
 static void run(const char *name, void (*test)(void))

@@ -6,6 +6,7 @@
 use fathom_probe::machine::ClockTrust;
 
 use crate::arch::{Architecture as _, Cpu};
+use crate::first_run::FirstRun;
 use crate::procfs::Root;
 
 /// Evidence, undecoded. `None` means unknown, not "no".
@@ -16,6 +17,8 @@ pub(crate) struct Evidence {
     /// ELF machine of the program that the kernel really runs, if it differs from the one that this code was compiled
     /// for.
     pub(crate) foreign_elf: Option<u16>,
+    /// How long new code takes; `None` if it was not measured.
+    pub(crate) first_run: Option<FirstRun>,
     /// Whether the kernel runs another program than `/proc/self/exe` names.
     pub(crate) interpreted: bool,
     /// `/sys/hypervisor/type`.
@@ -40,6 +43,7 @@ pub(crate) fn gather(root: &Root) -> Evidence {
     let words = |text: &Option<String>| text.clone().unwrap_or_default();
     Evidence {
         cpu: Cpu::trust(root, &words(&tree), &words(&dmi)),
+        first_run: FirstRun::measure(),
         foreign_elf: elf.filter(|&machine| machine != Cpu::PROGRAM.elf_machine),
         interpreted: interpreted(root),
         hypervisor: root.text("/sys/hypervisor/type"),
@@ -131,7 +135,13 @@ type Verdict = (ClockTrust, String);
 
 /// Returns the verdict of all evidence.
 pub(crate) fn judge(evidence: &Evidence) -> Verdict {
-    let found = [by_program(evidence), evidence.cpu.clone(), by_boot(evidence), by_firmware(evidence)];
+    let found = [
+        by_program(evidence),
+        evidence.cpu.clone(),
+        by_boot(evidence),
+        by_code(evidence),
+        by_firmware(evidence),
+    ];
     let nothing = "no evidence of a hypervisor or an emulator".to_owned();
     // The least trusted wins, and the first of equals, in the order above: evidence by program is the most certain.
     found.into_iter().flatten().min_by_key(|(trust, _)| *trust).unwrap_or((ClockTrust::Real, nothing))
@@ -155,6 +165,11 @@ fn by_boot(evidence: &Evidence) -> Option<Verdict> {
     let why = "the devicetree is a Raspberry Pi's, without what its firmware adds (serial-number, system/linux,revision): QEMU, \
                or a boot loader that replaces the firmware's devicetree";
     evidence.without_firmware.then(|| (ClockTrust::Emulated, why.to_owned()))
+}
+
+fn by_code(evidence: &Evidence) -> Option<Verdict> {
+    let measured = evidence.first_run.as_ref()?;
+    Some((ClockTrust::Emulated, measured.translates().or_else(|| measured.counts_instructions())?))
 }
 
 fn by_firmware(evidence: &Evidence) -> Option<Verdict> {

@@ -16,6 +16,7 @@ mod driver;
 mod driver_buffer;
 mod environment;
 mod facts;
+mod first_run;
 #[cfg(test)]
 mod fixture;
 mod host;

@@ -121,6 +121,26 @@ const RISCV64: Program = Program {
     target: "riscv64gc-unknown-linux-gnu",
 };
 
+/// Bytes of a block of code: a line of most instruction caches.
+pub(crate) const BLOCK_BYTES: usize = 64;
+
+/// Returns a block of instructions of 32 bits: one that does nothing, repeated, and the return from a function.
+#[cfg(not(target_arch = "x86_64"))]
+const fn block(nothing: u32, and_return: u32) -> [u8; BLOCK_BYTES] {
+    let mut block = [0; BLOCK_BYTES];
+    let mut at = 0;
+    while at < BLOCK_BYTES {
+        let word = if at + 4 == BLOCK_BYTES { and_return } else { nothing }.to_le_bytes();
+        let mut byte = 0;
+        while byte < 4 {
+            block[at + byte] = word[byte];
+            byte += 1;
+        }
+        at += 4;
+    }
+    block
+}
+
 /// Interface of an architecture.
 pub(crate) trait Architecture: Instructions {
     /// Its programs: an entry of [`PROGRAMS`].
@@ -171,6 +191,15 @@ pub(crate) trait Architecture: Instructions {
     /// # Safety
     /// There is a readable byte at `at`.
     unsafe fn flush_line(at: *mut u8);
+
+    /// A function that does nothing and returns.
+    const BLOCK: [u8; BLOCK_BYTES];
+
+    /// Makes instructions that were stored visible to their execution by this thread.
+    ///
+    /// # Safety
+    /// The bytes are readable.
+    unsafe fn synchronise(code: *const u8, bytes: usize);
 
     /// Waits for flushes, and delays later accesses until they are complete.
     fn flush_barrier();

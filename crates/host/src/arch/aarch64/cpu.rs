@@ -4,7 +4,7 @@ use std::arch::asm;
 
 use fathom_probe::machine::{ClockTrust, Fact};
 
-use super::super::{AARCH64, Architecture, Program};
+use super::super::{AARCH64, Architecture, BLOCK_BYTES, Program, block};
 use super::cycles::Pmccntr;
 use super::{Cpu, trust};
 use crate::facts::int;
@@ -14,6 +14,8 @@ use crate::procfs::Root;
 impl Architecture for Cpu {
     const PROGRAM: Program = AARCH64;
     const COUNTER: &'static str = "cntvct";
+    /// NOP and RET.
+    const BLOCK: [u8; BLOCK_BYTES] = block(0xd503_201f, 0xd65f_03c0);
     /// The line of all of Arm's own cores. Longer lines are flushed more than once.
     const LINE_BYTES: usize = 64;
     /// User space cannot detect whether a machine's caches are coherent with DMA.
@@ -65,6 +67,25 @@ impl Architecture for Cpu {
     unsafe fn flush_line(at: *mut u8) {
         // SAFETY: cleaning and invalidating changes no contents; the line is that of the caller's byte.
         unsafe { asm!("dc civac, {at}", at = in(reg) at, options(nostack, preserves_flags)) };
+    }
+
+    /// DDI 0487, B2.7.4 ("Concurrent modification and execution"): clean, invalidate, and wait. Linux permits both.
+    unsafe fn synchronise(code: *const u8, bytes: usize) {
+        for clean in [true, false] {
+            // Shorter than any line.
+            for at in (0..bytes).step_by(16) {
+                let at = code.wrapping_add(at);
+                // SAFETY: maintenance of memory that the caller may read.
+                unsafe {
+                    match clean {
+                        true => asm!("dc cvau, {}", in(reg) at, options(nostack, preserves_flags)),
+                        false => asm!("ic ivau, {}", in(reg) at, options(nostack, preserves_flags)),
+                    }
+                }
+            }
+            // SAFETY: barriers.
+            unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
+        }
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@ use fathom_loops::arm::{Arm as Cpu, IS_V7, complete_accesses, flush_pipeline};
 use fathom_probe::machine::{ClockTrust, Fact};
 
 use super::super::aarch64::trust;
-use super::super::{ARMV6, ARMV7, Architecture, Program};
+use super::super::{ARMV6, ARMV7, Architecture, BLOCK_BYTES, Program, block};
 use super::{cpuinfo, vdso};
 use crate::facts::int;
 use crate::procfs::Root;
@@ -15,6 +15,8 @@ use crate::procfs::Root;
 impl Architecture for Cpu {
     const PROGRAM: Program = if IS_V7 { ARMV7 } else { ARMV6 };
     const COUNTER: &'static str = "cntvct";
+    /// MOV r0, r0 and BX lr, in the ARM state.
+    const BLOCK: [u8; BLOCK_BYTES] = block(0xe1a0_0000, 0xe12f_ff1e);
     /// The line of ARM1176 and Cortex-A9. Longer lines are flushed more than once.
     const LINE_BYTES: usize = 32;
     /// Maintenance is by coprocessor 15, which is privileged (DDI 0100I, B6.6; DDI 0406C, B4.2.1). The kernel's call
@@ -71,6 +73,13 @@ impl Architecture for Cpu {
     fn order() {
         complete_accesses();
         flush_pipeline();
+    }
+
+    /// The kernel's call `cacheflush` (Linux, arch/arm/include/uapi/asm/unistd.h).
+    unsafe fn synchronise(code: *const u8, bytes: usize) {
+        const CACHEFLUSH: libc::c_long = 0x000f_0002;
+        // SAFETY: maintenance of memory that the caller may read.
+        unsafe { libc::syscall(CACHEFLUSH, code, code.wrapping_add(bytes), 0) };
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use fathom_loops::{ADDITIONS, Instructions};
 use fathom_probe::machine::{ClockTrust, Fact};
 
-use super::super::{Architecture, Program, RISCV64};
+use super::super::{Architecture, BLOCK_BYTES, Program, RISCV64, block};
 use super::trust;
 use crate::procfs::Root;
 
@@ -77,6 +77,8 @@ impl Instructions for Cpu {
 impl Architecture for Cpu {
     const PROGRAM: Program = RISCV64;
     const COUNTER: &'static str = "time";
+    /// ADDI x0, x0, 0 and JALR x0, 0(ra).
+    const BLOCK: [u8; BLOCK_BYTES] = block(0x0000_0013, 0x0000_8067);
     /// The line of all cores that run Linux so far.
     const LINE_BYTES: usize = 64;
     /// Zicbom's instructions are illegal unless the kernel permits them (`senvcfg.CBCFE`), which most kernels do not.
@@ -124,6 +126,13 @@ impl Architecture for Cpu {
     fn order() {
         // SAFETY: a barrier.
         unsafe { asm!("fence iorw, iorw", options(nostack, preserves_flags)) };
+    }
+
+    /// The kernel's call `riscv_flush_icache` for this thread's processor and all others.
+    unsafe fn synchronise(code: *const u8, bytes: usize) {
+        const FLUSH_ICACHE: libc::c_long = 259;
+        // SAFETY: maintenance of memory that the caller may read.
+        unsafe { libc::syscall(FLUSH_ICACHE, code, code.wrapping_add(bytes), 0) };
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use fathom_loops::{ADDITIONS, Instructions};
 use fathom_probe::machine::{ClockTrust, Fact};
 use fathom_units::facts;
 
-use super::super::{Architecture, Program, X86_64};
+use super::super::{Architecture, BLOCK_BYTES, Program, X86_64};
 use super::{cpuid, fixed_rate, trust};
 use crate::procfs::Root;
 
@@ -75,6 +75,12 @@ impl Instructions for Cpu {
 impl Architecture for Cpu {
     const PROGRAM: Program = X86_64;
     const COUNTER: &'static str = "tsc";
+    /// NOP and RET.
+    const BLOCK: [u8; BLOCK_BYTES] = {
+        let mut block = [0x90; BLOCK_BYTES];
+        block[BLOCK_BYTES - 1] = 0xc3;
+        block
+    };
     const LINE_BYTES: usize = 64;
     /// Intel SDM volume 3, 11.3; without an IOMMU's tables.
     const COHERENT_DMA: bool = true;
@@ -124,6 +130,9 @@ impl Architecture for Cpu {
         // SAFETY: SSE2, which x86-64 has, provides the instruction; the line is that of the caller's byte.
         unsafe { _mm_clflush(at) };
     }
+
+    /// Nothing: the instruction side is coherent, and a jump suffices (Intel SDM volume 3, 9.1.3).
+    unsafe fn synchronise(_code: *const u8, _bytes: usize) {}
 
     /// Uses MFENCE, before which no later load begins (Intel SDM 2, CLFLUSH: it is not ordered with loads).
     #[inline(always)]
