@@ -16,6 +16,8 @@ use crate::arch::{Architecture as _, BLOCK_BYTES, Cpu};
 
 /// Blocks of new code: 8 KiB, which each instruction cache holds.
 const BLOCKS: usize = 128;
+/// Smallest page of any kernel.
+const PAGE_BYTES: usize = 4096;
 /// Passes over them.
 const PASSES: usize = 5;
 /// Times that the code is new. The quickest counts: other tasks disturb, and never help.
@@ -89,9 +91,11 @@ fn step_ns() -> u64 {
 /// Writes new code and times passes over it.
 fn passes() -> Option<[u64; PASSES]> {
     let code = Code::new()?;
+    // The first execution in a page may fault, which says nothing: it may be slow where the kernel is itself a guest's.
+    code.run(PAGE_BYTES / BLOCK_BYTES);
     Some([(); PASSES].map(|()| {
         let from = now_ns();
-        code.run();
+        code.run(1);
         now_ns() - from
     }))
 }
@@ -119,8 +123,9 @@ impl Code {
         Some(code)
     }
 
-    fn run(&self) {
-        for n in 0..BLOCKS {
+    /// Calls the first of every `step` functions.
+    fn run(&self, step: usize) {
+        for n in (0..BLOCKS).step_by(step) {
             // SAFETY: in the mapping.
             let at = unsafe { self.0.byte_add(n * BLOCK_BYTES) };
             // SAFETY: there is a function of the platform's convention that does nothing and returns, and the instruction
