@@ -50,7 +50,13 @@ fn raspberry_pi_that_its_firmware_did_not_boot_is_emulated() {
     let tree = ("/proc/device-tree/compatible", "raspberrypi,model-zero\0brcm,bcm2835\0");
     let judged = |files: &[(&str, &str)]| {
         let (_keep, root) = fixture::root(files);
-        trust(&Evidence { cpu: None, foreign_elf: None, interpreted: false, ..gather(&root) })
+        trust(&Evidence {
+            cpu: None,
+            first_run: None,
+            foreign_elf: None,
+            interpreted: false,
+            ..gather(&root)
+        })
     };
     assert_eq!(judged(&[tree]), ClockTrust::Emulated);
     assert_eq!(judged(&[tree, ("/proc/device-tree/serial-number", "00000000abcdef01\0")]), ClockTrust::Real);
