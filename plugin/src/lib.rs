@@ -16,9 +16,7 @@ mod threads;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-use fathom_model::Kind;
-
-use places::{Block, Line};
+use places::{Accesses, Block, Line};
 use session::Session;
 
 /// Returns the arguments `key=value` of the command line.
@@ -86,16 +84,17 @@ extern "C" fn translated(_id: qemu::Id, block: *mut qemu::Block) {
             (instruction, pc, size, host, std::slice::from_raw_parts(data, size))
         };
         places.based(host.wrapping_sub(pc));
-        let number = places.number(pc, code);
+        let accesses = places.instruction(pc, code);
+        let number = accesses.place;
         numbers.push(number);
-        // SAFETY: the function has the type that QEMU expects; the place's number is all that it gets.
+        // SAFETY: the function has the type that QEMU expects; the instruction is never freed.
         unsafe {
             qemu::qemu_plugin_register_vcpu_mem_cb(
                 instruction,
                 accessed,
                 qemu::NO_REGISTERS,
                 qemu::READS_AND_WRITES,
-                number as usize as *mut c_void,
+                std::ptr::from_ref(accesses).cast_mut().cast(),
             );
         }
         if !session.fetches {
@@ -122,12 +121,14 @@ extern "C" fn translated(_id: qemu::Id, block: *mut qemu::Block) {
 }
 
 /// An instruction has loaded or stored.
-extern "C" fn accessed(thread: c_uint, what: u32, address: u64, place: *mut c_void) {
+extern "C" fn accessed(thread: c_uint, what: u32, address: u64, of: *mut c_void) {
+    // SAFETY: `translated` passes an instruction that is never freed.
+    let of = unsafe { &*of.cast::<Accesses>() };
     // SAFETY: pure functions of the word.
     let (shift, store) =
         unsafe { (qemu::qemu_plugin_mem_size_shift(what), qemu::qemu_plugin_mem_is_store(what)) };
-    let kind = if store { Kind::Store } else { Kind::Load };
-    threads::push(thread, address, 1 << shift, kind, place as u64);
+    of.add(store);
+    threads::push(thread, address, 1 << shift, store, of.place);
 }
 
 /// An instruction on another line than the one before in its block is executed.

@@ -26,6 +26,31 @@ impl Line {
     }
 }
 
+/// An instruction that loads or stores, with the number of its loads and stores.
+#[derive(Debug)]
+pub struct Accesses {
+    pub place: u32,
+    counts: [UnsafeCell<u64>; 2],
+}
+
+// SAFETY: as for `Block`: several threads may add at the same time and lose counts; the report says so.
+unsafe impl Sync for Accesses {}
+
+impl Accesses {
+    /// Counts a load or a store.
+    #[inline(always)]
+    pub fn add(&self, store: bool) {
+        let count = self.counts[usize::from(store)].get();
+        // SAFETY: as above; volatile, because other threads may write it.
+        unsafe { count.write_volatile(count.read_volatile() + 1) };
+    }
+
+    fn counts(&self) -> [u64; 2] {
+        // SAFETY: as above.
+        [0, 1].map(|kind: usize| unsafe { self.counts[kind].get().read_volatile() })
+    }
+}
+
 /// A block: its instructions, and how often it was executed.
 #[derive(Debug)]
 pub struct Block {
@@ -53,6 +78,7 @@ impl Block {
 pub struct Places {
     numbers: HashMap<u64, u32>,
     pcs: Vec<u64>,
+    accesses: Vec<&'static Accesses>,
     /// Places whose stores QEMU does not tell.
     zeroing: Vec<u32>,
     blocks: Vec<&'static Block>,
@@ -61,18 +87,20 @@ pub struct Places {
 }
 
 impl Places {
-    /// Returns the number of an instruction, which it gets at its first translation.
-    pub fn number(&mut self, pc: u64, code: &[u8]) -> u32 {
+    /// Returns an instruction, which gets its number at its first translation, and is kept for ever.
+    pub fn instruction(&mut self, pc: u64, code: &[u8]) -> &'static Accesses {
         let next = self.pcs.len() as u32;
         let number = *self.numbers.entry(pc).or_insert(next);
         if number == next {
             self.pcs.push(pc);
+            let counts = [UnsafeCell::new(0), UnsafeCell::new(0)];
+            self.accesses.push(Box::leak(Box::new(Accesses { place: number, counts })));
             let word = code.first_chunk().map(|four| u32::from_le_bytes(*four));
             if code.len() == 4 && word.is_some_and(|word| word & !31 == DC_ZVA) {
                 self.zeroing.push(number);
             }
         }
-        number
+        self.accesses[number as usize]
     }
 
     /// Notes the distance of the program's addresses to the host's.
@@ -97,15 +125,15 @@ impl Places {
         block.executed.get()
     }
 
-    /// Returns the instructions with their counts; `accesses` are the loads and stores by place.
-    pub fn counted(&self, accesses: &[[u64; 2]]) -> Vec<Place> {
+    /// Returns the instructions with their counts.
+    pub fn counted(&self) -> Vec<Place> {
         let mut all: Vec<Place> = self.pcs.iter().map(|&pc| Place { pc, ..Place::default() }).collect();
         for block in &self.blocks {
             let count = block.count();
             block.places.iter().for_each(|&place| all[place as usize].executed += count);
         }
-        for (place, [loads, stores]) in all.iter_mut().zip(accesses) {
-            (place.loads, place.stores) = (*loads, *stores);
+        for (place, accesses) in all.iter_mut().zip(&self.accesses) {
+            [place.loads, place.stores] = accesses.counts();
         }
         all
     }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use fathom_model::{Access, Kind};
+use fathom_model::Access;
 use fathom_simulation::protocol::{self, Answer, End, Message, Request};
-use fathom_simulation::{MachineCounts, Machines, fetch_shift};
+use fathom_simulation::{MachineCounts, Machines, Repeats, fetch_shift};
 
 use crate::children;
 use crate::ends::Calls;
@@ -28,6 +28,8 @@ pub struct Session {
     pub fetches: bool,
     /// log2 of the bytes of a line, as far as fetches are concerned: the shortest of all machines.
     pub fetch_shift: u32,
+    /// Finds accesses that need not be made, at the beginning of a thread.
+    pub repeats: Repeats,
     /// System calls that may end the program.
     pub calls: Option<&'static Calls>,
     target: String,
@@ -49,8 +51,6 @@ struct Sink {
     kept: Option<Kept>,
     /// Why it is not.
     failed: Option<String>,
-    /// Loads and stores by place.
-    accesses: Vec<[u64; 2]>,
     /// The largest number of a thread, plus one.
     threads: u32,
 }
@@ -88,6 +88,8 @@ impl Session {
         let session = Session {
             fetches: request.fetches,
             fetch_shift: kept.as_ref().map_or(shift, Kept::fetch_shift),
+            // A trace has all accesses.
+            repeats: if kept.is_some() { Repeats::none() } else { machines.repeats() },
             calls: Calls::of(target),
             target: target.to_owned(),
             process: std::process::id(),
@@ -123,7 +125,7 @@ impl Session {
     }
 
     /// Passes a batch of a thread to the machines, and empties it.
-    pub fn run(&self, thread: u32, batch: &mut Vec<Access>) {
+    pub fn run(&self, thread: u32, batch: &mut Vec<Access>, repeated: [u64; 2]) {
         if !self.is_own() {
             // A child of the program, by fork: its threads of this plugin do not exist.
             self.ended.store(true, Ordering::Relaxed);
@@ -131,7 +133,7 @@ impl Session {
             return;
         }
         let mut sink = lock(&self.sink);
-        sink.run(thread, batch, &self.accesses);
+        sink.run(thread, batch, repeated, &self.accesses);
         if let Some(what) = sink.failed.take() {
             self.refuse(&what);
         }
@@ -154,11 +156,12 @@ impl Session {
         let mut sink = lock(&self.sink);
         if how == End::Complete {
             // SAFETY: QEMU has stopped all threads.
-            for (thread, mut batch) in unsafe { threads::take_all() } {
-                sink.run(thread, &mut batch, &self.accesses);
+            for (thread, (mut batch, repeated)) in unsafe { threads::take_all() } {
+                sink.run(thread, &mut batch, repeated, &self.accesses);
             }
         } else if let Some(thread) = thread {
-            sink.run(thread, &mut threads::take(thread), &self.accesses);
+            let (mut batch, repeated) = threads::take(thread);
+            sink.run(thread, &mut batch, repeated, &self.accesses);
         }
         sink.flush();
         let counts = sink.machines.take().map(Machines::finish).unwrap_or_default();
@@ -175,9 +178,9 @@ impl Session {
 
     /// Sends the counts so far, because the program may end now, without telling. Its thread `thread` calls this.
     pub fn may_end(&self, how: End, thread: u32) {
-        let mut batch = threads::take(thread);
+        let (mut batch, repeated) = threads::take(thread);
         let mut sink = lock(&self.sink);
-        sink.run(thread, &mut batch, &self.accesses);
+        sink.run(thread, &mut batch, repeated, &self.accesses);
         sink.flush();
         let counts = sink.machines.as_ref().map(Machines::counts).unwrap_or_default();
         let answer = self.answer(how, &sink, counts);
@@ -197,7 +200,7 @@ impl Session {
 
     fn answer(&self, end: End, sink: &Sink, machines: Vec<MachineCounts>) -> Answer {
         let places = self.places();
-        let counted = places.counted(&sink.accesses);
+        let counted = places.counted();
         Answer {
             end,
             target: self.target.clone(),
@@ -217,7 +220,7 @@ impl Session {
 
 impl Sink {
     fn new(machines: Machines, kept: Option<Kept>) -> Sink {
-        Sink { machines: Some(machines), kept, failed: None, accesses: Vec::new(), threads: 0 }
+        Sink { machines: Some(machines), kept, failed: None, threads: 0 }
     }
 
     /// Writes what the trace has, because its end may follow.
@@ -227,23 +230,16 @@ impl Sink {
         }
     }
 
-    fn run(&mut self, thread: u32, batch: &mut Vec<Access>, total: &AtomicU64) {
+    fn run(&mut self, thread: u32, batch: &mut Vec<Access>, repeated: [u64; 2], total: &AtomicU64) {
         self.threads = self.threads.max(thread + 1);
-        let mut data = 0;
-        for access in batch.iter().filter(|access| access.kind != Kind::Fetch) {
-            let place = access.pc as usize;
-            if place >= self.accesses.len() {
-                self.accesses.resize(2 * place + 64, [0; 2]);
-            }
-            self.accesses[place][access.kind as usize] += 1;
-            data += 1;
-        }
-        total.fetch_add(data, Ordering::Relaxed);
+        let made = batch.len() as u64 + repeated[0] + repeated[1];
+        total.fetch_add(made, Ordering::Relaxed);
         if let Some(Err(what)) = self.kept.as_mut().map(|kept| kept.add(thread, batch)) {
             self.failed = Some(what);
         }
         if let Some(machines) = &mut self.machines {
             machines.run_and_clear(thread, batch);
+            machines.add_hits(repeated);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use fathom_model::{Access, Kind};
+use fathom_simulation::Repeats;
 
 use crate::places::Line;
 use crate::session::Session;
@@ -18,6 +19,10 @@ struct Thread(UnsafeCell<Pending>);
 
 struct Pending {
     batch: Vec<Access>,
+    /// Finds the accesses that need not be in it.
+    repeats: Repeats,
+    /// Loads and stores that are not in it.
+    repeated: [u64; 2],
     /// The line that instructions were fetched from last.
     line: u64,
 }
@@ -34,20 +39,33 @@ unsafe fn pending<'a>(thread: u32) -> Option<&'a mut Pending> {
     let slot = THREADS.get(thread as usize)?;
     let mut known = slot.load(Ordering::Relaxed);
     if known.is_null() {
-        let batch = Vec::with_capacity(BATCH + 1);
-        known = Box::into_raw(Box::new(Thread(UnsafeCell::new(Pending { batch, line: u64::MAX }))));
-        slot.store(known, Ordering::Release);
+        known = begin(slot)?;
     }
     // SAFETY: it is never freed, and the caller promises to be the only one.
     Some(unsafe { &mut *(*known).0.get() })
 }
 
-/// Adds an access.
+#[cold]
+fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
+    let repeats = Session::get()?.repeats;
+    let batch = Vec::with_capacity(BATCH + 1);
+    let pending = Pending { batch, repeats, repeated: [0; 2], line: u64::MAX };
+    let new = Box::into_raw(Box::new(Thread(UnsafeCell::new(pending))));
+    slot.store(new, Ordering::Release);
+    Some(new)
+}
+
+/// Adds a load or store.
 #[inline(always)]
-pub fn push(thread: u32, address: u64, bytes: u16, kind: Kind, place: u64) {
+pub fn push(thread: u32, address: u64, bytes: u16, store: bool, place: u32) {
     // SAFETY: QEMU calls this on the thread itself.
-    let Some(own) = (unsafe { pending(thread) }) else { return too_many() };
-    own.batch.push(Access { address, pc: place, bytes, space: 0, kind });
+    let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
+    if own.repeats.repeats(address, bytes, store) {
+        own.repeated[usize::from(store)] += 1;
+        return;
+    }
+    let kind = if store { Kind::Store } else { Kind::Load };
+    own.batch.push(Access { address, pc: place.into(), bytes, space: 0, kind });
     if own.batch.len() >= BATCH {
         pass_on(thread, own);
     }
@@ -57,11 +75,12 @@ pub fn push(thread: u32, address: u64, bytes: u16, kind: Kind, place: u64) {
 #[inline(always)]
 pub fn fetch(thread: u32, line: &Line) {
     // SAFETY: QEMU calls this on the thread itself.
-    let Some(own) = (unsafe { pending(thread) }) else { return too_many() };
+    let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
     if own.line == line.last {
         return;
     }
     own.line = line.last;
+    own.repeats.forget();
     let (address, bytes) = (line.pc, line.bytes);
     own.batch.push(Access { address, pc: u64::from(line.place), bytes, space: 0, kind: Kind::Fetch });
     if own.batch.len() >= BATCH {
@@ -69,17 +88,20 @@ pub fn fetch(thread: u32, line: &Line) {
     }
 }
 
+/// There is no place for the accesses of a thread.
 #[cold]
-fn too_many() {
-    if let Some(session) = Session::get() {
+fn without(thread: u32) {
+    if let Some(session) = Session::get().filter(|_| thread as usize >= MAX_THREADS) {
         session.refuse(&format!("the program has more than {MAX_THREADS} threads"));
     }
 }
 
 #[inline(never)]
 fn pass_on(thread: u32, own: &mut Pending) {
+    own.repeats.forget();
+    let repeated = std::mem::take(&mut own.repeated);
     match Session::get() {
-        Some(session) => session.run(thread, &mut own.batch),
+        Some(session) => session.run(thread, &mut own.batch, repeated),
         None => own.batch.clear(),
     }
 }
@@ -93,18 +115,28 @@ pub fn flush(thread: u32) {
     }
 }
 
+/// What a thread has left: accesses, and loads and stores that repeat them.
+pub type Left = (Vec<Access>, [u64; 2]);
+
+impl Pending {
+    fn take(&mut self) -> Left {
+        self.repeats.forget();
+        (std::mem::take(&mut self.batch), std::mem::take(&mut self.repeated))
+    }
+}
+
 /// Takes what a thread has left. The thread itself calls it.
-pub fn take(thread: u32) -> Vec<Access> {
+pub fn take(thread: u32) -> Left {
     // SAFETY: the thread itself calls this.
-    unsafe { pending(thread) }.map(|own| std::mem::take(&mut own.batch)).unwrap_or_default()
+    unsafe { pending(thread) }.map(Pending::take).unwrap_or_default()
 }
 
 /// Takes what all threads have left.
 ///
 /// # Safety
 /// No thread of the program runs.
-pub unsafe fn take_all() -> Vec<(u32, Vec<Access>)> {
+pub unsafe fn take_all() -> Vec<(u32, Left)> {
     let known = (0..MAX_THREADS as u32).filter(|&n| !THREADS[n as usize].load(Ordering::Acquire).is_null());
     // SAFETY: the caller's promise.
-    known.filter_map(|n| Some((n, std::mem::take(&mut unsafe { pending(n) }?.batch)))).collect()
+    known.filter_map(|n| Some((n, unsafe { pending(n) }?.take()))).collect()
 }

@@ -23,9 +23,11 @@ mod counts;
 mod entered;
 mod machines;
 pub mod protocol;
+mod repeats;
 mod simulator;
 
 pub use counts::{KINDS, LevelCounts, MachineCounts, PlaceCounts, TlbCounts};
 pub use entered::{Entered, fetch_shift};
 pub use machines::Machines;
 pub use protocol::Machine;
+pub use repeats::Repeats;

@@ -8,6 +8,7 @@ use fathom_model::{Access, Description};
 
 use crate::counts::MachineCounts;
 use crate::protocol::Machine;
+use crate::repeats::Repeats;
 use crate::simulator::Simulator;
 
 /// Batches that may wait for each thread.
@@ -21,6 +22,8 @@ type Counted = Vec<(usize, MachineCounts)>;
 enum Job {
     /// Accesses of one of the program's threads.
     Batch(u32, Arc<Vec<Access>>),
+    /// Loads and stores that repeat the access before.
+    Hits([u64; 2]),
     /// The counts so far.
     Counts(SyncSender<Counted>),
 }
@@ -33,6 +36,7 @@ pub struct Machines {
     own: Vec<(usize, Simulator)>,
     /// Threads with machines.
     workers: Vec<Worker>,
+    repeats: Repeats,
 }
 
 #[derive(Debug)]
@@ -52,13 +56,16 @@ impl Machines {
             let description = Description::parse(&machine.name, &machine.text).map_err(|e| e.to_string())?;
             all.push(Simulator::new(&machine.name, &description, seed));
         }
+        let idle: Option<Vec<u32>> = all.iter().map(Simulator::idle_repeats).collect();
+        let repeats = Repeats::new(idle.and_then(|shifts| shifts.into_iter().min()));
         let threads = threads.clamp(1, all.len().max(1));
         let mut groups: Vec<Vec<(usize, Simulator)>> = (0..threads).map(|_| Vec::new()).collect();
         all.into_iter().enumerate().for_each(|of| groups[of.0 % threads].push(of));
         if threads == 1 {
-            return Ok(Machines { own: groups.pop().unwrap_or_default(), workers: Vec::new() });
+            let own = groups.pop().unwrap_or_default();
+            return Ok(Machines { own, workers: Vec::new(), repeats });
         }
-        Ok(Machines { own: Vec::new(), workers: groups.into_iter().map(Worker::start).collect() })
+        Ok(Machines { own: Vec::new(), workers: groups.into_iter().map(Worker::start).collect(), repeats })
     }
 
     /// Makes accesses of thread `thread` of the program. Their `pc` is the number of their instruction.
@@ -82,6 +89,21 @@ impl Machines {
         } else {
             let next = Vec::with_capacity(batch.capacity());
             self.run(thread, std::mem::replace(batch, next));
+        }
+    }
+
+    /// Returns what finds accesses of a thread that need not be made; each thread has its own.
+    #[must_use]
+    pub fn repeats(&self) -> Repeats {
+        self.repeats
+    }
+
+    /// Counts loads and stores that [`Repeats`] has found.
+    pub fn add_hits(&mut self, repeated: [u64; 2]) {
+        self.own.iter_mut().for_each(|(_, simulator)| simulator.add_hits(repeated));
+        for worker in &self.workers {
+            // It ends before its queue only by a panic, which `finish` reports.
+            let _ = worker.queue.send(Job::Hits(repeated));
         }
     }
 
@@ -136,6 +158,9 @@ impl Worker {
                     Job::Batch(thread, batch) => {
                         group.iter_mut().for_each(|(_, simulator)| simulator.run(thread, &batch));
                     }
+                    Job::Hits(repeated) => {
+                        group.iter_mut().for_each(|(_, simulator)| simulator.add_hits(repeated));
+                    }
                     // Whoever asked may be gone.
                     Job::Counts(to) => drop(to.send(counted(&group))),
                 }
@@ -148,6 +173,8 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::Kind;
+
     use super::*;
 
     fn machine(name: &str) -> Machine {
@@ -220,5 +247,55 @@ mod tests {
                 machine.name
             );
         }
+    }
+
+    #[test]
+    fn repeated_accesses_that_are_left_out_change_no_count() {
+        let mut seed = 7u64;
+        let mut draw = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        let (mut left_out, mut allowed) = (0u64, 0);
+        for name in fathom_model::catalog::names() {
+            let all = [machine(name)];
+            let mut whole = Machines::new(&all, 3, 1).expect("valid");
+            let mut filtered = Machines::new(&all, 3, 1).expect("valid");
+            let mut repeats = filtered.repeats();
+            let before = left_out;
+            for _ in 0..60 {
+                let thread = draw(2) as u32;
+                let mut at = 1 << 20 | draw(1 << 18);
+                let mut batch = Vec::new();
+                for _ in 0..500 {
+                    at = if draw(3) == 0 { 1 << 20 | draw(1 << 18) } else { at + draw(24) };
+                    let access = match draw(8) {
+                        0 => Access::fetch(at & !3, 4),
+                        1..=3 => Access::store(at, 1 << draw(5)),
+                        _ => Access::load(at, 1 << draw(5)),
+                    };
+                    batch.push(access.at(draw(50)));
+                }
+                let mut repeated = [0; 2];
+                let kept = batch.iter().filter(|access| {
+                    let data = access.kind != Kind::Fetch;
+                    let same =
+                        data && repeats.repeats(access.address, access.bytes, access.kind == Kind::Store);
+                    if !data {
+                        repeats.forget();
+                    }
+                    repeated[access.kind as usize % 2] += u64::from(same);
+                    !same
+                });
+                filtered.run(thread, kept.copied().collect());
+                filtered.add_hits(repeated);
+                repeats.forget();
+                left_out += repeated[0] + repeated[1];
+                whole.run(thread, batch);
+            }
+            assert_eq!(filtered.finish(), whole.finish(), "{name}");
+            allowed += usize::from(left_out > before);
+        }
+        assert!(allowed > 5 && left_out > 10_000, "{left_out} accesses on {allowed} machines");
     }
 }

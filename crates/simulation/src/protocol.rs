@@ -41,7 +41,7 @@ pub struct Request {
 pub enum Message {
     /// It cannot begin, and why.
     Refused(String),
-    /// Accesses so far.
+    /// Accesses so far, fetches included.
     Progress(u64),
     /// The program is about to do what may end it, without the plugin's knowledge: the result if nothing follows.
     SoFar(Box<Answer>),

@@ -119,6 +119,18 @@ impl Simulator {
         }
     }
 
+    /// Counts loads and stores that repeat the access before: the nearest level serves them.
+    pub fn add_hits(&mut self, repeated: [u64; 2]) {
+        if self.refused.is_none() {
+            (0..2).for_each(|kind| self.accesses[kind] += repeated[kind]);
+        }
+    }
+
+    /// Returns log2 of the line within which a repetition changes nothing, if there is one.
+    pub fn idle_repeats(&self) -> Option<u32> {
+        self.model.idle_repeats()
+    }
+
     /// Returns what has been counted so far.
     pub fn counts(&self) -> MachineCounts {
         let (served, description) = (&self.served, self.model.description());

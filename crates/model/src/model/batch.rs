@@ -227,6 +227,15 @@ impl Model {
         })
     }
 
+    /// Returns log2 of the bytes of the shortest line if a repeated use of a line changes nothing and costs the same at any time: a
+    /// load or store of the line that the same CPU has used last, a store only if it has stored to it since. Such an
+    /// access need not be made.
+    #[must_use]
+    pub fn idle_repeats(&self) -> Option<u32> {
+        let plan = self.plan(0, true, true)?;
+        (plan.keeps && !plan.twice).then_some(plan.shift)
+    }
+
     /// Makes the accesses of a source.
     pub(super) fn run_batch<S: Source, T: Told>(
         &mut self,
