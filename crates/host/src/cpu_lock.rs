@@ -103,7 +103,8 @@ impl CpuLock {
         Ok((lock, vec![text(facts::CPU_LOCK, "held"), int(facts::CPU_LOCK_WAITED_MS, waited)]))
     }
 
-    /// Looks for other CPUs that are measured now, at most once per [`LOOK_INTERVAL`].
+    /// Looks for other CPUs that are measured now, at most once per [`LOOK_INTERVAL`]. Called between trials: a measurement
+    /// that begins and ends within one trial is not seen.
     pub(crate) fn look(&mut self) {
         if self.looked.is_none_or(|at| at.elapsed() >= LOOK_INTERVAL) {
             self.look_now();
