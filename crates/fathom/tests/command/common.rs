@@ -1,6 +1,7 @@
 //! Runs the command as a user does, in a temporary home directory. A marker in the environment finds all processes that
 //! the command leaves.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -268,6 +269,18 @@ pub fn wait(child: Child) -> Did {
         std::thread::sleep(Duration::from_millis(5));
     }
     ended.join().expect("the waiter")
+}
+
+/// Waits until a running command has told `text` on stderr, which is read until then.
+#[track_caller]
+pub fn until_told(child: &mut Child, text: &str) {
+    let stderr = child.stderr.as_mut().expect("a pipe");
+    let (mut told, mut byte) = (Vec::new(), [0]);
+    while !String::from_utf8_lossy(&told).contains(text) {
+        let read = stderr.read(&mut byte).expect("a pipe");
+        assert!(read > 0, "it ended without '{text}': {}", String::from_utf8_lossy(&told));
+        told.push(byte[0]);
+    }
 }
 
 /// Asserts that the text fits 80 columns. Lines with a command are exempt.

@@ -55,12 +55,12 @@ fn measured(arguments: &[&str], machine: &str) -> serde_json::Value {
     document
 }
 
-/// Short sessions of the measuring verbs. The first and the last have patterns that the others lack.
+/// Short sessions of the measuring verbs, long enough for six trials on a machine with other work. The first and the last have patterns that the others lack.
 const SESSIONS: [&[&str]; 5] = [
-    &["survey", "--budget", "2s"],
-    &["latency", "--bytes", "8K,64K", "--budget", "1s"],
-    &["conflict", "--budget", "1s"],
-    &["stride", "--bytes", "16K", "--budget", "1s"],
+    &["survey", "--budget", "3s"],
+    &["latency", "--bytes", "8K,64K", "--budget", "3s"],
+    &["conflict", "--budget", "3s"],
+    &["stride", "--bytes", "16K", "--budget", "3s"],
     &["cacheability", "--bytes", "320,2560", "--budget", "3s"],
 ];
 
