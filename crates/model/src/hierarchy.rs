@@ -20,7 +20,10 @@ use crate::rng::{Rng, Use};
 use crate::time::Scale;
 
 mod coherence;
+mod events;
 pub(crate) mod passes;
+
+pub use events::{Event, Loss};
 
 /// The index of memory, in place of a level's index.
 pub(crate) const MEMORY: usize = usize::MAX;
@@ -79,6 +82,8 @@ pub(crate) struct Hierarchy {
     pub memory_writes: u64,
     /// Entries removed from nearer levels because an inclusive level evicted the line.
     pub purges: u64,
+    /// What has happened to lines, if it is kept.
+    events: Option<Vec<Event>>,
 }
 
 impl Hierarchy {
@@ -134,6 +139,7 @@ impl Hierarchy {
             seed,
             memory_writes: 0,
             purges: 0,
+            events: None,
         }
     }
 
@@ -352,7 +358,9 @@ impl Hierarchy {
         let number = (address >> shift) as u32;
         let kept = if through { flags & !DIRTY } else { flags };
         if let Some(old) = self.cache_mut(agent, level).fill(number, kept) {
-            self.evicted(agent, level, u64::from(old.number) << shift, old.flags);
+            let old_address = u64::from(old.number) << shift;
+            self.happened(|| Event::Lost { agent, level, address: old_address, how: Loss::Replaced });
+            self.evicted(agent, level, old_address, old.flags);
         }
         if flags != kept {
             self.write_out(agent, next, address, flags);
@@ -404,27 +412,25 @@ impl Hierarchy {
                 _ => agent..agent + 1,
             };
             for owner in agents {
-                flags |= self.remove_range(owner, nearer, address, bytes);
+                flags |= self.remove_range(owner, nearer, address, bytes, Loss::Included);
             }
         }
         flags
     }
 
     /// Removes the lines of a range from one cache. Returns the flags found.
-    fn remove_range(&mut self, agent: usize, level: usize, address: u64, bytes: u64) -> u32 {
+    fn remove_range(&mut self, agent: usize, level: usize, address: u64, bytes: u64, how: Loss) -> u32 {
         let shift = self.levels[level].shift;
-        let cache = self.cache_mut(agent, level);
         let mut flags = 0;
-        let mut removed = 0;
         for number in address >> shift..=(address + bytes - 1) >> shift {
-            let number = number as u32;
-            if let Some(had) = cache.remove(number) {
+            let cache = self.cache_mut(agent, level);
+            if let Some(had) = cache.remove(number as u32) {
                 flags |= had;
-                removed += 1;
                 cache.writebacks += u64::from(had & DIRTY);
+                self.purges += 1;
+                self.happened(|| Event::Lost { agent, level, address: number << shift, how });
             }
         }
-        self.purges += removed;
         flags
     }
 
@@ -477,6 +483,7 @@ impl Hierarchy {
         while level != MEMORY {
             let Level { shift, through, allocate, exclusive, next, .. } = self.levels[level];
             let kept = if through { flags & STALE } else { flags & STALE | DIRTY };
+            self.happened(|| Event::Written { agent, level, address });
             if self.touch(agent, level, address) {
                 self.cache_mut(agent, level).mark((address >> shift) as u32, kept);
                 if !through {

@@ -11,6 +11,7 @@ mod outcome;
 mod streams;
 mod totals;
 mod trace;
+mod traced;
 mod wakeup;
 mod windows;
 
@@ -18,13 +19,14 @@ pub use accesses::Access;
 pub use issue::GuestTranslation;
 pub use outcome::{Detail, Kind, Outcome};
 pub use totals::{LevelTotals, Totals};
+pub use traced::Traced;
 
 use fathom_probe::machine::{Attribute, Controls, Ops, Refusal};
 
 use crate::arena::Arena;
 use crate::description::{Description, Holds};
 use crate::frames::Frames;
-use crate::hierarchy::{Hierarchy, MEMORY, Path};
+use crate::hierarchy::{Event, Hierarchy, MEMORY, Path};
 use crate::memory::Memory;
 use crate::time::{Scale, Timer, UNITS_PER_CYCLE};
 use crate::translate::{Fetches, Page, Paging, Tlbs};
@@ -420,6 +422,10 @@ impl Model {
                 Fetches::Path(position) => self.hierarchy.read(agent, Path::Data, position, address),
                 Fetches::Memory | Fetches::Nowhere => MEMORY,
             };
+            if let Fetches::Path(from) = self.paging.from {
+                let served = (level != MEMORY).then_some(level);
+                self.hierarchy.happened(|| Event::Walked { address, from, served });
+            }
             self.shared_fetches += u64::from(level == MEMORY || self.hierarchy.is_shared(level));
             self.pay(agent, level, address);
         }

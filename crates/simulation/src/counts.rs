@@ -49,6 +49,107 @@ pub struct PlaceCounts {
     pub units: u64,
 }
 
+/// Reasons of misses.
+pub const REASONS: usize = 6;
+
+/// Why an access missed in a cache, as the head of `story` defines it. The number is its position in arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The line was never there.
+    Cold,
+    /// A fully associative LRU cache of the same size would have missed, too.
+    Capacity,
+    /// It would have hit.
+    Conflict,
+    /// Another CPU has stored what the access touches.
+    Shared,
+    /// Another CPU has stored other bytes of the line.
+    FalselyShared,
+    /// A store for which the level allocates no line.
+    Unallocated,
+}
+
+impl Reason {
+    /// All, in the order of their numbers.
+    pub const ALL: [Reason; REASONS] = [
+        Reason::Cold,
+        Reason::Capacity,
+        Reason::Conflict,
+        Reason::Shared,
+        Reason::FalselyShared,
+        Reason::Unallocated,
+    ];
+
+    /// Returns whether another access is to blame.
+    #[must_use]
+    pub fn has_pair(self) -> bool {
+        matches!(self, Reason::Conflict | Reason::Shared | Reason::FalselyShared)
+    }
+}
+
+/// Why accesses missed, if that was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoryCounts {
+    /// Misses by level and [`Reason`], data and fetches together; `None` for an exclusive level.
+    pub levels: Vec<Option<[u64; REASONS]>>,
+    /// Misses of the nearest level by reason, of places that have any, with their numbers.
+    pub places: Vec<(u64, [u64; REASONS])>,
+    /// Data that the nearest level or TLB did not always serve, in the order of addresses.
+    pub lines: Vec<LineCounts>,
+    /// Bytes that are counted as one line: those of the nearest level's line, or more if there would be too many.
+    pub line_bytes: u64,
+    /// Pairs of lines, the most misses first.
+    pub pairs: Vec<PairCounts>,
+}
+
+/// Counts of a line of data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineCounts {
+    /// The first of its addresses that missed.
+    pub address: u64,
+    /// Misses by level, in the order of the description.
+    pub misses: Vec<u64>,
+    /// Walks.
+    pub walks: u64,
+    /// Time of these accesses, in units.
+    pub units: u64,
+    /// Misses of the nearest level by reason.
+    pub reasons: [u64; REASONS],
+}
+
+impl LineCounts {
+    /// Adds those of another line.
+    pub fn add(&mut self, other: &LineCounts) {
+        self.misses.iter_mut().zip(&other.misses).for_each(|(sum, more)| *sum += more);
+        self.reasons.iter_mut().zip(other.reasons).for_each(|(sum, more)| *sum += more);
+        self.walks += other.walks;
+        self.units += other.units;
+    }
+}
+
+/// Misses of one line because of another one, or because of another CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairCounts {
+    /// The level, in the order of the description from 0.
+    pub level: u64,
+    /// Number of the [`Reason`].
+    pub reason: u64,
+    /// The set, of the first such miss.
+    pub set: u64,
+    /// Misses.
+    pub count: u64,
+    /// What missed first.
+    pub address: u64,
+    /// The instruction that missed first.
+    pub place: u64,
+    /// Its CPU.
+    pub cpu: u32,
+    /// Address and instruction of what had taken the line; `None` for a walk of page tables.
+    pub by: Option<(u64, u64)>,
+    /// The CPU of that.
+    pub by_cpu: u32,
+}
+
 /// Counts of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineCounts {
@@ -82,6 +183,8 @@ pub struct MachineCounts {
     pub clock_hz: u64,
     /// Instructions with misses.
     pub places: Vec<PlaceCounts>,
+    /// Why they missed, if that was asked for.
+    pub story: Option<StoryCounts>,
 }
 
 impl MachineCounts {

@@ -7,7 +7,7 @@
 //!
 //! let text = fathom_model::catalog::text("bcm2837").expect("embedded");
 //! let machine = Machine { name: "bcm2837".into(), text: text.into() };
-//! let mut machines = Machines::new(&[machine], 1, 1)?;
+//! let mut machines = Machines::new(&[machine], 1, 1, false)?;
 //! // `pc` is the number of a place: an instruction of the program.
 //! let batch: Vec<Access> = (0..4096).map(|n| Access::load(0x10000 + 8 * n, 8).at(0)).collect();
 //! machines.run(0, batch);
@@ -25,8 +25,12 @@ mod machines;
 pub mod protocol;
 mod repeats;
 mod simulator;
+mod story;
 
-pub use counts::{KINDS, LevelCounts, MachineCounts, PlaceCounts, TlbCounts};
+pub use counts::{
+    KINDS, LevelCounts, LineCounts, MachineCounts, PairCounts, PlaceCounts, REASONS, Reason, StoryCounts,
+    TlbCounts,
+};
 pub use entered::{Entered, fetch_shift};
 pub use machines::Machines;
 pub use protocol::Machine;

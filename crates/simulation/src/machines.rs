@@ -46,15 +46,16 @@ struct Worker {
 }
 
 impl Machines {
-    /// Creates the machines of descriptions. Several are distributed among at most `threads` threads.
+    /// Creates the machines of descriptions. Several are distributed among at most `threads` threads. `why` asks for the reasons
+    /// of misses too, which takes several times as long.
     ///
     /// # Errors
     /// The error of a description, which names its line.
-    pub fn new(machines: &[Machine], seed: u64, threads: usize) -> Result<Machines, String> {
+    pub fn new(machines: &[Machine], seed: u64, threads: usize, why: bool) -> Result<Machines, String> {
         let mut all = Vec::new();
         for machine in machines {
             let description = Description::parse(&machine.name, &machine.text).map_err(|e| e.to_string())?;
-            all.push(Simulator::new(&machine.name, &description, seed));
+            all.push(Simulator::new(&machine.name, &description, seed, why));
         }
         let idle: Option<Vec<u32>> = all.iter().map(Simulator::idle_repeats).collect();
         let repeats = Repeats::new(idle.and_then(|shifts| shifts.into_iter().min()));
@@ -184,7 +185,7 @@ mod tests {
 
     fn made(threads: usize) -> Machines {
         let all: Vec<Machine> = ["bcm2835", "bcm2837", "zen3", "am5728"].map(machine).to_vec();
-        let mut machines = Machines::new(&all, 7, threads).expect("valid");
+        let mut machines = Machines::new(&all, 7, threads, false).expect("valid");
         for round in 0..20u64 {
             let accesses = (0..3000u64).map(|n| {
                 let at = (n * 7919 + round * 104_729) % (1 << 18);
@@ -259,8 +260,8 @@ mod tests {
         let (mut left_out, mut allowed) = (0u64, 0);
         for name in fathom_model::catalog::names() {
             let all = [machine(name)];
-            let mut whole = Machines::new(&all, 3, 1).expect("valid");
-            let mut filtered = Machines::new(&all, 3, 1).expect("valid");
+            let mut whole = Machines::new(&all, 3, 1, false).expect("valid");
+            let mut filtered = Machines::new(&all, 3, 1, false).expect("valid");
             let mut repeats = filtered.repeats();
             let before = left_out;
             for _ in 0..60 {

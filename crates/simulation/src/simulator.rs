@@ -2,8 +2,10 @@
 
 use fathom_model::description::Holds;
 use fathom_model::{Access, Description, Detail, Kind, Model, Outcome, UNITS_PER_CYCLE};
+use fathom_probe::machine::Refusal;
 
 use crate::counts::{LevelCounts, MachineCounts, PlaceCounts, TlbCounts};
+use crate::story::Story;
 
 /// A machine that answers accesses.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub(crate) struct Simulator {
     shifts: [u32; 3],
     accesses: [u64; 3],
     served: Served,
+    /// Why accesses miss, if that is asked for.
+    story: Option<Box<Story>>,
 }
 
 /// What the nearest level or the nearest TLB did not serve.
@@ -70,8 +74,12 @@ impl Served {
 }
 
 impl Simulator {
-    pub fn new(name: &str, description: &Description, seed: u64) -> Simulator {
-        let model = Model::new(description, seed);
+    /// `why` asks for the reasons of misses too.
+    pub fn new(name: &str, description: &Description, seed: u64, why: bool) -> Simulator {
+        let mut model = Model::new(description, seed);
+        if why {
+            model.keep_events();
+        }
         let levels = description.levels.len();
         let nearest =
             |other: Holds| description.levels.iter().position(|level| level.holds != other).unwrap_or(levels);
@@ -96,6 +104,7 @@ impl Simulator {
                 fetch_units: 0,
                 places: Vec::new(),
             },
+            story: why.then(|| Box::new(Story::new(description))),
             model,
         }
     }
@@ -110,10 +119,17 @@ impl Simulator {
             let (line, bytes) = (1u64 << self.shifts[kind], u64::from(access.bytes.max(1)));
             self.accesses[kind] += (((access.address & (line - 1)) + bytes - 1) >> self.shifts[kind]) + 1;
         }
+        let cpu = thread % self.cpus;
         let served = &mut self.served;
-        let made = self.model.accesses(thread % self.cpus, Detail::Full, batch, |index, outcome| {
-            served.note(&batch[index], outcome);
-        });
+        let made = match &mut self.story {
+            None => self.model.accesses(cpu, Detail::Full, batch, |index, outcome| {
+                served.note(&batch[index], outcome);
+            }),
+            Some(story) => batch.iter().try_for_each(|access| {
+                let shift = self.shifts[access.kind as usize];
+                one_by_one(&mut self.model, story, served, cpu, access, shift)
+            }),
+        };
         if let Err(refusal) = made {
             self.refused = Some(format!("{}: {}", refusal.reason, refusal.remedy));
         }
@@ -128,7 +144,8 @@ impl Simulator {
 
     /// Returns log2 of the line within which a repetition changes nothing, if there is one.
     pub fn idle_repeats(&self) -> Option<u32> {
-        self.model.idle_repeats()
+        // A repeated store may be to other bytes of the line, which matters to what CPUs share.
+        if self.story.is_some() { None } else { self.model.idle_repeats() }
     }
 
     /// Returns what has been counted so far.
@@ -190,6 +207,7 @@ impl Simulator {
             operation_units: operation.round() as u64,
             clock_hz: description.core.clock_hz.round() as u64,
             places: self.places(),
+            story: self.story.as_ref().map(|story| story.counts()),
         }
     }
 
@@ -209,4 +227,28 @@ impl Simulator {
             })
             .collect()
     }
+}
+
+/// Makes an access, divided at the lines of its nearest level, and notes why it misses.
+fn one_by_one(
+    model: &mut Model,
+    story: &mut Story,
+    served: &mut Served,
+    cpu: u32,
+    access: &Access,
+    shift: u32,
+) -> Result<(), Refusal> {
+    let (mut at, mut left) = (access.address, u64::from(access.bytes.max(1)));
+    while left > 0 {
+        let here = left.min((1 << shift) - (at & ((1 << shift) - 1)));
+        let piece = Access { address: at, bytes: here as u16, ..*access };
+        let traced = model.traced(cpu, &piece)?;
+        if !traced.nearest {
+            served.note(access, traced.outcome);
+        }
+        let beyond = traced.outcome.cost.saturating_sub(served.hit[access.kind as usize]);
+        story.note(model, cpu, &piece, &traced, beyond);
+        (at, left) = (at.wrapping_add(here), left - here);
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Coherence: CPUs snoop each other; non-coherent DMA engines do not. Cache maintenance.
 
-use super::{Cache, DIRTY, Hierarchy, MEMORY, Path, STALE};
+use super::{Cache, DIRTY, Hierarchy, Loss, MEMORY, Path, STALE};
 
 impl Hierarchy {
     /// Marks all cached lines of a range as stale, after a device has written to memory.
@@ -130,7 +130,7 @@ impl Hierarchy {
                     continue;
                 }
                 flags |= if store {
-                    self.remove_range(other, level, base, 1 << granule)
+                    self.remove_range(other, level, base, 1 << granule, Loss::Invalidated)
                 } else {
                     self.clean_range(other, level, base, 1 << granule)
                 };

@@ -183,6 +183,15 @@ impl Model {
         Ok(place)
     }
 
+    /// Creates the table of chunks before the first access.
+    #[inline(always)]
+    pub(super) fn prepare_spaces(&mut self) {
+        if self.spaces.recent.is_empty() {
+            self.spaces.shift = self.chunk_bytes().trailing_zeros();
+            self.spaces.recent = vec![(u16::MAX, u64::MAX, 0); RECENT];
+        }
+    }
+
     /// Returns the offset in the arena of a virtual address, which gets a place at its first use.
     #[inline(always)]
     pub(super) fn placed(&mut self, space: u16, address: u64) -> Result<u64, Refusal> {
@@ -223,10 +232,7 @@ impl Model {
         mut seen: impl FnMut(usize, Outcome),
     ) -> Result<(), Refusal> {
         let agent = self.known_agent(cpu)?;
-        if self.spaces.recent.is_empty() {
-            self.spaces.shift = self.chunk_bytes().trailing_zeros();
-            self.spaces.recent = vec![(u16::MAX, u64::MAX, 0); RECENT];
-        }
+        self.prepare_spaces();
         let mut pieces = std::mem::take(&mut self.spaces.pieces);
         let made = self.split(agent, detail, batch, &mut pieces, &mut seen);
         self.make(agent, detail, &mut pieces, &mut seen);
@@ -284,7 +290,7 @@ impl Model {
     }
 
     /// Returns log2 of the line of the level nearest to a kind of access; of a word if there is none.
-    fn nearest_shift(&self, kind: Kind) -> u32 {
+    pub(super) fn nearest_shift(&self, kind: Kind) -> u32 {
         let path = if kind == Kind::Fetch { Path::Code } else { Path::Data };
         self.hierarchy.nearest(path).map_or(3, |level| self.hierarchy.line_shift(level))
     }

@@ -1,0 +1,95 @@
+//! Misses by line of data: what is named by object later.
+
+use rustc_hash::FxHashMap;
+
+use crate::counts::{LineCounts, REASONS, Reason};
+
+/// Lines that are counted separately, at most. Beyond it, two neighbours each are counted as one.
+const MOST: usize = 1 << 18;
+
+/// Counts by line.
+#[derive(Clone, Debug)]
+pub(super) struct Tally {
+    levels: usize,
+    shift: u32,
+    most: usize,
+    lines: FxHashMap<u64, LineCounts>,
+}
+
+impl Tally {
+    /// Counts by lines of 2^`shift` bytes.
+    pub fn new(levels: usize, shift: u32) -> Tally {
+        Tally { levels, shift, most: MOST, lines: FxHashMap::default() }
+    }
+
+    /// Adds an access that the levels `passed` did not serve: whether it walked, and its time beyond a hit in units.
+    pub fn add<'a>(
+        &mut self,
+        address: u64,
+        passed: impl Iterator<Item = &'a usize>,
+        (walked, units): (bool, u64),
+        reason: Option<Reason>,
+    ) {
+        let levels = self.levels;
+        let of = self.lines.entry(address >> self.shift).or_insert_with(|| LineCounts {
+            address,
+            misses: vec![0; levels],
+            walks: 0,
+            units: 0,
+            reasons: [0; REASONS],
+        });
+        passed.for_each(|&level| of.misses[level] += 1);
+        of.walks += u64::from(walked);
+        of.units += units;
+        if let Some(reason) = reason {
+            of.reasons[reason as usize] += 1;
+        }
+        if self.lines.len() > self.most {
+            self.merge_neighbours();
+        }
+    }
+
+    #[cold]
+    fn merge_neighbours(&mut self) {
+        self.shift += 1;
+        let mut all: Vec<LineCounts> = self.lines.drain().map(|(_, of)| of).collect();
+        all.sort_by_key(|of| of.address);
+        for of in all {
+            match self.lines.get_mut(&(of.address >> self.shift)) {
+                Some(merged) => merged.add(&of),
+                None => drop(self.lines.insert(of.address >> self.shift, of)),
+            }
+        }
+    }
+
+    /// Returns the bytes of what is counted as one.
+    pub fn bytes(&self) -> u64 {
+        1 << self.shift
+    }
+
+    /// Returns the counts in the order of addresses.
+    pub fn counts(&self) -> Vec<LineCounts> {
+        let mut all: Vec<LineCounts> = self.lines.values().cloned().collect();
+        all.sort_by_key(|of| of.address);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_merged_without_losing_counts() {
+        let mut tally = Tally { most: 100, ..Tally::new(2, 6) };
+        for n in 0..1000u64 {
+            tally.add(64 * n + 8, [0, 1].iter(), (true, 10), Some(Reason::Cold));
+        }
+        let all = tally.counts();
+        assert!(all.len() <= 100 && tally.bytes() == 64 << 4, "{} of {}", all.len(), tally.bytes());
+        let sum = |of: fn(&LineCounts) -> u64| all.iter().map(of).sum::<u64>();
+        assert_eq!((sum(|l| l.misses[1]), sum(|l| l.walks), sum(|l| l.units)), (1000, 1000, 10_000));
+        assert_eq!(sum(|l| l.reasons[Reason::Cold as usize]), 1000);
+        assert_eq!(all[1].address, 1024 + 8, "the first address that missed");
+    }
+}
