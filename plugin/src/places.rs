@@ -2,8 +2,10 @@
 
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 
-use fathom_simulation::protocol::{Mapping, Place};
+use fathom_simulation::protocol::{Mapping, Place, STACK};
 
 /// DC ZVA of AArch64 (DDI 0487, C6.2: SYS #3, C7, C4, #1, Xt) without its register.
 const DC_ZVA: u32 = 0xd50b_7420;
@@ -145,20 +147,41 @@ impl Places {
         told.then(|| ("dc zva".to_owned(), zeroing)).into_iter().collect()
     }
 
-    /// Returns the files in the program's memory.
-    pub fn mappings(&self) -> Vec<Mapping> {
+    /// Returns what is in the memory of the program of this name.
+    pub fn mappings(&self, program: &str) -> Vec<Mapping> {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        maps.lines().filter_map(|line| mapping(line, self.base)).collect()
+        let memory = File::open("/proc/self/mem").ok();
+        let mut all: Vec<Mapping> = maps.lines().filter_map(|line| mapping(line, self.base)).collect();
+        let is_stack = |mapping: &Mapping| {
+            let end = mapping.end.wrapping_add(self.base);
+            mapping.file.is_empty() && memory.as_ref().is_some_and(|memory| ends_with(memory, end, program))
+        };
+        if let Some(stack) = all.iter_mut().find(|mapping| is_stack(mapping)) {
+            STACK.clone_into(&mut stack.file);
+        }
+        all
     }
 }
 
-/// Reads a line of /proc/PID/maps (proc(5)); `None` for memory without a file.
+/// Returns whether the memory before `end` ends with a text and zeros: the kernel, and QEMU's linux-user/elfload.c, put the
+/// path of the program at the end of its stack.
+fn ends_with(memory: &File, end: u64, text: &str) -> bool {
+    let mut last = [0; 512];
+    let from = end.saturating_sub(last.len() as u64);
+    let read = memory.read_exact_at(&mut last, from);
+    let length = last.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
+    read.is_ok() && !text.is_empty() && last[..length].ends_with(text.as_bytes())
+}
+
+/// Reads a line of /proc/PID/maps (proc(5)).
 fn mapping(line: &str, base: u64) -> Option<Mapping> {
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
     let offset = number(fields.nth(1)?)?;
-    let file = fields.nth(2)?.trim();
+    let file = fields.nth(2).unwrap_or_default().trim();
     let [start, end] = [number(start)?, number(end)?].map(|at| at.wrapping_sub(base));
-    file.starts_with('/').then(|| Mapping { start, end, offset, file: file.to_owned(), checksum: None })
+    // Other names are those of QEMU's own memory.
+    let file = if file.starts_with('/') { file } else { "" };
+    Some(Mapping { start, end, offset, file: file.to_owned(), checksum: None })
 }

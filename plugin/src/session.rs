@@ -17,6 +17,10 @@ use crate::places::Places;
 use crate::socket::{Socket, moved};
 use crate::threads;
 
+/// Accesses in a batch.
+const BATCH: usize = 4096;
+/// The same if the reasons of misses are asked for: threads that share lines then do so every few accesses, as CPUs do.
+const TURN: usize = 64;
 /// Interval of messages about progress.
 const PROGRESS: Duration = Duration::from_millis(200);
 
@@ -30,9 +34,13 @@ pub struct Session {
     pub fetch_shift: u32,
     /// Finds accesses that need not be made, at the beginning of a thread.
     pub repeats: Repeats,
+    /// Accesses of a thread in a batch.
+    pub batch: usize,
     /// System calls that may end the program.
     pub calls: Option<&'static Calls>,
     target: String,
+    /// Name of the program's file.
+    program: String,
     /// The process that began: children of the program are other processes.
     process: u32,
     places: Mutex<Places>,
@@ -81,7 +89,7 @@ impl Session {
         unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
         let blocked = BlockedSignals::all();
         let machines =
-            Machines::new(&request.machines, request.seed, request.threads).map_err(&mut refuse)?;
+            Machines::new(&request.machines, request.seed, request.threads, request.why).map_err(&mut refuse)?;
         let shift = fetch_shift(&request.machines);
         let kept = request.trace.as_deref().map(|file| Kept::begin(file, &request, shift)).transpose();
         let kept = kept.map_err(&mut refuse)?;
@@ -90,6 +98,8 @@ impl Session {
             fetch_shift: kept.as_ref().map_or(shift, Kept::fetch_shift),
             // A trace has all accesses.
             repeats: if kept.is_some() { Repeats::none() } else { machines.repeats() },
+            batch: if request.why { TURN } else { BATCH },
+            program: request.program,
             calls: Calls::of(target),
             target: target.to_owned(),
             process: std::process::id(),
@@ -207,7 +217,7 @@ impl Session {
             threads: sink.threads,
             unseen: places.unseen(&self.target, &counted),
             places: counted,
-            mappings: places.mappings(),
+            mappings: places.mappings(&self.program),
             machines,
         }
     }

@@ -9,8 +9,6 @@ use fathom_simulation::Repeats;
 use crate::places::Line;
 use crate::session::Session;
 
-/// Accesses in a batch.
-const BATCH: usize = 4096;
 /// Threads of the program at the same time, at most.
 pub const MAX_THREADS: usize = 4096;
 
@@ -19,6 +17,8 @@ struct Thread(UnsafeCell<Pending>);
 
 struct Pending {
     batch: Vec<Access>,
+    /// Accesses in a batch.
+    most: usize,
     /// Finds the accesses that need not be in it.
     repeats: Repeats,
     /// Loads and stores that are not in it.
@@ -47,9 +47,10 @@ unsafe fn pending<'a>(thread: u32) -> Option<&'a mut Pending> {
 
 #[cold]
 fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
-    let repeats = Session::get()?.repeats;
-    let batch = Vec::with_capacity(BATCH + 1);
-    let pending = Pending { batch, repeats, repeated: [0; 2], line: u64::MAX };
+    let session = Session::get()?;
+    let (most, repeats) = (session.batch, session.repeats);
+    let batch = Vec::with_capacity(most + 1);
+    let pending = Pending { batch, most, repeats, repeated: [0; 2], line: u64::MAX };
     let new = Box::into_raw(Box::new(Thread(UnsafeCell::new(pending))));
     slot.store(new, Ordering::Release);
     Some(new)
@@ -66,7 +67,7 @@ pub fn push(thread: u32, address: u64, bytes: u16, store: bool, place: u32) {
     }
     let kind = if store { Kind::Store } else { Kind::Load };
     own.batch.push(Access { address, pc: place.into(), bytes, space: 0, kind });
-    if own.batch.len() >= BATCH {
+    if own.batch.len() >= own.most {
         pass_on(thread, own);
     }
 }
@@ -83,7 +84,7 @@ pub fn fetch(thread: u32, line: &Line) {
     own.repeats.forget();
     let (address, bytes) = (line.pc, line.bytes);
     own.batch.push(Access { address, pc: u64::from(line.place), bytes, space: 0, kind: Kind::Fetch });
-    if own.batch.len() >= BATCH {
+    if own.batch.len() >= own.most {
         pass_on(thread, own);
     }
 }

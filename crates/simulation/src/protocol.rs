@@ -30,6 +30,8 @@ pub struct Request {
     pub threads: usize,
     /// Whether instruction fetches are simulated too.
     pub fetches: bool,
+    /// Whether the reasons of misses are asked for.
+    pub why: bool,
     /// A file to which the accesses are written as a trace.
     pub trace: Option<String>,
     /// Name of the program, for the trace.
@@ -77,7 +79,7 @@ pub struct Answer {
     pub unseen: Vec<(String, u64)>,
     /// The program's instructions.
     pub places: Vec<Place>,
-    /// Files in the program's memory.
+    /// What is in the program's memory at its end.
     pub mappings: Vec<Mapping>,
     /// The machines' counts, in the order of the request.
     pub machines: Vec<MachineCounts>,
@@ -99,7 +101,10 @@ pub struct Place {
     pub stores: u64,
 }
 
-/// A part of a file in the program's memory.
+/// Name of the memory of the program's first stack, in place of a file's.
+pub const STACK: &str = "[stack]";
+
+/// A part of the program's memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mapping {
     /// First virtual address.
@@ -108,7 +113,7 @@ pub struct Mapping {
     pub end: u64,
     /// Offset in the file.
     pub offset: u64,
-    /// Path.
+    /// Path of the file; empty for memory without one, [`STACK`] for the stack.
     pub file: String,
     /// CRC-32 of the file, if it may have changed before its symbols are read.
     pub checksum: Option<u32>,

@@ -24,6 +24,35 @@ pub const MISSES: Field = Field::new(
     "misses",
     "by level: data accesses that it did not serve, or fetches, if it holds instructions only",
 );
+/// Names of the reasons of misses, in the order of the lists in a record.
+pub const REASON_NAMES: [&str; 6] =
+    ["cold", "capacity", "conflict", "shared", "falsely-shared", "unallocated"];
+/// Misses by reason.
+pub const REASONS: Field = Field::new("reasons", "misses of the nearest level by reason");
+/// The reason.
+pub const REASON: Field = Field::new("reason", "conflict, shared or falsely-shared");
+/// The set.
+pub const SET: Field = Field::new("set", "number of the set of the first such miss");
+/// Data.
+pub const OBJECT: Field = Field::new(
+    "object",
+    "variable, stack, heap or other memory; the address, of a trace without its program",
+);
+/// Place in an object.
+pub const OFFSET: Field = Field::new("offset", "offset in the object of the pair that misses most, bytes");
+/// CPU.
+pub const CPU: Field = Field::new("cpu", "number of the CPU that missed");
+/// The other object.
+pub const BY_OBJECT: Field =
+    Field::new("by_object", "object that had taken the line; page tables for a walk");
+/// Its place.
+pub const BY_OFFSET: Field = Field::new("by_offset", "offset in that object, bytes");
+/// Its function.
+pub const BY_FUNCTION: Field = Field::new("by_function", "function that accessed it");
+/// Its line of the source.
+pub const BY_SOURCE: Field = Field::new("by_source", "file and line of the source that accessed it");
+/// Its CPU.
+pub const BY_CPU: Field = Field::new("by_cpu", "number of the CPU that accessed it");
 /// Walks.
 pub const WALKS: Field = Field::new("walks", "number of page-table walks");
 
@@ -53,6 +82,24 @@ metrics! {
     LEVEL_WRITEBACKS "simulated.level.{level}.writebacks" [""]
         "number of dirty lines that a level evicted"
         .less_is_better().detail(&[NAME]);
+    LEVEL_COLD "simulated.level.{level}.cold" [""]
+        "number of misses of lines that were never there"
+        .detail(&[NAME]);
+    LEVEL_CAPACITY "simulated.level.{level}.capacity" [""]
+        "number of misses that a fully associative LRU cache of the same size would have, too"
+        .less_is_better().detail(&[NAME]);
+    LEVEL_CONFLICT "simulated.level.{level}.conflict" [""]
+        "number of misses that it would not have"
+        .less_is_better().detail(&[NAME]);
+    LEVEL_SHARED "simulated.level.{level}.shared" [""]
+        "number of misses of lines that another CPU's store had taken, and whose bytes other CPUs had stored"
+        .less_is_better().detail(&[NAME]);
+    LEVEL_FALSELY_SHARED "simulated.level.{level}.falsely_shared" [""]
+        "number of misses of lines that another CPU's store had taken, while nobody had stored the bytes"
+        .less_is_better().detail(&[NAME]);
+    LEVEL_UNALLOCATED "simulated.level.{level}.unallocated" [""]
+        "number of stores that missed in a level that allocates no lines for stores"
+        .detail(&[NAME]);
     LEVEL_CYCLES "simulated.level.{level}.cycles" ["cycles"]
         "time in which a level served data accesses, without their translation"
         .detail(&[NAME]);
@@ -83,9 +130,21 @@ metrics! {
     FUNCTION_CYCLES "simulated.function.{rank}.cycles" ["cycles"]
         "time of a function's accesses beyond hits of the nearest level and TLB; the longest first"
         .less_is_better().compared(Compared::OnRequest)
-        .detail(&[FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS]);
+        .detail(&[FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, REASONS]);
     LINE_CYCLES "simulated.line.{rank}.cycles" ["cycles"]
         "the same for a line of the source"
         .less_is_better().compared(Compared::OnRequest)
-        .detail(&[SOURCE, FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS]);
+        .detail(&[SOURCE, FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, REASONS]);
+    OBJECT_CYCLES "simulated.object.{rank}.cycles" ["cycles"]
+        "time of accesses to an object beyond hits of the nearest level and TLB; the longest first"
+        .less_is_better().compared(Compared::OnRequest)
+        .detail(&[OBJECT, FILE, MISSES, WALKS, REASONS]);
+    PAIR_MISSES "simulated.pair.{rank}.misses" [""]
+        "number of misses of an object because of another one; the most first"
+        .less_is_better().compared(Compared::OnRequest)
+        .detail(&[
+            REASON, NAME, SET, OBJECT, OFFSET, FUNCTION, SOURCE, CPU, BY_OBJECT, BY_OFFSET, BY_FUNCTION, BY_SOURCE, BY_CPU,
+        ]);
+    GRANULE "simulated.granule" ["B"]
+        "bytes of data that are counted as one line by object: the nearest level's line, or more where there are many lines";
 }

@@ -1,11 +1,12 @@
 //! A simulated program: the harness's own lines `simulated`. The first has the totals; one follows for each level, TLB,
-//! function and line of the source.
+//! function and line of the source, and for each object and pair of lines if the reasons of misses are known.
 
 use fathom_probe::wire::{Line, WireError};
 
 use super::Record;
+use super::simulated_why::{Reasons, SimulatedObject, SimulatedPair};
 
-/// Functions and lines of the source in a record, at most.
+/// Functions, lines of the source, objects and pairs in a record, at most of each.
 pub const MAX_HOT: usize = 100;
 /// Levels and TLBs, at most.
 const MAX_UNITS: usize = 32;
@@ -51,6 +52,12 @@ pub struct Simulated {
     pub functions: Vec<Hot>,
     /// Lines of the source, the longest time first.
     pub lines: Vec<Hot>,
+    /// Bytes of data that are counted as one, if the reasons of misses are known; else 0.
+    pub granule: u64,
+    /// Objects, the longest time first.
+    pub objects: Vec<SimulatedObject>,
+    /// Pairs, the most misses first.
+    pub pairs: Vec<SimulatedPair>,
 }
 
 /// A level.
@@ -68,6 +75,8 @@ pub struct SimulatedLevel {
     pub writebacks: u64,
     /// Time that it served data accesses.
     pub units: u64,
+    /// Misses by reason, if they are known.
+    pub reasons: Option<Reasons>,
 }
 
 /// A TLB.
@@ -100,6 +109,8 @@ pub struct Hot {
     pub walks: u64,
     /// Time beyond hits.
     pub units: u64,
+    /// Misses of the nearest level by reason, if they are known.
+    pub reasons: Option<Reasons>,
 }
 
 impl Simulated {
@@ -127,9 +138,11 @@ impl Simulated {
             .int("memory_writes", self.memory_writes)
             .list("units", &self.units)
             .int("clock_hz", self.clock_hz);
+        let head = if self.granule > 0 { head.int("granule", self.granule) } else { head };
         let level = |level: &SimulatedLevel| {
             let line = begun("level").text("name", &cut(&level.name)).token("holds", &level.holds);
-            line.list("counts", &[level.accesses, level.misses, level.writebacks, level.units])
+            let counts = [level.accesses, level.misses, level.writebacks, level.units];
+            with_reasons(line.list("counts", &counts), level.reasons)
         };
         let tlb = |tlb: &SimulatedTlb| {
             begun("tlb").text("name", &cut(&tlb.name)).list("counts", &[tlb.accesses, tlb.misses])
@@ -139,6 +152,8 @@ impl Simulated {
         all.extend(self.tlbs.iter().map(tlb));
         all.extend(self.functions.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("function"))));
         all.extend(self.lines.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("line"))));
+        all.extend(self.objects.iter().take(MAX_HOT).map(|object| object.record_line(begun("object"))));
+        all.extend(self.pairs.iter().take(MAX_HOT).map(|pair| pair.record_line(begun("pair"))));
         all
     }
 
@@ -163,6 +178,7 @@ impl Simulated {
             memory_writes: f.need_int("memory_writes")?,
             units: numbers("units", &f.list("units")?)?,
             clock_hz: f.need_int("clock_hz")?,
+            granule: f.int("granule")?.unwrap_or(0),
             ..Simulated::default()
         };
         f.finish()?;
@@ -173,9 +189,10 @@ impl Simulated {
 impl Hot {
     fn record_line(&self, line: Line) -> Line {
         let texts = [("function", &self.function), ("file", &self.file), ("source", &self.source)];
-        with_texts(line, &texts)
+        let line = with_texts(line, &texts)
             .list("counts", &[self.executed, self.accesses, self.walks, self.units])
-            .list("misses", &self.misses)
+            .list("misses", &self.misses);
+        with_reasons(line, self.reasons)
     }
 
     fn of_line(line: &Line) -> Result<Hot, WireError> {
@@ -185,8 +202,9 @@ impl Hot {
         let (function, file, source) = (text("function")?, text("file")?, text("source")?);
         let [executed, accesses, walks, units] = numbers("counts", &f.list("counts")?)?;
         let misses = f.list("misses")?;
+        let reasons = reasons(&f.list("reasons")?)?;
         f.finish()?;
-        Ok(Hot { function, file, source, executed, accesses, misses, walks, units })
+        Ok(Hot { function, file, source, executed, accesses, misses, walks, units, reasons })
     }
 }
 
@@ -197,8 +215,9 @@ impl SimulatedLevel {
         let name = f.text("name")?.unwrap_or_default().to_owned();
         let holds = f.token("holds")?.unwrap_or_default().to_owned();
         let [accesses, misses, writebacks, units] = numbers("counts", &f.list("counts")?)?;
+        let reasons = reasons(&f.list("reasons")?)?;
         f.finish()?;
-        Ok(SimulatedLevel { name, holds, accesses, misses, writebacks, units })
+        Ok(SimulatedLevel { name, holds, accesses, misses, writebacks, units, reasons })
     }
 }
 
@@ -213,20 +232,30 @@ impl SimulatedTlb {
     }
 }
 
+/// Adds reasons that are known.
+fn with_reasons(line: Line, reasons: Option<Reasons>) -> Line {
+    reasons.map_or_else(|| line.clone(), |reasons| line.clone().list("reasons", &reasons))
+}
+
+/// Returns reasons, if there are any.
+fn reasons(list: &[u64]) -> Result<Option<Reasons>, WireError> {
+    if list.is_empty() { Ok(None) } else { numbers("reasons", list).map(Some) }
+}
+
 /// Returns exactly as many numbers as there have to be.
-fn numbers<const N: usize>(key: &str, list: &[u64]) -> Result<[u64; N], WireError> {
+pub(super) fn numbers<const N: usize>(key: &str, list: &[u64]) -> Result<[u64; N], WireError> {
     list.try_into()
         .map_err(|_| WireError::new(format!("simulated: {key} has {} numbers instead of {N}", list.len())))
 }
 
 /// Adds texts that are not empty.
-fn with_texts(line: Line, texts: &[(&str, &String)]) -> Line {
+pub(super) fn with_texts(line: Line, texts: &[(&str, &String)]) -> Line {
     let some = texts.iter().filter(|(_, text)| !text.is_empty());
     some.fold(line, |line, (key, text)| line.text(key, &cut(text)))
 }
 
 /// Cuts a text to a length of which several fit in a line, and replaces control characters.
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     text.chars().take(MAX_TEXT_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
@@ -267,8 +296,19 @@ impl Record {
                 more(simulated.lines.len(), MAX_HOT)?;
                 simulated.lines.push(Hot::of_line(line)?);
             }
+            "object" => {
+                more(simulated.objects.len(), MAX_HOT)?;
+                simulated.objects.push(SimulatedObject::of_line(line)?);
+            }
+            "pair" => {
+                more(simulated.pairs.len(), MAX_HOT)?;
+                let levels = simulated.levels.len();
+                simulated.pairs.push(SimulatedPair::of_line(line, levels)?);
+            }
             other => {
-                let what = format!("simulated: part={other} is not one of: program level tlb function line");
+                let what = format!(
+                    "simulated: part={other} is not one of: program level tlb function line object pair"
+                );
                 return Err(WireError::new(what));
             }
         }
@@ -279,6 +319,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::SimulatedEnd;
 
     fn sample() -> Simulated {
         let hot = Hot {
@@ -290,6 +331,14 @@ mod tests {
             misses: vec![3, 4, 5],
             walks: 6,
             units: u64::MAX,
+            reasons: Some([1, 2, 3, 4, 5, 6]),
+        };
+        let end = SimulatedEnd {
+            object: "a::b<C>".into(),
+            offset: 64,
+            function: "f".into(),
+            source: "a b.c:12".into(),
+            cpu: 1,
         };
         Simulated {
             program: "a program".into(),
@@ -310,7 +359,25 @@ mod tests {
                 name: "L1D".into(),
                 holds: "data".into(),
                 accesses: 3,
+                reasons: Some([0, 1, 0, 0, 0, u64::MAX]),
                 ..Default::default()
+            }],
+            granule: 64,
+            objects: vec![SimulatedObject {
+                name: "heap".into(),
+                misses: vec![7],
+                walks: 8,
+                units: 9,
+                reasons: [9, 8, 7, 6, 5, 4],
+                ..Default::default()
+            }],
+            pairs: vec![SimulatedPair {
+                level: 0,
+                reason: 2,
+                set: 3,
+                count: 4,
+                by: SimulatedEnd { function: String::new(), ..end.clone() },
+                end,
             }],
             tlbs: vec![SimulatedTlb { name: "TLB 1".into(), accesses: 3, misses: 1 }],
             functions: vec![hot.clone(), Hot { source: String::new(), ..Hot::default() }],
@@ -337,8 +404,14 @@ mod tests {
         long.lines[0] =
             Hot { function: text.clone(), file: text.clone(), source: text.clone(), ..long.lines[0].clone() };
         (long.program, long.target, long.refused) = (text.clone(), text.clone(), text.clone());
-        long.trace = text;
+        long.trace = text.clone();
         long.lines[0].misses = vec![u64::MAX; MAX_UNITS];
+        long.lines[0].reasons = Some([u64::MAX; 6]);
+        let object = SimulatedObject { name: text.clone(), file: text.clone(), ..long.objects[0].clone() };
+        long.objects[0] = SimulatedObject { misses: vec![u64::MAX; MAX_UNITS], ..object };
+        let (offset, cpu, all) = (u64::MAX, u64::MAX, text);
+        let end = SimulatedEnd { object: all.clone(), offset, function: all.clone(), source: all, cpu };
+        long.pairs[0] = SimulatedPair { end: end.clone(), by: end, ..long.pairs[0].clone() };
         let record = record(&long.record_lines());
         assert!(record.problems.is_empty(), "{:?}", record.problems);
     }
@@ -351,6 +424,10 @@ mod tests {
         let problems = record(&lines).problems;
         assert!(problems[0].contains("line 3") && problems[0].contains("counts has 1 numbers instead of 4"));
         assert!(problems[1].contains("part=rumour is not one of"), "{problems:?}");
+        let pair = SimulatedPair { level: 1, ..sample().pairs[0].clone() };
+        let mut lines = sample().record_lines();
+        lines.push(pair.record_line(Line::new("simulated").token("part", "pair")));
+        assert!(record(&lines).problems[0].contains("a pair of level 1"), "{:?}", record(&lines).problems);
         assert!(record(&lines[1..2]).problems[0].contains("before part=program"));
     }
 }

@@ -28,10 +28,16 @@ pub(crate) fn headline(report: &Report) -> Headline {
     let worst = report.of(&metrics::FUNCTION_CYCLES).next();
     let action = worst.filter(|f| f.finite().is_some_and(|cycles| cycles > 0.0)).map(|f| {
         let walks = f.detail.number(metrics::WALKS).unwrap_or(0.0);
-        let misses = match f.detail.get(metrics::MISSES) {
-            Some(Item::Numbers(list)) => list.first().map(|(name, n)| format!("{n:.0} misses of {name}")),
+        let first = |field| match f.detail.get(field) {
+            Some(Item::Numbers(list)) => list.first().cloned(),
             _ => None,
         };
+        let why = match f.detail.get(metrics::REASONS) {
+            Some(Item::Numbers(list)) => list.iter().max_by(|a, b| a.1.total_cmp(&b.1)),
+            _ => None,
+        };
+        let why = why.map_or_else(String::new, |(name, _)| format!(" (most of them {name})"));
+        let misses = first(metrics::MISSES).map(|(name, n)| format!("{n:.0} misses of {name}{why}"));
         let misses = misses.map_or_else(String::new, |text| format!("{text} and "));
         let name = f.detail.word(metrics::FUNCTION).unwrap_or("?");
         format!(

@@ -4,6 +4,7 @@ use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, W
 use fathom_analysis::metrics::simulate as metrics;
 use fathom_probe::machine::ClockTrust;
 
+use super::why::{self, LEVEL_REASONS};
 use super::{NAME, REPLACED};
 use crate::reading::{new_report, number};
 use crate::record::{Hot, Record, Simulated, SimulatedLevel};
@@ -33,12 +34,13 @@ pub fn read(record: &Record) -> Report {
         let rows = list.iter().zip(1u64..).map(|(hot, rank)| of_hot(metric, hot, rank, simulated));
         report.findings.extend(rows);
     }
+    why::why(simulated, &mut report);
     report.findings.iter_mut().for_each(|finding| finding.basis = Basis::Exact);
     doubts(simulated, &mut report);
     report
 }
 
-fn cycles(units: u64) -> f64 {
+pub(super) fn cycles(units: u64) -> f64 {
     units as f64 / UNITS_PER_CYCLE
 }
 
@@ -83,6 +85,8 @@ fn levels(simulated: &Simulated, report: &mut Report) {
         }
         report.findings.push(named(&metrics::LEVEL_WRITEBACKS, level.writebacks as f64));
         report.findings.push(named(&metrics::LEVEL_CYCLES, cycles(level.units)));
+        let reasons = level.reasons.iter().flat_map(|reasons| LEVEL_REASONS.into_iter().zip(*reasons));
+        report.findings.extend(reasons.map(|(metric, count)| named(metric, count as f64)));
     }
 }
 
@@ -120,6 +124,9 @@ fn of_hot(metric: &'static Metric, hot: &Hot, rank: u64, simulated: &Simulated) 
     let misses = names.zip(hot.misses.iter().map(|&misses| misses as f64));
     detail.set(metrics::MISSES, Item::Numbers(misses.collect()));
     detail.set(metrics::WALKS, Item::Number(hot.walks as f64));
+    if let Some(reasons) = &hot.reasons {
+        detail.set(metrics::REASONS, why::named(reasons));
+    }
     finding
 }
 

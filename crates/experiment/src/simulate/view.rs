@@ -1,11 +1,13 @@
 //! The report of `fathom simulate`: levels, translation, cycles, functions, lines of the source.
 
-use fathom_analysis::findings::{Axis, Finding, Item, Metric, Report};
+use fathom_analysis::findings::{Axis, Field, Finding, Item, Metric, Report};
 use fathom_analysis::metrics::simulate as metrics;
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::number;
 use fathom_report::page::{Page, TextRole, left, right};
 use fathom_report::rows::show_rest;
+
+mod why;
 
 /// Functions and lines that a report shows.
 const SHOWN: usize = 20;
@@ -14,6 +16,7 @@ const SHOWN: usize = 20;
 pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
     levels(page, &mut index);
+    why::levels(page, &mut index);
     translation(page, &mut index);
     cycles(page, report, &mut index);
     // A trace without its program has addresses instead of functions.
@@ -22,6 +25,8 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     let heading = if named { "Functions, by time beyond hits" } else { "Instructions, by time beyond hits" };
     hot(page, &mut index, &metrics::FUNCTION_CYCLES, heading);
     hot(page, &mut index, &metrics::LINE_CYCLES, "Lines of the source, by time beyond hits");
+    why::objects(page, &mut index);
+    why::pairs(page, &mut index);
     show_rest(page, index, &[]);
 }
 
@@ -147,32 +152,25 @@ fn hot(page: &mut Page, index: &mut FindingIndex, metric: &'static Metric, headi
         return;
     }
     page.heading(heading);
-    let count = |f: &Finding, field| {
-        f.detail.number(field).map(|n| number::shown(n, None, None).value).unwrap_or_default()
-    };
+    let explained = all.iter().any(|(_, f)| f.detail.get(metrics::REASONS).is_some());
     let row = |f: &Finding| {
-        let misses = match f.detail.get(metrics::MISSES) {
-            Some(Item::Numbers(list)) => list
-                .iter()
-                .filter(|(_, misses)| *misses > 0.0)
-                .map(|(name, misses)| format!("{name} {}", number::shown(*misses, None, None).value))
-                .collect::<Vec<_>>()
-                .join(", "),
-            _ => String::new(),
-        };
         let word = |field| f.detail.word(field).unwrap_or_default().to_owned();
-        vec![
+        let mut row = vec![
             cell(Some(f)),
             word(metrics::SOURCE),
             word(metrics::FUNCTION),
             count(f, metrics::ACCESSES),
-            misses,
+            misses(f),
             count(f, metrics::WALKS),
             word(metrics::FILE),
-        ]
+        ];
+        if explained {
+            row.insert(5, why::main_reason(f));
+        }
+        row
     };
     let rows: Vec<Vec<String>> = all.iter().take(SHOWN).map(|(_, f)| row(f)).collect();
-    let columns = [
+    let mut columns = vec![
         right("cycles"),
         left("line").key(),
         left("function").key(),
@@ -181,9 +179,30 @@ fn hot(page: &mut Page, index: &mut FindingIndex, metric: &'static Metric, headi
         right("walks"),
         left("file"),
     ];
+    if explained {
+        columns.insert(5, left("why"));
+    }
     page.table(&columns, &rows, &[]);
-    if all.len() > SHOWN {
-        let rest = format!("and {} more (--json has {})", all.len() - SHOWN, all.len());
+    rest(page, all.len());
+}
+
+/// Returns a number of a finding's details.
+fn count(f: &Finding, field: Field) -> String {
+    f.detail.number(field).map(|n| number::shown(n, None, None).value).unwrap_or_default()
+}
+
+/// Returns the misses by level that are not 0.
+fn misses(f: &Finding) -> String {
+    let Some(Item::Numbers(list)) = f.detail.get(metrics::MISSES) else { return String::new() };
+    let some = list.iter().filter(|(_, misses)| *misses > 0.0);
+    let shown = some.map(|(name, misses)| format!("{name} {}", number::shown(*misses, None, None).value));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// Tells how many of `all` rows are not shown.
+fn rest(page: &mut Page, all: usize) {
+    if all > SHOWN {
+        let rest = format!("and {} more (--json has {all})", all - SHOWN);
         page.text(TextRole::Dim, &rest, "", "  ");
     }
 }

@@ -118,7 +118,10 @@ fn stores_of_another_cpu_share_or_share_falsely() {
         let pair = &story(&counts).pairs[0];
         assert_eq!((pair.address, pair.place, pair.cpu), (BASE, 1, 0));
         assert_eq!((pair.by, pair.by_cpu, pair.count), (Some((BASE + offset, 2)), 1, 49));
-        assert_eq!(story(&counts).places, [(1, [1, 0, 0, 0, 0, 0].with(reason, 49)), (2, [1, 0, 0, 0, 0, 0])]);
+        assert_eq!(
+            story(&counts).places,
+            [(1, [1, 0, 0, 0, 0, 0].with(reason, 49)), (2, [1, 0, 0, 0, 0, 0])]
+        );
     }
 }
 
@@ -179,9 +182,7 @@ fn random(accesses: u64, seed: u64) -> Vec<(u32, Vec<Access>)> {
         }
         .at(draw(20))
     };
-    (0..accesses / 100)
-        .map(|_| (draw(3) as u32, (0..100).map(|_| access(&mut draw)).collect()))
-        .collect()
+    (0..accesses / 100).map(|_| (draw(3) as u32, (0..100).map(|_| access(&mut draw)).collect())).collect()
 }
 
 /// On every machine of the catalogue: counts are those without reasons, and reasons add up.

@@ -7,7 +7,9 @@ use fathom_simulation::protocol::{Answer, NO_ADDRESS, Place};
 use fathom_simulation::{MachineCounts, PlaceCounts};
 
 use super::conversation::Ran;
+use super::objects::Objects;
 use super::symbols::{Named, Symbols, UNKNOWN};
+use super::why::{self, Data};
 use crate::failure::print_message;
 
 /// Returns what each machine counted. `ended` tells how the program ended, if not with status 0.
@@ -22,7 +24,12 @@ pub fn simulated(ran: &Ran, ended: &str) -> Vec<Simulated> {
     for file in symbols.changed() {
         print_message(&format!("{file} has changed since the trace was made: its functions are not named"));
     }
-    answer.machines.iter().map(|machine| of_machine(ran, machine, &names, ended)).collect()
+    let explained = answer.machines.iter().any(|machine| machine.story.is_some());
+    let data = match explained && ran.trace.is_empty() {
+        true => Data::Objects(Objects::new(&answer.mappings, &ran.program)),
+        false => Data::Addresses,
+    };
+    answer.machines.iter().map(|machine| of_machine(ran, machine, &names, &data, ended)).collect()
 }
 
 /// Returns the name of an instruction of a trace that does not tell its program.
@@ -31,8 +38,8 @@ fn by_address(pc: u64) -> Named {
     Named { function, ..Named::default() }
 }
 
-fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], ended: &str) -> Simulated {
-    let answer = &ran.answer;
+fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data, ended: &str) -> Simulated {
+    let (answer, story) = (&ran.answer, machine.story.as_ref());
     let executed = answer.places.iter().map(|place| place.executed).sum();
     let instructions = if ran.all_instructions { executed } else { 0 };
     let by = |key: fn(&Named) -> Option<Named>| worst(answer, machine, names, key);
@@ -56,17 +63,20 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], ended: &str) 
             machine.fetch_units,
         ],
         clock_hz: machine.clock_hz,
-        levels: machine.levels.iter().map(level).collect(),
+        levels: machine.levels.iter().enumerate().map(|(nth, of)| level(of, nth, machine)).collect(),
         tlbs: machine.tlbs.iter().map(tlb).collect(),
         functions: by(|named| Some(Named { source: String::new(), ..named.clone() })),
         lines: by(|named| (!named.source.is_empty()).then(|| named.clone()))
             .into_iter()
             .filter(|hot| hot.units > 0)
             .collect(),
+        granule: story.map_or(0, |story| story.line_bytes),
+        objects: story.map_or_else(Vec::new, |story| why::objects(story, data)),
+        pairs: story.map_or_else(Vec::new, |story| why::pairs(story, data, names)),
     }
 }
 
-fn level(of: &fathom_simulation::LevelCounts) -> SimulatedLevel {
+fn level(of: &fathom_simulation::LevelCounts, nth: usize, machine: &MachineCounts) -> SimulatedLevel {
     SimulatedLevel {
         name: of.name.clone(),
         holds: of.holds.clone(),
@@ -74,6 +84,7 @@ fn level(of: &fathom_simulation::LevelCounts) -> SimulatedLevel {
         misses: of.misses(),
         writebacks: of.writebacks,
         units: of.units,
+        reasons: machine.story.as_ref().and_then(|story| story.levels.get(nth).copied().flatten()),
     }
 }
 
@@ -94,14 +105,19 @@ fn worst(
             *slot = Some(place);
         }
     }
+    let reasons = machine.story.as_ref().map(|story| why::by_place(story, answer.places.len()));
     let code_only: Vec<bool> = machine.levels.iter().map(|level| level.holds == "instructions").collect();
     let mut all: HashMap<Named, Hot> = HashMap::new();
-    for ((place, named), counted) in answer.places.iter().zip(names).zip(counts) {
-        let Some(named) = key(named) else { continue };
+    for (number, (place, counted)) in answer.places.iter().zip(counts).enumerate() {
+        let Some(named) = key(&names[number]) else { continue };
         let hot =
             all.entry(named).or_insert_with(|| Hot { misses: vec![0; code_only.len()], ..Hot::default() });
         hot.executed += place.executed;
         hot.accesses += place.loads + place.stores;
+        if let Some(reasons) = &reasons {
+            let sums = hot.reasons.get_or_insert_default();
+            sums.iter_mut().zip(reasons[number]).for_each(|(sum, more)| *sum += more);
+        }
         let Some(counted) = counted else { continue };
         hot.walks += counted.walks;
         hot.units += counted.units;
@@ -177,7 +193,7 @@ mod tests {
             signal: None,
             elapsed_ms: 0,
         };
-        let of = of_machine(&ran, &machine, &names, "");
+        let of = of_machine(&ran, &machine, &names, &Data::Addresses, "");
         assert_eq!((of.instructions, of.units[0]), (130, 130 * 4096));
         let functions: Vec<_> =
             of.functions.iter().map(|hot| (&*hot.function, hot.units, hot.executed)).collect();

@@ -25,12 +25,14 @@ mod counts;
 mod keep;
 mod launch;
 mod machines;
+mod objects;
 mod program;
 mod record;
 mod replay;
 mod side_by_side;
 mod symbols;
 mod vary;
+mod why;
 
 use conversation::Ran;
 use keep::KeptTrace;
@@ -63,6 +65,10 @@ struct Options {
     /// Simulate loads and stores only, not instruction fetches.
     #[arg(long)]
     no_fetches: bool,
+    /// Tell why accesses miss (cold, capacity, conflict, shared), in which data, and which lines take one another's place.
+    /// Takes several times as long.
+    #[arg(long)]
+    why: bool,
     /// Threads that simulate, if there are several machines. Does not change any count. Default: one for each CPU.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
@@ -105,6 +111,7 @@ pub fn verb() -> Verb {
   fathom simulate --on bcm2835,bcm2711 -- ./program argument
   fathom simulate --on bcm2835 --fail-if 'misses.L1D > 5%' -- ./program
   fathom simulate --on bcm2837 --vary l2.size=0,256K,512K,1M -- ./program
+  fathom simulate --on bcm2711 --why -- ./program why accesses miss, and in which data
   fathom simulate -- ./program                    on this host, as its survey found it
   fathom simulate --on bcm2837 --keep-trace run.trace -- ./program
   fathom simulate --on bcm2711 --trace run.trace  the same run on another machine
@@ -225,6 +232,7 @@ fn request(options: &Options, machines: &[Machine]) -> Request {
         seed: options.seed,
         threads: options.threads.map_or(cpus, usize::from),
         fetches: !options.no_fetches,
+        why: options.why,
         trace: None,
         program: String::new(),
     }
@@ -240,6 +248,9 @@ fn typed(options: &Options) -> String {
     text += &format!(" --seed {}", options.seed);
     if options.no_fetches {
         text += " --no-fetches";
+    }
+    if options.why {
+        text += " --why";
     }
     if let Some(root) = &options.sysroot {
         text += &format!(" --sysroot {}", shell(&root.display().to_string()));

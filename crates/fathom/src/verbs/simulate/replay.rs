@@ -62,9 +62,10 @@ impl Replay<'_> {
         let start = Instant::now();
         let stop = Stop::listen()?;
         let source = self.source()?;
-        let Request { machines, seed, threads, fetches, .. } = self.request;
+        let Request { machines, seed, threads, fetches, why, .. } = self.request;
         let shift = fetches.then(|| fetch_shift(machines));
-        let mut simulated = Machines::new(machines, *seed, *threads).map_err(|e| Failure::new(e, ""))?;
+        let mut simulated =
+            Machines::new(machines, *seed, *threads, *why).map_err(|e| Failure::new(e, ""))?;
         let ended = Arc::new(AtomicBool::new(false));
         let (parts, used) = read_ahead(source, self.format, shift, Arc::clone(&ended));
         let progress = progress(self.quiet);

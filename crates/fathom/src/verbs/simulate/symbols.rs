@@ -34,7 +34,8 @@ pub struct Symbols {
 impl Symbols {
     /// Creates it for a program with these files in its memory.
     pub fn new(mappings: &[Mapping]) -> Symbols {
-        let mut mappings = mappings.to_vec();
+        let files = mappings.iter().filter(|mapping| mapping.file.starts_with('/'));
+        let mut mappings: Vec<Mapping> = files.cloned().collect();
         mappings.sort_by_key(|mapping| mapping.start);
         Symbols { mappings, files: HashMap::new(), changed: Vec::new() }
     }
@@ -59,6 +60,15 @@ impl Symbols {
     /// Returns the files whose names are not used, because they have changed since the program ran.
     pub fn changed(&self) -> &[String] {
         &self.changed
+    }
+}
+
+/// Returns the name of a symbol in the words of its language. Names of C are left alone: `b` is the mangled name of the type
+/// `bool`, too.
+pub fn demangled(name: &str) -> String {
+    match name.starts_with("_Z") || name.starts_with("_R") {
+        true => addr2line::demangle_auto(std::borrow::Cow::Borrowed(name), None).into_owned(),
+        false => name.to_owned(),
     }
 }
 
@@ -113,7 +123,7 @@ impl Binary {
         self.functions.sort_by(|a, b| (a.0, b.1, &a.2).cmp(&(b.0, a.1, &b.2)));
         self.functions.dedup_by_key(|function| function.0);
         for (_, _, name) in &mut self.functions {
-            *name = addr2line::demangle_auto(std::borrow::Cow::Borrowed(name), None).into_owned();
+            *name = demangled(name);
         }
         let code = elf.sections().filter(|section| section.kind() == object::SectionKind::Text);
         let code = code
@@ -193,6 +203,12 @@ mod tests {
     fn planted_line() -> u32 {
         let before = include_str!("symbols.rs").split("fn planted(").next().expect("the text before it");
         before.lines().count() as u32
+    }
+
+    #[test]
+    fn names_of_c_are_left_alone() {
+        assert_eq!((demangled("b"), demangled("main")), ("b".into(), "main".into()));
+        assert_eq!(demangled("_ZN5shape4areaEv"), "shape::area()");
     }
 
     #[test]

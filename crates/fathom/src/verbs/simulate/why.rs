@@ -1,0 +1,148 @@
+//! The reasons of misses by name: objects, and pairs of them.
+
+use std::collections::HashMap;
+
+use fathom_experiment::record::{MAX_HOT, SimulatedEnd, SimulatedObject, SimulatedPair};
+use fathom_simulation::{REASONS, Reason, StoryCounts};
+
+use super::objects::{Datum, Objects};
+use super::symbols::Named;
+
+/// What has the line if a walk of page tables took it.
+const TABLES: &str = "page tables";
+
+/// Names for addresses.
+pub enum Data {
+    /// Of a program.
+    Objects(Objects),
+    /// Of a trace that does not tell its program: the addresses themselves, by line.
+    Addresses,
+}
+
+impl Data {
+    fn find(&self, address: u64, line_bytes: u64) -> Datum {
+        match self {
+            Data::Objects(objects) => objects.find(address),
+            Data::Addresses => {
+                let start = address / line_bytes * line_bytes;
+                Datum { object: format!("{start:#x}"), file: String::new(), offset: address - start }
+            }
+        }
+    }
+}
+
+/// Returns the objects, those with the longest time first.
+pub fn objects(story: &StoryCounts, data: &Data) -> Vec<SimulatedObject> {
+    let mut all: HashMap<(String, String), SimulatedObject> = HashMap::new();
+    for line in &story.lines {
+        let Datum { object, file, .. } = data.find(line.address, story.line_bytes);
+        let of = all.entry((object, file)).or_insert_with_key(|(name, file)| SimulatedObject {
+            name: name.clone(),
+            file: file.clone(),
+            misses: vec![0; line.misses.len()],
+            ..SimulatedObject::default()
+        });
+        of.misses.iter_mut().zip(&line.misses).for_each(|(sum, more)| *sum += more);
+        of.reasons.iter_mut().zip(line.reasons).for_each(|(sum, more)| *sum += more);
+        of.walks += line.walks;
+        of.units += line.units;
+    }
+    let mut all: Vec<SimulatedObject> = all.into_values().collect();
+    all.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| (&a.name, &a.file).cmp(&(&b.name, &b.file))));
+    all.truncate(MAX_HOT);
+    all
+}
+
+/// Returns pairs of objects, those with the most misses first. `names` are those of the places.
+pub fn pairs(story: &StoryCounts, data: &Data, names: &[Named]) -> Vec<SimulatedPair> {
+    let end = |address: u64, place: u64, cpu: u32| {
+        let Datum { object, offset, .. } = data.find(address, story.line_bytes);
+        let named = names.get(place as usize).cloned().unwrap_or_default();
+        SimulatedEnd { object, offset, function: named.function, source: named.source, cpu: cpu.into() }
+    };
+    let mut all: HashMap<(u64, u64, String, String), SimulatedPair> = HashMap::new();
+    // Those with the most misses come first, so that they are the example of their objects.
+    for pair in &story.pairs {
+        let of = end(pair.address, pair.place, pair.cpu);
+        let by = match pair.by {
+            Some((address, place)) => end(address, place, pair.by_cpu),
+            None => {
+                SimulatedEnd { object: TABLES.to_owned(), cpu: pair.by_cpu.into(), ..SimulatedEnd::default() }
+            }
+        };
+        let key = (pair.level, pair.reason, of.object.clone(), by.object.clone());
+        let (level, reason, set) = (pair.level, pair.reason, pair.set);
+        let new = || SimulatedPair { level, reason, set, count: 0, end: of, by };
+        all.entry(key).or_insert_with(new).count += pair.count;
+    }
+    let mut all: Vec<SimulatedPair> = all.into_values().collect();
+    all.sort_by(|a, b| {
+        let key = |pair: &SimulatedPair| (pair.level, pair.reason);
+        b.count
+            .cmp(&a.count)
+            .then_with(|| key(a).cmp(&key(b)))
+            .then_with(|| (&a.end.object, &a.by.object).cmp(&(&b.end.object, &b.by.object)))
+    });
+    all.truncate(MAX_HOT);
+    all
+}
+
+/// Returns the reasons by number of the place.
+pub fn by_place(story: &StoryCounts, places: usize) -> Vec<[u64; REASONS]> {
+    let mut all = vec![[0; REASONS]; places];
+    for (place, reasons) in &story.places {
+        if let Some(slot) = all.get_mut(*place as usize) {
+            *slot = *reasons;
+        }
+    }
+    all
+}
+
+const _: () = assert!(Reason::ALL.len() == fathom_experiment::record::REASONS);
+
+#[cfg(test)]
+mod tests {
+    use fathom_analysis::metrics::simulate::REASON_NAMES;
+    use fathom_simulation::{LineCounts, PairCounts};
+
+    use super::*;
+
+    #[test]
+    fn names_of_reasons_are_in_the_order_of_their_numbers() {
+        for (reason, name) in Reason::ALL.into_iter().zip(REASON_NAMES) {
+            let plain = format!("{reason:?}").to_lowercase();
+            assert_eq!(plain, name.replace('-', ""));
+        }
+    }
+
+    #[test]
+    fn lines_and_pairs_of_an_object_add_up_and_the_worst_is_the_example() {
+        let line = |address, units| LineCounts {
+            address,
+            misses: vec![2, 1],
+            walks: 1,
+            units,
+            reasons: [1, 0, 1, 0, 0, 0],
+        };
+        let pair = |count, address, by| PairCounts { count, address, by, reason: 2, ..Default::default() };
+        let story = StoryCounts {
+            lines: vec![line(0x1000, 5), line(0x1010, 6), line(0x2000, 30)],
+            line_bytes: 64,
+            pairs: vec![
+                pair(9, 0x1010, Some((0x2000, 1))),
+                pair(4, 0x1000, Some((0x2010, 0))),
+                pair(1, 0x1000, None),
+            ],
+            ..Default::default()
+        };
+        let found = objects(&story, &Data::Addresses);
+        let shown: Vec<_> = found.iter().map(|o| (o.name.as_str(), o.units, o.misses[0])).collect();
+        assert_eq!(shown, [("0x2000", 30, 2), ("0x1000", 11, 4)]);
+        assert_eq!((found[1].walks, found[1].reasons), (2, [2, 0, 2, 0, 0, 0]));
+        let names = [Named { function: "a".into(), ..Named::default() }, Named::default()];
+        let found = pairs(&story, &Data::Addresses, &names);
+        assert_eq!((found[0].count, found[0].end.offset, found[0].by.object.as_str()), (13, 16, "0x2000"));
+        assert_eq!((found[0].end.function.as_str(), found[0].by.function.as_str()), ("a", ""));
+        assert_eq!((found[1].count, found[1].by.object.as_str()), (1, TABLES));
+    }
+}
