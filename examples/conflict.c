@@ -8,7 +8,7 @@
 #define PASSES 100
 #define APART 4096
 
-static int arrays[ARRAYS * (APART + WORDS)] __attribute__((aligned(65536)));
+static volatile int arrays[ARRAYS * (APART + WORDS)] __attribute__((aligned(65536)));
 
 __attribute__((noinline)) static int sum(int apart)
 {

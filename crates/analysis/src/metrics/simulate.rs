@@ -145,6 +145,6 @@ metrics! {
         .detail(&[
             REASON, NAME, SET, OBJECT, OFFSET, FUNCTION, SOURCE, CPU, BY_OBJECT, BY_OFFSET, BY_FUNCTION, BY_SOURCE, BY_CPU,
         ]);
-    GRANULE "simulated.granule" ["B"]
+    GRANULE "simulated.granule" ["bytes"]
         "bytes of data that are counted as one line by object: the nearest level's line, or more where there are many lines";
 }

@@ -24,7 +24,7 @@ pub(super) fn named(reasons: &Reasons) -> Item {
 /// Adds objects and pairs.
 pub(super) fn why(simulated: &Simulated, report: &mut Report) {
     if simulated.granule > 0 {
-        report.findings.push(crate::reading::number(&metrics::GRANULE, simulated.granule as f64, "B"));
+        report.findings.push(crate::reading::number(&metrics::GRANULE, simulated.granule as f64, "bytes"));
     }
     let objects = simulated.objects.iter().zip(1u64..);
     report.findings.extend(objects.map(|(object, rank)| of_object(object, rank, simulated)));

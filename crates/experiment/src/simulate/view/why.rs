@@ -14,9 +14,6 @@ const MEANING: &str = "cold: the line was never there. capacity: a fully associa
                        padding). shared: another CPU had stored it. falsely shared: another CPU had stored other bytes of the \
                        line (a line for each CPU). unallocated: stores, where stores allocate no line.";
 
-/// Pairs with a smaller share of the misses of the first one are not shown.
-const SMALLEST: f64 = 0.01;
-
 /// Shows the reasons by level.
 pub(super) fn levels(page: &mut Page, index: &mut FindingIndex) {
     let rows = index.rows(LEVEL_REASONS, &[Axis::Level]);
@@ -57,7 +54,6 @@ pub(super) fn main_reason(f: &Finding) -> String {
 /// Shows the objects.
 pub(super) fn objects(page: &mut Page, index: &mut FindingIndex) {
     let all = index.along(&metrics::OBJECT_CYCLES, Axis::Rank);
-    let granule = index.one(&metrics::GRANULE);
     if all.is_empty() {
         return;
     }
@@ -78,17 +74,21 @@ pub(super) fn objects(page: &mut Page, index: &mut FindingIndex) {
         [right("cycles"), left("object").key(), left("misses"), left("why"), right("walks"), left("file")];
     page.table(&columns, &rows, &[]);
     rest(page, all.len());
-    let text = format!(
-        "Counted by {} B: what is smaller is counted with the object whose bytes there missed first.",
-        cell(granule)
-    );
-    page.text(TextRole::Dim, &text, "", "  ");
+    if let Some(granule) = index.one(&metrics::GRANULE) {
+        let text = format!(
+            "Counted by {} bytes: what is smaller is counted with the object whose bytes there missed first.",
+            cell(Some(granule))
+        );
+        page.text(TextRole::Dim, &text, "", "  ");
+    }
 }
 
 /// Shows the pairs.
 pub(super) fn pairs(page: &mut Page, index: &mut FindingIndex) {
     let all = index.along(&metrics::PAIR_MISSES, Axis::Rank);
-    let Some(most) = all.first().and_then(|(_, f)| f.finite()) else { return };
+    if all.is_empty() {
+        return;
+    }
     page.heading("Lines that were taken, and by what");
     let row = |f: &Finding| {
         let reason = f.detail.word(metrics::REASON).unwrap_or_default();
@@ -103,16 +103,11 @@ pub(super) fn pairs(page: &mut Page, index: &mut FindingIndex) {
             accessed(f, by, [metrics::BY_OFFSET, metrics::BY_CPU]),
         ]
     };
-    let matters = |f: &Finding| f.finite().is_some_and(|misses| misses >= SMALLEST * most);
-    let shown = all.iter().filter(|(_, f)| matters(f)).take(SHOWN);
-    let rows: Vec<Vec<String>> = shown.map(|(_, f)| row(f)).collect();
+    let rows: Vec<Vec<String>> = all.iter().take(SHOWN).map(|(_, f)| row(f)).collect();
     let columns =
         [right("misses"), left("why"), left("level, set"), left("missed").key(), left("taken by").key()];
     page.table(&columns, &rows, &[]);
-    if rows.len() < all.len() {
-        let rest = format!("and {} more (--json has {})", all.len() - rows.len(), all.len());
-        page.text(TextRole::Dim, &rest, "", "  ");
-    }
+    rest(page, all.len());
 }
 
 /// Returns an object with an offset in it, and who accessed it: the line of the source, or else the function, and the CPU.
