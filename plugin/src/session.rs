@@ -88,8 +88,8 @@ impl Session {
         // SAFETY: ignoring a signal has no further condition. The program may still set a handler of its own.
         unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
         let blocked = BlockedSignals::all();
-        let machines =
-            Machines::new(&request.machines, request.seed, request.threads, request.why).map_err(&mut refuse)?;
+        let machines = Machines::new(&request.machines, request.seed, request.threads, request.why)
+            .map_err(&mut refuse)?;
         let shift = fetch_shift(&request.machines);
         let kept = request.trace.as_deref().map(|file| Kept::begin(file, &request, shift)).transpose();
         let kept = kept.map_err(&mut refuse)?;
