@@ -418,22 +418,6 @@ impl Hierarchy {
         flags
     }
 
-    /// Removes the lines of a range from one cache. Returns the flags found.
-    fn remove_range(&mut self, agent: usize, level: usize, address: u64, bytes: u64, how: Loss) -> u32 {
-        let shift = self.levels[level].shift;
-        let mut flags = 0;
-        for number in address >> shift..=(address + bytes - 1) >> shift {
-            let cache = self.cache_mut(agent, level);
-            if let Some(had) = cache.remove(number as u32) {
-                flags |= had;
-                cache.writebacks += u64::from(had & DIRTY);
-                self.purges += 1;
-                self.happened(|| Event::Lost { agent, level, address: number << shift, how });
-            }
-        }
-        flags
-    }
-
     /// Stores to `address`. Returns the level that serves it, and whether a level read the line for it.
     pub fn store(&mut self, agent: usize, path: Path, address: u64) -> (usize, bool) {
         let holder = self.first_holder(agent, path, 0, address);

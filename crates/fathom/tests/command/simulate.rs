@@ -115,9 +115,14 @@ pub fn of_this_host(user: &User, text: &str) -> Option<PathBuf> {
 
 /// Runs a simulation and returns its JSON. The program's output is on stderr.
 pub fn simulated(user: &User, target: &Target, on: &str, arguments: &[&str]) -> Value {
+    simulated_with(user, target, on, &[], arguments)
+}
+
+/// The same with options of `fathom simulate`.
+pub fn simulated_with(user: &User, target: &Target, on: &str, options: &[&str], arguments: &[&str]) -> Value {
     let cpu: Vec<&str> = target.cpu.iter().flat_map(|cpu| ["--cpu", cpu]).collect();
-    let did =
-        user.run(&[&["simulate", "--on", on, "--json"], &cpu[..], &["--", "./program"], arguments].concat());
+    let simulate = ["simulate", "--on", on, "--json"];
+    let did = user.run(&[&simulate, options, &cpu[..], &["--", "./program"], arguments].concat());
     assert_eq!(did.status, 0, "{}: {did:?}", target.name);
     serde_json::from_str(&did.out).unwrap_or_else(|e| panic!("{e}: {did:?}"))
 }
@@ -138,9 +143,14 @@ pub fn hot<'a>(document: &'a Value, metric: &str, key: &str, name: &str) -> &'a 
 
 /// Returns the misses of a level in the details of a function or line.
 pub fn misses(detail: &Value, level: &str) -> u64 {
-    let all = detail["misses"].as_array().expect("a list");
-    let found = all.iter().find(|pair| pair[0] == level);
-    found.and_then(|pair| pair[1].as_u64()).unwrap_or_else(|| panic!("no {level} in {detail}"))
+    listed(detail, "misses", level)
+}
+
+/// Returns a number of a list of names and numbers.
+pub fn listed(detail: &Value, list: &str, name: &str) -> u64 {
+    let all = detail[list].as_array().expect("a list");
+    let found = all.iter().find(|pair| pair[0] == name);
+    found.and_then(|pair| pair[1].as_u64()).unwrap_or_else(|| panic!("no {name} in {detail}"))
 }
 
 pub const FUNCTION: &str = "simulated.function.{rank}.cycles";

@@ -3,24 +3,13 @@
 use serde_json::Value;
 
 use crate::common::User;
-use crate::simulate::{TARGETS, Target, built, hot, misses, place, value};
+use crate::simulate::{TARGETS, Target, built, hot, listed, misses, place, simulated_with, value};
 
 const OBJECT: &str = "simulated.object.{rank}.cycles";
 const PAIR: &str = "simulated.pair.{rank}.misses";
 
 fn explained(user: &User, target: &Target, on: &str, arguments: &[&str]) -> Value {
-    let cpu: Vec<&str> = target.cpu.iter().flat_map(|cpu| ["--cpu", cpu]).collect();
-    let simulate = ["simulate", "--on", on, "--why", "--json"];
-    let did = user.run(&[&simulate, &cpu[..], &["--", "./program"], arguments].concat());
-    assert_eq!(did.status, 0, "{}: {did:?}", target.name);
-    serde_json::from_str(&did.out).unwrap_or_else(|e| panic!("{e}: {did:?}"))
-}
-
-/// Returns a number of a list of names and numbers.
-fn of(detail: &Value, list: &str, name: &str) -> u64 {
-    let all = detail[list].as_array().expect("a list");
-    let found = all.iter().find(|pair| pair[0] == name);
-    found.and_then(|pair| pair[1].as_u64()).unwrap_or_else(|| panic!("no {name} in {detail}"))
+    simulated_with(user, target, on, &["--why"], arguments)
 }
 
 /// Six lines in turn in sets of two: each of 153600 loads misses, 96 of them for the first time.
@@ -35,7 +24,7 @@ fn arrays_in_the_same_sets_conflict_at_every_step() {
         let arrays = hot(&document, OBJECT, "object", "arrays");
         assert_eq!(misses(arrays, "L1D"), 153_600, "{}", target.name);
         assert_eq!(
-            ["cold", "capacity", "conflict"].map(|name| of(arrays, "reasons", name)),
+            ["cold", "capacity", "conflict"].map(|name| listed(arrays, "reasons", name)),
             [96, 0, 153_504],
             "{}",
             target.name
@@ -52,7 +41,7 @@ fn arrays_in_the_same_sets_conflict_at_every_step() {
         let padded = explained(&user, target, "am5728", &["padded"]);
         let arrays = hot(&padded, OBJECT, "object", "arrays");
         assert_eq!(
-            ["cold", "capacity", "conflict"].map(|name| of(arrays, "reasons", name)),
+            ["cold", "capacity", "conflict"].map(|name| listed(arrays, "reasons", name)),
             [96, 0, 0],
             "{}",
             target.name

@@ -1,6 +1,6 @@
 //! Coherence: CPUs snoop each other; non-coherent DMA engines do not. Cache maintenance.
 
-use super::{Cache, DIRTY, Hierarchy, Loss, MEMORY, Path, STALE};
+use super::{Cache, DIRTY, Event, Hierarchy, Loss, MEMORY, Path, STALE};
 
 impl Hierarchy {
     /// Marks all cached lines of a range as stale, after a device has written to memory.
@@ -139,6 +139,29 @@ impl Hierarchy {
                 self.write_out(other, common, base, 0);
             }
         }
+    }
+
+    /// Removes the lines of a range from one cache. Returns the flags found.
+    pub(super) fn remove_range(
+        &mut self,
+        agent: usize,
+        level: usize,
+        address: u64,
+        bytes: u64,
+        how: Loss,
+    ) -> u32 {
+        let shift = self.levels[level].shift;
+        let mut flags = 0;
+        for number in address >> shift..=(address + bytes - 1) >> shift {
+            let cache = self.cache_mut(agent, level);
+            if let Some(had) = cache.remove(number as u32) {
+                flags |= had;
+                cache.writebacks += u64::from(had & DIRTY);
+                self.purges += 1;
+                self.happened(|| Event::Lost { agent, level, address: number << shift, how });
+            }
+        }
+        flags
     }
 
     /// Clears the dirty flags of a range in one cache. Returns the flags that were set.

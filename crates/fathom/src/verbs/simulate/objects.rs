@@ -75,7 +75,6 @@ impl Objects {
             |object: String, start: u64| Datum { object, offset: address - start, ..Datum::default() };
         match mapping.filter(|mapping| address < mapping.end) {
             None => datum("memory that was unmapped later".to_owned(), 0),
-            // The offset of a place in the stack is less known than its distance from the end.
             Some(mapping) if mapping.file == STACK => datum("stack".to_owned(), mapping.start),
             Some(mapping) if mapping.file.is_empty() => match self.heap_start(mapping) {
                 Some(start) if address >= start => datum("heap".to_owned(), start),
