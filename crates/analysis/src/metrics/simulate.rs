@@ -1,6 +1,6 @@
 //! Metrics of `fathom simulate`: a program's accesses, answered by a described machine.
 
-use crate::findings::{Compared, Field, metrics};
+use crate::findings::{Compared, Field, Metric, metrics};
 
 /// Name of a level or TLB.
 pub const NAME: Field = Field::new("name", "name in the description");
@@ -27,6 +27,9 @@ pub const MISSES: Field = Field::new(
 /// Names of the reasons of misses, in the order of the lists in a record.
 pub const REASON_NAMES: [&str; 6] =
     ["cold", "capacity", "conflict", "shared", "falsely-shared", "unallocated"];
+/// The metric of a level for each of them.
+pub static LEVEL_REASONS: [&Metric; REASON_NAMES.len()] =
+    [&LEVEL_COLD, &LEVEL_CAPACITY, &LEVEL_CONFLICT, &LEVEL_SHARED, &LEVEL_FALSELY_SHARED, &LEVEL_UNALLOCATED];
 /// Misses by reason.
 pub const REASONS: Field = Field::new("reasons", "misses of the nearest level by reason");
 /// The reason.

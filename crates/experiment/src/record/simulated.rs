@@ -4,7 +4,10 @@
 use fathom_probe::wire::{Line, WireError};
 
 use super::Record;
-use super::simulated_why::{Reasons, SimulatedObject, SimulatedPair};
+
+pub(super) mod why;
+
+use why::{Reasons, SimulatedObject, SimulatedPair};
 
 /// Functions, lines of the source, objects and pairs in a record, at most of each.
 pub const MAX_HOT: usize = 100;
@@ -243,19 +246,19 @@ fn reasons(list: &[u64]) -> Result<Option<Reasons>, WireError> {
 }
 
 /// Returns exactly as many numbers as there have to be.
-pub(super) fn numbers<const N: usize>(key: &str, list: &[u64]) -> Result<[u64; N], WireError> {
+fn numbers<const N: usize>(key: &str, list: &[u64]) -> Result<[u64; N], WireError> {
     list.try_into()
         .map_err(|_| WireError::new(format!("simulated: {key} has {} numbers instead of {N}", list.len())))
 }
 
 /// Adds texts that are not empty.
-pub(super) fn with_texts(line: Line, texts: &[(&str, &String)]) -> Line {
+fn with_texts(line: Line, texts: &[(&str, &String)]) -> Line {
     let some = texts.iter().filter(|(_, text)| !text.is_empty());
     some.fold(line, |line, (key, text)| line.text(key, &cut(text)))
 }
 
 /// Cuts a text to a length of which several fit in a line, and replaces control characters.
-pub(super) fn cut(text: &str) -> String {
+fn cut(text: &str) -> String {
     text.chars().take(MAX_TEXT_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
@@ -318,8 +321,8 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
+    use super::why::SimulatedEnd;
     use super::*;
-    use crate::record::SimulatedEnd;
 
     fn sample() -> Simulated {
         let hot = Hot {
@@ -423,7 +426,8 @@ mod tests {
         lines.push(Line::new("simulated").token("part", "rumour"));
         let problems = record(&lines).problems;
         assert!(problems[0].contains("line 3") && problems[0].contains("counts has 1 numbers instead of 4"));
-        assert!(problems[1].contains("part=rumour is not one of"), "{problems:?}");
+        assert!(problems[1].contains("a pair of level 0"), "the level was not read: {problems:?}");
+        assert!(problems[2].contains("part=rumour is not one of"), "{problems:?}");
         let pair = SimulatedPair { level: 1, ..sample().pairs[0].clone() };
         let mut lines = sample().record_lines();
         lines.push(pair.record_line(Line::new("simulated").token("part", "pair")));

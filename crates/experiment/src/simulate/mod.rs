@@ -5,7 +5,6 @@ mod headline;
 pub mod limit;
 mod reading;
 mod view;
-mod why;
 
 use fathom_analysis::metrics;
 use fathom_probe::pattern::Trial;

@@ -4,10 +4,11 @@ use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, W
 use fathom_analysis::metrics::simulate as metrics;
 use fathom_probe::machine::ClockTrust;
 
-use super::why::{self, LEVEL_REASONS};
 use super::{NAME, REPLACED};
 use crate::reading::{new_report, number};
 use crate::record::{Hot, Record, Simulated, SimulatedLevel};
+
+mod why;
 
 /// Units of a record's times per cycle.
 const UNITS_PER_CYCLE: f64 = 4096.0;
@@ -40,7 +41,7 @@ pub fn read(record: &Record) -> Report {
     report
 }
 
-pub(super) fn cycles(units: u64) -> f64 {
+fn cycles(units: u64) -> f64 {
     units as f64 / UNITS_PER_CYCLE
 }
 
@@ -85,7 +86,8 @@ fn levels(simulated: &Simulated, report: &mut Report) {
         }
         report.findings.push(named(&metrics::LEVEL_WRITEBACKS, level.writebacks as f64));
         report.findings.push(named(&metrics::LEVEL_CYCLES, cycles(level.units)));
-        let reasons = level.reasons.iter().flat_map(|reasons| LEVEL_REASONS.into_iter().zip(*reasons));
+        let reasons =
+            level.reasons.iter().flat_map(|reasons| metrics::LEVEL_REASONS.into_iter().zip(*reasons));
         report.findings.extend(reasons.map(|(metric, count)| named(metric, count as f64)));
     }
 }

@@ -6,7 +6,6 @@ use fathom_report::finding_index::FindingIndex;
 use fathom_report::page::{Page, TextRole, left, right};
 
 use super::{SHOWN, cell, count, misses, name, rest};
-use crate::simulate::why::LEVEL_REASONS;
 
 /// What the columns mean, and what helps.
 const MEANING: &str = "cold: the line was never there. capacity: a fully associative LRU cache of this size would have missed, too \
@@ -16,7 +15,7 @@ const MEANING: &str = "cold: the line was never there. capacity: a fully associa
 
 /// Shows the reasons by level.
 pub(super) fn levels(page: &mut Page, index: &mut FindingIndex) {
-    let rows = index.rows(LEVEL_REASONS, &[Axis::Level]);
+    let rows = index.rows(metrics::LEVEL_REASONS, &[Axis::Level]);
     if rows.is_empty() {
         return;
     }

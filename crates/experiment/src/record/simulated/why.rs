@@ -2,7 +2,7 @@
 
 use fathom_probe::wire::{Line, WireError};
 
-use super::simulated::{cut, numbers, with_texts};
+use super::{cut, numbers, with_texts};
 
 /// Reasons of misses.
 pub const REASONS: usize = 6;

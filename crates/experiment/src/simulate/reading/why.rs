@@ -1,19 +1,9 @@
 //! Findings about the reasons of misses.
 
-use fathom_analysis::findings::{Finding, Item, Metric, Report};
+use fathom_analysis::findings::{Finding, Item, Report};
 use fathom_analysis::metrics::simulate as metrics;
 
-use crate::record::{REASONS, Reasons, Simulated, SimulatedObject, SimulatedPair};
-
-/// The metric of a level for each reason, in the order of [`metrics::REASON_NAMES`].
-pub(super) static LEVEL_REASONS: [&Metric; REASONS] = [
-    &metrics::LEVEL_COLD,
-    &metrics::LEVEL_CAPACITY,
-    &metrics::LEVEL_CONFLICT,
-    &metrics::LEVEL_SHARED,
-    &metrics::LEVEL_FALSELY_SHARED,
-    &metrics::LEVEL_UNALLOCATED,
-];
+use crate::record::{Reasons, Simulated, SimulatedObject, SimulatedPair};
 
 /// Returns misses by the names of their reasons.
 pub(super) fn named(reasons: &Reasons) -> Item {
@@ -33,7 +23,7 @@ pub(super) fn why(simulated: &Simulated, report: &mut Report) {
 }
 
 fn of_object(object: &SimulatedObject, rank: u64, simulated: &Simulated) -> Finding {
-    let units = super::reading::cycles(object.units);
+    let units = super::cycles(object.units);
     let mut finding = Finding::number(metrics::OBJECT_CYCLES.at([rank.into()]), units);
     let detail = &mut finding.detail;
     detail.set(metrics::OBJECT, Item::Token(object.name.clone()));
