@@ -7,8 +7,8 @@ use std::io::Write;
 use std::os::fd::{AsRawFd as _, IntoRawFd as _};
 
 use fathom_model::Access;
-use fathom_simulation::Entered;
 use fathom_simulation::protocol::Request;
+use fathom_simulation::{Entered, Mark};
 use fathom_trace::{Header, Writer};
 
 use crate::socket::{identity, moved};
@@ -47,6 +47,11 @@ impl Kept {
             entered.retain(thread, batch);
         }
         Ok(())
+    }
+
+    /// Adds a mark.
+    pub fn mark(&mut self, thread: u32, mark: Mark) -> Result<(), String> {
+        self.writer.mark(thread, mark).map_err(|e| cannot(&e))
     }
 
     /// Writes everything that has been added, because the program may end now.

@@ -16,7 +16,7 @@ mod threads;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-use places::{Accesses, Block, Line};
+use places::{Accesses, Block, Line, Planted};
 use session::Session;
 
 /// Returns the arguments `key=value` of the command line.
@@ -97,11 +97,8 @@ extern "C" fn translated(_id: qemu::Id, block: *mut qemu::Block) {
                 std::ptr::from_ref(accesses).cast_mut().cast(),
             );
         }
-        if !session.fetches {
-            continue;
-        }
         let line = Line::new(pc, size as u64, number, session.fetch_shift);
-        if last_line != Some(line.first) || line.last != line.first {
+        if session.fetches && (last_line != Some(line.first) || line.last != line.first) {
             last_line = Some(line.last);
             let line = places.keep_line(line);
             // SAFETY: the line is never freed.
@@ -114,10 +111,41 @@ extern "C" fn translated(_id: qemu::Id, block: *mut qemu::Block) {
                 );
             }
         }
+        // After its own fetch.
+        if let Some(planted) = session.markers.as_ref().and_then(|of| places.marker(of, pc, count - index)) {
+            // SAFETY: the marker is never freed.
+            unsafe {
+                qemu::qemu_plugin_register_vcpu_insn_exec_cb(
+                    instruction,
+                    passed,
+                    qemu::NO_REGISTERS,
+                    std::ptr::from_ref(planted).cast_mut().cast(),
+                );
+            }
+        }
     }
     let counter = places.keep_block(Block::new(numbers));
     // SAFETY: the counter is never freed.
     unsafe { qemu::qemu_plugin_register_vcpu_tb_exec_inline(block, qemu::ADD, counter.cast(), 1) };
+    if session.markers.is_some() {
+        // SAFETY: the number is no pointer for QEMU.
+        unsafe {
+            let count = std::ptr::without_provenance_mut(count);
+            qemu::qemu_plugin_register_vcpu_tb_exec_cb(block, executed, qemu::NO_REGISTERS, count);
+        }
+    }
+}
+
+/// A block of a program with markers is executed: its counter alone does not tell by which thread.
+extern "C" fn executed(thread: c_uint, count: *mut c_void) {
+    threads::executed(thread, count.addr() as u64);
+}
+
+/// A marker is executed.
+extern "C" fn passed(thread: c_uint, planted: *mut c_void) {
+    // SAFETY: `translated` passes a marker that is never freed.
+    let planted = unsafe { &*planted.cast::<Planted>() };
+    threads::mark(thread, planted);
 }
 
 /// An instruction has loaded or stored.
@@ -140,7 +168,7 @@ extern "C" fn entered(thread: c_uint, line: *mut c_void) {
 
 /// A thread of the program has ended.
 extern "C" fn thread_ended(_id: qemu::Id, thread: c_uint) {
-    threads::flush(thread);
+    threads::end(thread);
 }
 
 /// The program ends.

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use fathom_simulation::protocol::{Mapping, Place, STACK};
+use fathom_simulation::Event;
+use fathom_simulation::protocol::{Mapping, Marker, Place, STACK};
 
 /// DC ZVA of AArch64 (DDI 0487, C6.2: SYS #3, C7, C4, #1, Xt) without its register.
 const DC_ZVA: u32 = 0xd50b_7420;
@@ -75,6 +76,14 @@ impl Block {
     }
 }
 
+/// The markers of the program.
+#[derive(Debug)]
+pub struct Markers {
+    /// The file that has them.
+    pub file: String,
+    pub all: Vec<Marker>,
+}
+
 /// All that has been translated.
 #[derive(Debug, Default)]
 pub struct Places {
@@ -86,6 +95,17 @@ pub struct Places {
     blocks: Vec<&'static Block>,
     /// Host address of the program's address 0.
     base: u64,
+    /// Markers by address, once the file that has them is in the program's memory.
+    markers: Option<HashMap<u64, Marker>>,
+}
+
+/// A marker in a block.
+#[derive(Debug)]
+pub struct Planted {
+    /// What happens there.
+    pub event: Event,
+    /// Instructions of the block from the marker on.
+    pub rest: u64,
 }
 
 impl Places {
@@ -103,6 +123,31 @@ impl Places {
             }
         }
         self.accesses[number as usize]
+    }
+
+    /// Returns the marker at an address, which is kept for ever. `rest` instructions of its block begin there.
+    pub fn marker(&mut self, of: &Markers, pc: u64, rest: usize) -> Option<&'static Planted> {
+        if self.markers.is_none() {
+            self.markers = self.placed(of);
+        }
+        let Marker { region, begins, .. } = *self.markers.as_ref()?.get(&pc)?;
+        let event = if begins { Event::Begin(region) } else { Event::End(region) };
+        Some(Box::leak(Box::new(Planted { event, rest: rest as u64 })))
+    }
+
+    /// Returns the markers by their addresses, if their file is in memory.
+    fn placed(&self, of: &Markers) -> Option<HashMap<u64, Marker>> {
+        let all = self.mappings("");
+        let own = || all.iter().filter(|mapping| mapping.file == of.file);
+        own().next()?;
+        let address = |marker: &Marker| {
+            let at = |mapping: &Mapping| {
+                let offset = marker.offset.checked_sub(mapping.offset)?;
+                (offset < mapping.end.wrapping_sub(mapping.start)).then(|| mapping.start.wrapping_add(offset))
+            };
+            own().find_map(at)
+        };
+        Some(of.all.iter().filter_map(|marker| Some((address(marker)?, *marker))).collect())
     }
 
     /// Notes the distance of the program's addresses to the host's.

@@ -52,6 +52,12 @@ unsafe extern "C" {
     pub fn qemu_plugin_register_vcpu_exit_cb(id: Id, call: extern "C" fn(Id, c_uint));
     pub fn qemu_plugin_register_atexit_cb(id: Id, call: extern "C" fn(Id, *mut c_void), data: *mut c_void);
     pub fn qemu_plugin_register_vcpu_tb_exec_inline(block: *mut Block, op: c_int, to: *mut c_void, add: u64);
+    pub fn qemu_plugin_register_vcpu_tb_exec_cb(
+        block: *mut Block,
+        call: extern "C" fn(c_uint, *mut c_void),
+        flags: c_int,
+        data: *mut c_void,
+    );
     pub fn qemu_plugin_register_vcpu_insn_exec_cb(
         instruction: *mut Instruction,
         call: extern "C" fn(c_uint, *mut c_void),

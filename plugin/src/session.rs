@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use fathom_model::Access;
 use fathom_simulation::protocol::{self, Answer, End, Message, Request};
-use fathom_simulation::{MachineCounts, Machines, Repeats, fetch_shift};
+use fathom_simulation::{Event, MachineCounts, Machines, Mark, Repeats, fetch_shift};
 
 use crate::children;
 use crate::ends::Calls;
 use crate::kept::Kept;
-use crate::places::Places;
+use crate::places::{Markers, Places};
 use crate::socket::{Socket, moved};
-use crate::threads;
+use crate::threads::{self, Left};
 
 /// Accesses in a batch.
 const BATCH: usize = 4096;
@@ -36,6 +36,10 @@ pub struct Session {
     pub repeats: Repeats,
     /// Accesses of a thread in a batch.
     pub batch: usize,
+    /// The program's markers, if it has any.
+    pub markers: Option<Markers>,
+    /// Names of its regions.
+    regions: Vec<String>,
     /// System calls that may end the program.
     pub calls: Option<&'static Calls>,
     target: String,
@@ -99,6 +103,8 @@ impl Session {
             // A trace has all accesses.
             repeats: if kept.is_some() { Repeats::none() } else { machines.repeats() },
             batch: if request.why { TURN } else { BATCH },
+            markers: markers(&request),
+            regions: request.regions,
             program: request.program,
             calls: Calls::of(target),
             target: target.to_owned(),
@@ -149,6 +155,18 @@ impl Session {
         }
     }
 
+    /// Passes a mark of a thread to the machines.
+    pub fn mark(&self, thread: u32, mark: Mark) {
+        if self.markers.is_none() || !self.is_own() {
+            return;
+        }
+        let mut sink = lock(&self.sink);
+        sink.mark(thread, mark);
+        if let Some(what) = sink.failed.take() {
+            self.refuse(&what);
+        }
+    }
+
     /// Ends the simulation because it cannot go on.
     pub fn refuse(&self, what: &str) {
         if !self.ended.swap(true, Ordering::SeqCst) {
@@ -166,12 +184,11 @@ impl Session {
         let mut sink = lock(&self.sink);
         if how == End::Complete {
             // SAFETY: QEMU has stopped all threads.
-            for (thread, (mut batch, repeated)) in unsafe { threads::take_all() } {
-                sink.run(thread, &mut batch, repeated, &self.accesses);
+            for (thread, left) in unsafe { threads::take_all() } {
+                self.run_left(&mut sink, thread, left);
             }
         } else if let Some(thread) = thread {
-            let (mut batch, repeated) = threads::take(thread);
-            sink.run(thread, &mut batch, repeated, &self.accesses);
+            self.run_left(&mut sink, thread, threads::take(thread));
         }
         sink.flush();
         let counts = sink.machines.take().map(Machines::finish).unwrap_or_default();
@@ -188,14 +205,22 @@ impl Session {
 
     /// Sends the counts so far, because the program may end now, without telling. Its thread `thread` calls this.
     pub fn may_end(&self, how: End, thread: u32) {
-        let (mut batch, repeated) = threads::take(thread);
+        let left = threads::take(thread);
         let mut sink = lock(&self.sink);
-        sink.run(thread, &mut batch, repeated, &self.accesses);
+        self.run_left(&mut sink, thread, left);
         sink.flush();
         let counts = sink.machines.as_ref().map(Machines::counts).unwrap_or_default();
         let answer = self.answer(how, &sink, counts);
         self.may_end.store(true, Ordering::Relaxed);
         self.tell(&Message::SoFar(Box::new(answer)));
+    }
+
+    /// Passes on what a thread has left.
+    fn run_left(&self, sink: &mut Sink, thread: u32, mut left: Left) {
+        sink.run(thread, &mut left.batch, left.repeated, &self.accesses);
+        if self.markers.is_some() {
+            sink.mark(thread, Mark { event: Event::Now, instructions: left.executed });
+        }
     }
 
     /// Revokes what [`Session::may_end`] has sent.
@@ -218,6 +243,7 @@ impl Session {
             unseen: places.unseen(&self.target, &counted),
             places: counted,
             mappings: places.mappings(&self.program),
+            regions: self.regions.clone(),
             machines,
         }
     }
@@ -249,9 +275,24 @@ impl Sink {
         }
         if let Some(machines) = &mut self.machines {
             machines.run_and_clear(thread, batch);
-            machines.add_hits(repeated);
+            machines.add_hits(thread, repeated);
         }
     }
+
+    fn mark(&mut self, thread: u32, mark: Mark) {
+        if let Some(Err(what)) = self.kept.as_mut().map(|kept| kept.mark(thread, mark)) {
+            self.failed = Some(what);
+        }
+        if let Some(machines) = &mut self.machines {
+            machines.mark(thread, mark);
+        }
+    }
+}
+
+/// Returns the markers of the program, if it has any.
+fn markers(request: &Request) -> Option<Markers> {
+    let all = request.markers.clone();
+    (!all.is_empty()).then(|| Markers { file: request.marked.clone(), all })
 }
 
 /// Waits until the command closes its side, or is gone.

@@ -4,9 +4,9 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use fathom_model::{Access, Kind};
-use fathom_simulation::Repeats;
+use fathom_simulation::{Event, Mark, Repeats};
 
-use crate::places::Line;
+use crate::places::{Line, Planted};
 use crate::session::Session;
 
 /// Threads of the program at the same time, at most.
@@ -25,6 +25,8 @@ struct Pending {
     repeated: [u64; 2],
     /// The line that instructions were fetched from last.
     line: u64,
+    /// Executed instructions, if the program has markers.
+    executed: u64,
 }
 
 static THREADS: [AtomicPtr<Thread>; MAX_THREADS] =
@@ -50,7 +52,7 @@ fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
     let session = Session::get()?;
     let (most, repeats) = (session.batch, session.repeats);
     let batch = Vec::with_capacity(most + 1);
-    let pending = Pending { batch, most, repeats, repeated: [0; 2], line: u64::MAX };
+    let pending = Pending { batch, most, repeats, repeated: [0; 2], line: u64::MAX, executed: 0 };
     let new = Box::into_raw(Box::new(Thread(UnsafeCell::new(pending))));
     slot.store(new, Ordering::Release);
     Some(new)
@@ -89,6 +91,25 @@ pub fn fetch(thread: u32, line: &Line) {
     }
 }
 
+/// Counts instructions.
+#[inline(always)]
+pub fn executed(thread: u32, count: u64) {
+    // SAFETY: QEMU calls this on the thread itself.
+    let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
+    own.executed += count;
+}
+
+/// Passes on what a thread has made before a marker, and the marker. The block of both has been counted.
+pub fn mark(thread: u32, planted: &Planted) {
+    // SAFETY: QEMU calls this on the thread itself.
+    let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
+    pass_on(thread, own);
+    if let Some(session) = Session::get() {
+        let instructions = own.executed.saturating_sub(planted.rest);
+        session.mark(thread, Mark { event: planted.event, instructions });
+    }
+}
+
 /// There is no place for the accesses of a thread.
 #[cold]
 fn without(thread: u32) {
@@ -107,22 +128,36 @@ fn pass_on(thread: u32, own: &mut Pending) {
     }
 }
 
-/// Passes on what a thread has left. The thread itself calls it.
-pub fn flush(thread: u32) {
+/// Passes on what a thread that ends has left. The thread itself calls it.
+pub fn end(thread: u32) {
     // SAFETY: QEMU calls this on the thread itself.
     if let Some(own) = unsafe { pending(thread) } {
         own.line = u64::MAX;
         pass_on(thread, own);
+        if let Some(session) = Session::get() {
+            session.mark(thread, Mark { event: Event::Over, instructions: own.executed });
+        }
     }
 }
 
-/// What a thread has left: accesses, and loads and stores that repeat them.
-pub type Left = (Vec<Access>, [u64; 2]);
+/// What a thread has left.
+#[derive(Debug, Default)]
+pub struct Left {
+    pub batch: Vec<Access>,
+    /// Loads and stores that repeat them.
+    pub repeated: [u64; 2],
+    /// Instructions that it has executed, if the program has markers.
+    pub executed: u64,
+}
 
 impl Pending {
     fn take(&mut self) -> Left {
         self.repeats.forget();
-        (std::mem::take(&mut self.batch), std::mem::take(&mut self.repeated))
+        Left {
+            batch: std::mem::take(&mut self.batch),
+            repeated: std::mem::take(&mut self.repeated),
+            executed: self.executed,
+        }
     }
 }
 

@@ -150,6 +150,31 @@ pub struct PairCounts {
     pub by_cpu: u32,
 }
 
+/// Counts of a region that marks in the program bound; regions within it are included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionCounts {
+    /// Its number.
+    pub region: u32,
+    /// Times that a thread has entered it from outside.
+    pub entered: u64,
+    /// Ends without a beginning, and beginnings without an end.
+    pub unmatched: u64,
+    /// Executed instructions.
+    pub instructions: u64,
+    /// Accesses by kind.
+    pub accesses: [u64; 3],
+    /// Accesses that reached each level, in the order of the description.
+    pub reached: Vec<u64>,
+    /// Those that it did not serve.
+    pub misses: Vec<u64>,
+    /// Walks.
+    pub walks: u64,
+    /// Accesses that memory served.
+    pub memory: u64,
+    /// Time of accesses, translations and fetches, in units, without that of the instructions themselves.
+    pub units: u64,
+}
+
 /// Counts of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineCounts {
@@ -183,6 +208,8 @@ pub struct MachineCounts {
     pub clock_hz: u64,
     /// Instructions with misses.
     pub places: Vec<PlaceCounts>,
+    /// Regions, in the order of their numbers.
+    pub regions: Vec<RegionCounts>,
     /// Why they missed, if that was asked for.
     pub story: Option<StoryCounts>,
 }

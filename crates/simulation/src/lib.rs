@@ -23,15 +23,17 @@ mod counts;
 mod entered;
 mod machines;
 pub mod protocol;
+mod regions;
 mod repeats;
 mod simulator;
 mod story;
 
 pub use counts::{
-    KINDS, LevelCounts, LineCounts, MachineCounts, PairCounts, PlaceCounts, REASONS, Reason, StoryCounts,
-    TlbCounts,
+    KINDS, LevelCounts, LineCounts, MachineCounts, PairCounts, PlaceCounts, REASONS, Reason, RegionCounts,
+    StoryCounts, TlbCounts,
 };
 pub use entered::{Entered, fetch_shift};
 pub use machines::Machines;
 pub use protocol::Machine;
+pub use regions::{Event, MAX_REGIONS, Mark};
 pub use repeats::Repeats;

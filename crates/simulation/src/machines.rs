@@ -8,6 +8,7 @@ use fathom_model::{Access, Description};
 
 use crate::counts::MachineCounts;
 use crate::protocol::Machine;
+use crate::regions::Mark;
 use crate::repeats::Repeats;
 use crate::simulator::Simulator;
 
@@ -22,8 +23,10 @@ type Counted = Vec<(usize, MachineCounts)>;
 enum Job {
     /// Accesses of one of the program's threads.
     Batch(u32, Arc<Vec<Access>>),
-    /// Loads and stores that repeat the access before.
-    Hits([u64; 2]),
+    /// Loads and stores of a thread that repeat the access before.
+    Hits(u32, [u64; 2]),
+    /// A mark that a thread has passed.
+    Mark(u32, Mark),
     /// The counts so far.
     Counts(SyncSender<Counted>),
 }
@@ -99,12 +102,21 @@ impl Machines {
         self.repeats
     }
 
-    /// Counts loads and stores that [`Repeats`] has found.
-    pub fn add_hits(&mut self, repeated: [u64; 2]) {
-        self.own.iter_mut().for_each(|(_, simulator)| simulator.add_hits(repeated));
+    /// Counts loads and stores of a thread that [`Repeats`] has found.
+    pub fn add_hits(&mut self, thread: u32, repeated: [u64; 2]) {
+        self.own.iter_mut().for_each(|(_, simulator)| simulator.add_hits(thread, repeated));
         for worker in &self.workers {
             // It ends before its queue only by a panic, which `finish` reports.
-            let _ = worker.queue.send(Job::Hits(repeated));
+            let _ = worker.queue.send(Job::Hits(thread, repeated));
+        }
+    }
+
+    /// Takes a mark: a region of the program begins or ends on a thread, after all that it has made before.
+    pub fn mark(&mut self, thread: u32, mark: Mark) {
+        self.own.iter_mut().for_each(|(_, simulator)| simulator.mark(thread, mark));
+        for worker in &self.workers {
+            // It ends before its queue only by a panic, which `finish` reports.
+            let _ = worker.queue.send(Job::Mark(thread, mark));
         }
     }
 
@@ -159,8 +171,11 @@ impl Worker {
                     Job::Batch(thread, batch) => {
                         group.iter_mut().for_each(|(_, simulator)| simulator.run(thread, &batch));
                     }
-                    Job::Hits(repeated) => {
-                        group.iter_mut().for_each(|(_, simulator)| simulator.add_hits(repeated));
+                    Job::Hits(thread, repeated) => {
+                        group.iter_mut().for_each(|(_, simulator)| simulator.add_hits(thread, repeated));
+                    }
+                    Job::Mark(thread, mark) => {
+                        group.iter_mut().for_each(|(_, simulator)| simulator.mark(thread, mark));
                     }
                     // Whoever asked may be gone.
                     Job::Counts(to) => drop(to.send(counted(&group))),
@@ -177,6 +192,7 @@ mod tests {
     use fathom_model::Kind;
 
     use super::*;
+    use crate::regions::Event;
 
     fn machine(name: &str) -> Machine {
         let text = fathom_model::catalog::text(name).expect("embedded").to_owned();
@@ -195,9 +211,54 @@ mod tests {
                     _ => Access::load(at, 16).at(200 + n % 9),
                 }
             });
-            machines.run(0, accesses.collect());
+            let thread = (round % 3) as u32;
+            let mark = |machines: &mut Machines, event: Event| {
+                machines.mark(thread, Mark { event, instructions: 5000 * round });
+            };
+            if round < 18 {
+                mark(&mut machines, Event::Begin((round / 9) as u32));
+            }
+            machines.run(thread, accesses.collect());
+            machines.add_hits(thread, [round, 2]);
+            if round % 2 == 1 {
+                mark(&mut machines, Event::End((round / 9) as u32));
+            }
         }
         machines
+    }
+
+    /// What a region has is what all machines have counted while a thread was in it.
+    #[test]
+    fn regions_add_up_to_the_whole_if_everything_is_within_one() {
+        let all: Vec<Machine> = ["bcm2835", "bcm2837", "zen3"].map(machine).to_vec();
+        let mut machines = Machines::new(&all, 7, 2, false).expect("valid");
+        for round in 0..30u64 {
+            let thread = (round % 2) as u32;
+            let (inner, outer) = (u32::from(round % 3 == 0), 2);
+            machines.mark(thread, Mark { event: Event::Begin(outer), instructions: 100 * round });
+            machines.mark(thread, Mark { event: Event::Begin(inner), instructions: 100 * round });
+            let accesses =
+                (0..500u64).map(|n| Access::load((n * 7919 + round * 104_729) % (1 << 20), 8).at(0));
+            machines.run(thread, accesses.collect());
+            machines.add_hits(thread, [round, 1]);
+            machines.mark(thread, Mark { event: Event::End(inner), instructions: 100 * round + 60 });
+            machines.mark(thread, Mark { event: Event::End(outer), instructions: 100 * round + 70 });
+        }
+        for machine in machines.finish() {
+            let [first, second, whole] = machine.regions.as_slice() else { panic!("{:?}", machine.regions) };
+            assert_eq!((whole.entered, first.entered, second.entered), (30, 20, 10));
+            assert_eq!((whole.instructions, first.instructions, second.instructions), (2100, 1200, 600));
+            assert_eq!(whole.accesses, machine.accesses);
+            assert_eq!(whole.walks, machine.walks);
+            assert_eq!(whole.memory, machine.memory.iter().sum::<u64>());
+            let misses: Vec<u64> = machine.levels.iter().map(|level| level.misses()).collect();
+            assert_eq!(whole.misses, misses);
+            let parts: Vec<u64> = first.misses.iter().zip(&second.misses).map(|(a, b)| a + b).collect();
+            assert_eq!(parts, misses);
+            let levels: u64 = machine.levels.iter().map(|level| level.units).sum();
+            let time = levels + machine.memory_units + machine.translation_units + machine.fetch_units;
+            assert_eq!((whole.units, first.units + second.units), (time, time));
+        }
     }
 
     fn counted(threads: usize) -> Vec<MachineCounts> {
@@ -289,7 +350,7 @@ mod tests {
                     !same
                 });
                 filtered.run(thread, kept.copied().collect());
-                filtered.add_hits(repeated);
+                filtered.add_hits(thread, repeated);
                 repeats.forget();
                 left_out += repeated[0] + repeated[1];
                 whole.run(thread, batch);

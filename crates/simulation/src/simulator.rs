@@ -4,7 +4,8 @@ use fathom_model::description::Holds;
 use fathom_model::{Access, Description, Detail, Kind, Model, Outcome, UNITS_PER_CYCLE};
 use fathom_probe::machine::Refusal;
 
-use crate::counts::{LevelCounts, MachineCounts, PlaceCounts, TlbCounts};
+use crate::counts::{LevelCounts, MachineCounts, PlaceCounts, RegionCounts, TlbCounts};
+use crate::regions::{Mark, Region, Regions, Sums};
 use crate::story::Story;
 
 /// A machine that answers accesses.
@@ -17,13 +18,13 @@ pub(crate) struct Simulator {
     refused: Option<String>,
     /// Lines of the nearest levels by kind, log2 of bytes.
     shifts: [u32; 3],
-    accesses: [u64; 3],
     served: Served,
+    regions: Regions,
     /// Why accesses miss, if that is asked for.
     story: Option<Box<Story>>,
 }
 
-/// What the nearest level or the nearest TLB did not serve.
+/// All accesses, and what the nearest level or the nearest TLB did not serve.
 #[derive(Debug)]
 struct Served {
     /// Levels, and memory after them.
@@ -33,12 +34,8 @@ struct Served {
     /// Costs of hits by kind, and the part that translation has in each.
     hit: [u64; 3],
     translation: u64,
-    /// Accesses told, by level and kind, with memory after the levels.
-    told: Vec<[u64; 3]>,
-    /// Data accesses: time without translation, by level.
-    units: Vec<u64>,
-    translation_units: u64,
-    fetch_units: u64,
+    /// Without walks, which the model counts.
+    sums: Sums,
     /// By place: accesses told by level for data, the same for fetches, walks, units.
     places: Vec<u64>,
 }
@@ -52,13 +49,14 @@ impl Served {
     #[inline]
     fn note(&mut self, access: &Access, outcome: Outcome) {
         let (kind, level) = (access.kind as usize, outcome.level.unwrap_or(self.levels));
-        self.told[level][kind] += 1;
-        self.translation_units += outcome.translation.saturating_sub(self.translation);
+        let sums = &mut self.sums;
+        sums.told[level][kind] += 1;
+        sums.translation_units += outcome.translation.saturating_sub(self.translation);
         let rest = outcome.cost.saturating_sub(outcome.translation);
         if access.kind == Kind::Fetch {
-            self.fetch_units += rest.saturating_sub(self.hit[kind] - self.translation);
+            sums.fetch_units += rest.saturating_sub(self.hit[kind] - self.translation);
         } else {
-            self.units[level] += rest;
+            sums.units[level] += rest;
         }
         let width = self.width();
         let at = access.pc as usize * width;
@@ -92,16 +90,13 @@ impl Simulator {
             cpus: description.core.cpus,
             refused: None,
             shifts: [shift(data), shift(data), shift(code)],
-            accesses: [0; 3],
+            regions: Regions::new(levels + 1),
             served: Served {
                 levels,
                 nearest: [data, data, code],
                 hit,
                 translation,
-                told: vec![[0; 3]; levels + 1],
-                units: vec![0; levels + 1],
-                translation_units: 0,
-                fetch_units: 0,
+                sums: Sums::new(levels + 1),
                 places: Vec::new(),
             },
             story: why.then(|| Box::new(Story::new(description))),
@@ -114,10 +109,32 @@ impl Simulator {
         if self.refused.is_some() {
             return;
         }
+        let before = self.regions.has(thread).then(|| self.sums());
+        self.make(thread, batch);
+        if let Some(before) = before {
+            let now = self.sums();
+            self.regions.add(thread, &before, &now);
+        }
+    }
+
+    /// Takes a mark of a thread.
+    pub fn mark(&mut self, thread: u32, mark: Mark) {
+        if self.refused.is_none() {
+            self.regions.mark(thread, mark);
+        }
+    }
+
+    /// Returns what has been added up.
+    fn sums(&self) -> Sums {
+        Sums { walks: self.model.totals().walks, ..self.served.sums.clone() }
+    }
+
+    fn make(&mut self, thread: u32, batch: &[Access]) {
         for access in batch {
             let kind = access.kind as usize;
             let (line, bytes) = (1u64 << self.shifts[kind], u64::from(access.bytes.max(1)));
-            self.accesses[kind] += (((access.address & (line - 1)) + bytes - 1) >> self.shifts[kind]) + 1;
+            self.served.sums.accesses[kind] +=
+                (((access.address & (line - 1)) + bytes - 1) >> self.shifts[kind]) + 1;
         }
         let cpu = thread % self.cpus;
         let served = &mut self.served;
@@ -135,10 +152,16 @@ impl Simulator {
         }
     }
 
-    /// Counts loads and stores that repeat the access before: the nearest level serves them.
-    pub fn add_hits(&mut self, repeated: [u64; 2]) {
-        if self.refused.is_none() {
-            (0..2).for_each(|kind| self.accesses[kind] += repeated[kind]);
+    /// Counts loads and stores of a thread that repeat the access before: the nearest level serves them.
+    pub fn add_hits(&mut self, thread: u32, repeated: [u64; 2]) {
+        if self.refused.is_some() || repeated == [0; 2] {
+            return;
+        }
+        let before = self.regions.has(thread).then(|| self.sums());
+        (0..2).for_each(|kind| self.served.sums.accesses[kind] += repeated[kind]);
+        if let Some(before) = before {
+            let now = self.sums();
+            self.regions.add(thread, &before, &now);
         }
     }
 
@@ -150,21 +173,55 @@ impl Simulator {
 
     /// Returns what has been counted so far.
     pub fn counts(&self) -> MachineCounts {
-        let (served, description) = (&self.served, self.model.description());
-        let totals = self.model.totals();
+        let description = self.model.description();
+        let (totals, sums) = (self.model.totals(), self.sums());
+        let (mut levels, memory, memory_units) = self.levels(&sums);
+        levels.iter_mut().zip(&totals.levels).for_each(|(level, of)| level.writebacks = of.writebacks);
+        let mut reach: u64 = sums.accesses.iter().sum();
+        let tlbs = description.tlbs.iter().zip(&totals.tlbs).map(|(tlb, &misses)| TlbCounts {
+            name: tlb.name.clone(),
+            accesses: std::mem::replace(&mut reach, misses),
+            misses,
+        });
+        let tlbs: Vec<TlbCounts> = tlbs.collect();
+        let operation = description.core.alu.in_cycles(description.core.clock_hz) * UNITS_PER_CYCLE as f64;
+        MachineCounts {
+            name: self.name.clone(),
+            refused: self.refused.clone(),
+            accesses: sums.accesses,
+            levels,
+            tlbs,
+            walks: totals.walks,
+            memory,
+            memory_reads: totals.memory_reads,
+            memory_writes: totals.memory_writes,
+            memory_units,
+            translation_units: sums.translation_units,
+            fetch_units: sums.fetch_units,
+            operation_units: operation.round() as u64,
+            clock_hz: description.core.clock_hz.round() as u64,
+            places: self.places(),
+            regions: self.regions.counts().iter().map(|(number, of)| self.region(*number, of)).collect(),
+            story: self.story.as_ref().map(|story| story.counts()),
+        }
+    }
+
+    /// Returns what levels and memory have served, and the time in which memory served data accesses. Write-backs are not
+    /// among it.
+    fn levels(&self, sums: &Sums) -> (Vec<LevelCounts>, [u64; 3], u64) {
+        let served = &self.served;
         // Hits of the nearest level and TLB are not told one by one.
-        let mut hits = served.told.clone();
-        let mut units = served.units.clone();
+        let (mut hits, mut units) = (sums.told.clone(), sums.units.clone());
         for kind in 0..3 {
-            let told: u64 = served.told.iter().map(|of| of[kind]).sum();
-            let rest = self.accesses[kind].saturating_sub(told);
+            let told: u64 = sums.told.iter().map(|of| of[kind]).sum();
+            let rest = sums.accesses[kind].saturating_sub(told);
             hits[served.nearest[kind]][kind] += rest;
             if kind != Kind::Fetch as usize {
                 units[served.nearest[kind]] += rest * (served.hit[kind] - served.translation);
             }
         }
-        let mut left = self.accesses;
-        let levels = description.levels.iter().enumerate().map(|(index, level)| {
+        let mut left = sums.accesses;
+        let levels = self.model.description().levels.iter().enumerate().map(|(index, level)| {
             let passes = |kind: usize| match level.holds {
                 Holds::Data => kind != Kind::Fetch as usize,
                 Holds::Instructions => kind == Kind::Fetch as usize,
@@ -178,36 +235,28 @@ impl Simulator {
                 holds: level.holds.word().to_owned(),
                 accesses,
                 hits,
-                writebacks: totals.levels[index].writebacks,
+                writebacks: 0,
                 units: units[index],
             }
         });
-        let levels: Vec<LevelCounts> = levels.collect();
-        let mut reach: u64 = self.accesses.iter().sum();
-        let tlbs = description.tlbs.iter().zip(&totals.tlbs).map(|(tlb, &misses)| TlbCounts {
-            name: tlb.name.clone(),
-            accesses: std::mem::replace(&mut reach, misses),
-            misses,
-        });
-        let tlbs: Vec<TlbCounts> = tlbs.collect();
-        let operation = description.core.alu.in_cycles(description.core.clock_hz) * UNITS_PER_CYCLE as f64;
-        MachineCounts {
-            name: self.name.clone(),
-            refused: self.refused.clone(),
-            accesses: self.accesses,
-            levels,
-            tlbs,
-            walks: totals.walks,
-            memory: hits[served.levels],
-            memory_reads: totals.memory_reads,
-            memory_writes: totals.memory_writes,
-            memory_units: units[served.levels],
-            translation_units: served.translation_units,
-            fetch_units: served.fetch_units,
-            operation_units: operation.round() as u64,
-            clock_hz: description.core.clock_hz.round() as u64,
-            places: self.places(),
-            story: self.story.as_ref().map(|story| story.counts()),
+        (levels.collect(), hits[served.levels], units[served.levels])
+    }
+
+    /// Returns the counts of a region.
+    fn region(&self, number: u32, of: &Region) -> RegionCounts {
+        let (levels, memory, memory_units) = self.levels(&of.sums);
+        let time: u64 = levels.iter().map(|level| level.units).sum();
+        RegionCounts {
+            region: number,
+            entered: of.entered,
+            unmatched: of.unmatched,
+            instructions: of.instructions,
+            accesses: of.sums.accesses,
+            reached: levels.iter().map(|level| level.accesses.iter().sum()).collect(),
+            misses: levels.iter().map(LevelCounts::misses).collect(),
+            walks: of.sums.walks,
+            memory: memory.iter().sum(),
+            units: time + memory_units + of.sums.translation_units + of.sums.fetch_units,
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a format returns: accesses, and what the trace tells besides them.
 
 use fathom_model::Access;
+use fathom_simulation::Mark;
 use fathom_simulation::protocol::Answer;
 
 use crate::error::Error;
@@ -8,13 +9,16 @@ use crate::input::Input;
 
 /// Accesses in a batch, at most and usually.
 pub(crate) const BATCH: usize = 4096;
-/// Accesses of one thread, in their order. The `pc` of each is the number of its instruction.
+
+/// Accesses of one thread, in their order, or a mark instead. The `pc` of each is the number of its instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The thread, from 0.
     pub thread: u32,
     /// The accesses. A reader replaces them, and keeps their memory.
     pub accesses: Vec<Access>,
+    /// What happens to a region, if there are no accesses.
+    pub mark: Option<Mark>,
 }
 
 /// What a trace tells besides its accesses.

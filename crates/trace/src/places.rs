@@ -93,6 +93,7 @@ impl Places {
             unseen: Vec::new(),
             places: std::mem::take(&mut self.all),
             mappings: Vec::new(),
+            regions: Vec::new(),
             machines: Vec::new(),
         };
         Told { run, program: String::new(), all_instructions }

@@ -67,6 +67,7 @@ impl Reader {
     /// What is wrong with the trace, where, and what was expected.
     pub fn read(&mut self, batch: &mut Batch) -> Result<bool, Error> {
         batch.accesses.clear();
+        batch.mark = None;
         self.source.read(&mut self.input, batch)
     }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_model::Access;
 use fathom_simulation::protocol::{Answer, End, Mapping, Place};
+use fathom_simulation::{Event, Mark};
 use fathom_trace::{Header, Writer};
 
 use crate::{mutate, tables, trace, wire};
@@ -225,6 +226,10 @@ pub fn trace() -> Vec<Vec<u8>> {
                 Access::store(0x9000 + 8 * n, 4).at(7),
             ];
             writer.add((n / 100 % 2) as u32, &batch).expect("memory");
+            if n % 100 == 50 {
+                let event = if n % 200 == 50 { Event::Begin(0) } else { Event::End(0) };
+                writer.mark(0, Mark { event, instructions: n }).expect("memory");
+            }
         }
         let places = (0..8).map(|n| Place { pc: 0x1000 + 4 * n, executed: n, loads: 1, stores: 2 }).collect();
         let mapping = Mapping { start: 0, end: 9, offset: 0, file: "/p".into(), checksum: Some(1) };
@@ -235,6 +240,7 @@ pub fn trace() -> Vec<Vec<u8>> {
             unseen: vec![("dc zva".into(), 1)],
             places,
             mappings: vec![mapping],
+            regions: vec![],
             machines: vec![],
         };
         writer.finish(&run).expect("memory")

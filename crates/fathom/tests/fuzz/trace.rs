@@ -42,9 +42,12 @@ fn check(data: &[u8], format: Option<Format>) {
         }
     };
     let mut writer = Writer::new(Vec::new(), &Header::default()).expect("memory");
-    for Batch { thread, accesses } in &batches {
-        assert!(!accesses.is_empty() && accesses.len() <= 4100);
-        writer.add(*thread, accesses).expect("memory");
+    for Batch { thread, accesses, mark } in &batches {
+        assert!(accesses.is_empty() == mark.is_some() && accesses.len() <= 4100);
+        match mark {
+            Some(mark) => writer.mark(*thread, *mark).expect("memory"),
+            None => writer.add(*thread, accesses).expect("memory"),
+        }
     }
     let trace = writer.finish(&told.run).expect("memory");
     let (again, told_again) = read(&trace, None).expect("what has been written").expect("as many accesses");
@@ -52,6 +55,8 @@ fn check(data: &[u8], format: Option<Format>) {
         all.iter().flat_map(|b| b.accesses.iter().map(|&a| (b.thread, a))).collect::<Vec<_>>()
     };
     assert!(flat(&again) == flat(&batches));
+    let marks = |all: &[Batch]| all.iter().filter_map(|b| Some((b.thread, b.mark?))).collect::<Vec<_>>();
+    assert_eq!(marks(&again), marks(&batches));
     assert_eq!(told_again.run, told.run);
 }
 
@@ -65,7 +70,7 @@ fn read(data: &[u8], format: Option<Format>) -> Result<Option<Whole>, Error> {
         if !reader.read(&mut batch)? {
             return Ok(Some((all, reader.told())));
         }
-        count += batch.accesses.len();
+        count += batch.accesses.len() + usize::from(batch.mark.is_some());
         if count > MOST {
             return Ok(None);
         }

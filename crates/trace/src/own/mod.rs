@@ -5,6 +5,7 @@
 //!
 //! - `H`: the [`Header`], a line of JSON.
 //! - `A`: accesses of a thread, coded as [`predict`] says.
+//! - `M`: a mark of a thread: what happens (one byte), the number of its region (4 bytes), the thread's instructions (8 bytes).
 //! - `E`: a part of the end; `Z`: its last part. The end is an `Answer` without machines, a line of JSON.
 //!
 //! A trace without its end has been cut off. Each frame of zstd holds whole blocks, and a trace that is decompressed, or compressed
@@ -14,6 +15,7 @@ mod predict;
 mod read;
 mod write;
 
+use fathom_simulation::{Event, MAX_REGIONS, Mark};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use read::Source;
@@ -72,6 +74,40 @@ impl Head {
         let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         Head { kind: bytes[0], thread: number(1), accesses: number(5), bytes: number(9) }
     }
+}
+
+/// Bytes of a mark.
+const MARK: usize = 13;
+
+/// Returns a mark as it is written.
+fn written_mark(mark: Mark) -> [u8; MARK] {
+    let (what, region) = match mark.event {
+        Event::Begin(region) => (0, region),
+        Event::End(region) => (1, region),
+        Event::Now => (2, 0),
+        Event::Over => (3, 0),
+    };
+    let mut all = [0; MARK];
+    all[0] = what;
+    all[1..5].copy_from_slice(&region.to_le_bytes());
+    all[5..].copy_from_slice(&mark.instructions.to_le_bytes());
+    all
+}
+
+/// Returns a mark; `None` if there is none like that.
+fn mark_of(bytes: &[u8]) -> Option<Mark> {
+    let (what, rest) = <&[u8; MARK]>::try_from(bytes).ok()?.split_first()?;
+    let (region, instructions) = rest.split_first_chunk()?;
+    let region = u32::from_le_bytes(*region);
+    let event = match what {
+        0 => Event::Begin(region),
+        1 => Event::End(region),
+        2 => Event::Now,
+        3 => Event::Over,
+        _ => return None,
+    };
+    let instructions = u64::from_le_bytes(instructions.try_into().ok()?);
+    ((region as usize) < MAX_REGIONS).then_some(Mark { event, instructions })
 }
 
 fn checksum(head: &[u8], payload: &[u8]) -> u32 {

@@ -1,10 +1,10 @@
 //! Reads a trace.
 
-use fathom_simulation::Entered;
 use fathom_simulation::protocol::{self, Answer, End};
+use fathom_simulation::{Entered, MAX_REGIONS};
 
 use super::predict::Decoder;
-use super::{HEAD, Head, Header, MAGIC, MAX_ACCESSES, MAX_END, MAX_PAYLOAD, MAX_THREADS, checksum};
+use super::{HEAD, Head, Header, MAGIC, MAX_ACCESSES, MAX_END, MAX_PAYLOAD, MAX_THREADS, checksum, mark_of};
 use crate::batch::{BATCH, Batch, Told};
 use crate::error::{At, Error};
 use crate::input::Input;
@@ -105,9 +105,9 @@ impl Source {
         let possible = head.bytes as usize <= MAX_PAYLOAD
             && head.accesses <= MAX_ACCESSES
             && head.thread < MAX_THREADS
-            && matches!(head.kind, b'H' | b'A' | b'E' | b'Z');
+            && matches!(head.kind, b'H' | b'A' | b'M' | b'E' | b'Z');
         if !possible {
-            return Err(self.wrong("no block is possible here; expected one of kind H, A, E or Z"));
+            return Err(self.wrong("no block is possible here; expected one of kind H, A, M, E or Z"));
         }
         input.used(HEAD);
         input.want(head.bytes as usize)?;
@@ -126,8 +126,8 @@ impl Source {
         Ok(head)
     }
 
-    /// Goes to the next block with accesses. Returns `false` at the end.
-    fn next_block(&mut self, input: &mut Input) -> Result<bool, Error> {
+    /// Goes to the next block with accesses, or puts a mark into the batch. Returns `false` at the end.
+    fn next_block(&mut self, input: &mut Input, batch: &mut Batch) -> Result<bool, Error> {
         if self.told.is_some() {
             return Ok(false);
         }
@@ -136,6 +136,10 @@ impl Source {
             b'A' if self.end.is_empty() => {
                 (self.left, self.thread) = (head.accesses as usize, head.thread);
                 self.decoder.begin();
+            }
+            b'M' if self.end.is_empty() => {
+                let mark = mark_of(&self.payload).ok_or_else(|| self.wrong("no mark is like that"))?;
+                (batch.thread, batch.mark) = (head.thread, Some(mark));
             }
             b'E' | b'Z' => {
                 self.end.extend_from_slice(&self.payload);
@@ -158,7 +162,8 @@ impl Source {
     fn whole_end(&mut self) -> Result<Answer, Error> {
         let end = std::mem::take(&mut self.end);
         let told: Answer = self.json(&end)?;
-        if !told.machines.is_empty() || told.places.len() > MAX_PLACES {
+        let possible = told.places.len() <= MAX_PLACES && told.regions.len() <= MAX_REGIONS;
+        if !told.machines.is_empty() || !possible {
             return Err(self.wrong("the end of the trace is not that of a program"));
         }
         Ok(told)
@@ -167,9 +172,9 @@ impl Source {
 
 impl crate::batch::Source for Source {
     fn read(&mut self, input: &mut Input, batch: &mut Batch) -> Result<bool, Error> {
-        while batch.accesses.is_empty() {
+        while batch.accesses.is_empty() && batch.mark.is_none() {
             if self.left == 0 {
-                if !self.next_block(input)? {
+                if !self.next_block(input, batch)? {
                     return Ok(false);
                 }
                 continue;
@@ -202,6 +207,7 @@ impl crate::batch::Source for Source {
             unseen: Vec::new(),
             places: Vec::new(),
             mappings: Vec::new(),
+            regions: Vec::new(),
             machines: Vec::new(),
         };
         let run = self.told.take().unwrap_or(cut_off);

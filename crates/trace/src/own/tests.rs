@@ -45,6 +45,7 @@ fn run() -> Answer {
             file: "/p".into(),
             checksum: Some(9),
         }],
+        regions: vec!["inner".into()],
         machines: vec![],
     }
 }
@@ -66,6 +67,51 @@ fn read(trace: &[u8], fetch_shift: Option<u32>) -> Result<(Vec<(u32, Access)>, c
         all.extend(batch.accesses.iter().map(|&access| (batch.thread, access)));
     }
     Ok((all, reader.told()))
+}
+
+/// Marks are where they were among the accesses.
+#[test]
+fn marks_are_read_back_in_their_places() {
+    let header = Header { program: "p".into(), fetch_shift: None };
+    let mut writer = Writer::new(Vec::new(), &header).expect("a trace");
+    let mark = |event, instructions| Mark { event, instructions };
+    let loads = |from: u64| (from..from + 5000).map(|n| Access::load(8 * n, 8).at(n % 9)).collect::<Vec<_>>();
+    let marks = [
+        (1, mark(Event::Begin(0), u64::MAX)),
+        (0, mark(Event::End(1023), 0)),
+        (4095, mark(Event::Now, 7)),
+        (0, mark(Event::Over, 9)),
+    ];
+    let mut expected = Vec::new();
+    for (n, &(thread, mark)) in (0..).zip(&marks) {
+        writer.add(1, &loads(n * 5000)).expect("it is written");
+        writer.mark(thread, mark).expect("it is written");
+        expected.push(((n + 1) * 5000, thread, mark));
+    }
+    writer.add(2, &loads(0)).expect("it is written");
+    let trace = writer.finish(&run()).expect("the end");
+    let mut reader = Reader::open(std::io::Cursor::new(trace), None, None).expect("a trace");
+    let (mut batch, mut found, mut accesses) = (Batch::default(), Vec::new(), 0);
+    while reader.read(&mut batch).expect("it is read") {
+        assert!(batch.accesses.is_empty() || batch.mark.is_none());
+        accesses += batch.accesses.len() as u64;
+        found.extend(batch.mark.map(|mark| (accesses, batch.thread, mark)));
+    }
+    assert_eq!((found, accesses), (expected, 25_000));
+    assert_eq!(reader.told().run.regions, ["inner"]);
+}
+
+#[test]
+fn impossible_marks_are_refused() {
+    for (bytes, allowed) in [
+        (vec![0; MARK], true),
+        (vec![0; MARK - 1], false),
+        (vec![0; MARK + 1], false),
+        ([vec![4], vec![0; MARK - 1]].concat(), false),
+        ([vec![0, 0, 4, 0, 0], vec![0; 8]].concat(), false),
+    ] {
+        assert_eq!(mark_of(&bytes).is_some(), allowed, "{bytes:?}");
+    }
 }
 
 fn flat(batches: &[(u32, Vec<Access>)]) -> Vec<(u32, Access)> {
