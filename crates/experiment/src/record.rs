@@ -27,6 +27,7 @@ pub use harness_lines::{End, Run};
 pub use imported::{Imported, MAX_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
+pub use simulated::region::SimulatedRegion;
 pub use simulated::why::{REASONS, Reasons, SimulatedEnd, SimulatedObject, SimulatedPair};
 pub use simulated::{Hot, MAX_HOT, Simulated, SimulatedLevel, SimulatedTlb};
 pub use transfers::TransferRecord;

@@ -4,7 +4,7 @@
 //! A fenced block marked `console` has commands, each after `$ `, and after each command its output (stdout and stderr
 //! as on a terminal). A line `...` matches any lines, `[..]` matches any text in a line; a last line `? 5` is the exit
 //! status, 0 if absent. A command without output is run for its status only. `sh` runs the commands of a document one
-//! after the other, in a separate directory with `machines`, `crates`, `records` and `examples`; documents run in parallel.
+//! after the other, in a separate directory with `machines`, `crates`, `records`, `examples` and `include`; documents run in parallel.
 //! Commands must not cut their output: `...` replaces what a document leaves out.
 //!
 //! Commands that simulate a program are told as skipped where QEMU's user mode, its plugin or the cross compiler is missing.

@@ -24,6 +24,20 @@ pub const MISSES: Field = Field::new(
     "misses",
     "by level: data accesses that it did not serve, or fetches, if it holds instructions only",
 );
+/// Accesses by level.
+pub const REACHED: Field = Field::new("reached", "by level: accesses that reached it, fetches included");
+/// All misses by level.
+pub const PASSED_ON: Field =
+    Field::new("misses", "by level: accesses that it did not serve, fetches included");
+/// Accesses of memory.
+pub const MEMORY: Field = Field::new("memory", "number of accesses that memory served");
+/// Name of a region.
+pub const REGION: Field = Field::new("region", "name that the program gives it");
+/// Entries.
+pub const ENTERED: Field = Field::new("entered", "times that a thread has entered it from outside");
+/// Ends and beginnings without the other.
+pub const UNMATCHED: Field =
+    Field::new("unmatched", "number of ends without a beginning, and of beginnings without an end");
 /// Names of the reasons of misses, in the order of the lists in a record.
 pub const REASON_NAMES: [&str; 6] =
     ["cold", "capacity", "conflict", "shared", "falsely-shared", "unallocated"];
@@ -138,6 +152,10 @@ metrics! {
         "the same for a line of the source"
         .less_is_better().compared(Compared::OnRequest)
         .detail(&[SOURCE, FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, REASONS]);
+    REGION_CYCLES "simulated.region.{rank}.cycles" ["cycles"]
+        "time of a region that marks in the program bound, and of the regions within it; the longest first"
+        .less_is_better().compared(Compared::OnRequest)
+        .detail(&[REGION, ENTERED, UNMATCHED, EXECUTED, ACCESSES, REACHED, PASSED_ON, WALKS, MEMORY]);
     OBJECT_CYCLES "simulated.object.{rank}.cycles" ["cycles"]
         "time of accesses to an object beyond hits of the nearest level and TLB; the longest first"
         .less_is_better().compared(Compared::OnRequest)

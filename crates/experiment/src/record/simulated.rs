@@ -1,15 +1,17 @@
 //! A simulated program: the harness's own lines `simulated`. The first has the totals; one follows for each level, TLB,
-//! function and line of the source, and for each object and pair of lines if the reasons of misses are known.
+//! function, line of the source and region, and for each object and pair of lines if the reasons of misses are known.
 
 use fathom_probe::wire::{Line, WireError};
 
 use super::Record;
 
+pub(super) mod region;
 pub(super) mod why;
 
+use region::SimulatedRegion;
 use why::{Reasons, SimulatedObject, SimulatedPair};
 
-/// Functions, lines of the source, objects and pairs in a record, at most of each.
+/// Functions, lines of the source, regions, objects and pairs in a record, at most of each.
 pub const MAX_HOT: usize = 100;
 /// Levels and TLBs, at most.
 const MAX_UNITS: usize = 32;
@@ -55,6 +57,8 @@ pub struct Simulated {
     pub functions: Vec<Hot>,
     /// Lines of the source, the longest time first.
     pub lines: Vec<Hot>,
+    /// Regions, the longest time first.
+    pub regions: Vec<SimulatedRegion>,
     /// Bytes of data that are counted as one, if the reasons of misses are known; else 0.
     pub granule: u64,
     /// Objects, the longest time first.
@@ -155,6 +159,7 @@ impl Simulated {
         all.extend(self.tlbs.iter().map(tlb));
         all.extend(self.functions.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("function"))));
         all.extend(self.lines.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("line"))));
+        all.extend(self.regions.iter().take(MAX_HOT).map(|region| region.record_line(begun("region"))));
         all.extend(self.objects.iter().take(MAX_HOT).map(|object| object.record_line(begun("object"))));
         all.extend(self.pairs.iter().take(MAX_HOT).map(|pair| pair.record_line(begun("pair"))));
         all
@@ -299,6 +304,10 @@ impl Record {
                 more(simulated.lines.len(), MAX_HOT)?;
                 simulated.lines.push(Hot::of_line(line)?);
             }
+            "region" => {
+                more(simulated.regions.len(), MAX_HOT)?;
+                simulated.regions.push(SimulatedRegion::of_line(line)?);
+            }
             "object" => {
                 more(simulated.objects.len(), MAX_HOT)?;
                 simulated.objects.push(SimulatedObject::of_line(line)?);
@@ -310,7 +319,7 @@ impl Record {
             }
             other => {
                 let what = format!(
-                    "simulated: part={other} is not one of: program level tlb function line object pair"
+                    "simulated: part={other} is not one of: program level tlb function line region object pair"
                 );
                 return Err(WireError::new(what));
             }
@@ -366,6 +375,18 @@ mod tests {
                 ..Default::default()
             }],
             granule: 64,
+            regions: vec![SimulatedRegion {
+                name: "inner loop".into(),
+                entered: 1,
+                unmatched: 2,
+                instructions: 3,
+                accesses: 4,
+                walks: 5,
+                memory: 6,
+                units: u64::MAX,
+                reached: vec![8],
+                misses: vec![9],
+            }],
             objects: vec![SimulatedObject {
                 name: "heap".into(),
                 misses: vec![7],
@@ -410,6 +431,9 @@ mod tests {
         long.trace = text.clone();
         long.lines[0].misses = vec![u64::MAX; MAX_UNITS];
         long.lines[0].reasons = Some([u64::MAX; 6]);
+        long.regions[0].name = text.clone();
+        long.regions[0].misses = vec![u64::MAX; MAX_UNITS];
+        long.regions[0].reached = vec![u64::MAX; MAX_UNITS];
         let object = SimulatedObject { name: text.clone(), file: text.clone(), ..long.objects[0].clone() };
         long.objects[0] = SimulatedObject { misses: vec![u64::MAX; MAX_UNITS], ..object };
         let (offset, cpu, all) = (u64::MAX, u64::MAX, text);

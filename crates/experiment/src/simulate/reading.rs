@@ -8,6 +8,7 @@ use super::{NAME, REPLACED};
 use crate::reading::{new_report, number};
 use crate::record::{Hot, Record, Simulated, SimulatedLevel};
 
+mod regions;
 mod why;
 
 /// Units of a record's times per cycle.
@@ -35,6 +36,7 @@ pub fn read(record: &Record) -> Report {
         let rows = list.iter().zip(1u64..).map(|(hot, rank)| of_hot(metric, hot, rank, simulated));
         report.findings.extend(rows);
     }
+    report.findings.extend(regions::regions(simulated));
     why::why(simulated, &mut report);
     report.findings.iter_mut().for_each(|finding| finding.basis = Basis::Exact);
     doubts(simulated, &mut report);
@@ -164,6 +166,9 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
             simulated.unseen
         );
         warn(text, "count these lines by hand, or build the program without it");
+    }
+    if let Some((text, remedy)) = regions::unmatched(simulated) {
+        warn(text, remedy);
     }
     if simulated.threads > 1 {
         let text = format!(

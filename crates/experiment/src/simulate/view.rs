@@ -7,6 +7,7 @@ use fathom_report::number;
 use fathom_report::page::{Page, TextRole, left, right};
 use fathom_report::rows::show_rest;
 
+mod regions;
 mod why;
 
 /// Functions and lines that a report shows.
@@ -19,6 +20,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     why::levels(page, &mut index);
     translation(page, &mut index);
     cycles(page, report, &mut index);
+    regions::regions(page, report, &mut index);
     // A trace without its program has addresses instead of functions.
     let mut functions = report.of(&metrics::FUNCTION_CYCLES);
     let named = functions.all(|f| f.detail.word(metrics::FILE).is_some());

@@ -33,6 +33,7 @@ mod serving;
 mod share;
 mod simulate;
 mod simulate_ends;
+mod simulate_regions;
 mod simulate_traces;
 mod simulate_why;
 mod soak;

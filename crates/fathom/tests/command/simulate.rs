@@ -95,6 +95,7 @@ pub fn compiled(user: &User, target: &Target, source: &Path, more: &[&str]) -> O
     let program = user.path("program");
     let mut compiler = Command::new(target.compiler);
     compiler.args(target.flags).args(["-O1", "-g", "-Wall", "-Wextra", "-Werror"]).args(more);
+    compiler.arg("-I").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include"));
     let out = compiler.arg(source).arg("-o").arg(&program).output().expect("it starts");
     assert!(out.status.success(), "{}: {}", target.name, String::from_utf8_lossy(&out.stderr));
     Some(program)

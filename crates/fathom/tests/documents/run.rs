@@ -53,7 +53,7 @@ pub fn take_record() {
 pub fn temporary_home() -> tempfile::TempDir {
     take_record();
     let dir = tempfile::tempdir().expect("a temporary directory");
-    for name in ["machines", "crates", "records", "examples"] {
+    for name in ["machines", "crates", "records", "examples", "include"] {
         std::os::unix::fs::symlink(root().join(name), dir.path().join(name)).expect("a link");
     }
     dir

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use fathom_experiment::record::{Hot, MAX_HOT, Simulated, SimulatedLevel, SimulatedTlb};
+use fathom_experiment::record::{Hot, MAX_HOT, Simulated, SimulatedLevel, SimulatedRegion, SimulatedTlb};
 use fathom_simulation::protocol::{Answer, NO_ADDRESS, Place};
-use fathom_simulation::{MachineCounts, PlaceCounts};
+use fathom_simulation::{MachineCounts, PlaceCounts, RegionCounts};
 
 use super::conversation::Ran;
 use super::objects::Objects;
@@ -70,6 +70,7 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data, 
             .into_iter()
             .filter(|hot| hot.units > 0)
             .collect(),
+        regions: regions(answer, machine),
         granule: story.map_or(0, |story| story.line_bytes),
         objects: story.map_or_else(Vec::new, |story| why::objects(story, data)),
         pairs: story.map_or_else(Vec::new, |story| why::pairs(story, data, names)),
@@ -90,6 +91,29 @@ fn level(of: &fathom_simulation::LevelCounts, nth: usize, machine: &MachineCount
 
 fn tlb(of: &fathom_simulation::TlbCounts) -> SimulatedTlb {
     SimulatedTlb { name: of.name.clone(), accesses: of.accesses, misses: of.misses }
+}
+
+/// Returns the regions, the longest time first.
+fn regions(answer: &Answer, machine: &MachineCounts) -> Vec<SimulatedRegion> {
+    let named = |of: &RegionCounts| {
+        let number = of.region as usize;
+        SimulatedRegion {
+            name: answer.regions.get(number).cloned().unwrap_or_else(|| format!("region {number}")),
+            entered: of.entered,
+            unmatched: of.unmatched,
+            instructions: of.instructions,
+            accesses: of.accesses[0] + of.accesses[1],
+            walks: of.walks,
+            memory: of.memory,
+            units: of.units.saturating_add(of.instructions.saturating_mul(machine.operation_units)),
+            reached: of.reached.clone(),
+            misses: of.misses.clone(),
+        }
+    };
+    let mut all: Vec<SimulatedRegion> = machine.regions.iter().map(named).collect();
+    all.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| a.name.cmp(&b.name)));
+    all.truncate(MAX_HOT);
+    all
 }
 
 /// Adds up the instructions with the same key. Returns those with the longest time, then with the most instructions.
@@ -182,6 +206,7 @@ mod tests {
             unseen: vec![],
             places,
             mappings: vec![],
+            regions: vec![],
             machines: vec![],
         };
         let ran = Ran {

@@ -28,6 +28,7 @@ mod machines;
 mod objects;
 mod program;
 mod record;
+mod regions;
 mod replay;
 mod side_by_side;
 mod symbols;
@@ -39,6 +40,7 @@ use keep::KeptTrace;
 use launch::Launch;
 use machines::Machine;
 use program::Program;
+use regions::Regions;
 use replay::Replay;
 use vary::Vary;
 
@@ -209,11 +211,21 @@ fn launch(
 ) -> Result<Ran, Failure> {
     let mut kept = options.keep_trace.as_deref().map(KeptTrace::create).transpose()?;
     let trace = kept.as_mut().map(KeptTrace::open_as);
-    let request = Request { trace, program: program.name(), ..request(options, machines) };
+    let Regions { names: regions, markers } = Regions::of(&program.path);
+    let marked = marked_file(program);
+    let asked = request(options, machines);
+    let request =
+        Request { trace, program: program.name(), regions, markers, marked: marked.clone(), ..asked };
     let command = options.command.as_slice();
     let ran = Launch { program, command, cpu: options.cpu.as_deref(), request, divert, quiet }.run()?;
     kept.map_or(Ok(()), |kept| kept.keep(&ran.answer))?;
+    regions::tell_of_libraries(&marked, &ran.answer.mappings);
     Ok(ran)
+}
+
+/// Returns the path of a program as it is in the list of its memory.
+fn marked_file(program: &Program) -> String {
+    program.path.canonicalize().unwrap_or_else(|_| program.path.clone()).display().to_string()
 }
 
 fn replay(options: &Options, machines: &[Machine], quiet: bool) -> Result<Ran, Failure> {
@@ -235,6 +247,9 @@ fn request(options: &Options, machines: &[Machine]) -> Request {
         why: options.why,
         trace: None,
         program: String::new(),
+        regions: Vec::new(),
+        markers: Vec::new(),
+        marked: String::new(),
     }
 }
 

@@ -158,7 +158,10 @@ fn simulate(
             Ok(Part::Batch(mut batch)) => {
                 accesses += batch.accesses.len() as u64;
                 batches += 1;
-                machines.run_and_clear(batch.thread, &mut batch.accesses);
+                match batch.mark {
+                    Some(mark) => machines.mark(batch.thread, mark),
+                    None => machines.run_and_clear(batch.thread, &mut batch.accesses),
+                }
                 // Its memory is used again.
                 let _ = used.send(batch);
                 if batches.is_multiple_of(PROGRESS) {

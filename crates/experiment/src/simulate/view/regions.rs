@@ -1,0 +1,44 @@
+//! Regions of the program.
+
+use fathom_analysis::findings::{Axis, Finding, Report};
+use fathom_analysis::metrics::simulate as metrics;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::page::{Page, left, right};
+
+use super::{SHOWN, cell, count, misses, rest};
+
+/// Shows the regions.
+pub(super) fn regions(page: &mut Page, report: &Report, index: &mut FindingIndex) {
+    let all = index.along(&metrics::REGION_CYCLES, Axis::Rank);
+    if all.is_empty() {
+        return;
+    }
+    page.heading("Regions, with those within them, by time");
+    let total = report.find(&metrics::CYCLES).and_then(Finding::finite).filter(|all| *all > 0.0);
+    let row = |f: &Finding| {
+        let share = total.zip(f.finite()).map(|(all, part)| format!("{:.1} %", 100.0 * part / all));
+        vec![
+            cell(Some(f)),
+            share.unwrap_or_default(),
+            f.detail.word(metrics::REGION).unwrap_or_default().to_owned(),
+            count(f, metrics::ENTERED),
+            count(f, metrics::EXECUTED),
+            count(f, metrics::ACCESSES),
+            misses(f),
+            count(f, metrics::WALKS),
+        ]
+    };
+    let rows: Vec<Vec<String>> = all.iter().take(SHOWN).map(|(_, f)| row(f)).collect();
+    let columns = [
+        right("cycles"),
+        right("share"),
+        left("region").key(),
+        right("entered"),
+        right("instructions"),
+        right("accesses"),
+        left("misses"),
+        right("walks"),
+    ];
+    page.table(&columns, &rows, &[]);
+    rest(page, all.len());
+}

@@ -1,0 +1,146 @@
+//! Regions of a program: the notes that `fathom.h` leaves in it.
+//!
+//! A note is that of a static probe (SystemTap's `sys/sdt.h`, section `.note.stapsdt`, type 3): three addresses (of the
+//! instruction, of a section that is not used, of a semaphore that is not used), then the provider, the name and the arguments,
+//! each ended by a zero. The provider is [`BEGIN`] or [`END`], the name that of the region.
+
+use std::path::Path;
+
+use fathom_simulation::MAX_REGIONS;
+use fathom_simulation::protocol::{Mapping, Marker};
+use object::Endianness;
+use object::elf::{FileHeader32, FileHeader64, PF_X, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader as _, SectionHeader as _};
+
+use crate::failure::print_message;
+
+/// Section with the notes.
+const SECTION: &[u8] = b".note.stapsdt";
+/// Owner of a note, and its type.
+const OWNER: (&[u8], u32) = (b"stapsdt", 3);
+/// Provider where a region begins.
+const BEGIN: &[u8] = b"fathom_begin";
+/// Provider where it ends.
+const END: &[u8] = b"fathom_end";
+
+/// The regions of a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Regions {
+    /// Their names, in alphabetical order.
+    pub names: Vec<String>,
+    /// Where they begin and end.
+    pub markers: Vec<Marker>,
+}
+
+/// Tells which libraries in a program's memory have regions, because only those of `program` are counted.
+pub fn tell_of_libraries(program: &str, mappings: &[Mapping]) {
+    let mut files: Vec<&str> = mappings.iter().map(|mapping| mapping.file.as_str()).collect();
+    files.retain(|file| file.starts_with('/') && *file != program);
+    files.sort_unstable();
+    files.dedup();
+    for file in files.into_iter().filter(|file| !Regions::of(Path::new(file)).names.is_empty()) {
+        print_message(&format!(
+            "the regions of {file} are not counted, only those of the program: link it statically for them"
+        ));
+    }
+}
+
+/// A note: offset of the instruction in the file, name, whether the region begins.
+type Note = (u64, String, bool);
+
+impl Regions {
+    /// Reads a file; without notes, and if it is no ELF file, it has no regions.
+    pub fn of(file: &Path) -> Regions {
+        let bytes = std::fs::read(file).unwrap_or_default();
+        Regions::read(&bytes)
+    }
+
+    fn read(bytes: &[u8]) -> Regions {
+        let notes = match bytes.get(4) {
+            Some(&object::elf::ELFCLASS32) => notes::<FileHeader32<Endianness>>(bytes),
+            _ => notes::<FileHeader64<Endianness>>(bytes),
+        };
+        // A damaged file is told by whoever runs it.
+        let notes = notes.unwrap_or_default();
+        let mut names: Vec<String> = notes.iter().map(|(_, name, _)| name.clone()).collect();
+        names.sort();
+        names.dedup();
+        names.truncate(MAX_REGIONS);
+        let marker = |(offset, name, begins): Note| {
+            let region = names.binary_search(&name).ok()? as u32;
+            Some(Marker { offset, region, begins })
+        };
+        let markers = notes.into_iter().filter_map(marker).collect();
+        Regions { names, markers }
+    }
+}
+
+fn notes<E: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> object::Result<Vec<Note>> {
+    let header = E::parse(bytes)?;
+    let endian = header.endian()?;
+    let programs = header.program_headers(endian, bytes)?;
+    // What is in no executable segment was removed by the linker.
+    let offset = |address: u64| {
+        programs.iter().find_map(|program| {
+            let code = program.p_type(endian) == PT_LOAD && program.p_flags(endian) & PF_X != 0;
+            let at = address.checked_sub(program.p_vaddr(endian).into()).filter(|_| code)?;
+            (at < program.p_filesz(endian).into()).then(|| program.p_offset(endian).into() + at)
+        })
+    };
+    let sections = header.sections(endian, bytes)?;
+    let mut all = Vec::new();
+    for section in sections.iter() {
+        if sections.section_name(endian, section)? != SECTION {
+            continue;
+        }
+        let Some(mut notes) = section.notes(endian, bytes)? else { continue };
+        while let Some(note) = notes.next()? {
+            if (note.name(), note.n_type(endian)) == OWNER
+                && let Some((address, name, begins)) = marker(note.desc(), header.is_class_64(), endian)
+                && let Some(offset) = offset(address)
+            {
+                all.push((offset, name, begins));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the address, the name and whether the region begins; `None` for the probe of somebody else.
+fn marker(desc: &[u8], is_64: bool, endian: Endianness) -> Option<(u64, String, bool)> {
+    use object::Endian as _;
+    let (address, texts) = if is_64 {
+        let (address, rest) = desc.split_first_chunk::<8>()?;
+        (endian.read_u64_bytes(*address), rest.get(16..)?)
+    } else {
+        let (address, rest) = desc.split_first_chunk::<4>()?;
+        (u64::from(endian.read_u32_bytes(*address)), rest.get(8..)?)
+    };
+    let mut texts = texts.split(|&byte| byte == 0);
+    let (provider, name) = (texts.next()?, texts.next()?);
+    let begins = provider == BEGIN;
+    (begins || provider == END).then(|| (address, String::from_utf8_lossy(name).into_owned(), begins))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn desc(address: u64, texts: &str) -> Vec<u8> {
+        [&address.to_le_bytes()[..], &[0; 16], texts.as_bytes()].concat()
+    }
+
+    #[test]
+    fn notes_of_others_and_cut_ones_are_no_markers() {
+        let read = |desc: &[u8], is_64| marker(desc, is_64, Endianness::Little);
+        let inner = (7, "inner".to_owned(), true);
+        assert_eq!(read(&desc(7, "fathom_begin\0inner\0\0"), true), Some(inner.clone()));
+        assert_eq!(read(&desc(9, "fathom_end\0inner\0\0"), true), Some((9, "inner".to_owned(), false)));
+        assert_eq!(read(&desc(7, "libc\0setjmp\0\0"), true), None);
+        assert_eq!(read(&desc(7, "")[..20], true), None);
+        let short = [&7u32.to_le_bytes()[..], &[0; 8], b"fathom_begin\0inner\0\0"].concat();
+        assert_eq!(read(&short, false), Some(inner));
+        assert_eq!(Regions::read(b"no ELF file"), Regions::default());
+        assert_eq!(Regions::of(Path::new("/nowhere")), Regions::default());
+    }
+}

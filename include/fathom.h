@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Marks regions of a program, for `fathom simulate`:
+ *
+ *     #include <fathom.h>
+ *
+ *     FATHOM_BEGIN(inner_loop);
+ *     ...
+ *     FATHOM_END(inner_loop);
+ *
+ * A mark is one instruction that does nothing, and a note in the file, which is not loaded: the program runs as without
+ * it. No library is needed. The note is that of a static probe (section .note.stapsdt; `readelf --notes` shows it), with
+ * the provider fathom_begin or fathom_end and the region's name.
+ *
+ * - The name is an identifier. The same one may be marked at several places: that is one region.
+ * - Regions may contain others, and themselves. Every way out needs its FATHOM_END: return, break, goto, longjmp too.
+ * - The compiler moves no access to memory across a mark. It may move arithmetic.
+ *
+ * For GCC and Clang, ELF, little endian, C and C++.
+ */
+#ifndef FATHOM_H
+#define FATHOM_H
+
+#if !defined(__ELF__) || !(defined(__GNUC__) || defined(__clang__))
+#error "fathom.h needs GCC or Clang, and a target with ELF files"
+#endif
+
+#if __SIZEOF_POINTER__ == 8
+#define FATHOM_ADDRESS_ ".8byte "
+#else
+#define FATHOM_ADDRESS_ ".4byte "
+#endif
+
+/* Labels are local numbers, because the compiler may copy the statement. The section joins the group of its function
+   ("?"), so that both are removed together. */
+#define FATHOM_MARK_(what, name)                                              \
+    __asm__ __volatile__("990:\tnop\n"                                        \
+                         "\t.pushsection .note.stapsdt,\"?\",\"note\"\n"      \
+                         "\t.balign 4\n"                                      \
+                         "\t.4byte 992f-991f\n"                               \
+                         "\t.4byte 994f-993f\n"                               \
+                         "\t.4byte 3\n"                                       \
+                         "991:\t.asciz \"stapsdt\"\n"                         \
+                         "992:\t.balign 4\n"                                  \
+                         "993:\t" FATHOM_ADDRESS_ "990b\n"                    \
+                         "\t" FATHOM_ADDRESS_ "0\n"                           \
+                         "\t" FATHOM_ADDRESS_ "0\n"                           \
+                         "\t.asciz \"fathom_" what "\"\n"                     \
+                         "\t.asciz \"" name "\"\n"                            \
+                         "\t.asciz \"\"\n"                                    \
+                         "994:\t.balign 4\n"                                  \
+                         "\t.popsection\n" ::: "memory")
+
+/* Begins the region of this name. */
+#define FATHOM_BEGIN(name) FATHOM_MARK_("begin", #name)
+
+/* Ends the region of this name. */
+#define FATHOM_END(name) FATHOM_MARK_("end", #name)
+
+#endif
