@@ -138,16 +138,17 @@ impl Places {
     /// Returns the markers by their addresses, if their file is in memory.
     fn placed(&self, of: &Markers) -> Option<HashMap<u64, Marker>> {
         let all = self.mappings("");
-        let own = || all.iter().filter(|mapping| mapping.file == of.file);
-        own().next()?;
-        let address = |marker: &Marker| {
-            let at = |mapping: &Mapping| {
+        let own: Vec<&Mapping> = all.iter().filter(|mapping| mapping.file == of.file).collect();
+        // Segments share a page of the file where one ends and the next begins: in memory, that page is in both, and code is
+        // executed in one of them only.
+        let addresses = |marker: &Marker| {
+            let at = |mapping: &&Mapping| {
                 let offset = marker.offset.checked_sub(mapping.offset)?;
                 (offset < mapping.end.wrapping_sub(mapping.start)).then(|| mapping.start.wrapping_add(offset))
             };
-            own().find_map(at)
+            own.iter().filter_map(at).map(|address| (address, *marker)).collect::<Vec<_>>()
         };
-        Some(of.all.iter().filter_map(|marker| Some((address(marker)?, *marker))).collect())
+        (!own.is_empty()).then(|| of.all.iter().flat_map(addresses).collect())
     }
 
     /// Notes the distance of the program's addresses to the host's.

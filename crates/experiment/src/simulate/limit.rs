@@ -1,6 +1,6 @@
-//! Limits of counts, for scripts: `misses.L1D > 5%`.
+//! Limits of counts, for scripts: `misses.L1D > 5%`, of a region `inner_loop:misses.L1D > 5%`.
 
-use fathom_analysis::findings::{Finding, Metric, Report};
+use fathom_analysis::findings::{Field, Finding, Metric, Report};
 use fathom_analysis::metrics::simulate as metrics;
 
 /// A condition that makes a simulation fail.
@@ -8,6 +8,8 @@ use fathom_analysis::metrics::simulate as metrics;
 pub struct Limit {
     /// As it was written.
     pub text: String,
+    /// Region whose counts it is about; `None`: the whole program's.
+    pub region: Option<String>,
     quantity: String,
     unit: Option<String>,
     above: bool,
@@ -17,7 +19,8 @@ pub struct Limit {
 
 /// What a condition may name.
 const FORMS: &str = "misses.LEVEL, misses.TLB, writebacks.LEVEL, walks, memory, cycles or instructions, then > or < and a number, \
-                     for misses also a share: misses.L1D > 5%";
+                     for misses also a share: misses.L1D > 5%; REGION: before it for a region, which has neither \
+                     writebacks nor misses of TLBs";
 
 impl Limit {
     /// Parses a condition.
@@ -26,8 +29,13 @@ impl Limit {
     /// Says what may be written.
     pub fn parse(text: &str) -> Result<Limit, String> {
         let wrong = |what: &str| format!("'{text}': {what}; write {FORMS}");
-        let at = text.find(['>', '<']).ok_or_else(|| wrong("there is no > or <"))?;
+        let at = text.rfind(['>', '<']).ok_or_else(|| wrong("there is no > or <"))?;
         let (name, rest) = (text[..at].trim(), text[at + 1..].trim());
+        // Names of regions are any text, those of levels have no colon.
+        let (region, name) = match name.rsplit_once(':') {
+            Some((region, name)) => (Some(region.trim().to_owned()), name.trim()),
+            None => (None, name),
+        };
         let (quantity, unit) = match name.split_once('.') {
             Some((quantity, unit)) => (quantity, Some(unit.to_owned())),
             None => (name, None),
@@ -45,37 +53,81 @@ impl Limit {
         if !known {
             return Err(wrong("this is not counted"));
         }
+        if region.is_some() && quantity == "writebacks" {
+            return Err(wrong("writebacks are not counted by region"));
+        }
         if percent && quantity != "misses" {
             return Err(wrong("only misses have a share"));
         }
         let above = text.as_bytes()[at] == b'>';
-        Ok(Limit { text: text.to_owned(), quantity: quantity.to_owned(), unit, above, value, percent })
+        let (text, quantity) = (text.to_owned(), quantity.to_owned());
+        Ok(Limit { text, region, quantity, unit, above, value, percent })
     }
 
     /// Returns the counted value and whether it is beyond the limit.
     ///
     /// # Errors
-    /// The report's machine has no such level or TLB; names those that it has.
+    /// The report's machine has no such level or TLB, or the program did not enter the region; names those that there are.
     pub fn check(&self, report: &Report) -> Result<(f64, bool), String> {
-        let value = match &self.unit {
-            Some(unit) => self.of_unit(report, unit)?,
-            None => {
-                let metric: &'static Metric = match self.quantity.as_str() {
-                    "walks" => &metrics::WALK_COUNT,
-                    "memory" => &metrics::MEMORY_ACCESSES,
-                    "cycles" => &metrics::CYCLES,
-                    _ => &metrics::INSTRUCTIONS,
-                };
-                match report.find(metric).and_then(Finding::finite) {
-                    Some(value) => value,
-                    None if self.quantity == "instructions" => {
-                        return Err(format!("'{}': the trace does not have all instructions", self.text));
-                    }
-                    None => 0.0,
-                }
-            }
+        let value = match (&self.region, &self.unit) {
+            (Some(region), _) => self.of_region(report, region)?,
+            (None, Some(unit)) => self.of_unit(report, unit)?,
+            (None, None) => self.of_program(report)?,
         };
         Ok((value, if self.above { value > self.value } else { value < self.value }))
+    }
+
+    fn of_program(&self, report: &Report) -> Result<f64, String> {
+        let metric: &'static Metric = match self.quantity.as_str() {
+            "walks" => &metrics::WALK_COUNT,
+            "memory" => &metrics::MEMORY_ACCESSES,
+            "cycles" => &metrics::CYCLES,
+            _ => &metrics::INSTRUCTIONS,
+        };
+        match report.find(metric).and_then(Finding::finite) {
+            None if self.quantity == "instructions" => {
+                Err(format!("'{}': the trace does not have all instructions", self.text))
+            }
+            value => Ok(value.unwrap_or(0.0)),
+        }
+    }
+
+    fn of_region(&self, report: &Report, region: &str) -> Result<f64, String> {
+        let entered = |f: &&Finding| f.detail.number(metrics::ENTERED).is_some_and(|times| times > 0.0);
+        let name = |f: &Finding| f.detail.word(metrics::REGION).map(str::to_owned);
+        let all = || report.of(&metrics::REGION_CYCLES).filter(entered);
+        let Some(found) = all().find(|f| name(f).as_deref() == Some(region)) else {
+            let names = all().filter_map(name).collect::<Vec<_>>().join(", ");
+            let others = if names.is_empty() { "none" } else { &names };
+            return Err(format!(
+                "'{}': the program entered no region '{region}'; it entered {others}",
+                self.text
+            ));
+        };
+        let Some(unit) = &self.unit else {
+            let count = |field| found.detail.number(field).unwrap_or(0.0);
+            return Ok(match self.quantity.as_str() {
+                "walks" => count(metrics::WALKS),
+                "memory" => count(metrics::MEMORY),
+                "cycles" => found.finite().unwrap_or(0.0),
+                _ => count(metrics::EXECUTED),
+            });
+        };
+        let misses = self.of_list(found, metrics::PASSED_ON, unit)?;
+        if self.percent {
+            Ok(share(misses, self.of_list(found, metrics::REACHED, unit)?))
+        } else {
+            Ok(misses)
+        }
+    }
+
+    /// Returns the number of a level in a region's list.
+    fn of_list(&self, region: &Finding, field: Field, unit: &str) -> Result<f64, String> {
+        let levels = region.detail.numbers(field);
+        let found = levels.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
+        found
+            .map(|(_, count)| *count)
+            .ok_or_else(|| self.no_unit(unit, levels.iter().map(|(name, _)| name.as_str())))
     }
 
     fn of_unit(&self, report: &Report, unit: &str) -> Result<f64, String> {
@@ -90,15 +142,24 @@ impl Limit {
         };
         let Some(count) = counts.iter().find_map(|metric| named(metric)) else {
             let all = counts.iter().flat_map(|metric| report.of(metric));
-            let all: Vec<&str> = all.filter_map(|f| f.detail.word(metrics::NAME)).collect();
-            return Err(format!("'{}': the machine has no '{unit}', but {}", self.text, all.join(", ")));
+            return Err(self.no_unit(unit, all.filter_map(|f| f.detail.word(metrics::NAME))));
         };
         if !self.percent {
             return Ok(count);
         }
-        let reached = reached.iter().find_map(|metric| named(metric)).unwrap_or(0.0);
-        Ok(if reached > 0.0 { 100.0 * count / reached } else { 0.0 })
+        Ok(share(count, reached.iter().find_map(|metric| named(metric)).unwrap_or(0.0)))
     }
+
+    fn no_unit<'a>(&self, unit: &str, all: impl Iterator<Item = &'a str>) -> String {
+        let all: Vec<&str> = all.collect();
+        let of = if self.region.is_some() { "a region counts" } else { "the machine has" };
+        format!("'{}': {of} no '{unit}', but {}", self.text, all.join(", "))
+    }
+}
+
+/// Returns the share of misses, percent.
+fn share(misses: f64, reached: f64) -> f64 {
+    if reached > 0.0 { 100.0 * misses / reached } else { 0.0 }
 }
 
 /// Returns whether a finding is of the level or TLB of this name, in any case.
@@ -118,7 +179,19 @@ mod tests {
             finding.detail.set(metrics::NAME, Item::Token("L1D".into()));
             finding
         };
+        let mut region = Finding::number(metrics::REGION_CYCLES.at([1u64.into()]), 900.0);
+        region.detail.set(metrics::REGION, Item::Token("a <b>: c".into()));
+        region.detail.set(metrics::ENTERED, Item::Number(2.0));
+        region.detail.set(metrics::EXECUTED, Item::Number(70.0));
+        region.detail.set(metrics::REACHED, Item::Numbers(vec![("L1D".into(), 40.0), ("L2".into(), 0.0)]));
+        region.detail.set(metrics::PASSED_ON, Item::Numbers(vec![("L1D".into(), 10.0), ("L2".into(), 0.0)]));
+        region.detail.set(metrics::WALKS, Item::Number(3.0));
+        let mut never = Finding::number(metrics::REGION_CYCLES.at([2u64.into()]), 0.0);
+        never.detail.set(metrics::REGION, Item::Token("never".into()));
+        never.detail.set(metrics::ENTERED, Item::Number(0.0));
         let findings = vec![
+            region,
+            never,
             Finding::number(&metrics::WALK_COUNT, 12.0),
             named(&metrics::LEVEL_ACCESSES, 1000.0),
             named(&metrics::LEVEL_MISSES, 50.0),
@@ -135,6 +208,12 @@ mod tests {
             ("misses.L1D < 50", 50.0, false),
             ("misses.L1D < 51", 50.0, true),
             ("walks > 11", 12.0, true),
+            ("a <b>: c:misses.l1d > 24.9%", 25.0, true),
+            ("a <b>: c : misses.L1D > 10", 10.0, false),
+            ("a <b>: c:misses.L2 > 0%", 0.0, false),
+            ("a <b>: c:walks < 4", 3.0, true),
+            ("a <b>: c:cycles > 899", 900.0, true),
+            ("a <b>: c:instructions > 70", 70.0, false),
         ] {
             assert_eq!(Limit::parse(text).unwrap().check(&report()), Ok((value, beyond)), "{text}");
         }
@@ -151,10 +230,19 @@ mod tests {
             "rumours > 1",
             "walks > x",
             "walks > -1",
+            "region:writebacks.L1D > 1",
+            "region: > 1",
         ] {
             assert!(Limit::parse(text).is_err_and(|why| why.contains("misses.LEVEL")), "{text}");
         }
         let why = Limit::parse("misses.L3 > 1").unwrap().check(&report()).unwrap_err();
         assert!(why.contains("no 'L3', but L1D"), "{why}");
+        for (text, said) in [
+            ("never:walks > 1", "entered no region 'never'; it entered a <b>: c"),
+            ("a <b>: c:misses.main-TLB > 1", "a region counts no 'main-TLB', but L1D, L2"),
+        ] {
+            let why = Limit::parse(text).unwrap().check(&report()).unwrap_err();
+            assert!(why.contains(said), "{why}");
+        }
     }
 }

@@ -141,6 +141,92 @@ fn regions_of_a_trace_and_of_a_killed_program_are_those_of_a_run() {
     crate::common::fits(&report.out);
 }
 
+/// 65,536 loads of which each fourth misses.
+#[test]
+fn conditions_can_be_about_a_region() {
+    let (user, target) = (User::new(), &TARGETS[2]);
+    if built(&user, target, "regions.c", &["-static"]).is_none() {
+        return;
+    }
+    let run = |condition: &str, source: &[&str]| {
+        user.run(&[&["simulate", "--on", "bcm2837", "--fail-if", condition], source].concat())
+    };
+    let program = ["--keep-trace", "kept.trace", "--", "./program"];
+    let did = run("rows:misses.L1D > 24.9%", &program);
+    assert_eq!(did.status, 4, "{did:?}");
+    assert!(did.err.contains("'rows:misses.L1D > 24.9%' holds on bcm2837: it is 25"), "{did:?}");
+    let kept = ["--trace", "kept.trace"];
+    for (condition, status) in [
+        ("rows:misses.L1D > 25.1%", 0),
+        ("rows:misses.L1D > 16383", 4),
+        ("columns:misses.L1D < 99%", 0),
+        ("both:walks < 100", 0),
+        ("columns:instructions > 4096", 4),
+    ] {
+        assert_eq!(run(condition, &kept).status, status, "{condition}");
+    }
+    run("none:walks > 1", &["--", "./program"]).failed(2, &["marks no region 'none'", "both, columns, rows"]);
+    // The regions of a trace are known at its end.
+    let late = run("none:walks > 1", &kept);
+    assert_eq!(late.status, 2, "{late:?}");
+    assert!(late.err.contains("entered no region 'none'; it entered both, rows, columns"), "{late:?}");
+    run("rows:misses.main-TLB > 1", &["--", "./program"]).failed(2, &["counts no 'main-TLB', but L1D"]);
+    run("rows:writebacks.L1D > 1", &kept).failed(2, &["writebacks are not counted by region"]);
+}
+
+/// Builds the example of the crate `fathom-mark` as `program`. Returns whether this machine can.
+fn built_with_rustc(user: &User, triple: &str, linker: &[&str]) -> bool {
+    let rustc = |arguments: &[&str], files: [&Path; 2]| {
+        let mut compiler = std::process::Command::new("rustc");
+        compiler.args(["--edition", "2024", "--target", triple, "-Copt-level=2"]).args(arguments);
+        let out = compiler.arg(files[0]).arg("-o").arg(files[1]).output().expect("cargo has rustc");
+        assert!(out.status.success(), "{triple}: {}", String::from_utf8_lossy(&out.stderr));
+    };
+    let mut compiler = std::process::Command::new("rustc");
+    let libraries =
+        compiler.args(["--print", "target-libdir", "--target", triple]).output().map(|out| out.stdout);
+    let libraries = libraries.map(|path| String::from_utf8_lossy(&path).trim().to_owned());
+    if !libraries.is_ok_and(|path| Path::new(&path).is_dir()) {
+        fathom_skip::skipped!(Unchecked, "no rustc with the library of {triple}: rustup target add {triple}");
+        return false;
+    }
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mark");
+    let library = user.path("libfathom_mark.rlib");
+    let kind = ["--crate-type=rlib", "--crate-name=fathom_mark"];
+    rustc(&kind, [&sources.join("src/lib.rs"), &library]);
+    let external = format!("--extern=fathom_mark={}", library.display());
+    let example = sources.join("examples/regions.rs");
+    rustc(&[&[external.as_str()], linker].concat(), [&example, &user.path("program")]);
+    true
+}
+
+/// The crate for Rust: the same counts as of `examples/regions.c`, and each way out of a function ends its region. Linked by
+/// LLVM's linker, whose segments share pages of the file.
+#[test]
+fn crate_for_rust_marks_the_same_regions() {
+    let lld: &[&str] = &["-Clinker=rust-lld"];
+    let host = (&TARGETS[4], "x86_64-unknown-linux-gnu", &[][..]);
+    for (target, triple, linker) in [host, (&TARGETS[2], "aarch64-unknown-linux-musl", lld)] {
+        let user = User::new();
+        let here = target.name != "x86-64" || cfg!(all(target_arch = "x86_64", target_env = "gnu"));
+        if !here || !crate::simulate::can_simulate(target.qemu) || !built_with_rustc(&user, triple, linker) {
+            continue;
+        }
+        let document = simulated(&user, target, "bcm2837", &[]);
+        for (name, entered) in [("rows", 4), ("columns", 1), ("both", 1), ("checked", 4)] {
+            let found = region(&document, name);
+            assert_eq!(number(found, "entered"), entered, "{triple}: {found}");
+            assert!(found.get("unmatched").is_none(), "{triple}: {found}");
+        }
+        for (name, loads, lines) in [("rows", 65_536, 16_384), ("columns", 4096, 4096)] {
+            let found = region(&document, name);
+            let more = [(number(found, "accesses"), loads), (misses(found, "L1D"), lines)];
+            let more = more.map(|(counted, exact)| counted.checked_sub(exact));
+            assert!(more.iter().all(|more| more.is_some_and(|more| more <= 8)), "{triple}: {found}");
+        }
+    }
+}
+
 /// The header is one of C++, too, in functions of which the linker keeps one copy.
 #[test]
 fn header_can_be_included_by_cpp() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fathom_analysis::findings::Report;
-use fathom_experiment::record::{Record, Simulated, SimulatedLevel, SimulatedTlb};
+use fathom_experiment::record::{Record, Simulated, SimulatedLevel, SimulatedRegion, SimulatedTlb};
 use fathom_experiment::simulate::limit::Limit;
 use fathom_experiment::simulate::{KIND, NAME, REPLACED};
 use fathom_report::html::Entry;
@@ -58,7 +58,8 @@ struct Options {
     /// level of size 0 is left out. Given twice: all combinations.
     #[arg(long, value_name = "VALUE=LIST", value_parser = Vary::parse)]
     vary: Vec<Vary>,
-    /// A condition that must not hold, e.g. 'misses.L1D > 5%' or 'walks > 1000'; else the exit status is 4. May be repeated.
+    /// A condition that must not hold, e.g. 'misses.L1D > 5%', 'walks > 1000' or, of a region, 'inner_loop:misses.L1D > 5%'; else
+    /// the exit status is 4. May be repeated.
     #[arg(long, value_name = "CONDITION", value_parser = Limit::parse)]
     fail_if: Vec<Limit>,
     /// Seed of random replacement and latency spread.
@@ -148,6 +149,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         interrupted: false,
         elapsed_ms: 0,
     };
+    program.as_ref().map_or(Ok(()), |program| check_regions(options, program))?;
     check_limits(options, &common, &machines)?;
     let ran = match &program {
         Some(program) => launch(options, program, &machines, on_stdout, context.quiet)?,
@@ -285,6 +287,25 @@ fn typed(options: &Options) -> String {
     text
 }
 
+/// Checks that a program has the regions that the conditions name, before it runs. Those of a trace are not known before.
+fn check_regions(options: &Options, program: &Program) -> Result<(), Failure> {
+    let mut named =
+        options.fail_if.iter().filter_map(|limit| Some((limit, limit.region.as_ref()?))).peekable();
+    if named.peek().is_none() {
+        return Ok(());
+    }
+    let names = Regions::of(&program.path).names;
+    let Some((limit, region)) = named.find(|(_, region)| !names.contains(region)) else { return Ok(()) };
+    let what = format!("--fail-if '{}': {} marks no region '{region}'", limit.text, program.name());
+    Err(Failure::usage(
+        what,
+        match names.join(", ") {
+            none if none.is_empty() => "mark it with FATHOM_BEGIN and FATHOM_END of fathom.h".to_owned(),
+            names => format!("its regions are {names}"),
+        },
+    ))
+}
+
 /// Checks that each machine has what the conditions name, before the program runs.
 fn check_limits(options: &Options, common: &record::Common, machines: &[Machine]) -> Result<(), Failure> {
     for Machine { name, description, .. } in machines {
@@ -297,7 +318,14 @@ fn check_limits(options: &Options, common: &record::Common, machines: &[Machine]
             name: tlb.name.clone(),
             ..Default::default()
         };
+        let zeros = vec![0; description.levels.len()];
+        let region = |limit: &Limit| {
+            let (reached, misses) = (zeros.clone(), zeros.clone());
+            let name = limit.region.clone()?;
+            Some(SimulatedRegion { name, entered: 1, reached, misses, ..SimulatedRegion::default() })
+        };
         let nothing = Simulated {
+            regions: options.fail_if.iter().filter_map(region).collect(),
             levels: description.levels.iter().map(level).collect(),
             tlbs: description.tlbs.iter().map(tlb).collect(),
             ..Simulated::default()
