@@ -28,6 +28,7 @@ pub use imported::{Imported, MAX_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
 pub use simulated::region::SimulatedRegion;
+pub use simulated::source::{MAX_SOURCE, SimulatedSource};
 pub use simulated::why::{REASONS, Reasons, SimulatedEnd, SimulatedObject, SimulatedPair};
 pub use simulated::{Hot, MAX_HOT, Simulated, SimulatedLevel, SimulatedTlb};
 pub use transfers::TransferRecord;

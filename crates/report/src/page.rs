@@ -1,6 +1,7 @@
 //! The page that views write on, and its output as terminal text.
 
 use anstyle::{AnsiColor, Style as Ansi};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::chart::Chart;
 use crate::style::Style;
@@ -52,6 +53,8 @@ pub enum Block {
     },
     /// A heading.
     Heading(String),
+    /// Lines of any length whose spaces count: a program's source. A terminal cuts them at its width.
+    Listing(Vec<Pieces>),
     /// A table.
     Table(Table),
     /// Key figures; a terminal omits them, because the tables have them.
@@ -136,6 +139,11 @@ impl Page {
         self.blocks.push(Block::Text { role, text, first, under });
     }
 
+    /// Adds lines of any length whose spaces count.
+    pub fn listing(&mut self, lines: Vec<Pieces>) {
+        self.blocks.push(Block::Listing(lines));
+    }
+
     /// Adds an empty line and a heading.
     pub fn heading(&mut self, text: &str) {
         self.blocks.push(Block::Heading(text.to_string()));
@@ -177,6 +185,7 @@ impl Text {
                 table.lines(&self.style).iter().for_each(|(role, line)| self.line(*role, line))
             }
             Block::Tiles(_) => {}
+            Block::Listing(lines) => lines.iter().for_each(|line| self.pieces(&self.cut(line))),
             Block::Picture { lines, .. } => lines.iter().for_each(|line| self.pieces(line)),
         }
     }
@@ -193,6 +202,31 @@ impl Text {
         self.out.push('\n');
     }
 
+    /// Returns a line up to the width; the last columns tell that there is more.
+    fn cut(&self, line: &[(TextRole, String)]) -> Pieces {
+        let more = if self.style.unicode { "\u{2026}" } else { ">" };
+        let whole: usize = line.iter().map(|(_, text)| text.width()).sum();
+        if whole <= self.style.width {
+            return line.to_vec();
+        }
+        let mut left = self.style.width - more.width();
+        let mut out = Pieces::new();
+        for (role, text) in line {
+            let mut fits = String::new();
+            for c in text.chars() {
+                let Some(rest) = left.checked_sub(c.width().unwrap_or(0)) else {
+                    fits += more;
+                    out.push((*role, fits));
+                    return out;
+                };
+                left = rest;
+                fits.push(c);
+            }
+            out.push((*role, fits));
+        }
+        out
+    }
+
     fn line(&mut self, role: TextRole, text: &str) {
         self.pieces(&[(role, text.trim_end().to_string())]);
     }
@@ -201,5 +235,29 @@ impl Text {
         for line in text::wrap(text, self.style.width, first, under) {
             self.line(role, &line);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listing_keeps_blanks_and_ends_at_the_width() {
+        let shown = |unicode, width, text: &str| {
+            let mut page = Page::new(Style { unicode, width, ..Style::default() });
+            page.listing(vec![vec![(TextRole::Warn, "  a".to_owned()), (TextRole::Dim, text.to_owned())]]);
+            page.finish()
+        };
+        assert_eq!(shown(true, 60, "  b"), "  a  b\n");
+        let long = "x".repeat(57);
+        assert_eq!(shown(true, 60, &long), format!("  a{long}\n"));
+        assert_eq!(shown(true, 60, &(long.clone() + "x")), format!("  a{}\u{2026}\n", &long[1..]));
+        assert_eq!(shown(false, 60, &long.repeat(2)), format!("  a{}>\n", &long[1..]));
+        // A wide character takes two columns.
+        assert_eq!(
+            shown(true, 60, &"\u{4e2d}".repeat(29)),
+            format!("  a{}\u{2026}\n", "\u{4e2d}".repeat(28))
+        );
     }
 }

@@ -121,7 +121,8 @@ pub fn clean_report(report: &Report, unicode: bool) -> Report {
             Value::Text(text) => Value::Text(tidy(text)),
             number => number.clone(),
         },
-        detail: f.detail.map_text(tidy),
+        // A line of a source begins with blanks.
+        detail: f.detail.map_text(|text| clean(text, unicode).trim_end().to_string()),
         depends_on: f.depends_on.as_ref().map(|on| Dependence {
             varied: varied(&on.varied, tidy),
             outcome: Outcome { words: on.outcome.words.iter().map(tidy).collect(), ..on.outcome.clone() },

@@ -15,6 +15,12 @@ pub const FUNCTION: Field = Field::new(
 pub const FILE: Field = Field::new("file", "name of the program or library");
 /// Line of the source.
 pub const SOURCE: Field = Field::new("source", "file and line of the source");
+/// File of the source.
+pub const SOURCE_FILE: Field = Field::new("source_file", "name of the file of the source");
+/// Number of a line.
+pub const LINE_NUMBER: Field = Field::new("line_number", "number of the line in that file");
+/// Text of a line.
+pub const TEXT: Field = Field::new("text", "the line; none if it is blank");
 /// Executed instructions.
 pub const EXECUTED: Field = Field::new("executed", "number of executed instructions");
 /// Data accesses.
@@ -152,6 +158,10 @@ metrics! {
         "the same for a line of the source"
         .less_is_better().compared(Compared::OnRequest)
         .detail(&[SOURCE, FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, REASONS]);
+    SOURCE_CYCLES "simulated.source.{rank}.cycles" ["cycles"]
+        "the same for the lines of the source around those with the longest time, in the order of the source"
+        .less_is_better().compared(Compared::OnRequest)
+        .detail(&[SOURCE_FILE, LINE_NUMBER, TEXT, EXECUTED, ACCESSES, MISSES, WALKS]);
     REGION_CYCLES "simulated.region.{rank}.cycles" ["cycles"]
         "time of a region that marks in the program bound, and of the regions within it; the longest first"
         .less_is_better().compared(Compared::OnRequest)

@@ -1,14 +1,16 @@
 //! A simulated program: the harness's own lines `simulated`. The first has the totals; one follows for each level, TLB,
-//! function, line of the source and region, and for each object and pair of lines if the reasons of misses are known.
+//! function, line of the source and region, for the source if that is asked for, and for each object and pair of lines if the reasons of misses are known.
 
 use fathom_probe::wire::{Line, WireError};
 
 use super::Record;
 
 pub(super) mod region;
+pub(super) mod source;
 pub(super) mod why;
 
 use region::SimulatedRegion;
+use source::{MAX_SOURCE, SimulatedSource};
 use why::{Reasons, SimulatedObject, SimulatedPair};
 
 /// Functions, lines of the source, regions, objects and pairs in a record, at most of each.
@@ -57,6 +59,8 @@ pub struct Simulated {
     pub functions: Vec<Hot>,
     /// Lines of the source, the longest time first.
     pub lines: Vec<Hot>,
+    /// The source around the lines with the longest time, in the order of the source.
+    pub source: Vec<SimulatedSource>,
     /// Regions, the longest time first.
     pub regions: Vec<SimulatedRegion>,
     /// Bytes of data that are counted as one, if the reasons of misses are known; else 0.
@@ -159,6 +163,7 @@ impl Simulated {
         all.extend(self.tlbs.iter().map(tlb));
         all.extend(self.functions.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("function"))));
         all.extend(self.lines.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("line"))));
+        all.extend(self.source.iter().take(MAX_SOURCE).map(|line| line.record_line(begun("source"))));
         all.extend(self.regions.iter().take(MAX_HOT).map(|region| region.record_line(begun("region"))));
         all.extend(self.objects.iter().take(MAX_HOT).map(|object| object.record_line(begun("object"))));
         all.extend(self.pairs.iter().take(MAX_HOT).map(|pair| pair.record_line(begun("pair"))));
@@ -304,6 +309,10 @@ impl Record {
                 more(simulated.lines.len(), MAX_HOT)?;
                 simulated.lines.push(Hot::of_line(line)?);
             }
+            "source" => {
+                more(simulated.source.len(), MAX_SOURCE)?;
+                simulated.source.push(SimulatedSource::of_line(line)?);
+            }
             "region" => {
                 more(simulated.regions.len(), MAX_HOT)?;
                 simulated.regions.push(SimulatedRegion::of_line(line)?);
@@ -319,7 +328,7 @@ impl Record {
             }
             other => {
                 let what = format!(
-                    "simulated: part={other} is not one of: program level tlb function line region object pair"
+                    "simulated: part={other} is not one of: program level tlb function line source region object pair"
                 );
                 return Err(WireError::new(what));
             }
@@ -375,6 +384,16 @@ mod tests {
                 ..Default::default()
             }],
             granule: 64,
+            source: vec![SimulatedSource {
+                file: "a b.c".into(),
+                number: 12,
+                text: "    sum += a[i]; /* \u{fc}% */".into(),
+                executed: 1,
+                accesses: 2,
+                walks: 3,
+                units: u64::MAX,
+                misses: vec![4],
+            }],
             regions: vec![SimulatedRegion {
                 name: "inner loop".into(),
                 entered: 1,
@@ -431,6 +450,8 @@ mod tests {
         long.trace = text.clone();
         long.lines[0].misses = vec![u64::MAX; MAX_UNITS];
         long.lines[0].reasons = Some([u64::MAX; 6]);
+        (long.source[0].file, long.source[0].text) = (text.clone(), text.clone());
+        long.source[0].misses = vec![u64::MAX; MAX_UNITS];
         long.regions[0].name = text.clone();
         long.regions[0].misses = vec![u64::MAX; MAX_UNITS];
         long.regions[0].reached = vec![u64::MAX; MAX_UNITS];

@@ -9,6 +9,7 @@ use crate::reading::{new_report, number};
 use crate::record::{Hot, Record, Simulated, SimulatedLevel};
 
 mod regions;
+mod source;
 mod why;
 
 /// Units of a record's times per cycle.
@@ -36,6 +37,7 @@ pub fn read(record: &Record) -> Report {
         let rows = list.iter().zip(1u64..).map(|(hot, rank)| of_hot(metric, hot, rank, simulated));
         report.findings.extend(rows);
     }
+    report.findings.extend(source::source(simulated));
     report.findings.extend(regions::regions(simulated));
     why::why(simulated, &mut report);
     report.findings.iter_mut().for_each(|finding| finding.basis = Basis::Exact);
@@ -45,6 +47,12 @@ pub fn read(record: &Record) -> Report {
 
 fn cycles(units: u64) -> f64 {
     units as f64 / UNITS_PER_CYCLE
+}
+
+/// Returns counts by the names of levels.
+fn by_level(simulated: &Simulated, counts: &[u64]) -> Item {
+    let names = simulated.levels.iter().map(|level| level.name.clone());
+    Item::Numbers(names.zip(counts.iter().map(|&count| count as f64)).collect())
 }
 
 fn totals(simulated: &Simulated, report: &mut Report) {
@@ -124,9 +132,7 @@ fn of_hot(metric: &'static Metric, hot: &Hot, rank: u64, simulated: &Simulated) 
     }
     detail.set(metrics::EXECUTED, Item::Number(hot.executed as f64));
     detail.set(metrics::ACCESSES, Item::Number(hot.accesses as f64));
-    let names = simulated.levels.iter().map(|level| level.name.clone());
-    let misses = names.zip(hot.misses.iter().map(|&misses| misses as f64));
-    detail.set(metrics::MISSES, Item::Numbers(misses.collect()));
+    detail.set(metrics::MISSES, by_level(simulated, &hot.misses));
     detail.set(metrics::WALKS, Item::Number(hot.walks as f64));
     if let Some(reasons) = &hot.reasons {
         detail.set(metrics::REASONS, why::named(reasons));

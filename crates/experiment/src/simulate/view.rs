@@ -8,6 +8,7 @@ use fathom_report::page::{Page, TextRole, left, right};
 use fathom_report::rows::show_rest;
 
 mod regions;
+mod source;
 mod why;
 
 /// Functions and lines that a report shows.
@@ -27,6 +28,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     let heading = if named { "Functions, by time beyond hits" } else { "Instructions, by time beyond hits" };
     hot(page, &mut index, &metrics::FUNCTION_CYCLES, heading);
     hot(page, &mut index, &metrics::LINE_CYCLES, "Lines of the source, by time beyond hits");
+    source::source(page, report, &mut index);
     why::objects(page, &mut index);
     why::pairs(page, &mut index);
     show_rest(page, index, &[]);

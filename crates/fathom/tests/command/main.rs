@@ -34,6 +34,7 @@ mod share;
 mod simulate;
 mod simulate_ends;
 mod simulate_regions;
+mod simulate_source;
 mod simulate_traces;
 mod simulate_why;
 mod soak;

@@ -35,6 +35,7 @@ pub fn body(blocks: &[Block], report: usize, level: u8) -> String {
                     out += &paragraph(role, &text);
                 }
             }
+            Block::Listing(lines) => out += &listing(lines, &about),
             Block::Table(table) => out += &self::table(table, &about),
             Block::Tiles(tiles) => out += &self::tiles(tiles),
             Block::Picture { chart, lines } => {
@@ -48,6 +49,18 @@ pub fn body(blocks: &[Block], report: usize, level: u8) -> String {
 
 fn paragraph(role: TextRole, text: &str) -> String {
     format!("<p class=\"{}\">{}</p>\n", class(role), escaped(text))
+}
+
+fn listing(lines: &[Pieces], about: &str) -> String {
+    let piece = |(role, text): &(TextRole, String)| {
+        format!("<span class=\"{}\">{}</span>", class(*role), escaped(text))
+    };
+    let line = |pieces: &Pieces| pieces.iter().map(piece).collect::<String>() + "\n";
+    let lines: String = lines.iter().map(line).collect();
+    let about = escaped(about);
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{about}\"><pre>{lines}</pre></div>\n"
+    )
 }
 
 fn table(table: &Table, about: &str) -> String {

@@ -12,10 +12,7 @@ pub(super) fn regions(simulated: &Simulated) -> Vec<Finding> {
 
 fn of_region(region: &SimulatedRegion, rank: u64, simulated: &Simulated) -> Finding {
     let mut finding = Finding::number(metrics::REGION_CYCLES.at([rank.into()]), super::cycles(region.units));
-    let by_level = |counts: &[u64]| {
-        let names = simulated.levels.iter().map(|level| level.name.clone());
-        Item::Numbers(names.zip(counts.iter().map(|&count| count as f64)).collect())
-    };
+    let by_level = |counts: &[u64]| super::by_level(simulated, counts);
     let detail = &mut finding.detail;
     detail.set(metrics::REGION, Item::Token(region.name.clone()));
     detail.set(metrics::ENTERED, Item::Number(region.entered as f64));

@@ -8,12 +8,14 @@ use fathom_simulation::{MachineCounts, PlaceCounts, RegionCounts};
 
 use super::conversation::Ran;
 use super::objects::Objects;
+use super::source::Sources;
 use super::symbols::{Named, Symbols, UNKNOWN};
 use super::why::{self, Data};
 use crate::failure::print_message;
 
-/// Returns what each machine counted. `ended` tells how the program ended, if not with status 0.
-pub fn simulated(ran: &Ran, ended: &str) -> Vec<Simulated> {
+/// Returns what each machine counted. `ended` tells how the program ended, if not with status 0; `source`: with the source around
+/// the lines with the longest time.
+pub fn simulated(ran: &Ran, ended: &str, source: bool) -> Vec<Simulated> {
     let answer = &ran.answer;
     let mut symbols = Symbols::new(&answer.mappings);
     let name = |place: &Place| match ran.trace.is_empty() {
@@ -29,7 +31,21 @@ pub fn simulated(ran: &Ran, ended: &str) -> Vec<Simulated> {
         true => Data::Objects(Objects::new(&answer.mappings, &ran.program)),
         false => Data::Addresses,
     };
-    answer.machines.iter().map(|machine| of_machine(ran, machine, &names, &data, ended)).collect()
+    let mut sources = source.then(|| Sources::new(&answer.mappings));
+    let counted = |machine| {
+        let mut of = of_machine(ran, machine, &names, &data, ended);
+        if let Some(sources) = &mut sources {
+            of.source = sources.around(summed(answer, machine, &names, line_of));
+        }
+        of
+    };
+    answer.machines.iter().map(counted).collect()
+}
+
+/// Returns the line of the source, and the file of the program, of an instruction.
+fn line_of(named: &Named) -> Option<Named> {
+    let (file, source) = (named.file.clone(), Some(named.source.clone()?));
+    Some(Named { file, source, ..Named::default() })
 }
 
 /// Returns the name of an instruction of a trace that does not tell its program.
@@ -65,11 +81,12 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data, 
         clock_hz: machine.clock_hz,
         levels: machine.levels.iter().enumerate().map(|(nth, of)| level(of, nth, machine)).collect(),
         tlbs: machine.tlbs.iter().map(tlb).collect(),
-        functions: by(|named| Some(Named { source: String::new(), ..named.clone() })),
-        lines: by(|named| (!named.source.is_empty()).then(|| named.clone()))
+        functions: by(|named| Some(Named { source: None, ..named.clone() })),
+        lines: by(|named| named.source.is_some().then(|| named.clone()))
             .into_iter()
             .filter(|hot| hot.units > 0)
             .collect(),
+        source: Vec::new(),
         regions: regions(answer, machine),
         granule: story.map_or(0, |story| story.line_bytes),
         objects: story.map_or_else(Vec::new, |story| why::objects(story, data)),
@@ -123,6 +140,30 @@ fn worst(
     names: &[Named],
     key: fn(&Named) -> Option<Named>,
 ) -> Vec<Hot> {
+    let named = |(named, hot): (Named, Hot)| Hot {
+        source: named.source(),
+        function: named.function,
+        file: named.file,
+        ..hot
+    };
+    let mut all: Vec<Hot> = summed(answer, machine, names, key).into_iter().map(named).collect();
+    let order = |hot: &Hot| (u64::MAX - hot.units, u64::MAX - hot.executed);
+    all.sort_by(|a, b| {
+        order(a)
+            .cmp(&order(b))
+            .then_with(|| (&a.file, &a.function, &a.source).cmp(&(&b.file, &b.function, &b.source)))
+    });
+    all.truncate(MAX_HOT);
+    all
+}
+
+/// Adds up the executed instructions with the same key.
+fn summed(
+    answer: &Answer,
+    machine: &MachineCounts,
+    names: &[Named],
+    key: fn(&Named) -> Option<Named>,
+) -> Vec<(Named, Hot)> {
     let mut counts: Vec<Option<&PlaceCounts>> = vec![None; answer.places.len()];
     for place in &machine.places {
         if let Some(slot) = counts.get_mut(place.place as usize) {
@@ -150,21 +191,7 @@ fn worst(
             *misses += of.get(level).copied().unwrap_or(0);
         }
     }
-    let named = |(named, hot): (Named, Hot)| Hot {
-        function: named.function,
-        file: named.file,
-        source: named.source,
-        ..hot
-    };
-    let mut all: Vec<Hot> = all.into_iter().map(named).filter(|hot| hot.executed > 0).collect();
-    let order = |hot: &Hot| (u64::MAX - hot.units, u64::MAX - hot.executed);
-    all.sort_by(|a, b| {
-        order(a)
-            .cmp(&order(b))
-            .then_with(|| (&a.file, &a.function, &a.source).cmp(&(&b.file, &b.function, &b.source)))
-    });
-    all.truncate(MAX_HOT);
-    all
+    all.into_iter().filter(|(_, hot)| hot.executed > 0).collect()
 }
 
 #[cfg(test)]
@@ -173,15 +200,16 @@ mod tests {
     use fathom_simulation::protocol::End;
 
     use super::*;
+    use crate::verbs::simulate::symbols::SourceLine;
 
     #[test]
     fn instructions_of_a_function_add_up_and_the_longest_time_is_first() {
-        let named = |function: &str, source: &str| Named {
+        let named = |function: &str, source: Option<u32>| Named {
             function: function.into(),
             file: "program".into(),
-            source: source.into(),
+            source: source.map(|number| SourceLine { path: "/of/p.c".into(), number }),
         };
-        let names = [named("a", "p.c:1"), named("b", "p.c:9"), named("b", "p.c:8"), named("unused", "p.c:3")];
+        let names = [named("a", Some(1)), named("b", Some(9)), named("b", Some(8)), named("unused", Some(3))];
         let place = |executed| Place { pc: 0, executed, loads: executed, stores: 1 };
         let level =
             |holds: &str| LevelCounts { name: holds.into(), holds: holds.into(), ..Default::default() };

@@ -31,6 +31,7 @@ mod record;
 mod regions;
 mod replay;
 mod side_by_side;
+mod source;
 mod symbols;
 mod vary;
 mod why;
@@ -72,6 +73,10 @@ struct Options {
     /// Takes several times as long.
     #[arg(long)]
     why: bool,
+    /// Show the source around the lines with the longest time, with their counts. The record then has its text. The program
+    /// needs debugging information (-g).
+    #[arg(long)]
+    source: bool,
     /// Threads that simulate, if there are several machines. Does not change any count. Default: one for each CPU.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
@@ -115,6 +120,7 @@ pub fn verb() -> Verb {
   fathom simulate --on bcm2835 --fail-if 'misses.L1D > 5%' -- ./program
   fathom simulate --on bcm2837 --vary l2.size=0,256K,512K,1M -- ./program
   fathom simulate --on bcm2711 --why -- ./program why accesses miss, and in which data
+  fathom simulate --on bcm2711 --source -- ./program    the source with its counts
   fathom simulate -- ./program                    on this host, as its survey found it
   fathom simulate --on bcm2837 --keep-trace run.trace -- ./program
   fathom simulate --on bcm2711 --trace run.trace  the same run on another machine
@@ -140,7 +146,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let files = Files::of(options, &machines);
     let page = Target::open(options.out.html.as_deref(), files.requested())?;
     files.check()?;
-    let (program, name) = source(options)?;
+    let (program, name) = program_or_trace(options)?;
     let command = typed(options);
     let common = record::Common {
         program: &name,
@@ -163,7 +169,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         ..common
     };
     let mut judged = Vec::new();
-    for (machine, counted) in machines.iter().zip(counts::simulated(&ran, &ended)) {
+    for (machine, counted) in machines.iter().zip(counts::simulated(&ran, &ended, options.source)) {
         let lines = record::lines(&common, &machine.description, &machine.name, &counted)?;
         let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
         judged.push((machine.name.as_str(), records::judged(&record)?, lines));
@@ -182,7 +188,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
 }
 
 /// Returns the program, unless a trace is named, and the name of either.
-fn source(options: &Options) -> Result<(Option<Program>, String), Failure> {
+fn program_or_trace(options: &Options) -> Result<(Option<Program>, String), Failure> {
     let Some(trace) = &options.trace else {
         if options.trace_format.is_some() {
             return Err(Failure::usage("--trace-format without --trace", "name the trace: --trace FILE"));
@@ -268,6 +274,9 @@ fn typed(options: &Options) -> String {
     }
     if options.why {
         text += " --why";
+    }
+    if options.source {
+        text += " --source";
     }
     if let Some(root) = &options.sysroot {
         text += &format!(" --sysroot {}", shell(&root.display().to_string()));

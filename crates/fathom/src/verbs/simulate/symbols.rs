@@ -18,8 +18,31 @@ pub struct Named {
     pub function: String,
     /// Name of the program or library, without directories.
     pub file: String,
-    /// File and line of the source; empty if the file has no line table for it.
-    pub source: String,
+    /// Line of the source, if the file has a line table for it.
+    pub source: Option<SourceLine>,
+}
+
+/// A line of the source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceLine {
+    /// Path of the file, as the compiler noted it.
+    pub path: String,
+    /// Number, from 1.
+    pub number: u32,
+}
+
+impl SourceLine {
+    /// Returns the name of the file, without directories.
+    pub fn file(&self) -> String {
+        Path::new(&self.path).file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+}
+
+impl Named {
+    /// Returns file and line of the source: `matmul.c:21`; empty if they are not known.
+    pub fn source(&self) -> String {
+        self.source.as_ref().map(|line| format!("{}:{}", line.file(), line.number)).unwrap_or_default()
+    }
 }
 
 /// Finds the names of addresses in a program's memory.
@@ -144,7 +167,7 @@ impl Binary {
         Named {
             function: function.unwrap_or(UNKNOWN).to_owned(),
             file: self.name.clone(),
-            source: self.source(address).unwrap_or_default(),
+            source: self.source(address),
         }
     }
 
@@ -155,11 +178,10 @@ impl Binary {
         (*bytes == 0 || address < at + bytes).then_some(name)
     }
 
-    fn source(&self, address: u64) -> Option<String> {
+    fn source(&self, address: u64) -> Option<SourceLine> {
         let location = self.lines.as_ref()?.find_location(address).ok()??;
-        let (file, line) = (location.file?, location.line?);
-        let file = Path::new(file).file_name()?.to_string_lossy();
-        Some(format!("{file}:{line}"))
+        let (path, number) = (location.file?.to_owned(), location.line?);
+        Some(SourceLine { path, number })
     }
 }
 
@@ -194,8 +216,9 @@ mod tests {
         let named = symbols.name(planted as *const () as usize as u64);
         assert!(named.function.ends_with("symbols::tests::planted"), "{named:?}");
         assert!(own.ends_with(&named.file), "{named:?}");
-        let line = named.source.strip_prefix("symbols.rs:").and_then(|line| line.parse::<u32>().ok());
+        let line = named.source.as_ref().map(|line| line.number);
         assert!(line.is_some_and(|line| line.abs_diff(planted_line()) <= 2), "{named:?}");
+        assert!(named.source().starts_with("symbols.rs:"), "{named:?}");
         assert_eq!(symbols.name(0).function, UNKNOWN);
     }
 

@@ -58,7 +58,8 @@ pub fn pairs(story: &StoryCounts, data: &Data, names: &[Named]) -> Vec<Simulated
     let end = |address: u64, place: u64, cpu: u32| {
         let Datum { object, offset, .. } = data.find(address, story.line_bytes);
         let named = names.get(place as usize).cloned().unwrap_or_default();
-        SimulatedEnd { object, offset, function: named.function, source: named.source, cpu: cpu.into() }
+        let source = named.source();
+        SimulatedEnd { object, offset, function: named.function, source, cpu: cpu.into() }
     };
     let mut all: HashMap<(u64, u64, String, String), SimulatedPair> = HashMap::new();
     // Those with the most misses come first, so that they are the example of their objects.
