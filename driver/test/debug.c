@@ -126,6 +126,28 @@ static bool logged(int log, const char *words)
 	}
 }
 
+/* The checkers stop, some without a word, after a report that the kernel may be damaged. */
+static void expect_checkers(void)
+{
+	char stats[16384], taint[32];
+	ssize_t got;
+	int fd;
+
+	fd = open("/proc/sys/kernel/tainted", O_RDONLY | O_CLOEXEC);
+	got = read(fd, taint, sizeof(taint) - 1);
+	taint[got > 0 ? got : 0] = 0;
+	close(fd);
+	fd = open("/proc/lockdep_stats", O_RDONLY | O_CLOEXEC);
+	got = read(fd, stats, sizeof(stats) - 1);
+	stats[got > 0 ? got : 0] = 0;
+	close(fd);
+	/* kernel/locking/lockdep_proc.c: " debug_locks:                             1" */
+	fd = 0;
+	if (strstr(stats, "debug_locks:"))
+		sscanf(strstr(stats, "debug_locks:"), "debug_locks: %d", &fd);
+	check(fd == 1, "lockdep is off before its test; tainted: %s", taint);
+}
+
 /*
  * The last test of a debugging kernel: its checkers report a defect of each kind, which
  * the test module has. After a report of one that the kernel may be damaged, lockdep
@@ -145,6 +167,7 @@ void test_checkers(void)
 
 	if (!debugs(DEBUG "kmemleak"))
 		return;
+	expect_checkers();
 	log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	lseek(log, 0, SEEK_END);
 	for (i = 0; i < sizeof(reports) / sizeof(*reports); i++) {

@@ -98,6 +98,8 @@ boot() {
         raspi3b) raspi3b_tree ;;
         armel) cp "$(ls "$kept/usr/lib/linux-image-"*-rpi/bcm2835-rpi-zero.dtb)" "$work/tree" ;;
     esac
+    # What the kernel tells while allocations fail would overwrite earlier reports.
+    case $world in *-checked) more="$more log_buf_len=16M" ;; esac
     [ "$world" != arm64-reserved ] \
         || more="fathom.reserved=$((0x$reserved)) fathom.reserved_bytes=$((0x$reserved_bytes))"
     [ "${arch%-checked}" = amd64 ] || set -- "$@" -dtb "$work/tree"

@@ -78,9 +78,10 @@ static int plant(const char *value, const struct kernel_param *param)
 		return 0;
 	case PLANT_USE_AFTER_FREE:
 		WRITE_ONCE(planted, kzalloc(PLANTED_BYTES, GFP_KERNEL));
+		if (!planted)
+			return -ENOMEM;
 		kfree(planted);
-		if (planted)
-			READ_ONCE(*(u8 *)READ_ONCE(planted));
+		READ_ONCE(*(u8 *)READ_ONCE(planted));
 		return 0;
 	case PLANT_LEAK:
 		WRITE_ONCE(planted, kzalloc(PLANTED_BYTES, GFP_KERNEL));
