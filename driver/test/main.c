@@ -231,7 +231,8 @@ static int log_fd;
 /*
  * Returns whether a line is a warning or worse. Exceptions: the kernel's messages for
  * out-of-tree modules, for interrupts without ACPI, for tasks on a CPU that goes offline,
- * for slow emulation and of kmemleak while allocations fail, and the driver's message for a
+ * for slow emulation, of kmemleak and of the DMA API's checker, which then ends (kernel/dma/debug.c,
+ * add_dma_entry), while allocations fail, and the driver's message for a
  * stalled channel. Lockdep tells in a message for debugging that it has ended
  * (kernel/locking/lockdep.c, print_lockdep_off).
  */
@@ -241,6 +242,7 @@ static bool alarming(const char *line)
 		"out-of-tree module", "module verification failed", "can't find IRQ",
 		"was not done in time", "no longer affine to cpu", "select_fallback_rq",
 		"hrtimer: interrupt took", "kmemleak: Cannot allocate a scan area",
+		"cacheline tracking ENOMEM, dma-debug disabled",
 	};
 	unsigned int priority, i;
 
@@ -471,12 +473,14 @@ int main(void)
 	if (!world.soak)
 		before();
 	run("fuzz", test_fuzz);
-	run("fuzz-failing", test_fuzz_failing);
 	if (!world.soak) {
 		run("load-often", test_load_often);
 		test_commands();
-		run("channel-lost", test_channel_lost);
 	}
+	/* Late, because the DMA API's checker may end there. */
+	run("fuzz-failing", test_fuzz_failing);
+	if (!world.soak)
+		run("channel-lost", test_channel_lost);
 	run("kmemleak", test_kmemleak);
 	run("log", test_log);
 	run("checkers", test_checkers);
