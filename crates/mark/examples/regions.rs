@@ -12,7 +12,7 @@ struct Array([[u32; WORDS]; ROWS]);
 static ARRAY: Array = Array([[0; WORDS]; ROWS]);
 
 fn word(row: usize, word: usize) -> u32 {
-    // SAFETY: the reference is valid.
+    // SAFETY: the address is that of a word of the array, whose indices are checked.
     unsafe { (&raw const ARRAY.0[row][word]).read_volatile() }
 }
 
