@@ -71,39 +71,6 @@ fn is_fatal(signal: c_int) -> bool {
     default && !harmless.contains(&signal)
 }
 
-/// Numbers of system calls: execve, execveat, kill, tkill, tgkill.
-#[derive(Debug)]
-pub struct Calls {
-    exec: i64,
-    execat: i64,
-    kills: [i64; 3],
-}
-
-/// By QEMU's name of the instruction set (its linux-user/*/syscall_nr.h and syscall_*.tbl).
-const CALLS: [(&str, Calls); 4] = [
-    ("aarch64", Calls { exec: 221, execat: 281, kills: [129, 130, 131] }),
-    ("arm", Calls { exec: 11, execat: 387, kills: [37, 238, 268] }),
-    ("riscv64", Calls { exec: 221, execat: 281, kills: [129, 130, 131] }),
-    ("x86_64", Calls { exec: 59, execat: 322, kills: [62, 200, 234] }),
-];
-
-impl Calls {
-    /// Returns those of an instruction set.
-    pub fn of(target: &str) -> Option<&'static Calls> {
-        CALLS.iter().find(|(name, _)| *name == target).map(|(_, calls)| calls)
-    }
-
-    /// Returns how the program may end by a call.
-    fn end(&self, call: i64, arguments: [u64; 3]) -> Option<End> {
-        if call == self.exec || call == self.execat {
-            return Some(End::Replaced);
-        }
-        let kind = self.kills.iter().position(|number| *number == call)?;
-        let signal = arguments[if kind == 2 { 2 } else { 1 }];
-        (signal == libc::SIGKILL as u64).then_some(End::Killed)
-    }
-}
-
 /// Returns whether the file of this name may be executed: a shell tries all directories of PATH.
 fn can_be_executed(name: u64) -> bool {
     let mut bytes = [0u8; libc::PATH_MAX as usize + 1];
@@ -141,7 +108,7 @@ pub fn call_begins(session: &Session, thread: u32, call: i64, arguments: [u64; 3
         return;
     }
     let name = || session.places().base().wrapping_add(arguments[0]);
-    if call != calls.exec || can_be_executed(name()) {
+    if !calls.is_exec(call) || can_be_executed(name()) {
         session.may_end(end, thread);
     }
 }

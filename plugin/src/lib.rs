@@ -4,11 +4,13 @@
 //! translated is noted once (`places`), what is executed is collected by thread (`threads`), and batches go to the machines
 //! (`session`). Ends of the program that QEMU does not tell are found in `ends`. QEMU's functions are declared in `qemu`, for version 1 of the plugin interface (QEMU 4.2 to 8.2).
 
+mod calls;
 mod children;
 mod ends;
 mod kept;
 mod places;
 mod qemu;
+mod regions;
 mod session;
 mod socket;
 mod threads;
@@ -54,6 +56,12 @@ pub unsafe extern "C" fn qemu_plugin_install(
         eprintln!("fathom-plugin: {what}");
         return 1;
     }
+    register(id);
+    0
+}
+
+/// Registers what is called from now on. Called by QEMU itself after a reset.
+extern "C" fn register(id: qemu::Id) {
     // SAFETY: the functions have the types that QEMU expects, and live as long as the process.
     unsafe {
         qemu::qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
@@ -62,11 +70,10 @@ pub unsafe extern "C" fn qemu_plugin_install(
         qemu::qemu_plugin_register_vcpu_syscall_ret_cb(id, call_returns);
         qemu::qemu_plugin_register_atexit_cb(id, ended, null_mut());
     }
-    0
 }
 
 /// A block has been translated: its instructions get their places, and calls are planted.
-extern "C" fn translated(_id: qemu::Id, block: *mut qemu::Block) {
+extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
     let Some(session) = Session::get() else { return };
     // SAFETY: QEMU's block is valid during this call.
     let count = unsafe { qemu::qemu_plugin_tb_n_insns(block) };
@@ -84,6 +91,10 @@ extern "C" fn translated(_id: qemu::Id, block: *mut qemu::Block) {
             (instruction, pc, size, host, std::slice::from_raw_parts(data, size))
         };
         places.based(host.wrapping_sub(pc));
+        if index == 0 && session.learn(&mut places, pc) {
+            // SAFETY: QEMU makes the call when no thread executes code, and translates all code again.
+            unsafe { qemu::qemu_plugin_reset(id, register) };
+        }
         let accesses = places.instruction(pc, code);
         let number = accesses.place;
         numbers.push(number);
@@ -112,7 +123,7 @@ extern "C" fn translated(_id: qemu::Id, block: *mut qemu::Block) {
             }
         }
         // After its own fetch.
-        if let Some(planted) = session.markers.as_ref().and_then(|of| places.marker(of, pc, count - index)) {
+        if let Some(planted) = places.marker(pc, count - index) {
             // SAFETY: the marker is never freed.
             unsafe {
                 qemu::qemu_plugin_register_vcpu_insn_exec_cb(
@@ -127,7 +138,7 @@ extern "C" fn translated(_id: qemu::Id, block: *mut qemu::Block) {
     let counter = places.keep_block(Block::new(numbers));
     // SAFETY: the counter is never freed.
     unsafe { qemu::qemu_plugin_register_vcpu_tb_exec_inline(block, qemu::ADD, counter.cast(), 1) };
-    if session.markers.is_some() {
+    if session.is_marked() {
         // SAFETY: the number is no pointer for QEMU.
         unsafe {
             let count = std::ptr::without_provenance_mut(count);
@@ -199,8 +210,11 @@ extern "C" fn call_begins(
 }
 
 /// A system call has returned to the program.
-extern "C" fn call_returns(_id: qemu::Id, _thread: c_uint, _call: i64, _result: i64) {
+extern "C" fn call_returns(_id: qemu::Id, _thread: c_uint, call: i64, _result: i64) {
     if let Some(session) = Session::get() {
         session.goes_on();
+        if session.calls.is_some_and(|calls| calls.maps(call)) {
+            session.moved();
+        }
     }
 }

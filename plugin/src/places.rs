@@ -6,7 +6,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 use fathom_simulation::Event;
-use fathom_simulation::protocol::{Mapping, Marker, Place, STACK};
+use fathom_simulation::protocol::{Mapping, Place, STACK};
+
+use crate::regions::Regions;
 
 /// DC ZVA of AArch64 (DDI 0487, C6.2: SYS #3, C7, C4, #1, Xt) without its register.
 const DC_ZVA: u32 = 0xd50b_7420;
@@ -76,14 +78,6 @@ impl Block {
     }
 }
 
-/// The markers of the program.
-#[derive(Debug)]
-pub struct Markers {
-    /// The file that has them.
-    pub file: String,
-    pub all: Vec<Marker>,
-}
-
 /// All that has been translated.
 #[derive(Debug, Default)]
 pub struct Places {
@@ -95,8 +89,7 @@ pub struct Places {
     blocks: Vec<&'static Block>,
     /// Host address of the program's address 0.
     base: u64,
-    /// Markers by address, once the file that has them is in the program's memory.
-    markers: Option<HashMap<u64, Marker>>,
+    regions: Regions,
 }
 
 /// A marker in a block.
@@ -126,29 +119,35 @@ impl Places {
     }
 
     /// Returns the marker at an address, which is kept for ever. `rest` instructions of its block begin there.
-    pub fn marker(&mut self, of: &Markers, pc: u64, rest: usize) -> Option<&'static Planted> {
-        if self.markers.is_none() {
-            self.markers = self.placed(of);
-        }
-        let Marker { region, begins, .. } = *self.markers.as_ref()?.get(&pc)?;
-        let event = if begins { Event::Begin(region) } else { Event::End(region) };
+    pub fn marker(&mut self, pc: u64, rest: usize) -> Option<&'static Planted> {
+        let event = self.regions.event(pc)?;
         Some(Box::leak(Box::new(Planted { event, rest: rest as u64 })))
     }
 
-    /// Returns the markers by their addresses, if their file is in memory.
-    fn placed(&self, of: &Markers) -> Option<HashMap<u64, Marker>> {
-        let all = self.mappings("");
-        let own: Vec<&Mapping> = all.iter().filter(|mapping| mapping.file == of.file).collect();
-        // Segments share a page of the file where one ends and the next begins: in memory, that page is in both, and code is
-        // executed in one of them only.
-        let addresses = |marker: &Marker| {
-            let at = |mapping: &&Mapping| {
-                let offset = marker.offset.checked_sub(mapping.offset)?;
-                (offset < mapping.end.wrapping_sub(mapping.start)).then(|| mapping.start.wrapping_add(offset))
-            };
-            own.iter().filter_map(at).map(|address| (address, *marker)).collect::<Vec<_>>()
-        };
-        (!own.is_empty()).then(|| of.all.iter().flat_map(addresses).collect())
+    /// Looks for marks in the file that has the code at an address, if that is not known. `moved` tells whether mappings have
+    /// changed. Returns whether it has found any.
+    ///
+    /// # Errors
+    /// There are too many regions.
+    pub fn learn(&mut self, pc: u64, moved: bool) -> Result<bool, String> {
+        if moved {
+            self.regions.moved();
+        }
+        if self.regions.knows(pc) {
+            return Ok(false);
+        }
+        let mappings = self.mappings("");
+        self.regions.learn(pc, &mappings)
+    }
+
+    /// Returns whether nothing has been translated yet.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Returns the names of the regions, by number.
+    pub fn regions(&self) -> Vec<String> {
+        self.regions.names()
     }
 
     /// Notes the distance of the program's addresses to the host's.

@@ -10,10 +10,10 @@ use fathom_model::Access;
 use fathom_simulation::protocol::{self, Answer, End, Message, Request};
 use fathom_simulation::{Event, MachineCounts, Machines, Mark, Repeats, fetch_shift};
 
+use crate::calls::Calls;
 use crate::children;
-use crate::ends::Calls;
 use crate::kept::Kept;
-use crate::places::{Markers, Places};
+use crate::places::Places;
 use crate::socket::{Socket, moved};
 use crate::threads::{self, Left};
 
@@ -36,10 +36,10 @@ pub struct Session {
     pub repeats: Repeats,
     /// Accesses of a thread in a batch.
     pub batch: usize,
-    /// The program's markers, if it has any.
-    pub markers: Option<Markers>,
-    /// Names of its regions.
-    regions: Vec<String>,
+    /// Whether marks of regions have been found, so that instructions are counted by thread.
+    marked: AtomicBool,
+    /// Whether the program's mappings have changed since marks were looked for.
+    moved: AtomicBool,
     /// System calls that may end the program.
     pub calls: Option<&'static Calls>,
     target: String,
@@ -103,8 +103,8 @@ impl Session {
             // A trace has all accesses.
             repeats: if kept.is_some() { Repeats::none() } else { machines.repeats() },
             batch: if request.why { TURN } else { BATCH },
-            markers: markers(&request),
-            regions: request.regions,
+            marked: AtomicBool::new(false),
+            moved: AtomicBool::new(false),
             program: request.program,
             calls: Calls::of(target),
             target: target.to_owned(),
@@ -140,6 +140,27 @@ impl Session {
         lock(&self.places)
     }
 
+    /// Returns whether marks of regions have been found.
+    pub fn is_marked(&self) -> bool {
+        self.marked.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the program's mappings have changed.
+    pub fn moved(&self) {
+        self.moved.store(true, Ordering::Relaxed);
+    }
+
+    /// Looks for marks at an address whose code is translated. Returns whether they are the first ones, and there is older code
+    /// that does not count its instructions by thread.
+    pub fn learn(&self, places: &mut Places, pc: u64) -> bool {
+        let moved = self.moved.swap(false, Ordering::Relaxed);
+        let found = places.learn(pc, moved).unwrap_or_else(|what| {
+            self.refuse(&what);
+            false
+        });
+        found && !self.marked.swap(true, Ordering::Relaxed) && !places.is_empty()
+    }
+
     /// Passes a batch of a thread to the machines, and empties it.
     pub fn run(&self, thread: u32, batch: &mut Vec<Access>, repeated: [u64; 2]) {
         if !self.is_own() {
@@ -157,7 +178,7 @@ impl Session {
 
     /// Passes a mark of a thread to the machines.
     pub fn mark(&self, thread: u32, mark: Mark) {
-        if self.markers.is_none() || !self.is_own() {
+        if !self.is_marked() || !self.is_own() {
             return;
         }
         let mut sink = lock(&self.sink);
@@ -218,7 +239,7 @@ impl Session {
     /// Passes on what a thread has left.
     fn run_left(&self, sink: &mut Sink, thread: u32, mut left: Left) {
         sink.run(thread, &mut left.batch, left.repeated, &self.accesses);
-        if self.markers.is_some() {
+        if self.is_marked() {
             sink.mark(thread, Mark { event: Event::Now, instructions: left.executed });
         }
     }
@@ -243,7 +264,7 @@ impl Session {
             unseen: places.unseen(&self.target, &counted),
             places: counted,
             mappings: places.mappings(&self.program),
-            regions: self.regions.clone(),
+            regions: places.regions(),
             machines,
         }
     }
@@ -287,12 +308,6 @@ impl Sink {
             machines.mark(thread, mark);
         }
     }
-}
-
-/// Returns the markers of the program, if it has any.
-fn markers(request: &Request) -> Option<Markers> {
-    let all = request.markers.clone();
-    (!all.is_empty()).then(|| Markers { file: request.marked.clone(), all })
 }
 
 /// Waits until the command closes its side, or is gone.

@@ -22,6 +22,7 @@
 mod counts;
 mod entered;
 mod machines;
+mod notes;
 pub mod protocol;
 mod regions;
 mod repeats;
@@ -34,6 +35,7 @@ pub use counts::{
 };
 pub use entered::{Entered, fetch_shift};
 pub use machines::Machines;
+pub use notes::Note;
 pub use protocol::Machine;
 pub use regions::{Event, MAX_REGIONS, Mark};
 pub use repeats::Repeats;

@@ -36,23 +36,6 @@ pub struct Request {
     pub trace: Option<String>,
     /// Name of the program, for the trace.
     pub program: String,
-    /// Names of the program's regions.
-    pub regions: Vec<String>,
-    /// Where they begin and end.
-    pub markers: Vec<Marker>,
-    /// Absolute path of the file that has the markers, as /proc/PID/maps shows it.
-    pub marked: String,
-}
-
-/// An instruction at which a region begins or ends: the program has its place as a note.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Marker {
-    /// Its offset in the file.
-    pub offset: u64,
-    /// Number of the region.
-    pub region: u32,
-    /// Whether the region begins there.
-    pub begins: bool,
 }
 
 /// What the plugin tells.

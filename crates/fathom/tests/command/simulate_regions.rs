@@ -28,6 +28,87 @@ fn marked(user: &User, target: &Target, text: &str) -> bool {
         && compiled(user, target, &user.write("program.c", text), &["-static", "-pthread"]).is_some()
 }
 
+/// Text of a shared library with the region `name`, in which `function` calls another function.
+fn library(name: &str, function: &str) -> String {
+    format!(
+        "#include <fathom.h>\nvoid {function}(void (*of)(void)) {{ FATHOM_BEGIN({name}); of(); FATHOM_END({name}); }}\n"
+    )
+}
+
+/// Builds a library, as `libNAME.so`.
+fn built_library(user: &User, target: &Target, name: &str, text: &str) -> bool {
+    let source = user.write(&format!("{name}.c"), text);
+    let built = compiled(user, target, &source, &["-shared", "-fPIC"]);
+    built.is_some_and(|file| {
+        std::fs::rename(file, user.path(&format!("lib{name}.so"))).expect("a library");
+        true
+    })
+}
+
+/// Libraries that are loaded late, with the program's only marks: what they call has been executed before, and its instructions
+/// count all the same. The second one is loaded where the first one was. A library of the program itself has marks that are known
+/// before all that: the same counts.
+#[test]
+fn regions_of_libraries_count_however_they_are_loaded() {
+    let text = "#include <dlfcn.h>\n#include <stdlib.h>\ntypedef void caller(void (*)(void));\nvoid needed(void (*)(void));\n\
+                static volatile int words[1024];\n\
+                static void work(void) { for (int n = 0; n < 1024; n++) words[n] = n; }\n\
+                static void load(const char *name, int calls) { void *of = dlopen(name, RTLD_NOW); if (!of) abort();\n\
+                caller *call = (caller *)dlsym(of, \"call\"); for (int n = 0; n < calls; n++) call(work); dlclose(of); }\n\
+                int main(void) { work();\n#ifdef NEEDED\nneeded(work);\n#endif\n\
+                load(\"./libone.so\", 2); load(\"./libtwo.so\", 3); load(\"./libone.so\", 1); return 0; }\n";
+    for target in &TARGETS {
+        let user = User::new();
+        let two = format!("int pad(int n) {{ return n * 3; }}\n{}", library("two", "call"));
+        let libraries =
+            [("one", library("one", "call")), ("two", two), ("needed", library("needed", "needed"))];
+        if !crate::simulate::can_simulate(target.qemu)
+            || !libraries.iter().all(|(name, text)| built_library(&user, target, name, text))
+        {
+            continue;
+        }
+        let source = user.write("program.c", text);
+        compiled(&user, target, &source, &["-ldl"]).expect("the compiler is here");
+        let late = simulated(&user, target, "bcm2837", &[]);
+        let here = format!("-L{}", user.home.path().display());
+        let options = ["-DNEEDED", &here, "-Wl,--no-as-needed", "-lneeded", "-Wl,-rpath,$ORIGIN", "-ldl"];
+        compiled(&user, target, &source, &options).expect("the compiler is here");
+        let early = simulated(&user, target, "bcm2837", &[]);
+        let executed = number(region(&early, "needed"), "executed");
+        assert!(executed > 3 * 1024, "{}: {executed}", target.name);
+        for (document, name, calls) in [
+            (&early, "needed", 1),
+            (&early, "one", 3),
+            (&early, "two", 3),
+            (&late, "one", 3),
+            (&late, "two", 3),
+        ] {
+            let of = region(document, name);
+            assert_eq!(number(of, "entered"), calls, "{}: {of}", target.name);
+            assert!(of.get("unmatched").is_none(), "{}: {of}", target.name);
+            assert_eq!(number(of, "accesses") / 1024, calls, "{}: {of}", target.name);
+            assert_eq!(number(of, "executed"), executed * calls, "{}: {of}", target.name);
+        }
+        assert_eq!(regions(&late).len(), 2, "{}", target.name);
+        if target.cpu.is_none() {
+            let condition =
+                ["simulate", "--on", "bcm2837", "--fail-if", "nowhere:walks > 1", "--", "./program"];
+            user.run(&condition).failed(2, &["entered no region 'nowhere'; it entered", "two"]);
+        }
+    }
+}
+
+#[test]
+fn too_many_regions_are_refused() {
+    let user = User::new();
+    let marks: String = (0..=1024).map(|n| format!("FATHOM_BEGIN(r{n}); FATHOM_END(r{n});\n")).collect();
+    let text = format!("#include <fathom.h>\nint main(void) {{ {marks} return 0; }}\n");
+    if marked(&user, &TARGETS[2], &text) {
+        let did = user.run(&["simulate", "--on", "bcm2837", "--", "./program"]);
+        did.failed(1, &["mark more than 1024 regions"]);
+    }
+}
+
 /// Two passes over an array of 1 MiB: along its rows, each line of 64 bytes misses once; down 16 columns, each of 256 words
 /// is on another line and page. 32-bit ARM may have addresses of what it needs in its code, and loads them.
 #[test]

@@ -1,5 +1,6 @@
 //! `fathom simulate`: runs a program in QEMU's user mode, with every access answered by described machines.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use fathom_experiment::record::{Record, Simulated, SimulatedLevel, SimulatedRegi
 use fathom_experiment::simulate::limit::Limit;
 use fathom_experiment::simulate::{KIND, NAME, REPLACED};
 use fathom_report::html::Entry;
+use fathom_simulation::Note;
 use fathom_simulation::protocol::{self, End, Request};
 use fathom_trace::Format;
 
@@ -28,7 +30,6 @@ mod machines;
 mod objects;
 mod program;
 mod record;
-mod regions;
 mod replay;
 mod side_by_side;
 mod source;
@@ -41,7 +42,6 @@ use keep::KeptTrace;
 use launch::Launch;
 use machines::Machine;
 use program::Program;
-use regions::Regions;
 use replay::Replay;
 use vary::Vary;
 
@@ -219,21 +219,11 @@ fn launch(
 ) -> Result<Ran, Failure> {
     let mut kept = options.keep_trace.as_deref().map(KeptTrace::create).transpose()?;
     let trace = kept.as_mut().map(KeptTrace::open_as);
-    let Regions { names: regions, markers } = Regions::of(&program.path);
-    let marked = marked_file(program);
-    let asked = request(options, machines);
-    let request =
-        Request { trace, program: program.name(), regions, markers, marked: marked.clone(), ..asked };
+    let request = Request { trace, program: program.name(), ..request(options, machines) };
     let command = options.command.as_slice();
     let ran = Launch { program, command, cpu: options.cpu.as_deref(), request, divert, quiet }.run()?;
     kept.map_or(Ok(()), |kept| kept.keep(&ran.answer))?;
-    regions::tell_of_libraries(&marked, &ran.answer.mappings);
     Ok(ran)
-}
-
-/// Returns the path of a program as it is in the list of its memory.
-fn marked_file(program: &Program) -> String {
-    program.path.canonicalize().unwrap_or_else(|_| program.path.clone()).display().to_string()
 }
 
 fn replay(options: &Options, machines: &[Machine], quiet: bool) -> Result<Ran, Failure> {
@@ -255,9 +245,6 @@ fn request(options: &Options, machines: &[Machine]) -> Request {
         why: options.why,
         trace: None,
         program: String::new(),
-        regions: Vec::new(),
-        markers: Vec::new(),
-        marked: String::new(),
     }
 }
 
@@ -296,19 +283,20 @@ fn typed(options: &Options) -> String {
     text
 }
 
-/// Checks that a program has the regions that the conditions name, before it runs. Those of a trace are not known before.
+/// Checks that a program has the regions that the conditions name, before it runs. Those of a trace and of libraries are not
+/// known before.
 fn check_regions(options: &Options, program: &Program) -> Result<(), Failure> {
     let mut named =
         options.fail_if.iter().filter_map(|limit| Some((limit, limit.region.as_ref()?))).peekable();
-    if named.peek().is_none() {
+    if named.peek().is_none() || program.is_dynamic {
         return Ok(());
     }
-    let names = Regions::of(&program.path).names;
-    let Some((limit, region)) = named.find(|(_, region)| !names.contains(region)) else { return Ok(()) };
+    let names: BTreeSet<String> = Note::all_of(&program.path).into_iter().map(|note| note.region).collect();
+    let Some((limit, region)) = named.find(|(_, region)| !names.contains(*region)) else { return Ok(()) };
     let what = format!("--fail-if '{}': {} marks no region '{region}'", limit.text, program.name());
     Err(Failure::usage(
         what,
-        match names.join(", ") {
+        match Vec::from_iter(names).join(", ") {
             none if none.is_empty() => "mark it with FATHOM_BEGIN and FATHOM_END of fathom.h".to_owned(),
             names => format!("its regions are {names}"),
         },

@@ -66,6 +66,8 @@ pub struct Program {
     pub qemu: PathBuf,
     /// Directory of its libraries, if it is not the root.
     pub sysroot: Option<PathBuf>,
+    /// Whether it has libraries.
+    pub is_dynamic: bool,
 }
 
 impl Program {
@@ -98,7 +100,7 @@ impl Program {
             Some(interpreter) => isa.sysroot(interpreter, sysroot, &shown)?,
             None => sysroot.map(Path::to_owned),
         };
-        Ok(Program { path, isa, qemu, sysroot })
+        Ok(Program { path, isa, qemu, sysroot, is_dynamic: headers.interpreter.is_some() })
     }
 
     /// Returns the name of its file, without directories.

@@ -1,4 +1,4 @@
-//! Regions of a program: the notes that `fathom.h` leaves in it.
+//! The notes that `fathom.h` leaves in the file of a program or a library: where regions begin and end.
 //!
 //! A note is that of a static probe (SystemTap's `sys/sdt.h`, section `.note.stapsdt`, type 3): three addresses (of the
 //! instruction, of a section that is not used, of a semaphore that is not used), then the provider, the name and the arguments,
@@ -6,13 +6,9 @@
 
 use std::path::Path;
 
-use fathom_simulation::MAX_REGIONS;
-use fathom_simulation::protocol::{Mapping, Marker};
 use object::Endianness;
 use object::elf::{FileHeader32, FileHeader64, PF_X, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader as _, SectionHeader as _};
-
-use crate::failure::print_message;
 
 /// Section with the notes.
 const SECTION: &[u8] = b".note.stapsdt";
@@ -23,55 +19,32 @@ const BEGIN: &[u8] = b"fathom_begin";
 /// Provider where it ends.
 const END: &[u8] = b"fathom_end";
 
-/// The regions of a program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Regions {
-    /// Their names, in alphabetical order.
-    pub names: Vec<String>,
-    /// Where they begin and end.
-    pub markers: Vec<Marker>,
+/// An instruction at which a region begins or ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Its offset in the file.
+    pub offset: u64,
+    /// Name of the region.
+    pub region: String,
+    /// Whether the region begins there.
+    pub begins: bool,
 }
 
-/// Tells which libraries in a program's memory have regions, because only those of `program` are counted.
-pub fn tell_of_libraries(program: &str, mappings: &[Mapping]) {
-    let mut files: Vec<&str> = mappings.iter().map(|mapping| mapping.file.as_str()).collect();
-    files.retain(|file| file.starts_with('/') && *file != program);
-    files.sort_unstable();
-    files.dedup();
-    for file in files.into_iter().filter(|file| !Regions::of(Path::new(file)).names.is_empty()) {
-        print_message(&format!(
-            "the regions of {file} are not counted, only those of the program: link it statically for them"
-        ));
-    }
-}
-
-/// A note: offset of the instruction in the file, name, whether the region begins.
-type Note = (u64, String, bool);
-
-impl Regions {
-    /// Reads a file; without notes, and if it is no ELF file, it has no regions.
-    pub fn of(file: &Path) -> Regions {
+impl Note {
+    /// Reads those of a file. One without them, that is no ELF file or that cannot be read, has none: a damaged file is told
+    /// by whoever runs it.
+    #[must_use]
+    pub fn all_of(file: &Path) -> Vec<Note> {
         let bytes = std::fs::read(file).unwrap_or_default();
-        Regions::read(&bytes)
+        Note::read(&bytes)
     }
 
-    fn read(bytes: &[u8]) -> Regions {
+    fn read(bytes: &[u8]) -> Vec<Note> {
         let notes = match bytes.get(4) {
             Some(&object::elf::ELFCLASS32) => notes::<FileHeader32<Endianness>>(bytes),
             _ => notes::<FileHeader64<Endianness>>(bytes),
         };
-        // A damaged file is told by whoever runs it.
-        let notes = notes.unwrap_or_default();
-        let mut names: Vec<String> = notes.iter().map(|(_, name, _)| name.clone()).collect();
-        names.sort();
-        names.dedup();
-        names.truncate(MAX_REGIONS);
-        let marker = |(offset, name, begins): Note| {
-            let region = names.binary_search(&name).ok()? as u32;
-            Some(Marker { offset, region, begins })
-        };
-        let markers = notes.into_iter().filter_map(marker).collect();
-        Regions { names, markers }
+        notes.unwrap_or_default()
     }
 }
 
@@ -96,10 +69,10 @@ fn notes<E: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> object::Result<Vec
         let Some(mut notes) = section.notes(endian, bytes)? else { continue };
         while let Some(note) = notes.next()? {
             if (note.name(), note.n_type(endian)) == OWNER
-                && let Some((address, name, begins)) = marker(note.desc(), header.is_class_64(), endian)
+                && let Some((address, region, begins)) = marker(note.desc(), header.is_class_64(), endian)
                 && let Some(offset) = offset(address)
             {
-                all.push((offset, name, begins));
+                all.push(Note { offset, region, begins });
             }
         }
     }
@@ -140,7 +113,7 @@ mod tests {
         assert_eq!(read(&desc(7, "")[..20], true), None);
         let short = [&7u32.to_le_bytes()[..], &[0; 8], b"fathom_begin\0inner\0\0"].concat();
         assert_eq!(read(&short, false), Some(inner));
-        assert_eq!(Regions::read(b"no ELF file"), Regions::default());
-        assert_eq!(Regions::of(Path::new("/nowhere")), Regions::default());
+        assert_eq!(Note::read(b"no ELF file"), []);
+        assert_eq!(Note::all_of(Path::new("/nowhere")), []);
     }
 }
