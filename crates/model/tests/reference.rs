@@ -118,9 +118,11 @@ fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) 
     naive.counters().iter().find_map(missing).map(|first| format!("counted {counted:?}, naive {first}"))
 }
 
+/// All of 10,000 cases with `FATHOM_FULL`.
 #[test]
 fn model_equals_reference_on_random_machines() {
-    for seed in 0..600 {
+    let cases = if std::env::var_os("FATHOM_FULL").is_some() { 10_000 } else { 600 };
+    for seed in 0..cases {
         let machine = random_description(seed);
         if let Some(difference) = differ(&machine, &machine, seed, ACCESSES) {
             panic!("seed {seed}: {difference}\n{}", machine.to_toml());

@@ -32,6 +32,7 @@ mod serial;
 mod serving;
 mod share;
 mod simulate;
+mod simulate_cachegrind;
 mod simulate_ends;
 mod simulate_regions;
 mod simulate_source;
