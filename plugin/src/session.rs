@@ -259,6 +259,7 @@ impl Session {
         let counted = places.counted();
         Answer {
             end,
+            status: 0,
             target: self.target.clone(),
             threads: sink.threads,
             unseen: places.unseen(&self.target, &counted),

@@ -71,6 +71,8 @@ pub enum End {
 pub struct Answer {
     /// How it ended.
     pub end: End,
+    /// How the program ended, as waitpid(2) tells it; 0 as long as that is not known, and for traces that do not tell it.
+    pub status: i32,
     /// Name of the instruction set, in QEMU's words.
     pub target: String,
     /// Threads that the program has started, itself included.

@@ -89,6 +89,7 @@ fn write_own(count: u64, mut next: impl FnMut() -> u64, to: impl Write) -> io::R
     let place = |pc, loads| Place { pc, executed: count, loads, stores: 0 };
     let run = Answer {
         end: End::Complete,
+        status: 0,
         target: "aarch64".into(),
         threads: 1,
         unseen: vec![],

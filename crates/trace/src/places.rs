@@ -88,6 +88,7 @@ impl Places {
     pub fn told(&mut self, all_instructions: bool) -> Told {
         let run = Answer {
             end: End::Complete,
+            status: 0,
             target: String::new(),
             threads: self.threads,
             unseen: Vec::new(),

@@ -34,6 +34,8 @@ pub struct Simulated {
     pub refused: String,
     /// How the program ended, if not with status 0: `exit status: 3`.
     pub ended: String,
+    /// Whether it became another program, which is not simulated.
+    pub replaced: bool,
     /// Threads of the program.
     pub threads: u64,
     /// Executed instructions.
@@ -151,6 +153,7 @@ impl Simulated {
             .list("units", &self.units)
             .int("clock_hz", self.clock_hz);
         let head = if self.granule > 0 { head.int("granule", self.granule) } else { head };
+        let head = if self.replaced { head.int("replaced", 1) } else { head };
         let level = |level: &SimulatedLevel| {
             let line = begun("level").text("name", &cut(&level.name)).token("holds", &level.holds);
             let counts = [level.accesses, level.misses, level.writebacks, level.units];
@@ -183,6 +186,7 @@ impl Simulated {
             trace,
             refused,
             ended,
+            replaced: f.int("replaced")?.is_some_and(|flag| flag != 0),
             threads: f.need_int("threads")?,
             instructions: f.need_int("instructions")?,
             unseen: f.need_int("unseen")?,
@@ -368,6 +372,7 @@ mod tests {
             trace: "din".into(),
             refused: String::new(),
             ended: "exit status: 3".into(),
+            replaced: true,
             threads: 1,
             instructions: 10,
             unseen: 0,

@@ -18,9 +18,6 @@ pub use reading::read;
 /// The experiment's name.
 pub const NAME: &str = "simulate";
 
-/// How a program ended that became another one, before what else is known of that.
-pub const REPLACED: &str = "it became another program (exec), which is not simulated";
-
 /// The kind of its reports.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,

@@ -4,7 +4,7 @@ use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, W
 use fathom_analysis::metrics::simulate as metrics;
 use fathom_probe::machine::ClockTrust;
 
-use super::{NAME, REPLACED};
+use super::NAME;
 use crate::reading::{new_report, number};
 use crate::record::{Hot, Record, Simulated, SimulatedLevel};
 
@@ -149,8 +149,7 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
             remedy: "the counts are those until then".to_owned(),
         });
     }
-    let replaced = simulated.ended.starts_with(REPLACED);
-    if !replaced && !simulated.ended.is_empty() {
+    if !simulated.replaced && !simulated.ended.is_empty() {
         let text = format!("the program did not end with status 0: {}", simulated.ended);
         let remedy = "if that is unexpected, run it without fathom to see why";
         report.warnings.push(Warning::new(WarningKind::ProgramFailed, text, remedy));
@@ -158,8 +157,13 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
     let mut warn = |text: String, remedy: &str| {
         report.warnings.push(Warning::new(WarningKind::Unseen, text, remedy));
     };
-    if replaced {
-        let text = format!("the counts end with the program: {}", simulated.ended);
+    if simulated.replaced {
+        let mut text =
+            "the counts end with the program: it became another program (exec), which is not simulated"
+                .to_owned();
+        if !simulated.ended.is_empty() {
+            text += &format!(" and ended with {}", simulated.ended);
+        }
         warn(text, "simulate the program that does the work: name it, and not its starter");
     }
     if !knows_instructions(simulated) {

@@ -119,6 +119,12 @@ fn program_that_becomes_another_keeps_its_counts() {
     let (status, document, _) = run(&["exec", "false"]);
     let warned = document["warnings"].to_string();
     assert!(status == 1 && warned.contains("ended with exit status: 1"), "{warned}");
+    // Its trace tells the same, and that the program failed is no failure of the replay.
+    let kept = ["simulate", "--on", "bcm2837", "--keep-trace", "kept.trace", "./program", "exec", "false"];
+    assert_eq!(user.run(&kept).status, 1);
+    let did = user.run(&["simulate", "--on", "bcm2837", "--json", "--trace", "kept.trace"]);
+    let document: Value = serde_json::from_str(&did.out).unwrap_or_else(|e| panic!("{e}: {did:?}"));
+    assert_eq!(document["warnings"].to_string(), warned);
     // A file that may be executed and is no program: the call fails, and the program goes on.
     user.write("text", "no program\n");
     std::fs::set_permissions(user.path("text"), std::os::unix::fs::PermissionsExt::from_mode(0o755))

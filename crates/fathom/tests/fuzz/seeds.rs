@@ -235,6 +235,7 @@ pub fn trace() -> Vec<Vec<u8>> {
         let mapping = Mapping { start: 0, end: 9, offset: 0, file: "/p".into(), checksum: Some(1) };
         let run = Answer {
             end: End::Complete,
+            status: 0,
             target: "arm".into(),
             threads: 2,
             unseen: vec![("dc zva".into(), 1)],

@@ -202,6 +202,7 @@ impl crate::batch::Source for Source {
     fn told(&mut self) -> Told {
         let cut_off = Answer {
             end: End::Interrupted,
+            status: 0,
             target: String::new(),
             threads: 1,
             unseen: Vec::new(),

@@ -33,7 +33,8 @@ fn accesses(rounds: u64) -> Vec<(u32, Vec<Access>)> {
 fn run() -> Answer {
     let place = |pc| Place { pc, executed: 7, loads: 3, stores: 1 };
     Answer {
-        end: End::Complete,
+        end: End::Killed,
+        status: 6,
         target: "arm".into(),
         threads: 3,
         unseen: vec![("dc zva".into(), 2)],

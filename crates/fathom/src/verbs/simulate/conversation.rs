@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -47,12 +48,17 @@ pub struct Ran {
     pub trace: String,
     /// Whether all executed instructions are known.
     pub all_instructions: bool,
-    /// How QEMU ended: as the program did.
-    pub status: ExitStatus,
     /// The signal that interrupted the simulation.
     pub signal: Option<i32>,
     /// Duration, ms.
     pub elapsed_ms: u64,
+}
+
+impl Ran {
+    /// Returns how the program ended.
+    pub fn status(&self) -> ExitStatus {
+        ExitStatus::from_raw(self.answer.status)
+    }
 }
 
 /// A running simulation. What still runs is ended with it.
@@ -91,11 +97,10 @@ impl Running {
         let replaced = answer.end == End::Replaced;
         let (status, signal) = self.wait_for_end(signal, replaced)?;
         Ok(Ran {
-            answer,
+            answer: Answer { status: status.into_raw(), ..answer },
             program: asked.request.program.clone(),
             trace: String::new(),
             all_instructions: true,
-            status,
             signal,
             elapsed_ms: self.start.elapsed().as_millis() as u64,
         })
@@ -175,7 +180,6 @@ impl Running {
 
     /// Returns why there is no answer.
     fn without_answer(&mut self) -> Failure {
-        use std::os::unix::process::ExitStatusExt as _;
         let until = Instant::now() + END_GRACE;
         while self.ended().is_none() && Instant::now() < until {
             std::thread::sleep(POLL_INTERVAL);

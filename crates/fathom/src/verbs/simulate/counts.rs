@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fathom_experiment::record::{Hot, MAX_HOT, Simulated, SimulatedLevel, SimulatedRegion, SimulatedTlb};
-use fathom_simulation::protocol::{Answer, NO_ADDRESS, Place};
+use fathom_simulation::protocol::{Answer, End, NO_ADDRESS, Place};
 use fathom_simulation::{MachineCounts, PlaceCounts, RegionCounts};
 
 use super::conversation::Ran;
@@ -13,9 +13,8 @@ use super::symbols::{Named, Symbols, UNKNOWN};
 use super::why::{self, Data};
 use crate::failure::print_message;
 
-/// Returns what each machine counted. `ended` tells how the program ended, if not with status 0; `source`: with the source around
-/// the lines with the longest time.
-pub fn simulated(ran: &Ran, ended: &str, source: bool) -> Vec<Simulated> {
+/// Returns what each machine counted. `source`: with the source around the lines with the longest time.
+pub fn simulated(ran: &Ran, source: bool) -> Vec<Simulated> {
     let answer = &ran.answer;
     let mut symbols = Symbols::new(&answer.mappings);
     let name = |place: &Place| match ran.trace.is_empty() {
@@ -33,7 +32,7 @@ pub fn simulated(ran: &Ran, ended: &str, source: bool) -> Vec<Simulated> {
     };
     let mut sources = source.then(|| Sources::new(&answer.mappings));
     let counted = |machine| {
-        let mut of = of_machine(ran, machine, &names, &data, ended);
+        let mut of = of_machine(ran, machine, &names, &data);
         if let Some(sources) = &mut sources {
             of.source = sources.around(summed(answer, machine, &names, line_of));
         }
@@ -54,7 +53,7 @@ fn by_address(pc: u64) -> Named {
     Named { function, ..Named::default() }
 }
 
-fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data, ended: &str) -> Simulated {
+fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) -> Simulated {
     let (answer, story) = (&ran.answer, machine.story.as_ref());
     let executed = answer.places.iter().map(|place| place.executed).sum();
     let instructions = if ran.all_instructions { executed } else { 0 };
@@ -64,7 +63,8 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data, 
         target: answer.target.clone(),
         trace: ran.trace.clone(),
         refused: machine.refused.clone().unwrap_or_default(),
-        ended: ended.to_owned(),
+        ended: if ran.status().success() { String::new() } else { ran.status().to_string() },
+        replaced: answer.end == End::Replaced,
         threads: answer.threads.into(),
         instructions,
         unseen: answer.unseen.iter().map(|(_, count)| count).sum(),
@@ -197,7 +197,6 @@ fn summed(
 #[cfg(test)]
 mod tests {
     use fathom_simulation::LevelCounts;
-    use fathom_simulation::protocol::End;
 
     use super::*;
     use crate::verbs::simulate::symbols::SourceLine;
@@ -229,6 +228,7 @@ mod tests {
         let places = vec![place(100), place(10), place(20), place(0)];
         let answer = Answer {
             end: End::Complete,
+            status: 0,
             target: "arm".into(),
             threads: 1,
             unseen: vec![],
@@ -242,11 +242,10 @@ mod tests {
             program: "program".into(),
             trace: String::new(),
             all_instructions: true,
-            status: std::process::ExitStatus::default(),
             signal: None,
             elapsed_ms: 0,
         };
-        let of = of_machine(&ran, &machine, &names, &Data::Addresses, "");
+        let of = of_machine(&ran, &machine, &names, &Data::Addresses);
         assert_eq!((of.instructions, of.units[0]), (130, 130 * 4096));
         let functions: Vec<_> =
             of.functions.iter().map(|hot| (&*hot.function, hot.units, hot.executed)).collect();

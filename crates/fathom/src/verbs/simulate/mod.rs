@@ -8,7 +8,7 @@ use clap::Args;
 use fathom_analysis::findings::Report;
 use fathom_experiment::record::{Record, Simulated, SimulatedLevel, SimulatedRegion, SimulatedTlb};
 use fathom_experiment::simulate::limit::Limit;
-use fathom_experiment::simulate::{KIND, NAME, REPLACED};
+use fathom_experiment::simulate::{KIND, NAME};
 use fathom_report::html::Entry;
 use fathom_simulation::Note;
 use fathom_simulation::protocol::{self, End, Request};
@@ -161,7 +161,8 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         Some(program) => launch(options, program, &machines, on_stdout, context.quiet)?,
         None => replay(options, &machines, context.quiet)?,
     };
-    let (ended, failed) = (how_ended(&ran), !ran.status.success());
+    // How the program of a trace ended is told by the report.
+    let failed = program.is_some() && !ran.status().success();
     let common = record::Common {
         program: &ran.program,
         interrupted: ran.answer.end == End::Interrupted,
@@ -169,7 +170,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         ..common
     };
     let mut judged = Vec::new();
-    for (machine, counted) in machines.iter().zip(counts::simulated(&ran, &ended, options.source)) {
+    for (machine, counted) in machines.iter().zip(counts::simulated(&ran, options.source)) {
         let lines = record::lines(&common, &machine.description, &machine.name, &counted)?;
         let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
         judged.push((machine.name.as_str(), records::judged(&record)?, lines));
@@ -179,7 +180,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let exit = results.tell(&kept);
     let exit = exit.map(|exit| exit.max(if failed { Exit::Failed } else { Exit::Done }));
     if failed {
-        print_message(&format!("the program did not end with status 0: {ended}"));
+        print_message(&format!("the program did not end with status 0: {}", ran.status()));
     }
     let exit = exit.and_then(|exit| Ok(exit.max(results.limits()?)));
     let page = results.page.take().map_or(Ok(()), |page| page.write(&results.entries(), &[], &out));
@@ -198,16 +199,6 @@ fn program_or_trace(options: &Options) -> Result<(Option<Program>, String), Fail
         return Ok((Some(program), name));
     };
     Ok((None, Replay::name(trace)))
-}
-
-/// Returns how a program ended that did not end with status 0, else an empty text.
-fn how_ended(ran: &Ran) -> String {
-    match (ran.answer.end == End::Replaced, ran.status.success()) {
-        (false, true) => String::new(),
-        (false, false) => ran.status.to_string(),
-        (true, true) => REPLACED.to_owned(),
-        (true, false) => format!("{REPLACED} and ended with {}", ran.status),
-    }
 }
 
 fn launch(

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -82,7 +81,7 @@ impl Replay<'_> {
         };
         let (format, told) = told.map_err(|e| self.wrong(&e))?;
         let interrupted = signal.is_some() || told.run.end == End::Interrupted;
-        let end = if interrupted { End::Interrupted } else { End::Complete };
+        let end = if interrupted { End::Interrupted } else { told.run.end };
         let (program, trace) = match format {
             Format::Fathom => (told.program, String::new()),
             _ => (Replay::name(self.file), format.name().to_owned()),
@@ -92,7 +91,6 @@ impl Replay<'_> {
             program,
             trace,
             all_instructions: told.all_instructions,
-            status: ExitStatus::default(),
             signal,
             elapsed_ms: start.elapsed().as_millis() as u64,
         })
