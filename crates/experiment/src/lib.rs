@@ -11,6 +11,7 @@ mod claims;
 mod clock;
 pub mod conflict;
 mod cost;
+mod counted;
 pub mod disturbance;
 pub mod dma;
 pub mod doctor;

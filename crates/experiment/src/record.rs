@@ -9,9 +9,10 @@ use fathom_analysis::interval::median;
 use fathom_analysis::sensitivity::Sensitivity;
 use fathom_probe::machine::{ClockTrust, Watch};
 use fathom_probe::pattern::Trial;
-use fathom_probe::rows::{Done, Rows, Sample, Samples};
+use fathom_probe::rows::{Done, EventCount, Rows, Sample, Samples};
 use fathom_probe::wire::{self, Line, WireError};
 
+mod counted;
 mod facts;
 pub mod file;
 mod harness_lines;
@@ -64,6 +65,8 @@ pub struct TrialRun {
     /// Median time per operation in ticks, if it is negative: 2n operations took less time than n, which is impossible.
     /// The samples are then left out.
     pub contradicted: Option<f64>,
+    /// Events that the machine counted, if they were requested.
+    pub events: Vec<EventCount>,
     /// Its cost, once it has ended.
     pub done: Option<Done>,
     /// Reason and remedy, if it was refused.
@@ -365,6 +368,7 @@ impl Record {
                 self.running(samples.trial)?.accept_rows_of("sample")?.samples.extend(samples.list);
                 self.held += bytes;
             }
+            "counted" => self.take_counted(line)?,
             "moved" => self.take_moved(line)?,
             "woken" | "around" | "load_stats" | "stalls" => self.take_wakes(line)?,
             "done" => self.take_done(Done::read(line)?)?,
@@ -456,6 +460,7 @@ impl Record {
         let trust = self.trust;
         let run = self.running(done.trial)?;
         run.keep_verified(&done, trust);
+        run.keep_whole_counts();
         run.keep_possible_times();
         run.done = Some(done);
         Ok(())

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use fathom_probe::machine::{Attribute, Count, Fact, MapRequest, Pages, Refusal};
+use fathom_probe::machine::{Attribute, Count, CountedEvent, Fact, MapRequest, Pages, Refusal};
 use fathom_units::facts::{Grant, PRIVILEGE_COUNTERS};
 
 use crate::clock;
@@ -82,7 +82,7 @@ impl Events {
     /// Reads every counter.
     pub(crate) fn read(&mut self) -> Result<Vec<Count>, Refusal> {
         if !self.closed.is_empty() {
-            let opened = candidates().into_iter().filter_map(|(name, counter)| Some((name, counter.ok()?)));
+            let opened = candidates().filter_map(|(name, counter)| Some((name, counter.ok()?)));
             self.counters.extend(opened.filter(|(name, _)| self.closed.contains(name)));
             self.closed.clear();
         }
@@ -96,7 +96,7 @@ impl Events {
                     "measure without counters",
                 )
             })?;
-            Ok(Count { name: (*name).into(), value })
+            Ok(Count { name: (*name).into(), event: reported_as(name), value })
         };
         self.counters.iter_mut().map(read_counter).collect()
     }
@@ -144,16 +144,25 @@ fn read(counter: &mut Counter) -> io::Result<u64> {
     Ok(all.count)
 }
 
-fn candidates() -> Vec<(&'static str, io::Result<Counter>)> {
-    vec![
-        ("cycles", Counter::open(Event::CPU_CYCLES)),
-        ("instructions", Counter::open(Event::INSTRUCTIONS)),
-        // The kernel's generalised events; the processor determines what exactly they count. The first counts refills
-        // of the first level. The second counts completed walks on some processors, which differ from the model's TLB
-        // refills.
-        ("refill.L1D", Counter::open(Event::L1D_READ_MISSES)),
-        ("miss.dTLB", Counter::open(Event::DTLB_READ_MISSES)),
-    ]
+/// The events that are tried: names, what patterns report them as, and the kernel's generalised events, of which the
+/// processor determines what exactly they count. `miss.dTLB` counts completed walks on some processors, which differ from
+/// refills of a TLB. Each is counted on its own, and a reading fails unless all had a register all the time: so they
+/// counted together.
+const CANDIDATES: [(&str, Option<CountedEvent>, Event); 5] = [
+    ("cycles", None, Event::CPU_CYCLES),
+    ("instructions", Some(CountedEvent::Instructions), Event::INSTRUCTIONS),
+    ("refill.L1D", Some(CountedEvent::Refill(1)), Event::L1D_READ_MISSES),
+    ("miss.dTLB", Some(CountedEvent::TlbMisses), Event::DTLB_READ_MISSES),
+    ("stall.backend", Some(CountedEvent::StallCycles), Event::BACKEND_STALLS),
+];
+
+fn candidates() -> impl Iterator<Item = (&'static str, io::Result<Counter>)> {
+    CANDIDATES.into_iter().map(|(name, _, event)| (name, Counter::open(event)))
+}
+
+/// Returns what patterns report a counter as.
+fn reported_as(name: &str) -> Option<CountedEvent> {
+    CANDIDATES.iter().find(|(candidate, ..)| *candidate == name)?.1
 }
 
 /// Returns why there are no counters, from the error of the first.

@@ -23,6 +23,7 @@ const READ_MISS: u64 = 1 << 16;
 impl Event {
     pub(crate) const CPU_CYCLES: Event = Event { kind: HARDWARE, config: 0 };
     pub(crate) const INSTRUCTIONS: Event = Event { kind: HARDWARE, config: 1 };
+    pub(crate) const BACKEND_STALLS: Event = Event { kind: HARDWARE, config: 8 };
     pub(crate) const L1D_READ_MISSES: Event = Event { kind: CACHE, config: READ_MISS };
     pub(crate) const DTLB_READ_MISSES: Event = Event { kind: CACHE, config: 3 | READ_MISS };
 }

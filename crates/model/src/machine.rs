@@ -6,8 +6,9 @@ use fathom_probe::machine::batch::chase::{self, UNROLL};
 use fathom_probe::machine::batch::copy::Copying;
 use fathom_probe::machine::batch::stride::Sweep;
 use fathom_probe::machine::{
-    Attribute, ClockTrust, Control, Controls, Count, Counters, Disturb, Fact, FactValue, Fresh, LoadReport,
-    Machine, Maintain, MapRequest, Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation, Watch,
+    Attribute, ClockTrust, Control, Controls, Count, CountedEvent, Counters, Disturb, Fact, FactValue, Fresh,
+    LoadReport, Machine, Maintain, MapRequest, Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation,
+    Watch,
 };
 use fathom_units::facts::{self, ValueClass};
 
@@ -236,20 +237,24 @@ impl Counters for Model {
     /// Returns the counters of CPU 0: its private caches and TLBs, shared levels as a whole, and memory.
     fn counters(&mut self) -> Result<Vec<Count>, Refusal> {
         let mut counts = Vec::new();
-        let mut count = |name: String, value: u64| counts.push(Count { name, value });
-        count("cycles".into(), self.cycles());
-        count("accesses".into(), self.accesses);
+        let mut count =
+            |name: String, event: Option<CountedEvent>, value: u64| counts.push(Count { name, event, value });
+        count("cycles".into(), None, self.cycles());
+        count("accesses".into(), Some(CountedEvent::Accesses), self.accesses);
+        let mut nearest_first = 1..;
         for (index, level) in self.description.levels.iter().enumerate() {
             let cache = self.hierarchy.cache(0, index);
-            count(format!("refill.{}", level.name), cache.refills);
-            count(format!("writeback.{}", level.name), cache.writebacks);
+            let on_data_path = level.holds != Holds::Instructions;
+            let number = on_data_path.then(|| nearest_first.next()).flatten();
+            count(format!("refill.{}", level.name), number.map(CountedEvent::Refill), cache.refills);
+            count(format!("writeback.{}", level.name), None, cache.writebacks);
         }
-        for (index, store) in self.tlbs().stores.iter().enumerate() {
-            count(format!("refill.tlb.{}", index + 1), store.refills);
+        for (number, store) in (1..).zip(&self.tlbs().stores) {
+            count(format!("refill.tlb.{number}"), Some(CountedEvent::TlbRefill(number)), store.refills);
         }
-        count("walks".into(), self.tlbs().walks);
-        count("memory.reads".into(), self.memory.reads);
-        count("memory.writes".into(), self.hierarchy.memory_writes);
+        count("walks".into(), Some(CountedEvent::Walks), self.tlbs().walks);
+        count("memory.reads".into(), Some(CountedEvent::MemoryReads), self.memory.reads);
+        count("memory.writes".into(), None, self.hierarchy.memory_writes);
         Ok(counts)
     }
 

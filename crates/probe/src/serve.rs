@@ -225,6 +225,9 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
                 for line in result.rows.lines() {
                     self.send(&line)?;
                 }
+                for counted in result.events {
+                    self.send(&counted.line(trial.id))?;
+                }
                 for load_stats in result.load_report.load_stats {
                     self.send(&load_stats.line(trial.id))?;
                 }

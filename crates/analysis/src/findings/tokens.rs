@@ -185,6 +185,7 @@ pub const UNITS: &[&str] = &[
     "instructions",
     "Hz",
     "1/s",
+    "1/load",
     "%",
     "samples",
     "activations",

@@ -82,6 +82,7 @@ warning_kinds! {
     WrongData "wrong-data" true "transfers delivered wrong data";
     WakeupConfig "wakeup-config" false "the configuration changes wake-up latencies";
     Imported "imported" false "measured by another tool: clock, machine and hypervisor are unknown";
+    CountsContradict "counts-contradict" true "counted events contradict the times of the same loads";
     ClaimsConflict "claims-conflict" false "claims about the machine contradict each other";
 }
 

@@ -4,6 +4,7 @@ pub mod cacheability;
 pub mod claims;
 pub mod common;
 pub mod conflict;
+pub mod counted;
 pub mod dma;
 pub mod latency;
 pub mod simulate;

@@ -1,6 +1,7 @@
 //! Metrics of `fathom survey`.
 
-use crate::findings::{Compared, Field, metrics};
+use super::counted::EventMetrics;
+use crate::findings::{Axis, Compared, Field, metrics};
 use crate::metrics::claims::CLAIMED;
 
 /// The experiment's name.
@@ -18,6 +19,19 @@ pub const GROWS_BEYOND: Field = Field::new(
     "number of pages beyond which walks get slower: page tables leave the caches, or a TLB ends there too",
 );
 
+/// Events per load by tier.
+pub static EVENTS: EventMetrics = EventMetrics {
+    axis: Axis::Tier,
+    instructions: &TIER_INSTRUCTIONS,
+    accesses: &TIER_ACCESSES,
+    refills: &TIER_REFILLS,
+    memory_reads: &TIER_MEMORY_READS,
+    tlb_refills: &TIER_TLB_REFILLS,
+    tlb_misses: &TIER_TLB_MISSES,
+    walks: &TIER_WALKS,
+    stalls: &TIER_STALLS,
+};
+
 metrics! {
     TIER_LATENCY "tier.{tier}.latency" ["ns"]
         "load-to-use latency of a tier"
@@ -28,6 +42,30 @@ metrics! {
     TIER_CAPACITY "tier.{tier}.capacity" ["bytes"]
         "largest working set before latency rises; the last tier has none"
         .more_is_better();
+    TIER_INSTRUCTIONS "tier.{tier}.instructions" ["1/load"]
+        "executed instructions per load, as counted at working sets of the tier"
+        .compared(Compared::OnRequest);
+    TIER_ACCESSES "tier.{tier}.accesses" ["1/load"]
+        "accesses of data per load, as counted at working sets of the tier"
+        .compared(Compared::OnRequest);
+    TIER_REFILLS "tier.{tier}.level.{level}.refills" ["1/load"]
+        "refills of a cache on the path of data per load, as counted at working sets of the tier"
+        .less_is_better().compared(Compared::OnRequest);
+    TIER_MEMORY_READS "tier.{tier}.memory_reads" ["1/load"]
+        "lines that are read from memory per load, as counted at working sets of the tier"
+        .compared(Compared::OnRequest);
+    TIER_TLB_REFILLS "tier.{tier}.tlb.{tlb}.refills" ["1/load"]
+        "refills of a TLB per load, as counted at working sets of the tier"
+        .less_is_better().compared(Compared::OnRequest);
+    TIER_TLB_MISSES "tier.{tier}.tlb_misses" ["1/load"]
+        "TLB misses per load, as the kernel generalises them, as counted at working sets of the tier"
+        .less_is_better().compared(Compared::OnRequest);
+    TIER_WALKS "tier.{tier}.walks" ["1/load"]
+        "walks of the page tables per load, as counted at working sets of the tier"
+        .less_is_better().compared(Compared::OnRequest);
+    TIER_STALLS "tier.{tier}.stalls" ["cycles"]
+        "cycles per load in which the core waits for a resource, as counted at working sets of the tier"
+        .less_is_better().compared(Compared::OnRequest);
     TLB_ENTRIES "tlb.{tlb}.entries" [""]
         "number of pages that a TLB covers"
         .more_is_better().detail(&[MAYBE_TABLES]);

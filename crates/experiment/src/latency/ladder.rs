@@ -126,7 +126,7 @@ fn walked(trial: &Trial, walk: Walk) -> Trial {
     let mut trial = trial.clone();
     match trial.get_mut::<Single>() {
         Some(single) => single.walk = walk,
-        None => trial.pattern = Chase { walk }.into(),
+        None => trial.pattern = Chase::over(walk).into(),
     }
     trial
 }

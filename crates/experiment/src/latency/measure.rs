@@ -2,6 +2,7 @@
 
 use super::REFERENCE;
 use crate::clock::resolution_ticks;
+use crate::counted::TrialEvents;
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
 use crate::scale::{MAX_CORE_CLOCKED_CYCLES, Scale};
@@ -11,6 +12,10 @@ use fathom_analysis::interval::{Interval, grouped_interval, median_interval};
 use fathom_analysis::metrics::common;
 use fathom_probe::machine::ClockTrust;
 use fathom_units::size;
+
+/// Ratio from which loads in random order are said to miss in the TLB, compared with an order that stays in few pages: a
+/// quarter of the rise of a tier.
+pub(super) const MIN_TLB_MISS_RATIO: f64 = 1.06;
 
 /// The unit of times: core cycles if calibrated, else ns.
 pub(super) struct Measure<'a> {
@@ -37,9 +42,16 @@ pub(super) struct Set {
     /// Nanoseconds per load in random order.
     pub(super) random_ns: Vec<(u64, Vec<f64>)>,
     pub(super) window: Vec<(u64, Vec<f64>)>,
+    /// Events per load in random order.
+    pub(super) events: Vec<TrialEvents>,
 }
 
 impl Set {
+    /// Returns the units per load in random order, over trials.
+    pub(super) fn mean(&self) -> Option<Interval> {
+        grouped_interval(&by_trial(&self.random))
+    }
+
     /// Converts a sample's time to that of one load: if the clock is coarse, a sample times several loads.
     pub(super) fn per_load(&self, sample: f64) -> f64 {
         sample / self.timed as f64
@@ -99,7 +111,7 @@ impl<'a> Measure<'a> {
     pub(super) fn bias(&self, sets: &[Set]) -> Option<Bias> {
         let set = sets.iter().find(|s| s.bytes == REFERENCE)?;
         let sampled = median_interval(&joined(&set.single))?;
-        let mean = grouped_interval(&by_trial(&set.random))?.scaled(set.timed as f64);
+        let mean = set.mean()?.scaled(set.timed as f64);
         let value = sampled.value - mean.value;
         // The median includes the clock's resolution error, even if all samples are equal.
         let half = self.resolution / 2.0;

@@ -4,6 +4,7 @@
 //! histogram (study S4); every sample includes the clock reading and an empty pipeline. The difference of the two in
 //! the first level is the bias, which follows from the record alone.
 
+mod events;
 mod headline;
 pub mod ladder;
 mod measure;

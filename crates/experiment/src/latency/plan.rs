@@ -72,7 +72,8 @@ fn basic_trials(bytes: u64, scale: &Scale, record: &Record) -> [Trial; 3] {
     while cells > 2 && (2 * loads).is_multiple_of(cells) {
         loads += 1;
     }
-    let random = Trial { loads, samples: 5, ..base };
+    let chase = Chase { events: true, ..Chase::default() };
+    let random = Trial { loads, samples: 5, pattern: chase.into(), ..base };
     let windows = Chase::over(Walk::windows(WINDOW_PAGES * scale.base));
     let window = Trial { pattern: windows.into(), ..random.clone() };
     [single, random, window]

@@ -11,9 +11,11 @@ use fathom_analysis::metrics::{common, latency};
 use fathom_probe::pattern::{OrderKind, PatternKind, Single};
 use fathom_units::size;
 
-use super::measure::{Bias, Measure, Set, by_trial, ids, joined, peak};
-use super::{NAME, ladder};
+use super::events::ByTime;
+use super::measure::{Bias, MIN_TLB_MISS_RATIO, Measure, Set, by_trial, ids, joined, peak};
+use super::{NAME, REFERENCE, events, ladder};
 use crate::clock::{loads_per_sample, resolution_ticks};
+use crate::counted::TrialEvents;
 use crate::disturbance;
 use crate::reading::{clocks, disturbance_rows, measured, new_report, refuse_all, text};
 use crate::record::{Record, TrialRun};
@@ -38,7 +40,8 @@ pub fn read(record: &Record) -> Report {
     if let Some(bias) = &bias {
         report.findings.push(bias.row(&measure));
     }
-    access_times(&sets, bias.as_ref(), &measure, &mut report);
+    let by_time = access_times(&sets, bias.as_ref(), &measure, &mut report);
+    events::rows(&sets, &by_time, &measure, &mut report);
     ladder::rows(record, bias.as_ref(), &measure, &mut report);
     if let Some(timed) = loads_per_sample(scale.cycle(), resolution_ticks(record)) {
         report.warnings.push(Warning {
@@ -69,9 +72,18 @@ fn sets(measure: &Measure<'_>, record: &Record) -> Vec<Set> {
         }
         let bytes = run.trial.memory.bytes;
         let at = sets.iter().position(|s| s.bytes == bytes).unwrap_or_else(|| {
-            let (random, random_ns, window) = (Vec::new(), Vec::new(), Vec::new());
+            let (random, random_ns, window, events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
             let timed = loads_timed(record, bytes);
-            sets.push(Set { bytes, spacing: 0, timed, single: Vec::new(), random, random_ns, window });
+            sets.push(Set {
+                bytes,
+                spacing: 0,
+                timed,
+                single: Vec::new(),
+                random,
+                random_ns,
+                window,
+                events,
+            });
             sets.len() - 1
         });
         let set = &mut sets[at];
@@ -85,6 +97,7 @@ fn sets(measure: &Measure<'_>, record: &Record) -> Vec<Set> {
             (false, _) => {
                 set.random.push((run.trial.id, measure.times(run)));
                 set.random_ns.push((run.trial.id, measure.nanoseconds(run)));
+                set.events.extend(TrialEvents::of(run));
             }
         }
     }
@@ -108,17 +121,23 @@ fn loads_timed(record: &Record, bytes: u64) -> u64 {
     trials.into_iter().max_by_key(|(timed, count)| (*count, Reverse(*timed))).map_or(1, |(timed, _)| timed)
 }
 
-/// Ratio from which two working sets are in different tiers, as in the survey; and ratio from which random order is
-/// said to miss in the TLB, a quarter of that.
+/// Ratio from which two working sets are in different tiers, as in the survey.
 const MIN_TIER_RATIO: f64 = 1.25;
-const MIN_TLB_MISS_RATIO: f64 = 1.06;
 
-fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report: &mut Report) {
+/// Adds the findings on time, and returns what time says of each working set.
+fn access_times(
+    sets: &[Set],
+    bias: Option<&Bias>,
+    measure: &Measure<'_>,
+    report: &mut Report,
+) -> Vec<ByTime> {
+    let mut by_time = Vec::new();
+    let nearest = sets.iter().find(|set| set.bytes == REFERENCE).and_then(Set::mean);
     let mut tier = 0;
     let mut level = 0.0;
     for set in sets {
         let random = joined(&set.random);
-        let mean = grouped_interval(&by_trial(&set.random));
+        let mean = set.mean();
         let found = groups(&joined(&set.single), measure.resolution);
         // Without the bias a peak would be wrong by its whole amount.
         let main = main_group(&found).zip(bias).map(|(g, bias)| peak(g, set.timed, bias, measure));
@@ -151,27 +170,30 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report
             row.notes.push(shape(&found, count, set, measure));
             report.findings.push(row);
         }
-        if let Some(missed) = misses(set, mean) {
+        let tlb_misses = misses(set, mean);
+        if let Some(missed) = tlb_misses {
             let mut row = text(latency::LATENCY_TLB.at(at), if missed { "miss" } else { "hit" });
             row.count = random.len() as u64;
             row.trials = [ids(&set.random), ids(&set.window)].concat();
             report.findings.push(row);
         }
-        if !set.single.is_empty() {
-            report.histograms.push(Histogram {
-                key: latency::LATENCY_SINGLE.at(at),
-                bytes: set.bytes,
-                unit: measure.unit,
-                loads_per_sample: set.timed,
-                counts: bars(
-                    &joined(&set.single)
-                        .iter()
-                        .map(|v| (set.per_load(*v) * 100.0).round() / 100.0)
-                        .collect::<Vec<_>>(),
-                ),
-            });
-        }
+        report.histograms.extend(histogram(set, measure));
+        let slower = mean.zip(nearest).map_or(f64::INFINITY, |(mean, nearest)| mean.value / nearest.value);
+        by_time.push(ByTime { bytes: set.bytes, tier, tlb_misses, slower });
     }
+    by_time
+}
+
+/// Returns the histogram of a working set's single loads, if there are any.
+fn histogram(set: &Set, measure: &Measure<'_>) -> Option<Histogram> {
+    let per_load = |v: &f64| (set.per_load(*v) * 100.0).round() / 100.0;
+    (!set.single.is_empty()).then(|| Histogram {
+        key: latency::LATENCY_SINGLE.at([set.bytes.into()]),
+        bytes: set.bytes,
+        unit: measure.unit,
+        loads_per_sample: set.timed,
+        counts: bars(&joined(&set.single).iter().map(per_load).collect::<Vec<_>>()),
+    })
 }
 
 /// Returns whether random loads miss in the TLB; `None` if one of the orders was not measured.

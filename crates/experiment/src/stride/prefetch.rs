@@ -71,7 +71,7 @@ pub(super) fn trials(record: &Record, bytes: u64) -> Vec<Trial> {
         loads,
         samples: SAMPLES,
         warm,
-        ..Trial::of(Chase { walk: Walk { order, window: scale.base.max(stride) } })
+        ..Trial::of(Chase::over(Walk { order, window: scale.base.max(stride) }))
     };
     OrderKind::ALL.iter().map(one).collect()
 }

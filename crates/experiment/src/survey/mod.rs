@@ -6,6 +6,7 @@
 //! decoded from raw facts and compared with the measurements.
 
 mod claims;
+mod events;
 mod headline;
 pub mod options;
 mod reading;

@@ -11,7 +11,7 @@ use fathom_probe::pattern::OrderKind;
 use fathom_units::size;
 
 use super::options::Options;
-use super::{NAME, claims};
+use super::{NAME, claims, events};
 use crate::claims::rows;
 use crate::disturbance;
 use crate::geometry;
@@ -42,6 +42,7 @@ fn measurements(record: &Record, report: &mut Report) {
     clocks(record, &scale, report);
     if let Some(curves) = curves {
         tier_rows(&all, &scale, report);
+        events::rows(record, curves, report);
         open_ends(&all, curves, &scale, record, report);
         if let Some(claimed) = unexceeded_claim(record, latency_curve) {
             unexceeded(claimed, latency_curve, report);

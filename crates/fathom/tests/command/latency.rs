@@ -81,3 +81,30 @@ fn default_sizes_beyond_budget_are_reported() {
     assert!(did.out.contains("not measured within the budget"), "{}", did.out);
     did.ended(3);
 }
+
+/// The chain visits all lines in one order again and again, so a cache with LRU replacement misses always or never; and
+/// the AM5728's first TLB holds 32 pages.
+#[test]
+fn events_of_a_model_are_those_of_arithmetic() {
+    let user = User::new();
+    let found = document(user.run(&["latency", "--on", "am5728", "--bytes", "8K,64K", "--json"]).ended(0));
+    let value = |name: &str| {
+        let findings = found["findings"].as_array().expect("a list");
+        let of = findings.iter().find(|f| f["name"] == name).unwrap_or_else(|| panic!("no {name}"));
+        of["value"].as_f64().expect("a number")
+    };
+    for (name, expected) in [
+        ("latency.8192.accesses", 1.0),
+        ("latency.8192.level.1.refills", 0.0),
+        ("latency.65536.level.1.refills", 1.0),
+        ("latency.65536.level.2.refills", 0.0),
+        ("latency.65536.tlb.1.refills", 0.0),
+        ("latency.65536.walks", 0.0),
+        ("latency.65536.memory_reads", 0.0),
+    ] {
+        assert!((value(name) - expected).abs() < 1e-12, "{name}: {}", value(name));
+    }
+    // All of the time beyond the first level is that of the second one.
+    let beyond = value("latency.65536.cycles") - value("latency.4096.cycles");
+    assert!((value("latency.65536.wait") - beyond).abs() < 1e-9);
+}

@@ -46,6 +46,7 @@ fn bindings_are_those_of_the_maintained_crate() {
     let hardware = |config: u32| Event { kind: kernel::PERF_TYPE_HARDWARE, config: config.into() };
     assert_eq!(Event::CPU_CYCLES, hardware(kernel::PERF_COUNT_HW_CPU_CYCLES));
     assert_eq!(Event::INSTRUCTIONS, hardware(kernel::PERF_COUNT_HW_INSTRUCTIONS));
+    assert_eq!(Event::BACKEND_STALLS, hardware(kernel::PERF_COUNT_HW_STALLED_CYCLES_BACKEND));
     let misses = |cache: u32| {
         let config =
             cache | kernel::PERF_COUNT_HW_CACHE_OP_READ << 8 | kernel::PERF_COUNT_HW_CACHE_RESULT_MISS << 16;

@@ -1,6 +1,6 @@
 //! Performance monitors: the cycle counter, and refill counters if the core supports them.
 
-use fathom_probe::machine::{Count, Refusal};
+use fathom_probe::machine::{Count, CountedEvent, Refusal};
 
 use super::arch::{self, pmu::EVENTS};
 use super::clock;
@@ -9,6 +9,7 @@ use super::clock;
 #[derive(Clone, Copy)]
 struct Event {
     name: &'static str,
+    counted: CountedEvent,
     last: u32,
     total: u64,
 }
@@ -28,9 +29,9 @@ impl Pmu {
         if !arch::pmu::start() {
             return pmu;
         }
-        for (nth, (number, name)) in EVENTS.into_iter().enumerate() {
+        for (nth, (number, name, counted)) in EVENTS.into_iter().enumerate() {
             pmu.events[nth] =
-                arch::pmu::count_event(nth, number).then_some(Event { name, last: 0, total: 0 });
+                arch::pmu::count_event(nth, number).then_some(Event { name, counted, last: 0, total: 0 });
         }
         let before = clock::cycles();
         clock::alu(1000);
@@ -84,8 +85,9 @@ impl Pmu {
             return Err(Refusal::new("this core has no performance monitors that count", ""));
         }
         self.advance();
-        let cycles = Count { name: "cycles".into(), value: clock::cycles() };
-        let events = self.events.iter().flatten().map(|e| Count { name: e.name.into(), value: e.total });
+        let cycles = Count { name: "cycles".into(), event: None, value: clock::cycles() };
+        let of = |e: &Event| Count { name: e.name.into(), event: Some(e.counted), value: e.total };
+        let events = self.events.iter().flatten().map(of);
         Ok(core::iter::once(cycles).chain(events).collect())
     }
 

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::dma::{Batch, Channel, TransferTimes, Transfers};
-use super::{ActivationRow, Controls, Mapping, Refusal, Translation, Wakes};
+use super::{ActivationRow, Controls, CountedEvent, Mapping, Refusal, Translation, Wakes};
 use crate::load::{Load, LoadStats, Stalls};
 
 /// A counter's name and value.
@@ -12,6 +12,8 @@ use crate::load::{Load, LoadStats, Stalls};
 pub struct Count {
     /// The counter's name, e.g. `cycles`, `refill.L1D`, `refill.tlb.1`, `walks`.
     pub name: String,
+    /// The event, if it is one that patterns report.
+    pub event: Option<CountedEvent>,
     /// Events counted since the machine was opened.
     pub value: u64,
 }

@@ -13,6 +13,7 @@ use crate::tokens::token_names;
 
 pub mod batch;
 mod capabilities;
+mod counted;
 pub mod dma;
 mod wakeups;
 
@@ -22,6 +23,7 @@ pub use capabilities::{
     ActivationTrace, Control, Count, Counters, Disturb, Dma, Event, Fresh, LoadReport, Maintain, Places,
     Stream, Translate, Wake, WakeReturn,
 };
+pub use counted::CountedEvent;
 pub use wakeups::{ActivationRow, Wakes};
 
 /// A reading of a machine's clock, in ticks of that clock. A tick is not a cycle.

@@ -36,7 +36,7 @@ impl Definition for Alu {
             machine.alu(2 * trial.loads);
             let c = machine.now();
             let after = counters(machine, trial);
-            let (cycles, _) = before.since(between, after);
+            let (cycles, _) = before.since(&between, &after);
             Sample { ticks: b.since(a), ticks2: c.since(b2), cycles, ..Sample::default() }
         };
         let samples: Vec<Sample> = (0..trial.samples).map(sample).collect();

@@ -15,12 +15,14 @@ use crate::wire::WireError;
 pub struct Chase {
     /// The chain's order.
     pub walk: Walk,
+    /// Whether the machine's counters are read around each run, and the events reported.
+    pub events: bool,
 }
 
 impl Chase {
     /// Creates a chase in this order.
     pub fn over(walk: impl Into<Walk>) -> Chase {
-        Chase { walk: walk.into() }
+        Chase { walk: walk.into(), events: false }
     }
 
     fn walked_once(&self) -> bool {
@@ -33,7 +35,8 @@ impl Definition for Chase {
     const TIME_GROWS: bool = true;
 
     fn keys(&mut self, keys: &mut Keys<'_>) -> Result<(), WireError> {
-        self.walk.keys(keys)
+        self.walk.keys(keys)?;
+        keys.flag("events", &mut self.events)
     }
 
     /// Checks also that a chain that is walked once does not wrap.
@@ -67,7 +70,7 @@ impl Definition for Chase {
     }
 
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
-        dependent::run(machine, self, trial)
+        dependent::run_counting(machine, self, trial, self.events)
     }
 
     fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize> {

@@ -163,7 +163,7 @@ fn timed<M: Machine>(machine: &mut M, copying: &Copying, reached: &mut u64, tria
     let after = counters(machine, trial);
     let end2 = word(machine, copying, to)?;
     *reached = to;
-    let (cycles, misses) = before.since(between, after);
+    let (cycles, misses) = before.since(&between, &after);
     Some(Sample { ticks: b.since(a), ticks2: c.since(b2), end, end2, cycles, misses })
 }
 

@@ -1,20 +1,21 @@
 //! The machine's counters around a timed run.
 
+use alloc::vec::Vec;
+
 use super::trial::Trial;
-use crate::machine::Machine;
+use crate::machine::{Count, CountedEvent, Machine};
+use crate::rows::EventCount;
 
 /// Counter values, if the machine has counters.
-#[derive(Clone, Copy, Default)]
 pub(super) struct Counted {
-    cycles: Option<u64>,
     misses: Option<u64>,
+    counts: Vec<Count>,
 }
 
-/// Reads the counter `cycles` and, if the trial requests it, the refills of a level.
+/// Reads all counters and, if the trial requests it, the refills of a level.
 pub(super) fn counters<M: Machine>(machine: &mut M, trial: &Trial) -> Counted {
-    let counts = machine.counters().unwrap_or_default();
     Counted {
-        cycles: counts.into_iter().find(|c| c.name == "cycles").map(|c| c.value),
+        counts: machine.counters().unwrap_or_default(),
         misses: if trial.counted > 0 { machine.refills(trial.counted) } else { None },
     }
 }
@@ -22,11 +23,62 @@ pub(super) fn counters<M: Machine>(machine: &mut M, trial: &Trial) -> Counted {
 /// Increases of a counter over n and over 2n operations, if it exists.
 pub(super) type RunCounts = Option<(u64, u64)>;
 
+fn increases(before: Option<u64>, between: Option<u64>, after: Option<u64>) -> RunCounts {
+    Some((between?.wrapping_sub(before?), after?.wrapping_sub(between?)))
+}
+
 impl Counted {
-    /// Returns the increases from this reading over the two runs of a sample.
-    pub(super) fn since(self, between: Counted, after: Counted) -> (RunCounts, RunCounts) {
-        let over =
-            |a: Option<u64>, b: Option<u64>, c: Option<u64>| Some((b?.wrapping_sub(a?), c?.wrapping_sub(b?)));
-        (over(self.cycles, between.cycles, after.cycles), over(self.misses, between.misses, after.misses))
+    fn cycles(&self) -> Option<u64> {
+        self.counts.iter().find(|count| count.name == "cycles").map(|count| count.value)
+    }
+
+    fn of(&self, event: CountedEvent) -> Option<u64> {
+        self.counts.iter().find(|count| count.event == Some(event)).map(|count| count.value)
+    }
+
+    /// Returns the increases of cycles and misses from this reading over the two runs of a sample.
+    pub(super) fn since(&self, between: &Counted, after: &Counted) -> (RunCounts, RunCounts) {
+        (
+            increases(self.cycles(), between.cycles(), after.cycles()),
+            increases(self.misses, between.misses, after.misses),
+        )
+    }
+}
+
+/// Events during the runs of all samples of a trial, if they are requested.
+pub(super) struct Events {
+    requested: bool,
+    samples: u64,
+    sums: Vec<(EventCount, u64)>,
+}
+
+impl Events {
+    pub(super) fn new(requested: bool) -> Events {
+        Events { requested, samples: 0, sums: Vec::new() }
+    }
+
+    /// Adds a sample: the readings before its first run, between both, and after the second.
+    pub(super) fn add(&mut self, before: &Counted, between: &Counted, after: &Counted) {
+        if !self.requested {
+            return;
+        }
+        self.samples += 1;
+        for event in before.counts.iter().filter_map(|count| count.event) {
+            let of = |counted: &Counted| counted.of(event);
+            let Some((first, second)) = increases(of(before), of(between), of(after)) else { continue };
+            let known = self.sums.iter_mut().find(|(sum, _)| sum.event == event);
+            if let Some((sum, samples)) = known {
+                (sum.count, sum.count2) = (sum.count.wrapping_add(first), sum.count2.wrapping_add(second));
+                *samples += 1;
+            } else {
+                self.sums.push((EventCount { event, count: first, count2: second }, 1));
+            }
+        }
+    }
+
+    /// Returns the sums of the events that were counted in every sample.
+    pub(super) fn whole(self) -> Vec<EventCount> {
+        let all = self.samples;
+        self.sums.into_iter().filter(|(_, samples)| *samples == all).map(|(sum, _)| sum).collect()
     }
 }

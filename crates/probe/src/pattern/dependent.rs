@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::counters::counters;
+use super::counters::{Events, counters};
 use super::{Definition, Trial, TrialOutput};
 use crate::chain::Chain;
 use crate::machine::{Machine, MapRequest, Refusal};
@@ -19,7 +19,7 @@ pub(super) fn on_chain<M: Machine>(
     machine: &mut M,
     pattern: &impl Definition,
     trial: &Trial,
-    sample_from: impl Fn(&mut M, &Chain, &mut M::Cell) -> Option<Sample>,
+    mut sample_from: impl FnMut(&mut M, &Chain, &mut M::Cell) -> Option<Sample>,
 ) -> Result<TrialOutput, Refusal> {
     // The extent of a chain with one cell per page depends on the page size. Only a mapping shows the page size, so
     // one page is mapped first.
@@ -55,11 +55,23 @@ pub(super) fn run<M: Machine>(
     pattern: &impl Definition,
     trial: &Trial,
 ) -> Result<TrialOutput, Refusal> {
-    on_chain(machine, pattern, trial, |machine, chain, cell| {
-        let (sample, middle, last) = timed(machine, cell, trial);
+    run_counting(machine, pattern, trial, false)
+}
+
+/// The same; `events` requests the events during the two runs of all samples, of the machine's counters.
+pub(super) fn run_counting<M: Machine>(
+    machine: &mut M,
+    pattern: &impl Definition,
+    trial: &Trial,
+    events: bool,
+) -> Result<TrialOutput, Refusal> {
+    let mut events = Events::new(events);
+    let output = on_chain(machine, pattern, trial, |machine, chain, cell| {
+        let (sample, middle, last) = timed(machine, cell, trial, &mut events);
         let number = |cell| chain.number_at(machine.offset(cell));
         Some(Sample { end: number(middle)?, end2: number(last)?, ..sample })
-    })
+    })?;
+    Ok(TrialOutput { events: events.whole(), ..output })
 }
 
 /// Takes one sample, without the numbers of the cells where the two runs ended, and returns these cells. The clock is
@@ -69,6 +81,7 @@ pub(super) fn timed<M: Machine>(
     machine: &mut M,
     cell: &mut M::Cell,
     trial: &Trial,
+    events: &mut Events,
 ) -> (Sample, M::Cell, M::Cell) {
     let n = trial.loads;
     let before = counters(machine, trial);
@@ -81,7 +94,8 @@ pub(super) fn timed<M: Machine>(
     let c = machine.now();
     let after = counters(machine, trial);
     *cell = last;
-    let (cycles, misses) = before.since(between, after);
+    events.add(&before, &between, &after);
+    let (cycles, misses) = before.since(&between, &after);
     let sample = Sample { ticks: b.since(a), ticks2: c.since(b2), cycles, misses, ..Sample::default() };
     (sample, middle, last)
 }

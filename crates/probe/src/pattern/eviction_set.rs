@@ -6,6 +6,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use super::counters::Events;
 use super::memory::wrong;
 use super::single::timed;
 use super::{Definition, Groups, Keys, Loads, Trial, TrialOutput, Work, dependent};
@@ -87,7 +88,8 @@ impl Definition for EvictionSet {
         for nth in 0..trial.samples {
             let sample = match lap.timed.len() {
                 0 => {
-                    let (sample, middle, last) = dependent::timed(machine, &mut cell, trial);
+                    let (sample, middle, last) =
+                        dependent::timed(machine, &mut cell, trial, &mut Events::new(false));
                     let ends = lap.number(middle).zip(lap.number(last));
                     ends.map(|(end, end2)| Sample { end, end2, ..sample })
                 }

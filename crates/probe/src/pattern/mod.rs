@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::chain::Chain;
 use crate::machine::{Controls, LoadReport, Machine, Operation, Refusal, Watch};
-use crate::rows::{Done, Rows};
+use crate::rows::{Done, EventCount, Rows};
 use crate::tokens::token_names;
 use crate::wire::WireError;
 
@@ -286,15 +286,17 @@ pub struct TrialOutput {
     pub page_bytes: u64,
     /// Start of the mapping in the arena, bytes.
     pub base: u64,
+    /// Events that were counted during the samples, if the trial requests them and the machine counts any.
+    pub events: Vec<EventCount>,
     /// Work of the co-running stressors.
     pub load_report: LoadReport,
 }
 
 impl TrialOutput {
-    /// Creates a result without a load.
+    /// Creates a result without events and load.
     #[must_use]
     pub fn of(rows: Rows, page_bytes: u64, base: u64) -> TrialOutput {
-        TrialOutput { rows, page_bytes, base, load_report: LoadReport::default() }
+        TrialOutput { rows, page_bytes, base, events: Vec::new(), load_report: LoadReport::default() }
     }
 
     /// Returns [`Trial::unverified`] of these rows, without a check of the elapsed time.

@@ -185,7 +185,7 @@ fn timed<M: Machine>(machine: &mut M, sweep: &Sweep, reached: &mut u64, trial: &
     let c = machine.now();
     let after = counters(machine, trial);
     *reached = to;
-    let (cycles, misses) = before.since(between, after);
+    let (cycles, misses) = before.since(&between, &after);
     Some(Sample {
         ticks: b.since(a),
         ticks2: c.since(b2),

@@ -7,10 +7,12 @@ use crate::machine::dma::TransferTimes;
 use crate::wire::Line;
 
 pub mod activation;
+pub mod counted;
 pub mod sample;
 pub mod transfers;
 
 pub use activation::{ActivationRows, NearbyEvent};
+pub use counted::EventCount;
 pub use sample::{Done, Sample, Samples};
 pub use transfers::TransferRows;
 

@@ -8,11 +8,11 @@ use crate::machine::batch::chase;
 use crate::machine::batch::copy::{self, Copying};
 use crate::machine::batch::stride::{self, Sweep};
 use crate::machine::{
-    ClockTrust, Control, Counters, Disturb, Dma, Fresh, Maintain, MapRequest, Mapping, Pages, Ticks,
-    Translate, Wake, Watch,
+    ClockTrust, Control, Count, CountedEvent, Counters, Disturb, Dma, Fresh, Maintain, MapRequest, Mapping,
+    Pages, Ticks, Translate, Wake, Watch,
 };
 use crate::pattern::{Copy, Memory, Pattern, Stride};
-use crate::rows::{Rows, Sample, Samples};
+use crate::rows::{EventCount, Rows, Sample, Samples};
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec;
@@ -46,6 +46,8 @@ enum Forgery {
     Guessed,
     /// No defect, but its clock is revoked during each trial.
     Timeless,
+    /// No defect, and it counts its loads; each reading of the counter counts as one, too.
+    Counting,
 }
 
 struct Plain {
@@ -56,12 +58,22 @@ struct Plain {
     in_batch: bool,
     untouched: Vec<bool>,
     faults: u64,
+    loads: u64,
 }
 
 impl Plain {
     fn new(forgery: Forgery) -> Plain {
         let memory = vec![0; 1 << 15];
-        Plain { memory, time: 0, forgery, lap: 0, in_batch: false, untouched: Vec::new(), faults: 0 }
+        Plain {
+            memory,
+            time: 0,
+            forgery,
+            lap: 0,
+            in_batch: false,
+            untouched: Vec::new(),
+            faults: 0,
+            loads: 0,
+        }
     }
     fn touch(&mut self, at: usize) {
         if let Some(page) = self.untouched.get_mut(at / 512) {
@@ -70,7 +82,16 @@ impl Plain {
     }
 }
 
-impl Counters for Plain {}
+impl Counters for Plain {
+    fn counters(&mut self) -> Result<Vec<Count>, Refusal> {
+        if self.forgery != Forgery::Counting {
+            return Err(Refusal::new("no counters", ""));
+        }
+        self.loads += 1;
+        let (name, event) = ("accesses".to_string(), Some(CountedEvent::Accesses));
+        Ok(vec![Count { name, event, value: self.loads }])
+    }
+}
 impl Maintain for Plain {}
 impl Fresh for Plain {
     /// Zeroes the memory, and counts a fault at the first touch of each page of 4096 bytes.
@@ -131,6 +152,7 @@ impl Machine for Plain {
     }
     fn follow(&mut self, at: usize) -> usize {
         self.time += 3;
+        self.loads += 1;
         self.touch(at);
         if self.forgery == Forgery::Guessed {
             return 0;
@@ -195,9 +217,12 @@ impl Machine for Plain {
                 self.memory = memory;
                 sum
             }
-            Forgery::Honest | Forgery::Stuck | Forgery::Unloaded | Forgery::Guessed | Forgery::Timeless => {
-                stride::body(self, sweep, from, n)
-            }
+            Forgery::Honest
+            | Forgery::Stuck
+            | Forgery::Unloaded
+            | Forgery::Guessed
+            | Forgery::Timeless
+            | Forgery::Counting => stride::body(self, sweep, from, n),
         }
     }
 }

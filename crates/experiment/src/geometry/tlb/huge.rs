@@ -109,7 +109,7 @@ fn pair(scale: &Scale, n: u64, exact: bool) -> (Trial, Trial) {
         samples: if exact { 2 } else { 5 },
         // Random replacement takes laps to settle.
         warm: (32 * n).min(1 << 14).max(n),
-        ..Trial::of(Chase { walk: scale.packed_walk() })
+        ..Trial::of(Chase::over(scale.packed_walk()))
     };
     (Trial { pattern: pattern::Pages { walk }.into(), ..packed.clone() }, packed)
 }

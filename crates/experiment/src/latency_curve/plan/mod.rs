@@ -198,7 +198,7 @@ impl Planner<'_> {
     }
 
     fn chase(&mut self, bytes: u64, order: OrderKind, window: u64, page: Pages) {
-        let pattern = Chase { walk: Walk { order, window } };
+        let pattern = Chase::over(Walk { order, window });
         self.chain(pattern.into(), bytes / self.scale.stride, self.scale.stride, page);
     }
 
@@ -220,7 +220,7 @@ impl Planner<'_> {
     /// Schedules a chase with the curve's walk and this spacing.
     fn step_with(&mut self, bytes: u64, stride: u64) {
         let walk = Walk { order: OrderKind::Window, window: self.scale.window };
-        self.chain(Chase { walk }.into(), bytes / stride, stride, self.scale.pages());
+        self.chain(Chase { walk, events: true }.into(), bytes / stride, stride, self.scale.pages());
     }
 
     /// Schedules a TLB pair on `n` pages: one line per page, and as many lines packed.
@@ -232,7 +232,7 @@ impl Planner<'_> {
 
     /// Schedules the packed half of a TLB pair. It must not miss in a TLB itself.
     fn packed(&mut self, n: u64) {
-        let packed = Chase { walk: self.scale.packed_walk() };
+        let packed = Chase::over(self.scale.packed_walk());
         self.chain(packed.into(), n, self.scale.pair_stride(), self.scale.pages());
     }
 

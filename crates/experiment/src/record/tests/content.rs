@@ -2,6 +2,8 @@
 
 use super::*;
 use fathom_analysis::findings::WarningKind;
+use fathom_probe::machine::CountedEvent;
+use fathom_probe::rows::EventCount;
 
 #[test]
 fn every_line_of_a_session_is_read() {
@@ -215,4 +217,31 @@ fn changed_clock_trust_keeps_the_lower() {
     let record = read(&lines.join("\n")).unwrap();
     assert_eq!(record.trust, Some(ClockTrust::Emulated));
     assert!(record.problems.iter().any(|p| p.contains("another clock trust")), "{:?}", record.problems);
+}
+
+/// Sums over samples are dropped with one of their samples, and a second sum of the same event is a problem.
+#[test]
+fn counts_of_a_trial_are_read_unless_a_sample_is_left_out() {
+    let counted = EventCount { event: CountedEvent::Refill(1), count: 5, count2: 9 };
+    let memory = Memory::of(8192, 64);
+    let trial = Trial { id: 1, round: 1, memory, loads: 300, samples: 2, ..Trial::default() };
+    let of = |list: Vec<Sample>| {
+        let lines = [
+            Line::new("probe").int("wire", wire::VERSION).token("trust", "modelled"),
+            trial.line(),
+            Samples { trial: 1, list }.lines().remove(0),
+            counted.line(1),
+            counted.line(1),
+            Done { trial: 1, page_bytes: 4096, ..Done::default() }.line(),
+        ];
+        let sealed = lines.iter().zip(1..).map(|(line, seq)| line.seal(seq));
+        read(&std::iter::once(Record::first_line()).chain(sealed).collect::<Vec<_>>().join("\n")).unwrap()
+    };
+    let mut samples = verified_samples(&trial);
+    let whole = of(samples.clone());
+    assert_eq!(whole.trials[0].events, [counted]);
+    assert!(whole.problems[0].contains("a second count of refill.cache.1"), "{:?}", whole.problems);
+    samples[1].end2 += 1;
+    let short = of(samples);
+    assert_eq!((short.trials[0].samples.len(), short.trials[0].events.len()), (1, 0));
 }

@@ -2,14 +2,20 @@
 
 use core::arch::asm;
 
+use fathom_probe::machine::CountedEvent;
+
 use super::{mrs, msr};
 use crate::aarch64::registers;
 use crate::identification::{event_counters, has_event};
 
 /// Events by their architectural number ("PMU events and event numbers"), with their names: refills of the first and
 /// second level of data and of the first TLB for data, and accesses to memory.
-pub(in crate::hardware) const EVENTS: [(u64, &str); 4] =
-    [(0x03, "refill.L1D"), (0x17, "refill.L2"), (0x05, "refill.tlb.1"), (0x13, "accesses")];
+pub(in crate::hardware) const EVENTS: [(u64, &str, CountedEvent); 4] = [
+    (0x03, "refill.L1D", CountedEvent::Refill(1)),
+    (0x17, "refill.L2", CountedEvent::Refill(2)),
+    (0x05, "refill.tlb.1", CountedEvent::TlbRefill(1)),
+    (0x13, "accesses", CountedEvent::Accesses),
+];
 
 /// Starts the cycle counter at zero. Returns whether there is a PMU.
 pub(in crate::hardware) fn start() -> bool {

@@ -1,6 +1,7 @@
 //! Performance monitors: those of ARMv7 (DDI 0406C, C12), and those of ARM1176 (DDI 0301H, 3.2.51 to 3.2.54).
 
 use fathom_loops::arm::flush_pipeline;
+use fathom_probe::machine::CountedEvent;
 
 use super::vectors::is_undefined;
 use super::{IS_V7, Loops, cp15, mcr, mrc};
@@ -11,11 +12,21 @@ use crate::identification::{event_counters, has_event};
 /// Events with their names: refills of the first and second level of data and of the first TLB for data, and accesses to
 /// memory. ARM1176 has two counters: of the last two, the second is for a described machine, which counts them as its
 /// budget.
-pub(in crate::hardware) const EVENTS: [(u64, &str); 4] = if IS_V7 {
-    [(0x03, "refill.L1D"), (0x17, "refill.L2"), (0x05, "refill.tlb.1"), (0x13, "accesses")]
+pub(in crate::hardware) const EVENTS: [(u64, &str, CountedEvent); 4] = if IS_V7 {
+    [
+        (0x03, "refill.L1D", CountedEvent::Refill(1)),
+        (0x17, "refill.L2", CountedEvent::Refill(2)),
+        (0x05, "refill.tlb.1", CountedEvent::TlbRefill(1)),
+        (0x13, "accesses", CountedEvent::Accesses),
+    ]
 } else {
-    // Data cache miss; Data MicroTLB miss; data cache access.
-    [(0x0b, "refill.L1D"), (0x00, ""), (0x04, "refill.tlb.1"), (0x0a, "accesses")]
+    // Data cache miss; none, because there is no second level; Data MicroTLB miss; data cache access.
+    [
+        (0x0b, "refill.L1D", CountedEvent::Refill(1)),
+        (0x00, "", CountedEvent::Refill(2)),
+        (0x04, "refill.tlb.1", CountedEvent::TlbRefill(1)),
+        (0x0a, "accesses", CountedEvent::Accesses),
+    ]
 };
 
 /// Whether the cycle counter was started.

@@ -51,7 +51,7 @@ fn first_touch<M: Machine>(machine: &mut M, sweep: &Sweep, trial: &Trial) -> Opt
         Operation::Read => faults,
         _ => [faults[0], contents(machine, sweep, 3 * n)?],
     };
-    let (cycles, misses) = before.since(between, after);
+    let (cycles, misses) = before.since(&between, &after);
     Some(Sample { ticks: b.since(a), ticks2: c.since(b2), end, end2, cycles, misses })
 }
 

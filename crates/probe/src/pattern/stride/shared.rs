@@ -74,7 +74,7 @@ fn timed<M: Machine>(machine: &mut M, lap: &Lap, at: &mut u64, trial: &Trial) ->
     let c = machine.now();
     let after = counters(machine, trial);
     *at = last;
-    let (cycles, misses) = before.since(between, after);
+    let (cycles, misses) = before.since(&between, &after);
     let number = |at: u64| (at - lap.base) / lap.stride;
     Some(Sample {
         ticks: b.since(a),

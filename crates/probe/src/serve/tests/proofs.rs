@@ -300,6 +300,23 @@ fn counted_samples_have_no_misses_without_counters() {
     assert!(!line.render().contains("misses"), "{}", line.render());
 }
 
+/// Only a trial that requests events has lines of them, and only from a machine that counts them.
+#[test]
+fn events_are_sums_over_the_runs_of_all_samples() {
+    let counted = |forgery, requested| {
+        let lines = served_in_order(forgery, &[requested]);
+        let of = |line: &Line| (line.word == "counted").then(|| EventCount::read(line).unwrap());
+        lines.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let requested = "trial id=1 loads=300 samples=2 events=1";
+    assert_eq!(counted(Forgery::Honest, requested), []);
+    assert_eq!(counted(Forgery::Counting, "trial id=1 loads=300 samples=2"), []);
+    // Each reading counts one itself.
+    let accesses = EventCount { event: CountedEvent::Accesses, count: 2 * 301, count2: 2 * 601 };
+    assert_eq!(counted(Forgery::Counting, requested), [(1, accesses)]);
+    assert!((accesses.per_operation(300, 2) - 1.0).abs() < 1e-12);
+}
+
 #[test]
 fn single_samples_time_their_loads_and_the_clock_overhead() {
     // A load takes 3 ticks, a reading of the clock 1.
