@@ -117,7 +117,11 @@ fn counters(record: &Record) -> Row {
     let paranoid = record.text(facts::PERF_EVENT_PARANOID).unwrap_or("absent");
     if grant == Some(Grant::Granted) {
         let counted = record.text(&facts::value(name)).unwrap_or_default();
-        return Row::good("counters", format!("available: {counted} (perf_event_paranoid {paranoid})"));
+        let unused = unused_counters(record);
+        return Row::good(
+            "counters",
+            format!("available: {counted} (perf_event_paranoid {paranoid}){unused}"),
+        );
     }
     let cost = "core cycles are calibrated, not counted";
     let reason = record.text(&facts::reason(name)).unwrap_or("not tried");
@@ -132,6 +136,25 @@ fn counters(record: &Record) -> Row {
     // No command on this machine helps: the remedy is a sentence.
     let remedy = record.text(&facts::remedy(name)).unwrap_or_default();
     Row::note("counters", reason, &sentences(cost, remedy))
+}
+
+/// Returns which events the machine does not count, and why, as the end of a sentence: those that could not be opened, and
+/// those that counted nothing in a loop that must have them.
+fn unused_counters(record: &Record) -> String {
+    let (mut nothing, mut closed) = (Vec::new(), Vec::new());
+    for (counter, value) in record.facts.under("counter.") {
+        match (counter.strip_suffix(".tried"), value) {
+            (Some(counter), FactValue::Int(0)) => nothing.push(counter),
+            (None, FactValue::Text(_)) => closed.push(counter),
+            _ => {}
+        }
+    }
+    let told = |counters: Vec<&str>, what| match counters.is_empty() {
+        true => String::new(),
+        false => format!("; {what}: {}", counters.join(",")),
+    };
+    told(closed, "not opened")
+        + &told(nothing, "not used, because they count nothing in a loop that has such events")
 }
 
 /// Joins an effect and its remedy, which is a sentence and not a command.

@@ -15,6 +15,7 @@ use fathom_probe::wire::{self, Line, WireError};
 mod counted;
 mod facts;
 pub mod file;
+mod framing;
 mod harness_lines;
 mod imported;
 mod losses;
@@ -233,7 +234,7 @@ impl Record {
     pub fn push(&mut self, text: &str) -> Result<(), String> {
         if self.lines == 0 {
             self.lines = 1;
-            return first(text);
+            return framing::first(text);
         }
         self.receive(text);
         Ok(())
@@ -255,7 +256,7 @@ impl Record {
             }
         };
         let from_harness = harness_lines::is_harness_line(&line);
-        let placed = if from_harness { Ok(()) } else { self.take_seq(&line, sealed(text)) };
+        let placed = if from_harness { Ok(()) } else { self.take_seq(&line, framing::sealed(text)) };
         let intact = placed.is_ok() && !from_harness;
         let taken = placed
             .and_then(|()| if from_harness { self.take_harness_line(&line) } else { self.take_sent(&line) });
@@ -328,31 +329,6 @@ impl Record {
         if self.end.replace(End::read(line)?).is_some() {
             return Err(WireError::new("a second 'end': the last one counts"));
         }
-        Ok(())
-    }
-
-    /// Checks a probe line's sequence number, which must be the last one plus one. A gap is noted. A repeated or late
-    /// line is rejected. A greeting always has the first number: a board that was reset greets in the middle of a
-    /// session.
-    fn take_seq(&mut self, line: &Line, sealed: bool) -> Result<(), WireError> {
-        let Some(seq) = line.seq.filter(|_| sealed) else {
-            return Err(WireError::new(format!("'{}' without number and checksum: cut off", line.word)));
-        };
-        if line.word == "probe" && seq == 1 {
-            self.gone = false;
-            self.greeted();
-        } else if let Some(last) = self.last_seq {
-            if seq <= last {
-                return Err(WireError::new(format!(
-                    "number {seq} after {last}: the line is repeated or out of order; it is left out"
-                )));
-            }
-            if seq != last + 1 {
-                self.losses.gaps += 1;
-                self.problem(&format!("number {seq} follows {last}: lines of the probe are missing"));
-            }
-        }
-        self.last_seq = Some(seq);
         Ok(())
     }
 
@@ -482,30 +458,6 @@ impl Record {
 /// Returns the rows without those at the indices `bad`, which ascend: a hostile trial has a million of them.
 fn verified<T>(rows: Vec<T>, bad: &[usize]) -> impl Iterator<Item = T> {
     rows.into_iter().enumerate().filter(|(i, _)| bad.binary_search(i).is_err()).map(|(_, row)| row)
-}
-
-/// Returns whether the line ends in a checksum. Parsing has then verified it.
-fn sealed(text: &str) -> bool {
-    // A checksum inside a quoted text does not count: parsing treats such a line as unsealed.
-    let last = text.trim_end().rsplit_once(' ').map(|(_, last)| last);
-    last.is_some_and(|last| last.starts_with("crc=0x") && !last.contains('"'))
-}
-
-fn first(text: &str) -> Result<(), String> {
-    let hint = "a record begins with 'fathom.record version=1'";
-    let line = Line::parse(text).map_err(|e| format!("line 1: {e}; {hint}"))?;
-    if line.word != "fathom.record" {
-        return Err(format!("line 1 begins with '{}'; {hint}", line.word));
-    }
-    let mut f = line.fields();
-    let version = f.need_int("version").map_err(|e| e.what)?;
-    f.finish().map_err(|e| e.what)?;
-    if version != VERSION {
-        return Err(format!(
-            "record version {version}; this program reads version {VERSION}: read it with the version of fathom that made it"
-        ));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

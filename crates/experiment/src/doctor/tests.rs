@@ -102,6 +102,27 @@ fn each_cost_has_its_command() {
     }
 }
 
+/// Which events are believed is listed, and why others are not.
+#[test]
+fn counters_that_count_nothing_are_listed() {
+    let mut record = record(
+        ClockTrust::Real,
+        &[
+            ("privilege.counters.value", "cycles,instructions"),
+            ("counter.stall.backend", "not opened: ENOENT"),
+        ],
+    );
+    let tried = |name: &str, count| (format!("counter.{name}.tried"), FactValue::Int(count));
+    record.facts.extend([tried("cycles", 70_000), tried("refill.L1D", 0)]);
+    let row = counters(&record);
+    assert_eq!(row.state, State::Good);
+    assert_eq!(
+        row.found,
+        "available: cycles,instructions (perf_event_paranoid 2); not opened: stall.backend; not used, because they count \
+         nothing in a loop that has such events: refill.L1D"
+    );
+}
+
 #[test]
 fn costs_without_a_command_are_notes() {
     for (facts, what, word) in [

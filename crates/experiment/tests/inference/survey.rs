@@ -15,7 +15,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fathom_analysis::findings::{Report, Value};
+use fathom_analysis::findings::{Report, Value, WarningKind};
 use fathom_experiment::budget::ACCESSES_PER_MS;
 use fathom_model::description::Description;
 use fathom_model::expected::{Expected, expected};
@@ -50,6 +50,9 @@ pub fn latency_curve_wrongs(d: &Description, report: &Report) -> Vec<String> {
     if report.findings.iter().any(|f| f.name() == "disturbed" && f.value != Value::Text("no".into())) {
         wrong.push("a model was called disturbed".into());
     }
+    // What is right must not be doubted; what is wrong may be.
+    let contradictions = report.warnings.iter().filter(|w| w.kind == WarningKind::CountsContradict);
+    wrong.extend(contradictions.map(|warning| format!("counts contradict: {}", warning.text)));
     wrong
 }
 
