@@ -1,5 +1,7 @@
 //! The model as a machine of the probe.
 
+use std::borrow::Cow;
+
 use fathom_probe::chain::Chain;
 use fathom_probe::load::Load;
 use fathom_probe::machine::batch::chase::{self, UNROLL};
@@ -237,8 +239,9 @@ impl Counters for Model {
     /// Returns the counters of CPU 0: its private caches and TLBs, shared levels as a whole, and memory.
     fn counters(&mut self) -> Result<Vec<Count>, Refusal> {
         let mut counts = Vec::new();
-        let mut count =
-            |name: String, event: Option<CountedEvent>, value: u64| counts.push(Count { name, event, value });
+        let mut count = |name: Cow<'static, str>, event: Option<CountedEvent>, value: u64| {
+            counts.push(Count { name, event, value })
+        };
         count("cycles".into(), None, self.cycles());
         count("accesses".into(), Some(CountedEvent::Accesses), self.accesses);
         let mut nearest_first = 1..;
@@ -246,11 +249,15 @@ impl Counters for Model {
             let cache = self.hierarchy.cache(0, index);
             let on_data_path = level.holds != Holds::Instructions;
             let number = on_data_path.then(|| nearest_first.next()).flatten();
-            count(format!("refill.{}", level.name), number.map(CountedEvent::Refill), cache.refills);
-            count(format!("writeback.{}", level.name), None, cache.writebacks);
+            count(format!("refill.{}", level.name).into(), number.map(CountedEvent::Refill), cache.refills);
+            count(format!("writeback.{}", level.name).into(), None, cache.writebacks);
         }
         for (number, store) in (1..).zip(&self.tlbs().stores) {
-            count(format!("refill.tlb.{number}"), Some(CountedEvent::TlbRefill(number)), store.refills);
+            count(
+                format!("refill.tlb.{number}").into(),
+                Some(CountedEvent::TlbRefill(number)),
+                store.refills,
+            );
         }
         count("walks".into(), Some(CountedEvent::Walks), self.tlbs().walks);
         count("memory.reads".into(), Some(CountedEvent::MemoryReads), self.memory.reads);

@@ -194,7 +194,7 @@ impl Pair {
             return Err(format!("clock {}, naive {}", self.model.clock(), self.clock));
         }
         let counted: Vec<(String, u64)> =
-            self.model.counters().unwrap().into_iter().map(|c| (c.name, c.value)).collect();
+            self.model.counters().unwrap().into_iter().map(|c| (c.name.into_owned(), c.value)).collect();
         let counters = self.naive.counters();
         let missing =
             |expected: &&(String, u64)| !counted.contains(expected) && (self.full || expected.0 != "cycles");

@@ -82,7 +82,8 @@ fn differ(d: &Description, other: &Description, seed: u64) -> Option<String> {
         }
     }
     let counted = model.counters().expect("counted");
-    let counted: Vec<(String, u64)> = counted.into_iter().map(|count| (count.name, count.value)).collect();
+    let counted: Vec<(String, u64)> =
+        counted.into_iter().map(|count| (count.name.into_owned(), count.value)).collect();
     let wrong = naive.machine.counters().into_iter().find(|count| !counted.contains(count));
     wrong.map(|count| format!("seed {seed}: {load}: {count:?}, not {counted:?}"))
 }

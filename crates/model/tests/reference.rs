@@ -113,7 +113,7 @@ fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) 
         }
     }
     let counted: Vec<(String, u64)> =
-        model.counters().unwrap().into_iter().map(|c| (c.name, c.value)).collect();
+        model.counters().unwrap().into_iter().map(|c| (c.name.into_owned(), c.value)).collect();
     let missing = |expected: &(String, u64)| (!counted.contains(expected)).then(|| format!("{expected:?}"));
     naive.counters().iter().find_map(missing).map(|first| format!("counted {counted:?}, naive {first}"))
 }

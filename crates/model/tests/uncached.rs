@@ -293,7 +293,7 @@ fn accesses_of_a_guest_cost_the_same_as_those_of_the_model() {
 
 /// Returns the state of a model that a trial can observe.
 fn state(model: &mut Model, range: std::ops::Range<u64>) -> (u64, Vec<(String, u64)>, Vec<u64>) {
-    let counters = model.counters().unwrap().into_iter().map(|c| (c.name, c.value)).collect();
+    let counters = model.counters().unwrap().into_iter().map(|c| (c.name.into_owned(), c.value)).collect();
     let mut held = Vec::new();
     for at in range.step_by(8) {
         let cell = cell(model, at);

@@ -13,9 +13,9 @@ use crate::record::TrialRun;
 
 /// Events per load from which most loads have the event.
 pub(crate) const MOST: f64 = 0.5;
-/// Events per load below which time cannot show them. Where time shows them a load takes at least 5 % longer than one of
-/// four cycles in the first level, and a miss costs at most some 200 times as much as that: so there are 1 in 1000.
-pub(crate) const HARDLY_ANY: f64 = 0.001;
+/// Events per load below which time cannot show them. Time shows misses from 6 % on: 0.18 cycles of a load that takes three
+/// in the first level. A miss takes at most some 1000 cycles (assumed), so 2 in 10,000 loads must miss.
+pub(crate) const HARDLY_ANY: f64 = 0.0002;
 
 /// The events of a trial, per load.
 pub(crate) struct TrialEvents {

@@ -5,8 +5,7 @@ use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::latency;
 use fathom_probe::machine::CountedEvent;
 
-use super::measure::{MIN_TLB_MISS_RATIO, Measure, Set};
-use super::{REFERENCE, measure};
+use super::measure::{MIN_TLB_MISS_RATIO, Measure, Set, ids, nearest};
 use crate::counted::{self, HARDLY_ANY, MOST, TrialEvents};
 use crate::reading::measured;
 
@@ -24,7 +23,7 @@ pub(super) struct ByTime {
 
 /// Adds the events of each working set, if the machine counts any, and a warning if they contradict the times.
 pub(super) fn rows(sets: &[Set], by_time: &[ByTime], measure: &Measure<'_>, report: &mut Report) {
-    let nearest = sets.iter().find(|set| set.bytes == REFERENCE).and_then(Set::mean);
+    let nearest = nearest(sets);
     for set in sets.iter().filter(|set| !set.events.is_empty()) {
         report.findings.extend(counted::rows(&latency::EVENTS, set.bytes, &set.events));
         if let Some((mean, nearest)) = set.mean().zip(nearest)
@@ -47,7 +46,7 @@ fn wait(set: &Set, mean: Interval, nearest: Interval, report: &mut Report) {
         low: value - (mean.value - mean.low).hypot(nearest.high - nearest.value),
         high: value + (mean.high - mean.value).hypot(nearest.value - nearest.low),
     };
-    let trials = measure::ids(&set.random);
+    let trials = ids(&set.random);
     let mut row =
         measured(latency::LATENCY_WAIT.at([set.bytes.into()]), wait, "cycles", trials.len(), &trials);
     row.basis = Basis::Derived;

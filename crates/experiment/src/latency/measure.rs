@@ -58,6 +58,11 @@ impl Set {
     }
 }
 
+/// Returns the units per load in the first level: at the reference.
+pub(super) fn nearest(sets: &[Set]) -> Option<Interval> {
+    sets.iter().find(|set| set.bytes == REFERENCE)?.mean()
+}
+
 pub(super) fn joined(trials: &[(u64, Vec<f64>)]) -> Vec<f64> {
     trials.iter().flat_map(|t| t.1.iter().copied()).collect()
 }

@@ -12,8 +12,8 @@ use fathom_probe::pattern::{OrderKind, PatternKind, Single};
 use fathom_units::size;
 
 use super::events::ByTime;
-use super::measure::{Bias, MIN_TLB_MISS_RATIO, Measure, Set, by_trial, ids, joined, peak};
-use super::{NAME, REFERENCE, events, ladder};
+use super::measure::{Bias, MIN_TLB_MISS_RATIO, Measure, Set, by_trial, ids, joined, nearest, peak};
+use super::{NAME, events, ladder};
 use crate::clock::{loads_per_sample, resolution_ticks};
 use crate::counted::TrialEvents;
 use crate::disturbance;
@@ -132,7 +132,7 @@ fn access_times(
     report: &mut Report,
 ) -> Vec<ByTime> {
     let mut by_time = Vec::new();
-    let nearest = sets.iter().find(|set| set.bytes == REFERENCE).and_then(Set::mean);
+    let nearest = nearest(sets);
     let mut tier = 0;
     let mut level = 0.0;
     for set in sets {

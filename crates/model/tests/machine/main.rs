@@ -333,6 +333,6 @@ fn the_agent_with_the_smallest_clock_moves_next() {
 
 /// Returns the observable state.
 fn seen(model: &mut Model) -> (u64, Vec<(String, u64)>, u64) {
-    let counts = model.counters().unwrap().into_iter().map(|c| (c.name, c.value)).collect();
+    let counts = model.counters().unwrap().into_iter().map(|c| (c.name.into_owned(), c.value)).collect();
     (model.clock(), counts, model.watch().accesses)
 }

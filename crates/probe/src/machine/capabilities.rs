@@ -1,5 +1,6 @@
 //! Capabilities of some machines: one trait each, with default methods that refuse.
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -11,7 +12,7 @@ use crate::load::{Load, LoadStats, Stalls};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Count {
     /// The counter's name, e.g. `cycles`, `refill.L1D`, `refill.tlb.1`, `walks`.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// The event, if it is one that patterns report.
     pub event: Option<CountedEvent>,
     /// Events counted since the machine was opened.

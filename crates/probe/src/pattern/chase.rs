@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use super::counters::Events;
 use super::{Definition, Keys, Loads, OrderKind, Trial, TrialOutput, Walk, Work, dependent};
 use crate::chain::{Chain, Layout};
 use crate::machine::{Machine, Refusal};
@@ -70,7 +71,8 @@ impl Definition for Chase {
     }
 
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
-        dependent::run_counting(machine, self, trial, self.events)
+        let events = if self.events { Events::Requested } else { Events::Unread };
+        dependent::run_counting(machine, self, trial, events)
     }
 
     fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize> {

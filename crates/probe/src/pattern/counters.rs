@@ -45,40 +45,34 @@ impl Counted {
     }
 }
 
-/// Events during the runs of all samples of a trial, if they are requested.
-pub(super) struct Events {
-    requested: bool,
-    samples: u64,
-    sums: Vec<(EventCount, u64)>,
+/// Events during the runs of all samples of a trial.
+pub(super) enum Events {
+    /// They are not requested.
+    Unread,
+    /// They are requested, and no sample was taken yet.
+    Requested,
+    /// Sums over the samples so far, of the events that were counted in each of them.
+    Sums(Vec<EventCount>),
 }
 
 impl Events {
-    pub(super) fn new(requested: bool) -> Events {
-        Events { requested, samples: 0, sums: Vec::new() }
-    }
-
     /// Adds a sample: the readings before its first run, between both, and after the second.
     pub(super) fn add(&mut self, before: &Counted, between: &Counted, after: &Counted) {
-        if !self.requested {
-            return;
+        if matches!(self, Events::Requested) {
+            let events = before.counts.iter().filter_map(|count| count.event);
+            *self = Events::Sums(events.map(EventCount::none_of).collect());
         }
-        self.samples += 1;
-        for event in before.counts.iter().filter_map(|count| count.event) {
-            let of = |counted: &Counted| counted.of(event);
-            let Some((first, second)) = increases(of(before), of(between), of(after)) else { continue };
-            let known = self.sums.iter_mut().find(|(sum, _)| sum.event == event);
-            if let Some((sum, samples)) = known {
-                (sum.count, sum.count2) = (sum.count.wrapping_add(first), sum.count2.wrapping_add(second));
-                *samples += 1;
-            } else {
-                self.sums.push((EventCount { event, count: first, count2: second }, 1));
-            }
-        }
+        let Events::Sums(sums) = self else { return };
+        sums.retain_mut(|sum| {
+            let of = |counted: &Counted| counted.of(sum.event);
+            let Some((first, second)) = increases(of(before), of(between), of(after)) else { return false };
+            (sum.count, sum.count2) = (sum.count.wrapping_add(first), sum.count2.wrapping_add(second));
+            true
+        });
     }
 
-    /// Returns the sums of the events that were counted in every sample.
-    pub(super) fn whole(self) -> Vec<EventCount> {
-        let all = self.samples;
-        self.sums.into_iter().filter(|(_, samples)| *samples == all).map(|(sum, _)| sum).collect()
+    /// Returns the sums; empty if they are not requested.
+    pub(super) fn sums(self) -> Vec<EventCount> {
+        if let Events::Sums(sums) = self { sums } else { Vec::new() }
     }
 }

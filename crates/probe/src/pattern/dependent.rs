@@ -55,23 +55,22 @@ pub(super) fn run<M: Machine>(
     pattern: &impl Definition,
     trial: &Trial,
 ) -> Result<TrialOutput, Refusal> {
-    run_counting(machine, pattern, trial, false)
+    run_counting(machine, pattern, trial, Events::Unread)
 }
 
-/// The same; `events` requests the events during the two runs of all samples, of the machine's counters.
+/// The same, with the events during the two runs of all samples, if `events` requests them.
 pub(super) fn run_counting<M: Machine>(
     machine: &mut M,
     pattern: &impl Definition,
     trial: &Trial,
-    events: bool,
+    mut events: Events,
 ) -> Result<TrialOutput, Refusal> {
-    let mut events = Events::new(events);
     let output = on_chain(machine, pattern, trial, |machine, chain, cell| {
         let (sample, middle, last) = timed(machine, cell, trial, &mut events);
         let number = |cell| chain.number_at(machine.offset(cell));
         Some(Sample { end: number(middle)?, end2: number(last)?, ..sample })
     })?;
-    Ok(TrialOutput { events: events.whole(), ..output })
+    Ok(TrialOutput { events: events.sums(), ..output })
 }
 
 /// Takes one sample, without the numbers of the cells where the two runs ended, and returns these cells. The clock is

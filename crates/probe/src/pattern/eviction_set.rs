@@ -89,7 +89,7 @@ impl Definition for EvictionSet {
             let sample = match lap.timed.len() {
                 0 => {
                     let (sample, middle, last) =
-                        dependent::timed(machine, &mut cell, trial, &mut Events::new(false));
+                        dependent::timed(machine, &mut cell, trial, &mut Events::Unread);
                     let ends = lap.number(middle).zip(lap.number(last));
                     ends.map(|(end, end2)| Sample { end, end2, ..sample })
                 }

@@ -18,6 +18,12 @@ pub struct EventCount {
 }
 
 impl EventCount {
+    /// Creates the count of an event that has not happened.
+    #[must_use]
+    pub fn none_of(event: CountedEvent) -> EventCount {
+        EventCount { event, count: 0, count2: 0 }
+    }
+
     /// Returns the line.
     #[must_use]
     pub fn line(&self, trial: u64) -> Line {

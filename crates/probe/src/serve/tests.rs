@@ -88,7 +88,7 @@ impl Counters for Plain {
             return Err(Refusal::new("no counters", ""));
         }
         self.loads += 1;
-        let (name, event) = ("accesses".to_string(), Some(CountedEvent::Accesses));
+        let (name, event) = ("accesses".into(), Some(CountedEvent::Accesses));
         Ok(vec![Count { name, event, value: self.loads }])
     }
 }
