@@ -231,9 +231,9 @@ static int log_fd;
 /*
  * Returns whether a line is a warning or worse. Exceptions: the kernel's messages for
  * out-of-tree modules, for interrupts without ACPI, for tasks on a CPU that goes offline,
- * for slow emulation, of kmemleak and of the DMA API's checker, which then ends (kernel/dma/debug.c,
- * add_dma_entry), while allocations fail, and the driver's message for a
- * stalled channel. Lockdep tells in a message for debugging that it has ended
+ * for slow emulation (a guest without its CPU for a second), of kmemleak and of the DMA
+ * API's checker, which then ends (kernel/dma/debug.c, add_dma_entry), while allocations
+ * fail, and the driver's message for a stalled channel. Lockdep tells in a message for debugging that it has ended
  * (kernel/locking/lockdep.c, print_lockdep_off).
  */
 static bool alarming(const char *line)
@@ -241,8 +241,8 @@ static bool alarming(const char *line)
 	static const char *const expected[] = {
 		"out-of-tree module", "module verification failed", "can't find IRQ",
 		"was not done in time", "no longer affine to cpu", "select_fallback_rq",
-		"hrtimer: interrupt took", "kmemleak: Cannot allocate a scan area",
-		"cacheline tracking ENOMEM, dma-debug disabled",
+		"hrtimer: interrupt took", "RT throttling activated",
+		"kmemleak: Cannot allocate a scan area", "cacheline tracking ENOMEM, dma-debug disabled",
 	};
 	unsigned int priority, i;
 
