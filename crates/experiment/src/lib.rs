@@ -11,6 +11,7 @@ mod claims;
 mod clock;
 pub mod conflict;
 mod cost;
+pub mod count;
 mod counted;
 pub mod disturbance;
 pub mod dma;
@@ -56,10 +57,13 @@ pub static EXPERIMENTS: &[&Experiment] = &[
     &wakeup::EXPERIMENT,
 ];
 
-/// Returns the experiment with this name. Simulations of programs are one, but have no sessions.
+/// Experiments with the user's own programs. They have no sessions.
+pub static OF_PROGRAMS: &[&Experiment] = &[&count::EXPERIMENT, &simulate::EXPERIMENT];
+
+/// Returns the experiment with this name.
 #[must_use]
 pub fn experiment(name: &str) -> Option<&'static Experiment> {
-    EXPERIMENTS.iter().copied().chain([&simulate::EXPERIMENT]).find(|experiment| experiment.name == name)
+    EXPERIMENTS.iter().copied().chain(OF_PROGRAMS.iter().copied()).find(|experiment| experiment.name == name)
 }
 
 /// Checks that the record's experiment and options are known to this version. A record without a `run` line, which may

@@ -19,6 +19,7 @@ mod framing;
 mod harness_lines;
 mod imported;
 mod losses;
+mod program;
 mod queries;
 mod simulated;
 mod transfers;
@@ -29,6 +30,7 @@ pub use harness_lines::{End, Run};
 pub use imported::{Imported, MAX_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
+pub use program::{MAX_RUNS, ProgramRun, ProgramRuns, RefusedEvent, TriedEvent};
 pub use simulated::region::SimulatedRegion;
 pub use simulated::source::{MAX_SOURCE, SimulatedSource};
 pub use simulated::why::{REASONS, Reasons, SimulatedEnd, SimulatedObject, SimulatedPair};
@@ -182,6 +184,8 @@ pub struct Record {
     pub imported: Vec<Imported>,
     /// A simulated program.
     pub simulated: Option<Simulated>,
+    /// A counted program.
+    pub program: Option<ProgramRuns>,
     /// The values of the machine's description that were varied, and the findings that changed.
     pub sensitivity: Option<Sensitivity>,
     /// The number of the `run` line, from 1; 0 without one.
@@ -322,6 +326,7 @@ impl Record {
             "hello" | "again" | "lost" | "damaged" => return self.take_loss(line),
             "imported" => return self.take_imported(line),
             "simulated" => return self.take_simulated(line),
+            "program" => return self.take_program(line),
             "sensitivity" | "varied" | "depends" => return self.take_sensitivity(line),
             _ => {}
         }

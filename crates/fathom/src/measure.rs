@@ -18,12 +18,15 @@ use crate::progress::Progress;
 use crate::record_writer::{self, RecordWriter};
 use crate::subjects::{self, Subject};
 
+mod facts_only;
 mod noise;
 mod resume;
 mod sensitivity;
 mod silence;
 pub mod stop;
 
+use facts_only::facts_of;
+pub use facts_only::{begin_record, facts};
 use noise::Noise;
 use resume::Resumed;
 use silence::Silence;
@@ -162,29 +165,6 @@ fn new_run(experiment: &Experiment, asked: Asked, options: &RunOptions, subject:
         build: crate::build_id::id(),
         command,
         asked,
-    }
-}
-
-/// Requests only the facts of a subject, those of the start and those of the end. No record is kept.
-pub fn facts(on: Option<&str>, cpu: Option<u32>) -> Result<(Subject, Record), Failure> {
-    let options = RunOptions { on: on.map(str::to_owned), cpu, patience: 60_000, ..RunOptions::default() };
-    facts_of(find(&options)?, &options)
-}
-
-fn facts_of(subject: Subject, options: &RunOptions) -> Result<(Subject, Record), Failure> {
-    let patience = patience(options);
-    let stop = Stop::listen()?;
-    let probe = Probe::start(&subject, &arguments(&subject, options, 1))?;
-    let run = Run { experiment: "doctor".into(), subject: subject.name.clone(), ..Run::default() };
-    let session = Session::new(|_, _, _| Vec::new(), run);
-    let progress = Progress::new(true, Instant::now(), None);
-    let mut exchange = Exchange::new(session, probe, subject, stop, progress, patience);
-    match exchange.run() {
-        Outcome::Complete => Ok((exchange.subject, exchange.session.record)),
-        Outcome::Failed(failure) => Err(failure),
-        Outcome::Stopped(signal) => {
-            Err(Failure { exit: Exit::Signal(signal), ..Failure::new("interrupted", "") })
-        }
     }
 }
 

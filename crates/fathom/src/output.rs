@@ -9,6 +9,9 @@ use fathom_report::{ReportKind, Style, json, terminal};
 use crate::cli::{Colour, Output};
 use crate::failure::{Exit, Failure};
 
+/// Characters of a text in a record, at most: two of them fit into a line in any encoding.
+const MAX_CHARACTERS: usize = 400;
+
 /// Output of results, with the style of text.
 #[derive(Clone, Debug)]
 pub struct Out {
@@ -127,6 +130,14 @@ pub fn columns<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let rows: Vec<(&str, &str)> = rows.collect();
     let width = rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
     rows.iter().map(|(name, about)| format!("{name:width$}  {about}\n")).collect()
+}
+
+/// Shortens a text so that it fits into a line of a record.
+pub fn short(text: &str) -> String {
+    match text.char_indices().nth(MAX_CHARACTERS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// Quotes a word for a shell.

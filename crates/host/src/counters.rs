@@ -118,7 +118,7 @@ fn keep_counting(counters: &mut Vec<(&'static str, Counter)>, memory: &mut Memor
 }
 
 /// Takes cycles and instructions, and misses in every first level and TLB.
-fn exercise(memory: &mut Memory) {
+pub(crate) fn exercise(memory: &mut Memory) {
     clock::alu(TEST_ADDITIONS);
     let request =
         MapRequest { bytes: EXERCISE_BYTES, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 };
@@ -165,8 +165,8 @@ fn reported_as(name: &str) -> Option<CountedEvent> {
     CANDIDATES.iter().find(|(candidate, ..)| *candidate == name)?.1
 }
 
-/// Returns why there are no counters, from the error of the first.
-fn refusal(root: &Root, error: &io::Error) -> Refusal {
+/// Returns why an event cannot be counted, from the error with which it does not open.
+pub(crate) fn refusal(root: &Root, error: &io::Error) -> Refusal {
     let paranoid = root.text("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "absent".into());
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => Refusal::new(

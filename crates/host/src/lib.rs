@@ -30,6 +30,7 @@ mod perf;
 mod placement;
 mod process;
 mod procfs;
+mod program_counters;
 mod psi;
 mod reaper;
 mod redact;
@@ -52,6 +53,9 @@ pub use cpu_lock::LockOptions;
 pub use host::Host;
 pub use memory_limit::MemoryLimit;
 pub use options::Options;
+pub use program_counters::{
+    EventRefusal, PROGRAM_EVENTS, ProgramCount, ProgramCounters, ProgramCounting, ProgramEvent, ProgramUsage,
+};
 pub use reaper::run_reaper;
 pub use stress::{WorkerOptions, run_worker};
 

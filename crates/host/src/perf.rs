@@ -23,9 +23,17 @@ const READ_MISS: u64 = 1 << 16;
 impl Event {
     pub(crate) const CPU_CYCLES: Event = Event { kind: HARDWARE, config: 0 };
     pub(crate) const INSTRUCTIONS: Event = Event { kind: HARDWARE, config: 1 };
+    pub(crate) const BRANCHES: Event = Event { kind: HARDWARE, config: 4 };
+    pub(crate) const BRANCH_MISSES: Event = Event { kind: HARDWARE, config: 5 };
+    pub(crate) const FRONTEND_STALLS: Event = Event { kind: HARDWARE, config: 7 };
     pub(crate) const BACKEND_STALLS: Event = Event { kind: HARDWARE, config: 8 };
+    pub(crate) const L1D_READS: Event = Event { kind: CACHE, config: 0 };
     pub(crate) const L1D_READ_MISSES: Event = Event { kind: CACHE, config: READ_MISS };
+    pub(crate) const L1I_READ_MISSES: Event = Event { kind: CACHE, config: 1 | READ_MISS };
+    pub(crate) const LAST_LEVEL_READS: Event = Event { kind: CACHE, config: 2 };
+    pub(crate) const LAST_LEVEL_READ_MISSES: Event = Event { kind: CACHE, config: 2 | READ_MISS };
     pub(crate) const DTLB_READ_MISSES: Event = Event { kind: CACHE, config: 3 | READ_MISS };
+    pub(crate) const ITLB_READ_MISSES: Event = Event { kind: CACHE, config: 4 | READ_MISS };
 }
 
 /// `struct perf_event_attr` up to `config2` (`PERF_ATTR_SIZE_VER1`), which every kernel since 2.6.33 knows.
@@ -46,11 +54,18 @@ struct Attributes {
 }
 
 /// Bits of [`Attributes::flags`].
+const DISABLED: u64 = 1;
+const INHERIT: u64 = 1 << 1;
 const PINNED: u64 = 1 << 2;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const ENABLE_ON_EXEC: u64 = 1 << 12;
+/// User space only.
+const USER: u64 = EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `PERF_FORMAT_TOTAL_TIME_RUNNING`.
 const WITH_TIMES: u64 = 1 | 2;
+/// `PERF_EVENT_IOC_ENABLE`: `_IO('$', 0)`.
+const ENABLE: u32 = 0x2400;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
@@ -71,17 +86,32 @@ pub(crate) struct Reading {
 impl Counter {
     /// Opens a counter of the calling thread in user space, which `perf_event_paranoid` up to 2 permits to everyone.
     pub(crate) fn open(event: Event) -> io::Result<Counter> {
-        Counter::open_with(event, EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR, 0)
+        Counter::open_with(event, USER, 0, None)
+    }
+
+    /// The same, in a register only while all counters of the group of `leader` are in theirs. A leader counts nothing, nor
+    /// does its group, before it is enabled: a counter that joins a group that counts would have a register only later.
+    pub(crate) fn open_in_group(event: Event, leader: Option<&Counter>) -> io::Result<Counter> {
+        let disabled = if leader.is_none() { DISABLED } else { 0 };
+        Counter::open_with(event, USER | disabled, 0, leader)
+    }
+
+    /// Opens a counter, in user space, of the programs that the calling thread starts from now on, and of all that these
+    /// start. It counts from exec(2) on, and includes those that have ended.
+    pub(crate) fn open_for_programs(event: Event, leader: Option<&Counter>) -> io::Result<Counter> {
+        // The other counters of a group follow its leader.
+        let enabled = if leader.is_none() { DISABLED | ENABLE_ON_EXEC } else { 0 };
+        Counter::open_with(event, USER | INHERIT | enabled, 0, leader)
     }
 
     /// Opens a counter of the calling thread, everywhere, that always is in its register or counts nothing.
     /// `config1` is for the PMU's driver.
     #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
     pub(crate) fn open_pinned(event: Event, config1: u64) -> io::Result<Counter> {
-        Counter::open_with(event, PINNED, config1)
+        Counter::open_with(event, PINNED, config1, None)
     }
 
-    fn open_with(event: Event, flags: u64, config1: u64) -> io::Result<Counter> {
+    fn open_with(event: Event, flags: u64, config1: u64, leader: Option<&Counter>) -> io::Result<Counter> {
         let size = size_of::<Attributes>() as u32;
         let Event { kind, config } = event;
         let attributes = Attributes {
@@ -93,7 +123,8 @@ impl Counter {
             config1,
             ..Attributes::default()
         };
-        let (this_thread, any_cpu, no_group): (libc::pid_t, libc::c_int, libc::c_int) = (0, -1, -1);
+        let (this_thread, any_cpu): (libc::pid_t, libc::c_int) = (0, -1);
+        let group: libc::c_int = leader.map_or(-1, Counter::as_raw_fd);
         // SAFETY: the kernel reads `size` bytes of `attributes`, which is live; the other arguments are integers.
         let fd = unsafe {
             libc::syscall(
@@ -101,13 +132,20 @@ impl Counter {
                 &raw const attributes,
                 this_thread,
                 any_cpu,
-                no_group,
+                group,
                 CLOSE_ON_EXEC,
             )
         };
         let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
         // SAFETY: a new descriptor that nothing else owns.
         Ok(Counter(unsafe { File::from_raw_fd(fd) }))
+    }
+
+    /// Enables the leader of a group.
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        // SAFETY: the request has an integer as its argument, 0 for this counter and its group.
+        let failed = unsafe { libc::ioctl(self.as_raw_fd(), ENABLE as _, 0) };
+        if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// Reads it.

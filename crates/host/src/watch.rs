@@ -70,7 +70,8 @@ pub(crate) fn involuntary() -> u64 {
     usage(libc::RUSAGE_THREAD).ru_nivcsw as u64
 }
 
-/// Returns the resource usage of the calling thread (`RUSAGE_THREAD`) or its process (`RUSAGE_SELF`).
+/// Returns the resource usage of the calling thread (`RUSAGE_THREAD`), its process (`RUSAGE_SELF`) or the children that it
+/// has waited for (`RUSAGE_CHILDREN`).
 pub(crate) fn usage(who: i32) -> libc::rusage {
     // SAFETY: all-zero bytes are a valid `rusage` (integers only).
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

@@ -75,6 +75,7 @@ axes! {
     With "with" Some(&tokens::FACTOR), "the factor that interacts with the first";
     Stressor "stressor" Some(&tokens::STRESS), "activity of a load's worker";
     Mode "mode" Some(&tokens::MODE), "treatment of a worker's block after each pass";
+    Event "event" Some(&tokens::EVENT), "event that a counter of the processor counts, by its name in perf-list(1)";
     Statistic "statistic" Some(&tokens::STATISTIC), "statistic of a curve of the sweep";
 }
 

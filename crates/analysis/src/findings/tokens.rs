@@ -165,6 +165,12 @@ token_lists! {
         "what disturbance did to the findings: nothing; findings from disturbed trials are doubtful, the others hold; all are doubtful";
     TRUST "trust" &["real", "virtual", "emulated", "modelled", "unknown"],
         "how far the subject's clock can be trusted; unknown for imported results";
+    EVENT "event" &[
+        "cycles", "instructions", "L1-dcache-loads", "L1-dcache-load-misses", "LLC-loads", "LLC-load-misses",
+        "dTLB-load-misses", "stalled-cycles-backend", "L1-icache-load-misses", "iTLB-load-misses",
+        "stalled-cycles-frontend", "branches", "branch-misses",
+    ],
+        "event that a counter of the processor counts, by its name in perf-list(1); the processor determines what exactly that is";
     UNIT "unit" UNITS,
         "unit of a value and of its interval; empty for a token or a pure number; an `address` is shown in hexadecimal";
     SIDE "side" &["data", "instructions", "unified"],

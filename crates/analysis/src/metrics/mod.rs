@@ -4,6 +4,7 @@ pub mod cacheability;
 pub mod claims;
 pub mod common;
 pub mod conflict;
+pub mod count;
 pub mod counted;
 pub mod dma;
 pub mod latency;
@@ -27,6 +28,7 @@ static LISTS: &[&[&Metric]] = &[
     conflict::ALL,
     wakeup::ALL,
     simulate::ALL,
+    count::ALL,
     claims::ALL,
 ];
 

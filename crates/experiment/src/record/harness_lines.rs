@@ -18,6 +18,7 @@ pub(super) fn is_harness_line(line: &Line) -> bool {
                     | "damaged"
                     | "imported"
                     | "simulated"
+                    | "program"
                     | "sensitivity"
                     | "varied"
                     | "depends"

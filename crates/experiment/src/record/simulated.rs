@@ -273,7 +273,7 @@ fn with_texts(line: Line, texts: &[(&str, &String)]) -> Line {
 }
 
 /// Cuts a text to a length of which several fit in a line, and replaces control characters.
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     text.chars().take(MAX_TEXT_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

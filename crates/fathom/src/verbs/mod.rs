@@ -13,6 +13,7 @@ use crate::output::Out;
 use crate::records;
 
 mod compare;
+mod count;
 mod describe;
 mod doctor;
 mod events;
@@ -32,6 +33,7 @@ mod subjects;
 /// Returns all verbs, in the order of the help: first the experiments, then the others.
 pub fn all() -> Vec<Verb> {
     let others = [
+        count::verb,
         simulate::verb,
         import::verb,
         report::verb,

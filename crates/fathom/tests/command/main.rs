@@ -5,6 +5,7 @@
 mod common;
 mod compare;
 mod conflict;
+mod count;
 mod death;
 mod describe;
 mod dma;

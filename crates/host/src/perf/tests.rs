@@ -37,23 +37,40 @@ fn bindings_are_those_of_the_maintained_crate() {
         // SAFETY: the field is 8 bytes of a live structure, aligned to 8.
         unsafe { bytes.add(offset_of!(Attributes, flags)).cast::<u64>().read() }
     };
+    assert_eq!(flags(|a| a.set_disabled(1)), DISABLED);
+    assert_eq!(flags(|a| a.set_inherit(1)), INHERIT);
+    assert_eq!(flags(|a| a.set_enable_on_exec(1)), ENABLE_ON_EXEC);
     assert_eq!(flags(|a| a.set_pinned(1)), PINNED);
     assert_eq!(flags(|a| a.set_exclude_kernel(1)), EXCLUDE_KERNEL);
     assert_eq!(flags(|a| a.set_exclude_hv(1)), EXCLUDE_HYPERVISOR);
     let times = kernel::PERF_FORMAT_TOTAL_TIME_ENABLED | kernel::PERF_FORMAT_TOTAL_TIME_RUNNING;
     assert_eq!(WITH_TIMES, u64::from(times));
     assert_eq!(CLOSE_ON_EXEC, kernel::PERF_FLAG_FD_CLOEXEC.into());
+    assert_eq!(ENABLE, kernel::ENABLE);
     let hardware = |config: u32| Event { kind: kernel::PERF_TYPE_HARDWARE, config: config.into() };
     assert_eq!(Event::CPU_CYCLES, hardware(kernel::PERF_COUNT_HW_CPU_CYCLES));
     assert_eq!(Event::INSTRUCTIONS, hardware(kernel::PERF_COUNT_HW_INSTRUCTIONS));
     assert_eq!(Event::BACKEND_STALLS, hardware(kernel::PERF_COUNT_HW_STALLED_CYCLES_BACKEND));
-    let misses = |cache: u32| {
-        let config =
-            cache | kernel::PERF_COUNT_HW_CACHE_OP_READ << 8 | kernel::PERF_COUNT_HW_CACHE_RESULT_MISS << 16;
+    assert_eq!(Event::BRANCHES, hardware(kernel::PERF_COUNT_HW_BRANCH_INSTRUCTIONS));
+    assert_eq!(Event::BRANCH_MISSES, hardware(kernel::PERF_COUNT_HW_BRANCH_MISSES));
+    assert_eq!(Event::FRONTEND_STALLS, hardware(kernel::PERF_COUNT_HW_STALLED_CYCLES_FRONTEND));
+    let reads = |cache: u32, result: u32| {
+        let config = cache | kernel::PERF_COUNT_HW_CACHE_OP_READ << 8 | result << 16;
         Event { kind: kernel::PERF_TYPE_HW_CACHE, config: config.into() }
     };
-    assert_eq!(Event::L1D_READ_MISSES, misses(kernel::PERF_COUNT_HW_CACHE_L1D));
-    assert_eq!(Event::DTLB_READ_MISSES, misses(kernel::PERF_COUNT_HW_CACHE_DTLB));
+    let all = |cache| reads(cache, kernel::PERF_COUNT_HW_CACHE_RESULT_ACCESS);
+    let misses = |cache| reads(cache, kernel::PERF_COUNT_HW_CACHE_RESULT_MISS);
+    assert_eq!(Event::L1D_READS, all(kernel::PERF_COUNT_HW_CACHE_L1D));
+    assert_eq!(Event::LAST_LEVEL_READS, all(kernel::PERF_COUNT_HW_CACHE_LL));
+    for (event, cache) in [
+        (Event::L1D_READ_MISSES, kernel::PERF_COUNT_HW_CACHE_L1D),
+        (Event::L1I_READ_MISSES, kernel::PERF_COUNT_HW_CACHE_L1I),
+        (Event::LAST_LEVEL_READ_MISSES, kernel::PERF_COUNT_HW_CACHE_LL),
+        (Event::DTLB_READ_MISSES, kernel::PERF_COUNT_HW_CACHE_DTLB),
+        (Event::ITLB_READ_MISSES, kernel::PERF_COUNT_HW_CACHE_ITLB),
+    ] {
+        assert_eq!(event, misses(cache));
+    }
 }
 
 #[test]

@@ -8,10 +8,8 @@ use fathom_model::Description;
 use fathom_probe::serve::{Lines, serve};
 
 use crate::failure::Failure;
+use crate::output::short;
 use crate::subjects;
-
-/// Characters of a text in a record, at most: two of them fit into a line in any encoding.
-const MAX_CHARACTERS: usize = 400;
 
 /// What every machine's record has in common.
 pub struct Common<'a> {
@@ -78,14 +76,6 @@ impl Lines for Session {
     fn write(&mut self, line: &str) -> Result<(), Self::Error> {
         self.lines.push(line.trim_end().to_owned());
         Ok(())
-    }
-}
-
-/// Shortens a text so that it fits into a line.
-pub fn short(text: &str) -> String {
-    match text.char_indices().nth(MAX_CHARACTERS) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
     }
 }
 

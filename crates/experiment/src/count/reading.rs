@@ -1,0 +1,225 @@
+//! Findings of a counted program.
+
+use fathom_analysis::findings::{Finding, Item, Key, Metric, Refused, Report, Warning, WarningKind};
+use fathom_analysis::interval::{Interval, median_interval};
+use fathom_analysis::metrics::count as metrics;
+use fathom_probe::machine::ClockTrust;
+use fathom_units::facts;
+
+use super::NAME;
+use crate::reading::{measured, new_report};
+use crate::record::{ProgramRun, ProgramRuns, Record, RefusedEvent};
+
+/// Events by which others are divided.
+const INSTRUCTIONS: &str = "instructions";
+const CYCLES: &str = "cycles";
+/// Misses, with the loads of which they are a share.
+const MISSES_OF: [(&str, &str); 2] =
+    [("L1-dcache-load-misses", "L1-dcache-loads"), ("LLC-load-misses", "LLC-loads")];
+/// Events that an emulator invents: it has no cycles and no pipeline.
+const OF_TIME: [&str; 3] = [CYCLES, "stalled-cycles-backend", "stalled-cycles-frontend"];
+/// Difference between the numbers of instructions of runs above which their work differs, relative. The start of a dynamic
+/// program and its random addresses take some 0.01 % of a second's work.
+const SAME_WORK: f64 = 0.01;
+
+/// Reads the report of a record.
+#[must_use]
+pub fn read(record: &Record) -> Report {
+    let mut report = new_report(record, NAME);
+    // The probe's, and not the program's.
+    report.facts.retain(|(name, _)| name != facts::CPU_PINNED);
+    let Some(program) = record.program.as_ref().filter(|program| !program.runs.is_empty()) else {
+        report.refusals.push(Refused {
+            what: "the program".to_owned(),
+            reason: "the record has no run of it".to_owned(),
+            remedy: "count it again".to_owned(),
+        });
+        return report;
+    };
+    let emulated = record.trust == Some(ClockTrust::Emulated);
+    if emulated {
+        refuse_times(record, &mut report);
+    } else {
+        times(program, &mut report);
+    }
+    kernel(program, &mut report);
+    for event in program.events.iter().filter(|event| !(emulated && OF_TIME.contains(&&*event.name))) {
+        counts(program, &event.name, event.tried, emulated, &mut report);
+    }
+    refused(&program.refused, &mut report);
+    doubts(program, &mut report);
+    report
+}
+
+/// Adds the median of a quantity over runs.
+fn over_runs(
+    key: impl Into<Key>,
+    unit: &'static str,
+    values: impl Iterator<Item = f64>,
+    report: &mut Report,
+) {
+    let values: Vec<f64> = values.collect();
+    if let Some(interval) = median_interval(&values) {
+        report.findings.push(measured(key, interval, unit, values.len(), &[]));
+    }
+}
+
+/// Returns the runs whose time is not that of counting, unless there are none.
+fn undisturbed(program: &ProgramRuns) -> impl Iterator<Item = &ProgramRun> + Clone {
+    let uncounted = program.runs.iter().any(|run| run.set.is_none());
+    program.runs.iter().filter(move |run| run.set.is_none() || !uncounted)
+}
+
+fn times(program: &ProgramRuns, report: &mut Report) {
+    let runs = undisturbed(program);
+    over_runs(&metrics::WALL, "ms", runs.clone().map(|run| run.wall_ns as f64 / 1e6), report);
+    let cpu_us = |run: &ProgramRun| run.cpu_us.iter().map(|us| *us as f64).sum::<f64>();
+    over_runs(&metrics::CPU, "ms", runs.clone().map(|run| cpu_us(run) / 1e3), report);
+    for (metric, nth) in [(&metrics::USER, 0), (&metrics::SYSTEM, 1)] {
+        over_runs(metric, "ms", runs.clone().map(|run| run.cpu_us[nth] as f64 / 1e3), report);
+    }
+    if let Some(cost) = cost(program) {
+        let count = program.runs.len();
+        report.findings.push(measured(&metrics::COUNTING_COST, cost, "", count, &[]));
+    }
+}
+
+/// Returns by how much counting lengthens the CPU time in user space, relative.
+fn cost(program: &ProgramRuns) -> Option<Interval> {
+    let (with, without): (Vec<&ProgramRun>, Vec<&ProgramRun>) =
+        program.runs.iter().partition(|run| run.set.is_some());
+    let user = |runs: &[&ProgramRun]| {
+        median_interval(&runs.iter().map(|run| run.cpu_us[0] as f64).collect::<Vec<_>>())
+    };
+    let ratio = user(&with)?.ratio_to(user(&without)?)?;
+    Some(Interval { value: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
+}
+
+fn kernel(program: &ProgramRuns, report: &mut Report) {
+    type Of = fn(&ProgramRun) -> u64;
+    let all: [(&'static Metric, Of); 4] = [
+        (&metrics::MINOR_FAULTS, |run| run.faults[0]),
+        (&metrics::MAJOR_FAULTS, |run| run.faults[1]),
+        (&metrics::VOLUNTARY, |run| run.switches[0]),
+        (&metrics::INVOLUNTARY, |run| run.switches[1]),
+    ];
+    for (metric, of) in all {
+        over_runs(metric, "", undisturbed(program).map(|run| of(run) as f64), report);
+    }
+}
+
+/// Returns the counts of an event in the runs that counted it all the time, each with that run's count of another event.
+fn counted<'a>(
+    program: &'a ProgramRuns,
+    event: &'a str,
+    other: &'a str,
+) -> impl Iterator<Item = (f64, Option<f64>)> + 'a {
+    program.runs.iter().filter(|run| !run.shared).filter_map(move |run| {
+        let set = program.set_of(run);
+        let of = |name: &str| Some(run.counts[set.iter().position(|own| own == name)?] as f64);
+        Some((of(event)?, of(other)))
+    })
+}
+
+/// Returns the ratios of two events in the runs that counted both.
+fn ratios<'a>(program: &'a ProgramRuns, event: &'a str, of: &'a str) -> impl Iterator<Item = f64> + 'a {
+    counted(program, event, of).filter_map(|(count, all)| Some(count / all.filter(|all| *all > 0.0)?))
+}
+
+fn counts(program: &ProgramRuns, event: &str, tried: Option<u64>, emulated: bool, report: &mut Report) {
+    let at = |metric: &'static Metric| metric.at([event.into()]);
+    let before = report.findings.len();
+    over_runs(at(&metrics::COUNT), "", counted(program, event, event).map(|(count, _)| count), report);
+    if let Some(tried) = tried {
+        let added = report.findings.iter_mut().skip(before);
+        added
+            .for_each(|finding: &mut Finding| finding.detail.set(metrics::TRIED, Item::Number(tried as f64)));
+    }
+    if event == INSTRUCTIONS {
+        if !emulated {
+            over_runs(&metrics::PER_CYCLE, "", ratios(program, event, CYCLES), report);
+        }
+        return;
+    }
+    let per_thousand = ratios(program, event, INSTRUCTIONS).map(|ratio| 1000.0 * ratio);
+    over_runs(at(&metrics::PER_THOUSAND), "", per_thousand, report);
+    if let Some((_, loads)) = MISSES_OF.iter().find(|(misses, _)| *misses == event) {
+        // The kernel may translate both into events that do not count the same accesses.
+        let shares: Vec<f64> = ratios(program, event, loads).collect();
+        if shares.iter().all(|share| *share <= 1.0) {
+            over_runs(at(&metrics::SHARE), "", shares.into_iter(), report);
+        }
+    }
+}
+
+/// Adds the events that cannot be counted: those with the same reason together.
+fn refused(events: &[RefusedEvent], report: &mut Report) {
+    let mut left: Vec<&RefusedEvent> = events.iter().collect();
+    while let Some(first) = left.first().copied() {
+        let (same, others): (Vec<&RefusedEvent>, Vec<&RefusedEvent>) =
+            left.into_iter().partition(|event| event.reason == first.reason);
+        let names: Vec<&str> = same.iter().map(|event| event.name.as_str()).collect();
+        report.refusals.push(Refused {
+            what: names.join(", "),
+            reason: first.reason.clone(),
+            remedy: format!(
+                "{}; or count them on a described machine: fathom simulate -- PROGRAM",
+                first.remedy
+            ),
+        });
+        left = others;
+    }
+}
+
+fn refuse_times(record: &Record, report: &mut Report) {
+    let evidence = record.text(facts::TRUST_EVIDENCE).unwrap_or("as the probe reports");
+    report.refusals.push(Refused {
+        what: "times, cycles and stalls".to_owned(),
+        reason: format!("this is an emulator ({evidence}): its time is not that of the emulated machine"),
+        remedy: "run it on the real machine".to_owned(),
+    });
+}
+
+/// Adds what limits the results.
+fn doubts(program: &ProgramRuns, report: &mut Report) {
+    let mut warn = |kind, text: String, remedy: &str| report.warnings.push(Warning::new(kind, text, remedy));
+    let all = program.runs.len();
+    let failed: Vec<&ProgramRun> = program.runs.iter().filter(|run| !run.ended.is_empty()).collect();
+    if let Some(first) = failed.first() {
+        let text =
+            format!("{} of {all} runs did not end with status 0; the first: {}", failed.len(), first.ended);
+        warn(
+            WarningKind::ProgramFailed,
+            text,
+            "if that is unexpected, run the program without fathom to see why",
+        );
+    }
+    let shared = program.runs.iter().filter(|run| run.shared).count();
+    if shared > 0 {
+        let text = format!(
+            "others used the processor's counters in {shared} of {all} runs; their counts are left out"
+        );
+        warn(
+            WarningKind::CountersShared,
+            text,
+            "end other users of counters (perf; sysctl kernel.nmi_watchdog=0)",
+        );
+    }
+    let instructions: Vec<f64> =
+        counted(program, INSTRUCTIONS, INSTRUCTIONS).map(|(count, _)| count).collect();
+    let least = instructions.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = instructions.iter().copied().fold(0.0, f64::max);
+    if most > least * (1.0 + SAME_WORK) {
+        let text = format!(
+            "the program executed {least:.0} to {most:.0} instructions: its runs did not do the same work"
+        );
+        warn(
+            WarningKind::RunsDiffer,
+            text,
+            "give each run the same input; events of different runs cannot be divided by one another",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

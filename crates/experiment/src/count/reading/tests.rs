@@ -1,0 +1,202 @@
+use fathom_analysis::findings::Value;
+use fathom_probe::wire::Line;
+
+use super::*;
+use crate::record::{End, Run, TriedEvent};
+
+const CACHES: [&str; 4] = ["cycles", "instructions", "L1-dcache-loads", "L1-dcache-load-misses"];
+const TLB: [&str; 3] = ["cycles", "instructions", "dTLB-load-misses"];
+
+/// A program of 2 million instructions and 3 million cycles: a fifth of the instructions load, a tenth of these miss, and one
+/// in 1000 instructions misses the TLB. Each round takes a little longer than the one before.
+fn planted() -> ProgramRuns {
+    let names = |set: &[&str]| set.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let run = |set: Option<usize>, round: u64, counts: &[u64]| ProgramRun {
+        set,
+        wall_ns: 10_000_000 + 1_000_000 * round,
+        cpu_us: [if set.is_some() { 6_600 } else { 6_000 }, 500],
+        faults: [80, 1],
+        switches: [3, 2],
+        counts: counts.to_vec(),
+        ..ProgramRun::default()
+    };
+    let runs = (0..7).flat_map(|round| {
+        [
+            run(None, round, &[]),
+            run(Some(0), round, &[3_000_000 + round, 2_000_000, 400_000, 40_000]),
+            run(Some(1), round, &[3_000_000 + round, 2_000_000, 2_000]),
+        ]
+    });
+    let events = [&CACHES[..], &TLB[2..]].concat();
+    ProgramRuns {
+        program: "planted".to_owned(),
+        events: events.iter().map(|name| TriedEvent { name: (*name).to_owned(), tried: Some(8) }).collect(),
+        refused: vec![RefusedEvent {
+            name: "branches".to_owned(),
+            reason: "none".to_owned(),
+            remedy: "buy some".to_owned(),
+        }],
+        sets: vec![names(&CACHES), names(&TLB)],
+        runs: runs.collect(),
+    }
+}
+
+/// Returns the record of a program on a machine of this trust.
+fn record(program: &ProgramRuns, trust: &str) -> Record {
+    let run = Run { experiment: NAME.to_owned(), subject: program.program.clone(), ..Run::default() };
+    let mut lines = vec![Record::first_line(), run.line().render()];
+    for (seq, line) in
+        [Line::new("probe").int("wire", fathom_probe::wire::VERSION).token("trust", trust), Line::new("gone")]
+            .into_iter()
+            .enumerate()
+    {
+        lines.push(line.seal(seq as u64));
+    }
+    lines.extend(program.head_lines().iter().map(Line::render));
+    lines.extend(program.runs.iter().map(|run| run.line().render()));
+    lines.push(End { status: "complete".to_owned(), elapsed_ms: 100 }.line().render());
+    let record = Record::parse(&lines.join("\n")).expect("a record");
+    assert_eq!(record.problems, Vec::<String>::new());
+    record
+}
+
+/// Returns value and interval of a finding.
+fn value(report: &Report, name: &str) -> Option<[f64; 3]> {
+    let f = report.findings.iter().find(|f| f.name() == name)?;
+    match f.value {
+        Value::Number(value) => Some([value, f.low?, f.high?]),
+        Value::Text(_) => None,
+    }
+}
+
+#[test]
+fn record_returns_what_was_counted() {
+    let planted = planted();
+    assert_eq!(record(&planted, "real").program, Some(planted));
+}
+
+#[test]
+fn findings_are_medians_over_the_runs_that_counted() {
+    let report = read(&record(&planted(), "real"));
+    assert_eq!(report.warnings, []);
+    for (name, expected) in [
+        // Seven runs without counting; the interval of seven leaves out none.
+        ("program.wall", [13.0, 10.0, 16.0]),
+        ("program.cpu", [6.5, 6.5, 6.5]),
+        ("program.user", [6.0, 6.0, 6.0]),
+        ("program.system", [0.5, 0.5, 0.5]),
+        ("program.faults.minor", [80.0; 3]),
+        ("program.faults.major", [1.0; 3]),
+        ("program.switches.voluntary", [3.0; 3]),
+        ("program.switches.involuntary", [2.0; 3]),
+        ("program.event.instructions.count", [2_000_000.0; 3]),
+        ("program.event.L1-dcache-load-misses.count", [40_000.0; 3]),
+        ("program.event.L1-dcache-load-misses.per_thousand", [20.0; 3]),
+        ("program.event.L1-dcache-load-misses.share", [0.1; 3]),
+        ("program.event.L1-dcache-loads.per_thousand", [200.0; 3]),
+        ("program.event.dTLB-load-misses.per_thousand", [1.0; 3]),
+    ] {
+        assert_eq!(value(&report, name), Some(expected), "{name}");
+    }
+    // Both sets count cycles.
+    let cycles = report.findings.iter().find(|f| f.name() == "program.event.cycles.count").expect("counted");
+    assert_eq!((cycles.count, cycles.finite()), (14, Some(3_000_003.0)));
+    let [rate, ..] = value(&report, "program.instructions_per_cycle").expect("both were counted");
+    assert!((rate - 2.0 / 3.0).abs() < 1e-5, "{rate}");
+    let [cost, ..] = value(&report, "program.counting_cost").expect("runs with and without");
+    assert!((cost - 0.1).abs() < 1e-9, "{cost}");
+    assert_eq!(value(&report, "program.event.dTLB-load-misses.share"), None, "its loads were not counted");
+    assert_eq!(report.refusals.len(), 1);
+    assert_eq!(report.refusals[0].what, "branches");
+    assert!(report.refusals[0].remedy.contains("fathom simulate"), "{:?}", report.refusals);
+}
+
+#[test]
+fn counts_of_shared_registers_are_left_out_and_told() {
+    let mut planted = planted();
+    // Too few, as they were counted in half of the time.
+    for run in planted.runs.iter_mut().filter(|run| run.set == Some(1)).take(3) {
+        run.counts[2] /= 2;
+        run.shared = true;
+    }
+    let report = read(&record(&planted, "real"));
+    assert_eq!(value(&report, "program.event.dTLB-load-misses.count"), Some([2_000.0; 3]));
+    let shared = report.warnings.iter().find(|w| w.kind == WarningKind::CountersShared).expect("told");
+    assert!(shared.text.contains("3 of 21 runs"), "{}", shared.text);
+    for run in planted.runs.iter_mut().filter(|run| run.set.is_some()) {
+        run.shared = true;
+    }
+    let report = read(&record(&planted, "real"));
+    assert_eq!(report.of(&metrics::COUNT).count(), 0, "nothing was counted all the time");
+}
+
+#[test]
+fn an_emulator_has_counts_but_no_times() {
+    let report = read(&record(&planted(), "emulated"));
+    for name in
+        ["program.wall", "program.cpu", "program.event.cycles.count", "program.instructions_per_cycle"]
+    {
+        assert_eq!(value(&report, name), None, "{name}");
+    }
+    assert_eq!(value(&report, "program.event.instructions.count"), Some([2_000_000.0; 3]));
+    assert!(report.refusals.iter().any(|refused| refused.what.contains("times")), "{:?}", report.refusals);
+}
+
+#[test]
+fn runs_that_differ_or_fail_are_told() {
+    let mut planted = planted();
+    planted.runs[1].counts[1] += 30_000;
+    planted.runs[2].ended = "exit status: 3".to_owned();
+    let report = read(&record(&planted, "real"));
+    let told = |kind| report.warnings.iter().find(|w| w.kind == kind).map(|w| w.text.as_str());
+    let differ = told(WarningKind::RunsDiffer).expect("told");
+    assert!(differ.contains("2000000 to 2030000"), "{differ}");
+    let failed = told(WarningKind::ProgramFailed).expect("told");
+    assert!(failed.contains("1 of 21") && failed.contains("exit status: 3"), "{failed}");
+}
+
+/// More misses than loads: the kernel's events are not of the same accesses, and no share is said.
+#[test]
+fn misses_that_are_more_than_the_loads_have_no_share() {
+    let mut planted = planted();
+    planted.runs[1].counts[3] = 500_000;
+    let report = read(&record(&planted, "real"));
+    assert_eq!(report.of(&metrics::SHARE).count(), 0);
+}
+
+#[test]
+fn hostile_lines_are_told_and_left_out() {
+    let whole = record(&planted(), "real").program.expect("a program");
+    for (line, why) in [
+        ("program part=command name=\"other\"", "a second command"),
+        ("program part=event name=\"nothing\"", "is not one of"),
+        ("program part=set events=\"cycles,cycles\"", "twice"),
+        ("program part=set events=\"\"", "is not one of"),
+        ("program part=run wall_ns=1 cpu_us=1,2 faults=1,2 switches=1,2 set=2 counts=1", "not listed before"),
+        ("program part=run wall_ns=1 cpu_us=1,2 faults=1,2 switches=1,2 set=0 counts=1", "1 counts of 4"),
+        ("program part=run wall_ns=1 cpu_us=1,2 faults=1,2 switches=1,2 counts=1", "1 counts of 0"),
+        ("program part=run wall_ns=1 cpu_us=1 faults=1,2 switches=1,2", "1 numbers instead of 2"),
+        ("program part=run cpu_us=1,2 faults=1,2 switches=1,2", "'wall_ns' is missing"),
+        ("program part=elsewhere", "is not one of: command event"),
+    ] {
+        let mut record = record(&planted(), "real");
+        record.push(line).expect("not the first line");
+        let problem = record.problems.first().map_or("", String::as_str);
+        assert!(problem.contains(why), "{line}: {problem:?}");
+        assert_eq!(record.program.as_ref(), Some(&whole), "{line}");
+        assert_eq!(read(&record).experiment, NAME);
+    }
+    // Extreme numbers are read without overflow.
+    let mut record = record(&planted(), "real");
+    let most = u64::MAX;
+    let line = format!(
+        "program part=run wall_ns={most} cpu_us={most},{most} faults={most},{most} switches={most},{most} set=0 \
+         counts={most},0,0,{most}"
+    );
+    record.push(&line).expect("not the first line");
+    assert_eq!(record.problems, Vec::<String>::new());
+    assert_eq!(read(&record).experiment, NAME);
+    let empty =
+        Record::parse(&[Record::first_line(), "program part=command name=\"x\"".to_owned()].join("\n"));
+    assert!(read(&empty.expect("a record")).refusals.iter().any(|refused| refused.reason.contains("no run")));
+}

@@ -1,0 +1,112 @@
+//! The report of `fathom count`: times, what the kernel accounts, events of the processor by question.
+
+use fathom_analysis::findings::{Axis, Metric, Report};
+use fathom_analysis::metrics::count as metrics;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::number;
+use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
+use fathom_report::rows::show_rest;
+
+/// Questions, with the events that answer them.
+const QUESTIONS: [(&str, &[&str]); 5] = [
+    ("How much work", &["instructions", "cycles"]),
+    (
+        "Which data is not in the caches",
+        &["L1-dcache-loads", "L1-dcache-load-misses", "LLC-loads", "LLC-load-misses"],
+    ),
+    ("Which translations are not in the TLBs", &["dTLB-load-misses", "iTLB-load-misses"]),
+    (
+        "Which instructions come late",
+        &["L1-icache-load-misses", "branches", "branch-misses", "stalled-cycles-frontend"],
+    ),
+    ("How long the core waits for data and units", &["stalled-cycles-backend"]),
+];
+
+/// Renders the whole report.
+pub(crate) fn view(report: &Report, page: &mut Page) {
+    let mut index = FindingIndex::new(report);
+    table(
+        page,
+        &mut index,
+        "Time of a run",
+        &[
+            ("from start to end", &metrics::WALL),
+            ("CPU time", &metrics::CPU),
+            ("in user space", &metrics::USER),
+            ("in the kernel", &metrics::SYSTEM),
+        ],
+    );
+    if report.find(&metrics::USER).is_some() {
+        let text = "Many kernels divide CPU time into both by ticks of their timer: then the parts of a short run are coarse, and only their \
+                sum is exact.";
+        page.text(TextRole::Dim, text, "", "  ");
+    }
+    table(
+        page,
+        &mut index,
+        "What the kernel accounts for a run",
+        &[
+            ("page faults", &metrics::MINOR_FAULTS),
+            ("page faults that read a file", &metrics::MAJOR_FAULTS),
+            ("waited for something", &metrics::VOLUNTARY),
+            ("CPU taken away", &metrics::INVOLUNTARY),
+        ],
+    );
+    table(page, &mut index, "Rate", &[("instructions per cycle", &metrics::PER_CYCLE)]);
+    events(page, &mut index);
+    table(
+        page,
+        &mut index,
+        "Cost of counting",
+        &[("CPU time in user space, counted over uncounted, less 1", &metrics::COUNTING_COST)],
+    );
+    show_rest(page, index, &[]);
+}
+
+fn table(page: &mut Page, index: &mut FindingIndex, heading: &str, all: &[(&'static str, &'static Metric)]) {
+    let row = |(name, metric): &(&str, &'static Metric)| {
+        let finding = index.one(*metric)?;
+        let [value, interval] = number::cells(Some(finding));
+        Some(vec![(*name).to_owned(), value, interval, finding.unit.to_owned(), finding.count.to_string()])
+    };
+    let rows: Vec<Vec<String>> = all.iter().filter_map(row).collect();
+    if !rows.is_empty() {
+        page.heading(heading);
+        page.table(&[left("what"), measured("value"), INTERVAL, left("unit"), right("runs")], &rows, &[]);
+    }
+}
+
+fn events(page: &mut Page, index: &mut FindingIndex) {
+    let columns = [&metrics::COUNT, &metrics::PER_THOUSAND, &metrics::SHARE];
+    let rows = index.rows(columns, &[Axis::Event]);
+    if rows.is_empty() {
+        return;
+    }
+    let row_of = |name: &&str| {
+        let row = rows.iter().find(|row| row.word(Axis::Event) == **name)?;
+        let [count, per_thousand, share] = row.of;
+        let [value, interval] = number::cells(count);
+        let [ratio, share] = [per_thousand, share].map(|f| number::cells(f)[0].clone());
+        let runs = count.map(|f| f.count.to_string()).unwrap_or_default();
+        Some(vec![(**name).to_owned(), value, interval, ratio, share, runs])
+    };
+    for (question, names) in QUESTIONS {
+        let lines: Vec<Vec<String>> = names.iter().filter_map(row_of).collect();
+        if lines.is_empty() {
+            continue;
+        }
+        page.heading(question);
+        let columns = [
+            left("event").key(),
+            measured("count"),
+            INTERVAL,
+            right("per 1000 instructions"),
+            right("share of the loads"),
+            right("runs"),
+        ];
+        page.table(&columns, &lines, &[]);
+    }
+    let text = "In user space only, of the program and of what it starts. The names are those of perf-list(1); the processor \
+                determines what exactly each event counts (fathom events).";
+    page.text(TextRole::Dim, text, "", "  ");
+}

@@ -1,0 +1,155 @@
+//! A run of the program that is counted.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use fathom_experiment::record::ProgramRun;
+use fathom_host::{ProgramCounting, ProgramEvent, ProgramUsage};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use super::input::Input;
+use crate::child::left;
+use crate::failure::Failure;
+use crate::measure::stop::Stop;
+
+/// Interval at which signals are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The same for the program's end, on kernels that cannot tell it (before Linux 5.3).
+const COARSE_INTERVAL: Duration = Duration::from_millis(1);
+/// Time in which a program has to end after a signal.
+const END_GRACE: Duration = Duration::from_secs(2);
+
+/// Runs the program.
+pub struct Runner<'a> {
+    /// Program and arguments.
+    pub command: &'a [OsString],
+    /// Whether the program's stdout is sent to stderr.
+    pub divert: bool,
+    /// Its stdin.
+    pub input: Input,
+    /// Signals to this process.
+    pub stop: Stop,
+}
+
+impl Runner<'_> {
+    /// Runs it once, and counts the events of a set, given with its number.
+    ///
+    /// # Errors
+    /// It cannot be started, or the counters cannot be opened or read; with the remedy.
+    pub fn run(&self, set: Option<(usize, &[&ProgramEvent])>) -> Result<ProgramRun, Failure> {
+        let counters = |e: std::io::Error| {
+            Failure::new(format!("the counters cannot be used: {e}"), "run it again, or --once")
+        };
+        let mut command = self.prepared()?;
+        let counting = set.map(|(_, events)| ProgramCounting::open(events)).transpose().map_err(counters)?;
+        let before = ProgramUsage::of_children();
+        let begin = Instant::now();
+        let child = command.spawn().map_err(|e| self.cannot_start(&e))?;
+        let (status, wall) = self.wait(child, begin)?;
+        let used = ProgramUsage::of_children().since(before);
+        let counts = counting.map(|mut counting| counting.read()).transpose().map_err(counters)?;
+        let counts = counts.unwrap_or_default();
+        Ok(ProgramRun {
+            set: set.map(|(nth, _)| nth),
+            wall_ns: wall.as_nanos() as u64,
+            cpu_us: [used.user_us, used.system_us],
+            faults: [used.minor_faults, used.major_faults],
+            switches: [used.voluntary_switches, used.involuntary_switches],
+            shared: counts.iter().any(|count| !count.whole),
+            counts: counts.iter().map(|count| count.count).collect(),
+            ended: if status.success() { String::new() } else { status.to_string() },
+        })
+    }
+
+    fn prepared(&self) -> Result<Command, Failure> {
+        let failed = |e: std::io::Error| Failure::new(format!("cannot prepare the program's files: {e}"), "");
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]).stdin(self.input.begin().map_err(failed)?);
+        if self.divert {
+            let stderr = std::io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
+            command.stdout(Stdio::from(stderr));
+        }
+        Ok(command)
+    }
+
+    fn cannot_start(&self, e: &std::io::Error) -> Failure {
+        let name = self.command[0].to_string_lossy();
+        let remedy = match e.kind() {
+            std::io::ErrorKind::NotFound if !name.contains('/') => {
+                "check its name: it is not in PATH; for a file here, write ./NAME"
+            }
+            std::io::ErrorKind::NotFound => "check its path, and the interpreter that it names",
+            std::io::ErrorKind::PermissionDenied => "make it executable: chmod +x",
+            _ => "start it without fathom to see why",
+        };
+        Failure::usage(format!("cannot start {name}: {e}"), remedy)
+    }
+
+    /// Waits for the program's end. Returns how it ended, and the time since its start.
+    fn wait(&self, child: Child, begin: Instant) -> Result<(ExitStatus, Duration), Failure> {
+        let pid = Pid::from_child(&child);
+        let mut running = Running { child: Some(child) };
+        let descriptor = pidfd_open(pid, PidfdFlags::empty()).ok();
+        let mut asked: Option<Instant> = None;
+        loop {
+            wait_a_while(descriptor.as_ref());
+            let wall = begin.elapsed();
+            if let Some(status) = running.ended()? {
+                if self.stop.signal().is_some() {
+                    left::end_children();
+                }
+                return Ok((status, wall));
+            }
+            let Some(signal) = self.stop.signal() else { continue };
+            match asked {
+                None => {
+                    asked = Some(Instant::now() + END_GRACE);
+                    // A terminal sends its own signal to the program too.
+                    let forwarded = Signal::from_named_raw(signal).filter(|signal| *signal != Signal::INT);
+                    forwarded.map(|signal| kill_process(pid, signal));
+                }
+                Some(until) if Instant::now() > until => drop(kill_process(pid, Signal::KILL)),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// Waits until the process ends or a signal arrives, but not long.
+fn wait_a_while(descriptor: Option<&OwnedFd>) {
+    let Some(descriptor) = descriptor else { return std::thread::sleep(COARSE_INTERVAL) };
+    let timeout = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
+    let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
+    // An interruption is what is waited for.
+    let _ = poll(&mut polled, Some(&timeout));
+}
+
+/// A running program. It is killed if nobody waits for it any more.
+struct Running {
+    child: Option<Child>,
+}
+
+impl Running {
+    /// Returns how it ended, if it has.
+    fn ended(&mut self) -> Result<Option<ExitStatus>, Failure> {
+        let Some(child) = &mut self.child else { return Ok(None) };
+        let failed = |e| Failure::new(format!("cannot wait for the program: {e}"), "");
+        let status = child.try_wait().map_err(failed)?;
+        if status.is_some() {
+            self.child = None;
+        }
+        Ok(status)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Counted programs: what is known by arithmetic comes back, the program is passed through, and nothing of it is left.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::{User, kill, wait};
+
+/// Counts with these arguments; returns the report.
+fn counted(user: &User, arguments: &[&str]) -> Value {
+    let did = user.run(&[&["count", "--json"], arguments].concat());
+    assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
+    serde_json::from_str(&did.out).expect("JSON")
+}
+
+fn finding<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let all = document["findings"].as_array().expect("findings");
+    all.iter().find(|finding| finding["name"] == name).unwrap_or_else(|| panic!("no {name}: {document}"))
+}
+
+fn value(document: &Value, name: &str) -> f64 {
+    finding(document, name)["value"].as_f64().expect("a number")
+}
+
+/// Returns how often the program runs for each of `--runs`: without counting, and for each set of events.
+fn runs_in_a_round(user: &User) -> usize {
+    user.run(&["count", "--runs", "1", "--", "echo", "x"]).out.lines().count()
+}
+
+#[test]
+fn faults_and_time_are_those_of_the_program_and_what_it_starts() {
+    const MIB: u64 = 32;
+    let user = User::new();
+    // dd touches each page of its buffer; the shell starts it.
+    let of = |mib: u64| {
+        let script = format!("dd if=/dev/zero of=/dev/null bs={mib}M count=8 status=none; :");
+        counted(&user, &["--runs", "2", "--", "sh", "-c", &script])
+    };
+    let (small, large) = (of(1), of(1 + MIB));
+    let faults = |document: &Value| value(document, "program.faults.minor");
+    let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let page = if huge.contains("[always]") { 2 << 20 } else { rustix::param::page_size() as u64 };
+    let pages = ((MIB << 20) / page) as f64;
+    let more = faults(&large) - faults(&small);
+    assert!(more >= 0.9 * pages && more <= 1.1 * (MIB << 20) as f64 / 4096.0 + 100.0, "{more} of {pages}");
+    let (cpu, wall) = (value(&large, "program.cpu"), value(&large, "program.wall"));
+    assert!(cpu > 0.0 && wall > 0.0, "{cpu} {wall}");
+    let parts = value(&large, "program.user") + value(&large, "program.system");
+    assert!(finding(&large, "program.cpu")["count"] != 0 && parts > 0.0);
+}
+
+#[test]
+fn every_run_reads_the_same_stdin_and_its_output_is_passed_through() {
+    let user = User::new();
+    let round = runs_in_a_round(&user);
+    assert!(round >= 1);
+    let did = user.run_with(&["count", "--runs", "3", "--", "cat"], b"one\ntwo\n");
+    assert_eq!(did.out, "one\ntwo\n".repeat(3 * round), "{}", did.err);
+    assert!(did.err.contains("Time of a run"), "{}", did.err);
+    let did = user.run_with(&["count", "--once", "--", "cat"], b"one\ntwo\n");
+    assert_eq!((did.out.as_str(), did.status), ("one\ntwo\n", 0), "{}", did.err);
+    // With JSON on stdout, the program's output is elsewhere.
+    let did = user.run(&["count", "--runs", "1", "--json", "--", "echo", "elsewhere"]);
+    assert!(did.err.contains("elsewhere"), "{}", did.err);
+    serde_json::from_str::<Value>(&did.out).expect("JSON only");
+}
+
+/// Each event is counted in runs of its own set, or refused with its reason; nothing is missing.
+#[test]
+fn every_event_is_counted_or_refused() {
+    let user = User::new();
+    let document = counted(&user, &["--runs", "1", "--", "true"]);
+    let refused: Vec<String> = document["refusals"]
+        .as_array()
+        .expect("refusals")
+        .iter()
+        .map(|refused| refused["what"].as_str().expect("text").to_owned())
+        .collect();
+    let refused = refused.join(", ");
+    let mut none = 0;
+    for event in fathom_host::PROGRAM_EVENTS.iter().map(|event| event.name) {
+        let name = format!("program.event.{event}.count");
+        let is_counted =
+            document["findings"].as_array().expect("findings").iter().any(|f| f["name"] == *name);
+        let is_refused = refused.split(", ").any(|what| what == event);
+        assert!(is_counted != is_refused, "{event}: {document}");
+        none += usize::from(is_refused);
+    }
+    if none == fathom_host::PROGRAM_EVENTS.len() {
+        fathom_skip::skipped!(Unchecked, "counts of this machine: {refused}");
+    }
+}
+
+#[test]
+fn names_of_events_are_those_of_the_findings() {
+    let names: Vec<&str> = fathom_host::PROGRAM_EVENTS.iter().map(|event| event.name).collect();
+    assert_eq!(names, fathom_analysis::findings::tokens::EVENT.values);
+}
+
+#[test]
+fn program_that_cannot_be_started_leaves_no_record() {
+    let user = User::new();
+    user.write("text", "not a program");
+    for (program, words) in
+        [("./nothing", "check its path"), ("no-such-program-here", "not in PATH"), ("./text", "chmod +x")]
+    {
+        let did = user.run(&["count", "--runs", "1", "--record", "kept.fathom", "--", program]);
+        assert_eq!((did.status, did.out.as_str()), (2, ""), "{}", did.err);
+        assert!(did.err.contains(program) && did.err.contains(words), "{}", did.err);
+        std::fs::remove_file(user.path("kept.fathom")).unwrap_or_default();
+    }
+    user.run(&["count"]).failed(2, &["PROGRAM"]);
+    user.run(&["count", "--runs", "0", "--", "true"]).failed(2, &["--runs"]);
+}
+
+#[test]
+fn program_that_fails_is_told() {
+    let user = User::new();
+    let did = user.run(&["count", "--runs", "1", "--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(did.status, 1, "{}", did.err);
+    assert!(did.err.contains("program-failed") && did.err.contains("SIGKILL"), "{}", did.err);
+}
+
+#[test]
+fn record_is_reported_and_compared() {
+    let user = User::new();
+    for name in ["a.fathom", "b.fathom"] {
+        let did = user.run(&[
+            "count",
+            "--runs",
+            "2",
+            "--record",
+            name,
+            "--html",
+            "page.html",
+            "--force",
+            "--",
+            "true",
+        ]);
+        assert_eq!(did.status, 0, "{}", did.err);
+    }
+    let report = user.run(&["report", "a.fathom"]);
+    assert!(report.out.contains("What the kernel accounts for a run"), "{} {}", report.out, report.err);
+    assert!(user.read("page.html").contains("program.wall"));
+    let compared = user.run(&["compare", "a.fathom", "b.fathom"]);
+    assert!(compared.out.contains("program.wall"), "{} {}", compared.out, compared.err);
+}
+
+/// A signal to the command ends the program and what that has started, and keeps the runs until then.
+#[test]
+fn a_signal_ends_the_program_and_keeps_the_record() {
+    let user = User::new();
+    // The first run ends at once.
+    let script = "[ -e first ] || { : >first; exit 0; }; : >second; sleep 100 & sleep 100";
+    for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        for file in ["first", "second"] {
+            std::fs::remove_file(user.path(file)).unwrap_or_default();
+        }
+        let child = user.spawn(&["count", "--record", "kept.fathom", "--force", "--", "sh", "-c", script]);
+        let limit = Instant::now() + Duration::from_secs(60);
+        while !user.path("second").exists() && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        kill(child.id(), signal);
+        let (did, since) = (wait(child), Instant::now());
+        assert_eq!(did.status, status, "{}", did.err);
+        assert!(did.err.contains("interrupted"), "{}", did.err);
+        user.nothing_left(since);
+        let report = user.run(&["report", "kept.fathom"]);
+        assert!(report.out.contains("Time of a run"), "{} {}", report.out, report.err);
+    }
+}

@@ -1,0 +1,292 @@
+//! Counters of programs: what this machine can count of a program and of all that it starts, through the kernel's perf
+//! events in user space, and what the kernel itself accounts.
+
+use std::io;
+
+use fathom_probe::machine::Refusal;
+
+use crate::counters::{exercise, refusal};
+use crate::driver::Presence;
+use crate::memory::Memory;
+use crate::perf::{Counter, Event};
+use crate::procfs::Root;
+use crate::{clock, pages};
+
+/// An event of programs.
+#[derive(Debug)]
+pub struct ProgramEvent {
+    /// Its name in perf-list(1).
+    pub name: &'static str,
+    event: Event,
+    /// Whether a loop of ours must have such events, so that 0 of them means that nothing counts them.
+    tried: bool,
+}
+
+/// Every event, in the order in which sets of them are filled. The first two are in every set. They are the kernel's
+/// generalised events: the processor determines what exactly they count.
+pub static PROGRAM_EVENTS: [ProgramEvent; 13] = [
+    event("cycles", Event::CPU_CYCLES, true),
+    event("instructions", Event::INSTRUCTIONS, true),
+    event("L1-dcache-loads", Event::L1D_READS, true),
+    event("L1-dcache-load-misses", Event::L1D_READ_MISSES, true),
+    // Whether the loop's memory is in the last level depends on its size, which is not known here.
+    event("LLC-loads", Event::LAST_LEVEL_READS, false),
+    event("LLC-load-misses", Event::LAST_LEVEL_READ_MISSES, false),
+    event("dTLB-load-misses", Event::DTLB_READ_MISSES, true),
+    event("stalled-cycles-backend", Event::BACKEND_STALLS, true),
+    event("L1-icache-load-misses", Event::L1I_READ_MISSES, false),
+    event("iTLB-load-misses", Event::ITLB_READ_MISSES, false),
+    event("stalled-cycles-frontend", Event::FRONTEND_STALLS, false),
+    event("branches", Event::BRANCHES, true),
+    event("branch-misses", Event::BRANCH_MISSES, true),
+];
+
+/// Number of events that are in every set.
+const IN_EVERY_SET: usize = 2;
+/// Memory of the loop that tries events, at most, bytes.
+const MEMORY_BYTES: u64 = 64 << 20;
+
+const fn event(name: &'static str, event: Event, tried: bool) -> ProgramEvent {
+    ProgramEvent { name, event, tried }
+}
+
+/// What can be counted here.
+#[derive(Debug, Default)]
+pub struct ProgramCounters {
+    /// Each event that can be counted, with its count in a loop that must have such events; `None` if there is no such loop.
+    pub tried: Vec<(&'static str, Option<u64>)>,
+    /// Each event that cannot.
+    pub refused: Vec<EventRefusal>,
+    /// Sets of events that are counted at the same time: one for each run of a program.
+    pub sets: Vec<Vec<&'static ProgramEvent>>,
+}
+
+/// Why an event cannot be counted.
+#[derive(Debug)]
+pub struct EventRefusal {
+    /// Its name in perf-list(1).
+    pub name: &'static str,
+    /// Reason.
+    pub reason: String,
+    /// Remedy.
+    pub remedy: String,
+}
+
+impl EventRefusal {
+    fn new(name: &'static str, refusal: Refusal) -> EventRefusal {
+        EventRefusal { name, reason: refusal.reason.into_owned(), remedy: refusal.remedy.into_owned() }
+    }
+}
+
+impl ProgramCounters {
+    /// Opens each event and tries it on the calling thread, and finds out which of them can be counted together.
+    #[must_use]
+    pub fn find() -> ProgramCounters {
+        let root = Root::system();
+        let mut found = ProgramCounters::default();
+        let (mut opened, mut closed) = (Vec::new(), Vec::new());
+        for event in &PROGRAM_EVENTS {
+            match Counter::open(event.event) {
+                // One after the other, as there may be few registers.
+                Ok(_) => opened.push(event),
+                Err(error) => closed.push((event.name, error)),
+            }
+        }
+        let why = |error: &io::Error| match error.raw_os_error() {
+            Some(libc::ENOENT | libc::EOPNOTSUPP) if !opened.is_empty() => no_such_event(error),
+            _ => refusal(&root, error),
+        };
+        found.refused.extend(closed.iter().map(|(name, error)| EventRefusal::new(name, why(error))));
+        if opened.is_empty() {
+            return found;
+        }
+        let mut memory = memory(&root);
+        let usable: Vec<&ProgramEvent> =
+            opened.into_iter().filter(|event| found.try_out(event, memory.as_mut())).collect();
+        found.sets = sets(&usable);
+        let in_a_set = |name: &str| found.sets.iter().flatten().any(|event| event.name == name);
+        for event in usable.iter().filter(|event| !in_a_set(event.name)) {
+            found.refused.push(EventRefusal::new(event.name, without_register()));
+        }
+        found
+    }
+
+    /// Tries an event. Returns whether it counts.
+    fn try_out(&mut self, event: &ProgramEvent, memory: Option<&mut Memory>) -> bool {
+        let counted = match memory {
+            Some(memory) if event.tried => count_of(event, memory).unwrap_or(Some(0)),
+            _ => None,
+        };
+        if counted == Some(0) {
+            self.refused.push(EventRefusal::new(
+                event.name,
+                Refusal::new(
+                    "it can be opened but counts nothing in a loop that must have such events",
+                    "give the virtual machine a PMU that has it, or measure on the bare machine",
+                ),
+            ));
+            return false;
+        }
+        self.tried.push((event.name, counted));
+        true
+    }
+}
+
+/// Returns memory to try events with; `None` if there is none.
+fn memory(root: &Root) -> Option<Memory> {
+    let sizes = pages::sizes(root, rustix::param::page_size() as u64, None).ok()?;
+    Memory::open(root.clone(), sizes, Some(MEMORY_BYTES), Presence::Absent).ok()
+}
+
+/// Returns an event's count in the loop; `None` if it had no register all the time, which is noticed again with its set.
+fn count_of(event: &ProgramEvent, memory: &mut Memory) -> io::Result<Option<u64>> {
+    let mut counter = Counter::open(event.event)?;
+    exercise(memory);
+    let reading = counter.read()?;
+    Ok((reading.running_ns == reading.enabled_ns).then_some(reading.count))
+}
+
+fn no_such_event(error: &io::Error) -> Refusal {
+    Refusal::new(
+        format!("this machine's counters have no such event ({error})"),
+        "`perf stat -e rNN` counts events by their number (fathom events)",
+    )
+}
+
+fn without_register() -> Refusal {
+    Refusal::new(
+        "there is no register for it beside cycles and instructions: others use them",
+        "end other users of counters (perf; sysctl kernel.nmi_watchdog=0)",
+    )
+}
+
+/// Fills sets: an event begins another one if it does not fit into the last.
+fn sets(usable: &[&'static ProgramEvent]) -> Vec<Vec<&'static ProgramEvent>> {
+    let is_common =
+        |event: &ProgramEvent| PROGRAM_EVENTS[..IN_EVERY_SET].iter().any(|common| common.name == event.name);
+    let (common, others): (Vec<_>, Vec<_>) = usable.iter().copied().partition(|event| is_common(event));
+    let mut all: Vec<Vec<&ProgramEvent>> = Vec::new();
+    let mut last = common.clone();
+    for event in others {
+        let with = |set: &[&'static ProgramEvent]| [set, &[event]].concat();
+        if fit(&with(&last)) {
+            last.push(event);
+        } else if last.len() > common.len() && fit(&with(&common)) {
+            all.push(std::mem::replace(&mut last, with(&common)));
+        }
+    }
+    if last.len() > common.len() || fit(&last) {
+        all.push(last);
+    }
+    all
+}
+
+/// Returns whether these events have their registers at the same time.
+fn fit(set: &[&ProgramEvent]) -> bool {
+    // Some additions, so that the kernel has had to put them into registers.
+    const ADDITIONS: u64 = 1 << 12;
+    let Ok(mut counters) = open_all(set, Counter::open_in_group) else { return false };
+    let enabled = counters.first().is_some_and(|leader| leader.enable().is_ok());
+    clock::alu(ADDITIONS);
+    let whole = |counter: &mut Counter| {
+        counter.read().is_ok_and(|r| r.running_ns == r.enabled_ns && r.enabled_ns > 0)
+    };
+    enabled && counters.iter_mut().all(whole)
+}
+
+fn open_all(
+    set: &[&ProgramEvent],
+    open: fn(Event, Option<&Counter>) -> io::Result<Counter>,
+) -> io::Result<Vec<Counter>> {
+    let mut counters: Vec<Counter> = Vec::new();
+    for event in set {
+        counters.push(open(event.event, counters.first())?);
+    }
+    Ok(counters)
+}
+
+/// Counters of the programs that the calling thread starts, each with all that it starts.
+#[derive(Debug)]
+pub struct ProgramCounting(Vec<Counter>);
+
+/// A count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramCount {
+    /// Events in user space.
+    pub count: u64,
+    /// Whether it was counted all the time, and not only while its register was free.
+    pub whole: bool,
+}
+
+impl ProgramCounting {
+    /// Opens the counters of a set. They count what the calling thread starts from now on.
+    ///
+    /// # Errors
+    /// One does not open: perf_event_open(2).
+    pub fn open(set: &[&ProgramEvent]) -> io::Result<ProgramCounting> {
+        open_all(set, Counter::open_for_programs).map(ProgramCounting)
+    }
+
+    /// Reads the counters, in the order of the set.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub fn read(&mut self) -> io::Result<Vec<ProgramCount>> {
+        let read = |counter: &mut Counter| {
+            let reading = counter.read()?;
+            Ok(ProgramCount { count: reading.count, whole: reading.running_ns == reading.enabled_ns })
+        };
+        self.0.iter_mut().map(read).collect()
+    }
+}
+
+/// What the kernel accounts of programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramUsage {
+    /// CPU time in user space, us.
+    pub user_us: u64,
+    /// CPU time in the kernel, us.
+    pub system_us: u64,
+    /// Page faults without reading a file.
+    pub minor_faults: u64,
+    /// Page faults with it.
+    pub major_faults: u64,
+    /// Times that it waited for something.
+    pub voluntary_switches: u64,
+    /// Times that its CPU was taken away.
+    pub involuntary_switches: u64,
+}
+
+impl ProgramUsage {
+    /// Returns that of all children of this process that were waited for, and of theirs (getrusage(2)).
+    #[must_use]
+    pub fn of_children() -> ProgramUsage {
+        let usage = crate::watch::usage(libc::RUSAGE_CHILDREN);
+        // The fields have other widths on other architectures.
+        let us = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+        ProgramUsage {
+            user_us: us(usage.ru_utime),
+            system_us: us(usage.ru_stime),
+            minor_faults: usage.ru_minflt as u64,
+            major_faults: usage.ru_majflt as u64,
+            voluntary_switches: usage.ru_nvcsw as u64,
+            involuntary_switches: usage.ru_nivcsw as u64,
+        }
+    }
+
+    /// Returns what was added since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: ProgramUsage) -> ProgramUsage {
+        ProgramUsage {
+            user_us: self.user_us.saturating_sub(earlier.user_us),
+            system_us: self.system_us.saturating_sub(earlier.system_us),
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
