@@ -9,6 +9,7 @@ pub mod compare;
 pub mod crossover;
 pub mod draft;
 pub mod examination;
+pub mod explained;
 pub mod facts;
 pub mod findings;
 pub mod hierarchy;

@@ -30,7 +30,7 @@ pub use harness_lines::{End, Run};
 pub use imported::{Imported, MAX_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
-pub use program::{MAX_RUNS, ProgramRun, ProgramRuns, RefusedEvent, TriedEvent};
+pub use program::{MAX_RUNS, ProgramRun, ProgramRuns, ProgramTimes, RefusedEvent, TriedEvent};
 pub use simulated::region::SimulatedRegion;
 pub use simulated::source::{MAX_SOURCE, SimulatedSource};
 pub use simulated::why::{REASONS, Reasons, SimulatedEnd, SimulatedObject, SimulatedPair};

@@ -1,15 +1,17 @@
 //! Reads records, and pages with findings, from a file or a pipe.
 
 use std::io::{BufRead, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fathom_analysis::findings::Report;
 use fathom_experiment::record::Record;
 use fathom_experiment::report_kinds::{self, REPORT_KINDS};
+use fathom_experiment::survey;
 use fathom_report::{ReportKind, html};
 
 use crate::failure::Failure;
 use crate::memory_budget::MemoryBudget;
+use crate::{record_writer, subjects};
 
 mod lines;
 
@@ -42,6 +44,21 @@ pub fn load(file: &Path, taken: u64) -> Result<Record, Failure> {
             "name the record that it was made from",
         )),
     }
+}
+
+/// Kept records among which a survey of this host is searched.
+const SEARCHED: usize = 50;
+
+/// Returns the surveys of this host that are kept, the newest first. They may be of another machine with the same home.
+pub fn surveys_of_host() -> impl Iterator<Item = (PathBuf, Record)> {
+    let is_one = |record: &Record| {
+        let run = record.run.as_ref();
+        run.is_some_and(|run| run.experiment == survey::EXPERIMENT.name && run.subject == subjects::HOST)
+    };
+    let kept = record_writer::newest(SEARCHED).into_iter();
+    kept.filter_map(|path| Some((load(&path, 0).ok()?, path)))
+        .filter(move |(record, _)| is_one(record))
+        .map(|(record, path)| (path, record))
 }
 
 /// Judges a record.

@@ -8,6 +8,9 @@ pub const TRIED: Field = Field::new(
     "events that were counted in a loop that must have them, before the program ran; none if there is no such loop",
 );
 
+/// Survey with the access times.
+pub const SURVEY: Field = Field::new("survey", "record of the survey that measured the access times");
+
 metrics! {
     WALL "program.wall" ["ms"]
         "time of the program from start to end, with everything that it waits for"
@@ -44,6 +47,15 @@ metrics! {
     PER_CYCLE "program.instructions_per_cycle" [""]
         "instructions per cycle of the same run"
         .more_is_better();
+    EXPLAINED_CACHES "program.explained.caches" ["cycles"]
+        "cycles of misses that farther caches served, by their access times, if each is waited for";
+    EXPLAINED_MEMORY "program.explained.memory" ["cycles"]
+        "cycles of accesses that memory served, by its access time, if each is waited for";
+    EXPLAINED_TRANSLATION "program.explained.translation" ["cycles"]
+        "cycles of TLB misses, by the time of walks, if each is waited for";
+    EXPLAINED "program.explained.all" ["cycles"]
+        "cycles that misses take at most: caches, memory and translation"
+        .detail(&[SURVEY]);
     COUNTING_COST "program.counting_cost" [""]
         "CPU time in user space of runs that were counted over that of runs that were not, less 1"
         .signed().compared(Compared::OnRequest);

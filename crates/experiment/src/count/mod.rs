@@ -1,6 +1,7 @@
 //! Counted programs: an experiment without sessions. `fathom count` runs a program several times and writes each run to a
 //! record, which is read, compared and reported like any other.
 
+mod explanation;
 mod headline;
 mod reading;
 mod view;
@@ -10,6 +11,7 @@ use fathom_report::ReportKind;
 
 use crate::experiment::{DefaultBudget, Experiment};
 
+pub use explanation::times_of_survey;
 pub use reading::read;
 
 /// The experiment's name.

@@ -6,7 +6,7 @@ use fathom_analysis::metrics::count as metrics;
 use fathom_probe::machine::ClockTrust;
 use fathom_units::facts;
 
-use super::NAME;
+use super::{NAME, explanation};
 use crate::reading::{measured, new_report};
 use crate::record::{ProgramRun, ProgramRuns, Record, RefusedEvent};
 
@@ -45,6 +45,9 @@ pub fn read(record: &Record) -> Report {
     kernel(program, &mut report);
     for event in program.events.iter().filter(|event| !(emulated && OF_TIME.contains(&&*event.name))) {
         counts(program, &event.name, event.tried, emulated, &mut report);
+    }
+    if !emulated {
+        explanation::add(program, &mut report);
     }
     refused(&program.refused, &mut report);
     doubts(program, &mut report);

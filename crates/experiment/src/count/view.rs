@@ -1,6 +1,6 @@
 //! The report of `fathom count`: times, what the kernel accounts, events of the processor by question.
 
-use fathom_analysis::findings::{Axis, Metric, Report};
+use fathom_analysis::findings::{Axis, Finding, Metric, Report};
 use fathom_analysis::metrics::count as metrics;
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::number;
@@ -54,6 +54,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     );
     table(page, &mut index, "Rate", &[("instructions per cycle", &metrics::PER_CYCLE)]);
     events(page, &mut index);
+    explained(page, report, &mut index);
     table(
         page,
         &mut index,
@@ -74,6 +75,35 @@ fn table(page: &mut Page, index: &mut FindingIndex, heading: &str, all: &[(&'sta
         page.heading(heading);
         page.table(&[left("what"), measured("value"), INTERVAL, left("unit"), right("runs")], &rows, &[]);
     }
+}
+
+fn explained(page: &mut Page, report: &Report, index: &mut FindingIndex) {
+    let parts: [(&str, &'static Metric); 4] = [
+        ("farther caches", &metrics::EXPLAINED_CACHES),
+        ("memory", &metrics::EXPLAINED_MEMORY),
+        ("translation", &metrics::EXPLAINED_TRANSLATION),
+        ("all misses", &metrics::EXPLAINED),
+    ];
+    let counted = |event: &str| report.find(metrics::COUNT.at([event.into()]));
+    let cycles = counted("cycles").and_then(Finding::finite).filter(|cycles| *cycles > 0.0);
+    let row = |name: &str, f: Option<&Finding>| {
+        let share = cycles.zip(f?.finite()).map(|(all, part)| format!("{:.1} %", 100.0 * part / all));
+        let [value, interval] = number::cells(f);
+        Some(vec![name.to_owned(), value, interval, share.unwrap_or_default()])
+    };
+    let mut rows: Vec<Vec<String>> =
+        parts.iter().filter_map(|(name, metric)| row(name, index.one(*metric))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let others = [("beside: stalls of the core", "stalled-cycles-backend"), ("beside: all cycles", "cycles")];
+    rows.extend(others.iter().filter_map(|(name, event)| row(name, counted(event))));
+    page.heading("Cycles that misses explain, by access times of this machine");
+    let columns = [left("served by"), measured("cycles"), INTERVAL, right("share of all")];
+    page.table(&columns, &rows, &[]);
+    let text = "As if each miss were waited for: a core that overlaps misses waits less, so memory explains so much at most. What \
+                is left is other work.";
+    page.text(TextRole::Dim, text, "", "  ");
 }
 
 fn events(page: &mut Page, index: &mut FindingIndex) {

@@ -9,6 +9,8 @@ use super::simulated::cut;
 
 /// Sets of events, at most.
 const MAX_SETS: usize = 32;
+/// Tiers, at most.
+const MAX_TIERS: usize = 16;
 /// Runs, at most: more take more memory and tell nothing.
 pub const MAX_RUNS: usize = 10_000;
 
@@ -23,8 +25,21 @@ pub struct ProgramRuns {
     pub refused: Vec<RefusedEvent>,
     /// Names of the events that are counted in the same run.
     pub sets: Vec<Vec<String>>,
+    /// Access times of the machine, if a survey of it is kept.
+    pub times: Option<ProgramTimes>,
     /// The runs, in order.
     pub runs: Vec<ProgramRun>,
+}
+
+/// Access times of the machine, each with its interval: value, low, high, in thousandths of a core cycle.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramTimes {
+    /// Name of the survey's file.
+    pub survey: String,
+    /// Latency of a load by the tier that serves it, from the nearest to memory.
+    pub tiers: Vec<[u64; 3]>,
+    /// Latency that a TLB miss adds, if it is known.
+    pub translation: Option<[u64; 3]>,
 }
 
 /// An event that can be counted.
@@ -85,6 +100,7 @@ impl ProgramRuns {
         all.extend(self.events.iter().map(event));
         all.extend(self.refused.iter().map(refused));
         all.extend(self.sets.iter().map(|set| begun("set").text("events", &set.join(","))));
+        all.extend(self.times.iter().map(ProgramTimes::line));
         all
     }
 
@@ -105,6 +121,8 @@ impl ProgramRuns {
             "refused" => RefusedEvent::of_line(line).map(|event| self.refused.push(event)),
             "set" if self.sets.len() >= MAX_SETS => full("sets", MAX_SETS),
             "set" => set_of_line(line).map(|set| self.sets.push(set)),
+            "times" if self.times.is_some() => Err(WireError::new("program: a second part=times")),
+            "times" => ProgramTimes::of_line(line).map(|times| self.times = Some(times)),
             "run" if self.runs.len() >= MAX_RUNS => full("runs", MAX_RUNS),
             "run" => {
                 let run = ProgramRun::of_line(line)?;
@@ -119,7 +137,7 @@ impl ProgramRuns {
                 Ok(())
             }
             other => Err(WireError::new(format!(
-                "program: part={other} is not one of: command event refused set run"
+                "program: part={other} is not one of: command event refused set times run"
             ))),
         }
     }
@@ -145,6 +163,32 @@ impl RefusedEvent {
         let remedy = f.text("remedy")?.unwrap_or_default().to_owned();
         f.finish()?;
         Ok(RefusedEvent { name, reason, remedy })
+    }
+}
+
+impl ProgramTimes {
+    fn line(&self) -> Line {
+        let line = Line::new("program").token("part", "times").text("survey", &cut(&self.survey));
+        let line = line.list("tiers", self.tiers.as_flattened());
+        self.translation.map_or_else(|| line.clone(), |added| line.clone().list("translation", &added))
+    }
+
+    fn of_line(line: &Line) -> Result<ProgramTimes, WireError> {
+        let mut f = line.fields();
+        f.token("part")?;
+        let survey = f.text("survey")?.unwrap_or_default().to_owned();
+        let intervals = |list: Vec<u64>| {
+            let (intervals, rest) = list.as_chunks::<3>();
+            let ordered = intervals.iter().all(|[value, low, high]| low <= value && value <= high);
+            match rest.is_empty() && ordered && intervals.len() <= MAX_TIERS {
+                true => Ok(intervals.to_vec()),
+                false => Err(WireError::new("program: times are no intervals: value, low, high of each")),
+            }
+        };
+        let tiers = intervals(f.list("tiers")?)?;
+        let translation = intervals(f.list("translation")?)?.first().copied();
+        f.finish()?;
+        Ok(ProgramTimes { survey, tiers, translation })
     }
 }
 

@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use fathom_analysis::explained::{AccessTimes, Misses};
+use fathom_analysis::interval::Interval;
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::{User, kill, wait};
+use crate::simulate::{FUNCTION, TARGETS, built, hot, misses, simulated};
 
 /// Counts with these arguments; returns the report.
 fn counted(user: &User, arguments: &[&str]) -> Value {
@@ -169,5 +172,49 @@ fn a_signal_ends_the_program_and_keeps_the_record() {
         user.nothing_left(since);
         let report = user.run(&["report", "kept.fathom"]);
         assert!(report.out.contains("Time of a run"), "{} {}", report.out, report.err);
+    }
+}
+
+/// Study S4's explanation of a slow program: misses times access times are its cycles, and name the cause. The model counts
+/// every event exactly, and knows what each access took.
+#[test]
+fn access_times_explain_the_matrix_multiplication_of_study_s4() {
+    let (user, target) = (User::new(), &TARGETS[0]);
+    if built(&user, target, "matmul.c", &["-static"]).is_none() {
+        return;
+    }
+    // The Cortex-A53 has a second level, and a second TLB that serves some misses of the first: its times are intervals.
+    for (machine, study) in [("bcm2835", true), ("bcm2837", false)] {
+        user.run(&["survey", "--on", machine, "--record", "survey.fathom", "--force"]).ended(0);
+        let record = fathom_experiment::record::file::read(&user.read("survey.fathom")).expect("a record");
+        let survey = fathom_experiment::read(&record).expect("a survey");
+        let times = AccessTimes::of_survey(&survey).expect("tiers");
+        for function in ["textbook", "interchanged"] {
+            let document = simulated(&user, target, machine, &[function]);
+            let detail = hot(&document, FUNCTION, "function", function);
+            let exactly =
+                |count: u64| Interval { value: count as f64, low: count as f64, high: count as f64 };
+            let levels = detail["misses"].as_array().expect("a list");
+            let last = levels.iter().rfind(|level| level[0] != "L1D" && level[0] != "L1I");
+            let explained = times.explain(&Misses {
+                nearest: exactly(misses(detail, "L1D")),
+                last: last.map(|level| exactly(level[1].as_u64().expect("a number"))),
+                translations: Some(exactly(detail["walks"].as_u64().expect("a number"))),
+            });
+            let explained = explained.expect("tiers");
+            let findings = document["findings"].as_array().expect("a list");
+            let finding = findings.iter().find(|finding| finding["detail"] == *detail).expect("the finding");
+            let account = finding["value"].as_f64().expect("cycles");
+            let Interval { value, low, high } = explained.all;
+            println!(
+                "{machine}, {function}: {account:.0} cycles, explained {value:.0} ({low:.0}..{high:.0})"
+            );
+            assert!(0.95 * low < account && account < 1.05 * high, "{machine}, {function}: {explained:?}");
+            if study {
+                assert!((0.95..1.05).contains(&(value / account)), "{machine}, {function}: {explained:?}");
+                let translation = explained.translation.expect("walks").value / value;
+                assert_eq!(translation > 0.5, function == "textbook", "{function}: {explained:?}");
+            }
+        }
     }
 }

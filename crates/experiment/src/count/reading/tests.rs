@@ -2,7 +2,7 @@ use fathom_analysis::findings::Value;
 use fathom_probe::wire::Line;
 
 use super::*;
-use crate::record::{End, Run, TriedEvent};
+use crate::record::{End, ProgramTimes, Run, TriedEvent};
 
 const CACHES: [&str; 4] = ["cycles", "instructions", "L1-dcache-loads", "L1-dcache-load-misses"];
 const TLB: [&str; 3] = ["cycles", "instructions", "dTLB-load-misses"];
@@ -37,6 +37,11 @@ fn planted() -> ProgramRuns {
             remedy: "buy some".to_owned(),
         }],
         sets: vec![names(&CACHES), names(&TLB)],
+        times: Some(ProgramTimes {
+            survey: "a survey".to_owned(),
+            tiers: vec![[4_000; 3], [14_000, 13_000, 15_000]],
+            translation: Some([30_000; 3]),
+        }),
         runs: runs.collect(),
     }
 }
@@ -95,6 +100,10 @@ fn findings_are_medians_over_the_runs_that_counted() {
         ("program.event.L1-dcache-load-misses.share", [0.1; 3]),
         ("program.event.L1-dcache-loads.per_thousand", [200.0; 3]),
         ("program.event.dTLB-load-misses.per_thousand", [1.0; 3]),
+        // Only memory is behind the first level.
+        ("program.explained.memory", [400_000.0, 360_000.0, 440_000.0]),
+        ("program.explained.translation", [60_000.0; 3]),
+        ("program.explained.all", [460_000.0, 420_000.0, 500_000.0]),
     ] {
         assert_eq!(value(&report, name), Some(expected), "{name}");
     }
@@ -172,6 +181,7 @@ fn hostile_lines_are_told_and_left_out() {
         ("program part=event name=\"nothing\"", "is not one of"),
         ("program part=set events=\"cycles,cycles\"", "twice"),
         ("program part=set events=\"\"", "is not one of"),
+        ("program part=times survey=\"x\" tiers=1,1,1,2,2,2", "a second part=times"),
         ("program part=run wall_ns=1 cpu_us=1,2 faults=1,2 switches=1,2 set=2 counts=1", "not listed before"),
         ("program part=run wall_ns=1 cpu_us=1,2 faults=1,2 switches=1,2 set=0 counts=1", "1 counts of 4"),
         ("program part=run wall_ns=1 cpu_us=1,2 faults=1,2 switches=1,2 counts=1", "1 counts of 0"),
@@ -185,6 +195,15 @@ fn hostile_lines_are_told_and_left_out() {
         assert!(problem.contains(why), "{line}: {problem:?}");
         assert_eq!(record.program.as_ref(), Some(&whole), "{line}");
         assert_eq!(read(&record).experiment, NAME);
+    }
+    for line in [
+        "program part=times survey=\"x\" tiers=1,1,1,2,2",
+        "program part=times survey=\"x\" tiers=2,1,1",
+        "program part=times survey=\"x\" tiers=1,1,1 translation=1",
+    ] {
+        let mut record = record(&ProgramRuns { times: None, ..planted() }, "real");
+        record.push(line).expect("not the first line");
+        assert!(record.problems.iter().any(|problem| problem.contains("no intervals")), "{line}");
     }
     // Extreme numbers are read without overflow.
     let mut record = record(&planted(), "real");

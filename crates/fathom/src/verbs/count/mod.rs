@@ -4,10 +4,13 @@ use std::ffi::OsString;
 use std::time::Instant;
 
 use clap::Args;
-use fathom_experiment::count::{KIND, NAME};
-use fathom_experiment::record::{End, MAX_RUNS, ProgramRuns, Record, RefusedEvent, Run, TriedEvent};
+use fathom_experiment::count::{KIND, NAME, times_of_survey};
+use fathom_experiment::record::{
+    End, MAX_RUNS, ProgramRuns, ProgramTimes, Record, RefusedEvent, Run, TriedEvent,
+};
 use fathom_host::{ProgramCounters, ProgramEvent};
 use fathom_report::html::Entry;
+use fathom_units::facts;
 
 use super::{Context, Verb, all_told, one_form};
 use crate::child::left;
@@ -136,7 +139,8 @@ impl Counting {
         runner: &Runner,
     ) -> Result<Exit, Failure> {
         let begin = Instant::now();
-        for line in head_of(name, found).head_lines() {
+        let head = ProgramRuns { times: access_times(&self.record, found), ..head_of(name, found) };
+        for line in head.head_lines() {
             self.add(&line.render())?;
         }
         let mut exit = Exit::Done;
@@ -174,6 +178,18 @@ impl Counting {
     }
 }
 
+/// Returns the access times of this machine, from the newest survey of it that is kept, if misses are counted.
+fn access_times(record: &Record, found: &ProgramCounters) -> Option<ProgramTimes> {
+    if found.sets.is_empty() {
+        return None;
+    }
+    // The home may be that of several machines.
+    let machine = |record: &Record| record.text(facts::CPU_MODEL).map(str::to_owned);
+    let (path, survey) = records::surveys_of_host().find(|(_, survey)| machine(survey) == machine(record))?;
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    times_of_survey(name, &records::judged(&survey).ok()?)
+}
+
 /// Returns what is known before the first run.
 fn head_of(name: &str, found: &ProgramCounters) -> ProgramRuns {
     let tried = |(name, tried): &(&str, Option<u64>)| TriedEvent { name: (*name).to_owned(), tried: *tried };
@@ -188,7 +204,7 @@ fn head_of(name: &str, found: &ProgramCounters) -> ProgramRuns {
         events: found.tried.iter().map(tried).collect(),
         refused: found.refused.iter().map(refused).collect(),
         sets: found.sets.iter().map(names).collect(),
-        runs: Vec::new(),
+        ..ProgramRuns::default()
     }
 }
 

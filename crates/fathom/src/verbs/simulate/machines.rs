@@ -1,18 +1,14 @@
 //! The described machines that a program is simulated on.
 
 use fathom_analysis::findings::Report;
-use fathom_experiment::record::Record;
-use fathom_experiment::survey;
 use fathom_model::Description;
 
 use crate::failure::{Failure, print_message};
 use crate::verbs::describe::drafted;
-use crate::{record_writer, records, subjects};
+use crate::{records, subjects};
 
 /// Machines of one run, at most. Each has its caches in memory, and answers every access.
 const MAX_MACHINES: usize = 256;
-/// Kept records among which a survey of this host is searched.
-const SEARCHED: usize = 50;
 
 /// A machine with the name under which it is reported.
 #[derive(Clone, Debug)]
@@ -66,11 +62,7 @@ pub fn few(count: usize) -> Result<(), Failure> {
 
 /// Returns the machine that describes this host.
 fn this_host() -> Result<Machine, Failure> {
-    for path in record_writer::newest(SEARCHED) {
-        let Ok(record) = records::load(&path, 0) else { continue };
-        if !is_survey_of_host(&record) {
-            continue;
-        }
+    for (path, record) in records::surveys_of_host() {
         let shown = path.display();
         let name = format!("this host, drafted from {shown}");
         let report: Report = records::judged(&record)?;
@@ -84,13 +76,6 @@ fn this_host() -> Result<Machine, Failure> {
         "no machine is named, and no survey of this host is kept from which one could be drafted",
         "name one of `fathom machines` (--on bcm2837), or make one of this host: fathom survey",
     ))
-}
-
-fn is_survey_of_host(record: &Record) -> bool {
-    let of_host = |run: &fathom_experiment::record::Run| {
-        run.experiment == survey::EXPERIMENT.name && run.subject == subjects::HOST
-    };
-    record.run.as_ref().is_some_and(of_host)
 }
 
 #[cfg(test)]
