@@ -26,6 +26,7 @@ mod machine_row;
 pub mod options;
 mod plausibility;
 mod prefetch;
+pub mod profile;
 mod reading;
 pub mod record;
 pub mod report_kinds;
@@ -58,7 +59,7 @@ pub static EXPERIMENTS: &[&Experiment] = &[
 ];
 
 /// Experiments with the user's own programs. They have no sessions.
-pub static OF_PROGRAMS: &[&Experiment] = &[&count::EXPERIMENT, &simulate::EXPERIMENT];
+pub static OF_PROGRAMS: &[&Experiment] = &[&count::EXPERIMENT, &profile::EXPERIMENT, &simulate::EXPERIMENT];
 
 /// Returns the experiment with this name.
 #[must_use]

@@ -19,6 +19,7 @@ mod framing;
 mod harness_lines;
 mod imported;
 mod losses;
+mod profile;
 mod program;
 mod queries;
 mod simulated;
@@ -30,6 +31,7 @@ pub use harness_lines::{End, Run};
 pub use imported::{Imported, MAX_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
+pub use profile::{Profile, ProfilePlace};
 pub use program::{MAX_RUNS, ProgramRun, ProgramRuns, ProgramTimes, RefusedEvent, TriedEvent};
 pub use simulated::region::SimulatedRegion;
 pub use simulated::source::{MAX_SOURCE, SimulatedSource};
@@ -186,6 +188,8 @@ pub struct Record {
     pub simulated: Option<Simulated>,
     /// A counted program.
     pub program: Option<ProgramRuns>,
+    /// A sampled program.
+    pub profile: Option<Profile>,
     /// The values of the machine's description that were varied, and the findings that changed.
     pub sensitivity: Option<Sensitivity>,
     /// The number of the `run` line, from 1; 0 without one.
@@ -327,6 +331,7 @@ impl Record {
             "imported" => return self.take_imported(line),
             "simulated" => return self.take_simulated(line),
             "program" => return self.take_program(line),
+            "profile" => return self.take_profile(line),
             "sensitivity" | "varied" | "depends" => return self.take_sensitivity(line),
             _ => {}
         }

@@ -13,6 +13,7 @@ mod measure;
 mod memory_budget;
 mod new_file;
 mod output;
+mod program;
 mod progress;
 mod record_writer;
 mod records;

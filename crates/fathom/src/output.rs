@@ -1,13 +1,14 @@
 //! Output of results, and their exit status.
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 
 use fathom_analysis::findings::{Report, WarningKind};
 use fathom_report::text::{visible, visible_styled};
 use fathom_report::{ReportKind, Style, json, terminal};
 
 use crate::cli::{Colour, Output};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, print_message};
 
 /// Characters of a text in a record, at most: two of them fit into a line in any encoding.
 const MAX_CHARACTERS: usize = 400;
@@ -123,6 +124,28 @@ pub fn is_coloured(colour: Colour, terminal: bool) -> bool {
         Colour::Auto if force => true,
         Colour::Auto => terminal && !is_dumb(),
     }
+}
+
+/// Returns the exit status of a verb that writes several things. Every failure is told: all but the last are printed.
+pub fn all_told(
+    exit: Result<Exit, Failure>,
+    others: impl IntoIterator<Item = Result<(), Failure>>,
+) -> Result<Exit, Failure> {
+    others.into_iter().fold(exit, |exit, other| match (exit, other) {
+        (Err(one), Err(other)) => {
+            print_message(&one);
+            Err(other)
+        }
+        (exit, other) => other.and(exit),
+    })
+}
+
+/// Checks that only one output format goes to stdout.
+pub fn one_form(json: bool, html: Option<&Path>) -> Result<(), Failure> {
+    if json && html.is_some_and(|f| f.as_os_str() == "-") {
+        return Err(Failure::usage("--json and --html - both use stdout", "name a file for --html"));
+    }
+    Ok(())
 }
 
 /// Formats names and descriptions in two columns.

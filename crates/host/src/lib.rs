@@ -31,6 +31,7 @@ mod placement;
 mod process;
 mod procfs;
 mod program_counters;
+mod program_samples;
 mod psi;
 mod reaper;
 mod redact;
@@ -56,6 +57,7 @@ pub use options::Options;
 pub use program_counters::{
     EventRefusal, PROGRAM_EVENTS, ProgramCount, ProgramCounters, ProgramCounting, ProgramEvent, ProgramUsage,
 };
+pub use program_samples::{ProgramSampling, Sampled, SampledBy, SampledEvent};
 pub use reaper::run_reaper;
 pub use stress::{WorkerOptions, run_worker};
 

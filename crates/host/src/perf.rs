@@ -14,13 +14,15 @@ pub(crate) struct Event {
     pub(crate) config: u64,
 }
 
-/// `PERF_TYPE_HARDWARE` and `PERF_TYPE_HW_CACHE`.
+/// `PERF_TYPE_HARDWARE`, `PERF_TYPE_SOFTWARE` and `PERF_TYPE_HW_CACHE`.
 const HARDWARE: u32 = 0;
+const SOFTWARE: u32 = 1;
 const CACHE: u32 = 3;
 /// `PERF_COUNT_HW_CACHE_RESULT_MISS`, shifted as in a `config`. The operation, 0, is a read.
 const READ_MISS: u64 = 1 << 16;
 
 impl Event {
+    pub(crate) const CPU_CLOCK: Event = Event { kind: SOFTWARE, config: 0 };
     pub(crate) const CPU_CYCLES: Event = Event { kind: HARDWARE, config: 0 };
     pub(crate) const INSTRUCTIONS: Event = Event { kind: HARDWARE, config: 1 };
     pub(crate) const BRANCHES: Event = Event { kind: HARDWARE, config: 4 };
@@ -53,13 +55,42 @@ struct Attributes {
     config2: u64,
 }
 
+impl Attributes {
+    fn of(event: Event, flags: u64) -> Attributes {
+        let Event { kind, config } = event;
+        Attributes { kind, size: size_of::<Attributes>() as u32, config, flags, ..Attributes::default() }
+    }
+
+    /// Opens the event of the calling thread on a CPU; -1: on all of them.
+    fn open(&self, cpu: libc::c_int, leader: Option<&Counter>) -> io::Result<Counter> {
+        let this_thread: libc::pid_t = 0;
+        let group: libc::c_int = leader.map_or(-1, Counter::as_raw_fd);
+        // SAFETY: the kernel reads `size` bytes of `self`, which is live; the other arguments are integers.
+        let fd = unsafe {
+            libc::syscall(libc::SYS_perf_event_open, &raw const *self, this_thread, cpu, group, CLOSE_ON_EXEC)
+        };
+        let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: a new descriptor that nothing else owns.
+        Ok(Counter(unsafe { File::from_raw_fd(fd) }))
+    }
+}
+
 /// Bits of [`Attributes::flags`].
 const DISABLED: u64 = 1;
 const INHERIT: u64 = 1 << 1;
 const PINNED: u64 = 1 << 2;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const WITH_MAPPINGS: u64 = 1 << 8;
+const WITH_NAMES: u64 = 1 << 9;
+const FREQUENCY: u64 = 1 << 10;
 const ENABLE_ON_EXEC: u64 = 1 << 12;
+const WITH_TASKS: u64 = 1 << 13;
+const ID_OF_ALL: u64 = 1 << 18;
+const MAPPINGS_WITH_INODES: u64 = 1 << 23;
+const NAMES_TELL_EXEC: u64 = 1 << 24;
+/// `PERF_SAMPLE_IP`, `_TID`, `_TIME` and `_PERIOD`.
+const SAMPLED: u64 = 1 | 2 | 4 | 1 << 8;
 /// User space only.
 const USER: u64 = EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `PERF_FORMAT_TOTAL_TIME_RUNNING`.
@@ -111,34 +142,24 @@ impl Counter {
         Counter::open_with(event, PINNED, config1, None)
     }
 
-    fn open_with(event: Event, flags: u64, config1: u64, leader: Option<&Counter>) -> io::Result<Counter> {
-        let size = size_of::<Attributes>() as u32;
-        let Event { kind, config } = event;
+    /// Opens an event that samples such programs on a CPU, `rate` times a second. The clock has a fixed period, other events
+    /// the frequency.
+    pub(crate) fn open_sampling(event: Event, cpu: u32, rate: u64) -> io::Result<Counter> {
+        let is_clock = event == Event::CPU_CLOCK;
+        let told =
+            WITH_MAPPINGS | MAPPINGS_WITH_INODES | WITH_NAMES | NAMES_TELL_EXEC | WITH_TASKS | ID_OF_ALL;
+        let frequency = if is_clock { 0 } else { FREQUENCY };
         let attributes = Attributes {
-            kind,
-            size,
-            config,
-            read_format: WITH_TIMES,
-            flags,
-            config1,
-            ..Attributes::default()
+            sample_period: if is_clock { 1_000_000_000 / rate.max(1) } else { rate },
+            sample_type: SAMPLED,
+            ..Attributes::of(event, USER | INHERIT | DISABLED | ENABLE_ON_EXEC | told | frequency)
         };
-        let (this_thread, any_cpu): (libc::pid_t, libc::c_int) = (0, -1);
-        let group: libc::c_int = leader.map_or(-1, Counter::as_raw_fd);
-        // SAFETY: the kernel reads `size` bytes of `attributes`, which is live; the other arguments are integers.
-        let fd = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &raw const attributes,
-                this_thread,
-                any_cpu,
-                group,
-                CLOSE_ON_EXEC,
-            )
-        };
-        let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: a new descriptor that nothing else owns.
-        Ok(Counter(unsafe { File::from_raw_fd(fd) }))
+        attributes.open(libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX), None)
+    }
+
+    fn open_with(event: Event, flags: u64, config1: u64, leader: Option<&Counter>) -> io::Result<Counter> {
+        let any_cpu = -1;
+        Attributes { config1, read_format: WITH_TIMES, ..Attributes::of(event, flags) }.open(any_cpu, leader)
     }
 
     /// Enables the leader of a group.

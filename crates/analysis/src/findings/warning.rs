@@ -78,8 +78,10 @@ warning_kinds! {
     Pressure "pressure" false "tasks waited for a CPU, memory or I/O during the measurement (PSI)";
     Overridden "overridden" false "an option overrides the machine's description";
     Unseen "unseen" false "accesses of the program were not seen, or their order is that of this run";
-    ProgramFailed "program-failed" false "the simulated or counted program did not end with status 0";
+    ProgramFailed "program-failed" false "the simulated, counted or sampled program did not end with status 0";
     RunsDiffer "runs-differ" false "the program executed different numbers of instructions in its runs";
+    FewSamples "few-samples" true "so few samples that shares say little";
+    SamplesLost "samples-lost" true "samples of the program are missing";
     CountersShared "counters-shared" true "others used the processor's counters: counts of some runs are left out";
     WrongData "wrong-data" true "transfers delivered wrong data";
     WakeupConfig "wakeup-config" false "the configuration changes wake-up latencies";

@@ -8,6 +8,7 @@ pub mod count;
 pub mod counted;
 pub mod dma;
 pub mod latency;
+pub mod profile;
 pub mod simulate;
 pub mod stride;
 pub mod survey;
@@ -29,6 +30,7 @@ static LISTS: &[&[&Metric]] = &[
     wakeup::ALL,
     simulate::ALL,
     count::ALL,
+    profile::ALL,
     claims::ALL,
 ];
 

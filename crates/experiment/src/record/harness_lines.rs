@@ -19,6 +19,7 @@ pub(super) fn is_harness_line(line: &Line) -> bool {
                     | "imported"
                     | "simulated"
                     | "program"
+                    | "profile"
                     | "sensitivity"
                     | "varied"
                     | "depends"

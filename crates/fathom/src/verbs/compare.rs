@@ -6,10 +6,11 @@ use clap::Args;
 use fathom_analysis::findings::{Compared, Key};
 use fathom_report::html::Change;
 
-use super::{Context, Verb, one_form, one_stdin};
+use super::{Context, Verb, one_stdin};
 use crate::cli::percent;
 use crate::failure::{Exit, Failure};
 use crate::html_file::Target;
+use crate::output::one_form;
 use crate::records;
 
 /// Options of the comparison.

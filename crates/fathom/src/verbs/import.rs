@@ -10,11 +10,11 @@ use fathom_experiment::record::{End, Imported, MAX_SERIES, Record, Run};
 use fathom_experiment::wakeup;
 use fathom_report::html::Entry;
 
-use super::{Context, Verb, all_told, one_form, one_stdin};
+use super::{Context, Verb, one_stdin};
 use crate::cli::{Output, RecordOptions};
 use crate::failure::{Exit, Failure};
 use crate::html_file::{Target, same};
-use crate::output::shell;
+use crate::output::{all_told, one_form, shell};
 use crate::record_writer::RecordWriter;
 use crate::records;
 

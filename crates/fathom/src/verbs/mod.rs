@@ -8,7 +8,7 @@ use fathom_experiment::EXPERIMENTS;
 use fathom_report::html::Entry;
 
 use crate::cli::Cli;
-use crate::failure::{Exit, Failure, print_message};
+use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::records;
 
@@ -22,6 +22,7 @@ mod generate;
 mod image;
 mod import;
 mod machines;
+mod profile;
 mod report;
 mod schema;
 mod serve;
@@ -34,6 +35,7 @@ mod subjects;
 pub fn all() -> Vec<Verb> {
     let others = [
         count::verb,
+        profile::verb,
         simulate::verb,
         import::verb,
         report::verb,
@@ -110,28 +112,6 @@ impl Verb {
 /// Returns the options of a type from the matches of clap.
 fn read_back<A: Args>(matches: &ArgMatches) -> Result<A, Failure> {
     A::from_arg_matches(matches).map_err(|e| Failure::usage(e.to_string(), ""))
-}
-
-/// Returns the exit status of a verb that writes several things. Every failure is told: all but the last are printed.
-fn all_told(
-    exit: Result<Exit, Failure>,
-    others: impl IntoIterator<Item = Result<(), Failure>>,
-) -> Result<Exit, Failure> {
-    others.into_iter().fold(exit, |exit, other| match (exit, other) {
-        (Err(one), Err(other)) => {
-            print_message(&one);
-            Err(other)
-        }
-        (exit, other) => other.and(exit),
-    })
-}
-
-/// Checks that only one output format goes to stdout.
-fn one_form(json: bool, html: Option<&Path>) -> Result<(), Failure> {
-    if json && html.is_some_and(|f| f.as_os_str() == "-") {
-        return Err(Failure::usage("--json and --html - both use stdout", "name a file for --html"));
-    }
-    Ok(())
 }
 
 /// Returns the named files, without stdin.

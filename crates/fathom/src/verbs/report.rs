@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use fathom_report::html::Entry;
 
-use super::{Context, Verb, one_form, one_stdin};
+use super::{Context, Verb, one_stdin};
 use crate::cli::Output;
 use crate::failure::{Exit, Failure};
 use crate::html_file::Target;
+use crate::output::one_form;
 use crate::{against, records};
 
 /// Options of the report.

@@ -4,13 +4,13 @@ use clap::ArgMatches;
 use fathom_experiment::Experiment;
 use fathom_report::html::Entry;
 
-use super::{Context, Verb, all_told, one_form, read_back};
+use super::{Context, Verb, read_back};
 use crate::cli::Output;
 use crate::cli::experiments::{self, RunOptions};
 use crate::failure::{Exit, Failure, print_message};
 use crate::html_file::Target;
 use crate::measure::{self, Request};
-use crate::output::shell;
+use crate::output::{all_told, one_form, shell};
 use crate::records;
 
 /// Returns the verb of an experiment.

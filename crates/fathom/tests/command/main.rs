@@ -24,6 +24,7 @@ mod load;
 mod lossy;
 mod output;
 mod packages;
+mod profile;
 mod progress;
 mod qemu;
 mod record_files;

@@ -47,6 +47,17 @@ fn bindings_are_those_of_the_maintained_crate() {
     assert_eq!(WITH_TIMES, u64::from(times));
     assert_eq!(CLOSE_ON_EXEC, kernel::PERF_FLAG_FD_CLOEXEC.into());
     assert_eq!(ENABLE, kernel::ENABLE);
+    assert_eq!(flags(|a| a.set_mmap(1)), WITH_MAPPINGS);
+    assert_eq!(flags(|a| a.set_comm(1)), WITH_NAMES);
+    assert_eq!(flags(|a| a.set_freq(1)), FREQUENCY);
+    assert_eq!(flags(|a| a.set_task(1)), WITH_TASKS);
+    assert_eq!(flags(|a| a.set_sample_id_all(1)), ID_OF_ALL);
+    assert_eq!(flags(|a| a.set_mmap2(1)), MAPPINGS_WITH_INODES);
+    assert_eq!(flags(|a| a.set_comm_exec(1)), NAMES_TELL_EXEC);
+    let sampled = kernel::PERF_SAMPLE_IP | kernel::PERF_SAMPLE_TID | kernel::PERF_SAMPLE_TIME;
+    assert_eq!(SAMPLED, u64::from(sampled | kernel::PERF_SAMPLE_PERIOD));
+    let clock = Event { kind: kernel::PERF_TYPE_SOFTWARE, config: kernel::PERF_COUNT_SW_CPU_CLOCK.into() };
+    assert_eq!(Event::CPU_CLOCK, clock);
     let hardware = |config: u32| Event { kind: kernel::PERF_TYPE_HARDWARE, config: config.into() };
     assert_eq!(Event::CPU_CYCLES, hardware(kernel::PERF_COUNT_HW_CPU_CYCLES));
     assert_eq!(Event::INSTRUCTIONS, hardware(kernel::PERF_COUNT_HW_INSTRUCTIONS));

@@ -1,32 +1,21 @@
 //! `fathom count`: runs a program on this machine and counts what it does.
 
 use std::ffi::OsString;
-use std::time::Instant;
 
 use clap::Args;
 use fathom_experiment::count::{KIND, NAME, times_of_survey};
 use fathom_experiment::record::{
-    End, MAX_RUNS, ProgramRuns, ProgramTimes, Record, RefusedEvent, Run, TriedEvent,
+    MAX_RUNS, ProgramRun, ProgramRuns, ProgramTimes, Record, RefusedEvent, TriedEvent,
 };
-use fathom_host::{ProgramCounters, ProgramEvent};
-use fathom_report::html::Entry;
+use fathom_host::{ProgramCounters, ProgramCounting, ProgramEvent};
 use fathom_units::facts;
 
-use super::{Context, Verb, all_told, one_form};
-use crate::child::left;
+use super::{Context, Verb};
 use crate::cli::{Output, RecordOptions};
-use crate::failure::{Exit, Failure, print_message};
-use crate::html_file::Target;
-use crate::measure::{self, stop::Stop};
-use crate::output::{shell, short};
-use crate::record_writer::RecordWriter;
+use crate::failure::{Exit, Failure};
+use crate::program::Runner;
+use crate::program::recorded::{Asked, Filling};
 use crate::records;
-
-mod input;
-mod runs;
-
-use input::Input;
-use runs::Runner;
 
 /// Options of the count.
 #[derive(Debug, Args)]
@@ -69,113 +58,55 @@ The program's output appears once for each run; the report follows on stderr. Wi
 
 /// Counts, keeps the record, and prints the report.
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
-    one_form(options.out.json, options.out.html.as_deref())?;
-    let on_stdout =
-        options.out.json || options.out.html.as_deref().is_some_and(|file| file.as_os_str() == "-");
-    let out = if on_stdout { context.out.clone() } else { context.out.on_stderr() };
-    let requested = options.output.requested(None);
-    let mut page = Target::open(options.out.html.as_deref(), options.output.record.as_deref())?;
-    requested.check()?;
-    let program = std::path::Path::new(&options.command[0]).file_name().unwrap_or(&options.command[0]);
-    let head = Run {
-        experiment: NAME.to_owned(),
-        subject: short(&program.to_string_lossy()),
-        build: crate::build_id::id(),
-        command: typed(options),
-        ..Run::default()
+    let asked = Asked {
+        kind: &KIND,
+        command: &options.command,
+        options: if options.once { "--once".to_owned() } else { format!("--runs {}", options.runs) },
+        once: options.once,
+        output: &options.output,
+        form: &options.out,
     };
-    let input = Input::take(options.once)?;
-    let stop = Stop::listen()?;
-    left::adopt();
-    let lines = [Record::first_line(), head.line().render()];
-    let stopped = || stop.signal().is_some();
-    let writer = RecordWriter::open(requested, NAME, &head.subject, &lines, &stopped)?;
-    if let Some(page) = &mut page {
-        page.exclude_files(writer.files()).inspect_err(|_| writer.remove_copy())?;
-    }
-    let name = head.subject.clone();
-    let (record, writer) = measure::begin_record(head, writer, stop.clone())?;
+    let name = asked.name();
+    asked.record(&context.out, |filling, runner| count(options, &name, filling, runner))
+}
+
+/// Runs the program with each set in turns. Returns whether it always ended with status 0.
+fn count(options: &Options, name: &str, filling: &mut Filling, runner: &Runner) -> Result<Exit, Failure> {
     let found = ProgramCounters::find();
-    let runner = Runner { command: &options.command, divert: on_stdout, input, stop: stop.clone() };
-    let mut counting = Counting { record, writer };
-    let counted = counting.count(options, &name, &found, &runner);
-    let Counting { record, writer } = counting;
-    if counted.is_err() && record.program.as_ref().is_none_or(|program| program.runs.is_empty()) {
-        writer.remove_copy();
-        return counted;
+    let head = ProgramRuns { times: access_times(&filling.record, &found), ..head_of(name, &found) };
+    head.head_lines().iter().try_for_each(|line| filling.add(&line.render()))?;
+    let mut exit = Exit::Done;
+    for set in order(options, &found.sets) {
+        let run = counted_run(runner, set.map(|nth| (nth, found.sets[nth].as_slice())))?;
+        filling.add_result([run.line().render()])?;
+        exit = exit.max(if run.ended.is_empty() { Exit::Done } else { Exit::Failed });
+        if runner.stop.signal().is_some() {
+            break;
+        }
     }
-    let report = records::judged(&record)?;
-    let kept = writer.path().map(|path| path.display().to_string());
-    let lost = writer.close();
-    let next = kept.map(|file| format!("fathom report {}", shell(&file)));
-    let exit = out.report(&report, &KIND, &options.out, next.as_deref());
-    let exit = exit.and_then(|exit| Ok(exit.max(counted?)));
-    let page = page
-        .map_or(Ok(()), |page| page.write(&[Entry { name: &name, report: &report, kind: &KIND }], &[], &out));
-    let exit = all_told(exit, [page, lost.map_or(Ok(()), Err)]);
-    stop.signal().map_or(exit, |signal| Ok(Exit::Signal(signal)))
+    Ok(exit)
 }
 
-/// Returns the command line, as typed.
-fn typed(options: &Options) -> String {
-    let command: Vec<String> = options.command.iter().map(|word| shell(&word.to_string_lossy())).collect();
-    let how = if options.once { "--once".to_owned() } else { format!("--runs {}", options.runs) };
-    short(&format!("fathom {NAME} {how} -- {}", command.join(" ")))
-}
-
-/// A count that is written to a record while it goes on.
-struct Counting {
-    record: Record,
-    writer: RecordWriter,
-}
-
-impl Counting {
-    /// Runs the program with each set in turns. Returns whether it always ended with status 0.
-    fn count(
-        &mut self,
-        options: &Options,
-        name: &str,
-        found: &ProgramCounters,
-        runner: &Runner,
-    ) -> Result<Exit, Failure> {
-        let begin = Instant::now();
-        let head = ProgramRuns { times: access_times(&self.record, found), ..head_of(name, found) };
-        for line in head.head_lines() {
-            self.add(&line.render())?;
-        }
-        let mut exit = Exit::Done;
-        let mut failure = None;
-        for set in order(options, &found.sets) {
-            match runner.run(set.map(|nth| (nth, found.sets[nth].as_slice()))) {
-                Ok(run) => {
-                    self.add(&run.line().render())?;
-                    // Whatever ends this process now, the run is on the disk.
-                    self.writer.sync();
-                    exit = exit.max(if run.ended.is_empty() { Exit::Done } else { Exit::Failed });
-                }
-                Err(why) => failure = Some(why),
-            }
-            if failure.is_some() || runner.stop.signal().is_some() {
-                break;
-            }
-        }
-        let status = match (&failure, runner.stop.signal()) {
-            (Some(_), _) => "failed",
-            (None, Some(_)) => "interrupted",
-            (None, None) => "complete",
-        };
-        let elapsed_ms = begin.elapsed().as_millis() as u64;
-        self.add(&End { status: status.to_owned(), elapsed_ms }.line().render())?;
-        if exit == Exit::Failed {
-            print_message(&"the program did not always end with status 0: the report tells how");
-        }
-        failure.map_or(Ok(exit), Err)
-    }
-
-    fn add(&mut self, line: &str) -> Result<(), Failure> {
-        self.writer.line(line);
-        self.record.push(line).map_err(|e| Failure::new(e, ""))
-    }
+/// Runs the program once, and counts the events of a set, given with its number.
+fn counted_run(runner: &Runner, set: Option<(usize, &[&ProgramEvent])>) -> Result<ProgramRun, Failure> {
+    let failed = |e: std::io::Error| {
+        Failure::new(format!("the counters cannot be used: {e}"), "run it again, or --once")
+    };
+    let counting = set.map(|(_, events)| ProgramCounting::open(events)).transpose().map_err(failed)?;
+    let ended = runner.run(&mut || ())?;
+    let counts = counting.map(|mut counting| counting.read()).transpose().map_err(failed)?;
+    let counts = counts.unwrap_or_default();
+    let used = &ended.used;
+    Ok(ProgramRun {
+        set: set.map(|(nth, _)| nth),
+        wall_ns: ended.wall.as_nanos() as u64,
+        cpu_us: [used.user_us, used.system_us],
+        faults: [used.minor_faults, used.major_faults],
+        switches: [used.voluntary_switches, used.involuntary_switches],
+        shared: counts.iter().any(|count| !count.whole),
+        counts: counts.iter().map(|count| count.count).collect(),
+        ended: ended.failure(),
+    })
 }
 
 /// Returns the access times of this machine, from the newest survey of it that is kept, if misses are counted.

@@ -9,9 +9,9 @@ use fathom_simulation::{MachineCounts, PlaceCounts, RegionCounts};
 use super::conversation::Ran;
 use super::objects::Objects;
 use super::source::Sources;
-use super::symbols::{Named, Symbols, UNKNOWN};
 use super::why::{self, Data};
 use crate::failure::print_message;
+use crate::program::symbols::{Named, Symbols, UNKNOWN};
 
 /// Returns what each machine counted. `source`: with the source around the lines with the longest time.
 pub fn simulated(ran: &Ran, source: bool) -> Vec<Simulated> {
@@ -199,7 +199,7 @@ mod tests {
     use fathom_simulation::LevelCounts;
 
     use super::*;
-    use crate::verbs::simulate::symbols::SourceLine;
+    use crate::program::symbols::SourceLine;
 
     #[test]
     fn instructions_of_a_function_add_up_and_the_longest_time_is_first() {

@@ -14,11 +14,11 @@ use fathom_simulation::Note;
 use fathom_simulation::protocol::{self, End, Request};
 use fathom_trace::Format;
 
-use super::{Context, Verb, all_told, one_form};
+use super::{Context, Verb};
 use crate::cli::{Output, RecordOptions};
 use crate::failure::{Exit, Failure, print_message};
 use crate::html_file::Target;
-use crate::output::{Out, shell};
+use crate::output::{Out, all_told, one_form, shell};
 use crate::record_writer::{RecordWriter, Requested};
 use crate::records;
 
@@ -33,7 +33,6 @@ mod record;
 mod replay;
 mod side_by_side;
 mod source;
-mod symbols;
 mod vary;
 mod why;
 

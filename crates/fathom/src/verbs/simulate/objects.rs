@@ -6,7 +6,7 @@ use fathom_simulation::protocol::{Mapping, STACK};
 use object::read::elf::{ElfFile32, ElfFile64};
 use object::{ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 
-use super::symbols::demangled;
+use crate::program::symbols::demangled;
 
 /// Bytes of the smallest page of all instruction sets: segments begin in files and in memory at multiples of it.
 const PAGE: u64 = 4096;

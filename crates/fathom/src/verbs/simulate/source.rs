@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use fathom_experiment::record::{Hot, MAX_SOURCE, SimulatedSource};
 use fathom_simulation::protocol::Mapping;
 
-use super::symbols::{Named, SourceLine};
 use crate::failure::print_message;
+use crate::program::symbols::{Named, SourceLine};
 
 /// Lines with the longest time whose surroundings are taken.
 const HOT_LINES: usize = 40;

@@ -6,7 +6,7 @@ use fathom_experiment::record::{MAX_HOT, SimulatedEnd, SimulatedObject, Simulate
 use fathom_simulation::{REASONS, Reason, StoryCounts};
 
 use super::objects::{Datum, Objects};
-use super::symbols::Named;
+use crate::program::symbols::Named;
 
 /// What has the line if a walk of page tables took it.
 const TABLES: &str = "page tables";

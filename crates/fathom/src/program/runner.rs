@@ -1,16 +1,15 @@
-//! A run of the program that is counted.
+//! A run of a program.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use fathom_experiment::record::ProgramRun;
-use fathom_host::{ProgramCounting, ProgramEvent, ProgramUsage};
+use fathom_host::ProgramUsage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use super::input::Input;
+use super::Input;
 use crate::child::left;
 use crate::failure::Failure;
 use crate::measure::stop::Stop;
@@ -34,34 +33,37 @@ pub struct Runner<'a> {
     pub stop: Stop,
 }
 
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// How.
+    pub status: ExitStatus,
+    /// Time from start to end.
+    pub wall: Duration,
+    /// What the kernel accounted for it.
+    pub used: ProgramUsage,
+}
+
+impl Ended {
+    /// Returns how it ended, if not with status 0, else an empty text.
+    pub fn failure(&self) -> String {
+        if self.status.success() { String::new() } else { self.status.to_string() }
+    }
+}
+
 impl Runner<'_> {
-    /// Runs it once, and counts the events of a set, given with its number.
+    /// Runs it once, on the calling thread, whose counters and samples of programs it has. `meanwhile` is called at least every
+    /// 50 ms.
     ///
     /// # Errors
-    /// It cannot be started, or the counters cannot be opened or read; with the remedy.
-    pub fn run(&self, set: Option<(usize, &[&ProgramEvent])>) -> Result<ProgramRun, Failure> {
-        let counters = |e: std::io::Error| {
-            Failure::new(format!("the counters cannot be used: {e}"), "run it again, or --once")
-        };
+    /// It cannot be started; with the remedy.
+    pub fn run(&self, meanwhile: &mut dyn FnMut()) -> Result<Ended, Failure> {
         let mut command = self.prepared()?;
-        let counting = set.map(|(_, events)| ProgramCounting::open(events)).transpose().map_err(counters)?;
         let before = ProgramUsage::of_children();
         let begin = Instant::now();
         let child = command.spawn().map_err(|e| self.cannot_start(&e))?;
-        let (status, wall) = self.wait(child, begin)?;
-        let used = ProgramUsage::of_children().since(before);
-        let counts = counting.map(|mut counting| counting.read()).transpose().map_err(counters)?;
-        let counts = counts.unwrap_or_default();
-        Ok(ProgramRun {
-            set: set.map(|(nth, _)| nth),
-            wall_ns: wall.as_nanos() as u64,
-            cpu_us: [used.user_us, used.system_us],
-            faults: [used.minor_faults, used.major_faults],
-            switches: [used.voluntary_switches, used.involuntary_switches],
-            shared: counts.iter().any(|count| !count.whole),
-            counts: counts.iter().map(|count| count.count).collect(),
-            ended: if status.success() { String::new() } else { status.to_string() },
-        })
+        let (status, wall) = self.wait(child, begin, meanwhile)?;
+        Ok(Ended { status, wall, used: ProgramUsage::of_children().since(before) })
     }
 
     fn prepared(&self) -> Result<Command, Failure> {
@@ -89,7 +91,12 @@ impl Runner<'_> {
     }
 
     /// Waits for the program's end. Returns how it ended, and the time since its start.
-    fn wait(&self, child: Child, begin: Instant) -> Result<(ExitStatus, Duration), Failure> {
+    fn wait(
+        &self,
+        child: Child,
+        begin: Instant,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<(ExitStatus, Duration), Failure> {
         let pid = Pid::from_child(&child);
         let mut running = Running { child: Some(child) };
         let descriptor = pidfd_open(pid, PidfdFlags::empty()).ok();
@@ -103,6 +110,7 @@ impl Runner<'_> {
                 }
                 return Ok((status, wall));
             }
+            meanwhile();
             let Some(signal) = self.stop.signal() else { continue };
             match asked {
                 None => {

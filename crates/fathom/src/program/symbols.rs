@@ -70,6 +70,12 @@ impl Symbols {
         let Some(mapping) = found else {
             return Named { function: UNKNOWN.to_owned(), file: UNKNOWN.to_owned(), ..Named::default() };
         };
+        let mapping = mapping.clone();
+        self.name_in(&mapping, pc)
+    }
+
+    /// Returns the name of the instruction at a virtual address in a mapping of a file.
+    pub fn name_in(&mut self, mapping: &Mapping, pc: u64) -> Named {
         let offset = pc - mapping.start + mapping.offset;
         let changed = &mut self.changed;
         let binary = self.files.entry(mapping.file.clone()).or_insert_with(|| {

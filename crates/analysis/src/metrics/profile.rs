@@ -1,0 +1,39 @@
+//! Metrics of `fathom profile`: where a program executes, by samples.
+
+use crate::findings::{Compared, Field, metrics};
+
+/// The function.
+pub const FUNCTION: Field =
+    Field::new("function", "function, demangled; the section, if no symbol covers it; ? for code of no file");
+/// The program or library.
+pub const FILE: Field = Field::new("file", "name of the program or library");
+/// Line of the source.
+pub const SOURCE: Field = Field::new("source", "file and line of the source");
+/// Samples.
+pub const SAMPLES: Field = Field::new("samples", "number of samples");
+/// What makes samples.
+pub const EVENT: Field = Field::new("event", "event that makes samples, by its name in perf-list(1)");
+
+metrics! {
+    WALL "profile.wall" ["ms"]
+        "time of the program from start to end, while it was sampled"
+        .timed();
+    USER "profile.user" ["ms"]
+        "CPU time of the program and of what it starts, in user space, as the kernel accounts it"
+        .timed();
+    SYSTEM "profile.system" ["ms"]
+        "the same in the kernel, which is not sampled"
+        .timed();
+    SAMPLE_COUNT "profile.samples" [""]
+        "number of samples, all in user space"
+        .detail(&[EVENT]);
+    LOST "profile.lost" [""]
+        "number of samples that the kernel could not store"
+        .less_is_better();
+    FUNCTION_SHARE "profile.function.{rank}.share" [""]
+        "share of the time in user space, or of the events, in a function; the largest first"
+        .share().less_is_better().compared(Compared::OnRequest).detail(&[FUNCTION, FILE, SAMPLES]);
+    LINE_SHARE "profile.line.{rank}.share" [""]
+        "the same for a line of the source"
+        .share().less_is_better().compared(Compared::OnRequest).detail(&[SOURCE, FUNCTION, FILE, SAMPLES]);
+}

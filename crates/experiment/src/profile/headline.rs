@@ -1,0 +1,22 @@
+//! Headline of `fathom profile`: where the program executes most.
+
+use fathom_analysis::findings::{Finding, Report};
+use fathom_analysis::metrics::profile as metrics;
+use fathom_report::Headline;
+
+use crate::headline::{headline as of_report, none};
+
+pub(crate) fn headline(report: &Report) -> Headline {
+    let Some(worst) = report.of(&metrics::FUNCTION_SHARE).next() else { return none(report) };
+    let percent = |f: &Finding| format!("{:.0} %", 100.0 * f.finite().unwrap_or(0.0));
+    let word = |f: &Finding, field| f.detail.word(field).unwrap_or("?").to_owned();
+    let function = word(worst, metrics::FUNCTION);
+    let mut answer = format!("{} of the time in user space is in {function}", percent(worst));
+    let mut quoted = vec![worst];
+    let line = report.of(&metrics::LINE_SHARE).find(|f| f.detail.word(metrics::FUNCTION) == Some(&function));
+    if let Some(line) = line {
+        answer += &format!(", {} in its line {}", percent(line), word(line, metrics::SOURCE));
+        quoted.push(line);
+    }
+    of_report(report, &answer, &quoted, "")
+}

@@ -1,0 +1,147 @@
+use fathom_analysis::findings::Value;
+use fathom_probe::wire::Line;
+
+use super::*;
+use crate::record::{End, Run};
+
+/// 1000 samples of a millisecond: three quarters in `inner`, a quarter in `outer`.
+fn planted() -> Profile {
+    let place = |function: &str, source: &str, samples: u64| ProfilePlace {
+        function: function.to_owned(),
+        file: "program".to_owned(),
+        source: source.to_owned(),
+        samples,
+        weight: samples * 1_000_000,
+    };
+    Profile {
+        program: "program".to_owned(),
+        event: "cpu-clock".to_owned(),
+        period: Some(1_000_000),
+        counts: [1000, 0, 0],
+        weight: 1_000_000_000,
+        wall_ns: 1_200_000_000,
+        cpu_us: [1_010_000, 20_000],
+        functions: vec![place("inner", "", 750), place("outer", "", 250)],
+        lines: vec![place("inner", "a.c:3", 740), place("outer", "a.c:9", 250), place("inner", "a.c:4", 10)],
+        ..Profile::default()
+    }
+}
+
+fn record(profile: &Profile, trust: &str) -> Record {
+    let run = Run { experiment: NAME.to_owned(), subject: profile.program.clone(), ..Run::default() };
+    let mut lines = vec![Record::first_line(), run.line().render()];
+    let probe = Line::new("probe").int("wire", fathom_probe::wire::VERSION).token("trust", trust);
+    lines.extend([probe.seal(0), Line::new("gone").seal(1)]);
+    lines.extend(profile.record_lines().iter().map(Line::render));
+    lines.push(End { status: "complete".to_owned(), elapsed_ms: 1200 }.line().render());
+    let record = Record::parse(&lines.join("\n")).expect("a record");
+    assert_eq!(record.problems, Vec::<String>::new());
+    record
+}
+
+fn value(report: &Report, name: &str) -> Option<f64> {
+    match report.findings.iter().find(|f| f.name() == name)?.value {
+        Value::Number(value) => Some(value),
+        Value::Text(_) => None,
+    }
+}
+
+#[test]
+fn record_returns_what_was_sampled() {
+    let planted = planted();
+    assert_eq!(record(&planted, "real").profile, Some(planted));
+}
+
+#[test]
+fn shares_have_the_interval_of_their_samples() {
+    let report = read(&record(&planted(), "real"));
+    assert_eq!((report.warnings.as_slice(), report.refusals.len()), (&[][..], 0));
+    assert_eq!(value(&report, "profile.function.1.share"), Some(0.75));
+    assert_eq!(value(&report, "profile.line.3.share"), Some(0.01));
+    assert_eq!(value(&report, "profile.user"), Some(1010.0));
+    // Wilson's interval by hand: (0.75 + 0.00192) / 1.00384 -+ 0.02676.
+    let inner = report.findings.iter().find(|f| f.name() == "profile.function.1.share").expect("it is there");
+    let (low, high) = (inner.low.expect("an end"), inner.high.expect("an end"));
+    assert!((low - 0.7223).abs() < 2e-4 && (high - 0.7758).abs() < 2e-4, "{low} {high}");
+    let headline = (super::super::KIND.headline)(&report);
+    assert!(
+        headline.answer.contains("75 %") && headline.answer.contains("74 % in its line a.c:3"),
+        "{headline:?}"
+    );
+}
+
+/// The interval of a share covers it in 95 % of all series of samples, small shares included.
+#[test]
+fn interval_covers_the_share() {
+    let mut state = 0x1234_5678_9abc_def0_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    for share in [0.02, 0.1, 0.5, 0.9] {
+        let series = 2000;
+        let covered = (0..series).filter(|_| {
+            let n = 400;
+            let hits = (0..n).filter(|_| random() < share).count();
+            let i = interval(hits as f64 / f64::from(n), n as u64);
+            i.low <= share && share <= i.high
+        });
+        let covered = covered.count() as f64 / f64::from(series);
+        assert!(covered > 0.93, "{share}: covered in {covered}");
+    }
+}
+
+#[test]
+fn lost_and_few_samples_are_told() {
+    let told = |profile: &Profile, kind| {
+        let report = read(&record(profile, "real"));
+        report.warnings.iter().find(|w| w.kind == kind).map(|w| w.text.clone())
+    };
+    let planted = planted();
+    assert_eq!(told(&planted, WarningKind::SamplesLost), None);
+    let lost = Profile { counts: [1000, 3, 0], ..planted.clone() };
+    assert!(
+        told(&lost, WarningKind::SamplesLost).is_some_and(|text| text.starts_with("3 samples were lost"))
+    );
+    // The kernel accounts twice the time for which there are samples, as QEMU's overflows are lost.
+    let missing = Profile { cpu_us: [2_000_000, 0], ..planted.clone() };
+    let text = told(&missing, WarningKind::SamplesLost).expect("told");
+    assert!(text.contains("1000 ms of 2000 ms"), "{text}");
+    let few =
+        Profile { counts: [4, 0, 0], weight: 4_000_000, functions: Vec::new(), lines: Vec::new(), ..planted };
+    assert!(told(&few, WarningKind::FewSamples).is_some());
+}
+
+#[test]
+fn an_emulator_has_no_shares() {
+    let report = read(&record(&planted(), "emulated"));
+    assert!(report.findings.is_empty() && report.refusals.len() == 1, "{report:?}");
+}
+
+#[test]
+fn hostile_lines_are_told_and_left_out() {
+    let whole = record(&planted(), "real").profile;
+    for (line, why) in [
+        (
+            "profile part=program name=\"x\" event=\"e\" counts=1,2,3 weight=1 wall_ns=1 cpu_us=1,1",
+            "a second program",
+        ),
+        ("profile part=function function=\"f\" file=\"x\" counts=1", "1 numbers instead of 2"),
+        ("profile part=elsewhere", "is not one of: program function line"),
+    ] {
+        let mut record = record(&planted(), "real");
+        record.push(line).expect("not the first line");
+        assert!(record.problems.iter().any(|problem| problem.contains(why)), "{line}: {:?}", record.problems);
+        assert_eq!(record.profile, whole, "{line}");
+    }
+    // More samples than there are have no share.
+    let mut record = record(&planted(), "real");
+    let most = u64::MAX;
+    record
+        .push(&format!("profile part=line function=\"f\" file=\"x\" counts={most},{most}"))
+        .expect("not the first line");
+    assert_eq!(record.problems, Vec::<String>::new());
+    assert_eq!(read(&record).of(&metrics::LINE_SHARE).count(), 3);
+}

@@ -1,0 +1,81 @@
+//! The report of `fathom profile`: functions and lines of the source by their share of samples.
+
+use fathom_analysis::findings::{Axis, Field, Finding, Metric, Report};
+use fathom_analysis::metrics::profile as metrics;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::number;
+use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
+use fathom_report::rows::show_rest;
+
+/// Functions and lines that a report shows.
+const SHOWN: usize = 20;
+
+/// Renders the whole report.
+pub(crate) fn view(report: &Report, page: &mut Page) {
+    let mut index = FindingIndex::new(report);
+    totals(page, &mut index);
+    places(page, &mut index, &metrics::FUNCTION_SHARE, "Functions, by share of the samples");
+    places(page, &mut index, &metrics::LINE_SHARE, "Lines of the source, by share of the samples");
+    if report.of(&metrics::FUNCTION_SHARE).next().is_some() {
+        let text = "A sample names the instruction at which the interrupt arrived: the one that took the time may be before it \
+                    (skid). The kernel's part is not sampled.";
+        page.text(TextRole::Dim, text, "", "  ");
+    }
+    show_rest(page, index, &[]);
+}
+
+fn totals(page: &mut Page, index: &mut FindingIndex) {
+    let all: [(&str, &'static Metric); 5] = [
+        ("from start to end", &metrics::WALL),
+        ("CPU time in user space", &metrics::USER),
+        ("CPU time in the kernel", &metrics::SYSTEM),
+        ("samples", &metrics::SAMPLE_COUNT),
+        ("lost samples", &metrics::LOST),
+    ];
+    let row = |(name, metric): &(&str, &'static Metric)| {
+        let finding = index.one(*metric)?;
+        let by = finding.detail.word(metrics::EVENT).map(|event| format!(" by {event}")).unwrap_or_default();
+        let [value, _] = number::cells(Some(finding));
+        Some(vec![format!("{name}{by}"), value, finding.unit.to_owned()])
+    };
+    let rows: Vec<Vec<String>> = all.iter().filter_map(row).collect();
+    if !rows.is_empty() {
+        page.heading("The run");
+        page.table(&[left("what"), right("value"), left("unit")], &rows, &[]);
+    }
+}
+
+fn places(page: &mut Page, index: &mut FindingIndex, metric: &'static Metric, heading: &str) {
+    let all = index.along(metric, Axis::Rank);
+    if all.is_empty() {
+        return;
+    }
+    page.heading(heading);
+    let word = |f: &Finding, field: Field| f.detail.word(field).unwrap_or_default().to_owned();
+    let row = |f: &Finding| {
+        let [value, interval] = number::cells(Some(f));
+        let samples = f.detail.number(metrics::SAMPLES).map(|n| number::shown(n, None, None).value);
+        vec![
+            value,
+            interval,
+            samples.unwrap_or_default(),
+            word(f, metrics::SOURCE),
+            word(f, metrics::FUNCTION),
+            word(f, metrics::FILE),
+        ]
+    };
+    let rows: Vec<Vec<String>> = all.iter().take(SHOWN).map(|(_, f)| row(f)).collect();
+    let columns = [
+        measured("share"),
+        INTERVAL,
+        right("samples"),
+        left("line").key(),
+        left("function").key(),
+        left("file"),
+    ];
+    page.table(&columns, &rows, &[]);
+    if all.len() > SHOWN {
+        let rest = format!("and {} more (--json has {})", all.len() - SHOWN, all.len());
+        page.text(TextRole::Dim, &rest, "", "  ");
+    }
+}

@@ -1,0 +1,148 @@
+//! A sampled program: the harness's own lines `profile`. The first has the totals; one follows for each function and line of the
+//! source.
+
+use fathom_probe::wire::{Line, WireError};
+
+use super::Record;
+use super::simulated::{MAX_HOT, cut};
+
+/// A program that was run once, and where it executed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// Name of the program.
+    pub program: String,
+    /// Event that made samples, by its name in perf-list(1).
+    pub event: String,
+    /// Why it is not cycles, and the remedy; empty if it was asked for.
+    pub instead: [String; 2],
+    /// Events from one sample to the next, if that is fixed: ns of `cpu-clock`.
+    pub period: Option<u64>,
+    /// Samples, those that were lost, and times that the kernel stopped sampling.
+    pub counts: [u64; 3],
+    /// Events of all samples.
+    pub weight: u64,
+    /// Time from start to end, ns.
+    pub wall_ns: u64,
+    /// CPU time in user space and in the kernel, us.
+    pub cpu_us: [u64; 2],
+    /// How the program ended, if not with status 0.
+    pub ended: String,
+    /// Functions, those with the most events first.
+    pub functions: Vec<ProfilePlace>,
+    /// Lines of the source.
+    pub lines: Vec<ProfilePlace>,
+}
+
+/// A function or a line of the source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfilePlace {
+    /// Function.
+    pub function: String,
+    /// Program or library.
+    pub file: String,
+    /// Source file and line; empty for a function.
+    pub source: String,
+    /// Samples.
+    pub samples: u64,
+    /// Events of these samples.
+    pub weight: u64,
+}
+
+impl Profile {
+    /// Returns its lines.
+    #[must_use]
+    pub fn record_lines(&self) -> Vec<Line> {
+        let head = Line::new("profile").token("part", "program").text("name", &cut(&self.program));
+        let texts = [("instead", &self.instead[0]), ("remedy", &self.instead[1]), ("ended", &self.ended)];
+        let texts = texts.iter().filter(|(_, text)| !text.is_empty());
+        let head =
+            texts.fold(head.text("event", &self.event), |head, (key, text)| head.text(key, &cut(text)));
+        let head = self.period.map_or_else(|| head.clone(), |period| head.clone().int("period", period));
+        let head = head.list("counts", &self.counts).int("weight", self.weight);
+        let mut all = vec![head.int("wall_ns", self.wall_ns).list("cpu_us", &self.cpu_us)];
+        for (part, places) in [("function", &self.functions), ("line", &self.lines)] {
+            all.extend(places.iter().take(MAX_HOT).map(|place| place.record_line(part)));
+        }
+        all
+    }
+
+    fn head(line: &Line) -> Result<Profile, WireError> {
+        let mut f = line.fields();
+        f.token("part")?;
+        let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
+        let (program, event, ended) = (text("name")?, text("event")?, text("ended")?);
+        let instead = [text("instead")?, text("remedy")?];
+        let read = Profile {
+            program,
+            event,
+            instead,
+            ended,
+            period: f.int("period")?,
+            counts: numbers("counts", &f.list("counts")?)?,
+            weight: f.need_int("weight")?,
+            wall_ns: f.need_int("wall_ns")?,
+            cpu_us: numbers("cpu_us", &f.list("cpu_us")?)?,
+            ..Profile::default()
+        };
+        f.finish()?;
+        Ok(read)
+    }
+}
+
+impl ProfilePlace {
+    fn record_line(&self, part: &str) -> Line {
+        let line = Line::new("profile").token("part", part).text("function", &cut(&self.function));
+        let line = line.text("file", &cut(&self.file));
+        let line = if self.source.is_empty() { line } else { line.text("source", &cut(&self.source)) };
+        line.list("counts", &[self.samples, self.weight])
+    }
+
+    fn of_line(line: &Line) -> Result<ProfilePlace, WireError> {
+        let mut f = line.fields();
+        f.token("part")?;
+        let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
+        let (function, file, source) = (text("function")?, text("file")?, text("source")?);
+        let [samples, weight] = numbers("counts", &f.list("counts")?)?;
+        f.finish()?;
+        Ok(ProfilePlace { function, file, source, samples, weight })
+    }
+}
+
+/// Returns exactly as many numbers as there have to be.
+fn numbers<const N: usize>(key: &str, list: &[u64]) -> Result<[u64; N], WireError> {
+    list.try_into()
+        .map_err(|_| WireError::new(format!("profile: {key} has {} numbers instead of {N}", list.len())))
+}
+
+impl Record {
+    /// Adds a line of a sampled program.
+    pub(super) fn take_profile(&mut self, line: &Line) -> Result<(), WireError> {
+        self.held += fathom_probe::wire::line::MAX_LINE as u64;
+        let part = line.fields().token("part")?.unwrap_or_default().to_owned();
+        if part == "program" {
+            let head = Profile::head(line)?;
+            if self.profile.is_some() {
+                return Err(WireError::new("profile: a second program: the first one counts"));
+            }
+            self.profile = Some(head);
+            return Ok(());
+        }
+        let Some(profile) = &mut self.profile else {
+            return Err(WireError::new(format!("profile: part={part} before part=program")));
+        };
+        let places = match part.as_str() {
+            "function" => &mut profile.functions,
+            "line" => &mut profile.lines,
+            other => {
+                return Err(WireError::new(format!(
+                    "profile: part={other} is not one of: program function line"
+                )));
+            }
+        };
+        if places.len() >= MAX_HOT {
+            return Err(WireError::new(format!("profile: more than {MAX_HOT} lines part={part}")));
+        }
+        places.push(ProfilePlace::of_line(line)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! A record of the user's program: opened before it runs, filled while it does, judged and printed at the end.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Instant;
+
+use fathom_experiment::record::{End, Record, Run};
+use fathom_report::ReportKind;
+use fathom_report::html::Entry;
+
+use super::{Input, Runner};
+use crate::child::left;
+use crate::cli::{Output, RecordOptions};
+use crate::failure::{Exit, Failure, print_message};
+use crate::html_file::Target;
+use crate::measure::{self, stop::Stop};
+use crate::output::{Out, all_told, one_form, shell, short};
+use crate::record_writer::RecordWriter;
+use crate::records;
+
+/// What is asked.
+pub struct Asked<'a> {
+    /// The kind of the report; its name is the experiment's.
+    pub kind: &'static ReportKind,
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// The verb's options, as typed.
+    pub options: String,
+    /// Whether the program runs once only.
+    pub once: bool,
+    /// The record's files.
+    pub output: &'a RecordOptions,
+    /// How the report is printed.
+    pub form: &'a Output,
+}
+
+impl Asked<'_> {
+    /// Returns the program's name.
+    pub fn name(&self) -> String {
+        let path = Path::new(&self.command[0]);
+        short(&path.file_name().unwrap_or(&self.command[0]).to_string_lossy())
+    }
+
+    fn head(&self) -> Run {
+        let command: Vec<String> = self.command.iter().map(|word| shell(&word.to_string_lossy())).collect();
+        let typed = format!("fathom {} {} -- {}", self.kind.name, self.options, command.join(" "));
+        Run {
+            experiment: self.kind.name.to_owned(),
+            subject: self.name(),
+            build: crate::build_id::id(),
+            command: short(&typed),
+            ..Run::default()
+        }
+    }
+
+    /// Opens the record, has it filled by `work`, and reports it. `work` returns whether the program always ended with status 0.
+    /// What it has added before a failure is reported too.
+    pub fn record(
+        &self,
+        out: &Out,
+        work: impl FnOnce(&mut Filling, &Runner) -> Result<Exit, Failure>,
+    ) -> Result<Exit, Failure> {
+        one_form(self.form.json, self.form.html.as_deref())?;
+        let on_stdout = self.form.json || self.form.html.as_deref().is_some_and(|f| f.as_os_str() == "-");
+        let out = if on_stdout { out.clone() } else { out.on_stderr() };
+        let requested = self.output.requested(None);
+        let mut page = Target::open(self.form.html.as_deref(), self.output.record.as_deref())?;
+        requested.check()?;
+        let input = Input::take(self.once)?;
+        let stop = Stop::listen()?;
+        left::adopt();
+        let head = self.head();
+        let name = head.subject.clone();
+        let lines = [Record::first_line(), head.line().render()];
+        let stopped = || stop.signal().is_some();
+        let writer = RecordWriter::open(requested, self.kind.name, &name, &lines, &stopped)?;
+        if let Some(page) = &mut page {
+            page.exclude_files(writer.files()).inspect_err(|_| writer.remove_copy())?;
+        }
+        let (record, writer) = measure::begin_record(head, writer, stop.clone())?;
+        let runner = Runner { command: self.command, divert: on_stdout, input, stop: stop.clone() };
+        let mut filling = Filling { record, writer, filled: false };
+        let done = filling.fill(&runner, work);
+        let Filling { record, writer, filled } = filling;
+        if done.is_err() && !filled {
+            writer.remove_copy();
+            return done;
+        }
+        let report = records::judged(&record)?;
+        let kept = writer.path().map(|path| path.display().to_string());
+        let lost = writer.close();
+        let next = kept.map(|file| format!("fathom report {}", shell(&file)));
+        let exit = out.report(&report, self.kind, self.form, next.as_deref());
+        let exit = exit.and_then(|exit| Ok(exit.max(done?)));
+        let entry = Entry { name: &name, report: &report, kind: self.kind };
+        let page = page.map_or(Ok(()), |page| page.write(&[entry], &[], &out));
+        let exit = all_told(exit, [page, lost.map_or(Ok(()), Err)]);
+        stop.signal().map_or(exit, |signal| Ok(Exit::Signal(signal)))
+    }
+}
+
+/// A record that is written while the program runs.
+pub struct Filling {
+    /// What it has so far: the facts of the machine.
+    pub record: Record,
+    writer: RecordWriter,
+    /// Whether there is a result.
+    filled: bool,
+}
+
+impl Filling {
+    /// Adds a line.
+    pub fn add(&mut self, line: &str) -> Result<(), Failure> {
+        self.writer.line(line);
+        self.record.push(line).map_err(|e| Failure::new(e, ""))
+    }
+
+    /// Adds the lines of a result. Whatever ends this process then, they are on the disk.
+    pub fn add_result(&mut self, lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
+        lines.into_iter().try_for_each(|line| self.add(&line))?;
+        self.writer.sync();
+        self.filled = true;
+        Ok(())
+    }
+
+    fn fill(
+        &mut self,
+        runner: &Runner,
+        work: impl FnOnce(&mut Filling, &Runner) -> Result<Exit, Failure>,
+    ) -> Result<Exit, Failure> {
+        let begin = Instant::now();
+        let done = work(self, runner);
+        let status = match (&done, runner.stop.signal()) {
+            (Err(_), _) => "failed",
+            (Ok(_), Some(_)) => "interrupted",
+            (Ok(_), None) => "complete",
+        };
+        let elapsed_ms = begin.elapsed().as_millis() as u64;
+        self.add(&End { status: status.to_owned(), elapsed_ms }.line().render())?;
+        if matches!(done, Ok(Exit::Failed)) {
+            print_message(&"the program did not end with status 0: the report tells how");
+        }
+        done
+    }
+}

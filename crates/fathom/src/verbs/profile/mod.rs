@@ -1,0 +1,151 @@
+//! `fathom profile`: samples where a program executes on this machine.
+
+use std::ffi::OsString;
+use std::io;
+
+use clap::{Args, ValueEnum};
+use fathom_experiment::profile::{KIND, NAME};
+use fathom_experiment::record::Profile;
+use fathom_host::{ProgramSampling, SampledBy};
+
+use super::{Context, Verb};
+use crate::cli::{Output, RecordOptions};
+use crate::failure::{Exit, Failure};
+use crate::program::Runner;
+use crate::program::recorded::{Asked, Filling};
+
+mod places;
+
+use places::Places;
+
+/// Options of the profile.
+#[derive(Debug, Args)]
+struct Options {
+    /// Event that makes samples. Default: cycles, or cpu-clock where they cannot be counted.
+    #[arg(long, value_enum, value_name = "EVENT")]
+    event: Option<EventName>,
+    /// Samples for each second of the program on a CPU. The default, a prime number, does not keep step with timers.
+    #[arg(long, default_value_t = 997, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000))]
+    rate: u64,
+    #[command(flatten)]
+    output: RecordOptions,
+    #[command(flatten)]
+    out: Output,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+/// Name of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum EventName {
+    /// The kernel's timer, while the program is on a CPU.
+    CpuClock,
+    /// Cycles of the processor.
+    Cycles,
+}
+
+/// The verb.
+pub fn verb() -> Verb {
+    Verb::of::<Options>(
+        NAME,
+        fathom_experiment::profile::EXPERIMENT.about,
+        "Examples:
+  fathom profile -- ./program argument
+  fathom profile --rate 4000 --html page.html -- ./program
+  fathom profile --event cpu-clock -- make
+
+The program has stdin, stdout and stderr; the report follows on stderr. With --json or --html -, stdout has that, and the \
+         program's output goes to stderr. Samples are of everything that the program starts, in user space. Lines of the source \
+         need debugging information (-g). Exact counts of misses by function and line, on described machines: `fathom \
+         simulate`. Exit status: 0 sampled, 1 failed, or the program did not end with 0, 2 wrong command line, 3 low \
+         confidence, 5 nothing was sampled",
+        run,
+    )
+}
+
+/// Samples, keeps the record, and prints the report.
+fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
+    let event = options.event.map(|event| format!(" --event {}", by_of(event).name())).unwrap_or_default();
+    let asked = Asked {
+        kind: &KIND,
+        command: &options.command,
+        options: format!("--rate {}{event}", options.rate),
+        once: true,
+        output: &options.output,
+        form: &options.out,
+    };
+    let name = asked.name();
+    asked.record(&context.out, |filling, runner| profile(options, &name, filling, runner))
+}
+
+fn by_of(event: EventName) -> SampledBy {
+    match event {
+        EventName::CpuClock => SampledBy::CpuClock,
+        EventName::Cycles => SampledBy::Cycles,
+    }
+}
+
+/// Runs the program, and adds where it executed. Returns whether it ended with status 0.
+fn profile(options: &Options, name: &str, filling: &mut Filling, runner: &Runner) -> Result<Exit, Failure> {
+    let Opened { mut sampling, by, instead } = opened(options)?;
+    let mut places = Places::default();
+    let ended = runner.run(&mut || places.take(sampling.take()))?;
+    places.take(sampling.take());
+    let total = places.finish();
+    let profile = Profile {
+        program: name.to_owned(),
+        event: by.name().to_owned(),
+        instead,
+        period: (by == SampledBy::CpuClock).then(|| 1_000_000_000 / options.rate),
+        wall_ns: ended.wall.as_nanos() as u64,
+        cpu_us: [ended.used.user_us, ended.used.system_us],
+        ended: ended.failure(),
+        ..total
+    };
+    filling.add_result(profile.record_lines().iter().map(|line| line.render()))?;
+    Ok(if profile.ended.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// Samples that are taken, and why they are not those of cycles, with the remedy.
+struct Opened {
+    sampling: ProgramSampling,
+    by: SampledBy,
+    instead: [String; 2],
+}
+
+/// Opens the event that is asked for; without one, cycles if they count, else the clock.
+fn opened(options: &Options) -> Result<Opened, Failure> {
+    let open = |by: SampledBy| ProgramSampling::open(by, options.rate);
+    if let Some(by) = options.event.map(by_of) {
+        let sampling = open(by).map_err(|error| cannot_sample(by, &error))?;
+        return Ok(Opened { sampling, by, instead: Default::default() });
+    }
+    match open(SampledBy::Cycles) {
+        Ok(sampling) => Ok(Opened { sampling, by: SampledBy::Cycles, instead: Default::default() }),
+        Err(why) => {
+            let by = SampledBy::CpuClock;
+            let sampling = open(by).map_err(|error| cannot_sample(by, &error))?;
+            let Failure { what, remedy, .. } = cannot_sample(SampledBy::Cycles, &why);
+            Ok(Opened { sampling, by, instead: [what, remedy] })
+        }
+    }
+}
+
+fn cannot_sample(by: SampledBy, error: &io::Error) -> Failure {
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "sysctl kernel.perf_event_paranoid=2 as root, or CAP_PERFMON; in a container allow perf_event_open"
+        }
+        io::ErrorKind::NotFound => {
+            "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or measure on the bare machine"
+        }
+        io::ErrorKind::InvalidInput => {
+            "sample less often: --rate 100 (sysctl kernel.perf_event_max_sample_rate)"
+        }
+        _ => {
+            "see perf_event_open(2) for this error; raise the limits on open files and locked memory (ulimit -n, -l)"
+        }
+    };
+    Failure::new(format!("{} cannot be sampled: {error}", by.name()), remedy)
+}

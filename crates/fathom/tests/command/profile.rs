@@ -1,0 +1,134 @@
+//! Sampled programs: planted shares come back, and what is not sampled is told.
+
+use serde_json::Value;
+
+use crate::common::User;
+use crate::simulate::{TARGETS, compiled};
+
+/// A program that works in `inner` and in `outer`, tells the CPU time of each, and has a child process that does it again.
+const WORK: &str = "#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static long long now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+__attribute__((noinline)) static void inner(long n) { for (volatile long i = 0; i < n; i++); }
+__attribute__((noinline)) static void outer(long n) { for (volatile long i = 0; i < n; i++); }
+static void work(long n) {
+    long long start = now(), middle;
+    inner(3 * n);
+    middle = now();
+    outer(n);
+    printf(\"took %lld %lld\\n\", middle - start, now() - middle);
+    fflush(stdout);
+}
+int main(int count, char **words) {
+    long n = count > 1 ? atol(words[1]) : 0;
+    if (count > 2 && !fork()) { work(n); _exit(0); }
+    work(n);
+    wait(0);
+    return count > 3;
+}
+";
+
+/// Builds the program for this host; `None`, and told, where that is not possible, or where nothing may be sampled.
+fn built(user: &User) -> Option<()> {
+    if !cfg!(target_arch = "x86_64") {
+        fathom_skip::skipped!(Unchecked, "this host is no x86-64");
+        return None;
+    }
+    compiled(user, &TARGETS[4], &user.write("work.c", WORK), &[])?;
+    let did = user.run(&["profile", "--event", "cpu-clock", "--", "true"]);
+    if did.err.contains("cannot be sampled") {
+        fathom_skip::skipped!(Unchecked, "{}", did.err);
+        return None;
+    }
+    Some(())
+}
+
+/// Returns the share of a function with its interval.
+fn share(document: &Value, function: &str) -> [f64; 3] {
+    let all = document["findings"].as_array().expect("findings");
+    let metric = "profile.function.{rank}.share";
+    let found = all.iter().find(|f| f["metric"] == metric && f["detail"]["function"] == function);
+    let found = found.unwrap_or_else(|| panic!("no {function}: {document}"));
+    ["value", "low", "high"].map(|key| found[key].as_f64().expect("a number"))
+}
+
+#[test]
+fn planted_shares_come_back_of_the_program_and_its_child() {
+    let user = User::new();
+    if built(&user).is_none() {
+        return;
+    }
+    for more in [&[][..], &["child"]] {
+        let arguments =
+            ["profile", "--event", "cpu-clock", "--rate", "4000", "--json", "--", "./program", "100000000"];
+        let did = user.run(&[&arguments, more].concat());
+        // Neighbours may have taken samples.
+        assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
+        let document: Value = serde_json::from_str(&did.out).expect("JSON");
+        let took = did.err.lines().filter_map(|line| line.strip_prefix("took "));
+        let took: Vec<Vec<f64>> =
+            took.map(|line| line.split(' ').map(|ns| ns.parse().expect("ns")).collect()).collect();
+        assert_eq!(took.len(), 1 + more.len(), "{}", did.err);
+        let [inner, outer] = [0, 1].map(|part| took.iter().map(|times| times[part]).sum::<f64>());
+        for (function, ns) in [("inner", inner), ("outer", outer)] {
+            let [value, low, high] = share(&document, function);
+            let expected = ns / (inner + outer);
+            // Its CPU time has a part in the kernel, which serves interrupts.
+            assert!(
+                low - 0.03 < expected && expected < high + 0.03,
+                "{function}: {value} ({low}..{high}), {expected}"
+            );
+        }
+        let all = document["findings"].as_array().expect("findings");
+        let line = all.iter().find(|f| f["name"] == "profile.line.1.share").expect("lines");
+        assert_eq!(
+            (&line["detail"]["source"], &line["detail"]["file"]),
+            (
+                &format!(
+                    "work.c:{}",
+                    1 + WORK.lines().position(|line| line.contains("void inner")).expect("a line")
+                )
+                .into(),
+                &"program".into()
+            )
+        );
+    }
+}
+
+#[test]
+fn short_failing_and_missing_programs_are_told() {
+    let user = User::new();
+    if built(&user).is_none() {
+        return;
+    }
+    let did = user.run(&["profile", "--event", "cpu-clock", "--", "./program", "0", "child", "fails"]);
+    assert!(did.err.contains("few-samples") && did.err.contains("program-failed"), "{}", did.err);
+    assert!(did.status == 1 || did.status == 3, "{}", did.status);
+    let did = user.run(&["profile", "--", "./nothing"]);
+    assert_eq!((did.status, did.out.as_str()), (2, ""), "{}", did.err);
+    user.run(&["profile", "--rate", "0", "--", "true"]).failed(2, &["--rate"]);
+    user.run(&["profile"]).failed(2, &["PROGRAM"]);
+}
+
+/// Without a PMU the clock is taken, and the report says so.
+#[test]
+fn samples_are_by_cycles_or_the_report_says_why_not() {
+    let user = User::new();
+    if built(&user).is_none() {
+        return;
+    }
+    let did = user.run(&["profile", "--record", "kept.fathom", "--", "./program", "30000000"]);
+    let told = did.err.contains("cpu-clock instead");
+    assert!(did.err.contains("samples by cycles") || told, "{}", did.err);
+    let asked = user.run(&["profile", "--event", "cycles", "--", "./program", "30000000"]);
+    assert_eq!(asked.status == 1 && asked.err.contains("cycles cannot be sampled"), told, "{}", asked.err);
+    let report = user.run(&["report", "kept.fathom"]);
+    assert!(report.out.contains("Functions, by share of the samples"), "{} {}", report.out, report.err);
+}

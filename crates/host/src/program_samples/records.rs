@@ -1,0 +1,183 @@
+//! Records of the kernel's rings (perf_event_open(2), "MMAP layout").
+
+/// `PERF_RECORD_*`.
+const LOST: u32 = 2;
+const COMM: u32 = 3;
+const THROTTLE: u32 = 5;
+const FORK: u32 = 7;
+const SAMPLE: u32 = 9;
+const MMAP2: u32 = 10;
+const LOST_SAMPLES: u32 = 13;
+/// `PERF_RECORD_MISC_COMM_EXEC`.
+const BY_EXEC: u16 = 1 << 13;
+/// Bytes of a record's header: type, misc, size.
+pub(super) const HEADER: usize = 8;
+/// Bytes at the end of every record but samples: process, thread, time (`sample_id_all`).
+const ID: usize = 16;
+
+/// What happened, with its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampledEvent {
+    /// Time, ns of the kernel's clock.
+    pub time: u64,
+    /// What.
+    pub what: Sampled,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sampled {
+    /// A sample.
+    Sample {
+        /// Process.
+        process: u32,
+        /// Address of the instruction.
+        address: u64,
+        /// Events since the sample before, or ns.
+        weight: u64,
+    },
+    /// A process has mapped code.
+    Mapped {
+        /// Process.
+        process: u32,
+        /// First address.
+        start: u64,
+        /// Bytes.
+        bytes: u64,
+        /// Offset in the file.
+        offset: u64,
+        /// The file, or a name in brackets.
+        file: String,
+    },
+    /// A process has become another program.
+    Executed {
+        /// Process.
+        process: u32,
+    },
+    /// A process was started with the memory of another one.
+    Started {
+        /// Process.
+        process: u32,
+        /// The other one.
+        parent: u32,
+    },
+    /// Samples were lost, so many.
+    Lost(u64),
+    /// The kernel stopped sampling for a while.
+    Throttled,
+}
+
+/// Reads a record with its header. Returns nothing for one of a kind that is not used here, or shorter than its kind.
+pub(super) fn read(record: &[u8]) -> Option<SampledEvent> {
+    let word = |at: usize| Some(u32::from_ne_bytes(record.get(at..at + 4)?.try_into().ok()?));
+    let long = |at: usize| Some(u64::from_ne_bytes(record.get(at..at + 8)?.try_into().ok()?));
+    let misc = u16::from_ne_bytes(record.get(4..6)?.try_into().ok()?);
+    let kind = word(0)?;
+    let end = record.len().checked_sub(ID)?;
+    let what = match kind {
+        // Address, process and thread, time, period.
+        SAMPLE => Sampled::Sample { address: long(HEADER)?, process: word(16)?, weight: long(32)? },
+        // Process, thread, start, bytes, offset, device and inode, protection, flags, name.
+        MMAP2 => Sampled::Mapped {
+            process: word(8)?,
+            start: long(16)?,
+            bytes: long(24)?,
+            offset: long(32)?,
+            file: text(record.get(72..end)?),
+        },
+        COMM if misc & BY_EXEC != 0 => Sampled::Executed { process: word(8)? },
+        // Process, its parent, thread, its parent, time. A thread has the process of its parent.
+        FORK if word(8)? != word(12)? => Sampled::Started { process: word(8)?, parent: word(12)? },
+        LOST => Sampled::Lost(long(16)?),
+        LOST_SAMPLES => Sampled::Lost(long(HEADER)?),
+        THROTTLE => Sampled::Throttled,
+        _ => return None,
+    };
+    let time = if kind == SAMPLE { long(24)? } else { long(record.len() - 8)? };
+    Some(SampledEvent { time, what })
+}
+
+/// Returns a text that ends with a 0.
+fn text(bytes: &[u8]) -> String {
+    let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
+        let mut all = kind.to_ne_bytes().to_vec();
+        all.extend(misc.to_ne_bytes());
+        all.extend(((HEADER + body.len()) as u16).to_ne_bytes());
+        all.extend(body);
+        all
+    }
+
+    fn words(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    fn longs(longs: &[u64]) -> Vec<u8> {
+        longs.iter().flat_map(|long| long.to_ne_bytes()).collect()
+    }
+
+    /// Every record that is used, with what it says.
+    fn all() -> Vec<(Vec<u8>, SampledEvent)> {
+        let id = [words(&[7, 8]), longs(&[99])].concat();
+        let at = |what| SampledEvent { time: 99, what };
+        let name = b"/bin/x\0\0".to_vec();
+        let mapping = [words(&[7, 8]), longs(&[0x1000, 0x2000, 0x3000, 0, 0, 0]), words(&[5, 2]), name];
+        vec![
+            (
+                record(SAMPLE, 2, &[longs(&[0x1234]), words(&[7, 8]), longs(&[99, 1000])].concat()),
+                at(Sampled::Sample { process: 7, address: 0x1234, weight: 1000 }),
+            ),
+            (
+                record(MMAP2, 2, &[mapping.concat(), id.clone()].concat()),
+                at(Sampled::Mapped {
+                    process: 7,
+                    start: 0x1000,
+                    bytes: 0x2000,
+                    offset: 0x3000,
+                    file: "/bin/x".into(),
+                }),
+            ),
+            (
+                record(COMM, BY_EXEC, &[words(&[7, 8]), b"x\0\0\0\0\0\0\0".to_vec(), id.clone()].concat()),
+                at(Sampled::Executed { process: 7 }),
+            ),
+            (
+                record(FORK, 0, &[words(&[9, 7, 9, 7]), longs(&[99]), id.clone()].concat()),
+                at(Sampled::Started { process: 9, parent: 7 }),
+            ),
+            (record(LOST, 0, &[longs(&[1, 12]), id.clone()].concat()), at(Sampled::Lost(12))),
+            (record(LOST_SAMPLES, 0, &[longs(&[3]), id.clone()].concat()), at(Sampled::Lost(3))),
+            (record(THROTTLE, 0, &[longs(&[99, 0, 0]), id].concat()), at(Sampled::Throttled)),
+        ]
+    }
+
+    #[test]
+    fn records_are_read() {
+        for (record, event) in all() {
+            assert_eq!(read(&record), Some(event));
+        }
+        let id = [words(&[7, 8]), longs(&[99])].concat();
+        // A thread, a new name without exec, and an unknown kind.
+        assert_eq!(read(&record(FORK, 0, &[words(&[7, 7, 9, 7]), longs(&[99]), id.clone()].concat())), None);
+        assert_eq!(read(&record(COMM, 0, &[words(&[7, 8, 0, 0]), id.clone()].concat())), None);
+        assert_eq!(read(&record(77, 0, &id)), None);
+    }
+
+    /// None is trusted to be as long as its kind.
+    #[test]
+    fn shortened_records_are_left_out_without_panic() {
+        for (record, _) in all() {
+            for length in 0..record.len() {
+                let _ = read(&record[..length]);
+            }
+        }
+        assert_eq!(read(&[]), None);
+    }
+}

@@ -1,0 +1,45 @@
+use std::process::Command;
+
+use super::*;
+
+/// Samples of a shell that computes in a child of a child.
+fn sampled(rate: u64) -> Option<Vec<SampledEvent>> {
+    let Ok(mut sampling) = ProgramSampling::open(SampledBy::CpuClock, rate) else {
+        fathom_skip::skipped!(Unchecked, "perf_event_open is not permitted here");
+        return None;
+    };
+    // Work of this thread.
+    crate::clock::alu(1 << 24);
+    let shell = "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'; :";
+    let status = Command::new("sh").args(["-c", shell]).status().expect("a shell");
+    assert!(status.success());
+    Some(sampling.take())
+}
+
+#[test]
+fn programs_are_sampled_in_code_that_they_have_mapped() {
+    let Some(mut events) = sampled(1000) else { return };
+    events.sort_by_key(|event| event.time);
+    let own = std::process::id();
+    let mut mapped: Vec<(u32, std::ops::Range<u64>)> = Vec::new();
+    let (mut samples, mut known, mut weight) = (0u64, 0u64, 0u64);
+    let mut executed = 0;
+    for event in &events {
+        match &event.what {
+            Sampled::Sample { process, address, weight: ns } => {
+                assert_ne!(*process, own, "this process is not sampled");
+                samples += 1;
+                weight += ns;
+                known += u64::from(mapped.iter().any(|(of, range)| of == process && range.contains(address)));
+            }
+            Sampled::Mapped { process, start, bytes, .. } => mapped.push((*process, *start..start + bytes)),
+            Sampled::Executed { .. } => executed += 1,
+            Sampled::Started { .. } | Sampled::Lost(_) | Sampled::Throttled => {}
+        }
+    }
+    // Two programs, and the loop takes some 50 ms or more.
+    assert!(executed >= 2 && samples >= 5, "{executed} programs, {samples} samples of {}", events.len());
+    assert_eq!(weight, samples * 1_000_000, "each stands for a millisecond");
+    // The first page of a program may be the dynamic linker's before its mapping is told.
+    assert!(known * 10 >= samples * 9, "{known} of {samples} in mapped code");
+}
