@@ -1,9 +1,10 @@
-//! Cycles that a program's misses take, from their counts and the access times of the machine: study S4's explanation of a slow
-//! program. A miss counts as if the program waited for it; a core that overlaps misses waits less, so the result is what
-//! memory explains at most.
+//! Cycles that the misses of a program's loads would take one at a time, from their counts and the access times of an idle machine:
+//! study S4's explanation of a slow program. A core that overlaps misses waits less; a loaded memory takes longer. Stores,
+//! fetches of instructions and other nodes' memory are not in it.
 
-use crate::findings::{Finding, Metric, Report};
+use crate::findings::{Finding, Item, Metric, Report};
 use crate::interval::Interval;
+use crate::metrics::claims::CLAIMED;
 use crate::metrics::{common, survey};
 
 /// Access times of a machine, in core cycles.
@@ -29,8 +30,10 @@ pub struct Misses {
 /// Cycles beyond those of accesses that hit, by what served the misses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Explained {
-    /// Caches behind the nearest one; without the counts of memory, that too.
+    /// Caches behind the nearest one.
     pub caches: Option<Interval>,
+    /// These or memory, if what memory served is not counted.
+    pub caches_or_memory: Option<Interval>,
     /// Memory.
     pub memory: Option<Interval>,
     /// Translation.
@@ -40,14 +43,19 @@ pub struct Explained {
 }
 
 impl AccessTimes {
-    /// Returns those that a survey found; `None` without two tiers, or without their times in cycles.
+    /// Returns those that a survey found; `None` without two tiers, or without both ends of their times in cycles. Memory that was
+    /// not reached for certain has only a lower end.
     #[must_use]
     pub fn of_survey(report: &Report) -> Option<AccessTimes> {
-        let tier = |n: u64| interval(report.find(survey::TIER_LATENCY_CYCLES.at([n.into()]))?);
-        let tiers: Vec<Interval> = (1..).map_while(tier).collect();
+        let tier = |n: u64| report.find(survey::TIER_LATENCY_CYCLES.at([n.into()]));
+        let tiers: Option<Vec<Interval>> = (1..).map_while(tier).map(interval).collect();
+        let tiers = tiers?;
         let cycles_per_ns = report.find(&common::CLOCK_CORE_HZ).and_then(Finding::finite)? / 1e9;
-        let of = |metric: &'static Metric| report.of(metric).filter_map(interval);
-        let added: Vec<Interval> = of(&survey::TLB_PENALTY).chain(of(&survey::WALK_LATENCY)).collect();
+        let of = |metric: &'static Metric| report.of(metric).map(interval);
+        // Without an end, a walk may take longer than all of them.
+        let metrics: [&'static Metric; 2] = [&survey::TLB_PENALTY, &survey::WALK_LATENCY];
+        let added: Option<Vec<Interval>> = metrics.into_iter().flat_map(of).collect();
+        let added = added.unwrap_or_default();
         let translation = hull(added.into_iter()).map(|ns| ns.scaled(cycles_per_ns));
         (tiers.len() >= 2).then_some(AccessTimes { tiers, translation })
     }
@@ -58,23 +66,31 @@ impl AccessTimes {
         let (nearest, behind) = self.tiers.split_first()?;
         let (memory, caches) = behind.split_last()?;
         let beyond = |tiers: &[Interval]| Some(less(hull(tiers.iter().copied())?, *nearest));
-        let (by_caches, by_memory) = match misses.last {
-            Some(last) if !caches.is_empty() => (Some((less(misses.nearest, last), caches)), Some(last)),
+        let of_memory = |count| product(count, less(*memory, *nearest));
+        let (by_caches, by_either, by_memory) = match misses.last {
             // There is no cache in between.
-            _ if caches.is_empty() => (None, Some(misses.nearest)),
-            _ => (Some((misses.nearest, behind)), None),
+            _ if caches.is_empty() => (None, None, Some(of_memory(misses.nearest))),
+            Some(last) => {
+                (Some(product(less(misses.nearest, last), beyond(caches)?)), None, Some(of_memory(last)))
+            }
+            None => (None, Some(product(misses.nearest, beyond(behind)?)), None),
         };
-        let by_caches = by_caches.and_then(|(count, tiers)| Some(product(count, beyond(tiers)?)));
-        let by_memory = by_memory.map(|count| product(count, less(*memory, *nearest)));
         let translation = misses.translations.zip(self.translation).map(|(count, time)| product(count, time));
-        let all = [by_caches, by_memory, translation].into_iter().flatten().reduce(sum)?;
-        Some(Explained { caches: by_caches, memory: by_memory, translation, all })
+        let all = [by_caches, by_either, by_memory, translation].into_iter().flatten().reduce(sum)?;
+        Some(Explained {
+            caches: by_caches,
+            caches_or_memory: by_either,
+            memory: by_memory,
+            translation,
+            all,
+        })
     }
 }
 
+/// Returns the interval of a finding; `None` if one end of it is not known.
 fn interval(f: &Finding) -> Option<Interval> {
-    let value = f.finite()?;
-    Some(Interval { value, low: f.low.unwrap_or(value), high: f.high.unwrap_or(value) })
+    let is_bound = matches!(f.detail.get(CLAIMED), Some(Item::Number(_)));
+    Some(Interval { value: f.finite()?, low: f.low?, high: f.high? }).filter(|_| !is_bound)
 }
 
 /// Returns an interval with all of them; its value is in the middle of the outermost values.
@@ -144,8 +160,8 @@ mod tests {
         assert_eq!((explained.memory, explained.translation), (Some(exactly(20_000.0)), None));
         // And memory too, if its accesses are not counted.
         let explained = times.explain(&Misses { last: None, ..misses }).expect("four tiers");
-        assert_eq!(explained.caches, Some(about(105_000.0, 10_000.0, 200_000.0)));
-        assert_eq!(explained.memory, None);
+        assert_eq!(explained.caches_or_memory, Some(about(105_000.0, 10_000.0, 200_000.0)));
+        assert_eq!((explained.caches, explained.memory), (None, None));
         // Errors of counts and times add up.
         let wide =
             AccessTimes { tiers: vec![about(4.0, 3.0, 5.0), about(54.0, 50.0, 60.0)], translation: None };
@@ -165,5 +181,23 @@ mod tests {
     #[test]
     fn a_survey_without_tiers_explains_nothing() {
         assert_eq!(AccessTimes::of_survey(&Report::default()), None);
+    }
+
+    /// A lower bound is not taken for the value.
+    #[test]
+    fn a_survey_that_did_not_reach_memory_explains_nothing() {
+        let tier = |n: u64, cycles: f64| {
+            let mut f = Finding::number(survey::TIER_LATENCY_CYCLES.at([n.into()]), cycles);
+            (f.low, f.high) = (Some(cycles), Some(cycles));
+            f
+        };
+        let clock = Finding::number(&common::CLOCK_CORE_HZ, 1e9);
+        let mut report = Report { findings: vec![clock, tier(1, 4.0), tier(2, 104.0)], ..Report::default() };
+        let whole = AccessTimes::of_survey(&report).expect("two tiers");
+        assert_eq!(whole.tiers, [exactly(4.0), exactly(104.0)]);
+        report.findings[2].detail.set(CLAIMED, Item::Number(1e6));
+        assert_eq!(AccessTimes::of_survey(&report), None, "there may be a larger cache");
+        report.findings[2] = Finding { high: None, ..tier(2, 104.0) };
+        assert_eq!(AccessTimes::of_survey(&report), None);
     }
 }

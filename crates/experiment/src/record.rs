@@ -32,6 +32,7 @@ pub use imported::{Imported, MAX_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
 pub use profile::{Profile, ProfilePlace};
+pub(crate) use program::MAX_TIERS;
 pub use program::{MAX_RUNS, ProgramRun, ProgramRuns, ProgramTimes, RefusedEvent, TriedEvent};
 pub use simulated::region::SimulatedRegion;
 pub use simulated::source::{MAX_SOURCE, SimulatedSource};

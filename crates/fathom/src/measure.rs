@@ -29,6 +29,7 @@ use facts_only::facts_of;
 pub use facts_only::{begin_record, facts};
 use noise::Noise;
 use resume::Resumed;
+pub use resume::same_model;
 use silence::Silence;
 use stop::Stop;
 

@@ -105,7 +105,8 @@ impl Events {
 /// Tests every counter and keeps those that count.
 fn keep_counting(counters: &mut Vec<(&'static str, Counter)>, memory: &mut Memory, facts: &mut Vec<Fact>) {
     let before: Vec<Option<u64>> = counters.iter_mut().map(|(_, c)| read(c).ok()).collect();
-    exercise(memory);
+    // Without memory for misses, their counters are dropped, as nothing tells whether they count.
+    let _ = exercise(memory);
     let mut before = before.into_iter();
     counters.retain_mut(|(name, counter)| {
         let counted = match (before.next().flatten(), read(counter).ok()) {
@@ -118,12 +119,13 @@ fn keep_counting(counters: &mut Vec<(&'static str, Counter)>, memory: &mut Memor
 }
 
 /// Takes cycles and instructions, and misses in every first level and TLB.
-pub(crate) fn exercise(memory: &mut Memory) {
+///
+/// Returns whether there was memory for the misses.
+pub(crate) fn exercise(memory: &mut Memory) -> bool {
     clock::alu(TEST_ADDITIONS);
     let request =
         MapRequest { bytes: EXERCISE_BYTES, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 };
-    // If this much memory is not available, misses cannot be tested, and their counters are dropped.
-    let Ok(map) = memory.map(&request) else { return };
+    let Ok(map) = memory.map(&request) else { return false };
     // A stride of a page and a line: each load has a new page and another set.
     let step = map.page_bytes + 64;
     for turn in 0..2 {
@@ -133,6 +135,7 @@ pub(crate) fn exercise(memory: &mut Memory) {
             offset += step;
         }
     }
+    true
 }
 
 /// Returns the counter's value; an error if the counter shared its register, because its value is then an estimate.

@@ -7,35 +7,54 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd, FromRawFd as _, RawFd};
 
-/// What a counter counts: `type` and `config` of include/uapi/linux/perf_event.h.
+/// What a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    pub(crate) kind: u32,
-    pub(crate) config: u64,
+    /// `type` and `config` of include/uapi/linux/perf_event.h.
+    kind: u32,
+    config: u64,
+    /// Whether it is counted in the kernel too.
+    everywhere: bool,
 }
 
 /// `PERF_TYPE_HARDWARE`, `PERF_TYPE_SOFTWARE` and `PERF_TYPE_HW_CACHE`.
 const HARDWARE: u32 = 0;
 const SOFTWARE: u32 = 1;
 const CACHE: u32 = 3;
+/// `PERF_PMU_TYPE_SHIFT`: the PMU of a generalised event, where there are several for CPUs.
+const PMU_SHIFT: u32 = 32;
 /// `PERF_COUNT_HW_CACHE_RESULT_MISS`, shifted as in a `config`. The operation, 0, is a read.
 const READ_MISS: u64 = 1 << 16;
 
 impl Event {
-    pub(crate) const CPU_CLOCK: Event = Event { kind: SOFTWARE, config: 0 };
-    pub(crate) const CPU_CYCLES: Event = Event { kind: HARDWARE, config: 0 };
-    pub(crate) const INSTRUCTIONS: Event = Event { kind: HARDWARE, config: 1 };
-    pub(crate) const BRANCHES: Event = Event { kind: HARDWARE, config: 4 };
-    pub(crate) const BRANCH_MISSES: Event = Event { kind: HARDWARE, config: 5 };
-    pub(crate) const FRONTEND_STALLS: Event = Event { kind: HARDWARE, config: 7 };
-    pub(crate) const BACKEND_STALLS: Event = Event { kind: HARDWARE, config: 8 };
-    pub(crate) const L1D_READS: Event = Event { kind: CACHE, config: 0 };
-    pub(crate) const L1D_READ_MISSES: Event = Event { kind: CACHE, config: READ_MISS };
-    pub(crate) const L1I_READ_MISSES: Event = Event { kind: CACHE, config: 1 | READ_MISS };
-    pub(crate) const LAST_LEVEL_READS: Event = Event { kind: CACHE, config: 2 };
-    pub(crate) const LAST_LEVEL_READ_MISSES: Event = Event { kind: CACHE, config: 2 | READ_MISS };
-    pub(crate) const DTLB_READ_MISSES: Event = Event { kind: CACHE, config: 3 | READ_MISS };
-    pub(crate) const ITLB_READ_MISSES: Event = Event { kind: CACHE, config: 4 | READ_MISS };
+    pub(crate) const CPU_CLOCK: Event = Event::new(SOFTWARE, 0);
+    pub(crate) const CPU_CYCLES: Event = Event::new(HARDWARE, 0);
+    pub(crate) const INSTRUCTIONS: Event = Event::new(HARDWARE, 1);
+    pub(crate) const BRANCHES: Event = Event::new(HARDWARE, 4);
+    pub(crate) const BRANCH_MISSES: Event = Event::new(HARDWARE, 5);
+    pub(crate) const FRONTEND_STALLS: Event = Event::new(HARDWARE, 7);
+    pub(crate) const BACKEND_STALLS: Event = Event::new(HARDWARE, 8);
+    pub(crate) const L1D_READS: Event = Event::new(CACHE, 0);
+    pub(crate) const L1D_READ_MISSES: Event = Event::new(CACHE, READ_MISS);
+    pub(crate) const L1I_READ_MISSES: Event = Event::new(CACHE, 1 | READ_MISS);
+    pub(crate) const LAST_LEVEL_READS: Event = Event::new(CACHE, 2);
+    pub(crate) const LAST_LEVEL_READ_MISSES: Event = Event::new(CACHE, 2 | READ_MISS);
+    pub(crate) const DTLB_READ_MISSES: Event = Event::new(CACHE, 3 | READ_MISS);
+    pub(crate) const ITLB_READ_MISSES: Event = Event::new(CACHE, 4 | READ_MISS);
+
+    pub(crate) const fn new(kind: u32, config: u64) -> Event {
+        Event { kind, config, everywhere: false }
+    }
+
+    /// Returns the same event, counted in the kernel too.
+    pub(crate) const fn everywhere(self) -> Event {
+        Event { everywhere: true, ..self }
+    }
+
+    /// Returns the same generalised event of a certain PMU (`type` in sysfs).
+    pub(crate) const fn of_pmu(self, pmu: u32) -> Event {
+        Event { config: self.config | (pmu as u64) << PMU_SHIFT, ..self }
+    }
 }
 
 /// `struct perf_event_attr` up to `config2` (`PERF_ATTR_SIZE_VER1`), which every kernel since 2.6.33 knows.
@@ -57,7 +76,8 @@ struct Attributes {
 
 impl Attributes {
     fn of(event: Event, flags: u64) -> Attributes {
-        let Event { kind, config } = event;
+        let Event { kind, config, everywhere } = event;
+        let flags = if everywhere { flags & !USER } else { flags };
         Attributes { kind, size: size_of::<Attributes>() as u32, config, flags, ..Attributes::default() }
     }
 
@@ -108,9 +128,9 @@ pub(crate) struct Counter(File);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub(crate) count: u64,
-    /// Time since the counter was opened, ns.
+    /// Time in which its thread, or what that has started, was on a CPU since the counter was enabled, ns.
     pub(crate) enabled_ns: u64,
-    /// Part of it in which the event really was in a register, ns.
+    /// Part of it in which the event really had a hardware counter, ns.
     pub(crate) running_ns: u64,
 }
 
@@ -120,8 +140,8 @@ impl Counter {
         Counter::open_with(event, USER, 0, None)
     }
 
-    /// The same, in a register only while all counters of the group of `leader` are in theirs. A leader counts nothing, nor
-    /// does its group, before it is enabled: a counter that joins a group that counts would have a register only later.
+    /// The same, counted only while the whole group of `leader` is. A leader counts nothing, nor does its group, before it is
+    /// enabled: a counter that joins a group that counts would have a hardware counter only later.
     pub(crate) fn open_in_group(event: Event, leader: Option<&Counter>) -> io::Result<Counter> {
         let disabled = if leader.is_none() { DISABLED } else { 0 };
         Counter::open_with(event, USER | disabled, 0, leader)
@@ -135,7 +155,7 @@ impl Counter {
         Counter::open_with(event, USER | INHERIT | enabled, 0, leader)
     }
 
-    /// Opens a counter of the calling thread, everywhere, that always is in its register or counts nothing.
+    /// Opens a counter of the calling thread, everywhere, that always has its hardware counter or counts nothing.
     /// `config1` is for the PMU's driver.
     #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
     pub(crate) fn open_pinned(event: Event, config1: u64) -> io::Result<Counter> {

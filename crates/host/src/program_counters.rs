@@ -12,8 +12,10 @@ use crate::perf::{Counter, Event};
 use crate::procfs::Root;
 use crate::{clock, pages};
 
+mod pmus;
+
 /// An event of programs.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct ProgramEvent {
     /// Its name in perf-list(1).
     pub name: &'static str,
@@ -53,12 +55,15 @@ const fn event(name: &'static str, event: Event, tried: bool) -> ProgramEvent {
 /// What can be counted here.
 #[derive(Debug, Default)]
 pub struct ProgramCounters {
-    /// Each event that can be counted, with its count in a loop that must have such events; `None` if there is no such loop.
+    /// Each event that can be counted, with its count in a loop that must have such events; `None` if there is no such loop, or
+    /// others used its counter meanwhile.
     pub tried: Vec<(&'static str, Option<u64>)>,
     /// Each event that cannot.
     pub refused: Vec<EventRefusal>,
     /// Sets of events that are counted at the same time: one for each run of a program.
-    pub sets: Vec<Vec<&'static ProgramEvent>>,
+    pub sets: Vec<Vec<ProgramEvent>>,
+    /// Whether the kernel's work for the program is counted too, because this PMU cannot leave it out.
+    pub with_kernel: bool,
 }
 
 /// Why an event cannot be counted.
@@ -84,10 +89,19 @@ impl ProgramCounters {
     pub fn find() -> ProgramCounters {
         let root = Root::system();
         let mut found = ProgramCounters::default();
+        let here = match pmus::here(&root) {
+            Ok(here) => here,
+            Err(why) => {
+                let refused = |event: &ProgramEvent| EventRefusal::new(event.name, why.clone());
+                found.refused.extend(PROGRAM_EVENTS.iter().map(refused));
+                return found;
+            }
+        };
+        found.with_kernel = here.everywhere;
         let (mut opened, mut closed) = (Vec::new(), Vec::new());
-        for event in &PROGRAM_EVENTS {
+        for event in PROGRAM_EVENTS.map(|event| ProgramEvent { event: here.event(event.event), ..event }) {
             match Counter::open(event.event) {
-                // One after the other, as there may be few registers.
+                // One after the other, as there may be few hardware counters.
                 Ok(_) => opened.push(event),
                 Err(error) => closed.push((event.name, error)),
             }
@@ -101,34 +115,34 @@ impl ProgramCounters {
             return found;
         }
         let mut memory = memory(&root);
-        let usable: Vec<&ProgramEvent> =
-            opened.into_iter().filter(|event| found.try_out(event, memory.as_mut())).collect();
-        found.sets = sets(&usable);
+        opened.retain(|event| found.try_out(&root, event, memory.as_mut()));
+        found.sets = sets(&opened);
         let in_a_set = |name: &str| found.sets.iter().flatten().any(|event| event.name == name);
-        for event in usable.iter().filter(|event| !in_a_set(event.name)) {
-            found.refused.push(EventRefusal::new(event.name, without_register()));
+        for event in opened.iter().filter(|event| !in_a_set(event.name)) {
+            found.refused.push(EventRefusal::new(event.name, without_counter()));
         }
         found
     }
 
     /// Tries an event. Returns whether it counts.
-    fn try_out(&mut self, event: &ProgramEvent, memory: Option<&mut Memory>) -> bool {
+    fn try_out(&mut self, root: &Root, event: &ProgramEvent, memory: Option<&mut Memory>) -> bool {
         let counted = match memory {
-            Some(memory) if event.tried => count_of(event, memory).unwrap_or(Some(0)),
-            _ => None,
+            Some(memory) if event.tried => count_of(event, memory),
+            _ => Ok(None),
         };
-        if counted == Some(0) {
-            self.refused.push(EventRefusal::new(
-                event.name,
-                Refusal::new(
-                    "it can be opened but counts nothing in a loop that must have such events",
-                    "give the virtual machine a PMU that has it, or measure on the bare machine",
-                ),
-            ));
-            return false;
-        }
-        self.tried.push((event.name, counted));
-        true
+        let why = match counted {
+            Ok(Some(0)) => Refusal::new(
+                "it can be opened but counts nothing in a loop that must have such events",
+                "give the virtual machine a PMU that has it, or measure on the bare machine",
+            ),
+            Ok(counted) => {
+                self.tried.push((event.name, counted));
+                return true;
+            }
+            Err(error) => refusal(root, &error),
+        };
+        self.refused.push(EventRefusal::new(event.name, why));
+        false
     }
 }
 
@@ -138,12 +152,13 @@ fn memory(root: &Root) -> Option<Memory> {
     Memory::open(root.clone(), sizes, Some(MEMORY_BYTES), Presence::Absent).ok()
 }
 
-/// Returns an event's count in the loop; `None` if it had no register all the time, which is noticed again with its set.
+/// Returns an event's count in the loop; `None` without memory for it, or if the event shared its counter, which is noticed
+/// again with its set.
 fn count_of(event: &ProgramEvent, memory: &mut Memory) -> io::Result<Option<u64>> {
     let mut counter = Counter::open(event.event)?;
-    exercise(memory);
+    let exercised = exercise(memory);
     let reading = counter.read()?;
-    Ok((reading.running_ns == reading.enabled_ns).then_some(reading.count))
+    Ok((exercised && reading.running_ns == reading.enabled_ns).then_some(reading.count))
 }
 
 fn no_such_event(error: &io::Error) -> Refusal {
@@ -153,22 +168,22 @@ fn no_such_event(error: &io::Error) -> Refusal {
     )
 }
 
-fn without_register() -> Refusal {
+fn without_counter() -> Refusal {
     Refusal::new(
-        "there is no register for it beside cycles and instructions: others use them",
-        "end other users of counters (perf; sysctl kernel.nmi_watchdog=0)",
+        "no hardware counter is free for it beside cycles and instructions",
+        "end other users of counters, if there are any (perf; sysctl kernel.nmi_watchdog=0)",
     )
 }
 
 /// Fills sets: an event begins another one if it does not fit into the last.
-fn sets(usable: &[&'static ProgramEvent]) -> Vec<Vec<&'static ProgramEvent>> {
+fn sets(usable: &[ProgramEvent]) -> Vec<Vec<ProgramEvent>> {
     let is_common =
         |event: &ProgramEvent| PROGRAM_EVENTS[..IN_EVERY_SET].iter().any(|common| common.name == event.name);
-    let (common, others): (Vec<_>, Vec<_>) = usable.iter().copied().partition(|event| is_common(event));
-    let mut all: Vec<Vec<&ProgramEvent>> = Vec::new();
+    let (common, others): (Vec<_>, Vec<_>) = usable.iter().copied().partition(is_common);
+    let mut all: Vec<Vec<ProgramEvent>> = Vec::new();
     let mut last = common.clone();
     for event in others {
-        let with = |set: &[&'static ProgramEvent]| [set, &[event]].concat();
+        let with = |set: &[ProgramEvent]| [set, &[event]].concat();
         if fit(&with(&last)) {
             last.push(event);
         } else if last.len() > common.len() && fit(&with(&common)) {
@@ -181,9 +196,9 @@ fn sets(usable: &[&'static ProgramEvent]) -> Vec<Vec<&'static ProgramEvent>> {
     all
 }
 
-/// Returns whether these events have their registers at the same time.
-fn fit(set: &[&ProgramEvent]) -> bool {
-    // Some additions, so that the kernel has had to put them into registers.
+/// Returns whether these events have their hardware counters at the same time.
+fn fit(set: &[ProgramEvent]) -> bool {
+    // Some additions, so that the kernel has had to give them their counters.
     const ADDITIONS: u64 = 1 << 12;
     let Ok(mut counters) = open_all(set, Counter::open_in_group) else { return false };
     let enabled = counters.first().is_some_and(|leader| leader.enable().is_ok());
@@ -195,7 +210,7 @@ fn fit(set: &[&ProgramEvent]) -> bool {
 }
 
 fn open_all(
-    set: &[&ProgramEvent],
+    set: &[ProgramEvent],
     open: fn(Event, Option<&Counter>) -> io::Result<Counter>,
 ) -> io::Result<Vec<Counter>> {
     let mut counters: Vec<Counter> = Vec::new();
@@ -212,9 +227,11 @@ pub struct ProgramCounting(Vec<Counter>);
 /// A count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramCount {
-    /// Events in user space.
+    /// Events.
     pub count: u64,
-    /// Whether it was counted all the time, and not only while its register was free.
+    /// CPU time in which the kernel let it count, ns. Not that of setuid programs and others that may not be looked into.
+    pub enabled_ns: u64,
+    /// Whether it was counted all that time, and not only while it had a hardware counter.
     pub whole: bool,
 }
 
@@ -223,7 +240,7 @@ impl ProgramCounting {
     ///
     /// # Errors
     /// One does not open: perf_event_open(2).
-    pub fn open(set: &[&ProgramEvent]) -> io::Result<ProgramCounting> {
+    pub fn open(set: &[ProgramEvent]) -> io::Result<ProgramCounting> {
         open_all(set, Counter::open_for_programs).map(ProgramCounting)
     }
 
@@ -234,7 +251,8 @@ impl ProgramCounting {
     pub fn read(&mut self) -> io::Result<Vec<ProgramCount>> {
         let read = |counter: &mut Counter| {
             let reading = counter.read()?;
-            Ok(ProgramCount { count: reading.count, whole: reading.running_ns == reading.enabled_ns })
+            let whole = reading.running_ns == reading.enabled_ns;
+            Ok(ProgramCount { count: reading.count, enabled_ns: reading.enabled_ns, whole })
         };
         self.0.iter_mut().map(read).collect()
     }

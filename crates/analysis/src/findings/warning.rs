@@ -83,6 +83,9 @@ warning_kinds! {
     FewSamples "few-samples" true "so few samples that shares say little";
     SamplesLost "samples-lost" true "samples of the program are missing";
     CountersShared "counters-shared" true "others used the processor's counters: counts of some runs are left out";
+    Uncounted "uncounted" true "the kernel did not let a part of the program be counted: counts of some runs are left out";
+    KernelCounted "kernel-counted" false "counts have the kernel's work for the program too";
+    ProcessesLeft "processes-left" false "processes that the program started were still running when it ended";
     WrongData "wrong-data" true "transfers delivered wrong data";
     WakeupConfig "wakeup-config" false "the configuration changes wake-up latencies";
     Imported "imported" false "measured by another tool: clock, machine and hypervisor are unknown";

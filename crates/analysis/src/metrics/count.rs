@@ -5,7 +5,7 @@ use crate::findings::{Compared, Field, metrics};
 /// Count of an event in a loop that must have it.
 pub const TRIED: Field = Field::new(
     "tried",
-    "events that were counted in a loop that must have them, before the program ran; none if there is no such loop",
+    "events that were counted in a loop that must have them, before the program ran; absent without such a loop",
 );
 
 /// Survey with the access times.
@@ -16,28 +16,28 @@ metrics! {
         "time of the program from start to end, with everything that it waits for"
         .less_is_better().timed();
     CPU "program.cpu" ["ms"]
-        "CPU time of the program and of what it starts, in user space and in the kernel"
+        "CPU time of the program and of what it starts and waits for, in user space and in the kernel"
         .less_is_better().timed();
     USER "program.user" ["ms"]
-        "CPU time of the program and of what it starts, in user space"
+        "CPU time of the program and of what it starts and waits for, in user space"
         .less_is_better().timed();
     SYSTEM "program.system" ["ms"]
-        "CPU time of the program and of what it starts, in the kernel"
+        "CPU time of the program and of what it starts and waits for, in the kernel"
         .less_is_better().timed();
     MINOR_FAULTS "program.faults.minor" [""]
-        "number of page faults that read no file"
+        "number of minor page faults, which needed no I/O"
         .less_is_better();
     MAJOR_FAULTS "program.faults.major" [""]
-        "number of page faults that read a file"
+        "number of major page faults, which needed I/O"
         .less_is_better();
     VOLUNTARY "program.switches.voluntary" [""]
-        "number of times that the program waited for something"
+        "number of voluntary context switches: the program waited for something"
         .less_is_better();
     INVOLUNTARY "program.switches.involuntary" [""]
-        "number of times that the program's CPU was taken away"
+        "number of involuntary context switches: its CPU was taken away"
         .less_is_better();
     COUNT "program.event.{event}.count" [""]
-        "number of events in user space, of the program and of what it starts"
+        "number of events of the program and of what it starts, in user space; with the kernel only if a warning tells"
         .timed().detail(&[TRIED]);
     PER_THOUSAND "program.event.{event}.per_thousand" [""]
         "number of events per thousand instructions of the same run";
@@ -48,15 +48,17 @@ metrics! {
         "instructions per cycle of the same run"
         .more_is_better();
     EXPLAINED_CACHES "program.explained.caches" ["cycles"]
-        "cycles of misses that farther caches served, by their access times, if each is waited for";
+        "cycles that load misses which farther caches served would take one at a time, by the survey's times";
+    EXPLAINED_EITHER "program.explained.caches_or_memory" ["cycles"]
+        "the same, where misses of the last level are not counted, so that memory may have served them";
     EXPLAINED_MEMORY "program.explained.memory" ["cycles"]
-        "cycles of accesses that memory served, by its access time, if each is waited for";
+        "cycles that loads which memory served would take one at a time, by the survey's time";
     EXPLAINED_TRANSLATION "program.explained.translation" ["cycles"]
-        "cycles of TLB misses, by the time of walks, if each is waited for";
+        "cycles that TLB misses of loads would take one at a time, by the survey's times of walks";
     EXPLAINED "program.explained.all" ["cycles"]
-        "cycles that misses take at most: caches, memory and translation"
+        "cycles that all counted load misses would take one at a time, by access times of an idle machine"
         .detail(&[SURVEY]);
     COUNTING_COST "program.counting_cost" [""]
-        "CPU time in user space of runs that were counted over that of runs that were not, less 1"
+        "CPU time of runs that were counted over that of runs that were not, less 1"
         .signed().compared(Compared::OnRequest);
 }

@@ -6,7 +6,7 @@ use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::count as metrics;
 
 use crate::reading::measured;
-use crate::record::{ProgramRuns, ProgramTimes};
+use crate::record::{MAX_TIERS, ProgramRuns, ProgramTimes};
 
 /// Adds it to a report that has the counts.
 pub(super) fn add(program: &ProgramRuns, report: &mut Report) {
@@ -19,8 +19,9 @@ pub(super) fn add(program: &ProgramRuns, report: &mut Report) {
     let misses = Misses { nearest, last: count("LLC-load-misses"), translations: count("dTLB-load-misses") };
     let Some(explained) = access_times(times).explain(&misses) else { return };
     let runs = program.runs.len();
-    let parts: [(&'static Metric, Option<Interval>); 4] = [
+    let parts: [(&'static Metric, Option<Interval>); 5] = [
         (&metrics::EXPLAINED_CACHES, explained.caches),
+        (&metrics::EXPLAINED_EITHER, explained.caches_or_memory),
         (&metrics::EXPLAINED_MEMORY, explained.memory),
         (&metrics::EXPLAINED_TRANSLATION, explained.translation),
         (&metrics::EXPLAINED, Some(explained.all)),
@@ -50,10 +51,13 @@ fn access_times(times: &ProgramTimes) -> AccessTimes {
     }
 }
 
-/// Returns times for a record: those that a survey has found.
+/// Returns times for a record: those that a survey has found; `None` if it has none with both ends, or doubts of its own.
 #[must_use]
 pub fn times_of_survey(survey: String, report: &Report) -> Option<ProgramTimes> {
-    let times = AccessTimes::of_survey(report)?;
+    if report.warnings.iter().any(|warning| warning.kind.lowers_confidence()) {
+        return None;
+    }
+    let times = AccessTimes::of_survey(report).filter(|times| times.tiers.len() <= MAX_TIERS)?;
     // A latency is some hundred cycles, and never negative.
     let thousandths = |i: &Interval| [i.value, i.low, i.high].map(|cycles| (cycles * 1000.0).round() as u64);
     Some(ProgramTimes {

@@ -21,6 +21,10 @@ const OF_TIME: [&str; 3] = [CYCLES, "stalled-cycles-backend", "stalled-cycles-fr
 /// Difference between the numbers of instructions of runs above which their work differs, relative. The start of a dynamic
 /// program and its random addresses take some 0.01 % of a second's work.
 const SAME_WORK: f64 = 0.01;
+/// Part of a run's CPU time in which events must have been counted, and what may be missing of a short run, us: its start before
+/// exec(2), and the tick of kernels that account CPU time by ticks (10 ms at 100 Hz).
+const COVERED: f64 = 0.8;
+const START_US: f64 = 10_000.0;
 
 /// Reads the report of a record.
 #[must_use]
@@ -76,7 +80,6 @@ fn undisturbed(program: &ProgramRuns) -> impl Iterator<Item = &ProgramRun> + Clo
 fn times(program: &ProgramRuns, report: &mut Report) {
     let runs = undisturbed(program);
     over_runs(&metrics::WALL, "ms", runs.clone().map(|run| run.wall_ns as f64 / 1e6), report);
-    let cpu_us = |run: &ProgramRun| run.cpu_us.iter().map(|us| *us as f64).sum::<f64>();
     over_runs(&metrics::CPU, "ms", runs.clone().map(|run| cpu_us(run) / 1e3), report);
     for (metric, nth) in [(&metrics::USER, 0), (&metrics::SYSTEM, 1)] {
         over_runs(metric, "ms", runs.clone().map(|run| run.cpu_us[nth] as f64 / 1e3), report);
@@ -87,14 +90,23 @@ fn times(program: &ProgramRuns, report: &mut Report) {
     }
 }
 
-/// Returns by how much counting lengthens the CPU time in user space, relative.
+/// Returns a run's CPU time, us.
+fn cpu_us(run: &ProgramRun) -> f64 {
+    run.cpu_us.iter().map(|us| *us as f64).sum()
+}
+
+/// Returns whether the kernel let the whole run be counted.
+fn is_covered(run: &ProgramRun) -> bool {
+    run.counted_us.is_none_or(|counted| counted as f64 >= COVERED * cpu_us(run) - START_US)
+}
+
+/// Returns by how much counting lengthens the CPU time, relative. Its part in user space alone is coarse on many kernels.
 fn cost(program: &ProgramRuns) -> Option<Interval> {
     let (with, without): (Vec<&ProgramRun>, Vec<&ProgramRun>) =
         program.runs.iter().partition(|run| run.set.is_some());
-    let user = |runs: &[&ProgramRun]| {
-        median_interval(&runs.iter().map(|run| run.cpu_us[0] as f64).collect::<Vec<_>>())
-    };
-    let ratio = user(&with)?.ratio_to(user(&without)?)?;
+    let time =
+        |runs: &[&ProgramRun]| median_interval(&runs.iter().map(|run| cpu_us(run)).collect::<Vec<_>>());
+    let ratio = time(&with)?.ratio_to(time(&without)?)?;
     Some(Interval { value: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
 }
 
@@ -111,13 +123,13 @@ fn kernel(program: &ProgramRuns, report: &mut Report) {
     }
 }
 
-/// Returns the counts of an event in the runs that counted it all the time, each with that run's count of another event.
+/// Returns the counts of an event in the runs of which all was counted all the time, each with that run's count of another event.
 fn counted<'a>(
     program: &'a ProgramRuns,
     event: &'a str,
     other: &'a str,
 ) -> impl Iterator<Item = (f64, Option<f64>)> + 'a {
-    program.runs.iter().filter(|run| !run.shared).filter_map(move |run| {
+    program.runs.iter().filter(|run| !run.shared && is_covered(run)).filter_map(move |run| {
         let set = program.set_of(run);
         let of = |name: &str| Some(run.counts[set.iter().position(|own| own == name)?] as f64);
         Some((of(event)?, of(other)))
@@ -185,43 +197,71 @@ fn refuse_times(record: &Record, report: &mut Report) {
 
 /// Adds what limits the results.
 fn doubts(program: &ProgramRuns, report: &mut Report) {
-    let mut warn = |kind, text: String, remedy: &str| report.warnings.push(Warning::new(kind, text, remedy));
+    if program.runs.iter().any(|run| !run.ended.is_empty()) {
+        report.warnings.push(failed(program));
+    }
+    if program.with_kernel {
+        let text = "this PMU cannot leave out the kernel: counts have its work for the program too";
+        let remedy = "see the CPU time in the kernel for its part";
+        report.warnings.push(Warning::new(WarningKind::KernelCounted, text, remedy));
+    }
     let all = program.runs.len();
-    let failed: Vec<&ProgramRun> = program.runs.iter().filter(|run| !run.ended.is_empty()).collect();
-    if let Some(first) = failed.first() {
-        let text =
-            format!("{} of {all} runs did not end with status 0; the first: {}", failed.len(), first.ended);
-        warn(
-            WarningKind::ProgramFailed,
-            text,
-            "if that is unexpected, run the program without fathom to see why",
-        );
-    }
-    let shared = program.runs.iter().filter(|run| run.shared).count();
-    if shared > 0 {
-        let text = format!(
-            "others used the processor's counters in {shared} of {all} runs; their counts are left out"
-        );
-        warn(
+    let of = |which: fn(&ProgramRun) -> bool| program.runs.iter().filter(|run| which(run)).count();
+    type Which = fn(&ProgramRun) -> bool;
+    let counts: [(WarningKind, Which, &str, &str); 3] = [
+        (
             WarningKind::CountersShared,
-            text,
+            |run| run.shared,
+            "others used the processor's counters: counts of these runs are left out",
             "end other users of counters (perf; sysctl kernel.nmi_watchdog=0)",
-        );
+        ),
+        (
+            WarningKind::Uncounted,
+            |run| !is_covered(run),
+            "events were counted in less than the CPU time: the kernel does not let a program be counted that has more rights than its \
+             user (setuid, capabilities) or may not be read; counts of these runs are left out",
+            "count it as root, or a copy of the program without these rights",
+        ),
+        (
+            WarningKind::ProcessesLeft,
+            |run| run.left,
+            "the program left processes that were still running: their later work is not in its times, and disturbs later runs",
+            "make the program wait for what it starts, or count once: --once",
+        ),
+    ];
+    for (kind, which, text, remedy) in counts {
+        let some = of(which);
+        if some > 0 {
+            report.warnings.push(Warning::new(kind, format!("in {some} of {all} runs {text}"), remedy));
+        }
     }
+    report.warnings.extend(different_work(program));
+}
+
+fn failed(program: &ProgramRuns) -> Warning {
+    let all = program.runs.len();
+    let failed: Vec<&str> =
+        program.runs.iter().map(|run| run.ended.as_str()).filter(|how| !how.is_empty()).collect();
+    let first = failed.first().copied().unwrap_or_default();
+    let text = format!("{} of {all} runs did not end with status 0; the first: {first}", failed.len());
+    Warning::new(
+        WarningKind::ProgramFailed,
+        text,
+        "if that is unexpected, run the program without fathom to see why",
+    )
+}
+
+/// Tells if runs did not execute the same number of instructions.
+fn different_work(program: &ProgramRuns) -> Option<Warning> {
     let instructions: Vec<f64> =
         counted(program, INSTRUCTIONS, INSTRUCTIONS).map(|(count, _)| count).collect();
     let least = instructions.iter().copied().fold(f64::INFINITY, f64::min);
     let most = instructions.iter().copied().fold(0.0, f64::max);
-    if most > least * (1.0 + SAME_WORK) {
-        let text = format!(
-            "the program executed {least:.0} to {most:.0} instructions: its runs did not do the same work"
-        );
-        warn(
-            WarningKind::RunsDiffer,
-            text,
-            "give each run the same input; events of different runs cannot be divided by one another",
-        );
-    }
+    let text = format!(
+        "the program executed {least:.0} to {most:.0} instructions: its runs did not do the same work"
+    );
+    let remedy = "give each run the same input; events of different runs cannot be divided by one another";
+    (most > least * (1.0 + SAME_WORK)).then(|| Warning::new(WarningKind::RunsDiffer, text, remedy))
 }
 
 #[cfg(test)]

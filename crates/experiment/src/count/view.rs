@@ -1,6 +1,6 @@
 //! The report of `fathom count`: times, what the kernel accounts, events of the processor by question.
 
-use fathom_analysis::findings::{Axis, Finding, Metric, Report};
+use fathom_analysis::findings::{Axis, Finding, Metric, Report, WarningKind};
 use fathom_analysis::metrics::count as metrics;
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::number;
@@ -46,20 +46,20 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
         &mut index,
         "What the kernel accounts for a run",
         &[
-            ("page faults", &metrics::MINOR_FAULTS),
-            ("page faults that read a file", &metrics::MAJOR_FAULTS),
-            ("waited for something", &metrics::VOLUNTARY),
-            ("CPU taken away", &metrics::INVOLUNTARY),
+            ("minor page faults", &metrics::MINOR_FAULTS),
+            ("major page faults (needed I/O)", &metrics::MAJOR_FAULTS),
+            ("voluntary context switches (waits)", &metrics::VOLUNTARY),
+            ("involuntary context switches", &metrics::INVOLUNTARY),
         ],
     );
     table(page, &mut index, "Rate", &[("instructions per cycle", &metrics::PER_CYCLE)]);
-    events(page, &mut index);
+    events(page, report, &mut index);
     explained(page, report, &mut index);
     table(
         page,
         &mut index,
         "Cost of counting",
-        &[("CPU time in user space, counted over uncounted, less 1", &metrics::COUNTING_COST)],
+        &[("CPU time, counted over uncounted, less 1", &metrics::COUNTING_COST)],
     );
     show_rest(page, index, &[]);
 }
@@ -78,8 +78,9 @@ fn table(page: &mut Page, index: &mut FindingIndex, heading: &str, all: &[(&'sta
 }
 
 fn explained(page: &mut Page, report: &Report, index: &mut FindingIndex) {
-    let parts: [(&str, &'static Metric); 4] = [
+    let parts: [(&str, &'static Metric); 5] = [
         ("farther caches", &metrics::EXPLAINED_CACHES),
+        ("caches or memory", &metrics::EXPLAINED_EITHER),
         ("memory", &metrics::EXPLAINED_MEMORY),
         ("translation", &metrics::EXPLAINED_TRANSLATION),
         ("all misses", &metrics::EXPLAINED),
@@ -98,15 +99,15 @@ fn explained(page: &mut Page, report: &Report, index: &mut FindingIndex) {
     }
     let others = [("beside: stalls of the core", "stalled-cycles-backend"), ("beside: all cycles", "cycles")];
     rows.extend(others.iter().filter_map(|(name, event)| row(name, counted(event))));
-    page.heading("Cycles that misses explain, by access times of this machine");
+    page.heading("Cycles that load misses would take, by access times of this machine");
     let columns = [left("served by"), measured("cycles"), INTERVAL, right("share of all")];
     page.table(&columns, &rows, &[]);
-    let text = "As if each miss were waited for: a core that overlaps misses waits less, so memory explains so much at most. What \
-                is left is other work.";
+    let text = "What the counted misses of loads would take one at a time, with nobody else at the memory. A core that overlaps \
+                misses waits less; a busy memory takes longer; stores, misses of instructions and other nodes' memory are not in it.";
     page.text(TextRole::Dim, text, "", "  ");
 }
 
-fn events(page: &mut Page, index: &mut FindingIndex) {
+fn events(page: &mut Page, report: &Report, index: &mut FindingIndex) {
     let columns = [&metrics::COUNT, &metrics::PER_THOUSAND, &metrics::SHARE];
     let rows = index.rows(columns, &[Axis::Event]);
     if rows.is_empty() {
@@ -136,7 +137,26 @@ fn events(page: &mut Page, index: &mut FindingIndex) {
         ];
         page.table(&columns, &lines, &[]);
     }
-    let text = "In user space only, of the program and of what it starts. The names are those of perf-list(1); the processor \
-                determines what exactly each event counts (fathom events).";
-    page.text(TextRole::Dim, text, "", "  ");
+    let with_kernel = report.warnings.iter().any(|warning| warning.kind == WarningKind::KernelCounted);
+    let space = if with_kernel { "In user space and in the kernel" } else { "In user space only" };
+    let text = format!(
+        "{space}, of the program and of what it starts. The names are those of perf-list(1); the processor determines what exactly \
+         each event counts (fathom events)."
+    );
+    page.text(TextRole::Dim, &text, "", "  ");
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_analysis::findings::tokens;
+
+    use super::*;
+
+    #[test]
+    fn every_event_answers_one_question() {
+        for event in tokens::EVENT.values {
+            let answers = QUESTIONS.iter().flat_map(|(_, events)| *events).filter(|name| *name == event);
+            assert_eq!(answers.count(), 1, "{event}");
+        }
+    }
 }

@@ -9,8 +9,8 @@ use super::simulated::cut;
 
 /// Sets of events, at most.
 const MAX_SETS: usize = 32;
-/// Tiers, at most.
-const MAX_TIERS: usize = 16;
+/// Access times of tiers, at most.
+pub const MAX_TIERS: usize = 16;
 /// Runs, at most: more take more memory and tell nothing.
 pub const MAX_RUNS: usize = 10_000;
 
@@ -19,6 +19,8 @@ pub const MAX_RUNS: usize = 10_000;
 pub struct ProgramRuns {
     /// Name of the program.
     pub program: String,
+    /// Whether the kernel's work for the program is counted too.
+    pub with_kernel: bool,
     /// Events that can be counted, in `fathom_analysis::findings::tokens::EVENT`.
     pub events: Vec<TriedEvent>,
     /// Events that cannot.
@@ -77,8 +79,12 @@ pub struct ProgramRun {
     pub switches: [u64; 2],
     /// Counts, in the order of the set.
     pub counts: Vec<u64>,
-    /// Whether the set shared its registers with other users: its counts are only parts.
+    /// Whether the events had their hardware counters only a part of the time, because of other users: counts are only parts.
     pub shared: bool,
+    /// CPU time in which the kernel let the events be counted, us; `None` without a set.
+    pub counted_us: Option<u64>,
+    /// Whether processes that it has started were still running at its end.
+    pub left: bool,
     /// How the program ended, if not with status 0.
     pub ended: String,
 }
@@ -96,7 +102,8 @@ impl ProgramRuns {
             let line = begun("refused").text("name", &refused.name);
             line.text("reason", &cut(&refused.reason)).text("remedy", &cut(&refused.remedy))
         };
-        let mut all = vec![begun("command").text("name", &cut(&self.program))];
+        let command = begun("command").text("name", &cut(&self.program));
+        let mut all = vec![if self.with_kernel { command.int("kernel", 1) } else { command }];
         all.extend(self.events.iter().map(event));
         all.extend(self.refused.iter().map(refused));
         all.extend(self.sets.iter().map(|set| begun("set").text("events", &set.join(","))));
@@ -114,31 +121,54 @@ impl ProgramRuns {
         let full = |what: &str, most: usize| Err(WireError::new(format!("program: more than {most} {what}")));
         match part {
             "event" if self.events.len() >= tokens::EVENT.values.len() => full("events", self.events.len()),
-            "event" => TriedEvent::of_line(line).map(|event| self.events.push(event)),
+            "event" => {
+                let event = TriedEvent::of_line(line)?;
+                self.new_event(&event.name)?;
+                self.events.push(event);
+                Ok(())
+            }
             "refused" if self.refused.len() >= tokens::EVENT.values.len() => {
                 full("refused events", self.refused.len())
             }
-            "refused" => RefusedEvent::of_line(line).map(|event| self.refused.push(event)),
+            "refused" => {
+                let event = RefusedEvent::of_line(line)?;
+                self.new_event(&event.name)?;
+                self.refused.push(event);
+                Ok(())
+            }
             "set" if self.sets.len() >= MAX_SETS => full("sets", MAX_SETS),
             "set" => set_of_line(line).map(|set| self.sets.push(set)),
             "times" if self.times.is_some() => Err(WireError::new("program: a second part=times")),
             "times" => ProgramTimes::of_line(line).map(|times| self.times = Some(times)),
             "run" if self.runs.len() >= MAX_RUNS => full("runs", MAX_RUNS),
-            "run" => {
-                let run = ProgramRun::of_line(line)?;
-                if run.set.is_some_and(|set| set >= self.sets.len()) {
-                    return Err(WireError::new("program: a run with a set that is not listed before it"));
-                }
-                let (has, must) = (run.counts.len(), self.set_of(&run).len());
-                if has != must {
-                    return Err(WireError::new(format!("program: {has} counts of {must} events")));
-                }
-                self.runs.push(run);
-                Ok(())
-            }
+            "run" => self.add_run(ProgramRun::of_line(line)?),
             other => Err(WireError::new(format!(
                 "program: part={other} is not one of: command event refused set times run"
             ))),
+        }
+    }
+}
+
+impl ProgramRuns {
+    fn add_run(&mut self, run: ProgramRun) -> Result<(), WireError> {
+        if run.set.is_some_and(|set| set >= self.sets.len()) {
+            return Err(WireError::new("program: a run with a set that is not listed before it"));
+        }
+        let (has, must) = (run.counts.len(), self.set_of(&run).len());
+        if has != must {
+            return Err(WireError::new(format!("program: {has} counts of {must} events")));
+        }
+        self.runs.push(run);
+        Ok(())
+    }
+
+    /// Checks that an event is not listed yet.
+    fn new_event(&self, name: &str) -> Result<(), WireError> {
+        let counted = self.events.iter().map(|event| &event.name);
+        let mut all = counted.chain(self.refused.iter().map(|event| &event.name));
+        match all.any(|listed| listed == name) {
+            true => Err(WireError::new(format!("program: {name} is listed twice"))),
+            false => Ok(()),
         }
     }
 }
@@ -186,7 +216,11 @@ impl ProgramTimes {
             }
         };
         let tiers = intervals(f.list("tiers")?)?;
-        let translation = intervals(f.list("translation")?)?.first().copied();
+        let translation = match intervals(f.list("translation")?)?[..] {
+            [] => None,
+            [one] => Some(one),
+            [..] => return Err(WireError::new("program: more than one time of translation")),
+        };
         f.finish()?;
         Ok(ProgramTimes { survey, tiers, translation })
     }
@@ -201,7 +235,9 @@ impl ProgramRun {
         let line = line.int("wall_ns", self.wall_ns).list("cpu_us", &self.cpu_us);
         let line = line.list("faults", &self.faults).list("switches", &self.switches);
         let line = line.list("counts", &self.counts);
+        let line = self.counted_us.map_or_else(|| line.clone(), |us| line.clone().int("counted_us", us));
         let line = if self.shared { line.int("shared", 1) } else { line };
+        let line = if self.left { line.int("left", 1) } else { line };
         if self.ended.is_empty() { line } else { line.text("ended", &cut(&self.ended)) }
     }
 
@@ -224,6 +260,8 @@ impl ProgramRun {
             switches,
             counts: f.list("counts")?,
             shared: f.int("shared")?.is_some_and(|flag| flag != 0),
+            counted_us: f.int("counted_us")?,
+            left: f.int("left")?.is_some_and(|flag| flag != 0),
             ended: f.text("ended")?.unwrap_or_default().to_owned(),
         };
         f.finish()?;
@@ -261,8 +299,9 @@ impl Record {
                 let mut f = line.fields();
                 f.token("part")?;
                 let program = f.text("name")?.unwrap_or_default().to_owned();
+                let with_kernel = f.int("kernel")?.is_some_and(|flag| flag != 0);
                 f.finish()?;
-                self.program = Some(ProgramRuns { program, ..ProgramRuns::default() });
+                self.program = Some(ProgramRuns { program, with_kernel, ..ProgramRuns::default() });
                 Ok(())
             }
             (Some(_), "command") => Err(WireError::new("program: a second command: the first one counts")),

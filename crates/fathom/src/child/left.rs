@@ -22,11 +22,22 @@ pub fn adopt() {
     let _ = set_child_subreaper(Some(getpid()));
 }
 
+/// Reaps the children of this process that have ended. Returns whether others still run.
+pub fn reap() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
 /// Ends all children of this process, and those that these leave.
 pub fn end_children() {
     // Each round ends one generation: their children become this process's.
     for _ in 0..MAX_GENERATIONS {
-        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        reap();
         let children: Vec<i32> =
             processes().filter(|&pid| parent(pid) == Some(getpid().as_raw_pid())).collect();
         if children.is_empty() {
@@ -53,7 +64,7 @@ fn parent(pid: i32) -> Option<i32> {
 
 /// Returns the adopted processes that are not of the process group `ended`, which is being killed. Reaps those that have ended.
 pub fn left(ended: Pid) -> Vec<Left> {
-    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+    reap();
     processes().filter_map(|pid| adopted(pid, ended.as_raw_pid())).collect()
 }
 

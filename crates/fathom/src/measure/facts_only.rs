@@ -34,7 +34,8 @@ pub(super) fn facts_of(subject: Subject, options: &RunOptions) -> Result<(Subjec
 /// Writes the facts of this host to a record of which `writer` has the head. What is done here then follows them.
 pub fn begin_record(run: Run, writer: RecordWriter, stop: Stop) -> Result<(Record, RecordWriter), Failure> {
     let options = RunOptions { patience: PATIENCE_MS, ..RunOptions::default() };
-    let exchange = exchange(find(&options)?, &options, run, writer, stop)?;
+    let subject = find(&options).inspect_err(|_| writer.remove_copy())?;
+    let exchange = exchange(subject, &options, run, writer, stop)?;
     Ok((exchange.session.record, exchange.writer))
 }
 
@@ -46,16 +47,17 @@ fn exchange(
     stop: Stop,
 ) -> Result<Exchange, Failure> {
     let patience = patience(options);
-    let probe = Probe::start(&subject, &arguments(&subject, options, 1))?;
+    let probe = Probe::start(&subject, &arguments(&subject, options, 1));
+    let probe = probe.inspect_err(|_| writer.remove_copy())?;
     let session = Session::new(|_, _, _| Vec::new(), run);
     let progress = Progress::new(true, Instant::now(), None);
     let mut exchange =
         Exchange { writer, ..Exchange::new(session, probe, subject, stop, progress, patience) };
-    match exchange.run() {
-        Outcome::Complete => Ok(exchange),
-        Outcome::Failed(failure) => Err(failure),
-        Outcome::Stopped(signal) => {
-            Err(Failure { exit: Exit::Signal(signal), ..Failure::new("interrupted", "") })
-        }
-    }
+    let failure = match exchange.run() {
+        Outcome::Complete => return Ok(exchange),
+        Outcome::Failed(failure) => failure,
+        Outcome::Stopped(signal) => Failure { exit: Exit::Signal(signal), ..Failure::new("interrupted", "") },
+    };
+    exchange.writer.remove_copy();
+    Err(failure)
 }

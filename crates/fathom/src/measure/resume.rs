@@ -58,6 +58,12 @@ const OF_A_MACHINE: [&str; 6] = [
     facts::CLOCK_NAME,
 ];
 
+/// Returns whether two records are of machines of the same model, as far as these name theirs.
+pub fn same_model(one: &Record, other: &Record) -> bool {
+    let is_named = [facts::BOARD_MODEL, facts::CPU_MODEL].iter().any(|fact| one.text(fact).is_some());
+    is_named && machine(one) == machine(other)
+}
+
 /// Returns the facts of a record that tell its machine from others.
 fn machine(record: &Record) -> Vec<(&'static str, String)> {
     let fact = |name: &'static str| Some((name, record.text(name)?.to_owned()));

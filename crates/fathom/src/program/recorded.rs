@@ -8,7 +8,7 @@ use fathom_experiment::record::{End, Record, Run};
 use fathom_report::ReportKind;
 use fathom_report::html::Entry;
 
-use super::{Input, Runner};
+use super::{Input, Runner, runner};
 use crate::child::left;
 use crate::cli::{Output, RecordOptions};
 use crate::failure::{Exit, Failure, print_message};
@@ -66,6 +66,7 @@ impl Asked<'_> {
         let requested = self.output.requested(None);
         let mut page = Target::open(self.form.html.as_deref(), self.output.record.as_deref())?;
         requested.check()?;
+        runner::check(&self.command[0])?;
         let input = Input::take(self.once)?;
         let stop = Stop::listen()?;
         left::adopt();

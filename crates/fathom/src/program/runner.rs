@@ -1,12 +1,16 @@
 //! A run of a program.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use fathom_host::ProgramUsage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::Input;
@@ -18,6 +22,8 @@ use crate::measure::stop::Stop;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The same for the program's end, on kernels that cannot tell it (before Linux 5.3).
 const COARSE_INTERVAL: Duration = Duration::from_millis(1);
+/// Where programs are looked for without PATH: execvp(3).
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// Time in which a program has to end after a signal.
 const END_GRACE: Duration = Duration::from_secs(2);
 
@@ -40,8 +46,10 @@ pub struct Ended {
     pub status: ExitStatus,
     /// Time from start to end.
     pub wall: Duration,
-    /// What the kernel accounted for it.
+    /// What the kernel accounted for it, and for what it left that has ended by now.
     pub used: ProgramUsage,
+    /// Whether processes that it has started are still running.
+    pub left: bool,
 }
 
 impl Ended {
@@ -59,15 +67,23 @@ impl Runner<'_> {
     /// It cannot be started; with the remedy.
     pub fn run(&self, meanwhile: &mut dyn FnMut()) -> Result<Ended, Failure> {
         let mut command = self.prepared()?;
+        // What an earlier run has left is not of this one.
+        left::reap();
         let before = ProgramUsage::of_children();
         let begin = Instant::now();
-        let child = command.spawn().map_err(|e| self.cannot_start(&e))?;
+        let child = command.spawn().map_err(|e| cannot_start(&self.command[0], &e))?;
         let (status, wall) = self.wait(child, begin, meanwhile)?;
-        Ok(Ended { status, wall, used: ProgramUsage::of_children().since(before) })
+        let left = left::reap();
+        Ok(Ended { status, wall, used: ProgramUsage::of_children().since(before), left })
     }
 
     fn prepared(&self) -> Result<Command, Failure> {
-        let failed = |e: std::io::Error| Failure::new(format!("cannot prepare the program's files: {e}"), "");
+        let failed = |e: std::io::Error| {
+            Failure::new(
+                format!("cannot prepare the program's files: {e}"),
+                "mount /proc, and raise the limit on open files",
+            )
+        };
         let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]).stdin(self.input.begin().map_err(failed)?);
         if self.divert {
@@ -75,19 +91,6 @@ impl Runner<'_> {
             command.stdout(Stdio::from(stderr));
         }
         Ok(command)
-    }
-
-    fn cannot_start(&self, e: &std::io::Error) -> Failure {
-        let name = self.command[0].to_string_lossy();
-        let remedy = match e.kind() {
-            std::io::ErrorKind::NotFound if !name.contains('/') => {
-                "check its name: it is not in PATH; for a file here, write ./NAME"
-            }
-            std::io::ErrorKind::NotFound => "check its path, and the interpreter that it names",
-            std::io::ErrorKind::PermissionDenied => "make it executable: chmod +x",
-            _ => "start it without fathom to see why",
-        };
-        Failure::usage(format!("cannot start {name}: {e}"), remedy)
     }
 
     /// Waits for the program's end. Returns how it ended, and the time since its start.
@@ -124,6 +127,37 @@ impl Runner<'_> {
             }
         }
     }
+}
+
+/// Checks that there is such a program, before anything is written for it: in PATH, unless its name has a slash.
+///
+/// # Errors
+/// There is none, or it may not be executed; with the remedy.
+pub fn check(name: &OsStr) -> Result<(), Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    let files: Vec<PathBuf> = match name.as_bytes().contains(&b'/') {
+        true => vec![name.into()],
+        false => std::env::split_paths(&path).map(|folder| folder.join(name)).collect(),
+    };
+    let is_program = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+    if files.iter().any(is_program) {
+        return Ok(());
+    }
+    let error = if files.iter().any(|file| file.exists()) { Errno::ACCESS } else { Errno::NOENT };
+    Err(cannot_start(name, &error.into()))
+}
+
+fn cannot_start(name: &OsStr, e: &std::io::Error) -> Failure {
+    let name = name.to_string_lossy();
+    let remedy = match e.kind() {
+        std::io::ErrorKind::NotFound if !name.contains('/') => {
+            "check its name: it is not in PATH; for a file here, write ./NAME"
+        }
+        std::io::ErrorKind::NotFound => "check its path, and the interpreter that it names",
+        std::io::ErrorKind::PermissionDenied => "make it executable: chmod +x",
+        _ => "start it without fathom to see why",
+    };
+    Failure::usage(format!("cannot start {name}: {e}"), remedy)
 }
 
 /// Waits until the process ends or a signal arrives, but not long.

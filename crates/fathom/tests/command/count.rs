@@ -111,7 +111,7 @@ fn program_that_cannot_be_started_leaves_no_record() {
         let did = user.run(&["count", "--runs", "1", "--record", "kept.fathom", "--", program]);
         assert_eq!((did.status, did.out.as_str()), (2, ""), "{}", did.err);
         assert!(did.err.contains(program) && did.err.contains(words), "{}", did.err);
-        std::fs::remove_file(user.path("kept.fathom")).unwrap_or_default();
+        assert!(!user.path("kept.fathom").exists(), "{program}");
     }
     user.run(&["count"]).failed(2, &["PROGRAM"]);
     user.run(&["count", "--runs", "0", "--", "true"]).failed(2, &["--runs"]);
@@ -172,7 +172,36 @@ fn a_signal_ends_the_program_and_keeps_the_record() {
         user.nothing_left(since);
         let report = user.run(&["report", "kept.fathom"]);
         assert!(report.out.contains("Time of a run"), "{} {}", report.out, report.err);
+        // The run that was cut short is not among them.
+        let kept = fathom_experiment::record::file::read(&user.read("kept.fathom")).expect("a record");
+        assert_eq!(kept.program.expect("a program").runs.len(), 1);
     }
+}
+
+#[test]
+fn processes_that_are_left_are_told() {
+    let user = User::new();
+    let document = counted(&user, &["--runs", "1", "--", "sh", "-c", "sleep 2 & :"]);
+    let kinds: Vec<&str> = document["warnings"]
+        .as_array()
+        .expect("warnings")
+        .iter()
+        .filter_map(|w| w["token"].as_str())
+        .collect();
+    assert!(kinds.contains(&"processes-left"), "{document}");
+    let document = counted(&user, &["--runs", "1", "--", "sh", "-c", "sleep 0.1; :"]);
+    assert!(!document["warnings"].to_string().contains("processes-left"), "{document}");
+}
+
+/// A pipe that nobody closes looks like a hang.
+#[test]
+fn a_stdin_that_does_not_end_is_told() {
+    let user = User::new();
+    let script = "(sleep 3; echo x) | fathom count --runs 1 -- cat";
+    let did = user.shell(script);
+    assert!(did.err.contains("reading stdin to its end") && did.out.contains('x'), "{} {}", did.out, did.err);
+    let did = user.run_with(&["count", "--runs", "1", "--", "cat"], b"x");
+    assert!(!did.err.contains("reading stdin"), "{}", did.err);
 }
 
 /// Study S4's explanation of a slow program: misses times access times are its cycles, and name the cause. The model counts

@@ -1,8 +1,8 @@
 use super::*;
 
 /// Software events that always exist: one that always counts, one that counts nothing on these architectures.
-pub(crate) const TASK_CLOCK: Event = Event { kind: 1, config: 1 };
-pub(crate) const EMULATION_FAULTS: Event = Event { kind: 1, config: 8 };
+pub(crate) const TASK_CLOCK: Event = Event::new(1, 1);
+pub(crate) const EMULATION_FAULTS: Event = Event::new(1, 8);
 
 #[test]
 #[cfg(not(target_arch = "arm"))]
@@ -56,9 +56,9 @@ fn bindings_are_those_of_the_maintained_crate() {
     assert_eq!(flags(|a| a.set_comm_exec(1)), NAMES_TELL_EXEC);
     let sampled = kernel::PERF_SAMPLE_IP | kernel::PERF_SAMPLE_TID | kernel::PERF_SAMPLE_TIME;
     assert_eq!(SAMPLED, u64::from(sampled | kernel::PERF_SAMPLE_PERIOD));
-    let clock = Event { kind: kernel::PERF_TYPE_SOFTWARE, config: kernel::PERF_COUNT_SW_CPU_CLOCK.into() };
+    let clock = Event::new(kernel::PERF_TYPE_SOFTWARE, kernel::PERF_COUNT_SW_CPU_CLOCK.into());
     assert_eq!(Event::CPU_CLOCK, clock);
-    let hardware = |config: u32| Event { kind: kernel::PERF_TYPE_HARDWARE, config: config.into() };
+    let hardware = |config: u32| Event::new(kernel::PERF_TYPE_HARDWARE, config.into());
     assert_eq!(Event::CPU_CYCLES, hardware(kernel::PERF_COUNT_HW_CPU_CYCLES));
     assert_eq!(Event::INSTRUCTIONS, hardware(kernel::PERF_COUNT_HW_INSTRUCTIONS));
     assert_eq!(Event::BACKEND_STALLS, hardware(kernel::PERF_COUNT_HW_STALLED_CYCLES_BACKEND));
@@ -67,7 +67,7 @@ fn bindings_are_those_of_the_maintained_crate() {
     assert_eq!(Event::FRONTEND_STALLS, hardware(kernel::PERF_COUNT_HW_STALLED_CYCLES_FRONTEND));
     let reads = |cache: u32, result: u32| {
         let config = cache | kernel::PERF_COUNT_HW_CACHE_OP_READ << 8 | result << 16;
-        Event { kind: kernel::PERF_TYPE_HW_CACHE, config: config.into() }
+        Event::new(kernel::PERF_TYPE_HW_CACHE, config.into())
     };
     let all = |cache| reads(cache, kernel::PERF_COUNT_HW_CACHE_RESULT_ACCESS);
     let misses = |cache| reads(cache, kernel::PERF_COUNT_HW_CACHE_RESULT_MISS);
@@ -99,5 +99,5 @@ fn counter_counts_the_time_of_its_thread() {
 
 #[test]
 fn unknown_event_is_an_error() {
-    assert!(Counter::open(Event { kind: 0xffff_fff0, config: 0 }).is_err());
+    assert!(Counter::open(Event::new(0xffff_fff0, 0)).is_err());
 }

@@ -15,6 +15,7 @@ fn planted() -> ProgramRuns {
         set,
         wall_ns: 10_000_000 + 1_000_000 * round,
         cpu_us: [if set.is_some() { 6_600 } else { 6_000 }, 500],
+        counted_us: set.map(|_| 7_050),
         faults: [80, 1],
         switches: [3, 2],
         counts: counts.to_vec(),
@@ -30,6 +31,7 @@ fn planted() -> ProgramRuns {
     let events = [&CACHES[..], &TLB[2..]].concat();
     ProgramRuns {
         program: "planted".to_owned(),
+        with_kernel: false,
         events: events.iter().map(|name| TriedEvent { name: (*name).to_owned(), tried: Some(8) }).collect(),
         refused: vec![RefusedEvent {
             name: "branches".to_owned(),
@@ -113,7 +115,7 @@ fn findings_are_medians_over_the_runs_that_counted() {
     let [rate, ..] = value(&report, "program.instructions_per_cycle").expect("both were counted");
     assert!((rate - 2.0 / 3.0).abs() < 1e-5, "{rate}");
     let [cost, ..] = value(&report, "program.counting_cost").expect("runs with and without");
-    assert!((cost - 0.1).abs() < 1e-9, "{cost}");
+    assert!((cost - 600.0 / 6500.0).abs() < 1e-9, "{cost}");
     assert_eq!(value(&report, "program.event.dTLB-load-misses.share"), None, "its loads were not counted");
     assert_eq!(report.refusals.len(), 1);
     assert_eq!(report.refusals[0].what, "branches");
@@ -164,6 +166,30 @@ fn runs_that_differ_or_fail_are_told() {
     assert!(failed.contains("1 of 21") && failed.contains("exit status: 3"), "{failed}");
 }
 
+/// A setuid program is not counted: its counts are near 0 and not wrong in any other way.
+#[test]
+fn counts_of_what_the_kernel_hides_are_left_out_and_told() {
+    let mut planted = planted();
+    for run in planted.runs.iter_mut().filter(|run| run.set == Some(0)) {
+        (run.cpu_us, run.counted_us) = ([60_000, 1_000], Some(3_000));
+        run.counts.fill(7);
+    }
+    let report = read(&record(&planted, "real"));
+    assert_eq!(value(&report, "program.event.L1-dcache-loads.count"), None);
+    assert_eq!(value(&report, "program.event.instructions.count"), Some([2_000_000.0; 3]));
+    let told = report.warnings.iter().find(|w| w.kind == WarningKind::Uncounted).expect("told");
+    assert!(told.text.contains("7 of 21 runs") && told.text.contains("setuid"), "{}", told.text);
+}
+
+#[test]
+fn a_kernel_that_is_counted_and_processes_that_are_left_are_told() {
+    let mut planted = ProgramRuns { with_kernel: true, ..planted() };
+    planted.runs[4].left = true;
+    let report = read(&record(&planted, "real"));
+    let kinds: Vec<WarningKind> = report.warnings.iter().map(|warning| warning.kind).collect();
+    assert_eq!(kinds, [WarningKind::KernelCounted, WarningKind::ProcessesLeft]);
+}
+
 /// More misses than loads: the kernel's events are not of the same accesses, and no share is said.
 #[test]
 fn misses_that_are_more_than_the_loads_have_no_share() {
@@ -179,6 +205,9 @@ fn hostile_lines_are_told_and_left_out() {
     for (line, why) in [
         ("program part=command name=\"other\"", "a second command"),
         ("program part=event name=\"nothing\"", "is not one of"),
+        ("program part=event name=\"cycles\"", "cycles is listed twice"),
+        ("program part=event name=\"branches\"", "branches is listed twice"),
+        ("program part=refused name=\"cycles\" reason=\"x\" remedy=\"y\"", "cycles is listed twice"),
         ("program part=set events=\"cycles,cycles\"", "twice"),
         ("program part=set events=\"\"", "is not one of"),
         ("program part=times survey=\"x\" tiers=1,1,1,2,2,2", "a second part=times"),
@@ -200,10 +229,12 @@ fn hostile_lines_are_told_and_left_out() {
         "program part=times survey=\"x\" tiers=1,1,1,2,2",
         "program part=times survey=\"x\" tiers=2,1,1",
         "program part=times survey=\"x\" tiers=1,1,1 translation=1",
+        "program part=times survey=\"x\" tiers=1,1,1 translation=1,1,1,2,2,2",
     ] {
         let mut record = record(&ProgramRuns { times: None, ..planted() }, "real");
         record.push(line).expect("not the first line");
-        assert!(record.problems.iter().any(|problem| problem.contains("no intervals")), "{line}");
+        let told = ["no intervals", "more than one time"];
+        assert!(record.problems.iter().any(|problem| told.iter().any(|why| problem.contains(why))), "{line}");
     }
     // Extreme numbers are read without overflow.
     let mut record = record(&planted(), "real");

@@ -8,11 +8,11 @@ use fathom_experiment::record::{
     MAX_RUNS, ProgramRun, ProgramRuns, ProgramTimes, Record, RefusedEvent, TriedEvent,
 };
 use fathom_host::{ProgramCounters, ProgramCounting, ProgramEvent};
-use fathom_units::facts;
 
 use super::{Context, Verb};
 use crate::cli::{Output, RecordOptions};
 use crate::failure::{Exit, Failure};
+use crate::measure::same_model;
 use crate::program::Runner;
 use crate::program::recorded::{Asked, Filling};
 use crate::records;
@@ -48,7 +48,7 @@ pub fn verb() -> Verb {
   fathom compare before.fathom after.fathom
 
 The program's output appears once for each run; the report follows on stderr. With --json or --html -, stdout has that, and \
-         the program's output goes to stderr. Each run has the same stdin from its beginning, unless that is a terminal. Events \
+         the program's output goes to stderr. stdin is read to its end first, and each run has all of it, unless that is a terminal. Events \
          are counted in user space, times and faults of everything that the program starts and waits for. Where the processor's \
          events cannot be counted, the report tells why, and `fathom simulate` counts on described machines. Exit status: 0 \
          counted, 1 failed, or the program did not end with 0, 2 wrong command line, 3 low confidence, 5 nothing was counted",
@@ -76,19 +76,20 @@ fn count(options: &Options, name: &str, filling: &mut Filling, runner: &Runner) 
     let head = ProgramRuns { times: access_times(&filling.record, &found), ..head_of(name, &found) };
     head.head_lines().iter().try_for_each(|line| filling.add(&line.render()))?;
     let mut exit = Exit::Done;
-    for set in order(options, &found.sets) {
+    for set in order(options, &found.sets)? {
         let run = counted_run(runner, set.map(|nth| (nth, found.sets[nth].as_slice())))?;
-        filling.add_result([run.line().render()])?;
-        exit = exit.max(if run.ended.is_empty() { Exit::Done } else { Exit::Failed });
-        if runner.stop.signal().is_some() {
+        // A run that was cut short is none of several.
+        if runner.stop.signal().is_some() && !options.once {
             break;
         }
+        filling.add_result([run.line().render()])?;
+        exit = exit.max(if run.ended.is_empty() { Exit::Done } else { Exit::Failed });
     }
     Ok(exit)
 }
 
 /// Runs the program once, and counts the events of a set, given with its number.
-fn counted_run(runner: &Runner, set: Option<(usize, &[&ProgramEvent])>) -> Result<ProgramRun, Failure> {
+fn counted_run(runner: &Runner, set: Option<(usize, &[ProgramEvent])>) -> Result<ProgramRun, Failure> {
     let failed = |e: std::io::Error| {
         Failure::new(format!("the counters cannot be used: {e}"), "run it again, or --once")
     };
@@ -104,6 +105,8 @@ fn counted_run(runner: &Runner, set: Option<(usize, &[&ProgramEvent])>) -> Resul
         faults: [used.minor_faults, used.major_faults],
         switches: [used.voluntary_switches, used.involuntary_switches],
         shared: counts.iter().any(|count| !count.whole),
+        counted_us: counts.iter().map(|count| count.enabled_ns / 1000).min(),
+        left: ended.left,
         counts: counts.iter().map(|count| count.count).collect(),
         ended: ended.failure(),
     })
@@ -115,10 +118,10 @@ fn access_times(record: &Record, found: &ProgramCounters) -> Option<ProgramTimes
         return None;
     }
     // The home may be that of several machines.
-    let machine = |record: &Record| record.text(facts::CPU_MODEL).map(str::to_owned);
-    let (path, survey) = records::surveys_of_host().find(|(_, survey)| machine(survey) == machine(record))?;
-    let name = path.file_name()?.to_string_lossy().into_owned();
-    times_of_survey(name, &records::judged(&survey).ok()?)
+    records::surveys_of_host().filter(|(_, survey)| same_model(survey, record)).find_map(|(path, survey)| {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        times_of_survey(name, &records::judged(&survey).ok()?)
+    })
 }
 
 /// Returns what is known before the first run.
@@ -129,9 +132,10 @@ fn head_of(name: &str, found: &ProgramCounters) -> ProgramRuns {
         reason: refused.reason.clone(),
         remedy: refused.remedy.clone(),
     };
-    let names = |set: &Vec<&'static ProgramEvent>| set.iter().map(|event| event.name.to_owned()).collect();
+    let names = |set: &Vec<ProgramEvent>| set.iter().map(|event| event.name.to_owned()).collect();
     ProgramRuns {
         program: name.to_owned(),
+        with_kernel: found.with_kernel,
         events: found.tried.iter().map(tried).collect(),
         refused: found.refused.iter().map(refused).collect(),
         sets: found.sets.iter().map(names).collect(),
@@ -141,9 +145,20 @@ fn head_of(name: &str, found: &ProgramCounters) -> ProgramRuns {
 
 /// Returns the set of each run, `None` without counting: all of them in turns, so that whatever changes with time changes all
 /// of them. Each round begins with another one.
-fn order(options: &Options, sets: &[Vec<&'static ProgramEvent>]) -> Vec<Option<usize>> {
+fn order(options: &Options, sets: &[Vec<ProgramEvent>]) -> Result<Vec<Option<usize>>, Failure> {
     if options.once {
-        return vec![(!sets.is_empty()).then_some(0)];
+        return Ok(vec![(!sets.is_empty()).then_some(0)]);
+    }
+    let most = MAX_RUNS / (1 + sets.len());
+    if usize::from(options.runs) > most {
+        return Err(Failure::usage(
+            format!(
+                "--runs {}: with {} sets of events these are more than {MAX_RUNS} runs",
+                options.runs,
+                sets.len()
+            ),
+            format!("--runs {most} at most"),
+        ));
     }
     let kinds: Vec<Option<usize>> = std::iter::once(None).chain((0..sets.len()).map(Some)).collect();
     let round = |round: usize| {
@@ -151,5 +166,5 @@ fn order(options: &Options, sets: &[Vec<&'static ProgramEvent>]) -> Vec<Option<u
         all.rotate_left(round % kinds.len());
         all
     };
-    (0..usize::from(options.runs)).flat_map(round).take(MAX_RUNS).collect()
+    Ok((0..usize::from(options.runs)).flat_map(round).collect())
 }

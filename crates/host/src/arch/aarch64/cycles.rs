@@ -80,7 +80,7 @@ impl Event {
     fn open(root: &Root, cpu: u32) -> io::Result<Event> {
         let kind =
             pmu(root, cpu).ok_or_else(|| io::Error::other("no PMU of this CPU permits user-space reads"))?;
-        let event = perf::Event { kind, config: CPU_CYCLES };
+        let event = perf::Event::new(kind, CPU_CYCLES);
         let counter = Counter::open_pinned(event, CONFIG1_LONG_AND_READABLE)?;
         let bytes = rustix::param::page_size();
         // SAFETY: a new read-only mapping at an address of the kernel's choice.
