@@ -109,6 +109,8 @@ const WITH_TASKS: u64 = 1 << 13;
 const ID_OF_ALL: u64 = 1 << 18;
 const MAPPINGS_WITH_INODES: u64 = 1 << 23;
 const NAMES_TELL_EXEC: u64 = 1 << 24;
+/// Since Linux 5.12: mappings tell the file's build id, instead of device and inode.
+const MAPPINGS_WITH_BUILDS: u64 = 1 << 34;
 /// `PERF_SAMPLE_IP`, `_TID`, `_TIME` and `_PERIOD`.
 const SAMPLED: u64 = 1 | 2 | 4 | 1 << 8;
 /// User space only.
@@ -169,12 +171,18 @@ impl Counter {
         let told =
             WITH_MAPPINGS | MAPPINGS_WITH_INODES | WITH_NAMES | NAMES_TELL_EXEC | WITH_TASKS | ID_OF_ALL;
         let frequency = if is_clock { 0 } else { FREQUENCY };
-        let attributes = Attributes {
-            sample_period: if is_clock { 1_000_000_000 / rate.max(1) } else { rate },
-            sample_type: SAMPLED,
-            ..Attributes::of(event, USER | INHERIT | DISABLED | ENABLE_ON_EXEC | told | frequency)
+        let open = |more: u64| {
+            let attributes = Attributes {
+                sample_period: if is_clock { 1_000_000_000 / rate.max(1) } else { rate },
+                sample_type: SAMPLED,
+                ..Attributes::of(event, USER | INHERIT | DISABLED | ENABLE_ON_EXEC | told | frequency | more)
+            };
+            attributes.open(libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX), None)
         };
-        attributes.open(libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX), None)
+        match open(MAPPINGS_WITH_BUILDS) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => open(0),
+            opened => opened,
+        }
     }
 
     fn open_with(event: Event, flags: u64, config1: u64, leader: Option<&Counter>) -> io::Result<Counter> {

@@ -12,9 +12,13 @@ mod records;
 
 pub use records::{Sampled, SampledEvent};
 
-/// Pages of a ring's data, a power of two. With 4 KiB: 256 KiB, some 6000 samples, six seconds at 1000 a second; and below
-/// the kernel's limit for each CPU without privileges (`perf_event_mlock_kb`, 516).
-const DATA_PAGES: usize = 64;
+/// Bytes of a ring's data, a power of two: some 6000 samples, six seconds at 1000 a second; and below the kernel's limit for
+/// each CPU without privileges (`perf_event_mlock_kb`, 516 KiB).
+const DATA_BYTES: usize = 256 << 10;
+/// The same at least, if more memory may not be locked.
+const LEAST_DATA_BYTES: usize = 32 << 10;
+/// Bytes of a record, at most: its size has 16 bits.
+const MAX_RECORD: u64 = 1 << 16;
 /// `struct perf_event_mmap_page`: offsets of `data_head` and `data_tail`.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
@@ -58,7 +62,8 @@ impl ProgramSampling {
     /// # Errors
     /// perf_event_open(2) or mmap(2).
     pub fn open(by: SampledBy, rate: u64) -> io::Result<ProgramSampling> {
-        let online = Root::system().text(ONLINE).unwrap_or_else(|| "0".to_owned());
+        let cannot = || io::Error::other(format!("the CPUs are not known: {ONLINE} cannot be read"));
+        let online = Root::system().text(ONLINE).ok_or_else(cannot)?;
         let ring = |cpu: u32| match Counter::open_sampling(by.event(), cpu, rate) {
             Ok(counter) => Ring::map(counter).map(Some),
             // It has just gone.
@@ -82,26 +87,39 @@ struct Ring {
     _counter: Counter,
     start: *mut u8,
     page: usize,
+    /// Bytes of the data behind the first page.
+    bytes: usize,
 }
 
 impl Ring {
     fn map(counter: Counter) -> io::Result<Ring> {
         let page = rustix::param::page_size();
-        // SAFETY: a new mapping of a perf event, at an address that the kernel chooses.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                page * (1 + DATA_PAGES),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                counter.as_raw_fd(),
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+        let mut bytes = DATA_BYTES.max(page);
+        loop {
+            // SAFETY: a new mapping of a perf event, at an address that the kernel chooses.
+            let start = unsafe {
+                libc::mmap(
+                    std::ptr::null_mut(),
+                    page + bytes,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_SHARED,
+                    counter.as_raw_fd(),
+                    0,
+                )
+            };
+            if start != libc::MAP_FAILED {
+                return Ok(Ring { _counter: counter, start: start.cast(), page, bytes });
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::PermissionDenied {
+                return Err(error);
+            }
+            if bytes / 2 < LEAST_DATA_BYTES.max(page) {
+                let what = format!("{} KiB for each CPU may not be locked ({error})", bytes >> 10);
+                return Err(io::Error::new(io::ErrorKind::QuotaExceeded, what));
+            }
+            bytes /= 2;
         }
-        Ok(Ring { _counter: counter, start: start.cast(), page })
     }
 
     /// Returns the position at this offset of the first page.
@@ -113,8 +131,7 @@ impl Ring {
 
     /// Returns `bytes` bytes of the data from a position on, which may go round its end.
     fn copy(&self, from: u64, bytes: usize) -> Vec<u8> {
-        let size = self.page * DATA_PAGES;
-        let at = |n: usize| (from as usize).wrapping_add(n) % size;
+        let at = |n: usize| (from as usize).wrapping_add(n) % self.bytes;
         let byte = |n: usize| {
             // SAFETY: `at` is below the size of the data, which follow the first page. The kernel does not write between
             // tail and head; reads are volatile, because it does elsewhere.
@@ -127,7 +144,9 @@ impl Ring {
         // Pairs with the kernel's barrier before it advances the head.
         let head = self.position(HEAD).load(Ordering::Acquire);
         let mut tail = self.position(TAIL).load(Ordering::Relaxed);
-        let mut events = Vec::new();
+        let mut events: Vec<SampledEvent> = Vec::new();
+        // The kernel tells what it lost only with a record that comes later, and there may be none.
+        let is_full = head - tail + MAX_RECORD.min(self.bytes as u64 / 8) > self.bytes as u64;
         while tail < head {
             let header = self.copy(tail, records::HEADER);
             let bytes = u16::from_ne_bytes([header[6], header[7]]);
@@ -139,6 +158,9 @@ impl Ring {
             events.extend(records::read(&self.copy(tail, bytes.into())));
             tail += u64::from(bytes);
         }
+        if let Some(time) = events.last().map(|event| event.time).filter(|_| is_full) {
+            events.push(SampledEvent { time, what: Sampled::Lost(1) });
+        }
         // Everything has been copied before the kernel may write there again.
         self.position(TAIL).store(tail, Ordering::Release);
         events
@@ -148,7 +170,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping is this ring's own, and nothing refers to it any more.
-        unsafe { libc::munmap(self.start.cast(), self.page * (1 + DATA_PAGES)) };
+        unsafe { libc::munmap(self.start.cast(), self.page + self.bytes) };
     }
 }
 

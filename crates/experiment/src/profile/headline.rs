@@ -10,10 +10,13 @@ pub(crate) fn headline(report: &Report) -> Headline {
     let Some(worst) = report.of(&metrics::FUNCTION_SHARE).next() else { return none(report) };
     let percent = |f: &Finding| format!("{:.0} %", 100.0 * f.finite().unwrap_or(0.0));
     let word = |f: &Finding, field| f.detail.word(field).unwrap_or("?").to_owned();
-    let function = word(worst, metrics::FUNCTION);
-    let mut answer = format!("{} of the time in user space is in {function}", percent(worst));
+    let place = |f: &Finding| [word(f, metrics::FUNCTION), word(f, metrics::FILE)];
+    let [function, _] = place(worst);
+    let event = report.find(&metrics::SAMPLE_COUNT).and_then(|f| f.detail.word(metrics::EVENT));
+    let of = if event == Some("cycles") { "cycles" } else { "time" };
+    let mut answer = format!("{} of the {of} in user space is in {function}", percent(worst));
     let mut quoted = vec![worst];
-    let line = report.of(&metrics::LINE_SHARE).find(|f| f.detail.word(metrics::FUNCTION) == Some(&function));
+    let line = report.of(&metrics::LINE_SHARE).find(|f| place(f) == place(worst));
     if let Some(line) = line {
         answer += &format!(", {} in its line {}", percent(line), word(line, metrics::SOURCE));
         quoted.push(line);

@@ -12,8 +12,15 @@ use crate::record::{Profile, ProfilePlace, Record};
 
 /// Samples below which shares say little: the interval of a half is then from 0.4 to 0.6.
 const FEW: u64 = 100;
-/// Share of the time in user space that samples must stand for. The kernel accounts that time by its own timer, too.
+/// Share of the time in user space that samples must stand for, if it is of this many periods. The kernel accounts that time by
+/// its own timer, too; and the rate of other events than the clock follows their frequency only after a while.
 const MOST: f64 = 0.8;
+const MOST_OF_OTHERS: f64 = 0.5;
+const SOME_PERIODS: f64 = 20.0;
+/// Share of that time which processes without a sample may have had, at most a period each.
+const UNSEEN: f64 = 0.05;
+/// The event whose samples all have the same weight.
+const CPU_CLOCK: &str = "cpu-clock";
 
 /// Reads the report of a record.
 #[must_use]
@@ -36,6 +43,18 @@ pub fn read(record: &Record) -> Report {
             reason: format!("this is an emulator ({evidence}): its time is not that of the emulated machine"),
             remedy: "run it on the real machine, or on a described one: fathom simulate -- PROGRAM"
                 .to_owned(),
+        });
+        return report;
+    }
+    if profile.counts[0] == 0 {
+        report.refusals.push(Refused {
+            what: "the program's functions".to_owned(),
+            reason: format!(
+                "it has no sample: it used {:.1} ms in user space, and one is taken every {:.2} ms",
+                profile.cpu_us[0] as f64 / 1e3,
+                period_ns(profile) / 1e6
+            ),
+            remedy: "let it work longer, or sample more often: --rate".to_owned(),
         });
         return report;
     }
@@ -72,8 +91,13 @@ fn of_place(metric: &'static Metric, place: &ProfilePlace, rank: u64, profile: &
         return None;
     }
     let share = place.weight as f64 / profile.weight as f64;
-    let mut finding =
-        measured(metric.at([rank.into()]), interval(share, all), "", place.samples as usize, &[]);
+    let mut finding = measured(
+        metric.at([rank.into()]),
+        interval(share, profile.effective.clamp(1, all)),
+        "",
+        place.samples as usize,
+        &[],
+    );
     let detail = &mut finding.detail;
     if !place.source.is_empty() {
         detail.set(metrics::SOURCE, Item::Token(place.source.clone()));
@@ -98,6 +122,14 @@ fn interval(share: f64, samples: u64) -> Interval {
 
 /// Adds what limits the results.
 fn doubts(profile: &Profile, report: &mut Report) {
+    for file in &profile.changed {
+        report.refusals.push(Refused {
+            what: format!("names in {file}"),
+            reason: "the file that has this name is not the one that ran: replaced, removed, or in another mount namespace"
+                .to_owned(),
+            remedy: "replace no program while it is sampled; run fathom in the container".to_owned(),
+        });
+    }
     let [instead, remedy] = &profile.instead;
     if !instead.is_empty() {
         report.refusals.push(Refused {
@@ -115,25 +147,65 @@ fn doubts(profile: &Profile, report: &mut Report) {
             "if that is unexpected, run the program without fathom to see why",
         );
     }
-    let [samples, lost, throttled] = profile.counts;
-    if samples < FEW {
-        let text =
-            format!("{samples} samples: shares are known to some {:.0} %", 100.0 * half_width(samples));
+    let [samples, ..] = profile.counts;
+    if profile.effective < FEW {
+        let text = format!(
+            "{samples} samples: shares are known to some {:.0} %",
+            100.0 * half_width(profile.effective)
+        );
         warn(WarningKind::FewSamples, text, "let the program work longer, or sample more often: --rate");
     }
-    let user_ns = profile.cpu_us[0] as f64 * 1e3;
-    let sampled_ns = profile.period.map(|period| samples as f64 * period as f64);
-    let missing = sampled_ns.is_some_and(|ns| samples >= FEW && ns < MOST * user_ns);
-    if lost > 0 || throttled > 0 || missing {
-        let stand = sampled_ns.map(|ns| {
-            format!("; samples stand for {:.0} ms of {:.0} ms in user space", ns / 1e6, user_ns / 1e6)
-        });
-        let text = format!(
-            "{lost} samples were lost, and the kernel stopped sampling {throttled} times{}",
-            stand.unwrap_or_default()
-        );
-        warn(WarningKind::SamplesLost, text, "sample less often: --rate 100");
+    report.warnings.extend(missing(profile));
+    if profile.left {
+        report.warnings.push(Warning::new(
+            WarningKind::ProcessesLeft,
+            "the program left processes that were still running: their samples until its end are in the shares, their CPU time is not",
+            "make the program wait for what it starts",
+        ));
     }
+}
+
+/// Tells what has no samples.
+fn missing(profile: &Profile) -> Option<Warning> {
+    let [samples, lost, throttled] = profile.counts;
+    let user_ns = profile.cpu_us[0] as f64 * 1e3;
+    let period_ns = period_ns(profile);
+    let sampled_ns = samples as f64 * period_ns;
+    let least = if profile.event == CPU_CLOCK { MOST } else { MOST_OF_OTHERS };
+    let stand =
+        format!("samples stand for {:.0} ms of {:.0} ms in user space", sampled_ns / 1e6, user_ns / 1e6);
+    if lost > 0 || throttled > 0 {
+        let text = format!(
+            "{lost} records were lost, samples or names, and the kernel stopped sampling {throttled} times; {stand}"
+        );
+        return Some(Warning::new(WarningKind::SamplesLost, text, "sample less often: --rate 100"));
+    }
+    let [processes, unsampled] = profile.processes;
+    let unseen_ns = unsampled as f64 * period_ns;
+    let text = if user_ns >= SOME_PERIODS * period_ns && sampled_ns < least * user_ns {
+        format!(
+            "{stand}: the kernel lets no programs be sampled that have more rights than their user or may not be read, and short \
+             processes have few samples or none"
+        )
+    } else if unseen_ns > UNSEEN * user_ns && unsampled > 1 {
+        format!(
+            "{unsampled} of {processes} processes have no sample: they were shorter than the {:.2} ms between samples, and are not in \
+             the shares; {stand}",
+            period_ns / 1e6
+        )
+    } else {
+        return None;
+    };
+    Some(Warning::new(
+        WarningKind::SamplesLost,
+        text,
+        "sample more often: --rate 10000; sample such programs as root",
+    ))
+}
+
+/// Returns the CPU time from one sample to the next that was asked for, ns.
+fn period_ns(profile: &Profile) -> f64 {
+    1e9 / profile.rate.max(1) as f64
 }
 
 /// Returns half the width of the interval of a half.

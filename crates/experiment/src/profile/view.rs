@@ -30,7 +30,7 @@ fn totals(page: &mut Page, index: &mut FindingIndex) {
         ("CPU time in user space", &metrics::USER),
         ("CPU time in the kernel", &metrics::SYSTEM),
         ("samples", &metrics::SAMPLE_COUNT),
-        ("lost samples", &metrics::LOST),
+        ("lost records", &metrics::LOST),
     ];
     let row = |(name, metric): &(&str, &'static Metric)| {
         let finding = index.one(*metric)?;

@@ -15,10 +15,18 @@ pub struct Profile {
     pub event: String,
     /// Why it is not cycles, and the remedy; empty if it was asked for.
     pub instead: [String; 2],
-    /// Events from one sample to the next, if that is fixed: ns of `cpu-clock`.
-    pub period: Option<u64>,
-    /// Samples, those that were lost, and times that the kernel stopped sampling.
+    /// Samples for each second on a CPU that were asked for.
+    pub rate: u64,
+    /// Samples, records that were lost, and times that the kernel stopped sampling.
     pub counts: [u64; 3],
+    /// Samples of equal weight that tell as much.
+    pub effective: u64,
+    /// Processes, and those of them without a sample.
+    pub processes: [u64; 2],
+    /// Whether processes were still running at the program's end.
+    pub left: bool,
+    /// Files that are not what they were when they ran: their functions have no names.
+    pub changed: Vec<String>,
     /// Events of all samples.
     pub weight: u64,
     /// Time from start to end, ns.
@@ -57,9 +65,14 @@ impl Profile {
         let texts = texts.iter().filter(|(_, text)| !text.is_empty());
         let head =
             texts.fold(head.text("event", &self.event), |head, (key, text)| head.text(key, &cut(text)));
-        let head = self.period.map_or_else(|| head.clone(), |period| head.clone().int("period", period));
-        let head = head.list("counts", &self.counts).int("weight", self.weight);
+        let head = head.int("rate", self.rate).list("counts", &self.counts).int("weight", self.weight);
+        let head = head.int("effective", self.effective).list("processes", &self.processes);
+        let head = if self.left { head.int("left", 1) } else { head };
         let mut all = vec![head.int("wall_ns", self.wall_ns).list("cpu_us", &self.cpu_us)];
+        let changed = self.changed.iter().take(MAX_HOT);
+        all.extend(
+            changed.map(|file| Line::new("profile").token("part", "changed").text("file", &cut(file))),
+        );
         for (part, places) in [("function", &self.functions), ("line", &self.lines)] {
             all.extend(places.iter().take(MAX_HOT).map(|place| place.record_line(part)));
         }
@@ -77,8 +90,11 @@ impl Profile {
             event,
             instead,
             ended,
-            period: f.int("period")?,
+            rate: f.need_int("rate")?,
             counts: numbers("counts", &f.list("counts")?)?,
+            effective: f.need_int("effective")?,
+            processes: numbers("processes", &f.list("processes")?)?,
+            left: f.int("left")?.is_some_and(|flag| flag != 0),
             weight: f.need_int("weight")?,
             wall_ns: f.need_int("wall_ns")?,
             cpu_us: numbers("cpu_us", &f.list("cpu_us")?)?,
@@ -108,6 +124,14 @@ impl ProfilePlace {
     }
 }
 
+fn changed_file(line: &Line) -> Result<String, WireError> {
+    let mut f = line.fields();
+    f.token("part")?;
+    let file = f.text("file")?.unwrap_or_default().to_owned();
+    f.finish()?;
+    Ok(file)
+}
+
 /// Returns exactly as many numbers as there have to be.
 fn numbers<const N: usize>(key: &str, list: &[u64]) -> Result<[u64; N], WireError> {
     list.try_into()
@@ -130,19 +154,24 @@ impl Record {
         let Some(profile) = &mut self.profile else {
             return Err(WireError::new(format!("profile: part={part} before part=program")));
         };
-        let places = match part.as_str() {
-            "function" => &mut profile.functions,
-            "line" => &mut profile.lines,
+        let held = match part.as_str() {
+            "function" => profile.functions.len(),
+            "line" => profile.lines.len(),
+            "changed" => profile.changed.len(),
             other => {
                 return Err(WireError::new(format!(
-                    "profile: part={other} is not one of: program function line"
+                    "profile: part={other} is not one of: program changed function line"
                 )));
             }
         };
-        if places.len() >= MAX_HOT {
+        if held >= MAX_HOT {
             return Err(WireError::new(format!("profile: more than {MAX_HOT} lines part={part}")));
         }
-        places.push(ProfilePlace::of_line(line)?);
+        match part.as_str() {
+            "function" => profile.functions.push(ProfilePlace::of_line(line)?),
+            "line" => profile.lines.push(ProfilePlace::of_line(line)?),
+            _ => profile.changed.push(changed_file(line)?),
+        }
         Ok(())
     }
 }

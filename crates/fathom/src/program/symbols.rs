@@ -1,7 +1,9 @@
 //! Names of a program's instructions: function, file, line of the source.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use addr2line::Loader;
 use fathom_simulation::protocol::Mapping;
@@ -16,6 +18,8 @@ pub const UNKNOWN: &str = "?";
 pub struct Named {
     /// Function, demangled; the section, if no symbol covers the instruction.
     pub function: String,
+    /// Its address in the file, which tells functions of one name apart.
+    pub at: u64,
     /// Name of the program or library, without directories.
     pub file: String,
     /// Line of the source, if the file has a line table for it.
@@ -45,11 +49,22 @@ impl Named {
     }
 }
 
+/// What tells whether a file still is the one that was in a program's memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Version {
+    /// CRC-32 of it.
+    pub checksum: Option<u32>,
+    /// Build id.
+    pub build: Option<Vec<u8>>,
+    /// Without either: the file was not written, renamed or linked after this time.
+    pub before: Option<SystemTime>,
+}
+
 /// Finds the names of addresses in a program's memory.
 pub struct Symbols {
     /// In the order of addresses.
     mappings: Vec<Mapping>,
-    files: HashMap<String, Binary>,
+    files: HashMap<(String, Version), Binary>,
     /// Files that are not what they were in the program's memory.
     changed: Vec<String>,
 }
@@ -70,17 +85,17 @@ impl Symbols {
         let Some(mapping) = found else {
             return Named { function: UNKNOWN.to_owned(), file: UNKNOWN.to_owned(), ..Named::default() };
         };
-        let mapping = mapping.clone();
-        self.name_in(&mapping, pc)
+        let version = Version { checksum: mapping.checksum, ..Version::default() };
+        let (file, offset) = (mapping.file.clone(), pc - mapping.start + mapping.offset);
+        self.name_in(&file, &version, offset)
     }
 
-    /// Returns the name of the instruction at a virtual address in a mapping of a file.
-    pub fn name_in(&mut self, mapping: &Mapping, pc: u64) -> Named {
-        let offset = pc - mapping.start + mapping.offset;
+    /// Returns the name of the instruction at an offset of a file.
+    pub fn name_in(&mut self, file: &str, version: &Version, offset: u64) -> Named {
         let changed = &mut self.changed;
-        let binary = self.files.entry(mapping.file.clone()).or_insert_with(|| {
-            let (binary, is_changed) = Binary::open(mapping);
-            changed.extend(is_changed.then(|| mapping.file.clone()));
+        let binary = self.files.entry((file.to_owned(), version.clone())).or_insert_with(|| {
+            let (binary, is_changed) = Binary::open(Path::new(file), version);
+            changed.extend(is_changed.then(|| file.to_owned()));
             binary
         });
         binary.name(offset)
@@ -101,6 +116,12 @@ pub fn demangled(name: &str) -> String {
     }
 }
 
+/// Returns when a file was written, renamed or linked last.
+fn changed_at(metadata: &std::fs::Metadata) -> SystemTime {
+    let (seconds, ns) = (metadata.ctime().max(0) as u64, metadata.ctime_nsec().max(0) as u64);
+    UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_nanos(ns)
+}
+
 /// A file with code.
 struct Binary {
     name: String,
@@ -115,25 +136,38 @@ struct Binary {
 
 impl Binary {
     /// Reads a file. What cannot be read has no names, and neither has a file that has changed since; returns whether it has.
-    fn open(mapping: &Mapping) -> (Binary, bool) {
-        let path = Path::new(&mapping.file);
+    fn open(path: &Path, version: &Version) -> (Binary, bool) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut binary =
             Binary { name, segments: Vec::new(), functions: Vec::new(), sections: Vec::new(), lines: None };
-        let bytes = std::fs::read(path).unwrap_or_default();
-        if mapping.checksum.is_some_and(|sum| sum != crc32fast::hash(&bytes)) {
+        // Devices and pipes may be in memory too, and have no end.
+        let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file);
+        let bytes = metadata.as_ref().and_then(|_| std::fs::read(path).ok()).unwrap_or_default();
+        let is_written = |before: SystemTime| metadata.as_ref().is_none_or(|is| changed_at(is) > before);
+        if version.checksum.is_some_and(|sum| sum != crc32fast::hash(&bytes))
+            || version.build.is_none() && version.before.is_some_and(is_written)
+        {
             return (binary, true);
         }
-        if let Ok(elf) = ElfFile64::<object::Endianness>::parse(&*bytes) {
-            binary.read(&elf);
+        let build = version.build.as_deref();
+        let is_it = if let Ok(elf) = ElfFile64::<object::Endianness>::parse(&*bytes) {
+            binary.read(&elf, build)
         } else if let Ok(elf) = ElfFile32::<object::Endianness>::parse(&*bytes) {
-            binary.read(&elf);
+            binary.read(&elf, build)
+        } else {
+            build.is_none()
+        };
+        if is_it {
+            binary.lines = metadata.and_then(|_| Loader::new(path).ok());
         }
-        binary.lines = Loader::new(path).ok();
-        (binary, false)
+        (binary, !is_it)
     }
 
-    fn read<'a>(&mut self, elf: &impl Object<'a>) {
+    /// Reads segments and symbols. Returns false, and reads none, if the file has another build id.
+    fn read<'a>(&mut self, elf: &impl Object<'a>, build: Option<&[u8]>) -> bool {
+        if build.is_some() && elf.build_id().ok().flatten() != build {
+            return false;
+        }
         let segments = elf.segments().map(|segment| {
             let (offset, bytes) = segment.file_range();
             (offset, bytes, segment.address())
@@ -158,6 +192,7 @@ impl Binary {
         let code = code
             .filter_map(|section| Some((section.address(), section.size(), section.name().ok()?.to_owned())));
         self.sections = code.collect();
+        true
     }
 
     fn name(&self, offset: u64) -> Named {
@@ -168,20 +203,18 @@ impl Binary {
         let address = offset - start + address;
         let function = self.function(address).or_else(|| {
             let section = self.sections.iter().find(|(at, bytes, _)| (*at..at + bytes).contains(&address));
-            section.map(|(_, _, name)| name.as_str())
+            section.map(|(at, _, name)| (*at, name.as_str()))
         });
-        Named {
-            function: function.unwrap_or(UNKNOWN).to_owned(),
-            file: self.name.clone(),
-            source: self.source(address),
-        }
+        let (at, function) = function.unwrap_or((0, UNKNOWN));
+        Named { function: function.to_owned(), at, file: self.name.clone(), source: self.source(address) }
     }
 
-    fn function(&self, address: u64) -> Option<&str> {
+    /// Returns address and name of the function at an address.
+    fn function(&self, address: u64) -> Option<(u64, &str)> {
         let after = self.functions.partition_point(|(at, ..)| *at <= address);
         let (at, bytes, name) = &self.functions[after.checked_sub(1)?];
         // Functions of assembly may have no size: they end with the next symbol.
-        (*bytes == 0 || address < at + bytes).then_some(name)
+        (*bytes == 0 || address < at + bytes).then_some((*at, name))
     }
 
     fn source(&self, address: u64) -> Option<SourceLine> {

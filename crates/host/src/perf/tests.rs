@@ -54,6 +54,7 @@ fn bindings_are_those_of_the_maintained_crate() {
     assert_eq!(flags(|a| a.set_sample_id_all(1)), ID_OF_ALL);
     assert_eq!(flags(|a| a.set_mmap2(1)), MAPPINGS_WITH_INODES);
     assert_eq!(flags(|a| a.set_comm_exec(1)), NAMES_TELL_EXEC);
+    assert_eq!(flags(|a| a.set_build_id(1)), MAPPINGS_WITH_BUILDS);
     let sampled = kernel::PERF_SAMPLE_IP | kernel::PERF_SAMPLE_TID | kernel::PERF_SAMPLE_TIME;
     assert_eq!(SAMPLED, u64::from(sampled | kernel::PERF_SAMPLE_PERIOD));
     let clock = Event::new(kernel::PERF_TYPE_SOFTWARE, kernel::PERF_COUNT_SW_CPU_CLOCK.into());

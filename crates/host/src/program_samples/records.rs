@@ -10,6 +10,10 @@ const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
 /// `PERF_RECORD_MISC_COMM_EXEC`.
 const BY_EXEC: u16 = 1 << 13;
+/// `PERF_RECORD_MISC_MMAP_BUILD_ID`.
+const WITH_BUILD: u16 = 1 << 14;
+/// Longest build id of a mapping, bytes.
+const MAX_BUILD: usize = 20;
 /// Bytes of a record's header: type, misc, size.
 pub(super) const HEADER: usize = 8;
 /// Bytes at the end of every record but samples: process, thread, time (`sample_id_all`).
@@ -48,6 +52,8 @@ pub enum Sampled {
         offset: u64,
         /// The file, or a name in brackets.
         file: String,
+        /// Build id of the file, if it has one and the kernel tells it.
+        build: Option<Vec<u8>>,
     },
     /// A process has become another program.
     Executed {
@@ -61,7 +67,7 @@ pub enum Sampled {
         /// The other one.
         parent: u32,
     },
-    /// Samples were lost, so many.
+    /// Records were lost, so many: samples, or mappings and starts of processes.
     Lost(u64),
     /// The kernel stopped sampling for a while.
     Throttled,
@@ -77,13 +83,14 @@ pub(super) fn read(record: &[u8]) -> Option<SampledEvent> {
     let what = match kind {
         // Address, process and thread, time, period.
         SAMPLE => Sampled::Sample { address: long(HEADER)?, process: word(16)?, weight: long(32)? },
-        // Process, thread, start, bytes, offset, device and inode, protection, flags, name.
+        // Process, thread, start, bytes, offset, build id or device and inode, protection, flags, name.
         MMAP2 => Sampled::Mapped {
             process: word(8)?,
             start: long(16)?,
             bytes: long(24)?,
             offset: long(32)?,
             file: text(record.get(72..end)?),
+            build: (misc & WITH_BUILD != 0).then(|| build(record)).flatten(),
         },
         COMM if misc & BY_EXEC != 0 => Sampled::Executed { process: word(8)? },
         // Process, its parent, thread, its parent, time. A thread has the process of its parent.
@@ -95,6 +102,12 @@ pub(super) fn read(record: &[u8]) -> Option<SampledEvent> {
     };
     let time = if kind == SAMPLE { long(24)? } else { long(record.len() - 8)? };
     Some(SampledEvent { time, what })
+}
+
+/// Returns the build id of a mapping: its length, three bytes, the id.
+fn build(record: &[u8]) -> Option<Vec<u8>> {
+    let length = usize::from(*record.get(40)?);
+    (1..=MAX_BUILD).contains(&length).then(|| record.get(44..44 + length).map(<[u8]>::to_vec)).flatten()
 }
 
 /// Returns a text that ends with a 0.
@@ -128,7 +141,9 @@ mod tests {
         let id = [words(&[7, 8]), longs(&[99])].concat();
         let at = |what| SampledEvent { time: 99, what };
         let name = b"/bin/x\0\0".to_vec();
-        let mapping = [words(&[7, 8]), longs(&[0x1000, 0x2000, 0x3000, 0, 0, 0]), words(&[5, 2]), name];
+        let places = longs(&[0x1000, 0x2000, 0x3000]);
+        let mapping = [words(&[7, 8]), places.clone(), longs(&[0, 0, 0]), words(&[5, 2]), name.clone()];
+        let with_build = [words(&[7, 8]), places, vec![20, 0, 0, 0], vec![0xab; 20], words(&[5, 2]), name];
         vec![
             (
                 record(SAMPLE, 2, &[longs(&[0x1234]), words(&[7, 8]), longs(&[99, 1000])].concat()),
@@ -142,6 +157,18 @@ mod tests {
                     bytes: 0x2000,
                     offset: 0x3000,
                     file: "/bin/x".into(),
+                    build: None,
+                }),
+            ),
+            (
+                record(MMAP2, 2 | WITH_BUILD, &[with_build.concat(), id.clone()].concat()),
+                at(Sampled::Mapped {
+                    process: 7,
+                    start: 0x1000,
+                    bytes: 0x2000,
+                    offset: 0x3000,
+                    file: "/bin/x".into(),
+                    build: Some(vec![0xab; 20]),
                 }),
             ),
             (

@@ -16,8 +16,10 @@ fn planted() -> Profile {
     Profile {
         program: "program".to_owned(),
         event: "cpu-clock".to_owned(),
-        period: Some(1_000_000),
+        rate: 1000,
         counts: [1000, 0, 0],
+        effective: 1000,
+        processes: [1, 0],
         weight: 1_000_000_000,
         wall_ns: 1_200_000_000,
         cpu_us: [1_010_000, 20_000],
@@ -103,15 +105,52 @@ fn lost_and_few_samples_are_told() {
     assert_eq!(told(&planted, WarningKind::SamplesLost), None);
     let lost = Profile { counts: [1000, 3, 0], ..planted.clone() };
     assert!(
-        told(&lost, WarningKind::SamplesLost).is_some_and(|text| text.starts_with("3 samples were lost"))
+        told(&lost, WarningKind::SamplesLost).is_some_and(|text| text.starts_with("3 records were lost"))
     );
     // The kernel accounts twice the time for which there are samples, as QEMU's overflows are lost.
     let missing = Profile { cpu_us: [2_000_000, 0], ..planted.clone() };
     let text = told(&missing, WarningKind::SamplesLost).expect("told");
     assert!(text.contains("1000 ms of 2000 ms"), "{text}");
-    let few =
-        Profile { counts: [4, 0, 0], weight: 4_000_000, functions: Vec::new(), lines: Vec::new(), ..planted };
+    // A setuid program has no samples, beside a short one that has.
+    let hidden = Profile { counts: [50, 0, 0], effective: 50, cpu_us: [128_000, 0], ..planted.clone() };
+    let text = told(&hidden, WarningKind::SamplesLost).expect("told");
+    assert!(text.contains("50 ms of 128 ms") && text.contains("more rights"), "{text}");
+    // 250 processes of less than a period are not seen at all.
+    let short = Profile { processes: [251, 250], cpu_us: [1_069_000, 0], ..planted.clone() };
+    let text = told(&short, WarningKind::SamplesLost).expect("told");
+    assert!(text.contains("250 of 251 processes"), "{text}");
+    let few = Profile {
+        counts: [4, 0, 0],
+        effective: 4,
+        weight: 4_000_000,
+        functions: Vec::new(),
+        lines: Vec::new(),
+        ..planted
+    };
     assert!(told(&few, WarningKind::FewSamples).is_some());
+}
+
+/// Samples of small weight tell less: without that, the interval of the share would be too short.
+#[test]
+fn intervals_follow_the_samples_that_have_weight() {
+    let of = |effective: u64| {
+        let report = read(&record(&Profile { effective, ..planted() }, "real"));
+        let f = report.findings.iter().find(|f| f.name() == "profile.function.1.share").expect("it is there");
+        f.high.expect("an end") - f.low.expect("an end")
+    };
+    assert!((of(250) / of(1000) - 2.0).abs() < 0.05, "{} {}", of(250), of(1000));
+    assert!((of(u64::MAX) - of(1000)).abs() < 1e-9, "no more than there are");
+}
+
+#[test]
+fn what_has_no_sample_or_no_name_is_refused() {
+    let none = Profile { counts: [0; 3], effective: 0, weight: 0, ..planted() };
+    let report = read(&record(&none, "real"));
+    assert!(report.findings.is_empty() && report.refusals[0].reason.contains("no sample"), "{report:?}");
+    let changed = Profile { changed: vec!["/tmp/t".to_owned()], left: true, ..planted() };
+    let report = read(&record(&changed, "real"));
+    assert!(report.refusals.iter().any(|refused| refused.what == "names in /tmp/t"), "{report:?}");
+    assert!(report.warnings.iter().any(|warning| warning.kind == WarningKind::ProcessesLeft), "{report:?}");
 }
 
 #[test]
@@ -125,11 +164,11 @@ fn hostile_lines_are_told_and_left_out() {
     let whole = record(&planted(), "real").profile;
     for (line, why) in [
         (
-            "profile part=program name=\"x\" event=\"e\" counts=1,2,3 weight=1 wall_ns=1 cpu_us=1,1",
+            "profile part=program name=\"x\" event=\"e\" rate=1 counts=1,2,3 effective=1 processes=1,0 weight=1 wall_ns=1 cpu_us=1,1",
             "a second program",
         ),
         ("profile part=function function=\"f\" file=\"x\" counts=1", "1 numbers instead of 2"),
-        ("profile part=elsewhere", "is not one of: program function line"),
+        ("profile part=elsewhere", "is not one of: program changed function line"),
     ] {
         let mut record = record(&planted(), "real");
         record.push(line).expect("not the first line");

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
 use fathom_experiment::profile::{KIND, NAME};
@@ -89,7 +90,7 @@ fn by_of(event: EventName) -> SampledBy {
 /// Runs the program, and adds where it executed. Returns whether it ended with status 0.
 fn profile(options: &Options, name: &str, filling: &mut Filling, runner: &Runner) -> Result<Exit, Failure> {
     let Opened { mut sampling, by, instead } = opened(options)?;
-    let mut places = Places::default();
+    let mut places = Places::since(SystemTime::now());
     let ended = runner.run(&mut || places.take(sampling.take()))?;
     places.take(sampling.take());
     let total = places.finish();
@@ -97,7 +98,8 @@ fn profile(options: &Options, name: &str, filling: &mut Filling, runner: &Runner
         program: name.to_owned(),
         event: by.name().to_owned(),
         instead,
-        period: (by == SampledBy::CpuClock).then(|| 1_000_000_000 / options.rate),
+        rate: options.rate,
+        left: ended.left,
         wall_ns: ended.wall.as_nanos() as u64,
         cpu_us: [ended.used.user_us, ended.used.system_us],
         ended: ended.failure(),
@@ -139,6 +141,9 @@ fn cannot_sample(by: SampledBy, error: &io::Error) -> Failure {
         }
         io::ErrorKind::NotFound => {
             "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or measure on the bare machine"
+        }
+        io::ErrorKind::QuotaExceeded => {
+            "let more memory be locked: ulimit -l, or sysctl kernel.perf_event_mlock_kb; end other profiles"
         }
         io::ErrorKind::InvalidInput => {
             "sample less often: --rate 100 (sysctl kernel.perf_event_max_sample_rate)"

@@ -205,6 +205,7 @@ mod tests {
     fn instructions_of_a_function_add_up_and_the_longest_time_is_first() {
         let named = |function: &str, source: Option<u32>| Named {
             function: function.into(),
+            at: 0,
             file: "program".into(),
             source: source.map(|number| SourceLine { path: "/of/p.c".into(), number }),
         };
