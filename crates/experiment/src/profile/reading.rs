@@ -50,7 +50,8 @@ pub fn read(record: &Record) -> Report {
         report.refusals.push(Refused {
             what: "the program's functions".to_owned(),
             reason: format!(
-                "it has no sample: it used {:.1} ms in user space, and one is taken every {:.2} ms",
+                "it has no sample: {} processes used {:.1} ms in user space, and one is taken every {:.2} ms of each",
+                profile.processes[0],
                 profile.cpu_us[0] as f64 / 1e3,
                 period_ns(profile) / 1e6
             ),
