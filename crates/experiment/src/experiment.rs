@@ -65,6 +65,27 @@ pub trait ProgressLine: std::fmt::Debug {
 }
 
 impl Experiment {
+    /// An experiment without sessions, on a program of the user: its verb runs the program and writes the record.
+    pub(crate) const fn of_a_program(
+        report: &'static ReportKind,
+        about: &'static str,
+        read: fn(&Record) -> Report,
+    ) -> Experiment {
+        Experiment {
+            name: report.name,
+            about,
+            help: "",
+            options: &[],
+            default_budget: DefaultBudget::both(0),
+            plan: |_, _, _| Vec::new(),
+            read,
+            report,
+            compared: |_| None,
+            progress: None,
+            resumes: false,
+        }
+    }
+
     /// Checks the options in a record of this experiment.
     ///
     /// # Errors

@@ -17,8 +17,8 @@ pub use records::{Sampled, SampledEvent};
 const DATA_BYTES: usize = 256 << 10;
 /// The same at least, if more memory may not be locked.
 const LEAST_DATA_BYTES: usize = 32 << 10;
-/// Bytes of a record, at most: its size has 16 bits.
-const MAX_RECORD: u64 = 1 << 16;
+/// Bytes of a record, at most: a mapping of a file with the longest path (4096), rounded up.
+const MAX_RECORD: u64 = 8 << 10;
 /// `struct perf_event_mmap_page`: offsets of `data_head` and `data_tail`.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
@@ -145,8 +145,9 @@ impl Ring {
         let head = self.position(HEAD).load(Ordering::Acquire);
         let mut tail = self.position(TAIL).load(Ordering::Relaxed);
         let mut events: Vec<SampledEvent> = Vec::new();
-        // The kernel tells what it lost only with a record that comes later, and there may be none.
-        let is_full = head - tail + MAX_RECORD.min(self.bytes as u64 / 8) > self.bytes as u64;
+        // The kernel tells what it lost only with a record that comes later, and there may be none. Without room for a record, one may
+        // have been lost.
+        let is_full = head - tail + MAX_RECORD > self.bytes as u64;
         while tail < head {
             let header = self.copy(tail, records::HEADER);
             let bytes = u16::from_ne_bytes([header[6], header[7]]);

@@ -28,7 +28,7 @@ metrics! {
         "number of samples, all in user space"
         .detail(&[EVENT]);
     LOST "profile.lost" [""]
-        "number of records that the kernel could not store, or that were not kept: samples, mappings, starts of processes"
+        "number of records that were lost, not kept, or may have been lost: samples, mappings, starts of processes"
         .less_is_better();
     FUNCTION_SHARE "profile.function.{rank}.share" [""]
         "share of the time in user space, or of the events, in a function; the largest first"

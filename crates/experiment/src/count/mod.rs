@@ -9,7 +9,7 @@ mod view;
 use fathom_analysis::metrics;
 use fathom_report::ReportKind;
 
-use crate::experiment::{DefaultBudget, Experiment};
+use crate::experiment::Experiment;
 
 pub use explanation::times_of_survey;
 pub use reading::read;
@@ -26,16 +26,8 @@ pub static KIND: ReportKind = ReportKind {
 };
 
 /// The experiment. It plans no trials: the program is what runs.
-pub static EXPERIMENT: Experiment = Experiment {
-    name: NAME,
-    about: "Runs a program and counts what it does: cycles, instructions, misses, stalls, faults",
-    help: "",
-    options: &[],
-    default_budget: DefaultBudget::both(0),
-    plan: |_, _, _| Vec::new(),
+pub static EXPERIMENT: Experiment = Experiment::of_a_program(
+    &KIND,
+    "Runs a program and counts what it does: cycles, instructions, misses, stalls, faults",
     read,
-    report: &KIND,
-    compared: |_| None,
-    progress: None,
-    resumes: false,
-};
+);

@@ -13,7 +13,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
     let place = |f: &Finding| [word(f, metrics::FUNCTION), word(f, metrics::FILE)];
     let [function, _] = place(worst);
     let event = report.find(&metrics::SAMPLE_COUNT).and_then(|f| f.detail.word(metrics::EVENT));
-    let of = if event == Some("cycles") { "cycles" } else { "time" };
+    let of = if event == Some(super::CYCLES) { "cycles" } else { "time" };
     let mut answer = format!("{} of the {of} in user space is in {function}", percent(worst));
     let mut quoted = vec![worst];
     let line = report.of(&metrics::LINE_SHARE).find(|f| place(f) == place(worst));

@@ -8,12 +8,19 @@ mod view;
 use fathom_analysis::metrics;
 use fathom_report::ReportKind;
 
-use crate::experiment::{DefaultBudget, Experiment};
+use crate::experiment::Experiment;
 
 pub use reading::read;
 
 /// The experiment's name.
 pub const NAME: &str = "profile";
+
+/// Events that make samples, by their names in perf-list(1).
+pub const EVENTS: [&str; 2] = [CPU_CLOCK, CYCLES];
+/// The kernel's timer: all its samples have the same weight.
+const CPU_CLOCK: &str = "cpu-clock";
+/// Cycles of the processor.
+const CYCLES: &str = "cycles";
 
 /// The kind of its reports.
 pub static KIND: ReportKind = ReportKind {
@@ -24,16 +31,8 @@ pub static KIND: ReportKind = ReportKind {
 };
 
 /// The experiment. It plans no trials: the program is what runs.
-pub static EXPERIMENT: Experiment = Experiment {
-    name: NAME,
-    about: "Samples where a program executes: functions and lines of the source by share of time",
-    help: "",
-    options: &[],
-    default_budget: DefaultBudget::both(0),
-    plan: |_, _, _| Vec::new(),
+pub static EXPERIMENT: Experiment = Experiment::of_a_program(
+    &KIND,
+    "Samples where a program executes: functions and lines of the source by share of time",
     read,
-    report: &KIND,
-    compared: |_| None,
-    progress: None,
-    resumes: false,
-};
+);

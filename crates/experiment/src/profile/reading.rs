@@ -6,7 +6,7 @@ use fathom_analysis::metrics::profile as metrics;
 use fathom_probe::machine::ClockTrust;
 use fathom_units::facts;
 
-use super::NAME;
+use super::{CPU_CLOCK, NAME};
 use crate::reading::{measured, new_report};
 use crate::record::{Profile, ProfilePlace, Record};
 
@@ -19,8 +19,6 @@ const MOST_OF_OTHERS: f64 = 0.5;
 const SOME_PERIODS: f64 = 20.0;
 /// Share of that time which processes without a sample may have had, at most a period each.
 const UNSEEN: f64 = 0.05;
-/// The event whose samples all have the same weight.
-const CPU_CLOCK: &str = "cpu-clock";
 
 /// Reads the report of a record.
 #[must_use]
@@ -57,6 +55,7 @@ pub fn read(record: &Record) -> Report {
             ),
             remedy: "let it work longer, or sample more often: --rate".to_owned(),
         });
+        doubts(profile, &mut report);
         return report;
     }
     totals(profile, &mut report);
@@ -149,7 +148,7 @@ fn doubts(profile: &Profile, report: &mut Report) {
         );
     }
     let [samples, ..] = profile.counts;
-    if profile.effective < FEW {
+    if samples > 0 && profile.effective < FEW {
         let text = format!(
             "{samples} samples: shares are known to some {:.0} %",
             100.0 * half_width(profile.effective)
@@ -177,7 +176,7 @@ fn missing(profile: &Profile) -> Option<Warning> {
         format!("samples stand for {:.0} ms of {:.0} ms in user space", sampled_ns / 1e6, user_ns / 1e6);
     if lost > 0 || throttled > 0 {
         let text = format!(
-            "{lost} records were lost, samples or names, and the kernel stopped sampling {throttled} times; {stand}"
+            "{lost} records were lost or may have been, samples or names, and the kernel stopped sampling {throttled} times; {stand}"
         );
         return Some(Warning::new(WarningKind::SamplesLost, text, "sample less often: --rate 100"));
     }

@@ -7,11 +7,9 @@ mod reading;
 mod view;
 
 use fathom_analysis::metrics;
-use fathom_probe::pattern::Trial;
 use fathom_report::ReportKind;
 
-use crate::experiment::{DefaultBudget, Experiment};
-use crate::record::Record;
+use crate::experiment::Experiment;
 
 pub use reading::read;
 
@@ -27,20 +25,8 @@ pub static KIND: ReportKind = ReportKind {
 };
 
 /// The experiment. It plans no trials: the program makes the accesses.
-pub static EXPERIMENT: Experiment = Experiment {
-    name: NAME,
-    about: "Runs a program on described machines: misses, walks and cycles by level, function and line",
-    help: "",
-    options: &[],
-    default_budget: DefaultBudget::both(0),
-    plan: no_trials,
+pub static EXPERIMENT: Experiment = Experiment::of_a_program(
+    &KIND,
+    "Runs a program on described machines: misses, walks and cycles by level, function and line",
     read,
-    report: &KIND,
-    compared: |_| None,
-    progress: None,
-    resumes: false,
-};
-
-fn no_trials(_: &Record, _: u64, _: u64) -> Vec<Trial> {
-    Vec::new()
-}
+);

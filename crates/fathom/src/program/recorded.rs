@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Instant;
 
+use clap::Args;
 use fathom_experiment::record::{End, Record, Run};
 use fathom_report::ReportKind;
 use fathom_report::html::Entry;
@@ -22,27 +23,36 @@ use crate::records;
 pub struct Asked<'a> {
     /// The kind of the report; its name is the experiment's.
     pub kind: &'static ReportKind,
-    /// The program and its arguments.
-    pub command: &'a [OsString],
-    /// The verb's options, as typed.
+    /// The program, and what becomes of its record.
+    pub program: &'a ProgramOptions,
+    /// The verb's own options, as typed.
     pub options: String,
     /// Whether the program runs once only.
     pub once: bool,
-    /// The record's files.
-    pub output: &'a RecordOptions,
-    /// How the report is printed.
-    pub form: &'a Output,
+}
+
+/// Options of every verb that runs a program on this machine.
+#[derive(Debug, Args)]
+pub struct ProgramOptions {
+    #[command(flatten)]
+    output: RecordOptions,
+    #[command(flatten)]
+    out: Output,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
 }
 
 impl Asked<'_> {
     /// Returns the program's name.
     pub fn name(&self) -> String {
-        let path = Path::new(&self.command[0]);
-        short(&path.file_name().unwrap_or(&self.command[0]).to_string_lossy())
+        let path = Path::new(&self.program.command[0]);
+        short(&path.file_name().unwrap_or(&self.program.command[0]).to_string_lossy())
     }
 
     fn head(&self) -> Run {
-        let command: Vec<String> = self.command.iter().map(|word| shell(&word.to_string_lossy())).collect();
+        let command: Vec<String> =
+            self.program.command.iter().map(|word| shell(&word.to_string_lossy())).collect();
         let typed = format!("fathom {} {} -- {}", self.kind.name, self.options, command.join(" "));
         Run {
             experiment: self.kind.name.to_owned(),
@@ -60,13 +70,14 @@ impl Asked<'_> {
         out: &Out,
         work: impl FnOnce(&mut Filling, &Runner) -> Result<Exit, Failure>,
     ) -> Result<Exit, Failure> {
-        one_form(self.form.json, self.form.html.as_deref())?;
-        let on_stdout = self.form.json || self.form.html.as_deref().is_some_and(|f| f.as_os_str() == "-");
+        one_form(self.program.out.json, self.program.out.html.as_deref())?;
+        let on_stdout =
+            self.program.out.json || self.program.out.html.as_deref().is_some_and(|f| f.as_os_str() == "-");
         let out = if on_stdout { out.clone() } else { out.on_stderr() };
-        let requested = self.output.requested(None);
-        let mut page = Target::open(self.form.html.as_deref(), self.output.record.as_deref())?;
+        let requested = self.program.output.requested(None);
+        let mut page = Target::open(self.program.out.html.as_deref(), self.program.output.record.as_deref())?;
         requested.check()?;
-        runner::check(&self.command[0])?;
+        runner::check(&self.program.command[0])?;
         let input = Input::take(self.once)?;
         let stop = Stop::listen()?;
         left::adopt();
@@ -79,7 +90,7 @@ impl Asked<'_> {
             page.exclude_files(writer.files()).inspect_err(|_| writer.remove_copy())?;
         }
         let (record, writer) = measure::begin_record(head, writer, stop.clone())?;
-        let runner = Runner { command: self.command, divert: on_stdout, input, stop: stop.clone() };
+        let runner = Runner { command: &self.program.command, divert: on_stdout, input, stop: stop.clone() };
         let mut filling = Filling { record, writer, filled: false };
         let done = filling.fill(&runner, work);
         let Filling { record, writer, filled } = filling;
@@ -91,7 +102,7 @@ impl Asked<'_> {
         let kept = writer.path().map(|path| path.display().to_string());
         let lost = writer.close();
         let next = kept.map(|file| format!("fathom report {}", shell(&file)));
-        let exit = out.report(&report, self.kind, self.form, next.as_deref());
+        let exit = out.report(&report, self.kind, &self.program.out, next.as_deref());
         let exit = exit.and_then(|exit| Ok(exit.max(done?)));
         let entry = Entry { name: &name, report: &report, kind: self.kind };
         let page = page.map_or(Ok(()), |page| page.write(&[entry], &[], &out));

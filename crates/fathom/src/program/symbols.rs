@@ -95,7 +95,9 @@ impl Symbols {
         let changed = &mut self.changed;
         let binary = self.files.entry((file.to_owned(), version.clone())).or_insert_with(|| {
             let (binary, is_changed) = Binary::open(Path::new(file), version);
-            changed.extend(is_changed.then(|| file.to_owned()));
+            if is_changed && !changed.iter().any(|known| known == file) {
+                changed.push(file.to_owned());
+            }
             binary
         });
         binary.name(offset)

@@ -1,8 +1,11 @@
 //! Sampled programs: planted shares come back, and what is not sampled is told.
 
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::User;
+use crate::common::{User, kill, wait};
 use crate::simulate::{TARGETS, compiled};
 
 /// A program that works in `inner` and in `outer`, tells the CPU time of each, and has a child process that does it again.
@@ -153,6 +156,33 @@ fn short_processes_and_processes_that_are_left_are_told() {
     let did =
         user.run(&["profile", "--event", "cpu-clock", "--", "sh", "-c", "sleep 3 & ./program 30000000"]);
     assert!(did.err.contains("processes-left"), "{}", did.err);
+}
+
+/// A signal to the command ends the program and what that has started, and keeps the samples until then.
+#[test]
+fn a_signal_ends_the_program_and_keeps_the_samples() {
+    let user = User::new();
+    if built(&user).is_none() {
+        return;
+    }
+    let script = "./program 50000000; : >started; sleep 100 & sleep 100";
+    let child =
+        user.spawn(&["profile", "--event", "cpu-clock", "--record", "kept.fathom", "--", "sh", "-c", script]);
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !user.path("started").exists() && Instant::now() < limit {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill(child.id(), Signal::TERM);
+    let (did, since) = (wait(child), Instant::now());
+    assert_eq!(did.status, 143, "{}", did.err);
+    user.nothing_left(since);
+    let report = user.run(&["report", "kept.fathom"]);
+    assert!(
+        report.out.contains("inner") && report.out.contains("interrupted"),
+        "{} {}",
+        report.out,
+        report.err
+    );
 }
 
 /// Without a PMU the clock is taken, and the report says so.

@@ -1,7 +1,5 @@
 //! `fathom count`: runs a program on this machine and counts what it does.
 
-use std::ffi::OsString;
-
 use clap::Args;
 use fathom_experiment::count::{KIND, NAME, times_of_survey};
 use fathom_experiment::record::{
@@ -10,11 +8,10 @@ use fathom_experiment::record::{
 use fathom_host::{ProgramCounters, ProgramCounting, ProgramEvent};
 
 use super::{Context, Verb};
-use crate::cli::{Output, RecordOptions};
 use crate::failure::{Exit, Failure};
 use crate::measure::same_model;
 use crate::program::Runner;
-use crate::program::recorded::{Asked, Filling};
+use crate::program::recorded::{Asked, Filling, ProgramOptions};
 use crate::records;
 
 /// Options of the count.
@@ -28,12 +25,7 @@ struct Options {
     #[arg(long, conflicts_with = "runs")]
     once: bool,
     #[command(flatten)]
-    output: RecordOptions,
-    #[command(flatten)]
-    out: Output,
-    /// The program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
-    command: Vec<OsString>,
+    program: ProgramOptions,
 }
 
 /// The verb.
@@ -60,11 +52,9 @@ The program's output appears once for each run; the report follows on stderr. Wi
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let asked = Asked {
         kind: &KIND,
-        command: &options.command,
+        program: &options.program,
         options: if options.once { "--once".to_owned() } else { format!("--runs {}", options.runs) },
         once: options.once,
-        output: &options.output,
-        form: &options.out,
     };
     let name = asked.name();
     asked.record(&context.out, |filling, runner| count(options, &name, filling, runner))

@@ -1,6 +1,5 @@
 //! `fathom profile`: samples where a program executes on this machine.
 
-use std::ffi::OsString;
 use std::io;
 use std::time::SystemTime;
 
@@ -10,10 +9,9 @@ use fathom_experiment::record::Profile;
 use fathom_host::{ProgramSampling, SampledBy};
 
 use super::{Context, Verb};
-use crate::cli::{Output, RecordOptions};
 use crate::failure::{Exit, Failure};
 use crate::program::Runner;
-use crate::program::recorded::{Asked, Filling};
+use crate::program::recorded::{Asked, Filling, ProgramOptions};
 
 mod places;
 
@@ -29,12 +27,7 @@ struct Options {
     #[arg(long, default_value_t = 997, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000))]
     rate: u64,
     #[command(flatten)]
-    output: RecordOptions,
-    #[command(flatten)]
-    out: Output,
-    /// The program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
-    command: Vec<OsString>,
+    program: ProgramOptions,
 }
 
 /// Name of an event.
@@ -70,11 +63,9 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let event = options.event.map(|event| format!(" --event {}", by_of(event).name())).unwrap_or_default();
     let asked = Asked {
         kind: &KIND,
-        command: &options.command,
+        program: &options.program,
         options: format!("--rate {}{event}", options.rate),
         once: true,
-        output: &options.output,
-        form: &options.out,
     };
     let name = asked.name();
     asked.record(&context.out, |filling, runner| profile(options, &name, filling, runner))
@@ -153,4 +144,15 @@ fn cannot_sample(by: SampledBy, error: &io::Error) -> Failure {
         }
     };
     Failure::new(format!("{} cannot be sampled: {error}", by.name()), remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_events_are_those_of_the_reports() {
+        let names = EventName::value_variants().iter().map(|event| by_of(*event).name());
+        assert_eq!(names.collect::<Vec<_>>(), fathom_experiment::profile::EVENTS);
+    }
 }
