@@ -197,7 +197,7 @@ impl Places {
     }
 }
 
-/// Returns whether the kernel's name of code is that of a file, and not [vdso] or //anon, which the program has made itself.
+/// Returns whether the kernel's name of code is that of a file, and not `[vdso]` or `//anon`, which the program has made itself.
 fn is_file(name: &str) -> bool {
     name.starts_with('/') && !name.starts_with("//")
 }
