@@ -102,7 +102,7 @@ boot() {
     case $world in *-checked) more="$more log_buf_len=16M" ;; esac
     [ "$world" != arm64-reserved ] \
         || more="fathom.reserved=$((0x$reserved)) fathom.reserved_bytes=$((0x$reserved_bytes))"
-    [ "${arch%-checked}" = amd64 ] || set -- "$@" -dtb "$work/tree"
+    [ "$(debian_arch "$arch")" = amd64 ] || set -- "$@" -dtb "$work/tree"
     nice timeout -k 5 "$limit" "$@" -accel $clock -seed 1 \
         -rtc base=2020-01-01T00:00:00,clock=vm -nodefaults -display none -monitor none -no-reboot \
         -serial "file:$work/console" -kernel "$(kernel_of "$arch")" -initrd "$work/initramfs" \

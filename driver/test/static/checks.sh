@@ -17,7 +17,7 @@ sparse_of() {
 # pointers, wrong conditions. $1 is the world. The planted errors must be reported, and nothing else.
 coccinelle_of() {
     have spatch || apt_install coccinelle || { skipped "coccinelle: the module is not checked with it (reason above)"; return 0; }
-    source=$kept/linux-source
+    kernel_source
     say "checking fathom for $1 with Coccinelle"
     checked=$work/$1/cocci
     mkdir -p "$checked"

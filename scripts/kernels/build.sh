@@ -1,0 +1,83 @@
+# shellcheck shell=sh disable=SC2154 # release, host, fetched: those of the scripts
+# Sourced by the scripts whose guests need kernels that Debian does not build: amd64-checked and arm64-checked, with the
+# kernel's checkers, and arm64-64k. They are Debian's source with a small configuration, built once and kept in the user's
+# cache. $release is the Debian release, $host the architecture of this machine. After scripts/debian.sh.
+
+own_kernel() { case $1 in *-checked | *-64k) ;; *) return 1 ;; esac; }
+# The architecture of a kernel, for Debian and for the kernel.
+debian_arch() { case $1 in *-checked | *-64k) echo "${1%-*}" ;; *) echo "$1" ;; esac; }
+kernel_arch() {
+    case $(debian_arch "$1") in
+        amd64) echo x86 ;;
+        armhf | armel) echo arm ;;
+        *) debian_arch "$1" ;;
+    esac
+}
+# The compiler's prefix for an architecture.
+cross() {
+    case $(debian_arch "$1") in
+        "$host") ;;
+        amd64) echo x86_64-linux-gnu- ;;
+        arm64) echo aarch64-linux-gnu- ;;
+        armhf) echo arm-linux-gnueabihf- ;;
+        armel) echo arm-linux-gnueabi- ;;
+    esac
+}
+
+kernels_folder() { echo "$(cache_folder kernels)/$release"; }
+options_of() { cat scripts/kernels/guest.config "scripts/kernels/${1##*-}.config"; }
+# The folder that the kernel $1 is built in, and its image. The folder's name changes with the options.
+built_kernel() { echo "$(kernels_folder)/$1-$(options_of "$1" | cksum | cut -d ' ' -f 1)"; }
+built_image() {
+    case $1 in
+        amd64-*) echo "$(built_kernel "$1")/arch/x86/boot/bzImage" ;;
+        *) echo "$(built_kernel "$1")/arch/$(kernel_arch "$1")/boot/Image" ;;
+    esac
+}
+
+# Sets $source to the source of Debian's kernel, and downloads it once.
+kernel_source() {
+    source=$(kernels_folder)/source
+    [ ! -f "$source/Makefile" ] || return 0
+    mkdir -p "$(kernels_folder)"
+    fetched=$(mktemp -d "$(kernels_folder)/fetch.XXXXXX")
+    own_apt "$fetched/apt-source" "$host"
+    apt_does apt-get update -q
+    package=$(depends_on linux-source linux-source-)
+    say "downloading: $package"
+    (cd "$fetched" && apt_does apt-get download -q "$package") || exit
+    unset APT_CONFIG
+    dpkg-deb --fsys-tarfile "$fetched"/*.deb | tar -x -C "$fetched" --wildcards './usr/src/*.tar.xz'
+    mkdir "$fetched/source"
+    tar -x -C "$fetched/source" -f "$fetched"/usr/src/*.tar.xz --strip-components=1
+    # A concurrent run may have been faster.
+    [ -d "$source" ] || mv "$fetched/source" "$source"
+    rm -rf "$fetched"
+}
+
+# Builds the kernel $1, unless it is there.
+build_kernel() {
+    [ ! -f "$(built_image "$1")" ] || return 0
+    for tool in gcc make flex bison bc; do
+        have "$tool" || apt_install "$tool" || cannot "no $tool to build a kernel with"
+    done
+    # objtool reads object files with it.
+    [ -f /usr/include/libelf.h ] || apt_install libelf-dev || cannot "no libelf-dev to build a kernel with"
+    have "$(cross "$1")gcc" || cannot "no $(cross "$1")gcc to build a kernel with; run scripts/setup --driver"
+    kernel_source
+    say "building the kernel $1 (three to eight minutes on two cores)"
+    begun=$(mktemp -d "$(kernels_folder)/$1.XXXXXX")
+    set -- "$1" make -s -C "$source" O="$begun" ARCH="$(kernel_arch "$1")" CROSS_COMPILE="$(cross "$1")"
+    name=$1
+    shift
+    "$@" tinyconfig >"$begun/said" 2>&1
+    options_of "$name" >>"$begun/.config"
+    if ! { "$@" olddefconfig && nice "$@" -j"$(nproc)" && nice "$@" modules; } >>"$begun/said" 2>&1; then
+        tail -n 20 "$begun/said" >&2
+        rm -rf "$begun"
+        cannot "the kernel $name does not build (above)"
+    fi
+    # Kernels with other options are of no use any more.
+    rm -rf "$(kernels_folder)/$name"-[0-9]*
+    mv "$begun" "$(built_kernel "$name")"
+}
