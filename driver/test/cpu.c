@@ -303,7 +303,7 @@ static void one_recorder(int fd, unsigned int cpu, unsigned int policy)
 	expect(fd, FATHOM_IOC_WAKE_START, &second, EBUSY, "a second recorder");
 	memory = mmap(NULL, start.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, start.offset);
 	check(memory == MAP_FAILED && errno == EPERM, "the recorder's memory can be written");
-	memory = mmap(NULL, start.bytes + 4096, PROT_READ, MAP_SHARED, fd, start.offset);
+	memory = mmap(NULL, start.bytes + PAGE, PROT_READ, MAP_SHARED, fd, start.offset);
 	check(memory == MAP_FAILED, "more than the recorder's memory can be mapped");
 	memory = mmap(NULL, start.bytes, PROT_READ, MAP_SHARED, fd, start.offset);
 	if (memory == MAP_FAILED) {

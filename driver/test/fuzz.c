@@ -200,9 +200,9 @@ static void fuzz_unmap(struct fuzzer *fuzzer, unsigned int slot)
 	if (!at)
 		return;
 	/* In two parts, or after a move. */
-	if (bytes > 4096 && one_in(fuzzer, 3)) {
-		munmap(at + 4096, bytes - 4096);
-		bytes = 4096;
+	if (bytes > PAGE && one_in(fuzzer, 3)) {
+		munmap(at + PAGE, bytes - PAGE);
+		bytes = PAGE;
 	} else if (one_in(fuzzer, 3)) {
 		elsewhere = mremap(at, bytes, one_in(fuzzer, 2) ? bytes : 2 * bytes, MREMAP_MAYMOVE);
 		if (elsewhere != MAP_FAILED)
@@ -216,15 +216,15 @@ static void fuzz_mmap(struct fuzzer *fuzzer, int fd)
 {
 	unsigned int slot = below(fuzzer, MAPPINGS);
 	uint64_t offset = one_in(fuzzer, 8) ? 256ULL << 28 : below(fuzzer, 40) << 28;
-	size_t bytes = (below(fuzzer, 8) + 1) * 4096;
+	size_t bytes = (below(fuzzer, 8) + 1) * PAGE;
 	int prot = below(fuzzer, 4), flags = one_in(fuzzer, 20) ? MAP_PRIVATE : MAP_SHARED;
 	volatile uint64_t *at;
 
 	fuzz_unmap(fuzzer, slot);
 	if (one_in(fuzzer, 4))
-		offset += below(fuzzer, 16) * 4096;
+		offset += below(fuzzer, 16) * PAGE;
 	if (one_in(fuzzer, 20)) {
-		offset = wild(fuzzer) & ~4095ULL;
+		offset = wild(fuzzer) & -(uint64_t)PAGE;
 		prot = below(fuzzer, 8);
 	}
 	fail(fuzzer, true);

@@ -6,8 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "fathom.h"
+
+/* Bytes of a page of this kernel. */
+#define PAGE	((unsigned long)sysconf(_SC_PAGESIZE))
 
 /* Properties of this guest, from the kernel's command line. */
 struct world {

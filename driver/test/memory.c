@@ -10,8 +10,6 @@
 
 #include "guest.h"
 
-#define PAGE	4096UL
-
 /* Extracts the attribute from PAR, or from the page table entry and IA32_PAT. */
 static unsigned int raw_of(const struct fathom_translate *translate)
 {
@@ -107,7 +105,7 @@ static void one_region(int fd, struct fathom_region region, const char *what)
 
 void test_regions(void)
 {
-	static const uint64_t sizes[] = { 1, PAGE, PAGE + 1, 3 * PAGE, 256 << 10, 1 << 20 };
+	const uint64_t sizes[] = { 1, PAGE, PAGE + 1, 3 * PAGE, 256 << 10, 1 << 20 };
 	struct fathom_region region;
 	int fd = device_open();
 	unsigned int attribute, i, colour;

@@ -168,7 +168,7 @@ impl Memory {
     fn place(&self, request: &MapRequest, page: u64, start: u64) -> Result<Range<u64>, Refusal> {
         let bytes = request.bytes.checked_next_multiple_of(page);
         let placed = bytes.and_then(|bytes| placement::place(bytes, page, self.half, request.place));
-        let placed = placed.ok_or_else(|| self.too_much(request.bytes, &self.limit()))?;
+        let placed = placed.ok_or_else(|| too_much(request.bytes, page, &self.limit()))?;
         Ok(start + placed.start..start + placed.end)
     }
 
@@ -229,7 +229,7 @@ impl Memory {
         let range = if fits { &granules } else { range };
         let missing = self.populated.missing(range);
         let new: u64 = missing.iter().map(|r| r.end - r.start).sum();
-        self.make_room(range, new, request.bytes)?;
+        self.make_room(range, new, request.bytes, page)?;
         for part in &missing {
             if let Err(error) = self.arena.populate(part.clone(), rustix::param::page_size() as u64) {
                 self.release_all(&missing);
@@ -259,13 +259,13 @@ impl Memory {
 
     /// Ensures that `new` more bytes stay below the limit. If needed, releases memory of earlier requests outside
     /// `range`.
-    fn make_room(&mut self, range: &Range<u64>, new: u64, requested: u64) -> Result<(), Refusal> {
+    fn make_room(&mut self, range: &Range<u64>, new: u64, requested: u64, page: u64) -> Result<(), Refusal> {
         let limit = self.limit();
         if self.populated.total() + new <= limit.bytes {
             return Ok(());
         }
         if range.end - range.start > limit.bytes {
-            return Err(self.too_much(requested, &limit));
+            return Err(too_much(requested, page, &limit));
         }
         let others = self.populated.outside(range);
         self.release_all(&others);
@@ -274,17 +274,7 @@ impl Memory {
         if self.populated.total() + new <= limit.bytes {
             return Ok(());
         }
-        Err(self.too_much(requested, &limit))
-    }
-
-    fn too_much(&self, requested: u64, limit: &MemoryLimit) -> Refusal {
-        Refusal::new(
-            format!(
-                "{requested} bytes were requested and {} bytes are available, limited by {}",
-                limit.bytes, limit.limit
-            ),
-            "request less, free memory, or raise that limit",
-        )
+        Err(too_much(requested, page, &limit))
     }
 
     /// Returns memory to the system. It reads as zero afterwards.
@@ -424,6 +414,21 @@ impl Memory {
     pub(crate) fn limit_now(&self) -> MemoryLimit {
         self.limit()
     }
+}
+
+/// Returns the refusal of `requested` bytes in pages of `page` bytes. A huge page may be larger than the request: 512 MiB
+/// where base pages have 64 KiB.
+fn too_much(requested: u64, page: u64, limit: &MemoryLimit) -> Refusal {
+    let (pages, remedy) = if page > requested {
+        (format!(" in a page of {} KiB", page >> 10), "free memory, or raise that limit")
+    } else {
+        (String::new(), "request less, free memory, or raise that limit")
+    };
+    let reason = format!(
+        "{requested} bytes were requested{pages} and {} bytes are available, limited by {}",
+        limit.bytes, limit.limit
+    );
+    Refusal::new(reason, remedy)
 }
 
 const THP_REMEDY: &str = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and where memory is \

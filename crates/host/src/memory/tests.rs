@@ -55,6 +55,15 @@ fn limit_of_a_control_group_is_named() {
 }
 
 #[test]
+fn huge_page_that_is_larger_than_the_memory_is_named() {
+    let large = ("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "134217728\n");
+    let (_keep, root) = fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB)), large]);
+    let refusal = open(&root).map(&request(8, Pages::Huge)).expect_err("64 MiB are the limit");
+    assert!(refusal.reason.contains("8 bytes were requested in a page of 131072 KiB"), "{refusal:?}");
+    assert!(!refusal.remedy.contains("request less"), "{refusal:?}");
+}
+
+#[test]
 fn unverified_huge_pages_are_refused_and_released() {
     // The kernel may provide huge pages here, but the smaps of the fixture reports none.
     let (_keep, root) =
