@@ -50,6 +50,11 @@ fn main() {
     for source in sources {
         println!("cargo:rerun-if-changed={}", root.join(source).display());
     }
+    // rustup's list of what is installed: a target or component that was missing may be there now.
+    let installed = sysroot().map(|root| root.join("lib/rustlib/components")).filter(|list| list.is_file());
+    if let Some(installed) = installed {
+        println!("cargo:rerun-if-changed={}", installed.display());
+    }
     let mut constants = String::new();
     for image in &IMAGES {
         let path = out.join(format!("{}.img", image.name));

@@ -139,13 +139,14 @@ fn counters(record: &Record) -> Row {
 }
 
 /// Returns which events the machine does not count, and why, as the end of a sentence: those that could not be opened, and
-/// those that counted nothing in a loop that must have them.
+/// those that counted nothing, or the impossible, in a loop that must have them.
 fn unused_counters(record: &Record) -> String {
-    let (mut nothing, mut closed) = (Vec::new(), Vec::new());
+    let (mut nothing, mut impossible, mut closed) = (Vec::new(), Vec::new(), Vec::new());
     for (counter, value) in record.facts.under("counter.") {
-        match (counter.strip_suffix(".tried"), value) {
-            (Some(counter), FactValue::Int(0)) => nothing.push(counter),
-            (None, FactValue::Text(_)) => closed.push(counter),
+        match (counter.strip_suffix(".tried"), counter.strip_suffix(".impossible"), value) {
+            (Some(counter), _, FactValue::Int(0)) => nothing.push(counter),
+            (_, Some(counter), _) => impossible.push(counter),
+            (None, None, FactValue::Text(_)) => closed.push(counter),
             _ => {}
         }
     }
@@ -155,6 +156,7 @@ fn unused_counters(record: &Record) -> String {
     };
     told(closed, "not opened")
         + &told(nothing, "not used, because they count nothing in a loop that has such events")
+        + &told(impossible, "not used, because they count more than a loop can have")
 }
 
 /// Joins an effect and its remedy, which is a sentence and not a command.

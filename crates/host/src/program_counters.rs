@@ -5,7 +5,7 @@ use std::io;
 
 use fathom_probe::machine::Refusal;
 
-use crate::counters::{exercise, refusal};
+use crate::counters::{Tried, exercise, judge, refusal};
 use crate::driver::Presence;
 use crate::memory::Memory;
 use crate::perf::{Counter, Event};
@@ -126,16 +126,20 @@ impl ProgramCounters {
 
     /// Tries an event. Returns whether it counts.
     fn try_out(&mut self, root: &Root, event: &ProgramEvent, memory: Option<&mut Memory>) -> bool {
-        let counted = match memory {
-            Some(memory) if event.tried => count_of(event, memory),
-            _ => Ok(None),
-        };
-        let why = match counted {
-            Ok(Some(0)) => Refusal::new(
+        let remedy = "give the virtual machine a PMU that has it, or measure on the bare machine";
+        let why = match memory.map_or(Ok(None), |memory| judged(event, memory)) {
+            Ok(Some(Tried::Nothing)) if event.tried => Refusal::new(
                 "it can be opened but counts nothing in a loop that must have such events",
-                "give the virtual machine a PMU that has it, or measure on the bare machine",
+                remedy,
             ),
-            Ok(counted) => {
+            Ok(Some(Tried::Impossible(value))) => {
+                Refusal::new(format!("it can be opened but counts {value} in a loop of less"), remedy)
+            }
+            Ok(judged) => {
+                let counted = judged.filter(|_| event.tried).and_then(|judged| match judged {
+                    Tried::Counted(count) => Some(count),
+                    _ => None,
+                });
                 self.tried.push((event.name, counted));
                 return true;
             }
@@ -152,13 +156,14 @@ fn memory(root: &Root) -> Option<Memory> {
     Memory::open(root.clone(), sizes, Some(MEMORY_BYTES), Presence::Absent).ok()
 }
 
-/// Returns an event's count in the loop; `None` without memory for it, or if the event shared its counter, which is noticed
+/// Returns what an event counts in the loop; `None` without memory for it, or if the event shared its counter, which is noticed
 /// again with its set.
-fn count_of(event: &ProgramEvent, memory: &mut Memory) -> io::Result<Option<u64>> {
+fn judged(event: &ProgramEvent, memory: &mut Memory) -> io::Result<Option<Tried>> {
     let mut counter = Counter::open(event.event)?;
+    let before = counter.read()?;
     let exercised = exercise(memory);
-    let reading = counter.read()?;
-    Ok((exercised && reading.running_ns == reading.enabled_ns).then_some(reading.count))
+    let after = counter.read()?;
+    Ok((exercised && after.running_ns == after.enabled_ns).then_some(judge(before.count, after.count)))
 }
 
 fn no_such_event(error: &io::Error) -> Refusal {

@@ -104,7 +104,7 @@ fn each_cost_has_its_command() {
 
 /// Which events are believed is listed, and why others are not.
 #[test]
-fn counters_that_count_nothing_are_listed() {
+fn counters_that_are_not_believed_are_listed() {
     let mut record = record(
         ClockTrust::Real,
         &[
@@ -114,12 +114,13 @@ fn counters_that_count_nothing_are_listed() {
     );
     let tried = |name: &str, count| (format!("counter.{name}.tried"), FactValue::Int(count));
     record.facts.extend([tried("cycles", 70_000), tried("refill.L1D", 0)]);
+    record.facts.extend([("counter.miss.dTLB.impossible".into(), FactValue::Int(1 << 31))]);
     let row = counters(&record);
     assert_eq!(row.state, State::Good);
     assert_eq!(
         row.found,
         "available: cycles,instructions (perf_event_paranoid 2); not opened: stall.backend; not used, because they count \
-         nothing in a loop that has such events: refill.L1D"
+         nothing in a loop that has such events: refill.L1D; not used, because they count more than a loop can have: miss.dTLB"
     );
 }
 

@@ -65,6 +65,18 @@ fn closed_counters_count_again_after_reopening() {
     assert!(events.read().is_ok_and(|counts| counts.iter().all(|count| count.value > 0)) || after.is_err());
 }
 
+#[test]
+fn impossible_counts_are_not_believed() {
+    assert_eq!(judge(400, 300_400), Tried::Counted(300_000));
+    assert_eq!(judge(7, 7), Tried::Nothing);
+    // QEMU's ARM1176 under Linux 6.1: registers that stay 0, of counters that began at -(2^31 - 1).
+    for (before, after) in
+        [(2_147_483_647, 2_147_483_647), (0, 2_147_483_647), (2_147_483_647, 4_294_967_294), (9, 8)]
+    {
+        assert_eq!(judge(before, after), Tried::Impossible(after));
+    }
+}
+
 /// Software events replace hardware events here: one that always counts, and one that opens everywhere and counts
 /// nothing on these architectures.
 #[test]
