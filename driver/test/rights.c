@@ -371,8 +371,8 @@ static long charged(void)
 	return strtol(text, NULL, 10);
 }
 
-/* CPUs keep up to 64 pages that they have charged already (MEMCG_CHARGE_BATCH). */
-#define CHARGE_VARIES	(1 << 20)
+/* Each CPU keeps up to 64 pages that it has charged already (MEMCG_CHARGE_BATCH). */
+#define CHARGE_VARIES	(world.cpus * 64 * (long)PAGE + (512 << 10))
 
 static void in_group(int fd)
 {

@@ -13,7 +13,7 @@ use crate::Instructions;
 const CELL_BYTES: u64 = 8;
 
 /// Pairs of cells in one iteration of the loops of pairs.
-const PAIRS_PER_ITERATION: u64 = UNROLL / 2;
+const PAIRS_PER_ITERATION: usize = UNROLL as usize / 2;
 
 /// Batch form of the stride, see [`fathom_probe::machine::batch::stride::body`]: `n` accesses from position `from`,
 /// of cells whose arena begins at `base`. Returns the sum of the loaded values (wraps), or `None` for an operation
@@ -73,7 +73,7 @@ pub unsafe fn copy<I: Instructions>(base: *mut u8, copying: &Copying, from: u64,
 #[inline(always)]
 fn each(at: *mut u8, step: usize, count: u64, mut one: impl FnMut(*mut u64)) {
     let mut at = at;
-    unrolled::<UNROLL>(count, || {
+    unrolled::<{ UNROLL as usize }>(count, || {
         one(at.cast());
         at = at.wrapping_add(step);
     });
