@@ -47,7 +47,16 @@ const MACHINES: [Emulated; 4] = [
         name: "vexpress-a15",
         about: "Versatile Express with a Cortex-A15 and the ARMv7 image, emulated: the same",
         image: Image::Armv7,
-        options: &["-M", "vexpress-a15", "-m", "512", "-audiodev", "none,id=none"],
+        options: &[
+            "-M",
+            "vexpress-a15",
+            "-m",
+            "512",
+            "-audiodev",
+            "none,id=none",
+            "-global",
+            "pl041.audiodev=none",
+        ],
     },
 ];
 

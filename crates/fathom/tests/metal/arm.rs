@@ -22,7 +22,16 @@ const PI0: Start = Start {
 const VEXPRESS: Start = Start {
     name: "vexpress-a15",
     image: "armv7",
-    arguments: &["-M", "vexpress-a15", "-m", "512M", "-audiodev", "none,id=none"],
+    arguments: &[
+        "-M",
+        "vexpress-a15",
+        "-m",
+        "512M",
+        "-audiodev",
+        "none,id=none",
+        "-global",
+        "pl041.audiodev=none",
+    ],
     placed: None,
     boot_el: 1,
     arena: 0x9000_0000,
