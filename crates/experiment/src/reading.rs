@@ -73,6 +73,7 @@ fn shown_facts(record: &Record) -> Vec<(String, String)> {
         facts::CLOCK_NAME,
         facts::TRUST_EVIDENCE,
         facts::PAGE_COLOURED,
+        facts::CPU_TYPE,
     ] {
         if let Some(value) = record.text(name) {
             facts.push((name.to_owned(), value.to_owned()));

@@ -1,5 +1,6 @@
 //! The command line: options common to all verbs, and parsers of values. The options of a verb are in its file.
 
+pub mod cpus;
 pub mod experiments;
 mod parse;
 

@@ -10,6 +10,7 @@ use fathom_experiment::session::Session;
 use fathom_units::facts;
 
 use crate::child::{Probe, Received};
+use crate::cli::cpus::Cpus;
 use crate::cli::experiments::RunOptions;
 use crate::failure::{Exit, Failure, print_message};
 use crate::html_file::Target;
@@ -154,7 +155,7 @@ fn new_run(experiment: &Experiment, asked: Asked, options: &RunOptions, subject:
         experiment.name,
         subject.name,
         budget,
-        options.cpu.map_or(String::new(), |cpu| format!(" --cpu {cpu}")),
+        options.cpu.as_ref().map_or(String::new(), |cpu| format!(" --cpu {cpu}")),
         if options.sensitivity { " --sensitivity" } else { "" },
         asked.command(experiment.options)
     );
@@ -177,7 +178,10 @@ fn patience(options: &RunOptions) -> Duration {
 /// Returns the subject that the options name.
 fn find(options: &RunOptions) -> Result<Subject, Failure> {
     let subject = subjects::find(options.on.as_deref())?;
-    let of_host = [("--cpu", options.cpu.map(u64::from)), ("--wait", options.wait)];
+    let of_host = [
+        ("--cpu", options.cpu.as_ref().map(Cpus::to_string)),
+        ("--wait", options.wait.map(|ms| format!("{ms}ms"))),
+    ];
     let set = of_host.into_iter().find_map(|(option, value)| Some((option, value?)));
     if let Some((option, value)) = set.filter(|_| !subject.host) {
         let what = format!("{option} {value}: '{}' is not this host", subject.name);
@@ -204,7 +208,7 @@ fn arguments(subject: &Subject, options: &RunOptions, seed: u64) -> Vec<String> 
     if subject.needs_parent {
         extra.extend(["--parent".to_owned(), std::process::id().to_string()]);
     }
-    if let Some(cpu) = options.cpu.filter(|_| subject.host) {
+    if let Some(cpu) = options.cpu.as_ref().and_then(Cpus::number).filter(|_| subject.host) {
         extra.extend(["--cpu".to_owned(), cpu.to_string()]);
     }
     if let Some(wait) = options.wait.filter(|_| subject.host) {

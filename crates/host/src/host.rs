@@ -16,6 +16,7 @@ use crate::arch::{Architecture as _, Cpu};
 use crate::arena::HostCell;
 use crate::clock::{self, Source};
 use crate::clock_trust;
+use crate::core_types;
 use crate::counters::Events;
 use crate::cpu_lock::CpuLock;
 use crate::cycles::Cycles;
@@ -93,6 +94,7 @@ impl Host {
         facts.extend(options.build.as_ref().map(|build| text(facts::BUILD, build)));
         // Before pinning, which changes the affinity and the load.
         facts.extend(environment::facts(&root, cpu, &allowed));
+        facts.extend(core_types::told(&root, &allowed, cpu).map(|told| text(facts::CPU_TYPE, told)));
         let rt_priority = opening::prepare(&root, cpu, options.priority, &mut facts);
         let driver = Presence::open(&root);
         facts.extend(driver.facts());

@@ -39,6 +39,8 @@ pub const CLOCK_RESOLUTION_TICKS: &str = "clock.resolution.ticks";
 
 /// CPU to which the measuring thread is pinned.
 pub const CPU_PINNED: &str = "cpu.pinned";
+/// Type of that CPU where there are several, with the CPUs of each: text.
+pub const CPU_TYPE: &str = "cpu.type";
 /// Whether its lock, which keeps other measurements from it, is `held`, or why there is none.
 pub const CPU_LOCK: &str = "cpu.lock";
 /// Time that was waited for the end of another measurement on it, ms.

@@ -8,6 +8,7 @@ use fathom_experiment::options::{Asked, Many, Opt, Values, Word};
 use fathom_experiment::{DefaultBudget, Experiment};
 
 use super::Output;
+use super::cpus::{Cpus, cpus};
 use super::parse::{budget, wait};
 use crate::failure::Failure;
 use crate::record_writer::{Held, Requested};
@@ -108,9 +109,10 @@ pub struct RunOptions {
     pub sensitivity: bool,
     #[command(flatten)]
     pub output: RecordOptions,
-    /// CPU to measure on. Default: an isolated one, else the last allowed.
-    #[arg(long, value_name = "N")]
-    pub cpu: Option<u32>,
+    /// CPU to measure on, or types of cores (big, mid, little), each with a report of its own. Default: every type; of each
+    /// an isolated CPU, else the last allowed.
+    #[arg(long, value_parser = cpus, value_name = "N|TYPES")]
+    pub cpu: Option<Cpus>,
     /// Time to wait for the end of another measurement on that CPU. Default: 30s
     #[arg(long, value_parser = wait, value_name = "TIME")]
     pub wait: Option<u64>,

@@ -8,6 +8,7 @@ use fathom_experiment::session::Session;
 use super::stop::Stop;
 use super::{Exchange, Outcome, arguments, find, patience};
 use crate::child::Probe;
+use crate::cli::cpus::Cpus;
 use crate::cli::experiments::RunOptions;
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
@@ -19,8 +20,12 @@ const PATIENCE_MS: u64 = 60_000;
 
 /// Requests only the facts of a subject, those of the start and those of the end. No record is kept.
 pub fn facts(on: Option<&str>, cpu: Option<u32>) -> Result<(Subject, Record), Failure> {
-    let options =
-        RunOptions { on: on.map(str::to_owned), cpu, patience: PATIENCE_MS, ..RunOptions::default() };
+    let options = RunOptions {
+        on: on.map(str::to_owned),
+        cpu: cpu.map(Cpus::One),
+        patience: PATIENCE_MS,
+        ..RunOptions::default()
+    };
     facts_of(find(&options)?, &options)
 }
 

@@ -99,6 +99,6 @@ pub fn subject(options: &RunOptions, run: &Run) -> Result<Subject, Failure> {
         };
         return Err(Failure::usage(what, remedy));
     }
-    let RunOptions { cpu, wait, .. } = *options;
+    let (cpu, wait) = (options.cpu.clone(), options.wait);
     super::find(&RunOptions { on: Some(run.subject.clone()), cpu, wait, ..RunOptions::default() })
 }

@@ -2,16 +2,19 @@
 
 use clap::ArgMatches;
 use fathom_experiment::Experiment;
+use fathom_host::CoreType;
 use fathom_report::html::Entry;
 
 use super::{Context, Verb, read_back};
 use crate::cli::Output;
+use crate::cli::cpus::{self, Cpus};
 use crate::cli::experiments::{self, RunOptions};
 use crate::failure::{Exit, Failure, print_message};
 use crate::html_file::Target;
 use crate::measure::{self, Request};
 use crate::output::{all_told, one_form, shell};
 use crate::records;
+use crate::subjects;
 
 /// Returns the verb of an experiment.
 pub fn verb(experiment: &'static Experiment) -> Verb {
@@ -25,7 +28,62 @@ pub fn verb(experiment: &'static Experiment) -> Verb {
 }
 
 fn run(experiment: &'static Experiment, matches: &ArgMatches, context: &Context) -> Result<Exit, Failure> {
-    let (options, form): (RunOptions, Output) = (read_back(matches)?, read_back(matches)?);
+    let options: RunOptions = read_back(matches)?;
+    let types = of_types(experiment, &options, matches)?;
+    if types.len() < 2 {
+        let cpu = types.first().map(|one| Cpus::One(one.cpu)).or_else(|| options.cpu.clone());
+        return run_on(experiment, RunOptions { cpu, ..options }, matches, context);
+    }
+    let form: Output = read_back(matches)?;
+    let single = [
+        ("--json", form.json),
+        ("--html", form.html.is_some()),
+        ("--record", options.output.record.is_some()),
+        ("--resume", experiments::resume(experiment, matches).is_some()),
+    ];
+    if let Some((option, _)) = single.into_iter().find(|(_, set)| *set) {
+        let names: Vec<String> = types.iter().map(|one| format!("--cpu {}", one.name)).collect();
+        let what = format!(
+            "{option}: this machine has CPUs of {} types, each with a report of its own",
+            types.len()
+        );
+        return Err(Failure::usage(what, format!("name one: {}", names.join(", "))));
+    }
+    let (mut exit, mut failures) = (Exit::Done, Vec::new());
+    for one in types {
+        context.out.text(&format!("CPUs {} ({}):\n\n", one.list(), one.name))?;
+        let options = RunOptions { cpu: Some(Cpus::One(one.cpu)), ..read_back(matches)? };
+        match run_on(experiment, options, matches, context) {
+            Ok(signal @ Exit::Signal(_)) => return Ok(signal),
+            Ok(other) => exit = exit.max(other),
+            Err(failure) => failures.push(Err(failure)),
+        }
+    }
+    all_told(Ok(exit), failures)
+}
+
+/// Returns the types of cores to measure, if this host is measured and has several or if types are asked for.
+fn of_types(
+    experiment: &Experiment,
+    options: &RunOptions,
+    matches: &ArgMatches,
+) -> Result<Vec<CoreType>, Failure> {
+    let host = options.on.as_deref().is_none_or(|on| on == subjects::HOST);
+    // A record goes on with the CPU that is named, or as any other session does.
+    let goes_on = options.cpu.is_none() && experiments::resume(experiment, matches).is_some();
+    if !host || goes_on {
+        return Ok(Vec::new());
+    }
+    Ok(cpus::types(options.cpu.as_ref(), &fathom_host::core_types())?.into_iter().cloned().collect())
+}
+
+fn run_on(
+    experiment: &'static Experiment,
+    options: RunOptions,
+    matches: &ArgMatches,
+    context: &Context,
+) -> Result<Exit, Failure> {
+    let form: Output = read_back(matches)?;
     let asked = experiments::selected(experiment, matches)?;
     let resume = experiments::resume(experiment, matches);
     let mut page =

@@ -101,6 +101,36 @@ fn image_for_armv6_and_model_agree_on_study_s4() {
     }
 }
 
+/// The program of study S0 by the images for ARMv6 and ARMv7: a load, an exclusive or and a store of 8 bytes each. The start of
+/// each of 20,000 rounds takes some 60 cycles that the model does not charge, so that the smaller buffer differs more.
+#[test]
+#[ignore = "wants fathom-emulate, which takes minutes to build: scripts/test --full"]
+fn images_of_32_bits_and_model_agree_on_the_program_of_study_s0() {
+    let Some(program) = program() else { return };
+    let user = User::new();
+    let version = user.run(&["--version", "--verbose"]).ended(0).to_owned();
+    for (machine, image) in [("bcm2835", "ARMv6, "), ("am5728", "ARMv7, ")] {
+        if !version.contains(image) {
+            fathom_skip::skipped!(Unchecked, "this fathom has no image for {image}Rust's target is missing");
+            continue;
+        }
+        let requested = ["cacheability", "--bytes", "320,2560", "--op", "rmw", "--budget", "4s"];
+        let image = findings(&user, &program, &requested, &format!("image:{machine}"));
+        let model = findings(&user, &program, &requested, machine);
+        for attribute in ["write-back", "write-through", "normal-nc", "device"] {
+            for (bytes, limit) in [(320, 0.20), (2560, 0.03)] {
+                let name = format!("cacheability.rmw.{attribute}.{bytes}.total");
+                let of = |of: &BTreeMap<String, f64>| {
+                    of.get(&name).copied().unwrap_or_else(|| panic!("{name} of {of:?}"))
+                };
+                let (a, b) = (of(&image), of(&model));
+                println!("{machine}, {attribute}, {bytes} bytes: image {a:.2} ms, model {b:.2} ms");
+                assert!(relative_difference(a, b) < limit, "{name}: {a} against {b}");
+            }
+        }
+    }
+}
+
 #[test]
 #[ignore = "wants fathom-emulate, which takes minutes to build: scripts/test --full"]
 fn image_and_model_agree_on_tiers() {

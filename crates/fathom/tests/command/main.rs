@@ -5,6 +5,7 @@
 mod common;
 mod compare;
 mod conflict;
+mod core_types;
 mod count;
 mod death;
 mod describe;
