@@ -1,10 +1,12 @@
-//! Checks the machine code of optimised loops on x86-64 and AArch64. The chase loop has k dependent loads, one
+//! Checks the machine code of optimised loops on x86-64, AArch64 and RISC-V; those of 32-bit ARM are checked in the bare-metal
+//! images, which have the same (`tests/metal/code.rs` of the command). The chase loop has k dependent loads, one
 //! decrement, one branch and no other memory access. The three stride loops have one access and one address per step.
 
 mod disassembly {
     pub mod a64;
     pub mod check;
     pub mod image;
+    pub mod rv64;
     pub mod x86;
 }
 
@@ -75,6 +77,12 @@ fn loops_of_this_machine_have_only_their_accesses() {
 #[test]
 fn loops_of_the_board_binary_have_only_their_accesses() {
     assert_loops(Some("aarch64-unknown-linux-musl"), "release");
+}
+
+#[test]
+#[ignore = "compiles the crates once more, which takes a minute: scripts/test --full"]
+fn loops_for_riscv_have_only_their_accesses() {
+    assert_loops(Some("riscv64gc-unknown-linux-gnu"), "release");
 }
 
 /// Everything but what measures is optimised for size there, and linked with it as one.

@@ -6,7 +6,7 @@ use std::process::Command;
 use object::{Architecture, Object, ObjectSection, ObjectSymbol};
 
 use super::check::Instruction;
-use super::{a64, x86};
+use super::{a64, rv64, x86};
 
 /// A built example, or the reason why it cannot be built here.
 pub enum Built {
@@ -59,6 +59,7 @@ impl Image {
         let decode = match file.architecture() {
             Architecture::X86_64 => x86::decode,
             Architecture::Aarch64 => a64::decode,
+            Architecture::Riscv64 => rv64::decode,
             other => panic!("no decoder for {other:?}"),
         };
         // Both of Rust's manglings contain a name after its length.
