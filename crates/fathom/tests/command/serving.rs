@@ -130,7 +130,7 @@ fn second_measurement_of_a_cpu_waits_or_is_refused() {
     assert!(!waited.contains("int=0 "), "{waited}");
     user.nothing_left(Instant::now());
     user.run(&["survey", "--on", "s1-8way", "--wait", "1s"])
-        .failed(2, &["--wait 1000: 's1-8way' is not this host"]);
+        .failed(2, &["--wait 1000ms: 's1-8way' is not this host"]);
 }
 
 /// Returns the CPUs on which this process may run; None, with a message, if there are not two.
