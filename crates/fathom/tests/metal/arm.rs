@@ -36,10 +36,22 @@ const VEXPRESS: Start = Start {
     boot_el: 1,
     arena: 0x9000_0000,
 };
-const STARTS: [Start; 4] = [
+const STARTS: [Start; 6] = [
     PI0,
     Start { name: "raspi1ap", arguments: &["-M", "raspi1ap"], ..PI0 },
     VEXPRESS,
+    Start {
+        name: "virt, Cortex-A15",
+        arguments: &["-M", "virt,highmem=off", "-cpu", "cortex-a15", "-m", "512M"],
+        arena: 0x5000_0000,
+        ..VEXPRESS
+    },
+    Start {
+        name: "virt, Cortex-A7",
+        arguments: &["-M", "virt", "-cpu", "cortex-a7", "-m", "512M"],
+        arena: 0x5000_0000,
+        ..VEXPRESS
+    },
     // Cortex-A7, entered in HYP mode.
     Start { name: "raspi2b", arguments: &["-M", "raspi2b"], arena: 0x0800_0000, ..VEXPRESS },
 ];
