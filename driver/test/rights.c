@@ -376,7 +376,8 @@ static long charged(void)
 
 static void in_group(int fd)
 {
-	struct fathom_region coloured = { .bytes = 8 << 20, .colours = 2 };
+	/* More than the charge varies, also with pages of 64 KiB. */
+	struct fathom_region coloured = { .bytes = PAGE > 4096 ? 16 << 20 : 8 << 20, .colours = 2 };
 	struct fathom_region plain = { .bytes = 4 << 20 };
 	struct fathom_wake_start start = { .period_ns = FATHOM_WAKE_MAX_NS, .rows = 300000 };
 	struct fathom_region beyond = { .bytes = 32 << 20, .colours = 2 };

@@ -1,7 +1,9 @@
 # shellcheck shell=sh disable=SC2154 # release, host, fetched: those of the scripts
 # Sourced by the scripts whose guests need kernels that Debian does not build: amd64-checked and arm64-checked, with the
 # kernel's checkers, and arm64-64k. They are Debian's source with a small configuration, built once and kept in the user's
-# cache. $release is the Debian release, $host the architecture of this machine. After scripts/debian.sh.
+# cache (fathom/kernels). $release is the Debian release, $host the architecture of this machine. After scripts/debian.sh. The
+# scripts remove $begun, an unfinished build, at their end.
+begun=
 
 own_kernel() { case $1 in *-checked | *-64k) ;; *) return 1 ;; esac; }
 # The architecture of a kernel, for Debian and for the kernel.
@@ -51,11 +53,11 @@ kernel_source() {
     mkdir "$fetched/source"
     tar -x -C "$fetched/source" -f "$fetched"/usr/src/*.tar.xz --strip-components=1
     # A concurrent run may have been faster.
-    [ -d "$source" ] || mv "$fetched/source" "$source"
+    [ -f "$source/Makefile" ] || { rm -rf "$source" && mv "$fetched/source" "$source"; }
     rm -rf "$fetched"
 }
 
-# Builds the kernel $1, unless it is there.
+# Builds the kernel $1, unless it is there. Call it as a command of its own, so that a failure ends the script.
 build_kernel() {
     [ ! -f "$(built_image "$1")" ] || return 0
     for tool in gcc make flex bison bc; do
@@ -77,7 +79,13 @@ build_kernel() {
         rm -rf "$begun"
         cannot "the kernel $name does not build (above)"
     fi
-    # Kernels with other options are of no use any more.
-    rm -rf "$(kernels_folder)/$name"-[0-9]*
+    if [ -f "$(built_image "$name")" ]; then
+        # A concurrent run was faster.
+        rm -rf "$begun"
+        return 0
+    fi
+    # Kernels with other options, unless another checkout may be using them.
+    find "$(kernels_folder)" -maxdepth 1 -name "$name-[0-9]*" -mtime +7 -exec rm -rf {} +
     mv "$begun" "$(built_kernel "$name")"
+    begun=
 }

@@ -40,6 +40,9 @@ pub(crate) fn measured(
     finding
 }
 
+/// Facts of the CPU on which the probe runs. In a record of a program they are not the program's.
+pub(crate) const OF_THE_PROBE: [&str; 3] = [facts::CPU_PINNED, facts::CPU_TYPE, facts::CPU_TYPE_CPUS];
+
 /// Starts the report of a record, with everything that does not depend on the experiment.
 pub(crate) fn new_report(record: &Record, experiment: &str) -> Report {
     let run = record.run.clone().unwrap_or_default();
@@ -74,6 +77,7 @@ fn shown_facts(record: &Record) -> Vec<(String, String)> {
         facts::TRUST_EVIDENCE,
         facts::PAGE_COLOURED,
         facts::CPU_TYPE,
+        facts::CPU_TYPE_CPUS,
     ] {
         if let Some(value) = record.text(name) {
             facts.push((name.to_owned(), value.to_owned()));

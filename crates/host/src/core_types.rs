@@ -3,16 +3,25 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use fathom_probe::machine::Fact;
+use fathom_units::facts;
+
+use crate::facts::text;
 use crate::process::{allowed_cpus, choose_cpu, list};
 use crate::procfs::{Root, cpu_list};
 
 /// The PMUs of hybrid x86, the fastest type first (arch/x86/events/intel/core.c).
 const X86_TYPES: [&str; 3] = ["cpu_core", "cpu_atom", "cpu_lowpower"];
 
+/// Largest difference of two capacities of one type, as the divisor of the larger one: with ACPI each CPU has a value of its
+/// own (CPPC), and equal cores may differ by little. The types of real machines differ by a tenth and more.
+const SAME_CAPACITY: u64 = 20;
+
 /// CPUs of one type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreType {
-    /// `big`, `mid` or `little`, by speed; of more than three types those between are `mid-1`, `mid-2` and so on.
+    /// `big`, `mid` or `little`, by speed; of more than three types those between are `mid-1`, `mid-2` and so on. `type-1` and so
+    /// on, by their first CPU, if the kernel does not tell which is faster.
     pub name: String,
     /// Its CPUs on which this process may run, ascending.
     pub cpus: Vec<u32>,
@@ -28,8 +37,24 @@ impl CoreType {
     }
 }
 
-/// What identifies a type, in the order of the types: the faster one first.
-type Key = (Reverse<u64>, String);
+/// CPUs of the same kind and about the same capacity.
+#[derive(Debug)]
+struct Group {
+    /// Capacity by the kernel's scale, or a rank; 0 if unknown.
+    capacity: u64,
+    /// Greatest clock, kHz; 0 if unknown.
+    clock: u64,
+    /// PMU, or implementer and part number.
+    kind: String,
+    cpus: Vec<u32>,
+}
+
+impl Group {
+    fn is_as_capable_as(&self, other: &Group) -> bool {
+        let (one, other) = (self.capacity, other.capacity);
+        one.abs_diff(other) * SAME_CAPACITY <= one.max(other)
+    }
+}
 
 /// Returns the types of the CPUs on which this process may run, the fastest first; nothing if they are of one type, or if the
 /// kernel does not tell.
@@ -39,29 +64,37 @@ pub fn core_types() -> Vec<CoreType> {
     types(&root, &allowed_cpus(&root))
 }
 
-/// Returns the type of a CPU with the others', as a fact's text; `None` if all are of one type.
-pub(crate) fn told(root: &Root, allowed: &[u32], cpu: u32) -> Option<String> {
+/// Returns the facts about the type of a CPU; nothing if all are of one type.
+pub(crate) fn facts(root: &Root, allowed: &[u32], cpu: u32) -> Vec<Fact> {
     let all = types(root, allowed);
-    let own = all.iter().find(|one| one.cpus.contains(&cpu))?;
-    let each: Vec<String> = all.iter().map(|one| format!("{}: {}", one.name, one.list())).collect();
-    Some(format!("{} ({})", own.name, each.join("; ")))
+    let Some(own) = all.iter().find(|one| one.cpus.contains(&cpu)) else { return Vec::new() };
+    vec![text(facts::CPU_TYPE, &own.name), text(facts::CPU_TYPE_CPUS, own.list())]
 }
 
 fn types(root: &Root, allowed: &[u32]) -> Vec<CoreType> {
-    let mut groups: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
-    let parts = parts(root);
-    let by_pmu = by_pmu(root);
+    let (parts, ranks) = (parts(root), ranks(root));
+    let mut groups: Vec<Group> = Vec::new();
     for &cpu in allowed {
-        let key = if by_pmu.is_empty() { of_arm(root, &parts, cpu) } else { by_pmu.get(&cpu).cloned() };
-        let Some(key) = key else { return Vec::new() };
-        groups.entry(key).or_default().push(cpu);
+        let one = if ranks.is_empty() { of_arm(root, &parts, cpu) } else { of_x86(&ranks, cpu) };
+        let Some(one) = one else { return Vec::new() };
+        match groups.iter_mut().find(|group| group.kind == one.kind && group.is_as_capable_as(&one)) {
+            Some(group) => group.cpus.push(cpu),
+            None => groups.push(one),
+        }
     }
     let count = groups.len();
     if count < 2 {
         return Vec::new();
     }
-    let named = groups.into_values().enumerate().filter_map(|(rank, cpus)| {
+    groups.sort_by_key(|group| Reverse((group.capacity, group.clock)));
+    let equal = |pair: &[Group]| pair[0].is_as_capable_as(&pair[1]) && pair[0].clock == pair[1].clock;
+    let by_speed = !groups.windows(2).any(equal);
+    if !by_speed {
+        groups.sort_by_key(|group| group.cpus.first().copied());
+    }
+    let named = groups.into_iter().enumerate().filter_map(|(rank, Group { cpus, .. })| {
         let name = match rank {
+            _ if !by_speed => format!("type-{}", rank + 1),
             0 => "big".to_owned(),
             _ if rank + 1 == count => "little".to_owned(),
             _ if count == 3 => "mid".to_owned(),
@@ -73,23 +106,32 @@ fn types(root: &Root, allowed: &[u32]) -> Vec<CoreType> {
     named.collect()
 }
 
-/// Returns each CPU's type on hybrid x86; nothing elsewhere.
-fn by_pmu(root: &Root) -> BTreeMap<u32, Key> {
+/// Returns the rank and the PMU of each CPU of hybrid x86; nothing elsewhere.
+fn ranks(root: &Root) -> BTreeMap<u32, (u64, &'static str)> {
     let mut all = BTreeMap::new();
-    for (rank, pmu) in X86_TYPES.iter().enumerate() {
+    for (number, pmu) in X86_TYPES.into_iter().rev().enumerate() {
         let cpus = root.text(&format!("/sys/bus/event_source/devices/{pmu}/cpus")).unwrap_or_default();
-        let key = (Reverse((X86_TYPES.len() - rank) as u64), (*pmu).to_owned());
-        all.extend(cpu_list(&cpus).into_iter().map(|cpu| (cpu, key.clone())));
+        all.extend(cpu_list(&cpus).into_iter().map(|cpu| (cpu, (number as u64 + 1, pmu))));
     }
     all
 }
 
-/// Returns the type of a CPU of ARM: its capacity, which the kernel takes from the devicetree, and its part number. Equal
+fn of_x86(ranks: &BTreeMap<u32, (u64, &'static str)>, cpu: u32) -> Option<Group> {
+    let &(capacity, kind) = ranks.get(&cpu)?;
+    Some(Group { capacity, clock: 0, kind: kind.to_owned(), cpus: vec![cpu] })
+}
+
+/// Returns what is known of a CPU of ARM: its capacity, which the kernel takes from the firmware, and its part number. Equal
 /// cores with another clock or another second level have another capacity.
-fn of_arm(root: &Root, parts: &BTreeMap<u32, String>, cpu: u32) -> Option<Key> {
-    let capacity = root.number(&format!("/sys/devices/system/cpu/cpu{cpu}/cpu_capacity"));
-    let part = parts.get(&cpu).cloned();
-    (capacity.is_some() || part.is_some()).then(|| (Reverse(capacity.unwrap_or(0)), part.unwrap_or_default()))
+fn of_arm(root: &Root, parts: &BTreeMap<u32, String>, cpu: u32) -> Option<Group> {
+    let number = |file: &str| root.number(&format!("/sys/devices/system/cpu/cpu{cpu}/{file}"));
+    let (capacity, part) = (number("cpu_capacity"), parts.get(&cpu).cloned());
+    (capacity.is_some() || part.is_some()).then(|| Group {
+        capacity: capacity.unwrap_or(0),
+        clock: number("cpufreq/cpuinfo_max_freq").unwrap_or(0),
+        kind: part.unwrap_or_default(),
+        cpus: vec![cpu],
+    })
 }
 
 /// Returns implementer and part number of each CPU of ARM, by `/proc/cpuinfo`.
@@ -145,8 +187,21 @@ mod tests {
         let mut isolated = files.clone();
         isolated.push(("/sys/devices/system/cpu/isolated".to_owned(), "1-2\n".to_owned()));
         assert_eq!(found(&isolated, &[0, 1, 2, 3, 4, 5])[1].2, 2);
-        let without: Vec<_> = files.into_iter().filter(|(name, _)| name == "/proc/cpuinfo").collect();
-        assert_eq!(found(&without, &[0, 1, 2, 3, 4, 5]).len(), 2);
+        // Without the kernel's capacities the clocks tell which is faster, and without both nothing does.
+        let mut without: Vec<_> = files.into_iter().filter(|(name, _)| name == "/proc/cpuinfo").collect();
+        let parts = [("type-1".to_owned(), vec![0, 1, 2, 3], 3), ("type-2".to_owned(), vec![4, 5], 5)];
+        assert_eq!(found(&without, &[0, 1, 2, 3, 4, 5]), parts);
+        for (cpu, khz) in
+            [(0, 1_416_000), (1, 1_416_000), (2, 1_416_000), (3, 1_416_000), (4, 1_800_000), (5, 1_800_000)]
+        {
+            without.push((
+                format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"),
+                format!("{khz}\n"),
+            ));
+        }
+        assert_eq!(found(&without, &[0, 1, 2, 3, 4, 5]), both);
+        // Equal cores whose capacities differ by little.
+        assert_eq!(found(&arm(&[(1024, "0xd0c"), (1010, "0xd0c"), (1001, "0xd0c")]), &[0, 1, 2]), []);
         // Equal cores with another clock, and three types.
         let three = arm(&[(250, "0xd05"), (900, "0xd41"), (1024, "0xd41")]);
         let names: Vec<String> = found(&three, &[0, 1, 2]).into_iter().map(|one| one.0).collect();
@@ -171,12 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn type_of_the_measured_cpu_is_told_with_the_others() {
+    fn type_of_the_measured_cpu_is_a_fact() {
         let files = arm(&[(485, "0xd03"), (1024, "0xd08")]);
         let files: Vec<(&str, &str)> =
             files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let (_keep, root) = fixture::root(&files);
-        assert_eq!(told(&root, &[0, 1], 0).as_deref(), Some("little (big: 1; little: 0)"));
-        assert_eq!(told(&root, &[0], 0), None);
+        let found = super::facts(&root, &[0, 1], 0);
+        assert_eq!(found, [text(facts::CPU_TYPE, "little"), text(facts::CPU_TYPE_CPUS, "0")]);
+        assert_eq!(super::facts(&root, &[0], 0), []);
     }
 }

@@ -94,7 +94,7 @@ impl Host {
         facts.extend(options.build.as_ref().map(|build| text(facts::BUILD, build)));
         // Before pinning, which changes the affinity and the load.
         facts.extend(environment::facts(&root, cpu, &allowed));
-        facts.extend(core_types::told(&root, &allowed, cpu).map(|told| text(facts::CPU_TYPE, told)));
+        facts.extend(core_types::facts(&root, &allowed, cpu));
         let rt_priority = opening::prepare(&root, cpu, options.priority, &mut facts);
         let driver = Presence::open(&root);
         facts.extend(driver.facts());

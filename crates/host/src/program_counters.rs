@@ -5,7 +5,7 @@ use std::io;
 
 use fathom_probe::machine::Refusal;
 
-use crate::counters::{Tried, exercise, judge, refusal};
+use crate::counters::{EVENTS_AT_MOST, Tried, exercise, judge, refusal};
 use crate::driver::Presence;
 use crate::memory::Memory;
 use crate::perf::{Counter, Event};
@@ -133,7 +133,8 @@ impl ProgramCounters {
                 remedy,
             ),
             Ok(Some(Tried::Impossible(value))) => {
-                Refusal::new(format!("it can be opened but counts {value} in a loop of less"), remedy)
+                let most = EVENTS_AT_MOST;
+                Refusal::new(format!("it counts {value} events in a loop that has fewer than {most}"), remedy)
             }
             Ok(judged) => {
                 let counted = judged.filter(|_| event.tried).and_then(|judged| match judged {

@@ -39,8 +39,10 @@ pub const CLOCK_RESOLUTION_TICKS: &str = "clock.resolution.ticks";
 
 /// CPU to which the measuring thread is pinned.
 pub const CPU_PINNED: &str = "cpu.pinned";
-/// Type of that CPU where there are several, with the CPUs of each: text.
+/// Type of that CPU where there are several: `big`, `mid`, `little` (`fathom_host::CoreType`).
 pub const CPU_TYPE: &str = "cpu.type";
+/// The CPUs of that type on which the probe may run: numbers, separated by commas.
+pub const CPU_TYPE_CPUS: &str = "cpu.type.cpus";
 /// Whether its lock, which keeps other measurements from it, is `held`, or why there is none.
 pub const CPU_LOCK: &str = "cpu.lock";
 /// Time that was waited for the end of another measurement on it, ms.

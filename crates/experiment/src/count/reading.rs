@@ -7,7 +7,7 @@ use fathom_probe::machine::ClockTrust;
 use fathom_units::facts;
 
 use super::{NAME, explanation};
-use crate::reading::{measured, new_report};
+use crate::reading::{OF_THE_PROBE, measured, new_report};
 use crate::record::{ProgramRun, ProgramRuns, Record, RefusedEvent};
 
 /// Events by which others are divided.
@@ -30,8 +30,7 @@ const START_US: f64 = 10_000.0;
 #[must_use]
 pub fn read(record: &Record) -> Report {
     let mut report = new_report(record, NAME);
-    // The probe's, and not the program's.
-    report.facts.retain(|(name, _)| name != facts::CPU_PINNED);
+    report.facts.retain(|(name, _)| !OF_THE_PROBE.contains(&name.as_str()));
     let Some(program) = record.program.as_ref().filter(|program| !program.runs.is_empty()) else {
         report.refusals.push(Refused {
             what: "the program".to_owned(),

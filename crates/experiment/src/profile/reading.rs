@@ -7,7 +7,7 @@ use fathom_probe::machine::ClockTrust;
 use fathom_units::facts;
 
 use super::{CPU_CLOCK, NAME};
-use crate::reading::{measured, new_report};
+use crate::reading::{OF_THE_PROBE, measured, new_report};
 use crate::record::{Profile, ProfilePlace, Record};
 
 /// Samples below which shares say little: the interval of a half is then from 0.4 to 0.6.
@@ -24,8 +24,7 @@ const UNSEEN: f64 = 0.05;
 #[must_use]
 pub fn read(record: &Record) -> Report {
     let mut report = new_report(record, NAME);
-    // The probe's, and not the program's.
-    report.facts.retain(|(name, _)| name != facts::CPU_PINNED);
+    report.facts.retain(|(name, _)| !OF_THE_PROBE.contains(&name.as_str()));
     let Some(profile) = &record.profile else {
         report.refusals.push(Refused {
             what: "the program".to_owned(),

@@ -49,7 +49,7 @@ pub fn read(file: &Path, experiment: &str) -> Result<Resumed, Failure> {
 }
 
 /// Facts that tell machines apart, and the clock, whose ticks one record counts.
-const OF_A_MACHINE: [&str; 6] = [
+const OF_A_MODEL: [&str; 6] = [
     facts::MACHINE,
     facts::BOARD_MODEL,
     facts::CPU_MODEL,
@@ -61,14 +61,20 @@ const OF_A_MACHINE: [&str; 6] = [
 /// Returns whether two records are of machines of the same model, as far as these name theirs.
 pub fn same_model(one: &Record, other: &Record) -> bool {
     let is_named = [facts::BOARD_MODEL, facts::CPU_MODEL].iter().any(|fact| one.text(fact).is_some());
-    is_named && machine(one) == machine(other)
+    is_named && known(one, &OF_A_MODEL) == known(other, &OF_A_MODEL)
 }
 
-/// Returns the facts of a record that tell its machine from others.
+/// Returns the facts of a record that tell its machine from others, and its type of cores.
 fn machine(record: &Record) -> Vec<(&'static str, String)> {
-    let fact = |name: &'static str| Some((name, record.text(name)?.to_owned()));
-    OF_A_MACHINE.into_iter().filter_map(fact).collect()
+    [known(record, &OF_A_MODEL), known(record, &[facts::CPU_TYPE])].concat()
 }
+
+fn known(record: &Record, names: &[&'static str]) -> Vec<(&'static str, String)> {
+    names.iter().filter_map(|name| Some((*name, record.text(name)?.to_owned()))).collect()
+}
+
+/// Remedy for a record of another type of cores.
+const TYPE_REMEDY: &str = "name the type of the record (--cpu), or start a new record";
 
 /// Checks that a record of the `resumed` machine can go on with the machine of which `now` has the facts. A record that was
 /// cut off before its facts goes on anywhere.
@@ -78,7 +84,11 @@ pub fn same_machine(resumed: &[(&'static str, String)], now: &Record) -> Result<
         if now != before {
             return Err(Failure::usage(
                 format!("--resume: the record is of another machine: {name} was {before:?} and is {now:?}"),
-                "continue it on its machine, or start a new record",
+                if *name == facts::CPU_TYPE {
+                    TYPE_REMEDY
+                } else {
+                    "continue it on its machine, or start a new record"
+                },
             ));
         }
     }

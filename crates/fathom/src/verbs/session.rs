@@ -11,6 +11,7 @@ use crate::cli::cpus::{self, Cpus};
 use crate::cli::experiments::{self, RunOptions};
 use crate::failure::{Exit, Failure, print_message};
 use crate::html_file::Target;
+use crate::measure::stop::Stop;
 use crate::measure::{self, Request};
 use crate::output::{all_told, one_form, shell};
 use crate::records;
@@ -32,7 +33,7 @@ fn run(experiment: &'static Experiment, matches: &ArgMatches, context: &Context)
     let types = of_types(experiment, &options, matches)?;
     if types.len() < 2 {
         let cpu = types.first().map(|one| Cpus::One(one.cpu)).or_else(|| options.cpu.clone());
-        return run_on(experiment, RunOptions { cpu, ..options }, matches, context);
+        return run_on(experiment, RunOptions { cpu, ..options }, matches, context, || Ok(()));
     }
     let form: Output = read_back(matches)?;
     let single = [
@@ -49,17 +50,27 @@ fn run(experiment: &'static Experiment, matches: &ArgMatches, context: &Context)
         );
         return Err(Failure::usage(what, format!("name one: {}", names.join(", "))));
     }
-    let (mut exit, mut failures) = (Exit::Done, Vec::new());
-    for one in types {
-        context.out.text(&format!("CPUs {} ({}):\n\n", one.list(), one.name))?;
+    let stop = Stop::listen()?;
+    let mut exit = Ok(Exit::Done);
+    // The fastest last: the newest survey of this host is then of it, from which other verbs take their access times.
+    for one in types.into_iter().rev() {
         let options = RunOptions { cpu: Some(Cpus::One(one.cpu)), ..read_back(matches)? };
-        match run_on(experiment, options, matches, context) {
-            Ok(signal @ Exit::Signal(_)) => return Ok(signal),
-            Ok(other) => exit = exit.max(other),
-            Err(failure) => failures.push(Err(failure)),
+        let before = || context.out.text(&format!("CPUs {} ({}):\n\n", one.list(), one.name)).map(drop);
+        let ended = run_on(experiment, options, matches, context, before);
+        // What one type cannot do, such as a wrong option, no other can.
+        let last = ended.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
+        exit = match (exit, ended) {
+            (Ok(worst), Ok(other)) => Ok(worst.max(other)),
+            (exit, ended) => all_told(exit, [ended.map(drop)]),
+        };
+        if matches!(last, Exit::Signal(_) | Exit::Usage) {
+            break;
+        }
+        if let Some(signal) = stop.signal() {
+            return exit.map(|_| Exit::Signal(signal));
         }
     }
-    all_told(Ok(exit), failures)
+    exit
 }
 
 /// Returns the types of cores to measure, if this host is measured and has several or if types are asked for.
@@ -77,11 +88,13 @@ fn of_types(
     Ok(cpus::types(options.cpu.as_ref(), &fathom_host::core_types())?.into_iter().cloned().collect())
 }
 
+/// Runs one session. `before` prints what comes before its report.
 fn run_on(
     experiment: &'static Experiment,
     options: RunOptions,
     matches: &ArgMatches,
     context: &Context,
+    before: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
     let form: Output = read_back(matches)?;
     let asked = experiments::selected(experiment, matches)?;
@@ -101,6 +114,7 @@ fn run_on(
         return all_told(lost.map(|()| Exit::Done), [Err(failure)]);
     }
     let report = records::judged(&measured.record)?;
+    before()?;
     let out = context.out.with_studies(form.study);
     let exit = out.report(&report, experiment.report, &form, next.as_deref());
     let entry = Entry { name: &report.subject, report: &report, kind: experiment.report };

@@ -23,17 +23,17 @@ fn cores_of_each_type_have_a_report_of_their_own() {
         did.out.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let both = told("");
-    let parts: Vec<&str> = both.split("CPUs 1 (little): ").collect();
-    let [big, little] = parts[..] else { panic!("{both}") };
-    assert!(big.starts_with("CPUs 0 (big): ") && big.contains("cpu.pinned 0;"), "{both}");
+    let parts: Vec<&str> = both.split("CPUs 0 (big): ").collect();
+    let [little, big] = parts[..] else { panic!("{both}") };
+    assert!(little.starts_with("CPUs 1 (little): ") && big.contains("cpu.pinned 0;"), "{both}");
     assert!(
-        little.contains("cpu.type little (big: 0; little: 1);") && little.contains("cpu.pinned 1;"),
+        little.contains("cpu.type little; cpu.type.cpus 1;") && little.contains("cpu.pinned 1;"),
         "{both}"
     );
     // One of them can be kept in a file.
     let one = told("--cpu little --record little.fathom");
     assert!(one.contains("cpu.pinned 1;") && !one.contains("CPUs 0"), "{one}");
-    assert!(user.read("little.fathom").contains("name=\"cpu.type\" text=\"little (big: 0; little: 1)\""));
+    assert!(user.read("little.fathom").contains("name=\"cpu.type\" text=\"little\""));
     assert!(told("--cpu 0").contains("cpu.type big"));
     for option in ["--json", "--record both.fathom", "--html both.html", "--cpu big,little --json"] {
         let name =
@@ -44,7 +44,19 @@ fn cores_of_each_type_have_a_report_of_their_own() {
     assert!(!user.path("both.fathom").exists() && !user.path("both.html").exists());
     on_two_types(&user, &format!("{latency} --cpu mid"))
         .failed(2, &["--cpu mid: there are big: 0; little: 1"]);
-    on_two_types(&user, "fathom latency --resume little.fathom --cpu little").failed(2, &["--resume"]);
+    // A wrong option is told once, and nothing is printed.
+    let wrong = on_two_types(&user, &format!("{latency} --sensitivity"));
+    wrong.failed(2, &["--sensitivity"]);
+    assert_eq!(wrong.err.matches("fathom: ").count(), 1, "{wrong:?}");
+    // A record goes on with the type that it is of.
+    let wakeup = "fathom wakeup --budget 300ms --conditions unloaded";
+    on_two_types(&user, &format!("{wakeup} --cpu 0 --record wakeup.fathom"));
+    for cpu in ["--cpu 1", "--cpu little"] {
+        on_two_types(&user, &format!("{wakeup} {cpu} --resume wakeup.fathom"))
+            .failed(2, &["cpu.type was \"big\" and is \"little\"", "--cpu"]);
+    }
+    on_two_types(&user, &format!("{wakeup} --cpu big,little --resume wakeup.fathom"))
+        .failed(2, &["--resume: this machine has CPUs"]);
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn a32(word: u32) -> A32 {
 }
 
 /// The compiled loops for 32-bit ARM: a chase of 32 loads, and sweeps of 32 reads, writes and modifications, each cell by one
-/// load and one store, with as many other instructions as the pattern declares. On ARMv6 a cell may take two words.
+/// load and one store, with at most as many other instructions as the pattern declares.
 #[test]
 fn loops_of_32_bit_images_have_only_their_accesses() {
     for name in ["armv7", "armv6"] {
@@ -119,15 +119,16 @@ fn loops_of_32_bit_images_have_only_their_accesses() {
                 [count(A32::Load), count(A32::Store), count(A32::Compute), count(A32::Other)]
             })
             .collect();
-        // Loads, stores, most others: the loop's decrement, and for each cell its address and what is done with it. A sum of
-        // 8 bytes takes two additions.
+        // Loads, stores, others: the loop's decrement, and for each cell its address and what is done with it. A sum of 8 bytes
+        // takes two additions, and may be made without the address as a third.
         for (what, loads, stores, computes) in [
-            ("chase", 32, 0, 1),
-            ("read", 32, 0, 1 + 3 * 32),
-            ("write", 0, 32, 1 + 32),
-            ("modification", 32, 32, 1 + 2 * 32),
+            ("chase", 32, 0, 1..=1),
+            ("read", 32, 0, 1 + 2 * 32..=1 + 3 * 32),
+            ("write", 0, 32, 1..=1 + 32),
+            ("modification", 32, 32, 1 + 32..=1 + 2 * 32),
         ] {
-            let found = loops.iter().any(|&[l, s, c, o]| (l, s, o) == (loads, stores, 0) && c <= computes);
+            let found =
+                loops.iter().any(|&[l, s, c, o]| (l, s, o) == (loads, stores, 0) && computes.contains(&c));
             let near: Vec<_> = loops.iter().filter(|[l, s, ..]| l + s >= 32).collect();
             assert!(found, "{name}: no loop of the {what}; loops with many accesses: {near:?}");
         }

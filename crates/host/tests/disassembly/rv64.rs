@@ -3,8 +3,8 @@
 
 use super::check::{Instruction, Kind};
 
-/// Decodes `code`, which begins at `address`. An addition and the load from its sum are one load from the sum of two registers,
-/// because RISC-V has no instruction for both.
+/// Decodes `code`, which begins at `address`. An addition and the load from its sum to the same register are one load from the sum
+/// of two registers, because RISC-V has no instruction for both.
 pub fn decode(code: &[u8], address: u64) -> Vec<Instruction> {
     let mut found: Vec<(Instruction, Option<Sum>)> = Vec::new();
     let mut place = 0;
@@ -21,7 +21,7 @@ pub fn decode(code: &[u8], address: u64) -> Vec<Instruction> {
         };
         let before = found.last().and_then(|(instruction, sum)| Some((instruction.at, sum.as_ref()?)));
         match (&decoded, before) {
-            (Decoded::LoadAt { to, from }, Some((at, sum))) if sum.to == *from => {
+            (Decoded::LoadAt { to, from }, Some((at, sum))) if sum.to == *from && to == from => {
                 let kind = Kind::Load { to: *to, address: sum.of };
                 found.pop();
                 found.push((Instruction { at, kind }, None));

@@ -6,6 +6,7 @@ use fathom_experiment::record::{
     MAX_RUNS, ProgramRun, ProgramRuns, ProgramTimes, Record, RefusedEvent, TriedEvent,
 };
 use fathom_host::{ProgramCounters, ProgramCounting, ProgramEvent};
+use fathom_units::facts;
 
 use super::{Context, Verb};
 use crate::failure::{Exit, Failure};
@@ -107,8 +108,15 @@ fn access_times(record: &Record, found: &ProgramCounters) -> Option<ProgramTimes
     if found.sets.is_empty() {
         return None;
     }
-    // The home may be that of several machines.
-    records::surveys_of_host().filter(|(_, survey)| same_model(survey, record)).find_map(|(path, survey)| {
+    // The home may be that of several machines. Where there are several types of cores, the survey's has to be that of the probe,
+    // which runs where the program may.
+    let here = record.int(facts::CPU_PINNED).map(|cpu| cpu.to_string());
+    let same_type = |survey: &Record| {
+        let cpus = survey.text(facts::CPU_TYPE_CPUS);
+        cpus.is_none_or(|cpus| here.as_deref().is_some_and(|here| cpus.split(',').any(|cpu| cpu == here)))
+    };
+    let usable = |survey: &Record| same_model(survey, record) && same_type(survey);
+    records::surveys_of_host().filter(|(_, survey)| usable(survey)).find_map(|(path, survey)| {
         let name = path.file_name()?.to_string_lossy().into_owned();
         times_of_survey(name, &records::judged(&survey).ok()?)
     })

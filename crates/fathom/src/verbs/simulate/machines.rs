@@ -2,6 +2,7 @@
 
 use fathom_analysis::findings::Report;
 use fathom_model::Description;
+use fathom_units::facts;
 
 use crate::failure::{Failure, print_message};
 use crate::verbs::describe::drafted;
@@ -64,7 +65,8 @@ pub fn few(count: usize) -> Result<(), Failure> {
 fn this_host() -> Result<Machine, Failure> {
     for (path, record) in records::surveys_of_host() {
         let shown = path.display();
-        let name = format!("this host, drafted from {shown}");
+        let cores = record.text(facts::CPU_TYPE).map_or(String::new(), |name| format!(" ({name} cores)"));
+        let name = format!("this host{cores}, drafted from {shown}");
         let report: Report = records::judged(&record)?;
         let Ok(text) = drafted(&report, "") else { continue };
         let description = Description::parse(subjects::HOST, &text)
