@@ -49,8 +49,8 @@ fn cores_of_each_type_have_a_report_of_their_own() {
     wrong.failed(2, &["--sensitivity"]);
     assert_eq!(wrong.err.matches("fathom: ").count(), 1, "{wrong:?}");
     // A record goes on with the type that it is of.
-    let wakeup = "fathom wakeup --budget 300ms --conditions unloaded";
-    on_two_types(&user, &format!("{wakeup} --cpu 0 --record wakeup.fathom"));
+    let wakeup = "fathom wakeup --budget 300ms";
+    on_two_types(&user, &format!("{wakeup} --conditions unloaded --cpu 0 --record wakeup.fathom"));
     for cpu in ["--cpu 1", "--cpu little"] {
         on_two_types(&user, &format!("{wakeup} {cpu} --resume wakeup.fathom"))
             .failed(2, &["cpu.type was \"big\" and is \"little\"", "--cpu"]);
