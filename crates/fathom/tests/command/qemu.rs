@@ -10,21 +10,23 @@ use crate::common::{User, kill, wait};
 
 /// Returns whether QEMU is installed and this program has an image for this machine. Prints what is missing.
 fn qemu_available(machine: &str) -> bool {
-    let (program, target) = match machine {
-        "raspi0" => ("qemu-system-arm", "armv6-none-eabi"),
-        "vexpress-a15" => ("qemu-system-arm", "armv7a-none-eabi"),
-        _ => ("qemu-system-aarch64", "aarch64-unknown-none-softfloat"),
+    let (program, image) = match machine {
+        "raspi0" => ("qemu-system-arm", "armv6"),
+        "vexpress-a15" => ("qemu-system-arm", "armv7"),
+        _ => ("qemu-system-aarch64", "aarch64"),
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let qemu = std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
-    let name = format!("{}.img", target.split('-').next().unwrap_or_default().replace("armv7a", "armv7"));
-    let image = Path::new(env!("FATHOM_IMAGES")).join(name).is_file();
+    let built = Path::new(env!("FATHOM_IMAGES")).join(format!("{image}.img")).is_file();
     if !qemu {
         fathom_skip::skipped!(Qemu, "no {program}: sudo apt-get install qemu-system-arm");
-    } else if !image {
-        fathom_skip::skipped!(Unchecked, "no image for {machine}: Rust has no {target} here");
+    } else if !built {
+        fathom_skip::skipped!(
+            Unchecked,
+            "no image for {machine} was built: Rust's target for {image} is missing"
+        );
     }
-    qemu && image
+    qemu && built
 }
 
 /// Runs a measurement and asserts the properties of an emulated one.
