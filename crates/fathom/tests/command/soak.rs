@@ -21,7 +21,7 @@ struct Victim {
 }
 
 /// Each verb that writes a file, on a described machine and on this host, and those that read one.
-const VICTIMS: [Victim; 16] = [
+const VICTIMS: [Victim; 19] = [
     record("survey --on s1-8way --budget 500ms --record A --html P"),
     record("latency --on s1-8way --bytes 8K --budget 300ms --record A --html P"),
     record("stride --on s1-8way --budget 300ms --record A --html P"),
@@ -34,6 +34,13 @@ const VICTIMS: [Victim; 16] = [
     record("wakeup --on host --conditions unloaded,cpu --budget 2s --record A --html P"),
     record("wakeup --on host --load disk:1M --no-trace --budget 1s --record A --html P"),
     record("wakeup --resume good --record A --html P"),
+    record(
+        "count --runs 3 --record A --html P -- dd if=/dev/zero of=/dev/null bs=64K count=5000 status=none",
+    ),
+    record(
+        "profile --event cpu-clock --record A --html P -- dd if=/dev/zero of=/dev/null bs=64K count=20000 status=none",
+    ),
+    record("simulate --on bcm2837 --trace trace --record A --html P"),
     Victim { line: "report good --html P", records: &[], whole: &["P"] },
     Victim { line: "describe survey -o D.toml", records: &[], whole: &["D.toml"] },
     Victim { line: "compare good good --html P", records: &[], whole: &["P"] },
@@ -51,6 +58,8 @@ fn prepared() -> User {
     user.run(&["wakeup", "--on", "am5728", "--budget", "5s", "--record", "good"]).ended(0);
     user.run(&["survey", "--on", "s1-8way", "--budget", "2s", "--record", "survey"]).ended(0);
     user.run(&["report", "good", "--html", "whole"]).ended(0);
+    let accesses: String = (0..200_000u64).map(|i| format!("0 {:x}\n", i * 4160 % (1 << 24))).collect();
+    user.write("trace", &accesses);
     user.write(
         "foreign",
         "# /dev/cpu_dma_latency set to 0us\nT: 0 ( 1234) P:80 I:1000 C: 100 Min: 2 Act: 3 Avg: 3 Max: 9\n",
@@ -76,7 +85,7 @@ fn nothing_torn(user: &User, victim: &Victim, what: &str) {
         assert!(!report.err.contains("panicked") && (0..=5).contains(&report.status), "{what}: {report:?}");
         assert!(complete || report.status != 0, "{what}: {} does not say that it was cut", file.display());
     }
-    let known = ["A", "P", "D.toml", "good", "survey", "whole", "foreign", ".local"];
+    let known = ["A", "P", "D.toml", "good", "survey", "whole", "foreign", "trace", ".local"];
     let there = std::fs::read_dir(user.home.path()).expect("the home").flatten();
     let names = there.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let left: Vec<String> =
