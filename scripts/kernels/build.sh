@@ -37,10 +37,10 @@ built_image() {
     esac
 }
 
-# Sets $source to the source of Debian's kernel, and downloads it once.
-kernel_source() {
-    source=$(kernels_folder)/source
-    [ ! -f "$source/Makefile" ] || return 0
+# Unpacks the source of Debian's kernel to the folder $1, below the one of the kernels, unless it is there; with $2 only that
+# folder of it.
+unpack_source() {
+    [ ! -d "$1" ] || return 0
     mkdir -p "$(kernels_folder)"
     fetched=$(mktemp -d "$(kernels_folder)/fetch.XXXXXX")
     own_apt "$fetched/apt-source" "$host"
@@ -49,12 +49,40 @@ kernel_source() {
     say "downloading: $package"
     (cd "$fetched" && apt_does apt-get download -q "$package") || exit
     unset APT_CONFIG
-    dpkg-deb --fsys-tarfile "$fetched"/*.deb | tar -x -C "$fetched" --wildcards './usr/src/*.tar.xz'
     mkdir "$fetched/source"
-    tar -x -C "$fetched/source" -f "$fetched"/usr/src/*.tar.xz --strip-components=1
+    dpkg-deb --fsys-tarfile "$fetched"/*.deb | tar -x -O --wildcards './usr/src/*.tar.xz' \
+        | tar -x -J -C "$fetched/source" --strip-components=1 --wildcards "*/${2-}*"
     # A concurrent run may have been faster.
-    [ -f "$source/Makefile" ] || { rm -rf "$source" && mv "$fetched/source" "$source"; }
+    [ -d "$1" ] || mv "$fetched/source" "$1"
     rm -rf "$fetched"
+}
+
+# Sets $source to the source of Debian's kernel, and downloads it once.
+kernel_source() {
+    source=$(kernels_folder)/source
+    unpack_source "$source"
+}
+
+# Sets $source to a folder with the semantic patches of the kernel's source in scripts/coccinelle, or to nothing with the reason
+# printed: only what needs them is skipped. Call it as a command of its own, so that a failure ends the script.
+semantic_patches() {
+    source=$(kernels_folder)/source
+    [ ! -d "$source" ] || return 0
+    source=$(kernels_folder)/patches
+    set +e
+    (
+        set -e
+        purpose=coccinelle
+        trap 'rm -rf "${fetched-}"' EXIT
+        unpack_source "$source" scripts/coccinelle/
+    )
+    unpacked=$?
+    set -e
+    case $unpacked in
+        0) ;;
+        77) source= ;;
+        *) exit "$unpacked" ;;
+    esac
 }
 
 # Builds the kernel $1, unless it is there. Call it as a command of its own, so that a failure ends the script.

@@ -14,30 +14,32 @@ sparse_of() {
 }
 
 # Coccinelle with the kernel's own semantic patches, which come with its source: use after free, missing unlocks, null
-# pointers, wrong conditions. $1 is the world. The planted errors must be reported, and nothing else.
-coccinelle_of() {
-    have spatch || apt_install coccinelle || { skipped "coccinelle: the module is not checked with it (reason above)"; return 0; }
-    kernel_source
-    say "checking fathom for $1 with Coccinelle"
-    checked=$work/$1/cocci
+# pointers, wrong conditions. It reads the module for all processors at once. The planted errors must be reported, and
+# nothing else.
+coccinelle() {
+    have spatch || { skipped "coccinelle: not installed"; return 0; }
+    semantic_patches
+    [ -n "$source" ] || return 0
+    say "checking fathom with Coccinelle"
+    checked=$work/coccinelle/module
     mkdir -p "$checked"
-    cp -R "$work/$1/fathom"/*.[ch] "$work/$1/fathom/include" driver/test/static/planted.c "$checked"
+    cp -R driver/*.[ch] driver/include driver/test/static/planted.c "$checked"
     # Two of them need OCaml's compiler.
-    (cd "$source" && grep -rl '^virtual report' scripts/coccinelle | xargs grep -L '^@.*script:ocaml' | sort >"$work/$1/patches"
+    (cd "$source" && grep -rl '^virtual report' scripts/coccinelle | xargs grep -L '^@.*script:ocaml' | sort) >"$work/coccinelle/patches"
     while read -r patch; do
-        nice spatch -D report --very-quiet --no-show-diff --cocci-file "$patch" --dir "$checked" \
-            -I "arch/$(kernel_arch "$1")/include" -I include -I "$checked/include/uapi" $(sed -n 's/.*Options: //p' "$patch") \
-            </dev/null 2>"$work/$1/wrong" || { echo "$patch fails: $(cat "$work/$1/wrong")"; }
-    done <"$work/$1/patches") >"$work/$1/said"
+        nice spatch -D report --very-quiet --no-show-diff --cocci-file "$source/$patch" --dir "$checked" \
+            -I "$checked/include/uapi" $(sed -n 's/.*Options: //p' "$source/$patch") \
+            </dev/null 2>"$work/coccinelle/wrong" || echo "$patch fails: $(cat "$work/coccinelle/wrong")"
+    done <"$work/coccinelle/patches" >"$work/coccinelle/said"
     for planted in 'planted.c:18:.*preceding lock' 'planted.c:21:.*preceded by free' 'planted.c:27:.*NULL but dereferenced' \
         'planted.c:35:.*compared with zero'; do
-        grep -q "$planted" "$work/$1/said" && continue
-        cat "$work/$1/said" >&2
+        grep -q "$planted" "$work/coccinelle/said" && continue
+        cat "$work/coccinelle/said" >&2
         echo "driver/test/run: Coccinelle does not report the planted error $planted (above: what it reports)" >&2
         exit 1
     done
-    if grep -v -F "$checked/planted.c" "$work/$1/said" >&2; then
-        echo "driver/test/run: Coccinelle has reports for $1 (above)" >&2
+    if grep -v -F "$checked/planted.c" "$work/coccinelle/said" >&2; then
+        echo "driver/test/run: Coccinelle has reports (above)" >&2
         exit 1
     fi
 }
