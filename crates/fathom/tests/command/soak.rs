@@ -181,7 +181,8 @@ fn lines(file: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Continues an hour until it is complete, with a kill in each simulated minute. Returns the number of kills.
+/// Continues an hour until it is complete, with a kill after one new simulated minute or more: how much more depends on the
+/// speed of the simulation. Returns the number of kills.
 fn hour(file: &Path, random: &mut SplitMix64) -> u64 {
     let user = User::new();
     let name = file.to_string_lossy();
