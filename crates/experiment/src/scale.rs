@@ -15,7 +15,7 @@ mod short_lines;
 mod singles;
 
 pub(crate) use curve_pages::SlowerHuge;
-pub(crate) use short_lines::{DENSE_SHARE, DENSE_STRIDE, Short};
+pub(crate) use short_lines::{DENSE_SHARE, DENSE_STRIDE, MIN_DENSE_SHARE, Short};
 pub(crate) use singles::Single;
 
 /// Bytes between the cells of a chain whose experiment does not measure the line size. With smaller lines some sets

@@ -17,7 +17,13 @@ const EXCEEDED: f64 = 0.01;
 /// The same if the rise is not that of one cache: a hashed level of 20 ways that just fits misses in a few hundredths of the
 /// loads of a cyclic walk.
 const EXCEEDED_UNEXPLAINED: f64 = 0.03;
-/// Relative distance from the plateau, in addition to four standard errors, beyond which a point has left it.
+/// The same if a larger working set had fewer misses: the index is hashed, so that a range which does not begin at a multiple
+/// of the level's size overfills some sets and leaves others empty. If one that just fits covers a share a of the sets once
+/// more with its begin, and leaves out as many with its end, up to min(a, 1 - a) of them are overfull.
+const EXCEEDED_HASHED: f64 = 0.5;
+/// Share of a hashed level's size from which on such a range may overfill a set: one line less than each of four ways.
+const MIN_OVERFILLED: f64 = 0.75;
+/// Relative distance from the plateau beyond which a point has left it; surely, if it is four standard errors more.
 const MAX_DEPARTURE: f64 = 0.02;
 
 /// Widens the intervals of `tiers` to what their points (ascending in x) leave open.
@@ -71,20 +77,34 @@ fn bound(tiers: &mut [Tier], i: usize, points: &[Point]) {
 /// if they do so before.
 fn extend_capacity(tiers: &mut [Tier], i: usize, points: &[Point]) {
     let Some(next) = tiers.get(i + 1).map(|t| t.latency.value) else { return };
-    let Tier { latency, on_plateau, begin, .. } = tiers[i];
+    let Tier { latency, on_plateau, begin: plateau, .. } = tiers[i];
     let Some(capacity) = tiers[i].capacity.as_mut() else { return };
-    let share = if capacity.explained { EXCEEDED } else { EXCEEDED_UNEXPLAINED };
-    let level = latency.value + share * (next - latency.value);
+    let at = |share: f64| latency.value + share * (next - latency.value);
+    let rise = &points[points.partition_point(|p| p.x < capacity.below * MIN_OVERFILLED)..];
+    let begin = rise.iter().take_while(|p| p.y < at(EXCEEDED_HASHED)).count();
+    let level = match (overlaps(&rise[..begin]), capacity.explained) {
+        (true, _) => at(EXCEEDED_HASHED),
+        (false, true) => at(EXCEEDED),
+        (false, false) => at(EXCEEDED_UNEXPLAINED),
+    };
     if let Some(point) = points.iter().find(|p| p.x >= capacity.above && p.y >= level) {
         capacity.onset.high = capacity.onset.high.max(point.x);
     }
-    let left = |p: &Point| p.y > latency.value * (1.0 + MAX_DEPARTURE + 4.0 * p.sigma);
-    let on: Vec<&Point> = points.iter().filter(|p| p.x >= begin && p.x <= capacity.below).collect();
-    let last = on.iter().rposition(|p| !left(p)).filter(|last| last + 1 < on.len() && on_plateau >= 2);
+    // A point above the plateau does not show that its working set fits, even if its own error would explain it: a sample that
+    // is shorter than a lap meets the overfull sets or not.
+    let above = |p: &Point, errors: f64| p.y > latency.value * (1.0 + MAX_DEPARTURE + errors * p.sigma);
+    let on: Vec<&Point> = points.iter().filter(|p| p.x >= plateau && p.x <= capacity.below).collect();
+    let last = on.iter().rposition(|p| !above(p, 0.0)).filter(|last| last + 1 < on.len() && on_plateau >= 2);
     if let Some(last) = last {
         capacity.onset.low = capacity.onset.low.min(on[last].x);
-        capacity.explained = false;
+        capacity.explained &= !on[last..].iter().any(|p| above(p, 4.0));
     }
+}
+
+/// Returns whether a point of a rise is faster than a smaller one.
+fn overlaps(rise: &[Point]) -> bool {
+    let falls = |a: &Point, b: &Point| a.y > b.y * (1.0 + MAX_DEPARTURE + 4.0 * (a.sigma + b.sigma));
+    rise.iter().enumerate().any(|(i, a)| rise[i..].iter().any(|b| falls(a, b)))
 }
 
 #[cfg(test)]
@@ -148,6 +168,42 @@ mod tests {
         assert_eq!(tiers[1].capacity.map(|c| c.onset.low), Some(2048.0));
         // Memory differs between working sets.
         assert!(tiers[2].latency.low < 20.0 && tiers[2].latency.high > 20.0);
+    }
+
+    /// Returns tiers of 4 and 20 with a capacity of 1448, and the curve of an LRU cache with the given rise at 2048 and 2896.
+    fn with_rise(rise: [f64; 2]) -> ([Tier; 2], Vec<Point>) {
+        let curve = points(|x| match x as u64 {
+            0..=1448 => 4.0,
+            1449..=2048 => rise[0],
+            2049..=2897 => rise[1],
+            _ => 20.0,
+        });
+        let tiers = [tier(4.0, Some(capacity(1448.0, true)), 5, 256.0), tier(20.0, None, 5, 4096.0)];
+        (tiers, curve)
+    }
+
+    #[test]
+    fn capacity_of_a_hashed_level_goes_to_half_of_its_step() {
+        let ends = |rise| {
+            let (mut tiers, curve) = with_rise(rise);
+            widen(&mut tiers, &curve);
+            tiers[0].capacity.unwrap().onset.high
+        };
+        assert_eq!(ends([7.0, 9.0]), 2048.0);
+        // A larger working set misses less.
+        assert_eq!(ends([9.0, 7.0]), 4096.0);
+    }
+
+    #[test]
+    fn working_set_above_the_plateau_does_not_show_that_it_fits() {
+        let (mut tiers, mut curve) = with_rise([7.0, 9.0]);
+        let risen = curve.iter().position(|p| p.x > 2000.0).unwrap();
+        curve[risen].sigma = 0.5;
+        tiers[0].capacity.as_mut().unwrap().below = 2048.0;
+        tiers[0].capacity.as_mut().unwrap().onset.low = 2048.0;
+        widen(&mut tiers, &curve);
+        let found = tiers[0].capacity.unwrap();
+        assert!(found.onset.low < 1449.0 && found.explained, "{found:?}");
     }
 
     #[test]

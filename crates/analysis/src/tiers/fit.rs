@@ -33,8 +33,8 @@ pub struct Fit {
 
 /// Largest number of capacities of a curve: four cache levels and two spare ones.
 const MAX_CAPACITIES: usize = 6;
-/// Largest number of candidates that the search starts from; of more candidates on a noisy curve, only every second
-/// (third, ...) is used.
+/// Largest number of candidates that the search starts from; of more candidates on a noisy curve, those next to another one
+/// are left out.
 const MAX_CANDIDATES: usize = 9;
 /// Largest number of tiers: the size of the fixed arrays of the search.
 const TIERS: usize = MAX_CANDIDATES + 1;
@@ -44,9 +44,8 @@ impl Fit {
     /// Fits a stack to `points` (ascending in x), starting from capacities near `candidates`.
     #[must_use]
     pub fn new(points: &[Point], candidates: &[f64], options: &Options) -> Fit {
-        let skip = candidates.len().div_ceil(MAX_CANDIDATES).max(1);
         let mut boundaries: Vec<Boundary> =
-            candidates.iter().step_by(skip).map(|&onset| Boundary { onset, shape: Shape::Lru(8) }).collect();
+            apart(candidates).into_iter().map(|onset| Boundary { onset, shape: Shape::Lru(8) }).collect();
         let search = Search::new(points, options.floor);
         let mut chi = search.descend(&mut boundaries, .., 2);
         loop {
@@ -356,6 +355,18 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Returns at most [`MAX_CANDIDATES`] of ascending candidates: of the two that are nearest to each other the larger one is left
+/// out, because a rise begins at the smaller one.
+fn apart(candidates: &[f64]) -> Vec<f64> {
+    let mut rest = candidates.to_vec();
+    while rest.len() > MAX_CANDIDATES {
+        let ratio = |i: &usize| rest[*i] / rest[i - 1];
+        let nearest = (1..rest.len()).min_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+        rest.remove(nearest.unwrap_or(rest.len() - 1));
+    }
+    rest
+}
+
 /// Returns the neighbours of a removed boundary with this number.
 fn around(dropped: usize) -> core::ops::RangeInclusive<usize> {
     dropped.saturating_sub(1)..=dropped
@@ -404,4 +415,20 @@ fn invert(normal: &[Row; TIERS], k: usize) -> [Row; TIERS] {
         }
     }
     inverse
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_candidates_those_next_to_another_are_left_out() {
+        let dense = [1.0, 1.01, 1.02, 1.03, 1.04];
+        let far = [2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+        assert_eq!(apart(&far), far);
+        let all = [&dense[..], &far[..]].concat();
+        let rest = apart(&all);
+        assert_eq!(rest.len(), MAX_CANDIDATES);
+        assert!(rest.ends_with(&far) && rest[0] == 1.0, "{rest:?}");
+    }
 }

@@ -25,7 +25,9 @@ impl Scale {
     pub(crate) fn is_point(&self, trial: &Trial) -> bool {
         let stride = self.stride_at(trial.memory.bytes);
         trial.kind() == PatternKind::Chase
-            && (trial.memory.stride == stride || self.packed_are_points && stride == self.stride)
+            && (trial.memory.stride == stride
+                // The test for short lines has half the spacing.
+                || self.packed_are_points && stride == self.stride && trial.memory.stride > stride)
             && trial.pattern.walk() == Walk::windows(self.window)
             && trial.memory.page == self.pages()
             && trial.beside.streams.is_empty()

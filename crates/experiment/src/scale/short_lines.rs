@@ -17,6 +17,9 @@ pub(crate) const DENSE_STRIDE: u64 = STRIDE / 2;
 /// none of twice as many lines does.
 pub(crate) const DENSE_SHARE: f64 = 0.8;
 
+/// Smallest such share: a level of half the size misses in all loads with LRU, and in a third of them with random replacement.
+pub(crate) const MIN_DENSE_SHARE: f64 = 0.6;
+
 /// Largest working set of a dense point: half a million cells, of the forty million loads of a default budget.
 const MAX_DENSE_BYTES: u64 = 16 << 20;
 

@@ -4,8 +4,11 @@
 use fathom_analysis::findings::{Report, WarningKind};
 use fathom_analysis::metrics::claims::CLAIMED;
 use fathom_analysis::metrics::survey::GROWS_BEYOND;
-use fathom_model::description::{Description, Frames, Holds, Replacement, Time, Tlb, WalkFrom};
+use fathom_model::description::{
+    Description, Frames, Holds, Index, Refresh, Replacement, Time, Tlb, WalkFrom,
+};
 
+use crate::comparison::{Verdict, latency_curve};
 use crate::entries::number;
 use crate::machines::machine;
 use crate::survey::report_of;
@@ -134,6 +137,47 @@ fn short_lines_in_any_number_of_sets_do_not_double_a_capacity() {
         holds(&report, "tier.1.capacity", 32_768.0);
         holds(&report, "tier.2.capacity", (384 * 5 * line) as f64);
     }
+}
+
+/// The largest working sets that fit are an octave apart, where the test for short lines needs one near the end.
+#[test]
+fn short_lines_of_a_large_hashed_level_are_tested_near_its_end() {
+    let mut d = base();
+    d.memory.size = 2 << 30;
+    d.levels.iter_mut().for_each(|level| level.line = 32);
+    let level = d.levels.last_mut().unwrap();
+    (level.size, level.ways, level.index) = (32 << 20, 1, Index::Hashed);
+    let report = report_of(&d, 1);
+    holds(&report, "tier.2.capacity", f64::from(32 << 20));
+}
+
+/// Two of four loads of the test for short lines hit in a line that the test itself has brought.
+#[test]
+fn test_for_short_lines_is_no_point_of_the_curve() {
+    let mut d = base();
+    d.levels.iter_mut().for_each(|level| level.line = 128);
+    let report = report_of(&d, 1);
+    tiers(&report, &[4.0, 12.0, MEMORY]);
+    let at = |bytes: u64| number(&report, &format!("latency.{bytes}.cycles")).map(|f| f.1);
+    let in_second: Vec<f64> = (128 << 10..=256 << 10).step_by(64).filter_map(at).collect();
+    assert!(in_second.len() > 4 && in_second.iter().all(|cycles| *cycles > 11.9), "{in_second:?}");
+}
+
+/// Accesses that take a little longer than a refresh meet it at one phase. The mean over all phases is 1.7 % less.
+#[test]
+fn chain_in_step_with_the_refresh_takes_what_is_expected() {
+    let mut d = base();
+    d.memory.pages = vec![4096];
+    d.tlbs.clear();
+    d.walk = None;
+    d.memory.latency = Time::ns(314.0);
+    d.memory.spread = Time::ns(1.9);
+    d.memory.refresh = Some(Refresh { every: Time::ns(7800.0), takes: Time::ns(296.4) });
+    d.memory.rows = None;
+    let report = report_of(&d, 1);
+    let wrong: Vec<_> =
+        latency_curve(&d, &report).into_iter().filter(|row| row.verdict != Verdict::Right).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 /// The scan ends at 256 MiB, and no DRAM is as fast as this level.

@@ -12,7 +12,7 @@ use crate::latency_curve::rows::MIN_MEMORY_NS;
 use crate::latency_curve::splinters;
 use crate::latency_curve::translation::{PLATEAU_SPAN, Pair};
 use crate::record::TrialRun;
-use crate::scale::{DENSE_SHARE, DENSE_STRIDE, STRIDE, Short};
+use crate::scale::{DENSE_SHARE, DENSE_STRIDE, MIN_DENSE_SHARE, STRIDE, Short};
 
 /// Relative width to which the brackets of a capacity are narrowed: a third of the intended precision.
 const RESOLUTION: f64 = 0.012;
@@ -112,12 +112,20 @@ impl Planner<'_> {
         let had: Vec<u64> = self.scale.dense(self.record).iter().map(|at| at.bytes).collect();
         for capacity in curves.tiers.iter().filter_map(|tier| tier.capacity) {
             let end = capacity.onset.value;
-            let fits = self.latency_curve.iter().rfind(|at| at.bytes as f64 <= DENSE_SHARE * end);
-            let Some(bytes) = fits.map(|at| at.bytes) else { continue };
             // With half the spacing the level ends at half the size.
-            if had.iter().all(|had| !(0.3 * end..=end).contains(&(*had as f64))) {
-                self.step_with(bytes, DENSE_STRIDE);
+            if had.iter().any(|had| (0.3 * end..=end).contains(&(*had as f64))) {
+                continue;
             }
+            let fits = self.latency_curve.iter().rfind(|at| at.bytes as f64 <= DENSE_SHARE * end);
+            let bytes = match fits.map(|at| at.bytes) {
+                Some(bytes) if bytes as f64 > MIN_DENSE_SHARE * end => bytes,
+                _ => {
+                    let bytes = ((DENSE_SHARE * end) as u64 / STRIDE * STRIDE).max(STRIDE);
+                    self.step(bytes);
+                    bytes
+                }
+            };
+            self.step_with(bytes, DENSE_STRIDE);
         }
         for (from, to) in self.scale.short_lines.iter().filter_map(Short::part).collect::<Vec<_>>() {
             for bytes in Self::octaves(from.max(MIN_BYTES), to, 3.0) {
