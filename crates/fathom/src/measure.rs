@@ -38,8 +38,9 @@ use stop::Stop;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time for a probe to close its stream after `bye`.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
-/// Time that a stream may stay open and silent after its process has ended (a process that it started may hold it).
-const ORPHAN_STREAM_GRACE: Duration = Duration::from_millis(500);
+/// Polls, of [`POLL_INTERVAL`] each, during which a stream may stay open and silent after its process has ended (a process that
+/// it started may hold it). Not a time: a machine that stalls lets it pass before the last lines were read.
+const ORPHAN_STREAM_POLLS: u32 = 10;
 /// Time for the last trial after the user requested the end. On hardware trials take less; with the probe's last lines
 /// and [`EXIT_GRACE`], all ends within two seconds.
 const LAST_TRIAL_GRACE: Duration = Duration::from_secs(1);
@@ -251,6 +252,8 @@ struct Exchange {
     /// End of that time, once known.
     until: Option<Instant>,
     patience: Duration,
+    /// Polls without a line since the probe's process ended.
+    orphan_polls: u32,
     /// Signal that requested the end, and the deadline for the last trial.
     stopping: Option<(i32, Instant)>,
     noise: Noise,
@@ -280,6 +283,7 @@ impl Exchange {
             start: None,
             until: None,
             patience,
+            orphan_polls: 0,
             stopping: None,
             noise: Noise::default(),
             memory_budget: MemoryBudget::now(),
@@ -313,6 +317,7 @@ impl Exchange {
             self.progress.show(&self.session, self.until);
             match self.probe.receive(POLL_INTERVAL) {
                 Received::Line(line) => {
+                    self.orphan_polls = 0;
                     self.writer.line(&line);
                     self.session.take(&line);
                     self.write_harness_lines();
@@ -375,11 +380,13 @@ impl Exchange {
 
     /// Returns the outcome of a silence of this length, if it ends the session.
     fn on_silence(&mut self, silence: Duration) -> Option<Outcome> {
-        if self.session.over() && silence > EXIT_GRACE {
+        self.orphan_polls = if self.probe.gone() { self.orphan_polls + 1 } else { 0 };
+        let orphaned = self.orphan_polls > ORPHAN_STREAM_POLLS;
+        if self.session.over() && (silence > EXIT_GRACE || orphaned) {
             // A probe that does not exit is terminated.
             return Some(self.finished());
         }
-        if silence > ORPHAN_STREAM_GRACE && self.probe.gone() {
+        if orphaned {
             return Some(self.ended_early());
         }
         (silence > self.patience).then(|| {

@@ -249,6 +249,21 @@ fn outputs_that_nobody_reads_are_left_by_one_signal() {
     user.nothing_left(Instant::now());
 }
 
+/// A stalled machine lets the process end long before the end of its stream is read, too.
+#[test]
+fn stream_that_outlives_a_complete_session_is_no_failure() {
+    let user = User::new();
+    user.subject("odd", "sleep 1000 & exec fathom serve model s1-8way");
+    let did = user.shell("fathom survey --on odd --budget 1s --record A -q");
+    assert!(matches!(did.status, 0 | 3) && !did.err.contains("ended before"), "{did:?}");
+    assert!(user.read("A").contains("\nend status=complete"), "{did:?}");
+    user.nothing_left(Instant::now());
+    user.subject("odd", "sleep 1000 & fathom serve model s1-8way | head -n 3");
+    let did = user.shell("fathom survey --on odd --budget 1s --record B -q");
+    assert!(did.status == 1 && did.err.contains("ended before its work did"), "{did:?}");
+    user.nothing_left(Instant::now());
+}
+
 #[test]
 fn processes_that_leave_the_session_of_their_command_are_told() {
     let user = User::new();
