@@ -36,6 +36,8 @@ fn subtracted(all: &Curves, on: &[&At]) -> f64 {
 pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     let Some(curves) = &all.reading else { return };
     let cycle_ns = scale.cycle().map(|c| c * scale.tick_ns);
+    // Bytes that the second TLB holds: the test of splintered pages has fewer.
+    let farther = all.tlb_steps().get(1).map_or(f64::INFINITY, |step| step.0.onset.low * scale.base as f64);
     let mut from = 0.0;
     for (i, tier) in curves.tiers.iter().enumerate() {
         let n = i + 1;
@@ -52,7 +54,9 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         let subtracted = subtracted(all, &on);
         if !scale.is_hardware() {
             let error = SUBTRACTION_ERROR * subtracted;
-            (row.low, row.high) = (row.low.map(|low| low - error), row.high.map(|high| high + error));
+            // Where huge pages are translated in pieces by the nearest TLB, the farther ones may hold them whole.
+            let more = if all.splintered() && to > farther { subtracted } else { error };
+            (row.low, row.high) = (row.low.map(|low| low - error), row.high.map(|high| high + more));
             if error > MAX_SUBTRACTION_ERROR * tier.latency.value {
                 row.notes.push(format!("up to {subtracted:.3} ns of translation were subtracted"));
             }

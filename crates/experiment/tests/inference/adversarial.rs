@@ -5,7 +5,7 @@ use fathom_analysis::findings::{Report, WarningKind};
 use fathom_analysis::metrics::claims::CLAIMED;
 use fathom_analysis::metrics::survey::GROWS_BEYOND;
 use fathom_model::description::{
-    Description, Frames, Holds, Index, Refresh, Replacement, Time, Tlb, WalkFrom,
+    Description, Frames, Holds, Index, Refresh, Replacement, Time, Tlb, Walk, WalkFrom,
 };
 
 use crate::comparison::{Verdict, latency_curve};
@@ -58,6 +58,20 @@ fn splintered_huge_pages_are_detected_and_make_no_tier() {
     let share = number(&report, "huge.splintered").expect("it is tested").1;
     assert!(share > 0.9 && warned(&report, WarningKind::SplinteredPages), "{share}");
     assert!(number(&report, "walk.share").is_none(), "no time without translation was measured");
+}
+
+/// The pairs tell the walks of base pages, which the second TLB saves for huge ones.
+#[test]
+fn second_tlb_with_whole_huge_pages_does_not_make_memory_too_fast() {
+    let mut d = base();
+    let far =
+        Tlb { name: "far".into(), entries: 256, ways: 4, latency: Time::cycles(5.0), ..d.tlbs[0].clone() };
+    d.tlbs.truncate(1);
+    d.tlbs[0].splits = Some(4096);
+    d.tlbs.push(far);
+    d.walk = Some(Walk { fetches: 1, from: WalkFrom::Memory, latency: Time::cycles(60.0) });
+    let report = report_of(&d, 1);
+    holds(&report, "tier.3.latency_cycles", MEMORY);
 }
 
 #[test]
