@@ -31,7 +31,7 @@ pub use harness_lines::{End, Run};
 pub use imported::{Imported, MAX_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
-pub use profile::{Profile, ProfilePlace};
+pub use profile::{MAX_CALLS, Profile, ProfileCall, ProfilePlace};
 pub(crate) use program::MAX_TIERS;
 pub use program::{MAX_RUNS, ProgramRun, ProgramRuns, ProgramTimes, RefusedEvent, TriedEvent};
 pub use simulated::region::SimulatedRegion;

@@ -48,7 +48,7 @@ use std::io;
 
 use fathom_probe::serve::Lines;
 
-pub use arch::{PROGRAM, PROGRAMS, Program};
+pub use arch::{PROGRAM, PROGRAMS, Program, Registers};
 pub use arena::HostCell;
 pub use command_memory::command_memory_limit;
 pub use core_types::{CoreType, core_types};
@@ -59,7 +59,7 @@ pub use options::Options;
 pub use program_counters::{
     EventRefusal, PROGRAM_EVENTS, ProgramCount, ProgramCounters, ProgramCounting, ProgramEvent, ProgramUsage,
 };
-pub use program_samples::{ProgramSampling, Sampled, SampledBy, SampledEvent};
+pub use program_samples::{Callers, ProgramSampling, Sampled, SampledBy, SampledEvent, Stack, StackMemory};
 pub use reaper::run_reaper;
 pub use stress::{WorkerOptions, run_worker};
 

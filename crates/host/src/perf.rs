@@ -57,7 +57,8 @@ impl Event {
     }
 }
 
-/// `struct perf_event_attr` up to `config2` (`PERF_ATTR_SIZE_VER1`), which every kernel since 2.6.33 knows.
+/// `struct perf_event_attr` up to `clockid` (`PERF_ATTR_SIZE_VER3`). A kernel that knows a shorter one accepts this one if the
+/// rest is 0.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct Attributes {
@@ -72,6 +73,10 @@ struct Attributes {
     bp_type: u32,
     config1: u64,
     config2: u64,
+    branch_sample_type: u64,
+    sample_regs_user: u64,
+    sample_stack_user: u32,
+    clockid: i32,
 }
 
 impl Attributes {
@@ -109,10 +114,15 @@ const WITH_TASKS: u64 = 1 << 13;
 const ID_OF_ALL: u64 = 1 << 18;
 const MAPPINGS_WITH_INODES: u64 = 1 << 23;
 const NAMES_TELL_EXEC: u64 = 1 << 24;
+const NO_KERNEL_CALLERS: u64 = 1 << 21;
 /// Since Linux 5.12: mappings tell the file's build id, instead of device and inode.
 const MAPPINGS_WITH_BUILDS: u64 = 1 << 34;
 /// `PERF_SAMPLE_IP`, `_TID`, `_TIME` and `_PERIOD`.
 const SAMPLED: u64 = 1 | 2 | 4 | 1 << 8;
+/// `PERF_SAMPLE_CALLCHAIN`, `_REGS_USER` and `_STACK_USER`.
+const WITH_CALLERS: u64 = 1 << 5;
+const WITH_REGISTERS: u64 = 1 << 12;
+const WITH_STACK: u64 = 1 << 13;
 /// User space only.
 const USER: u64 = EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `PERF_FORMAT_TOTAL_TIME_RUNNING`.
@@ -121,6 +131,28 @@ const WITH_TIMES: u64 = 1 | 2;
 const ENABLE: u32 = 0x2400;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+
+/// What a sample tells of how the program got there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// Nothing.
+    Untold,
+    /// Return addresses, which the kernel finds by frame pointers.
+    FramePointers,
+    /// Registers (a bit for each number of asm/perf_regs.h) and the stack's nearest bytes, a multiple of 8.
+    Stack { registers: u64, bytes: u32 },
+}
+
+impl Caller {
+    /// Returns `sample_type`, flags, `sample_regs_user` and `sample_stack_user`.
+    fn attributes(self) -> (u64, u64, u64, u32) {
+        match self {
+            Caller::Untold => (0, 0, 0, 0),
+            Caller::FramePointers => (WITH_CALLERS, NO_KERNEL_CALLERS, 0, 0),
+            Caller::Stack { registers, bytes } => (WITH_REGISTERS | WITH_STACK, 0, registers, bytes),
+        }
+    }
+}
 
 /// An open counter, which has counted since it was opened.
 #[derive(Debug)]
@@ -166,16 +198,19 @@ impl Counter {
 
     /// Opens an event that samples such programs on a CPU, `rate` times a second. The clock has a fixed period, other events
     /// the frequency.
-    pub(crate) fn open_sampling(event: Event, cpu: u32, rate: u64) -> io::Result<Counter> {
+    pub(crate) fn open_sampling(event: Event, cpu: u32, rate: u64, caller: Caller) -> io::Result<Counter> {
         let is_clock = event == Event::CPU_CLOCK;
+        let (kind, flags, sample_regs_user, sample_stack_user) = caller.attributes();
         let told =
             WITH_MAPPINGS | MAPPINGS_WITH_INODES | WITH_NAMES | NAMES_TELL_EXEC | WITH_TASKS | ID_OF_ALL;
-        let frequency = if is_clock { 0 } else { FREQUENCY };
+        let flags = flags | if is_clock { 0 } else { FREQUENCY };
         let open = |more: u64| {
             let attributes = Attributes {
                 sample_period: if is_clock { 1_000_000_000 / rate.max(1) } else { rate },
-                sample_type: SAMPLED,
-                ..Attributes::of(event, USER | INHERIT | DISABLED | ENABLE_ON_EXEC | told | frequency | more)
+                sample_type: SAMPLED | kind,
+                sample_regs_user,
+                sample_stack_user,
+                ..Attributes::of(event, USER | INHERIT | DISABLED | ENABLE_ON_EXEC | told | flags | more)
             };
             attributes.open(libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX), None)
         };

@@ -5,19 +5,31 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::perf::{Counter, Event};
+use crate::arch::{Architecture as _, Cpu};
+use crate::perf::{Caller, Counter, Event};
 use crate::procfs::{Root, cpu_list};
 
 mod records;
 
-pub use records::{Sampled, SampledEvent};
+pub use records::{Sampled, SampledEvent, Stack, StackMemory};
 
 /// Bytes of a ring's data, a power of two: some 6000 samples, six seconds at 1000 a second; and below the kernel's limit for
 /// each CPU without privileges (`perf_event_mlock_kb`, 516 KiB).
 const DATA_BYTES: usize = 256 << 10;
+/// The same for samples with a part of the stack, if so much may be locked: a quarter of a second at 1000 a second. Else half of
+/// it, and so on.
+const STACKS_DATA_BYTES: usize = 2 << 20;
+/// All rings of a machine with many CPUs, at most.
+const ALL_DATA_BYTES: usize = 64 << 20;
+/// Bytes of the stack in a sample, as perf record --call-graph dwarf has them.
+const STACK_BYTES: u32 = 8 << 10;
+/// The same at least, at high rates.
+const LEAST_STACK_BYTES: u32 = 1 << 10;
+/// Stack that a ring without privileges holds between two readings, of [`ProgramSampling::INTERVAL_MS`], bytes.
+const STACKS_BETWEEN_READINGS: u64 = 256 << 10;
 /// The same at least, if more memory may not be locked.
 const LEAST_DATA_BYTES: usize = 32 << 10;
-/// Bytes of a record, at most: a mapping of a file with the longest path (4096), rounded up.
+/// Bytes of a record without the stack, at most: a mapping of a file with the longest path (4096), rounded up.
 const MAX_RECORD: u64 = 8 << 10;
 /// `struct perf_event_mmap_page`: offsets of `data_head` and `data_tail`.
 const HEAD: usize = 1024;
@@ -52,25 +64,69 @@ impl SampledBy {
     }
 }
 
+/// How the callers of a sample's function are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callers {
+    /// They are not.
+    Unknown,
+    /// By the kernel, which follows frame pointers. Code that is compiled without them has none.
+    FramePointers,
+    /// From registers and the stack's nearest bytes in each sample, by the tables that the program has for its exceptions.
+    Tables,
+}
+
+impl Callers {
+    /// Best way on this architecture: tables are read for x86-64 and AArch64.
+    pub const BEST: Callers =
+        if Cpu::SAMPLED_REGISTERS == 0 { Callers::FramePointers } else { Callers::Tables };
+
+    fn requested(self, rate: u64) -> Caller {
+        match self {
+            Callers::Unknown => Caller::Untold,
+            Callers::FramePointers => Caller::FramePointers,
+            Callers::Tables => {
+                let samples = (rate * ProgramSampling::INTERVAL_MS / 1000).max(1);
+                let fits = u32::try_from(STACKS_BETWEEN_READINGS / samples).unwrap_or(STACK_BYTES);
+                let bytes = fits.clamp(LEAST_STACK_BYTES, STACK_BYTES) & !7;
+                Caller::Stack { registers: Cpu::SAMPLED_REGISTERS, bytes }
+            }
+        }
+    }
+}
+
 /// Rings that the kernel fills with samples, one for each CPU.
 #[derive(Debug)]
 pub struct ProgramSampling(Vec<Ring>);
 
 impl ProgramSampling {
+    /// Time from one call of [`ProgramSampling::take`] to the next, at most: some records are lost otherwise.
+    pub const INTERVAL_MS: u64 = 20;
+
     /// Samples what the calling thread starts from now on, `rate` times a second of each CPU's time.
     ///
     /// # Errors
-    /// perf_event_open(2) or mmap(2).
-    pub fn open(by: SampledBy, rate: u64) -> io::Result<ProgramSampling> {
+    /// perf_event_open(2) or mmap(2). Of kind `Unsupported`: [`Callers::Tables`] on an architecture that has none.
+    pub fn open(by: SampledBy, rate: u64, callers: Callers) -> io::Result<ProgramSampling> {
+        if callers == Callers::Tables && Callers::BEST != callers {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "its tables are not read on this processor",
+            ));
+        }
         let cannot = || io::Error::other(format!("the CPUs are not known: {ONLINE} cannot be read"));
-        let online = Root::system().text(ONLINE).ok_or_else(cannot)?;
-        let ring = |cpu: u32| match Counter::open_sampling(by.event(), cpu, rate) {
-            Ok(counter) => Ring::map(counter).map(Some),
+        let online = cpu_list(&Root::system().text(ONLINE).ok_or_else(cannot)?);
+        let bytes = match callers {
+            Callers::Tables => (ALL_DATA_BYTES / online.len().max(1)).clamp(DATA_BYTES, STACKS_DATA_BYTES),
+            _ => DATA_BYTES,
+        };
+        let bytes = 1 << bytes.ilog2();
+        let ring = |cpu: u32| match Counter::open_sampling(by.event(), cpu, rate, callers.requested(rate)) {
+            Ok(counter) => Ring::map(counter, callers, bytes).map(Some),
             // It has just gone.
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
             Err(error) => Err(error),
         };
-        let rings: io::Result<Vec<Option<Ring>>> = cpu_list(&online).into_iter().map(ring).collect();
+        let rings: io::Result<Vec<Option<Ring>>> = online.into_iter().map(ring).collect();
         Ok(ProgramSampling(rings?.into_iter().flatten().collect()))
     }
 
@@ -85,6 +141,8 @@ impl ProgramSampling {
 struct Ring {
     /// Keeps the event open.
     _counter: Counter,
+    /// What samples have.
+    callers: Callers,
     start: *mut u8,
     page: usize,
     /// Bytes of the data behind the first page.
@@ -92,9 +150,10 @@ struct Ring {
 }
 
 impl Ring {
-    fn map(counter: Counter) -> io::Result<Ring> {
+    /// Maps so many bytes of data, a power of two; fewer if they may not be locked.
+    fn map(counter: Counter, callers: Callers, bytes: usize) -> io::Result<Ring> {
         let page = rustix::param::page_size();
-        let mut bytes = DATA_BYTES.max(page);
+        let mut bytes = bytes.max(page);
         loop {
             // SAFETY: a new mapping of a perf event, at an address that the kernel chooses.
             let start = unsafe {
@@ -108,7 +167,7 @@ impl Ring {
                 )
             };
             if start != libc::MAP_FAILED {
-                return Ok(Ring { _counter: counter, start: start.cast(), page, bytes });
+                return Ok(Ring { _counter: counter, callers, start: start.cast(), page, bytes });
             }
             let error = io::Error::last_os_error();
             if error.kind() != io::ErrorKind::PermissionDenied {
@@ -131,13 +190,19 @@ impl Ring {
 
     /// Returns `bytes` bytes of the data from a position on, which may go round its end.
     fn copy(&self, from: u64, bytes: usize) -> Vec<u8> {
-        let at = |n: usize| (from as usize).wrapping_add(n) % self.bytes;
-        let byte = |n: usize| {
-            // SAFETY: `at` is below the size of the data, which follow the first page. The kernel does not write between
-            // tail and head; reads are volatile, because it does elsewhere.
-            unsafe { self.start.add(self.page + at(n)).read_volatile() }
-        };
-        (0..bytes).map(byte).collect()
+        let begin = (from % self.bytes as u64) as usize;
+        let bytes = bytes.min(self.bytes);
+        let straight = bytes.min(self.bytes - begin);
+        let mut copy = vec![0; bytes];
+        for (at, part) in [(begin, 0..straight), (0, straight..bytes)] {
+            // SAFETY: `at + part.len()` is not beyond the size of the data, which follow the first page; the destination is as
+            // long as the part. The kernel does not write between tail and head.
+            unsafe {
+                let data = self.start.add(self.page + at);
+                std::ptr::copy_nonoverlapping(data, copy[part.clone()].as_mut_ptr(), part.len());
+            }
+        }
+        copy
     }
 
     fn take(&mut self) -> Vec<SampledEvent> {
@@ -147,7 +212,8 @@ impl Ring {
         let mut events: Vec<SampledEvent> = Vec::new();
         // The kernel tells what it lost only with a record that comes later, and there may be none. Without room for a record, one may
         // have been lost.
-        let is_full = head - tail + MAX_RECORD > self.bytes as u64;
+        let room = MAX_RECORD + if self.callers == Callers::Tables { u64::from(STACK_BYTES) } else { 0 };
+        let is_full = head - tail + room > self.bytes as u64;
         while tail < head {
             let header = self.copy(tail, records::HEADER);
             let bytes = u16::from_ne_bytes([header[6], header[7]]);
@@ -156,7 +222,7 @@ impl Ring {
                 tail = head;
                 break;
             }
-            events.extend(records::read(&self.copy(tail, bytes.into())));
+            events.extend(records::read(&self.copy(tail, bytes.into()), self.callers));
             tail += u64::from(bytes);
         }
         if let Some(time) = events.last().map(|event| event.time).filter(|_| is_full) {

@@ -24,6 +24,8 @@ pub enum Kind {
     Distributions,
     /// Bars of one histogram.
     Histogram,
+    /// A bar for each node of [`Chart::tree`], above that which it hangs from.
+    Flame,
 }
 
 /// Format of the numbers on an axis.
@@ -236,6 +238,8 @@ pub struct Chart {
     series: Vec<Series>,
     /// Axis along which a stacked chart has rows.
     rows: Option<&'static str>,
+    /// Axis of the nodes of a tree, and the field of detail with the number of that from which one hangs; 0 of none.
+    tree: Option<(&'static str, &'static str)>,
     /// Name of a row, or of a cell of a heat map; with the placeholders of a series' name.
     label: String,
     marks_name: String,
@@ -263,6 +267,7 @@ impl Chart {
             y,
             series: Vec::new(),
             rows: None,
+            tree: None,
             label: String::new(),
             marks_name: String::new(),
             marks: Vec::new(),
@@ -292,6 +297,13 @@ impl Chart {
     #[must_use]
     pub fn rows(self, axis: Axis, label: &str) -> Chart {
         Chart { rows: Some(axis.name()), label: label.to_owned(), ..self }
+    }
+
+    /// Makes the findings nodes of a tree, with numbers along an axis; a field of detail has that of the node from which one
+    /// hangs.
+    #[must_use]
+    pub fn tree(self, axis: Axis, above: Field) -> Chart {
+        Chart { tree: Some((axis.name(), above.name)), ..self }
     }
 
     /// Sets the name of cells or rows.

@@ -11,7 +11,7 @@ function mount(echarts, figure, spec) {
   const old = figure.querySelector("pre");
   if (old) old.remove();
   if (spec.small) figure.classList.add("small");
-  if (spec.rows) plot.style.height = `${6 + 1.6 * spec.rows}rem`;
+  if (spec.rows) plot.style.height = `${6 + (spec.row ?? 1.6) * spec.rows}rem`;
   figure.setAttribute("role", "group");
   figure.prepend(tools, plot);
   caption.setAttribute("aria-live", "polite");
@@ -87,7 +87,7 @@ function mount(echarts, figure, spec) {
     return [...new Set(series.map((s) => s.name))];
   }
   function setZoom(from, to) {
-    const width = Math.min(Math.max(to - from, 2), 100);
+    const width = Math.min(Math.max(to - from, spec.finest ?? 2), 100);
     from = Math.min(Math.max(from, 0), 100 - width);
     chart.dispatchAction({ type: "dataZoom", start: from, end: from + width });
   }
@@ -152,6 +152,10 @@ function mount(echarts, figure, spec) {
   chart.on("datazoom", () => {
     const z = chart.getOption().dataZoom[0];
     zoom = [z.start, z.end];
+  });
+  chart.on("click", (p) => {
+    const range = nearest(p)?.range;
+    if (range) setZoom(...range);
   });
   paint();
   figure.dataset.items = spec.items.length;

@@ -111,7 +111,53 @@ function changes(page, data) {
   };
 }
 
-const KINDS = { lines, nested: lines, heatmap: heatMap, bars, stacked: stackedRows, intervals: intervalRows, distributions, histogram };
+// A tree as bars on top of each other: nodes come after those from which they hang.
+function flame(page, report, chart) {
+  const [series] = chart.series;
+  const [axis, above] = chart.tree;
+  const nodes = new Map([[0, { depth: -1, end: 0 }]]);
+  const files = [];
+  for (const f of chosen(report, series).sort((a, b) => a.at[axis] - b.at[axis])) {
+    const under = nodes.get(f.detail[above]);
+    if (!under || !(f.value > 0)) continue;
+    const file = filled(chart.label, f);
+    if (!files.includes(file)) files.push(file);
+    const [from, width] = [under.end, 100 * f.value];
+    under.end += width;
+    // `end` is where the next one on top of it begins.
+    nodes.set(f.at[axis], { f, from, width, end: from, depth: under.depth + 1, name: filled(series.name, f), file });
+  }
+  nodes.delete(0);
+  const bars = [...nodes.values()];
+  if (!bars.length) return null;
+  const rows = Math.max(...bars.map((b) => b.depth)) + 1;
+  const text = (b) => `${b.name}${b.file ? ` in ${b.file}` : ""}: ${digits(b.width)} %${span(100 * b.f.low, 100 * b.f.high)}, n ${b.f.count}`;
+  return {
+    rows, row: 1.15, finest: 0.1, caption: chart.caption,
+    items: bars.map((b) => ({ p: { x: b.from + b.width / 2, y: b.depth + 0.5 }, text: text(b), range: [b.from, b.from + b.width] })),
+    x: LINEAR(0, 100, chart.x.name), xLabel: digits,
+    y: { type: "value", min: 0, max: rows, show: false },
+    series: (c) => [{
+      name: chart.x.name, type: "custom", clip: true, color: c.series[0], encode: { x: [1, 2], y: 3 },
+      data: bars.map((b, i) => [i, b.from, b.from + b.width, b.depth]),
+      renderItem: (params, api) => {
+        const bar = bars[api.value(0)];
+        const { x: left, width: room } = params.coordSys;
+        const ends = [api.coord([api.value(1), 0])[0], api.coord([api.value(2), 0])[0]];
+        const [x1, x2] = [Math.max(ends[0], left), Math.min(ends[1], left + room)];
+        if (x2 - x1 < 0.5) return null;
+        const [y1, y2] = [api.coord([0, bar.depth + 1])[1], api.coord([0, bar.depth])[1]];
+        const colour = c.series[files.indexOf(bar.file) % c.series.length];
+        const box = { type: "rect", shape: { x: x1, y: y1, width: x2 - x1, height: y2 - y1 }, style: { fill: colour, opacity: 0.45, stroke: c.ground, lineWidth: 1 } };
+        if (x2 - x1 < 24) return box;
+        const label = { text: bar.name, fill: c.text, font: `11px ${FONT}`, x: x1 + 3, y: (y1 + y2) / 2, verticalAlign: "middle", width: x2 - x1 - 6, overflow: "truncate", ellipsis: "\u2026" };
+        return { type: "group", children: [box, { type: "text", silent: true, style: label }] };
+      },
+    }],
+  };
+}
+
+const KINDS = { lines, nested: lines, heatmap: heatMap, bars, stacked: stackedRows, intervals: intervalRows, distributions, histogram, flame };
 
 // Returns what a figure draws: a chart of its report, or one of the page.
 function specOf(page, data) {

@@ -49,6 +49,7 @@ axes! {
     Colours "colours" None, "number of page colours";
     Placement "placement" None, "number of the physical placement";
     Rank "rank" None, "rank by size or latency, the largest first";
+    Call "call" None, "number of a call in the tree of calls: callers before callees";
     Index "index" None, "number of the change-point, in order of size";
     Order "order" Some(&tokens::ORDER), "order in which a chain visits its lines";
     Page "page" Some(&tokens::PAGE), "page size of the mapping";

@@ -82,6 +82,7 @@ warning_kinds! {
     RunsDiffer "runs-differ" false "the program executed different numbers of instructions in its runs";
     FewSamples "few-samples" true "so few samples that shares say little";
     SamplesLost "samples-lost" true "samples of the program are missing";
+    CallersUnknown "callers-unknown" false "callers of many samples are not known";
     CountersShared "counters-shared" true "others used the processor's counters: counts of some runs are left out";
     Uncounted "uncounted" true "the kernel did not let a part of the program be counted: counts of some runs are left out";
     KernelCounted "kernel-counted" false "counts have the kernel's work for the program too";

@@ -11,6 +11,8 @@ pub const FILE: Field = Field::new("file", "name of the program or library");
 pub const SOURCE: Field = Field::new("source", "file and line of the source");
 /// Samples.
 pub const SAMPLES: Field = Field::new("samples", "number of samples");
+/// The call from which a call was made.
+pub const CALLER: Field = Field::new("caller", "number of the call that made this one; 0 if none did");
 /// What makes samples.
 pub const EVENT: Field = Field::new("event", "event that makes samples, by its name in perf-list(1)");
 
@@ -33,6 +35,15 @@ metrics! {
     FUNCTION_SHARE "profile.function.{rank}.share" [""]
         "share of the time in user space, or of the events, in a function; the largest first"
         .share().less_is_better().compared(Compared::OnRequest).detail(&[FUNCTION, FILE, SAMPLES]);
+    TOTAL_SHARE "profile.total.{rank}.share" [""]
+        "share in a function and in all that it calls; the largest first"
+        .share().less_is_better().compared(Compared::OnRequest).detail(&[FUNCTION, FILE, SAMPLES]);
+    CALL_SHARE "profile.call.{call}.share" [""]
+        "share in a function, called by a certain sequence of callers, and in all that it calls from there"
+        .share().less_is_better().compared(Compared::OnRequest).detail(&[FUNCTION, FILE, CALLER, SAMPLES]);
+    WHOLE_SHARE "profile.callers.known" [""]
+        "share of the samples whose callers are known back to what started the thread"
+        .share();
     LINE_SHARE "profile.line.{rank}.share" [""]
         "the same for a line of the source"
         .share().less_is_better().compared(Compared::OnRequest).detail(&[SOURCE, FUNCTION, FILE, SAMPLES]);

@@ -8,7 +8,7 @@ use fathom_units::facts;
 
 use super::{CPU_CLOCK, NAME};
 use crate::reading::{OF_THE_PROBE, measured, new_report};
-use crate::record::{Profile, ProfilePlace, Record};
+use crate::record::{Profile, ProfileCall, ProfilePlace, Record};
 
 /// Samples below which shares say little: the interval of a half is then from 0.4 to 0.6.
 const FEW: u64 = 100;
@@ -17,6 +17,10 @@ const FEW: u64 = 100;
 const MOST: f64 = 0.8;
 const MOST_OF_OTHERS: f64 = 0.5;
 const SOME_PERIODS: f64 = 20.0;
+/// Share of the events from which on a call is in the report: a pixel of a figure.
+const LEAST_CALL: f64 = 0.001;
+/// Share of samples with all their callers below which calls say little.
+const MOST_KNOWN: f64 = 0.8;
 /// Share of that time which processes without a sample may have had, at most a period each.
 const UNSEEN: f64 = 0.05;
 
@@ -58,15 +62,54 @@ pub fn read(record: &Record) -> Report {
         return report;
     }
     totals(profile, &mut report);
-    for (metric, places) in
-        [(&metrics::FUNCTION_SHARE, &profile.functions), (&metrics::LINE_SHARE, &profile.lines)]
-    {
+    for (metric, places) in [
+        (&metrics::FUNCTION_SHARE, &profile.functions),
+        (&metrics::TOTAL_SHARE, &profile.totals),
+        (&metrics::LINE_SHARE, &profile.lines),
+    ] {
         let rows =
             places.iter().zip(1u64..).filter_map(|(place, rank)| of_place(metric, place, rank, profile));
         report.findings.extend(rows);
     }
+    calls(profile, &mut report);
     doubts(profile, &mut report);
     report
+}
+
+/// Adds the calls with their callees, without those that are too rare to be seen in a figure.
+fn calls(profile: &Profile, report: &mut Report) {
+    let whole = |all: &[ProfileCall], of: fn(&ProfileCall) -> u64| {
+        let mut totals: Vec<u64> = all.iter().map(of).collect();
+        for at in (0..all.len()).rev() {
+            if let Some(caller) = (all[at].caller as usize).checked_sub(1) {
+                totals[caller] = totals[caller].saturating_add(totals[at]);
+            }
+        }
+        totals
+    };
+    let samples = whole(&profile.calls, |call| call.samples);
+    let weights = whole(&profile.calls, |call| call.weight);
+    for (at, call) in profile.calls.iter().enumerate() {
+        if (weights[at] as f64) < LEAST_CALL * profile.weight as f64 {
+            continue;
+        }
+        let place = ProfilePlace {
+            function: call.function.clone(),
+            file: call.file.clone(),
+            samples: samples[at],
+            weight: weights[at],
+            ..ProfilePlace::default()
+        };
+        if let Some(mut finding) = of_place(&metrics::CALL_SHARE, &place, at as u64 + 1, profile) {
+            finding.detail.set(metrics::CALLER, Item::Number(call.caller as f64));
+            report.findings.push(finding);
+        }
+    }
+    if let Some(known) = profile.whole.filter(|known| *known <= profile.counts[0]) {
+        let share = interval(known as f64 / profile.counts[0] as f64, profile.counts[0]);
+        let metric = &metrics::WHOLE_SHARE;
+        report.findings.push(measured(metric, share, "", profile.counts[0] as usize, &[]));
+    }
 }
 
 fn totals(profile: &Profile, report: &mut Report) {
@@ -155,6 +198,7 @@ fn doubts(profile: &Profile, report: &mut Report) {
         warn(WarningKind::FewSamples, text, "let the program work longer, or sample more often: --rate");
     }
     report.warnings.extend(missing(profile));
+    report.warnings.extend(unknown_callers(profile));
     if profile.left {
         report.warnings.push(Warning::new(
             WarningKind::ProcessesLeft,
@@ -162,6 +206,25 @@ fn doubts(profile: &Profile, report: &mut Report) {
             "make the program wait for what it starts",
         ));
     }
+}
+
+/// Tells how many samples have callers that are not known.
+fn unknown_callers(profile: &Profile) -> Option<Warning> {
+    let samples = profile.counts[0];
+    let known = profile.whole?;
+    if known as f64 >= MOST_KNOWN * samples as f64 {
+        return None;
+    }
+    let text = format!(
+        "of {} of {samples} samples not all callers are known: their code has no tables (.eh_frame), was made by the program, or has \
+         more on its stack than a sample has",
+        samples.saturating_sub(known)
+    );
+    Some(Warning::new(
+        WarningKind::CallersUnknown,
+        text,
+        "compile with -fasynchronous-unwind-tables; of programs that make code, with their option for frame pointers",
+    ))
 }
 
 /// Tells what has no samples.

@@ -1,10 +1,13 @@
 //! A sampled program: the harness's own lines `profile`. The first has the totals; one follows for each function and line of the
-//! source.
+//! source, and each call.
 
 use fathom_probe::wire::{Line, WireError};
 
 use super::Record;
 use super::simulated::{MAX_HOT, cut};
+
+/// Calls in a record, at most.
+pub const MAX_CALLS: usize = 4000;
 
 /// A program that was run once, and where it executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +42,27 @@ pub struct Profile {
     pub functions: Vec<ProfilePlace>,
     /// Lines of the source.
     pub lines: Vec<ProfilePlace>,
+    /// Samples whose callers are all known, if that can be told.
+    pub whole: Option<u64>,
+    /// Functions with all that they call, those with the most events first.
+    pub totals: Vec<ProfilePlace>,
+    /// Calls, callers before callees.
+    pub calls: Vec<ProfileCall>,
+}
+
+/// A function that was called by a certain sequence of callers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileCall {
+    /// Number of the call that made it, from 1; 0 if none did.
+    pub caller: u64,
+    /// Function.
+    pub function: String,
+    /// Program or library.
+    pub file: String,
+    /// Samples in it, without those in what it calls.
+    pub samples: u64,
+    /// Events of these samples.
+    pub weight: u64,
 }
 
 /// A function or a line of the source.
@@ -68,14 +92,17 @@ impl Profile {
         let head = head.int("rate", self.rate).list("counts", &self.counts).int("weight", self.weight);
         let head = head.int("effective", self.effective).list("processes", &self.processes);
         let head = if self.left { head.int("left", 1) } else { head };
+        let head = if let Some(whole) = self.whole { head.int("whole", whole) } else { head };
         let mut all = vec![head.int("wall_ns", self.wall_ns).list("cpu_us", &self.cpu_us)];
         let changed = self.changed.iter().take(MAX_HOT);
         all.extend(
             changed.map(|file| Line::new("profile").token("part", "changed").text("file", &cut(file))),
         );
-        for (part, places) in [("function", &self.functions), ("line", &self.lines)] {
+        for (part, places) in [("function", &self.functions), ("line", &self.lines), ("total", &self.totals)]
+        {
             all.extend(places.iter().take(MAX_HOT).map(|place| place.record_line(part)));
         }
+        all.extend(self.calls.iter().take(MAX_CALLS).map(ProfileCall::record_line));
         all
     }
 
@@ -95,6 +122,7 @@ impl Profile {
             effective: f.need_int("effective")?,
             processes: numbers("processes", &f.list("processes")?)?,
             left: f.int("left")?.is_some_and(|flag| flag != 0),
+            whole: f.int("whole")?,
             weight: f.need_int("weight")?,
             wall_ns: f.need_int("wall_ns")?,
             cpu_us: numbers("cpu_us", &f.list("cpu_us")?)?,
@@ -121,6 +149,32 @@ impl ProfilePlace {
         let [samples, weight] = numbers("counts", &f.list("counts")?)?;
         f.finish()?;
         Ok(ProfilePlace { function, file, source, samples, weight })
+    }
+}
+
+impl ProfileCall {
+    fn record_line(&self) -> Line {
+        let line = Line::new("profile").token("part", "call").int("caller", self.caller);
+        let line = line.text("function", &cut(&self.function));
+        let line = if self.file.is_empty() { line } else { line.text("file", &cut(&self.file)) };
+        line.list("counts", &[self.samples, self.weight])
+    }
+
+    /// Reads a call that comes after `before` others.
+    fn of_line(line: &Line, before: usize) -> Result<ProfileCall, WireError> {
+        let mut f = line.fields();
+        f.token("part")?;
+        let caller = f.need_int("caller")?;
+        let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
+        let (function, file) = (text("function")?, text("file")?);
+        let [samples, weight] = numbers("counts", &f.list("counts")?)?;
+        f.finish()?;
+        if caller > before as u64 {
+            return Err(WireError::new(format!(
+                "profile: caller={caller} is not one of {before} calls before it"
+            )));
+        }
+        Ok(ProfileCall { caller, function, file, samples, weight })
     }
 }
 
@@ -154,22 +208,26 @@ impl Record {
         let Some(profile) = &mut self.profile else {
             return Err(WireError::new(format!("profile: part={part} before part=program")));
         };
-        let held = match part.as_str() {
-            "function" => profile.functions.len(),
-            "line" => profile.lines.len(),
-            "changed" => profile.changed.len(),
+        let (held, most) = match part.as_str() {
+            "function" => (profile.functions.len(), MAX_HOT),
+            "line" => (profile.lines.len(), MAX_HOT),
+            "total" => (profile.totals.len(), MAX_HOT),
+            "call" => (profile.calls.len(), MAX_CALLS),
+            "changed" => (profile.changed.len(), MAX_HOT),
             other => {
                 return Err(WireError::new(format!(
-                    "profile: part={other} is not one of: program changed function line"
+                    "profile: part={other} is not one of: program changed function line total call"
                 )));
             }
         };
-        if held >= MAX_HOT {
-            return Err(WireError::new(format!("profile: more than {MAX_HOT} lines part={part}")));
+        if held >= most {
+            return Err(WireError::new(format!("profile: more than {most} lines part={part}")));
         }
         match part.as_str() {
             "function" => profile.functions.push(ProfilePlace::of_line(line)?),
             "line" => profile.lines.push(ProfilePlace::of_line(line)?),
+            "total" => profile.totals.push(ProfilePlace::of_line(line)?),
+            "call" => profile.calls.push(ProfileCall::of_line(line, held)?),
             _ => profile.changed.push(changed_file(line)?),
         }
         Ok(())

@@ -1,9 +1,10 @@
-//! The user's programs: how one is run on this machine, and how its code is named.
+//! The user's programs: how one is run on this machine, and how its code is named, and who called it.
 
 pub mod input;
 pub mod recorded;
 pub mod runner;
 pub mod symbols;
+pub mod unwind;
 
 use input::Input;
 pub use runner::Runner;

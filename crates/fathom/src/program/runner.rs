@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use fathom_host::ProgramUsage;
+use fathom_host::{ProgramSampling, ProgramUsage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
@@ -18,8 +18,8 @@ use crate::child::left;
 use crate::failure::Failure;
 use crate::measure::stop::Stop;
 
-/// Interval at which signals are checked.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval at which signals are checked, and samples are read.
+const POLL_INTERVAL: Duration = Duration::from_millis(ProgramSampling::INTERVAL_MS);
 /// The same for the program's end, on kernels that cannot tell it (before Linux 5.3).
 const COARSE_INTERVAL: Duration = Duration::from_millis(1);
 /// Where programs are looked for without PATH: execvp(3).
@@ -60,8 +60,8 @@ impl Ended {
 }
 
 impl Runner<'_> {
-    /// Runs it once, on the calling thread, whose counters and samples of programs it has. `meanwhile` is called at least every
-    /// 50 ms.
+    /// Runs it once, on the calling thread, whose counters and samples of programs it has. `meanwhile` is called at
+    /// intervals of [`POLL_INTERVAL`] or less.
     ///
     /// # Errors
     /// It cannot be started; with the remedy.

@@ -60,6 +60,18 @@ pub struct Version {
     pub before: Option<SystemTime>,
 }
 
+impl Version {
+    /// Returns whether a file with this metadata may be of this version, by its age.
+    pub fn is_as_old(&self, metadata: &std::fs::Metadata) -> bool {
+        self.build.is_some() || self.before.is_none_or(|before| changed_at(metadata) <= before)
+    }
+
+    /// Returns whether a file has the build id of this version, if that is known.
+    pub fn has_build<'a>(&self, elf: &impl Object<'a>) -> bool {
+        self.build.is_none() || elf.build_id().ok().flatten() == self.build.as_deref()
+    }
+}
+
 /// Finds the names of addresses in a program's memory.
 pub struct Symbols {
     /// In the order of addresses.
@@ -145,19 +157,18 @@ impl Binary {
         // Devices and pipes may be in memory too, and have no end.
         let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file);
         let bytes = metadata.as_ref().and_then(|_| std::fs::read(path).ok()).unwrap_or_default();
-        let is_written = |before: SystemTime| metadata.as_ref().is_none_or(|is| changed_at(is) > before);
+        let no_age = version.build.is_none() && version.before.is_some();
         if version.checksum.is_some_and(|sum| sum != crc32fast::hash(&bytes))
-            || version.build.is_none() && version.before.is_some_and(is_written)
+            || metadata.as_ref().map_or(no_age, |metadata| !version.is_as_old(metadata))
         {
             return (binary, true);
         }
-        let build = version.build.as_deref();
         let is_it = if let Ok(elf) = ElfFile64::<object::Endianness>::parse(&*bytes) {
-            binary.read(&elf, build)
+            binary.read(&elf, version)
         } else if let Ok(elf) = ElfFile32::<object::Endianness>::parse(&*bytes) {
-            binary.read(&elf, build)
+            binary.read(&elf, version)
         } else {
-            build.is_none()
+            version.build.is_none()
         };
         if is_it {
             binary.lines = metadata.and_then(|_| Loader::new(path).ok());
@@ -166,8 +177,8 @@ impl Binary {
     }
 
     /// Reads segments and symbols. Returns false, and reads none, if the file has another build id.
-    fn read<'a>(&mut self, elf: &impl Object<'a>, build: Option<&[u8]>) -> bool {
-        if build.is_some() && elf.build_id().ok().flatten() != build {
+    fn read<'a>(&mut self, elf: &impl Object<'a>, version: &Version) -> bool {
+        if !version.has_build(elf) {
             return false;
         }
         let segments = elf.segments().map(|segment| {

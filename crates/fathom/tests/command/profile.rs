@@ -105,6 +105,63 @@ fn planted_shares_come_back_of_the_program_and_its_child() {
     }
 }
 
+/// Returns the functions of a call and of its callers, the call first, by the largest call of a function.
+fn callers<'a>(document: &'a Value, function: &str) -> Vec<&'a str> {
+    let all = document["findings"].as_array().expect("findings");
+    let calls: Vec<&Value> = all.iter().filter(|f| f["metric"] == "profile.call.{call}.share").collect();
+    let share = |call: &&Value| call["value"].as_f64().expect("a share");
+    let own = calls.iter().filter(|call| call["detail"]["function"] == function);
+    let mut next = own.max_by(|a, b| share(a).total_cmp(&share(b))).copied();
+    let mut found = Vec::new();
+    while let Some(call) = next {
+        found.push(call["detail"]["function"].as_str().expect("a name"));
+        next = calls
+            .iter()
+            .find(|other| other["at"]["call"].as_f64() == call["detail"]["caller"].as_f64())
+            .copied();
+    }
+    found
+}
+
+#[test]
+fn callers_are_those_of_the_source() {
+    let user = User::new();
+    if built(&user).is_none() {
+        return;
+    }
+    let profile = |more: &[&str]| {
+        let arguments = [
+            &["profile", "--event", "cpu-clock", "--json"],
+            more,
+            &["--", "./program", "100000000", "child"],
+        ];
+        let did = user.run(&arguments.concat());
+        assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
+        serde_json::from_str::<Value>(&did.out).expect("JSON")
+    };
+    let known = |document: &Value| {
+        let all = document["findings"].as_array().expect("findings");
+        all.iter()
+            .find(|f| f["metric"] == "profile.callers.known")
+            .map(|f| f["value"].as_f64().expect("a share"))
+    };
+    // By tables: the compiler has left out frame pointers.
+    let document = profile(&[]);
+    for function in ["inner", "outer"] {
+        let all = callers(&document, function);
+        assert_eq!(all[..3], [function, "work", "main"], "{document}");
+        assert_eq!(all.last(), Some(&"_start"), "{document}");
+    }
+    assert!(known(&document).is_some_and(|share| share > 0.9), "{document}");
+    let none = profile(&["--callers", "none"]);
+    assert!(callers(&none, "inner").is_empty() && known(&none).is_none());
+    // The kernel follows frame pointers, if there are any.
+    assert!(user.shell("gcc -g -O1 -fno-omit-frame-pointer -static -o program work.c").status == 0);
+    let document = profile(&["--callers", "frame-pointers"]);
+    assert_eq!(callers(&document, "inner")[..3], ["inner", "work", "main"], "{document}");
+    assert_eq!(known(&document), None);
+}
+
 #[test]
 fn short_failing_and_missing_programs_are_told() {
     let user = User::new();

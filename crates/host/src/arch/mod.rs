@@ -121,6 +121,31 @@ const RISCV64: Program = Program {
     target: "riscv64gc-unknown-linux-gnu",
 };
 
+/// Registers of a sampled program, from which the callers of its function are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registers {
+    /// Of x86-64: instruction pointer, stack pointer, RBP.
+    X86_64 {
+        /// RIP.
+        pc: u64,
+        /// RSP.
+        sp: u64,
+        /// RBP.
+        fp: u64,
+    },
+    /// Of AArch64.
+    Aarch64 {
+        /// Program counter.
+        pc: u64,
+        /// X30, the link register.
+        lr: u64,
+        /// Stack pointer.
+        sp: u64,
+        /// X29, the frame pointer.
+        fp: u64,
+    },
+}
+
 /// Bytes of a block of code: a line of most instruction caches.
 pub(crate) const BLOCK_BYTES: usize = 64;
 
@@ -215,6 +240,15 @@ pub(crate) trait Architecture: Instructions {
     /// Returns the memory attribute, as a byte of MAIR_EL1, of a translation that Fathom's driver read (`raw` of its
     /// reply); `None` if translations contain no such byte.
     fn mair(raw: u64) -> Option<u8>;
+
+    /// Registers of a sample from which its callers are found: a bit for each number of the kernel's asm/perf_regs.h; 0 if
+    /// they cannot be found that way.
+    const SAMPLED_REGISTERS: u64 = 0;
+
+    /// Returns these registers, by their values in the order of the numbers.
+    fn sampled_registers(_values: &[u64]) -> Option<Registers> {
+        None
+    }
 }
 
 /// The core's cycle counter, which the kernel may grant. `crate::cycles` requests and tests it, and falls back to

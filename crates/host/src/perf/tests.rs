@@ -11,7 +11,7 @@ fn bindings_are_those_of_the_maintained_crate() {
 
     use perf_event_open_sys::bindings as kernel;
     type Theirs = kernel::perf_event_attr;
-    assert_eq!(size_of::<Attributes>(), kernel::PERF_ATTR_SIZE_VER1 as usize);
+    assert_eq!(size_of::<Attributes>(), kernel::PERF_ATTR_SIZE_VER3 as usize);
     let ours = [
         offset_of!(Attributes, kind),
         offset_of!(Attributes, size),
@@ -19,6 +19,8 @@ fn bindings_are_those_of_the_maintained_crate() {
         offset_of!(Attributes, sample_type),
         offset_of!(Attributes, read_format),
         offset_of!(Attributes, config1),
+        offset_of!(Attributes, sample_regs_user),
+        offset_of!(Attributes, sample_stack_user),
     ];
     let theirs = [
         offset_of!(Theirs, type_),
@@ -27,6 +29,8 @@ fn bindings_are_those_of_the_maintained_crate() {
         offset_of!(Theirs, sample_type),
         offset_of!(Theirs, read_format),
         offset_of!(Theirs, __bindgen_anon_3),
+        offset_of!(Theirs, sample_regs_user),
+        offset_of!(Theirs, sample_stack_user),
     ];
     assert_eq!(ours, theirs);
     let flags = |set: fn(&mut Theirs)| {
@@ -57,6 +61,10 @@ fn bindings_are_those_of_the_maintained_crate() {
     assert_eq!(flags(|a| a.set_build_id(1)), MAPPINGS_WITH_BUILDS);
     let sampled = kernel::PERF_SAMPLE_IP | kernel::PERF_SAMPLE_TID | kernel::PERF_SAMPLE_TIME;
     assert_eq!(SAMPLED, u64::from(sampled | kernel::PERF_SAMPLE_PERIOD));
+    assert_eq!(flags(|a| a.set_exclude_callchain_kernel(1)), NO_KERNEL_CALLERS);
+    assert_eq!(WITH_CALLERS, kernel::PERF_SAMPLE_CALLCHAIN.into());
+    assert_eq!(WITH_REGISTERS, kernel::PERF_SAMPLE_REGS_USER.into());
+    assert_eq!(WITH_STACK, kernel::PERF_SAMPLE_STACK_USER.into());
     let clock = Event::new(kernel::PERF_TYPE_SOFTWARE, kernel::PERF_COUNT_SW_CPU_CLOCK.into());
     assert_eq!(Event::CPU_CLOCK, clock);
     let hardware = |config: u32| Event::new(kernel::PERF_TYPE_HARDWARE, config.into());

@@ -1,5 +1,8 @@
 //! Records of the kernel's rings (perf_event_open(2), "MMAP layout").
 
+use super::Callers;
+use crate::arch::{Architecture as _, Cpu, Registers};
+
 /// `PERF_RECORD_*`.
 const LOST: u32 = 2;
 const COMM: u32 = 3;
@@ -16,6 +19,12 @@ const WITH_BUILD: u16 = 1 << 14;
 const MAX_BUILD: usize = 20;
 /// Bytes of a record's header: type, misc, size.
 pub(super) const HEADER: usize = 8;
+/// Return addresses from here on are marks: `PERF_CONTEXT_MAX`.
+const CONTEXTS: u64 = -4095_i64 as u64;
+/// `PERF_SAMPLE_REGS_ABI_64`.
+const ABI_64: u64 = 2;
+/// Where a sample's callers begin.
+const CALLERS: usize = 40;
 /// Bytes at the end of every record but samples: process, thread, time (`sample_id_all`).
 const ID: usize = 16;
 
@@ -39,6 +48,8 @@ pub enum Sampled {
         address: u64,
         /// Events since the sample before, or ns.
         weight: u64,
+        /// What tells its callers.
+        stack: Stack,
     },
     /// A process has mapped code.
     Mapped {
@@ -73,16 +84,79 @@ pub enum Sampled {
     Throttled,
 }
 
-/// Reads a record with its header. Returns nothing for one of a kind that is not used here, or shorter than its kind.
-pub(super) fn read(record: &[u8]) -> Option<SampledEvent> {
-    let word = |at: usize| Some(u32::from_ne_bytes(record.get(at..at + 4)?.try_into().ok()?));
-    let long = |at: usize| Some(u64::from_ne_bytes(record.get(at..at + 8)?.try_into().ok()?));
+/// What a sample tells of the callers of its function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stack {
+    /// Nothing: not asked for, or a program of 32 bits on a kernel of 64.
+    Unknown,
+    /// Return addresses, the nearest first, as far as there are frame pointers.
+    Callers(Vec<u64>),
+    /// What they can be computed from.
+    Memory(Box<StackMemory>),
+}
+
+/// Registers and stack of a sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackMemory {
+    /// Registers.
+    pub registers: Registers,
+    /// Bytes from the stack pointer on.
+    pub bytes: Vec<u8>,
+}
+
+fn word(record: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(record.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn long(record: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(record.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}
+
+/// Returns what a sample tells of its callers, which it has behind its other parts.
+fn stack(record: &[u8], callers: Callers) -> Option<Stack> {
+    let long = |at: usize| long(record, at);
+    match callers {
+        Callers::Unknown => Some(Stack::Unknown),
+        // Number, addresses; the first is that of the instruction.
+        Callers::FramePointers => {
+            let all = record.get(CALLERS + 8..)?.chunks_exact(8).take(long(CALLERS)?.try_into().ok()?);
+            let all = all.map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()));
+            Some(Stack::Callers(all.filter(|address| *address < CONTEXTS).skip(1).collect()))
+        }
+        // ABI, registers, bytes of the stack, the stack, those of them that were read.
+        Callers::Tables => {
+            let count = Cpu::SAMPLED_REGISTERS.count_ones() as usize;
+            if long(CALLERS)? != ABI_64 {
+                return Some(Stack::Unknown);
+            }
+            let values: Option<Vec<u64>> = (0..count).map(|n| long(CALLERS + 8 + 8 * n)).collect();
+            let registers = Cpu::sampled_registers(&values?)?;
+            let at = CALLERS + 8 + 8 * count;
+            let bytes: usize = long(at)?.try_into().ok()?;
+            if bytes == 0 {
+                return Some(Stack::Unknown);
+            }
+            let read: usize = long(at.checked_add(8)?.checked_add(bytes)?)?.try_into().ok()?;
+            let bytes = record.get(at + 8..at + 8 + read.min(bytes))?.to_vec();
+            Some(Stack::Memory(Box::new(StackMemory { registers, bytes })))
+        }
+    }
+}
+
+/// Reads a record with its header; samples have `callers`. Returns nothing for one of a kind that is not used here, or shorter than
+/// its kind.
+pub(super) fn read(record: &[u8], callers: Callers) -> Option<SampledEvent> {
+    let word = |at: usize| word(record, at);
+    let long = |at: usize| long(record, at);
     let misc = u16::from_ne_bytes(record.get(4..6)?.try_into().ok()?);
     let kind = word(0)?;
     let end = record.len().checked_sub(ID)?;
     let what = match kind {
-        // Address, process and thread, time, period.
-        SAMPLE => Sampled::Sample { address: long(HEADER)?, process: word(16)?, weight: long(32)? },
+        // Address, process and thread, time, period, callers.
+        SAMPLE => {
+            let stack = stack(record, callers)?;
+            Sampled::Sample { address: long(HEADER)?, process: word(16)?, weight: long(32)?, stack }
+        }
         // Process, thread, start, bytes, offset, build id or device and inode, protection, flags, name.
         MMAP2 => Sampled::Mapped {
             process: word(8)?,
@@ -147,7 +221,7 @@ mod tests {
         vec![
             (
                 record(SAMPLE, 2, &[longs(&[0x1234]), words(&[7, 8]), longs(&[99, 1000])].concat()),
-                at(Sampled::Sample { process: 7, address: 0x1234, weight: 1000 }),
+                at(Sampled::Sample { process: 7, address: 0x1234, weight: 1000, stack: Stack::Unknown }),
             ),
             (
                 record(MMAP2, 2, &[mapping.concat(), id.clone()].concat()),
@@ -188,23 +262,77 @@ mod tests {
     #[test]
     fn records_are_read() {
         for (record, event) in all() {
-            assert_eq!(read(&record), Some(event));
+            assert_eq!(read(&record, Callers::Unknown), Some(event));
         }
         let id = [words(&[7, 8]), longs(&[99])].concat();
         // A thread, a new name without exec, and an unknown kind.
-        assert_eq!(read(&record(FORK, 0, &[words(&[7, 7, 9, 7]), longs(&[99]), id.clone()].concat())), None);
-        assert_eq!(read(&record(COMM, 0, &[words(&[7, 8, 0, 0]), id.clone()].concat())), None);
-        assert_eq!(read(&record(77, 0, &id)), None);
+        assert_eq!(
+            read(
+                &record(FORK, 0, &[words(&[7, 7, 9, 7]), longs(&[99]), id.clone()].concat()),
+                Callers::Unknown
+            ),
+            None
+        );
+        assert_eq!(
+            read(&record(COMM, 0, &[words(&[7, 8, 0, 0]), id.clone()].concat()), Callers::Unknown),
+            None
+        );
+        assert_eq!(read(&record(77, 0, &id), Callers::Unknown), None);
+    }
+
+    /// Returns a sample with what follows its period.
+    fn with(more: &[u64]) -> Vec<u8> {
+        record(SAMPLE, 2, &[longs(&[0x1234]), words(&[7, 8]), longs(&[99, 1000]), longs(more)].concat())
+    }
+
+    fn stack_of(more: &[u64], callers: Callers) -> Option<Stack> {
+        match read(&with(more), callers)?.what {
+            Sampled::Sample { stack, .. } => Some(stack),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn callers_are_read_without_the_marks_and_the_instruction() {
+        let user = -512_i64 as u64;
+        let found = |more: &[u64]| stack_of(more, Callers::FramePointers);
+        assert_eq!(found(&[3, user, 0x1234, 0x2000]), Some(Stack::Callers(vec![0x2000])));
+        assert_eq!(found(&[1, user]), Some(Stack::Callers(Vec::new())));
+        // More than there are.
+        assert_eq!(found(&[u64::MAX, user, 0x1234]), Some(Stack::Callers(Vec::new())));
+        assert_eq!(found(&[]), None);
+    }
+
+    #[test]
+    fn stack_is_read_as_far_as_it_was_copied() {
+        let found = |more: &[u64]| stack_of(more, Callers::Tables);
+        let registers: Vec<u64> = (1..=u64::from(Cpu::SAMPLED_REGISTERS.count_ones())).collect();
+        let Some(known) = Cpu::sampled_registers(&registers) else {
+            return assert_eq!(Callers::BEST, Callers::FramePointers);
+        };
+        let memory = |bytes: Vec<u8>| Some(Stack::Memory(Box::new(StackMemory { registers: known, bytes })));
+        let of = |tail: &[u64]| [&[ABI_64][..], &registers, tail].concat();
+        assert_eq!(found(&of(&[16, 5, 6, 8])), memory(longs(&[5])));
+        assert_eq!(found(&of(&[16, 5, 6, 16])), memory(longs(&[5, 6])));
+        // More than there are.
+        assert_eq!(found(&of(&[8, 5, u64::MAX])), memory(longs(&[5])));
+        assert_eq!(found(&of(&[u64::MAX, 5, 8])), None);
+        assert_eq!((found(&of(&[0])), found(&[0, 0])), (Some(Stack::Unknown), Some(Stack::Unknown)));
     }
 
     /// None is trusted to be as long as its kind.
     #[test]
     fn shortened_records_are_left_out_without_panic() {
-        for (record, _) in all() {
-            for length in 0..record.len() {
-                let _ = read(&record[..length]);
+        let registers = vec![1; Cpu::SAMPLED_REGISTERS.count_ones() as usize];
+        let stacks =
+            [with(&[2, 0x1234, 0x2000]), with(&[vec![ABI_64], registers, vec![16, 5, 6, 16]].concat())];
+        for record in all().into_iter().map(|(record, _)| record).chain(stacks) {
+            for callers in [Callers::Unknown, Callers::FramePointers, Callers::Tables] {
+                for length in 0..record.len() {
+                    let _ = read(&record[..length], callers);
+                }
             }
         }
-        assert_eq!(read(&[]), None);
+        assert_eq!(read(&[], Callers::Unknown), None);
     }
 }

@@ -3,8 +3,8 @@ use std::process::Command;
 use super::*;
 
 /// Samples of a shell that computes in a child of a child.
-fn sampled(rate: u64) -> Option<Vec<SampledEvent>> {
-    let Ok(mut sampling) = ProgramSampling::open(SampledBy::CpuClock, rate) else {
+fn sampled(rate: u64, callers: Callers) -> Option<Vec<SampledEvent>> {
+    let Ok(mut sampling) = ProgramSampling::open(SampledBy::CpuClock, rate, callers) else {
         fathom_skip::skipped!(Unchecked, "perf_event_open is not permitted here");
         return None;
     };
@@ -18,7 +18,7 @@ fn sampled(rate: u64) -> Option<Vec<SampledEvent>> {
 
 #[test]
 fn programs_are_sampled_in_code_that_they_have_mapped() {
-    let Some(mut events) = sampled(1000) else { return };
+    let Some(mut events) = sampled(1000, Callers::Unknown) else { return };
     events.sort_by_key(|event| event.time);
     let own = std::process::id();
     let mut mapped: Vec<(u32, std::ops::Range<u64>)> = Vec::new();
@@ -26,7 +26,7 @@ fn programs_are_sampled_in_code_that_they_have_mapped() {
     let mut executed = 0;
     for event in &events {
         match &event.what {
-            Sampled::Sample { process, address, weight: ns } => {
+            Sampled::Sample { process, address, weight: ns, .. } => {
                 assert_ne!(*process, own, "this process is not sampled");
                 samples += 1;
                 weight += ns;
@@ -42,4 +42,25 @@ fn programs_are_sampled_in_code_that_they_have_mapped() {
     assert_eq!(weight, samples * 1_000_000, "each stands for a millisecond");
     // The first page of a program may be the dynamic linker's before its mapping is told.
     assert!(known * 10 >= samples * 9, "{known} of {samples} in mapped code");
+}
+
+/// The rings are read after the program's end only: a slow shell fills them, which is no failure of this test.
+#[test]
+fn samples_have_what_tells_their_callers() {
+    for callers in [Callers::FramePointers, Callers::BEST] {
+        let Some(events) = sampled(200, callers) else { return };
+        let stacks: Vec<Stack> = events
+            .into_iter()
+            .filter_map(|event| match event.what {
+                Sampled::Sample { stack, .. } => Some(stack),
+                _ => None,
+            })
+            .collect();
+        let told = |stack: &Stack| match stack {
+            Stack::Unknown => false,
+            Stack::Callers(_) => callers == Callers::FramePointers,
+            Stack::Memory(memory) => callers == Callers::Tables && !memory.bytes.is_empty(),
+        };
+        assert!(!stacks.is_empty() && stacks.iter().all(told), "{callers:?}: {stacks:?}");
+    }
 }

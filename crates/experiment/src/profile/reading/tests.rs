@@ -13,6 +13,13 @@ fn planted() -> Profile {
         samples,
         weight: samples * 1_000_000,
     };
+    let call = |caller: u64, function: &str, samples: u64| ProfileCall {
+        caller,
+        function: function.to_owned(),
+        file: "program".to_owned(),
+        samples,
+        weight: samples * 1_000_000,
+    };
     Profile {
         program: "program".to_owned(),
         event: "cpu-clock".to_owned(),
@@ -25,6 +32,9 @@ fn planted() -> Profile {
         cpu_us: [1_010_000, 20_000],
         functions: vec![place("inner", "", 750), place("outer", "", 250)],
         lines: vec![place("inner", "a.c:3", 740), place("outer", "a.c:9", 250), place("inner", "a.c:4", 10)],
+        whole: Some(900),
+        totals: vec![place("main", "", 1000), place("inner", "", 750), place("outer", "", 250)],
+        calls: vec![call(0, "main", 0), call(1, "inner", 700), call(1, "outer", 250), call(3, "inner", 50)],
         ..Profile::default()
     }
 }
@@ -70,6 +80,50 @@ fn shares_have_the_interval_of_their_samples() {
         headline.answer.contains("75 %") && headline.answer.contains("74 % in its line a.c:3"),
         "{headline:?}"
     );
+}
+
+#[test]
+fn calls_have_what_they_call() {
+    let report = read(&record(&planted(), "real"));
+    let calls = report.of(&metrics::CALL_SHARE).map(|f| {
+        (f.name(), f.finite().expect("a share"), f.detail.number(metrics::CALLER).expect("a number"))
+    });
+    let expected = [(1, 1.0, 0.0), (2, 0.7, 1.0), (3, 0.3, 1.0), (4, 0.05, 3.0)];
+    let expected =
+        expected.map(|(call, share, caller)| (format!("profile.call.{call}.share"), share, caller));
+    assert_eq!(calls.collect::<Vec<_>>(), expected);
+    assert_eq!(value(&report, "profile.total.1.share"), Some(1.0));
+    assert_eq!(value(&report, "profile.callers.known"), Some(0.9));
+    // Two of a million samples are seen in no figure.
+    let mut rare = planted();
+    rare.calls[3] = ProfileCall { samples: 2, weight: 2, ..rare.calls[3].clone() };
+    assert_eq!(read(&record(&rare, "real")).of(&metrics::CALL_SHARE).count(), 3);
+}
+
+#[test]
+fn unknown_callers_are_told_and_lower_no_confidence() {
+    let unknown = Profile { whole: Some(700), ..planted() };
+    let report = read(&record(&unknown, "real"));
+    let warning = report.warnings.iter().find(|w| w.kind == WarningKind::CallersUnknown).expect("told");
+    assert!(warning.text.contains("of 300 of 1000 samples"), "{warning:?}");
+    assert!(!warning.kind.lowers_confidence());
+    // A record that claims more than there are.
+    let report = read(&record(&Profile { whole: Some(1001), ..planted() }, "real"));
+    assert_eq!(value(&report, "profile.callers.known"), None);
+}
+
+#[test]
+fn call_of_a_later_call_is_refused() {
+    let mut hostile = planted();
+    hostile.calls[1].caller = 2;
+    let lines: Vec<String> = hostile.record_lines().iter().map(Line::render).collect();
+    let record = Record::parse(&[vec![Record::first_line()], lines].concat().join("\n")).expect("a record");
+    assert!(
+        record.problems.iter().any(|p| p.contains("caller=2 is not one of 1 calls before it")),
+        "{:?}",
+        record.problems
+    );
+    let _ = read(&record);
 }
 
 /// The interval of a share covers it in 95 % of all series of samples, small shares included.

@@ -6,13 +6,15 @@ use std::time::SystemTime;
 use clap::{Args, ValueEnum};
 use fathom_experiment::profile::{KIND, NAME};
 use fathom_experiment::record::Profile;
-use fathom_host::{ProgramSampling, SampledBy};
+use fathom_host::{Callers, ProgramSampling, SampledBy};
 
 use super::{Context, Verb};
 use crate::failure::{Exit, Failure};
 use crate::program::Runner;
 use crate::program::recorded::{Asked, Filling, ProgramOptions};
 
+mod calls;
+mod memory;
 mod places;
 
 use places::Places;
@@ -26,8 +28,32 @@ struct Options {
     /// Samples for each second of the program on a CPU. The default, a prime number, does not keep step with timers.
     #[arg(long, default_value_t = 997, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000))]
     rate: u64,
+    /// How callers are found. Default: tables on x86-64 and AArch64, else frame-pointers.
+    #[arg(long, value_enum, value_name = "HOW")]
+    callers: Option<CallersName>,
     #[command(flatten)]
     program: ProgramOptions,
+}
+
+/// How callers are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CallersName {
+    /// By the tables that programs have for their exceptions, from 8 KiB of the stack in each sample.
+    Tables,
+    /// By the kernel, which follows frame pointers: for code that is compiled with -fno-omit-frame-pointer.
+    FramePointers,
+    /// They are not.
+    None,
+}
+
+impl CallersName {
+    fn callers(self) -> Callers {
+        match self {
+            CallersName::Tables => Callers::Tables,
+            CallersName::FramePointers => Callers::FramePointers,
+            CallersName::None => Callers::Unknown,
+        }
+    }
 }
 
 /// Name of an event.
@@ -48,6 +74,7 @@ pub fn verb() -> Verb {
   fathom profile -- ./program argument
   fathom profile --rate 4000 --html page.html -- ./program
   fathom profile --event cpu-clock -- make
+  fathom profile --callers frame-pointers -- ./program
 
 The program has stdin, stdout and stderr; the report follows on stderr. With --json or --html -, stdout has that, and the \
          program's output goes to stderr. Samples are of everything that the program starts, in user space. Lines of the source \
@@ -58,13 +85,22 @@ The program has stdin, stdout and stderr; the report follows on stderr. With --j
     )
 }
 
+impl Options {
+    fn callers(&self) -> Callers {
+        self.callers.map_or(Callers::BEST, CallersName::callers)
+    }
+}
+
 /// Samples, keeps the record, and prints the report.
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let event = options.event.map(|event| format!(" --event {}", by_of(event).name())).unwrap_or_default();
+    let named = |callers: CallersName| callers.to_possible_value().map(|value| value.get_name().to_owned());
+    let callers =
+        options.callers.and_then(named).map(|name| format!(" --callers {name}")).unwrap_or_default();
     let asked = Asked {
         kind: &KIND,
         program: &options.program,
-        options: format!("--rate {}{event}", options.rate),
+        options: format!("--rate {}{event}{callers}", options.rate),
         once: true,
     };
     let name = asked.name();
@@ -81,7 +117,7 @@ fn by_of(event: EventName) -> SampledBy {
 /// Runs the program, and adds where it executed. Returns whether it ended with status 0.
 fn profile(options: &Options, name: &str, filling: &mut Filling, runner: &Runner) -> Result<Exit, Failure> {
     let Opened { mut sampling, by, instead } = opened(options)?;
-    let mut places = Places::since(SystemTime::now());
+    let mut places = Places::new(Some(SystemTime::now()), options.callers());
     let ended = runner.run(&mut || places.take(sampling.take()))?;
     places.take(sampling.take());
     let total = places.finish();
@@ -109,7 +145,7 @@ struct Opened {
 
 /// Opens the event that is asked for; without one, cycles if they count, else the clock.
 fn opened(options: &Options) -> Result<Opened, Failure> {
-    let open = |by: SampledBy| ProgramSampling::open(by, options.rate);
+    let open = |by: SampledBy| ProgramSampling::open(by, options.rate, options.callers());
     if let Some(by) = options.event.map(by_of) {
         let sampling = open(by).map_err(|error| cannot_sample(by, &error))?;
         return Ok(Opened { sampling, by, instead: Default::default() });
@@ -136,6 +172,7 @@ fn cannot_sample(by: SampledBy, error: &io::Error) -> Failure {
         io::ErrorKind::QuotaExceeded => {
             "let more memory be locked: ulimit -l, or sysctl kernel.perf_event_mlock_kb; end other profiles"
         }
+        io::ErrorKind::Unsupported => "let the kernel find callers: --callers frame-pointers, or none",
         io::ErrorKind::InvalidInput => {
             "sample less often: --rate 100 (sysctl kernel.perf_event_max_sample_rate)"
         }

@@ -4,73 +4,32 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use fathom_experiment::record::{MAX_HOT, Profile, ProfilePlace};
-use fathom_host::{Sampled, SampledEvent};
+use fathom_experiment::record::Profile;
+use fathom_host::{Callers, Sampled, SampledEvent, Stack};
 
-use crate::program::symbols::{Named, Symbols, UNKNOWN, Version};
+use super::calls::{Calls, Count, Place, unknown_callers};
+use super::memory::{CodeFile, Files, Mapped, Memory, Unwinding};
+use crate::program::symbols::{Named, Symbols, UNKNOWN};
 
 /// Time in which the rings of all CPUs have told what came before, ns. They are read in turns.
 const SETTLED_NS: u64 = 50_000_000;
-/// Mappings of a process, at most: a program that maps code without end would fill the memory.
-const MAX_MAPPINGS: usize = 10_000;
-/// Addresses that are told apart, at most.
-const MAX_ADDRESSES: usize = 1 << 20;
-
-/// Samples and their weight.
-#[derive(Clone, Copy, Debug, Default)]
-struct Count {
-    samples: u64,
-    weight: u64,
-    /// Sum of the squares of weights.
-    squares: f64,
-}
-
-impl Count {
-    fn add(&mut self, other: Count) {
-        self.samples += other.samples;
-        self.weight = self.weight.saturating_add(other.weight);
-        self.squares += other.squares;
-    }
-
-    /// Returns the samples of equal weight that tell as much about a share.
-    fn effective(self) -> u64 {
-        let weight = self.weight as f64;
-        if self.squares > 0.0 { (weight * weight / self.squares).round() as u64 } else { 0 }
-    }
-}
-
-/// A file with code, as it was when a process mapped it; or the kernel's name of other code.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct CodeFile {
-    name: String,
-    build: Option<Vec<u8>>,
-}
-
-/// Code in the memory of a process.
-#[derive(Clone, Copy, Debug)]
-struct Code {
-    start: u64,
-    end: u64,
-    /// Offset in the file.
-    offset: u64,
-    /// Number of the file.
-    file: usize,
-}
 
 /// What was sampled so far.
-#[derive(Debug, Default)]
 pub struct Places {
     /// When the program started.
     since: Option<SystemTime>,
+    /// How callers are found.
+    callers: Callers,
     /// Events that others may still precede.
     pending: Vec<SampledEvent>,
-    /// Code of each process, the newest mapping last. A process shares that of its parent until it has mappings of its own.
-    processes: HashMap<u32, Rc<Vec<Code>>>,
-    files: Vec<CodeFile>,
-    numbers: HashMap<CodeFile, usize>,
-    /// Counts by file and offset; offset 0 of other code.
-    counts: HashMap<(Option<usize>, u64), Count>,
+    /// Code of each process. A process shares that of its parent until it has mappings of its own.
+    processes: HashMap<u32, Rc<Memory>>,
+    files: Files,
+    unwinding: Unwinding,
+    calls: Calls,
     all: Count,
+    /// Samples whose callers are all known.
+    whole: u64,
     lost: u64,
     throttled: u64,
     /// Processes that were started, and those that have samples.
@@ -81,9 +40,24 @@ pub struct Places {
 }
 
 impl Places {
-    /// Creates it for a program that starts now: files that change later are not those that it has in memory.
-    pub fn since(now: SystemTime) -> Places {
-        Places { since: Some(now), ..Places::default() }
+    /// Creates it for a program that starts now, if that is given: files that change later are not those that it has in memory.
+    pub fn new(since: Option<SystemTime>, callers: Callers) -> Places {
+        Places {
+            since,
+            callers,
+            pending: Vec::new(),
+            processes: HashMap::new(),
+            files: Files::default(),
+            unwinding: Unwinding::default(),
+            calls: Calls::default(),
+            all: Count::default(),
+            whole: 0,
+            lost: 0,
+            throttled: 0,
+            started: 0,
+            sampled: HashSet::new(),
+            sampled_before: 0,
+        }
     }
 
     /// Adds events, in any order.
@@ -104,10 +78,14 @@ impl Places {
 
     fn count(&mut self, event: Sampled) {
         match event {
-            Sampled::Sample { process, address, weight } => self.sample(process, address, weight),
+            Sampled::Sample { process, address, weight, stack } => {
+                self.sample(process, address, weight, &stack);
+            }
             Sampled::Mapped { process, start, bytes, offset, file, build } => {
-                let file = self.number(CodeFile { name: file, build });
-                self.map(process, Code { start, end: start.saturating_add(bytes), offset, file });
+                let file = self.files.number(CodeFile { name: file, build });
+                let code = Mapped { start, end: start.saturating_add(bytes), offset, file };
+                let memory = Rc::make_mut(self.processes.entry(process).or_default());
+                self.lost += u64::from(memory.map(code));
             }
             Sampled::Executed { process } => drop(self.processes.insert(process, Rc::default())),
             Sampled::Started { process, parent } => {
@@ -121,53 +99,41 @@ impl Places {
         }
     }
 
-    fn number(&mut self, file: CodeFile) -> usize {
-        let next = self.files.len();
-        let number = *self.numbers.entry(file.clone()).or_insert(next);
-        if number == next {
-            self.files.push(file);
-        }
-        number
-    }
-
-    /// Adds code to a process. Older code that it covers is gone.
-    fn map(&mut self, process: u32, code: Code) {
-        let all = Rc::make_mut(self.processes.entry(process).or_default());
-        all.retain(|old| old.start < code.start || code.end < old.end);
-        if all.len() >= MAX_MAPPINGS {
-            all.remove(0);
-            self.lost += 1;
-        }
-        all.push(code);
-    }
-
-    fn sample(&mut self, process: u32, address: u64, weight: u64) {
+    fn sample(&mut self, process: u32, address: u64, weight: u64, stack: &Stack) {
         self.sampled.insert(process);
-        let mappings = self.processes.get(&process).map_or(&[][..], |all| all.as_slice());
-        let code = mappings.iter().rev().find(|code| (code.start..code.end).contains(&address));
-        let place = code.map_or((None, 0), |code| match is_file(&self.files[code.file].name) {
-            true => (Some(code.file), (address - code.start).wrapping_add(code.offset)),
-            false => (Some(code.file), 0),
-        });
-        let full = self.counts.len() >= MAX_ADDRESSES && !self.counts.contains_key(&place);
-        self.lost += u64::from(full);
-        let one = Count { samples: 1, weight, squares: weight as f64 * weight as f64 };
-        self.counts.entry(if full { (None, 0) } else { place }).or_default().add(one);
+        let memory = self.processes.entry(process).or_default();
+        let (callers, is_whole) = match stack {
+            Stack::Unknown => (Vec::new(), self.callers != Callers::Tables),
+            // Where frame pointers end is not told.
+            Stack::Callers(all) => (all.iter().map(|address| address.saturating_sub(1)).collect(), true),
+            Stack::Memory(stack) => self.unwinding.callers(memory, &self.files, self.since, stack),
+        };
+        let files = &self.files;
+        let place = |address: u64| {
+            let code = memory.at(address)?;
+            Some(match files.get(code.file).is_file() {
+                true => Place::At(code.file, (address - code.start).wrapping_add(code.offset)),
+                false => Place::Other(code.file),
+            })
+        };
+        // What is no code was no return address, nor was what follows.
+        let known: Vec<Place> = callers.iter().map_while(|caller| place(*caller)).collect();
+        let is_whole = is_whole && (known.len() == callers.len() || self.callers == Callers::FramePointers);
+        let begin = (!is_whole).then_some(Place::UnknownCallers);
+        let own = place(address).unwrap_or(Place::Unknown);
+        let one = Count::one(weight);
+        let is_kept = self.calls.add(begin.into_iter().chain(known.into_iter().rev()).chain([own]), one);
+        self.lost += u64::from(!is_kept);
+        self.whole += u64::from(is_whole);
         self.all.add(one);
     }
 
-    /// Returns the counts by function and line; the rest of a profile is empty.
+    /// Returns what is known by function, line and call; the rest of a profile is empty.
     pub fn finish(mut self) -> Profile {
         self.settle(u64::MAX);
         let mut symbols = Symbols::new(&[]);
-        let (mut functions, mut lines) = (HashMap::new(), HashMap::new());
-        for ((file, offset), count) in &self.counts {
-            let named = self.name(&mut symbols, *file, *offset);
-            if named.source.is_some() {
-                add(&mut lines, (*file, named.clone()), *count);
-            }
-            add(&mut functions, (*file, Named { source: None, ..named }), *count);
-        }
+        let with_callers = self.callers != Callers::Unknown;
+        let named = self.calls.named(with_callers, |place| self.name(&mut symbols, place));
         let processes = 1 + self.started;
         let unsampled = processes.saturating_sub(self.sampled_before + self.sampled.len() as u64);
         Profile {
@@ -176,60 +142,35 @@ impl Places {
             effective: self.all.effective(),
             processes: [processes, unsampled],
             changed: symbols.changed().to_vec(),
-            functions: worst(functions),
-            lines: worst(lines),
-            ..Profile::default()
+            whole: (self.callers == Callers::Tables).then_some(self.whole),
+            ..named
         }
     }
 
-    /// Returns the name of the code at an offset of a file.
-    fn name(&self, symbols: &mut Symbols, file: Option<usize>, offset: u64) -> Named {
+    /// Returns the name of a place.
+    fn name(&self, symbols: &mut Symbols, place: Place) -> Named {
         let unknown =
             |file: &str| Named { function: UNKNOWN.to_owned(), file: file.to_owned(), ..Named::default() };
-        let Some(CodeFile { name, build }) = file.map(|number| &self.files[number]) else {
-            return unknown(UNKNOWN);
-        };
-        if !is_file(name) {
-            return unknown(name);
+        match place {
+            Place::Unknown => unknown(UNKNOWN),
+            Place::UnknownCallers => unknown_callers(),
+            Place::Other(file) => unknown(&self.files.get(file).name),
+            Place::At(file, offset) => {
+                let file = self.files.get(file);
+                symbols.name_in(&file.name, &file.version(self.since), offset)
+            }
         }
-        let version = Version { checksum: None, build: build.clone(), before: self.since };
-        symbols.name_in(name, &version, offset)
     }
-}
-
-/// Returns whether the kernel's name of code is that of a file, and not `[vdso]` or `//anon`, which the program has made itself.
-fn is_file(name: &str) -> bool {
-    name.starts_with('/') && !name.starts_with("//")
-}
-
-/// A place: functions of one name in different files, or at different addresses of one, are several.
-type Key = (Option<usize>, Named);
-
-fn add(to: &mut HashMap<Key, Count>, key: Key, count: Count) {
-    to.entry(key).or_default().add(count);
-}
-
-/// Returns the places with the most events.
-fn worst(counts: HashMap<Key, Count>) -> Vec<ProfilePlace> {
-    let place = |((_, named), count): (Key, Count)| ProfilePlace {
-        source: named.source(),
-        function: named.function,
-        file: named.file,
-        samples: count.samples,
-        weight: count.weight,
-    };
-    let mut all: Vec<ProfilePlace> = counts.into_iter().map(place).collect();
-    all.sort_by(|a, b| {
-        let by_name = |p: &ProfilePlace| (p.function.clone(), p.file.clone(), p.source.clone());
-        b.weight.cmp(&a.weight).then_with(|| by_name(a).cmp(&by_name(b)))
-    });
-    all.truncate(MAX_HOT);
-    all
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::memory::MAX_MAPPINGS;
     use super::*;
+
+    fn places() -> Places {
+        Places::new(None, Callers::Unknown)
+    }
 
     fn at(time: u64, what: Sampled) -> SampledEvent {
         SampledEvent { time, what }
@@ -241,7 +182,7 @@ mod tests {
     }
 
     fn sample(time: u64, process: u32, address: u64) -> SampledEvent {
-        at(time, Sampled::Sample { process, address, weight: 1000 })
+        at(time, Sampled::Sample { process, address, weight: 1000, stack: Stack::Unknown })
     }
 
     /// Returns the samples by file.
@@ -259,7 +200,7 @@ mod tests {
 
     #[test]
     fn samples_are_in_the_code_that_the_process_had_at_that_time() {
-        let mut places = Places::default();
+        let mut places = places();
         // The order is that of the rings, and not that of time.
         places.take(vec![sample(20, 1, 0x1010), sample(40, 1, 0x1010), sample(60, 2, 0x1010)]);
         places.take(vec![
@@ -273,7 +214,7 @@ mod tests {
 
     #[test]
     fn newest_mapping_counts_and_unknown_code_is_told() {
-        let mut places = Places::default();
+        let mut places = places();
         places.take(vec![
             mapped(1, 1, 0x1000, "[old]"),
             mapped(2, 1, 0x1800, "[new]"),
@@ -297,7 +238,7 @@ mod tests {
     /// A library that is closed and opened again and again does not fill the table.
     #[test]
     fn covered_mappings_are_gone() {
-        let mut places = Places::default();
+        let mut places = places();
         let many = 3 * MAX_MAPPINGS as u64;
         places.take((0..many).map(|n| mapped(n, 1, 0x1000, &format!("[library {}]", n % 7))).collect());
         places.take(vec![mapped(many, 1, 0x1000, "[last]"), sample(many + 1, 1, 0x1010)]);
@@ -310,7 +251,7 @@ mod tests {
     /// The newest code is what executes, even if the table is full; what it has forgotten is told.
     #[test]
     fn a_full_table_forgets_the_oldest() {
-        let mut places = Places::default();
+        let mut places = places();
         let many = MAX_MAPPINGS as u64;
         places.take((0..many + 1).map(|n| mapped(n, 1, 0x10_0000 + 0x1000 * n, "[some]")).collect());
         places.take(vec![mapped(many + 1, 1, 0x1000, "[last]"), sample(many + 2, 1, 0x1010)]);
@@ -320,7 +261,7 @@ mod tests {
 
     #[test]
     fn processes_without_samples_are_counted() {
-        let mut places = Places::default();
+        let mut places = places();
         let started = |time: u64, process: u32| at(time, Sampled::Started { process, parent: 1 });
         places.take(vec![sample(1, 1, 16), started(2, 2), started(3, 3), sample(4, 3, 16), started(5, 3)]);
         let profile = places.finish();
@@ -329,8 +270,10 @@ mod tests {
 
     #[test]
     fn small_weights_tell_less() {
-        let mut places = Places::default();
-        let weighted = |time, weight| at(time, Sampled::Sample { process: 1, address: 16, weight });
+        let mut places = places();
+        let weighted = |time, weight| {
+            at(time, Sampled::Sample { process: 1, address: 16, weight, stack: Stack::Unknown })
+        };
         places.take(
             (0..10)
                 .map(|time| weighted(time, 1_000_000))
@@ -343,11 +286,28 @@ mod tests {
     /// Events that are older than the settled time come late only from a CPU that was not read: those in between wait.
     #[test]
     fn events_settle_in_the_order_of_time_across_reads() {
-        let mut places = Places::default();
+        let mut places = places();
         places.take(vec![sample(SETTLED_NS + 5, 1, 0x1010)]);
         places.take(vec![mapped(SETTLED_NS + 1, 1, 0x1000, "[late]")]);
         places.take(vec![sample(3 * SETTLED_NS, 1, 0x1010)]);
         assert_eq!(files(places), known(&[("[late]", 2)]));
+    }
+
+    /// Callers are known as far as they are code.
+    #[test]
+    fn callers_end_where_no_code_is() {
+        let mut places = Places::new(None, Callers::FramePointers);
+        let stack = Stack::Callers(vec![0x2011, 0x1021, 0x9000, 0x1031]);
+        places.take(vec![
+            mapped(1, 1, 0x1000, "[program]"),
+            mapped(2, 1, 0x2000, "[library]"),
+            at(3, Sampled::Sample { process: 1, address: 0x1010, weight: 1000, stack }),
+        ]);
+        let profile = places.finish();
+        let calls: Vec<(u64, &str, u64)> =
+            profile.calls.iter().map(|call| (call.caller, call.file.as_str(), call.samples)).collect();
+        assert_eq!(calls, [(0, "[program]", 0), (1, "[library]", 0), (2, "[program]", 1)]);
+        assert_eq!(profile.whole, None);
     }
 
     /// A file that was written after the program had started is not the one that ran.
@@ -356,7 +316,7 @@ mod tests {
         let own = std::env::current_exe().expect("this program").display().to_string();
         let of = |since: SystemTime, build: Option<Vec<u8>>| {
             let file = own.clone();
-            let mut places = Places::since(since);
+            let mut places = Places::new(Some(since), Callers::Unknown);
             let whole = Sampled::Mapped { process: 1, start: 0, bytes: u64::MAX, offset: 0, file, build };
             places.take(vec![at(1, whole), sample(2, 1, 16)]);
             places.finish()
