@@ -132,6 +132,8 @@ pub(crate) struct Scale {
     pub(crate) share: f64,
     /// Whether others use the machine: a guest, or a described machine with neighbours.
     pub(crate) others: bool,
+    /// Whether this is a guest, whose page walks are nested in those of its host.
+    pub(crate) nested: bool,
     /// Base page, bytes.
     pub(crate) base: u64,
     /// Huge page, bytes, if huge pages exist, were not refused, and do not translate slower than base pages.
@@ -197,6 +199,7 @@ impl Scale {
             cycle_calibrations: cycle_calibration::by_trial(&cycle_ticks),
             cycle_ticks,
             share: if record.is_exact() { 0.0 } else { HARDWARE_SHARE },
+            nested: record.trust == Some(ClockTrust::Virtual),
             others: match record.trust {
                 Some(ClockTrust::Modelled) => !record.is_exact(),
                 trust => trust == Some(ClockTrust::Virtual),

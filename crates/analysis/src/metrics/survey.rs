@@ -92,7 +92,7 @@ metrics! {
         .share();
     HUGE_SPLINTERED "huge.splintered" [""]
         "cost of TLB misses in huge pages as a share of that in base pages: 0 if huge pages are whole, 1 if they are translated in pieces of base pages"
-        .share().less_is_better();
+        .share().less_is_better().compared(Compared::OnRequest);
     TRANSLATION_ADDED "translation.{pages}.added" ["ns"]
         "added latency of a load when its lines are on as many pages, compared with the same number of lines packed"
         .signed().compared(Compared::OnRequest);

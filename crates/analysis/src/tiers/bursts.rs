@@ -49,7 +49,7 @@ impl Bracket {
     /// Returns the interval of the capacity, open ends at the ends of the range.
     #[must_use]
     pub fn interval(&self, value: f64, step: &Step) -> Interval {
-        let (low, high) = (self.fits * SHRINK, self.risen.unwrap_or(step.range.1));
+        let (low, high) = (self.fits * SHRINK, self.risen.map_or(step.range.1, |x| x * GROW));
         Interval { value: value.clamp(low, high), low, high }
     }
 }
@@ -62,6 +62,9 @@ const MAX_CHANCE: f64 = 0.025;
 /// A rise below the threshold may hide an overflow of this relative size: the low end of the interval is below the
 /// largest working set that fits.
 const SHRINK: f64 = 0.99;
+/// The cache holds some lines of other data, so a working set that does not fit may be smaller than it: of an EPYC's 32 KiB,
+/// 31.9 KiB did not fit.
+const GROW: f64 = 1.01;
 /// Time scale of bursts, in trials: on a shared EPYC guest the disturbed trials came in runs of ten to a hundred.
 const BURST_TRIALS: f64 = 60.0;
 /// Trials that are this close share a burst.

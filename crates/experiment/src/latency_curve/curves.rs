@@ -220,7 +220,7 @@ impl Curves {
 
 impl Scale {
     /// Returns the longest time of a load that runs on the core's clock, ns.
-    fn max_core_clocked(&self) -> f64 {
+    pub(crate) fn max_core_clocked(&self) -> f64 {
         self.cycle().map_or(0.0, |cycle| MAX_CORE_CLOCKED_CYCLES * cycle * self.tick_ns)
     }
 
@@ -263,11 +263,11 @@ impl Scale {
     fn add_session_error(&self, reading: &mut Reading) {
         let max_ns = self.max_core_clocked();
         // Twice the half-width of a 95 % interval.
-        let widened = |i: Interval| i.with_resolution(2.0 * 1.96 * GUEST_SESSION_SIGMA * i.value);
+        let widened = |i: Interval, sigma: f64| i.with_resolution(2.0 * 1.96 * sigma * i.value);
         for tier in reading.tiers.iter_mut().filter(|t| self.others && t.latency.value > max_ns) {
-            tier.latency = widened(tier.latency);
+            tier.latency = widened(tier.latency, GUEST_SESSION_SIGMA);
             if let Some(capacity) = &mut tier.capacity {
-                capacity.onset = widened(capacity.onset);
+                capacity.onset = widened(capacity.onset, GUEST_CAPACITY_SIGMA);
             }
         }
     }
@@ -275,6 +275,7 @@ impl Scale {
     /// Replaces the capacities by those that single trials prove. Returns the working sets to repeat.
     fn by_single_trials(&self, reading: &mut Reading, trials: &[bursts::Trial]) -> Vec<u64> {
         let brackets = bursts::apply(reading, trials, self, self.max_core_clocked());
+        bursts::undisturbed(reading, trials, self.max_core_clocked());
         bursts::doubtful(&brackets, trials).into_iter().map(|x| x as u64).collect()
     }
 
@@ -322,10 +323,13 @@ const MAX_FIT: f64 = 1.02;
 /// begin to miss at 1200 to 1500 pages and at 1.2 to 1.6 MiB, with bends up to 2 MiB.
 const MIN_APART: MinRatios = MinRatios { latency: 1.25, capacity: 1.9 };
 
-/// Relative standard deviation, between sessions in a guest, of a latency beyond the core's own caches and of the capacity
-/// of a shared level: its host, which other guests use, has frames, load and clocks that stay for minutes. Ten idle sessions
-/// of 10 s on a Sapphire Rapids guest: 2.8 % (memory), 5.0 % (loads with a page walk), 4.9 % (capacity of the last level).
+/// Relative standard deviation, between sessions in a guest, of a latency beyond the core's own caches: its host, which other guests
+/// use, has frames, load and clocks that stay for minutes. Ten idle sessions of 10 s on a Sapphire Rapids guest: 2.8 % (memory),
+/// 5.0 % (loads with a page walk). Fifteen on an EPYC (Genoa) guest: 1.7 % (memory).
 const GUEST_SESSION_SIGMA: f64 = 0.05;
+
+/// The same of the capacity of a shared level, of which the other guests leave a part: 4.9 % and 18 % in these sessions.
+const GUEST_CAPACITY_SIGMA: f64 = 0.18;
 
 /// The end of a tier, and the time of a load before and after it.
 #[derive(Clone, Copy, Debug, PartialEq)]

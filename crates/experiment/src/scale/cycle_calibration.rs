@@ -1,6 +1,8 @@
 //! Ticks per core cycle, from the trials of the cycle calibration.
 
-use fathom_analysis::interval::median;
+use std::collections::BTreeSet;
+
+use fathom_analysis::interval::{median, quantile, sorted};
 use fathom_probe::pattern::PatternKind;
 
 use crate::record::{Record, TrialRun};
@@ -13,13 +15,54 @@ const AGREEMENT: f64 = 0.015;
 ///
 /// A chain of dependent operations always takes the same number of cycles. If the samples of a trial disagree, the task
 /// or the CPU was interrupted, and the trial shows no clock. If that holds for every trial, all samples count.
+///
+/// A neighbour on the same core slows the chain too. A calibration is left out if loads of the first level beside it took less time
+/// than its clock allows.
 pub(super) fn samples(record: &Record, resolution: f64) -> Vec<(u64, u64, f64)> {
-    let runs = || record.of(PatternKind::Alu);
+    let refuted = refuted(record, resolution);
+    let runs = || record.of(PatternKind::Alu).filter(|run| !refuted.contains(&run.trial.id));
     let undisturbed: Vec<_> = runs().flat_map(|run| of(run, agreeing(run, resolution))).collect();
     if !undisturbed.is_empty() {
         return undisturbed;
     }
     runs().flat_map(|run| of(run, run.ticks_per_op().filter(|t| *t > 0.0).collect())).collect()
+}
+
+/// Largest working set of the loads that show the core's clock, bytes: less than every first level has.
+const MAX_NEAREST: u64 = 8 << 10;
+/// Relative excess over the fastest quarter of the calibrations from which on a calibration is checked.
+const SLOWER: f64 = 0.03;
+/// Part of a calibration's excess that loads must show.
+const SHARE: f64 = 0.5;
+
+/// Returns the calibrations that loads of the first level refute.
+fn refuted(record: &Record, resolution: f64) -> BTreeSet<u64> {
+    let time = |run: &TrialRun| median(&agreeing(run, resolution));
+    let calibrations: Vec<(u64, f64)> =
+        record.of(PatternKind::Alu).filter_map(|run| Some((run.trial.id, time(run)?))).collect();
+    let is_nearest =
+        |run: &&TrialRun| run.trial.memory.bytes <= MAX_NEAREST && run.trial.beside.streams.is_empty();
+    let loads: Vec<(u64, f64)> = record
+        .of(PatternKind::Chase)
+        .filter(is_nearest)
+        .filter_map(|run| Some((run.trial.id, time(run)?)))
+        .collect();
+    let fast = |all: &[(u64, f64)]| quantile(&sorted(&all.iter().map(|one| one.1).collect::<Vec<_>>()), 0.25);
+    let (Some(cycle), Some(load)) = (fast(&calibrations), fast(&loads)) else { return BTreeSet::new() };
+    let is_refuted = |n: usize| {
+        let (id, ticks) = calibrations[n];
+        let excess = ticks / cycle - 1.0;
+        // The loads next to it, no farther than the calibrations before and after it.
+        let from = n.checked_sub(1).map_or(0, |before| calibrations[before].0);
+        let to = calibrations.get(n + 1).map_or(u64::MAX, |after| after.0);
+        let before = loads.iter().rfind(|(at, _)| (from..id).contains(at));
+        let after = loads.iter().find(|(at, _)| (id..to).contains(at));
+        let mut beside = before.into_iter().chain(after).peekable();
+        excess > SLOWER
+            && beside.peek().is_some()
+            && beside.all(|(_, time)| time / load - 1.0 < SHARE * excess)
+    };
+    (0..calibrations.len()).filter(|n| is_refuted(*n)).map(|n| calibrations[n].0).collect()
 }
 
 fn of(run: &TrialRun, ticks: Vec<f64>) -> impl Iterator<Item = (u64, u64, f64)> {
@@ -48,7 +91,7 @@ pub(super) fn by_trial(cycle_ticks: &[(u64, u64, f64)]) -> Vec<(u64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use fathom_probe::pattern::{Alu, Trial};
+    use fathom_probe::pattern::{Alu, Memory, Trial};
     use fathom_probe::rows::{Done, Sample};
 
     use super::*;
@@ -82,6 +125,43 @@ mod tests {
     fn slower_clock_during_a_whole_calibration_counts() {
         let record = record(&[&[768; 5], &[1536; 5]]);
         assert_eq!(by_trial(&samples(&record, 1.0)), [(0, 0.768), (1, 1.536)]);
+    }
+
+    /// Returns the calibrations that count, of three: the second took half as long again, with loads of this time on both sides of
+    /// it. Loads beside the others take 4 cycles.
+    fn with_loads(ticks: i64) -> Vec<u64> {
+        let calibration = |id, ticks| {
+            let mut run = record(&[&[ticks; 5]]).trials.remove(0);
+            run.trial.id = id;
+            run
+        };
+        let load = |id, ticks| {
+            let run = calibration(id, ticks);
+            let memory = Memory { bytes: 4096, ..Memory::default() };
+            TrialRun { trial: Trial { id, loads: 1000, memory, ..Trial::default() }, ..run }
+        };
+        let trials = [
+            load(0, 3072),
+            calibration(1, 768),
+            load(2, 3072),
+            load(3, ticks),
+            calibration(4, 1152),
+            load(5, ticks),
+            load(6, 3072),
+            calibration(7, 768),
+            load(8, 3072),
+        ];
+        let mut record = Record::default();
+        record.trials.extend(trials);
+        by_trial(&samples(&record, 1.0)).into_iter().map(|one| one.0).collect()
+    }
+
+    /// A neighbour on the same core slows the chain and not the loads; a slower clock slows both.
+    #[test]
+    fn calibration_is_refuted_by_faster_loads() {
+        assert_eq!(with_loads(3072), [1, 7]);
+        assert_eq!(with_loads(3200), [1, 7]);
+        assert_eq!(with_loads(4608), [1, 4, 7]);
     }
 
     #[test]
