@@ -63,7 +63,9 @@ pub(crate) fn new_report(record: &Record, experiment: &str) -> Report {
 /// Returns the clock trust if no probe declared one. The data of another tool may be from hardware, a guest or an
 /// emulator. Without such data nothing can be trusted.
 fn undeclared_trust(record: &Record) -> &'static str {
-    if record.imported.is_empty() { "emulated" } else { "unknown" }
+    let imported =
+        !record.imported.is_empty() || record.profile.as_ref().is_some_and(|profile| profile.imported);
+    if imported { "unknown" } else { "emulated" }
 }
 
 /// Returns the facts for the report's head, followed by the environment facts for scripts.

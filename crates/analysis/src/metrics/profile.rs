@@ -13,12 +13,14 @@ pub const SOURCE: Field = Field::new("source", "file and line of the source");
 pub const SAMPLES: Field = Field::new("samples", "number of samples");
 /// The call from which a call was made.
 pub const CALLER: Field = Field::new("caller", "number of the call that made this one; 0 if none did");
+/// Whether the kernel was sampled too.
+pub const KERNEL: Field = Field::new("kernel", "whether samples are in the kernel too");
 /// What makes samples.
 pub const EVENT: Field = Field::new("event", "event that makes samples, by its name in perf-list(1)");
 
 metrics! {
     WALL "profile.wall" ["ms"]
-        "time of the program from start to end, while it was sampled"
+        "time of the program from start to end, while it was sampled; of an import, from the first sample to the last"
         .timed();
     USER "profile.user" ["ms"]
         "CPU time of the program and of what it starts, in user space, as the kernel accounts it"
@@ -27,8 +29,8 @@ metrics! {
         "the same in the kernel, which is not sampled"
         .timed();
     SAMPLE_COUNT "profile.samples" [""]
-        "number of samples, all in user space"
-        .detail(&[EVENT]);
+        "number of samples, all in user space unless `kernel` is set"
+        .detail(&[EVENT, KERNEL]);
     LOST "profile.lost" [""]
         "number of records that were lost, not kept, or may have been lost: samples, mappings, starts of processes"
         .less_is_better();

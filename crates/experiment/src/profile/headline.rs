@@ -6,15 +6,25 @@ use fathom_report::Headline;
 
 use crate::headline::{headline as of_report, none};
 
+/// perf's clock of a program, by its name in perf-list(1).
+const TASK_CLOCK: &str = "task-clock";
+
 pub(crate) fn headline(report: &Report) -> Headline {
     let Some(worst) = report.of(&metrics::FUNCTION_SHARE).next() else { return none(report) };
     let percent = |f: &Finding| format!("{:.0} %", 100.0 * f.finite().unwrap_or(0.0));
     let word = |f: &Finding, field| f.detail.word(field).unwrap_or("?").to_owned();
     let place = |f: &Finding| [word(f, metrics::FUNCTION), word(f, metrics::FILE)];
     let [function, _] = place(worst);
-    let event = report.find(&metrics::SAMPLE_COUNT).and_then(|f| f.detail.word(metrics::EVENT));
-    let of = if event == Some(super::CYCLES) { "cycles" } else { "time" };
-    let mut answer = format!("{} of the {of} in user space is in {function}", percent(worst));
+    let samples = report.find(&metrics::SAMPLE_COUNT);
+    let event = samples.and_then(|f| f.detail.word(metrics::EVENT)).unwrap_or(super::CPU_CLOCK);
+    let of = match event.split(':').next().unwrap_or(event) {
+        super::CYCLES => "cycles".to_owned(),
+        super::CPU_CLOCK | TASK_CLOCK => "time".to_owned(),
+        other => format!("samples by {other}"),
+    };
+    let place_of_all =
+        if samples.is_some_and(|f| f.detail.flag(metrics::KERNEL)) { "" } else { " in user space" };
+    let mut answer = format!("{} of the {of}{place_of_all} is in {function}", percent(worst));
     let mut quoted = vec![worst];
     let line = report.of(&metrics::LINE_SHARE).find(|f| place(f) == place(worst));
     if let Some(line) = line {

@@ -117,13 +117,15 @@ fn totals(profile: &Profile, report: &mut Report) {
     let [user, system] = profile.cpu_us.map(|us| us as f64 / 1e3);
     let mut all = Finding::number(&metrics::SAMPLE_COUNT, samples as f64);
     all.detail.set(metrics::EVENT, Item::Token(profile.event.clone()));
-    report.findings.extend([
-        Finding::number(&metrics::WALL, profile.wall_ns as f64 / 1e6),
-        Finding::number(&metrics::USER, user),
-        Finding::number(&metrics::SYSTEM, system),
-        all,
-        Finding::number(&metrics::LOST, lost as f64),
-    ]);
+    if profile.with_kernel {
+        all.detail.set(metrics::KERNEL, Item::Flag(true));
+    }
+    report.findings.push(Finding::number(&metrics::WALL, profile.wall_ns as f64 / 1e6));
+    if !profile.imported {
+        report.findings.push(Finding::number(&metrics::USER, user));
+        report.findings.push(Finding::number(&metrics::SYSTEM, system));
+    }
+    report.findings.extend([all, Finding::number(&metrics::LOST, lost as f64)]);
 }
 
 /// Returns the row of a function or line; `None` without samples, or if a record claims more than there are.
@@ -237,10 +239,14 @@ fn missing(profile: &Profile) -> Option<Warning> {
     let stand =
         format!("samples stand for {:.0} ms of {:.0} ms in user space", sampled_ns / 1e6, user_ns / 1e6);
     if lost > 0 || throttled > 0 {
+        let stand = if profile.imported { String::new() } else { format!("; {stand}") };
         let text = format!(
-            "{lost} records were lost or may have been, samples or names, and the kernel stopped sampling {throttled} times; {stand}"
+            "{lost} records were lost or may have been, samples or names, and the kernel stopped sampling {throttled} times{stand}"
         );
         return Some(Warning::new(WarningKind::SamplesLost, text, "sample less often: --rate 100"));
+    }
+    if profile.imported {
+        return None;
     }
     let [processes, unsampled] = profile.processes;
     let unseen_ns = unsampled as f64 * period_ns;

@@ -27,9 +27,12 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     calls(page, &mut index);
     places(page, &mut index, &metrics::LINE_SHARE, "Lines of the source, by share of the samples");
     if report.of(&metrics::FUNCTION_SHARE).next().is_some() {
+        let kernel = report.find(&metrics::SAMPLE_COUNT).is_some_and(|f| f.detail.flag(metrics::KERNEL));
+        let rest =
+            if kernel { "The kernel's functions are one." } else { "The kernel's part is not sampled." };
         let text = "A sample names the instruction at which the interrupt arrived: the one that took the time may be before it \
-                    (skid). The kernel's part is not sampled.";
-        page.text(TextRole::Dim, text, "", "  ");
+                    (skid).";
+        page.text(TextRole::Dim, &format!("{text} {rest}"), "", "  ");
     }
     show_rest(page, index, &[]);
 }

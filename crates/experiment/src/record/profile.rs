@@ -1,7 +1,7 @@
 //! A sampled program: the harness's own lines `profile`. The first has the totals; one follows for each function and line of the
 //! source, and each call.
 
-use fathom_probe::wire::{Line, WireError};
+use fathom_probe::wire::{Fields, Line, WireError};
 
 use super::Record;
 use super::simulated::{MAX_HOT, cut};
@@ -28,6 +28,10 @@ pub struct Profile {
     pub processes: [u64; 2],
     /// Whether processes were still running at the program's end.
     pub left: bool,
+    /// Whether another tool has taken the samples: CPU time is not known, and `wall_ns` goes from the first to the last one.
+    pub imported: bool,
+    /// Whether some are in the kernel.
+    pub with_kernel: bool,
     /// Files that are not what they were when they ran: their functions have no names.
     pub changed: Vec<String>,
     /// Events of all samples.
@@ -91,7 +95,8 @@ impl Profile {
             texts.fold(head.text("event", &self.event), |head, (key, text)| head.text(key, &cut(text)));
         let head = head.int("rate", self.rate).list("counts", &self.counts).int("weight", self.weight);
         let head = head.int("effective", self.effective).list("processes", &self.processes);
-        let head = if self.left { head.int("left", 1) } else { head };
+        let flags = [("left", self.left), ("imported", self.imported), ("kernel", self.with_kernel)];
+        let head = flags.iter().filter(|(_, is_set)| *is_set).fold(head, |head, (key, _)| head.int(key, 1));
         let head = if let Some(whole) = self.whole { head.int("whole", whole) } else { head };
         let mut all = vec![head.int("wall_ns", self.wall_ns).list("cpu_us", &self.cpu_us)];
         let changed = self.changed.iter().take(MAX_HOT);
@@ -121,7 +126,9 @@ impl Profile {
             counts: numbers("counts", &f.list("counts")?)?,
             effective: f.need_int("effective")?,
             processes: numbers("processes", &f.list("processes")?)?,
-            left: f.int("left")?.is_some_and(|flag| flag != 0),
+            left: flag(&mut f, "left")?,
+            imported: flag(&mut f, "imported")?,
+            with_kernel: flag(&mut f, "kernel")?,
             whole: f.int("whole")?,
             weight: f.need_int("weight")?,
             wall_ns: f.need_int("wall_ns")?,
@@ -176,6 +183,10 @@ impl ProfileCall {
         }
         Ok(ProfileCall { caller, function, file, samples, weight })
     }
+}
+
+fn flag(fields: &mut Fields, key: &str) -> Result<bool, WireError> {
+    Ok(fields.int(key)?.is_some_and(|flag| flag != 0))
 }
 
 fn changed_file(line: &Line) -> Result<String, WireError> {

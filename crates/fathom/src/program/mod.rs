@@ -3,8 +3,8 @@
 pub mod input;
 pub mod recorded;
 pub mod runner;
+pub mod samples;
 pub mod symbols;
-pub mod unwind;
 
 use input::Input;
 pub use runner::Runner;

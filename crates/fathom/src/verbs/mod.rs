@@ -1,5 +1,6 @@
 //! The verbs of the command, each in a separate file, and their one list.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, Command, CommandFactory as _};
@@ -18,6 +19,7 @@ mod describe;
 mod doctor;
 mod events;
 mod explain;
+mod export;
 mod generate;
 mod image;
 mod import;
@@ -38,6 +40,7 @@ pub fn all() -> Vec<Verb> {
         profile::verb,
         simulate::verb,
         import::verb,
+        export::verb,
         report::verb,
         describe::verb,
         compare::verb,
@@ -117,6 +120,17 @@ fn read_back<A: Args>(matches: &ArgMatches) -> Result<A, Failure> {
 /// Returns the named files, without stdin.
 fn read(files: &[PathBuf]) -> impl Iterator<Item = &Path> {
     files.iter().map(PathBuf::as_path).filter(|file| file.as_os_str() != "-")
+}
+
+/// Writes bytes to stdout as they are. A closed pipe is not an error.
+fn print(bytes: &[u8]) -> Result<Exit, Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write to stdout: {e}"), "is the disk full?"))
+        }
+        _ => Ok(Exit::Done),
+    }
 }
 
 /// Checks that stdin is named at most once.

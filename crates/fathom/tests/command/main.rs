@@ -26,6 +26,7 @@ mod lossy;
 mod output;
 mod packages;
 mod profile;
+mod profile_import;
 mod progress;
 mod qemu;
 mod record_files;

@@ -162,6 +162,56 @@ fn callers_are_those_of_the_source() {
     assert_eq!(known(&document), None);
 }
 
+/// Other tools' formats have every sample; pprof reads its own, where it is installed.
+#[test]
+fn profiles_are_exported() {
+    let user = User::new();
+    if built(&user).is_none() {
+        return;
+    }
+    let did = user.run(&[
+        "profile",
+        "--event",
+        "cpu-clock",
+        "--record",
+        "kept.fathom",
+        "--",
+        "./program",
+        "100000000",
+    ]);
+    assert!(did.status == 0 || did.status == 3, "{}", did.err);
+    let report = user.run(&["report", "kept.fathom", "--json"]);
+    let document: Value = serde_json::from_str(&report.out).expect("JSON");
+    let all = document["findings"].as_array().expect("findings");
+    let samples = all.iter().find(|f| f["metric"] == "profile.samples").and_then(|f| f["value"].as_f64());
+    let did = user.run(&["export", "kept.fathom", "--as", "folded"]);
+    let lines = did.out.lines().map(|line| line.rsplit_once(' ').expect("a number"));
+    let lines: Vec<(&str, f64)> = lines.map(|(calls, n)| (calls, n.parse().expect("a number"))).collect();
+    assert_eq!(Some(lines.iter().map(|(_, n)| n).sum()), samples, "{}", did.out);
+    let inner = lines.iter().find(|(calls, _)| calls.ends_with(";main;work;inner"));
+    assert!(inner.is_some_and(|(_, n)| Some(n / 2.0) < samples), "{}", did.out);
+    let did = user.run(&["export", "kept.fathom", "--as", "firefox"]);
+    let firefox: Value = serde_json::from_str(&did.out).expect("JSON");
+    let weights = firefox["threads"][0]["samples"]["weight"].as_array().expect("weights");
+    assert_eq!(Some(weights.iter().map(|n| n.as_f64().expect("a number")).sum()), samples);
+    assert_eq!(user.shell("fathom export kept.fathom --as pprof > kept.pb").status, 0);
+    let did = user.shell("go tool pprof -top -sample_index=samples kept.pb");
+    if did.status == 127 {
+        fathom_skip::skipped!(Unchecked, "no go, whose pprof would read the profile");
+    } else {
+        assert!(
+            did.status == 0 && did.out.contains("100%") && did.out.contains(" inner"),
+            "{} {}",
+            did.out,
+            did.err
+        );
+    }
+    user.run(&["export", "nothing.fathom", "--as", "folded"]).failed(2, &["nothing.fathom"]);
+    user.run(&["export", "kept.fathom"]).failed(2, &["--as"]);
+    user.run(&["survey", "--on", "bcm2711", "--budget", "1s", "--record", "survey.fathom"]);
+    user.run(&["export", "survey.fathom", "--as", "pprof"]).failed(2, &["no record of `fathom profile`"]);
+}
+
 #[test]
 fn short_failing_and_missing_programs_are_told() {
     let user = User::new();

@@ -146,6 +146,15 @@ pub enum Registers {
     },
 }
 
+impl Registers {
+    /// Returns the address of the instruction.
+    #[must_use]
+    pub fn pc(&self) -> u64 {
+        let (Registers::X86_64 { pc, .. } | Registers::Aarch64 { pc, .. }) = *self;
+        pc
+    }
+}
+
 /// Bytes of a block of code: a line of most instruction caches.
 pub(crate) const BLOCK_BYTES: usize = 64;
 

@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use fathom_host::StackMemory;
 
+use super::unwind::{Code, Tables, Unwinder};
 use crate::program::symbols::Version;
-use crate::program::unwind::{Code, Tables, Unwinder};
 
 /// Mappings of a process, at most: a program that maps code without end would fill the memory.
 pub const MAX_MAPPINGS: usize = 10_000;

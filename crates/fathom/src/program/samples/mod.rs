@@ -7,12 +7,20 @@ use std::time::SystemTime;
 use fathom_experiment::record::Profile;
 use fathom_host::{Callers, Sampled, SampledEvent, Stack};
 
-use super::calls::{Calls, Count, Place, unknown_callers};
-use super::memory::{CodeFile, Files, Mapped, Memory, Unwinding};
 use crate::program::symbols::{Named, Symbols, UNKNOWN};
+
+mod calls;
+mod memory;
+mod unwind;
+
+use calls::{Calls, Count, Place, unknown_callers};
+use memory::{CodeFile, Files, Mapped, Memory, Unwinding};
 
 /// Time in which the rings of all CPUs have told what came before, ns. They are read in turns.
 const SETTLED_NS: u64 = 50_000_000;
+
+/// Name of the kernel's code.
+const KERNEL: &str = "[kernel]";
 
 /// What was sampled so far.
 pub struct Places {
@@ -25,6 +33,8 @@ pub struct Places {
     /// Code of each process. A process shares that of its parent until it has mappings of its own.
     processes: HashMap<u32, Rc<Memory>>,
     files: Files,
+    /// Number of the name of the kernel's code.
+    kernel: usize,
     unwinding: Unwinding,
     calls: Calls,
     all: Count,
@@ -42,12 +52,15 @@ pub struct Places {
 impl Places {
     /// Creates it for a program that starts now, if that is given: files that change later are not those that it has in memory.
     pub fn new(since: Option<SystemTime>, callers: Callers) -> Places {
+        let mut files = Files::default();
+        let kernel = files.number(CodeFile { name: KERNEL.to_owned(), build: None });
         Places {
             since,
             callers,
             pending: Vec::new(),
             processes: HashMap::new(),
-            files: Files::default(),
+            files,
+            kernel,
             unwinding: Unwinding::default(),
             calls: Calls::default(),
             all: Count::default(),
@@ -73,10 +86,21 @@ impl Places {
         self.pending.sort_by_key(|event| event.time);
         let settled = self.pending.partition_point(|event| event.time <= until);
         let events: Vec<SampledEvent> = self.pending.drain(..settled).collect();
-        events.into_iter().for_each(|event| self.count(event.what));
+        events.into_iter().for_each(|event| self.add(event.what));
     }
 
-    fn count(&mut self, event: Sampled) {
+    /// Sets how callers are found, before the first sample.
+    pub fn set_callers(&mut self, callers: Callers) {
+        self.callers = callers;
+    }
+
+    /// Returns whether an address is the kernel's: of the upper half.
+    pub fn is_kernel(address: u64) -> bool {
+        address >= 1 << 63
+    }
+
+    /// Adds what happened after all that was added before.
+    pub fn add(&mut self, event: Sampled) {
         match event {
             Sampled::Sample { process, address, weight, stack } => {
                 self.sample(process, address, weight, &stack);
@@ -102,14 +126,21 @@ impl Places {
     fn sample(&mut self, process: u32, address: u64, weight: u64, stack: &Stack) {
         self.sampled.insert(process);
         let memory = self.processes.entry(process).or_default();
-        let (callers, is_whole) = match stack {
+        let (mut callers, is_whole) = match stack {
             Stack::Unknown => (Vec::new(), self.callers != Callers::Tables),
             // Where frame pointers end is not told.
             Stack::Callers(all) => (all.iter().map(|address| address.saturating_sub(1)).collect(), true),
             Stack::Memory(stack) => self.unwinding.callers(memory, &self.files, self.since, stack),
         };
-        let files = &self.files;
+        // Registers and stack are those of the program, which the kernel has interrupted.
+        if let (Stack::Memory(stack), true) = (stack, Places::is_kernel(address)) {
+            callers.insert(0, stack.registers.pc());
+        }
+        let (files, kernel) = (&self.files, self.kernel);
         let place = |address: u64| {
+            if Places::is_kernel(address) {
+                return Some(Place::Other(kernel));
+            }
             let code = memory.at(address)?;
             Some(match files.get(code.file).is_file() {
                 true => Place::At(code.file, (address - code.start).wrapping_add(code.offset)),
@@ -122,7 +153,11 @@ impl Places {
         let begin = (!is_whole).then_some(Place::UnknownCallers);
         let own = place(address).unwrap_or(Place::Unknown);
         let one = Count::one(weight);
-        let is_kept = self.calls.add(begin.into_iter().chain(known.into_iter().rev()).chain([own]), one);
+        let mut sequence: Vec<Place> =
+            begin.into_iter().chain(known.into_iter().rev()).chain([own]).collect();
+        // The kernel's functions are not told apart.
+        sequence.dedup_by(|a, b| *a == Place::Other(kernel) && a == b);
+        let is_kept = self.calls.add(sequence.into_iter(), one);
         self.lost += u64::from(!is_kept);
         self.whole += u64::from(is_whole);
         self.all.add(one);
@@ -154,6 +189,9 @@ impl Places {
         match place {
             Place::Unknown => unknown(UNKNOWN),
             Place::UnknownCallers => unknown_callers(),
+            Place::Other(file) if file == self.kernel => {
+                Named { function: KERNEL.to_owned(), ..Named::default() }
+            }
             Place::Other(file) => unknown(&self.files.get(file).name),
             Place::At(file, offset) => {
                 let file = self.files.get(file);
@@ -165,7 +203,7 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory::MAX_MAPPINGS;
+    use super::memory::MAX_MAPPINGS;
     use super::*;
 
     fn places() -> Places {

@@ -12,7 +12,7 @@ use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use object::{Object, ObjectSection as _, ObjectSegment as _, ReadCache};
 
-use super::symbols::Version;
+use crate::program::symbols::Version;
 
 /// Callers of a function, at most: of a stack of 8 KiB, more do not fit in.
 pub const MAX_CALLERS: usize = 512;

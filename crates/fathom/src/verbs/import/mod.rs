@@ -7,7 +7,7 @@ use clap::Args;
 
 use fathom_analysis::import::{self, ToolResult};
 use fathom_experiment::record::{End, Imported, MAX_SERIES, Record, Run};
-use fathom_experiment::wakeup;
+use fathom_experiment::{profile, wakeup};
 use fathom_report::html::Entry;
 
 use super::{Context, Verb, one_stdin};
@@ -18,15 +18,25 @@ use crate::output::{all_told, one_form, shell};
 use crate::record_writer::RecordWriter;
 use crate::records;
 
+mod perf_data;
+mod samples;
+
 /// Largest result, bytes: a histogram of a second in ns has some 12 MB.
 const MAX_RESULT_BYTES: u64 = 64 << 20;
 
 /// Options of the import.
 #[derive(Debug, Args)]
 struct Import {
-    /// Output of cyclictest (--json, -h, -H, T: lines) or Xenomai's latency (-h, -s, -g); one may be `-`, stdin.
+    /// Output of cyclictest (--json, -h, -H, T: lines) or Xenomai's latency (-h, -s, -g); one may be `-`, stdin. Or one file of
+    /// perf record.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Event whose samples are read from a file of perf, if several were sampled.
+    #[arg(long, value_name = "NAME")]
+    event: Option<String>,
+    /// Prints the samples of a file of perf as lines of a record: run by this verb itself.
+    #[arg(long, hide = true)]
+    lines: bool,
     #[command(flatten)]
     output: RecordOptions,
     #[command(flatten)]
@@ -37,12 +47,15 @@ struct Import {
 pub fn verb() -> Verb {
     Verb::of::<Import>(
         "import",
-        "Makes a record from results of cyclictest or Xenomai's latency, and reports it like `wakeup`",
+        "Makes a record from results of cyclictest, Xenomai's latency or perf record, and reports it",
         "Examples:
   fathom import hist.txt                           cyclictest -q -h 400 > hist.txt
   fathom import user.txt kernel.txt irq.txt -o xenomai.fathom
   fathom import run.json --json | jq .findings
+  fathom import perf.data --html profile.html      perf record --call-graph dwarf ./program
   fathom compare before.fathom after.fathom        records of two imports
+
+Activations are reported like those of `wakeup`, samples like those of `profile`.
 
 A histogram has no order of activations, so periodic causes and delayed stages cannot be determined. \
          It does not identify the clock either, so the clock trust is unknown. Exit status: as of the survey",
@@ -55,17 +68,11 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
     let out = &context.out.with_studies(options.out.study);
     one_form(options.out.json, options.out.html.as_deref())?;
     one_stdin(&options.files)?;
+    if options.lines {
+        return perf_data::print_lines(&options.files[0], options.event.as_deref());
+    }
     let others = options.output.record.as_deref().into_iter().chain(super::read(&options.files));
     let mut page = Target::open(options.out.html.as_deref(), others)?;
-    // All files are read before the record is written, so that an error leaves nothing.
-    let read = options.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
-    let series: Vec<Imported> = read.iter().flat_map(|(name, result)| Imported::of(result, name)).collect();
-    if series.len() > MAX_SERIES {
-        return Err(Failure::usage(
-            format!("the files have {} series; a record takes at most {MAX_SERIES}", series.len()),
-            "import fewer files at a time, or fewer threads",
-        ));
-    }
     if let Some(file) =
         options.files.iter().find(|file| options.output.record.as_deref().is_some_and(|r| same(r, file)))
     {
@@ -74,8 +81,12 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
             "name another file",
         ));
     }
-    let lines = lines(options, &read, &series);
-    let (kept, lost) = keep(options, &read, &lines, page.as_mut())?;
+    // All files are read before the record is written, so that an error leaves nothing.
+    let (experiment, tool, lines) = match contents(options)? {
+        Ok(contents) => contents,
+        Err(exit) => return Ok(exit),
+    };
+    let (kept, lost) = keep(options, (experiment, &tool), &lines, page.as_mut())?;
     // The report is made from the record, like that of any other.
     let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
     let report = records::judged(&record)?;
@@ -85,6 +96,47 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
     let entry = Entry { name: &report.subject, report: &report, kind };
     let page = page.map_or(Ok(()), |page| page.write(&[entry], &[], out));
     all_told(status, [page, lost.map_or(Ok(()), Err)])
+}
+
+/// An experiment, the tool that the results are of, and the lines of their record; or the exit status of what has told why there are
+/// none.
+type Contents = Result<(&'static str, String, Vec<String>), Exit>;
+
+/// Reads the files.
+fn contents(options: &Import) -> Result<Contents, Failure> {
+    if let Some(file) = options.files.iter().find(|file| perf_data::is_one(file)) {
+        if options.files.len() > 1 {
+            return Err(Failure::usage(
+                format!("{}: a file of perf is imported alone", file.display()),
+                "import one file at a time",
+            ));
+        }
+        let lines = perf_data::lines(file, options.event.as_deref(), &command(options))?;
+        return Ok(lines.map(|lines| (profile::NAME, "perf".to_owned(), lines)));
+    }
+    if options.event.is_some() {
+        return Err(Failure::usage(
+            "--event is for a file of perf record",
+            "name one, or leave the option out",
+        ));
+    }
+    let read = options.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    let series: Vec<Imported> = read.iter().flat_map(|(name, result)| Imported::of(result, name)).collect();
+    if series.len() > MAX_SERIES {
+        return Err(Failure::usage(
+            format!("the files have {} series; a record takes at most {MAX_SERIES}", series.len()),
+            "import fewer files at a time, or fewer threads",
+        ));
+    }
+    let tool = read.first().map(|(_, result)| result.tool.to_string()).unwrap_or_default();
+    Ok(Ok((wakeup::NAME, tool, lines(options, &read, &series))))
+}
+
+/// Returns the command, as typed.
+fn command(options: &Import) -> String {
+    let files = options.files.iter().map(|file| format!(" {}", shell(&file.display().to_string())));
+    let event = options.event.as_ref().map(|event| format!(" --event {}", shell(event))).unwrap_or_default();
+    format!("fathom import{}{event}", files.collect::<String>())
 }
 
 /// Returns the result in a file, or on stdin for `-`, and the file's name without its directories.
@@ -112,12 +164,11 @@ fn read(file: &Path) -> Result<(String, ToolResult), Failure> {
 /// Returns the record's lines.
 fn lines(options: &Import, read: &[(String, ToolResult)], series: &[Imported]) -> Vec<String> {
     let subjects: Vec<String> = read.iter().map(|(name, result)| format!("{} {name}", result.tool)).collect();
-    let files = options.files.iter().map(|file| format!(" {}", shell(&file.display().to_string())));
     let run = Run {
         experiment: wakeup::NAME.to_owned(),
         subject: short(&subjects.join(", ")),
         build: crate::build_id::id(),
-        command: short(&format!("fathom import{}", files.collect::<String>())),
+        command: short(&command(options)),
         ..Run::default()
     };
     let series = series.iter().zip(1..).flat_map(|(series, number)| series.lines(number));
@@ -138,13 +189,12 @@ fn short(text: &str) -> String {
 /// Writes the record. Returns the file to name, and the failure of the requested file, if any.
 fn keep(
     options: &Import,
-    read: &[(String, ToolResult)],
+    (experiment, tool): (&str, &str),
     lines: &[String],
     page: Option<&mut Target>,
 ) -> Result<(Option<String>, Option<Failure>), Failure> {
-    let tool = read.first().map_or("", |(_, result)| result.tool.as_str());
     let mut writer =
-        RecordWriter::open(options.output.requested(None), wakeup::NAME, tool, &lines[..1], &|| false)?;
+        RecordWriter::open(options.output.requested(None), experiment, tool, &lines[..1], &|| false)?;
     if let Some(page) = page {
         page.exclude_files(writer.files()).inspect_err(|_| writer.remove_copy())?;
     }

@@ -12,12 +12,7 @@ use super::{Context, Verb};
 use crate::failure::{Exit, Failure};
 use crate::program::Runner;
 use crate::program::recorded::{Asked, Filling, ProgramOptions};
-
-mod calls;
-mod memory;
-mod places;
-
-use places::Places;
+use crate::program::samples::Places;
 
 /// Options of the profile.
 #[derive(Debug, Args)]

@@ -1,0 +1,224 @@
+//! Samples in a file of perf (`perf record`), read by the maintained parser.
+//!
+//! It believes lengths in the file, and a hostile one could make it ask for more memory than there is, which ends the process. So a
+//! process of its own reads the file, with a limit of memory ([`super::perf_data`]).
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use fathom_experiment::record::Profile;
+use fathom_host::{Callers, Registers, Sampled, Stack, StackMemory};
+use linux_perf_data::linux_perf_event_reader::{
+    EventRecord, Mmap2FileId, PerfEventAttr, Regs, SampleFormat, SampleRecord, SamplingPolicy,
+};
+use linux_perf_data::{AttributeDescription, Error, PerfFile, PerfFileReader, PerfFileRecord};
+
+use crate::failure::Failure;
+use crate::program::samples::Places;
+
+/// Remedy for a file that cannot be read.
+pub const RECORD_AGAIN: &str =
+    "does perf report -i FILE read it? If so, record it without -z; else record it again";
+/// Return addresses from here on are marks: `PERF_CONTEXT_MAX`.
+const CONTEXTS: u64 = -4095_i64 as u64;
+/// `PROT_EXEC`.
+const EXECUTABLE: u32 = 4;
+
+/// Returns the samples of an event; without a name, of the only one that has any.
+pub fn read(path: &Path, event: Option<&str>) -> Result<Profile, Failure> {
+    let shown = path.display();
+    let failed = |e: Error| Failure::usage(format!("{shown}: {e}"), RECORD_AGAIN);
+    let file = File::open(path).map_err(|e| Failure::usage(format!("{shown}: {e}"), ""))?;
+    let since = file.metadata().and_then(|metadata| metadata.modified()).ok();
+    let PerfFileReader { mut perf_file, mut record_iter } =
+        PerfFileReader::parse_file(BufReader::new(file)).map_err(failed)?;
+    let asked = asked(perf_file.event_attributes(), event, &shown.to_string())?;
+    let first = asked.unwrap_or(0);
+    let mut reader = Reader {
+        architecture: perf_file.arch().ok().flatten().map(str::to_owned),
+        builds: builds(&perf_file),
+        attribute: perf_file.event_attributes()[first].attr,
+        places: Places::new(since, callers(perf_file.event_attributes()[first].attributes())),
+        program: None,
+        times: None,
+        with_kernel: false,
+    };
+    let mut sampled = asked;
+    while let Some(record) = record_iter.next_record(&mut perf_file).map_err(failed)? {
+        let PerfFileRecord::EventRecord { attr_index, record } = record else { continue };
+        let time = record.timestamp();
+        let record = record.parse().map_err(|e| failed(e.into()))?;
+        if matches!(record, EventRecord::Sample(_)) {
+            match sampled {
+                None => {
+                    sampled = Some(attr_index);
+                    let attribute = &perf_file.event_attributes()[attr_index];
+                    reader.attribute = attribute.attr;
+                    reader.places.set_callers(callers(&attribute.attr));
+                }
+                Some(one) if one == attr_index => {}
+                Some(_) if asked.is_some() => continue,
+                Some(_) => return Err(several(perf_file.event_attributes(), &shown.to_string())),
+            }
+        }
+        reader.take(record, time);
+    }
+    let attribute = &perf_file.event_attributes()[sampled.unwrap_or(0)];
+    Ok(reader.finish(name(attribute), path))
+}
+
+fn name(attribute: &AttributeDescription) -> String {
+    attribute.name().unwrap_or("?").to_owned()
+}
+
+/// Returns the number of the event with this name.
+fn asked(all: &[AttributeDescription], event: Option<&str>, shown: &str) -> Result<Option<usize>, Failure> {
+    let Some(event) = event else { return Ok(None) };
+    match all.iter().position(|attribute| attribute.name() == Some(event)) {
+        Some(found) => Ok(Some(found)),
+        None => {
+            Err(Failure::usage(format!("{shown}: no event {event}"), format!("name one of: {}", names(all))))
+        }
+    }
+}
+
+fn names(all: &[AttributeDescription]) -> String {
+    all.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn several(all: &[AttributeDescription], shown: &str) -> Failure {
+    Failure::usage(
+        format!("{shown}: samples of several events, and a profile has one"),
+        format!("choose one by --event: {}", names(all)),
+    )
+}
+
+/// Returns what samples of an event have about callers.
+fn callers(attribute: &PerfEventAttr) -> Callers {
+    let has = |format| attribute.sample_format.contains(format);
+    if has(SampleFormat::REGS_USER) && has(SampleFormat::STACK_USER) {
+        Callers::Tables
+    } else if has(SampleFormat::CALLCHAIN) {
+        Callers::FramePointers
+    } else {
+        Callers::Unknown
+    }
+}
+
+/// Returns the build ids of files by their paths, for mappings that do not tell them.
+fn builds(file: &PerfFile) -> HashMap<Vec<u8>, Vec<u8>> {
+    let all = file.build_ids().unwrap_or_default();
+    all.into_values().map(|info| (info.path, info.build_id)).collect()
+}
+
+/// What is read so far.
+struct Reader {
+    /// `uname -m` of the machine.
+    architecture: Option<String>,
+    builds: HashMap<Vec<u8>, Vec<u8>>,
+    attribute: PerfEventAttr,
+    places: Places,
+    /// First program that was executed.
+    program: Option<String>,
+    /// Times of the first and last sample.
+    times: Option<(u64, u64)>,
+    with_kernel: bool,
+}
+
+impl Reader {
+    /// Takes a record, in the order of time.
+    fn take(&mut self, record: EventRecord, time: Option<u64>) {
+        let process = |pid: i32| pid as u32;
+        let what = match record {
+            EventRecord::Sample(sample) => {
+                let (Some(address), Some(pid)) = (sample.ip, sample.pid) else { return };
+                let time = sample.timestamp.or(time).unwrap_or(0);
+                self.times = Some((self.times.map_or(time, |(first, _)| first), time));
+                self.with_kernel |= Places::is_kernel(address);
+                let (weight, stack) = (self.weight(&sample), self.stack(&sample));
+                Sampled::Sample { process: process(pid), address, weight, stack }
+            }
+            EventRecord::Mmap2(map) if map.protection & EXECUTABLE != 0 && map.pid >= 0 => {
+                let path = map.path.as_slice();
+                let build = match map.file_id {
+                    Mmap2FileId::BuildId(id) => Some(id),
+                    Mmap2FileId::InodeAndVersion(_) => self.builds.get(&*path).cloned(),
+                };
+                let file = String::from_utf8_lossy(&path).into_owned();
+                let (start, bytes, offset) = (map.address, map.length, map.page_offset);
+                Sampled::Mapped { process: process(map.pid), start, bytes, offset, file, build }
+            }
+            EventRecord::Comm(comm) if comm.is_execve => {
+                let name = || String::from_utf8_lossy(&comm.name.as_slice()).into_owned();
+                self.program.get_or_insert_with(name);
+                Sampled::Executed { process: process(comm.pid) }
+            }
+            EventRecord::Fork(fork) if fork.pid != fork.ppid => {
+                Sampled::Started { process: process(fork.pid), parent: process(fork.ppid) }
+            }
+            EventRecord::Lost(lost) => Sampled::Lost(lost.count),
+            EventRecord::Throttle(_) => Sampled::Throttled,
+            _ => return,
+        };
+        self.places.add(what);
+    }
+
+    fn weight(&self, sample: &SampleRecord) -> u64 {
+        sample.period.unwrap_or(match self.attribute.sampling_policy {
+            SamplingPolicy::Period(events) => events.get(),
+            _ => 1,
+        })
+    }
+
+    fn stack(&self, sample: &SampleRecord) -> Stack {
+        match callers(&self.attribute) {
+            Callers::Unknown => Stack::Unknown,
+            Callers::FramePointers => {
+                let chain =
+                    sample.callchain.iter().flat_map(|chain| (0..chain.len()).map_while(|at| chain.get(at)));
+                Stack::Callers(chain.filter(|address| *address < CONTEXTS).skip(1).collect())
+            }
+            Callers::Tables => {
+                self.memory(sample).map_or(Stack::Unknown, |memory| Stack::Memory(Box::new(memory)))
+            }
+        }
+    }
+
+    fn memory(&self, sample: &SampleRecord) -> Option<StackMemory> {
+        let registers = registers(self.architecture.as_deref()?, sample.user_regs.as_ref()?)?;
+        let (stack, read) = sample.user_stack.as_ref()?;
+        let bytes = stack.as_slice();
+        let read = usize::try_from(*read).unwrap_or(usize::MAX).min(bytes.len());
+        Some(StackMemory { registers, bytes: bytes[..read].to_vec() })
+    }
+
+    fn finish(self, event: String, path: &Path) -> Profile {
+        let file = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let rate = match self.attribute.sampling_policy {
+            SamplingPolicy::Frequency(rate) => rate,
+            _ => 0,
+        };
+        Profile {
+            program: self.program.unwrap_or_else(file),
+            event,
+            rate,
+            wall_ns: self.times.map_or(0, |(first, last)| last.saturating_sub(first)),
+            imported: true,
+            with_kernel: self.with_kernel,
+            ..self.places.finish()
+        }
+    }
+}
+
+/// Returns the registers of a sample; numbers of asm/perf_regs.h.
+fn registers(architecture: &str, of: &Regs) -> Option<Registers> {
+    match architecture {
+        "x86_64" => Some(Registers::X86_64 { fp: of.get(6)?, sp: of.get(7)?, pc: of.get(8)? }),
+        "aarch64" => {
+            Some(Registers::Aarch64 { fp: of.get(29)?, lr: of.get(30)?, sp: of.get(31)?, pc: of.get(32)? })
+        }
+        _ => None,
+    }
+}

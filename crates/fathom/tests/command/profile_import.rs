@@ -1,0 +1,228 @@
+//! Samples of perf: files whose content is known by construction, hostile ones, and those of perf itself.
+
+use serde_json::Value;
+
+use crate::common::User;
+use crate::simulate::{TARGETS, compiled};
+
+/// Bytes of `struct perf_event_attr` that are written (`PERF_ATTR_SIZE_VER3`).
+const ATTRIBUTE: usize = 96;
+/// `PERF_SAMPLE_IP`, `_TID`, `_TIME`, `_CALLCHAIN`, `_ID`, `_PERIOD`.
+const SAMPLED: u64 = 1 | 2 | 4 | 1 << 5 | 1 << 6 | 1 << 8;
+/// `sample_id_all`.
+const ID_OF_ALL: u64 = 1 << 18;
+
+fn longs(all: &[u64]) -> Vec<u8> {
+    all.iter().flat_map(|one| one.to_le_bytes()).collect()
+}
+
+fn words(all: &[u32]) -> Vec<u8> {
+    all.iter().flat_map(|one| one.to_le_bytes()).collect()
+}
+
+fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
+    let size = (8 + body.len()) as u16;
+    [words(&[kind]), misc.to_le_bytes().to_vec(), size.to_le_bytes().to_vec(), body.to_vec()].concat()
+}
+
+/// Text of the file's feature sections: its padded length, and bytes.
+fn text(of: &str) -> Vec<u8> {
+    let mut bytes = of.as_bytes().to_vec();
+    bytes.resize(64, 0);
+    [words(&[64]), bytes].concat()
+}
+
+/// `struct perf_event_attr` of a clock with a fixed period.
+fn attribute() -> Vec<u8> {
+    let mut all = [words(&[1, ATTRIBUTE as u32]), longs(&[0, 1000, SAMPLED, 0, ID_OF_ALL])].concat();
+    all.resize(ATTRIBUTE, 0);
+    all
+}
+
+/// A file with these events, numbered from 1, and these records.
+fn file(events: &[&str], records: &[Vec<u8>]) -> Vec<u8> {
+    let data: Vec<u8> = records.concat();
+    let mut described = words(&[events.len() as u32, ATTRIBUTE as u32]);
+    for (event, id) in events.iter().zip(1u64..) {
+        described.extend([attribute(), words(&[1]), text(event), longs(&[id])].concat());
+    }
+    let machine = text("x86_64");
+    let header = 104u64;
+    let attributes: Vec<u8> = events.iter().flat_map(|_| [attribute(), longs(&[0, 0])].concat()).collect();
+    let begin = header + attributes.len() as u64;
+    // Two features, in the order of their numbers: 6, the machine, and 12, the events.
+    let features = begin + data.len() as u64;
+    let machine_at = features + 32;
+    let described_at = machine_at + machine.len() as u64;
+    let entry = ATTRIBUTE as u64 + 16;
+    let head = [
+        header,
+        entry,
+        header,
+        attributes.len() as u64,
+        begin,
+        data.len() as u64,
+        0,
+        0,
+        1 << 6 | 1 << 12,
+        0,
+        0,
+        0,
+    ];
+    let sections = [machine_at, machine.len() as u64, described_at, described.len() as u64];
+    [b"PERFILE2".to_vec(), longs(&head), attributes, data, longs(&sections), machine, described].concat()
+}
+
+/// What all records but samples end with: process, thread, time, event.
+fn id(time: u64) -> Vec<u8> {
+    [words(&[7, 7]), longs(&[time, 1])].concat()
+}
+
+fn sample(time: u64, event: u64, chain: &[u64]) -> Vec<u8> {
+    let chain = [&[chain.len() as u64][..], chain].concat();
+    let kernel = chain[1..].contains(&KERNEL);
+    let body = [longs(&[chain[2]]), words(&[7, 7]), longs(&[time, event, 1000]), longs(&chain)].concat();
+    record(9, if kernel { 1 } else { 2 }, &body)
+}
+
+/// A process `planted` with two pieces of code.
+fn begun() -> Vec<Vec<u8>> {
+    let map = |start: u64, name: &str| {
+        let mut name = name.as_bytes().to_vec();
+        name.resize(name.len() / 8 * 8 + 8, 0);
+        let place = longs(&[start, 0x1000, 0]);
+        record(10, 2, &[words(&[7, 7]), place, longs(&[0, 0, 0]), words(&[5, 2]), name, id(2)].concat())
+    };
+    let name = record(3, 1 << 13, &[words(&[7, 7]), b"planted\0".to_vec(), id(1)].concat());
+    vec![name, map(0x1000, "[one]"), map(0x2000, "[two]")]
+}
+
+/// `PERF_CONTEXT_USER` and `_KERNEL`.
+const IN_USER: u64 = -512_i64 as u64;
+const IN_KERNEL: u64 = -128_i64 as u64;
+/// An address in the kernel.
+const KERNEL: u64 = 0xffff_8000_0000_1000;
+
+/// 3 samples in `[two]`, called by `[one]`; 2 in `[one]`; 1 in the kernel, called by `[one]`.
+fn planted() -> Vec<Vec<u8>> {
+    let mut all = begun();
+    all.extend((0..3).map(|n| sample(10 + n, 1, &[IN_USER, 0x2010, 0x1020])));
+    all.extend((0..2).map(|n| sample(20 + n, 1, &[IN_USER, 0x1030])));
+    all.push(sample(30, 1, &[IN_KERNEL, KERNEL, KERNEL, IN_USER, 0x1040]));
+    all
+}
+
+fn finding<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let all = document["findings"].as_array().expect("findings");
+    all.iter().find(|f| f["name"] == name).unwrap_or_else(|| panic!("no {name}: {document}"))
+}
+
+#[test]
+fn planted_samples_come_back() {
+    let user = User::new();
+    std::fs::write(user.path("perf.data"), file(&["cpu-clock"], &planted())).expect("a file");
+    let did = user.run(&["import", "perf.data", "--record", "kept.fathom", "--json"]);
+    // Six samples are few.
+    assert_eq!(did.status, 3, "{}", did.err);
+    let document: Value = serde_json::from_str(&did.out).expect("JSON");
+    assert_eq!(document["subject"]["trust"], "unknown");
+    let samples = finding(&document, "profile.samples");
+    assert_eq!((&samples["value"], &samples["detail"]["kernel"]), (&6.into(), &true.into()));
+    let share = |name: &str| {
+        let found = finding(&document, name);
+        (found["value"].as_f64().expect("a share"), found["detail"].clone())
+    };
+    for (name, expected, file) in [
+        ("profile.function.1.share", 3.0, Some("[two]")),
+        ("profile.function.2.share", 2.0, Some("[one]")),
+        ("profile.function.3.share", 1.0, None),
+        ("profile.total.1.share", 6.0, Some("[one]")),
+    ] {
+        let (value, detail) = share(name);
+        assert!(
+            (value * 6.0 - expected).abs() < 1e-9 && detail["file"].as_str() == file,
+            "{name}: {value} {detail}"
+        );
+    }
+    // Two frames of the kernel are one.
+    let folded = user.run(&["export", "kept.fathom", "--as", "folded"]);
+    assert_eq!(folded.out, "? 2\n?;? 3\n?;[kernel] 1\n");
+    assert!(user.run(&["report", "kept.fathom"]).out.contains("planted"));
+}
+
+#[test]
+fn one_of_several_events_is_asked_for() {
+    let user = User::new();
+    let mut records = begun();
+    records.extend([sample(10, 1, &[IN_USER, 0x1010]), sample(11, 2, &[IN_USER, 0x2010])]);
+    std::fs::write(user.path("perf.data"), file(&["cycles", "cache-misses"], &records)).expect("a file");
+    user.run(&["import", "perf.data"])
+        .failed(2, &["perf.data: samples of several events", "cycles, cache-misses"]);
+    user.run(&["import", "perf.data", "--event", "none"])
+        .failed(2, &["no event none", "cycles, cache-misses"]);
+    let did = user.run(&["import", "perf.data", "--event", "cache-misses"]);
+    assert!(did.status == 3 && did.out.contains("samples by cache-misses"), "{} {}", did.out, did.err);
+    user.write("hist.txt", "nothing");
+    user.run(&["import", "perf.data", "hist.txt"]).failed(2, &["perf.data", "alone"]);
+    user.run(&["import", "hist.txt", "--event", "cycles"]).failed(2, &["--event"]);
+}
+
+/// Damage at any place, lengths beyond all memory included: told, with status 2, or read as what it is.
+#[test]
+fn damaged_files_are_told() {
+    let user = User::new();
+    let whole = file(&["cpu-clock"], &planted());
+    let mut files: Vec<Vec<u8>> = (8..whole.len()).step_by(149).map(|end| whole[..end].to_vec()).collect();
+    for at in (8..whole.len().saturating_sub(8)).step_by(73) {
+        for with in [u64::MAX, 1 << 40] {
+            let mut damaged = whole.clone();
+            damaged[at..at + 8].copy_from_slice(&with.to_le_bytes());
+            files.push(damaged);
+        }
+    }
+    let (mut told, mut read) = (0, 0);
+    for bytes in files {
+        std::fs::write(user.path("perf.data"), bytes).expect("a file");
+        let did = user.run(&["import", "perf.data"]);
+        assert!(!did.err.contains("panicked"), "{}", did.err);
+        match did.status {
+            2 => {
+                assert!(did.err.contains("perf.data") && did.err.contains("remedy"), "{}", did.err);
+                told += 1;
+            }
+            0 | 3 | 5 => read += 1,
+            other => panic!("{other}: {} {}", did.out, did.err),
+        }
+    }
+    assert!(told > 10 && read > 0, "{told} told, {read} read");
+}
+
+/// What perf itself has written, where it is installed.
+#[test]
+fn file_of_perf_is_read() {
+    let user = User::new();
+    let source =
+        "__attribute__((noinline)) static void inner(long n) { for (volatile long i = 0; i < n; i++); }
+__attribute__((noinline)) static void work(long n) { inner(n); __asm__ volatile(\"\"); }
+int main(void) { work(100000000); return 0; }
+";
+    if !cfg!(target_arch = "x86_64") {
+        return fathom_skip::skipped!(Unchecked, "this host is no x86-64");
+    }
+    if compiled(&user, &TARGETS[4], &user.write("work.c", source), &[]).is_none() {
+        return;
+    }
+    let did = user.shell("perf record -q -e cpu-clock:u --call-graph dwarf -o perf.data ./program");
+    if did.status != 0 {
+        return fathom_skip::skipped!(Unchecked, "perf does not record here: {}", did.err);
+    }
+    let did = user.run(&["import", "perf.data", "--record", "kept.fathom"]);
+    assert!(
+        did.status == 0 && did.out.contains("of the time in user space is in inner"),
+        "{} {}",
+        did.out,
+        did.err
+    );
+    let folded = user.run(&["export", "kept.fathom", "--as", "folded"]);
+    assert!(folded.out.lines().any(|line| line.contains(";main;work;inner ")), "{}", folded.out);
+}
