@@ -165,6 +165,9 @@ fn build(profile: &Sampled, sequences: &[Sequence], command: &str) -> Profile {
     builder.profile.duration_nanos = signed(profile.wall_ns);
     let comment = builder.string(command);
     builder.profile.comment = vec![comment];
+    // The first file is shown as the program: that in which most samples begin.
+    let main = sequences.iter().max_by_key(|sequence| sequence.samples).and_then(|most| most.calls.first());
+    builder.mapping(main.map_or("", |(_, file)| file));
     for sequence in sequences {
         let location_id = sequence.calls.iter().rev().map(|call| builder.location(*call)).collect();
         let value = vec![signed(sequence.samples), signed(sequence.weight)];
