@@ -5,8 +5,10 @@
 //! translation.
 
 use super::translation::{Pair, read_pairs, tlb_steps};
-use crate::scale::At;
+use crate::scale::{At, Scale};
+use fathom_analysis::interval::Interval;
 use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Reading, Tier};
+use fathom_units::size;
 
 /// Largest ratio of the lines in a set to their mean. With 8 lines on average in sets of 16 ways, 0.4 % of the sets of a random
 /// placement overflow (binomial); with 10 lines, 3 %.
@@ -36,6 +38,34 @@ fn slowest(curve: &[At], from: f64, to: f64) -> Option<f64> {
     let first = curve.partition_point(|at| (at.bytes as f64) < from);
     let end = curve.partition_point(|at| (at.bytes as f64) < to);
     curve.get(first..(end + 1).min(curve.len()))?.iter().map(At::time).reduce(f64::max)
+}
+
+/// Largest odd factor of the size of a cache whose sets are a power of two: its ways.
+const MAX_ODD: u64 = 15;
+/// Part of the sets of a cache that lines one page apart may fall into, if the sets are no power of two: of 5508 sets, they fell into
+/// a sixth.
+const SHARED_SETS: f64 = 8.0;
+
+/// Returns a note on a TLB of that many pages if their lines are in a cache whose sets are no power of two, and could fall into too
+/// few of them.
+pub(super) fn in_odd_sets(pages: f64, curves: &Reading, scale: &Scale) -> Option<String> {
+    let bytes = pages * scale.pair_stride() as f64;
+    let holds = |end: &&Interval| end.value >= bytes;
+    let ends: Vec<Interval> = curves.tiers.iter().filter_map(|tier| Some(tier.capacity?.onset)).collect();
+    let tier = ends.iter().find(holds).filter(|end| SHARED_SETS * bytes > end.value && !is_round(end))?;
+    Some(format!(
+        "the {} tier has a number of sets that is no power of two: lines one page apart may fall into few of them, which may cause this \
+         step, not a TLB",
+        size(tier.value)
+    ))
+}
+
+/// Returns whether a power of two times a number of ways is in this interval.
+fn is_round(bytes: &Interval) -> bool {
+    let odd = (1..=MAX_ODD).step_by(2);
+    let powers = (0..48).map(|power| 1u64 << power);
+    odd.flat_map(|odd| powers.clone().map(move |power| (power * odd) as f64))
+        .any(|size| bytes.low <= size && size <= bytes.high)
 }
 
 /// TLB pairs read as tiers.
@@ -85,4 +115,21 @@ pub(crate) fn note(sure_to: f64) -> String {
     format!(
         "beyond {sure_to:.0} pages, one line per page may overfill sets of the last cache: that may cause this step, not a TLB"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_caches_with_a_power_of_two_of_sets_are_round() {
+        let one_percent = |value: f64| Interval { value, low: value * 0.995, high: value * 1.005 };
+        for kib in [32.0, 48.0, 640.0, 1280.0, 1536.0, 2048.0, 36864.0] {
+            assert!(is_round(&one_percent(kib * 1024.0)), "{kib}");
+        }
+        // 5508 sets of 4 lines, and 16028 sets of 4 lines of 32 bytes.
+        for kib in [1377.0, 2003.5] {
+            assert!(!is_round(&one_percent(kib * 1024.0)), "{kib}");
+        }
+    }
 }

@@ -143,6 +143,10 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         }
         if o.value > all.sure_pages {
             maybe_tables(&mut row, conflicts::note(all.sure_pages));
+        } else if let Some(note) =
+            curves.as_ref().and_then(|reading| conflicts::in_odd_sets(o.value, reading, scale))
+        {
+            maybe_tables(&mut row, note);
         }
         report.findings.push(row);
         let key = survey::TLB_PENALTY.at([n.into()]);

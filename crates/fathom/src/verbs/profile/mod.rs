@@ -162,7 +162,8 @@ fn cannot_sample(by: SampledBy, error: &io::Error) -> Failure {
             "sysctl kernel.perf_event_paranoid=2 as root, or CAP_PERFMON; in a container allow perf_event_open"
         }
         io::ErrorKind::NotFound => {
-            "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or measure on the bare machine"
+            "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or measure on the bare machine; misses by function without one: fathom \
+             simulate -- PROGRAM"
         }
         io::ErrorKind::QuotaExceeded => {
             "let more memory be locked: ulimit -l, or sysctl kernel.perf_event_mlock_kb; end other profiles"
