@@ -158,7 +158,8 @@ impl Curves {
         let share = if scale.huge.is_none() { 1.0 } else { in_huge };
         let translation = scale.translation(&pairs, translated.as_ref(), share);
         let mut reading = read_latency_curve(&latency_curve, &translation, scale.share);
-        let doubtful = scale.revise_curve(&latency_curve, &translation, in_huge > 0.0, reading.as_mut());
+        let possible = splinters.as_ref().is_some_and(Splinters::are_possible);
+        let doubtful = scale.revise_curve(&latency_curve, &translation, possible, reading.as_mut());
         let exact = !scale.is_hardware();
         Curves {
             exact,

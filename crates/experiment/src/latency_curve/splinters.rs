@@ -57,6 +57,11 @@ impl Splinters {
     pub(crate) fn significant(&self) -> f64 {
         if self.share.low > 0.0 && self.share.value > MIN_SHARE { self.share.value } else { 0.0 }
     }
+
+    /// Returns whether huge pages may be translated in pieces, so that their frames may be scattered.
+    pub(crate) fn are_possible(&self) -> bool {
+        self.share.value > MIN_SHARE
+    }
 }
 
 /// Returns whether this trial belongs to the test.
