@@ -119,7 +119,8 @@ fn stack(record: &[u8], callers: Callers) -> Option<Stack> {
         Callers::Unknown => Some(Stack::Unknown),
         // Number, addresses; the first is that of the instruction.
         Callers::FramePointers => {
-            let all = record.get(CALLERS + 8..)?.chunks_exact(8).take(long(CALLERS)?.try_into().ok()?);
+            let most = usize::try_from(long(CALLERS)?).unwrap_or(usize::MAX);
+            let all = record.get(CALLERS + 8..)?.chunks_exact(8).take(most);
             let all = all.map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()));
             Some(Stack::Callers(all.filter(|address| *address < CONTEXTS).skip(1).collect()))
         }
@@ -136,7 +137,7 @@ fn stack(record: &[u8], callers: Callers) -> Option<Stack> {
             if bytes == 0 {
                 return Some(Stack::Unknown);
             }
-            let read: usize = long(at.checked_add(8)?.checked_add(bytes)?)?.try_into().ok()?;
+            let read = usize::try_from(long(at.checked_add(8)?.checked_add(bytes)?)?).unwrap_or(usize::MAX);
             let bytes = record.get(at + 8..at + 8 + read.min(bytes))?.to_vec();
             Some(Stack::Memory(Box::new(StackMemory { registers, bytes })))
         }
