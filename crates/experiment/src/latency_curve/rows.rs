@@ -171,8 +171,7 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     }
     if let Some((capacity, last)) = steps.last() {
         let rest = unexplained_rise(pairs, capacity.above, last.latency.value - first.value);
-        // Only where page tables were shown to leave a cache, the rest of the rise is known to be no TLB's.
-        match rest.filter(|_| !matches!(all.walks_grow_from(), Some((_, true)))) {
+        match rest.filter(|_| all.walks_grow_from().is_none()) {
             Some(refused) => report.refusals.push(refused),
             None => walk_row(all, scale, (first, last), (count, &trials), report),
         }
