@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use fathom_probe::wire::MAX_LINE;
 use fathom_report::text::visible;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getppid, kill_process_group, set_parent_process_death_signal, waitid,
+};
 
 use crate::failure::{Failure, print_message};
 use crate::subjects::Subject;
@@ -29,6 +31,19 @@ const STATUS_GRACE: Duration = Duration::from_secs(2);
 
 /// Remedy for a lack of processes, open files or memory.
 pub const RAISE_LIMITS: &str = "raise the limit on processes, open files or memory (ulimit -a shows them)";
+
+/// Makes the kernel kill this process when its parent ends, which must be `parent` if given (prctl(2), PR_SET_PDEATHSIG).
+pub fn end_with_parent(parent: Option<u32>) -> Result<(), Failure> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|e| Failure::new(format!("PR_SET_PDEATHSIG: {}", std::io::Error::from(e)), ""))?;
+    // If the parent ended before that, its process id differs.
+    match parent {
+        Some(parent) if getppid().map(|p| p.as_raw_pid().cast_unsigned()) != Some(parent) => {
+            Err(Failure::new("the harness is gone", ""))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Event on the probe's stream.
 #[derive(Debug)]

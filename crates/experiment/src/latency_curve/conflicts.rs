@@ -42,20 +42,21 @@ fn slowest(curve: &[At], from: f64, to: f64) -> Option<f64> {
 
 /// Largest odd factor of the size of a cache whose sets are a power of two: its ways.
 const MAX_ODD: u64 = 15;
-/// Part of the sets of a cache that lines one page apart may fall into, if the sets are no power of two: of 5508 sets, they fell into
-/// a sixth.
-const SHARED_SETS: f64 = 8.0;
+/// Part of a cache from which on lines one page apart may overfill some of its sets, if their number is no power of two: the layout
+/// (`chain::spread`) is even over powers of two only, and takes every second line. Over 5508 sets of 4 ways, 2 % of the lines are in
+/// overfull sets at an eighth of the cache, and 5 % at a sixth (counted for that layout).
+const OVERFILLED_FROM: f64 = 1.0 / 8.0;
 
-/// Returns a note on a TLB of that many pages if their lines are in a cache whose sets are no power of two, and could fall into too
-/// few of them.
+/// Returns a note on a TLB of that many pages if their lines are in a cache whose sets are no power of two, and could overfill some of
+/// them.
 pub(super) fn in_odd_sets(pages: f64, curves: &Reading, scale: &Scale) -> Option<String> {
     let bytes = pages * scale.pair_stride() as f64;
     let holds = |end: &&Interval| end.value >= bytes;
     let ends: Vec<Interval> = curves.tiers.iter().filter_map(|tier| Some(tier.capacity?.onset)).collect();
-    let tier = ends.iter().find(holds).filter(|end| SHARED_SETS * bytes > end.value && !is_round(end))?;
+    let tier = ends.iter().find(holds).filter(|end| bytes > OVERFILLED_FROM * end.value && !is_round(end))?;
     Some(format!(
-        "the {} tier has a number of sets that is no power of two: lines one page apart may fall into few of them, which may cause this \
-         step, not a TLB",
+        "the {} tier has a number of sets that is no power of two: lines one page apart may overfill some of them, which may cause \
+         this step, not a TLB",
         size(tier.value)
     ))
 }

@@ -326,11 +326,12 @@ const MIN_APART: MinRatios = MinRatios { latency: 1.25, capacity: 1.9 };
 
 /// Relative standard deviation, between sessions in a guest, of a latency beyond the core's own caches: its host, which other guests
 /// use, has frames, load and clocks that stay for minutes. Ten idle sessions of 10 s on a Sapphire Rapids guest: 2.8 % (memory),
-/// 5.0 % (loads with a page walk). Fifteen on an EPYC (Genoa) guest: 1.7 % (memory).
+/// 5.0 % (loads with a page walk). Fourteen on an EPYC (Genoa) guest: 1.8 % (memory).
 const GUEST_SESSION_SIGMA: f64 = 0.05;
 
-/// The same of the capacity of a shared level, of which the other guests leave a part: 4.9 % and 18 % in these sessions.
-const GUEST_CAPACITY_SIGMA: f64 = 0.18;
+/// The same of the capacity of a shared level, of which the other guests leave a part: 4.9 % in the ten
+/// sessions, 17 % in the twelve of the others that saw its end.
+const GUEST_CAPACITY_SIGMA: f64 = 0.17;
 
 /// The end of a tier, and the time of a load before and after it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -85,23 +85,34 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             report.findings.push(Finding { basis, notes, ..row });
         }
         if let Some(c) = tier.capacity {
-            let mut row = measured(survey::TIER_CAPACITY.at([n.into()]), c.onset, "bytes", count, &trials);
-            row.notes.extend(wide_rise(&c, size));
-            if !c.explained && !scale.is_hardware() {
-                row.notes.push("the rise beyond it does not fit one capacity".into());
-            }
-            if let Some(short) = scale.unmeasured_short_lines(c.onset.value) {
-                row.low = row.low.map(|low| low / 2.0);
-                row.notes.push(format!(
-                    "it may hold half: {} do not fit with half the spacing, so lines are shorter than {} bytes",
-                    size(short.bytes as f64),
-                    scale.stride
-                ));
-            }
-            report.findings.push(Finding { basis: Basis::Fitted, ..row });
+            capacity_row(n, &c, scale, (count, &trials), report);
             from = c.onset.value;
         }
     }
+}
+
+/// Adds the finding of a tier's capacity.
+fn capacity_row(
+    n: usize,
+    capacity: &Capacity,
+    scale: &Scale,
+    (count, trials): (usize, &[u64]),
+    report: &mut Report,
+) {
+    let mut row = measured(survey::TIER_CAPACITY.at([n.into()]), capacity.onset, "bytes", count, trials);
+    row.notes.extend(wide_rise(capacity, size));
+    if !capacity.explained && !scale.is_hardware() {
+        row.notes.push("the rise beyond it does not fit one capacity".into());
+    }
+    if let Some(short) = scale.unmeasured_short_lines(capacity.onset.value) {
+        row.low = row.low.map(|low| low / 2.0);
+        row.notes.push(format!(
+            "it may hold half: {} do not fit with half the spacing, so lines are shorter than {} bytes",
+            size(short.bytes as f64),
+            scale.stride
+        ));
+    }
+    report.findings.push(Finding { basis: Basis::Fitted, ..row });
 }
 
 /// Time in which no DRAM serves a read of a closed row, ns: tRCD and CL alone take 26 to 30 ns in all speed bins of DDR2 to
@@ -230,9 +241,9 @@ pub(crate) fn penalty(
 }
 
 /// Standard deviation of the logarithm of a page walk's cost, between sessions in a guest. Its walks are nested in those of the host,
-/// which backs the pages of one session otherwise than those of the next. Fifteen sessions of 10 s on an EPYC (Genoa) guest: 15.3
-/// to 47.8 ns, 0.35; within each, the intervals were within 25 %.
-const GUEST_WALK_SIGMA: f64 = 0.35;
+/// which backs the pages of one session otherwise than those of the next. Fourteen sessions of 10 s on an EPYC (Genoa) guest: 15.3
+/// to 47.8 ns, 0.36, while each one's own interval was within 11 to 35 %.
+const GUEST_WALK_SIGMA: f64 = 0.36;
 
 /// Widens the interval of a page walk in a guest by what other sessions find.
 fn add_host_error(row: &mut Finding, beyond: &Tier, scale: &Scale) {

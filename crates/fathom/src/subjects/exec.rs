@@ -6,8 +6,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
+use crate::child::end_with_parent;
 use crate::failure::Failure;
 
 /// Replaces this process by `command`, which `with` creates from the name of the image's file. The file is unnamed
@@ -21,13 +21,9 @@ pub fn exec_with(
 ) -> Failure {
     let failed =
         |what: &str, e: rustix::io::Errno| Failure::new(format!("{what}: {}", std::io::Error::from(e)), "");
-    // The setting survives exec (prctl(2), PR_SET_PDEATHSIG). If the parent ended before it was set, the parent's
-    // process id differs.
-    if let Err(e) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        return failed("PR_SET_PDEATHSIG", e);
-    }
-    if parent.is_some_and(|parent| getppid().map(|p| p.as_raw_pid().cast_unsigned()) != Some(parent)) {
-        return Failure::new("the harness is gone", "");
+    // The setting survives exec.
+    if let Err(failure) = end_with_parent(parent) {
+        return failure;
     }
     let file = match memfd_create("fathom-image", MemfdFlags::empty()) {
         Ok(file) => std::fs::File::from(file),

@@ -147,12 +147,40 @@ pub enum Registers {
 }
 
 impl Registers {
+    /// RBP, RSP and RIP, by their numbers in asm/perf_regs.h, ascending.
+    pub const OF_X86_64: [u64; 3] = [6, 7, 8];
+    /// X29, the link register, the stack pointer and the program counter of AArch64.
+    pub const OF_AARCH64: [u64; 4] = [29, 30, 31, 32];
+
+    /// Returns those of x86-64, in the order of [`Registers::OF_X86_64`].
+    #[must_use]
+    pub fn of_x86_64([fp, sp, pc]: [u64; 3]) -> Registers {
+        Registers::X86_64 { pc, sp, fp }
+    }
+
+    /// Returns those of AArch64, in the order of [`Registers::OF_AARCH64`].
+    #[must_use]
+    pub fn of_aarch64([fp, lr, sp, pc]: [u64; 4]) -> Registers {
+        Registers::Aarch64 { pc, lr, sp, fp }
+    }
+
     /// Returns the address of the instruction.
     #[must_use]
     pub fn pc(&self) -> u64 {
         let (Registers::X86_64 { pc, .. } | Registers::Aarch64 { pc, .. }) = *self;
         pc
     }
+}
+
+/// Returns a bit for each number.
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+const fn bits(numbers: &[u64]) -> u64 {
+    let (mut all, mut at) = (0, 0);
+    while at < numbers.len() {
+        all |= 1 << numbers[at];
+        at += 1;
+    }
+    all
 }
 
 /// Bytes of a block of code: a line of most instruction caches.

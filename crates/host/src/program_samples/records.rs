@@ -95,6 +95,13 @@ pub enum Stack {
     Memory(Box<StackMemory>),
 }
 
+impl Stack {
+    /// Returns that of a call chain of the kernel: with marks, and the sample's own instruction before its callers.
+    pub fn of_chain(chain: impl Iterator<Item = u64>) -> Stack {
+        Stack::Callers(chain.filter(|address| *address < CONTEXTS).skip(1).collect())
+    }
+}
+
 /// Registers and stack of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackMemory {
@@ -121,8 +128,7 @@ fn stack(record: &[u8], callers: Callers) -> Option<Stack> {
         Callers::FramePointers => {
             let most = usize::try_from(long(CALLERS)?).unwrap_or(usize::MAX);
             let all = record.get(CALLERS + 8..)?.chunks_exact(8).take(most);
-            let all = all.map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()));
-            Some(Stack::Callers(all.filter(|address| *address < CONTEXTS).skip(1).collect()))
+            Some(Stack::of_chain(all.map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()))))
         }
         // ABI, registers, bytes of the stack, the stack, those of them that were read.
         Callers::Tables => {

@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 use fathom_experiment::record::Profile as Sampled;
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, Profile, SamplingInterval,
-    StackHandle, ThreadHandle, Timestamp, WeightType,
+    Timestamp, WeightType,
 };
 
 use super::Sequence;
@@ -41,22 +41,12 @@ pub fn contents(profile: &Sampled, sequences: &[Sequence]) -> serde_json::Result
         let stack = to.intern_stack_frames(thread, frames.into_iter());
         let time = Timestamp::from_nanos_since_reference(samples.saturating_mul(period_ns));
         let cpu = CpuDelta::from_nanos(sequence.samples.saturating_mul(period_ns));
-        add(&mut to, thread, time, stack, cpu, sequence.samples);
+        // Their number may be larger than a weight.
+        let weight = i32::try_from(sequence.samples).unwrap_or(i32::MAX);
+        to.add_sample(thread, time, stack, cpu, weight);
         samples = samples.saturating_add(sequence.samples);
     }
     serde_json::to_vec(&to)
-}
-
-/// Adds samples. Their number may be larger than a weight.
-fn add(
-    to: &mut Profile,
-    thread: ThreadHandle,
-    time: Timestamp,
-    stack: Option<StackHandle>,
-    cpu: CpuDelta,
-    samples: u64,
-) {
-    to.add_sample(thread, time, stack, cpu, i32::try_from(samples).unwrap_or(i32::MAX));
 }
 
 /// Returns the frame of a call. Its file is its category.

@@ -34,9 +34,9 @@ struct Import {
     /// Event whose samples are read from a file of perf, if several were sampled.
     #[arg(long, value_name = "NAME")]
     event: Option<String>,
-    /// Prints the samples of a file of perf as lines of a record: run by this verb itself.
-    #[arg(long, hide = true)]
-    lines: bool,
+    /// Prints the samples of a file of perf as lines of a record for the process with this number: run by this verb itself.
+    #[arg(long, hide = true, value_name = "PID")]
+    lines_for: Option<u32>,
     #[command(flatten)]
     output: RecordOptions,
     #[command(flatten)]
@@ -68,8 +68,8 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
     let out = &context.out.with_studies(options.out.study);
     one_form(options.out.json, options.out.html.as_deref())?;
     one_stdin(&options.files)?;
-    if options.lines {
-        return perf_data::print_lines(&options.files[0], options.event.as_deref());
+    if let Some(parent) = options.lines_for {
+        return perf_data::print_lines(&options.files[0], options.event.as_deref(), parent);
     }
     let others = options.output.record.as_deref().into_iter().chain(super::read(&options.files));
     let mut page = Target::open(options.out.html.as_deref(), others)?;

@@ -8,9 +8,10 @@ use std::process::{Command, Stdio};
 use fathom_experiment::profile;
 use fathom_experiment::record::{End, Record, Run};
 use fathom_probe::wire::Line;
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::samples;
+use crate::child::end_with_parent;
 use crate::failure::{Exit, Failure, print_styled};
 use crate::output::short;
 
@@ -27,12 +28,12 @@ pub fn is_one(path: &Path) -> bool {
     read && MAGIC.contains(&&begin)
 }
 
-/// Prints the lines of a profile: what the other process does.
-pub fn print_lines(path: &Path, event: Option<&str>) -> Result<Exit, Failure> {
+/// Prints the lines of a profile: what the other process does, for as long as `parent` waits for it.
+pub fn print_lines(path: &Path, event: Option<&str>, parent: u32) -> Result<Exit, Failure> {
     let failed = |e: rustix::io::Errno| {
         Failure::new(format!("cannot limit the memory for {}: {e}", path.display()), "")
     };
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
+    end_with_parent(Some(parent))?;
     let most = getrlimit(Resource::As).maximum.map_or(MAX_MEMORY, |most| most.min(MAX_MEMORY));
     setrlimit(Resource::As, Rlimit { current: Some(most), maximum: Some(most) }).map_err(failed)?;
     let profile = samples::read(path, event)?;
@@ -47,7 +48,7 @@ pub fn lines(path: &Path, event: Option<&str>, command: &str) -> Result<Result<V
         |e: std::io::Error| Failure::new(format!("{shown}: cannot start a process that reads it: {e}"), "");
     let mut reader = Command::new("/proc/self/exe");
     reader
-        .args(["import", "--lines"])
+        .args(["import", &format!("--lines-for={}", std::process::id())])
         .args(event.map(|event| format!("--event={event}")))
         .arg("--")
         .arg(path);

@@ -21,8 +21,6 @@ use crate::program::samples::Places;
 /// Remedy for a file that cannot be read.
 pub const RECORD_AGAIN: &str =
     "does perf report -i FILE read it? If so, record it without -z; else record it again";
-/// Return addresses from here on are marks: `PERF_CONTEXT_MAX`.
-const CONTEXTS: u64 = -4095_i64 as u64;
 /// `PROT_EXEC`.
 const EXECUTABLE: u32 = 4;
 
@@ -175,11 +173,9 @@ impl Reader {
     fn stack(&self, sample: &SampleRecord) -> Stack {
         match callers(&self.attribute) {
             Callers::Unknown => Stack::Unknown,
-            Callers::FramePointers => {
-                let chain =
-                    sample.callchain.iter().flat_map(|chain| (0..chain.len()).map_while(|at| chain.get(at)));
-                Stack::Callers(chain.filter(|address| *address < CONTEXTS).skip(1).collect())
-            }
+            Callers::FramePointers => Stack::of_chain(
+                sample.callchain.iter().flat_map(|chain| (0..chain.len()).map_while(|at| chain.get(at))),
+            ),
             Callers::Tables => {
                 self.memory(sample).map_or(Stack::Unknown, |memory| Stack::Memory(Box::new(memory)))
             }
@@ -212,13 +208,12 @@ impl Reader {
     }
 }
 
-/// Returns the registers of a sample; numbers of asm/perf_regs.h.
-fn registers(architecture: &str, of: &Regs) -> Option<Registers> {
-    match architecture {
-        "x86_64" => Some(Registers::X86_64 { fp: of.get(6)?, sp: of.get(7)?, pc: of.get(8)? }),
-        "aarch64" => {
-            Some(Registers::Aarch64 { fp: of.get(29)?, lr: of.get(30)?, sp: of.get(31)?, pc: of.get(32)? })
-        }
+/// Returns the registers of a sample of a machine with this `uname -m`.
+fn registers(machine: &str, of: &Regs) -> Option<Registers> {
+    let values = |numbers: &[u64]| numbers.iter().map(|number| of.get(*number)).collect::<Option<Vec<u64>>>();
+    match machine {
+        "x86_64" => values(&Registers::OF_X86_64)?.try_into().ok().map(Registers::of_x86_64),
+        "aarch64" => values(&Registers::OF_AARCH64)?.try_into().ok().map(Registers::of_aarch64),
         _ => None,
     }
 }

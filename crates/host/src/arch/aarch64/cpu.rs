@@ -4,7 +4,7 @@ use std::arch::asm;
 
 use fathom_probe::machine::{ClockTrust, Fact};
 
-use super::super::{AARCH64, Architecture, BLOCK_BYTES, Program, Registers, block};
+use super::super::{AARCH64, Architecture, BLOCK_BYTES, Program, Registers, bits, block};
 use super::cycles::Pmccntr;
 use super::{Cpu, trust};
 use crate::facts::int;
@@ -110,12 +110,10 @@ impl Architecture for Cpu {
         Some((raw >> 56) as u8)
     }
 
-    /// `PERF_REG_ARM64_X29`, `_LR`, `_SP` and `_PC`.
-    const SAMPLED_REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32;
+    const SAMPLED_REGISTERS: u64 = bits(&Registers::OF_AARCH64);
 
     fn sampled_registers(values: &[u64]) -> Option<Registers> {
-        let [fp, lr, sp, pc] = *values else { return None };
-        Some(Registers::Aarch64 { pc, lr, sp, fp })
+        values.try_into().ok().map(Registers::of_aarch64)
     }
 }
 

@@ -8,7 +8,7 @@ use fathom_loops::{ADDITIONS, Instructions};
 use fathom_probe::machine::{ClockTrust, Fact};
 use fathom_units::facts;
 
-use super::super::{Architecture, BLOCK_BYTES, Program, Registers, X86_64};
+use super::super::{Architecture, BLOCK_BYTES, Program, Registers, X86_64, bits};
 use super::{cpuid, fixed_rate, trust};
 use crate::procfs::Root;
 
@@ -153,12 +153,10 @@ impl Architecture for Cpu {
         None
     }
 
-    /// `PERF_REG_X86_BP`, `_SP` and `_IP`.
-    const SAMPLED_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+    const SAMPLED_REGISTERS: u64 = bits(&Registers::OF_X86_64);
 
     fn sampled_registers(values: &[u64]) -> Option<Registers> {
-        let [fp, sp, pc] = *values else { return None };
-        Some(Registers::X86_64 { pc, sp, fp })
+        values.try_into().ok().map(Registers::of_x86_64)
     }
 }
 
