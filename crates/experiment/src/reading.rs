@@ -43,6 +43,19 @@ pub(crate) fn measured(
 /// Facts of the CPU on which the probe runs. In a record of a program they are not the program's.
 pub(crate) const OF_THE_PROBE: [&str; 3] = [facts::CPU_PINNED, facts::CPU_TYPE, facts::CPU_TYPE_CPUS];
 
+/// Events that an emulator invents: it has no cycles and no pipeline.
+pub(crate) const INVENTED: [&str; 3] = ["cycles", "stalled-cycles-backend", "stalled-cycles-frontend"];
+
+/// Refuses what an emulator's time tells.
+pub(crate) fn refuse_times(record: &Record, what: &str, remedy: &str, report: &mut Report) {
+    let evidence = record.text(facts::TRUST_EVIDENCE).unwrap_or("as the probe reports");
+    report.refusals.push(Refused {
+        what: what.to_owned(),
+        reason: format!("this is an emulator ({evidence}): its time is not that of the emulated machine"),
+        remedy: remedy.to_owned(),
+    });
+}
+
 /// Starts the report of a record, with everything that does not depend on the experiment.
 pub(crate) fn new_report(record: &Record, experiment: &str) -> Report {
     let run = record.run.clone().unwrap_or_default();

@@ -56,6 +56,7 @@ pub use cpu_lock::LockOptions;
 pub use host::Host;
 pub use memory_limit::MemoryLimit;
 pub use options::Options;
+pub use perf::Pace;
 pub use program_counters::{
     EventRefusal, PROGRAM_EVENTS, ProgramCount, ProgramCounters, ProgramCounting, ProgramEvent, ProgramUsage,
 };

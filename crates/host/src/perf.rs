@@ -28,6 +28,7 @@ const READ_MISS: u64 = 1 << 16;
 
 impl Event {
     pub(crate) const CPU_CLOCK: Event = Event::new(SOFTWARE, 0);
+    pub(crate) const PAGE_FAULTS: Event = Event::new(SOFTWARE, 2);
     pub(crate) const CPU_CYCLES: Event = Event::new(HARDWARE, 0);
     pub(crate) const INSTRUCTIONS: Event = Event::new(HARDWARE, 1);
     pub(crate) const BRANCHES: Event = Event::new(HARDWARE, 4);
@@ -154,6 +155,15 @@ impl Caller {
     }
 }
 
+/// When an event makes a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// At each so many events; of the clock: ns.
+    Each(u64),
+    /// So often a second: the kernel changes the number of events from sample to sample.
+    PerSecond(u64),
+}
+
 /// An open counter, which has counted since it was opened.
 #[derive(Debug)]
 pub(crate) struct Counter(File);
@@ -196,18 +206,21 @@ impl Counter {
         Counter::open_with(event, PINNED, config1, None)
     }
 
-    /// Opens an event that samples such programs on a CPU, `rate` times a second. The clock has a fixed period, other events
-    /// the frequency.
-    pub(crate) fn open_sampling(event: Event, cpu: u32, rate: u64, caller: Caller) -> io::Result<Counter> {
-        let is_clock = event == Event::CPU_CLOCK;
+    /// Opens an event that samples such programs on a CPU. Read, it tells how many events there were, sampled or not.
+    pub(crate) fn open_sampling(event: Event, cpu: u32, pace: Pace, caller: Caller) -> io::Result<Counter> {
+        let (sample_period, paced) = match pace {
+            Pace::Each(events) => (events, 0),
+            Pace::PerSecond(rate) => (rate, FREQUENCY),
+        };
         let (kind, flags, sample_regs_user, sample_stack_user) = caller.attributes();
         let told =
             WITH_MAPPINGS | MAPPINGS_WITH_INODES | WITH_NAMES | NAMES_TELL_EXEC | WITH_TASKS | ID_OF_ALL;
-        let flags = flags | if is_clock { 0 } else { FREQUENCY };
+        let flags = flags | paced;
         let open = |more: u64| {
             let attributes = Attributes {
-                sample_period: if is_clock { 1_000_000_000 / rate.max(1) } else { rate },
+                sample_period,
                 sample_type: SAMPLED | kind,
+                read_format: WITH_TIMES,
                 sample_regs_user,
                 sample_stack_user,
                 ..Attributes::of(event, USER | INHERIT | DISABLED | ENABLE_ON_EXEC | told | flags | more)

@@ -15,11 +15,11 @@ use crate::{clock, pages};
 mod pmus;
 
 /// An event of programs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramEvent {
     /// Its name in perf-list(1).
     pub name: &'static str,
-    event: Event,
+    pub(crate) event: Event,
     /// Whether a loop of ours must have such events, so that 0 of them means that nothing counts them.
     tried: bool,
 }

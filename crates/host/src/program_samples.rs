@@ -6,8 +6,9 @@ use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arch::{Architecture as _, Cpu};
-use crate::perf::{Caller, Counter, Event};
+use crate::perf::{Caller, Counter, Event, Pace};
 use crate::procfs::{Root, cpu_list};
+use crate::program_counters::{PROGRAM_EVENTS, ProgramEvent};
 
 mod records;
 
@@ -42,24 +43,50 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 pub enum SampledBy {
     /// The kernel's timer on the CPU, while the program has it (`cpu-clock`).
     CpuClock,
-    /// Cycles of the processor.
-    Cycles,
+    /// Accesses to pages that the kernel has to provide (`page-faults`).
+    PageFaults,
+    /// An event that the processor counts.
+    Counted(ProgramEvent),
 }
 
 impl SampledBy {
+    /// All of them: events of the kernel, then those that programs are counted by.
+    pub fn all() -> impl Iterator<Item = SampledBy> {
+        let counted = PROGRAM_EVENTS.iter().copied().map(SampledBy::Counted);
+        [SampledBy::CpuClock, SampledBy::PageFaults].into_iter().chain(counted)
+    }
+
+    /// Events of a sample if nobody asks for a pace. Faults come in bursts, which a rate follows too slowly. A prime number does not keep
+    /// step with what repeats.
+    #[must_use]
+    pub fn usual_pace(self) -> Pace {
+        match self {
+            SampledBy::PageFaults => Pace::Each(97),
+            _ => Pace::PerSecond(997),
+        }
+    }
+
+    /// Cycles of the processor.
+    #[must_use]
+    pub fn cycles() -> SampledBy {
+        SampledBy::Counted(PROGRAM_EVENTS[0])
+    }
+
     /// Its name in perf-list(1).
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             SampledBy::CpuClock => "cpu-clock",
-            SampledBy::Cycles => "cycles",
+            SampledBy::PageFaults => "page-faults",
+            SampledBy::Counted(event) => event.name,
         }
     }
 
     fn event(self) -> Event {
         match self {
             SampledBy::CpuClock => Event::CPU_CLOCK,
-            SampledBy::Cycles => Event::CPU_CYCLES,
+            SampledBy::PageFaults => Event::PAGE_FAULTS,
+            SampledBy::Counted(event) => event.event,
         }
     }
 }
@@ -80,12 +107,13 @@ impl Callers {
     pub const BEST: Callers =
         if Cpu::SAMPLED_REGISTERS == 0 { Callers::FramePointers } else { Callers::Tables };
 
-    fn requested(self, rate: u64) -> Caller {
+    /// `rate` is that of samples in a second, if it is known.
+    fn requested(self, rate: Option<u64>) -> Caller {
         match self {
             Callers::Unknown => Caller::Untold,
             Callers::FramePointers => Caller::FramePointers,
             Callers::Tables => {
-                let samples = (rate * ProgramSampling::INTERVAL_MS / 1000).max(1);
+                let samples = (rate.unwrap_or(0) * ProgramSampling::INTERVAL_MS / 1000).max(1);
                 let fits = u32::try_from(STACKS_BETWEEN_READINGS / samples).unwrap_or(STACK_BYTES);
                 let bytes = fits.clamp(LEAST_STACK_BYTES, STACK_BYTES) & !7;
                 Caller::Stack { registers: Cpu::SAMPLED_REGISTERS, bytes }
@@ -96,23 +124,35 @@ impl Callers {
 
 /// Rings that the kernel fills with samples, one for each CPU.
 #[derive(Debug)]
-pub struct ProgramSampling(Vec<Ring>);
+pub struct ProgramSampling {
+    by: SampledBy,
+    rings: Vec<Ring>,
+}
 
 impl ProgramSampling {
     /// Time from one call of [`ProgramSampling::take`] to the next, at most: some records are lost otherwise.
     pub const INTERVAL_MS: u64 = 20;
 
-    /// Samples what the calling thread starts from now on, `rate` times a second of each CPU's time.
+    /// Samples what the calling thread starts from now on. The clock keeps a rate by its period.
     ///
     /// # Errors
     /// perf_event_open(2) or mmap(2). Of kind `Unsupported`: [`Callers::Tables`] on an architecture that has none.
-    pub fn open(by: SampledBy, rate: u64, callers: Callers) -> io::Result<ProgramSampling> {
+    pub fn open(by: SampledBy, pace: Pace, callers: Callers) -> io::Result<ProgramSampling> {
         if callers == Callers::Tables && Callers::BEST != callers {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 "its tables are not read on this processor",
             ));
         }
+        let (pace, rate) = match (pace, by) {
+            (Pace::PerSecond(rate), SampledBy::CpuClock) => {
+                (Pace::Each(1_000_000_000 / rate.max(1)), Some(rate))
+            }
+            (Pace::Each(ns), SampledBy::CpuClock) => (pace, Some(1_000_000_000 / ns.max(1))),
+            (Pace::PerSecond(rate), _) => (pace, Some(rate)),
+            (Pace::Each(_), _) => (pace, None),
+        };
+        let caller = callers.requested(rate);
         let cannot = || io::Error::other(format!("the CPUs are not known: {ONLINE} cannot be read"));
         let online = cpu_list(&Root::system().text(ONLINE).ok_or_else(cannot)?);
         let bytes = match callers {
@@ -120,27 +160,39 @@ impl ProgramSampling {
             _ => DATA_BYTES,
         };
         let bytes = 1 << bytes.ilog2();
-        let ring = |cpu: u32| match Counter::open_sampling(by.event(), cpu, rate, callers.requested(rate)) {
+        let ring = |cpu: u32| match Counter::open_sampling(by.event(), cpu, pace, caller) {
             Ok(counter) => Ring::map(counter, callers, bytes).map(Some),
             // It has just gone.
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
             Err(error) => Err(error),
         };
         let rings: io::Result<Vec<Option<Ring>>> = online.into_iter().map(ring).collect();
-        Ok(ProgramSampling(rings?.into_iter().flatten().collect()))
+        Ok(ProgramSampling { by, rings: rings?.into_iter().flatten().collect() })
     }
 
     /// Takes what the kernel has added. The order is that of time only for each CPU.
     pub fn take(&mut self) -> Vec<SampledEvent> {
-        self.0.iter_mut().flat_map(Ring::take).collect()
+        self.rings.iter_mut().flat_map(Ring::take).collect()
+    }
+
+    /// Returns how many events were counted, sampled or not, of processes that have ended. `None` of the clock: its count has the
+    /// time in the kernel too.
+    ///
+    /// # Errors
+    /// read(2).
+    pub fn counted(&mut self) -> io::Result<Option<u64>> {
+        if self.by == SampledBy::CpuClock {
+            return Ok(None);
+        }
+        let counts = self.rings.iter_mut().map(|ring| Ok(ring.counter.read()?.count));
+        counts.sum::<io::Result<u64>>().map(Some)
     }
 }
 
 /// A mapped ring. The kernel writes records and advances the head; this side advances the tail.
 #[derive(Debug)]
 struct Ring {
-    /// Keeps the event open.
-    _counter: Counter,
+    counter: Counter,
     /// What samples have.
     callers: Callers,
     start: *mut u8,
@@ -167,7 +219,7 @@ impl Ring {
                 )
             };
             if start != libc::MAP_FAILED {
-                return Ok(Ring { _counter: counter, callers, start: start.cast(), page, bytes });
+                return Ok(Ring { counter, callers, start: start.cast(), page, bytes });
             }
             let error = io::Error::last_os_error();
             if error.kind() != io::ErrorKind::PermissionDenied {

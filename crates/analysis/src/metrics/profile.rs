@@ -15,6 +15,11 @@ pub const SAMPLES: Field = Field::new("samples", "number of samples");
 pub const CALLER: Field = Field::new("caller", "number of the call that made this one; 0 if none did");
 /// Whether the kernel was sampled too.
 pub const KERNEL: Field = Field::new("kernel", "whether samples are in the kernel too");
+/// Whether time is counted in instructions.
+pub const INSTRUCTION_CLOCK: Field = Field::new(
+    "instruction_clock",
+    "whether the clock counts instructions: shares of time are shares of instructions",
+);
 /// What makes samples.
 pub const EVENT: Field = Field::new("event", "event that makes samples, by its name in perf-list(1)");
 
@@ -30,13 +35,15 @@ metrics! {
         .timed();
     SAMPLE_COUNT "profile.samples" [""]
         "number of samples, all in user space unless `kernel` is set"
-        .detail(&[EVENT, KERNEL]);
+        .detail(&[EVENT, KERNEL, INSTRUCTION_CLOCK]);
+    COUNTED "profile.counted" [""]
+        "number of events, sampled or not, of processes that have ended; not of the kernel's clock";
     LOST "profile.lost" [""]
         "number of records that were lost, not kept, or may have been lost: samples, mappings, starts of processes"
         .less_is_better();
     FUNCTION_SHARE "profile.function.{rank}.share" [""]
         "share of the time in user space, or of the events, in a function; the largest first"
-        .share().less_is_better().compared(Compared::OnRequest).detail(&[FUNCTION, FILE, SAMPLES]);
+        .share().timed().less_is_better().compared(Compared::OnRequest).detail(&[FUNCTION, FILE, SAMPLES]);
     TOTAL_SHARE "profile.total.{rank}.share" [""]
         "share in a function and in all that it calls; the largest first"
         .share().less_is_better().compared(Compared::OnRequest).detail(&[FUNCTION, FILE, SAMPLES]);

@@ -4,10 +4,9 @@ use fathom_analysis::findings::{Finding, Item, Key, Metric, Refused, Report, War
 use fathom_analysis::interval::{Interval, median_interval};
 use fathom_analysis::metrics::count as metrics;
 use fathom_probe::machine::ClockTrust;
-use fathom_units::facts;
 
 use super::{NAME, explanation};
-use crate::reading::{OF_THE_PROBE, measured, new_report};
+use crate::reading::{INVENTED, OF_THE_PROBE, measured, new_report, refuse_times};
 use crate::record::{ProgramRun, ProgramRuns, Record, RefusedEvent};
 
 /// Events by which others are divided.
@@ -16,8 +15,6 @@ const CYCLES: &str = "cycles";
 /// Misses, with the loads of which they are a share.
 const MISSES_OF: [(&str, &str); 2] =
     [("L1-dcache-load-misses", "L1-dcache-loads"), ("LLC-load-misses", "LLC-loads")];
-/// Events that an emulator invents: it has no cycles and no pipeline.
-const OF_TIME: [&str; 3] = [CYCLES, "stalled-cycles-backend", "stalled-cycles-frontend"];
 /// Difference between the numbers of instructions of runs above which their work differs, relative. The start of a dynamic
 /// program and its random addresses take some 0.01 % of a second's work.
 const SAME_WORK: f64 = 0.01;
@@ -41,12 +38,12 @@ pub fn read(record: &Record) -> Report {
     };
     let emulated = record.trust == Some(ClockTrust::Emulated);
     if emulated {
-        refuse_times(record, &mut report);
+        refuse_times(record, "times, cycles and stalls", "run it on the real machine", &mut report);
     } else {
         times(program, &mut report);
     }
     kernel(program, &mut report);
-    for event in program.events.iter().filter(|event| !(emulated && OF_TIME.contains(&&*event.name))) {
+    for event in program.events.iter().filter(|event| !(emulated && INVENTED.contains(&&*event.name))) {
         counts(program, &event.name, event.tried, emulated, &mut report);
     }
     if !emulated {
@@ -183,15 +180,6 @@ fn refused(events: &[RefusedEvent], report: &mut Report) {
         });
         left = others;
     }
-}
-
-fn refuse_times(record: &Record, report: &mut Report) {
-    let evidence = record.text(facts::TRUST_EVIDENCE).unwrap_or("as the probe reports");
-    report.refusals.push(Refused {
-        what: "times, cycles and stalls".to_owned(),
-        reason: format!("this is an emulator ({evidence}): its time is not that of the emulated machine"),
-        remedy: "run it on the real machine".to_owned(),
-    });
 }
 
 /// Adds what limits the results.

@@ -6,9 +6,6 @@ use fathom_report::Headline;
 
 use crate::headline::{headline as of_report, none};
 
-/// perf's clock of a program, by its name in perf-list(1).
-const TASK_CLOCK: &str = "task-clock";
-
 pub(crate) fn headline(report: &Report) -> Headline {
     let Some(worst) = report.of(&metrics::FUNCTION_SHARE).next() else { return none(report) };
     let percent = |f: &Finding| format!("{:.0} %", 100.0 * f.finite().unwrap_or(0.0));
@@ -17,10 +14,11 @@ pub(crate) fn headline(report: &Report) -> Headline {
     let [function, _] = place(worst);
     let samples = report.find(&metrics::SAMPLE_COUNT);
     let event = samples.and_then(|f| f.detail.word(metrics::EVENT)).unwrap_or(super::CPU_CLOCK);
-    let of = match event.split(':').next().unwrap_or(event) {
-        super::CYCLES => "cycles".to_owned(),
-        super::CPU_CLOCK | TASK_CLOCK => "time".to_owned(),
-        other => format!("samples by {other}"),
+    let by_instructions = samples.is_some_and(|f| f.detail.flag(metrics::INSTRUCTION_CLOCK));
+    let of = match super::plain(event) {
+        event if by_instructions && super::is_of_time(event) => "instructions",
+        super::CPU_CLOCK | super::TASK_CLOCK => "time",
+        other => other,
     };
     let place_of_all =
         if samples.is_some_and(|f| f.detail.flag(metrics::KERNEL)) { "" } else { " in user space" };

@@ -9,18 +9,29 @@ use fathom_analysis::metrics;
 use fathom_report::ReportKind;
 
 use crate::experiment::Experiment;
+use crate::reading::INVENTED;
 
 pub use reading::read;
 
 /// The experiment's name.
 pub const NAME: &str = "profile";
 
-/// Events that make samples, by their names in perf-list(1).
-pub const EVENTS: [&str; 2] = [CPU_CLOCK, CYCLES];
-/// The kernel's timer: all its samples have the same weight.
+/// The kernel's timer, by its name in perf-list(1): all its samples have the same weight.
 const CPU_CLOCK: &str = "cpu-clock";
+/// perf's own clock of a program.
+const TASK_CLOCK: &str = "task-clock";
 /// Cycles of the processor.
 const CYCLES: &str = "cycles";
+
+/// Returns an event's name without the modifiers that perf writes: `cycles:u`.
+fn plain(event: &str) -> &str {
+    event.split(':').next().unwrap_or(event)
+}
+
+/// Returns whether an event measures time, or cannot be without it.
+fn is_of_time(event: &str) -> bool {
+    [CPU_CLOCK, TASK_CLOCK].contains(&plain(event)) || INVENTED.contains(&plain(event))
+}
 
 /// The kind of its reports.
 pub static KIND: ReportKind = ReportKind {

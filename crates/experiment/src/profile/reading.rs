@@ -4,10 +4,9 @@ use fathom_analysis::findings::{Finding, Item, Metric, Refused, Report, Warning,
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::profile as metrics;
 use fathom_probe::machine::ClockTrust;
-use fathom_units::facts;
 
-use super::{CPU_CLOCK, NAME};
-use crate::reading::{OF_THE_PROBE, measured, new_report};
+use super::{CPU_CLOCK, CYCLES, NAME, is_of_time, plain};
+use crate::reading::{OF_THE_PROBE, measured, new_report, refuse_times};
 use crate::record::{Profile, ProfileCall, ProfilePlace, Record};
 
 /// Samples below which shares say little: the interval of a half is then from 0.4 to 0.6.
@@ -37,31 +36,26 @@ pub fn read(record: &Record) -> Report {
         });
         return report;
     };
-    if record.trust == Some(ClockTrust::Emulated) {
-        let evidence = record.text(facts::TRUST_EVIDENCE).unwrap_or("as the probe reports");
-        report.refusals.push(Refused {
-            what: "times and shares of them".to_owned(),
-            reason: format!("this is an emulator ({evidence}): its time is not that of the emulated machine"),
-            remedy: "run it on the real machine, or on a described one: fathom simulate -- PROGRAM"
-                .to_owned(),
-        });
-        return report;
+    let emulated = record.trust == Some(ClockTrust::Emulated);
+    if emulated {
+        let by_instructions = record.instruction_ns().is_some();
+        let is_refused = is_of_time(&profile.event) && !by_instructions;
+        let what = if is_refused { "times and shares of them" } else { "times" };
+        let remedy = "run it on the real machine, or on a described one: fathom simulate -- PROGRAM";
+        refuse_times(record, what, remedy, &mut report);
+        if is_refused {
+            return report;
+        }
     }
     if profile.counts[0] == 0 {
-        report.refusals.push(Refused {
-            what: "the program's functions".to_owned(),
-            reason: format!(
-                "it has no sample: {} processes used {:.1} ms in user space, and one is taken every {:.2} ms of each",
-                profile.processes[0],
-                profile.cpu_us[0] as f64 / 1e3,
-                period_ns(profile) / 1e6
-            ),
-            remedy: "let it work longer, or sample more often: --rate".to_owned(),
-        });
+        without_samples(profile, &mut report);
         doubts(profile, &mut report);
         return report;
     }
-    totals(profile, &mut report);
+    if !emulated {
+        times(profile, &mut report);
+    }
+    samples(record, profile, &mut report);
     for (metric, places) in [
         (&metrics::FUNCTION_SHARE, &profile.functions),
         (&metrics::TOTAL_SHARE, &profile.totals),
@@ -112,20 +106,45 @@ fn calls(profile: &Profile, report: &mut Report) {
     }
 }
 
-fn totals(profile: &Profile, report: &mut Report) {
+fn without_samples(profile: &Profile, report: &mut Report) {
+    let processes = profile.processes[0];
+    let user_ms = profile.cpu_us[0] as f64 / 1e3;
+    let mut reason = format!("it has no sample: {processes} processes used {user_ms:.1} ms in user space");
+    if let Some(counted) = profile.counted {
+        reason += &format!(" and had {counted} {}", profile.event);
+    }
+    if let Some(ns) = period_ns(profile) {
+        reason += &format!(", and one is taken every {:.2} ms of each", ns / 1e6);
+    }
+    report.refusals.push(Refused {
+        what: "the program's functions".to_owned(),
+        reason,
+        remedy: "let it work longer, or sample more often: --rate, --period".to_owned(),
+    });
+}
+
+fn times(profile: &Profile, report: &mut Report) {
+    report.findings.push(Finding::number(&metrics::WALL, profile.wall_ns as f64 / 1e6));
+    if !profile.imported {
+        let [user, system] = profile.cpu_us.map(|us| us as f64 / 1e3);
+        report.findings.push(Finding::number(&metrics::USER, user));
+        report.findings.push(Finding::number(&metrics::SYSTEM, system));
+    }
+}
+
+fn samples(record: &Record, profile: &Profile, report: &mut Report) {
     let [samples, lost, _] = profile.counts;
-    let [user, system] = profile.cpu_us.map(|us| us as f64 / 1e3);
     let mut all = Finding::number(&metrics::SAMPLE_COUNT, samples as f64);
     all.detail.set(metrics::EVENT, Item::Token(profile.event.clone()));
     if profile.with_kernel {
         all.detail.set(metrics::KERNEL, Item::Flag(true));
     }
-    report.findings.push(Finding::number(&metrics::WALL, profile.wall_ns as f64 / 1e6));
-    if !profile.imported {
-        report.findings.push(Finding::number(&metrics::USER, user));
-        report.findings.push(Finding::number(&metrics::SYSTEM, system));
+    if record.instruction_ns().is_some() {
+        all.detail.set(metrics::INSTRUCTION_CLOCK, Item::Flag(true));
     }
-    report.findings.extend([all, Finding::number(&metrics::LOST, lost as f64)]);
+    report.findings.push(all);
+    report.findings.extend(profile.counted.map(|counted| Finding::number(&metrics::COUNTED, counted as f64)));
+    report.findings.push(Finding::number(&metrics::LOST, lost as f64));
 }
 
 /// Returns the row of a function or line; `None` without samples, or if a record claims more than there are.
@@ -231,49 +250,84 @@ fn unknown_callers(profile: &Profile) -> Option<Warning> {
 
 /// Tells what has no samples.
 fn missing(profile: &Profile) -> Option<Warning> {
-    let [samples, lost, throttled] = profile.counts;
-    let user_ns = profile.cpu_us[0] as f64 * 1e3;
-    let period_ns = period_ns(profile);
-    let sampled_ns = samples as f64 * period_ns;
-    let least = if profile.event == CPU_CLOCK { MOST } else { MOST_OF_OTHERS };
-    let stand =
-        format!("samples stand for {:.0} ms of {:.0} ms in user space", sampled_ns / 1e6, user_ns / 1e6);
+    let [_, lost, throttled] = profile.counts;
     if lost > 0 || throttled > 0 {
-        let stand = if profile.imported { String::new() } else { format!("; {stand}") };
+        let stand = period_ns(profile).filter(|_| !profile.imported);
+        let stand = stand.map(|ns| format!("; {}", stand_for(profile, ns))).unwrap_or_default();
         let text = format!(
             "{lost} records were lost or may have been, samples or names, and the kernel stopped sampling {throttled} times{stand}"
         );
-        return Some(Warning::new(WarningKind::SamplesLost, text, "sample less often: --rate 100"));
+        return Some(Warning::new(
+            WarningKind::SamplesLost,
+            text,
+            "sample less often: --rate 100, or a larger --period",
+        ));
     }
     if profile.imported {
         return None;
     }
+    let (text, remedy) = match lost_events(profile) {
+        Some(text) => (text, "sample by another event: --event cpu-clock; end other users of the counters"),
+        None => (unsampled_time(profile)?, "sample more often: --rate 10000; sample such programs as root"),
+    };
+    Some(Warning::new(WarningKind::SamplesLost, text, remedy))
+}
+
+/// Tells if samples stand for few of the events that were counted.
+fn lost_events(profile: &Profile) -> Option<String> {
+    let counted = profile.counted? as f64;
+    let weight = profile.weight as f64;
+    let period = weight / profile.counts[0].max(1) as f64;
+    (weight < MOST * counted && counted > SOME_PERIODS * period).then(|| {
+        format!(
+            "samples stand for {:.0} % of the {counted} {} that were counted: overflows of the counter were lost, as under emulators, or              processes were shorter than the period of a sample",
+            100.0 * weight / counted,
+            profile.event
+        )
+    })
+}
+
+/// Tells what part of the CPU time has no samples.
+fn unsampled_time(profile: &Profile) -> Option<String> {
+    let user_ns = profile.cpu_us[0] as f64 * 1e3;
+    let period_ns = period_ns(profile)?;
+    let sampled_ns = profile.counts[0] as f64 * period_ns;
+    let least = if profile.event == CPU_CLOCK { MOST } else { MOST_OF_OTHERS };
+    let stand = stand_for(profile, period_ns);
     let [processes, unsampled] = profile.processes;
     let unseen_ns = unsampled as f64 * period_ns;
-    let text = if user_ns >= SOME_PERIODS * period_ns && sampled_ns < least * user_ns {
-        format!(
+    if user_ns >= SOME_PERIODS * period_ns && sampled_ns < least * user_ns {
+        Some(format!(
             "{stand}: the kernel lets no programs be sampled that have more rights than their user or may not be read, and short \
              processes have few samples or none"
-        )
+        ))
     } else if unseen_ns > UNSEEN * user_ns && unsampled > 1 {
-        format!(
+        Some(format!(
             "{unsampled} of {processes} processes have no sample: they were shorter than the {:.2} ms between samples, and are not in \
              the shares; {stand}",
             period_ns / 1e6
-        )
+        ))
     } else {
-        return None;
-    };
-    Some(Warning::new(
-        WarningKind::SamplesLost,
-        text,
-        "sample more often: --rate 10000; sample such programs as root",
-    ))
+        None
+    }
 }
 
-/// Returns the CPU time from one sample to the next that was asked for, ns.
-fn period_ns(profile: &Profile) -> f64 {
-    1e9 / profile.rate.max(1) as f64
+/// Returns for how much of the CPU time the samples stand.
+fn stand_for(profile: &Profile, period_ns: f64) -> String {
+    format!(
+        "samples stand for {:.0} ms of {:.0} ms in user space",
+        profile.counts[0] as f64 * period_ns / 1e6,
+        profile.cpu_us[0] as f64 / 1e3
+    )
+}
+
+/// Returns the CPU time from one sample to the next that was asked for, ns, if it is known.
+fn period_ns(profile: &Profile) -> Option<f64> {
+    match (plain(&profile.event), profile.period) {
+        (CPU_CLOCK, Some(ns)) => Some(ns as f64),
+        (CPU_CLOCK | CYCLES, None) => Some(1e9 / profile.rate.max(1) as f64),
+        _ => None,
+    }
 }
 
 /// Returns half the width of the interval of a half.

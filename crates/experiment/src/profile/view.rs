@@ -38,11 +38,12 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
 }
 
 fn totals(page: &mut Page, index: &mut FindingIndex) {
-    let all: [(&str, &'static Metric); 5] = [
+    let all: [(&str, &'static Metric); 6] = [
         ("from start to end", &metrics::WALL),
         ("CPU time in user space", &metrics::USER),
         ("CPU time in the kernel", &metrics::SYSTEM),
         ("samples", &metrics::SAMPLE_COUNT),
+        ("events, sampled or not", &metrics::COUNTED),
         ("lost records", &metrics::LOST),
     ];
     let row = |(name, metric): &(&str, &'static Metric)| {

@@ -18,8 +18,10 @@ pub struct Profile {
     pub event: String,
     /// Why it is not cycles, and the remedy; empty if it was asked for.
     pub instead: [String; 2],
-    /// Samples for each second on a CPU that were asked for.
+    /// Samples for each second on a CPU that were asked for; 0 if `period` was.
     pub rate: u64,
+    /// Events of a sample that were asked for; of the kernel's clock, ns.
+    pub period: Option<u64>,
     /// Samples, records that were lost, and times that the kernel stopped sampling.
     pub counts: [u64; 3],
     /// Samples of equal weight that tell as much.
@@ -36,6 +38,8 @@ pub struct Profile {
     pub changed: Vec<String>,
     /// Events of all samples.
     pub weight: u64,
+    /// Events that were counted, sampled or not; `None` if that is not known.
+    pub counted: Option<u64>,
     /// Time from start to end, ns.
     pub wall_ns: u64,
     /// CPU time in user space and in the kernel, us.
@@ -97,7 +101,9 @@ impl Profile {
         let head = head.int("effective", self.effective).list("processes", &self.processes);
         let flags = [("left", self.left), ("imported", self.imported), ("kernel", self.with_kernel)];
         let head = flags.iter().filter(|(_, is_set)| *is_set).fold(head, |head, (key, _)| head.int(key, 1));
-        let head = if let Some(whole) = self.whole { head.int("whole", whole) } else { head };
+        let known = [("period", self.period), ("whole", self.whole), ("counted", self.counted)];
+        let known = known.into_iter().filter_map(|(key, number)| Some((key, number?)));
+        let head = known.fold(head, |head, (key, number)| head.int(key, number));
         let mut all = vec![head.int("wall_ns", self.wall_ns).list("cpu_us", &self.cpu_us)];
         let changed = self.changed.iter().take(MAX_HOT);
         all.extend(
@@ -129,7 +135,9 @@ impl Profile {
             left: flag(&mut f, "left")?,
             imported: flag(&mut f, "imported")?,
             with_kernel: flag(&mut f, "kernel")?,
+            period: f.int("period")?,
             whole: f.int("whole")?,
+            counted: f.int("counted")?,
             weight: f.need_int("weight")?,
             wall_ns: f.need_int("wall_ns")?,
             cpu_us: numbers("cpu_us", &f.list("cpu_us")?)?,

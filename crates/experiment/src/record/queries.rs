@@ -47,6 +47,18 @@ impl Record {
         self.trust == Some(ClockTrust::Modelled) && self.int(facts::DESCRIBED_NEIGHBOURS).is_none()
     }
 
+    /// Returns the time of an instruction, ns, if the clock is known to count instructions: that of an emulator (QEMU's -icount)
+    /// which the kernel's command line declares as `fathom.instruction_ns=N`.
+    #[must_use]
+    pub fn instruction_ns(&self) -> Option<f64> {
+        if self.trust != Some(ClockTrust::Emulated) {
+            return None;
+        }
+        let line = self.text(facts::KERNEL_COMMAND_LINE)?;
+        let ns = line.split_ascii_whitespace().find_map(|w| w.strip_prefix("fathom.instruction_ns="))?;
+        ns.parse::<f64>().ok().filter(|ns| *ns > 0.0)
+    }
+
     /// Returns the trials of one pattern that ended with rows.
     pub fn of(&self, pattern: PatternKind) -> impl Iterator<Item = &TrialRun> + '_ {
         self.trials.iter().filter(move |r| r.trial.kind() == pattern && r.done.is_some() && r.has_rows())

@@ -8,7 +8,6 @@ use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::wakeup::Activation;
 use fathom_analysis::wakeup::summary::Percentile;
 use fathom_probe::machine::ClockTrust;
-use fathom_units::facts;
 
 /// Returns a percentile's token in findings (`p999`) for the analysis's (`p99.9`).
 pub(super) fn word(percentile: &str) -> String {
@@ -49,17 +48,12 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// Returns the unit for a record. Times of an emulator are meaningless, unless the guest's clock is known to count
-    /// instructions (QEMU's -icount, declared on the kernel's command line as `fathom.instruction_ns=N`): then
-    /// instructions.
+    /// Returns the unit for a record. Times of an emulator are meaningless, unless its clock is known to count instructions.
     pub(super) fn of(record: &Record) -> Option<Unit> {
         if record.trust != Some(ClockTrust::Emulated) {
             return Some(Unit { name: "us", of_us: 1.0 });
         }
-        let line = record.text(facts::KERNEL_COMMAND_LINE)?;
-        let ns = line.split_ascii_whitespace().find_map(|w| w.strip_prefix("fathom.instruction_ns="))?;
-        let ns = ns.parse::<f64>().ok().filter(|ns| *ns > 0.0)?;
-        Some(Unit { name: "instructions", of_us: 1000.0 / ns })
+        record.instruction_ns().map(|ns| Unit { name: "instructions", of_us: 1000.0 / ns })
     }
 
     pub(super) fn interval(self, us: Interval) -> Interval {

@@ -53,7 +53,8 @@ impl Asked<'_> {
     fn head(&self) -> Run {
         let command: Vec<String> =
             self.program.command.iter().map(|word| shell(&word.to_string_lossy())).collect();
-        let typed = format!("fathom {} {} -- {}", self.kind.name, self.options, command.join(" "));
+        let options = if self.options.is_empty() { String::new() } else { format!("{} ", self.options) };
+        let typed = format!("fathom {} {options}-- {}", self.kind.name, command.join(" "));
         Run {
             experiment: self.kind.name.to_owned(),
             subject: self.name(),

@@ -13,6 +13,11 @@ use fathom_experiment::record::{Record, file};
 use fathom_experiment::wakeup;
 use fathom_probe::machine::ClockTrust;
 
+mod programs;
+
+/// The repository.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
 /// Exit status of the laboratory if its prerequisites are missing.
 const UNAVAILABLE: i32 = 77;
 
@@ -32,13 +37,18 @@ fn start(folder: &Path, name: &str, arguments: &[&str]) -> Run {
     start_after(folder, name, None, arguments)
 }
 
+/// A run of the laboratory with so many MiB of memory.
+fn laboratory(memory: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.arg(format!("{ROOT}/scripts/lab")).args(["--seed", "1", "--limit", LIMIT, "--memory", memory]);
+    command
+}
+
 /// The same after a script.
 fn start_after(folder: &Path, name: &str, script: Option<&Path>, arguments: &[&str]) -> Run {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let record = folder.join(name);
-    let laboratory = Command::new("sh")
-        .arg(format!("{root}/scripts/lab"))
-        .args(["--seed", "1", "--limit", LIMIT, "--memory", MEMORY, "-o"])
+    let laboratory = laboratory(MEMORY)
+        .arg("-o")
         .arg(&record)
         .args(script.iter().flat_map(|script| [Path::new("--script"), script]))
         .arg("--")
@@ -107,58 +117,6 @@ fn two_runs_with_one_seed_give_the_same_bytes() {
     // The records are not equal only because they are empty.
     let done = record.trials.iter().filter(|t| t.done.is_some()).count();
     assert!(done > 10, "{done} trials");
-}
-
-/// Returns a program for AArch64 that executes 2 `n` + 5 instructions.
-fn program_of(n: u32) -> Vec<u8> {
-    let code = [
-        0xd280_0000 | (n & 0xffff) << 5, // movz x0, #n
-        0xf2a0_0000 | (n >> 16) << 5,    // movk x0, #n >> 16, lsl 16
-        0xf100_0400,                     // loop: subs x0, x0, #1
-        0x54ff_ffe1,                     // b.ne loop
-        0xd280_0ba8,                     // movz x8, #93
-        0xd280_0000,                     // movz x0, #0
-        0xd400_0001,                     // svc #0: exit(0)
-    ];
-    // Headers of ELF64: one segment, with the code behind the headers.
-    let (address, headers) = (0x40_0000u64, 120u64);
-    let length = headers + 4 * code.len() as u64;
-    let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
-    file.extend([2u16, 183].iter().flat_map(|v| v.to_le_bytes()));
-    file.extend(1u32.to_le_bytes());
-    file.extend([address + headers, 64, 0].iter().flat_map(|v| v.to_le_bytes()));
-    file.extend(0u32.to_le_bytes());
-    file.extend([64u16, 56, 1, 0, 0, 0].iter().flat_map(|v| v.to_le_bytes()));
-    file.extend([1u32, 5].iter().flat_map(|v| v.to_le_bytes()));
-    file.extend([0, address, address, length, length, 0x1_0000].iter().flat_map(|v| v.to_le_bytes()));
-    file.extend(code.iter().flat_map(|v| v.to_le_bytes()));
-    file
-}
-
-/// The guest's PMU counts instructions exactly, as its clock does: `fathom count` returns what the program executes, in every
-/// run, and nothing of the kernel's and of its own.
-#[test]
-fn instructions_of_a_program_are_counted_exactly() {
-    use base64::Engine as _;
-    const N: u32 = 1_000_000;
-    let Some((_turn, folder)) = lock_and_directory() else { return };
-    let script = folder.path().join("script");
-    let program = base64::engine::general_purpose::STANDARD.encode(program_of(N));
-    let text = format!("echo {program} | base64 -d >/tmp/program && chmod +x /tmp/program");
-    std::fs::write(&script, text).expect("a folder that can be written");
-    let count = ["count", "--runs", "3", "--color", "never", "--", "/tmp/program"];
-    let Some((output, record)) = end(start_after(folder.path(), "count", Some(&script), &count)) else {
-        return;
-    };
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let record = file::read(&String::from_utf8_lossy(&record)).expect("a record");
-    assert!(record.problems.is_empty(), "{:?}", record.problems);
-    let report = fathom_experiment::read(&record).expect("an experiment");
-    let instructions = row(&report, "program.event.instructions.count").expect("counted");
-    let exact = Some(f64::from(2 * N + 5));
-    assert_eq!([instructions.finite(), instructions.low, instructions.high], [exact; 3], "{instructions:?}");
-    // An emulator has no time and no cycles.
-    assert!(row(&report, "program.wall").is_none() && row(&report, "program.event.cycles.count").is_none());
 }
 
 /// A sweep in the guest, without sizes, budget and allocator.

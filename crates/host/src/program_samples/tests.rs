@@ -4,7 +4,7 @@ use super::*;
 
 /// Samples of a shell that computes in a child of a child.
 fn sampled(rate: u64, callers: Callers) -> Option<Vec<SampledEvent>> {
-    let Ok(mut sampling) = ProgramSampling::open(SampledBy::CpuClock, rate, callers) else {
+    let Ok(mut sampling) = ProgramSampling::open(SampledBy::CpuClock, Pace::PerSecond(rate), callers) else {
         fathom_skip::skipped!(Unchecked, "perf_event_open is not permitted here");
         return None;
     };
@@ -42,6 +42,32 @@ fn programs_are_sampled_in_code_that_they_have_mapped() {
     assert_eq!(weight, samples * 1_000_000, "each stands for a millisecond");
     // The first page of a program may be the dynamic linker's before its mapping is told.
     assert!(known * 10 >= samples * 9, "{known} of {samples} in mapped code");
+}
+
+/// Each program faults in some tens of its pages and its libraries' at least.
+#[test]
+fn events_that_are_not_sampled_are_counted() {
+    let Ok(mut sampling) = ProgramSampling::open(SampledBy::PageFaults, Pace::Each(3), Callers::Unknown)
+    else {
+        fathom_skip::skipped!(Unchecked, "perf_event_open is not permitted here");
+        return;
+    };
+    assert!(Command::new("true").status().expect("true").success());
+    let weights: u64 = sampling
+        .take()
+        .iter()
+        .map(|event| match event.what {
+            Sampled::Sample { weight, .. } => weight,
+            _ => 0,
+        })
+        .sum();
+    let counted = sampling.counted().expect("open").expect("faults are counted");
+    assert!(counted >= 20 && weights <= counted, "{weights} of {counted}");
+    let Ok(mut clock) = ProgramSampling::open(SampledBy::CpuClock, Pace::PerSecond(100), Callers::Unknown)
+    else {
+        return;
+    };
+    assert_eq!(clock.counted().expect("open"), None);
 }
 
 /// The rings are read after the program's end only: a slow shell fills them, which is no failure of this test.

@@ -40,10 +40,16 @@ fn planted() -> Profile {
 }
 
 fn record(profile: &Profile, trust: &str) -> Record {
+    record_with(profile, trust, &[])
+}
+
+/// The same of a probe that reports these facts.
+fn record_with(profile: &Profile, trust: &str, facts: &[Line]) -> Record {
     let run = Run { experiment: NAME.to_owned(), subject: profile.program.clone(), ..Run::default() };
     let mut lines = vec![Record::first_line(), run.line().render()];
     let probe = Line::new("probe").int("wire", fathom_probe::wire::VERSION).token("trust", trust);
-    lines.extend([probe.seal(0), Line::new("gone").seal(1)]);
+    let sent = [probe].into_iter().chain(facts.iter().cloned()).chain([Line::new("gone")]);
+    lines.extend(sent.zip(0..).map(|(line, number)| line.seal(number)));
     lines.extend(profile.record_lines().iter().map(Line::render));
     lines.push(End { status: "complete".to_owned(), elapsed_ms: 1200 }.line().render());
     let record = Record::parse(&lines.join("\n")).expect("a record");
@@ -183,6 +189,54 @@ fn lost_and_few_samples_are_told() {
         ..planted
     };
     assert!(told(&few, WarningKind::FewSamples).is_some());
+}
+
+/// QEMU loses most overflows of the counter of instructions: 6 of 180 came.
+#[test]
+fn lost_overflows_are_told_by_the_count_of_the_events() {
+    let few = Profile {
+        event: "instructions".to_owned(),
+        counts: [6, 0, 0],
+        effective: 6,
+        weight: 6_000_000,
+        counted: Some(180_000_000),
+        functions: Vec::new(),
+        totals: Vec::new(),
+        calls: Vec::new(),
+        lines: Vec::new(),
+        ..planted()
+    };
+    let told = |profile: &Profile| {
+        let report = read(&record(profile, "real"));
+        report.warnings.into_iter().find(|w| w.kind == WarningKind::SamplesLost).map(|w| w.text)
+    };
+    let text = told(&few).expect("told");
+    assert!(text.contains("3 % of the 180000000 instructions"), "{text}");
+    let whole = Profile { weight: 170_000_000, counts: [170, 0, 0], effective: 170, ..few.clone() };
+    assert_eq!(told(&whole), None, "the last period of a process is never sampled");
+    let none = Profile { counts: [0; 3], effective: 0, weight: 0, ..few };
+    let report = read(&record(&none, "real"));
+    assert!(report.refusals[0].reason.contains("had 180000000 instructions"), "{report:?}");
+}
+
+/// Faults of an emulated machine are real, its time is none, unless its clock counts instructions.
+#[test]
+fn an_emulator_has_no_time_but_events() {
+    let refused = |profile: &Profile| {
+        let report = read(&record(profile, "emulated"));
+        (report.refusals[0].what.clone(), value(&report, "profile.function.1.share"))
+    };
+    assert_eq!(refused(&planted()), ("times and shares of them".to_owned(), None));
+    let faults = Profile { event: "page-faults".to_owned(), counted: Some(1_000_000_000), ..planted() };
+    assert_eq!(refused(&faults), ("times".to_owned(), Some(0.75)));
+    let declared = Line::new("fact")
+        .text("name", fathom_units::facts::KERNEL_COMMAND_LINE)
+        .text("text", "console=ttyAMA0 fathom.instruction_ns=4");
+    let report = read(&record_with(&planted(), "emulated", &[declared]));
+    assert_eq!(value(&report, "profile.function.1.share"), Some(0.75));
+    assert_eq!(value(&report, "profile.wall"), None);
+    let headline = (crate::profile::KIND.headline)(&report);
+    assert!(headline.answer.contains("75 % of the instructions"), "{headline:?}");
 }
 
 /// Samples of small weight tell less: without that, the interval of the share would be too short.

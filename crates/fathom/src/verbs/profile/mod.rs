@@ -3,10 +3,11 @@
 use std::io;
 use std::time::SystemTime;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use fathom_experiment::profile::{KIND, NAME};
 use fathom_experiment::record::Profile;
-use fathom_host::{Callers, ProgramSampling, SampledBy};
+use fathom_host::{Callers, Pace, ProgramSampling, SampledBy};
 
 use super::{Context, Verb};
 use crate::failure::{Exit, Failure};
@@ -17,12 +18,15 @@ use crate::program::samples::Places;
 /// Options of the profile.
 #[derive(Debug, Args)]
 struct Options {
-    /// Event that makes samples. Default: cycles, or cpu-clock where they cannot be counted.
-    #[arg(long, value_enum, value_name = "EVENT")]
-    event: Option<EventName>,
-    /// Samples for each second of the program on a CPU. The default, a prime number, does not keep step with timers.
-    #[arg(long, default_value_t = 997, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000))]
-    rate: u64,
+    /// Event that makes samples, by its name in perf-list(1). Default: cycles, or cpu-clock where they cannot be counted.
+    #[arg(long, value_name = "EVENT", value_parser = event_of_name())]
+    event: Option<SampledBy>,
+    /// Samples for each second of the program on a CPU. Default: 997, a prime number, which does not keep step with timers.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000))]
+    rate: Option<u64>,
+    /// A sample at each N events (of cpu-clock: ns) instead of a rate. Default of page-faults: 97.
+    #[arg(long, value_name = "N", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..))]
+    period: Option<u64>,
     /// How callers are found. Default: tables on x86-64 and AArch64, else frame-pointers.
     #[arg(long, value_enum, value_name = "HOW")]
     callers: Option<CallersName>,
@@ -51,15 +55,6 @@ impl CallersName {
     }
 }
 
-/// Name of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum EventName {
-    /// The kernel's timer, while the program is on a CPU.
-    CpuClock,
-    /// Cycles of the processor.
-    Cycles,
-}
-
 /// The verb.
 pub fn verb() -> Verb {
     Verb::of::<Options>(
@@ -81,6 +76,24 @@ The program has stdin, stdout and stderr; the report follows on stderr. With --j
 }
 
 impl Options {
+    fn pace(&self, by: SampledBy) -> Pace {
+        let asked = self.period.map(Pace::Each).or(self.rate.map(Pace::PerSecond));
+        asked.unwrap_or(by.usual_pace())
+    }
+
+    /// Returns them as typed.
+    fn typed(&self) -> String {
+        let how = self.callers.and_then(|callers| callers.to_possible_value());
+        let all = [
+            ("--event", self.event.map(|by| by.name().to_owned())),
+            ("--rate", self.rate.map(|n| n.to_string())),
+            ("--period", self.period.map(|n| n.to_string())),
+            ("--callers", how.map(|how| how.get_name().to_owned())),
+        ];
+        let typed = all.into_iter().filter_map(|(option, value)| Some(format!("{option} {}", value?)));
+        typed.collect::<Vec<_>>().join(" ")
+    }
+
     fn callers(&self) -> Callers {
         self.callers.map_or(Callers::BEST, CallersName::callers)
     }
@@ -88,25 +101,15 @@ impl Options {
 
 /// Samples, keeps the record, and prints the report.
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
-    let event = options.event.map(|event| format!(" --event {}", by_of(event).name())).unwrap_or_default();
-    let named = |callers: CallersName| callers.to_possible_value().map(|value| value.get_name().to_owned());
-    let callers =
-        options.callers.and_then(named).map(|name| format!(" --callers {name}")).unwrap_or_default();
-    let asked = Asked {
-        kind: &KIND,
-        program: &options.program,
-        options: format!("--rate {}{event}{callers}", options.rate),
-        once: true,
-    };
+    let asked = Asked { kind: &KIND, program: &options.program, options: options.typed(), once: true };
     let name = asked.name();
     asked.record(&context.out, |filling, runner| profile(options, &name, filling, runner))
 }
 
-fn by_of(event: EventName) -> SampledBy {
-    match event {
-        EventName::CpuClock => SampledBy::CpuClock,
-        EventName::Cycles => SampledBy::Cycles,
-    }
+/// Returns the parser of events' names.
+fn event_of_name() -> impl TypedValueParser<Value = SampledBy> {
+    let names = PossibleValuesParser::new(SampledBy::all().map(SampledBy::name));
+    names.try_map(|name| SampledBy::all().find(|by| by.name() == name).ok_or("no event has this name"))
 }
 
 /// Runs the program, and adds where it executed. Returns whether it ended with status 0.
@@ -115,12 +118,21 @@ fn profile(options: &Options, name: &str, filling: &mut Filling, runner: &Runner
     let mut places = Places::new(Some(SystemTime::now()), options.callers());
     let ended = runner.run(&mut || places.take(sampling.take()))?;
     places.take(sampling.take());
+    let counted = sampling
+        .counted()
+        .map_err(|e| Failure::new(format!("cannot read the counters: {e}"), "run it again"))?;
+    let (rate, period) = match options.pace(by) {
+        Pace::PerSecond(rate) => (Some(rate), None),
+        Pace::Each(events) => (None, Some(events)),
+    };
     let total = places.finish();
     let profile = Profile {
         program: name.to_owned(),
         event: by.name().to_owned(),
         instead,
-        rate: options.rate,
+        rate: rate.unwrap_or(0),
+        period,
+        counted,
         left: ended.left,
         wall_ns: ended.wall.as_nanos() as u64,
         cpu_us: [ended.used.user_us, ended.used.system_us],
@@ -140,17 +152,17 @@ struct Opened {
 
 /// Opens the event that is asked for; without one, cycles if they count, else the clock.
 fn opened(options: &Options) -> Result<Opened, Failure> {
-    let open = |by: SampledBy| ProgramSampling::open(by, options.rate, options.callers());
-    if let Some(by) = options.event.map(by_of) {
+    let open = |by: SampledBy| ProgramSampling::open(by, options.pace(by), options.callers());
+    if let Some(by) = options.event {
         let sampling = open(by).map_err(|error| cannot_sample(by, &error))?;
         return Ok(Opened { sampling, by, instead: Default::default() });
     }
-    match open(SampledBy::Cycles) {
-        Ok(sampling) => Ok(Opened { sampling, by: SampledBy::Cycles, instead: Default::default() }),
+    match open(SampledBy::cycles()) {
+        Ok(sampling) => Ok(Opened { sampling, by: SampledBy::cycles(), instead: Default::default() }),
         Err(why) => {
             let by = SampledBy::CpuClock;
             let sampling = open(by).map_err(|error| cannot_sample(by, &error))?;
-            let Failure { what, remedy, .. } = cannot_sample(SampledBy::Cycles, &why);
+            let Failure { what, remedy, .. } = cannot_sample(SampledBy::cycles(), &why);
             Ok(Opened { sampling, by, instead: [what, remedy] })
         }
     }
@@ -168,24 +180,16 @@ fn cannot_sample(by: SampledBy, error: &io::Error) -> Failure {
         io::ErrorKind::QuotaExceeded => {
             "let more memory be locked: ulimit -l, or sysctl kernel.perf_event_mlock_kb; end other profiles"
         }
+        io::ErrorKind::Unsupported if error.raw_os_error().is_some() => {
+            "this event of this PMU makes no interrupts: --event cpu-clock"
+        }
         io::ErrorKind::Unsupported => "let the kernel find callers: --callers frame-pointers, or none",
         io::ErrorKind::InvalidInput => {
-            "sample less often: --rate 100 (sysctl kernel.perf_event_max_sample_rate)"
+            "sample less often: --rate 100, or a larger --period (sysctl kernel.perf_event_max_sample_rate)"
         }
         _ => {
             "see perf_event_open(2) for this error; raise the limits on open files and locked memory (ulimit -n, -l)"
         }
     };
     Failure::new(format!("{} cannot be sampled: {error}", by.name()), remedy)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_events_are_those_of_the_reports() {
-        let names = EventName::value_variants().iter().map(|event| by_of(*event).name());
-        assert_eq!(names.collect::<Vec<_>>(), fathom_experiment::profile::EVENTS);
-    }
 }
