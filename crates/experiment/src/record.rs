@@ -33,7 +33,9 @@ pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
 pub use profile::{MAX_CALLS, Profile, ProfileCall, ProfilePlace};
 pub(crate) use program::MAX_TIERS;
-pub use program::{MAX_RUNS, ProgramRun, ProgramRuns, ProgramTimes, RefusedEvent, TriedEvent};
+pub use program::{
+    MAX_RUNS, MAX_SLICES, ProgramRun, ProgramRuns, ProgramSlice, ProgramTimes, RefusedEvent, TriedEvent,
+};
 pub use simulated::region::SimulatedRegion;
 pub use simulated::source::{MAX_SOURCE, SimulatedSource};
 pub use simulated::why::{REASONS, Reasons, SimulatedEnd, SimulatedObject, SimulatedPair};

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, ValueEnum};
 
 pub use experiments::RecordOptions;
-pub use parse::{percent, wait};
+pub use parse::{milliseconds, percent, wait};
 
 use crate::subjects;
 

@@ -58,7 +58,8 @@ pub use memory_limit::MemoryLimit;
 pub use options::Options;
 pub use perf::Pace;
 pub use program_counters::{
-    EventRefusal, PROGRAM_EVENTS, ProgramCount, ProgramCounters, ProgramCounting, ProgramEvent, ProgramUsage,
+    EventRefusal, KERNEL_EVENTS, PROGRAM_EVENTS, ProgramCount, ProgramCounters, ProgramCounting,
+    ProgramEvent, ProgramUsage,
 };
 pub use program_samples::{Callers, ProgramSampling, Sampled, SampledBy, SampledEvent, Stack, StackMemory};
 pub use reaper::run_reaper;

@@ -28,7 +28,9 @@ const READ_MISS: u64 = 1 << 16;
 
 impl Event {
     pub(crate) const CPU_CLOCK: Event = Event::new(SOFTWARE, 0);
+    pub(crate) const TASK_CLOCK: Event = Event::new(SOFTWARE, 1);
     pub(crate) const PAGE_FAULTS: Event = Event::new(SOFTWARE, 2);
+    pub(crate) const CONTEXT_SWITCHES: Event = Event::new(SOFTWARE, 3);
     pub(crate) const CPU_CYCLES: Event = Event::new(HARDWARE, 0);
     pub(crate) const INSTRUCTIONS: Event = Event::new(HARDWARE, 1);
     pub(crate) const BRANCHES: Event = Event::new(HARDWARE, 4);
@@ -89,11 +91,21 @@ impl Attributes {
 
     /// Opens the event of the calling thread on a CPU; -1: on all of them.
     fn open(&self, cpu: libc::c_int, leader: Option<&Counter>) -> io::Result<Counter> {
-        let this_thread: libc::pid_t = 0;
+        let this_thread = 0;
+        self.open_of(this_thread, cpu, leader)
+    }
+
+    /// The same of a thread, by its number.
+    fn open_of(
+        &self,
+        thread: libc::pid_t,
+        cpu: libc::c_int,
+        leader: Option<&Counter>,
+    ) -> io::Result<Counter> {
         let group: libc::c_int = leader.map_or(-1, Counter::as_raw_fd);
         // SAFETY: the kernel reads `size` bytes of `self`, which is live; the other arguments are integers.
         let fd = unsafe {
-            libc::syscall(libc::SYS_perf_event_open, &raw const *self, this_thread, cpu, group, CLOSE_ON_EXEC)
+            libc::syscall(libc::SYS_perf_event_open, &raw const *self, thread, cpu, group, CLOSE_ON_EXEC)
         };
         let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
         // SAFETY: a new descriptor that nothing else owns.
@@ -199,6 +211,19 @@ impl Counter {
         Counter::open_with(event, USER | INHERIT | enabled, 0, leader)
     }
 
+    /// Opens a counter of a thread that runs already, in user space, and of what it starts from now on. It counts while its leader is
+    /// enabled.
+    pub(crate) fn open_of_thread(
+        event: Event,
+        thread: libc::pid_t,
+        leader: Option<&Counter>,
+    ) -> io::Result<Counter> {
+        let disabled = if leader.is_none() { DISABLED } else { 0 };
+        let attributes =
+            Attributes { read_format: WITH_TIMES, ..Attributes::of(event, USER | INHERIT | disabled) };
+        attributes.open_of(thread, -1, leader)
+    }
+
     /// Opens a counter of the calling thread, everywhere, that always has its hardware counter or counts nothing.
     /// `config1` is for the PMU's driver.
     #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
@@ -238,7 +263,7 @@ impl Counter {
         Attributes { config1, read_format: WITH_TIMES, ..Attributes::of(event, flags) }.open(any_cpu, leader)
     }
 
-    /// Enables the leader of a group.
+    /// Enables the leader of a group, and those that it has inherited to.
     pub(crate) fn enable(&self) -> io::Result<()> {
         // SAFETY: the request has an integer as its argument, 0 for this counter and its group.
         let failed = unsafe { libc::ioctl(self.as_raw_fd(), ENABLE as _, 0) };

@@ -43,6 +43,14 @@ pub static PROGRAM_EVENTS: [ProgramEvent; 13] = [
     event("branch-misses", Event::BRANCH_MISSES, true),
 ];
 
+/// Events that the kernel counts itself, of programs over time: CPU time (ns), page faults in user space, context switches. The
+/// last one happens in the kernel, which not everybody may count.
+pub static KERNEL_EVENTS: [ProgramEvent; 3] = [
+    event("task-clock", Event::TASK_CLOCK, false),
+    event("page-faults", Event::PAGE_FAULTS, false),
+    event("context-switches", Event::CONTEXT_SWITCHES.everywhere(), false),
+];
+
 /// Number of events that are in every set.
 const IN_EVERY_SET: usize = 2;
 /// Memory of the loop that tries events, at most, bytes.
@@ -122,6 +130,31 @@ impl ProgramCounters {
             found.refused.push(EventRefusal::new(event.name, without_counter()));
         }
         found
+    }
+
+    /// Returns the same with the kernel's own events in each set.
+    #[must_use]
+    pub fn with_kernel_events(mut self) -> ProgramCounters {
+        let root = Root::system();
+        let mut opened = Vec::new();
+        for event in KERNEL_EVENTS {
+            match Counter::open(event.event) {
+                Ok(_) => opened.push(event),
+                Err(error) => self.refused.push(EventRefusal::new(event.name, refusal(&root, &error))),
+            }
+        }
+        if opened.is_empty() {
+            self.sets.clear();
+            return self;
+        }
+        self.tried.extend(opened.iter().map(|event| (event.name, None)));
+        if self.sets.is_empty() {
+            self.sets.push(Vec::new());
+        }
+        for set in &mut self.sets {
+            set.splice(0..0, opened.iter().copied());
+        }
+        self
     }
 
     /// Tries an event. Returns whether it counts.
@@ -217,7 +250,7 @@ fn fit(set: &[ProgramEvent]) -> bool {
 
 fn open_all(
     set: &[ProgramEvent],
-    open: fn(Event, Option<&Counter>) -> io::Result<Counter>,
+    open: impl Fn(Event, Option<&Counter>) -> io::Result<Counter>,
 ) -> io::Result<Vec<Counter>> {
     let mut counters: Vec<Counter> = Vec::new();
     for event in set {
@@ -226,9 +259,9 @@ fn open_all(
     Ok(counters)
 }
 
-/// Counters of the programs that the calling thread starts, each with all that it starts.
+/// Counters of programs: a group of a set's events for the calling thread, or for each thread of a process.
 #[derive(Debug)]
-pub struct ProgramCounting(Vec<Counter>);
+pub struct ProgramCounting(Vec<Vec<Counter>>);
 
 /// A count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,7 +280,29 @@ impl ProgramCounting {
     /// # Errors
     /// One does not open: perf_event_open(2).
     pub fn open(set: &[ProgramEvent]) -> io::Result<ProgramCounting> {
-        open_all(set, Counter::open_for_programs).map(ProgramCounting)
+        Ok(ProgramCounting(vec![open_all(set, Counter::open_for_programs)?]))
+    }
+
+    /// Opens the counters of a set for each thread of a process. They count these, and what they start, from now on.
+    ///
+    /// # Errors
+    /// One does not open: perf_event_open(2). Of kind `NotFound`: there is no such process.
+    pub fn of_process(process: u32, set: &[ProgramEvent]) -> io::Result<ProgramCounting> {
+        let threads = Root::system().names(&format!("/proc/{process}/task"));
+        let mut groups = Vec::new();
+        for thread in threads.iter().filter_map(|name| name.parse::<libc::pid_t>().ok()) {
+            match open_all(set, |event, leader| Counter::open_of_thread(event, thread, leader)) {
+                Ok(group) => groups.push(group),
+                // It has just ended.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if groups.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "it has ended"));
+        }
+        groups.iter().filter_map(|group| group.first()).try_for_each(Counter::enable)?;
+        Ok(ProgramCounting(groups))
     }
 
     /// Reads the counters, in the order of the set.
@@ -255,12 +310,23 @@ impl ProgramCounting {
     /// # Errors
     /// One cannot be read.
     pub fn read(&mut self) -> io::Result<Vec<ProgramCount>> {
-        let read = |counter: &mut Counter| {
-            let reading = counter.read()?;
-            let whole = reading.running_ns == reading.enabled_ns;
-            Ok(ProgramCount { count: reading.count, enabled_ns: reading.enabled_ns, whole })
-        };
-        self.0.iter_mut().map(read).collect()
+        let mut all: Vec<ProgramCount> = Vec::new();
+        for group in &mut self.0 {
+            for (at, counter) in group.iter_mut().enumerate() {
+                let reading = counter.read()?;
+                let (count, enabled_ns) = (reading.count, reading.enabled_ns);
+                let whole = reading.running_ns == enabled_ns;
+                match all.get_mut(at) {
+                    None => all.push(ProgramCount { count, enabled_ns, whole }),
+                    Some(sum) => {
+                        sum.count += count;
+                        sum.enabled_ns += enabled_ns;
+                        sum.whole &= whole;
+                    }
+                }
+            }
+        }
+        Ok(all)
     }
 }
 

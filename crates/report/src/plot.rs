@@ -26,7 +26,7 @@ pub struct Plateau {
     pub to: Option<f64>,
 }
 
-/// Data of a plot. All numbers are finite, x is above 0, and so is y if `log_y` is set.
+/// Data of a plot. All numbers are finite, and above 0 on logarithmic axes.
 pub struct Plot {
     /// Curve, ascending in x; at least two different x.
     pub points: Vec<(f64, f64)>,
@@ -34,7 +34,9 @@ pub struct Plot {
     pub plateaus: Vec<Plateau>,
     /// Places on the x axis marked with vertical lines, with their labels.
     pub marks: Vec<(f64, String)>,
-    /// Whether y is logarithmic too.
+    /// Whether x is logarithmic.
+    pub log_x: bool,
+    /// Whether y is.
     pub log_y: bool,
     /// Text rows of the curve.
     pub rows: usize,
@@ -141,7 +143,7 @@ impl<'a> Canvas<'a> {
         Canvas {
             plot,
             pen,
-            x: Scale::new(plot.points.iter().map(|p| p.0), true, 0.0),
+            x: Scale::new(plot.points.iter().map(|p| p.0), plot.log_x, 0.0),
             y: Scale::new(heights, plot.log_y, if plot.log_y { 0.04 } else { 0.0 }),
             columns,
             cells: vec![vec![EMPTY; columns]; plot.rows],
@@ -241,6 +243,21 @@ impl<'a> Canvas<'a> {
         line
     }
 
+    /// Returns where labels are below the x axis: at powers of two, or at round numbers.
+    fn ticks(&self) -> Vec<f64> {
+        // A label needs up to six columns and two of distance.
+        let least = 8.0 * (self.x.high - self.x.low) / self.columns as f64;
+        let step = if self.x.log { least.ceil().max(1.0) } else { round_step(least) };
+        let mut at =
+            if self.x.log { (self.x.low - 1e-9).ceil() } else { ((self.x.low / step) - 1e-9).ceil() * step };
+        let mut ticks = Vec::new();
+        while at <= self.x.high + 1e-9 {
+            ticks.push(if self.x.log { at.exp2() } else { at });
+            at += step;
+        }
+        ticks
+    }
+
     /// Returns the x axis with its ticks, and the line of sizes under them.
     fn axis(&self) -> (Vec<Cell>, Vec<Cell>) {
         let mut line = vec![(TextRole::Dim, self.pen.across); self.columns];
@@ -248,13 +265,8 @@ impl<'a> Canvas<'a> {
         for (x, _) in &self.plot.marks {
             line[self.column(*x)].1 = self.pen.under;
         }
-        let octaves = (self.x.high - self.x.low).max(1.0);
-        // A label needs up to six columns and two of distance.
-        let step = (8.0 * octaves / self.columns as f64).ceil().max(1.0);
-        let mut exponent = (self.x.low - 1e-9).ceil();
         let mut free = 0;
-        while exponent <= self.x.high + 1e-9 {
-            let x = exponent.exp2();
+        for x in self.ticks() {
             let (column, label) = (self.column(x), (self.plot.x_label)(x));
             let start = column.saturating_sub(label.len() / 2).min(self.columns.saturating_sub(label.len()));
             if start >= free && write(&mut labels, start, &label, TextRole::Dim) {
@@ -262,7 +274,6 @@ impl<'a> Canvas<'a> {
                 let marked = line[column].1 == self.pen.under;
                 line[column].1 = if marked { self.pen.on } else { self.pen.below };
             }
-            exponent += step;
         }
         (line, labels)
     }
@@ -293,6 +304,12 @@ impl<'a> Canvas<'a> {
         }
         lines
     }
+}
+
+/// Returns the next larger one of 1, 2 and 5, times a power of ten.
+fn round_step(least: f64) -> f64 {
+    let power = 10f64.powf(least.max(f64::MIN_POSITIVE).log10().floor());
+    [1.0, 2.0, 5.0].into_iter().map(|digit| digit * power).find(|step| *step >= least).unwrap_or(10.0 * power)
 }
 
 /// Writes `text` at a column if all of it fits. Returns whether it did.

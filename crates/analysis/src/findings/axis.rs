@@ -51,6 +51,7 @@ axes! {
     Rank "rank" None, "rank by size or latency, the largest first";
     Call "call" None, "number of a call in the tree of calls: callers before callees";
     Index "index" None, "number of the change-point, in order of size";
+    Elapsed "elapsed" None, "time from the begin of counting to the end of a slice, ms";
     Order "order" Some(&tokens::ORDER), "order in which a chain visits its lines";
     Page "page" Some(&tokens::PAGE), "page size of the mapping";
     Prefetch "prefetch" Some(&tokens::SWITCH), "hardware prefetchers on or off";
@@ -76,7 +77,7 @@ axes! {
     With "with" Some(&tokens::FACTOR), "the factor that interacts with the first";
     Stressor "stressor" Some(&tokens::STRESS), "activity of a load's worker";
     Mode "mode" Some(&tokens::MODE), "treatment of a worker's block after each pass";
-    Event "event" Some(&tokens::EVENT), "event that a counter of the processor counts, by its name in perf-list(1)";
+    Event "event" Some(&tokens::EVENT), "event that the processor or the kernel counts, by its name in perf-list(1)";
     Statistic "statistic" Some(&tokens::STATISTIC), "statistic of a curve of the sweep";
 }
 

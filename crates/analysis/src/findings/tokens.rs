@@ -168,9 +168,9 @@ token_lists! {
     EVENT "event" &[
         "cycles", "instructions", "L1-dcache-loads", "L1-dcache-load-misses", "LLC-loads", "LLC-load-misses",
         "dTLB-load-misses", "stalled-cycles-backend", "L1-icache-load-misses", "iTLB-load-misses",
-        "stalled-cycles-frontend", "branches", "branch-misses",
+        "stalled-cycles-frontend", "branches", "branch-misses", "task-clock", "page-faults", "context-switches",
     ],
-        "event that a counter of the processor counts, by its name in perf-list(1); the processor determines what exactly that is";
+        "event that the processor or, the last three, the kernel counts, by its name in perf-list(1); the processor determines what exactly its own are";
     UNIT "unit" UNITS,
         "unit of a value and of its interval; empty for a token or a pure number; an `address` is shown in hexadecimal";
     SIDE "side" &["data", "instructions", "unified"],

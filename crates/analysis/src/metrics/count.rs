@@ -11,6 +11,13 @@ pub const TRIED: Field = Field::new(
 /// Survey with the access times.
 pub const SURVEY: Field = Field::new("survey", "record of the survey that measured the access times");
 
+/// Range of a quantity over slices of time.
+pub const P10: Field = Field::new("p10", "tenth percentile over slices");
+/// The same, from above.
+pub const P90: Field = Field::new("p90", "ninetieth percentile over slices");
+/// Slices of time.
+pub const SLICES: Field = Field::new("slices", "number of slices");
+
 metrics! {
     WALL "program.wall" ["ms"]
         "time of the program from start to end, with everything that it waits for"
@@ -61,4 +68,22 @@ metrics! {
     COUNTING_COST "program.counting_cost" [""]
         "CPU time of runs that were counted over that of runs that were not, less 1"
         .signed().compared(Compared::OnRequest);
+    COUNTED_TIME "program.counted_time" ["ms"]
+        "time in which slices were counted"
+        .detail(&[SLICES]);
+    CPUS "program.cpus" [""]
+        "CPU time over time, of all slices together"
+        .timed().detail(&[P10, P90]);
+    RATE "program.event.{event}.rate" ["1/s"]
+        "number of events a second, of all slices together that counted it"
+        .timed().detail(&[P10, P90]);
+    SLICE_CPUS "program.slice.{elapsed}.cpus" [""]
+        "CPU time over time in a slice; in long series, in some slices together"
+        .compared(Compared::OnRequest);
+    SLICE_RATE "program.slice.{elapsed}.event.{event}.rate" ["1/s"]
+        "number of events a second in a slice, or in some together"
+        .compared(Compared::OnRequest);
+    SLICE_PER_CYCLE "program.slice.{elapsed}.instructions_per_cycle" [""]
+        "instructions per cycle in a slice, or in some together"
+        .compared(Compared::OnRequest);
 }

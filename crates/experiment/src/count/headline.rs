@@ -1,9 +1,10 @@
 //! Headline of `fathom count`: the time, and what the counters say about it.
 
-use fathom_analysis::findings::{Finding, Report};
+use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::count as metrics;
-use fathom_report::Headline;
+use fathom_report::{Headline, number};
 
+use super::OF_THE_KERNEL;
 use crate::headline::{figure, headline as of_report, none};
 
 pub(crate) fn headline(report: &Report) -> Headline {
@@ -15,6 +16,16 @@ pub(crate) fn headline(report: &Report) -> Headline {
         parts.push(format!("a run takes {}, {} of it on a CPU", figure(wall), figure(cpu)));
         quoted.extend([wall, cpu]);
     }
+    if let Some(cpus) = find(&metrics::CPUS) {
+        let end = |field| cpus.detail.number(field).unwrap_or(0.0);
+        parts.push(format!(
+            "{:.2} CPUs on average, {:.2} to {:.2} in most slices",
+            cpus.finite().unwrap_or(0.0),
+            end(metrics::P10),
+            end(metrics::P90)
+        ));
+        quoted.push(cpus);
+    }
     if let Some(instructions) = event("instructions") {
         let per_cycle = find(&metrics::PER_CYCLE);
         let rate = per_cycle.map(|f| format!(", {} a cycle", figure(f))).unwrap_or_default();
@@ -22,10 +33,17 @@ pub(crate) fn headline(report: &Report) -> Headline {
         quoted.push(instructions);
         quoted.extend(per_cycle);
     }
+    let rate = report.findings.iter().find(|f| f.key == metrics::RATE.at(["instructions".into()]));
+    if let Some(rate) = rate.filter(|_| event("instructions").is_none()) {
+        parts.push(format!("{} instructions a second", number::value(rate).value));
+        quoted.push(rate);
+    }
     if parts.is_empty() {
         return none(report);
     }
-    let uncounted = report.of(&metrics::COUNT).next().is_none();
+    let of_the_processor =
+        |f: &Finding| f.key.word(Axis::Event).is_some_and(|event| !OF_THE_KERNEL.contains(&event.as_str()));
+    let uncounted = !report.findings.iter().any(of_the_processor);
     let action = if uncounted {
         "No event of the processor was counted (below): `fathom simulate -- PROGRAM` counts misses on described machines"
     } else {

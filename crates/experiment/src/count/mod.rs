@@ -17,6 +17,11 @@ pub use reading::read;
 /// The experiment's name.
 pub const NAME: &str = "count";
 
+/// CPU time, ns, among the events that the kernel counts.
+const TASK_CLOCK: &str = "task-clock";
+/// Events that the kernel counts.
+const OF_THE_KERNEL: [&str; 3] = [TASK_CLOCK, "page-faults", "context-switches"];
+
 /// The kind of its reports.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,

@@ -9,6 +9,8 @@ use super::{NAME, explanation};
 use crate::reading::{INVENTED, OF_THE_PROBE, measured, new_report, refuse_times};
 use crate::record::{ProgramRun, ProgramRuns, Record, RefusedEvent};
 
+mod slices;
+
 /// Events by which others are divided.
 const INSTRUCTIONS: &str = "instructions";
 const CYCLES: &str = "cycles";
@@ -28,7 +30,8 @@ const START_US: f64 = 10_000.0;
 pub fn read(record: &Record) -> Report {
     let mut report = new_report(record, NAME);
     report.facts.retain(|(name, _)| !OF_THE_PROBE.contains(&name.as_str()));
-    let Some(program) = record.program.as_ref().filter(|program| !program.runs.is_empty()) else {
+    let has_any = |program: &&ProgramRuns| !program.runs.is_empty() || !program.slices.is_empty();
+    let Some(program) = record.program.as_ref().filter(has_any) else {
         report.refusals.push(Refused {
             what: "the program".to_owned(),
             reason: "the record has no run of it".to_owned(),
@@ -47,6 +50,7 @@ pub fn read(record: &Record) -> Report {
         counts(program, &event.name, event.tried, emulated, &mut report);
     }
     if !emulated {
+        slices::add(program, &mut report);
         explanation::add(program, &mut report);
     }
     refused(&program.refused, &mut report);
@@ -223,6 +227,7 @@ fn doubts(program: &ProgramRuns, report: &mut Report) {
         }
     }
     report.warnings.extend(different_work(program));
+    report.warnings.extend(slices::doubts(program));
 }
 
 fn failed(program: &ProgramRuns) -> Warning {

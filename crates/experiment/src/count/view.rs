@@ -7,8 +7,12 @@ use fathom_report::number;
 use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
 use fathom_report::rows::show_rest;
 
+use super::OF_THE_KERNEL;
+
+mod over_time;
+
 /// Questions, with the events that answer them.
-const QUESTIONS: [(&str, &[&str]); 5] = [
+const QUESTIONS: [(&str, &[&str]); 6] = [
     ("How much work", &["instructions", "cycles"]),
     (
         "Which data is not in the caches",
@@ -20,6 +24,7 @@ const QUESTIONS: [(&str, &[&str]); 5] = [
         &["L1-icache-load-misses", "branches", "branch-misses", "stalled-cycles-frontend"],
     ),
     ("How long the core waits for data and units", &["stalled-cycles-backend"]),
+    ("What the kernel does for it", &OF_THE_KERNEL),
 ];
 
 /// Renders the whole report.
@@ -53,6 +58,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
         ],
     );
     table(page, &mut index, "Rate", &[("instructions per cycle", &metrics::PER_CYCLE)]);
+    over_time::section(page, report, &mut index);
     events(page, report, &mut index);
     explained(page, report, &mut index);
     table(
@@ -68,7 +74,8 @@ fn table(page: &mut Page, index: &mut FindingIndex, heading: &str, all: &[(&'sta
     let row = |(name, metric): &(&str, &'static Metric)| {
         let finding = index.one(*metric)?;
         let [value, interval] = number::cells(Some(finding));
-        Some(vec![(*name).to_owned(), value, interval, finding.unit.to_owned(), finding.count.to_string()])
+        let runs = if finding.low.is_some() { finding.count.to_string() } else { String::new() };
+        Some(vec![(*name).to_owned(), value, interval, finding.unit.to_owned(), runs])
     };
     let rows: Vec<Vec<String>> = all.iter().filter_map(row).collect();
     if !rows.is_empty() {

@@ -7,6 +7,10 @@ use fathom_probe::wire::{Line, WireError};
 use super::Record;
 use super::simulated::cut;
 
+mod slice;
+
+pub use slice::{MAX_SLICES, ProgramSlice};
+
 /// Sets of events, at most.
 const MAX_SETS: usize = 32;
 /// Access times of tiers, at most.
@@ -19,6 +23,8 @@ pub const MAX_RUNS: usize = 10_000;
 pub struct ProgramRuns {
     /// Name of the program.
     pub program: String,
+    /// Number of the process, if it was running already.
+    pub process: Option<u64>,
     /// Whether the kernel's work for the program is counted too.
     pub with_kernel: bool,
     /// Events that can be counted, in `fathom_analysis::findings::tokens::EVENT`.
@@ -31,6 +37,8 @@ pub struct ProgramRuns {
     pub times: Option<ProgramTimes>,
     /// The runs, in order.
     pub runs: Vec<ProgramRun>,
+    /// Slices of the time of the only run, or of the process, in order.
+    pub slices: Vec<ProgramSlice>,
 }
 
 /// Access times of the machine, each with its interval: value, low, high, in thousandths of a core cycle.
@@ -103,6 +111,7 @@ impl ProgramRuns {
             line.text("reason", &cut(&refused.reason)).text("remedy", &cut(&refused.remedy))
         };
         let command = begun("command").text("name", &cut(&self.program));
+        let command = self.process.map_or(command.clone(), |process| command.int("process", process));
         let mut all = vec![if self.with_kernel { command.int("kernel", 1) } else { command }];
         all.extend(self.events.iter().map(event));
         all.extend(self.refused.iter().map(refused));
@@ -142,8 +151,10 @@ impl ProgramRuns {
             "times" => ProgramTimes::of_line(line).map(|times| self.times = Some(times)),
             "run" if self.runs.len() >= MAX_RUNS => full("runs", MAX_RUNS),
             "run" => self.add_run(ProgramRun::of_line(line)?),
+            "slice" if self.slices.len() >= MAX_SLICES => full("slices", MAX_SLICES),
+            "slice" => self.add_slice(ProgramSlice::of_line(line)?),
             other => Err(WireError::new(format!(
-                "program: part={other} is not one of: command event refused set times run"
+                "program: part={other} is not one of: command event refused set times run slice"
             ))),
         }
     }
@@ -300,8 +311,9 @@ impl Record {
                 f.token("part")?;
                 let program = f.text("name")?.unwrap_or_default().to_owned();
                 let with_kernel = f.int("kernel")?.is_some_and(|flag| flag != 0);
+                let process = f.int("process")?;
                 f.finish()?;
-                self.program = Some(ProgramRuns { program, with_kernel, ..ProgramRuns::default() });
+                self.program = Some(ProgramRuns { program, process, with_kernel, ..ProgramRuns::default() });
                 Ok(())
             }
             (Some(_), "command") => Err(WireError::new("program: a second command: the first one counts")),

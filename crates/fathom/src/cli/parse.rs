@@ -16,7 +16,8 @@ pub fn wait(text: &str) -> Result<u64, String> {
     if (0.0..=3_600_000.0).contains(&ms) { Ok(ms as u64) } else { Err("must be from 0s to 60m".to_owned()) }
 }
 
-fn milliseconds(text: &str) -> Result<f64, String> {
+/// Parses a time; returns ms.
+pub fn milliseconds(text: &str) -> Result<f64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
         "ms" => 1.0,

@@ -16,7 +16,7 @@ use crate::failure::{Exit, Failure, print_message};
 use crate::html_file::Target;
 use crate::measure::{self, stop::Stop};
 use crate::output::{Out, all_told, one_form, shell, short};
-use crate::record_writer::RecordWriter;
+use crate::record_writer::{RecordWriter, Requested};
 use crate::records;
 
 /// What is asked.
@@ -29,6 +29,8 @@ pub struct Asked<'a> {
     pub options: String,
     /// Whether the program runs once only.
     pub once: bool,
+    /// The process that is observed, if it runs already: there is no command.
+    pub process: Option<u32>,
 }
 
 /// Options of every verb that runs a program on this machine.
@@ -46,6 +48,10 @@ pub struct ProgramOptions {
 impl Asked<'_> {
     /// Returns the program's name.
     pub fn name(&self) -> String {
+        if let Some(process) = self.process {
+            let name = std::fs::read_to_string(format!("/proc/{process}/comm"));
+            return short(name.as_deref().map_or("?", str::trim_end));
+        }
         let path = Path::new(&self.program.command[0]);
         short(&path.file_name().unwrap_or(&self.program.command[0]).to_string_lossy())
     }
@@ -53,35 +59,66 @@ impl Asked<'_> {
     fn head(&self) -> Run {
         let command: Vec<String> =
             self.program.command.iter().map(|word| shell(&word.to_string_lossy())).collect();
-        let options = if self.options.is_empty() { String::new() } else { format!("{} ", self.options) };
-        let typed = format!("fathom {} {options}-- {}", self.kind.name, command.join(" "));
+        let mut typed = vec![format!("fathom {}", self.kind.name), self.options.clone()];
+        if !command.is_empty() {
+            typed.push(format!("-- {}", command.join(" ")));
+        }
+        typed.retain(|part| !part.is_empty());
         Run {
             experiment: self.kind.name.to_owned(),
             subject: self.name(),
             build: crate::build_id::id(),
-            command: short(&typed),
+            command: short(&typed.join(" ")),
             ..Run::default()
         }
     }
 
-    /// Opens the record, has it filled by `work`, and reports it. `work` returns whether the program always ended with status 0.
-    /// What it has added before a failure is reported too.
+    /// Opens the record, has it filled by `work`, which runs the program, and reports it. `work` returns whether the program always
+    /// ended with status 0. What it has added before a failure is reported too.
     pub fn record(
         &self,
         out: &Out,
         work: impl FnOnce(&mut Filling, &Runner) -> Result<Exit, Failure>,
     ) -> Result<Exit, Failure> {
-        one_form(self.program.out.json, self.program.out.html.as_deref())?;
-        let on_stdout =
-            self.program.out.json || self.program.out.html.as_deref().is_some_and(|f| f.as_os_str() == "-");
-        let out = if on_stdout { out.clone() } else { out.on_stderr() };
-        let requested = self.program.output.requested(None);
-        let mut page = Target::open(self.program.out.html.as_deref(), self.program.output.record.as_deref())?;
-        requested.check()?;
+        let begun = self.begin(out)?;
         runner::check(&self.program.command[0])?;
         let input = Input::take(self.once)?;
+        let divert = begun.on_stdout;
+        self.fill(begun, |filling, stop| {
+            left::adopt();
+            let stop = stop.clone();
+            work(filling, &Runner { command: &self.program.command, divert, input, stop })
+        })
+    }
+
+    /// The same of a process that runs already.
+    pub fn observe(
+        &self,
+        out: &Out,
+        work: impl FnOnce(&mut Filling, &Stop) -> Result<Exit, Failure>,
+    ) -> Result<Exit, Failure> {
+        self.fill(self.begin(out)?, work)
+    }
+
+    /// Checks where everything is to go.
+    fn begin(&self, out: &Out) -> Result<Begun<'_>, Failure> {
+        let form = &self.program.out;
+        one_form(form.json, form.html.as_deref())?;
+        let on_stdout = form.json || form.html.as_deref().is_some_and(|f| f.as_os_str() == "-");
+        let out = if on_stdout { out.clone() } else { out.on_stderr() };
+        let requested = self.program.output.requested(None);
+        let page = Target::open(form.html.as_deref(), self.program.output.record.as_deref())?;
+        requested.check()?;
+        Ok(Begun { out, on_stdout, page, requested })
+    }
+
+    fn fill(
+        &self,
+        begun: Begun<'_>,
+        work: impl FnOnce(&mut Filling, &Stop) -> Result<Exit, Failure>,
+    ) -> Result<Exit, Failure> {
+        let Begun { out, mut page, requested, .. } = begun;
         let stop = Stop::listen()?;
-        left::adopt();
         let head = self.head();
         let name = head.subject.clone();
         let lines = [Record::first_line(), head.line().render()];
@@ -91,9 +128,8 @@ impl Asked<'_> {
             page.exclude_files(writer.files()).inspect_err(|_| writer.remove_copy())?;
         }
         let (record, writer) = measure::begin_record(head, writer, stop.clone())?;
-        let runner = Runner { command: &self.program.command, divert: on_stdout, input, stop: stop.clone() };
         let mut filling = Filling { record, writer, filled: false };
-        let done = filling.fill(&runner, work);
+        let done = filling.fill(&stop, work);
         let Filling { record, writer, filled } = filling;
         if done.is_err() && !filled {
             writer.remove_copy();
@@ -110,6 +146,15 @@ impl Asked<'_> {
         let exit = all_told(exit, [page, lost.map_or(Ok(()), Err)]);
         stop.signal().map_or(exit, |signal| Ok(Exit::Signal(signal)))
     }
+}
+
+/// Where everything goes, checked.
+struct Begun<'a> {
+    out: Out,
+    /// Whether stdout has the report.
+    on_stdout: bool,
+    page: Option<Target>,
+    requested: Requested<'a>,
 }
 
 /// A record that is written while the program runs.
@@ -138,12 +183,12 @@ impl Filling {
 
     fn fill(
         &mut self,
-        runner: &Runner,
-        work: impl FnOnce(&mut Filling, &Runner) -> Result<Exit, Failure>,
+        stop: &Stop,
+        work: impl FnOnce(&mut Filling, &Stop) -> Result<Exit, Failure>,
     ) -> Result<Exit, Failure> {
         let begin = Instant::now();
-        let done = work(self, runner);
-        let status = match (&done, runner.stop.signal()) {
+        let done = work(self, stop);
+        let status = match (&done, stop.signal()) {
             (Err(_), _) => "failed",
             (Ok(_), Some(_)) => "interrupted",
             (Ok(_), None) => "complete",

@@ -18,7 +18,7 @@ use crate::child::left;
 use crate::failure::Failure;
 use crate::measure::stop::Stop;
 
-/// Interval at which signals are checked, and samples are read.
+/// Interval at which signals are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(ProgramSampling::INTERVAL_MS);
 /// The same for the program's end, on kernels that cannot tell it (before Linux 5.3).
 const COARSE_INTERVAL: Duration = Duration::from_millis(1);
@@ -60,12 +60,12 @@ impl Ended {
 }
 
 impl Runner<'_> {
-    /// Runs it once, on the calling thread, whose counters and samples of programs it has. `meanwhile` is called at
-    /// intervals of [`POLL_INTERVAL`] or less.
+    /// Runs it once, on the calling thread, whose counters and samples of programs it has. `meanwhile` returns in which time it is to
+    /// be called again, at the latest; it may be called before.
     ///
     /// # Errors
     /// It cannot be started; with the remedy.
-    pub fn run(&self, meanwhile: &mut dyn FnMut()) -> Result<Ended, Failure> {
+    pub fn run(&self, meanwhile: &mut dyn FnMut() -> Duration) -> Result<Ended, Failure> {
         let mut command = self.prepared()?;
         // What an earlier run has left is not of this one.
         left::reap();
@@ -98,14 +98,14 @@ impl Runner<'_> {
         &self,
         child: Child,
         begin: Instant,
-        meanwhile: &mut dyn FnMut(),
+        meanwhile: &mut dyn FnMut() -> Duration,
     ) -> Result<(ExitStatus, Duration), Failure> {
         let pid = Pid::from_child(&child);
         let mut running = Running { child: Some(child) };
         let descriptor = pidfd_open(pid, PidfdFlags::empty()).ok();
         let mut asked: Option<Instant> = None;
         loop {
-            wait_a_while(descriptor.as_ref());
+            wait_a_while(descriptor.as_ref(), meanwhile());
             let wall = begin.elapsed();
             if let Some(status) = running.ended()? {
                 if self.stop.signal().is_some() {
@@ -113,7 +113,6 @@ impl Runner<'_> {
                 }
                 return Ok((status, wall));
             }
-            meanwhile();
             let Some(signal) = self.stop.signal() else { continue };
             match asked {
                 None => {
@@ -161,9 +160,9 @@ fn cannot_start(name: &OsStr, e: &std::io::Error) -> Failure {
 }
 
 /// Waits until the process ends or a signal arrives, but not long.
-fn wait_a_while(descriptor: Option<&OwnedFd>) {
-    let Some(descriptor) = descriptor else { return std::thread::sleep(COARSE_INTERVAL) };
-    let timeout = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
+pub fn wait_a_while(descriptor: Option<&OwnedFd>, most: Duration) {
+    let Some(descriptor) = descriptor else { return std::thread::sleep(COARSE_INTERVAL.min(most)) };
+    let timeout = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.min(most).subsec_nanos().into() };
     let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
     // An interruption is what is waited for.
     let _ = poll(&mut polled, Some(&timeout));

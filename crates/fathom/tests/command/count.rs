@@ -97,8 +97,119 @@ fn every_event_is_counted_or_refused() {
 
 #[test]
 fn names_of_events_are_those_of_the_findings() {
-    let names: Vec<&str> = fathom_host::PROGRAM_EVENTS.iter().map(|event| event.name).collect();
+    let all = fathom_host::PROGRAM_EVENTS.iter().chain(&fathom_host::KERNEL_EVENTS);
+    let names: Vec<&str> = all.map(|event| event.name).collect();
     assert_eq!(names, fathom_analysis::findings::tokens::EVENT.values);
+}
+
+/// A shell that works for some time, then waits, then works again.
+const IN_TURNS: &str = "work() { end=$(($(date +%s%N) + 400000000)); while [ $(date +%s%N) -lt $end ]; do :; done; }; \
+                        work; sleep 0.5; work";
+
+/// Returns the findings of slices: time since the begin, and the value.
+fn slices(document: &Value) -> Vec<(u64, f64)> {
+    let all = document["findings"].as_array().expect("findings");
+    let slices = all.iter().filter(|f| f["metric"] == "program.slice.{elapsed}.cpus");
+    let number = |f: &Value| Some((f["at"]["elapsed"].as_f64()? as u64, f["value"].as_f64()?));
+    slices.map(|f| number(f).expect("numbers")).collect()
+}
+
+/// Returns whether slices can be counted here; why not is told.
+fn has_slices(user: &User) -> bool {
+    let did = user.run(&["count", "--every", "100ms", "--", "true"]);
+    if did.err.contains("slices of time need") {
+        fathom_skip::skipped!(Unchecked, "{}", did.err);
+        return false;
+    }
+    true
+}
+
+#[test]
+fn slices_show_when_a_program_works() {
+    let user = User::new();
+    if !has_slices(&user) {
+        return;
+    }
+    let document = counted(&user, &["--every", "50ms", "--", "sh", "-c", IN_TURNS]);
+    let slices = slices(&document);
+    assert!(slices.len() >= 10 && slices.is_sorted_by_key(|(end, _)| *end), "{slices:?}");
+    let idle = slices.iter().filter(|(_, cpus)| *cpus < 0.05).count();
+    // Other work of this machine may take time from the program, but gives it none while it sleeps.
+    assert!(idle >= 5, "half a second of sleep: {slices:?}");
+    let first = slices.iter().position(|(_, cpus)| *cpus < 0.05).expect("some");
+    let last = slices.iter().rposition(|(_, cpus)| *cpus < 0.05).expect("some");
+    let busy = |slices: &[(u64, f64)]| slices.iter().any(|(_, cpus)| *cpus > 0.2);
+    assert!(busy(&slices[..first]) && busy(&slices[last..]), "{slices:?}");
+    // Together they are the run.
+    let (wall, time) = (value(&document, "program.wall"), value(&document, "program.counted_time"));
+    assert!(time >= wall && time < wall + 200.0, "{time} {wall}");
+    let cpu = value(&document, "program.cpus") * time;
+    let accounted = value(&document, "program.cpu");
+    assert!((cpu - accounted).abs() < 0.2 * accounted + 20.0, "{cpu} {accounted}");
+}
+
+/// A shell that works until this is dropped.
+struct Busy(std::process::Child);
+
+impl Busy {
+    fn new() -> Busy {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "while :; do :; done"]).stdout(std::process::Stdio::null());
+        Busy(command.spawn().expect("a shell"))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn running_process_is_counted_until_the_time_is_over_or_it_ends() {
+    let user = User::new();
+    if !has_slices(&user) {
+        return;
+    }
+    let busy = Busy::new();
+    let pid = busy.0.id().to_string();
+    let did = user.run(&[
+        "count",
+        "--json",
+        "--pid",
+        &pid,
+        "--for",
+        "500ms",
+        "--every",
+        "100ms",
+        "--record",
+        "kept.fathom",
+    ]);
+    assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
+    let document: Value = serde_json::from_str(&did.out).expect("JSON");
+    assert_eq!(document["subject"]["name"], "sh");
+    let time = value(&document, "program.counted_time");
+    assert!((450.0..2000.0).contains(&time), "{time}");
+    assert!(value(&document, "program.cpus") > 0.1 && value(&document, "program.cpus") < 1.05, "{document}");
+    assert!(slices(&document).len() >= 2);
+    let again = user.run(&["report", "kept.fathom", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&again.out).expect("JSON")["findings"], document["findings"]);
+    // It ends long before the time that was asked for.
+    let begin = Instant::now();
+    let killer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(700));
+        drop(busy);
+    });
+    let did = user.run(&["count", "--pid", &pid, "--for", "10m", "--every", "60s"]);
+    assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
+    assert!(killer.join().is_ok() && begin.elapsed() < Duration::from_secs(60));
+    let did = user.run(&["count", "--pid", &pid, "--record", "none.fathom"]);
+    did.failed(2, &["no such process", "ps -e"]);
+    assert!(!user.path("none.fathom").exists());
+    user.run(&["count", "--pid", &pid, "--runs", "3"]).failed(2, &["--runs"]);
+    user.run(&["count", "--every", "1ms", "--", "true"]).failed(2, &["10ms to 60m"]);
+    user.run(&["count", "--for", "1s", "--", "true"]).failed(2, &["--for", "PROGRAM"]);
 }
 
 #[test]

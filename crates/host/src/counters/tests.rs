@@ -3,7 +3,7 @@ use std::io::Error;
 use super::*;
 use crate::driver::Presence;
 use crate::fixture;
-use crate::perf::tests::{EMULATION_FAULTS, TASK_CLOCK};
+use crate::perf::tests::EMULATION_FAULTS;
 
 #[test]
 fn refusals_name_the_remedy_for_the_error() {
@@ -81,7 +81,7 @@ fn impossible_counts_are_not_believed() {
 /// nothing on these architectures.
 #[test]
 fn event_that_counts_nothing_is_left_out() {
-    let (Ok(time), Ok(nothing)) = (Counter::open(TASK_CLOCK), Counter::open(EMULATION_FAULTS)) else {
+    let (Ok(time), Ok(nothing)) = (Counter::open(Event::TASK_CLOCK), Counter::open(EMULATION_FAULTS)) else {
         fathom_skip::skipped!(Unchecked, "perf_event_open is not permitted here");
         return;
     };

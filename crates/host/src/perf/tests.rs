@@ -1,7 +1,6 @@
 use super::*;
 
 /// Software events that always exist: one that always counts, one that counts nothing on these architectures.
-pub(crate) const TASK_CLOCK: Event = Event::new(1, 1);
 pub(crate) const EMULATION_FAULTS: Event = Event::new(1, 8);
 
 #[test]
@@ -65,8 +64,11 @@ fn bindings_are_those_of_the_maintained_crate() {
     assert_eq!(WITH_CALLERS, kernel::PERF_SAMPLE_CALLCHAIN.into());
     assert_eq!(WITH_REGISTERS, kernel::PERF_SAMPLE_REGS_USER.into());
     assert_eq!(WITH_STACK, kernel::PERF_SAMPLE_STACK_USER.into());
-    let clock = Event::new(kernel::PERF_TYPE_SOFTWARE, kernel::PERF_COUNT_SW_CPU_CLOCK.into());
-    assert_eq!(Event::CPU_CLOCK, clock);
+    let software = |config: u32| Event::new(kernel::PERF_TYPE_SOFTWARE, config.into());
+    assert_eq!(Event::CPU_CLOCK, software(kernel::PERF_COUNT_SW_CPU_CLOCK));
+    assert_eq!(Event::TASK_CLOCK, software(kernel::PERF_COUNT_SW_TASK_CLOCK));
+    assert_eq!(Event::PAGE_FAULTS, software(kernel::PERF_COUNT_SW_PAGE_FAULTS));
+    assert_eq!(Event::CONTEXT_SWITCHES, software(kernel::PERF_COUNT_SW_CONTEXT_SWITCHES));
     let hardware = |config: u32| Event::new(kernel::PERF_TYPE_HARDWARE, config.into());
     assert_eq!(Event::CPU_CYCLES, hardware(kernel::PERF_COUNT_HW_CPU_CYCLES));
     assert_eq!(Event::INSTRUCTIONS, hardware(kernel::PERF_COUNT_HW_INSTRUCTIONS));
@@ -95,7 +97,7 @@ fn bindings_are_those_of_the_maintained_crate() {
 
 #[test]
 fn counter_counts_the_time_of_its_thread() {
-    let Ok(mut counter) = Counter::open(TASK_CLOCK) else {
+    let Ok(mut counter) = Counter::open(Event::TASK_CLOCK) else {
         fathom_skip::skipped!(Unchecked, "perf_event_open is not permitted here");
         return;
     };

@@ -1,9 +1,9 @@
 use std::process::Command;
 
 use super::*;
-use crate::perf::tests::{EMULATION_FAULTS, TASK_CLOCK};
+use crate::perf::tests::EMULATION_FAULTS;
 
-static TIME: ProgramEvent = event("task-clock", TASK_CLOCK, true);
+static TIME: ProgramEvent = event("task-clock", Event::TASK_CLOCK, true);
 static FAULTS: ProgramEvent = event("emulation-faults", EMULATION_FAULTS, true);
 
 /// Runs a loop of a shell in a child of a child.
@@ -63,7 +63,7 @@ fn every_event_is_counted_or_refused_with_a_remedy() {
 
 #[test]
 fn an_event_that_counts_nothing_in_the_loop_is_refused() {
-    if Counter::open(TASK_CLOCK).is_err() {
+    if Counter::open(Event::TASK_CLOCK).is_err() {
         fathom_skip::skipped!(Unchecked, "perf_event_open is not permitted here");
         return;
     }
@@ -81,7 +81,7 @@ fn an_event_that_counts_nothing_in_the_loop_is_refused() {
 /// Software events fit together in any number; an event that does not exist fits nowhere.
 #[test]
 fn sets_have_the_events_that_fit_together() {
-    if Counter::open(TASK_CLOCK).is_err() {
+    if Counter::open(Event::TASK_CLOCK).is_err() {
         fathom_skip::skipped!(Unchecked, "perf_event_open is not permitted here");
         return;
     }
@@ -93,4 +93,58 @@ fn sets_have_the_events_that_fit_together() {
     assert_eq!(names(&[TIME, NONE, FAULTS]), [["task-clock", "emulation-faults"]]);
     assert_eq!(names(&[NONE]), [[""; 0]; 0]);
     assert_eq!(names(&[]), [[""; 0]; 0]);
+}
+
+/// A thread of a process that runs already, one that it starts later, and one that ends meanwhile, are counted.
+#[test]
+fn running_process_is_counted_with_all_its_threads() {
+    if Counter::open(Event::TASK_CLOCK).is_err() {
+        fathom_skip::skipped!(Unchecked, "perf_event_open is not permitted here");
+        return;
+    }
+    let script = "import threading, time
+def work(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+waiting = threading.Event()
+def later():
+    waiting.wait()
+    work(0.1)
+    threading.Thread(target=work, args=(0.1,)).start()
+thread = threading.Thread(target=later)
+thread.start()
+print('ready', flush=True)
+input()
+waiting.set()
+thread.join()
+time.sleep(0.3)
+print('done', flush=True)
+input()
+";
+    let mut child = match Command::new("python3")
+        .args(["-c", script])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+    {
+        Ok(child) => child,
+        Err(error) => {
+            fathom_skip::skipped!(Unchecked, "python3: {error}");
+            return;
+        }
+    };
+    let mut lines = io::BufRead::lines(io::BufReader::new(child.stdout.take().expect("a pipe")));
+    let mut input = child.stdin.take().expect("a pipe");
+    assert_eq!(lines.next().expect("a line").expect("text"), "ready");
+    let mut counting = ProgramCounting::of_process(child.id(), &[TIME, FAULTS]).expect("it runs");
+    io::Write::write_all(&mut input, b"\n").expect("it reads");
+    assert_eq!(lines.next().expect("a line").expect("text"), "done");
+    let counts = counting.read().expect("open");
+    io::Write::write_all(&mut input, b"\n").expect("it reads");
+    assert!(child.wait().expect("it ends").success());
+    // Two times 100 ms, and some work of Python's.
+    let ms = counts[0].count / 1_000_000;
+    assert!((195..2000).contains(&ms) && counts[1].count == 0, "{counts:?}");
+    let error = ProgramCounting::of_process(child.id(), &[TIME]).expect_err("it has ended");
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }

@@ -105,6 +105,7 @@ fn figures(
             marks: marks.into_iter().filter(within).collect(),
             points,
             plateaus: Vec::new(),
+            log_x: true,
             log_y: false,
             rows: PLOT_ROWS,
             x_label: |v| number::shown(v.round(), None, None).value,

@@ -2,7 +2,7 @@ use fathom_analysis::findings::Value;
 use fathom_probe::wire::Line;
 
 use super::*;
-use crate::record::{End, ProgramTimes, Run, TriedEvent};
+use crate::record::{End, MAX_SLICES, ProgramSlice, ProgramTimes, Run, TriedEvent};
 
 const CACHES: [&str; 4] = ["cycles", "instructions", "L1-dcache-loads", "L1-dcache-load-misses"];
 const TLB: [&str; 3] = ["cycles", "instructions", "dTLB-load-misses"];
@@ -31,6 +31,7 @@ fn planted() -> ProgramRuns {
     let events = [&CACHES[..], &TLB[2..]].concat();
     ProgramRuns {
         program: "planted".to_owned(),
+        process: None,
         with_kernel: false,
         events: events.iter().map(|name| TriedEvent { name: (*name).to_owned(), tried: Some(8) }).collect(),
         refused: vec![RefusedEvent {
@@ -45,6 +46,7 @@ fn planted() -> ProgramRuns {
             translation: Some([30_000; 3]),
         }),
         runs: runs.collect(),
+        slices: Vec::new(),
     }
 }
 
@@ -60,6 +62,7 @@ fn record(program: &ProgramRuns, trust: &str) -> Record {
         lines.push(line.seal(seq as u64));
     }
     lines.extend(program.head_lines().iter().map(Line::render));
+    lines.extend(program.slices.iter().map(|slice| slice.line().render()));
     lines.extend(program.runs.iter().map(|run| run.line().render()));
     lines.push(End { status: "complete".to_owned(), elapsed_ms: 100 }.line().render());
     let record = Record::parse(&lines.join("\n")).expect("a record");
@@ -197,6 +200,119 @@ fn misses_that_are_more_than_the_loads_have_no_share() {
     planted.runs[1].counts[3] = 500_000;
     let report = read(&record(&planted, "real"));
     assert_eq!(report.of(&metrics::SHARE).count(), 0);
+}
+
+/// A process with two sets in turns: 300 slices of 10 ms with half a CPU, and three times as many faults in the last third.
+fn sliced() -> ProgramRuns {
+    let names = |set: &[&str]| set.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let slice = |nth: u64| {
+        let own = if nth.is_multiple_of(2) { [4_000_000, 8_000_000] } else { [2_000_000, 1000] };
+        ProgramSlice {
+            set: (nth % 2) as usize,
+            begin_us: 10_500 * nth,
+            wall_us: 10_000,
+            counts: [&[5_000_000, if nth < 200 { 10 } else { 30 }][..], &own].concat(),
+            shared: nth == 299,
+        }
+    };
+    let events = ["task-clock", "page-faults", "cycles", "instructions", "dTLB-load-misses"];
+    ProgramRuns {
+        program: "server".to_owned(),
+        process: Some(1234),
+        events: events.iter().map(|name| TriedEvent { name: (*name).to_owned(), tried: None }).collect(),
+        sets: vec![
+            names(&["task-clock", "page-faults", "cycles", "instructions"]),
+            names(&["task-clock", "page-faults", "instructions", "dTLB-load-misses"]),
+        ],
+        slices: (0..300).map(slice).collect(),
+        ..ProgramRuns::default()
+    }
+}
+
+#[test]
+fn slices_of_a_process_are_rates_and_ratios() {
+    let planted = sliced();
+    let whole = record(&planted, "real");
+    assert_eq!(whole.program.as_ref(), Some(&planted));
+    let report = read(&whole);
+    let number = |name: &str| {
+        report.findings.iter().find(|f| f.name() == name).and_then(Finding::finite).unwrap_or(f64::NAN)
+    };
+    assert!((number("program.counted_time") - 3000.0).abs() < 1e-6);
+    assert!((number("program.cpus") - 0.5).abs() < 1e-9);
+    // The last slice was shared: 200 of 1000 a second, 99 of 3000.
+    let faults = (200.0 * 1000.0 + 99.0 * 3000.0) / 299.0;
+    assert!((number("program.event.page-faults.rate") - faults).abs() < 1e-6);
+    assert!((number("program.event.dTLB-load-misses.rate") - 100_000.0).abs() < 1e-6);
+    assert!((number("program.instructions_per_cycle") - 2.0).abs() < 1e-9);
+    assert!((number("program.event.dTLB-load-misses.per_thousand") - 0.5).abs() < 1e-9);
+    assert!((number("program.slice.10.event.page-faults.rate") - 1000.0).abs() < 1e-6);
+    assert!((number("program.slice.10.instructions_per_cycle") - 2.0).abs() < 1e-9);
+    // Two sets of 150 and 149 slices: none is joined with another.
+    let slices = report.findings.iter().filter(|f| f.name().ends_with(".cpus")).count();
+    assert_eq!(slices, 1 + 299);
+    let shared = report.warnings.iter().find(|w| w.kind == WarningKind::CountersShared).expect("told");
+    assert!(shared.text.contains("in 1 of 300 slices"), "{shared:?}");
+    let headline = (crate::count::KIND.headline)(&report);
+    assert!(headline.answer.contains("0.50 CPUs on average, 0.50 to 0.50"), "{headline:?}");
+    let emulated = read(&record(&planted, "emulated"));
+    assert!(!emulated.findings.iter().any(|f| f.name().starts_with("program.slice")), "it has no time");
+}
+
+#[test]
+fn long_series_are_joined_and_the_end_of_too_long_ones_is_told() {
+    let mut planted = sliced();
+    planted.sets.truncate(1);
+    let one = planted.slices[0].clone();
+    planted.slices =
+        (0..MAX_SLICES as u64).map(|nth| ProgramSlice { begin_us: 10_000 * nth, ..one.clone() }).collect();
+    let report = read(&record(&planted, "real"));
+    let cpus: Vec<&Finding> = report
+        .findings
+        .iter()
+        .filter(|f| f.name().starts_with("program.slice.") && f.name().ends_with(".cpus"))
+        .collect();
+    assert_eq!(cpus.len(), 200);
+    assert!(cpus.iter().all(|f| (f.finite().unwrap_or(0.0) - 0.5).abs() < 1e-9));
+    assert_eq!(cpus[0].name(), "program.slice.500.cpus", "50 slices of 10 ms");
+    assert!(report.warnings.iter().any(|w| w.kind == WarningKind::SlicesCut));
+    let mut record = record(&planted, "real");
+    record.push(&one.line().render()).expect("not the first line");
+    assert!(record.problems[0].contains("more than 10000 slices"), "{:?}", record.problems);
+}
+
+#[test]
+fn hostile_slices_are_told_and_left_out() {
+    let whole = record(&sliced(), "real").program.expect("a program");
+    for (line, why) in [
+        ("program part=slice set=2 begin_us=4000000 wall_us=1 counts=1,2,3,4", "not listed before"),
+        ("program part=slice set=0 begin_us=4000000 wall_us=1 counts=1,2,3", "3 counts of 4"),
+        ("program part=slice set=0 begin_us=0 wall_us=1 counts=1,2,3,4", "does not follow"),
+        ("program part=slice set=0 begin_us=4000000 wall_us=0 counts=1,2,3,4", "does not follow"),
+        (
+            "program part=slice set=0 begin_us=18446744073709551615 wall_us=1 counts=1,2,3,4",
+            "does not follow",
+        ),
+        ("program part=slice set=0 wall_us=1 counts=1,2,3,4", "'begin_us' is missing"),
+    ] {
+        let mut record = record(&sliced(), "real");
+        record.push(line).expect("not the first line");
+        assert!(
+            record.problems.first().is_some_and(|problem| problem.contains(why)),
+            "{:?}",
+            record.problems
+        );
+        assert_eq!(record.program.as_ref(), Some(&whole), "{line}");
+    }
+    // The largest numbers that a line may have do not overflow anything.
+    let mut record = record(&sliced(), "real");
+    let most = u64::MAX - 5_000_000;
+    record
+        .push(&format!(
+            "program part=slice set=0 begin_us=4000000 wall_us={most} counts={most},{most},{most},{most}"
+        ))
+        .expect("not the first line");
+    assert_eq!((record.problems.len(), read(&record).experiment.as_str()), (0, NAME));
 }
 
 #[test]

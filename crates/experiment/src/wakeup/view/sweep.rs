@@ -344,6 +344,7 @@ fn curve(cells: &[&SweepPoint], change_points: &[&ChangePoint], tail: bool) -> O
         marks: within,
         points,
         plateaus: Vec::new(),
+        log_x: true,
         log_y: true,
         rows: ROWS,
         x_label: short_size,

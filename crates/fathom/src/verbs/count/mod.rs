@@ -1,22 +1,34 @@
 //! `fathom count`: runs a program on this machine and counts what it does.
 
+use std::time::Duration;
+
 use clap::Args;
 use fathom_experiment::count::{KIND, NAME, times_of_survey};
 use fathom_experiment::record::{
     MAX_RUNS, ProgramRun, ProgramRuns, ProgramTimes, Record, RefusedEvent, TriedEvent,
 };
-use fathom_host::{ProgramCounters, ProgramCounting, ProgramEvent};
+use fathom_host::{ProgramCount, ProgramCounters, ProgramCounting, ProgramEvent};
 use fathom_units::facts;
 
 use super::{Context, Verb};
+use crate::cli::milliseconds;
 use crate::failure::{Exit, Failure};
 use crate::measure::same_model;
 use crate::program::Runner;
 use crate::program::recorded::{Asked, Filling, ProgramOptions};
+use crate::program::runner::Ended;
 use crate::records;
+
+mod slices;
+
+/// Time that a process is counted by default, ms.
+const PROCESS_MS: u64 = 10_000;
+/// Length of its slices by default, ms.
+const PROCESS_EVERY_MS: u64 = 1000;
 
 /// Options of the count.
 #[derive(Debug, Args)]
+#[command(mut_arg("command", |command| command.required(false).required_unless_present("process")))]
 struct Options {
     /// Runs with each set of events that can be counted at the same time, and as many without counting. Six have an interval that
     /// covers the median with 95 %; fewer have their whole range.
@@ -25,8 +37,32 @@ struct Options {
     /// Run the program only once, with the first set of events.
     #[arg(long, conflicts_with = "runs")]
     once: bool,
+    /// Tell what it does in each such time too: 100ms, 1s. The program runs once, with the first set of events.
+    #[arg(long, value_name = "TIME", value_parser = every, conflicts_with = "runs")]
+    every: Option<u64>,
+    /// Count this process, which runs already, with all its threads, in slices of time; the sets of events have theirs in turns.
+    #[arg(long = "pid", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i32::MAX as i64), conflicts_with_all = ["runs", "once", "command"])]
+    process: Option<u32>,
+    /// Time that the process is counted; it may end before, and so does ctrl-C.
+    #[arg(long = "for", value_name = "TIME", value_parser = counted_time, conflicts_with = "command")]
+    counted_ms: Option<u64>,
     #[command(flatten)]
     program: ProgramOptions,
+}
+
+/// Parses the length of a slice, ms.
+fn every(text: &str) -> Result<u64, String> {
+    within(text, 10, 3_600_000, "must be from 10ms to 60m")
+}
+
+/// Parses the time that a process is counted, ms.
+fn counted_time(text: &str) -> Result<u64, String> {
+    within(text, 10, 7 * 24 * 3_600_000, "must be from 10ms to 10080m, a week")
+}
+
+fn within(text: &str, least: u64, most: u64, error: &str) -> Result<u64, String> {
+    let ms = milliseconds(text)?;
+    (least as f64..=most as f64).contains(&ms).then_some(ms as u64).ok_or_else(|| error.to_owned())
 }
 
 /// The verb.
@@ -37,6 +73,8 @@ pub fn verb() -> Verb {
         "Examples:
   fathom count -- ./program argument
   fathom count --once -- make                 a program that must not run twice
+  fathom count --every 100ms -- ./program     also over time
+  fathom count --pid 1234 --for 30s           a process that runs already
   fathom count --runs 20 --record before.fathom -- ./program
   fathom compare before.fathom after.fathom
 
@@ -54,18 +92,48 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let asked = Asked {
         kind: &KIND,
         program: &options.program,
-        options: if options.once { "--once".to_owned() } else { format!("--runs {}", options.runs) },
-        once: options.once,
+        options: options.typed(),
+        once: options.is_once(),
+        process: options.process,
     };
     let name = asked.name();
-    asked.record(&context.out, |filling, runner| count(options, &name, filling, runner))
+    let Some(process) = options.process else {
+        return asked.record(&context.out, |filling, runner| match options.every {
+            Some(ms) => slices::of_program(Duration::from_millis(ms), &name, filling, runner),
+            None => count(options, &name, filling, runner),
+        });
+    };
+    let process = slices::Process::open(process)?;
+    let every = options.every.unwrap_or(PROCESS_EVERY_MS);
+    let times = [every, options.counted_ms.unwrap_or(PROCESS_MS)].map(Duration::from_millis);
+    asked.observe(&context.out, |filling, stop| process.count(times, &name, filling, stop))
+}
+
+impl Options {
+    /// Returns whether the program runs once only.
+    fn is_once(&self) -> bool {
+        self.once || self.every.is_some()
+    }
+
+    /// Returns them as typed.
+    fn typed(&self) -> String {
+        let ms = |ms: Option<u64>| ms.map(|ms| format!("{ms}ms"));
+        let all = [
+            ("--pid", self.process.map(|process| process.to_string())),
+            ("--every", ms(self.every)),
+            ("--for", ms(self.counted_ms)),
+            ("--runs", (!self.is_once() && self.process.is_none()).then(|| self.runs.to_string())),
+        ];
+        let typed = all.into_iter().filter_map(|(option, value)| Some(format!("{option} {}", value?)));
+        typed.chain(self.once.then(|| "--once".to_owned())).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// Runs the program with each set in turns. Returns whether it always ended with status 0.
 fn count(options: &Options, name: &str, filling: &mut Filling, runner: &Runner) -> Result<Exit, Failure> {
     let found = ProgramCounters::find();
-    let head = ProgramRuns { times: access_times(&filling.record, &found), ..head_of(name, &found) };
-    head.head_lines().iter().try_for_each(|line| filling.add(&line.render()))?;
+    let times = access_times(&filling.record, &found);
+    begin(ProgramRuns { times, ..head_of(name, &found) }, filling)?;
     let mut exit = Exit::Done;
     for set in order(options, &found.sets)? {
         let run = counted_run(runner, set.map(|nth| (nth, found.sets[nth].as_slice())))?;
@@ -79,18 +147,28 @@ fn count(options: &Options, name: &str, filling: &mut Filling, runner: &Runner) 
     Ok(exit)
 }
 
+/// Adds what is known before the first run.
+fn begin(head: ProgramRuns, filling: &mut Filling) -> Result<(), Failure> {
+    head.head_lines().iter().try_for_each(|line| filling.add(&line.render()))
+}
+
+fn cannot_count(e: &std::io::Error) -> Failure {
+    Failure::new(format!("the counters cannot be used: {e}"), "run it again, or --once")
+}
+
 /// Runs the program once, and counts the events of a set, given with its number.
 fn counted_run(runner: &Runner, set: Option<(usize, &[ProgramEvent])>) -> Result<ProgramRun, Failure> {
-    let failed = |e: std::io::Error| {
-        Failure::new(format!("the counters cannot be used: {e}"), "run it again, or --once")
-    };
+    let failed = |e| cannot_count(&e);
     let counting = set.map(|(_, events)| ProgramCounting::open(events)).transpose().map_err(failed)?;
-    let ended = runner.run(&mut || ())?;
+    let ended = runner.run(&mut || Duration::MAX)?;
     let counts = counting.map(|mut counting| counting.read()).transpose().map_err(failed)?;
-    let counts = counts.unwrap_or_default();
+    Ok(run_of(&ended, set.map(|(nth, _)| nth), &counts.unwrap_or_default()))
+}
+
+fn run_of(ended: &Ended, set: Option<usize>, counts: &[ProgramCount]) -> ProgramRun {
     let used = &ended.used;
-    Ok(ProgramRun {
-        set: set.map(|(nth, _)| nth),
+    ProgramRun {
+        set,
         wall_ns: ended.wall.as_nanos() as u64,
         cpu_us: [used.user_us, used.system_us],
         faults: [used.minor_faults, used.major_faults],
@@ -100,7 +178,7 @@ fn counted_run(runner: &Runner, set: Option<(usize, &[ProgramEvent])>) -> Result
         left: ended.left,
         counts: counts.iter().map(|count| count.count).collect(),
         ended: ended.failure(),
-    })
+    }
 }
 
 /// Returns the access times of this machine, from the newest survey of it that is kept, if misses are counted.

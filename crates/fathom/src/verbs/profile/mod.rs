@@ -1,7 +1,7 @@
 //! `fathom profile`: samples where a program executes on this machine.
 
 use std::io;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -101,7 +101,8 @@ impl Options {
 
 /// Samples, keeps the record, and prints the report.
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
-    let asked = Asked { kind: &KIND, program: &options.program, options: options.typed(), once: true };
+    let asked =
+        Asked { kind: &KIND, program: &options.program, options: options.typed(), once: true, process: None };
     let name = asked.name();
     asked.record(&context.out, |filling, runner| profile(options, &name, filling, runner))
 }
@@ -116,7 +117,10 @@ fn event_of_name() -> impl TypedValueParser<Value = SampledBy> {
 fn profile(options: &Options, name: &str, filling: &mut Filling, runner: &Runner) -> Result<Exit, Failure> {
     let Opened { mut sampling, by, instead } = opened(options)?;
     let mut places = Places::new(Some(SystemTime::now()), options.callers());
-    let ended = runner.run(&mut || places.take(sampling.take()))?;
+    let ended = runner.run(&mut || {
+        places.take(sampling.take());
+        Duration::from_millis(ProgramSampling::INTERVAL_MS)
+    })?;
     places.take(sampling.take());
     let counted = sampling
         .counted()
