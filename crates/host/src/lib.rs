@@ -61,7 +61,9 @@ pub use program_counters::{
     EventRefusal, KERNEL_EVENTS, PROGRAM_EVENTS, ProgramCount, ProgramCounters, ProgramCounting,
     ProgramEvent, ProgramUsage,
 };
-pub use program_samples::{Callers, ProgramSampling, Sampled, SampledBy, SampledEvent, Stack, StackMemory};
+pub use program_samples::{
+    Callers, ProgramSampling, Sampled, SampledBy, SampledEvent, Stack, StackMemory, mapped_code,
+};
 pub use reaper::run_reaper;
 pub use stress::{WorkerOptions, run_worker};
 

@@ -140,8 +140,9 @@ const WITH_STACK: u64 = 1 << 13;
 const USER: u64 = EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `PERF_FORMAT_TOTAL_TIME_RUNNING`.
 const WITH_TIMES: u64 = 1 | 2;
-/// `PERF_EVENT_IOC_ENABLE`: `_IO('$', 0)`.
+/// `PERF_EVENT_IOC_ENABLE` and `_SET_OUTPUT`: `_IO('$', 0)` and `_IO('$', 5)`.
 const ENABLE: u32 = 0x2400;
+const SET_OUTPUT: u32 = 0x2405;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
@@ -231,8 +232,16 @@ impl Counter {
         Counter::open_with(event, PINNED, config1, None)
     }
 
-    /// Opens an event that samples such programs on a CPU. Read, it tells how many events there were, sampled or not.
-    pub(crate) fn open_sampling(event: Event, cpu: u32, pace: Pace, caller: Caller) -> io::Result<Counter> {
+    /// Opens an event that samples, on a CPU, such programs; or a thread that runs already, and what it starts. Read, it tells how many
+    /// events there were, sampled or not.
+    pub(crate) fn open_sampling(
+        event: Event,
+        thread: Option<libc::pid_t>,
+        cpu: u32,
+        pace: Pace,
+        caller: Caller,
+    ) -> io::Result<Counter> {
+        let begin = if thread.is_some() { 0 } else { DISABLED | ENABLE_ON_EXEC };
         let (sample_period, paced) = match pace {
             Pace::Each(events) => (events, 0),
             Pace::PerSecond(rate) => (rate, FREQUENCY),
@@ -248,9 +257,13 @@ impl Counter {
                 read_format: WITH_TIMES,
                 sample_regs_user,
                 sample_stack_user,
-                ..Attributes::of(event, USER | INHERIT | DISABLED | ENABLE_ON_EXEC | told | flags | more)
+                ..Attributes::of(event, USER | INHERIT | begin | told | flags | more)
             };
-            attributes.open(libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX), None)
+            attributes.open_of(
+                thread.unwrap_or(0),
+                libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX),
+                None,
+            )
         };
         match open(MAPPINGS_WITH_BUILDS) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => open(0),
@@ -267,6 +280,13 @@ impl Counter {
     pub(crate) fn enable(&self) -> io::Result<()> {
         // SAFETY: the request has an integer as its argument, 0 for this counter and its group.
         let failed = unsafe { libc::ioctl(self.as_raw_fd(), ENABLE as _, 0) };
+        if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Sends its samples to the ring of another event on the same CPU.
+    pub(crate) fn send_to(&self, other: &Counter) -> io::Result<()> {
+        // SAFETY: the request has a descriptor as its argument.
+        let failed = unsafe { libc::ioctl(self.as_raw_fd(), SET_OUTPUT as _, other.as_raw_fd()) };
         if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 

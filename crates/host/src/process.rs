@@ -197,5 +197,11 @@ pub(crate) fn raise_nice() -> Vec<Fact> {
 
 const NICE_REMEDY: &str = "run as root, with CAP_SYS_NICE, or with a nice limit (ulimit -e 40)";
 
+/// Returns the threads of a process; none if it has ended.
+pub(crate) fn threads(root: &Root, process: u32) -> Vec<libc::pid_t> {
+    let names = root.names(&format!("/proc/{process}/task"));
+    names.iter().filter_map(|name| name.parse().ok()).collect()
+}
+
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use crate::counters::{EVENTS_AT_MOST, Tried, exercise, judge, refusal};
 use crate::driver::Presence;
 use crate::memory::Memory;
 use crate::perf::{Counter, Event};
+use crate::process::threads;
 use crate::procfs::Root;
 use crate::{clock, pages};
 
@@ -288,9 +289,8 @@ impl ProgramCounting {
     /// # Errors
     /// One does not open: perf_event_open(2). Of kind `NotFound`: there is no such process.
     pub fn of_process(process: u32, set: &[ProgramEvent]) -> io::Result<ProgramCounting> {
-        let threads = Root::system().names(&format!("/proc/{process}/task"));
         let mut groups = Vec::new();
-        for thread in threads.iter().filter_map(|name| name.parse::<libc::pid_t>().ok()) {
+        for thread in threads(&Root::system(), process) {
             match open_all(set, |event, leader| Counter::open_of_thread(event, thread, leader)) {
                 Ok(group) => groups.push(group),
                 // It has just ended.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arch::{Architecture as _, Cpu};
 use crate::perf::{Caller, Counter, Event, Pace};
+use crate::process::threads;
 use crate::procfs::{Root, cpu_list};
 use crate::program_counters::{PROGRAM_EVENTS, ProgramEvent};
 
@@ -138,6 +139,30 @@ impl ProgramSampling {
     /// # Errors
     /// perf_event_open(2) or mmap(2). Of kind `Unsupported`: [`Callers::Tables`] on an architecture that has none.
     pub fn open(by: SampledBy, pace: Pace, callers: Callers) -> io::Result<ProgramSampling> {
+        ProgramSampling::of_threads(None, by, pace, callers)
+    }
+
+    /// Samples all threads of a process that runs already, and what they start, from now on. The code that it has mapped before is not
+    /// told again: [`mapped_code`] returns it.
+    ///
+    /// # Errors
+    /// perf_event_open(2) or mmap(2). Of kind `NotFound`: the process has ended.
+    pub fn of_process(
+        process: u32,
+        by: SampledBy,
+        pace: Pace,
+        callers: Callers,
+    ) -> io::Result<ProgramSampling> {
+        let threads = threads(&Root::system(), process);
+        ProgramSampling::of_threads(Some(&threads), by, pace, callers)
+    }
+
+    fn of_threads(
+        threads: Option<&[libc::pid_t]>,
+        by: SampledBy,
+        pace: Pace,
+        callers: Callers,
+    ) -> io::Result<ProgramSampling> {
         if callers == Callers::Tables && Callers::BEST != callers {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
@@ -160,14 +185,25 @@ impl ProgramSampling {
             _ => DATA_BYTES,
         };
         let bytes = 1 << bytes.ilog2();
-        let ring = |cpu: u32| match Counter::open_sampling(by.event(), cpu, pace, caller) {
-            Ok(counter) => Ring::map(counter, callers, bytes).map(Some),
-            // It has just gone.
-            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
-            Err(error) => Err(error),
+        let ring = |cpu: u32| {
+            let open = |thread| match Counter::open_sampling(by.event(), thread, cpu, pace, caller) {
+                Ok(counter) => Ok(Some(counter)),
+                // The CPU or the thread has just gone.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ESRCH)) => Ok(None),
+                Err(error) => Err(error),
+            };
+            let counters: io::Result<Vec<Option<Counter>>> = match threads {
+                None => Ok(vec![open(None)?]),
+                Some(threads) => threads.iter().map(|thread| open(Some(*thread))).collect(),
+            };
+            Ring::map(counters?.into_iter().flatten().collect(), callers, bytes)
         };
         let rings: io::Result<Vec<Option<Ring>>> = online.into_iter().map(ring).collect();
-        Ok(ProgramSampling { by, rings: rings?.into_iter().flatten().collect() })
+        let rings: Vec<Ring> = rings?.into_iter().flatten().collect();
+        if rings.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "it has ended"));
+        }
+        Ok(ProgramSampling { by, rings })
     }
 
     /// Takes what the kernel has added. The order is that of time only for each CPU.
@@ -184,15 +220,41 @@ impl ProgramSampling {
         if self.by == SampledBy::CpuClock {
             return Ok(None);
         }
-        let counts = self.rings.iter_mut().map(|ring| Ok(ring.counter.read()?.count));
+        let counters = self.rings.iter_mut().flat_map(|ring| &mut ring.counters);
+        let counts = counters.map(|counter| Ok(counter.read()?.count));
         counts.sum::<io::Result<u64>>().map(Some)
     }
+}
+
+/// Returns the code that a process has mapped, as events before all others.
+#[must_use]
+pub fn mapped_code(process: u32) -> Vec<SampledEvent> {
+    let maps = Root::system().text(&format!("/proc/{process}/maps")).unwrap_or_default();
+    maps.lines().filter_map(|line| mapping(process, line)).collect()
+}
+
+/// Reads a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, name. `None` of what is no code, and of
+/// code of no file.
+fn mapping(process: u32, line: &str) -> Option<SampledEvent> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    let is_code = words.next()?.contains('x');
+    let offset = number(words.next()?)?;
+    // The name may have blanks.
+    let inode = words.nth(1)?;
+    let file = line.split_once(&format!(" {inode} "))?.1.trim_start();
+    let (start, end) = (number(start)?, number(end)?);
+    let bytes = end.checked_sub(start)?;
+    let what = Sampled::Mapped { process, start, bytes, offset, file: file.to_owned(), build: None };
+    (is_code && !file.is_empty()).then_some(SampledEvent { time: 0, what })
 }
 
 /// A mapped ring. The kernel writes records and advances the head; this side advances the tail.
 #[derive(Debug)]
 struct Ring {
-    counter: Counter,
+    /// The events whose samples it has: of each thread. The first one's is mapped.
+    counters: Vec<Counter>,
     /// What samples have.
     callers: Callers,
     start: *mut u8,
@@ -202,8 +264,9 @@ struct Ring {
 }
 
 impl Ring {
-    /// Maps so many bytes of data, a power of two; fewer if they may not be locked.
-    fn map(counter: Counter, callers: Callers, bytes: usize) -> io::Result<Ring> {
+    /// Maps so many bytes of data, a power of two; fewer if they may not be locked. `None` without an event.
+    fn map(counters: Vec<Counter>, callers: Callers, bytes: usize) -> io::Result<Option<Ring>> {
+        let Some(first) = counters.first() else { return Ok(None) };
         let page = rustix::param::page_size();
         let mut bytes = bytes.max(page);
         loop {
@@ -214,12 +277,16 @@ impl Ring {
                     page + bytes,
                     libc::PROT_READ | libc::PROT_WRITE,
                     libc::MAP_SHARED,
-                    counter.as_raw_fd(),
+                    first.as_raw_fd(),
                     0,
                 )
             };
             if start != libc::MAP_FAILED {
-                return Ok(Ring { counter, callers, start: start.cast(), page, bytes });
+                let ring = Ring { counters, callers, start: start.cast(), page, bytes };
+                let mut all = ring.counters.iter();
+                let first = all.next();
+                all.try_for_each(|other| first.map_or(Ok(()), |first| other.send_to(first)))?;
+                return Ok(Some(ring));
             }
             let error = io::Error::last_os_error();
             if error.kind() != io::ErrorKind::PermissionDenied {

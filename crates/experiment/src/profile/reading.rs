@@ -109,7 +109,10 @@ fn calls(profile: &Profile, report: &mut Report) {
 fn without_samples(profile: &Profile, report: &mut Report) {
     let processes = profile.processes[0];
     let user_ms = profile.cpu_us[0] as f64 / 1e3;
-    let mut reason = format!("it has no sample: {processes} processes used {user_ms:.1} ms in user space");
+    let mut reason = match profile.has_cpu_time() {
+        true => format!("it has no sample: {processes} processes used {user_ms:.1} ms in user space"),
+        false => "it has no sample: it may not have used a CPU".to_owned(),
+    };
     if let Some(counted) = profile.counted {
         reason += &format!(" and had {counted} {}", profile.event);
     }
@@ -125,7 +128,7 @@ fn without_samples(profile: &Profile, report: &mut Report) {
 
 fn times(profile: &Profile, report: &mut Report) {
     report.findings.push(Finding::number(&metrics::WALL, profile.wall_ns as f64 / 1e6));
-    if !profile.imported {
+    if profile.has_cpu_time() {
         let [user, system] = profile.cpu_us.map(|us| us as f64 / 1e3);
         report.findings.push(Finding::number(&metrics::USER, user));
         report.findings.push(Finding::number(&metrics::SYSTEM, system));
@@ -252,7 +255,7 @@ fn unknown_callers(profile: &Profile) -> Option<Warning> {
 fn missing(profile: &Profile) -> Option<Warning> {
     let [_, lost, throttled] = profile.counts;
     if lost > 0 || throttled > 0 {
-        let stand = period_ns(profile).filter(|_| !profile.imported);
+        let stand = period_ns(profile).filter(|_| profile.has_cpu_time());
         let stand = stand.map(|ns| format!("; {}", stand_for(profile, ns))).unwrap_or_default();
         let text = format!(
             "{lost} records were lost or may have been, samples or names, and the kernel stopped sampling {throttled} times{stand}"
@@ -289,6 +292,9 @@ fn lost_events(profile: &Profile) -> Option<String> {
 
 /// Tells what part of the CPU time has no samples.
 fn unsampled_time(profile: &Profile) -> Option<String> {
+    if !profile.has_cpu_time() {
+        return None;
+    }
     let user_ns = profile.cpu_us[0] as f64 * 1e3;
     let period_ns = period_ns(profile)?;
     let sampled_ns = profile.counts[0] as f64 * period_ns;

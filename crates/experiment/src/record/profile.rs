@@ -16,6 +16,8 @@ pub struct Profile {
     pub program: String,
     /// Event that made samples, by its name in perf-list(1).
     pub event: String,
+    /// Number of the process, if it was running already: its CPU time is not known.
+    pub process: Option<u64>,
     /// Why it is not cycles, and the remedy; empty if it was asked for.
     pub instead: [String; 2],
     /// Samples for each second on a CPU that were asked for; 0 if `period` was.
@@ -89,6 +91,12 @@ pub struct ProfilePlace {
 }
 
 impl Profile {
+    /// Returns whether the CPU time of what was sampled is known.
+    #[must_use]
+    pub fn has_cpu_time(&self) -> bool {
+        !self.imported && self.process.is_none()
+    }
+
     /// Returns its lines.
     #[must_use]
     pub fn record_lines(&self) -> Vec<Line> {
@@ -101,7 +109,12 @@ impl Profile {
         let head = head.int("effective", self.effective).list("processes", &self.processes);
         let flags = [("left", self.left), ("imported", self.imported), ("kernel", self.with_kernel)];
         let head = flags.iter().filter(|(_, is_set)| *is_set).fold(head, |head, (key, _)| head.int(key, 1));
-        let known = [("period", self.period), ("whole", self.whole), ("counted", self.counted)];
+        let known = [
+            ("process", self.process),
+            ("period", self.period),
+            ("whole", self.whole),
+            ("counted", self.counted),
+        ];
         let known = known.into_iter().filter_map(|(key, number)| Some((key, number?)));
         let head = known.fold(head, |head, (key, number)| head.int(key, number));
         let mut all = vec![head.int("wall_ns", self.wall_ns).list("cpu_us", &self.cpu_us)];
@@ -135,6 +148,7 @@ impl Profile {
             left: flag(&mut f, "left")?,
             imported: flag(&mut f, "imported")?,
             with_kernel: flag(&mut f, "kernel")?,
+            process: f.int("process")?,
             period: f.int("period")?,
             whole: f.int("whole")?,
             counted: f.int("counted")?,

@@ -307,3 +307,22 @@ pub fn is_refused(did: &Did) -> bool {
     assert!(did.err.contains("remedy: ") || did.out.contains("remedy"), "{did:?}");
     true
 }
+
+/// A program that runs until this is dropped. It has no pipe of the test's.
+pub struct Background(pub std::process::Child);
+
+impl Background {
+    pub fn start(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Background {
+        let mut command = std::process::Command::new(program);
+        command.args(arguments).stdin(std::process::Stdio::null());
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        Background(command.spawn().expect("it starts"))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -7,7 +7,7 @@ use fathom_analysis::interval::Interval;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{User, kill, wait};
+use crate::common::{Background, User, kill, wait};
 use crate::simulate::{FUNCTION, TARGETS, built, hot, misses, simulated};
 
 /// Counts with these arguments; returns the report.
@@ -148,31 +148,13 @@ fn slices_show_when_a_program_works() {
     assert!((cpu - accounted).abs() < 0.2 * accounted + 20.0, "{cpu} {accounted}");
 }
 
-/// A shell that works until this is dropped.
-struct Busy(std::process::Child);
-
-impl Busy {
-    fn new() -> Busy {
-        let mut command = std::process::Command::new("sh");
-        command.args(["-c", "while :; do :; done"]).stdout(std::process::Stdio::null());
-        Busy(command.spawn().expect("a shell"))
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn running_process_is_counted_until_the_time_is_over_or_it_ends() {
     let user = User::new();
     if !has_slices(&user) {
         return;
     }
-    let busy = Busy::new();
+    let busy = Background::start("sh", &["-c", "while :; do :; done"]);
     let pid = busy.0.id().to_string();
     let did = user.run(&[
         "count",

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{User, kill, wait};
+use crate::common::{Background, User, kill, wait};
 use crate::simulate::{TARGETS, compiled};
 
 /// A program that works in `inner` and in `outer`, tells the CPU time of each, and has a child process that does it again.
@@ -94,6 +94,38 @@ fn callers<'a>(document: &'a Value, function: &str) -> Vec<&'a str> {
             .copied();
     }
     found
+}
+
+/// Its code was mapped before it was observed.
+#[test]
+fn running_process_is_sampled_until_the_time_is_over_or_it_ends() {
+    let user = User::new();
+    if built(&user).is_none() {
+        return;
+    }
+    let busy = Background::start(user.path("program"), &["100000000000"]);
+    let pid = busy.0.id().to_string();
+    let observe = ["profile", "--event", "cpu-clock", "--json", "--pid", &pid, "--for"];
+    let did = user.run(&[&observe[..], &["1s", "--record", "kept.fathom"]].concat());
+    assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
+    let document: Value = serde_json::from_str(&did.out).expect("JSON");
+    assert_eq!(document["subject"]["name"], "program");
+    assert!(share(&document, "inner")[0] > 0.99, "{document}");
+    let called = callers(&document, "inner");
+    assert!(called.starts_with(&["inner", "work", "main"]), "{called:?}");
+    let again = user.run(&["report", "kept.fathom", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&again.out).expect("JSON")["findings"], document["findings"]);
+    let begin = Instant::now();
+    let killer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(700));
+        drop(busy);
+    });
+    let did = user.run(&[&observe[..], &["10m"]].concat());
+    assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
+    assert!(killer.join().is_ok() && begin.elapsed() < Duration::from_secs(60));
+    user.run(&[&observe[..], &["1s"]].concat()).failed(2, &["no such process", "ps -e"]);
+    user.run(&["profile", "--pid", &pid, "--", "true"]).failed(2, &["--pid"]);
+    user.run(&["profile"]).failed(2, &["PROGRAM"]);
 }
 
 #[test]

@@ -50,6 +50,7 @@ fn bindings_are_those_of_the_maintained_crate() {
     assert_eq!(WITH_TIMES, u64::from(times));
     assert_eq!(CLOSE_ON_EXEC, kernel::PERF_FLAG_FD_CLOEXEC.into());
     assert_eq!(ENABLE, kernel::ENABLE);
+    assert_eq!(SET_OUTPUT, kernel::SET_OUTPUT);
     assert_eq!(flags(|a| a.set_mmap(1)), WITH_MAPPINGS);
     assert_eq!(flags(|a| a.set_comm(1)), WITH_NAMES);
     assert_eq!(flags(|a| a.set_freq(1)), FREQUENCY);

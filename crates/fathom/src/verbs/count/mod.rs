@@ -11,20 +11,18 @@ use fathom_host::{ProgramCount, ProgramCounters, ProgramCounting, ProgramEvent};
 use fathom_units::facts;
 
 use super::{Context, Verb};
-use crate::cli::milliseconds;
 use crate::failure::{Exit, Failure};
 use crate::measure::same_model;
 use crate::program::Runner;
+use crate::program::process::{ProcessOptions, time_within};
 use crate::program::recorded::{Asked, Filling, ProgramOptions};
 use crate::program::runner::Ended;
 use crate::records;
 
 mod slices;
 
-/// Time that a process is counted by default, ms.
-const PROCESS_MS: u64 = 10_000;
-/// Length of its slices by default, ms.
-const PROCESS_EVERY_MS: u64 = 1000;
+/// Length of a process's slices by default.
+const EVERY: Duration = Duration::from_secs(1);
 
 /// Options of the count.
 #[derive(Debug, Args)]
@@ -32,37 +30,23 @@ const PROCESS_EVERY_MS: u64 = 1000;
 struct Options {
     /// Runs with each set of events that can be counted at the same time, and as many without counting. Six have an interval that
     /// covers the median with 95 %; fewer have their whole range.
-    #[arg(long, default_value_t = 6, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, default_value_t = 6, conflicts_with = "process", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: u16,
     /// Run the program only once, with the first set of events.
-    #[arg(long, conflicts_with = "runs")]
+    #[arg(long, conflicts_with_all = ["runs", "process"])]
     once: bool,
     /// Tell what it does in each such time too: 100ms, 1s. The program runs once, with the first set of events.
     #[arg(long, value_name = "TIME", value_parser = every, conflicts_with = "runs")]
-    every: Option<u64>,
-    /// Count this process, which runs already, with all its threads, in slices of time; the sets of events have theirs in turns.
-    #[arg(long = "pid", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i32::MAX as i64), conflicts_with_all = ["runs", "once", "command"])]
-    process: Option<u32>,
-    /// Time that the process is counted; it may end before, and so does ctrl-C.
-    #[arg(long = "for", value_name = "TIME", value_parser = counted_time, conflicts_with = "command")]
-    counted_ms: Option<u64>,
+    every: Option<Duration>,
+    #[command(flatten)]
+    process: ProcessOptions,
     #[command(flatten)]
     program: ProgramOptions,
 }
 
-/// Parses the length of a slice, ms.
-fn every(text: &str) -> Result<u64, String> {
-    within(text, 10, 3_600_000, "must be from 10ms to 60m")
-}
-
-/// Parses the time that a process is counted, ms.
-fn counted_time(text: &str) -> Result<u64, String> {
-    within(text, 10, 7 * 24 * 3_600_000, "must be from 10ms to 10080m, a week")
-}
-
-fn within(text: &str, least: u64, most: u64, error: &str) -> Result<u64, String> {
-    let ms = milliseconds(text)?;
-    (least as f64..=most as f64).contains(&ms).then_some(ms as u64).ok_or_else(|| error.to_owned())
+/// Parses the length of a slice.
+fn every(text: &str) -> Result<Duration, String> {
+    time_within(text, [10, 3_600_000], "must be from 10ms to 60m")
 }
 
 /// The verb.
@@ -94,19 +78,20 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         program: &options.program,
         options: options.typed(),
         once: options.is_once(),
-        process: options.process,
+        process: options.process.process,
     };
     let name = asked.name();
-    let Some(process) = options.process else {
+    let Some(process) = options.process.open()? else {
         return asked.record(&context.out, |filling, runner| match options.every {
-            Some(ms) => slices::of_program(Duration::from_millis(ms), &name, filling, runner),
+            Some(every) => slices::of_program(every, &name, filling, runner),
             None => count(options, &name, filling, runner),
         });
     };
-    let process = slices::Process::open(process)?;
-    let every = options.every.unwrap_or(PROCESS_EVERY_MS);
-    let times = [every, options.counted_ms.unwrap_or(PROCESS_MS)].map(Duration::from_millis);
-    asked.observe(&context.out, |filling, stop| process.count(times, &name, filling, stop))
+    let found = slices::counters_of(&process)?;
+    let every = options.every.unwrap_or(EVERY);
+    asked.observe(&context.out, |filling, stop| {
+        slices::of_process(&process, &found, every, &name, filling, stop)
+    })
 }
 
 impl Options {
@@ -117,14 +102,13 @@ impl Options {
 
     /// Returns them as typed.
     fn typed(&self) -> String {
-        let ms = |ms: Option<u64>| ms.map(|ms| format!("{ms}ms"));
-        let all = [
-            ("--pid", self.process.map(|process| process.to_string())),
-            ("--every", ms(self.every)),
-            ("--for", ms(self.counted_ms)),
-            ("--runs", (!self.is_once() && self.process.is_none()).then(|| self.runs.to_string())),
+        let repeated = !self.is_once() && self.process.process.is_none();
+        let own = [
+            ("--every", self.every.map(|every| format!("{}ms", every.as_millis()))),
+            ("--runs", repeated.then(|| self.runs.to_string())),
         ];
-        let typed = all.into_iter().filter_map(|(option, value)| Some(format!("{option} {}", value?)));
+        let all = self.process.typed().into_iter().chain(own);
+        let typed = all.filter_map(|(option, value)| Some(format!("{option} {}", value?)));
         typed.chain(self.once.then(|| "--once".to_owned())).collect::<Vec<_>>().join(" ")
     }
 }

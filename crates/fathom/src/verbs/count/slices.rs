@@ -1,19 +1,17 @@
 //! Slices of time: what a program, or a process that runs already, does in each.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use fathom_experiment::record::{MAX_SLICES, ProgramRuns, ProgramSlice};
 use fathom_host::{ProgramCount, ProgramCounters, ProgramCounting, ProgramEvent};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{begin, cannot_count, head_of, run_of};
 use crate::failure::{Exit, Failure};
 use crate::measure::stop::Stop;
 use crate::program::Runner;
+use crate::program::process::Process;
 use crate::program::recorded::Filling;
-use crate::program::runner::wait_a_while;
 
 /// Returns the counters with those of the kernel in each set. Without these there are no slices.
 fn with_kernel(found: ProgramCounters) -> Result<ProgramCounters, Failure> {
@@ -118,78 +116,39 @@ fn slice(set: usize, [from, to]: [Duration; 2], counts: Vec<u64>, of: &[ProgramC
     }
 }
 
-/// A process that runs already, and what can be counted of it.
-pub struct Process {
-    number: u32,
-    descriptor: Option<OwnedFd>,
-    found: ProgramCounters,
+/// Returns what can be counted of a process that runs already.
+pub fn counters_of(process: &Process) -> Result<ProgramCounters, Failure> {
+    let found = with_kernel(ProgramCounters::find())?;
+    ProgramCounting::of_process(process.number, &found.sets[0]).map_err(|e| process.failure(&e))?;
+    Ok(found)
 }
 
-impl Process {
-    /// Checks that there is such a process, and that it may be counted.
-    pub fn open(number: u32) -> Result<Process, Failure> {
-        let no_process = || Failure::usage(format!("--pid {number}: no such process"), "ps -e lists them");
-        let pid = i32::try_from(number).ok().and_then(Pid::from_raw).ok_or_else(no_process)?;
-        // Before Linux 5.3 there are no such descriptors.
-        let descriptor = pidfd_open(pid, PidfdFlags::empty()).ok();
-        if !is_there(number) {
-            return Err(no_process());
+/// Counts a process in slices.
+pub fn of_process(
+    process: &Process,
+    found: &ProgramCounters,
+    every: Duration,
+    name: &str,
+    filling: &mut Filling,
+    stop: &Stop,
+) -> Result<Exit, Failure> {
+    begin(ProgramRuns { process: Some(process.number.into()), ..head_of(name, found) }, filling)?;
+    let start = Instant::now();
+    for nth in 0..MAX_SLICES {
+        let set = nth % found.sets.len();
+        let mut counting = match ProgramCounting::of_process(process.number, &found.sets[set]) {
+            Ok(counting) => counting,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => break,
+            Err(e) => return Err(process.failure(&e)),
+        };
+        let from = start.elapsed();
+        process.wait(start, from + every, stop);
+        let counts = counting.read().map_err(|e| cannot_count(&e))?;
+        let all = counts.iter().map(|count| count.count).collect();
+        filling.add_result([slice(set, [from, start.elapsed()], all, &counts).line().render()])?;
+        if !process.goes_on(start, stop) {
+            break;
         }
-        let found = with_kernel(ProgramCounters::find())?;
-        ProgramCounting::of_process(number, &found.sets[0]).map_err(|e| cannot_attach(number, &e))?;
-        Ok(Process { number, descriptor, found })
     }
-
-    /// Counts it in slices of a time, for a time.
-    pub fn count(
-        &self,
-        [every, time]: [Duration; 2],
-        name: &str,
-        filling: &mut Filling,
-        stop: &Stop,
-    ) -> Result<Exit, Failure> {
-        let Process { number, descriptor, found } = self;
-        begin(ProgramRuns { process: Some((*number).into()), ..head_of(name, found) }, filling)?;
-        let start = Instant::now();
-        let goes_on = || start.elapsed() < time && stop.signal().is_none() && is_there(*number);
-        for nth in 0..MAX_SLICES {
-            let set = nth % found.sets.len();
-            let mut counting = match ProgramCounting::of_process(*number, &found.sets[set]) {
-                Ok(counting) => counting,
-                Err(e) if e.kind() == io::ErrorKind::NotFound => break,
-                Err(e) => return Err(cannot_attach(*number, &e)),
-            };
-            let from = start.elapsed();
-            let until = (from + every).min(time);
-            while start.elapsed() < until && goes_on() {
-                wait_a_while(descriptor.as_ref(), until.saturating_sub(start.elapsed()));
-            }
-            let counts = counting.read().map_err(|e| cannot_count(&e))?;
-            let all = counts.iter().map(|count| count.count).collect();
-            filling.add_result([slice(set, [from, start.elapsed()], all, &counts).line().render()])?;
-            if !goes_on() {
-                break;
-            }
-        }
-        Ok(Exit::Done)
-    }
-}
-
-/// Returns whether a process has not ended.
-fn is_there(process: u32) -> bool {
-    std::path::Path::new(&format!("/proc/{process}/task/{process}")).exists()
-}
-
-fn cannot_attach(process: u32, error: &io::Error) -> Failure {
-    let remedy = match error.kind() {
-        io::ErrorKind::NotFound => "ps -e lists processes",
-        io::ErrorKind::PermissionDenied => {
-            "count processes of your own, as root, or with CAP_PERFMON; sysctl kernel.perf_event_paranoid"
-        }
-        _ if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) => {
-            "each thread needs a file for each event: raise the limit on open files (ulimit -n)"
-        }
-        _ => "see perf_event_open(2) for this error",
-    };
-    Failure::new(format!("process {process} cannot be counted: {error}"), remedy)
+    Ok(Exit::Done)
 }

@@ -1,22 +1,25 @@
 //! `fathom profile`: samples where a program executes on this machine.
 
 use std::io;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use fathom_experiment::profile::{KIND, NAME};
 use fathom_experiment::record::Profile;
-use fathom_host::{Callers, Pace, ProgramSampling, SampledBy};
+use fathom_host::{Callers, Pace, ProgramSampling, SampledBy, mapped_code};
 
 use super::{Context, Verb};
 use crate::failure::{Exit, Failure};
+use crate::measure::stop::Stop;
 use crate::program::Runner;
+use crate::program::process::{Process, ProcessOptions};
 use crate::program::recorded::{Asked, Filling, ProgramOptions};
 use crate::program::samples::Places;
 
 /// Options of the profile.
 #[derive(Debug, Args)]
+#[command(mut_arg("command", |command| command.required(false).required_unless_present("process")))]
 struct Options {
     /// Event that makes samples, by its name in perf-list(1). Default: cycles, or cpu-clock where they cannot be counted.
     #[arg(long, value_name = "EVENT", value_parser = event_of_name())]
@@ -30,6 +33,8 @@ struct Options {
     /// How callers are found. Default: tables on x86-64 and AArch64, else frame-pointers.
     #[arg(long, value_enum, value_name = "HOW")]
     callers: Option<CallersName>,
+    #[command(flatten)]
+    process: ProcessOptions,
     #[command(flatten)]
     program: ProgramOptions,
 }
@@ -64,6 +69,7 @@ pub fn verb() -> Verb {
   fathom profile -- ./program argument
   fathom profile --rate 4000 --html page.html -- ./program
   fathom profile --event cpu-clock -- make
+  fathom profile --pid 1234 --for 30s         a process that runs already
   fathom profile --callers frame-pointers -- ./program
 
 The program has stdin, stdout and stderr; the report follows on stderr. With --json or --html -, stdout has that, and the \
@@ -84,13 +90,14 @@ impl Options {
     /// Returns them as typed.
     fn typed(&self) -> String {
         let how = self.callers.and_then(|callers| callers.to_possible_value());
-        let all = [
+        let own = [
             ("--event", self.event.map(|by| by.name().to_owned())),
             ("--rate", self.rate.map(|n| n.to_string())),
             ("--period", self.period.map(|n| n.to_string())),
             ("--callers", how.map(|how| how.get_name().to_owned())),
         ];
-        let typed = all.into_iter().filter_map(|(option, value)| Some(format!("{option} {}", value?)));
+        let all = self.process.typed().into_iter().chain(own);
+        let typed = all.filter_map(|(option, value)| Some(format!("{option} {}", value?)));
         typed.collect::<Vec<_>>().join(" ")
     }
 
@@ -101,10 +108,24 @@ impl Options {
 
 /// Samples, keeps the record, and prints the report.
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
-    let asked =
-        Asked { kind: &KIND, program: &options.program, options: options.typed(), once: true, process: None };
+    let asked = Asked {
+        kind: &KIND,
+        program: &options.program,
+        options: options.typed(),
+        once: true,
+        process: options.process.process,
+    };
     let name = asked.name();
-    asked.record(&context.out, |filling, runner| profile(options, &name, filling, runner))
+    match options.process.open()? {
+        Some(process) => {
+            let opened = opened(options, Some(&process))?;
+            let begun = Profile { program: name, process: Some(process.number.into()), ..Profile::default() };
+            asked.observe(&context.out, |filling, stop| {
+                observe(options, &process, opened, begun, filling, stop)
+            })
+        }
+        None => asked.record(&context.out, |filling, runner| profile(options, &name, filling, runner)),
+    }
 }
 
 /// Returns the parser of events' names.
@@ -115,36 +136,85 @@ fn event_of_name() -> impl TypedValueParser<Value = SampledBy> {
 
 /// Runs the program, and adds where it executed. Returns whether it ended with status 0.
 fn profile(options: &Options, name: &str, filling: &mut Filling, runner: &Runner) -> Result<Exit, Failure> {
-    let Opened { mut sampling, by, instead } = opened(options)?;
+    let Opened { mut sampling, by, instead } = opened(options, None)?;
     let mut places = Places::new(Some(SystemTime::now()), options.callers());
     let ended = runner.run(&mut || {
         places.take(sampling.take());
         Duration::from_millis(ProgramSampling::INTERVAL_MS)
     })?;
-    places.take(sampling.take());
-    let counted = sampling
-        .counted()
-        .map_err(|e| Failure::new(format!("cannot read the counters: {e}"), "run it again"))?;
-    let (rate, period) = match options.pace(by) {
-        Pace::PerSecond(rate) => (Some(rate), None),
-        Pace::Each(events) => (None, Some(events)),
-    };
-    let total = places.finish();
-    let profile = Profile {
+    let run = Profile {
         program: name.to_owned(),
         event: by.name().to_owned(),
         instead,
-        rate: rate.unwrap_or(0),
-        period,
-        counted,
         left: ended.left,
         wall_ns: ended.wall.as_nanos() as u64,
         cpu_us: [ended.used.user_us, ended.used.system_us],
         ended: ended.failure(),
-        ..total
+        ..Profile::default()
     };
+    let profile = finished(options, by, sampling, places, run)?;
     filling.add_result(profile.record_lines().iter().map(|line| line.render()))?;
     Ok(if profile.ended.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// Takes the last samples, and adds what they say to what is known of a run.
+fn finished(
+    options: &Options,
+    by: SampledBy,
+    mut sampling: ProgramSampling,
+    mut places: Places,
+    run: Profile,
+) -> Result<Profile, Failure> {
+    places.take(sampling.take());
+    let counted = sampling.counted();
+    let counted =
+        counted.map_err(|e| Failure::new(format!("cannot read the counters: {e}"), "run it again"))?;
+    let (rate, period) = match options.pace(by) {
+        Pace::PerSecond(rate) => (rate, None),
+        Pace::Each(events) => (0, Some(events)),
+    };
+    let Profile {
+        counts, weight, effective, processes, changed, whole, functions, lines, totals, calls, ..
+    } = places.finish();
+    Ok(Profile {
+        rate,
+        period,
+        counted,
+        counts,
+        weight,
+        effective,
+        processes,
+        changed,
+        whole,
+        functions,
+        lines,
+        totals,
+        calls,
+        ..run
+    })
+}
+
+/// Samples a process that runs already, and adds where it executed.
+fn observe(
+    options: &Options,
+    process: &Process,
+    Opened { mut sampling, by, instead }: Opened,
+    begun: Profile,
+    filling: &mut Filling,
+    stop: &Stop,
+) -> Result<Exit, Failure> {
+    let mut places = Places::new(Some(SystemTime::now()), options.callers());
+    places.take(mapped_code(process.number));
+    let start = Instant::now();
+    while process.goes_on(start, stop) {
+        process.wait(start, start.elapsed() + Duration::from_millis(ProgramSampling::INTERVAL_MS), stop);
+        places.take(sampling.take());
+    }
+    let wall_ns = start.elapsed().as_nanos() as u64;
+    let run = Profile { event: by.name().to_owned(), instead, wall_ns, ..begun };
+    let profile = finished(options, by, sampling, places, run)?;
+    filling.add_result(profile.record_lines().iter().map(|line| line.render()))?;
+    Ok(Exit::Done)
 }
 
 /// Samples that are taken, and why they are not those of cycles, with the remedy.
@@ -154,19 +224,35 @@ struct Opened {
     instead: [String; 2],
 }
 
-/// Opens the event that is asked for; without one, cycles if they count, else the clock.
-fn opened(options: &Options) -> Result<Opened, Failure> {
-    let open = |by: SampledBy| ProgramSampling::open(by, options.pace(by), options.callers());
+/// Opens the event that is asked for, of a program or of a process; without one, cycles if they count, else the clock.
+fn opened(options: &Options, process: Option<&Process>) -> Result<Opened, Failure> {
+    let open = |by: SampledBy| {
+        let (pace, callers) = (options.pace(by), options.callers());
+        match process {
+            Some(process) => ProgramSampling::of_process(process.number, by, pace, callers),
+            None => ProgramSampling::open(by, pace, callers),
+        }
+    };
+    let failed = |by: SampledBy, error: &io::Error| match process {
+        // Not an event that does not exist.
+        Some(process)
+            if error.raw_os_error().is_none() || error.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            process.failure(error)
+        }
+        _ => cannot_sample(by, error),
+    };
     if let Some(by) = options.event {
-        let sampling = open(by).map_err(|error| cannot_sample(by, &error))?;
+        let sampling = open(by).map_err(|error| failed(by, &error))?;
         return Ok(Opened { sampling, by, instead: Default::default() });
     }
-    match open(SampledBy::cycles()) {
-        Ok(sampling) => Ok(Opened { sampling, by: SampledBy::cycles(), instead: Default::default() }),
+    let cycles = SampledBy::cycles();
+    match open(cycles) {
+        Ok(sampling) => Ok(Opened { sampling, by: cycles, instead: Default::default() }),
         Err(why) => {
             let by = SampledBy::CpuClock;
-            let sampling = open(by).map_err(|error| cannot_sample(by, &error))?;
-            let Failure { what, remedy, .. } = cannot_sample(SampledBy::cycles(), &why);
+            let sampling = open(by).map_err(|error| failed(by, &error))?;
+            let Failure { what, remedy, .. } = cannot_sample(cycles, &why);
             Ok(Opened { sampling, by, instead: [what, remedy] })
         }
     }
