@@ -130,8 +130,11 @@ const NAMES_TELL_EXEC: u64 = 1 << 24;
 const NO_KERNEL_CALLERS: u64 = 1 << 21;
 /// Since Linux 5.12: mappings tell the file's build id, instead of device and inode.
 const MAPPINGS_WITH_BUILDS: u64 = 1 << 34;
-/// `PERF_SAMPLE_IP`, `_TID`, `_TIME` and `_PERIOD`.
-const SAMPLED: u64 = 1 | 2 | 4 | 1 << 8;
+/// `PERF_SAMPLE_IP`, `_TID` and `_TIME`; then either `_ADDR` or `_PERIOD`, each a word. The kernel ignores the period of its own events
+/// if samples have it and no frequency (kernel/events/core.c, `perf_swevent_event`).
+const SAMPLED: u64 = 1 | 2 | 4;
+const WITH_ADDRESS: u64 = 1 << 3;
+const WITH_PERIOD: u64 = 1 << 8;
 /// `PERF_SAMPLE_CALLCHAIN`, `_REGS_USER` and `_STACK_USER`.
 const WITH_CALLERS: u64 = 1 << 5;
 const WITH_REGISTERS: u64 = 1 << 12;
@@ -242,9 +245,9 @@ impl Counter {
         caller: Caller,
     ) -> io::Result<Counter> {
         let begin = if thread.is_some() { 0 } else { DISABLED | ENABLE_ON_EXEC };
-        let (sample_period, paced) = match pace {
-            Pace::Each(events) => (events, 0),
-            Pace::PerSecond(rate) => (rate, FREQUENCY),
+        let (sample_period, paced, with) = match pace {
+            Pace::Each(events) => (events, 0, WITH_ADDRESS),
+            Pace::PerSecond(rate) => (rate, FREQUENCY, WITH_PERIOD),
         };
         let (kind, flags, sample_regs_user, sample_stack_user) = caller.attributes();
         let told =
@@ -253,7 +256,7 @@ impl Counter {
         let open = |more: u64| {
             let attributes = Attributes {
                 sample_period,
-                sample_type: SAMPLED | kind,
+                sample_type: SAMPLED | with | kind,
                 read_format: WITH_TIMES,
                 sample_regs_user,
                 sample_stack_user,

@@ -196,7 +196,7 @@ impl ProgramSampling {
                 None => Ok(vec![open(None)?]),
                 Some(threads) => threads.iter().map(|thread| open(Some(*thread))).collect(),
             };
-            Ring::map(counters?.into_iter().flatten().collect(), callers, bytes)
+            Ring::map(counters?.into_iter().flatten().collect(), callers, pace, bytes)
         };
         let rings: io::Result<Vec<Option<Ring>>> = online.into_iter().map(ring).collect();
         let rings: Vec<Ring> = rings?.into_iter().flatten().collect();
@@ -257,6 +257,8 @@ struct Ring {
     counters: Vec<Counter>,
     /// What samples have.
     callers: Callers,
+    /// Events of each sample, if that is fixed.
+    each: Option<u64>,
     start: *mut u8,
     page: usize,
     /// Bytes of the data behind the first page.
@@ -265,8 +267,12 @@ struct Ring {
 
 impl Ring {
     /// Maps so many bytes of data, a power of two; fewer if they may not be locked. `None` without an event.
-    fn map(counters: Vec<Counter>, callers: Callers, bytes: usize) -> io::Result<Option<Ring>> {
+    fn map(counters: Vec<Counter>, callers: Callers, pace: Pace, bytes: usize) -> io::Result<Option<Ring>> {
         let Some(first) = counters.first() else { return Ok(None) };
+        let each = match pace {
+            Pace::Each(events) => Some(events),
+            Pace::PerSecond(_) => None,
+        };
         let page = rustix::param::page_size();
         let mut bytes = bytes.max(page);
         loop {
@@ -282,7 +288,7 @@ impl Ring {
                 )
             };
             if start != libc::MAP_FAILED {
-                let ring = Ring { counters, callers, start: start.cast(), page, bytes };
+                let ring = Ring { counters, callers, each, start: start.cast(), page, bytes };
                 let mut all = ring.counters.iter();
                 let first = all.next();
                 all.try_for_each(|other| first.map_or(Ok(()), |first| other.send_to(first)))?;
@@ -341,7 +347,7 @@ impl Ring {
                 tail = head;
                 break;
             }
-            events.extend(records::read(&self.copy(tail, bytes.into()), self.callers));
+            events.extend(records::read(&self.copy(tail, bytes.into()), self.callers, self.each));
             tail += u64::from(bytes);
         }
         if let Some(time) = events.last().map(|event| event.time).filter(|_| is_full) {

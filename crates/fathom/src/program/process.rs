@@ -1,10 +1,10 @@
 //! A process that runs already, and is observed for a time.
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::runner::wait_a_while;
@@ -54,6 +54,13 @@ pub fn time_within(text: &str, [least, most]: [u64; 2], error: &str) -> Result<D
     is_within.then(|| Duration::from_millis(ms as u64)).ok_or_else(|| error.to_owned())
 }
 
+/// Returns the state of a process, of proc(5); `None` if there is none.
+fn state(number: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+    // The name before it may have anything in it.
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
 /// A process that is observed.
 pub struct Process {
     /// Its number.
@@ -69,16 +76,21 @@ impl Process {
         let pid = i32::try_from(number).ok().and_then(Pid::from_raw);
         let descriptor = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let process = Process { number, time, descriptor };
-        if process.is_there() {
+        if state(number).is_some() && process.is_there() {
             return Ok(process);
         }
         Err(Failure::usage(format!("--pid {number}: no such process"), "ps -e lists them"))
     }
 
-    /// Returns whether it has not ended.
+    /// Returns whether it has not ended. One that its parent has not waited for yet is still in /proc.
     fn is_there(&self) -> bool {
-        let number = self.number;
-        Path::new(&format!("/proc/{number}/task/{number}")).exists()
+        match &self.descriptor {
+            Some(descriptor) => {
+                let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+                poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&now)) != Ok(1)
+            }
+            None => state(self.number).is_some_and(|state| !matches!(state, 'Z' | 'X')),
+        }
     }
 
     /// Returns whether it is still to be observed, since `start`.

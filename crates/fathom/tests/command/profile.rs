@@ -96,6 +96,40 @@ fn callers<'a>(document: &'a Value, function: &str) -> Vec<&'a str> {
     found
 }
 
+/// A program that writes to each page of some memory faults there, once in each.
+#[test]
+fn page_faults_are_sampled_where_memory_is_touched_first() {
+    const TOUCH: &str = "#include <sys/mman.h>
+__attribute__((noinline)) static void touch(char *memory) {
+    for (long page = 0; page < 2000; page++) memory[page * 4096] = 1;
+}
+int main(void) {
+    char *memory = mmap(0, 2000 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || madvise(memory, 2000 * 4096, MADV_NOHUGEPAGE)) return 1;
+    touch(memory);
+}
+";
+    let user = User::new();
+    if built(&user).is_none() {
+        return;
+    }
+    compiled(&user, &TARGETS[4], &user.write("touch.c", TOUCH), &[]).expect("it was built before");
+    let did = user.run(&["profile", "--event", "page-faults", "--period", "10", "--json", "--", "./program"]);
+    assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
+    let document: Value = serde_json::from_str(&did.out).expect("JSON");
+    let all = document["findings"].as_array().expect("findings");
+    let number = |name: &str| {
+        let found = all.iter().find(|f| f["name"] == name).unwrap_or_else(|| panic!("no {name}: {document}"));
+        found["value"].as_f64().expect("a number")
+    };
+    // Those of the program's start are some ten or hundred.
+    let counted = number("profile.counted");
+    assert!((2000.0..2500.0).contains(&counted), "{counted}");
+    assert!((number("profile.samples") - counted / 10.0).abs() <= 2.0, "{document}");
+    let [value, ..] = share(&document, "touch");
+    assert!((value - 2000.0 / counted).abs() < 0.02, "{value} of {counted}");
+}
+
 /// Its code was mapped before it was observed.
 #[test]
 fn running_process_is_sampled_until_the_time_is_over_or_it_ends() {
@@ -115,17 +149,24 @@ fn running_process_is_sampled_until_the_time_is_over_or_it_ends() {
     assert!(called.starts_with(&["inner", "work", "main"]), "{called:?}");
     let again = user.run(&["report", "kept.fathom", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&again.out).expect("JSON")["findings"], document["findings"]);
+    // It ends, and nobody has waited for it yet.
     let begin = Instant::now();
     let killer = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(700));
-        drop(busy);
+        let mut busy = busy;
+        busy.0.kill().map(|()| busy)
     });
     let did = user.run(&[&observe[..], &["10m"]].concat());
     assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
-    assert!(killer.join().is_ok() && begin.elapsed() < Duration::from_secs(60));
+    assert!(begin.elapsed() < Duration::from_secs(60));
+    let ended = killer.join().expect("a thread").expect("it was running");
+    user.run(&[&observe[..], &["1s"]].concat()).failed(2, &["no such process"]);
+    drop(ended);
     user.run(&[&observe[..], &["1s"]].concat()).failed(2, &["no such process", "ps -e"]);
     user.run(&["profile", "--pid", &pid, "--", "true"]).failed(2, &["--pid"]);
     user.run(&["profile"]).failed(2, &["PROGRAM"]);
+    user.run(&["profile", "--event", "cpu-clock", "--period", "9", "--", "true"]).failed(2, &["10000"]);
+    user.run(&["profile", "--period", "9", "--", "true"]).failed(2, &["--event"]);
 }
 
 #[test]
@@ -231,6 +272,8 @@ fn short_failing_and_missing_programs_are_told() {
     assert_eq!((did.status, did.out.as_str()), (2, ""), "{}", did.err);
     user.run(&["profile", "--rate", "0", "--", "true"]).failed(2, &["--rate"]);
     user.run(&["profile"]).failed(2, &["PROGRAM"]);
+    user.run(&["profile", "--event", "cpu-clock", "--period", "9", "--", "true"]).failed(2, &["10000"]);
+    user.run(&["profile", "--period", "9", "--", "true"]).failed(2, &["--event"]);
 }
 
 /// Names are of the file that ran, and not of the one that has its name afterwards.

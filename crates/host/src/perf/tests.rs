@@ -60,7 +60,9 @@ fn bindings_are_those_of_the_maintained_crate() {
     assert_eq!(flags(|a| a.set_comm_exec(1)), NAMES_TELL_EXEC);
     assert_eq!(flags(|a| a.set_build_id(1)), MAPPINGS_WITH_BUILDS);
     let sampled = kernel::PERF_SAMPLE_IP | kernel::PERF_SAMPLE_TID | kernel::PERF_SAMPLE_TIME;
-    assert_eq!(SAMPLED, u64::from(sampled | kernel::PERF_SAMPLE_PERIOD));
+    assert_eq!(SAMPLED, u64::from(sampled));
+    assert_eq!(WITH_PERIOD, kernel::PERF_SAMPLE_PERIOD.into());
+    assert_eq!(WITH_ADDRESS, kernel::PERF_SAMPLE_ADDR.into());
     assert_eq!(flags(|a| a.set_exclude_callchain_kernel(1)), NO_KERNEL_CALLERS);
     assert_eq!(WITH_CALLERS, kernel::PERF_SAMPLE_CALLCHAIN.into());
     assert_eq!(WITH_REGISTERS, kernel::PERF_SAMPLE_REGS_USER.into());

@@ -150,19 +150,20 @@ fn stack(record: &[u8], callers: Callers) -> Option<Stack> {
     }
 }
 
-/// Reads a record with its header; samples have `callers`. Returns nothing for one of a kind that is not used here, or shorter than
+/// Reads a record with its header; samples have `callers`, and are of `each` so many events, or have their number. Returns nothing for one of a kind that is not used here, or shorter than
 /// its kind.
-pub(super) fn read(record: &[u8], callers: Callers) -> Option<SampledEvent> {
+pub(super) fn read(record: &[u8], callers: Callers, each: Option<u64>) -> Option<SampledEvent> {
     let word = |at: usize| word(record, at);
     let long = |at: usize| long(record, at);
     let misc = u16::from_ne_bytes(record.get(4..6)?.try_into().ok()?);
     let kind = word(0)?;
     let end = record.len().checked_sub(ID)?;
     let what = match kind {
-        // Address, process and thread, time, period, callers.
+        // Address, process and thread, time, period or address of the data, callers.
         SAMPLE => {
-            let stack = stack(record, callers)?;
-            Sampled::Sample { address: long(HEADER)?, process: word(16)?, weight: long(32)?, stack }
+            let (stack, weight) = (stack(record, callers)?, long(32)?);
+            let weight = each.unwrap_or(weight);
+            Sampled::Sample { address: long(HEADER)?, process: word(16)?, weight, stack }
         }
         // Process, thread, start, bytes, offset, build id or device and inode, protection, flags, name.
         MMAP2 => Sampled::Mapped {
@@ -267,24 +268,32 @@ mod tests {
     }
 
     #[test]
+    fn fixed_numbers_of_events_are_not_in_the_record() {
+        let (sample, _) = all().remove(0);
+        let weight = read(&sample, Callers::Unknown, Some(97)).map(|event| event.what);
+        assert!(matches!(weight, Some(Sampled::Sample { weight: 97, .. })), "{weight:?}");
+    }
+
+    #[test]
     fn records_are_read() {
         for (record, event) in all() {
-            assert_eq!(read(&record, Callers::Unknown), Some(event));
+            assert_eq!(read(&record, Callers::Unknown, None), Some(event));
         }
         let id = [words(&[7, 8]), longs(&[99])].concat();
         // A thread, a new name without exec, and an unknown kind.
         assert_eq!(
             read(
                 &record(FORK, 0, &[words(&[7, 7, 9, 7]), longs(&[99]), id.clone()].concat()),
-                Callers::Unknown
+                Callers::Unknown,
+                None
             ),
             None
         );
         assert_eq!(
-            read(&record(COMM, 0, &[words(&[7, 8, 0, 0]), id.clone()].concat()), Callers::Unknown),
+            read(&record(COMM, 0, &[words(&[7, 8, 0, 0]), id.clone()].concat()), Callers::Unknown, None),
             None
         );
-        assert_eq!(read(&record(77, 0, &id), Callers::Unknown), None);
+        assert_eq!(read(&record(77, 0, &id), Callers::Unknown, None), None);
     }
 
     /// Returns a sample with what follows its period.
@@ -293,7 +302,7 @@ mod tests {
     }
 
     fn stack_of(more: &[u64], callers: Callers) -> Option<Stack> {
-        match read(&with(more), callers)?.what {
+        match read(&with(more), callers, None)?.what {
             Sampled::Sample { stack, .. } => Some(stack),
             _ => None,
         }
@@ -336,10 +345,10 @@ mod tests {
         for record in all().into_iter().map(|(record, _)| record).chain(stacks) {
             for callers in [Callers::Unknown, Callers::FramePointers, Callers::Tables] {
                 for length in 0..record.len() {
-                    let _ = read(&record[..length], callers);
+                    let _ = read(&record[..length], callers, None);
                 }
             }
         }
-        assert_eq!(read(&[], Callers::Unknown), None);
+        assert_eq!(read(&[], Callers::Unknown, None), None);
     }
 }

@@ -24,7 +24,11 @@ const COLOURS: [CategoryColor; 6] = [
 /// Returns the JSON document: one thread whose samples are in the order of the sequences, each with its number of samples as
 /// weight.
 pub fn contents(profile: &Sampled, sequences: &[Sequence]) -> serde_json::Result<Vec<u8>> {
-    let period_ns = 1_000_000_000 / profile.rate.max(1);
+    let period_ns = match profile.rate {
+        // A sample was for a number of events.
+        0 => profile.wall_ns / profile.counts[0].max(1),
+        rate => 1_000_000_000 / rate,
+    };
     let mut to = Profile::new(&profile.program, UNIX_EPOCH.into(), SamplingInterval::from_nanos(period_ns));
     let start = Timestamp::from_nanos_since_reference(0);
     let process = to.add_process(&profile.program, 1, start);

@@ -17,6 +17,9 @@ use crate::program::process::{Process, ProcessOptions};
 use crate::program::recorded::{Asked, Filling, ProgramOptions};
 use crate::program::samples::Places;
 
+/// Shortest period of the kernel's clock, ns (kernel/events/core.c, `perf_swevent_start_hrtimer`).
+const LEAST_CLOCK_NS: u64 = 10_000;
+
 /// Options of the profile.
 #[derive(Debug, Args)]
 #[command(mut_arg("command", |command| command.required(false).required_unless_present("process")))]
@@ -27,7 +30,7 @@ struct Options {
     /// Samples for each second of the program on a CPU. Default: 997, a prime number, which does not keep step with timers.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000))]
     rate: Option<u64>,
-    /// A sample at each N events (of cpu-clock: ns) instead of a rate. Default of page-faults: 97.
+    /// A sample at each N events (of cpu-clock: ns) of --event, instead of a rate. Default of page-faults: 97.
     #[arg(long, value_name = "N", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..))]
     period: Option<u64>,
     /// How callers are found. Default: tables on x86-64 and AArch64, else frame-pointers.
@@ -87,6 +90,21 @@ impl Options {
         asked.unwrap_or(by.usual_pace())
     }
 
+    /// Checks what depends on two options.
+    fn check(&self) -> Result<(), Failure> {
+        let is_short = self.period.is_some_and(|ns| ns < LEAST_CLOCK_NS);
+        match self.event {
+            Some(SampledBy::CpuClock) if is_short => Err(Failure::usage(
+                "--period: that of cpu-clock is in ns, and the kernel's shortest is 10000",
+                format!("--period {LEAST_CLOCK_NS} at least"),
+            )),
+            None if self.period.is_some() => {
+                Err(Failure::usage("--period: of which event?", "name it: --event page-faults --period 10"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns them as typed.
     fn typed(&self) -> String {
         let how = self.callers.and_then(|callers| callers.to_possible_value());
@@ -115,14 +133,14 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         once: true,
         process: options.process.process,
     };
+    options.check()?;
     let name = asked.name();
     match options.process.open()? {
         Some(process) => {
-            let opened = opened(options, Some(&process))?;
+            // A refusal comes before the record. The samples until the record has begun would fill the rings.
+            drop(opened(options, Some(&process))?);
             let begun = Profile { program: name, process: Some(process.number.into()), ..Profile::default() };
-            asked.observe(&context.out, |filling, stop| {
-                observe(options, &process, opened, begun, filling, stop)
-            })
+            asked.observe(&context.out, |filling, stop| observe(options, &process, begun, filling, stop))
         }
         None => asked.record(&context.out, |filling, runner| profile(options, &name, filling, runner)),
     }
@@ -198,11 +216,11 @@ fn finished(
 fn observe(
     options: &Options,
     process: &Process,
-    Opened { mut sampling, by, instead }: Opened,
     begun: Profile,
     filling: &mut Filling,
     stop: &Stop,
 ) -> Result<Exit, Failure> {
+    let Opened { mut sampling, by, instead } = opened(options, Some(process))?;
     let mut places = Places::new(Some(SystemTime::now()), options.callers());
     places.take(mapped_code(process.number));
     let start = Instant::now();
