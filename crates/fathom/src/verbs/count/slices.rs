@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fathom_experiment::record::{MAX_SLICES, ProgramRuns, ProgramSlice};
 use fathom_host::{ProgramCount, ProgramCounters, ProgramCounting, ProgramEvent};
 
-use super::{begin, cannot_count, head_of, run_of};
+use super::{access_times, begin, cannot_count, head_of, run_of};
 use crate::failure::{Exit, Failure};
 use crate::measure::stop::Stop;
 use crate::program::Runner;
@@ -37,7 +37,7 @@ pub fn of_program(
     let own: Option<Vec<ProgramEvent>> = found.sets.first().cloned();
     let found = with_kernel(found)?;
     let set = found.sets[0].clone();
-    let mut head = head_of(name, &found);
+    let mut head = ProgramRuns { times: access_times(&filling.record, &found), ..head_of(name, &found) };
     head.sets.truncate(1);
     let names = |set: &Vec<ProgramEvent>| set.iter().map(|event| event.name.to_owned()).collect();
     head.sets.splice(0..0, own.iter().map(names));
