@@ -57,6 +57,7 @@ pub use host::Host;
 pub use memory_limit::MemoryLimit;
 pub use options::Options;
 pub use perf::Pace;
+pub use process::end_with_this_thread;
 pub use program_counters::{
     EventRefusal, KERNEL_EVENTS, PROGRAM_EVENTS, ProgramCount, ProgramCounters, ProgramCounting,
     ProgramEvent, ProgramUsage,

@@ -197,6 +197,20 @@ pub(crate) fn raise_nice() -> Vec<Fact> {
 
 const NICE_REMEDY: &str = "run as root, with CAP_SYS_NICE, or with a nice limit (ulimit -e 40)";
 
+/// Makes the kernel kill the program that a command starts when the calling thread ends, however it does.
+pub fn end_with_this_thread(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt as _;
+    let own = std::process::id();
+    let request = move || {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+        // This process may have ended before that.
+        let parent = rustix::process::getppid().map(|parent| parent.as_raw_pid().cast_unsigned());
+        if parent == Some(own) { Ok(()) } else { Err(std::io::Error::from_raw_os_error(libc::ESRCH)) }
+    };
+    // SAFETY: between fork(2) and exec(2) the closure only makes system calls, and allocates nothing.
+    unsafe { command.pre_exec(request) };
+}
+
 /// Returns the threads of a process; none if it has ended.
 pub(crate) fn threads(root: &Root, process: u32) -> Vec<libc::pid_t> {
     let names = root.names(&format!("/proc/{process}/task"));

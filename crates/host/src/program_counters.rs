@@ -141,6 +141,12 @@ impl ProgramCounters {
         for event in KERNEL_EVENTS {
             match Counter::open(event.event) {
                 Ok(_) => opened.push(event),
+                Err(error)
+                    if event.name == "context-switches"
+                        && error.kind() == io::ErrorKind::PermissionDenied =>
+                {
+                    self.refused.push(EventRefusal::new(event.name, in_the_kernel(&error)));
+                }
                 Err(error) => self.refused.push(EventRefusal::new(event.name, refusal(&root, &error))),
             }
         }
@@ -205,6 +211,13 @@ fn no_such_event(error: &io::Error) -> Refusal {
     Refusal::new(
         format!("this machine's counters have no such event ({error})"),
         "`perf stat -e rNN` counts events by their number (fathom events)",
+    )
+}
+
+fn in_the_kernel(error: &io::Error) -> Refusal {
+    Refusal::new(
+        format!("it happens in the kernel, which this user may not count ({error})"),
+        "sysctl kernel.perf_event_paranoid=1 as root, or CAP_PERFMON",
     )
 }
 

@@ -229,8 +229,31 @@ impl ProgramSampling {
 /// Returns the code that a process has mapped, as events before all others.
 #[must_use]
 pub fn mapped_code(process: u32) -> Vec<SampledEvent> {
-    let maps = Root::system().text(&format!("/proc/{process}/maps")).unwrap_or_default();
-    maps.lines().filter_map(|line| mapping(process, line)).collect()
+    let root = Root::system();
+    // The first thread may have ended: then it has none.
+    let maps = threads(&root, process).into_iter().find_map(|thread| {
+        root.text(&format!("/proc/{process}/task/{thread}/maps")).filter(|maps| !maps.is_empty())
+    });
+    let maps = maps.unwrap_or_default();
+    let mut mapped: Vec<SampledEvent> = maps.lines().filter_map(|line| mapping(process, line)).collect();
+    if !is_in_own_files(process) {
+        let seen = format!("/proc/{process}/root");
+        for event in &mut mapped {
+            if let Sampled::Mapped { file, .. } = &mut event.what {
+                file.insert_str(0, if file.starts_with('/') { &seen } else { "" });
+            }
+        }
+    }
+    mapped
+}
+
+/// Returns whether a process has the files of this one: it is in the same mount namespace, and has the same root.
+fn is_in_own_files(process: u32) -> bool {
+    let same = |what: &str| {
+        let of = |who: &str| std::fs::read_link(format!("/proc/{who}/{what}")).ok();
+        of(&process.to_string()) == of("self")
+    };
+    same("ns/mnt") && same("root")
 }
 
 /// Reads a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, name. `None` of what is no code, and of

@@ -38,6 +38,8 @@ pub struct Plot {
     pub log_x: bool,
     /// Whether y is.
     pub log_y: bool,
+    /// Whether y begins at zero; then it is not logarithmic.
+    pub from_zero: bool,
     /// Text rows of the curve.
     pub rows: usize,
     /// Formats a value of x.
@@ -144,7 +146,12 @@ impl<'a> Canvas<'a> {
             plot,
             pen,
             x: Scale::new(plot.points.iter().map(|p| p.0), plot.log_x, 0.0),
-            y: Scale::new(heights, plot.log_y, if plot.log_y { 0.04 } else { 0.0 }),
+            y: if plot.from_zero {
+                let high = heights.fold(0.0, f64::max);
+                Scale { low: 0.0, high: if high > 0.0 { high } else { 1.0 }, log: false }
+            } else {
+                Scale::new(heights, plot.log_y, if plot.log_y { 0.04 } else { 0.0 })
+            },
             columns,
             cells: vec![vec![EMPTY; columns]; plot.rows],
         }

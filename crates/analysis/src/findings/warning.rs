@@ -83,7 +83,7 @@ warning_kinds! {
     FewSamples "few-samples" true "so few samples that shares say little";
     SamplesLost "samples-lost" true "samples of the program are missing";
     CallersUnknown "callers-unknown" false "callers of many samples are not known";
-    SlicesCut "slices-cut" false "a series of slices ends before the time that was counted";
+    SlicesCut "slices-cut" false "slices of time do not have all of the time that was counted";
     CountersShared "counters-shared" true "others used the processor's counters: counts of some runs are left out";
     Uncounted "uncounted" true "the kernel did not let a part of the program be counted: counts of some runs are left out";
     KernelCounted "kernel-counted" false "counts have the kernel's work for the program too";

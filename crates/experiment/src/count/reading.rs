@@ -39,6 +39,10 @@ pub fn read(record: &Record) -> Report {
         });
         return report;
     };
+    if let Some(every) = program.every_ms {
+        let process = if program.process.is_some() { "of a running process, " } else { "" };
+        report.facts.push(("counted".to_owned(), format!("{process}in slices of {every} ms")));
+    }
     let emulated = record.trust == Some(ClockTrust::Emulated);
     if emulated {
         refuse_times(record, "times, cycles and stalls", "run it on the real machine", &mut report);

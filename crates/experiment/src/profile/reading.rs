@@ -36,6 +36,7 @@ pub fn read(record: &Record) -> Report {
         });
         return report;
     };
+    report.facts.push(("sampled".to_owned(), how(profile)));
     let emulated = record.trust == Some(ClockTrust::Emulated);
     if emulated {
         let by_instructions = record.instruction_ns().is_some();
@@ -104,6 +105,16 @@ fn calls(profile: &Profile, report: &mut Report) {
         let metric = &metrics::WHOLE_SHARE;
         report.findings.push(measured(metric, share, "", profile.counts[0] as usize, &[]));
     }
+}
+
+/// Returns what made samples, as a comparison has to know it.
+fn how(profile: &Profile) -> String {
+    let pace = match profile.period {
+        Some(events) => format!("each {events}"),
+        None => format!("{} a second", profile.rate),
+    };
+    let process = if profile.process.is_some() { ", of a running process" } else { "" };
+    if profile.imported { profile.event.clone() } else { format!("{}, {pace}{process}", profile.event) }
 }
 
 fn without_samples(profile: &Profile, report: &mut Report) {
@@ -219,7 +230,11 @@ fn doubts(profile: &Profile, report: &mut Report) {
             "{samples} samples: shares are known to some {:.0} %",
             100.0 * half_width(profile.effective)
         );
-        warn(WarningKind::FewSamples, text, "let the program work longer, or sample more often: --rate");
+        warn(
+            WarningKind::FewSamples,
+            text,
+            "let the program work longer, or sample more often: --rate, --period",
+        );
     }
     report.warnings.extend(missing(profile));
     report.warnings.extend(unknown_callers(profile));

@@ -25,6 +25,8 @@ pub struct ProgramRuns {
     pub program: String,
     /// Number of the process, if it was running already.
     pub process: Option<u64>,
+    /// Length of the slices that was asked for, ms.
+    pub every_ms: Option<u64>,
     /// Whether the kernel's work for the program is counted too.
     pub with_kernel: bool,
     /// Events that can be counted, in `fathom_analysis::findings::tokens::EVENT`.
@@ -112,6 +114,7 @@ impl ProgramRuns {
         };
         let command = begun("command").text("name", &cut(&self.program));
         let command = self.process.map_or(command.clone(), |process| command.int("process", process));
+        let command = self.every_ms.map_or(command.clone(), |every| command.int("every_ms", every));
         let mut all = vec![if self.with_kernel { command.int("kernel", 1) } else { command }];
         all.extend(self.events.iter().map(event));
         all.extend(self.refused.iter().map(refused));
@@ -311,9 +314,10 @@ impl Record {
                 f.token("part")?;
                 let program = f.text("name")?.unwrap_or_default().to_owned();
                 let with_kernel = f.int("kernel")?.is_some_and(|flag| flag != 0);
-                let process = f.int("process")?;
+                let (process, every_ms) = (f.int("process")?, f.int("every_ms")?);
                 f.finish()?;
-                self.program = Some(ProgramRuns { program, process, with_kernel, ..ProgramRuns::default() });
+                let begun = ProgramRuns { program, process, every_ms, with_kernel, ..ProgramRuns::default() };
+                self.program = Some(begun);
                 Ok(())
             }
             (Some(_), "command") => Err(WireError::new("program: a second command: the first one counts")),

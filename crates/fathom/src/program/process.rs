@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, setrlimit};
 
 use super::runner::wait_a_while;
 use crate::cli::milliseconds;
@@ -22,7 +22,7 @@ pub struct ProcessOptions {
     #[arg(long = "pid", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i32::MAX as i64), conflicts_with = "command")]
     pub process: Option<u32>,
     /// Time that it is observed: 30s. It may end before, and so does ctrl-C.
-    #[arg(long = "for", value_name = "TIME", value_parser = time, conflicts_with = "command")]
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
     time: Option<Duration>,
 }
 
@@ -38,6 +38,12 @@ impl ProcessOptions {
     /// # Errors
     /// There is none of this number.
     pub fn open(&self) -> Result<Option<Process>, Failure> {
+        if self.time.is_some() && self.process.is_none() {
+            return Err(Failure::usage(
+                "--for is the time that a running process is observed, and there is none",
+                "name it: --pid 1234 --for 30s",
+            ));
+        }
         self.process.map(|number| Process::open(number, self.time.unwrap_or(DEFAULT))).transpose()
     }
 }
@@ -74,12 +80,15 @@ pub struct Process {
 impl Process {
     fn open(number: u32, time: Duration) -> Result<Process, Failure> {
         let pid = i32::try_from(number).ok().and_then(Pid::from_raw);
+        // Each thread needs some files.
+        let limit = getrlimit(Resource::Nofile);
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
         let descriptor = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let process = Process { number, time, descriptor };
         if state(number).is_some() && process.is_there() {
             return Ok(process);
         }
-        Err(Failure::usage(format!("--pid {number}: no such process"), "ps -e lists them"))
+        Err(Failure::usage(format!("--pid {number}: no such process, or it has ended"), "ps -e lists them"))
     }
 
     /// Returns whether it has not ended. One that its parent has not waited for yet is still in /proc.
@@ -111,13 +120,13 @@ impl Process {
         let remedy = match error.kind() {
             std::io::ErrorKind::NotFound => "ps -e lists processes",
             std::io::ErrorKind::PermissionDenied => {
-                "choose a process of your own; else root, or CAP_PERFMON; sysctl kernel.perf_event_paranoid=2 or less"
+                "choose a process of your own that may be read; else root, or CAP_PERFMON; sysctl kernel.perf_event_paranoid=2 or less"
             }
             _ if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) => {
                 "each thread needs a file for each event and CPU: raise the limit on open files (ulimit -n)"
             }
             _ => "see perf_event_open(2) for this error",
         };
-        Failure::new(format!("process {} cannot be observed: {error}", self.number), remedy)
+        Failure::new(format!("--pid {}: it cannot be observed: {error}", self.number), remedy)
     }
 }

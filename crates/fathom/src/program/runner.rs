@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use fathom_host::{ProgramSampling, ProgramUsage};
+use fathom_host::{ProgramUsage, end_with_this_thread};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::measure::stop::Stop;
 
 /// Interval at which signals are checked.
-const POLL_INTERVAL: Duration = Duration::from_millis(ProgramSampling::INTERVAL_MS);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The same for the program's end, on kernels that cannot tell it (before Linux 5.3).
 const COARSE_INTERVAL: Duration = Duration::from_millis(1);
 /// Where programs are looked for without PATH: execvp(3).
@@ -86,6 +86,8 @@ impl Runner<'_> {
         };
         let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]).stdin(self.input.begin().map_err(failed)?);
+        // Whatever ends this process, the program does not go on without it.
+        end_with_this_thread(&mut command);
         if self.divert {
             let stderr = std::io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
             command.stdout(Stdio::from(stderr));

@@ -191,7 +191,7 @@ fn running_process_is_counted_until_the_time_is_over_or_it_ends() {
     assert!(!user.path("none.fathom").exists());
     user.run(&["count", "--pid", &pid, "--runs", "3"]).failed(2, &["--runs"]);
     user.run(&["count", "--every", "1ms", "--", "true"]).failed(2, &["10ms to 60m"]);
-    user.run(&["count", "--for", "1s", "--", "true"]).failed(2, &["--for", "PROGRAM"]);
+    user.run(&["count", "--for", "1s", "--", "true"]).failed(2, &["--for", "--pid 1234"]);
 }
 
 #[test]
@@ -269,6 +269,31 @@ fn a_signal_ends_the_program_and_keeps_the_record() {
         let kept = fathom_experiment::record::file::read(&user.read("kept.fathom")).expect("a record");
         assert_eq!(kept.program.expect("a program").runs.len(), 1);
     }
+}
+
+/// Nobody waits for the program any more.
+#[test]
+fn a_kill_ends_the_program_too() {
+    let user = User::new();
+    let child = user.spawn(&[
+        "count",
+        "--once",
+        "--record",
+        "kept.fathom",
+        "--",
+        "sh",
+        "-c",
+        ": >begun; exec sleep 100",
+    ]);
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !user.path("begun").exists() && Instant::now() < limit {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill(child.id(), Signal::KILL);
+    let (_, since) = (wait(child), Instant::now());
+    user.nothing_left(since);
+    let report = user.run(&["report", "kept.fathom"]);
+    assert!(report.status == 3 || report.status == 5, "{} {}", report.status, report.err);
 }
 
 #[test]

@@ -107,6 +107,7 @@ fn figures(
             plateaus: Vec::new(),
             log_x: true,
             log_y: false,
+            from_zero: false,
             rows: PLOT_ROWS,
             x_label: |v| number::shown(v.round(), None, None).value,
             y_label: number::height,

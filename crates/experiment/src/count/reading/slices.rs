@@ -5,11 +5,14 @@ use fathom_analysis::interval::quantile;
 use fathom_analysis::metrics::count as metrics;
 
 use super::super::TASK_CLOCK;
-use super::{CYCLES, INSTRUCTIONS};
+use super::{COVERED, CYCLES, INSTRUCTIONS, START_US};
 use crate::record::{MAX_SLICES, ProgramRuns, ProgramSlice};
 
 /// Slices of a set in a report, at most: a figure of some hundred pixels shows no more. In longer series they are joined.
 const SHOWN: usize = 200;
+
+/// Share of the time that slices must have.
+const MOST: f64 = 0.9;
 
 /// Some slices that follow one another, of one set.
 struct Joined<'a> {
@@ -50,7 +53,7 @@ impl<'a> Joined<'a> {
 
 /// Adds the slices, and what they are together.
 pub(super) fn add(program: &ProgramRuns, report: &mut Report) {
-    if program.slices.is_empty() {
+    if program.slices.is_empty() || !is_covered(program) {
         return;
     }
     let all_us: u64 = program.slices.iter().map(|slice| slice.wall_us).sum();
@@ -66,6 +69,17 @@ pub(super) fn add(program: &ProgramRuns, report: &mut Report) {
             one(&Joined::of(names, some), report);
         }
     }
+}
+
+/// CPU time of all slices, us.
+fn cpu_us(program: &ProgramRuns) -> f64 {
+    let of = |slice: &ProgramSlice| Joined::of(&program.sets[slice.set], &[slice]).count(TASK_CLOCK);
+    program.slices.iter().filter_map(of).sum::<f64>() / 1e3
+}
+
+/// Returns whether the slices have the CPU time of their run: the kernel does not let each program be counted.
+fn is_covered(program: &ProgramRuns) -> bool {
+    program.runs.first().is_none_or(|run| cpu_us(program) >= COVERED * super::cpu_us(run) - START_US)
 }
 
 /// Adds the rates over all slices that counted an event, with their range.
@@ -147,6 +161,21 @@ pub(super) fn doubts(program: &ProgramRuns) -> Vec<Warning> {
         );
         let remedy = "end other users of counters (perf; sysctl kernel.nmi_watchdog=0)";
         warnings.push(Warning::new(WarningKind::CountersShared, text, remedy));
+    }
+    if all > 0 && !is_covered(program) {
+        let text = "slices have less than the CPU time of the run: the kernel does not let a program be counted that has more rights than its \
+                    user (setuid, capabilities) or may not be read; they are left out";
+        let remedy = "count it as root, or a copy of the program without these rights";
+        warnings.push(Warning::new(WarningKind::Uncounted, text, remedy));
+    }
+    let counted: f64 = program.slices.iter().map(|slice| slice.wall_us as f64).sum();
+    let end = program.slices.last().map_or(0.0, |last| (last.begin_us + last.wall_us) as f64);
+    if counted < MOST * end {
+        let text = format!(
+            "slices have {:.0} % of the time: to begin one takes long, with so many threads or so short ones",
+            100.0 * counted / end
+        );
+        warnings.push(Warning::new(WarningKind::SlicesCut, text, "count longer slices: --every"));
     }
     if all >= MAX_SLICES {
         let text = format!("after {MAX_SLICES} slices no more were kept: the rest of the time is in none");

@@ -32,6 +32,7 @@ fn planted() -> ProgramRuns {
     ProgramRuns {
         program: "planted".to_owned(),
         process: None,
+        every_ms: None,
         with_kernel: false,
         events: events.iter().map(|name| TriedEvent { name: (*name).to_owned(), tried: Some(8) }).collect(),
         refused: vec![RefusedEvent {
@@ -219,6 +220,7 @@ fn sliced() -> ProgramRuns {
     ProgramRuns {
         program: "server".to_owned(),
         process: Some(1234),
+        every_ms: Some(10),
         events: events.iter().map(|name| TriedEvent { name: (*name).to_owned(), tried: None }).collect(),
         sets: vec![
             names(&["task-clock", "page-faults", "cycles", "instructions"]),
@@ -257,6 +259,36 @@ fn slices_of_a_process_are_rates_and_ratios() {
     assert!(headline.answer.contains("0.50 CPUs on average, 0.50 to 0.50"), "{headline:?}");
     let emulated = read(&record(&planted, "emulated"));
     assert!(!emulated.findings.iter().any(|f| f.name().starts_with("program.slice")), "it has no time");
+}
+
+/// The kernel lets nobody look into a setuid program: its slices would say that it did nothing.
+#[test]
+fn slices_without_the_time_of_their_run_are_left_out() {
+    let mut planted = sliced();
+    planted.process = None;
+    // Slices have 1.5 s.
+    let run = |us: u64| ProgramRun { wall_ns: 3_000_000_000, cpu_us: [us, 0], ..ProgramRun::default() };
+    for (us, is_told) in [(1_550_000, false), (3_000_000, true)] {
+        planted.runs = vec![run(us)];
+        let report = read(&record(&planted, "real"));
+        assert_eq!(report.warnings.iter().any(|w| w.kind == WarningKind::Uncounted), is_told, "{us}");
+        assert_eq!(report.findings.iter().any(|f| f.name() == "program.cpus"), !is_told, "{us}");
+    }
+}
+
+/// To open the counters of many threads takes longer than a short slice.
+#[test]
+fn time_in_no_slice_is_told() {
+    let told = |gap: u64| {
+        let mut planted = sliced();
+        for (nth, slice) in planted.slices.iter_mut().enumerate() {
+            slice.begin_us = (slice.wall_us + gap) * nth as u64;
+        }
+        let report = read(&record(&planted, "real"));
+        report.warnings.into_iter().find(|w| w.kind == WarningKind::SlicesCut).map(|w| w.text)
+    };
+    assert_eq!(told(500), None);
+    assert!(told(10_000).is_some_and(|text| text.contains("50 % of the time")));
 }
 
 #[test]

@@ -95,9 +95,10 @@ fn curve(
         marks: Vec::new(),
         log_x: false,
         log_y: false,
+        from_zero: true,
         rows: CURVE_ROWS,
-        x_label: |ms| format!("{:.1} s", ms / 1e3),
-        y_label: number::height,
+        x_label: |ms| format!("{} s", number::shown(ms / 1e3, None, None).value),
+        y_label: |v| number::shown(v, None, None).value,
     };
     page.text(TextRole::Plain, &format!("{title}, by time:"), "", "  ");
     let caption = format!("{title} in each slice, by its end.");

@@ -346,6 +346,7 @@ fn curve(cells: &[&SweepPoint], change_points: &[&ChangePoint], tail: bool) -> O
         plateaus: Vec::new(),
         log_x: true,
         log_y: true,
+        from_zero: false,
         rows: ROWS,
         x_label: short_size,
         y_label: number::height,

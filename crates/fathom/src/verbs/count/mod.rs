@@ -26,7 +26,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Options of the count.
 #[derive(Debug, Args)]
-#[command(mut_arg("command", |command| command.required(false).required_unless_present("process")))]
+#[command(mut_arg("command", |command| command.required(false).required_unless_present_any(["process", "time"])))]
 struct Options {
     /// Runs with each set of events that can be counted at the same time, and as many without counting. Six have an interval that
     /// covers the median with 95 %; fewer have their whole range.
@@ -73,6 +73,7 @@ The program's output appears once for each run; the report follows on stderr. Wi
 
 /// Counts, keeps the record, and prints the report.
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
+    let process = options.process.open()?;
     let asked = Asked {
         kind: &KIND,
         program: &options.program,
@@ -81,7 +82,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         process: options.process.process,
     };
     let name = asked.name();
-    let Some(process) = options.process.open()? else {
+    let Some(process) = process else {
         return asked.record(&context.out, |filling, runner| match options.every {
             Some(every) => slices::of_program(every, &name, filling, runner),
             None => count(options, &name, filling, runner),

@@ -38,6 +38,7 @@ pub fn of_program(
     let found = with_kernel(found)?;
     let set = found.sets[0].clone();
     let mut head = ProgramRuns { times: access_times(&filling.record, &found), ..head_of(name, &found) };
+    head.every_ms = Some(every.as_millis() as u64);
     head.sets.truncate(1);
     let names = |set: &Vec<ProgramEvent>| set.iter().map(|event| event.name.to_owned()).collect();
     head.sets.splice(0..0, own.iter().map(names));
@@ -132,14 +133,18 @@ pub fn of_process(
     filling: &mut Filling,
     stop: &Stop,
 ) -> Result<Exit, Failure> {
-    begin(ProgramRuns { process: Some(process.number.into()), ..head_of(name, found) }, filling)?;
+    let every_ms = Some(every.as_millis() as u64);
+    begin(ProgramRuns { process: Some(process.number.into()), every_ms, ..head_of(name, found) }, filling)?;
     let start = Instant::now();
     for nth in 0..MAX_SLICES {
         let set = nth % found.sets.len();
         let mut counting = match ProgramCounting::of_process(process.number, &found.sets[set]) {
             Ok(counting) => counting,
             Err(e) if e.kind() == io::ErrorKind::NotFound => break,
-            Err(e) => return Err(process.failure(&e)),
+            Err(e) => {
+                let Failure { what, remedy, .. } = process.failure(&e);
+                return Err(Failure::new(format!("{what}; after {nth} slices"), remedy));
+            }
         };
         let from = start.elapsed();
         process.wait(start, from + every, stop);

@@ -20,9 +20,12 @@ use crate::program::samples::Places;
 /// Shortest period of the kernel's clock, ns (kernel/events/core.c, `perf_swevent_start_hrtimer`).
 const LEAST_CLOCK_NS: u64 = 10_000;
 
+/// Largest period: the kernel keeps the upper bit for itself.
+const MOST_EVENTS: u64 = i64::MAX as u64;
+
 /// Options of the profile.
 #[derive(Debug, Args)]
-#[command(mut_arg("command", |command| command.required(false).required_unless_present("process")))]
+#[command(mut_arg("command", |command| command.required(false).required_unless_present_any(["process", "time"])))]
 struct Options {
     /// Event that makes samples, by its name in perf-list(1). Default: cycles, or cpu-clock where they cannot be counted.
     #[arg(long, value_name = "EVENT", value_parser = event_of_name())]
@@ -31,7 +34,7 @@ struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000))]
     rate: Option<u64>,
     /// A sample at each N events (of cpu-clock: ns) of --event, instead of a rate. Default of page-faults: 97.
-    #[arg(long, value_name = "N", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..=MOST_EVENTS))]
     period: Option<u64>,
     /// How callers are found. Default: tables on x86-64 and AArch64, else frame-pointers.
     #[arg(long, value_enum, value_name = "HOW")]
@@ -126,6 +129,8 @@ impl Options {
 
 /// Samples, keeps the record, and prints the report.
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
+    options.check()?;
+    let process = options.process.open()?;
     let asked = Asked {
         kind: &KIND,
         program: &options.program,
@@ -133,9 +138,8 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         once: true,
         process: options.process.process,
     };
-    options.check()?;
     let name = asked.name();
-    match options.process.open()? {
+    match process {
         Some(process) => {
             // A refusal comes before the record. The samples until the record has begun would fill the rings.
             drop(opened(options, Some(&process))?);
