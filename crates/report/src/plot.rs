@@ -255,14 +255,12 @@ impl<'a> Canvas<'a> {
         // A label needs up to six columns and two of distance.
         let least = 8.0 * (self.x.high - self.x.low) / self.columns as f64;
         let step = if self.x.log { least.ceil().max(1.0) } else { round_step(least) };
-        let mut at =
+        let first =
             if self.x.log { (self.x.low - 1e-9).ceil() } else { ((self.x.low / step) - 1e-9).ceil() * step };
-        let mut ticks = Vec::new();
-        while at <= self.x.high + 1e-9 {
-            ticks.push(if self.x.log { at.exp2() } else { at });
-            at += step;
-        }
-        ticks
+        // A number, because a step may be too small for a large x.
+        let all = (0..=self.columns).map(|n| first + n as f64 * step);
+        let within = all.take_while(|at| *at <= self.x.high + 1e-9);
+        within.map(|at| if self.x.log { at.exp2() } else { at }).collect()
     }
 
     /// Returns the x axis with its ticks, and the line of sizes under them.
@@ -396,4 +394,50 @@ fn pieces(head: &[(TextRole, String)], cells: &[Cell]) -> Vec<(TextRole, String)
         text.truncate(text.trim_end().len());
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(points: Vec<(f64, f64)>) -> Vec<String> {
+        let plot = Plot {
+            points,
+            plateaus: Vec::new(),
+            marks: Vec::new(),
+            log_x: false,
+            log_y: false,
+            from_zero: true,
+            rows: 4,
+            x_label: |x| format!("{x}"),
+            y_label: |y| format!("{y:.1}"),
+        };
+        let text = |line: Vec<(TextRole, String)>| line.into_iter().map(|(_, text)| text).collect::<String>();
+        draw(&plot, 60, false).into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn linear_axes_have_round_numbers_and_begin_at_zero() {
+        let lines = drawn(vec![(100.0, 1.0), (1000.0, 3.0)]);
+        let labels: Vec<f64> =
+            lines[lines.len() - 1].split_whitespace().map(|label| label.parse().expect("a number")).collect();
+        assert_eq!(labels, [200.0, 400.0, 600.0, 800.0, 1000.0]);
+        assert!(
+            lines[0].trim_start().starts_with("3.0") && lines[3].trim_start().starts_with("0.0"),
+            "{lines:?}"
+        );
+        let flat = drawn(vec![(1.0, 0.0), (2.0, 0.0)]);
+        assert!(
+            flat[0].trim_start().starts_with("1.0") && flat[3].trim_start().starts_with("0.0"),
+            "{flat:?}"
+        );
+    }
+
+    /// Numbers of a hostile record, between which there are no others.
+    #[test]
+    fn steps_that_are_too_small_end() {
+        for points in [vec![(1.8e16, 1.0), (1.8e16, 2.0)], vec![(1e300, 1.0), (1.1e300, 2.0)]] {
+            assert!(!drawn(points).is_empty());
+        }
+    }
 }
