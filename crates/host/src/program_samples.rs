@@ -230,10 +230,14 @@ impl ProgramSampling {
 #[must_use]
 pub fn mapped_code(process: u32) -> Vec<SampledEvent> {
     let root = Root::system();
-    // The first thread may have ended: then it has none.
-    let maps = threads(&root, process).into_iter().find_map(|thread| {
-        root.text(&format!("/proc/{process}/task/{thread}/maps")).filter(|maps| !maps.is_empty())
-    });
+    let read = |file: String| root.text(&file).filter(|maps| !maps.is_empty());
+    // The first thread may have ended: then it has none, and another one has them.
+    let others = || {
+        threads(&root, process)
+            .into_iter()
+            .find_map(|thread| read(format!("/proc/{process}/task/{thread}/maps")))
+    };
+    let maps = read(format!("/proc/{process}/maps")).or_else(others);
     let maps = maps.unwrap_or_default();
     let mut mapped: Vec<SampledEvent> = maps.lines().filter_map(|line| mapping(process, line)).collect();
     if !is_in_own_files(process) {
