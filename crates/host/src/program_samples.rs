@@ -57,8 +57,8 @@ impl SampledBy {
         [SampledBy::CpuClock, SampledBy::PageFaults].into_iter().chain(counted)
     }
 
-    /// Events of a sample if nobody asks for a pace. Faults come in bursts, which a rate follows too slowly. A prime number does not keep
-    /// step with what repeats.
+    /// Events of a sample if nobody asks for a pace. Faults come in bursts, which a rate follows too slowly, and at a rate the numbers of
+    /// faults in samples were five times what there were (Linux 6.18). A prime number does not keep step with what repeats.
     #[must_use]
     pub fn usual_pace(self) -> Pace {
         match self {

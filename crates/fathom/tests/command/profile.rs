@@ -167,6 +167,7 @@ fn running_process_is_sampled_until_the_time_is_over_or_it_ends() {
     user.run(&["profile"]).failed(2, &["PROGRAM"]);
     user.run(&["profile", "--event", "cpu-clock", "--period", "9", "--", "true"]).failed(2, &["10000"]);
     user.run(&["profile", "--period", "9", "--", "true"]).failed(2, &["--event"]);
+    user.run(&["profile", "--event", "page-faults", "--rate", "9", "--", "true"]).failed(2, &["--period 97"]);
 }
 
 #[test]

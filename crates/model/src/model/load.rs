@@ -302,6 +302,7 @@ impl Model {
     /// Makes the accesses of an act to one line.
     fn touch(&mut self, agent: usize, worker: &mut Worker, access: &Access, physical: u64) {
         worker.count(access);
+        let begun = self.agents[agent].clock;
         let page = self.paging.base_page(worker.pages.address(access.offset));
         let ops = self.ops.0 + self.ops.1;
         self.access_by(agent, worker, page, physical, access.store);
@@ -315,6 +316,7 @@ impl Model {
                 }
             }
         }
+        self.take_some_time(agent, begun);
     }
 
     /// Returns the cost of one more access to the line that was accessed last, if that changes no state.

@@ -109,6 +109,7 @@ impl Model {
     fn move_stream(&mut self, index: usize) {
         let Running { agent, cursor, .. } = &self.streams[index];
         let (agent, offset) = (*agent, cursor.offset);
+        let begun = self.agents[agent].clock;
         self.load::<true>(agent, offset);
         let stream = &mut self.streams[index];
         stream.cursor.advance();
@@ -116,6 +117,14 @@ impl Model {
         if stream.loads.is_multiple_of(UNROLL) {
             self.agents[agent].clock += self.ops.0 + self.ops.1;
         }
+        self.take_some_time(agent, begun);
+    }
+
+    /// Lets an access that takes no time by the description take the smallest one, or its CPU would never catch up.
+    #[inline(always)]
+    pub(super) fn take_some_time(&mut self, agent: usize, begun: u64) {
+        let clock = &mut self.agents[agent].clock;
+        *clock = (*clock).max(begun + 1);
     }
 
     /// Catches up after a sleep of CPU 0 in which a stream may run many laps (see [`catch_up`](Model::catch_up)). Once

@@ -44,6 +44,21 @@ proptest! {
     }
 }
 
+/// The first level of this machine answers in no time, and its loops take none: the stream never caught up.
+#[test]
+fn loads_that_take_no_time_end() {
+    let d = random_description(10_392_102_811_751_584_189);
+    assert!(d.core.cpus > 1 && d.levels[0].latency.cycles == 0.0 && d.core.alu.cycles == 0.0);
+    let mut model = Model::new(&d, 1);
+    let mapping = model.map(&request(32_768)).unwrap();
+    let chain = Chain::new(mapping.base, 512, 64, Layout::Packed, Order::Random, 1);
+    model.initialise(&chain).unwrap();
+    model.disturb(&[Stream { cpu: 1, bytes: 1024 }]).unwrap();
+    let start = model.cell(chain.at(1)).unwrap();
+    let end = model.chase(start, 1000);
+    assert_eq!(model.offset(end), chain.at(1 + 1000));
+}
+
 /// Runs one random operation on two models in two ways that must have the same effect.
 fn one_chunk(draw: &mut Draw, a: &mut Model, b: &mut Model, addresses: &[u64]) {
     let run: Vec<u64> = (0..draw.below(40))

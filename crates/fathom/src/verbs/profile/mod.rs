@@ -101,6 +101,10 @@ impl Options {
                 "--period: that of cpu-clock is in ns, and the kernel's shortest is 10000",
                 format!("--period {LEAST_CLOCK_NS} at least"),
             )),
+            Some(SampledBy::PageFaults) if self.rate.is_some() => Err(Failure::usage(
+                "--rate: the kernel miscounts its own events at a rate",
+                "--period 97: a sample at each so many page faults",
+            )),
             None if self.period.is_some() => {
                 Err(Failure::usage("--period: of which event?", "name it: --event page-faults --period 10"))
             }
