@@ -142,7 +142,7 @@ impl ProgramCounters {
             match Counter::open(event.event) {
                 Ok(_) => opened.push(event),
                 Err(error)
-                    if event.name == "context-switches"
+                    if event.event == Event::CONTEXT_SWITCHES.everywhere()
                         && error.kind() == io::ErrorKind::PermissionDenied =>
                 {
                     self.refused.push(EventRefusal::new(event.name, in_the_kernel(&error)));

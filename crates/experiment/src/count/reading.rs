@@ -20,6 +20,12 @@ const MISSES_OF: [(&str, &str); 2] =
 /// Difference between the numbers of instructions of runs above which their work differs, relative. The start of a dynamic
 /// program and its random addresses take some 0.01 % of a second's work.
 const SAME_WORK: f64 = 0.01;
+/// Why programs are not counted, and what to do then.
+const MAY_NOT: &str = "the kernel does not let a program be counted that has more rights than its user (setuid, capabilities) or may not be \
+                       read";
+const AS_ROOT: &str = "count it as root, or a copy of the program without these rights";
+/// What to do about counters that are shared.
+const END_OTHERS: &str = "end other users of counters (perf; sysctl kernel.nmi_watchdog=0)";
 /// Part of a run's CPU time in which events must have been counted, and what may be missing of a short run, us: its start before
 /// exec(2), and the tick of kernels that account CPU time by ticks (10 ms at 100 Hz).
 const COVERED: f64 = 0.8;
@@ -203,20 +209,17 @@ fn doubts(program: &ProgramRuns, report: &mut Report) {
     let all = program.runs.len();
     let of = |which: fn(&ProgramRun) -> bool| program.runs.iter().filter(|run| which(run)).count();
     type Which = fn(&ProgramRun) -> bool;
+    let uncounted = format!(
+        "events were counted in less than the CPU time: {MAY_NOT}; counts of these runs are left out"
+    );
     let counts: [(WarningKind, Which, &str, &str); 3] = [
         (
             WarningKind::CountersShared,
             |run| run.shared,
             "others used the processor's counters: counts of these runs are left out",
-            "end other users of counters (perf; sysctl kernel.nmi_watchdog=0)",
+            END_OTHERS,
         ),
-        (
-            WarningKind::Uncounted,
-            |run| !is_covered(run),
-            "events were counted in less than the CPU time: the kernel does not let a program be counted that has more rights than its \
-             user (setuid, capabilities) or may not be read; counts of these runs are left out",
-            "count it as root, or a copy of the program without these rights",
-        ),
+        (WarningKind::Uncounted, |run| !is_covered(run), &uncounted, AS_ROOT),
         (
             WarningKind::ProcessesLeft,
             |run| run.left,

@@ -33,6 +33,12 @@ pub struct Asked<'a> {
     pub process: Option<u32>,
 }
 
+/// Returns options as typed, those that have a value.
+pub fn typed(options: impl Iterator<Item = (&'static str, Option<String>)>) -> String {
+    let typed = options.filter_map(|(option, value)| Some(format!("{option} {}", value?)));
+    typed.collect::<Vec<_>>().join(" ")
+}
+
 /// Options of every verb that runs a program on this machine.
 #[derive(Debug, Args)]
 pub struct ProgramOptions {

@@ -5,7 +5,7 @@ use fathom_analysis::interval::quantile;
 use fathom_analysis::metrics::count as metrics;
 
 use super::super::TASK_CLOCK;
-use super::{COVERED, CYCLES, INSTRUCTIONS, START_US};
+use super::{AS_ROOT, COVERED, CYCLES, END_OTHERS, INSTRUCTIONS, MAY_NOT, START_US};
 use crate::record::{MAX_SLICES, ProgramRuns, ProgramSlice};
 
 /// Slices of a set in a report, at most: a figure of some hundred pixels shows no more. In longer series they are joined.
@@ -159,14 +159,11 @@ pub(super) fn doubts(program: &ProgramRuns) -> Vec<Warning> {
         let text = format!(
             "in {shared} of {all} slices others used the processor's counters: these slices are left out"
         );
-        let remedy = "end other users of counters (perf; sysctl kernel.nmi_watchdog=0)";
-        warnings.push(Warning::new(WarningKind::CountersShared, text, remedy));
+        warnings.push(Warning::new(WarningKind::CountersShared, text, END_OTHERS));
     }
     if all > 0 && !is_covered(program) {
-        let text = "slices have less than the CPU time of the run: the kernel does not let a program be counted that has more rights than its \
-                    user (setuid, capabilities) or may not be read; they are left out";
-        let remedy = "count it as root, or a copy of the program without these rights";
-        warnings.push(Warning::new(WarningKind::Uncounted, text, remedy));
+        let text = format!("slices have less than the CPU time of the run: {MAY_NOT}; they are left out");
+        warnings.push(Warning::new(WarningKind::Uncounted, text, AS_ROOT));
     }
     let counted: f64 = program.slices.iter().map(|slice| slice.wall_us as f64).sum();
     let end = program.slices.last().map_or(0.0, |last| (last.begin_us + last.wall_us) as f64);

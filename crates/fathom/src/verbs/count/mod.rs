@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::measure::same_model;
 use crate::program::Runner;
 use crate::program::process::{ProcessOptions, time_within};
-use crate::program::recorded::{Asked, Filling, ProgramOptions};
+use crate::program::recorded::{Asked, Filling, ProgramOptions, typed};
 use crate::program::runner::Ended;
 use crate::records;
 
@@ -108,9 +108,8 @@ impl Options {
             ("--every", self.every.map(|every| format!("{}ms", every.as_millis()))),
             ("--runs", repeated.then(|| self.runs.to_string())),
         ];
-        let all = self.process.typed().into_iter().chain(own);
-        let typed = all.filter_map(|(option, value)| Some(format!("{option} {}", value?)));
-        typed.chain(self.once.then(|| "--once".to_owned())).collect::<Vec<_>>().join(" ")
+        let typed = typed(self.process.typed().into_iter().chain(own));
+        if self.once { format!("{typed} --once").trim_start().to_owned() } else { typed }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::failure::{Exit, Failure};
 use crate::measure::stop::Stop;
 use crate::program::Runner;
 use crate::program::process::{Process, ProcessOptions};
-use crate::program::recorded::{Asked, Filling, ProgramOptions};
+use crate::program::recorded::{Asked, Filling, ProgramOptions, typed};
 use crate::program::samples::Places;
 
 /// Shortest period of the kernel's clock, ns (kernel/events/core.c, `perf_swevent_start_hrtimer`).
@@ -121,9 +121,7 @@ impl Options {
             ("--period", self.period.map(|n| n.to_string())),
             ("--callers", how.map(|how| how.get_name().to_owned())),
         ];
-        let all = self.process.typed().into_iter().chain(own);
-        let typed = all.filter_map(|(option, value)| Some(format!("{option} {}", value?)));
-        typed.collect::<Vec<_>>().join(" ")
+        typed(self.process.typed().into_iter().chain(own))
     }
 
     fn callers(&self) -> Callers {
