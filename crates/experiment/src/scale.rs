@@ -217,7 +217,7 @@ impl Scale {
         curve_pages::choose(record, &mut scale);
         // Only a survey measures enough pairs to tell the cost of translation from that of the spacing.
         if scale.is_survey {
-            if record.is_exact() && long_lines::found(record, &scale) {
+            if long_lines::found(record, &scale) {
                 scale.stride = 2 * STRIDE;
             }
             scale.packed_are_points =

@@ -154,7 +154,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
         }
         report.findings.push(row);
         let key = survey::TLB_HUGE_PENALTY.at([n.into()]);
-        if let Some(mut row) = penalty(key, (first, beyond), (count, &trials), report) {
+        if let Some(mut row) = penalty(key, (first, beyond), (count, &trials), scale, report) {
             row.notes.push(format!("{kind}; in addition to a load that hits in the first TLB"));
             report.findings.push(row);
         }
