@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Marks regions of a program, for `fathom simulate`:
+ * Marks regions of a program, for `fathom simulate` and `fathom count --region`:
  *
  *     #include <fathom.h>
  *
@@ -8,13 +8,18 @@
  *     ...
  *     FATHOM_END(inner_loop);
  *
- * A mark is one instruction that does nothing, and a note in the file, which is not loaded: the program runs as without
- * it. No library is needed. The note is that of a static probe (section .note.stapsdt; `readelf --notes` shows it), with
- * the provider fathom_begin or fathom_end and the region's name.
+ * A mark is one instruction that does nothing, with a note in the file, which is not loaded; and a test of one flag, which only
+ * `fathom count --region` sets: a load and a branch that is not taken. No library is needed. The note is that of a static
+ * probe (section .note.stapsdt; `readelf --notes` shows it), with the provider fathom_begin or fathom_end and the region's name.
  *
- * - The name is an identifier. The same one may be marked at several places: that is one region.
+ * - The name is an identifier, of 63 characters at most where it is counted. The same one may be marked at several places: that
+ *   is one region.
  * - Regions may contain others, and themselves. Every way out needs its FATHOM_END: return, break, goto, longjmp too.
  * - The compiler moves no access to memory across a mark. It may move arithmetic.
+ *
+ * With FATHOM_MARKS_ONLY defined before it is included, a mark is the instruction and its note, and nothing else is compiled: for
+ * programs without a C library, and where each instruction counts. This is always so without an operating system, on other
+ * systems than Linux, and on other processors than x86-64, AArch64, 32-bit ARM and RISC-V 64.
  *
  * For GCC and Clang, ELF, little endian, C and C++.
  */
@@ -51,10 +56,32 @@
                          "994:\t.balign 4\n"                                  \
                          "\t.popsection\n" ::: "memory")
 
-/* Begins the region of this name. */
-#define FATHOM_BEGIN(name) FATHOM_MARK_("begin", #name)
+#if !defined(FATHOM_MARKS_ONLY) && defined(__linux__) && __STDC_HOSTED__ && \
+    (defined(__aarch64__) || defined(__arm__) || (defined(__riscv) && __riscv_xlen == 64) || (defined(__x86_64__) && defined(__LP64__)))
+
+/* Begins the region of this name. The test is not in the region. */
+#define FATHOM_BEGIN(name)                                \
+    do {                                                  \
+        if (__builtin_expect(fathom_1_page != 0, 0))      \
+            fathom_1_begin(#name);                        \
+        FATHOM_MARK_("begin", #name);                     \
+    } while (0)
 
 /* Ends the region of this name. */
+#define FATHOM_END(name)                                  \
+    do {                                                  \
+        FATHOM_MARK_("end", #name);                       \
+        if (__builtin_expect(fathom_1_page != 0, 0))      \
+            fathom_1_end(#name);                          \
+    } while (0)
+
+#include "fathom_count.h"
+
+#else
+
+#define FATHOM_BEGIN(name) FATHOM_MARK_("begin", #name)
 #define FATHOM_END(name) FATHOM_MARK_("end", #name)
+
+#endif
 
 #endif

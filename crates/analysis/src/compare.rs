@@ -25,7 +25,8 @@ pub enum Verdict {
     Untested,
     /// Not judged: one of the two is doubtful because its trials, or its whole session, were disturbed.
     Disturbed,
-    /// Not judged: the reports have different numbers of tiers or of TLBs, so this number may name different ones.
+    /// Not judged: the reports have different numbers of tiers or of TLBs, or other regions, so this number may name different
+    /// ones.
     Unmatched,
 }
 

@@ -34,7 +34,8 @@ pub(crate) use losses::{again, hello};
 pub use profile::{MAX_CALLS, Profile, ProfileCall, ProfilePlace};
 pub(crate) use program::MAX_TIERS;
 pub use program::{
-    MAX_RUNS, MAX_SLICES, ProgramRun, ProgramRuns, ProgramSlice, ProgramTimes, RefusedEvent, TriedEvent,
+    AskedRegions, MAX_REGIONS, MAX_RUNS, MAX_SLICES, ProgramMarks, ProgramRegion, ProgramRun, ProgramRuns,
+    ProgramSlice, ProgramTimes, RefusedEvent, TriedEvent,
 };
 pub use simulated::region::SimulatedRegion;
 pub use simulated::source::{MAX_SOURCE, SimulatedSource};

@@ -49,6 +49,11 @@ impl Event {
         Event { kind, config, everywhere: false }
     }
 
+    /// Returns `type`, `config` and flags, in user space.
+    pub(crate) const fn attributes(self) -> (u32, u64, u64) {
+        (self.kind, self.config, if self.everywhere { 0 } else { USER })
+    }
+
     /// Returns the same event, counted in the kernel too.
     pub(crate) const fn everywhere(self) -> Event {
         Event { everywhere: true, ..self }

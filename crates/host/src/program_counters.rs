@@ -25,6 +25,14 @@ pub struct ProgramEvent {
     tried: bool,
 }
 
+impl ProgramEvent {
+    /// Returns `type`, `config` and flags of perf_event_attr, with which a thread counts it itself.
+    #[must_use]
+    pub const fn attributes(&self) -> (u32, u64, u64) {
+        self.event.attributes()
+    }
+}
+
 /// Every event, in the order in which sets of them are filled. The first two are in every set. They are the kernel's
 /// generalised events: the processor determines what exactly they count.
 pub static PROGRAM_EVENTS: [ProgramEvent; 13] = [

@@ -12,6 +12,9 @@
 //! note is that of a static probe (section `.note.stapsdt`; `readelf --notes` shows it), with the provider `fathom_begin` or
 //! `fathom_end` and the region's name.
 //!
+//! They are for `fathom simulate` only: unlike those of `include/fathom.h`, they have no counters, and `fathom count --region`
+//! refuses a program that has no others.
+//!
 //! - The name is a literal without quotation marks and backslashes. The same one may be marked at several places: that is one
 //!   region.
 //! - Regions may contain others, and themselves.

@@ -182,7 +182,7 @@ fn summary(page: &mut Page, c: &Comparison, beyond: Option<f64>) {
         0 => {}
         n => {
             text += &format!(
-                " {n} are not judged (unmatched): the records have different numbers of tiers or of TLBs, so a number may \
+                " {n} are not judged (unmatched): the records have different numbers of tiers or of TLBs, or other regions, so a number may \
                  name different ones."
             );
         }

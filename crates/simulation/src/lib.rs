@@ -35,7 +35,7 @@ pub use counts::{
 };
 pub use entered::{Entered, fetch_shift};
 pub use machines::Machines;
-pub use notes::Note;
+pub use notes::{MarkedFile, Note};
 pub use protocol::Machine;
 pub use regions::{Event, MAX_REGIONS, Mark};
 pub use repeats::Repeats;

@@ -4,12 +4,15 @@
 //! instruction, of a section that is not used, of a semaphore that is not used), then the provider, the name and the arguments,
 //! each ended by a zero. The provider is [`BEGIN`] or [`END`], the name that of the region.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use object::Endianness;
 use object::elf::{FileHeader32, FileHeader64, PF_X, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader as _, SectionHeader as _};
 
+/// Note that the marks of a file count for `fathom count`, too: its section, its owner and its type.
+const COUNTED: (&[u8], &[u8], u32) = (b".note.fathom", b"fathom", 1);
 /// Section with the notes.
 const SECTION: &[u8] = b".note.stapsdt";
 /// Owner of a note, and its type.
@@ -45,6 +48,51 @@ impl Note {
             _ => notes::<FileHeader64<Endianness>>(bytes),
         };
         notes.unwrap_or_default()
+    }
+}
+
+/// The regions that a program's file marks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkedFile {
+    /// Their names, in alphabetical order.
+    pub regions: BTreeSet<String>,
+    /// Whether the marks count for `fathom count`, too.
+    pub counted: bool,
+    /// Whether it has libraries, which may have marks of their own.
+    pub is_dynamic: bool,
+}
+
+impl MarkedFile {
+    /// Reads a file; `None` if it is no ELF file, or cannot be read.
+    #[must_use]
+    pub fn of(file: &Path) -> Option<MarkedFile> {
+        let bytes = std::fs::read(file).ok()?;
+        let read = match bytes.get(4) {
+            Some(&object::elf::ELFCLASS32) => MarkedFile::read::<FileHeader32<Endianness>>(&bytes),
+            _ => MarkedFile::read::<FileHeader64<Endianness>>(&bytes),
+        };
+        read.ok()
+    }
+
+    fn read<E: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> object::Result<MarkedFile> {
+        let regions = notes::<E>(bytes)?.into_iter().map(|note| note.region).collect();
+        let header = E::parse(bytes)?;
+        let endian = header.endian()?;
+        let mut is_dynamic = false;
+        for program in header.program_headers(endian, bytes)? {
+            is_dynamic |= program.interpreter(endian, bytes)?.is_some();
+        }
+        let sections = header.sections(endian, bytes)?;
+        let mut counted = false;
+        for section in sections.iter() {
+            let Some(mut notes) = section.notes(endian, bytes)? else { continue };
+            while sections.section_name(endian, section)? == COUNTED.0
+                && let Some(note) = notes.next()?
+            {
+                counted |= (note.name(), note.n_type(endian)) == (COUNTED.1, COUNTED.2);
+            }
+        }
+        Ok(MarkedFile { regions, counted, is_dynamic })
     }
 }
 

@@ -1,9 +1,10 @@
-//! Which tiers and TLBs of two reports are the same ones.
+//! Which tiers, TLBs and regions of two reports are the same ones.
 //!
-//! They are numbered from the nearest on. If one report has one more of them, the same number names different ones from
-//! there on.
+//! Tiers and TLBs are numbered from the nearest on. If one report has one more of them, the same number names different ones
+//! from there on. Regions have names.
 
 use crate::findings::{Axis, Finding, Key, Metric, Report};
+use crate::metrics::count::REGION;
 use crate::metrics::survey::{TIER_CAPACITY, TIER_LATENCY, TLB_ENTRIES, TLB_PENALTY};
 
 /// Largest ratio of two sizes of one tier or TLB, if their intervals are apart.
@@ -13,20 +14,34 @@ const MAX_RATIO: f64 = 1.5;
 const AXES: [(Axis, &Metric, &Metric); 2] =
     [(Axis::Tier, &TIER_LATENCY, &TIER_CAPACITY), (Axis::Tlb, &TLB_ENTRIES, &TLB_ENTRIES)];
 
-/// Numbers up to which two reports' tiers and TLBs are the same ones.
-pub(super) struct Matched([(Axis, u64); 2]);
+/// Numbers up to which two reports' tiers and TLBs are the same ones, and numbers of regions of different names.
+pub(super) struct Matched([(Axis, u64); 2], Vec<u64>);
 
 impl Matched {
     pub(super) fn of(a: &Report, b: &Report) -> Matched {
-        Matched(AXES.map(|(axis, member, size)| (axis, last_same(a, b, axis, (member, size)))))
+        let same = AXES.map(|(axis, member, size)| (axis, last_same(a, b, axis, (member, size))));
+        let [first, second] = [a, b].map(regions);
+        let differs =
+            |(number, name): &(u64, &str)| second.iter().any(|(n, other)| n == number && other != name);
+        Matched(same, first.iter().filter(|region| differs(region)).map(|(number, _)| *number).collect())
     }
 
-    /// Returns whether a key names the same tier and TLB in both reports.
+    /// Returns whether a key names the same tier, TLB and region in both reports.
     pub(super) fn is_same(&self, key: &Key) -> bool {
         // The penalty of a TLB is the time that the next one takes.
         let next = u64::from(key.metric == &TLB_PENALTY);
         self.0.iter().all(|(axis, last)| key.number(*axis).is_none_or(|n| n + next <= *last))
+            && key.number(Axis::Region).is_none_or(|n| !self.1.contains(&n))
     }
+}
+
+/// Returns the numbers of the regions of a report, with their names.
+fn regions(report: &Report) -> Vec<(u64, &str)> {
+    let region = |f: &'_ Finding| f.key.number(Axis::Region);
+    let mut all: Vec<(u64, &str)> =
+        report.findings.iter().filter_map(|f| Some((region(f)?, f.detail.word(REGION)?))).collect();
+    all.dedup();
+    all
 }
 
 fn last_same(a: &Report, b: &Report, axis: Axis, (member, size): (&Metric, &Metric)) -> u64 {
@@ -53,4 +68,26 @@ fn alike(a: &Finding, b: &Finding) -> bool {
     };
     let (Some(a), Some(b)) = (range(a), range(b)) else { return false };
     (a.0 <= b.1 && b.0 <= a.1) || (a.2.max(b.2) <= MAX_RATIO * a.2.min(b.2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::Item;
+    use crate::metrics::count::REGION_TIME;
+
+    #[test]
+    fn regions_are_the_same_by_their_names() {
+        let report = |names: &[&str]| {
+            let findings = names.iter().zip(1u64..).map(|(name, number)| {
+                let mut finding = Finding::number(REGION_TIME.at([number.into()]), 1.0);
+                finding.detail.set(REGION, Item::Token((*name).to_owned()));
+                finding
+            });
+            Report { findings: findings.collect(), ..Report::default() }
+        };
+        let matched = Matched::of(&report(&["a", "b", "c"]), &report(&["a", "c"]));
+        let same = [1u64, 2, 3].map(|number| matched.is_same(&REGION_TIME.at([number.into()])));
+        assert_eq!(same, [true, false, true], "the third one is in the first report only");
+    }
 }

@@ -49,6 +49,7 @@ axes! {
     Colours "colours" None, "number of page colours";
     Placement "placement" None, "number of the physical placement";
     Rank "rank" None, "rank by size or latency, the largest first";
+    Region "region" None, "number of a region that the program marks, in the order of their names";
     Call "call" None, "number of a call in the tree of calls: callers before callees";
     Index "index" None, "number of the change-point, in order of size";
     Elapsed "elapsed" None, "time from the begin of counting to the end of a slice, ms";

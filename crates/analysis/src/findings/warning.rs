@@ -84,6 +84,8 @@ warning_kinds! {
     SamplesLost "samples-lost" true "samples of the program are missing";
     CallersUnknown "callers-unknown" false "callers of many samples are not known";
     SlicesCut "slices-cut" false "slices of time do not have all of the time that was counted";
+    MarksUnmatched "marks-unmatched" false "regions of the program have ends without beginnings, or beginnings without ends";
+    MarksLost "marks-lost" true "some marks of the program's regions did not count";
     CountersShared "counters-shared" true "others used the processor's counters: counts of some runs are left out";
     Uncounted "uncounted" true "the kernel did not let a part of the program be counted: counts of some runs are left out";
     KernelCounted "kernel-counted" false "counts have the kernel's work for the program too";

@@ -1,6 +1,7 @@
 //! Metrics of `fathom count`: a program on this machine, by the counters of the processor and of the kernel.
 
-use crate::findings::{Compared, Field, metrics};
+pub use super::simulate::REGION;
+use crate::findings::{Compared, Field, metrics, tokens};
 
 /// Count of an event in a loop that must have it.
 pub const TRIED: Field = Field::new(
@@ -15,6 +16,14 @@ pub const SURVEY: Field = Field::new("survey", "record of the survey that measur
 pub const P10: Field = Field::new("p10", "tenth percentile over slices");
 /// The same, from above.
 pub const P90: Field = Field::new("p90", "ninetieth percentile over slices");
+/// How marks read the counters.
+pub const READ_BY: Field = Field::new(
+    "read_by",
+    "how marks read the counters: by read(2), by instructions of the processor, or by both",
+)
+.of(&tokens::READ_BY);
+/// Time of a pair of marks.
+pub const PAIR: Field = Field::new("pair", "time that a pair of marks takes that reads this event, ns");
 /// Slices of time.
 pub const SLICES: Field = Field::new("slices", "number of slices");
 
@@ -86,4 +95,28 @@ metrics! {
     SLICE_PER_CYCLE "program.slice.{elapsed}.instructions_per_cycle" [""]
         "instructions per cycle in a slice, or in some together"
         .compared(Compared::OnRequest);
+    REGION_TIME "program.region.{region}.time" ["ms"]
+        "time in a region and in what it calls, of all threads together"
+        .less_is_better().timed().detail(&[REGION]);
+    REGION_ENTERED "program.region.{region}.entered" [""]
+        "times that threads have entered a region from outside, and left it"
+        .detail(&[REGION]);
+    REGION_COUNT "program.region.{region}.event.{event}.count" [""]
+        "number of events in a region and in what it calls, of all threads together"
+        .timed().detail(&[REGION]);
+    REGION_PER_THOUSAND "program.region.{region}.event.{event}.per_thousand" [""]
+        "number of events in a region per thousand instructions there, of the same run"
+        .detail(&[REGION]);
+    REGION_PER_CYCLE "program.region.{region}.instructions_per_cycle" [""]
+        "instructions per cycle in a region"
+        .more_is_better().detail(&[REGION]);
+    MARKS_TIME "program.marks.time" ["ns"]
+        "time between two marks with nothing in between: the part of each entry of a region that is that of its marks"
+        .timed().compared(Compared::OnRequest);
+    MARKS_COST "program.marks.cost" ["ns"]
+        "time that a pair of marks takes that reads the clock"
+        .timed().compared(Compared::OnRequest);
+    MARKS_COUNT "program.marks.event.{event}.count" [""]
+        "number of events between two marks with nothing in between: the part of each entry of a region that is that of its marks"
+        .compared(Compared::OnRequest).detail(&[READ_BY, PAIR]);
 }

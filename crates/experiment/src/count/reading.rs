@@ -9,6 +9,7 @@ use super::{NAME, explanation};
 use crate::reading::{INVENTED, OF_THE_PROBE, measured, new_report, refuse_times};
 use crate::record::{ProgramRun, ProgramRuns, Record, RefusedEvent};
 
+mod regions;
 mod slices;
 
 /// Events by which others are divided.
@@ -59,6 +60,7 @@ pub fn read(record: &Record) -> Report {
     for event in program.events.iter().filter(|event| !(emulated && INVENTED.contains(&&*event.name))) {
         counts(program, &event.name, event.tried, emulated, &mut report);
     }
+    regions::add(program, emulated, &mut report);
     if !emulated {
         slices::add(program, &mut report);
         explanation::add(program, &mut report);
@@ -112,8 +114,11 @@ fn is_covered(run: &ProgramRun) -> bool {
 
 /// Returns by how much counting lengthens the CPU time, relative. Its part in user space alone is coarse on many kernels.
 fn cost(program: &ProgramRuns) -> Option<Interval> {
-    let (with, without): (Vec<&ProgramRun>, Vec<&ProgramRun>) =
-        program.runs.iter().partition(|run| run.set.is_some());
+    let (with, without): (Vec<&ProgramRun>, Vec<&ProgramRun>) = program
+        .runs
+        .iter()
+        .filter(|run| run.set.is_none() || !run.in_regions)
+        .partition(|run| run.set.is_some());
     let time =
         |runs: &[&ProgramRun]| median_interval(&runs.iter().map(|run| cpu_us(run)).collect::<Vec<_>>());
     let ratio = time(&with)?.ratio_to(time(&without)?)?;
@@ -235,6 +240,7 @@ fn doubts(program: &ProgramRuns, report: &mut Report) {
     }
     report.warnings.extend(different_work(program));
     report.warnings.extend(slices::doubts(program));
+    report.warnings.extend(regions::doubts(program));
 }
 
 fn failed(program: &ProgramRuns) -> Warning {

@@ -10,6 +10,7 @@ use fathom_report::rows::show_rest;
 use super::OF_THE_KERNEL;
 
 mod over_time;
+mod regions;
 
 /// Questions, with the events that answer them.
 const QUESTIONS: [(&str, &[&str]); 6] = [
@@ -59,6 +60,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     );
     table(page, &mut index, "Rate", &[("instructions per cycle", &metrics::PER_CYCLE)]);
     over_time::section(page, report, &mut index);
+    regions::section(page, report, &mut index);
     events(page, report, &mut index);
     explained(page, report, &mut index);
     table(

@@ -7,8 +7,10 @@ use fathom_probe::wire::{Line, WireError};
 use super::Record;
 use super::simulated::cut;
 
+mod regions;
 mod slice;
 
+pub use regions::{AskedRegions, MAX_REGIONS, ProgramMarks, ProgramRegion};
 pub use slice::{MAX_SLICES, ProgramSlice};
 
 /// Sets of events, at most.
@@ -37,6 +39,8 @@ pub struct ProgramRuns {
     pub sets: Vec<Vec<String>>,
     /// Access times of the machine, if a survey of it is kept.
     pub times: Option<ProgramTimes>,
+    /// The regions that are asked, if any are.
+    pub regions: Option<AskedRegions>,
     /// The runs, in order.
     pub runs: Vec<ProgramRun>,
     /// Slices of the time of the only run, or of the process, in order.
@@ -87,6 +91,10 @@ pub struct ProgramRun {
     pub faults: [u64; 2],
     /// Voluntary and involuntary context switches.
     pub switches: [u64; 2],
+    /// Whether the events are counted between marks, by these, instead of in the whole run.
+    pub in_regions: bool,
+    /// What the marks have counted, of a run whose marks count.
+    pub marks: Option<ProgramMarks>,
     /// Counts, in the order of the set.
     pub counts: Vec<u64>,
     /// Whether the events had their hardware counters only a part of the time, because of other users: counts are only parts.
@@ -120,13 +128,14 @@ impl ProgramRuns {
         all.extend(self.refused.iter().map(refused));
         all.extend(self.sets.iter().map(|set| begun("set").text("events", &set.join(","))));
         all.extend(self.times.iter().map(ProgramTimes::line));
+        all.extend(self.regions.iter().flat_map(AskedRegions::lines));
         all
     }
 
-    /// Returns the events of a run.
+    /// Returns the events that are counted in the whole of a run.
     #[must_use]
     pub fn set_of(&self, run: &ProgramRun) -> &[String] {
-        run.set.and_then(|set| self.sets.get(set)).map_or(&[], Vec::as_slice)
+        run.set.filter(|_| !run.in_regions).and_then(|set| self.sets.get(set)).map_or(&[], Vec::as_slice)
     }
 
     fn add(&mut self, part: &str, line: &Line) -> Result<(), WireError> {
@@ -152,12 +161,15 @@ impl ProgramRuns {
             "set" => set_of_line(line).map(|set| self.sets.push(set)),
             "times" if self.times.is_some() => Err(WireError::new("program: a second part=times")),
             "times" => ProgramTimes::of_line(line).map(|times| self.times = Some(times)),
+            "asked" => self.add_asked(line),
+            "marks" => self.add_marks(line),
+            "region" => self.add_region(line),
             "run" if self.runs.len() >= MAX_RUNS => full("runs", MAX_RUNS),
             "run" => self.add_run(ProgramRun::of_line(line)?),
             "slice" if self.slices.len() >= MAX_SLICES => full("slices", MAX_SLICES),
             "slice" => self.add_slice(ProgramSlice::of_line(line)?),
             other => Err(WireError::new(format!(
-                "program: part={other} is not one of: command event refused set times run slice"
+                "program: part={other} is not one of: command event refused set times asked run marks region slice"
             ))),
         }
     }
@@ -241,9 +253,14 @@ impl ProgramTimes {
 }
 
 impl ProgramRun {
-    /// Returns its line.
+    /// Returns its line, and those of its marks.
     #[must_use]
-    pub fn line(&self) -> Line {
+    pub fn lines(&self) -> Vec<Line> {
+        let marks = self.marks.iter().flat_map(ProgramMarks::lines);
+        std::iter::once(self.line()).chain(marks).collect()
+    }
+
+    fn line(&self) -> Line {
         let line = Line::new("program").token("part", "run");
         let line = self.set.map_or_else(|| line.clone(), |set| line.clone().int("set", set as u64));
         let line = line.int("wall_ns", self.wall_ns).list("cpu_us", &self.cpu_us);
@@ -252,6 +269,7 @@ impl ProgramRun {
         let line = self.counted_us.map_or_else(|| line.clone(), |us| line.clone().int("counted_us", us));
         let line = if self.shared { line.int("shared", 1) } else { line };
         let line = if self.left { line.int("left", 1) } else { line };
+        let line = if self.in_regions { line.int("in_regions", 1) } else { line };
         if self.ended.is_empty() { line } else { line.text("ended", &cut(&self.ended)) }
     }
 
@@ -272,6 +290,8 @@ impl ProgramRun {
             cpu_us,
             faults,
             switches,
+            in_regions: f.int("in_regions")?.is_some_and(|flag| flag != 0),
+            marks: None,
             counts: f.list("counts")?,
             shared: f.int("shared")?.is_some_and(|flag| flag != 0),
             counted_us: f.int("counted_us")?,

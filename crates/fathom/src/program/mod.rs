@@ -1,6 +1,7 @@
 //! The user's programs: how one is run on this machine, and how its code is named, and who called it.
 
 pub mod input;
+pub mod marks;
 pub mod process;
 pub mod recorded;
 pub mod runner;

@@ -1,7 +1,7 @@
 //! A record of the user's program: opened before it runs, filled while it does, judged and printed at the end.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
@@ -79,6 +79,14 @@ impl Asked<'_> {
         }
     }
 
+    /// Returns the file of the program.
+    ///
+    /// # Errors
+    /// There is none; with the remedy.
+    pub fn file(&self) -> Result<PathBuf, Failure> {
+        runner::find(&self.program.command[0])
+    }
+
     /// Opens the record, has it filled by `work`, which runs the program, and reports it. `work` returns whether the program always
     /// ended with status 0. What it has added before a failure is reported too.
     pub fn record(
@@ -87,7 +95,7 @@ impl Asked<'_> {
         work: impl FnOnce(&mut Filling, &Runner) -> Result<Exit, Failure>,
     ) -> Result<Exit, Failure> {
         let begun = self.begin(out)?;
-        runner::check(&self.program.command[0])?;
+        runner::find(&self.program.command[0])?;
         let input = Input::take(self.once)?;
         let divert = begun.on_stdout;
         self.fill(begun, |filling, stop| {

@@ -66,7 +66,20 @@ impl Runner<'_> {
     /// # Errors
     /// It cannot be started; with the remedy.
     pub fn run(&self, meanwhile: &mut dyn FnMut() -> Duration) -> Result<Ended, Failure> {
+        self.run_in(&[], meanwhile)
+    }
+
+    /// The same with some variables of the environment.
+    ///
+    /// # Errors
+    /// Those of [`Runner::run`].
+    pub fn run_in(
+        &self,
+        environment: &[(&str, String)],
+        meanwhile: &mut dyn FnMut() -> Duration,
+    ) -> Result<Ended, Failure> {
         let mut command = self.prepared()?;
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
         // What an earlier run has left is not of this one.
         left::reap();
         let before = ProgramUsage::of_children();
@@ -130,22 +143,21 @@ impl Runner<'_> {
     }
 }
 
-/// Checks that there is such a program, before anything is written for it: in PATH, unless its name has a slash.
+/// Finds a program, before anything is written for it: in PATH, unless its name has a slash.
 ///
 /// # Errors
 /// There is none, or it may not be executed; with the remedy.
-pub fn check(name: &OsStr) -> Result<(), Failure> {
+pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
     let files: Vec<PathBuf> = match name.as_bytes().contains(&b'/') {
         true => vec![name.into()],
         false => std::env::split_paths(&path).map(|folder| folder.join(name)).collect(),
     };
     let is_program = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
-    if files.iter().any(is_program) {
-        return Ok(());
-    }
-    let error = if files.iter().any(|file| file.exists()) { Errno::ACCESS } else { Errno::NOENT };
-    Err(cannot_start(name, &error.into()))
+    let exists = files.iter().any(|file| file.exists());
+    let found = files.into_iter().find(is_program);
+    let error = if exists { Errno::ACCESS } else { Errno::NOENT };
+    found.ok_or_else(|| cannot_start(name, &error.into()))
 }
 
 fn cannot_start(name: &OsStr, e: &std::io::Error) -> Failure {

@@ -7,6 +7,7 @@ mod compare;
 mod conflict;
 mod core_types;
 mod count;
+mod count_regions;
 mod death;
 mod describe;
 mod dma;

@@ -13,10 +13,14 @@ use super::{excerpt, names, record};
 pub const RECORD: &str = "crates/fathom/tests/documents/guest.fathom";
 
 /// Programs that a command line may begin with, in addition to `cargo` and the scripts.
-const PROGRAMS: [&str; 8] = ["fathom", "printf", "sed", "cat", "mkdir", "yes", "ulimit", CROSS_COMPILER];
+const PROGRAMS: [&str; 9] =
+    ["fathom", "printf", "sed", "cat", "mkdir", "yes", "ulimit", COMPILER, CROSS_COMPILER];
 
 /// The compiler of the programs that documents simulate.
 const CROSS_COMPILER: &str = "arm-linux-gnueabi-gcc";
+
+/// The compiler of the programs whose regions documents count.
+const COMPILER: &str = "gcc";
 
 /// Programs that cut an output. The harness cuts instead, so that readers see complete commands.
 const CUTTERS: [&str; 5] = ["sed", "grep", "head", "tail", "cut"];
@@ -136,7 +140,7 @@ pub fn check(step: &Step, dir: &Path) -> Checked {
             PROGRAMS.join(", ")
         ));
     }
-    if let Some(missing) = missing_for_simulation(&step.command) {
+    if let Some(missing) = missing(&step.command) {
         fathom_skip::skipped!(
             Unchecked,
             "documents: `{}`: no {missing}: scripts/simulate --setup",
@@ -157,12 +161,15 @@ pub fn check(step: &Step, dir: &Path) -> Checked {
     compare(step, host, status, &printed)
 }
 
-/// Returns what is missing here for a command that simulates a program or builds one.
-fn missing_for_simulation(command: &str) -> Option<&'static str> {
+/// Returns what is missing here for a command that simulates a program or counts its regions, or builds one.
+fn missing(command: &str) -> Option<&'static str> {
+    let runs = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    if command.starts_with(COMPILER) || command.contains("fathom count --region") {
+        return (!runs(COMPILER)).then_some(COMPILER);
+    }
     if !command.contains("fathom simulate") && !command.contains(CROSS_COMPILER) {
         return None;
     }
-    let runs = |program: &str| Command::new(program).arg("--version").output().is_ok();
     let plugin = Path::new(env!("CARGO_BIN_EXE_fathom")).with_file_name("libfathom_plugin.so");
     match () {
         () if !runs(CROSS_COMPILER) => Some(CROSS_COMPILER),

@@ -47,6 +47,7 @@ fn planted() -> ProgramRuns {
             translation: Some([30_000; 3]),
         }),
         runs: runs.collect(),
+        regions: None,
         slices: Vec::new(),
     }
 }
@@ -64,7 +65,7 @@ fn record(program: &ProgramRuns, trust: &str) -> Record {
     }
     lines.extend(program.head_lines().iter().map(Line::render));
     lines.extend(program.slices.iter().map(|slice| slice.line().render()));
-    lines.extend(program.runs.iter().map(|run| run.line().render()));
+    lines.extend(program.runs.iter().flat_map(ProgramRun::lines).map(|line| line.render()));
     lines.push(End { status: "complete".to_owned(), elapsed_ms: 100 }.line().render());
     let record = Record::parse(&lines.join("\n")).expect("a record");
     assert_eq!(record.problems, Vec::<String>::new());

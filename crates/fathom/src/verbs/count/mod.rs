@@ -5,9 +5,10 @@ use std::time::Duration;
 use clap::Args;
 use fathom_experiment::count::{KIND, NAME, times_of_survey};
 use fathom_experiment::record::{
-    MAX_RUNS, ProgramRun, ProgramRuns, ProgramTimes, Record, RefusedEvent, TriedEvent,
+    AskedRegions, MAX_RUNS, ProgramRun, ProgramRuns, ProgramTimes, Record, RefusedEvent, TriedEvent,
 };
 use fathom_host::{ProgramCount, ProgramCounters, ProgramCounting, ProgramEvent};
+use fathom_probe::wire::Line;
 use fathom_units::facts;
 
 use super::{Context, Verb};
@@ -19,7 +20,10 @@ use crate::program::recorded::{Asked, Filling, ProgramOptions, typed};
 use crate::program::runner::Ended;
 use crate::records;
 
+mod regions;
 mod slices;
+
+use regions::RegionOptions;
 
 /// Length of a process's slices by default.
 const EVERY: Duration = Duration::from_secs(1);
@@ -38,6 +42,8 @@ struct Options {
     /// Tell what it does in each such time too: 100ms, 1s. The program runs once, with the first set of events.
     #[arg(long, value_name = "TIME", value_parser = every, conflicts_with = "runs")]
     every: Option<Duration>,
+    #[command(flatten)]
+    regions: RegionOptions,
     #[command(flatten)]
     process: ProcessOptions,
     #[command(flatten)]
@@ -59,6 +65,7 @@ pub fn verb() -> Verb {
   fathom count --once -- make                 a program that must not run twice
   fathom count --every 100ms -- ./program     also over time
   fathom count --pid 1234 --for 30s           a process that runs already
+  fathom count --region inner -- ./program    also between its marks (include/fathom.h)
   fathom count --runs 20 --record before.fathom -- ./program
   fathom compare before.fathom after.fathom
 
@@ -83,9 +90,13 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     };
     let name = asked.name();
     let Some(process) = process else {
+        let regions = options.regions.asked()?;
+        if let Some(regions) = &regions {
+            regions::check(regions, &asked.file()?)?;
+        }
         return asked.record(&context.out, |filling, runner| match options.every {
             Some(every) => slices::of_program(every, &name, filling, runner),
-            None => count(options, &name, filling, runner),
+            None => count(options, regions, &name, filling, runner),
         });
     };
     let found = slices::counters_of(&process)?;
@@ -108,24 +119,48 @@ impl Options {
             ("--every", self.every.map(|every| format!("{}ms", every.as_millis()))),
             ("--runs", repeated.then(|| self.runs.to_string())),
         ];
-        let typed = typed(self.process.typed().into_iter().chain(own));
-        if self.once { format!("{typed} --once").trim_start().to_owned() } else { typed }
+        let mut typed = typed(self.process.typed().into_iter().chain(own).chain(self.regions.typed()));
+        for (option, is_given) in [("--regions", self.regions.all()), ("--once", self.once)] {
+            if is_given {
+                typed = format!("{typed} {option}").trim_start().to_owned();
+            }
+        }
+        typed
     }
 }
 
 /// Runs the program with each set in turns. Returns whether it always ended with status 0.
-fn count(options: &Options, name: &str, filling: &mut Filling, runner: &Runner) -> Result<Exit, Failure> {
-    let found = ProgramCounters::find();
+fn count(
+    options: &Options,
+    regions: Option<AskedRegions>,
+    name: &str,
+    filling: &mut Filling,
+    runner: &Runner,
+) -> Result<Exit, Failure> {
+    let mut found = ProgramCounters::find();
     let times = access_times(&filling.record, &found);
-    begin(ProgramRuns { times, ..head_of(name, &found) }, filling)?;
+    let of_whole_runs = found.sets.len();
+    if regions.is_some() {
+        // In runs of their own: instructions do not read them.
+        let kernel = ProgramCounters::default().with_kernel_events();
+        found.tried.extend(kernel.tried);
+        found.refused.extend(kernel.refused);
+        found.sets.extend(kernel.sets);
+    }
+    begin(ProgramRuns { times, regions: regions.clone(), ..head_of(name, &found) }, filling)?;
     let mut exit = Exit::Done;
-    for set in order(options, &found.sets)? {
-        let run = counted_run(runner, set.map(|nth| (nth, found.sets[nth].as_slice())))?;
+    for kind in order(options, regions.is_some(), [of_whole_runs, found.sets.len()])? {
+        let set = kind.set.map(|nth| (nth, found.sets[nth].as_slice()));
+        let run = match regions.as_ref().filter(|_| kind.in_regions) {
+            Some(asked) => regions::marked_run(runner, asked, set)?,
+            None => counted_run(runner, set)?,
+        };
         // A run that was cut short is none of several.
         if runner.stop.signal().is_some() && !options.once {
             break;
         }
-        filling.add_result([run.line().render()])?;
+        filling.add_result(run.lines().iter().map(Line::render))?;
+        regions::check_run(&run, name)?;
         exit = exit.max(if run.ended.is_empty() { Exit::Done } else { Exit::Failed });
     }
     Ok(exit)
@@ -162,6 +197,7 @@ fn run_of(ended: &Ended, set: Option<usize>, counts: &[ProgramCount]) -> Program
         left: ended.left,
         counts: counts.iter().map(|count| count.count).collect(),
         ended: ended.failure(),
+        ..ProgramRun::default()
     }
 }
 
@@ -203,24 +239,37 @@ fn head_of(name: &str, found: &ProgramCounters) -> ProgramRuns {
     }
 }
 
-/// Returns the set of each run, `None` without counting: all of them in turns, so that whatever changes with time changes all
-/// of them. Each round begins with another one.
-fn order(options: &Options, sets: &[Vec<ProgramEvent>]) -> Result<Vec<Option<usize>>, Failure> {
+/// What is counted in a run.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    /// Number of the set; without one nothing is, and marks read the clock.
+    set: Option<usize>,
+    /// Whether it is counted between marks.
+    in_regions: bool,
+}
+
+/// Returns what each run counts: all kinds in turns, so that whatever changes with time changes all of them. Each round begins with
+/// another one. `sets`: how many are counted in whole runs, and how many between marks.
+fn order(options: &Options, in_regions: bool, sets: [usize; 2]) -> Result<Vec<Kind>, Failure> {
+    let whole = (0..sets[0]).map(|nth| Kind { set: Some(nth), in_regions: false });
+    let marked = (0..sets[1]).filter(|_| in_regions).map(|nth| Kind { set: Some(nth), in_regions: true });
     if options.once {
-        return Ok(vec![(!sets.is_empty()).then_some(0)]);
+        let first = if in_regions { marked.into_iter().next() } else { whole.into_iter().next() };
+        return Ok(vec![first.unwrap_or(Kind { set: None, in_regions })]);
     }
-    let most = MAX_RUNS / (1 + sets.len());
+    let kinds: Vec<Kind> =
+        std::iter::once(Kind { set: None, in_regions }).chain(whole).chain(marked).collect();
+    let most = MAX_RUNS / kinds.len();
     if usize::from(options.runs) > most {
         return Err(Failure::usage(
             format!(
                 "--runs {}: with {} sets of events these are more than {MAX_RUNS} runs",
                 options.runs,
-                sets.len()
+                kinds.len() - 1
             ),
             format!("--runs {most} at most"),
         ));
     }
-    let kinds: Vec<Option<usize>> = std::iter::once(None).chain((0..sets.len()).map(Some)).collect();
     let round = |round: usize| {
         let mut all = kinds.clone();
         all.rotate_left(round % kinds.len());

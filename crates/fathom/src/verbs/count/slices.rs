@@ -64,7 +64,7 @@ pub fn of_program(
     slices.add(filling)?;
     let counts = slices.last.split_off(set.len() - own.as_ref().map_or(0, Vec::len));
     let run = run_of(&ended, own.map(|_| 0), &counts);
-    filling.add_result([run.line().render()])?;
+    filling.add_result(run.lines().iter().map(fathom_probe::wire::Line::render))?;
     Ok(if run.ended.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
