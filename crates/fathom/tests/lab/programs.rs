@@ -60,13 +60,15 @@ fn instructions_of_a_program_are_counted_exactly() {
     assert!(row(&report, "program.wall").is_none() && row(&report, "program.event.cycles.count").is_none());
 }
 
-/// Builds the planted program for the guest; `None`, and told, without a compiler. Equal loops must not become one function.
-fn planted(folder: &Path) -> Option<PathBuf> {
-    let program = folder.join("planted");
+/// Builds a program of the tests for the guest, as `name`; `None`, and told, without a compiler. Equal loops must not become one
+/// function.
+fn built(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
+    let program = folder.join(name);
     let built = Command::new("aarch64-linux-gnu-gcc")
-        .args(["-O2", "-g", "-static", "-fno-ipa-icf", "-Wall", "-Wextra", "-Werror", "-o"])
+        .args(["-O2", "-g", "-static", "-pthread", "-fno-ipa-icf", "-Wall", "-Wextra", "-Werror", "-o"])
         .arg(&program)
-        .arg(format!("{}/tests/work.c", env!("CARGO_MANIFEST_DIR")))
+        .arg(format!("-I{ROOT}/include"))
+        .arg(format!("{}/tests/{source}", env!("CARGO_MANIFEST_DIR")))
         .output();
     match built {
         Ok(built) => {
@@ -83,15 +85,20 @@ fn planted(folder: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Runs `scripts/guest/profile` with the planted program. Returns the files that it leaves; `None`, and told, without a
+/// Runs a script of `scripts/guest` with a program of the tests. Returns the files that it leaves; `None`, and told, without a
 /// laboratory.
-fn files(more: &[&str], memory: &str) -> Option<HashMap<String, String>> {
+fn files_of(
+    script: &str,
+    [name, source]: [&str; 2],
+    more: &[&str],
+    memory: &str,
+) -> Option<HashMap<String, String>> {
     let (_turn, folder) = lock_and_directory()?;
     let run = laboratory(memory)
         .args(more)
         .arg("--program")
-        .arg(planted(folder.path())?)
-        .args(["--script", &format!("{ROOT}/scripts/guest/profile")])
+        .arg(built(folder.path(), name, source)?)
+        .args(["--script", &format!("{ROOT}/scripts/guest/{script}")])
         .stdin(Stdio::null())
         .output()
         .expect("a shell");
@@ -108,6 +115,11 @@ fn files(more: &[&str], memory: &str) -> Option<HashMap<String, String>> {
         files.insert(name.to_owned(), text.to_owned());
     }
     Some(files)
+}
+
+/// The same with the planted program, which is counted and sampled.
+fn files(more: &[&str], memory: &str) -> Option<HashMap<String, String>> {
+    files_of("profile", ["planted", "work.c"], more, memory)
 }
 
 /// Returns the findings of a file.
@@ -194,5 +206,44 @@ fn perf_beside_fathom_finds_the_same() {
             println!("{name}: samples in {function}: perf {told:?}, fathom {found:?}");
             assert!(told.is_some() && found == told, "{name}");
         }
+    }
+}
+
+/// Instructions in a region are those of its loop and some of its marks, the same for each length of the loop: read by read(2),
+/// and by `mrs` where the kernel lets programs.
+#[test]
+fn instructions_of_a_region_are_exact_however_they_are_read() {
+    let Some(files) = files_of("regions", ["exact", "exact.c"], &[], MEMORY) else { return };
+    let counted = |file: &str, what: &str| {
+        let all = findings(&files, file);
+        let is_it = |f: &&Value| match what {
+            "" => f["name"] == "program.marks.event.instructions.count",
+            region => {
+                f["metric"] == "program.region.{region}.event.{event}.count"
+                    && (&f["at"]["event"], &f["detail"]["region"]) == (&"instructions".into(), &region.into())
+            }
+        };
+        all.iter().find(is_it).unwrap_or_else(|| panic!("{file}: no {what}: {all:?}")).clone()
+    };
+    let number = |f: &Value, key: &str| f[key].as_f64().expect("a number");
+    for (access, how) in [(0, "read"), (1, "instructions")] {
+        let of = |kind: &str, n: u64| counted(&format!("{kind}-{access}-{n}"), "loop");
+        let empty = counted(&format!("count-{access}-1000000"), "");
+        assert_eq!(empty["detail"]["read_by"], how, "{empty}");
+        let marks = number(&of("count", 1_000_000), "value") - 2e6;
+        let between = number(&empty, "value");
+        println!("{how}: {marks} instructions of the marks, {between} between empty ones");
+        assert!(marks > 0.0 && (marks - between).abs() < 50.0, "{how}: {marks}, {between}");
+        for n in [1_000_000, 2_000_000] {
+            let exact = Some(2.0 * n as f64 + marks);
+            let found = of("count", n);
+            assert_eq!(["value", "low", "high"].map(|key| found[key].as_f64()), [exact; 3], "{how}: {found}");
+            // Each thread's counters are its own.
+            let both = number(&of("threads", n), "value") - 4.0 * n as f64;
+            assert!((both - 2.0 * marks).abs() < 50.0, "{how}: {both} of {marks}");
+        }
+        let pairs = number(&counted(&format!("count-{access}-1000000"), "pairs"), "value") / 1000.0;
+        println!("{how}: {pairs} instructions for a pair of marks");
+        assert!(pairs > between, "{how}: {pairs}, {between}");
     }
 }
