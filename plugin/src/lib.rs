@@ -4,8 +4,8 @@
 //! translated is noted once (`places`), what is executed is collected by thread (`threads`), and batches go to the machines
 //! (`session`). Ends of the program that QEMU does not tell are found in `ends`. QEMU's functions are declared in `qemu`, for version 1 of the plugin interface (QEMU 4.2 to 8.2).
 
-mod calls;
 mod children;
+mod code;
 mod ends;
 mod kept;
 mod places;
@@ -13,11 +13,13 @@ mod qemu;
 mod regions;
 mod session;
 mod socket;
+mod system_calls;
 mod threads;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
+use fathom_simulation::calls::{self, Branch};
 use places::{Accesses, Block, Line, Planted};
 use session::Session;
 
@@ -80,6 +82,8 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
     let mut places = session.places();
     let mut numbers = Vec::with_capacity(count);
     let mut last_line = None;
+    let mut codes: Vec<&[u8]> = Vec::with_capacity(count);
+    let (mut first, mut next) = (0, 0);
     for index in 0..count {
         // SAFETY: the index is one of the block's, and the pointers are valid during this call.
         let (instruction, pc, size, host, code) = unsafe {
@@ -91,6 +95,8 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
             (instruction, pc, size, host, std::slice::from_raw_parts(data, size))
         };
         places.based(host.wrapping_sub(pc));
+        codes.push(code);
+        (first, next) = (if index == 0 { pc } else { first }, pc + size as u64);
         if index == 0 && session.learn(&mut places, pc) {
             // SAFETY: QEMU makes the call when no thread executes code, and translates all code again.
             unsafe { qemu::qemu_plugin_reset(id, register) };
@@ -138,7 +144,15 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
     let counter = places.keep_block(Block::new(numbers));
     // SAFETY: the counter is never freed.
     unsafe { qemu::qemu_plugin_register_vcpu_tb_exec_inline(block, qemu::ADD, counter.cast(), 1) };
-    if session.is_marked() {
+    if session.has_calls() {
+        let branch = Branch::of(session.target(), first, &codes);
+        let (function, entry) = places.function(first);
+        let instructions = count as u64;
+        follow(
+            block,
+            places.keep_call_block(calls::Block { first, next, instructions, function, entry, branch }),
+        );
+    } else if session.is_marked() {
         // SAFETY: the number is no pointer for QEMU.
         unsafe {
             let count = std::ptr::without_provenance_mut(count);
@@ -147,9 +161,23 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
     }
 }
 
+/// Has the threads that execute a block followed in the calls of the program.
+fn follow(block: *mut qemu::Block, of: &'static calls::Block) {
+    let of = std::ptr::from_ref(of).cast_mut().cast();
+    // SAFETY: `translated` passes QEMU's block, which is valid; the other one is never freed.
+    unsafe { qemu::qemu_plugin_register_vcpu_tb_exec_cb(block, followed, qemu::NO_REGISTERS, of) };
+}
+
 /// A block of a program with markers is executed: its counter alone does not tell by which thread.
 extern "C" fn executed(thread: c_uint, count: *mut c_void) {
     threads::executed(thread, count.addr() as u64);
+}
+
+/// A block is executed, and calls are told.
+extern "C" fn followed(thread: c_uint, block: *mut c_void) {
+    // SAFETY: `translated` passes a block that is never freed.
+    let block = unsafe { &*block.cast::<calls::Block>() };
+    threads::follow(thread, block);
 }
 
 /// A marker is executed.

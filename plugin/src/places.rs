@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use fathom_simulation::Event;
+use fathom_simulation::calls::Entry;
 use fathom_simulation::protocol::{Mapping, Place, STACK};
+use fathom_simulation::{Event, calls};
 
+use crate::code::Functions;
 use crate::regions::Regions;
 
 /// DC ZVA of AArch64 (DDI 0487, C6.2: SYS #3, C7, C4, #1, Xt) without its register.
@@ -79,7 +81,7 @@ impl Block {
 }
 
 /// All that has been translated.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Places {
     numbers: HashMap<u64, u32>,
     pcs: Vec<u64>,
@@ -90,6 +92,7 @@ pub struct Places {
     /// Host address of the program's address 0.
     base: u64,
     regions: Regions,
+    functions: Functions,
 }
 
 /// A marker in a block.
@@ -132,6 +135,7 @@ impl Places {
     pub fn learn(&mut self, pc: u64, moved: bool) -> Result<bool, String> {
         if moved {
             self.regions.moved();
+            self.functions.moved();
         }
         if self.regions.knows(pc) {
             return Ok(false);
@@ -172,6 +176,17 @@ impl Places {
         block.executed.get()
     }
 
+    /// Returns the number of the function at an address, and where in it that is.
+    pub fn function(&mut self, pc: u64) -> (u32, Entry) {
+        let base = self.base;
+        self.functions.of(pc, || mapped(base))
+    }
+
+    /// Keeps a block for ever, because code that has been generated points to it.
+    pub fn keep_call_block(&mut self, block: calls::Block) -> &'static calls::Block {
+        Box::leak(Box::new(block))
+    }
+
     /// Returns the instructions with their counts.
     pub fn counted(&self) -> Vec<Place> {
         let mut all: Vec<Place> = self.pcs.iter().map(|&pc| Place { pc, ..Place::default() }).collect();
@@ -194,9 +209,8 @@ impl Places {
 
     /// Returns what is in the memory of the program of this name.
     pub fn mappings(&self, program: &str) -> Vec<Mapping> {
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         let memory = File::open("/proc/self/mem").ok();
-        let mut all: Vec<Mapping> = maps.lines().filter_map(|line| mapping(line, self.base)).collect();
+        let mut all = mapped(self.base);
         let is_stack = |mapping: &Mapping| {
             let end = mapping.end.wrapping_add(self.base);
             mapping.file.is_empty() && memory.as_ref().is_some_and(|memory| ends_with(memory, end, program))
@@ -216,6 +230,12 @@ fn ends_with(memory: &File, end: u64, text: &str) -> bool {
     let read = memory.read_exact_at(&mut last, from);
     let length = last.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
     read.is_ok() && !text.is_empty() && last[..length].ends_with(text.as_bytes())
+}
+
+/// Returns what is in the program's memory, whose address 0 is at this one of the host.
+fn mapped(base: u64) -> Vec<Mapping> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines().filter_map(|line| mapping(line, base)).collect()
 }
 
 /// Reads a line of /proc/PID/maps (proc(5)).

@@ -7,14 +7,15 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use fathom_model::Access;
+use fathom_simulation::calls::{self, CallTree, Made, Stack};
 use fathom_simulation::protocol::{self, Answer, End, Message, Request};
 use fathom_simulation::{Event, MachineCounts, Machines, Mark, Repeats, fetch_shift};
 
-use crate::calls::Calls;
 use crate::children;
 use crate::kept::Kept;
 use crate::places::Places;
 use crate::socket::{Socket, moved};
+use crate::system_calls::Calls;
 use crate::threads::{self, Left};
 
 /// Accesses in a batch.
@@ -47,6 +48,8 @@ pub struct Session {
     program: String,
     /// The process that began: children of the program are other processes.
     process: u32,
+    /// The program's calls, if they are asked for.
+    tree: Option<Mutex<CallTree>>,
     places: Mutex<Places>,
     sink: Mutex<Sink>,
     socket: Mutex<Socket>,
@@ -108,6 +111,7 @@ impl Session {
             program: request.program,
             calls: Calls::of(target),
             target: target.to_owned(),
+            tree: request.calls.then(|| Mutex::new(CallTree::new())),
             process: std::process::id(),
             places: Mutex::default(),
             sink: Mutex::new(Sink::new(machines, kept)),
@@ -143,6 +147,34 @@ impl Session {
     /// Returns whether marks of regions have been found.
     pub fn is_marked(&self) -> bool {
         self.marked.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether calls are told.
+    #[inline(always)]
+    pub fn has_calls(&self) -> bool {
+        self.tree.is_some()
+    }
+
+    /// Returns QEMU's name of the instruction set.
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// Has a thread's stack enter a block.
+    pub fn enter(&self, stack: &mut Stack, block: &calls::Block) {
+        if let Some(tree) = &self.tree {
+            stack.enter(block, &mut lock(tree));
+        }
+    }
+
+    /// Adds what a thread has made in calls.
+    pub fn add_calls(&self, made: &mut Vec<Made>, deepest: u64) {
+        if let Some(tree) = self.tree.as_ref().filter(|_| self.is_own()) {
+            let mut tree = lock(tree);
+            made.iter().for_each(|made| tree.add(made));
+            tree.reached(deepest);
+        }
+        made.clear();
     }
 
     /// Notes that the program's mappings have changed.
@@ -239,6 +271,7 @@ impl Session {
     /// Passes on what a thread has left.
     fn run_left(&self, sink: &mut Sink, thread: u32, mut left: Left) {
         sink.run(thread, &mut left.batch, left.repeated, &self.accesses);
+        self.add_calls(&mut left.calls, left.deepest);
         if self.is_marked() {
             sink.mark(thread, Mark { event: Event::Now, instructions: left.executed });
         }
@@ -266,6 +299,7 @@ impl Session {
             places: counted,
             mappings: places.mappings(&self.program),
             regions: places.regions(),
+            calls: self.tree.as_ref().map(|tree| Box::new(lock(tree).clone())),
             machines,
         }
     }

@@ -4,6 +4,7 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use fathom_model::{Access, Kind};
+use fathom_simulation::calls::{Block, Made, Stack, pc_of};
 use fathom_simulation::{Event, Mark, Repeats};
 
 use crate::places::{Line, Planted};
@@ -11,6 +12,9 @@ use crate::session::Session;
 
 /// Threads of the program at the same time, at most.
 pub const MAX_THREADS: usize = 4096;
+
+/// Parts of calls that are kept before they are added to the program's.
+const PARTS: usize = 4096;
 
 /// A thread's accesses.
 struct Thread(UnsafeCell<Pending>);
@@ -25,8 +29,13 @@ struct Pending {
     repeated: [u64; 2],
     /// The line that instructions were fetched from last.
     line: u64,
-    /// Executed instructions, if the program has markers.
+    /// Executed instructions, if the program has markers or calls are told.
     executed: u64,
+    /// The calls that it is in, if calls are told.
+    stack: Stack,
+    /// What it has made in the present call, and in those before.
+    made: Made,
+    calls: Vec<Made>,
 }
 
 static THREADS: [AtomicPtr<Thread>; MAX_THREADS] =
@@ -52,7 +61,17 @@ fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
     let session = Session::get()?;
     let (most, repeats) = (session.batch, session.repeats);
     let batch = Vec::with_capacity(most + 1);
-    let pending = Pending { batch, most, repeats, repeated: [0; 2], line: u64::MAX, executed: 0 };
+    let pending = Pending {
+        batch,
+        most,
+        repeats,
+        repeated: [0; 2],
+        line: u64::MAX,
+        executed: 0,
+        stack: Stack::default(),
+        made: Made::default(),
+        calls: Vec::new(),
+    };
     let new = Box::into_raw(Box::new(Thread(UnsafeCell::new(pending))));
     slot.store(new, Ordering::Release);
     Some(new)
@@ -65,10 +84,11 @@ pub fn push(thread: u32, address: u64, bytes: u16, store: bool, place: u32) {
     let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
     if own.repeats.repeats(address, bytes, store) {
         own.repeated[usize::from(store)] += 1;
+        own.made.repeated[usize::from(store)] += 1;
         return;
     }
     let kind = if store { Kind::Store } else { Kind::Load };
-    own.batch.push(Access { address, pc: place.into(), bytes, space: 0, kind });
+    own.batch.push(Access { address, pc: pc_of(place, own.made.call), bytes, space: 0, kind });
     if own.batch.len() >= own.most {
         pass_on(thread, own);
     }
@@ -85,7 +105,8 @@ pub fn fetch(thread: u32, line: &Line) {
     own.line = line.last;
     own.repeats.forget();
     let (address, bytes) = (line.pc, line.bytes);
-    own.batch.push(Access { address, pc: u64::from(line.place), bytes, space: 0, kind: Kind::Fetch });
+    let pc = pc_of(line.place, own.made.call);
+    own.batch.push(Access { address, pc, bytes, space: 0, kind: Kind::Fetch });
     if own.batch.len() >= own.most {
         pass_on(thread, own);
     }
@@ -97,6 +118,31 @@ pub fn executed(thread: u32, count: u64) {
     // SAFETY: QEMU calls this on the thread itself.
     let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
     own.executed += count;
+}
+
+/// Counts a block's instructions in the call that executes it.
+#[inline(always)]
+pub fn follow(thread: u32, block: &Block) {
+    // SAFETY: QEMU calls this on the thread itself.
+    let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
+    if !own.stack.stays(block) {
+        enter(thread, own, block);
+    }
+    own.executed += block.instructions;
+    own.made.executed += block.instructions;
+}
+
+/// Follows a thread to a block that may be in another call.
+#[inline(never)]
+fn enter(thread: u32, own: &mut Pending, block: &Block) {
+    let Some(session) = Session::get() else { return };
+    session.enter(&mut own.stack, block);
+    if own.stack.call() != own.made.call {
+        own.calls.push(std::mem::replace(&mut own.made, Made { call: own.stack.call(), ..Made::default() }));
+        if own.calls.len() >= PARTS {
+            pass_on(thread, own);
+        }
+    }
 }
 
 /// Passes on what a thread has made before a marker, and the marker. The block of both has been counted.
@@ -123,7 +169,11 @@ fn pass_on(thread: u32, own: &mut Pending) {
     own.repeats.forget();
     let repeated = std::mem::take(&mut own.repeated);
     match Session::get() {
-        Some(session) => session.run(thread, &mut own.batch, repeated),
+        Some(session) => {
+            session.run(thread, &mut own.batch, repeated);
+            own.end_part();
+            session.add_calls(&mut own.calls, own.stack.deepest());
+        }
         None => own.batch.clear(),
     }
 }
@@ -134,6 +184,8 @@ pub fn end(thread: u32) {
     if let Some(own) = unsafe { pending(thread) } {
         own.line = u64::MAX;
         pass_on(thread, own);
+        // Another thread may get its number.
+        (own.stack, own.made) = (Stack::default(), Made::default());
         if let Some(session) = Session::get() {
             session.mark(thread, Mark { event: Event::Over, instructions: own.executed });
         }
@@ -148,15 +200,27 @@ pub struct Left {
     pub repeated: [u64; 2],
     /// Instructions that it has executed, if the program has markers.
     pub executed: u64,
+    /// What it has made in calls, if they are told, and the most calls within one another.
+    pub calls: Vec<Made>,
+    pub deepest: u64,
 }
 
 impl Pending {
+    /// Adds what has been made in the present call to that of those before.
+    fn end_part(&mut self) {
+        let next = Made { call: self.made.call, ..Made::default() };
+        self.calls.push(std::mem::replace(&mut self.made, next));
+    }
+
     fn take(&mut self) -> Left {
         self.repeats.forget();
+        self.end_part();
         Left {
             batch: std::mem::take(&mut self.batch),
             repeated: std::mem::take(&mut self.repeated),
             executed: self.executed,
+            calls: std::mem::take(&mut self.calls),
+            deepest: self.stack.deepest(),
         }
     }
 }

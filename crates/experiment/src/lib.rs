@@ -7,6 +7,7 @@
 
 pub mod budget;
 pub mod cacheability;
+mod calls;
 mod claims;
 mod clock;
 pub mod conflict;

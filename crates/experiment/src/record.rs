@@ -31,16 +31,17 @@ pub use harness_lines::{End, Run};
 pub use imported::{Imported, MAX_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
-pub use profile::{MAX_CALLS, Profile, ProfileCall, ProfilePlace};
+pub use profile::{Profile, ProfileCall, ProfilePlace};
 pub(crate) use program::MAX_TIERS;
 pub use program::{
     AskedRegions, MAX_REGIONS, MAX_RUNS, MAX_SLICES, ProgramMarks, ProgramRegion, ProgramRun, ProgramRuns,
     ProgramSlice, ProgramTimes, RefusedEvent, TriedEvent,
 };
+pub use simulated::call::SimulatedCall;
 pub use simulated::region::SimulatedRegion;
 pub use simulated::source::{MAX_SOURCE, SimulatedSource};
 pub use simulated::why::{REASONS, Reasons, SimulatedEnd, SimulatedObject, SimulatedPair};
-pub use simulated::{Hot, MAX_HOT, Simulated, SimulatedLevel, SimulatedTlb};
+pub use simulated::{Hot, MAX_CALLS, MAX_HOT, Simulated, SimulatedLevel, SimulatedTlb};
 pub use transfers::TransferRecord;
 pub use varied::sensitivity_lines;
 pub use wakeups::Wakeups;

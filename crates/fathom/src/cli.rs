@@ -45,7 +45,7 @@ pub enum Colour {
 }
 
 /// Options for the output of findings.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct Output {
     /// Print the findings as JSON (its schema: `fathom schema --json`).
     #[arg(long)]

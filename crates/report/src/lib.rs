@@ -5,6 +5,7 @@
 //! This crate knows no experiment: the meaning and the view of a report's findings come from its [`ReportKind`].
 #![forbid(unsafe_code)]
 
+pub mod call_tree;
 pub mod chart;
 mod comparison;
 pub mod draft;

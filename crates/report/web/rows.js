@@ -131,7 +131,7 @@ function flame(page, report, chart) {
   const bars = [...nodes.values()];
   if (!bars.length) return null;
   const rows = Math.max(...bars.map((b) => b.depth)) + 1;
-  const text = (b) => `${b.name}${b.file ? ` in ${b.file}` : ""}: ${digits(b.width)} %${span(100 * b.f.low, 100 * b.f.high)}, n ${b.f.count}`;
+  const text = (b) => `${b.name}${b.file ? ` in ${b.file}` : ""}: ${digits(b.width)} %${b.f.low === null ? "" : `${span(100 * b.f.low, 100 * b.f.high)}, n ${b.f.count}`}`;
   return {
     rows, row: 1.15, finest: 0.1, caption: chart.caption,
     items: bars.map((b) => ({ p: { x: b.from + b.width / 2, y: b.depth + 0.5 }, text: text(b), range: [b.from, b.from + b.width] })),

@@ -49,6 +49,18 @@ pub struct PlaceCounts {
     pub units: u64,
 }
 
+impl PlaceCounts {
+    /// Returns the misses by level of a machine: of data, or of fetches, if it holds instructions only.
+    #[must_use]
+    pub fn by_level(&self, machine: &MachineCounts) -> Vec<u64> {
+        let of = |(level, counts): (usize, &LevelCounts)| {
+            let misses = if counts.holds == "instructions" { &self.fetch_misses } else { &self.misses };
+            misses.get(level).copied().unwrap_or(0)
+        };
+        machine.levels.iter().enumerate().map(of).collect()
+    }
+}
+
 /// Reasons of misses.
 pub const REASONS: usize = 6;
 
@@ -210,6 +222,12 @@ pub struct MachineCounts {
     pub places: Vec<PlaceCounts>,
     /// Regions, in the order of their numbers.
     pub regions: Vec<RegionCounts>,
+    /// Calls with misses, if calls are told; `place` is the number of the call.
+    pub calls: Vec<PlaceCounts>,
+    /// Accesses by kind of each call, by number; none if calls are not told.
+    pub call_accesses: Vec<[u64; 3]>,
+    /// Time of a load and of a store that hit in the nearest level and TLB, in units, without translation.
+    pub hit_units: [u64; 2],
     /// Why they missed, if that was asked for.
     pub story: Option<StoryCounts>,
 }

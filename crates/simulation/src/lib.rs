@@ -19,6 +19,8 @@
 //! [`protocol`] is what the command and the plugin say to each other.
 #![forbid(unsafe_code)]
 
+pub mod calls;
+mod code;
 mod counts;
 mod entered;
 mod machines;
@@ -29,6 +31,7 @@ mod repeats;
 mod simulator;
 mod story;
 
+pub use code::{Code, NamedRange};
 pub use counts::{
     KINDS, LevelCounts, LineCounts, MachineCounts, PairCounts, PlaceCounts, REASONS, Reason, RegionCounts,
     StoryCounts, TlbCounts,

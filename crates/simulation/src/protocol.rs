@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::calls::CallTree;
 use crate::counts::MachineCounts;
 
 /// Environment variable of QEMU with what LD_PRELOAD was before the plugin was put into it.
@@ -32,6 +33,8 @@ pub struct Request {
     pub fetches: bool,
     /// Whether the reasons of misses are asked for.
     pub why: bool,
+    /// Whether calls are asked for.
+    pub calls: bool,
     /// A file to which the accesses are written as a trace.
     pub trace: Option<String>,
     /// Name of the program, for the trace.
@@ -85,6 +88,8 @@ pub struct Answer {
     pub mappings: Vec<Mapping>,
     /// Names of the program's regions, by number.
     pub regions: Vec<String>,
+    /// Its calls, if they are asked for.
+    pub calls: Option<Box<CallTree>>,
     /// The machines' counts, in the order of the request.
     pub machines: Vec<MachineCounts>,
 }

@@ -4,6 +4,7 @@ use fathom_model::description::Holds;
 use fathom_model::{Access, Description, Detail, Kind, Model, Outcome, UNITS_PER_CYCLE};
 use fathom_probe::machine::Refusal;
 
+use crate::calls;
 use crate::counts::{LevelCounts, MachineCounts, PlaceCounts, RegionCounts, TlbCounts};
 use crate::regions::{Mark, Region, Regions, Sums};
 use crate::story::Story;
@@ -36,14 +37,76 @@ struct Served {
     translation: u64,
     /// Without walks, which the model counts.
     sums: Sums,
-    /// By place: accesses told by level for data, the same for fetches, walks, units.
-    places: Vec<u64>,
+    places: Numbered,
+    /// Of calls, if they are told.
+    calls: Numbered,
+    /// All accesses by kind of each call.
+    call_accesses: Vec<[u64; 3]>,
+}
+
+/// Counts by number of a place or of a call.
+#[derive(Debug)]
+struct Numbered {
+    /// Levels, and memory after them.
+    levels: usize,
+    /// By number: accesses told by level for data, the same for fetches, walks, units.
+    counts: Vec<u64>,
+}
+
+impl Numbered {
+    fn new(levels: usize) -> Numbered {
+        Numbered { levels, counts: Vec::new() }
+    }
+
+    /// Numbers kept for each.
+    fn width(&self) -> usize {
+        2 * (self.levels + 1) + 2
+    }
+
+    #[inline]
+    fn add(&mut self, number: usize, kind: Kind, outcome: Outcome, beyond: u64) {
+        let width = self.width();
+        let at = number * width;
+        if self.counts.len() < at + width {
+            self.counts.resize((at + width).next_multiple_of(1024 * width), 0);
+        }
+        let of = &mut self.counts[at..at + width];
+        let side = if kind == Kind::Fetch { self.levels + 1 } else { 0 };
+        of[side + outcome.level.unwrap_or(self.levels)] += 1;
+        of[width - 2] += u64::from(outcome.walked);
+        of[width - 1] += beyond;
+    }
+
+    /// Returns the counts of those that have any.
+    fn counted(&self) -> Vec<PlaceCounts> {
+        let (width, levels) = (self.width(), self.levels);
+        let all = self.counts.chunks_exact(width).enumerate();
+        let missed = |told: &[u64]| (0..levels).map(|level| told[level + 1..].iter().sum()).collect();
+        all.filter(|(_, of)| of.iter().any(|&count| count > 0))
+            .map(|(place, of)| PlaceCounts {
+                place: place as u64,
+                misses: missed(&of[..=levels]),
+                fetch_misses: missed(&of[levels + 1..2 * (levels + 1)]),
+                walks: of[width - 2],
+                units: of[width - 1],
+            })
+            .collect()
+    }
 }
 
 impl Served {
-    /// Numbers kept for each place.
-    fn width(&self) -> usize {
-        2 * (self.levels + 1) + 2
+    /// Counts an access by kind, by its lines.
+    #[inline]
+    fn made(&mut self, access: &Access, lines: u64) {
+        let kind = access.kind as usize;
+        self.sums.accesses[kind] += lines;
+        let call = calls::call_of(access.pc);
+        if call > 0 {
+            if self.call_accesses.len() <= call {
+                self.call_accesses.resize((call + 1).next_multiple_of(1024), [0; 3]);
+            }
+            self.call_accesses[call][kind] += lines;
+        }
     }
 
     #[inline]
@@ -58,16 +121,12 @@ impl Served {
         } else {
             sums.units[level] += rest;
         }
-        let width = self.width();
-        let at = access.pc as usize * width;
-        if self.places.len() < at + width {
-            self.places.resize((at + width).next_multiple_of(1024 * width), 0);
+        let beyond = outcome.cost.saturating_sub(self.hit[kind]);
+        self.places.add(calls::place_of(access.pc), access.kind, outcome, beyond);
+        let call = calls::call_of(access.pc);
+        if call > 0 {
+            self.calls.add(call, access.kind, outcome, beyond);
         }
-        let place = &mut self.places[at..at + width];
-        let side = if access.kind == Kind::Fetch { self.levels + 1 } else { 0 };
-        place[side + level] += 1;
-        place[width - 2] += u64::from(outcome.walked);
-        place[width - 1] += outcome.cost.saturating_sub(self.hit[kind]);
     }
 }
 
@@ -97,7 +156,9 @@ impl Simulator {
                 hit,
                 translation,
                 sums: Sums::new(levels + 1),
-                places: Vec::new(),
+                places: Numbered::new(levels),
+                calls: Numbered::new(levels),
+                call_accesses: Vec::new(),
             },
             story: why.then(|| Box::new(Story::new(description))),
             model,
@@ -133,8 +194,8 @@ impl Simulator {
         for access in batch {
             let kind = access.kind as usize;
             let (line, bytes) = (1u64 << self.shifts[kind], u64::from(access.bytes.max(1)));
-            self.served.sums.accesses[kind] +=
-                (((access.address & (line - 1)) + bytes - 1) >> self.shifts[kind]) + 1;
+            let lines = (((access.address & (line - 1)) + bytes - 1) >> self.shifts[kind]) + 1;
+            self.served.made(access, lines);
         }
         let cpu = thread % self.cpus;
         let served = &mut self.served;
@@ -200,7 +261,11 @@ impl Simulator {
             fetch_units: sums.fetch_units,
             operation_units: operation.round() as u64,
             clock_hz: description.core.clock_hz.round() as u64,
-            places: self.places(),
+            places: self.served.places.counted(),
+            calls: self.served.calls.counted(),
+            call_accesses: self.served.call_accesses.clone(),
+            hit_units: [0, 1]
+                .map(|kind: usize| self.served.hit[kind].saturating_sub(self.served.translation)),
             regions: self.regions.counts().iter().map(|(number, of)| self.region(*number, of)).collect(),
             story: self.story.as_ref().map(|story| story.counts()),
         }
@@ -258,23 +323,6 @@ impl Simulator {
             memory: memory.iter().sum(),
             units: time + memory_units + of.sums.translation_units + of.sums.fetch_units,
         }
-    }
-
-    /// Returns the counts of places that have any.
-    fn places(&self) -> Vec<PlaceCounts> {
-        let served = &self.served;
-        let (width, levels) = (served.width(), served.levels);
-        let all = served.places.chunks_exact(width).enumerate();
-        let missed = |told: &[u64]| (0..levels).map(|level| told[level + 1..].iter().sum()).collect();
-        all.filter(|(_, of)| of.iter().any(|&count| count > 0))
-            .map(|(place, of)| PlaceCounts {
-                place: place as u64,
-                misses: missed(&of[..=levels]),
-                fetch_misses: missed(&of[levels + 1..2 * (levels + 1)]),
-                walks: of[width - 2],
-                units: of[width - 1],
-            })
-            .collect()
     }
 }
 

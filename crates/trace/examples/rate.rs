@@ -96,6 +96,7 @@ fn write_own(count: u64, mut next: impl FnMut() -> u64, to: impl Write) -> io::R
         places: vec![place(CODE, 0), place(CODE + 4, count)],
         mappings: vec![],
         regions: vec![],
+        calls: None,
         machines: vec![],
     };
     writer.finish(&run).map(drop)

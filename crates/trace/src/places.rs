@@ -95,6 +95,7 @@ impl Places {
             places: std::mem::take(&mut self.all),
             mappings: Vec::new(),
             regions: Vec::new(),
+            calls: None,
             machines: Vec::new(),
         };
         Told { run, program: String::new(), all_instructions }

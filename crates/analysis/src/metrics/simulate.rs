@@ -76,6 +76,10 @@ pub const BY_FUNCTION: Field = Field::new("by_function", "function that accessed
 pub const BY_SOURCE: Field = Field::new("by_source", "file and line of the source that accessed it");
 /// Its CPU.
 pub const BY_CPU: Field = Field::new("by_cpu", "number of the CPU that accessed it");
+/// The call from which a call was made.
+pub const CALLER: Field = Field::new("caller", "number of the call that made this one; 0 if none did");
+/// Time of a call.
+pub const TIME: Field = Field::new("cycles", "time, if every access waits for the one before, cycles");
 /// Walks.
 pub const WALKS: Field = Field::new("walks", "number of page-table walks");
 
@@ -166,6 +170,14 @@ metrics! {
         "time of a region that marks in the program bound, and of the regions within it; the longest first"
         .less_is_better().compared(Compared::OnRequest)
         .detail(&[REGION, ENTERED, UNMATCHED, EXECUTED, ACCESSES, REACHED, PASSED_ON, WALKS, MEMORY]);
+    TOTAL_SHARE "simulated.total.{rank}.share" [""]
+        "share of the program's time in a function and in all that it calls; the largest first"
+        .share().less_is_better().compared(Compared::OnRequest)
+        .detail(&[FUNCTION, FILE, TIME, EXECUTED, ACCESSES, MISSES, WALKS]);
+    CALL_SHARE "simulated.call.{call}.share" [""]
+        "share of the time in a function, called by a certain sequence of callers, and in all that it calls from there"
+        .share().less_is_better().compared(Compared::OnRequest)
+        .detail(&[FUNCTION, FILE, CALLER, TIME, EXECUTED, ACCESSES, MISSES, WALKS]);
     OBJECT_CYCLES "simulated.object.{rank}.cycles" ["cycles"]
         "time of accesses to an object beyond hits of the nearest level and TLB; the longest first"
         .less_is_better().compared(Compared::OnRequest)

@@ -6,8 +6,9 @@ use fathom_analysis::metrics::profile as metrics;
 use fathom_probe::machine::ClockTrust;
 
 use super::{CPU_CLOCK, CYCLES, NAME, is_of_time, plain};
+use crate::calls::{LEAST_CALL, with_callees};
 use crate::reading::{OF_THE_PROBE, measured, new_report, refuse_times};
-use crate::record::{Profile, ProfileCall, ProfilePlace, Record};
+use crate::record::{Profile, ProfilePlace, Record};
 
 /// Samples below which shares say little: the interval of a half is then from 0.4 to 0.6.
 const FEW: u64 = 100;
@@ -16,8 +17,6 @@ const FEW: u64 = 100;
 const MOST: f64 = 0.8;
 const MOST_OF_OTHERS: f64 = 0.5;
 const SOME_PERIODS: f64 = 20.0;
-/// Share of the events from which on a call is in the report: a pixel of a figure.
-const LEAST_CALL: f64 = 0.001;
 /// Share of samples with all their callers below which calls say little.
 const MOST_KNOWN: f64 = 0.8;
 /// Share of that time which processes without a sample may have had, at most a period each.
@@ -42,7 +41,8 @@ pub fn read(record: &Record) -> Report {
         let by_instructions = record.instruction_ns().is_some();
         let is_refused = is_of_time(&profile.event) && !by_instructions;
         let what = if is_refused { "times and shares of them" } else { "times" };
-        let remedy = "run it on the real machine, or on a described one: fathom simulate -- PROGRAM";
+        let remedy =
+            "run it on the real machine, or on a described one: fathom profile --simulated -- PROGRAM";
         refuse_times(record, what, remedy, &mut report);
         if is_refused {
             return report;
@@ -73,17 +73,9 @@ pub fn read(record: &Record) -> Report {
 
 /// Adds the calls with their callees, without those that are too rare to be seen in a figure.
 fn calls(profile: &Profile, report: &mut Report) {
-    let whole = |all: &[ProfileCall], of: fn(&ProfileCall) -> u64| {
-        let mut totals: Vec<u64> = all.iter().map(of).collect();
-        for at in (0..all.len()).rev() {
-            if let Some(caller) = (all[at].caller as usize).checked_sub(1) {
-                totals[caller] = totals[caller].saturating_add(totals[at]);
-            }
-        }
-        totals
-    };
-    let samples = whole(&profile.calls, |call| call.samples);
-    let weights = whole(&profile.calls, |call| call.weight);
+    let callers: Vec<u64> = profile.calls.iter().map(|call| call.caller).collect();
+    let samples = with_callees(&callers, profile.calls.iter().map(|call| call.samples));
+    let weights = with_callees(&callers, profile.calls.iter().map(|call| call.weight));
     for (at, call) in profile.calls.iter().enumerate() {
         if (weights[at] as f64) < LEAST_CALL * profile.weight as f64 {
             continue;

@@ -4,10 +4,7 @@
 use fathom_probe::wire::{Fields, Line, WireError};
 
 use super::Record;
-use super::simulated::{MAX_HOT, cut};
-
-/// Calls in a record, at most.
-pub const MAX_CALLS: usize = 4000;
+use super::simulated::{MAX_CALLS, MAX_HOT, cut};
 
 /// A program that was run once, and where it executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

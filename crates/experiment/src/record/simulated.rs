@@ -1,21 +1,25 @@
 //! A simulated program: the harness's own lines `simulated`. The first has the totals; one follows for each level, TLB,
-//! function, line of the source and region, for the text of the source if that is asked for, and for each object and pair of
+//! function, line of the source, region and call, for the text of the source if that is asked for, and for each object and pair of
 //! lines if the reasons of misses are known.
 
 use fathom_probe::wire::{Line, WireError};
 
 use super::Record;
 
+pub(super) mod call;
 pub(super) mod region;
 pub(super) mod source;
 pub(super) mod why;
 
+use call::SimulatedCall;
 use region::SimulatedRegion;
 use source::{MAX_SOURCE, SimulatedSource};
 use why::{Reasons, SimulatedObject, SimulatedPair};
 
 /// Functions, lines of the source, regions, objects and pairs in a record, at most of each.
 pub const MAX_HOT: usize = 100;
+/// Calls in a record, at most.
+pub const MAX_CALLS: usize = 4000;
 /// Levels and TLBs, at most.
 const MAX_UNITS: usize = 32;
 /// Characters of a text, at most.
@@ -66,6 +70,14 @@ pub struct Simulated {
     pub source: Vec<SimulatedSource>,
     /// Regions, the longest time first.
     pub regions: Vec<SimulatedRegion>,
+    /// The most calls within one another, and how many of them are told apart, if calls are known.
+    pub nested: [u64; 2],
+    /// Calls that are counted as their callers, because there are too many.
+    pub merged: u64,
+    /// Functions with all that they call, the longest time first.
+    pub totals: Vec<SimulatedCall>,
+    /// Calls, callers before callees.
+    pub calls: Vec<SimulatedCall>,
     /// Bytes of data that are counted as one, if the reasons of misses are known; else 0.
     pub granule: u64,
     /// Objects, the longest time first.
@@ -154,6 +166,8 @@ impl Simulated {
             .int("clock_hz", self.clock_hz);
         let head = if self.granule > 0 { head.int("granule", self.granule) } else { head };
         let head = if self.replaced { head.int("replaced", 1) } else { head };
+        let head = if self.nested == [0; 2] { head } else { head.list("nested", &self.nested) };
+        let head = if self.merged > 0 { head.int("merged", self.merged) } else { head };
         let level = |level: &SimulatedLevel| {
             let line = begun("level").text("name", &cut(&level.name)).token("holds", &level.holds);
             let counts = [level.accesses, level.misses, level.writebacks, level.units];
@@ -169,6 +183,8 @@ impl Simulated {
         all.extend(self.lines.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("line"))));
         all.extend(self.source.iter().take(MAX_SOURCE).map(|line| line.record_line(begun("source"))));
         all.extend(self.regions.iter().take(MAX_HOT).map(|region| region.record_line(begun("region"))));
+        all.extend(self.totals.iter().take(MAX_HOT).map(|total| total.record_line(begun("total"))));
+        all.extend(self.calls.iter().take(MAX_CALLS).map(|call| call.record_line(begun("call"))));
         all.extend(self.objects.iter().take(MAX_HOT).map(|object| object.record_line(begun("object"))));
         all.extend(self.pairs.iter().take(MAX_HOT).map(|pair| pair.record_line(begun("pair"))));
         all
@@ -197,6 +213,8 @@ impl Simulated {
             units: numbers("units", &f.list("units")?)?,
             clock_hz: f.need_int("clock_hz")?,
             granule: f.int("granule")?.unwrap_or(0),
+            nested: nested(&f.list("nested")?)?,
+            merged: f.int("merged")?.unwrap_or(0),
             ..Simulated::default()
         };
         f.finish()?;
@@ -260,6 +278,11 @@ fn reasons(list: &[u64]) -> Result<Option<Reasons>, WireError> {
     if list.is_empty() { Ok(None) } else { numbers("reasons", list).map(Some) }
 }
 
+/// Returns how deep calls are, if that is known.
+fn nested(list: &[u64]) -> Result<[u64; 2], WireError> {
+    if list.is_empty() { Ok([0; 2]) } else { numbers("nested", list) }
+}
+
 /// Returns exactly as many numbers as there have to be.
 fn numbers<const N: usize>(key: &str, list: &[u64]) -> Result<[u64; N], WireError> {
     list.try_into()
@@ -293,196 +316,39 @@ impl Record {
         let Some(simulated) = &mut self.simulated else {
             return Err(WireError::new(format!("simulated: part={part} before part=program")));
         };
-        let more = |has: usize, most: usize| match has < most {
-            true => Ok(()),
-            false => Err(WireError::new(format!("simulated: more than {most} lines part={part}"))),
-        };
+        let of = simulated;
         match part.as_str() {
-            "level" => {
-                more(simulated.levels.len(), MAX_UNITS)?;
-                simulated.levels.push(SimulatedLevel::of_line(line)?);
+            "level" => push(&mut of.levels, MAX_UNITS, &part, SimulatedLevel::of_line(line)),
+            "tlb" => push(&mut of.tlbs, MAX_UNITS, &part, SimulatedTlb::of_line(line)),
+            "function" => push(&mut of.functions, MAX_HOT, &part, Hot::of_line(line)),
+            "line" => push(&mut of.lines, MAX_HOT, &part, Hot::of_line(line)),
+            "source" => push(&mut of.source, MAX_SOURCE, &part, SimulatedSource::of_line(line)),
+            "region" => push(&mut of.regions, MAX_HOT, &part, SimulatedRegion::of_line(line)),
+            "total" => push(&mut of.totals, MAX_HOT, &part, SimulatedCall::of_line(line, 0)),
+            "call" => {
+                let call = SimulatedCall::of_line(line, of.calls.len());
+                push(&mut of.calls, MAX_CALLS, &part, call)
             }
-            "tlb" => {
-                more(simulated.tlbs.len(), MAX_UNITS)?;
-                simulated.tlbs.push(SimulatedTlb::of_line(line)?);
-            }
-            "function" => {
-                more(simulated.functions.len(), MAX_HOT)?;
-                simulated.functions.push(Hot::of_line(line)?);
-            }
-            "line" => {
-                more(simulated.lines.len(), MAX_HOT)?;
-                simulated.lines.push(Hot::of_line(line)?);
-            }
-            "source" => {
-                more(simulated.source.len(), MAX_SOURCE)?;
-                simulated.source.push(SimulatedSource::of_line(line)?);
-            }
-            "region" => {
-                more(simulated.regions.len(), MAX_HOT)?;
-                simulated.regions.push(SimulatedRegion::of_line(line)?);
-            }
-            "object" => {
-                more(simulated.objects.len(), MAX_HOT)?;
-                simulated.objects.push(SimulatedObject::of_line(line)?);
-            }
+            "object" => push(&mut of.objects, MAX_HOT, &part, SimulatedObject::of_line(line)),
             "pair" => {
-                more(simulated.pairs.len(), MAX_HOT)?;
-                let levels = simulated.levels.len();
-                simulated.pairs.push(SimulatedPair::of_line(line, levels)?);
+                let pair = SimulatedPair::of_line(line, of.levels.len());
+                push(&mut of.pairs, MAX_HOT, &part, pair)
             }
-            other => {
-                let what = format!(
-                    "simulated: part={other} is not one of: program level tlb function line source region object pair"
-                );
-                return Err(WireError::new(what));
-            }
+            other => Err(WireError::new(format!(
+                "simulated: part={other} is not one of: program level tlb function line source region total call object pair"
+            ))),
         }
-        Ok(())
     }
+}
+
+/// Adds what a line has, if there are not too many.
+fn push<T>(to: &mut Vec<T>, most: usize, part: &str, read: Result<T, WireError>) -> Result<(), WireError> {
+    if to.len() >= most {
+        return Err(WireError::new(format!("simulated: more than {most} lines part={part}")));
+    }
+    to.push(read?);
+    Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::why::SimulatedEnd;
-    use super::*;
-
-    fn sample() -> Simulated {
-        let hot = Hot {
-            function: "core::ptr::drop<A, B>".into(),
-            file: "libc.so.6".into(),
-            source: "a b.c:12".into(),
-            executed: 1,
-            accesses: 2,
-            misses: vec![3, 4, 5],
-            walks: 6,
-            units: u64::MAX,
-            reasons: Some([1, 2, 3, 4, 5, 6]),
-        };
-        let end = SimulatedEnd {
-            object: "a::b<C>".into(),
-            offset: 64,
-            function: "f".into(),
-            source: "a b.c:12".into(),
-            cpu: 1,
-        };
-        Simulated {
-            program: "a program".into(),
-            target: "arm".into(),
-            trace: "din".into(),
-            refused: String::new(),
-            ended: "exit status: 3".into(),
-            replaced: true,
-            threads: 1,
-            instructions: 10,
-            unseen: 0,
-            accesses: [1, 2, 3],
-            walks: 4,
-            memory: 5,
-            memory_writes: 6,
-            units: [7, 8, 9, 10],
-            clock_hz: 700_000_000,
-            levels: vec![SimulatedLevel {
-                name: "L1D".into(),
-                holds: "data".into(),
-                accesses: 3,
-                reasons: Some([0, 1, 0, 0, 0, u64::MAX]),
-                ..Default::default()
-            }],
-            granule: 64,
-            source: vec![SimulatedSource {
-                file: "a b.c".into(),
-                number: 12,
-                text: "    sum += a[i]; /* \u{fc}% */".into(),
-                executed: 1,
-                accesses: 2,
-                walks: 3,
-                units: u64::MAX,
-                misses: vec![4],
-            }],
-            regions: vec![SimulatedRegion {
-                name: "inner loop".into(),
-                entered: 1,
-                unmatched: 2,
-                instructions: 3,
-                accesses: 4,
-                walks: 5,
-                memory: 6,
-                units: u64::MAX,
-                reached: vec![8],
-                misses: vec![9],
-            }],
-            objects: vec![SimulatedObject {
-                name: "heap".into(),
-                misses: vec![7],
-                walks: 8,
-                units: 9,
-                reasons: [9, 8, 7, 6, 5, 4],
-                ..Default::default()
-            }],
-            pairs: vec![SimulatedPair {
-                level: 0,
-                reason: 2,
-                set: 3,
-                count: 4,
-                by: SimulatedEnd { function: String::new(), ..end.clone() },
-                end,
-            }],
-            tlbs: vec![SimulatedTlb { name: "TLB 1".into(), accesses: 3, misses: 1 }],
-            functions: vec![hot.clone(), Hot { source: String::new(), ..Hot::default() }],
-            lines: vec![hot],
-        }
-    }
-
-    fn record(lines: &[Line]) -> Record {
-        let lines: Vec<String> = lines.iter().map(Line::render).collect();
-        Record::parse(&format!("{}\n{}", Record::first_line(), lines.join("\n"))).expect("a record")
-    }
-
-    #[test]
-    fn lines_read_back() {
-        let record = record(&sample().record_lines());
-        assert!(record.problems.is_empty(), "{:?}", record.problems);
-        assert_eq!(record.simulated, Some(sample()));
-    }
-
-    #[test]
-    fn longest_texts_fit_in_lines() {
-        let mut long = sample();
-        let text = "\u{1f980} %".repeat(400);
-        long.lines[0] =
-            Hot { function: text.clone(), file: text.clone(), source: text.clone(), ..long.lines[0].clone() };
-        (long.program, long.target, long.refused) = (text.clone(), text.clone(), text.clone());
-        long.trace = text.clone();
-        long.lines[0].misses = vec![u64::MAX; MAX_UNITS];
-        long.lines[0].reasons = Some([u64::MAX; 6]);
-        (long.source[0].file, long.source[0].text) = (text.clone(), text.clone());
-        long.source[0].misses = vec![u64::MAX; MAX_UNITS];
-        long.regions[0].name = text.clone();
-        long.regions[0].misses = vec![u64::MAX; MAX_UNITS];
-        long.regions[0].reached = vec![u64::MAX; MAX_UNITS];
-        let object = SimulatedObject { name: text.clone(), file: text.clone(), ..long.objects[0].clone() };
-        long.objects[0] = SimulatedObject { misses: vec![u64::MAX; MAX_UNITS], ..object };
-        let (offset, cpu, all) = (u64::MAX, u64::MAX, text);
-        let end = SimulatedEnd { object: all.clone(), offset, function: all.clone(), source: all, cpu };
-        long.pairs[0] = SimulatedPair { end: end.clone(), by: end, ..long.pairs[0].clone() };
-        let record = record(&long.record_lines());
-        assert!(record.problems.is_empty(), "{:?}", record.problems);
-    }
-
-    #[test]
-    fn wrong_lines_are_problems_with_their_number() {
-        let mut lines = sample().record_lines();
-        lines[1] = Line::new("simulated").token("part", "level").text("name", "x").list("counts", &[1]);
-        lines.push(Line::new("simulated").token("part", "rumour"));
-        let problems = record(&lines).problems;
-        assert!(problems[0].contains("line 3") && problems[0].contains("counts has 1 numbers instead of 4"));
-        assert!(problems[1].contains("a pair of level 0"), "the level was not read: {problems:?}");
-        assert!(problems[2].contains("part=rumour is not one of"), "{problems:?}");
-        let pair = SimulatedPair { level: 1, ..sample().pairs[0].clone() };
-        let mut lines = sample().record_lines();
-        lines.push(pair.record_line(Line::new("simulated").token("part", "pair")));
-        assert!(record(&lines).problems[0].contains("a pair of level 1"), "{:?}", record(&lines).problems);
-        assert!(record(&lines[1..2]).problems[0].contains("before part=program"));
-    }
-}
+mod tests;

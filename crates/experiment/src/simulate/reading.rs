@@ -8,6 +8,7 @@ use super::NAME;
 use crate::reading::{new_report, number};
 use crate::record::{Hot, Record, Simulated, SimulatedLevel};
 
+mod calls;
 mod regions;
 mod source;
 mod why;
@@ -39,6 +40,7 @@ pub fn read(record: &Record) -> Report {
     }
     report.findings.extend(source::source(simulated));
     report.findings.extend(regions::regions(simulated));
+    report.findings.extend(calls::calls(simulated));
     why::why(simulated, &mut report);
     report.findings.iter_mut().for_each(|finding| finding.basis = Basis::Exact);
     doubts(simulated, &mut report);
@@ -47,6 +49,12 @@ pub fn read(record: &Record) -> Report {
 
 fn cycles(units: u64) -> f64 {
     units as f64 / UNITS_PER_CYCLE
+}
+
+/// Returns the time of the program, in units.
+fn all_units(simulated: &Simulated) -> u64 {
+    let levels = simulated.levels.iter().map(|level| level.units);
+    simulated.units.into_iter().chain(levels).fold(0, u64::saturating_add)
 }
 
 /// Returns counts by the names of levels.
@@ -177,7 +185,7 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
         );
         warn(text, "count these lines by hand, or build the program without it");
     }
-    if let Some((text, remedy)) = regions::unmatched(simulated) {
+    for (text, remedy) in regions::unmatched(simulated).into_iter().chain(calls::merged(simulated)) {
         warn(text, remedy);
     }
     if simulated.threads > 1 {

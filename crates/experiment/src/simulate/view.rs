@@ -7,6 +7,7 @@ use fathom_report::number;
 use fathom_report::page::{Page, TextRole, left, right};
 use fathom_report::rows::show_rest;
 
+mod calls;
 mod regions;
 mod source;
 mod why;
@@ -27,6 +28,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     let named = functions.all(|f| f.detail.word(metrics::FILE).is_some());
     let heading = if named { "Functions, by time beyond hits" } else { "Instructions, by time beyond hits" };
     hot(page, &mut index, &metrics::FUNCTION_CYCLES, heading);
+    calls::calls(page, &mut index);
     hot(page, &mut index, &metrics::LINE_CYCLES, "Lines of the source, by time beyond hits");
     source::source(page, report, &mut index);
     why::objects(page, &mut index);

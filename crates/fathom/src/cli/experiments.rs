@@ -123,7 +123,7 @@ pub struct RunOptions {
 }
 
 /// Options of every verb that makes a record.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct RecordOptions {
     /// Keep the record in this new file too (it is always kept in the user's data directory).
     #[arg(long, short = 'o', value_name = "FILE", value_parser = RecordFile)]

@@ -1,5 +1,6 @@
 //! The user's programs: how one is run on this machine, and how its code is named, and who called it.
 
+pub mod call_tree;
 pub mod input;
 pub mod marks;
 pub mod process;

@@ -40,15 +40,17 @@ pub fn typed(options: impl Iterator<Item = (&'static str, Option<String>)>) -> S
 }
 
 /// Options of every verb that runs a program on this machine.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct ProgramOptions {
+    /// The record.
     #[command(flatten)]
-    output: RecordOptions,
+    pub output: RecordOptions,
+    /// The report.
     #[command(flatten)]
-    out: Output,
+    pub out: Output,
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
-    command: Vec<OsString>,
+    pub command: Vec<OsString>,
 }
 
 impl Asked<'_> {

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use addr2line::Loader;
+use fathom_simulation::Code;
 use fathom_simulation::protocol::Mapping;
+use object::Object;
 use object::read::elf::{ElfFile32, ElfFile64};
-use object::{Architecture, Object, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 
 /// Name of what no file covers: code that the program has made.
 pub const UNKNOWN: &str = "?";
@@ -139,12 +140,8 @@ fn changed_at(metadata: &std::fs::Metadata) -> SystemTime {
 /// A file with code.
 struct Binary {
     name: String,
-    /// Loaded segments: offset in the file, bytes, virtual address.
-    segments: Vec<(u64, u64, u64)>,
-    /// Functions in the order of addresses: address, bytes, name.
-    functions: Vec<(u64, u64, String)>,
-    /// Sections with code: address, bytes, name.
-    sections: Vec<(u64, u64, String)>,
+    /// With demangled names.
+    code: Code,
     lines: Option<Loader>,
 }
 
@@ -152,8 +149,7 @@ impl Binary {
     /// Reads a file. What cannot be read has no names, and neither has a file that has changed since; returns whether it has.
     fn open(path: &Path, version: &Version) -> (Binary, bool) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut binary =
-            Binary { name, segments: Vec::new(), functions: Vec::new(), sections: Vec::new(), lines: None };
+        let mut binary = Binary { name, code: Code::default(), lines: None };
         // Devices and pipes may be in memory too, and have no end.
         let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file);
         let bytes = metadata.as_ref().and_then(|_| std::fs::read(path).ok()).unwrap_or_default();
@@ -181,53 +177,17 @@ impl Binary {
         if !version.has_build(elf) {
             return false;
         }
-        let segments = elf.segments().map(|segment| {
-            let (offset, bytes) = segment.file_range();
-            (offset, bytes, segment.address())
-        });
-        self.segments = segments.collect();
-        // The lowest bit of a function of ARM tells that it is Thumb code (ELF for the Arm Architecture, 5.5.3).
-        let mask = if elf.architecture() == Architecture::Arm { !1 } else { !0 };
-        let symbols = elf.symbols().chain(elf.dynamic_symbols());
-        let functions = symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
-        let functions = functions.filter_map(|symbol| {
-            let name = symbol.name().ok().filter(|name| !name.is_empty() && !name.starts_with('$'))?;
-            Some((symbol.address() & mask, symbol.size(), name.to_owned()))
-        });
-        self.functions = functions.collect();
-        // Of several names of a function, that with the size, then the first by name, so that it is always the same.
-        self.functions.sort_by(|a, b| (a.0, b.1, &a.2).cmp(&(b.0, a.1, &b.2)));
-        self.functions.dedup_by_key(|function| function.0);
-        for (_, _, name) in &mut self.functions {
-            *name = demangled(name);
-        }
-        let code = elf.sections().filter(|section| section.kind() == object::SectionKind::Text);
-        let code = code
-            .filter_map(|section| Some((section.address(), section.size(), section.name().ok()?.to_owned())));
-        self.sections = code.collect();
+        self.code = Code::read(elf).renamed(demangled);
         true
     }
 
     fn name(&self, offset: u64) -> Named {
-        let inside = |(start, bytes, _): &&(u64, u64, u64)| (*start..start + bytes).contains(&offset);
-        let Some((start, _, address)) = self.segments.iter().find(inside) else {
+        let Some(address) = self.code.address(offset) else {
             return Named { function: UNKNOWN.to_owned(), file: self.name.clone(), ..Named::default() };
         };
-        let address = offset - start + address;
-        let function = self.function(address).or_else(|| {
-            let section = self.sections.iter().find(|(at, bytes, _)| (*at..at + bytes).contains(&address));
-            section.map(|(at, _, name)| (*at, name.as_str()))
-        });
-        let (at, function) = function.unwrap_or((0, UNKNOWN));
+        let found = self.code.function(address).or_else(|| self.code.section(address));
+        let (at, function) = found.map_or((0, UNKNOWN), |of| (of.start, of.name.as_str()));
         Named { function: function.to_owned(), at, file: self.name.clone(), source: self.source(address) }
-    }
-
-    /// Returns address and name of the function at an address.
-    fn function(&self, address: u64) -> Option<(u64, &str)> {
-        let after = self.functions.partition_point(|(at, ..)| *at <= address);
-        let (at, bytes, name) = &self.functions[after.checked_sub(1)?];
-        // Functions of assembly may have no size: they end with the next symbol.
-        (*bytes == 0 || address < at + bytes).then_some((*at, name))
     }
 
     fn source(&self, address: u64) -> Option<SourceLine> {
@@ -284,33 +244,5 @@ mod tests {
     fn names_of_c_are_left_alone() {
         assert_eq!((demangled("b"), demangled("main")), ("b".into(), "main".into()));
         assert_eq!(demangled("_ZN5shape4areaEv"), "shape::area()");
-    }
-
-    #[test]
-    fn functions_end_where_they_end() {
-        let function = |at: u64, bytes: u64, name: &str| (at, bytes, name.to_owned());
-        let binary = Binary {
-            name: "program".into(),
-            segments: vec![(0x100, 0x1000, 0x40_0100)],
-            functions: vec![
-                function(0x40_0200, 16, "a"),
-                function(0x40_0220, 0, "b"),
-                function(0x40_0240, 8, "c"),
-            ],
-            sections: vec![(0x40_0200, 0x100, ".text".to_owned())],
-            lines: None,
-        };
-        for (offset, name) in [
-            (0x200, "a"),
-            (0x20f, "a"),
-            (0x210, ".text"),
-            (0x23f, "b"),
-            (0x247, "c"),
-            (0x248, ".text"),
-            (0x400, "?"),
-        ] {
-            assert_eq!(binary.name(offset).function, name, "{offset:#x}");
-        }
-        assert_eq!(binary.name(0x5000).function, UNKNOWN, "in no segment");
     }
 }

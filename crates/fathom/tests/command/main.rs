@@ -38,6 +38,7 @@ mod serving;
 mod share;
 mod simulate;
 mod simulate_cachegrind;
+mod simulate_calls;
 mod simulate_ends;
 mod simulate_regions;
 mod simulate_source;

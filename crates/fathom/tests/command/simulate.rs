@@ -14,8 +14,8 @@ use crate::common::{Did, User, kill, wait};
 /// A compiler and its options: for the named instruction set.
 pub struct Target {
     pub name: &'static str,
-    compiler: &'static str,
-    flags: &'static [&'static str],
+    pub compiler: &'static str,
+    pub flags: &'static [&'static str],
     /// QEMU's user-mode emulator for it, and its CPU.
     pub qemu: &'static str,
     pub cpu: Option<&'static str>,

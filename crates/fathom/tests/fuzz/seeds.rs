@@ -242,6 +242,7 @@ pub fn trace() -> Vec<Vec<u8>> {
             places,
             mappings: vec![mapping],
             regions: vec![],
+            calls: None,
             machines: vec![],
         };
         writer.finish(&run).expect("memory")

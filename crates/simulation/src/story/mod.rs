@@ -18,6 +18,7 @@ mod tally;
 use fathom_model::description::{Holds, Inclusion};
 use fathom_model::{Access, Description, Event, Kind, Loss, Model, Outcome, Traced};
 
+use crate::calls;
 use crate::counts::{REASONS, Reason, StoryCounts};
 use pairs::{End, Pairs};
 use shadow::{Before, Lost, Shadow};
@@ -87,7 +88,7 @@ impl Story {
     pub fn note(&mut self, model: &Model, cpu: u32, access: &Access, traced: &Traced, beyond: u64) {
         let Traced { agent, physical, outcome, .. } = *traced;
         self.add_agents(agent);
-        let own = End { address: access.address, place: access.pc as u32, cpu };
+        let own = End { address: access.address, place: calls::place_of(access.pc) as u32, cpu };
         self.before(model.events(), agent, own);
         let reason = self.misses(model, agent, access, physical, outcome, own);
         if access.kind != Kind::Fetch && !traced.nearest {
@@ -95,7 +96,7 @@ impl Story {
             self.lines.add(access.address, path, (outcome.walked, beyond), reason);
         }
         if let Some(reason) = reason {
-            let place = access.pc as usize;
+            let place = calls::place_of(access.pc);
             if self.places.len() <= place {
                 self.places.resize((place + 1).next_multiple_of(1024), [0; REASONS]);
             }

@@ -209,6 +209,7 @@ impl crate::batch::Source for Source {
             places: Vec::new(),
             mappings: Vec::new(),
             regions: Vec::new(),
+            calls: None,
             machines: Vec::new(),
         };
         let run = self.told.take().unwrap_or(cut_off);

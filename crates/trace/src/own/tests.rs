@@ -47,6 +47,7 @@ fn run() -> Answer {
             checksum: Some(9),
         }],
         regions: vec!["inner".into()],
+        calls: None,
         machines: vec![],
     }
 }

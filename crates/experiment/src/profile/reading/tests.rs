@@ -2,7 +2,7 @@ use fathom_analysis::findings::Value;
 use fathom_probe::wire::Line;
 
 use super::*;
-use crate::record::{End, Run};
+use crate::record::{End, ProfileCall, Run};
 
 /// 1000 samples of a millisecond: three quarters in `inner`, a quarter in `outer`.
 fn planted() -> Profile {

@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 
-use fathom_experiment::record::{MAX_CALLS, MAX_HOT, Profile, ProfileCall, ProfilePlace};
+use fathom_experiment::record::{MAX_HOT, Profile, ProfileCall, ProfilePlace};
 
+use crate::program::call_tree::{Amount, Kept, RARE, Tree};
 use crate::program::symbols::Named;
 
 /// Sequences of calls that are told apart, at most.
 pub const MAX_NODES: usize = 1 << 20;
 /// What all stacks hang from whose begin is not known.
 const UNKNOWN_CALLERS: &str = "[unknown callers]";
-/// Calls that are too rare to be told apart.
-const RARE: &str = "[rare calls]";
 
 /// Samples and their weight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,16 +27,26 @@ impl Count {
         Count { samples: 1, weight, squares: weight as f64 * weight as f64 }
     }
 
-    pub fn add(&mut self, other: Count) {
+    /// Returns the samples of equal weight that tell as much about a share.
+    pub fn effective(self) -> u64 {
+        let weight = self.weight as f64;
+        if self.squares > 0.0 { (weight * weight / self.squares).round() as u64 } else { 0 }
+    }
+}
+
+impl Amount for Count {
+    fn add(&mut self, other: &Count) {
         self.samples += other.samples;
         self.weight = self.weight.saturating_add(other.weight);
         self.squares += other.squares;
     }
 
-    /// Returns the samples of equal weight that tell as much about a share.
-    pub fn effective(self) -> u64 {
-        let weight = self.weight as f64;
-        if self.squares > 0.0 { (weight * weight / self.squares).round() as u64 } else { 0 }
+    fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    fn is_none(&self) -> bool {
+        self.samples == 0
     }
 }
 
@@ -54,70 +63,12 @@ pub enum Place {
     At(usize, u64),
 }
 
-/// A call: who called, and from where, or where it executed.
-#[derive(Debug)]
-struct Call<P> {
-    /// Number of the call before it; the first call of all is its own.
-    caller: usize,
-    place: P,
-    /// Samples in it, without those in its callees.
-    count: Count,
-}
-
-/// A tree of calls. Callers come before callees.
-#[derive(Debug)]
-struct Tree<P> {
-    calls: Vec<Call<P>>,
-    numbers: HashMap<(usize, P), usize>,
-}
-
-impl<P: Copy + Eq + std::hash::Hash> Tree<P> {
-    fn new(root: P) -> Tree<P> {
-        Tree {
-            calls: vec![Call { caller: 0, place: root, count: Count::default() }],
-            numbers: HashMap::new(),
-        }
-    }
-
-    /// Returns the number of a call.
-    fn number(&mut self, caller: usize, place: P) -> usize {
-        let next = self.calls.len();
-        let number = *self.numbers.entry((caller, place)).or_insert(next);
-        if number == next {
-            self.calls.push(Call { caller, place, count: Count::default() });
-        }
-        number
-    }
-
-    /// Returns the samples of each call and its callees.
-    fn totals(&self) -> Vec<Count> {
-        let mut totals: Vec<Count> = self.calls.iter().map(|call| call.count).collect();
-        for at in (1..self.calls.len()).rev() {
-            let of_callee = totals[at];
-            totals[self.calls[at].caller].add(of_callee);
-        }
-        totals
-    }
-
-    /// Returns whether a call is of the same place as one of its callers.
-    fn recurs(&self, at: usize) -> bool {
-        let mut caller = self.calls[at].caller;
-        while caller != 0 {
-            if self.calls[caller].place == self.calls[at].place {
-                return true;
-            }
-            caller = self.calls[caller].caller;
-        }
-        false
-    }
-}
-
 /// A function: those of one name in different files, or at different addresses of one, are several.
 type Function = (Option<usize>, Named);
 
 /// Samples by the calls that led to them.
 #[derive(Debug)]
-pub struct Calls(Tree<Place>);
+pub struct Calls(Tree<Place, Count>);
 
 impl Default for Calls {
     fn default() -> Calls {
@@ -131,14 +82,14 @@ impl Calls {
         let Calls(tree) = self;
         let mut at = 0;
         for place in calls {
-            if tree.calls.len() >= MAX_NODES && !tree.numbers.contains_key(&(at, place)) {
+            if tree.calls.len() >= MAX_NODES && !tree.has(at, place) {
                 let unknown = tree.number(0, Place::Unknown);
-                tree.calls[unknown].count.add(count);
+                tree.calls[unknown].own.add(&count);
                 return false;
             }
             at = tree.number(at, place);
         }
-        tree.calls[at].count.add(count);
+        tree.calls[at].own.add(&count);
         true
     }
 
@@ -149,25 +100,25 @@ impl Calls {
         let mut names: HashMap<Place, Named> = HashMap::new();
         let (mut functions, mut lines) = (HashMap::new(), HashMap::new());
         let (mut known, mut numbers): (Vec<Function>, HashMap<Function, usize>) = Default::default();
-        let mut by_name = Tree::new(usize::MAX);
+        let mut by_name = Tree::<usize, Count>::new(usize::MAX);
         // Number in the tree of names, by that in the tree of places.
         let mut same = vec![0; tree.calls.len()];
         for (at, call) in tree.calls.iter().enumerate().skip(1) {
             let named = names.entry(call.place).or_insert_with(|| name(call.place)).clone();
             let file = file(call.place);
-            if named.source.is_some() && call.count.samples > 0 {
-                add(&mut lines, (file, named.clone()), call.count);
+            if named.source.is_some() && call.own.samples > 0 {
+                add(&mut lines, (file, named.clone()), call.own);
             }
             let function = (file, Named { source: None, ..named });
-            if call.count.samples > 0 {
-                add(&mut functions, function.clone(), call.count);
+            if call.own.samples > 0 {
+                add(&mut functions, function.clone(), call.own);
             }
             let number = *numbers.entry(function.clone()).or_insert_with(|| {
                 known.push(function);
                 known.len() - 1
             });
             same[at] = by_name.number(same[call.caller], number);
-            by_name.calls[same[at]].count.add(call.count);
+            by_name.calls[same[at]].own.add(&call.own);
         }
         let mut profile = Profile { functions: worst(functions), lines: worst(lines), ..Profile::default() };
         if with_callers {
@@ -180,7 +131,7 @@ impl Calls {
                 }
             }
             profile.totals = worst(with_callees);
-            profile.calls = kept(&by_name, &totals, &known);
+            profile.calls = by_name.kept(&totals).into_iter().map(|kept| call(kept, &known)).collect();
         }
         profile
     }
@@ -200,7 +151,7 @@ pub fn unknown_callers() -> Named {
 }
 
 fn add<K: Eq + std::hash::Hash>(to: &mut HashMap<K, Count>, key: K, count: Count) {
-    to.entry(key).or_default().add(count);
+    to.entry(key).or_default().add(&count);
 }
 
 /// Returns the places with the most events.
@@ -221,49 +172,20 @@ fn worst(counts: HashMap<Function, Count>) -> Vec<ProfilePlace> {
     all
 }
 
-/// Returns the calls with the most events, callers before callees; the others of each caller as one.
-fn kept(tree: &Tree<usize>, totals: &[Count], known: &[Function]) -> Vec<ProfileCall> {
-    let mut order: Vec<usize> = (1..totals.len()).filter(|at| totals[*at].samples > 0).collect();
-    // A caller has at least as many as its callees, and comes first.
-    order.sort_by_key(|at| (std::cmp::Reverse(totals[*at].weight), *at));
-    // Each may get one more for its rare callees.
-    let mut most: Vec<usize> = order.iter().copied().take(MAX_CALLS / 2).collect();
-    most.sort_unstable();
-    let mut numbers: HashMap<usize, u64> = HashMap::from([(0, 0)]);
-    let mut calls = Vec::new();
-    for at in most {
-        let call = &tree.calls[at];
-        let (_, named) = &known[call.place];
-        calls.push(ProfileCall {
-            caller: numbers.get(&call.caller).copied().unwrap_or(0),
-            function: named.function.clone(),
-            file: named.file.clone(),
-            samples: call.count.samples,
-            weight: call.count.weight,
-        });
-        numbers.insert(at, calls.len() as u64);
-    }
-    let mut rare: Vec<(u64, Count)> = Vec::new();
-    for at in order.into_iter().skip(MAX_CALLS / 2) {
-        // One whose caller is rare too is in that one's count.
-        let Some(caller) = numbers.get(&tree.calls[at].caller) else { continue };
-        match rare.iter_mut().find(|(of, _)| of == caller) {
-            Some((_, count)) => count.add(totals[at]),
-            None => rare.push((*caller, totals[at])),
-        }
-    }
-    calls.extend(rare.into_iter().map(|(caller, count)| ProfileCall {
-        caller,
-        function: RARE.to_owned(),
-        file: String::new(),
-        samples: count.samples,
-        weight: count.weight,
-    }));
-    calls
+/// Returns a call as a record holds it.
+fn call(kept: Kept<usize, Count>, known: &[Function]) -> ProfileCall {
+    let (function, file) = match kept.place {
+        Some(place) => (known[place].1.function.clone(), known[place].1.file.clone()),
+        None => (RARE.to_owned(), String::new()),
+    };
+    let Count { samples, weight, .. } = kept.own;
+    ProfileCall { caller: kept.caller, function, file, samples, weight }
 }
 
 #[cfg(test)]
 mod tests {
+    use fathom_experiment::record::MAX_CALLS;
+
     use super::*;
 
     /// A place for each letter.

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use fathom_experiment::record::Profile;
 use fathom_host::{Callers, Sampled, SampledEvent, Stack};
 
+use crate::program::call_tree::Amount as _;
 use crate::program::symbols::{Named, Symbols, UNKNOWN};
 
 mod calls;
@@ -160,7 +161,7 @@ impl Places {
         let is_kept = self.calls.add(sequence.into_iter(), one);
         self.lost += u64::from(!is_kept);
         self.whole += u64::from(is_whole);
-        self.all.add(one);
+        self.all.add(&one);
     }
 
     /// Returns what is known by function, line and call; the rest of a profile is empty.

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::time::UNIX_EPOCH;
 
-use fathom_experiment::record::Profile as Sampled;
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, Profile, SamplingInterval,
     Timestamp, WeightType,
 };
 
-use super::Sequence;
+use super::Exported;
 
 /// Colours of files, in turn.
 const COLOURS: [CategoryColor; 6] = [
@@ -21,34 +20,36 @@ const COLOURS: [CategoryColor; 6] = [
     CategoryColor::Red,
 ];
 
-/// Returns the JSON document: one thread whose samples are in the order of the sequences, each with its number of samples as
-/// weight.
-pub fn contents(profile: &Sampled, sequences: &[Sequence]) -> serde_json::Result<Vec<u8>> {
-    let period_ns = match profile.rate {
-        // A sample was for a number of events.
-        0 => profile.wall_ns / profile.counts[0].max(1),
-        rate => 1_000_000_000 / rate,
-    };
-    let mut to = Profile::new(&profile.program, UNIX_EPOCH.into(), SamplingInterval::from_nanos(period_ns));
+/// Returns the JSON document: one thread whose samples are in the order of the sequences, each with its number as weight. Numbers
+/// that are larger than a weight may be are divided, all by the same.
+pub fn contents(exported: &Exported) -> serde_json::Result<Vec<u8>> {
+    let values = || exported.sequences.iter().map(|sequence| sequence.values[exported.shown]);
+    let divisor = (values().max().unwrap_or(0) / i32::MAX as u64).saturating_add(1);
+    let step_ns = exported.step_ns.saturating_mul(divisor);
+    let mut to = Profile::new(exported.program, UNIX_EPOCH.into(), SamplingInterval::from_nanos(step_ns));
     let start = Timestamp::from_nanos_since_reference(0);
-    let process = to.add_process(&profile.program, 1, start);
+    let process = to.add_process(exported.program, 1, start);
     let thread = to.add_thread(process, 1, start, true);
-    to.set_thread_name(thread, &profile.program);
+    let name = match (exported.amounts[exported.shown].name.as_str(), divisor) {
+        ("samples", 1) => exported.program.to_owned(),
+        (what, 1) => format!("{}: {what}", exported.program),
+        (what, divisor) => format!("{}: {what} / {divisor}", exported.program),
+    };
+    to.set_thread_name(thread, &name);
     to.set_thread_samples_weight_type(thread, WeightType::Samples);
     // Names are of the record, and no symbols are to be looked up.
     to.set_symbolicated(true);
     let mut files = HashMap::new();
-    let mut samples = 0u64;
-    for sequence in sequences {
+    let mut before = 0u64;
+    for (sequence, value) in exported.sequences.iter().zip(values()).filter(|(_, value)| *value > 0) {
         let frames: Vec<FrameInfo> =
             sequence.calls.iter().map(|call| frame(&mut to, &mut files, *call)).collect();
         let stack = to.intern_stack_frames(thread, frames.into_iter());
-        let time = Timestamp::from_nanos_since_reference(samples.saturating_mul(period_ns));
-        let cpu = CpuDelta::from_nanos(sequence.samples.saturating_mul(period_ns));
-        // Their number may be larger than a weight.
-        let weight = i32::try_from(sequence.samples).unwrap_or(i32::MAX);
-        to.add_sample(thread, time, stack, cpu, weight);
-        samples = samples.saturating_add(sequence.samples);
+        let time = Timestamp::from_nanos_since_reference(before.saturating_mul(step_ns));
+        let value = value / divisor;
+        let cpu = CpuDelta::from_nanos(value.saturating_mul(step_ns));
+        to.add_sample(thread, time, stack, cpu, i32::try_from(value).unwrap_or(i32::MAX));
+        before = before.saturating_add(value);
     }
     serde_json::to_vec(&to)
 }
@@ -72,15 +73,14 @@ fn frame<'a>(
 mod tests {
     use serde_json::Value;
 
-    use super::super::sequences;
-    use super::super::tests::planted;
+    use super::super::sampled::tests::{of, planted};
     use super::*;
 
     /// Follows the tables as the profiler does: docs-developer/processed-profile-format.md.
     #[test]
     fn document_has_every_sample_with_its_calls() {
         let planted = planted();
-        let bytes = contents(&planted, &sequences(&planted)).expect("JSON");
+        let bytes = contents(&of(&planted)).expect("JSON");
         let document: Value = serde_json::from_slice(&bytes).expect("JSON");
         let thread = &document["threads"][0];
         let strings = if thread["stringArray"].is_array() {

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use fathom_experiment::record::Profile as Sampled;
 use prost::Message;
 
-use super::Sequence;
+use super::{Amount, Exported};
 
 /// Message `Profile`, the fields that are written.
 #[derive(Clone, PartialEq, Message)]
@@ -30,6 +29,8 @@ struct Profile {
     period: i64,
     #[prost(int64, repeated, tag = "13")]
     comment: Vec<i64>,
+    #[prost(int64, tag = "14")]
+    default_sample_type: i64,
 }
 
 /// Message `ValueType`: numbers of strings.
@@ -109,8 +110,8 @@ impl<'a> Builder<'a> {
         number
     }
 
-    fn value_type(&mut self, kind: &str, unit: &str) -> ValueType {
-        ValueType { kind: self.string(kind), unit: self.string(unit) }
+    fn value_type(&mut self, amount: &Amount) -> ValueType {
+        ValueType { kind: self.string(&amount.name), unit: self.string(amount.unit) }
     }
 
     /// Returns the number of a file; 0 is none.
@@ -146,31 +147,29 @@ fn signed(number: u64) -> i64 {
 }
 
 /// Returns the bytes of the message.
-pub fn contents(profile: &Sampled, sequences: &[Sequence], command: &str) -> Vec<u8> {
-    build(profile, sequences, command).encode_to_vec()
+pub fn contents(exported: &Exported) -> Vec<u8> {
+    build(exported).encode_to_vec()
 }
 
-fn build(profile: &Sampled, sequences: &[Sequence], command: &str) -> Profile {
+fn build(exported: &Exported) -> Profile {
     let mut builder = Builder::default();
     // The first string is empty.
     builder.string("");
-    let samples = builder.value_type("samples", "count");
-    let events = match profile.event.as_str() {
-        "cycles" => builder.value_type("cycles", "count"),
-        _ => builder.value_type("cpu", "nanoseconds"),
-    };
-    builder.profile.sample_type = vec![samples, events];
-    builder.profile.period_type = Some(events);
-    builder.profile.period = signed(profile.weight / profile.counts[0].max(1));
-    builder.profile.duration_nanos = signed(profile.wall_ns);
-    let comment = builder.string(command);
+    let types: Vec<ValueType> = exported.amounts.iter().map(|amount| builder.value_type(amount)).collect();
+    builder.profile.default_sample_type = types[exported.shown].kind;
+    builder.profile.sample_type = types;
+    let (by, period) = &exported.period;
+    builder.profile.period_type = Some(builder.value_type(by));
+    builder.profile.period = signed(*period);
+    builder.profile.duration_nanos = signed(exported.duration_ns);
+    let comment = builder.string(exported.command);
     builder.profile.comment = vec![comment];
-    // The first file is shown as the program: that in which most samples begin.
-    let main = sequences.iter().max_by_key(|sequence| sequence.samples).and_then(|most| most.calls.first());
-    builder.mapping(main.map_or("", |(_, file)| file));
-    for sequence in sequences {
+    // The first file is shown as the program: that in which most begin.
+    let main = exported.sequences.iter().max_by_key(|sequence| sequence.values[exported.shown]);
+    builder.mapping(main.and_then(|most| most.calls.first()).map_or("", |(_, file)| file));
+    for sequence in &exported.sequences {
         let location_id = sequence.calls.iter().rev().map(|call| builder.location(*call)).collect();
-        let value = vec![signed(sequence.samples), signed(sequence.weight)];
+        let value = sequence.values.iter().map(|value| signed(*value)).collect();
         builder.profile.sample.push(Sample { location_id, value });
     }
     builder.profile
@@ -178,14 +177,13 @@ fn build(profile: &Sampled, sequences: &[Sequence], command: &str) -> Profile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sequences;
-    use super::super::tests::planted;
+    use super::super::sampled::tests::{of, planted};
     use super::*;
 
     #[test]
     fn message_has_every_sample_by_the_last_call_first() {
         let planted = planted();
-        let bytes = contents(&planted, &sequences(&planted), "fathom profile");
+        let bytes = contents(&of(&planted));
         let read = Profile::decode(&*bytes).expect("a message");
         let text = |number: i64| read.string_table[number as usize].as_str();
         assert_eq!(text(0), "");
@@ -210,6 +208,7 @@ mod tests {
         let types: Vec<(&str, &str)> =
             read.sample_type.iter().map(|of| (text(of.kind), text(of.unit))).collect();
         assert_eq!(types, [("samples", "count"), ("cpu", "nanoseconds")]);
+        assert_eq!(text(read.default_sample_type), "samples");
         assert_eq!(
             (read.period, read.duration_nanos, text(read.comment[0])),
             (1000, 11_000, "fathom profile")

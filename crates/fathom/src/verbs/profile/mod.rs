@@ -9,7 +9,7 @@ use fathom_experiment::profile::{KIND, NAME};
 use fathom_experiment::record::Profile;
 use fathom_host::{Callers, Pace, ProgramSampling, SampledBy, mapped_code};
 
-use super::{Context, Verb};
+use super::{Context, Verb, simulate};
 use crate::failure::{Exit, Failure};
 use crate::measure::stop::Stop;
 use crate::program::Runner;
@@ -39,6 +39,13 @@ struct Options {
     /// How callers are found. Default: tables on x86-64 and AArch64, else frame-pointers.
     #[arg(long, value_enum, value_name = "HOW")]
     callers: Option<CallersName>,
+    /// Simulate the program on a described machine instead: exact, and without counters. The report is that of `fathom simulate
+    /// --calls`.
+    #[arg(long, conflicts_with_all = ["event", "rate", "period", "callers", "process", "time"])]
+    simulated: bool,
+    /// The described machine, by name or file. Default: this host, as drafted from its newest survey that is kept.
+    #[arg(long, value_name = "MACHINE", value_delimiter = ',', requires = "simulated")]
+    on: Vec<String>,
     #[command(flatten)]
     process: ProcessOptions,
     #[command(flatten)]
@@ -77,11 +84,11 @@ pub fn verb() -> Verb {
   fathom profile --event cpu-clock -- make
   fathom profile --pid 1234 --for 30s         a process that runs already
   fathom profile --callers frame-pointers -- ./program
+  fathom profile --simulated --on bcm2711 -- ./program      exact, on a described machine
 
 The program has stdin, stdout and stderr; the report follows on stderr. With --json or --html -, stdout has that, and the \
          program's output goes to stderr. Samples are of everything that the program starts, in user space. Lines of the source \
-         need debugging information (-g). Exact counts of misses by function and line, on described machines: `fathom \
-         simulate`. Exit status: 0 sampled, 1 failed, or the program did not end with 0, 2 wrong command line, 3 low \
+         need debugging information (-g). Exit status: 0 sampled, 1 failed, or the program did not end with 0, 2 wrong command line, 3 low \
          confidence, 5 nothing was sampled",
         run,
     )
@@ -131,6 +138,9 @@ impl Options {
 
 /// Samples, keeps the record, and prints the report.
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
+    if options.simulated {
+        return simulate::profile(&options.on, &options.program, context);
+    }
     options.check()?;
     let process = options.process.open()?;
     let asked = Asked {
@@ -264,7 +274,7 @@ fn opened(options: &Options, process: Option<&Process>) -> Result<Opened, Failur
         {
             process.failure(error)
         }
-        _ => cannot_sample(by, error),
+        _ => cannot_sample(options, by, error),
     };
     if let Some(by) = options.event {
         let sampling = open(by).map_err(|error| failed(by, &error))?;
@@ -276,20 +286,19 @@ fn opened(options: &Options, process: Option<&Process>) -> Result<Opened, Failur
         Err(why) => {
             let by = SampledBy::CpuClock;
             let sampling = open(by).map_err(|error| failed(by, &error))?;
-            let Failure { what, remedy, .. } = cannot_sample(cycles, &why);
+            let Failure { what, remedy, .. } = cannot_sample(options, cycles, &why);
             Ok(Opened { sampling, by, instead: [what, remedy] })
         }
     }
 }
 
-fn cannot_sample(by: SampledBy, error: &io::Error) -> Failure {
+fn cannot_sample(options: &Options, by: SampledBy, error: &io::Error) -> Failure {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => {
             "sysctl kernel.perf_event_paranoid=2 as root, or CAP_PERFMON; in a container allow perf_event_open"
         }
         io::ErrorKind::NotFound => {
-            "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or measure on the bare machine; misses by function without one: fathom \
-             simulate -- PROGRAM"
+            "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or measure on the bare machine"
         }
         io::ErrorKind::QuotaExceeded => {
             "let more memory be locked: ulimit -l, or sysctl kernel.perf_event_mlock_kb; end other profiles"
@@ -304,6 +313,13 @@ fn cannot_sample(by: SampledBy, error: &io::Error) -> Failure {
         _ => {
             "see perf_event_open(2) for this error; raise the limits on open files and locked memory (ulimit -n, -l)"
         }
+    };
+    let program = options.program.command.first().filter(|program| simulate::can_run(program));
+    let remedy = match program {
+        Some(_) => {
+            format!("{remedy}; exact, without counters: fathom profile --simulated --on MACHINE -- PROGRAM")
+        }
+        None => remedy.to_owned(),
     };
     Failure::new(format!("{} cannot be sampled: {error}", by.name()), remedy)
 }

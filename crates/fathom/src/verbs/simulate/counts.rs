@@ -6,6 +6,7 @@ use fathom_experiment::record::{Hot, MAX_HOT, Simulated, SimulatedLevel, Simulat
 use fathom_simulation::protocol::{Answer, End, NO_ADDRESS, Place};
 use fathom_simulation::{MachineCounts, PlaceCounts, RegionCounts};
 
+use super::calls::{self, Calls};
 use super::conversation::Ran;
 use super::objects::Objects;
 use super::source::Sources;
@@ -30,9 +31,14 @@ pub fn simulated(ran: &Ran, source: bool) -> Vec<Simulated> {
         true => Data::Objects(Objects::new(&answer.mappings, &ran.program)),
         false => Data::Addresses,
     };
+    let calls = answer.calls.as_ref().map(|tree| Calls::new(tree, &mut symbols));
     let mut sources = source.then(|| Sources::new(&answer.mappings));
     let counted = |machine| {
         let mut of = of_machine(ran, machine, &names, &data);
+        if let Some(calls) = &calls {
+            let calls::Told { nested, merged, totals, calls } = calls.told(machine);
+            of = Simulated { nested, merged, totals, calls, ..of };
+        }
         if let Some(sources) = &mut sources {
             of.source = sources.around(summed(answer, machine, &names, line_of));
         }
@@ -88,6 +94,10 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
             .collect(),
         source: Vec::new(),
         regions: regions(answer, machine),
+        nested: [0; 2],
+        merged: 0,
+        totals: Vec::new(),
+        calls: Vec::new(),
         granule: story.map_or(0, |story| story.line_bytes),
         objects: story.map_or_else(Vec::new, |story| why::objects(story, data)),
         pairs: story.map_or_else(Vec::new, |story| why::pairs(story, data, names)),
@@ -171,12 +181,12 @@ fn summed(
         }
     }
     let reasons = machine.story.as_ref().map(|story| why::by_place(story, answer.places.len()));
-    let code_only: Vec<bool> = machine.levels.iter().map(|level| level.holds == "instructions").collect();
     let mut all: HashMap<Named, Hot> = HashMap::new();
     for (number, (place, counted)) in answer.places.iter().zip(counts).enumerate() {
         let Some(named) = key(&names[number]) else { continue };
-        let hot =
-            all.entry(named).or_insert_with(|| Hot { misses: vec![0; code_only.len()], ..Hot::default() });
+        let hot = all
+            .entry(named)
+            .or_insert_with(|| Hot { misses: vec![0; machine.levels.len()], ..Hot::default() });
         hot.executed += place.executed;
         hot.accesses += place.loads + place.stores;
         if let Some(reasons) = &reasons {
@@ -186,10 +196,7 @@ fn summed(
         let Some(counted) = counted else { continue };
         hot.walks += counted.walks;
         hot.units += counted.units;
-        for (level, misses) in hot.misses.iter_mut().enumerate() {
-            let of = if code_only[level] { &counted.fetch_misses } else { &counted.misses };
-            *misses += of.get(level).copied().unwrap_or(0);
-        }
+        hot.misses.iter_mut().zip(counted.by_level(machine)).for_each(|(sum, more)| *sum += more);
     }
     all.into_iter().filter(|(_, hot)| hot.executed > 0).collect()
 }
@@ -236,6 +243,7 @@ mod tests {
             places,
             mappings: vec![],
             regions: vec![],
+            calls: None,
             machines: vec![],
         };
         let ran = Ran {

@@ -1,7 +1,7 @@
 //! `fathom simulate`: runs a program in QEMU's user mode, with every access answered by described machines.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -19,9 +19,11 @@ use crate::cli::{Output, RecordOptions};
 use crate::failure::{Exit, Failure, print_message};
 use crate::html_file::Target;
 use crate::output::{Out, all_told, one_form, shell};
+use crate::program::recorded::ProgramOptions;
 use crate::record_writer::{RecordWriter, Requested};
 use crate::records;
 
+mod calls;
 mod conversation;
 mod counts;
 mod keep;
@@ -44,6 +46,8 @@ use program::Program;
 use replay::Replay;
 use vary::Vary;
 
+/// Seed, if none is given.
+const SEED: u64 = 1;
 /// Records that are named, at most.
 const MAX_NAMED: usize = 4;
 
@@ -63,7 +67,7 @@ struct Options {
     #[arg(long, value_name = "CONDITION", value_parser = Limit::parse)]
     fail_if: Vec<Limit>,
     /// Seed of random replacement and latency spread.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = SEED)]
     seed: u64,
     /// Simulate loads and stores only, not instruction fetches.
     #[arg(long)]
@@ -72,6 +76,9 @@ struct Options {
     /// Takes several times as long.
     #[arg(long)]
     why: bool,
+    /// Tell who called whom: functions with all that they call, and a flame graph.
+    #[arg(long)]
+    calls: bool,
     /// Show the source around the lines with the longest time, with their counts. The record then has its text. The program
     /// needs debugging information (-g).
     #[arg(long)]
@@ -80,13 +87,13 @@ struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
     /// Simulate this trace instead of a program; - is stdin. Formats: fathom, din, lackey, champsim, memtrace, drmemtrace.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "sysroot", "cpu", "keep_trace"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "sysroot", "cpu", "keep_trace", "calls"])]
     trace: Option<PathBuf>,
     /// Format of the trace, if it is not to be recognised.
     #[arg(long, value_name = "FORMAT", value_parser = Format::named)]
     trace_format: Option<Format>,
     /// Keep the program's accesses in this new file, for other machines and without the program: --trace FILE.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "calls")]
     keep_trace: Option<PathBuf>,
     /// Directory of the program's libraries (QEMU's -L). Default: the root, or Debian's cross libraries.
     #[arg(long, value_name = "DIR")]
@@ -119,6 +126,7 @@ pub fn verb() -> Verb {
   fathom simulate --on bcm2835 --fail-if 'misses.L1D > 5%' -- ./program
   fathom simulate --on bcm2837 --vary l2.size=0,256K,512K,1M -- ./program
   fathom simulate --on bcm2711 --why -- ./program why accesses miss, and in which data
+  fathom simulate --on bcm2711 --calls --html page.html -- ./program    who called whom, as a flame graph
   fathom simulate --on bcm2711 --source -- ./program    the source with its counts
   fathom simulate -- ./program                    on this host, as its survey found it
   fathom simulate --on bcm2837 --keep-trace run.trace -- ./program
@@ -130,6 +138,39 @@ The program has stdin, stdout and stderr; the report follows on stderr. With --j
          confidence, 4 a condition of --fail-if holds",
         run,
     )
+}
+
+/// Simulates a program's calls, with these machines, or else this host: what `fathom profile --simulated` does.
+///
+/// # Errors
+/// As `fathom simulate`.
+pub fn profile(on: &[String], program: &ProgramOptions, context: &Context) -> Result<Exit, Failure> {
+    let ProgramOptions { output, out, command } = program.clone();
+    let options = Options {
+        on: on.to_vec(),
+        vary: Vec::new(),
+        fail_if: Vec::new(),
+        seed: SEED,
+        no_fetches: false,
+        why: false,
+        calls: true,
+        source: false,
+        threads: None,
+        trace: None,
+        trace_format: None,
+        keep_trace: None,
+        sysroot: None,
+        cpu: None,
+        output,
+        out,
+        command,
+    };
+    run(&options, context)
+}
+
+/// Returns whether a program can be simulated here.
+pub fn can_run(program: &OsStr) -> bool {
+    launch::plugin().is_ok() && Program::find(program, None).is_ok()
 }
 
 /// Simulates, keeps the records, prints, and checks the conditions.
@@ -233,6 +274,7 @@ fn request(options: &Options, machines: &[Machine]) -> Request {
         threads: options.threads.map_or(cpus, usize::from),
         fetches: !options.no_fetches,
         why: options.why,
+        calls: options.calls,
         trace: None,
         program: String::new(),
     }
@@ -251,6 +293,9 @@ fn typed(options: &Options) -> String {
     }
     if options.why {
         text += " --why";
+    }
+    if options.calls {
+        text += " --calls";
     }
     if options.source {
         text += " --source";
