@@ -131,8 +131,10 @@ fn slices_show_when_a_program_works() {
         return;
     }
     let document = counted(&user, &["--every", "50ms", "--", "sh", "-c", IN_TURNS]);
-    let slices = slices(&document);
+    let mut slices = slices(&document);
     assert!(slices.len() >= 10 && slices.is_sorted_by_key(|(end, _)| *end), "{slices:?}");
+    // The last one is what is left of the run: it may be so short that the program did nothing in it.
+    slices.pop();
     let idle = slices.iter().filter(|(_, cpus)| *cpus < 0.05).count();
     // Other work of this machine may take time from the program, but gives it none while it sleeps.
     assert!(idle >= 5, "half a second of sleep: {slices:?}");
