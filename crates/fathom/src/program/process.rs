@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, 
 
 use super::runner::wait_a_while;
 use crate::cli::milliseconds;
-use crate::failure::Failure;
+use crate::failure::{Failure, print_message};
 use crate::measure::stop::Stop;
 
 /// Time by default.
@@ -112,6 +112,15 @@ impl Process {
         let until = until.min(self.time);
         while start.elapsed() < until && self.goes_on(start, stop) {
             wait_a_while(self.descriptor.as_ref(), until.saturating_sub(start.elapsed()));
+        }
+    }
+
+    /// Tells if it has ended before its time, which began at `start`.
+    pub fn tell_if_ended(&self, start: Instant) {
+        let observed = start.elapsed();
+        if observed < self.time && !self.is_there() {
+            let (after, of) = (observed.as_secs_f64(), self.time.as_secs_f64());
+            print_message(&format_args!("process {} ended after {after:.1} of {of:.1} s", self.number));
         }
     }
 

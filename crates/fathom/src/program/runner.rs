@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -161,12 +161,14 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
 }
 
 fn cannot_start(name: &OsStr, e: &std::io::Error) -> Failure {
+    let is_folder = Path::new(name).is_dir();
     let name = name.to_string_lossy();
     let remedy = match e.kind() {
         std::io::ErrorKind::NotFound if !name.contains('/') => {
             "check its name: it is not in PATH; for a file here, write ./NAME"
         }
         std::io::ErrorKind::NotFound => "check its path, and the interpreter that it names",
+        std::io::ErrorKind::PermissionDenied if is_folder => "it is a folder: name the program in it",
         std::io::ErrorKind::PermissionDenied => "make it executable: chmod +x",
         _ => "start it without fathom to see why",
     };

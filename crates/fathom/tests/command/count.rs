@@ -188,6 +188,7 @@ fn running_process_is_counted_until_the_time_is_over_or_it_ends() {
     let did = user.run(&["count", "--pid", &pid, "--for", "10m", "--every", "60s"]);
     assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
     assert!(killer.join().is_ok() && begin.elapsed() < Duration::from_secs(60));
+    assert!(did.err.contains(&format!("process {pid} ended after")), "{}", did.err);
     let did = user.run(&["count", "--pid", &pid, "--record", "none.fathom"]);
     did.failed(2, &["no such process", "ps -e"]);
     assert!(!user.path("none.fathom").exists());
@@ -200,9 +201,12 @@ fn running_process_is_counted_until_the_time_is_over_or_it_ends() {
 fn program_that_cannot_be_started_leaves_no_record() {
     let user = User::new();
     user.write("text", "not a program");
-    for (program, words) in
-        [("./nothing", "check its path"), ("no-such-program-here", "not in PATH"), ("./text", "chmod +x")]
-    {
+    for (program, words) in [
+        ("./nothing", "check its path"),
+        ("no-such-program-here", "not in PATH"),
+        ("./text", "chmod +x"),
+        ("/", "it is a folder"),
+    ] {
         let did = user.run(&["count", "--runs", "1", "--record", "kept.fathom", "--", program]);
         assert_eq!((did.status, did.out.as_str()), (2, ""), "{}", did.err);
         assert!(did.err.contains(program) && did.err.contains(words), "{}", did.err);

@@ -211,6 +211,32 @@ fn profile_is_simulated_on_request() {
     }
 }
 
+/// Other tools' formats have all cycles; pprof reads its own, where it is installed.
+#[test]
+fn calls_are_exported() {
+    let user = User::new();
+    if built(&user, &TARGETS[2], "calls.c", &[]).is_none() {
+        return;
+    }
+    with_calls(&user, &TARGETS[2]);
+    let cycles: u64 = whole(&user, "cycles").values().sum();
+    let did = user.run(&["export", "calls.fathom", "--as", "firefox"]);
+    let firefox: Value = serde_json::from_str(&did.out).expect("JSON");
+    let weights = firefox["threads"][0]["samples"]["weight"].as_array().expect("weights");
+    assert_eq!(weights.iter().map(|n| n.as_u64().expect("a number")).sum::<u64>(), cycles);
+    assert_eq!(user.shell("fathom export calls.fathom --as pprof > calls.pb").status, 0);
+    let did = user.shell("go tool pprof -raw calls.pb");
+    if did.status == 127 {
+        return fathom_skip::skipped!(Unchecked, "no go, whose pprof would read the profile");
+    }
+    assert_eq!(did.status, 0, "{}", did.err);
+    let samples = did.out.lines().skip_while(|line| *line != "Samples:").skip(2);
+    let first = samples.map_while(|line| line.split_once(':')).map(|(values, _)| values);
+    let of_pprof: u64 =
+        first.filter_map(|values| values.split_whitespace().next()?.parse::<u64>().ok()).sum();
+    assert_eq!(of_pprof, cycles, "{}", did.out);
+}
+
 #[test]
 fn a_trace_has_no_calls_and_a_record_without_them_is_not_exported() {
     let user = User::new();

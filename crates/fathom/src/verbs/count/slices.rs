@@ -155,5 +155,6 @@ pub fn of_process(
             break;
         }
     }
+    process.tell_if_ended(start);
     Ok(Exit::Done)
 }

@@ -244,6 +244,7 @@ fn observe(
         process.wait(start, start.elapsed() + Duration::from_millis(ProgramSampling::INTERVAL_MS), stop);
         places.take(sampling.take());
     }
+    process.tell_if_ended(start);
     let wall_ns = start.elapsed().as_nanos() as u64;
     let run = Profile { event: by.name().to_owned(), instead, wall_ns, ..begun };
     let profile = finished(options, by, sampling, places, run)?;
