@@ -85,18 +85,10 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
     let mut codes: Vec<&[u8]> = Vec::with_capacity(count);
     let (mut first, mut next) = (0, 0);
     for index in 0..count {
-        // SAFETY: the index is one of the block's, and the pointers are valid during this call.
-        let (instruction, pc, size, host, code) = unsafe {
-            let instruction = qemu::qemu_plugin_tb_get_insn(block, index);
-            let pc = qemu::qemu_plugin_insn_vaddr(instruction);
-            let size = qemu::qemu_plugin_insn_size(instruction);
-            let host = qemu::qemu_plugin_insn_haddr(instruction) as u64;
-            let data = qemu::qemu_plugin_insn_data(instruction).cast::<u8>();
-            (instruction, pc, size, host, std::slice::from_raw_parts(data, size))
-        };
+        let Translated { instruction, pc, host, code } = Translated::of(block, index);
         places.based(host.wrapping_sub(pc));
         codes.push(code);
-        (first, next) = (if index == 0 { pc } else { first }, pc + size as u64);
+        (first, next) = (if index == 0 { pc } else { first }, pc + code.len() as u64);
         if index == 0 && session.learn(&mut places, pc) {
             // SAFETY: QEMU makes the call when no thread executes code, and translates all code again.
             unsafe { qemu::qemu_plugin_reset(id, register) };
@@ -104,41 +96,15 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
         let accesses = places.instruction(pc, code);
         let number = accesses.place;
         numbers.push(number);
-        // SAFETY: the function has the type that QEMU expects; the instruction is never freed.
-        unsafe {
-            qemu::qemu_plugin_register_vcpu_mem_cb(
-                instruction,
-                accessed,
-                qemu::NO_REGISTERS,
-                qemu::READS_AND_WRITES,
-                std::ptr::from_ref(accesses).cast_mut().cast(),
-            );
-        }
-        let line = Line::new(pc, size as u64, number, session.fetch_shift);
+        on_access(instruction, accesses);
+        let line = Line::new(pc, code.len() as u64, number, session.fetch_shift);
         if session.fetches && (last_line != Some(line.first) || line.last != line.first) {
             last_line = Some(line.last);
-            let line = places.keep_line(line);
-            // SAFETY: the line is never freed.
-            unsafe {
-                qemu::qemu_plugin_register_vcpu_insn_exec_cb(
-                    instruction,
-                    entered,
-                    qemu::NO_REGISTERS,
-                    std::ptr::from_ref(line).cast_mut().cast(),
-                );
-            }
+            on_execution(instruction, entered, places.keep_line(line));
         }
         // After its own fetch.
         if let Some(planted) = places.marker(pc, count - index) {
-            // SAFETY: the marker is never freed.
-            unsafe {
-                qemu::qemu_plugin_register_vcpu_insn_exec_cb(
-                    instruction,
-                    passed,
-                    qemu::NO_REGISTERS,
-                    std::ptr::from_ref(planted).cast_mut().cast(),
-                );
-            }
+            on_execution(instruction, passed, planted);
         }
     }
     let counter = places.keep_block(Block::new(numbers));
@@ -159,6 +125,57 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
             qemu::qemu_plugin_register_vcpu_tb_exec_cb(block, executed, qemu::NO_REGISTERS, count);
         }
     }
+}
+
+/// An instruction that has been translated.
+struct Translated<'a> {
+    instruction: *mut qemu::Instruction,
+    /// Its address in the program, and in this process.
+    pc: u64,
+    host: u64,
+    code: &'a [u8],
+}
+
+impl Translated<'_> {
+    /// Returns the instruction of this number in a block that QEMU translates.
+    fn of<'a>(block: *mut qemu::Block, index: usize) -> Translated<'a> {
+        // SAFETY: `translated` passes QEMU's block and the number of one of its instructions; the pointers are valid until it returns,
+        // and it keeps none.
+        unsafe {
+            let instruction = qemu::qemu_plugin_tb_get_insn(block, index);
+            let pc = qemu::qemu_plugin_insn_vaddr(instruction);
+            let size = qemu::qemu_plugin_insn_size(instruction);
+            let host = qemu::qemu_plugin_insn_haddr(instruction) as u64;
+            let data = qemu::qemu_plugin_insn_data(instruction).cast::<u8>();
+            Translated { instruction, pc, host, code: std::slice::from_raw_parts(data, size) }
+        }
+    }
+}
+
+/// Has loads and stores of an instruction counted.
+fn on_access(instruction: *mut qemu::Instruction, of: &'static Accesses) {
+    let of = std::ptr::from_ref(of).cast_mut().cast();
+    // SAFETY: the function has the type that QEMU expects, and `of` is never freed.
+    unsafe {
+        qemu::qemu_plugin_register_vcpu_mem_cb(
+            instruction,
+            accessed,
+            qemu::NO_REGISTERS,
+            qemu::READS_AND_WRITES,
+            of,
+        );
+    }
+}
+
+/// Plants a call before an instruction. `call` takes an `of`.
+fn on_execution<T>(
+    instruction: *mut qemu::Instruction,
+    call: extern "C" fn(c_uint, *mut c_void),
+    of: &'static T,
+) {
+    let of = std::ptr::from_ref(of).cast_mut().cast();
+    // SAFETY: the function has the type that QEMU expects, and `of` is never freed.
+    unsafe { qemu::qemu_plugin_register_vcpu_insn_exec_cb(instruction, call, qemu::NO_REGISTERS, of) };
 }
 
 /// Has the threads that execute a block followed in the calls of the program.
