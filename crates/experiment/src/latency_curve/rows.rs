@@ -215,7 +215,7 @@ fn walk_row(
 
 /// Error of a penalty that its points do not show, relative and in cycles: part of its loads hit, and those that miss do not find
 /// all page tables in the same cache. Of 71 penalties of described machines (wide generator, seeds 160000 to 160059), the errors of the
-/// points alone held 62, and with this one 66.
+/// points alone held 62, and with this one 67.
 const PENALTY_ERROR: (f64, f64) = (0.03, 0.3);
 
 /// Returns the finding of the time that a load of the tier `beyond` takes longer than one of the `first` tier, with the

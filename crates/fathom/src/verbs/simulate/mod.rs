@@ -1,16 +1,14 @@
 //! `fathom simulate`: runs a program in QEMU's user mode, with every access answered by described machines.
 
-use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fathom_analysis::findings::Report;
-use fathom_experiment::record::{Record, Simulated, SimulatedLevel, SimulatedRegion, SimulatedTlb};
+use fathom_experiment::record::Record;
 use fathom_experiment::simulate::limit::Limit;
 use fathom_experiment::simulate::{KIND, NAME};
 use fathom_report::html::Entry;
-use fathom_simulation::Note;
 use fathom_simulation::protocol::{self, End, Request};
 use fathom_trace::Format;
 
@@ -24,6 +22,7 @@ use crate::record_writer::{RecordWriter, Requested};
 use crate::records;
 
 mod calls;
+mod conditions;
 mod conversation;
 mod counts;
 mod keep;
@@ -195,8 +194,8 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         interrupted: false,
         elapsed_ms: 0,
     };
-    program.as_ref().map_or(Ok(()), |program| check_regions(options, program))?;
-    check_limits(options, &common, &machines)?;
+    program.as_ref().map_or(Ok(()), |program| conditions::check_regions(options, program))?;
+    conditions::check_limits(options, &common, &machines)?;
     let ran = match &program {
         Some(program) => launch(options, program, &machines, on_stdout, context.quiet)?,
         None => replay(options, &machines, context.quiet)?,
@@ -316,60 +315,6 @@ fn typed(options: &Options) -> String {
     text += " --";
     options.command.iter().for_each(|word| text += &format!(" {}", shell(&word.to_string_lossy())));
     text
-}
-
-/// Checks that a program has the regions that the conditions name, before it runs. Those of a trace and of libraries are not
-/// known before.
-fn check_regions(options: &Options, program: &Program) -> Result<(), Failure> {
-    let mut named =
-        options.fail_if.iter().filter_map(|limit| Some((limit, limit.region.as_ref()?))).peekable();
-    if named.peek().is_none() || program.is_dynamic {
-        return Ok(());
-    }
-    let names: BTreeSet<String> = Note::all_of(&program.path).into_iter().map(|note| note.region).collect();
-    let Some((limit, region)) = named.find(|(_, region)| !names.contains(*region)) else { return Ok(()) };
-    let what = format!("--fail-if '{}': {} marks no region '{region}'", limit.text, program.name());
-    Err(Failure::usage(
-        what,
-        match Vec::from_iter(names).join(", ") {
-            none if none.is_empty() => "mark it with FATHOM_BEGIN and FATHOM_END of fathom.h".to_owned(),
-            names => format!("its regions are {names}"),
-        },
-    ))
-}
-
-/// Checks that each machine has what the conditions name, before the program runs.
-fn check_limits(options: &Options, common: &record::Common, machines: &[Machine]) -> Result<(), Failure> {
-    for Machine { name, description, .. } in machines {
-        let level = |level: &fathom_model::description::Level| SimulatedLevel {
-            name: level.name.clone(),
-            holds: level.holds.word().to_owned(),
-            ..SimulatedLevel::default()
-        };
-        let tlb = |tlb: &fathom_model::description::Tlb| SimulatedTlb {
-            name: tlb.name.clone(),
-            ..Default::default()
-        };
-        let zeros = vec![0; description.levels.len()];
-        let region = |limit: &Limit| {
-            let (reached, misses) = (zeros.clone(), zeros.clone());
-            let name = limit.region.clone()?;
-            Some(SimulatedRegion { name, entered: 1, reached, misses, ..SimulatedRegion::default() })
-        };
-        let nothing = Simulated {
-            regions: options.fail_if.iter().filter_map(region).collect(),
-            levels: description.levels.iter().map(level).collect(),
-            tlbs: description.tlbs.iter().map(tlb).collect(),
-            ..Simulated::default()
-        };
-        let lines = record::lines(common, description, name, &nothing)?;
-        let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
-        let report = records::judged(&record)?;
-        for limit in &options.fail_if {
-            limit.check(&report).map_err(|why| Failure::usage(format!("--fail-if {why} ({name})"), ""))?;
-        }
-    }
-    Ok(())
 }
 
 /// Returns the command that reports the records of several machines, or their directory if there are many.
