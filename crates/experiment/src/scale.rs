@@ -3,7 +3,7 @@
 use fathom_analysis::interval::{median, robust_sigma};
 use fathom_analysis::metrics::survey;
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
-use fathom_probe::pattern::{PatternKind, Trial};
+use fathom_probe::pattern::{self, PatternKind, Trial, Variant};
 use fathom_units::facts;
 
 use crate::record::{Record, TrialRun};
@@ -15,6 +15,7 @@ mod short_lines;
 mod singles;
 
 pub(crate) use curve_pages::SlowerHuge;
+pub(crate) use long_lines::MIN_SLOWER;
 pub(crate) use short_lines::{DENSE_SHARE, DENSE_STRIDE, MIN_DENSE_SHARE, Short};
 pub(crate) use singles::Single;
 
@@ -309,6 +310,11 @@ impl Scale {
         at.sort_by_key(|a| a.bytes);
         at
     }
+}
+
+/// Returns whether this trial has one line in each page.
+pub(crate) fn has_one_line_per_page(trial: &Trial) -> bool {
+    pattern::Pages::of(&trial.pattern).is_some_and(|pages| pages.per_page == 1)
 }
 
 /// Returns whether the clock may be used for latencies.

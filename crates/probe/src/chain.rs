@@ -126,7 +126,7 @@ pub enum Layout {
     Packed,
     /// Cell `j` in page `j`, on a line that spreads over the sets of a cache (see [`Chain::place`]).
     OnePerPage {
-        /// Bytes in a page: a power of two.
+        /// Bytes in a page, or in a part of it that has a cell: a power of two.
         page: u64,
     },
     /// Cell `j` at `(j / group) * period + (j % group) * stride`: groups of cells at a stride, the groups at a period.

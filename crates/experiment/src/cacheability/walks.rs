@@ -46,7 +46,7 @@ pub(super) fn trials(record: &Record) -> Vec<Trial> {
             ..Trial::of(Chase::over(Walk::windows(WINDOW)))
         };
         let walk = Walk { order: OrderKind::Random, window: WINDOW };
-        let spread = Trial { pattern: Pages { walk }.into(), ..packed.clone() };
+        let spread = Trial { pattern: Pages::over(walk).into(), ..packed.clone() };
         [packed, spread]
     };
     TABLES.into_iter().flat_map(of).collect()

@@ -29,6 +29,14 @@ fn without_conflicts(pairs: &[Pair], curve: &[At]) -> usize {
 
 /// Returns the largest cost of conflicts of a pair's lines, ns: that of leaving the cache that holds the packed ones.
 pub(super) fn cost(pair: &Pair, curve: &[At]) -> f64 {
+    if pair.two_lines.is_some() {
+        return 0.0;
+    }
+    spread_cost(pair, curve)
+}
+
+/// The same of one line per page.
+pub(super) fn spread_cost(pair: &Pair, curve: &[At]) -> f64 {
     let bytes = pair.packed.bytes as f64;
     slowest(curve, bytes, MAX_UNEVENNESS * bytes).map_or(0.0, |time| (time - pair.packed.time()).max(0.0))
 }
@@ -106,6 +114,9 @@ fn is_measured(tier: &Tier) -> bool {
 /// spread half leave the cache earlier, and the difference of the halves says nothing there.
 fn on_a_rise(pairs: &[Pair], i: usize) -> bool {
     let pair = &pairs[i];
+    if pair.two_lines.is_some() {
+        return false;
+    }
     let before = pairs[..i].iter().rfind(|p| p.pages as f64 * (1.0 + TABLE_SHARE) <= pair.pages as f64);
     let rise = before.map_or(0.0, |p| pair.packed.time() - p.packed.time());
     rise > pair.extra.max(MIN_RISE * pair.packed.time())

@@ -11,9 +11,10 @@ use super::conflicts::{self, Translated};
 use super::descriptors::{Cause, Steps};
 use super::splinters::{self, Splinters};
 use super::translation::{self, Pair, Translation, hit_time, pair_points, tlb_steps, translation_at};
+use super::two_lines;
 use crate::record::Record;
 use crate::scale::MAX_CORE_CLOCKED_CYCLES;
-use crate::scale::{At, Scale};
+use crate::scale::{At, Scale, has_one_line_per_page};
 
 impl Scale {
     /// Returns the kind of pages that the latency curve is measured in.
@@ -76,7 +77,7 @@ impl Scale {
 
     fn spread_in(&self, record: &Record, page: Pages) -> Vec<At> {
         self.gather(record, PatternKind::Pages, |t| {
-            t.memory.stride == self.pair_stride() && t.memory.page == page
+            has_one_line_per_page(t) && t.memory.stride == self.pair_stride() && t.memory.page == page
         })
     }
 
@@ -86,9 +87,16 @@ impl Scale {
         let pairs = self.spread_in(record, page).into_iter().filter_map(|s| {
             let p = packed.iter().find(|p| p.bytes == s.bytes)?.clone();
             let extra = s.time() - p.time();
-            Some(Pair { pages: s.bytes / self.pair_stride(), spread: s, packed: p, extra })
+            Some(Pair { pages: s.bytes / self.pair_stride(), spread: s, packed: p, two_lines: None, extra })
         });
-        pairs.collect()
+        let mut pairs: Vec<Pair> = pairs.collect();
+        for (pages, times) in two_lines::read(record, self, page) {
+            if let Some(pair) = pairs.iter_mut().find(|pair| pair.pages == pages) {
+                pair.extra = times.translation();
+                pair.two_lines = Some(times);
+            }
+        }
+        pairs
     }
 
     /// Returns the TLB pairs, ascending.
@@ -106,6 +114,9 @@ impl Scale {
     fn add_packed_translation(&self, pairs: &mut [Pair], share: f64) {
         let lines = (self.base / self.pair_stride()).max(2);
         for i in 0..pairs.len() {
+            if pairs[i].two_lines.is_some() {
+                continue;
+            }
             let pages = pairs[i].pages.div_ceil(lines);
             let known = pairs[..i].iter().rfind(|p| p.pages <= pages).map_or(0.0, |p| p.extra.max(0.0));
             pairs[i].extra += share * known / (lines / 2) as f64;

@@ -79,7 +79,7 @@ impl<'a> Steps<'a> {
     /// conflicts of lines cost least.
     pub(super) fn tests(&self, scale: &Scale, limit: u64) -> Vec<u64> {
         let fits = |pair: &&Pair| pair.pages.saturating_mul(period(scale, pair.pages)) <= limit;
-        let cost = |pair: &&Pair| conflicts::cost(pair, self.curve);
+        let cost = |pair: &&Pair| conflicts::spread_cost(pair, self.curve);
         let of = |i: usize| self.pairs(i).filter(fits).min_by(|a, b| cost(a).total_cmp(&cost(b)));
         (0..self.steps.len()).filter_map(of).map(|pair| pair.pages).collect()
     }
@@ -92,7 +92,7 @@ impl<'a> Steps<'a> {
             let test = tested.iter().find(|at| at.bytes / KEY_STRIDE == pair.pages)?;
             let (apart, together) = (time(test), time(&pair.spread));
             let error = Z * apart.1.hypot(together.1);
-            Some(apart.0 - together.0 - error - conflicts::cost(pair, self.curve))
+            Some(apart.0 - together.0 - error - conflicts::spread_cost(pair, self.curve))
         };
         let cause = |i: usize| {
             let least = TABLES_FROM * self.steps[i].1;

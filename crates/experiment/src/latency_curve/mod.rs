@@ -11,6 +11,7 @@ mod plan;
 mod rows;
 mod splinters;
 mod translation;
+pub(crate) mod two_lines;
 pub(crate) mod view;
 
 use fathom_analysis::findings::Metric;

@@ -9,6 +9,7 @@ use fathom_units::size;
 use super::conflicts;
 use super::curves::Curves;
 use super::translation::{Pair, translation_at};
+use super::two_lines::lines_per_page;
 use crate::reading::measured;
 use crate::scale::{At, Scale};
 
@@ -153,13 +154,16 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         row.basis = Basis::Fitted;
         row.notes.push(note.clone());
         row.notes.extend(wide_rise(capacity, |pages| format!("{pages:.0} pages")));
-        if let Some(note) = curves.as_ref().and_then(|s| leaves_a_tier(o.value, s, scale)) {
+        let lines = lines_per_page(pairs);
+        if let Some(note) = curves.as_ref().and_then(|s| leaves_a_tier((o.value, lines), s, scale)) {
             maybe_tables(&mut row, note);
         }
         if o.value > all.sure_pages {
             maybe_tables(&mut row, conflicts::note(all.sure_pages));
-        } else if let Some(note) =
-            curves.as_ref().and_then(|reading| conflicts::in_odd_sets(o.value, reading, scale))
+        } else if let Some(note) = curves
+            .as_ref()
+            .filter(|_| lines == 1)
+            .and_then(|reading| conflicts::in_odd_sets(o.value, reading, scale))
         {
             maybe_tables(&mut row, note);
         }
@@ -288,13 +292,17 @@ fn unexplained_rise(pairs: &[Pair], end: f64, penalty: f64) -> Option<Refused> {
 }
 
 /// Returns a note if translation begins to cost more at a number of pages whose lines and page tables, or tables alone,
-/// just fill a tier: the cause may then be page tables leaving a cache, not a TLB. A page's line takes a line of the
+/// just fill a tier: the cause may then be page tables leaving a cache, not a TLB. Each line of a page takes a line of the
 /// curve's spacing, or the space of two if lines are spaced for 128. Its descriptor takes eight bytes.
-pub(crate) fn leaves_a_tier(pages: f64, curves: &Reading, scale: &Scale) -> Option<String> {
+pub(crate) fn leaves_a_tier(
+    (pages, lines_per_page): (f64, u64),
+    curves: &Reading,
+    scale: &Scale,
+) -> Option<String> {
     let ends: Vec<f64> = curves.tiers.iter().filter_map(|t| t.capacity).map(|c| c.onset.value).collect();
-    let spaced = (scale.pair_stride() + DESCRIPTOR) as f64;
+    let spaced = (lines_per_page * scale.pair_stride() + DESCRIPTOR) as f64;
     let with_lines = |bytes: f64| {
-        let lines = (scale.stride_at(bytes as u64) + DESCRIPTOR) as f64;
+        let lines = (lines_per_page * scale.stride_at(bytes as u64) + DESCRIPTOR) as f64;
         pages / bytes * spaced >= 0.4 && pages / bytes * lines <= 1.2
     };
     let alone = |bytes: f64| (0.7..=1.7).contains(&(pages / bytes * DESCRIPTOR as f64));
@@ -302,9 +310,9 @@ pub(crate) fn leaves_a_tier(pages: f64, curves: &Reading, scale: &Scale) -> Opti
         ends.iter().find(|bytes| fits(**bytes)).map(|bytes| (what, *bytes))
     };
     let (what, tier) =
-        fills("lines and their page tables", &with_lines).or_else(|| fills("pages' descriptors", &alone))?;
+        fills("lines and page tables", &with_lines).or_else(|| fills("the descriptors", &alone))?;
     Some(format!(
-        "{pages:.0} {what} just fill the {} tier: page tables leaving it may cause this step, not a TLB",
+        "{what} of {pages:.0} pages just fill the {} tier: page tables leaving it may cause this step, not a TLB",
         size(tier)
     ))
 }
@@ -323,8 +331,13 @@ mod tests {
     use super::*;
 
     fn pairs(extra: impl Fn(u64) -> f64) -> Vec<Pair> {
-        let pair =
-            |pages: u64| Pair { pages, extra: extra(pages), spread: At::default(), packed: At::default() };
+        let pair = |pages: u64| Pair {
+            pages,
+            extra: extra(pages),
+            two_lines: None,
+            spread: At::default(),
+            packed: At::default(),
+        };
         (1..=13).map(|power| pair(1 << power)).collect()
     }
 

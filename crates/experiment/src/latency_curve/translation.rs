@@ -4,6 +4,7 @@ use fathom_analysis::interval::median;
 use fathom_analysis::tiers::shape::Shape;
 use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
 
+use super::two_lines::TwoLines;
 use crate::scale::At;
 
 /// A TLB pair: chains over the same number of lines, spread over as many pages, and packed.
@@ -15,7 +16,9 @@ pub(crate) struct Pair {
     pub(crate) spread: At,
     /// The same number of lines packed.
     pub(crate) packed: At,
-    /// Additional time per load when spread, ns.
+    /// Two of these lines in each page, in both orders, if they were measured.
+    pub(crate) two_lines: Option<TwoLines>,
+    /// Time of a translation, ns: by two lines in each page, else the additional time per load when spread.
     pub(crate) extra: f64,
 }
 
@@ -67,7 +70,8 @@ pub(super) fn hit_time(pairs: &[Pair]) -> Option<f64> {
 pub(super) fn pair_points(pairs: &[Pair], hit_time: f64) -> Vec<Point> {
     let point = |p: &Pair| {
         let y = hit_time + p.extra.max(0.0);
-        let error = (p.spread.sigma() * p.spread.time()).hypot(p.packed.sigma() * p.packed.time());
+        let spread = || (p.spread.sigma() * p.spread.time()).hypot(p.packed.sigma() * p.packed.time());
+        let error = p.two_lines.as_ref().map_or_else(spread, TwoLines::error);
         Point { x: p.pages as f64, y, sigma: error / y }
     };
     pairs.iter().map(point).collect()

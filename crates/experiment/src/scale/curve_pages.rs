@@ -12,7 +12,7 @@ use fathom_analysis::interval::median;
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 
-use super::{At, PAIR_STRIDE, STRIDE, Scale, WINDOW_PAGES};
+use super::{At, PAIR_STRIDE, STRIDE, Scale, WINDOW_PAGES, has_one_line_per_page};
 use crate::record::Record;
 
 /// Window of the latency curve if its pages allow it, bytes. On an EPYC (Genoa) guest with splintered huge pages,
@@ -82,7 +82,7 @@ fn first_window(record: &Record, scale: &Scale) -> u64 {
 /// Returns all measurements of one line in each base page.
 fn spread(record: &Record, scale: &Scale) -> Vec<At> {
     scale.gather(record, PatternKind::Pages, |t| {
-        t.memory.stride == PAIR_STRIDE && t.memory.page == Pages::Base
+        has_one_line_per_page(t) && t.memory.stride == PAIR_STRIDE && t.memory.page == Pages::Base
     })
 }
 

@@ -15,7 +15,7 @@ const MIN_DIFFERENCE: f64 = 0.06;
 /// Largest relative difference of the points on both sides of a packed half: the curve is level there.
 const MAX_SLOPE: f64 = 0.03;
 /// Smallest number of packed halves that must be slower.
-const MIN_SLOWER: usize = 2;
+pub(crate) const MIN_SLOWER: usize = 2;
 
 /// The same where others use the machine: the points of a level part of the curve differ by more.
 const MAX_SLOPE_DISTURBED: f64 = 0.1;

@@ -1,24 +1,46 @@
-//! One line per page: dependent loads that each need another translation.
+//! One or two lines per page: dependent loads that need another translation each, or every second one.
 
 use alloc::vec::Vec;
 
+use super::memory::within;
 use super::{Definition, Keys, Loads, Trial, TrialOutput, Walk, Work, dependent};
 use crate::chain::{Chain, Layout};
 use crate::machine::{Machine, Refusal};
 use crate::rows::{Done, Rows};
 use crate::wire::WireError;
 
-/// Dependent loads along a chain with one line per page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Maximum number of cells in a page.
+const MAX_PER_PAGE: u64 = 2;
+
+/// Dependent loads along a chain with one or two lines per page.
+///
+/// With two, the order decides how often a page is used: in random order both are half a lap apart, and each needs the
+/// translation again; in the order `pairs` the second follows the first. The lines are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
     /// The chain's order.
     pub walk: Walk,
+    /// Cells in a page, 1 or 2.
+    pub per_page: u64,
+}
+
+impl Default for Pages {
+    fn default() -> Pages {
+        Pages { walk: Walk::default(), per_page: 1 }
+    }
 }
 
 impl Pages {
     /// Creates a pattern with one line per page, walked in this order.
     pub fn over(walk: impl Into<Walk>) -> Pages {
-        Pages { walk: walk.into() }
+        Pages { walk: walk.into(), ..Pages::default() }
+    }
+}
+
+impl Pages {
+    /// Returns the bytes of a page for each cell.
+    fn cell_bytes(&self, trial: &Trial, page_bytes: u64) -> u64 {
+        (page_bytes / self.per_page.max(1)).max(trial.memory.stride)
     }
 }
 
@@ -27,21 +49,23 @@ impl Definition for Pages {
     const TIME_GROWS: bool = true;
 
     fn keys(&mut self, keys: &mut Keys<'_>) -> Result<(), WireError> {
-        self.walk.keys(keys)
+        self.walk.keys(keys)?;
+        keys.int("per_page", &mut self.per_page)
     }
 
     fn check(&self, trial: &Trial) -> Result<(), WireError> {
         trial.memory.check_packed()?;
+        within("per_page", self.per_page, 1, MAX_PER_PAGE)?;
         self.walk.check(&trial.memory)
     }
 
     fn extent(&self, trial: &Trial, page_bytes: u64) -> Option<u64> {
-        trial.memory.cells().checked_mul(page_bytes.max(trial.memory.stride))
+        trial.memory.cells().checked_mul(self.cell_bytes(trial, page_bytes))
     }
 
     fn chain(&self, trial: &Trial, _: u64, base: u64, page_bytes: u64) -> Option<Chain> {
         let (cells, stride) = (trial.memory.cells(), trial.memory.stride);
-        let layout = Layout::OnePerPage { page: page_bytes.max(stride) };
+        let layout = Layout::OnePerPage { page: self.cell_bytes(trial, page_bytes) };
         Some(Chain::new(base, cells, stride, layout, self.walk.chain_order(), trial.seed))
     }
 

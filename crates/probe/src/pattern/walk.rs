@@ -50,6 +50,8 @@ pub enum OrderKind {
     Backward8,
     /// Random, with another cycle for each sample; no part of it is walked twice.
     Repermuted,
+    /// Cells 2k and 2k + 1 one after the other, the pairs in random order.
+    Pairs,
 }
 
 token_names!(OrderKind {
@@ -72,6 +74,7 @@ token_names!(OrderKind {
     Backward7 = "backward7",
     Backward8 = "backward8",
     Repermuted = "repermuted",
+    Pairs = "pairs",
 });
 
 impl OrderKind {
@@ -80,7 +83,7 @@ impl OrderKind {
     #[must_use]
     pub fn stride(self) -> Option<i8> {
         Some(match self {
-            OrderKind::Random | OrderKind::Window | OrderKind::Repermuted => return None,
+            OrderKind::Random | OrderKind::Window | OrderKind::Repermuted | OrderKind::Pairs => return None,
             OrderKind::Sequential => 1,
             OrderKind::Reversed => -1,
             OrderKind::Forward2 => 2,
@@ -131,6 +134,7 @@ impl Walk {
             OrderKind::Window => Order::Window(self.window),
             OrderKind::Sequential => Order::Sequential,
             OrderKind::Repermuted => Order::Once,
+            OrderKind::Pairs => Order::Groups(2),
             other => Order::Strided(other.stride().unwrap_or(1)),
         }
     }

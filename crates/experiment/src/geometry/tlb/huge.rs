@@ -7,18 +7,19 @@ use fathom_analysis::findings::{Basis, Refused, Report};
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::survey;
 use fathom_probe::machine::Pages;
-use fathom_probe::pattern::{self, Chase, Memory, OrderKind, PatternKind, Trial, Walk};
+use fathom_probe::pattern::{self, Chase, Memory, OrderKind, Pattern, Trial, Walk};
 use fathom_units::facts;
 use fathom_units::size;
 
 use super::scan;
 use crate::budget::Budget;
+use crate::latency_curve::two_lines;
 use crate::latency_curve::{
     Curves, MAX_PAIR, PLATEAU_SPAN, leaves_a_tier, maybe_tables, penalty, read_pairs, tlb_steps,
 };
 use crate::reading::{measured, number};
 use crate::record::Record;
-use crate::scale::Scale;
+use crate::scale::{Scale, has_one_line_per_page};
 
 /// Memory of the curve per millisecond of budget, bytes: 256 MiB for the default ten seconds. First touch of a huge
 /// page takes 0.2 ns per byte, and a curve's largest points touch four times the pages of its last one.
@@ -53,7 +54,7 @@ fn max_pages(record: &Record, scale: &Scale, huge: u64, curves: &Curves, budget:
 }
 
 fn is_spread(scale: &Scale, trial: &Trial) -> bool {
-    trial.kind() == PatternKind::Pages
+    has_one_line_per_page(trial)
         && trial.memory.page == Pages::Huge
         && trial.memory.stride == scale.pair_stride()
 }
@@ -90,6 +91,15 @@ pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budge
         trials.extend((had..times).map(|_| spread.clone()));
         let had = count(&|t| is_packed(scale, t, n));
         trials.extend((had..times).map(|_| packed.clone()));
+        if exact {
+            let lines = two_lines::both(scale, n, Pages::Huge);
+            let missing = lines.into_iter().filter(|(pattern, memory)| {
+                count(&|t| {
+                    t.pattern == *pattern && (t.memory.bytes, t.memory.page) == (memory.bytes, memory.page)
+                }) == 0
+            });
+            trials.extend(missing.map(|(pattern, memory)| of(scale, pattern, memory, exact)));
+        }
     }
     trials
 }
@@ -101,17 +111,23 @@ fn is_packed(scale: &Scale, trial: &Trial, n: u64) -> bool {
 
 /// Returns both halves of a pair.
 fn pair(scale: &Scale, n: u64, exact: bool) -> (Trial, Trial) {
-    let cycle = scale.cycle().map_or(1.0, |ticks| ticks * scale.tick_ns);
     let walk = Walk { order: OrderKind::Random, window: scale.base };
-    let packed = Trial {
-        memory: Memory { page: Pages::Huge, ..Memory::of(n * scale.pair_stride(), scale.pair_stride()) },
-        loads: scan::loads(scale, CLOCK_ERROR * cycle, n, scan::MIN_LOADS),
+    let memory = Memory { page: Pages::Huge, ..Memory::of(n * scale.pair_stride(), scale.pair_stride()) };
+    let packed = of(scale, Chase::over(scale.packed_walk()).into(), memory, exact);
+    (Trial { pattern: pattern::Pages::over(walk).into(), ..packed.clone() }, packed)
+}
+
+/// Returns a trial of a pattern in this memory.
+fn of(scale: &Scale, pattern: Pattern, memory: Memory, exact: bool) -> Trial {
+    let (cycle, cells) = (scale.cycle().map_or(1.0, |ticks| ticks * scale.tick_ns), memory.cells());
+    Trial {
+        memory,
+        loads: scan::loads(scale, CLOCK_ERROR * cycle, cells, scan::MIN_LOADS),
         samples: if exact { 2 } else { 5 },
         // Random replacement takes laps to settle.
-        warm: (32 * n).min(1 << 14).max(n),
-        ..Trial::of(Chase::over(scale.packed_walk()))
-    };
-    (Trial { pattern: pattern::Pages { walk }.into(), ..packed.clone() }, packed)
+        warm: (32 * cells).min(1 << 14).max(cells),
+        ..Trial::of(pattern)
+    }
 }
 
 /// Adds the findings of huge pages.
@@ -142,14 +158,14 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
     let count: usize = pairs.iter().map(|p| p.spread.values().len()).sum();
     let trials: Vec<u64> =
         pairs.iter().flat_map(|p| p.spread.trials.iter().chain(&p.packed.trials).copied()).collect();
-    let found = tlb_steps(&reading);
+    let (found, lines) = (tlb_steps(&reading), two_lines::lines_per_page(&pairs));
     for (index, (capacity, beyond)) in found.iter().enumerate() {
         let (n, o) = (index + 1, capacity.onset);
         let entries = Interval { value: o.value.floor(), low: o.low.floor(), high: o.high.ceil() };
         let mut row = measured(survey::TLB_HUGE_ENTRIES.at([n.into()]), entries, "", count, &trials);
         row.basis = Basis::Fitted;
         row.notes.push(kind.clone());
-        if let Some(note) = curves.reading.as_ref().and_then(|s| leaves_a_tier(o.value, s, scale)) {
+        if let Some(note) = curves.reading.as_ref().and_then(|s| leaves_a_tier((o.value, lines), s, scale)) {
             maybe_tables(&mut row, note);
         }
         report.findings.push(row);

@@ -10,6 +10,7 @@ use fathom_probe::splitmix::mix;
 use fathom_units::facts;
 
 use super::curves::MAX_PAIR;
+use super::two_lines;
 use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::record::Record;
@@ -226,8 +227,20 @@ impl Planner<'_> {
     /// Schedules a TLB pair on `n` pages: one line per page, and as many lines packed.
     fn pair(&mut self, n: u64) {
         self.packed(n);
-        let spread = pattern::Pages { walk: Walk { order: OrderKind::Random, window: self.scale.base } };
+        let spread = pattern::Pages::over(Walk { order: OrderKind::Random, window: self.scale.base });
         self.chain(spread.into(), n, self.scale.pair_stride(), Pages::Base);
+    }
+
+    /// Schedules a TLB pair of the same lines in two orders on `n` pages, in the same frames where a machine can choose them.
+    fn two_lines(&mut self, n: u64) {
+        let first = self.trials.len();
+        for (pattern, memory) in two_lines::both(&self.scale, n, Pages::Base) {
+            self.chain(pattern, memory.cells(), memory.stride, memory.page);
+        }
+        let (seed, place) = (self.trials[first].seed, self.trials[first].memory.place);
+        if let Some(second) = self.trials.last_mut() {
+            (second.seed, second.memory.place) = (seed, place);
+        }
     }
 
     /// Schedules the packed half of a TLB pair. It must not miss in a TLB itself.

@@ -12,7 +12,7 @@ use crate::latency_curve::rows::MIN_MEMORY_NS;
 use crate::latency_curve::splinters;
 use crate::latency_curve::translation::{PLATEAU_SPAN, Pair};
 use crate::record::TrialRun;
-use crate::scale::{DENSE_SHARE, DENSE_STRIDE, MIN_DENSE_SHARE, STRIDE, Short};
+use crate::scale::{DENSE_SHARE, DENSE_STRIDE, MIN_DENSE_SHARE, MIN_SLOWER, STRIDE, Short};
 
 /// Relative width to which the brackets of a capacity are narrowed: a third of the intended precision.
 const RESOLUTION: f64 = 0.012;
@@ -23,6 +23,11 @@ const POINTS_PER_BRACKET: usize = 3;
 /// capacity are taken.
 const LAST_TIER_PARTS: [f64; 5] = [0.125, 0.25, 0.5, 0.84, 0.71];
 
+/// Packed halves that test a plateau for long lines, as multiples of its beginning.
+const LONG_LINES: [f64; 2] = [1.1, 1.3];
+/// Largest working set of that test, bytes: a lap of it takes a hundredth of the default budget of a described machine.
+const MAX_LONG_LINES: f64 = 64.0 * 1024.0 * 1024.0;
+
 impl Planner<'_> {
     /// Later rounds, the most informative trials first.
     pub(super) fn refine(&mut self) {
@@ -30,6 +35,7 @@ impl Planner<'_> {
             Curves::of(self.record, &self.scale);
         if let Some(curves) = &curves {
             self.short_lines(curves);
+            self.long_lines(curves);
             self.narrow(curves);
             self.extend(curves);
         }
@@ -38,11 +44,15 @@ impl Planner<'_> {
             let capacities: Vec<f64> = capacities.filter_map(|t| Some(t.capacity?.onset.value)).collect();
             self.splinters(&pairs, tlbs, &capacities);
             self.descriptors(&pairs, tlbs);
+            self.same_lines(&pairs);
             let narrower = tlbs.refinement_points(RESOLUTION, POINTS_PER_BRACKET);
             for x in tlbs.plateau_points(PLATEAU_SPAN).into_iter().chain(narrower) {
                 let n = x.round() as u64;
                 if (1..=self.max_pages()).contains(&n) && pairs.iter().all(|p| p.pages != n) {
                     self.pair(n);
+                    if self.has_two_lines() {
+                        self.two_lines(n);
+                    }
                 }
             }
         }
@@ -56,6 +66,21 @@ impl Planner<'_> {
         self.doubtful(&doubtful, &doubtful_pages);
         if !self.exact() {
             self.repeat(&pairs.iter().map(|p| (p.pages, p.spread.trials.len())).collect::<Vec<_>>());
+        }
+    }
+
+    /// Returns whether pairs of the same lines are measured too.
+    fn has_two_lines(&self) -> bool {
+        self.scale.is_survey && self.exact()
+    }
+
+    /// Schedules the pairs of the same lines that are missing.
+    fn same_lines(&mut self, pairs: &[Pair]) {
+        if !self.has_two_lines() {
+            return;
+        }
+        for pair in pairs.iter().filter(|pair| pair.two_lines.is_none()) {
+            self.two_lines(pair.pages);
         }
     }
 
@@ -136,6 +161,24 @@ impl Planner<'_> {
         }
     }
 
+    /// Schedules packed halves on the plateaus that have too few, to find lines longer than the order of the curve keeps apart.
+    fn long_lines(&mut self, curves: &Reading) {
+        if !(self.exact() && self.scale.is_survey) || self.scale.stride != STRIDE {
+            return;
+        }
+        let step = self.scale.pair_stride();
+        let had: Vec<u64> = self.scale.packed(self.record).iter().map(|at| at.bytes).collect();
+        for tier in curves.tiers.iter().skip(1).filter(|tier| tier.begin.is_finite()) {
+            let end = tier.capacity.map_or(self.top() as f64, |capacity| capacity.below).min(MAX_LONG_LINES);
+            let on = |bytes: f64| (tier.begin..end).contains(&bytes);
+            let missing = MIN_SLOWER.saturating_sub(had.iter().filter(|bytes| on(**bytes as f64)).count());
+            let sizes = LONG_LINES.map(|part| part * tier.begin).into_iter().filter(|bytes| on(*bytes));
+            for bytes in sizes.take(missing) {
+                self.packed(bytes as u64 / step);
+            }
+        }
+    }
+
     fn narrow(&mut self, curves: &Reading) {
         for x in curves.refinement_points(RESOLUTION, POINTS_PER_BRACKET) {
             let stride = self.scale.stride;
@@ -153,12 +196,15 @@ impl Planner<'_> {
         let onset = curves.tiers.iter().rev().find_map(|t| t.capacity).map_or(0.0, |c| c.onset.value);
         let survey = self.scale.is_survey;
         let too_fast = |tier: &Tier| survey && tier.latency.value < MIN_MEMORY_NS;
-        if !curves.flat_end || 8.0 * onset > last as f64 || curves.tiers.last().is_some_and(too_fast) {
+        let too_fast = curves.tiers.last().is_some_and(too_fast);
+        if !curves.flat_end || 8.0 * onset > last as f64 || too_fast {
             let stride = self.scale.stride;
             let next = (2 * last).min(self.top() / stride * stride);
             if next > last + last / 4 {
-                // Where the spacing does not matter, the wider one takes half the loads.
-                let wide = survey && self.exact() && next > COARSE_TOP && self.scale.packed_are_points;
+                // Where the spacing does not matter, the wider one takes half the loads. In a cache whose sets are hashed or no
+                // power of two it does: half the lines fit in half the room.
+                let wide =
+                    survey && self.exact() && next > COARSE_TOP && self.scale.packed_are_points && !too_fast;
                 self.step_with(next, if wide { self.scale.pair_stride() } else { stride });
             }
             // A plateau needs three points.
