@@ -146,6 +146,8 @@ pub(crate) struct Curves {
     pub(crate) doubtful_pages: Vec<u64>,
     /// The cause of each step of the TLB pairs.
     causes: Vec<Cause>,
+    /// Pages from which on walks take longer by one line in each page, and whether page tables were shown to be the cause.
+    grows: Option<(f64, bool)>,
     /// Whether huge pages are splintered; `None` if it was not tested.
     pub(crate) splinters: Option<Splinters>,
 }
@@ -166,6 +168,7 @@ impl Curves {
         let causes = translated
             .as_ref()
             .map_or_else(Vec::new, |found| Steps::of(&latency_curve, &pairs, found).causes(record, scale));
+        let grows = grows_from(&pairs, &latency_curve, record, scale);
         let share = if scale.huge.is_none() { 1.0 } else { in_huge };
         let translation = scale.translation(&pairs, translated.as_ref(), share);
         let mut reading = read_latency_curve(&latency_curve, &translation, scale.share);
@@ -183,6 +186,7 @@ impl Curves {
             translated,
             sure_pages: sure_to,
             causes,
+            grows,
             splinters,
         }
     }
@@ -211,8 +215,9 @@ impl Curves {
 
     /// Returns the number of pages from which on walks take longer, and whether page tables were shown to be the cause.
     pub(crate) fn walks_grow_from(&self) -> Option<(f64, bool)> {
-        let (step, cause) = self.translation_steps().find(|(_, cause)| *cause != Cause::Tlb)?;
-        Some((step.0.onset.value, cause == Cause::Tables))
+        let beyond = self.tlb_steps().last().map_or(0.0, |last| last.0.onset.high);
+        let grows = || self.grows.filter(|(pages, _)| *pages > beyond);
+        growth(self.translation_steps()).or_else(grows)
     }
 
     /// Returns the TLBs that the pairs show, as steps: capacities in bytes of base pages, times of a load that hits in
@@ -228,6 +233,24 @@ impl Curves {
         }
         all
     }
+}
+
+/// Returns where the first step begins that is no end of a TLB, and whether page tables were shown to be the cause.
+fn growth(mut steps: impl Iterator<Item = ((Capacity, Tier), Cause)>) -> Option<(f64, bool)> {
+    let (step, cause) = steps.find(|(_, cause)| *cause != Cause::Tlb)?;
+    Some((step.0.onset.value, cause == Cause::Tables))
+}
+
+/// Returns where walks begin to take longer by one line in each page. Two lines do not show that clearly: where tables begin to leave a
+/// cache, they do so earlier in one order than in the other, and the difference falls before it rises.
+fn grows_from(pairs: &[Pair], curve: &[At], record: &Record, scale: &Scale) -> Option<(f64, bool)> {
+    if pairs.iter().all(|pair| pair.two_lines.is_none()) {
+        return None;
+    }
+    let single: Vec<Pair> = pairs.iter().map(Pair::with_one_line).collect();
+    let reading = conflicts::read(&single, curve, scale.share).reading?;
+    let causes = Steps::of(curve, &single, &reading).causes(record, scale);
+    growth(translation::steps(&reading).zip(causes))
 }
 
 impl Scale {

@@ -22,6 +22,13 @@ pub(crate) struct Pair {
     pub(crate) extra: f64,
 }
 
+impl Pair {
+    /// Returns the pair by one line in each page alone.
+    pub(super) fn with_one_line(&self) -> Pair {
+        Pair { two_lines: None, extra: self.spread.time() - self.packed.time(), ..self.clone() }
+    }
+}
+
 /// Translation inside the latency curve's points: (working set in bytes, ns per load), ascending. Empty if the curve is
 /// measured in whole huge pages, with one translation in hundreds of loads. In base pages, and in huge pages that are
 /// translated in pieces, the lines of a page are visited together, so a load carries its page's translation divided by the lines per page. The pairs give the cost of

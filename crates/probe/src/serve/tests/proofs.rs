@@ -7,8 +7,6 @@ const REQUESTED: [&str; 19] = [
     "trial id=1 pattern=chase bytes=17024 order=window window=4096 loads=100 samples=4",
     "trial id=1 pattern=chase bytes=8192 order=sequential loads=300 samples=4 warm=1",
     "trial id=1 pattern=pages bytes=2048 loads=300 samples=4 seed=9",
-    "trial id=1 pattern=pages per_page=2 bytes=2048 loads=300 samples=4 seed=9",
-    "trial id=1 pattern=pages per_page=2 order=pairs bytes=2048 loads=300 samples=4 seed=9",
     "trial id=1 pattern=single bytes=8192 loads=77 samples=4 seed=3",
     "trial id=1 pattern=single bytes=8192 loads=77 timed=5 samples=4",
     "trial id=1 pattern=single bytes=8192 loads=3 timed=5 samples=4",
@@ -22,6 +20,8 @@ const REQUESTED: [&str; 19] = [
     "trial id=1 pattern=chase bytes=65600 order=forward8 loads=300 samples=4 warm=9",
     "trial id=1 pattern=chase bytes=131072 order=repermuted loads=300 samples=4 warm=900",
     "trial id=1 pattern=single bytes=36864 stride=4096 group=4 period=24576 loads=77 samples=4",
+    "trial id=1 pattern=pages per_page=2 bytes=2048 loads=300 samples=4 seed=9",
+    "trial id=1 pattern=pages per_page=2 order=pairs bytes=2048 loads=300 samples=4 seed=9",
 ];
 
 #[test]
