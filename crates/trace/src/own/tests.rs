@@ -48,6 +48,7 @@ fn run() -> Answer {
         }],
         regions: vec!["inner".into()],
         calls: None,
+        guest: None,
         machines: vec![],
     }
 }
