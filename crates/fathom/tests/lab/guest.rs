@@ -61,16 +61,42 @@ fn same(text: &str) -> String {
     text.lines().filter(other).collect::<Vec<_>>().join("\n")
 }
 
-#[test]
-fn counts_in_a_guest_are_those_of_arithmetic_and_of_user_mode() {
-    let Some((_turn, folder)) = lock_and_directory() else { return };
+/// Locks the laboratory, and builds the program. Returns a directory and its files; `None`, and told, if anything is missing.
+fn prepared() -> Option<(MutexGuard<'static, ()>, tempfile::TempDir, String)> {
+    let (turn, folder) = lock_and_directory()?;
     if !Path::new(FATHOM).with_file_name("libfathom_plugin.so").is_file() {
         fathom_skip::skipped!(Unchecked, "no plugin beside fathom: scripts/simulate builds it");
+        return None;
+    }
+    let program = built(folder.path(), "marked", "guest.c")?.display().to_string();
+    Some((turn, folder, program))
+}
+
+/// The program runs once on each of two CPUs, which have TLBs and nearest levels of their own.
+#[test]
+#[ignore = "a minute: scripts/test --full"]
+fn each_cpu_of_a_guest_counts() {
+    let Some((_turn, folder, program)) = prepared() else { return };
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (script, report) = (at("script"), at("report"));
+    let both = "taskset 1 marked & taskset 2 marked & wait\n";
+    std::fs::write(&script, both).expect("a folder that can be written");
+    let simulate = format!("--on bcm2837 --json --program {program}");
+    let files = ["--report", &report, "--program", &program, "--script", &script];
+    if lab(&[&["--cpus", "2", "--simulate", &simulate], &files[..]].concat()).is_none() {
         return;
     }
-    let Some(program) = built(folder.path(), "marked", "guest.c") else { return };
+    let within = region(&json(&std::fs::read_to_string(report).expect("a report")), "loop");
+    println!("{within}");
+    assert_eq!((number(&within, "entered"), number(&within, "accesses")), (4, 2 * 3 * STEPS));
+    assert!(within.get("unmatched").is_none(), "{within}");
+}
+
+#[test]
+fn counts_in_a_guest_are_those_of_arithmetic_and_of_user_mode() {
+    let Some((_turn, folder, program)) = prepared() else { return };
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let (symbols, script, program) = (at("kallsyms"), at("script"), program.display().to_string());
+    let (symbols, script) = (at("kallsyms"), at("script"));
     std::fs::write(&script, "marked\n").expect("a folder that can be written");
     if lab(&["--kallsyms", &symbols]).is_none() {
         return;
