@@ -1,18 +1,20 @@
-//! A plugin for QEMU's user mode: passes a program's instructions and accesses to described machines.
+//! A plugin for QEMU: passes a program's instructions and accesses, or those of a whole guest, to described machines.
 //!
 //! `fathom simulate` starts QEMU with it and gives it the socket on which both talk ([`fathom_simulation::protocol`]). What is
 //! translated is noted once (`places`), what is executed is collected by thread (`threads`), and batches go to the machines
-//! (`session`). Ends of the program that QEMU does not tell are found in `ends`. QEMU's functions are declared in `qemu`, for version 1 of the plugin interface (QEMU 4.2 to 8.2).
+//! (`session`). What is different for a guest is in `system` and `guest`. Ends of the program that QEMU does not tell are found in `ends`. QEMU's functions are declared in `qemu`, for version 1 of the plugin interface (QEMU 4.2 to 8.2).
 
 mod children;
 mod code;
 mod ends;
+mod guest;
 mod kept;
 mod places;
 mod qemu;
 mod regions;
 mod session;
 mod socket;
+mod system;
 mod system_calls;
 mod threads;
 
@@ -47,14 +49,17 @@ pub unsafe extern "C" fn qemu_plugin_install(
     argv: *const *const c_char,
 ) -> c_int {
     // SAFETY: QEMU passes a valid description.
-    let (system, target) = unsafe { ((*info).system_emulation, CStr::from_ptr((*info).target_name)) };
+    let (cpus, target) = unsafe {
+        let info = &*info;
+        (info.system_emulation.then_some(info.cpus[0]), CStr::from_ptr(info.target_name))
+    };
     // SAFETY: QEMU passes `argc` texts.
     let Some(socket) = (unsafe { argument("socket", argc, argv) }) else {
         eprintln!("fathom-plugin: no socket=FILE: it is started by `fathom simulate`");
         return 1;
     };
     let target = target.to_string_lossy().into_owned();
-    if let Err(what) = Session::begin(&socket, &target, system) {
+    if let Err(what) = Session::begin(&socket, &target, cpus) {
         eprintln!("fathom-plugin: {what}");
         return 1;
     }
@@ -64,6 +69,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
 
 /// Registers what is called from now on. Called by QEMU itself after a reset.
 extern "C" fn register(id: qemu::Id) {
+    let is_guest = Session::get().is_some_and(|session| session.guest.is_some());
+    let translated = if is_guest { system::translated } else { translated };
     // SAFETY: the functions have the types that QEMU expects, and live as long as the process.
     unsafe {
         qemu::qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
@@ -229,9 +236,7 @@ extern "C" fn thread_ended(_id: qemu::Id, thread: c_uint) {
 
 /// The program ends.
 extern "C" fn ended(_id: qemu::Id, _: *mut c_void) {
-    if let Some(session) = Session::get() {
-        session.end(fathom_simulation::protocol::End::Complete, None);
-    }
+    Session::end_with_qemu();
 }
 
 /// The program makes a system call.

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 use fathom_simulation::calls::Entry;
-use fathom_simulation::protocol::{Mapping, Place, STACK};
+use fathom_simulation::protocol::{Mapping, OTHER_PROGRAMS, Place, STACK};
 use fathom_simulation::{Event, calls};
 
 use crate::code::Functions;
@@ -107,14 +107,23 @@ pub struct Planted {
 impl Places {
     /// Returns an instruction, which gets its number at its first translation, and is kept for ever.
     pub fn instruction(&mut self, pc: u64, code: &[u8]) -> &'static Accesses {
+        self.numbered(pc, pc, clears_a_line(code))
+    }
+
+    /// Returns what stands for all instructions of a guest's programs that are not told apart: those that clear lines, and others.
+    pub fn of_others(&mut self, code: &[u8]) -> &'static Accesses {
+        let zeroing = clears_a_line(code);
+        self.numbered(OTHER_PROGRAMS - u64::from(zeroing), OTHER_PROGRAMS, zeroing)
+    }
+
+    fn numbered(&mut self, key: u64, pc: u64, zeroing: bool) -> &'static Accesses {
         let next = self.pcs.len() as u32;
-        let number = *self.numbers.entry(pc).or_insert(next);
+        let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
             self.pcs.push(pc);
             let counts = [UnsafeCell::new(0), UnsafeCell::new(0)];
             self.accesses.push(Box::leak(Box::new(Accesses { place: number, counts })));
-            let word = code.first_chunk().map(|four| u32::from_le_bytes(*four));
-            if code.len() == 4 && word.is_some_and(|word| word & !31 == DC_ZVA) {
+            if zeroing {
                 self.zeroing.push(number);
             }
         }
@@ -220,6 +229,12 @@ impl Places {
         }
         all
     }
+}
+
+/// Returns whether an instruction of AArch64 is DC ZVA.
+fn clears_a_line(code: &[u8]) -> bool {
+    let word = code.first_chunk().map(|four| u32::from_le_bytes(*four));
+    code.len() == 4 && word.is_some_and(|word| word & !31 == DC_ZVA)
 }
 
 /// Returns whether the memory before `end` ends with a text and zeros: the kernel, and QEMU's linux-user/elfload.c, put the

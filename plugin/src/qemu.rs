@@ -35,6 +35,12 @@ pub struct Instruction {
     _opaque: [u8; 0],
 }
 
+/// `struct qemu_plugin_hwaddr`: where an access of a guest went.
+#[repr(C)]
+pub struct Hardware {
+    _opaque: [u8; 0],
+}
+
 /// `QEMU_PLUGIN_CB_NO_REGS`.
 pub const NO_REGISTERS: c_int = 0;
 /// `QEMU_PLUGIN_MEM_RW`.
@@ -80,4 +86,7 @@ unsafe extern "C" {
     pub fn qemu_plugin_insn_data(instruction: *const Instruction) -> *const c_void;
     pub fn qemu_plugin_mem_size_shift(what: u32) -> c_uint;
     pub fn qemu_plugin_mem_is_store(what: u32) -> bool;
+    pub fn qemu_plugin_get_hwaddr(what: u32, address: u64) -> *mut Hardware;
+    pub fn qemu_plugin_hwaddr_is_io(of: *const Hardware) -> bool;
+    pub fn qemu_plugin_hwaddr_phys_addr(of: *const Hardware) -> u64;
 }

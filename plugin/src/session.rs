@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use fathom_model::Access;
+use fathom_model::{Access, GUEST_BATCH};
 use fathom_simulation::calls::{self, CallTree, Made, Stack};
 use fathom_simulation::protocol::{self, Answer, End, Message, Request};
 use fathom_simulation::{Event, MachineCounts, Machines, Mark, Repeats, fetch_shift};
 
 use crate::children;
+use crate::guest::Guest;
 use crate::kept::Kept;
 use crate::places::Places;
 use crate::socket::{Socket, moved};
@@ -41,6 +42,8 @@ pub struct Session {
     marked: AtomicBool,
     /// Whether the program's mappings have changed since marks were looked for.
     moved: AtomicBool,
+    /// The guest, if a whole machine is emulated.
+    pub guest: Option<Guest>,
     /// System calls that may end the program.
     pub calls: Option<&'static Calls>,
     target: String,
@@ -55,6 +58,8 @@ pub struct Session {
     socket: Mutex<Socket>,
     accesses: AtomicU64,
     ended: AtomicBool,
+    /// Whether the answer has been sent.
+    answered: AtomicBool,
     /// Whether the counts have been sent because the program may end.
     may_end: AtomicBool,
 }
@@ -75,28 +80,29 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Session {
-    /// Connects to the command, reads its request and creates the machines.
-    pub fn begin(socket: &str, target: &str, system: bool) -> Result<(), String> {
+    /// Connects to the command, reads its request and creates the machines. `cpus` is the number of a guest's CPUs.
+    pub fn begin(socket: &str, target: &str, cpus: Option<i32>) -> Result<(), String> {
         let connected = UnixStream::connect(socket).and_then(moved).map_err(|e| format!("{socket}: {e}"))?;
         let mut writer = connected.try_clone().and_then(moved).map_err(|e| format!("{socket}: {e}"))?;
         let mut refuse = |what: String| {
             let _ = writer.write_all(protocol::line(&Message::Refused(what.clone())).as_bytes());
             what
         };
-        if system {
-            return Err(refuse("whole machines are not simulated, only programs".to_owned()));
-        }
         let mut line = String::new();
         let mut reader = BufReader::new(connected);
         reader.read_line(&mut line).map_err(|e| format!("{socket}: {e}"))?;
         let request: Request = protocol::read(&line).map_err(&mut refuse)?;
+        let guest = Guest::begin(&request, cpus).map_err(&mut refuse)?;
         // QEMU passes SIGINT on to the program, which would die of it. The command's user means the simulation: it tells
         // the command, and that closes its side.
         // SAFETY: ignoring a signal has no further condition. The program may still set a handler of its own.
         unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
         let blocked = BlockedSignals::all();
-        let machines = Machines::new(&request.machines, request.seed, request.threads, request.why)
-            .map_err(&mut refuse)?;
+        let machines = match guest {
+            Some(_) => Machines::of_guest(&request.machines, request.seed, request.threads),
+            None => Machines::new(&request.machines, request.seed, request.threads, request.why),
+        };
+        let machines = machines.map_err(&mut refuse)?;
         let shift = fetch_shift(&request.machines);
         let kept = request.trace.as_deref().map(|file| Kept::begin(file, &request, shift)).transpose();
         let kept = kept.map_err(&mut refuse)?;
@@ -105,11 +111,21 @@ impl Session {
             fetch_shift: kept.as_ref().map_or(shift, Kept::fetch_shift),
             // A trace has all accesses.
             repeats: if kept.is_some() { Repeats::none() } else { machines.repeats() },
-            batch: if request.why { TURN } else { BATCH },
-            marked: AtomicBool::new(false),
+            batch: match (&guest, request.why) {
+                (Some(_), _) => GUEST_BATCH,
+                (None, why) => {
+                    if why {
+                        TURN
+                    } else {
+                        BATCH
+                    }
+                }
+            },
+            marked: AtomicBool::new(guest.as_ref().is_some_and(Guest::is_marked)),
             moved: AtomicBool::new(false),
             program: request.program,
-            calls: Calls::of(target),
+            calls: if guest.is_none() { Calls::of(target) } else { None },
+            guest,
             target: target.to_owned(),
             tree: request.calls.then(|| Mutex::new(CallTree::new())),
             process: std::process::id(),
@@ -118,6 +134,7 @@ impl Session {
             socket: Mutex::new(Socket::new(writer, socket)),
             accesses: AtomicU64::new(0),
             ended: AtomicBool::new(false),
+            answered: AtomicBool::new(false),
             may_end: AtomicBool::new(false),
         };
         if SESSION.set(session).is_err() {
@@ -133,6 +150,16 @@ impl Session {
     #[inline(always)]
     pub fn get() -> Option<&'static Session> {
         SESSION.get().filter(|session| !session.ended.load(Ordering::Relaxed))
+    }
+
+    /// QEMU ends: its process must not be gone before the answer. Ends the session, or waits for the thread that does.
+    pub fn end_with_qemu() {
+        let Some(session) = SESSION.get() else { return };
+        session.end(End::Complete, None);
+        // A signal may have ended the guest and told the command at the same time.
+        while session.guest.is_some() && !session.answered.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Returns whether this is the process that began, and not a child of it.
@@ -224,6 +251,7 @@ impl Session {
     pub fn refuse(&self, what: &str) {
         if !self.ended.swap(true, Ordering::SeqCst) {
             self.tell(&Message::Refused(what.to_owned()));
+            self.answered.store(true, Ordering::SeqCst);
         }
     }
 
@@ -249,7 +277,13 @@ impl Session {
             Some(what) => self.tell(&Message::Refused(what)),
             None => self.tell(&Message::Answer(Box::new(self.answer(how, &sink, counts)))),
         }
-        if how == End::Interrupted {
+        self.answered.store(true, Ordering::SeqCst);
+        if how == End::Interrupted && self.guest.is_some() {
+            // Whatever waits goes on without the machines; QEMU restores the terminal.
+            drop(sink);
+            // SAFETY: sends a signal, for which QEMU has a handler.
+            unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
+        } else if how == End::Interrupted {
             children::end_all();
             // SAFETY: ends the process at once, without the handlers of a program that is in the middle of something.
             unsafe { libc::_exit(0) };
@@ -297,9 +331,13 @@ impl Session {
             threads: sink.threads,
             unseen: places.unseen(&self.target, &counted),
             places: counted,
-            mappings: places.mappings(&self.program),
-            regions: places.regions(),
+            mappings: match &self.guest {
+                Some(guest) => guest.mappings(),
+                None => places.mappings(&self.program),
+            },
+            regions: self.guest.as_ref().map_or_else(|| places.regions(), Guest::regions),
             calls: self.tree.as_ref().map(|tree| Box::new(lock(tree).clone())),
+            guest: self.guest.as_ref().map(Guest::answer),
             machines,
         }
     }

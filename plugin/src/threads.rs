@@ -1,7 +1,7 @@
 //! The accesses of each thread of the program, until there are enough of them for a batch.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use fathom_model::{Access, Kind};
 use fathom_simulation::calls::{Block, Made, Stack, pc_of};
@@ -29,6 +29,11 @@ struct Pending {
     repeated: [u64; 2],
     /// The line that instructions were fetched from last.
     line: u64,
+    /// The physical page of the last access, of a guest.
+    frame: u32,
+    /// Regions of the guest's program that the CPU is in, and whether it executes other code.
+    inside: u32,
+    away: bool,
     /// Executed instructions, if the program has markers or calls are told.
     executed: u64,
     /// The calls that it is in, if calls are told.
@@ -67,6 +72,9 @@ fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
         repeats,
         repeated: [0; 2],
         line: u64::MAX,
+        frame: 0,
+        inside: 0,
+        away: false,
         executed: 0,
         stack: Stack::default(),
         made: Made::default(),
@@ -82,15 +90,94 @@ fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
 pub fn push(thread: u32, address: u64, bytes: u16, store: bool, place: u32) {
     // SAFETY: QEMU calls this on the thread itself.
     let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
+    add(thread, own, Data { address, bytes, store, space: 0 }, place);
+}
+
+/// A load or store.
+#[derive(Clone, Copy, Debug)]
+pub struct Data {
+    pub address: u64,
+    pub bytes: u16,
+    pub store: bool,
+    /// The physical page, of a guest.
+    pub space: u32,
+}
+
+#[inline(always)]
+fn add(thread: u32, own: &mut Pending, data: Data, place: u32) {
+    let Data { address, bytes, store, space } = data;
     if own.repeats.repeats(address, bytes, store) {
         own.repeated[usize::from(store)] += 1;
         own.made.repeated[usize::from(store)] += 1;
         return;
     }
     let kind = if store { Kind::Store } else { Kind::Load };
-    own.batch.push(Access { address, pc: pc_of(place, own.made.call), bytes, space: 0, kind });
+    own.batch.push(Access { address, pc: pc_of(place, own.made.call), bytes, space, kind });
     if own.batch.len() >= own.most {
         pass_on(thread, own);
+    }
+}
+
+/// The CPU of a guest that was told of last: QEMU executes one after the other, on one thread.
+static CPU: AtomicU32 = AtomicU32::new(0);
+
+/// Returns the accesses of a CPU. What another one has left goes first.
+///
+/// # Safety
+/// As for [`pending`]; and QEMU executes all CPUs on the thread that calls this.
+#[inline(always)]
+unsafe fn on_cpu<'a>(cpu: u32) -> Option<&'a mut Pending> {
+    let last = CPU.load(Ordering::Relaxed);
+    if last != cpu {
+        CPU.store(cpu, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        if let Some(other) = unsafe { pending(last) } {
+            pass_on(last, other);
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { pending(cpu) }
+}
+
+/// Adds a load or store of a guest.
+#[inline(always)]
+pub fn push_on_cpu(cpu: u32, data: Data, place: u32) {
+    // SAFETY: QEMU calls this on the thread of all CPUs: `fathom simulate` has it count instructions (-icount).
+    let Some(own) = (unsafe { on_cpu(cpu) }) else { return without(cpu) };
+    if own.frame != data.space {
+        own.frame = data.space;
+        own.repeats.forget();
+    }
+    add(cpu, own, data, place);
+}
+
+/// Adds the fetch of an instruction of a guest from a physical page.
+#[inline(always)]
+pub fn fetch_on_cpu(cpu: u32, line: &Line, space: u32) {
+    // SAFETY: as for `push_on_cpu`.
+    let Some(own) = (unsafe { on_cpu(cpu) }) else { return without(cpu) };
+    fetch_line(cpu, own, line, space);
+}
+
+/// Counts the instructions of a block of a guest. `own_code`: it is code of the program whose regions count.
+#[inline(always)]
+pub fn executed_on_cpu(cpu: u32, count: u64, own_code: bool) {
+    // SAFETY: as for `push_on_cpu`.
+    let Some(own) = (unsafe { on_cpu(cpu) }) else { return without(cpu) };
+    if own.inside > 0 && own.away == own_code {
+        go(cpu, own, !own_code);
+    }
+    own.executed += count;
+}
+
+/// A CPU leaves the code of the program whose regions it is in, or goes back.
+#[inline(never)]
+fn go(cpu: u32, own: &mut Pending, away: bool) {
+    own.away = away;
+    pass_on(cpu, own);
+    if let Some(session) = Session::get() {
+        let event = if away { Event::Away } else { Event::Back };
+        session.mark(cpu, Mark { event, instructions: own.executed });
     }
 }
 
@@ -99,6 +186,11 @@ pub fn push(thread: u32, address: u64, bytes: u16, store: bool, place: u32) {
 pub fn fetch(thread: u32, line: &Line) {
     // SAFETY: QEMU calls this on the thread itself.
     let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
+    fetch_line(thread, own, line, 0);
+}
+
+#[inline(always)]
+fn fetch_line(thread: u32, own: &mut Pending, line: &Line, space: u32) {
     if own.line == line.last {
         return;
     }
@@ -106,7 +198,7 @@ pub fn fetch(thread: u32, line: &Line) {
     own.repeats.forget();
     let (address, bytes) = (line.pc, line.bytes);
     let pc = pc_of(line.place, own.made.call);
-    own.batch.push(Access { address, pc, bytes, space: 0, kind: Kind::Fetch });
+    own.batch.push(Access { address, pc, bytes, space, kind: Kind::Fetch });
     if own.batch.len() >= own.most {
         pass_on(thread, own);
     }
@@ -150,6 +242,11 @@ pub fn mark(thread: u32, planted: &Planted) {
     // SAFETY: QEMU calls this on the thread itself.
     let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
     pass_on(thread, own);
+    match planted.event {
+        Event::Begin(_) => own.inside += 1,
+        Event::End(_) => own.inside = own.inside.saturating_sub(1),
+        _ => {}
+    }
     if let Some(session) = Session::get() {
         let instructions = own.executed.saturating_sub(planted.rest);
         session.mark(thread, Mark { event: planted.event, instructions });

@@ -41,7 +41,7 @@ pub use simulated::call::SimulatedCall;
 pub use simulated::region::SimulatedRegion;
 pub use simulated::source::{MAX_SOURCE, SimulatedSource};
 pub use simulated::why::{REASONS, Reasons, SimulatedEnd, SimulatedObject, SimulatedPair};
-pub use simulated::{Hot, MAX_CALLS, MAX_HOT, Simulated, SimulatedLevel, SimulatedTlb};
+pub use simulated::{Hot, MAX_CALLS, MAX_HOT, Simulated, SimulatedGuest, SimulatedLevel, SimulatedTlb};
 pub use transfers::TransferRecord;
 pub use varied::sensitivity_lines;
 pub use wakeups::Wakeups;

@@ -21,6 +21,8 @@ pub(crate) struct Frames {
     /// The parts in base pages, if those are scattered; each has separate frames.
     scattered: Vec<Scattered>,
     alias: Option<Alias>,
+    /// The frames of a guest's pages, by number, if the machine is a guest's.
+    guest: Option<Vec<u32>>,
     /// Number of changes.
     version: u64,
 }
@@ -50,7 +52,7 @@ impl Frames {
         };
         let scattered: Vec<Scattered> = parts.iter().enumerate().map(scatter).collect();
         let shift = arena.base.page.trailing_zeros();
-        Frames { identity: scattered.is_empty(), shift, scattered, alias: None, version: 1 }
+        Frames { identity: scattered.is_empty(), shift, scattered, alias: None, guest: None, version: 1 }
     }
 
     /// Returns the physical address of an address of the arena.
@@ -63,6 +65,10 @@ impl Frames {
     #[inline(never)]
     fn look_up(&self, address: u64) -> u64 {
         let mut address = address;
+        if let Some(guest) = &self.guest {
+            let frame = guest.get((address >> self.shift) as usize).copied().unwrap_or_default();
+            return u64::from(frame) << self.shift | address & ((1 << self.shift) - 1);
+        }
         if let Some(alias) = &self.alias
             && alias.range.contains(&address)
         {
@@ -105,6 +111,21 @@ impl Frames {
             at = next;
         }
         pieces
+    }
+
+    /// Makes the frames those of a guest's pages, none of which is known yet.
+    pub fn begin_guest(&mut self) {
+        (self.identity, self.guest) = (false, Some(Vec::new()));
+        self.version += 1;
+    }
+
+    /// Puts a guest's page, at an address of the arena, in a frame.
+    pub fn put(&mut self, address: u64, frame: u32) {
+        let page = (address >> self.shift) as usize;
+        if let Some(guest) = &mut self.guest {
+            guest.resize(guest.len().max(page + 1), 0);
+            guest[page] = frame;
+        }
     }
 
     /// Puts every page of `range` in the frames of its first `bytes`, in place of an earlier alias.

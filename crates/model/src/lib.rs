@@ -26,7 +26,10 @@ use fathom_probe::serve::Lines;
 pub use description::{Description, DescriptionError};
 pub use hierarchy::{Event, Loss};
 pub use machine::Cell;
-pub use model::{Access, Detail, GuestTranslation, Kind, LevelTotals, Model, Outcome, Totals, Traced};
+pub use model::{
+    Access, Detail, GUEST_BATCH, GUEST_PAGE, GuestTranslation, Kind, LevelTotals, Model, Outcome, Totals,
+    Traced,
+};
 pub use time::UNITS_PER_CYCLE;
 
 /// Serves `model` on `lines` until `bye` or the end of the input. The loops over memory are compiled here, as this crate is

@@ -4,6 +4,7 @@ mod accesses;
 mod batch;
 mod batches;
 mod dma;
+mod guest;
 mod issue;
 mod load;
 mod neighbours;
@@ -16,6 +17,7 @@ mod wakeup;
 mod windows;
 
 pub use accesses::Access;
+pub use guest::{GUEST_BATCH, GUEST_PAGE};
 pub use issue::GuestTranslation;
 pub use outcome::{Detail, Kind, Outcome};
 pub use totals::{LevelTotals, Totals};
@@ -32,6 +34,7 @@ use crate::time::{Scale, Timer, UNITS_PER_CYCLE};
 use crate::translate::{Fetches, Page, Paging, Tlbs};
 use crate::uncached::{Buffers, Costs, Windows, place};
 use accesses::Spaces;
+use guest::Guest;
 use load::RunningLoad;
 use neighbours::Neighbours;
 use streams::Running;
@@ -73,6 +76,8 @@ pub struct Model {
     scratch: Option<Box<batch::Scratch>>,
     /// Places of programs' addresses.
     spaces: Spaces,
+    /// The pages of a guest, if the machine is one's.
+    guest: Option<Box<Guest>>,
     /// The workers of a load.
     load: Option<Box<RunningLoad>>,
     /// Users of the machine that take parts of it in bursts.
@@ -132,6 +137,7 @@ impl Model {
             streams: Vec::new(),
             scratch: None,
             spaces: Spaces::default(),
+            guest: None,
             load: None,
             neighbours: None,
             co_running: !description.neighbours.is_empty(),

@@ -28,7 +28,7 @@ struct Pair {
     /// Bytes of a chunk.
     chunk: u64,
     /// Virtual chunks in the order of their first use.
-    used: Vec<(u16, u64)>,
+    used: Vec<(u32, u64)>,
     full: bool,
     /// Time of CPU 0 in the reference model.
     clock: u64,
@@ -178,7 +178,7 @@ impl Pair {
             .collect()
     }
 
-    fn place(&mut self, space: u16, address: u64) -> u64 {
+    fn place(&mut self, space: u32, address: u64) -> u64 {
         let chunk = (space, address / self.chunk);
         let known = self.used.iter().position(|&used| used == chunk);
         let number = known.unwrap_or_else(|| {

@@ -1,7 +1,9 @@
 //! Functions of a program or library, by the symbols of its file.
 
 use object::read::elf::{ElfFile32, ElfFile64};
-use object::{Architecture, Object, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+use object::{
+    Architecture, Object, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SegmentFlags, SymbolKind,
+};
 
 /// A named range of addresses: a function, or a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct NamedRange {
 pub struct Code {
     /// Loaded segments: offset in the file, bytes, virtual address.
     segments: Vec<(u64, u64, u64)>,
+    /// Those with code: offset in the file, bytes.
+    executable: Vec<(u64, u64)>,
     /// In the order of addresses.
     functions: Vec<NamedRange>,
     sections: Vec<NamedRange>,
@@ -32,6 +36,11 @@ impl Code {
             let (offset, bytes) = segment.file_range();
             (offset, bytes, segment.address())
         });
+        // p_flags of ELF.
+        let is_code =
+            |flags| matches!(flags, SegmentFlags::Elf { p_flags } if p_flags & object::elf::PF_X != 0);
+        let executable = elf.segments().filter(|segment| is_code(segment.flags()));
+        let executable = executable.map(|segment| segment.file_range()).collect();
         // The lowest bit of a function of ARM tells that it is Thumb code (ELF for the Arm Architecture, 5.5.3).
         let mask = if elf.architecture() == Architecture::Arm { !1 } else { !0 };
         let symbols = elf.symbols().chain(elf.dynamic_symbols());
@@ -49,7 +58,7 @@ impl Code {
             let name = section.name().ok()?.to_owned();
             Some(NamedRange { start: section.address(), bytes: section.size(), name })
         });
-        Code { segments: segments.collect(), functions, sections: sections.collect() }
+        Code { segments: segments.collect(), executable, functions, sections: sections.collect() }
     }
 
     /// Reads a file's contents. What is no ELF file has no code.
@@ -66,6 +75,16 @@ impl Code {
     pub fn renamed(mut self, name: impl Fn(&str) -> String) -> Code {
         self.functions.iter_mut().for_each(|function| function.name = name(&function.name));
         self
+    }
+
+    /// Returns the loaded segments: offset in the file, bytes, virtual address.
+    pub fn segments(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        self.segments.iter().copied()
+    }
+
+    /// Returns the segments with code: offset in the file, bytes.
+    pub fn executable(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.executable.iter().copied()
     }
 
     /// Returns the virtual address of an offset of the file, if it is loaded.
@@ -100,6 +119,7 @@ mod tests {
         let range = |start: u64, bytes: u64, name: &str| NamedRange { start, bytes, name: name.to_owned() };
         let code = Code {
             segments: vec![(0x100, 0x1000, 0x40_0100)],
+            executable: Vec::new(),
             functions: vec![range(0x40_0200, 16, "a"), range(0x40_0220, 0, "b"), range(0x40_0240, 8, "c")],
             sections: vec![range(0x40_0200, 0x100, ".text")],
         };

@@ -162,6 +162,19 @@ pub struct PairCounts {
     pub by_cpu: u32,
 }
 
+/// Times of the entries of a region that have been left, in units, the instructions' own time included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryTimes {
+    /// The shortest.
+    pub least: u64,
+    /// The median: half of them take at most this. Of the first 2^20 entries, like the next.
+    pub median: u64,
+    /// 99 of 100 take at most this.
+    pub p99: u64,
+    /// The longest.
+    pub most: u64,
+}
+
 /// Counts of a region that marks in the program bound; regions within it are included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegionCounts {
@@ -185,6 +198,8 @@ pub struct RegionCounts {
     pub memory: u64,
     /// Time of accesses, translations and fetches, in units, without that of the instructions themselves.
     pub units: u64,
+    /// Times of its entries, if any has been left.
+    pub entries: Option<EntryTimes>,
 }
 
 /// Counts of a machine.

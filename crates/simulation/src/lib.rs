@@ -33,8 +33,8 @@ mod story;
 
 pub use code::{Code, NamedRange};
 pub use counts::{
-    KINDS, LevelCounts, LineCounts, MachineCounts, PairCounts, PlaceCounts, REASONS, Reason, RegionCounts,
-    StoryCounts, TlbCounts,
+    EntryTimes, KINDS, LevelCounts, LineCounts, MachineCounts, PairCounts, PlaceCounts, REASONS, Reason,
+    RegionCounts, StoryCounts, TlbCounts,
 };
 pub use entered::{Entered, fetch_shift};
 pub use machines::Machines;

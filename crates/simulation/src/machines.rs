@@ -60,6 +60,25 @@ impl Machines {
             let description = Description::parse(&machine.name, &machine.text).map_err(|e| e.to_string())?;
             all.push(Simulator::new(&machine.name, &description, seed, why));
         }
+        Ok(Machines::of(all, threads))
+    }
+
+    /// Creates the machines of a guest: [`Access::space`] is the number of an access's physical page of
+    /// [`GUEST_PAGE`](fathom_model::GUEST_PAGE) bytes, and a batch has at most [`GUEST_BATCH`](fathom_model::GUEST_BATCH) accesses.
+    ///
+    /// # Errors
+    /// The error of a description, or why it cannot have a guest.
+    pub fn of_guest(machines: &[Machine], seed: u64, threads: usize) -> Result<Machines, String> {
+        let mut all = Vec::new();
+        for machine in machines {
+            let description = Description::parse(&machine.name, &machine.text).map_err(|e| e.to_string())?;
+            let simulator = Simulator::of_guest(&machine.name, &description, seed);
+            all.push(simulator.map_err(|e| format!("{}: {}; {}", machine.name, e.reason, e.remedy))?);
+        }
+        Ok(Machines::of(all, threads))
+    }
+
+    fn of(all: Vec<Simulator>, threads: usize) -> Machines {
         let idle: Option<Vec<u32>> = all.iter().map(Simulator::idle_repeats).collect();
         let repeats = Repeats::new(idle.and_then(|shifts| shifts.into_iter().min()));
         let threads = threads.clamp(1, all.len().max(1));
@@ -67,9 +86,9 @@ impl Machines {
         all.into_iter().enumerate().for_each(|of| groups[of.0 % threads].push(of));
         if threads == 1 {
             let own = groups.pop().unwrap_or_default();
-            return Ok(Machines { own, workers: Vec::new(), repeats });
+            return Machines { own, workers: Vec::new(), repeats };
         }
-        Ok(Machines { own: Vec::new(), workers: groups.into_iter().map(Worker::start).collect(), repeats })
+        Machines { own: Vec::new(), workers: groups.into_iter().map(Worker::start).collect(), repeats }
     }
 
     /// Makes accesses of thread `thread` of the program. Their `pc` is the number of their instruction.

@@ -39,6 +39,39 @@ pub struct Request {
     pub trace: Option<String>,
     /// Name of the program, for the trace.
     pub program: String,
+    /// What is asked about a guest, if a whole machine is emulated instead of a program.
+    pub guest: Option<GuestRequest>,
+}
+
+/// What is asked about a guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestRequest {
+    /// First address of the kernel's code: what is executed below it are programs.
+    pub kernel: u64,
+    /// File of a program of the guest, whose code is told apart from that of others, and whose regions count.
+    pub program: Option<String>,
+    /// What is timed between entries of addresses.
+    pub spans: Vec<Span>,
+}
+
+/// From the entry of one address to the next entry of another on the same CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// Its name among the regions.
+    pub name: String,
+    /// The address at which it begins.
+    pub from: u64,
+    /// The address at which it ends.
+    pub to: u64,
+}
+
+/// What is told about a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestAnswer {
+    /// Loads from devices and stores to them, which no machine gets.
+    pub devices: [u64; 2],
+    /// Accesses whose physical address is not known, which no machine gets.
+    pub unplaced: u64,
 }
 
 /// What the plugin tells.
@@ -78,7 +111,7 @@ pub struct Answer {
     pub status: i32,
     /// Name of the instruction set, in QEMU's words.
     pub target: String,
-    /// Threads that the program has started, itself included.
+    /// Threads that the program has started, itself included; CPUs of a guest.
     pub threads: u32,
     /// Instructions that have been executed and whose accesses the source cannot see, by name.
     pub unseen: Vec<(String, u64)>,
@@ -90,12 +123,17 @@ pub struct Answer {
     pub regions: Vec<String>,
     /// Its calls, if they are asked for.
     pub calls: Option<Box<CallTree>>,
+    /// What is told about a guest, if a whole machine was emulated.
+    pub guest: Option<GuestAnswer>,
     /// The machines' counts, in the order of the request.
     pub machines: Vec<MachineCounts>,
 }
 
 /// Address of what is executed by no known instruction.
 pub const NO_ADDRESS: u64 = u64::MAX;
+
+/// Address of code of a guest's programs that are not told apart.
+pub const OTHER_PROGRAMS: u64 = u64::MAX - 1;
 
 /// An instruction of the program. Its number in [`Answer::places`] is the `pc` of its accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,8 +4,13 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::counts::EntryTimes;
+
 /// Regions of a program, at most.
 pub const MAX_REGIONS: usize = 1024;
+
+/// Times of entries of a region that are kept, at most: 8 MB. If there are more, their median is that of the first ones.
+const MAX_TIMES: usize = 1 << 20;
 
 /// What happens to a region, or to a thread within regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +23,14 @@ pub enum Event {
     Now,
     /// The thread has ended.
     Over,
+    /// The region of this number begins, unless the thread is within it already. Everything that the thread makes counts.
+    From(u32),
+    /// It ends, if the thread is within it.
+    To(u32),
+    /// The thread, a CPU of a guest, executes other code than the program with the marks: [`Event::Begin`].
+    Away,
+    /// It executes that program's code again.
+    Back,
 }
 
 /// A mark that a thread has passed.
@@ -75,6 +88,31 @@ pub(crate) struct Region {
     pub unmatched: u64,
     pub instructions: u64,
     pub sums: Sums,
+    /// Whether what a CPU makes while it is away counts, too.
+    whole: bool,
+    /// Times of the first entries that have been left, in units; the shortest and the longest of all.
+    times: Vec<u64>,
+    extremes: Option<[u64; 2]>,
+}
+
+impl Region {
+    fn left(&mut self, time: u64) {
+        let [least, most] = self.extremes.unwrap_or([time; 2]);
+        self.extremes = Some([least.min(time), most.max(time)]);
+        if self.times.len() < MAX_TIMES {
+            self.times.push(time);
+        }
+    }
+
+    /// Returns the times of the entries that have been left.
+    pub fn entries(&self) -> Option<EntryTimes> {
+        let [least, most] = self.extremes?;
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        // The smallest that is not exceeded by more than the rest.
+        let quantile = |percent: usize| times[(times.len() * percent).div_ceil(100).max(1) - 1];
+        Some(EntryTimes { least, median: quantile(50), p99: quantile(99), most })
+    }
 }
 
 /// A thread of the program.
@@ -82,8 +120,12 @@ pub(crate) struct Region {
 struct Thread {
     /// How often it is within each region.
     depths: Vec<u64>,
+    /// Time since it has entered each, in units.
+    times: Vec<u64>,
     /// Instructions at its last mark.
     instructions: u64,
+    /// Whether it executes other code than the program with the marks.
+    away: bool,
 }
 
 impl Thread {
@@ -91,20 +133,46 @@ impl Thread {
     fn within(&self) -> impl Iterator<Item = usize> {
         self.depths.iter().enumerate().filter(|(_, depth)| **depth > 0).map(|(region, _)| region)
     }
+
+    /// Returns those of them in which it counts.
+    fn counting(&self, regions: &[Region]) -> Vec<usize> {
+        self.within().filter(|&region| !self.away || regions[region].whole).collect()
+    }
+}
+
+/// What things cost, in units.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Costs {
+    /// A load and a store that hit in the nearest level and TLB, without translation.
+    pub hits: [u64; 2],
+    /// An instruction itself.
+    pub operation: u64,
+}
+
+impl Costs {
+    /// Returns the time of accesses, translations and fetches.
+    pub fn time(&self, of: &Sums) -> u64 {
+        let hits = (0..2).map(|kind| {
+            let told: u64 = of.told.iter().map(|told| told[kind]).sum();
+            of.accesses[kind].saturating_sub(told) * self.hits[kind]
+        });
+        of.units.iter().sum::<u64>() + hits.sum::<u64>() + of.translation_units + of.fetch_units
+    }
 }
 
 /// The regions on a machine. Those that contain others have their counts too.
 #[derive(Debug)]
 pub(crate) struct Regions {
     levels: usize,
+    costs: Costs,
     regions: Vec<Region>,
     threads: HashMap<u32, Thread>,
 }
 
 impl Regions {
     /// Creates it for a number of levels, with memory.
-    pub fn new(levels: usize) -> Regions {
-        Regions { levels, regions: Vec::new(), threads: HashMap::new() }
+    pub fn new(levels: usize, costs: Costs) -> Regions {
+        Regions { levels, costs, regions: Vec::new(), threads: HashMap::new() }
     }
 
     /// Returns whether a thread is in any region.
@@ -115,15 +183,19 @@ impl Regions {
 
     /// Adds what a thread has made: all sums before and after it.
     pub fn add(&mut self, thread: u32, before: &Sums, now: &Sums) {
-        let Some(thread) = self.threads.get(&thread) else { return };
-        for region in thread.within() {
+        let Some(thread) = self.threads.get_mut(&thread) else { return };
+        let passed = self.costs.time(now) - self.costs.time(before);
+        for region in thread.counting(&self.regions) {
             self.regions[region].sums.add(before, now);
+            thread.times[region] += passed;
         }
     }
 
     /// Takes a mark.
     pub fn mark(&mut self, thread: u32, mark: Mark) {
-        if let Event::Begin(region) | Event::End(region) = mark.event {
+        if let Event::Begin(region) | Event::End(region) | Event::From(region) | Event::To(region) =
+            mark.event
+        {
             let wanted = (region as usize + 1).min(MAX_REGIONS);
             while self.regions.len() < wanted {
                 self.regions.push(Region { sums: Sums::new(self.levels), ..Region::default() });
@@ -133,27 +205,27 @@ impl Regions {
         let passed = mark.instructions.saturating_sub(of.instructions);
         of.instructions = mark.instructions;
         of.depths.resize(self.regions.len().max(of.depths.len()), 0);
-        for region in of.within() {
+        of.times.resize(of.depths.len(), 0);
+        for region in of.counting(&self.regions) {
             self.regions[region].instructions += passed;
+            of.times[region] += passed * self.costs.operation;
         }
         match mark.event {
-            Event::Begin(region) if (region as usize) < MAX_REGIONS => {
-                let region = region as usize;
-                self.regions[region].entered += u64::from(of.depths[region] == 0);
-                of.depths[region] += 1;
+            Event::Begin(region) | Event::From(region) if (region as usize) < MAX_REGIONS => {
+                let again = matches!(mark.event, Event::Begin(_));
+                enter(of, &mut self.regions, region as usize, again);
             }
-            Event::End(region) if (region as usize) < MAX_REGIONS => {
-                let region = region as usize;
-                match of.depths[region] {
-                    0 => self.regions[region].unmatched += 1,
-                    _ => of.depths[region] -= 1,
-                }
+            Event::End(region) | Event::To(region) if (region as usize) < MAX_REGIONS => {
+                let counts = matches!(mark.event, Event::End(_));
+                leave(of, &mut self.regions, region as usize, counts);
             }
+            Event::Away => of.away = true,
+            Event::Back => of.away = false,
             Event::Over => {
                 of.within().for_each(|region| self.regions[region].unmatched += of.depths[region]);
                 of.depths.clear();
             }
-            Event::Begin(_) | Event::End(_) | Event::Now => {}
+            Event::Begin(_) | Event::End(_) | Event::From(_) | Event::To(_) | Event::Now => {}
         }
     }
 
@@ -161,9 +233,34 @@ impl Regions {
     pub fn counts(&self) -> Vec<(u32, Region)> {
         let mut all = self.regions.clone();
         for thread in self.threads.values() {
-            thread.within().for_each(|region| all[region].unmatched += thread.depths[region]);
+            // What is between addresses is no mistake if it goes on at the end.
+            let marked = thread.within().filter(|&region| !self.regions[region].whole);
+            marked.for_each(|region| all[region].unmatched += thread.depths[region]);
         }
         (0..).zip(all).filter(|(_, of)| of.entered + of.unmatched > 0).collect()
+    }
+}
+
+/// A thread enters a region; `again`: also if it is within it already.
+fn enter(thread: &mut Thread, regions: &mut [Region], region: usize, again: bool) {
+    if thread.depths[region] == 0 {
+        regions[region].entered += 1;
+        regions[region].whole = !again;
+        thread.times[region] = 0;
+    }
+    thread.depths[region] = if again { thread.depths[region] + 1 } else { 1 };
+}
+
+/// A thread leaves a region; `counts`: that it was not within it is noted.
+fn leave(thread: &mut Thread, regions: &mut [Region], region: usize, counts: bool) {
+    match thread.depths[region] {
+        0 => regions[region].unmatched += u64::from(counts),
+        depth => {
+            thread.depths[region] = depth - 1;
+            if depth == 1 {
+                regions[region].left(thread.times[region]);
+            }
+        }
     }
 }
 
@@ -172,7 +269,7 @@ mod tests {
     use super::*;
 
     fn marked(marks: &[(u32, Event, u64)]) -> Vec<(u32, Region)> {
-        let mut regions = Regions::new(1);
+        let mut regions = Regions::new(1, Costs { operation: 10, ..Costs::default() });
         for &(thread, event, instructions) in marks {
             regions.mark(thread, Mark { event, instructions });
         }
@@ -196,6 +293,23 @@ mod tests {
         ]);
         let shown: Vec<_> = of.iter().map(|(n, r)| (*n, r.entered, r.unmatched, r.instructions)).collect();
         assert_eq!(shown, [(0, 1, 0, 50), (2, 2, 1, 15 + 30)]);
+    }
+
+    #[test]
+    fn each_entry_has_its_time() {
+        use Event::{Away, Back, Begin, End, From, To};
+        let mut marks = vec![(0, Begin(1), 0), (0, End(1), 7)];
+        // The second one of two beginnings counts in neither; what is away counts between addresses only.
+        let around = [From(0), Begin(1), Away, From(0), Back, End(1), To(0), To(0)];
+        marks.extend(around.iter().zip(0..).map(|(event, n)| (0, *event, 100 + 10 * n)));
+        let of = marked(&marks);
+        let shown: Vec<_> = of.iter().map(|(n, r)| (*n, r.entered, r.unmatched, r.instructions)).collect();
+        assert_eq!(shown, [(0, 1, 0, 60), (1, 2, 0, 7 + 20)]);
+        let times = |least, median, p99, most| Some(EntryTimes { least, median, p99, most });
+        assert_eq!(of[0].1.entries(), times(600, 600, 600, 600));
+        assert_eq!(of[1].1.entries(), times(70, 70, 200, 200));
+        let open = marked(&[(0, From(0), 0), (0, To(0), 5), (0, From(0), 7), (0, Event::Now, 9)]);
+        assert_eq!((open[0].1.entered, open[0].1.unmatched), (2, 0));
     }
 
     #[test]

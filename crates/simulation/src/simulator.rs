@@ -6,7 +6,7 @@ use fathom_probe::machine::Refusal;
 
 use crate::calls;
 use crate::counts::{LevelCounts, MachineCounts, PlaceCounts, RegionCounts, TlbCounts};
-use crate::regions::{Mark, Region, Regions, Sums};
+use crate::regions::{Costs, Mark, Region, Regions, Sums};
 use crate::story::Story;
 
 /// A machine that answers accesses.
@@ -137,6 +137,15 @@ impl Simulator {
         if why {
             model.keep_events();
         }
+        Simulator::of(name, description, model, why)
+    }
+
+    /// Creates the machine of a guest, whose accesses have the numbers of their physical pages.
+    pub fn of_guest(name: &str, description: &Description, seed: u64) -> Result<Simulator, Refusal> {
+        Ok(Simulator::of(name, description, Model::of_guest(description, seed)?, false))
+    }
+
+    fn of(name: &str, description: &Description, model: Model, why: bool) -> Simulator {
         let levels = description.levels.len();
         let nearest =
             |other: Holds| description.levels.iter().position(|level| level.holds != other).unwrap_or(levels);
@@ -144,12 +153,14 @@ impl Simulator {
         let shift = |level: usize| description.levels.get(level).map_or(3, |l| l.line.trailing_zeros());
         let hit = model.hit_costs();
         let translation = model.translation_hit_cost();
+        let hits = [0, 1].map(|kind: usize| hit[kind].saturating_sub(translation));
+        let costs = Costs { hits, operation: operation_units(description) };
         Simulator {
             name: name.to_owned(),
             cpus: description.core.cpus,
             refused: None,
             shifts: [shift(data), shift(data), shift(code)],
-            regions: Regions::new(levels + 1),
+            regions: Regions::new(levels + 1, costs),
             served: Served {
                 levels,
                 nearest: [data, data, code],
@@ -245,7 +256,6 @@ impl Simulator {
             misses,
         });
         let tlbs: Vec<TlbCounts> = tlbs.collect();
-        let operation = description.core.alu.in_cycles(description.core.clock_hz) * UNITS_PER_CYCLE as f64;
         MachineCounts {
             name: self.name.clone(),
             refused: self.refused.clone(),
@@ -259,7 +269,7 @@ impl Simulator {
             memory_units,
             translation_units: sums.translation_units,
             fetch_units: sums.fetch_units,
-            operation_units: operation.round() as u64,
+            operation_units: operation_units(description),
             clock_hz: description.core.clock_hz.round() as u64,
             places: self.served.places.counted(),
             calls: self.served.calls.counted(),
@@ -322,8 +332,15 @@ impl Simulator {
             walks: of.sums.walks,
             memory: memory.iter().sum(),
             units: time + memory_units + of.sums.translation_units + of.sums.fetch_units,
+            entries: of.entries(),
         }
     }
+}
+
+/// Returns the time of one operation.
+fn operation_units(description: &Description) -> u64 {
+    let cycles = description.core.alu.in_cycles(description.core.clock_hz);
+    (cycles * UNITS_PER_CYCLE as f64).round() as u64
 }
 
 /// Makes an access, divided at the lines of its nearest level, and notes why it misses.

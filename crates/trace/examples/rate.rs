@@ -97,6 +97,7 @@ fn write_own(count: u64, mut next: impl FnMut() -> u64, to: impl Write) -> io::R
         mappings: vec![],
         regions: vec![],
         calls: None,
+        guest: None,
         machines: vec![],
     };
     writer.finish(&run).map(drop)

@@ -96,6 +96,7 @@ impl Places {
             mappings: Vec::new(),
             regions: Vec::new(),
             calls: None,
+            guest: None,
             machines: Vec::new(),
         };
         Told { run, program: String::new(), all_instructions }

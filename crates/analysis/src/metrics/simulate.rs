@@ -44,6 +44,14 @@ pub const ENTERED: Field = Field::new("entered", "times that a thread has entere
 /// Ends and beginnings without the other.
 pub const UNMATCHED: Field =
     Field::new("unmatched", "number of ends without a beginning, and of beginnings without an end");
+/// Times of entries of a region.
+pub const LEAST: Field = Field::new("least", "shortest time of an entry that was left, cycles");
+/// The median.
+pub const MEDIAN: Field = Field::new("median", "median time of these entries, cycles");
+/// The 99th percentile.
+pub const P99: Field = Field::new("p99", "what 99 % of them do not exceed, cycles");
+/// The longest.
+pub const MOST: Field = Field::new("most", "longest time of them, cycles");
 /// Names of the reasons of misses, in the order of the lists in a record.
 pub const REASON_NAMES: [&str; 6] =
     ["cold", "capacity", "conflict", "shared", "falsely-shared", "unallocated"];
@@ -92,6 +100,10 @@ metrics! {
         "number of stores; one that crosses lines is one for each";
     FETCHES "simulated.fetches" [""]
         "number of lines of instructions that execution entered";
+    DEVICE_LOADS "simulated.device.loads" [""]
+        "number of a guest's loads from devices, which are not simulated";
+    DEVICE_STORES "simulated.device.stores" [""]
+        "number of a guest's stores to devices, which are not simulated";
     CYCLES "simulated.cycles" ["cycles"]
         "time of the program, if every access waits for the one before"
         .less_is_better().timed();
@@ -169,7 +181,9 @@ metrics! {
     REGION_CYCLES "simulated.region.{rank}.cycles" ["cycles"]
         "time of a region that marks in the program bound, and of the regions within it; the longest first"
         .less_is_better().compared(Compared::OnRequest)
-        .detail(&[REGION, ENTERED, UNMATCHED, EXECUTED, ACCESSES, REACHED, PASSED_ON, WALKS, MEMORY]);
+        .detail(&[
+            REGION, ENTERED, UNMATCHED, EXECUTED, ACCESSES, REACHED, PASSED_ON, WALKS, MEMORY, LEAST, MEDIAN, P99, MOST,
+        ]);
     TOTAL_SHARE "simulated.total.{rank}.share" [""]
         "share of the program's time in a function and in all that it calls; the largest first"
         .share().less_is_better().compared(Compared::OnRequest)

@@ -40,8 +40,10 @@ pub struct Simulated {
     pub ended: String,
     /// Whether it became another program, which is not simulated.
     pub replaced: bool,
-    /// Threads of the program.
+    /// Threads of the program; CPUs of a guest.
     pub threads: u64,
+    /// What is known of a guest, if a whole machine was emulated.
+    pub guest: Option<SimulatedGuest>,
     /// Executed instructions.
     pub instructions: u64,
     /// Executed instructions whose accesses are not seen.
@@ -84,6 +86,27 @@ pub struct Simulated {
     pub objects: Vec<SimulatedObject>,
     /// Pairs, the most misses first.
     pub pairs: Vec<SimulatedPair>,
+}
+
+/// What is known of a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SimulatedGuest {
+    /// Loads from devices and stores to them, which are not simulated.
+    pub devices: [u64; 2],
+    /// Accesses whose physical address is not known, which are not simulated.
+    pub unplaced: u64,
+}
+
+impl SimulatedGuest {
+    fn list(self) -> [u64; 3] {
+        let [loads, stores] = self.devices;
+        [loads, stores, self.unplaced]
+    }
+
+    fn of_list(list: &[u64]) -> Result<Option<SimulatedGuest>, WireError> {
+        let of = |[loads, stores, unplaced]: [u64; 3]| SimulatedGuest { devices: [loads, stores], unplaced };
+        if list.is_empty() { Ok(None) } else { numbers("guest", list).map(|list| Some(of(list))) }
+    }
 }
 
 /// A level.
@@ -165,6 +188,10 @@ impl Simulated {
             .list("units", &self.units)
             .int("clock_hz", self.clock_hz);
         let head = if self.granule > 0 { head.int("granule", self.granule) } else { head };
+        let head = match self.guest {
+            Some(guest) => head.list("guest", &guest.list()),
+            None => head,
+        };
         let head = if self.replaced { head.int("replaced", 1) } else { head };
         let head = if self.nested == [0; 2] { head } else { head.list("nested", &self.nested) };
         let head = if self.merged > 0 { head.int("merged", self.merged) } else { head };
@@ -213,6 +240,7 @@ impl Simulated {
             units: numbers("units", &f.list("units")?)?,
             clock_hz: f.need_int("clock_hz")?,
             granule: f.int("granule")?.unwrap_or(0),
+            guest: SimulatedGuest::of_list(&f.list("guest")?)?,
             nested: nested(&f.list("nested")?)?,
             merged: f.int("merged")?.unwrap_or(0),
             ..Simulated::default()

@@ -9,6 +9,7 @@ use crate::reading::{new_report, number};
 use crate::record::{Hot, Record, Simulated, SimulatedLevel};
 
 mod calls;
+mod guest;
 mod regions;
 mod source;
 mod why;
@@ -43,6 +44,7 @@ pub fn read(record: &Record) -> Report {
     report.findings.extend(calls::calls(simulated));
     why::why(simulated, &mut report);
     report.findings.iter_mut().for_each(|finding| finding.basis = Basis::Exact);
+    guest::notes(simulated, &mut report);
     doubts(simulated, &mut report);
     report
 }
@@ -72,6 +74,10 @@ fn totals(simulated: &Simulated, report: &mut Report) {
     add(&metrics::CYCLES, all);
     add(&metrics::LOADS, loads as f64);
     add(&metrics::STORES, stores as f64);
+    if let Some(guest) = &simulated.guest {
+        add(&metrics::DEVICE_LOADS, guest.devices[0] as f64);
+        add(&metrics::DEVICE_STORES, guest.devices[1] as f64);
+    }
     add(&metrics::MEMORY_ACCESSES, simulated.memory as f64);
     add(&metrics::MEMORY_WRITES, simulated.memory_writes as f64);
     add(&metrics::MEMORY_CYCLES, cycles(memory));
@@ -188,7 +194,10 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
     for (text, remedy) in regions::unmatched(simulated).into_iter().chain(calls::merged(simulated)) {
         warn(text, remedy);
     }
-    if simulated.threads > 1 {
+    if let Some((text, remedy)) = guest::unplaced(simulated) {
+        warn(text, remedy);
+    }
+    if simulated.threads > 1 && simulated.guest.is_none() {
         let text = format!(
             "{} threads: their batches of accesses follow one another as they came, so another run counts otherwise, and \
              instructions may be missing",

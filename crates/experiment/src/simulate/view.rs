@@ -138,8 +138,22 @@ fn cycles(page: &mut Page, report: &Report, index: &mut FindingIndex) {
                     what depends on what is not known to a simulation of addresses.";
         page.text(TextRole::Dim, text, "", "  ");
     }
-    let counts = [&metrics::INSTRUCTIONS, &metrics::LOADS, &metrics::STORES, &metrics::FETCHES];
-    let names = ["instructions", "loads", "stores", "lines of instructions"];
+    let counts = [
+        &metrics::INSTRUCTIONS,
+        &metrics::LOADS,
+        &metrics::STORES,
+        &metrics::FETCHES,
+        &metrics::DEVICE_LOADS,
+        &metrics::DEVICE_STORES,
+    ];
+    let names = [
+        "instructions",
+        "loads",
+        "stores",
+        "lines of instructions",
+        "loads from devices",
+        "stores to devices",
+    ];
     let counts: Vec<Vec<String>> = counts
         .into_iter()
         .zip(names)

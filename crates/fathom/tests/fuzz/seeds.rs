@@ -243,6 +243,7 @@ pub fn trace() -> Vec<Vec<u8>> {
             mappings: vec![mapping],
             regions: vec![],
             calls: None,
+            guest: None,
             machines: vec![],
         };
         writer.finish(&run).expect("memory")

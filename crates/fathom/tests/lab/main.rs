@@ -13,6 +13,7 @@ use fathom_experiment::record::{Record, file};
 use fathom_experiment::wakeup;
 use fathom_probe::machine::ClockTrust;
 
+mod guest;
 mod programs;
 
 /// The repository.

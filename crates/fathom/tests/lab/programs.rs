@@ -62,7 +62,7 @@ fn instructions_of_a_program_are_counted_exactly() {
 
 /// Builds a program of the tests for the guest, as `name`; `None`, and told, without a compiler. Equal loops must not become one
 /// function.
-fn built(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
+pub fn built(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
     let program = folder.join(name);
     let built = Command::new("aarch64-linux-gnu-gcc")
         .args(["-O2", "-g", "-static", "-pthread", "-fno-ipa-icf", "-Wall", "-Wextra", "-Werror", "-o"])

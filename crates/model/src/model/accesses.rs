@@ -38,6 +38,7 @@ use fathom_probe::machine::{Attribute, Refusal};
 
 use super::Model;
 use super::batch::{Piece, Pieces};
+use super::guest::PAGE_SHIFT;
 use super::outcome::{Detail, Kind, Outcome};
 use crate::hierarchy::{MEMORY, Path};
 use crate::uncached::{WINDOW, place};
@@ -51,8 +52,9 @@ pub struct Access {
     pub pc: u64,
     /// Number of bytes, from 1.
     pub bytes: u16,
-    /// Address space: programs with different numbers share no memory.
-    pub space: u16,
+    /// Address space: programs with different numbers share no memory. On a machine of a guest ([`Model::of_guest`]), the number of
+    /// the physical page instead.
+    pub space: u32,
     /// Load, store or fetch of an instruction.
     pub kind: Kind,
 }
@@ -97,13 +99,20 @@ const PIECES: usize = 4096;
 pub(super) struct Spaces {
     /// log2 of the bytes in a chunk; 0 before the first use.
     shift: u32,
-    chunks: HashMap<(u16, u64), u64>,
+    pub(super) chunks: HashMap<(u32, u64), u64>,
     /// Chunks by their low bits: address space and number, and the offset of its place. Only a shortcut.
-    recent: Vec<(u16, u64, u64)>,
+    recent: Vec<(u32, u64, u64)>,
     /// Chunks taken in base pages and in huge pages.
     taken: [u64; 2],
     /// Accesses to be made. Empty between batches.
     pieces: Vec<Piece>,
+}
+
+impl Spaces {
+    /// Forgets the chunks used last.
+    pub(super) fn forget_recent(&mut self) {
+        self.recent = vec![(u32::MAX, u64::MAX, 0); RECENT];
+    }
 }
 
 impl Model {
@@ -118,7 +127,7 @@ impl Model {
     ///
     /// # Errors
     /// A [`Refusal`] if the machine has no huge pages, its memory is exhausted, or a part of the range is in use.
-    pub fn back_with_huge_pages(&mut self, space: u16, range: Range<u64>) -> Result<(), Refusal> {
+    pub fn back_with_huge_pages(&mut self, space: u32, range: Range<u64>) -> Result<(), Refusal> {
         self.place_chunks(space, range, 1, Attribute::WriteBack)
     }
 
@@ -129,7 +138,7 @@ impl Model {
     /// use.
     pub fn give_attribute(
         &mut self,
-        space: u16,
+        space: u32,
         range: Range<u64>,
         attribute: Attribute,
     ) -> Result<(), Refusal> {
@@ -138,7 +147,7 @@ impl Model {
 
     fn place_chunks(
         &mut self,
-        space: u16,
+        space: u32,
         range: Range<u64>,
         huge: usize,
         attribute: Attribute,
@@ -187,14 +196,15 @@ impl Model {
     #[inline(always)]
     pub(super) fn prepare_spaces(&mut self) {
         if self.spaces.recent.is_empty() {
-            self.spaces.shift = self.chunk_bytes().trailing_zeros();
-            self.spaces.recent = vec![(u16::MAX, u64::MAX, 0); RECENT];
+            self.spaces.shift =
+                if self.guest.is_some() { PAGE_SHIFT } else { self.chunk_bytes().trailing_zeros() };
+            self.spaces.forget_recent();
         }
     }
 
     /// Returns the offset in the arena of a virtual address, which gets a place at its first use.
     #[inline(always)]
-    pub(super) fn placed(&mut self, space: u16, address: u64) -> Result<u64, Refusal> {
+    pub(super) fn placed(&mut self, space: u32, address: u64) -> Result<u64, Refusal> {
         let number = address >> self.spaces.shift;
         let recent = self.spaces.recent[number as usize % RECENT];
         let start = match recent {
@@ -205,9 +215,10 @@ impl Model {
     }
 
     #[inline(never)]
-    fn find_place(&mut self, space: u16, number: u64) -> Result<u64, Refusal> {
+    fn find_place(&mut self, space: u32, number: u64) -> Result<u64, Refusal> {
         let start = match self.spaces.chunks.get(&(space, number)) {
             Some(&start) => start,
+            None if self.guest.is_some() => self.guest_page(space, number)?,
             None => {
                 let start = self.new_place(0)?;
                 self.spaces.chunks.insert((space, number), start);
@@ -233,6 +244,7 @@ impl Model {
     ) -> Result<(), Refusal> {
         let agent = self.known_agent(cpu)?;
         self.prepare_spaces();
+        self.prepare_guest(batch.len());
         let mut pieces = std::mem::take(&mut self.spaces.pieces);
         let made = self.split(agent, detail, batch, &mut pieces, &mut seen);
         self.make(agent, detail, &mut pieces, &mut seen);

@@ -40,6 +40,7 @@ impl Model {
     pub fn traced(&mut self, cpu: u32, access: &Access) -> Result<Traced, Refusal> {
         let agent = self.known_agent(cpu)?;
         self.prepare_spaces();
+        self.prepare_guest(1);
         let shift = self.nearest_shift(access.kind);
         let end = access.address.wrapping_add(u64::from(access.bytes.max(1)) - 1);
         if access.address >> shift != end >> shift {

@@ -86,6 +86,10 @@ fn written_mark(mark: Mark) -> [u8; MARK] {
         Event::End(region) => (1, region),
         Event::Now => (2, 0),
         Event::Over => (3, 0),
+        Event::From(region) => (4, region),
+        Event::To(region) => (5, region),
+        Event::Away => (6, 0),
+        Event::Back => (7, 0),
     };
     let mut all = [0; MARK];
     all[0] = what;
@@ -104,6 +108,10 @@ fn mark_of(bytes: &[u8]) -> Option<Mark> {
         1 => Event::End(region),
         2 => Event::Now,
         3 => Event::Over,
+        4 => Event::From(region),
+        5 => Event::To(region),
+        6 => Event::Away,
+        7 => Event::Back,
         _ => return None,
     };
     let instructions = u64::from_le_bytes(instructions.try_into().ok()?);

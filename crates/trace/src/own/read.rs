@@ -210,6 +210,7 @@ impl crate::batch::Source for Source {
             mappings: Vec::new(),
             regions: Vec::new(),
             calls: None,
+            guest: None,
             machines: Vec::new(),
         };
         let run = self.told.take().unwrap_or(cut_off);

@@ -48,6 +48,7 @@ fn run() -> Answer {
         }],
         regions: vec!["inner".into()],
         calls: None,
+        guest: None,
         machines: vec![],
     }
 }
@@ -83,6 +84,10 @@ fn marks_are_read_back_in_their_places() {
         (0, mark(Event::End(1023), 0)),
         (4095, mark(Event::Now, 7)),
         (0, mark(Event::Over, 9)),
+        (3, mark(Event::From(7), 1)),
+        (3, mark(Event::Away, 2)),
+        (3, mark(Event::Back, 3)),
+        (3, mark(Event::To(7), 4)),
     ];
     let mut expected = Vec::new();
     for (n, &(thread, mark)) in (0..).zip(&marks) {
@@ -99,7 +104,7 @@ fn marks_are_read_back_in_their_places() {
         accesses += batch.accesses.len() as u64;
         found.extend(batch.mark.map(|mark| (accesses, batch.thread, mark)));
     }
-    assert_eq!((found, accesses), (expected, 25_000));
+    assert_eq!((found, accesses), (expected, 45_000));
     assert_eq!(reader.told().run.regions, ["inner"]);
 }
 
@@ -109,7 +114,7 @@ fn impossible_marks_are_refused() {
         (vec![0; MARK], true),
         (vec![0; MARK - 1], false),
         (vec![0; MARK + 1], false),
-        ([vec![4], vec![0; MARK - 1]].concat(), false),
+        ([vec![8], vec![0; MARK - 1]].concat(), false),
         ([vec![0, 0, 4, 0, 0], vec![0; 8]].concat(), false),
     ] {
         assert_eq!(mark_of(&bytes).is_some(), allowed, "{bytes:?}");

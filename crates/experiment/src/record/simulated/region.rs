@@ -23,6 +23,8 @@ pub struct SimulatedRegion {
     pub memory: u64,
     /// Time.
     pub units: u64,
+    /// Times of its entries that were left, if any was: the shortest, the median, what 99 % do not exceed, the longest.
+    pub entries: Option<[u64; 4]>,
     /// Accesses that reached each level.
     pub reached: Vec<u64>,
     /// Misses by level.
@@ -41,6 +43,7 @@ impl SimulatedRegion {
             self.units,
         ];
         let line = line.text("name", &cut(&self.name)).list("counts", &counts);
+        let line = self.entries.map_or_else(|| line.clone(), |times| line.clone().list("entries", &times));
         line.list("reached", &self.reached).list("misses", &self.misses)
     }
 
@@ -50,6 +53,8 @@ impl SimulatedRegion {
         let name = f.text("name")?.unwrap_or_default().to_owned();
         let [entered, unmatched, instructions, accesses, walks, memory, units] =
             numbers("counts", &f.list("counts")?)?;
+        let entries = f.list("entries")?;
+        let entries = if entries.is_empty() { None } else { Some(numbers("entries", &entries)?) };
         let (reached, misses) = (f.list("reached")?, f.list("misses")?);
         f.finish()?;
         Ok(SimulatedRegion {
@@ -61,6 +66,7 @@ impl SimulatedRegion {
             walks,
             memory,
             units,
+            entries,
             reached,
             misses,
         })

@@ -25,6 +25,10 @@ fn of_region(region: &SimulatedRegion, rank: u64, simulated: &Simulated) -> Find
     detail.set(metrics::PASSED_ON, by_level(&region.misses));
     detail.set(metrics::WALKS, Item::Number(region.walks as f64));
     detail.set(metrics::MEMORY, Item::Number(region.memory as f64));
+    let fields = [metrics::LEAST, metrics::MEDIAN, metrics::P99, metrics::MOST];
+    for (field, time) in fields.into_iter().zip(region.entries.into_iter().flatten()) {
+        detail.set(field, Item::Number(super::cycles(time)));
+    }
     finding
 }
 

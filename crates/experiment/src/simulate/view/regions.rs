@@ -41,4 +41,34 @@ pub(super) fn regions(page: &mut Page, report: &Report, index: &mut FindingIndex
     ];
     page.table(&columns, &rows, &[]);
     rest(page, all.len());
+    times(page, &all);
+}
+
+/// Shows the times of single entries, of regions that were left more than once.
+fn times(page: &mut Page, all: &[(u64, &Finding)]) {
+    let fields = [metrics::LEAST, metrics::MEDIAN, metrics::P99, metrics::MOST];
+    let several = |f: &Finding| {
+        f.detail.number(metrics::ENTERED) > Some(1.0) && f.detail.number(metrics::MOST).is_some()
+    };
+    let row = |f: &Finding| {
+        let mut row = vec![f.detail.word(metrics::REGION).unwrap_or_default().to_owned()];
+        row.push(count(f, metrics::ENTERED));
+        row.extend(fields.map(|field| count(f, field)));
+        row
+    };
+    let rows: Vec<Vec<String>> =
+        all.iter().take(SHOWN).filter(|(_, f)| several(f)).map(|(_, f)| row(f)).collect();
+    if rows.is_empty() {
+        return;
+    }
+    page.heading("Each entry of a region, cycles");
+    let columns = [
+        left("region").key(),
+        right("entered"),
+        right("shortest"),
+        right("median"),
+        right("99 %"),
+        right("longest"),
+    ];
+    page.table(&columns, &rows, &[]);
 }

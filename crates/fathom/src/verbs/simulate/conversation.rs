@@ -32,8 +32,8 @@ pub struct Asked<'a> {
     pub request: &'a Request,
     /// Name of the emulator.
     pub qemu: &'a str,
-    /// The program's file.
-    pub program: &'a Path,
+    /// The program's file; `None` for a guest.
+    pub program: Option<&'a Path>,
     /// Whether progress is not shown.
     pub quiet: bool,
 }
@@ -95,6 +95,9 @@ impl Running {
         let (answer, signal) = answer?;
         // It ends at once after its answer, but a slow one is waited for: stdout and files are the program's.
         let replaced = answer.end == End::Replaced;
+        // Signals of the terminal reach QEMU, too, and it may have been the first to end its guest.
+        let cut = signal.is_some() && asked.program.is_none();
+        let answer = Answer { end: if cut { End::Interrupted } else { answer.end }, ..answer };
         let (status, signal) = self.wait_for_end(signal, replaced)?;
         Ok(Ran {
             answer: Answer { status: status.into_raw(), ..answer },
@@ -123,11 +126,15 @@ impl Running {
                 let qemu = asked.qemu;
                 return Err(Failure::new(
                     format!("{qemu} ended ({status}) before it loaded the plugin; its message is above"),
-                    format!(
-                        "it has to be QEMU 4.2 to 8.2 with plugins, not a static one, and has to know the program: try \
-                         `{qemu} {}`",
-                        asked.program.display()
-                    ),
+                    match asked.program {
+                        Some(program) => format!(
+                            "it has to be QEMU 4.2 to 8.2 with plugins, not a static one, and has to know the program: \
+                             try `{qemu} {}`",
+                            program.display()
+                        ),
+                        None => "it has to be QEMU 4.2 to 8.2 with plugins, and has to know its options"
+                            .to_owned(),
+                    },
                 ));
             }
             std::thread::sleep(POLL_INTERVAL);

@@ -2,25 +2,29 @@
 
 use std::collections::HashMap;
 
-use fathom_experiment::record::{Hot, MAX_HOT, Simulated, SimulatedLevel, SimulatedRegion, SimulatedTlb};
+use fathom_experiment::record::{
+    Hot, MAX_HOT, Simulated, SimulatedGuest, SimulatedLevel, SimulatedRegion, SimulatedTlb,
+};
 use fathom_simulation::protocol::{Answer, End, NO_ADDRESS, Place};
 use fathom_simulation::{MachineCounts, PlaceCounts, RegionCounts};
 
 use super::calls::{self, Calls};
 use super::conversation::Ran;
+use super::kernel::Kernel;
 use super::objects::Objects;
 use super::source::Sources;
 use super::why::{self, Data};
 use crate::failure::print_message;
 use crate::program::symbols::{Named, Symbols, UNKNOWN};
 
-/// Returns what each machine counted. `source`: with the source around the lines with the longest time.
-pub fn simulated(ran: &Ran, source: bool) -> Vec<Simulated> {
+/// Returns what each machine counted. `source`: with the source around the lines with the longest time. `kernel`: that of a guest.
+pub fn simulated(ran: &Ran, source: bool, kernel: Option<&Kernel>) -> Vec<Simulated> {
     let answer = &ran.answer;
     let mut symbols = Symbols::new(&answer.mappings);
-    let name = |place: &Place| match ran.trace.is_empty() {
-        true => symbols.name(place.pc),
-        false => by_address(place.pc),
+    let name = |place: &Place| match (ran.trace.is_empty(), kernel.and_then(|of| of.name(place.pc))) {
+        (true, None) => symbols.name(place.pc),
+        (true, Some(named)) => named,
+        (false, _) => by_address(place.pc),
     };
     let names: Vec<Named> = answer.places.iter().map(name).collect();
     for file in symbols.changed() {
@@ -72,6 +76,7 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
         ended: if ran.status().success() { String::new() } else { ran.status().to_string() },
         replaced: answer.end == End::Replaced,
         threads: answer.threads.into(),
+        guest: answer.guest.map(|of| SimulatedGuest { devices: of.devices, unplaced: of.unplaced }),
         instructions,
         unseen: answer.unseen.iter().map(|(_, count)| count).sum(),
         accesses: machine.accesses,
@@ -133,6 +138,7 @@ fn regions(answer: &Answer, machine: &MachineCounts) -> Vec<SimulatedRegion> {
             walks: of.walks,
             memory: of.memory,
             units: of.units.saturating_add(of.instructions.saturating_mul(machine.operation_units)),
+            entries: of.entries.map(|of| [of.least, of.median, of.p99, of.most]),
             reached: of.reached.clone(),
             misses: of.misses.clone(),
         }
@@ -244,6 +250,7 @@ mod tests {
             mappings: vec![],
             regions: vec![],
             calls: None,
+            guest: None,
             machines: vec![],
         };
         let ran = Ran {

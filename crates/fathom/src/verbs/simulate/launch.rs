@@ -59,45 +59,60 @@ impl Launch<'_> {
     /// # Errors
     /// The plugin refuses, QEMU does not start, or no counts came back; with the remedy.
     pub fn run(&self) -> Result<Ran, Failure> {
-        let plugin = plugin()?;
-        let stop = Stop::listen()?;
-        let failed = |e: std::io::Error| {
-            Failure::new(
-                format!("cannot listen for the plugin: {e}"),
-                "set TMPDIR to a directory that can be written",
-            )
-        };
-        let directory = tempfile::tempdir().map_err(failed)?;
-        let socket = directory.path().join("socket");
-        let listener = UnixListener::bind(&socket).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        left::adopt();
-        let mut qemu = Command::new(&self.program.qemu);
-        if let Some(root) = &self.program.sysroot {
-            qemu.arg("-L").arg(root);
-        }
-        if let Some(cpu) = self.cpu.or(self.program.isa.cpu) {
-            qemu.args(["-cpu", cpu]);
-        }
-        let option = plugin_option(&plugin, &socket);
-        qemu.arg("-plugin").arg(option).arg("-0").arg(&self.command[0]);
-        qemu.arg(&self.program.path).args(&self.command[1..]);
-        if self.divert {
-            qemu.stdout(stderr().map_err(failed)?);
-        }
-        preload(&mut qemu, &plugin, directory.path());
-        let child = qemu.spawn().map_err(|e| {
-            let what = format!("cannot start {}: {e}", self.program.qemu.display());
-            Failure::new(what, "install QEMU's user mode, Debian's package qemu-user")
-        })?;
         let asked = Asked {
             request: &self.request,
             qemu: self.program.isa.qemu,
-            program: &self.program.path,
+            program: Some(&self.program.path),
             quiet: self.quiet,
         };
-        Running::new(child, stop).converse(&asked, listener)
+        start(&asked, &self.program.qemu, self.divert, |qemu, plugin, directory| {
+            if let Some(root) = &self.program.sysroot {
+                qemu.arg("-L").arg(root);
+            }
+            if let Some(cpu) = self.cpu.or(self.program.isa.cpu) {
+                qemu.args(["-cpu", cpu]);
+            }
+            qemu.arg("-0").arg(&self.command[0]).arg(&self.program.path).args(&self.command[1..]);
+            preload(qemu, plugin, directory);
+        })
     }
+}
+
+/// Starts an emulator with the plugin, and runs it to its end or until a signal. `arguments` adds to its command line; it gets the
+/// plugin and a directory for the time of the run.
+///
+/// # Errors
+/// As [`Launch::run`].
+pub fn start(
+    asked: &Asked,
+    emulator: &Path,
+    divert: bool,
+    arguments: impl FnOnce(&mut Command, &Path, &Path),
+) -> Result<Ran, Failure> {
+    let plugin = plugin()?;
+    let stop = Stop::listen()?;
+    let failed = |e: std::io::Error| {
+        Failure::new(
+            format!("cannot listen for the plugin: {e}"),
+            "set TMPDIR to a directory that can be written",
+        )
+    };
+    let directory = tempfile::tempdir().map_err(failed)?;
+    let socket = directory.path().join("socket");
+    let listener = UnixListener::bind(&socket).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    left::adopt();
+    let mut qemu = Command::new(emulator);
+    qemu.arg("-plugin").arg(plugin_option(&plugin, &socket));
+    arguments(&mut qemu, &plugin, directory.path());
+    if divert {
+        qemu.stdout(stderr().map_err(failed)?);
+    }
+    let child = qemu.spawn().map_err(|e| {
+        let what = format!("cannot start {}: {e}", emulator.display());
+        Failure::new(what, "install QEMU: Debian's packages are qemu-user and, for guests, qemu-system-arm")
+    })?;
+    Running::new(child, stop).converse(asked, listener)
 }
 
 /// Has the plugin loaded before QEMU's libraries, so that it notices the program's end by a signal.

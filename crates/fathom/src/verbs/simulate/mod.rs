@@ -1,4 +1,5 @@
-//! `fathom simulate`: runs a program in QEMU's user mode, with every access answered by described machines.
+//! `fathom simulate`: runs a program in QEMU's user mode, or a guest in its system mode, with every access answered by described
+//! machines.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ mod conditions;
 mod conversation;
 mod counts;
 mod keep;
+mod kernel;
 mod launch;
 mod machines;
 mod objects;
@@ -34,6 +36,7 @@ mod record;
 mod replay;
 mod side_by_side;
 mod source;
+mod system;
 mod vary;
 mod why;
 
@@ -43,6 +46,7 @@ use launch::Launch;
 use machines::Machine;
 use program::Program;
 use replay::Replay;
+use system::{System, SystemOptions};
 use vary::Vary;
 
 /// Seed, if none is given.
@@ -101,10 +105,12 @@ struct Options {
     #[arg(long, value_name = "CPU")]
     cpu: Option<String>,
     #[command(flatten)]
+    system: SystemOptions,
+    #[command(flatten)]
     output: RecordOptions,
     #[command(flatten)]
     out: Output,
-    /// The program and its arguments.
+    /// The program and its arguments; with --system QEMU's command line.
     #[arg(
         required_unless_present = "trace",
         trailing_var_arg = true,
@@ -130,6 +136,7 @@ pub fn verb() -> Verb {
   fathom simulate -- ./program                    on this host, as its survey found it
   fathom simulate --on bcm2837 --keep-trace run.trace -- ./program
   fathom simulate --on bcm2711 --trace run.trace  the same run on another machine
+  fathom simulate --on bcm2837 --system -- qemu-system-aarch64 -M virt -cpu cortex-a53 -kernel vmlinuz    a whole guest
 
 The program has stdin, stdout and stderr; the report follows on stderr. With --json or --html -, stdout has that, and the \
          program's output goes to stderr. --record with several machines adds the name of each to the file's name. \
@@ -160,6 +167,7 @@ pub fn profile(on: &[String], program: &ProgramOptions, context: &Context) -> Re
         keep_trace: None,
         sysroot: None,
         cpu: None,
+        system: SystemOptions::default(),
         output,
         out,
         command,
@@ -185,7 +193,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let files = Files::of(options, &machines);
     let page = Target::open(options.out.html.as_deref(), files.requested())?;
     files.check()?;
-    let (program, name) = program_or_trace(options)?;
+    let (subject, name) = subject(options)?;
     let command = typed(options);
     let common = record::Common {
         program: &name,
@@ -194,14 +202,20 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         interrupted: false,
         elapsed_ms: 0,
     };
-    program.as_ref().map_or(Ok(()), |program| conditions::check_regions(options, program))?;
+    if let Subject::Program(program) = &subject {
+        conditions::check_regions(options, program)?;
+    }
     conditions::check_limits(options, &common, &machines)?;
-    let ran = match &program {
-        Some(program) => launch(options, program, &machines, on_stdout, context.quiet)?,
-        None => replay(options, &machines, context.quiet)?,
+    let ran = match &subject {
+        Subject::Program(program) => launch(options, program, &machines, on_stdout, context.quiet)?,
+        Subject::System(system) => {
+            let request = request(options, &machines);
+            system.run(Request { program: name.clone(), ..request }, on_stdout, context.quiet)?
+        }
+        Subject::Trace => replay(options, &machines, context.quiet)?,
     };
     // How the program of a trace ended is told by the report.
-    let failed = program.is_some() && !ran.status().success();
+    let failed = !matches!(subject, Subject::Trace) && !ran.status().success();
     let common = record::Common {
         program: &ran.program,
         interrupted: ran.answer.end == End::Interrupted,
@@ -209,7 +223,8 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         ..common
     };
     let mut judged = Vec::new();
-    for (machine, counted) in machines.iter().zip(counts::simulated(&ran, options.source)) {
+    let kernel = if let Subject::System(system) = &subject { Some(&system.kernel) } else { None };
+    for (machine, counted) in machines.iter().zip(counts::simulated(&ran, options.source, kernel)) {
         let lines = record::lines(&common, &machine.description, &machine.name, &counted)?;
         let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
         judged.push((machine.name.as_str(), records::judged(&record)?, lines));
@@ -227,17 +242,29 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     ran.signal.map_or(exit, |signal| Ok(Exit::Signal(signal)))
 }
 
-/// Returns the program, unless a trace is named, and the name of either.
-fn program_or_trace(options: &Options) -> Result<(Option<Program>, String), Failure> {
+/// What is simulated.
+enum Subject {
+    Program(Box<Program>),
+    System(Box<System>),
+    Trace,
+}
+
+/// Returns what is simulated, and its name.
+fn subject(options: &Options) -> Result<(Subject, String), Failure> {
     let Some(trace) = &options.trace else {
         if options.trace_format.is_some() {
             return Err(Failure::usage("--trace-format without --trace", "name the trace: --trace FILE"));
         }
+        if options.system.system {
+            let system = System::find(&options.system, &options.command, options.seed)?;
+            let name = system.name();
+            return Ok((Subject::System(Box::new(system)), name));
+        }
         let program = Program::find(&options.command[0], options.sysroot.as_deref())?;
         let name = program.name();
-        return Ok((Some(program), name));
+        return Ok((Subject::Program(Box::new(program)), name));
     };
-    Ok((None, Replay::name(trace)))
+    Ok((Subject::Trace, Replay::name(trace)))
 }
 
 fn launch(
@@ -276,6 +303,7 @@ fn request(options: &Options, machines: &[Machine]) -> Request {
         calls: options.calls,
         trace: None,
         program: String::new(),
+        guest: None,
     }
 }
 
@@ -299,6 +327,7 @@ fn typed(options: &Options) -> String {
     if options.source {
         text += " --source";
     }
+    text += &options.system.typed();
     if let Some(root) = &options.sysroot {
         text += &format!(" --sysroot {}", shell(&root.display().to_string()));
     }

@@ -129,7 +129,7 @@ fn file_of(name: &OsStr) -> Result<PathBuf, Failure> {
 }
 
 /// Returns the first executable file of this name on PATH.
-fn on_path(name: &OsStr) -> Option<PathBuf> {
+pub fn on_path(name: &OsStr) -> Option<PathBuf> {
     let executable = |file: &PathBuf| {
         std::fs::metadata(file).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
     };
