@@ -80,6 +80,16 @@ pub const BY_CPU: Field = Field::new("by_cpu", "number of the CPU that accessed 
 pub const CALLER: Field = Field::new("caller", "number of the call that made this one; 0 if none did");
 /// Time of a call.
 pub const TIME: Field = Field::new("cycles", "time, if every access waits for the one before, cycles");
+/// The same time, if accesses overlap.
+pub const OVERLAPPED: Field = Field::new(
+    "overlapped",
+    "what remains of this time if accesses that are no hits overlap as described, cycles",
+);
+/// The least time.
+pub const LEAST: Field =
+    Field::new("least", "the least time, if accesses that are no hits overlap as described, cycles");
+/// Accesses under way.
+pub const WINDOW: Field = Field::new("window", "loads and stores that may be under way, hits included");
 /// Walks.
 pub const WALKS: Field = Field::new("walks", "number of page-table walks");
 
@@ -95,6 +105,12 @@ metrics! {
     CYCLES "simulated.cycles" ["cycles"]
         "time of the program, if every access waits for the one before"
         .less_is_better().timed();
+    LEAST_CYCLES "simulated.cycles.least" ["cycles"]
+        "the least time of the program: accesses that are no hits overlap as described, as if none depended on another"
+        .less_is_better().timed();
+    OUTSTANDING "simulated.outstanding" [""]
+        "number of accesses that are no hits and that may be under way at the same time, as described"
+        .detail(&[WINDOW]);
     OPERATION_CYCLES "simulated.operations.cycles" ["cycles"]
         "time of the instructions themselves";
     LEVEL_ACCESSES "simulated.level.{level}.accesses" [""]
@@ -157,11 +173,11 @@ metrics! {
     FUNCTION_CYCLES "simulated.function.{rank}.cycles" ["cycles"]
         "time of a function's accesses beyond hits of the nearest level and TLB; the longest first"
         .less_is_better().compared(Compared::OnRequest)
-        .detail(&[FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, REASONS]);
+        .detail(&[FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, OVERLAPPED, REASONS]);
     LINE_CYCLES "simulated.line.{rank}.cycles" ["cycles"]
         "the same for a line of the source"
         .less_is_better().compared(Compared::OnRequest)
-        .detail(&[SOURCE, FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, REASONS]);
+        .detail(&[SOURCE, FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, OVERLAPPED, REASONS]);
     SOURCE_CYCLES "simulated.source.{rank}.cycles" ["cycles"]
         "the same for the lines of the source around those with the longest time, in the order of the source"
         .less_is_better().compared(Compared::OnRequest)
@@ -169,7 +185,7 @@ metrics! {
     REGION_CYCLES "simulated.region.{rank}.cycles" ["cycles"]
         "time of a region that marks in the program bound, and of the regions within it; the longest first"
         .less_is_better().compared(Compared::OnRequest)
-        .detail(&[REGION, ENTERED, UNMATCHED, EXECUTED, ACCESSES, REACHED, PASSED_ON, WALKS, MEMORY]);
+        .detail(&[REGION, ENTERED, UNMATCHED, LEAST, EXECUTED, ACCESSES, REACHED, PASSED_ON, WALKS, MEMORY]);
     TOTAL_SHARE "simulated.total.{rank}.share" [""]
         "share of the program's time in a function and in all that it calls; the largest first"
         .share().less_is_better().compared(Compared::OnRequest)

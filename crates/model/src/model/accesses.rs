@@ -53,6 +53,9 @@ pub struct Access {
     pub bytes: u16,
     /// Address space: programs with different numbers share no memory.
     pub space: u16,
+    /// Loads and stores of the same CPU that were left out since the one before, because they change nothing
+    /// ([`Model::idle_repeats`]), or `u16::MAX` if there are more. The model does not use it.
+    pub left_out: u16,
     /// Load, store or fetch of an instruction.
     pub kind: Kind,
 }
@@ -61,7 +64,7 @@ impl Access {
     /// Returns a load in address space 0 of an unknown instruction.
     #[must_use]
     pub fn load(address: u64, bytes: u16) -> Access {
-        Access { address, pc: 0, bytes, space: 0, kind: Kind::Load }
+        Access { address, pc: 0, bytes, space: 0, left_out: 0, kind: Kind::Load }
     }
 
     /// Returns such a store.

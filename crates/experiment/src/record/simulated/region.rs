@@ -23,6 +23,8 @@ pub struct SimulatedRegion {
     pub memory: u64,
     /// Time.
     pub units: u64,
+    /// The least time, if the machine describes how many accesses overlap.
+    pub least: Option<u64>,
     /// Accesses that reached each level.
     pub reached: Vec<u64>,
     /// Misses by level.
@@ -41,6 +43,7 @@ impl SimulatedRegion {
             self.units,
         ];
         let line = line.text("name", &cut(&self.name)).list("counts", &counts);
+        let line = self.least.iter().fold(line, |line, &units| line.int("least", units));
         line.list("reached", &self.reached).list("misses", &self.misses)
     }
 
@@ -50,6 +53,7 @@ impl SimulatedRegion {
         let name = f.text("name")?.unwrap_or_default().to_owned();
         let [entered, unmatched, instructions, accesses, walks, memory, units] =
             numbers("counts", &f.list("counts")?)?;
+        let least = f.int("least")?;
         let (reached, misses) = (f.list("reached")?, f.list("misses")?);
         f.finish()?;
         Ok(SimulatedRegion {
@@ -61,6 +65,7 @@ impl SimulatedRegion {
             walks,
             memory,
             units,
+            least,
             reached,
             misses,
         })

@@ -19,6 +19,9 @@ fn of_region(region: &SimulatedRegion, rank: u64, simulated: &Simulated) -> Find
     if region.unmatched > 0 {
         detail.set(metrics::UNMATCHED, Item::Number(region.unmatched as f64));
     }
+    if let Some(least) = region.least {
+        detail.set(metrics::LEAST, Item::Number(super::cycles(least)));
+    }
     detail.set(metrics::EXECUTED, Item::Number(region.instructions as f64));
     detail.set(metrics::ACCESSES, Item::Number(region.accesses as f64));
     detail.set(metrics::REACHED, by_level(&region.reached));

@@ -15,9 +15,10 @@ pub(super) fn regions(page: &mut Page, report: &Report, index: &mut FindingIndex
     }
     page.heading("Regions, with those within them, by time");
     let total = report.find(&metrics::CYCLES).and_then(Finding::finite).filter(|all| *all > 0.0);
+    let overlap = all.iter().any(|(_, f)| f.detail.get(metrics::LEAST).is_some());
     let row = |f: &Finding| {
         let share = total.zip(f.finite()).map(|(all, part)| format!("{:.1} %", 100.0 * part / all));
-        vec![
+        let mut row = vec![
             cell(Some(f)),
             share.unwrap_or_default(),
             f.detail.word(metrics::REGION).unwrap_or_default().to_owned(),
@@ -26,10 +27,14 @@ pub(super) fn regions(page: &mut Page, report: &Report, index: &mut FindingIndex
             count(f, metrics::ACCESSES),
             misses(f),
             count(f, metrics::WALKS),
-        ]
+        ];
+        if overlap {
+            row.insert(1, count(f, metrics::LEAST));
+        }
+        row
     };
     let rows: Vec<Vec<String>> = all.iter().take(SHOWN).map(|(_, f)| row(f)).collect();
-    let columns = [
+    let mut columns = vec![
         right("cycles"),
         right("share"),
         left("region").key(),
@@ -39,6 +44,9 @@ pub(super) fn regions(page: &mut Page, report: &Report, index: &mut FindingIndex
         left("misses"),
         right("walks"),
     ];
+    if overlap {
+        columns.insert(1, right("least"));
+    }
     page.table(&columns, &rows, &[]);
     rest(page, all.len());
 }
