@@ -27,6 +27,8 @@ struct Pending {
     repeats: Repeats,
     /// Loads and stores that are not in it.
     repeated: [u64; 2],
+    /// Those since the last load or store that is in it.
+    left_out: u8,
     /// The line that instructions were fetched from last.
     line: u64,
     /// The physical page of the last access, of a guest.
@@ -71,6 +73,7 @@ fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
         most,
         repeats,
         repeated: [0; 2],
+        left_out: 0,
         line: u64::MAX,
         frame: 0,
         inside: 0,
@@ -109,10 +112,12 @@ fn add(thread: u32, own: &mut Pending, data: Data, place: u32) {
     if own.repeats.repeats(address, bytes, store) {
         own.repeated[usize::from(store)] += 1;
         own.made.repeated[usize::from(store)] += 1;
+        own.left_out = own.left_out.saturating_add(1);
         return;
     }
+    let left_out = std::mem::take(&mut own.left_out);
     let kind = if store { Kind::Store } else { Kind::Load };
-    own.batch.push(Access { address, pc: pc_of(place, own.made.call), bytes, space, kind });
+    own.batch.push(Access { address, pc: pc_of(place, own.made.call), bytes, space, left_out, kind });
     if own.batch.len() >= own.most {
         pass_on(thread, own);
     }
@@ -198,7 +203,7 @@ fn fetch_line(thread: u32, own: &mut Pending, line: &Line, space: u32) {
     own.repeats.forget();
     let (address, bytes) = (line.pc, line.bytes);
     let pc = pc_of(line.place, own.made.call);
-    own.batch.push(Access { address, pc, bytes, space, kind: Kind::Fetch });
+    own.batch.push(Access { address, pc, bytes, space, left_out: 0, kind: Kind::Fetch });
     if own.batch.len() >= own.most {
         pass_on(thread, own);
     }
@@ -264,6 +269,7 @@ fn without(thread: u32) {
 #[inline(never)]
 fn pass_on(thread: u32, own: &mut Pending) {
     own.repeats.forget();
+    own.left_out = 0;
     let repeated = std::mem::take(&mut own.repeated);
     match Session::get() {
         Some(session) => {
@@ -311,6 +317,7 @@ impl Pending {
 
     fn take(&mut self) -> Left {
         self.repeats.forget();
+        self.left_out = 0;
         self.end_part();
         Left {
             batch: std::mem::take(&mut self.batch),

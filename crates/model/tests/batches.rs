@@ -115,7 +115,14 @@ impl Pair {
                     roll if roll >= 10 - fetches => Kind::Fetch,
                     _ => Kind::Load,
                 };
-                Access { address: walk.next(draw), pc: 0, bytes: 1 + draw.below(16) as u16, space: 0, kind }
+                Access {
+                    address: walk.next(draw),
+                    pc: 0,
+                    bytes: 1 + draw.below(16) as u16,
+                    space: 0,
+                    left_out: 0,
+                    kind,
+                }
             })
             .collect();
         let mut told = Vec::new();

@@ -187,6 +187,27 @@ fn device_section_includes_kernel_costs() {
 }
 
 #[test]
+fn accesses_that_overlap_are_counts_within_limits() {
+    let d = Description::parse("m.toml", &example()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((d.core.outstanding, d.core.window), (Some(3), Some(64)));
+    let plain = Description::parse("m.toml", &with("window = 64 ", "")).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((plain.core.outstanding, plain.core.window), (Some(3), None));
+    assert_eq!(Description::parse("m.toml", &plain.to_toml()).unwrap(), plain);
+    for (old, new, key, says) in [
+        ("outstanding = 3 ", "outstanding = 0 ", "0 outstanding", "1 (the core waits for each miss)"),
+        ("outstanding = 3 ", "outstanding = 257 ", "257 outstanding", "256"),
+        ("outstanding = 3 ", "outstanding = \"3\" ", "`outstanding`", "outstanding = 4"),
+        ("outstanding = 3 ", "", "`window` without `outstanding`", "outstanding = 4"),
+        ("window = 64 ", "window = 2 ", "window of 2", "from `outstanding`, 3, to 4096"),
+        ("window = 64 ", "window = 4097 ", "window of 4097", "to 4096"),
+        ("window = 64 ", "windows = 64 ", "windows", "`window`"),
+    ] {
+        let reported = refusal(&with(old, new)).to_string();
+        assert!(reported.contains(key) && reported.contains(says), "{old} -> {new}: {reported}");
+    }
+}
+
+#[test]
 fn a_wake_up_is_described_stage_by_stage() {
     let d = Description::parse("m.toml", &example()).unwrap_or_else(|e| panic!("{e}"));
     let wakeup = d.wakeup.as_ref().expect("the example has one");

@@ -47,6 +47,8 @@ pub struct PlaceCounts {
     pub walks: u64,
     /// Time beyond hits of the nearest level and TLB, in units.
     pub units: u64,
+    /// What remains of it if data accesses overlap ([`OverlapCounts`]); 0 if that is not described.
+    pub overlapped_units: u64,
 }
 
 impl PlaceCounts {
@@ -175,6 +177,23 @@ pub struct EntryTimes {
     pub most: u64,
 }
 
+/// Time in which accesses that are no hits overlap, as the head of `overlap` defines it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OverlapCounts {
+    /// Time of data accesses beyond hits, in units, translation included.
+    pub data_units: u64,
+    /// The same of fetches, which wait for each other.
+    pub fetch_units: u64,
+}
+
+impl OverlapCounts {
+    /// Returns the least time, in units: instructions, fetches and data pass side by side.
+    #[must_use]
+    pub fn least(self, instruction_units: u64) -> u64 {
+        self.data_units.max(self.fetch_units).max(instruction_units)
+    }
+}
+
 /// Counts of a region that marks in the program bound; regions within it are included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegionCounts {
@@ -200,6 +219,8 @@ pub struct RegionCounts {
     pub units: u64,
     /// Times of its entries, if any has been left.
     pub entries: Option<EntryTimes>,
+    /// The same, if accesses overlap; `None` if that is not described.
+    pub overlap: Option<OverlapCounts>,
 }
 
 /// Counts of a machine.
@@ -233,6 +254,12 @@ pub struct MachineCounts {
     pub operation_units: u64,
     /// Core clock, Hz, rounded.
     pub clock_hz: u64,
+    /// Accesses that may overlap, as described: `outstanding` and `window`.
+    pub outstanding: Option<u32>,
+    /// See [`MachineCounts::outstanding`].
+    pub window: Option<u32>,
+    /// Time if they do; `None` if `outstanding` is not described.
+    pub overlap: Option<OverlapCounts>,
     /// Instructions with misses.
     pub places: Vec<PlaceCounts>,
     /// Regions, in the order of their numbers.

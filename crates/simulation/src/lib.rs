@@ -25,6 +25,7 @@ mod counts;
 mod entered;
 mod machines;
 mod notes;
+mod overlap;
 pub mod protocol;
 mod regions;
 mod repeats;
@@ -33,8 +34,8 @@ mod story;
 
 pub use code::{Code, NamedRange};
 pub use counts::{
-    EntryTimes, KINDS, LevelCounts, LineCounts, MachineCounts, PairCounts, PlaceCounts, REASONS, Reason,
-    RegionCounts, StoryCounts, TlbCounts,
+    EntryTimes, KINDS, LevelCounts, LineCounts, MachineCounts, OverlapCounts, PairCounts, PlaceCounts,
+    REASONS, Reason, RegionCounts, StoryCounts, TlbCounts,
 };
 pub use entered::{Entered, fetch_shift};
 pub use machines::Machines;

@@ -54,6 +54,8 @@ pub(crate) struct Sums {
     pub translation_units: u64,
     pub fetch_units: u64,
     pub walks: u64,
+    /// Time beyond hits if accesses overlap: of data, and of fetches.
+    pub overlap_units: [u64; 2],
 }
 
 impl Sums {
@@ -76,6 +78,9 @@ impl Sums {
         add(&mut self.translation_units, before.translation_units, now.translation_units);
         add(&mut self.fetch_units, before.fetch_units, now.fetch_units);
         add(&mut self.walks, before.walks, now.walks);
+        for side in 0..2 {
+            add(&mut self.overlap_units[side], before.overlap_units[side], now.overlap_units[side]);
+        }
     }
 }
 

@@ -5,7 +5,8 @@ use fathom_model::{Access, Description, Detail, Kind, Model, Outcome, UNITS_PER_
 use fathom_probe::machine::Refusal;
 
 use crate::calls;
-use crate::counts::{LevelCounts, MachineCounts, PlaceCounts, RegionCounts, TlbCounts};
+use crate::counts::{LevelCounts, MachineCounts, OverlapCounts, PlaceCounts, RegionCounts, TlbCounts};
+use crate::overlap::Overlap;
 use crate::regions::{Costs, Mark, Region, Regions, Sums};
 use crate::story::Story;
 
@@ -42,6 +43,10 @@ struct Served {
     calls: Numbered,
     /// All accesses by kind of each call.
     call_accesses: Vec<[u64; 3]>,
+    /// Accesses under way, if it is described how many there may be.
+    overlap: Option<Overlap>,
+    /// Accesses that were left out of the last batch before one that is in it.
+    left_out: u64,
 }
 
 /// Counts by number of a place or of a call.
@@ -49,7 +54,8 @@ struct Served {
 struct Numbered {
     /// Levels, and memory after them.
     levels: usize,
-    /// By number: accesses told by level for data, the same for fetches, walks, units.
+    /// By number: accesses told by level for data, the same for fetches, walks, units, and what remains of these if
+    /// accesses overlap.
     counts: Vec<u64>,
 }
 
@@ -60,11 +66,11 @@ impl Numbered {
 
     /// Numbers kept for each.
     fn width(&self) -> usize {
-        2 * (self.levels + 1) + 2
+        2 * (self.levels + 1) + 3
     }
 
     #[inline]
-    fn add(&mut self, number: usize, kind: Kind, outcome: Outcome, beyond: u64) {
+    fn add(&mut self, number: usize, kind: Kind, outcome: Outcome, [beyond, overlapped]: [u64; 2]) {
         let width = self.width();
         let at = number * width;
         if self.counts.len() < at + width {
@@ -73,8 +79,9 @@ impl Numbered {
         let of = &mut self.counts[at..at + width];
         let side = if kind == Kind::Fetch { self.levels + 1 } else { 0 };
         of[side + outcome.level.unwrap_or(self.levels)] += 1;
-        of[width - 2] += u64::from(outcome.walked);
-        of[width - 1] += beyond;
+        of[width - 3] += u64::from(outcome.walked);
+        of[width - 2] += beyond;
+        of[width - 1] += overlapped;
     }
 
     /// Returns the counts of those that have any.
@@ -87,8 +94,9 @@ impl Numbered {
                 place: place as u64,
                 misses: missed(&of[..=levels]),
                 fetch_misses: missed(&of[levels + 1..2 * (levels + 1)]),
-                walks: of[width - 2],
-                units: of[width - 1],
+                walks: of[width - 3],
+                units: of[width - 2],
+                overlapped_units: of[width - 1],
             })
             .collect()
     }
@@ -110,7 +118,7 @@ impl Served {
     }
 
     #[inline]
-    fn note(&mut self, access: &Access, outcome: Outcome) {
+    fn note(&mut self, cpu: u32, access: &Access, outcome: Outcome) {
         let (kind, level) = (access.kind as usize, outcome.level.unwrap_or(self.levels));
         let sums = &mut self.sums;
         sums.told[level][kind] += 1;
@@ -122,11 +130,26 @@ impl Served {
             sums.units[level] += rest;
         }
         let beyond = outcome.cost.saturating_sub(self.hit[kind]);
-        self.places.add(calls::place_of(access.pc), access.kind, outcome, beyond);
+        let overlapped = match &mut self.overlap {
+            Some(overlap) if access.kind != Kind::Fetch => overlap.add(cpu, beyond),
+            Some(_) => beyond,
+            None => 0,
+        };
+        sums.overlap_units[usize::from(access.kind == Kind::Fetch)] += overlapped;
+        let times = [beyond, overlapped];
+        self.places.add(calls::place_of(access.pc), access.kind, outcome, times);
         let call = calls::call_of(access.pc);
         if call > 0 {
-            self.calls.add(call, access.kind, outcome, beyond);
+            self.calls.add(call, access.kind, outcome, times);
         }
+    }
+}
+
+/// Moves on to an access: loads and stores so far, those included that were left out.
+#[inline]
+fn pass(overlap: Option<&mut Overlap>, cpu: u32, access: &Access) {
+    if let Some(overlap) = overlap.filter(|_| access.kind != Kind::Fetch) {
+        overlap.pass(cpu, 1 + u64::from(access.left_out));
     }
 }
 
@@ -170,6 +193,11 @@ impl Simulator {
                 places: Numbered::new(levels),
                 calls: Numbered::new(levels),
                 call_accesses: Vec::new(),
+                left_out: 0,
+                overlap: description
+                    .core
+                    .outstanding
+                    .map(|most| Overlap::new(most, description.core.window, description.core.cpus)),
             },
             story: why.then(|| Box::new(Story::new(description))),
             model,
@@ -208,12 +236,22 @@ impl Simulator {
             let lines = (((access.address & (line - 1)) + bytes - 1) >> self.shifts[kind]) + 1;
             self.served.made(access, lines);
         }
+        self.served.left_out = batch.iter().map(|access| u64::from(access.left_out)).sum();
         let cpu = thread % self.cpus;
         let served = &mut self.served;
         let made = match &mut self.story {
-            None => self.model.accesses(cpu, Detail::Full, batch, |index, outcome| {
-                served.note(&batch[index], outcome);
-            }),
+            None => {
+                let mut passed = 0;
+                let made = self.model.accesses(cpu, Detail::Full, batch, |index, outcome| {
+                    while passed <= index {
+                        pass(served.overlap.as_mut(), cpu, &batch[passed]);
+                        passed += 1;
+                    }
+                    served.note(cpu, &batch[index], outcome);
+                });
+                batch[passed..].iter().for_each(|access| pass(served.overlap.as_mut(), cpu, access));
+                made
+            }
             Some(story) => batch.iter().try_for_each(|access| {
                 let shift = self.shifts[access.kind as usize];
                 one_by_one(&mut self.model, story, served, cpu, access, shift)
@@ -224,13 +262,17 @@ impl Simulator {
         }
     }
 
-    /// Counts loads and stores of a thread that repeat the access before: the nearest level serves them.
+    /// Counts loads and stores of a thread that repeat the access before, of the last batch: the nearest level serves them.
     pub fn add_hits(&mut self, thread: u32, repeated: [u64; 2]) {
         if self.refused.is_some() || repeated == [0; 2] {
             return;
         }
         let before = self.regions.has(thread).then(|| self.sums());
         (0..2).for_each(|kind| self.served.sums.accesses[kind] += repeated[kind]);
+        let after = (repeated[0] + repeated[1]).saturating_sub(std::mem::take(&mut self.served.left_out));
+        if let Some(overlap) = &mut self.served.overlap {
+            overlap.pass(thread % self.cpus, after);
+        }
         if let Some(before) = before {
             let now = self.sums();
             self.regions.add(thread, &before, &now);
@@ -271,6 +313,9 @@ impl Simulator {
             fetch_units: sums.fetch_units,
             operation_units: operation_units(description),
             clock_hz: description.core.clock_hz.round() as u64,
+            outstanding: description.core.outstanding,
+            window: description.core.window,
+            overlap: self.overlap_of(&sums),
             places: self.served.places.counted(),
             calls: self.served.calls.counted(),
             call_accesses: self.served.call_accesses.clone(),
@@ -317,6 +362,12 @@ impl Simulator {
         (levels.collect(), hits[served.levels], units[served.levels])
     }
 
+    /// Returns the time if accesses overlap.
+    fn overlap_of(&self, sums: &Sums) -> Option<OverlapCounts> {
+        let [data_units, fetch_units] = sums.overlap_units;
+        self.served.overlap.as_ref().map(|_| OverlapCounts { data_units, fetch_units })
+    }
+
     /// Returns the counts of a region.
     fn region(&self, number: u32, of: &Region) -> RegionCounts {
         let (levels, memory, memory_units) = self.levels(&of.sums);
@@ -333,6 +384,7 @@ impl Simulator {
             memory: memory.iter().sum(),
             units: time + memory_units + of.sums.translation_units + of.sums.fetch_units,
             entries: of.entries(),
+            overlap: self.overlap_of(&of.sums),
         }
     }
 }
@@ -353,12 +405,13 @@ fn one_by_one(
     shift: u32,
 ) -> Result<(), Refusal> {
     let (mut at, mut left) = (access.address, u64::from(access.bytes.max(1)));
+    pass(served.overlap.as_mut(), cpu, access);
     while left > 0 {
         let here = left.min((1 << shift) - (at & ((1 << shift) - 1)));
         let piece = Access { address: at, bytes: here as u16, ..*access };
         let traced = model.traced(cpu, &piece)?;
         if !traced.nearest {
-            served.note(access, traced.outcome);
+            served.note(cpu, access, traced.outcome);
         }
         let beyond = traced.outcome.cost.saturating_sub(served.hit[access.kind as usize]);
         story.note(model, cpu, &piece, &traced, beyond);

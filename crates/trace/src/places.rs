@@ -71,7 +71,7 @@ impl Places {
             Kind::Store => place.stores += 1,
             _ => place.loads += 1,
         }
-        batch.accesses.push(Access { address, pc: self.current.into(), bytes, space: 0, kind });
+        batch.accesses.push(Access { address, pc: self.current.into(), bytes, space: 0, left_out: 0, kind });
     }
 
     /// The trace has this many threads.

@@ -45,13 +45,13 @@ pub const ENTERED: Field = Field::new("entered", "times that a thread has entere
 pub const UNMATCHED: Field =
     Field::new("unmatched", "number of ends without a beginning, and of beginnings without an end");
 /// Times of entries of a region.
-pub const LEAST: Field = Field::new("least", "shortest time of an entry that was left, cycles");
+pub const SHORTEST: Field = Field::new("shortest", "shortest time of an entry that was left, cycles");
 /// The median.
 pub const MEDIAN: Field = Field::new("median", "median time of these entries, cycles");
 /// The 99th percentile.
 pub const P99: Field = Field::new("p99", "what 99 % of them do not exceed, cycles");
 /// The longest.
-pub const MOST: Field = Field::new("most", "longest time of them, cycles");
+pub const LONGEST: Field = Field::new("longest", "longest time of them, cycles");
 /// Names of the reasons of misses, in the order of the lists in a record.
 pub const REASON_NAMES: [&str; 6] =
     ["cold", "capacity", "conflict", "shared", "falsely-shared", "unallocated"];
@@ -88,6 +88,16 @@ pub const BY_CPU: Field = Field::new("by_cpu", "number of the CPU that accessed 
 pub const CALLER: Field = Field::new("caller", "number of the call that made this one; 0 if none did");
 /// Time of a call.
 pub const TIME: Field = Field::new("cycles", "time, if every access waits for the one before, cycles");
+/// The same time, if accesses overlap.
+pub const OVERLAPPED: Field = Field::new(
+    "overlapped",
+    "what remains of this time if accesses that are no hits overlap as described, cycles",
+);
+/// The least time.
+pub const LEAST: Field =
+    Field::new("least", "the least time, if accesses that are no hits overlap as described, cycles");
+/// Accesses under way.
+pub const WINDOW: Field = Field::new("window", "loads and stores that may be under way, hits included");
 /// Walks.
 pub const WALKS: Field = Field::new("walks", "number of page-table walks");
 
@@ -107,6 +117,12 @@ metrics! {
     CYCLES "simulated.cycles" ["cycles"]
         "time of the program, if every access waits for the one before"
         .less_is_better().timed();
+    LEAST_CYCLES "simulated.cycles.least" ["cycles"]
+        "the least time of the program: accesses that are no hits overlap as described, as if none depended on another"
+        .less_is_better().timed();
+    OUTSTANDING "simulated.outstanding" [""]
+        "number of accesses that are no hits and that may be under way at the same time, as described"
+        .detail(&[WINDOW]);
     OPERATION_CYCLES "simulated.operations.cycles" ["cycles"]
         "time of the instructions themselves";
     LEVEL_ACCESSES "simulated.level.{level}.accesses" [""]
@@ -169,11 +185,11 @@ metrics! {
     FUNCTION_CYCLES "simulated.function.{rank}.cycles" ["cycles"]
         "time of a function's accesses beyond hits of the nearest level and TLB; the longest first"
         .less_is_better().compared(Compared::OnRequest)
-        .detail(&[FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, REASONS]);
+        .detail(&[FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, OVERLAPPED, REASONS]);
     LINE_CYCLES "simulated.line.{rank}.cycles" ["cycles"]
         "the same for a line of the source"
         .less_is_better().compared(Compared::OnRequest)
-        .detail(&[SOURCE, FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, REASONS]);
+        .detail(&[SOURCE, FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, OVERLAPPED, REASONS]);
     SOURCE_CYCLES "simulated.source.{rank}.cycles" ["cycles"]
         "the same for the lines of the source around those with the longest time, in the order of the source"
         .less_is_better().compared(Compared::OnRequest)
@@ -182,7 +198,8 @@ metrics! {
         "time of a region that marks in the program bound, and of the regions within it; the longest first"
         .less_is_better().compared(Compared::OnRequest)
         .detail(&[
-            REGION, ENTERED, UNMATCHED, EXECUTED, ACCESSES, REACHED, PASSED_ON, WALKS, MEMORY, LEAST, MEDIAN, P99, MOST,
+            REGION, ENTERED, UNMATCHED, LEAST, EXECUTED, ACCESSES, REACHED, PASSED_ON, WALKS, MEMORY, SHORTEST, MEDIAN, P99,
+            LONGEST,
         ]);
     TOTAL_SHARE "simulated.total.{rank}.share" [""]
         "share of the program's time in a function and in all that it calls; the largest first"

@@ -7,11 +7,13 @@ use fathom_probe::wire::{Line, WireError};
 use super::Record;
 
 pub(super) mod call;
+pub(super) mod overlap;
 pub(super) mod region;
 pub(super) mod source;
 pub(super) mod why;
 
 use call::SimulatedCall;
+use overlap::SimulatedOverlap;
 use region::SimulatedRegion;
 use source::{MAX_SOURCE, SimulatedSource};
 use why::{Reasons, SimulatedObject, SimulatedPair};
@@ -58,6 +60,8 @@ pub struct Simulated {
     pub memory_writes: u64,
     /// Time of all instructions themselves, of data from memory, of translations, of fetches.
     pub units: [u64; 4],
+    /// The lower bound of the time, if the machine describes how many accesses overlap.
+    pub overlap: Option<SimulatedOverlap>,
     /// Core clock, Hz.
     pub clock_hz: u64,
     /// Levels, in the order of the description.
@@ -158,6 +162,8 @@ pub struct Hot {
     pub walks: u64,
     /// Time beyond hits.
     pub units: u64,
+    /// What remains of it if accesses overlap, if that is described.
+    pub overlapped: Option<u64>,
     /// Misses of the nearest level by reason, if they are known.
     pub reasons: Option<Reasons>,
 }
@@ -187,6 +193,7 @@ impl Simulated {
             .int("memory_writes", self.memory_writes)
             .list("units", &self.units)
             .int("clock_hz", self.clock_hz);
+        let head = self.overlap.iter().fold(head, |head, of| head.list("overlap", &of.list()));
         let head = if self.granule > 0 { head.int("granule", self.granule) } else { head };
         let head = match self.guest {
             Some(guest) => head.list("guest", &guest.list()),
@@ -238,6 +245,7 @@ impl Simulated {
             memory: f.need_int("memory")?,
             memory_writes: f.need_int("memory_writes")?,
             units: numbers("units", &f.list("units")?)?,
+            overlap: SimulatedOverlap::of_list(&f.list("overlap")?)?,
             clock_hz: f.need_int("clock_hz")?,
             granule: f.int("granule")?.unwrap_or(0),
             guest: SimulatedGuest::of_list(&f.list("guest")?)?,
@@ -256,6 +264,7 @@ impl Hot {
         let line = with_texts(line, &texts)
             .list("counts", &[self.executed, self.accesses, self.walks, self.units])
             .list("misses", &self.misses);
+        let line = self.overlapped.iter().fold(line, |line, &units| line.int("overlapped", units));
         with_reasons(line, self.reasons)
     }
 
@@ -266,9 +275,10 @@ impl Hot {
         let (function, file, source) = (text("function")?, text("file")?, text("source")?);
         let [executed, accesses, walks, units] = numbers("counts", &f.list("counts")?)?;
         let misses = f.list("misses")?;
+        let overlapped = f.int("overlapped")?;
         let reasons = reasons(&f.list("reasons")?)?;
         f.finish()?;
-        Ok(Hot { function, file, source, executed, accesses, misses, walks, units, reasons })
+        Ok(Hot { function, file, source, executed, accesses, misses, walks, units, overlapped, reasons })
     }
 }
 

@@ -24,7 +24,9 @@ pub(crate) fn headline(report: &Report) -> Headline {
         Some(_) => format!("{:.0} instructions", of(&metrics::INSTRUCTIONS)),
         None => format!("{:.0} loads and stores", of(&metrics::LOADS) + of(&metrics::STORES)),
     };
-    let answer = format!("{what} take {} if every access waits: {}", figure(total), parts.join(", "));
+    let least = report.find(&metrics::LEAST_CYCLES);
+    let bound = least.map_or_else(String::new, |least| format!(", and at least {}", figure(least)));
+    let answer = format!("{what} take {} if every access waits{bound}: {}", figure(total), parts.join(", "));
     let worst = report.of(&metrics::FUNCTION_CYCLES).next();
     let action = worst.filter(|f| f.finite().is_some_and(|cycles| cycles > 0.0)).map(|f| {
         let walks = f.detail.number(metrics::WALKS).unwrap_or(0.0);
@@ -47,9 +49,12 @@ pub(crate) fn headline(report: &Report) -> Headline {
     });
     Headline {
         answer: sentence(&answer),
-        confidence: "Calculated from the description, without overlap of accesses; not measured on hardware."
-            .to_owned(),
+        confidence: match least {
+            None => "Calculated from the description, without overlap of accesses; not measured on hardware.",
+            Some(_) => "Calculated from the description, without overlap and with all that it allows; not measured on hardware.",
+        }
+        .to_owned(),
         action: action.map(|text| sentence(&text)).unwrap_or_default(),
-        quoted: vec![total.key.clone()],
+        quoted: [Some(total), least].into_iter().flatten().map(|f| f.key.clone()).collect(),
     }
 }

@@ -10,6 +10,7 @@ use crate::record::{Hot, Record, Simulated, SimulatedLevel};
 
 mod calls;
 mod guest;
+mod overlap;
 mod regions;
 mod source;
 mod why;
@@ -31,6 +32,7 @@ pub fn read(record: &Record) -> Report {
     };
     report.trust = ClockTrust::Modelled.token().to_owned();
     totals(simulated, &mut report);
+    report.findings.extend(overlap::bound(simulated));
     levels(simulated, &mut report);
     translation(simulated, &mut report);
     for (metric, list) in
@@ -148,6 +150,9 @@ fn of_hot(metric: &'static Metric, hot: &Hot, rank: u64, simulated: &Simulated) 
     detail.set(metrics::ACCESSES, Item::Number(hot.accesses as f64));
     detail.set(metrics::MISSES, by_level(simulated, &hot.misses));
     detail.set(metrics::WALKS, Item::Number(hot.walks as f64));
+    if let Some(overlapped) = hot.overlapped {
+        detail.set(metrics::OVERLAPPED, Item::Number(cycles(overlapped)));
+    }
     if let Some(reasons) = &hot.reasons {
         detail.set(metrics::REASONS, why::named(reasons));
     }

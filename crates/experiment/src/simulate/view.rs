@@ -8,6 +8,7 @@ use fathom_report::page::{Page, TextRole, left, right};
 use fathom_report::rows::show_rest;
 
 mod calls;
+mod overlap;
 mod regions;
 mod source;
 mod why;
@@ -134,10 +135,10 @@ fn cycles(page: &mut Page, report: &Report, index: &mut FindingIndex) {
         rows.splice(at..at, levels);
         page.heading("Cycles, by who answered");
         page.table(&[left("part"), right("cycles"), right("share")], &rows, &[]);
-        let text = "Each data access waits for the one before, and for its result. A core that overlaps accesses takes less: \
-                    what depends on what is not known to a simulation of addresses.";
+        let text = "Each data access waits for the one before, and for its result.";
         page.text(TextRole::Dim, text, "", "  ");
     }
+    overlap::bounds(page, report, index);
     let counts = [
         &metrics::INSTRUCTIONS,
         &metrics::LOADS,
@@ -173,6 +174,7 @@ fn hot(page: &mut Page, index: &mut FindingIndex, metric: &'static Metric, headi
     }
     page.heading(heading);
     let explained = all.iter().any(|(_, f)| f.detail.get(metrics::REASONS).is_some());
+    let overlap = all.iter().any(|(_, f)| f.detail.get(metrics::OVERLAPPED).is_some());
     let row = |f: &Finding| {
         let word = |field| f.detail.word(field).unwrap_or_default().to_owned();
         let mut row = vec![
@@ -186,6 +188,9 @@ fn hot(page: &mut Page, index: &mut FindingIndex, metric: &'static Metric, headi
         ];
         if explained {
             row.insert(5, why::main_reason(f));
+        }
+        if overlap {
+            row.insert(1, count(f, metrics::OVERLAPPED));
         }
         row
     };
@@ -201,6 +206,9 @@ fn hot(page: &mut Page, index: &mut FindingIndex, metric: &'static Metric, headi
     ];
     if explained {
         columns.insert(5, left("why"));
+    }
+    if overlap {
+        columns.insert(1, right("least"));
     }
     page.table(&columns, &rows, &[]);
     rest(page, all.len());

@@ -75,6 +75,8 @@ fn attempt(rng: &mut Rng, seed: u64) -> Description {
             branch: Time::cycles(rng.pick(&[0.0, 1.0, 2.0])),
             store: None,
             maintain: None,
+            outstanding: None,
+            window: None,
         },
         timer: timer(rng, hz),
         levels,

@@ -1,8 +1,8 @@
 //! Validation of descriptions, with a remedy for each error.
 
 use super::{
-    Description, Holds, Inclusion, Index, Level, Memory, Replacement, Through, Time, Tlb, Wakeup, WalkFrom,
-    device, nearest, neighbour,
+    Core, Description, Holds, Inclusion, Index, Level, Memory, Replacement, Through, Time, Tlb, Wakeup,
+    WalkFrom, device, nearest, neighbour,
 };
 use fathom_units::compact;
 
@@ -14,6 +14,9 @@ const WORD_WAYS: u32 = 64;
 const MAX_CPUS: u32 = 1024;
 const MAX_LEVELS: usize = 16;
 const MAX_BYTES: u64 = 1 << 40;
+/// Misses and accesses under way. No core has as many; a search of all of them stays cheap.
+const MAX_OUTSTANDING: u32 = 256;
+const MAX_WINDOW: u32 = 4096;
 /// Lines of all levels together. A model of them then takes at most a few hundred MiB.
 const MAX_LINES: u64 = 1 << 24;
 /// A wake-up of a million instructions takes a millisecond, too long for a real-time system. No wake-up path touches as
@@ -72,12 +75,34 @@ fn check_core(d: &Description) -> Check {
     if d.core.cpus == 0 || d.core.cpus > MAX_CPUS {
         return Err(at.flaw("cpus", format!("{} CPUs", d.core.cpus), format!("from 1 to {MAX_CPUS}")));
     }
+    check_overlap(at, &d.core)?;
     let at = At("timer", 0);
     at.hz("clock", d.timer.clock_hz)?;
     at.time("overhead", d.timer.overhead)?;
     at.time("jitter", d.timer.jitter)?;
     if d.timer.resolution == 0 || d.timer.resolution > 1 << 32 {
         return Err(at.flaw("resolution", "the resolution must be at least 1 tick", "resolution = 1"));
+    }
+    Ok(())
+}
+
+/// Checks how many accesses overlap.
+fn check_overlap(at: At, core: &Core) -> Check {
+    if let Some(count) = core.outstanding
+        && !(1..=MAX_OUTSTANDING).contains(&count)
+    {
+        let help = format!("from 1 (the core waits for each miss) to {MAX_OUTSTANDING}");
+        return Err(at.flaw("outstanding", format!("{count} outstanding misses"), help));
+    }
+    let Some(window) = core.window else { return Ok(()) };
+    let Some(outstanding) = core.outstanding else {
+        let help = "add the misses that can be under way within it: outstanding = 4, for example";
+        return Err(at.flaw("window", "`window` without `outstanding`", help));
+    };
+    if !(outstanding..=MAX_WINDOW).contains(&window) {
+        let message = format!("a window of {window} accesses");
+        let help = format!("from `outstanding`, {outstanding}, to {MAX_WINDOW}");
+        return Err(at.flaw("window", message, help));
     }
     Ok(())
 }

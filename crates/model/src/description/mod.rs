@@ -216,6 +216,11 @@ pub struct Core {
     pub store: Option<Time>,
     /// Cost of cleaning and invalidating a line; if absent, maintenance is refused.
     pub maintain: Option<Time>,
+    /// Accesses that the nearest data level does not serve and that can be under way at the same time; 1 if the core waits for each. If
+    /// absent, it is not known.
+    pub outstanding: Option<u32>,
+    /// Loads and stores that can be under way at the same time, hits included. If absent, they are not limited.
+    pub window: Option<u32>,
 }
 
 /// `[timer]`: the counter that the probe reads.

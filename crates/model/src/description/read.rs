@@ -25,7 +25,7 @@ const TOP: &[&str] = &[
     "dma",
     "neighbour",
 ];
-const CORE: &[&str] = &["clock", "cpus", "alu", "branch", "store", "maintain"];
+const CORE: &[&str] = &["clock", "cpus", "alu", "branch", "store", "maintain", "outstanding", "window"];
 const TIMER: &[&str] = &["clock", "overhead", "jitter", "resolution"];
 const LEVEL: &[&str] = &[
     "name",
@@ -144,6 +144,8 @@ fn read_core(t: &Table) -> Result<Core> {
         branch: t.quantity("branch", units::time)?,
         store: t.time_if_any("store")?,
         maintain: t.time_if_any("maintain")?,
+        outstanding: t.count32_if_any("outstanding")?,
+        window: t.count32_if_any("window")?,
     })
 }
 

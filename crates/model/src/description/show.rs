@@ -182,6 +182,11 @@ impl Core {
         if let Some(maintain) = self.maintain {
             t.quoted("maintain", maintain);
         }
+        for (key, count) in [("outstanding", self.outstanding), ("window", self.window)] {
+            if let Some(count) = count {
+                t.put(key, count);
+            }
+        }
     }
 }
 

@@ -128,6 +128,11 @@ impl<'a> Table<'a> {
         })
     }
 
+    /// Returns an optional count.
+    pub(super) fn count32_if_any(&self, key: &'static str) -> Result<Option<u32>> {
+        self.value(key).map(|_| self.count32(key)).transpose()
+    }
+
     pub(super) fn flag(&self, key: &'static str) -> Result<bool> {
         let value = self.required(key)?;
         value.get_ref().as_bool().ok_or_else(|| self.wrong(value, key, "true or false"))
@@ -240,7 +245,7 @@ pub(super) fn example(key: &str) -> String {
         "inclusion" => "inclusion = \"neither\"",
         "from" => "from = \"memory\"",
         "allocate" | "shared" => return format!("for example: {key} = true"),
-        "cpus" | "ways" | "entries" | "fetches" | "banks" | "buffers" | "resolution" => {
+        "cpus" | "ways" | "entries" | "fetches" | "banks" | "buffers" | "resolution" | "outstanding" => {
             return format!("for example: {key} = 4");
         }
         "core" | "timer" | "memory" | "walk" | "uncached" | "wakeup" | "dma" => {

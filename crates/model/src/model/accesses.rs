@@ -55,6 +55,9 @@ pub struct Access {
     /// Address space: programs with different numbers share no memory. On a machine of a guest ([`Model::of_guest`]), the number of
     /// the physical page instead.
     pub space: u32,
+    /// Loads and stores of the same CPU that were left out since the one before, because they change nothing
+    /// ([`Model::idle_repeats`]), or `u8::MAX` if there are more. The model does not use it.
+    pub left_out: u8,
     /// Load, store or fetch of an instruction.
     pub kind: Kind,
 }
@@ -63,7 +66,7 @@ impl Access {
     /// Returns a load in address space 0 of an unknown instruction.
     #[must_use]
     pub fn load(address: u64, bytes: u16) -> Access {
-        Access { address, pc: 0, bytes, space: 0, kind: Kind::Load }
+        Access { address, pc: 0, bytes, space: 0, left_out: 0, kind: Kind::Load }
     }
 
     /// Returns such a store.

@@ -66,6 +66,8 @@ pub fn random_description(seed: u64) -> Description {
             branch: d.one_of(&[Time::ZERO, Time::cycles(1.0)]),
             store: None,
             maintain: None,
+            outstanding: None,
+            window: None,
         },
         timer: Timer {
             clock_hz: d.one_of(&[600e6, 54e6, 1e9]),

@@ -255,7 +255,7 @@ impl Decoder {
     #[inline(always)]
     fn access(&self, number: u32, address: u64) -> Access {
         let Operation { place, bytes, kind, .. } = self.predictor.operations[number as usize];
-        Access { address, pc: place.into(), bytes, space: 0, kind }
+        Access { address, pc: place.into(), bytes, space: 0, left_out: 0, kind }
     }
 
     /// Decodes an access that is not as predicted.

@@ -25,6 +25,8 @@ pub struct SimulatedRegion {
     pub units: u64,
     /// Times of its entries that were left, if any was: the shortest, the median, what 99 % do not exceed, the longest.
     pub entries: Option<[u64; 4]>,
+    /// The least time, if the machine describes how many accesses overlap.
+    pub least: Option<u64>,
     /// Accesses that reached each level.
     pub reached: Vec<u64>,
     /// Misses by level.
@@ -44,6 +46,7 @@ impl SimulatedRegion {
         ];
         let line = line.text("name", &cut(&self.name)).list("counts", &counts);
         let line = self.entries.map_or_else(|| line.clone(), |times| line.clone().list("entries", &times));
+        let line = self.least.iter().fold(line, |line, &units| line.int("least", units));
         line.list("reached", &self.reached).list("misses", &self.misses)
     }
 
@@ -55,6 +58,7 @@ impl SimulatedRegion {
             numbers("counts", &f.list("counts")?)?;
         let entries = f.list("entries")?;
         let entries = if entries.is_empty() { None } else { Some(numbers("entries", &entries)?) };
+        let least = f.int("least")?;
         let (reached, misses) = (f.list("reached")?, f.list("misses")?);
         f.finish()?;
         Ok(SimulatedRegion {
@@ -67,6 +71,7 @@ impl SimulatedRegion {
             memory,
             units,
             entries,
+            least,
             reached,
             misses,
         })

@@ -13,6 +13,7 @@ fn sample() -> Simulated {
         misses: vec![3, 4, 5],
         walks: 6,
         units: u64::MAX,
+        overlapped: Some(u64::MAX),
         reasons: Some([1, 2, 3, 4, 5, 6]),
     };
     let end = SimulatedEnd {
@@ -48,6 +49,7 @@ fn sample() -> Simulated {
         memory_writes: 6,
         units: [7, 8, 9, 10],
         clock_hz: 700_000_000,
+        overlap: Some(SimulatedOverlap { outstanding: 3, window: 0, data: u64::MAX, fetches: 1 }),
         levels: vec![SimulatedLevel {
             name: "L1D".into(),
             holds: "data".into(),
@@ -76,6 +78,7 @@ fn sample() -> Simulated {
             memory: 6,
             units: u64::MAX,
             entries: Some([1, 2, 3, u64::MAX]),
+            least: Some(u64::MAX),
             reached: vec![8],
             misses: vec![9],
         }],

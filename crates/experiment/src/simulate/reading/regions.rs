@@ -19,13 +19,16 @@ fn of_region(region: &SimulatedRegion, rank: u64, simulated: &Simulated) -> Find
     if region.unmatched > 0 {
         detail.set(metrics::UNMATCHED, Item::Number(region.unmatched as f64));
     }
+    if let Some(least) = region.least {
+        detail.set(metrics::LEAST, Item::Number(super::cycles(least)));
+    }
     detail.set(metrics::EXECUTED, Item::Number(region.instructions as f64));
     detail.set(metrics::ACCESSES, Item::Number(region.accesses as f64));
     detail.set(metrics::REACHED, by_level(&region.reached));
     detail.set(metrics::PASSED_ON, by_level(&region.misses));
     detail.set(metrics::WALKS, Item::Number(region.walks as f64));
     detail.set(metrics::MEMORY, Item::Number(region.memory as f64));
-    let fields = [metrics::LEAST, metrics::MEDIAN, metrics::P99, metrics::MOST];
+    let fields = [metrics::SHORTEST, metrics::MEDIAN, metrics::P99, metrics::LONGEST];
     for (field, time) in fields.into_iter().zip(region.entries.into_iter().flatten()) {
         detail.set(field, Item::Number(super::cycles(time)));
     }

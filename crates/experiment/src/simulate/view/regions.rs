@@ -15,9 +15,10 @@ pub(super) fn regions(page: &mut Page, report: &Report, index: &mut FindingIndex
     }
     page.heading("Regions, with those within them, by time");
     let total = report.find(&metrics::CYCLES).and_then(Finding::finite).filter(|all| *all > 0.0);
+    let overlap = all.iter().any(|(_, f)| f.detail.get(metrics::LEAST).is_some());
     let row = |f: &Finding| {
         let share = total.zip(f.finite()).map(|(all, part)| format!("{:.1} %", 100.0 * part / all));
-        vec![
+        let mut row = vec![
             cell(Some(f)),
             share.unwrap_or_default(),
             f.detail.word(metrics::REGION).unwrap_or_default().to_owned(),
@@ -26,10 +27,14 @@ pub(super) fn regions(page: &mut Page, report: &Report, index: &mut FindingIndex
             count(f, metrics::ACCESSES),
             misses(f),
             count(f, metrics::WALKS),
-        ]
+        ];
+        if overlap {
+            row.insert(1, count(f, metrics::LEAST));
+        }
+        row
     };
     let rows: Vec<Vec<String>> = all.iter().take(SHOWN).map(|(_, f)| row(f)).collect();
-    let columns = [
+    let mut columns = vec![
         right("cycles"),
         right("share"),
         left("region").key(),
@@ -39,6 +44,9 @@ pub(super) fn regions(page: &mut Page, report: &Report, index: &mut FindingIndex
         left("misses"),
         right("walks"),
     ];
+    if overlap {
+        columns.insert(1, right("least"));
+    }
     page.table(&columns, &rows, &[]);
     rest(page, all.len());
     times(page, &all);
@@ -46,9 +54,9 @@ pub(super) fn regions(page: &mut Page, report: &Report, index: &mut FindingIndex
 
 /// Shows the times of single entries, of regions that were left more than once.
 fn times(page: &mut Page, all: &[(u64, &Finding)]) {
-    let fields = [metrics::LEAST, metrics::MEDIAN, metrics::P99, metrics::MOST];
+    let fields = [metrics::SHORTEST, metrics::MEDIAN, metrics::P99, metrics::LONGEST];
     let several = |f: &Finding| {
-        f.detail.number(metrics::ENTERED) > Some(1.0) && f.detail.number(metrics::MOST).is_some()
+        f.detail.number(metrics::ENTERED) > Some(1.0) && f.detail.number(metrics::LONGEST).is_some()
     };
     let row = |f: &Finding| {
         let mut row = vec![f.detail.word(metrics::REGION).unwrap_or_default().to_owned()];

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fathom_experiment::record::{
-    Hot, MAX_HOT, Simulated, SimulatedGuest, SimulatedLevel, SimulatedRegion, SimulatedTlb,
+    Hot, MAX_HOT, Simulated, SimulatedGuest, SimulatedLevel, SimulatedOverlap, SimulatedRegion, SimulatedTlb,
 };
 use fathom_simulation::protocol::{Answer, End, NO_ADDRESS, Place};
 use fathom_simulation::{MachineCounts, PlaceCounts, RegionCounts};
@@ -89,6 +89,7 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
             machine.translation_units,
             machine.fetch_units,
         ],
+        overlap: overlap(machine),
         clock_hz: machine.clock_hz,
         levels: machine.levels.iter().enumerate().map(|(nth, of)| level(of, nth, machine)).collect(),
         tlbs: machine.tlbs.iter().map(tlb).collect(),
@@ -121,6 +122,16 @@ fn level(of: &fathom_simulation::LevelCounts, nth: usize, machine: &MachineCount
     }
 }
 
+fn overlap(machine: &MachineCounts) -> Option<SimulatedOverlap> {
+    let (outstanding, of) = machine.outstanding.zip(machine.overlap)?;
+    Some(SimulatedOverlap {
+        outstanding: outstanding.into(),
+        window: machine.window.unwrap_or(0).into(),
+        data: of.data_units,
+        fetches: of.fetch_units,
+    })
+}
+
 fn tlb(of: &fathom_simulation::TlbCounts) -> SimulatedTlb {
     SimulatedTlb { name: of.name.clone(), accesses: of.accesses, misses: of.misses }
 }
@@ -129,6 +140,7 @@ fn tlb(of: &fathom_simulation::TlbCounts) -> SimulatedTlb {
 fn regions(answer: &Answer, machine: &MachineCounts) -> Vec<SimulatedRegion> {
     let named = |of: &RegionCounts| {
         let number = of.region as usize;
+        let instruction_units = of.instructions.saturating_mul(machine.operation_units);
         SimulatedRegion {
             name: answer.regions.get(number).cloned().unwrap_or_else(|| format!("region {number}")),
             entered: of.entered,
@@ -137,8 +149,9 @@ fn regions(answer: &Answer, machine: &MachineCounts) -> Vec<SimulatedRegion> {
             accesses: of.accesses[0] + of.accesses[1],
             walks: of.walks,
             memory: of.memory,
-            units: of.units.saturating_add(of.instructions.saturating_mul(machine.operation_units)),
+            units: of.units.saturating_add(instruction_units),
             entries: of.entries.map(|of| [of.least, of.median, of.p99, of.most]),
+            least: of.overlap.map(|overlap| overlap.least(instruction_units)),
             reached: of.reached.clone(),
             misses: of.misses.clone(),
         }
@@ -199,6 +212,9 @@ fn summed(
             let sums = hot.reasons.get_or_insert_default();
             sums.iter_mut().zip(reasons[number]).for_each(|(sum, more)| *sum += more);
         }
+        if machine.overlap.is_some() {
+            *hot.overlapped.get_or_insert_default() += counted.map_or(0, |of| of.overlapped_units);
+        }
         let Some(counted) = counted else { continue };
         hot.walks += counted.walks;
         hot.units += counted.units;
@@ -209,7 +225,7 @@ fn summed(
 
 #[cfg(test)]
 mod tests {
-    use fathom_simulation::LevelCounts;
+    use fathom_simulation::{LevelCounts, OverlapCounts};
 
     use super::*;
     use crate::program::symbols::SourceLine;
@@ -232,11 +248,14 @@ mod tests {
             fetch_misses: vec![0, 7, 5],
             walks: 2,
             units,
+            overlapped_units: units / 5,
         };
         let machine = MachineCounts {
             levels: vec![level("data"), level("instructions"), level("unified")],
             places: vec![missed(0, 30), missed(1, 20), missed(2, 15)],
             operation_units: 4096,
+            outstanding: Some(5),
+            overlap: Some(OverlapCounts { data_units: 13, fetch_units: 0 }),
             ..Default::default()
         };
         let places = vec![place(100), place(10), place(20), place(0)];
@@ -263,9 +282,12 @@ mod tests {
         };
         let of = of_machine(&ran, &machine, &names, &Data::Addresses);
         assert_eq!((of.instructions, of.units[0]), (130, 130 * 4096));
+        let functions = of.functions.iter();
         let functions: Vec<_> =
-            of.functions.iter().map(|hot| (&*hot.function, hot.units, hot.executed)).collect();
-        assert_eq!(functions, [("b", 35, 30), ("a", 30, 100)]);
+            functions.map(|hot| (&*hot.function, hot.units, hot.overlapped, hot.executed)).collect();
+        assert_eq!(functions, [("b", 35, Some(7), 30), ("a", 30, Some(6), 100)]);
+        let overlap = SimulatedOverlap { outstanding: 5, window: 0, data: 13, fetches: 0 };
+        assert_eq!(of.overlap, Some(overlap));
         assert_eq!((of.functions[0].misses.clone(), of.functions[0].walks), (vec![35, 14, 2], 4));
         assert_eq!((of.functions[0].accesses, of.functions[0].source.as_str()), (32, ""));
         let lines: Vec<_> = of.lines.iter().map(|hot| hot.source.as_str()).collect();

@@ -15,7 +15,8 @@ const BAR: f64 = 16.0;
 /// Returns a table: for each machine cycles, also as a bar and with those of the first as 1, misses of each level, walks,
 /// accesses of memory. Where one machine is varied, its rows are named by the values alone.
 pub fn table(machines: &[Machine], reports: &[&Report], style: Style) -> String {
-    let columns = [
+    let overlap = reports.iter().any(|report| report.find(&metrics::LEAST_CYCLES).is_some());
+    let mut columns = vec![
         left("machine").key(),
         right("cycles"),
         right("of first"),
@@ -35,7 +36,7 @@ pub fn table(machines: &[Machine], reports: &[&Report], style: Style) -> String 
         let misses = report
             .of(&metrics::LEVEL_MISSES)
             .map(|f| format!("{} {}", f.detail.word(metrics::NAME).unwrap_or_default(), shown(Some(f))));
-        vec![
+        let mut row = vec![
             if one { &machine.varied } else { &machine.name }.clone(),
             of(&metrics::CYCLES),
             relative.unwrap_or_default(),
@@ -43,8 +44,15 @@ pub fn table(machines: &[Machine], reports: &[&Report], style: Style) -> String 
             misses.collect::<Vec<_>>().join(", "),
             of(&metrics::WALK_COUNT),
             of(&metrics::MEMORY_ACCESSES),
-        ]
+        ];
+        if overlap {
+            row.insert(2, of(&metrics::LEAST_CYCLES));
+        }
+        row
     };
+    if overlap {
+        columns.insert(2, right("least"));
+    }
     let rows: Vec<Vec<String>> = machines.iter().zip(reports).map(row).collect();
     let mut page = Page::new(style);
     let whose = if one { format!("{first} with other values") } else { "Machines".to_owned() };
