@@ -3,6 +3,8 @@
 use fathom_model::Kind;
 use serde::{Deserialize, Serialize};
 
+use crate::heap::SiteCounts;
+
 /// The kinds of accesses, in the order of arrays by kind.
 pub const KINDS: [Kind; 3] = [Kind::Load, Kind::Store, Kind::Fetch];
 
@@ -110,6 +112,10 @@ pub struct StoryCounts {
     pub lines: Vec<LineCounts>,
     /// Bytes that are counted as one line: those of the nearest level's line, or more if there would be too many.
     pub line_bytes: u64,
+    /// Data in blocks of the heap, by number of the allocation site: it is not among `lines`. The address is the first that missed.
+    pub sites: Vec<LineCounts>,
+    /// What the blocks of each site add up to.
+    pub heap: Vec<SiteCounts>,
     /// Pairs of lines, the most misses first.
     pub pairs: Vec<PairCounts>,
 }
@@ -152,12 +158,16 @@ pub struct PairCounts {
     pub count: u64,
     /// What missed first.
     pub address: u64,
+    /// Its allocation site and the offset in the block, if it is in the heap.
+    pub block: Option<(u32, u32)>,
     /// The instruction that missed first.
     pub place: u64,
     /// Its CPU.
     pub cpu: u32,
     /// Address and instruction of what had taken the line; `None` for a walk of page tables.
     pub by: Option<(u64, u64)>,
+    /// The block of that address.
+    pub by_block: Option<(u32, u32)>,
     /// The CPU of that.
     pub by_cpu: u32,
 }

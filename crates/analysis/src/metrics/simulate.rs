@@ -59,7 +59,19 @@ pub const SET: Field = Field::new("set", "number of the set of the first such mi
 /// Data.
 pub const OBJECT: Field = Field::new(
     "object",
-    "variable, stack, heap or other memory; the address, of a trace without its program",
+    "variable, stack, heap with the function and the line that allocate, other memory; the address, of a trace without its program",
+);
+/// Accesses of an allocation site.
+pub const BLOCK_ACCESSES: Field =
+    Field::new("accesses", "of an allocation site: number of loads and stores in its blocks");
+/// Blocks of an allocation site.
+pub const BLOCKS: Field = Field::new("blocks", "of an allocation site: number of blocks of the heap");
+/// Their bytes.
+pub const BLOCK_BYTES: Field = Field::new("bytes", "of an allocation site: bytes of all its blocks");
+/// The most of them.
+pub const PEAK_BYTES: Field = Field::new(
+    "peak_bytes",
+    "of an allocation site: the most bytes that were in use at the same time; of a line of the source with several, their sum",
 );
 /// Place in an object.
 pub const OFFSET: Field = Field::new("offset", "offset in the object of the pair that misses most, bytes");
@@ -181,7 +193,7 @@ metrics! {
     OBJECT_CYCLES "simulated.object.{rank}.cycles" ["cycles"]
         "time of accesses to an object beyond hits of the nearest level and TLB; the longest first"
         .less_is_better().compared(Compared::OnRequest)
-        .detail(&[OBJECT, FILE, MISSES, WALKS, REASONS]);
+        .detail(&[OBJECT, FILE, BLOCKS, BLOCK_BYTES, PEAK_BYTES, BLOCK_ACCESSES, MISSES, WALKS, REASONS]);
     PAIR_MISSES "simulated.pair.{rank}.misses" [""]
         "number of misses of an object because of another one; the most first"
         .less_is_better().compared(Compared::OnRequest)

@@ -78,6 +78,8 @@ pub struct Simulated {
     pub totals: Vec<SimulatedCall>,
     /// Calls, callers before callees.
     pub calls: Vec<SimulatedCall>,
+    /// Why blocks of the heap are not told apart, or not all of them; empty otherwise.
+    pub unfollowed: String,
     /// Bytes of data that are counted as one, if the reasons of misses are known; else 0.
     pub granule: u64,
     /// Objects, the longest time first.
@@ -152,6 +154,7 @@ impl Simulated {
                 ("trace", &self.trace),
                 ("refused", &self.refused),
                 ("ended", &self.ended),
+                ("unfollowed", &self.unfollowed),
             ],
         );
         let head = head
@@ -195,13 +198,14 @@ impl Simulated {
         f.token("part")?;
         let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
         let (program, target, trace) = (text("program")?, text("target")?, text("trace")?);
-        let (refused, ended) = (text("refused")?, text("ended")?);
+        let (refused, ended, unfollowed) = (text("refused")?, text("ended")?, text("unfollowed")?);
         let read = Simulated {
             program,
             target,
             trace,
             refused,
             ended,
+            unfollowed,
             replaced: f.int("replaced")?.is_some_and(|flag| flag != 0),
             threads: f.need_int("threads")?,
             instructions: f.need_int("instructions")?,

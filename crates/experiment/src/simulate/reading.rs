@@ -178,6 +178,11 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
         let text = "the trace does not have all instructions: neither their time nor their fetches are in the result";
         warn(text.to_owned(), "compare such results with one another only");
     }
+    if !simulated.unfollowed.is_empty() {
+        let text =
+            format!("blocks of the heap are not told apart, or not all of them: {}", simulated.unfollowed);
+        warn(text, "Debian's qemu-user 7.2 tells what is needed; other data is not affected");
+    }
     if simulated.unseen > 0 {
         let text = format!(
             "{} executions of DC ZVA are not simulated: QEMU does not tell the line that each of them clears",

@@ -20,6 +20,7 @@ use fathom_model::{Access, Description, Event, Kind, Loss, Model, Outcome, Trace
 
 use crate::calls;
 use crate::counts::{REASONS, Reason, StoryCounts};
+use crate::heap::Owner;
 use pairs::{End, Pairs};
 use shadow::{Before, Lost, Shadow};
 use tally::Tally;
@@ -85,15 +86,22 @@ impl Story {
     }
 
     /// Notes an access that the model has made, with its events. It took `beyond` units more than a hit.
-    pub fn note(&mut self, model: &Model, cpu: u32, access: &Access, traced: &Traced, beyond: u64) {
+    pub fn note(
+        &mut self,
+        model: &Model,
+        cpu: u32,
+        (access, owner): (&Access, Owner),
+        traced: &Traced,
+        beyond: u64,
+    ) {
         let Traced { agent, physical, outcome, .. } = *traced;
         self.add_agents(agent);
-        let own = End { address: access.address, place: calls::place_of(access.pc) as u32, cpu };
+        let own = End { address: access.address, place: calls::place_of(access.pc) as u32, cpu, owner };
         self.before(model.events(), agent, own);
         let reason = self.misses(model, agent, access, physical, outcome, own);
         if access.kind != Kind::Fetch && !traced.nearest {
             let path = self.data.iter().take_while(|&&level| Some(level) != outcome.level);
-            self.lines.add(access.address, path, (outcome.walked, beyond), reason);
+            self.lines.add((access.address, owner), path, (outcome.walked, beyond), reason);
         }
         if let Some(reason) = reason {
             let place = calls::place_of(access.pc);
@@ -219,6 +227,8 @@ impl Story {
             places: places.map(|(of, place)| (place, *of)).collect(),
             lines: self.lines.counts(),
             line_bytes: self.lines.bytes(),
+            sites: self.lines.sites(),
+            heap: Vec::new(),
             pairs: self.pairs.counts(),
         }
     }

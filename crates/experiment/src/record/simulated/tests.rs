@@ -88,8 +88,10 @@ fn sample() -> Simulated {
             walks: 8,
             units: 9,
             reasons: [9, 8, 7, 6, 5, 4],
+            heap: Some([1, 2, 3, 4]),
             ..Default::default()
         }],
+        unfollowed: "no registers".into(),
         pairs: vec![SimulatedPair {
             level: 0,
             reason: 2,
@@ -123,7 +125,7 @@ fn longest_texts_fit_in_lines() {
     long.lines[0] =
         Hot { function: text.clone(), file: text.clone(), source: text.clone(), ..long.lines[0].clone() };
     (long.program, long.target, long.refused) = (text.clone(), text.clone(), text.clone());
-    long.trace = text.clone();
+    (long.trace, long.unfollowed) = (text.clone(), text.clone());
     long.lines[0].misses = vec![u64::MAX; MAX_UNITS];
     long.lines[0].reasons = Some([u64::MAX; 6]);
     (long.source[0].file, long.source[0].text) = (text.clone(), text.clone());
@@ -134,7 +136,8 @@ fn longest_texts_fit_in_lines() {
     long.regions[0].misses = vec![u64::MAX; MAX_UNITS];
     long.regions[0].reached = vec![u64::MAX; MAX_UNITS];
     let object = SimulatedObject { name: text.clone(), file: text.clone(), ..long.objects[0].clone() };
-    long.objects[0] = SimulatedObject { misses: vec![u64::MAX; MAX_UNITS], ..object };
+    long.objects[0] =
+        SimulatedObject { misses: vec![u64::MAX; MAX_UNITS], heap: Some([u64::MAX; 4]), ..object };
     let (offset, cpu, all) = (u64::MAX, u64::MAX, text);
     let end = SimulatedEnd { object: all.clone(), offset, function: all.clone(), source: all, cpu };
     long.pairs[0] = SimulatedPair { end: end.clone(), by: end, ..long.pairs[0].clone() };

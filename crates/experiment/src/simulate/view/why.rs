@@ -58,19 +58,33 @@ pub(super) fn objects(page: &mut Page, index: &mut FindingIndex) {
     }
     page.heading("Data, by time beyond hits");
     let word = |f: &Finding, field| f.detail.word(field).unwrap_or_default().to_owned();
+    let has_blocks = all.iter().any(|(_, f)| f.detail.get(metrics::BLOCKS).is_some());
     let row = |f: &Finding| {
-        vec![
+        let mut row = vec![
             cell(Some(f)),
             word(f, metrics::OBJECT),
             misses(f),
             main_reason(f),
             count(f, metrics::WALKS),
             word(f, metrics::FILE),
-        ]
+        ];
+        if has_blocks {
+            row.splice(2..2, [metrics::BLOCKS, metrics::BLOCK_BYTES].map(|field| count(f, field)));
+        }
+        row
     };
     let rows: Vec<Vec<String>> = all.iter().take(SHOWN).map(|(_, f)| row(f)).collect();
-    let columns =
-        [right("cycles"), left("object").key(), left("misses"), left("why"), right("walks"), left("file")];
+    let mut columns = vec![
+        right("cycles"),
+        left("object").key(),
+        left("misses"),
+        left("why"),
+        right("walks"),
+        left("file"),
+    ];
+    if has_blocks {
+        columns.splice(2..2, [right("blocks"), right("bytes")]);
+    }
     page.table(&columns, &rows, &[]);
     rest(page, all.len());
     if let Some(granule) = index.one(&metrics::GRANULE) {

@@ -10,7 +10,7 @@ use super::calls::{self, Calls};
 use super::conversation::Ran;
 use super::objects::Objects;
 use super::source::Sources;
-use super::why::{self, Data};
+use super::why::{self, Data, Site};
 use crate::failure::print_message;
 use crate::program::symbols::{Named, Symbols, UNKNOWN};
 
@@ -28,7 +28,9 @@ pub fn simulated(ran: &Ran, source: bool) -> Vec<Simulated> {
     }
     let explained = answer.machines.iter().any(|machine| machine.story.is_some());
     let data = match explained && ran.trace.is_empty() {
-        true => Data::Objects(Objects::new(&answer.mappings, &ran.program)),
+        true => {
+            Data::Objects(Objects::new(&answer.mappings, &ran.program), Site::all(&answer.heap, &mut symbols))
+        }
         false => Data::Addresses,
     };
     let calls = answer.calls.as_ref().map(|tree| Calls::new(tree, &mut symbols));
@@ -98,6 +100,7 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
         merged: 0,
         totals: Vec::new(),
         calls: Vec::new(),
+        unfollowed: story.and(answer.heap.problem.clone()).unwrap_or_default(),
         granule: story.map_or(0, |story| story.line_bytes),
         objects: story.map_or_else(Vec::new, |story| why::objects(story, data)),
         pairs: story.map_or_else(Vec::new, |story| why::pairs(story, data, names)),
@@ -243,6 +246,7 @@ mod tests {
             places,
             mappings: vec![],
             regions: vec![],
+            heap: Default::default(),
             calls: None,
             machines: vec![],
         };
