@@ -28,6 +28,7 @@ pub use hierarchy::{Event, Loss};
 pub use machine::Cell;
 pub use model::{Access, Detail, GuestTranslation, Kind, LevelTotals, Model, Outcome, Totals, Traced};
 pub use time::UNITS_PER_CYCLE;
+pub use translate::Translation;
 
 /// Serves `model` on `lines` until `bye` or the end of the input. The loops over memory are compiled here, as this crate is
 /// optimised, and not where `lines` is known.

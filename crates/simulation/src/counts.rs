@@ -118,6 +118,10 @@ pub struct StoryCounts {
     pub heap: Vec<SiteCounts>,
     /// Pairs of lines, the most misses first.
     pub pairs: Vec<PairCounts>,
+    /// Misses of each TLB by [`Reason`].
+    pub tlbs: Vec<[u64; REASONS]>,
+    /// Pairs of pages, the most misses first. Their level is the number of a TLB.
+    pub page_pairs: Vec<PairCounts>,
 }
 
 /// Counts of a line of data.
@@ -148,7 +152,7 @@ impl LineCounts {
 /// Misses of one line because of another one, or because of another CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairCounts {
-    /// The level, in the order of the description from 0.
+    /// The level or TLB, in the order of the description from 0.
     pub level: u64,
     /// Number of the [`Reason`].
     pub reason: u64,

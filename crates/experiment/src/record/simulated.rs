@@ -86,6 +86,8 @@ pub struct Simulated {
     pub objects: Vec<SimulatedObject>,
     /// Pairs, the most misses first.
     pub pairs: Vec<SimulatedPair>,
+    /// Pairs by pages, whose level is the number of a TLB.
+    pub page_pairs: Vec<SimulatedPair>,
 }
 
 /// A level.
@@ -116,6 +118,8 @@ pub struct SimulatedTlb {
     pub accesses: u64,
     /// Those that it did not have.
     pub misses: u64,
+    /// Misses by reason, if they are known.
+    pub reasons: Option<Reasons>,
 }
 
 /// A function or a line of the source.
@@ -177,7 +181,8 @@ impl Simulated {
             with_reasons(line.list("counts", &counts), level.reasons)
         };
         let tlb = |tlb: &SimulatedTlb| {
-            begun("tlb").text("name", &cut(&tlb.name)).list("counts", &[tlb.accesses, tlb.misses])
+            let line = begun("tlb").text("name", &cut(&tlb.name));
+            with_reasons(line.list("counts", &[tlb.accesses, tlb.misses]), tlb.reasons)
         };
         let mut all = vec![head];
         all.extend(self.levels.iter().map(level));
@@ -189,7 +194,9 @@ impl Simulated {
         all.extend(self.totals.iter().take(MAX_HOT).map(|total| total.record_line(begun("total"))));
         all.extend(self.calls.iter().take(MAX_CALLS).map(|call| call.record_line(begun("call"))));
         all.extend(self.objects.iter().take(MAX_HOT).map(|object| object.record_line(begun("object"))));
-        all.extend(self.pairs.iter().take(MAX_HOT).map(|pair| pair.record_line(begun("pair"))));
+        for (part, pairs) in [("pair", &self.pairs), ("page-pair", &self.page_pairs)] {
+            all.extend(pairs.iter().take(MAX_HOT).map(|pair| pair.record_line(begun(part))));
+        }
         all
     }
 
@@ -267,8 +274,9 @@ impl SimulatedTlb {
         f.token("part")?;
         let name = f.text("name")?.unwrap_or_default().to_owned();
         let [accesses, misses] = numbers("counts", &f.list("counts")?)?;
+        let reasons = reasons(&f.list("reasons")?)?;
         f.finish()?;
-        Ok(SimulatedTlb { name, accesses, misses })
+        Ok(SimulatedTlb { name, accesses, misses, reasons })
     }
 }
 
@@ -338,8 +346,12 @@ impl Record {
                 let pair = SimulatedPair::of_line(line, of.levels.len());
                 push(&mut of.pairs, MAX_HOT, &part, pair)
             }
+            "page-pair" => {
+                let pair = SimulatedPair::of_line(line, of.tlbs.len());
+                push(&mut of.page_pairs, MAX_HOT, &part, pair)
+            }
             other => Err(WireError::new(format!(
-                "simulated: part={other} is not one of: program level tlb function line source region total call object pair"
+                "simulated: part={other} is not one of: program level tlb function line source region total call object pair page-pair"
             ))),
         }
     }

@@ -121,6 +121,12 @@ fn translation(simulated: &Simulated, report: &mut Report) {
             finding.detail.set(metrics::NAME, Item::Token(tlb.name.clone()));
             report.findings.push(finding);
         }
+        let reasons = tlb.reasons.iter().flat_map(|reasons| metrics::TLB_REASONS.into_iter().zip(*reasons));
+        report.findings.extend(reasons.map(|(metric, count)| {
+            let mut finding = Finding::number(metric.at([number_of.into()]), count as f64);
+            finding.detail.set(metrics::NAME, Item::Token(tlb.name.clone()));
+            finding
+        }));
     }
     if !simulated.tlbs.is_empty() {
         report.findings.push(Finding::number(&metrics::WALK_COUNT, simulated.walks as f64));

@@ -92,6 +92,13 @@ fn sample() -> Simulated {
             ..Default::default()
         }],
         unfollowed: "no registers".into(),
+        page_pairs: vec![SimulatedPair {
+            level: 0,
+            count: 9,
+            end: end.clone(),
+            by: end.clone(),
+            ..Default::default()
+        }],
         pairs: vec![SimulatedPair {
             level: 0,
             reason: 2,
@@ -100,7 +107,12 @@ fn sample() -> Simulated {
             by: SimulatedEnd { function: String::new(), ..end.clone() },
             end,
         }],
-        tlbs: vec![SimulatedTlb { name: "TLB 1".into(), accesses: 3, misses: 1 }],
+        tlbs: vec![SimulatedTlb {
+            name: "TLB 1".into(),
+            accesses: 3,
+            misses: 1,
+            reasons: Some([1, 0, 0, 0, 0, 0]),
+        }],
         functions: vec![hot.clone(), Hot { source: String::new(), ..Hot::default() }],
         lines: vec![hot],
     }

@@ -49,7 +49,7 @@ pub struct SimulatedEnd {
 /// Two objects of which one takes the lines of the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimulatedPair {
-    /// Number of the level, from 0.
+    /// Number of the level or TLB, from 0.
     pub level: u64,
     /// Number of the reason.
     pub reason: u64,

@@ -88,7 +88,7 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
         ],
         clock_hz: machine.clock_hz,
         levels: machine.levels.iter().enumerate().map(|(nth, of)| level(of, nth, machine)).collect(),
-        tlbs: machine.tlbs.iter().map(tlb).collect(),
+        tlbs: machine.tlbs.iter().enumerate().map(|(nth, of)| tlb(of, nth, machine)).collect(),
         functions: by(|named| Some(Named { source: None, ..named.clone() })),
         lines: by(|named| named.source.is_some().then(|| named.clone()))
             .into_iter()
@@ -103,7 +103,9 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
         unfollowed: story.and(answer.heap.problem.clone()).unwrap_or_default(),
         granule: story.map_or(0, |story| story.line_bytes),
         objects: story.map_or_else(Vec::new, |story| why::objects(story, data)),
-        pairs: story.map_or_else(Vec::new, |story| why::pairs(story, data, names)),
+        pairs: story.map_or_else(Vec::new, |story| why::pairs(&story.pairs, story.line_bytes, data, names)),
+        page_pairs: story
+            .map_or_else(Vec::new, |story| why::pairs(&story.page_pairs, story.line_bytes, data, names)),
     }
 }
 
@@ -119,8 +121,9 @@ fn level(of: &fathom_simulation::LevelCounts, nth: usize, machine: &MachineCount
     }
 }
 
-fn tlb(of: &fathom_simulation::TlbCounts) -> SimulatedTlb {
-    SimulatedTlb { name: of.name.clone(), accesses: of.accesses, misses: of.misses }
+fn tlb(of: &fathom_simulation::TlbCounts, nth: usize, machine: &MachineCounts) -> SimulatedTlb {
+    let reasons = machine.story.as_ref().and_then(|story| story.tlbs.get(nth).copied());
+    SimulatedTlb { name: of.name.clone(), accesses: of.accesses, misses: of.misses, reasons }
 }
 
 /// Returns the regions, the longest time first.

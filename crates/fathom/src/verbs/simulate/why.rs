@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fathom_experiment::record::{MAX_HOT, SimulatedEnd, SimulatedObject, SimulatedPair};
 use fathom_simulation::protocol::HeapSites;
-use fathom_simulation::{LineCounts, REASONS, Reason, StoryCounts};
+use fathom_simulation::{LineCounts, PairCounts, REASONS, Reason, StoryCounts};
 
 use super::objects::{Datum, Objects};
 use crate::program::symbols::{Named, Symbols};
@@ -109,17 +109,17 @@ pub fn objects(story: &StoryCounts, data: &Data) -> Vec<SimulatedObject> {
     all
 }
 
-/// Returns pairs of objects, those with the most misses first. `names` are those of the places.
-pub fn pairs(story: &StoryCounts, data: &Data, names: &[Named]) -> Vec<SimulatedPair> {
+/// Returns pairs of objects, those with the most misses first, of lines of `line_bytes` or of pages. `names` are those of the places.
+pub fn pairs(pairs: &[PairCounts], line_bytes: u64, data: &Data, names: &[Named]) -> Vec<SimulatedPair> {
     let end = |address: u64, block: Option<(u32, u32)>, place: u64, cpu: u32| {
-        let Datum { object, offset, .. } = data.find(address, block, story.line_bytes);
+        let Datum { object, offset, .. } = data.find(address, block, line_bytes);
         let named = names.get(place as usize).cloned().unwrap_or_default();
         let source = named.source();
         SimulatedEnd { object, offset, function: named.function, source, cpu: cpu.into() }
     };
     let mut all: HashMap<(u64, u64, String, String), SimulatedPair> = HashMap::new();
     // Those with the most misses come first, so that they are the example of their objects.
-    for pair in &story.pairs {
+    for pair in pairs {
         let of = end(pair.address, pair.block, pair.place, pair.cpu);
         let by = match pair.by {
             Some((address, place)) => end(address, pair.by_block, place, pair.by_cpu),
@@ -159,10 +159,8 @@ const _: () = assert!(Reason::ALL.len() == fathom_experiment::record::REASONS);
 
 #[cfg(test)]
 mod tests {
-    use fathom_analysis::metrics::simulate::REASON_NAMES;
-    use fathom_simulation::{LineCounts, PairCounts};
-
     use super::*;
+    use fathom_analysis::metrics::simulate::REASON_NAMES;
 
     #[test]
     fn names_of_reasons_are_in_the_order_of_their_numbers() {
@@ -197,7 +195,7 @@ mod tests {
         assert_eq!(shown, [("0x2000", 30, 2), ("0x1000", 11, 4)]);
         assert_eq!((found[1].walks, found[1].reasons), (2, [2, 0, 2, 0, 0, 0]));
         let names = [Named { function: "a".into(), ..Named::default() }, Named::default()];
-        let found = pairs(&story, &Data::Addresses, &names);
+        let found = pairs(&story.pairs, 64, &Data::Addresses, &names);
         assert_eq!((found[0].count, found[0].end.offset, found[0].by.object.as_str()), (13, 16, "0x2000"));
         assert_eq!((found[0].end.function.as_str(), found[0].by.function.as_str()), ("a", ""));
         assert_eq!((found[1].count, found[1].by.object.as_str()), (1, TABLES));
