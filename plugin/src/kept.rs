@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd as _, IntoRawFd as _};
 
 use fathom_model::Access;
 use fathom_simulation::protocol::Request;
-use fathom_simulation::{Entered, Mark};
+use fathom_simulation::{Entered, HeapEvent, Mark};
 use fathom_trace::{Header, Writer};
 
 use crate::socket::{identity, moved};
@@ -52,6 +52,11 @@ impl Kept {
     /// Adds a mark.
     pub fn mark(&mut self, thread: u32, mark: Mark) -> Result<(), String> {
         self.writer.mark(thread, mark).map_err(|e| cannot(&e))
+    }
+
+    /// Adds what has happened to a block of the heap.
+    pub fn heap(&mut self, thread: u32, event: HeapEvent) -> Result<(), String> {
+        self.writer.heap(thread, event).map_err(|e| cannot(&e))
     }
 
     /// Writes everything that has been added, because the program may end now.

@@ -8,10 +8,13 @@ mod children;
 mod code;
 mod ends;
 mod guest;
+mod heap;
+mod in_files;
 mod kept;
 mod places;
 mod qemu;
 mod regions;
+mod registers;
 mod session;
 mod socket;
 mod system;
@@ -21,8 +24,9 @@ mod threads;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
+use fathom_simulation::Allocator;
 use fathom_simulation::calls::{self, Branch};
-use places::{Accesses, Block, Line, Planted};
+use places::{Accesses, Block, Line, Places, Planted};
 use session::Session;
 
 /// Returns the arguments `key=value` of the command line.
@@ -90,12 +94,15 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
     let mut numbers = Vec::with_capacity(count);
     let mut last_line = None;
     let mut codes: Vec<&[u8]> = Vec::with_capacity(count);
-    let (mut first, mut next) = (0, 0);
+    let (mut first, mut next, mut begins) = (0, 0, 0);
     for index in 0..count {
         let Translated { instruction, pc, host, code } = Translated::of(block, index);
         places.based(host.wrapping_sub(pc));
         codes.push(code);
-        (first, next) = (if index == 0 { pc } else { first }, pc + code.len() as u64);
+        next = pc + code.len() as u64;
+        if index == 0 {
+            (first, begins) = (pc, host);
+        }
         if index == 0 && session.learn(&mut places, pc) {
             // SAFETY: QEMU makes the call when no thread executes code, and translates all code again.
             unsafe { qemu::qemu_plugin_reset(id, register) };
@@ -117,6 +124,7 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
     let counter = places.keep_block(Block::new(numbers));
     // SAFETY: the counter is never freed.
     unsafe { qemu::qemu_plugin_register_vcpu_tb_exec_inline(block, qemu::ADD, counter.cast(), 1) };
+    watch_heap(session, &mut places, block, first, begins);
     if session.has_calls() {
         let branch = Branch::of(session.target(), first, &codes);
         let (function, entry) = places.function(first);
@@ -190,6 +198,37 @@ fn follow(block: *mut qemu::Block, of: &'static calls::Block) {
     let of = std::ptr::from_ref(of).cast_mut().cast();
     // SAFETY: `translated` passes QEMU's block, which is valid; the other one is never freed.
     unsafe { qemu::qemu_plugin_register_vcpu_tb_exec_cb(block, followed, qemu::NO_REGISTERS, of) };
+}
+
+/// Has calls of the allocator followed: where its functions begin, and where calls return to. The block begins at `first`, and at
+/// `host` in this process.
+fn watch_heap(session: &Session, places: &mut Places, block: *mut qemu::Block, first: u64, host: u64) {
+    if session.heap().is_none() {
+        return;
+    }
+    if let Some(allocator) = places.allocator(first) {
+        let of = std::ptr::from_ref(allocator).cast_mut().cast();
+        // SAFETY: `translated` passes QEMU's block, which is valid; the function is never freed.
+        unsafe { qemu::qemu_plugin_register_vcpu_tb_exec_cb(block, allocates, qemu::NO_REGISTERS, of) };
+    }
+    if heap::may_return(session.target(), first, host) {
+        // SAFETY: the number is no pointer for QEMU.
+        unsafe {
+            let pc = std::ptr::without_provenance_mut(first as usize);
+            qemu::qemu_plugin_register_vcpu_tb_exec_cb(block, returned, qemu::NO_REGISTERS, pc);
+        }
+    }
+}
+
+/// A function of the allocator begins.
+extern "C" fn allocates(thread: c_uint, of: *mut c_void) {
+    // SAFETY: `watch_heap` passes a function that is never freed.
+    threads::allocates(thread, unsafe { *of.cast::<Allocator>() });
+}
+
+/// A block begins where a call returns to.
+extern "C" fn returned(thread: c_uint, pc: *mut c_void) {
+    threads::returned(thread, pc.addr() as u64);
 }
 
 /// A block of a program with markers is executed: its counter alone does not tell by which thread.

@@ -2,14 +2,16 @@
 
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 use fathom_simulation::calls::Entry;
 use fathom_simulation::protocol::{Mapping, OTHER_PROGRAMS, Place, STACK};
-use fathom_simulation::{Event, calls};
+use fathom_simulation::{Allocator, Event, calls};
 
 use crate::code::Functions;
+use crate::in_files::InFiles;
 use crate::regions::Regions;
 
 /// DC ZVA of AArch64 (DDI 0487, C6.2: SYS #3, C7, C4, #1, Xt) without its register.
@@ -93,6 +95,7 @@ pub struct Places {
     base: u64,
     regions: Regions,
     functions: Functions,
+    allocators: InFiles<Allocator>,
 }
 
 /// A marker in a block.
@@ -145,12 +148,25 @@ impl Places {
         if moved {
             self.regions.moved();
             self.functions.moved();
+            self.allocators.moved();
         }
         if self.regions.knows(pc) {
             return Ok(false);
         }
         let mappings = self.mappings("");
         self.regions.learn(pc, &mappings)
+    }
+
+    /// Returns the function of an allocator that begins at an address. It is kept for ever, because code that has been generated
+    /// points to it.
+    pub fn allocator(&mut self, pc: u64) -> Option<&'static Allocator> {
+        if !self.allocators.knows(pc) {
+            // What cannot be read has no functions.
+            let read =
+                |file: &str| Ok::<_, Infallible>(Allocator::all_of(&std::fs::read(file).unwrap_or_default()));
+            let Ok(_) = self.allocators.learn(pc, &mapped(self.base), read);
+        }
+        Some(Box::leak(Box::new(self.allocators.at(pc)?)))
     }
 
     /// Returns whether nothing has been translated yet.

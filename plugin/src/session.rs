@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use fathom_model::{Access, GUEST_BATCH};
 use fathom_simulation::calls::{self, CallTree, Made, Stack};
-use fathom_simulation::protocol::{self, Answer, End, Message, Request};
-use fathom_simulation::{Event, MachineCounts, Machines, Mark, Repeats, fetch_shift};
+use fathom_simulation::protocol::{self, Answer, End, HeapSites, Message, Request};
+use fathom_simulation::{Event, HeapEvent, MachineCounts, Machines, Mark, Repeats, fetch_shift};
 
 use crate::children;
 use crate::guest::Guest;
+use crate::heap::Heap;
 use crate::kept::Kept;
 use crate::places::Places;
 use crate::socket::{Socket, moved};
@@ -53,6 +54,8 @@ pub struct Session {
     process: u32,
     /// The program's calls, if they are asked for.
     tree: Option<Mutex<CallTree>>,
+    /// The program's allocator, if it is asked for, or why it is not followed.
+    heap: Option<Result<Heap, String>>,
     places: Mutex<Places>,
     sink: Mutex<Sink>,
     socket: Mutex<Socket>,
@@ -75,7 +78,8 @@ struct Sink {
     threads: u32,
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks, also what a thread has left that has panicked.
+pub fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -127,6 +131,7 @@ impl Session {
             calls: if guest.is_none() { Calls::of(target) } else { None },
             guest,
             target: target.to_owned(),
+            heap: (request.why || request.trace.is_some()).then(|| Heap::begin(target)),
             tree: request.calls.then(|| Mutex::new(CallTree::new())),
             process: std::process::id(),
             places: Mutex::default(),
@@ -247,6 +252,33 @@ impl Session {
         }
     }
 
+    /// Returns the program's allocator, if it is followed.
+    #[inline(always)]
+    pub fn heap(&self) -> Option<&Heap> {
+        self.heap.as_ref()?.as_ref().ok()
+    }
+
+    /// Passes what has happened to a block of the heap to the machines.
+    pub fn add_heap(&self, thread: u32, event: HeapEvent) {
+        if !self.is_own() {
+            return;
+        }
+        let mut sink = lock(&self.sink);
+        sink.heap(thread, event);
+        if let Some(what) = sink.failed.take() {
+            self.refuse(&what);
+        }
+    }
+
+    /// Returns what is known of allocation sites.
+    fn heap_sites(&self) -> HeapSites {
+        match &self.heap {
+            None => HeapSites::default(),
+            Some(Ok(heap)) => heap.told(),
+            Some(Err(problem)) => HeapSites { problem: Some(problem.clone()), ..HeapSites::default() },
+        }
+    }
+
     /// Ends the simulation because it cannot go on.
     pub fn refuse(&self, what: &str) {
         if !self.ended.swap(true, Ordering::SeqCst) {
@@ -336,6 +368,7 @@ impl Session {
                 None => places.mappings(&self.program),
             },
             regions: self.guest.as_ref().map_or_else(|| places.regions(), Guest::regions),
+            heap: self.heap_sites(),
             calls: self.tree.as_ref().map(|tree| Box::new(lock(tree).clone())),
             guest: self.guest.as_ref().map(Guest::answer),
             machines,
@@ -370,6 +403,15 @@ impl Sink {
         if let Some(machines) = &mut self.machines {
             machines.run_and_clear(thread, batch);
             machines.add_hits(thread, repeated);
+        }
+    }
+
+    fn heap(&mut self, thread: u32, event: HeapEvent) {
+        if let Some(Err(what)) = self.kept.as_mut().map(|kept| kept.heap(thread, event)) {
+            self.failed = Some(what);
+        }
+        if let Some(machines) = &mut self.machines {
+            machines.heap(event);
         }
     }
 

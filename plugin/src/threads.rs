@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use fathom_model::{Access, Kind};
 use fathom_simulation::calls::{Block, Made, Stack, pc_of};
-use fathom_simulation::{Event, Mark, Repeats};
+use fathom_simulation::{Allocator, Event, Mark, Repeats};
 
+use crate::heap::Awaited;
 use crate::places::{Line, Planted};
 use crate::session::Session;
 
@@ -43,6 +44,8 @@ struct Pending {
     /// What it has made in the present call, and in those before.
     made: Made,
     calls: Vec<Made>,
+    /// The call of the allocator that it is in.
+    awaited: Option<Awaited>,
 }
 
 static THREADS: [AtomicPtr<Thread>; MAX_THREADS] =
@@ -82,6 +85,7 @@ fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
         stack: Stack::default(),
         made: Made::default(),
         calls: Vec::new(),
+        awaited: None,
     };
     let new = Box::into_raw(Box::new(Thread(UnsafeCell::new(pending))));
     slot.store(new, Ordering::Release);
@@ -258,6 +262,43 @@ pub fn mark(thread: u32, planted: &Planted) {
     }
 }
 
+/// A function of the allocator begins. What the thread has made before is passed on before a block is free.
+pub fn allocates(thread: u32, allocator: Allocator) {
+    // SAFETY: QEMU calls this on the thread itself.
+    let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
+    let Some((session, heap)) = Session::get().and_then(|session| Some((session, session.heap()?))) else {
+        return;
+    };
+    let base = session.places().base();
+    if let Some(event) = heap.called(thread, &mut own.awaited, allocator, base) {
+        pass_on(thread, own);
+        session.add_heap(thread, event);
+    }
+}
+
+/// A thread is where a call returns to: it may have a new block.
+#[inline(always)]
+pub fn returned(thread: u32, pc: u64) {
+    // SAFETY: QEMU calls this on the thread itself.
+    let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
+    if own.awaited.is_some() {
+        allocated(thread, own, pc);
+    }
+}
+
+#[inline(never)]
+fn allocated(thread: u32, own: &mut Pending, pc: u64) {
+    let Some((session, heap)) = Session::get().and_then(|session| Some((session, session.heap()?))) else {
+        return;
+    };
+    let base = session.places().base();
+    let mappings = || session.places().mappings("");
+    for event in heap.returned(thread, &mut own.awaited, pc, base, mappings).into_iter().flatten() {
+        pass_on(thread, own);
+        session.add_heap(thread, event);
+    }
+}
+
 /// There is no place for the accesses of a thread.
 #[cold]
 fn without(thread: u32) {
@@ -288,7 +329,7 @@ pub fn end(thread: u32) {
         own.line = u64::MAX;
         pass_on(thread, own);
         // Another thread may get its number.
-        (own.stack, own.made) = (Stack::default(), Made::default());
+        (own.stack, own.made, own.awaited) = (Stack::default(), Made::default(), None);
         if let Some(session) = Session::get() {
             session.mark(thread, Mark { event: Event::Over, instructions: own.executed });
         }

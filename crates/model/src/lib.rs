@@ -31,6 +31,7 @@ pub use model::{
     Traced,
 };
 pub use time::UNITS_PER_CYCLE;
+pub use translate::Translation;
 
 /// Serves `model` on `lines` until `bye` or the end of the input. The loops over memory are compiled here, as this crate is
 /// optimised, and not where `lines` is known.

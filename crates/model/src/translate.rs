@@ -94,6 +94,30 @@ impl Page {
     }
 }
 
+/// Something that happened to an entry of a TLB. TLBs are numbered in the order of the description; an entry is a number that no other
+/// page has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Translation {
+    /// A page was looked up.
+    LookedUp {
+        /// The TLB.
+        tlb: usize,
+        /// The entry.
+        entry: u32,
+        /// Its set.
+        set: u64,
+        /// Whether it was there.
+        hit: bool,
+    },
+    /// An entry was replaced by the one that was looked up.
+    Lost {
+        /// The TLB.
+        tlb: usize,
+        /// The entry.
+        entry: u32,
+    },
+}
+
 /// The TLBs of one CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Tlbs {
@@ -109,6 +133,8 @@ pub(crate) struct Tlbs {
     pub walks: u64,
     /// Number of look-ups that the nearest TLB did not serve.
     pub missed: u64,
+    /// What happened to entries, if that is kept.
+    pub told: Option<Vec<Translation>>,
 }
 
 impl Reach {
@@ -293,7 +319,12 @@ impl Paging {
         for index in (0..self.tlbs.len()).filter(|&i| usable(i)) {
             let store = &mut tlbs.stores[index];
             let (key, number) = entry(index);
-            if store.touch_in_set(store.set_of(number), key) {
+            let set = store.set_of(number);
+            let has = store.touch_in_set(set, key);
+            if let Some(told) = &mut tlbs.told {
+                told.push(Translation::LookedUp { tlb: index, entry: key, set: set as u64, hit: has });
+            }
+            if has {
                 hit = Some(index);
                 break;
             }
@@ -301,7 +332,10 @@ impl Paging {
         for index in (0..hit.unwrap_or(self.tlbs.len())).rev().filter(|&i| usable(i)) {
             let store = &mut tlbs.stores[index];
             let (key, number) = entry(index);
-            store.fill_in_set(store.set_of(number), key, 0);
+            let lost = store.fill_in_set(store.set_of(number), key, 0);
+            if let (Some(told), Some(lost)) = (&mut tlbs.told, lost) {
+                told.push(Translation::Lost { tlb: index, entry: lost.number });
+            }
         }
         let nearest = (0..self.tlbs.len()).find(|&i| usable(i));
         tlbs.missed += u64::from(hit.is_none() || hit != nearest);
@@ -317,7 +351,15 @@ impl Tlbs {
             let rng = Rng::new(seed, Use::Tlb, (index as u64) << 32 | u64::from(cpu));
             Cache::new(u64::from(tlb.entries / tlb.ways), tlb.ways, tlb.replacement, Index::Bits, rng)
         });
-        Tlbs { stores: stores.collect(), last: Page::NONE, last_cost: 0, anew: None, walks: 0, missed: 0 }
+        Tlbs {
+            stores: stores.collect(),
+            last: Page::NONE,
+            last_cost: 0,
+            anew: None,
+            walks: 0,
+            missed: 0,
+            told: None,
+        }
     }
 
     /// Returns whether both have the same state, counters excepted.

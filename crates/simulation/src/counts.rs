@@ -3,6 +3,8 @@
 use fathom_model::Kind;
 use serde::{Deserialize, Serialize};
 
+use crate::heap::SiteCounts;
+
 /// The kinds of accesses, in the order of arrays by kind.
 pub const KINDS: [Kind; 3] = [Kind::Load, Kind::Store, Kind::Fetch];
 
@@ -112,8 +114,16 @@ pub struct StoryCounts {
     pub lines: Vec<LineCounts>,
     /// Bytes that are counted as one line: those of the nearest level's line, or more if there would be too many.
     pub line_bytes: u64,
+    /// Data in blocks of the heap, by number of the allocation site: it is not among `lines`. The address is the first that missed.
+    pub sites: Vec<LineCounts>,
+    /// What the blocks of each site add up to.
+    pub heap: Vec<SiteCounts>,
     /// Pairs of lines, the most misses first.
     pub pairs: Vec<PairCounts>,
+    /// Misses of each TLB by [`Reason`].
+    pub tlbs: Vec<[u64; REASONS]>,
+    /// Pairs of pages, the most misses first. Their level is the number of a TLB.
+    pub page_pairs: Vec<PairCounts>,
 }
 
 /// Counts of a line of data.
@@ -144,7 +154,7 @@ impl LineCounts {
 /// Misses of one line because of another one, or because of another CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairCounts {
-    /// The level, in the order of the description from 0.
+    /// The level or TLB, in the order of the description from 0.
     pub level: u64,
     /// Number of the [`Reason`].
     pub reason: u64,
@@ -154,12 +164,16 @@ pub struct PairCounts {
     pub count: u64,
     /// What missed first.
     pub address: u64,
+    /// Its allocation site and the offset in the block, if it is in the heap.
+    pub block: Option<(u32, u32)>,
     /// The instruction that missed first.
     pub place: u64,
     /// Its CPU.
     pub cpu: u32,
     /// Address and instruction of what had taken the line; `None` for a walk of page tables.
     pub by: Option<(u64, u64)>,
+    /// The block of that address.
+    pub by_block: Option<(u32, u32)>,
     /// The CPU of that.
     pub by_cpu: u32,
 }

@@ -19,10 +19,12 @@
 //! [`protocol`] is what the command and the plugin say to each other.
 #![forbid(unsafe_code)]
 
+mod allocators;
 pub mod calls;
 mod code;
 mod counts;
 mod entered;
+mod heap;
 mod machines;
 mod notes;
 mod overlap;
@@ -32,12 +34,14 @@ mod repeats;
 mod simulator;
 mod story;
 
+pub use allocators::Allocator;
 pub use code::{Code, NamedRange};
 pub use counts::{
     EntryTimes, KINDS, LevelCounts, LineCounts, MachineCounts, OverlapCounts, PairCounts, PlaceCounts,
     REASONS, Reason, RegionCounts, StoryCounts, TlbCounts,
 };
 pub use entered::{Entered, fetch_shift};
+pub use heap::{HeapEvent, MAX_SITES, SiteCounts};
 pub use machines::Machines;
 pub use notes::{MarkedFile, Note};
 pub use protocol::Machine;

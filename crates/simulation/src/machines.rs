@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use fathom_model::{Access, Description};
+use fathom_model::{Access, Description, Kind};
 
 use crate::counts::MachineCounts;
+use crate::heap::{Heap, HeapEvent, Owner};
 use crate::protocol::Machine;
 use crate::regions::Mark;
 use crate::repeats::Repeats;
@@ -22,7 +23,7 @@ type Counted = Vec<(usize, MachineCounts)>;
 #[derive(Debug)]
 enum Job {
     /// Accesses of one of the program's threads.
-    Batch(u32, Arc<Vec<Access>>),
+    Batch(u32, Arc<(Vec<Access>, Vec<Owner>)>),
     /// Loads and stores of a thread that repeat the access before.
     Hits(u32, [u64; 2]),
     /// A mark that a thread has passed.
@@ -40,6 +41,10 @@ pub struct Machines {
     /// Threads with machines.
     workers: Vec<Worker>,
     repeats: Repeats,
+    /// The program's blocks, if the reasons of misses are asked for.
+    heap: Option<Heap>,
+    /// Those of the batch's accesses.
+    owners: Vec<Owner>,
 }
 
 #[derive(Debug)]
@@ -60,7 +65,7 @@ impl Machines {
             let description = Description::parse(&machine.name, &machine.text).map_err(|e| e.to_string())?;
             all.push(Simulator::new(&machine.name, &description, seed, why));
         }
-        Ok(Machines::of(all, threads))
+        Ok(Machines::of(all, threads, why.then(Heap::new)))
     }
 
     /// Creates the machines of a guest: [`Access::space`] is the number of an access's physical page of
@@ -75,29 +80,28 @@ impl Machines {
             let simulator = Simulator::of_guest(&machine.name, &description, seed);
             all.push(simulator.map_err(|e| format!("{}: {}; {}", machine.name, e.reason, e.remedy))?);
         }
-        Ok(Machines::of(all, threads))
+        Ok(Machines::of(all, threads, None))
     }
 
-    fn of(all: Vec<Simulator>, threads: usize) -> Machines {
+    fn of(all: Vec<Simulator>, threads: usize, heap: Option<Heap>) -> Machines {
         let idle: Option<Vec<u32>> = all.iter().map(Simulator::idle_repeats).collect();
         let repeats = Repeats::new(idle.and_then(|shifts| shifts.into_iter().min()));
         let threads = threads.clamp(1, all.len().max(1));
         let mut groups: Vec<Vec<(usize, Simulator)>> = (0..threads).map(|_| Vec::new()).collect();
         all.into_iter().enumerate().for_each(|of| groups[of.0 % threads].push(of));
-        if threads == 1 {
-            let own = groups.pop().unwrap_or_default();
-            return Machines { own, workers: Vec::new(), repeats };
-        }
-        Machines { own: Vec::new(), workers: groups.into_iter().map(Worker::start).collect(), repeats }
+        let own = if threads == 1 { groups.pop().unwrap_or_default() } else { Vec::new() };
+        let workers = groups.into_iter().map(Worker::start).collect();
+        Machines { own, workers, repeats, heap, owners: Vec::new() }
     }
 
     /// Makes accesses of thread `thread` of the program. Their `pc` is the number of their instruction.
     pub fn run(&mut self, thread: u32, batch: Vec<Access>) {
-        self.own.iter_mut().for_each(|(_, simulator)| simulator.run(thread, &batch));
+        self.find_owners(&batch);
+        self.own.iter_mut().for_each(|(_, simulator)| simulator.run(thread, &batch, &self.owners));
         if self.workers.is_empty() {
             return;
         }
-        let batch = Arc::new(batch);
+        let batch = Arc::new((batch, std::mem::take(&mut self.owners)));
         for worker in &self.workers {
             // It ends before its queue only by a panic, which `finish` reports.
             let _ = worker.queue.send(Job::Batch(thread, Arc::clone(&batch)));
@@ -107,11 +111,30 @@ impl Machines {
     /// Makes the same accesses as [`Machines::run`] and keeps the batch's memory, if no thread needs it.
     pub fn run_and_clear(&mut self, thread: u32, batch: &mut Vec<Access>) {
         if self.workers.is_empty() {
-            self.own.iter_mut().for_each(|(_, simulator)| simulator.run(thread, batch));
+            self.find_owners(batch);
+            self.own.iter_mut().for_each(|(_, simulator)| simulator.run(thread, batch, &self.owners));
             batch.clear();
         } else {
             let next = Vec::with_capacity(batch.capacity());
             self.run(thread, std::mem::replace(batch, next));
+        }
+    }
+
+    /// Finds the blocks of a batch's accesses, once for all machines.
+    fn find_owners(&mut self, batch: &[Access]) {
+        self.owners.clear();
+        let Some(heap) = self.heap.as_mut().filter(|heap| !heap.is_unused()) else { return };
+        self.owners.extend(batch.iter().map(|access| match access.kind {
+            Kind::Fetch => Owner::NONE,
+            Kind::Load | Kind::Store => heap.access(access.address),
+        }));
+    }
+
+    /// Takes what has happened to a block of the heap, after all accesses before it. It matters if the reasons of misses are
+    /// asked for.
+    pub fn heap(&mut self, event: HeapEvent) {
+        if let Some(heap) = &mut self.heap {
+            heap.take(event);
         }
     }
 
@@ -154,7 +177,8 @@ impl Machines {
         // All are asked before the first answers.
         let asked: Vec<_> = asked.collect();
         let told = asked.iter().flat_map(|counted| counted.recv().expect("the model does not panic"));
-        in_order(counted(&self.own).into_iter().chain(told).collect())
+        let all = counted(&self.own).into_iter().chain(told).collect();
+        with_heap(in_order(all), self.heap.as_ref())
     }
 
     /// Returns the counts of every machine, in the order of the request, and ends the threads.
@@ -168,8 +192,17 @@ impl Machines {
             drop(queue);
             all.extend(thread.join().expect("the model does not panic"));
         }
-        in_order(all)
+        with_heap(in_order(all), self.heap.as_ref())
     }
+}
+
+/// Adds the blocks of the heap, which are the same for all machines.
+fn with_heap(mut all: Vec<MachineCounts>, heap: Option<&Heap>) -> Vec<MachineCounts> {
+    let heap = heap.map(Heap::counts).unwrap_or_default();
+    for story in all.iter_mut().filter_map(|machine| machine.story.as_mut()) {
+        story.heap = heap.to_vec();
+    }
+    all
 }
 
 fn counted(group: &[(usize, Simulator)]) -> Counted {
@@ -188,7 +221,7 @@ impl Worker {
             for job in jobs {
                 match job {
                     Job::Batch(thread, batch) => {
-                        group.iter_mut().for_each(|(_, simulator)| simulator.run(thread, &batch));
+                        group.iter_mut().for_each(|(_, simulator)| simulator.run(thread, &batch.0, &batch.1));
                     }
                     Job::Hits(thread, repeated) => {
                         group.iter_mut().for_each(|(_, simulator)| simulator.add_hits(thread, repeated));
@@ -208,7 +241,6 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
-    use fathom_model::Kind;
     use fathom_model::description::Core;
 
     use super::*;

@@ -121,12 +121,23 @@ pub struct Answer {
     pub mappings: Vec<Mapping>,
     /// Names of the program's regions, by number.
     pub regions: Vec<String>,
+    /// Its allocation sites, if they are asked for.
+    pub heap: HeapSites,
     /// Its calls, if they are asked for.
     pub calls: Option<Box<CallTree>>,
     /// What is told about a guest, if a whole machine was emulated.
     pub guest: Option<GuestAnswer>,
     /// The machines' counts, in the order of the request.
     pub machines: Vec<MachineCounts>,
+}
+
+/// The instructions that have called the program's allocator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeapSites {
+    /// The addresses to which the calls return, by number of the site.
+    pub returns: Vec<u64>,
+    /// Why blocks are not told apart, or not all of them.
+    pub problem: Option<String>,
 }
 
 /// Address of what is executed by no known instruction.

@@ -6,6 +6,7 @@ use fathom_probe::machine::Refusal;
 
 use crate::calls;
 use crate::counts::{LevelCounts, MachineCounts, OverlapCounts, PlaceCounts, RegionCounts, TlbCounts};
+use crate::heap::Owner;
 use crate::overlap::Overlap;
 use crate::regions::{Costs, Mark, Region, Regions, Sums};
 use crate::story::Story;
@@ -204,13 +205,13 @@ impl Simulator {
         }
     }
 
-    /// Makes the accesses of thread `thread`.
-    pub fn run(&mut self, thread: u32, batch: &[Access]) {
+    /// Makes the accesses of thread `thread`. `owners` are the blocks of the heap that they are in, or empty if there are none.
+    pub fn run(&mut self, thread: u32, batch: &[Access], owners: &[Owner]) {
         if self.refused.is_some() {
             return;
         }
         let before = self.regions.has(thread).then(|| self.sums());
-        self.make(thread, batch);
+        self.make(thread, batch, owners);
         if let Some(before) = before {
             let now = self.sums();
             self.regions.add(thread, &before, &now);
@@ -229,7 +230,7 @@ impl Simulator {
         Sums { walks: self.model.totals().walks, ..self.served.sums.clone() }
     }
 
-    fn make(&mut self, thread: u32, batch: &[Access]) {
+    fn make(&mut self, thread: u32, batch: &[Access], owners: &[Owner]) {
         for access in batch {
             let kind = access.kind as usize;
             let (line, bytes) = (1u64 << self.shifts[kind], u64::from(access.bytes.max(1)));
@@ -252,9 +253,10 @@ impl Simulator {
                 batch[passed..].iter().for_each(|access| pass(served.overlap.as_mut(), cpu, access));
                 made
             }
-            Some(story) => batch.iter().try_for_each(|access| {
+            Some(story) => batch.iter().enumerate().try_for_each(|(index, access)| {
                 let shift = self.shifts[access.kind as usize];
-                one_by_one(&mut self.model, story, served, cpu, access, shift)
+                let owner = owners.get(index).copied().unwrap_or(Owner::NONE);
+                one_by_one(&mut self.model, story, served, cpu, (access, owner), shift)
             }),
         };
         if let Err(refusal) = made {
@@ -401,7 +403,7 @@ fn one_by_one(
     story: &mut Story,
     served: &mut Served,
     cpu: u32,
-    access: &Access,
+    (access, owner): (&Access, Owner),
     shift: u32,
 ) -> Result<(), Refusal> {
     let (mut at, mut left) = (access.address, u64::from(access.bytes.max(1)));
@@ -414,7 +416,7 @@ fn one_by_one(
             served.note(cpu, access, traced.outcome);
         }
         let beyond = traced.outcome.cost.saturating_sub(served.hit[access.kind as usize]);
-        story.note(model, cpu, &piece, &traced, beyond);
+        story.note(model, cpu, (&piece, owner), &traced, beyond);
         (at, left) = (at.wrapping_add(here), left - here);
     }
     Ok(())

@@ -11,7 +11,7 @@
 use std::io::{self, BufWriter, Cursor, Write};
 
 use fathom_model::Access;
-use fathom_simulation::protocol::{Answer, End, Place};
+use fathom_simulation::protocol::{Answer, End, HeapSites, Place};
 use fathom_trace::{Batch, Format, Header, Reader, Writer};
 
 /// Accesses of a measurement.
@@ -96,6 +96,7 @@ fn write_own(count: u64, mut next: impl FnMut() -> u64, to: impl Write) -> io::R
         places: vec![place(CODE, 0), place(CODE + 4, count)],
         mappings: vec![],
         regions: vec![],
+        heap: HeapSites::default(),
         calls: None,
         guest: None,
         machines: vec![],

@@ -1,8 +1,8 @@
 //! What a format returns: accesses, and what the trace tells besides them.
 
 use fathom_model::Access;
-use fathom_simulation::Mark;
 use fathom_simulation::protocol::Answer;
+use fathom_simulation::{HeapEvent, Mark};
 
 use crate::error::Error;
 use crate::input::Input;
@@ -19,6 +19,8 @@ pub struct Batch {
     pub accesses: Vec<Access>,
     /// What happens to a region, if there are no accesses.
     pub mark: Option<Mark>,
+    /// What happens to a block of the heap, if there is neither of them.
+    pub heap: Option<HeapEvent>,
 }
 
 /// What a trace tells besides its accesses.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fathom_model::{Access, Kind};
 use fathom_simulation::Entered;
-use fathom_simulation::protocol::{Answer, End, NO_ADDRESS, Place};
+use fathom_simulation::protocol::{Answer, End, HeapSites, NO_ADDRESS, Place};
 
 use crate::batch::{Batch, Told};
 
@@ -95,6 +95,7 @@ impl Places {
             places: std::mem::take(&mut self.all),
             mappings: Vec::new(),
             regions: Vec::new(),
+            heap: HeapSites::default(),
             calls: None,
             guest: None,
             machines: Vec::new(),

@@ -67,7 +67,7 @@ impl Reader {
     /// What is wrong with the trace, where, and what was expected.
     pub fn read(&mut self, batch: &mut Batch) -> Result<bool, Error> {
         batch.accesses.clear();
-        batch.mark = None;
+        (batch.mark, batch.heap) = (None, None);
         self.source.read(&mut self.input, batch)
     }
 

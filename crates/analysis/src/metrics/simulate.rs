@@ -58,6 +58,8 @@ pub const REASON_NAMES: [&str; 6] =
 /// The metric of a level for each of them.
 pub static LEVEL_REASONS: [&Metric; REASON_NAMES.len()] =
     [&LEVEL_COLD, &LEVEL_CAPACITY, &LEVEL_CONFLICT, &LEVEL_SHARED, &LEVEL_FALSELY_SHARED, &LEVEL_UNALLOCATED];
+/// The metric of a TLB for each of those that a TLB may have: the first ones.
+pub static TLB_REASONS: [&Metric; 3] = [&TLB_COLD, &TLB_CAPACITY, &TLB_CONFLICT];
 /// Misses by reason.
 pub const REASONS: Field = Field::new("reasons", "misses of the nearest level by reason");
 /// The reason.
@@ -67,7 +69,19 @@ pub const SET: Field = Field::new("set", "number of the set of the first such mi
 /// Data.
 pub const OBJECT: Field = Field::new(
     "object",
-    "variable, stack, heap or other memory; the address, of a trace without its program",
+    "variable, stack, heap with the function and the line that allocate, other memory; the address, of a trace without its program",
+);
+/// Accesses of an allocation site.
+pub const BLOCK_ACCESSES: Field =
+    Field::new("accesses", "of an allocation site: number of loads and stores in its blocks");
+/// Blocks of an allocation site.
+pub const BLOCKS: Field = Field::new("blocks", "of an allocation site: number of blocks of the heap");
+/// Their bytes.
+pub const BLOCK_BYTES: Field = Field::new("bytes", "of an allocation site: bytes of all its blocks");
+/// The most of them.
+pub const PEAK_BYTES: Field = Field::new(
+    "peak_bytes",
+    "of an allocation site: the most bytes that were in use at the same time; of a line of the source with several, their sum",
 );
 /// Place in an object.
 pub const OFFSET: Field = Field::new("offset", "offset in the object of the pair that misses most, bytes");
@@ -176,6 +190,15 @@ metrics! {
     TLB_MISSES "simulated.tlb.{tlb}.misses" [""]
         "number of translations that a TLB did not have"
         .less_is_better().detail(&[NAME]);
+    TLB_COLD "simulated.tlb.{tlb}.cold" [""]
+        "number of misses of pages that were never there"
+        .detail(&[NAME]);
+    TLB_CAPACITY "simulated.tlb.{tlb}.capacity" [""]
+        "number of misses that a fully associative LRU TLB with as many entries would have, too"
+        .less_is_better().detail(&[NAME]);
+    TLB_CONFLICT "simulated.tlb.{tlb}.conflict" [""]
+        "number of misses that it would not have"
+        .less_is_better().detail(&[NAME]);
     WALK_COUNT "simulated.walks" [""]
         "number of page-table walks"
         .less_is_better();
@@ -212,9 +235,15 @@ metrics! {
     OBJECT_CYCLES "simulated.object.{rank}.cycles" ["cycles"]
         "time of accesses to an object beyond hits of the nearest level and TLB; the longest first"
         .less_is_better().compared(Compared::OnRequest)
-        .detail(&[OBJECT, FILE, MISSES, WALKS, REASONS]);
+        .detail(&[OBJECT, FILE, BLOCKS, BLOCK_BYTES, PEAK_BYTES, BLOCK_ACCESSES, MISSES, WALKS, REASONS]);
     PAIR_MISSES "simulated.pair.{rank}.misses" [""]
         "number of misses of an object because of another one; the most first"
+        .less_is_better().compared(Compared::OnRequest)
+        .detail(&[
+            REASON, NAME, SET, OBJECT, OFFSET, FUNCTION, SOURCE, CPU, BY_OBJECT, BY_OFFSET, BY_FUNCTION, BY_SOURCE, BY_CPU,
+        ]);
+    PAGE_PAIR_MISSES "simulated.page_pair.{rank}.misses" [""]
+        "number of misses of a TLB for pages of an object because of those of another one; the most first"
         .less_is_better().compared(Compared::OnRequest)
         .detail(&[
             REASON, NAME, SET, OBJECT, OFFSET, FUNCTION, SOURCE, CPU, BY_OBJECT, BY_OFFSET, BY_FUNCTION, BY_SOURCE, BY_CPU,

@@ -84,12 +84,16 @@ pub struct Simulated {
     pub totals: Vec<SimulatedCall>,
     /// Calls, callers before callees.
     pub calls: Vec<SimulatedCall>,
+    /// Why blocks of the heap are not told apart, or not all of them; empty otherwise.
+    pub unfollowed: String,
     /// Bytes of data that are counted as one, if the reasons of misses are known; else 0.
     pub granule: u64,
     /// Objects, the longest time first.
     pub objects: Vec<SimulatedObject>,
     /// Pairs, the most misses first.
     pub pairs: Vec<SimulatedPair>,
+    /// Pairs by pages, whose level is the number of a TLB.
+    pub page_pairs: Vec<SimulatedPair>,
 }
 
 /// What is known of a guest.
@@ -141,6 +145,8 @@ pub struct SimulatedTlb {
     pub accesses: u64,
     /// Those that it did not have.
     pub misses: u64,
+    /// Misses by reason, if they are known.
+    pub reasons: Option<Reasons>,
 }
 
 /// A function or a line of the source.
@@ -181,6 +187,7 @@ impl Simulated {
                 ("trace", &self.trace),
                 ("refused", &self.refused),
                 ("ended", &self.ended),
+                ("unfollowed", &self.unfollowed),
             ],
         );
         let head = head
@@ -208,7 +215,8 @@ impl Simulated {
             with_reasons(line.list("counts", &counts), level.reasons)
         };
         let tlb = |tlb: &SimulatedTlb| {
-            begun("tlb").text("name", &cut(&tlb.name)).list("counts", &[tlb.accesses, tlb.misses])
+            let line = begun("tlb").text("name", &cut(&tlb.name));
+            with_reasons(line.list("counts", &[tlb.accesses, tlb.misses]), tlb.reasons)
         };
         let mut all = vec![head];
         all.extend(self.levels.iter().map(level));
@@ -220,7 +228,9 @@ impl Simulated {
         all.extend(self.totals.iter().take(MAX_HOT).map(|total| total.record_line(begun("total"))));
         all.extend(self.calls.iter().take(MAX_CALLS).map(|call| call.record_line(begun("call"))));
         all.extend(self.objects.iter().take(MAX_HOT).map(|object| object.record_line(begun("object"))));
-        all.extend(self.pairs.iter().take(MAX_HOT).map(|pair| pair.record_line(begun("pair"))));
+        for (part, pairs) in [("pair", &self.pairs), ("page-pair", &self.page_pairs)] {
+            all.extend(pairs.iter().take(MAX_HOT).map(|pair| pair.record_line(begun(part))));
+        }
         all
     }
 
@@ -229,13 +239,14 @@ impl Simulated {
         f.token("part")?;
         let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
         let (program, target, trace) = (text("program")?, text("target")?, text("trace")?);
-        let (refused, ended) = (text("refused")?, text("ended")?);
+        let (refused, ended, unfollowed) = (text("refused")?, text("ended")?, text("unfollowed")?);
         let read = Simulated {
             program,
             target,
             trace,
             refused,
             ended,
+            unfollowed,
             replaced: f.int("replaced")?.is_some_and(|flag| flag != 0),
             threads: f.need_int("threads")?,
             instructions: f.need_int("instructions")?,
@@ -301,8 +312,9 @@ impl SimulatedTlb {
         f.token("part")?;
         let name = f.text("name")?.unwrap_or_default().to_owned();
         let [accesses, misses] = numbers("counts", &f.list("counts")?)?;
+        let reasons = reasons(&f.list("reasons")?)?;
         f.finish()?;
-        Ok(SimulatedTlb { name, accesses, misses })
+        Ok(SimulatedTlb { name, accesses, misses, reasons })
     }
 }
 
@@ -372,8 +384,12 @@ impl Record {
                 let pair = SimulatedPair::of_line(line, of.levels.len());
                 push(&mut of.pairs, MAX_HOT, &part, pair)
             }
+            "page-pair" => {
+                let pair = SimulatedPair::of_line(line, of.tlbs.len());
+                push(&mut of.page_pairs, MAX_HOT, &part, pair)
+            }
             other => Err(WireError::new(format!(
-                "simulated: part={other} is not one of: program level tlb function line source region total call object pair"
+                "simulated: part={other} is not one of: program level tlb function line source region total call object pair page-pair"
             ))),
         }
     }

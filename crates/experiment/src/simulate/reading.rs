@@ -129,6 +129,12 @@ fn translation(simulated: &Simulated, report: &mut Report) {
             finding.detail.set(metrics::NAME, Item::Token(tlb.name.clone()));
             report.findings.push(finding);
         }
+        let reasons = tlb.reasons.iter().flat_map(|reasons| metrics::TLB_REASONS.into_iter().zip(*reasons));
+        report.findings.extend(reasons.map(|(metric, count)| {
+            let mut finding = Finding::number(metric.at([number_of.into()]), count as f64);
+            finding.detail.set(metrics::NAME, Item::Token(tlb.name.clone()));
+            finding
+        }));
     }
     if !simulated.tlbs.is_empty() {
         report.findings.push(Finding::number(&metrics::WALK_COUNT, simulated.walks as f64));
@@ -188,6 +194,11 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
     if !knows_instructions(simulated) {
         let text = "the trace does not have all instructions: neither their time nor their fetches are in the result";
         warn(text.to_owned(), "compare such results with one another only");
+    }
+    if !simulated.unfollowed.is_empty() {
+        let text =
+            format!("blocks of the heap are not told apart, or not all of them: {}", simulated.unfollowed);
+        warn(text, "Debian's qemu-user 7.2 tells what is needed; other data is not affected");
     }
     if simulated.unseen > 0 {
         let text = format!(

@@ -22,6 +22,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     levels(page, &mut index);
     why::levels(page, &mut index);
     translation(page, &mut index);
+    why::translation(page, &mut index);
     cycles(page, report, &mut index);
     regions::regions(page, report, &mut index);
     // A trace without its program has addresses instead of functions.

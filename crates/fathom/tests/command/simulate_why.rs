@@ -3,10 +3,13 @@
 use serde_json::Value;
 
 use crate::common::User;
-use crate::simulate::{TARGETS, Target, built, hot, listed, misses, place, simulated_with, value};
+use crate::simulate::{
+    TARGETS, Target, built, can_simulate, compiled, hot, listed, misses, place, simulated_with, value,
+};
 
 const OBJECT: &str = "simulated.object.{rank}.cycles";
 const PAIR: &str = "simulated.pair.{rank}.misses";
+const PAGE_PAIR: &str = "simulated.page_pair.{rank}.misses";
 
 fn explained(user: &User, target: &Target, on: &str, arguments: &[&str]) -> Value {
     simulated_with(user, target, on, &["--why"], arguments)
@@ -46,6 +49,55 @@ fn arrays_in_the_same_sets_conflict_at_every_step() {
             "{}",
             target.name
         );
+    }
+}
+
+/// 40 pages in turn, 512 KiB apart: more than the nearest TLB has, and in one set of four ways of the farther one.
+const PAGES: &str = "
+static volatile char pages[40 << 19] __attribute__((aligned(1 << 19)));
+int main(void)
+{
+    int all = 0;
+    for (int pass = 0; pass < 100; pass++)
+        for (int page = 0; page < 40; page++)
+            all += pages[(page << 19) + 64 * page];
+    return all;
+}
+";
+
+#[test]
+fn pages_in_one_set_of_a_tlb_conflict_there_and_exceed_the_nearer_one() {
+    for target in &TARGETS {
+        let user = User::new();
+        if !can_simulate(target.qemu) {
+            continue;
+        }
+        let source = user.write("pages.c", PAGES);
+        if compiled(&user, target, &source, &["-static"]).is_none() {
+            continue;
+        }
+        let document = explained(&user, target, "am5728", &[]);
+        let of = |tlb: u32, reason: &str| value(&document, &format!("simulated.tlb.{tlb}.{reason}"));
+        for tlb in [1, 2] {
+            let sum: f64 = ["cold", "capacity", "conflict"].iter().map(|reason| of(tlb, reason)).sum();
+            assert_eq!(sum, of(tlb, "misses"), "{}", target.name);
+        }
+        // The nearer TLB is fully associative. The code may be in the same set of the farther one, and be translated in each pass.
+        assert_eq!(of(1, "conflict"), 0.0, "{}", target.name);
+        assert!((3960.0..4200.0).contains(&of(1, "capacity")), "{}: {}", target.name, of(1, "capacity"));
+        assert!((3960.0..4200.0).contains(&of(2, "conflict")), "{}: {}", target.name, of(2, "conflict"));
+        assert_eq!(of(2, "capacity"), 0.0, "{}", target.name);
+        let pair = hot(&document, PAGE_PAIR, "object", "pages");
+        assert_eq!(pair["by_object"], "pages", "{pair}");
+        assert_eq!(pair["name"], "L2-TLB", "{pair}");
+        let at =
+            |field: &str| pair[field].as_u64().unwrap_or_else(|| panic!("{field} of {pair}")) / 4096 % 128;
+        assert_eq!(at("offset"), at("by_offset"), "the pages are in one set of 128: {pair}");
+        let report = user.run(&["simulate", "--on", "am5728", "--why", "./program"]);
+        for text in ["Why translations missed", "Pages that were taken, and by what"] {
+            assert!(report.err.contains(text), "{text} in {}", report.err);
+        }
+        crate::common::fits(&report.err);
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use fathom_model::Access;
-use fathom_simulation::protocol::{Answer, End, Mapping, Place};
-use fathom_simulation::{Event, Mark};
+use fathom_simulation::protocol::{Answer, End, HeapSites, Mapping, Place};
+use fathom_simulation::{Event, HeapEvent, Mark};
 use fathom_trace::{Header, Writer};
 
 use crate::{mutate, tables, trace, wire};
@@ -229,6 +229,8 @@ pub fn trace() -> Vec<Vec<u8>> {
             if n % 100 == 50 {
                 let event = if n % 200 == 50 { Event::Begin(0) } else { Event::End(0) };
                 writer.mark(0, Mark { event, instructions: n }).expect("memory");
+                let block = HeapEvent::Allocated { address: 0x9000 + 8 * n, bytes: 400, site: 0 };
+                writer.heap(1, if n % 200 == 50 { block } else { HeapEvent::Freed(0x9000) }).expect("memory");
             }
         }
         let places = (0..8).map(|n| Place { pc: 0x1000 + 4 * n, executed: n, loads: 1, stores: 2 }).collect();
@@ -242,6 +244,7 @@ pub fn trace() -> Vec<Vec<u8>> {
             places,
             mappings: vec![mapping],
             regions: vec![],
+            heap: HeapSites { returns: vec![0x1004], problem: None },
             calls: None,
             guest: None,
             machines: vec![],

@@ -42,11 +42,13 @@ fn check(data: &[u8], format: Option<Format>) {
         }
     };
     let mut writer = Writer::new(Vec::new(), &Header::default()).expect("memory");
-    for Batch { thread, accesses, mark } in &batches {
-        assert!(accesses.is_empty() == mark.is_some() && accesses.len() <= 4100);
-        match mark {
-            Some(mark) => writer.mark(*thread, *mark).expect("memory"),
-            None => writer.add(*thread, accesses).expect("memory"),
+    for Batch { thread, accesses, mark, heap } in &batches {
+        let events = usize::from(mark.is_some()) + usize::from(heap.is_some());
+        assert!(usize::from(!accesses.is_empty()) + events == 1 && accesses.len() <= 4100);
+        match (mark, heap) {
+            (Some(mark), _) => writer.mark(*thread, *mark).expect("memory"),
+            (None, Some(event)) => writer.heap(*thread, *event).expect("memory"),
+            (None, None) => writer.add(*thread, accesses).expect("memory"),
         }
     }
     let trace = writer.finish(&told.run).expect("memory");
@@ -57,6 +59,8 @@ fn check(data: &[u8], format: Option<Format>) {
     assert!(flat(&again) == flat(&batches));
     let marks = |all: &[Batch]| all.iter().filter_map(|b| Some((b.thread, b.mark?))).collect::<Vec<_>>();
     assert_eq!(marks(&again), marks(&batches));
+    let blocks = |all: &[Batch]| all.iter().filter_map(|b| Some((b.thread, b.heap?))).collect::<Vec<_>>();
+    assert_eq!(blocks(&again), blocks(&batches));
     assert_eq!(told_again.run, told.run);
 }
 
@@ -70,7 +74,7 @@ fn read(data: &[u8], format: Option<Format>) -> Result<Option<Whole>, Error> {
         if !reader.read(&mut batch)? {
             return Ok(Some((all, reader.told())));
         }
-        count += batch.accesses.len() + usize::from(batch.mark.is_some());
+        count += batch.accesses.len() + usize::from(batch.mark.is_some() || batch.heap.is_some());
         if count > MOST {
             return Ok(None);
         }

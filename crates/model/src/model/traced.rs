@@ -6,6 +6,7 @@ use super::Model;
 use super::accesses::Access;
 use super::outcome::{Kind, Outcome};
 use crate::hierarchy::{Event, Path};
+use crate::translate::Translation;
 
 /// An access that was made alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +50,21 @@ impl Model {
         }
         let offset = self.placed(access.space, access.address)?;
         self.hierarchy.forget_events();
-        let missed = self.agents[agent].tlbs.missed;
+        let tlbs = &mut self.agents[agent].tlbs;
+        tlbs.told.get_or_insert_default().clear();
+        let missed = tlbs.missed;
         let outcome = self.outcome_of(agent, offset, access.kind, u64::from(access.bytes.max(1)));
         let path = if access.kind == Kind::Fetch { Path::Code } else { Path::Data };
         let nearest =
             outcome.level == self.hierarchy.nearest(path) && self.agents[agent].tlbs.missed == missed;
         Ok(Traced { agent, physical: self.physical(offset), outcome, nearest })
+    }
+
+    /// Returns what the last [`Model::traced`] did to the TLBs of its agent, in order. None if it was a use of the page that the agent had
+    /// translated last.
+    #[must_use]
+    pub fn translations(&self, agent: usize) -> &[Translation] {
+        self.agents[agent].tlbs.told.as_deref().unwrap_or_default()
     }
 
     /// Returns the set of a level in which the line of a physical address is.

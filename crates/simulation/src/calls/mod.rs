@@ -15,12 +15,14 @@
 //! A function is a symbol, or a section where none covers the code.
 
 mod branches;
+mod return_points;
 mod stack;
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 pub use branches::Branch;
+pub use return_points::{LOOKED_AT, is_return_point};
 pub use stack::{MAX_DEPTH, Stack};
 
 /// Sequences of calls that are told apart, at most.

@@ -8,21 +8,26 @@
 //! of Torrellas, Lam and Hennessy, IEEE Trans. Computers 43(6), 1994). A store that misses in a level that allocates for
 //! loads only has a reason of its own, unless its line had been there.
 //!
+//! TLBs miss for the first three of these reasons, with pages in place of lines (`translation`).
+//!
 //! Exclusive levels hold what nearer ones have lost, so that their accesses do not tell what they would hold: their misses
 //! have no reason.
 
 mod pairs;
 mod shadow;
 mod tally;
+mod translation;
 
 use fathom_model::description::{Holds, Inclusion};
 use fathom_model::{Access, Description, Event, Kind, Loss, Model, Outcome, Traced};
 
 use crate::calls;
 use crate::counts::{REASONS, Reason, StoryCounts};
+use crate::heap::Owner;
 use pairs::{End, Pairs};
 use shadow::{Before, Lost, Shadow};
 use tally::Tally;
+use translation::Translations;
 
 /// A level, reduced to what matters here.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +55,7 @@ pub(crate) struct Story {
     places: Vec<[u64; REASONS]>,
     lines: Tally,
     pairs: Pairs,
+    translations: Translations,
     /// What the access has displaced: agent, level, physical address, how, and by what. Empty between accesses.
     losses: Vec<(usize, usize, u64, Loss, End)>,
 }
@@ -74,6 +80,7 @@ impl Story {
             reasons: vec![[0; REASONS]; levels.len()],
             lines: Tally::new(levels.len(), nearest),
             pairs: Pairs::new(nearest),
+            translations: Translations::new(description),
             levels,
             data,
             code,
@@ -85,15 +92,23 @@ impl Story {
     }
 
     /// Notes an access that the model has made, with its events. It took `beyond` units more than a hit.
-    pub fn note(&mut self, model: &Model, cpu: u32, access: &Access, traced: &Traced, beyond: u64) {
+    pub fn note(
+        &mut self,
+        model: &Model,
+        cpu: u32,
+        (access, owner): (&Access, Owner),
+        traced: &Traced,
+        beyond: u64,
+    ) {
         let Traced { agent, physical, outcome, .. } = *traced;
         self.add_agents(agent);
-        let own = End { address: access.address, place: calls::place_of(access.pc) as u32, cpu };
+        let own = End { address: access.address, place: calls::place_of(access.pc) as u32, cpu, owner };
+        self.translations.note(agent, model.translations(agent), own);
         self.before(model.events(), agent, own);
         let reason = self.misses(model, agent, access, physical, outcome, own);
         if access.kind != Kind::Fetch && !traced.nearest {
             let path = self.data.iter().take_while(|&&level| Some(level) != outcome.level);
-            self.lines.add(access.address, path, (outcome.walked, beyond), reason);
+            self.lines.add((access.address, owner), path, (outcome.walked, beyond), reason);
         }
         if let Some(reason) = reason {
             let place = calls::place_of(access.pc);
@@ -115,6 +130,7 @@ impl Story {
     fn add_agents(&mut self, agent: usize) {
         while self.agents <= agent {
             self.shadows.extend(self.levels.iter().map(|level| Shadow::new(level.lines)));
+            self.translations.add_agent();
             self.agents += 1;
         }
     }
@@ -219,7 +235,11 @@ impl Story {
             places: places.map(|(of, place)| (place, *of)).collect(),
             lines: self.lines.counts(),
             line_bytes: self.lines.bytes(),
+            sites: self.lines.sites(),
+            heap: Vec::new(),
             pairs: self.pairs.counts(),
+            tlbs: self.translations.reasons(),
+            page_pairs: self.translations.pairs(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::counts::{PairCounts, Reason};
+use crate::heap::Owner;
 
 /// Pairs that are counted separately, at most. Beyond it, the neighbours of each line are counted with it.
 const MOST: usize = 1 << 16;
@@ -15,12 +16,14 @@ pub(super) struct End {
     pub address: u64,
     pub place: u32,
     pub cpu: u32,
+    /// The block of the heap that it is in.
+    pub owner: Owner,
 }
 
 impl End {
     /// A walk, whose descriptors are no data of the program.
     pub fn walk(cpu: u32) -> End {
-        End { address: 0, place: NO_PLACE, cpu }
+        End { address: 0, place: NO_PLACE, cpu, owner: Owner::NONE }
     }
 
     fn is_walk(self) -> bool {
@@ -33,8 +36,9 @@ struct Key {
     level: usize,
     reason: usize,
     line: u64,
+    site: Option<u32>,
     /// `None` for a walk.
-    by: Option<u64>,
+    by: Option<(u64, Option<u32>)>,
 }
 
 /// Counts by pair.
@@ -57,7 +61,8 @@ impl Pairs {
             level,
             reason: reason as usize,
             line: own.address >> self.shift,
-            by: (!by.is_walk()).then_some(by.address >> self.shift),
+            site: site(own.owner.known()),
+            by: (!by.is_walk()).then_some((by.address >> self.shift, site(by.owner.known()))),
         };
         let new = || PairCounts {
             level: level as u64,
@@ -65,9 +70,11 @@ impl Pairs {
             set,
             count: 0,
             address: own.address,
+            block: own.owner.known(),
             place: own.place.into(),
             cpu: own.cpu,
             by: (!by.is_walk()).then(|| (by.address, by.place.into())),
+            by_block: by.owner.known(),
             by_cpu: by.cpu,
         };
         self.all.entry(key).or_insert_with(new).count += 1;
@@ -84,7 +91,8 @@ impl Pairs {
                 level: of.level as usize,
                 reason: of.reason as usize,
                 line: of.address >> self.shift,
-                by: of.by.map(|(address, _)| address >> self.shift),
+                site: site(of.block),
+                by: of.by.map(|(address, _)| (address >> self.shift, site(of.by_block))),
             };
             match self.all.get_mut(&key) {
                 // The first one has the most misses: its addresses are the example.
@@ -100,6 +108,11 @@ impl Pairs {
     }
 }
 
+/// Returns the allocation site of a block.
+fn site(block: Option<(u32, u32)>) -> Option<u32> {
+    block.map(|(site, _)| site)
+}
+
 trait Sorted {
     fn into_sorted(self) -> Self;
 }
@@ -107,7 +120,9 @@ trait Sorted {
 impl Sorted for Vec<PairCounts> {
     /// Sorts by count, then by what does not depend on the order of a hash table.
     fn into_sorted(mut self) -> Self {
-        self.sort_by_key(|of| (u64::MAX - of.count, of.level, of.reason, of.address, of.by));
+        self.sort_by_key(|of| {
+            (u64::MAX - of.count, of.level, of.reason, of.address, of.by, of.block, of.by_block)
+        });
         self
     }
 }

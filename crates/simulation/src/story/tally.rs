@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::counts::{LineCounts, REASONS, Reason};
+use crate::heap::Owner;
 
 /// Lines that are counted separately, at most. Beyond it, two neighbours each are counted as one.
 const MOST: usize = 1 << 18;
@@ -14,30 +15,35 @@ pub(super) struct Tally {
     shift: u32,
     most: usize,
     lines: FxHashMap<u64, LineCounts>,
+    /// By allocation site, of what is in blocks of the heap.
+    sites: Vec<LineCounts>,
 }
 
 impl Tally {
     /// Counts by lines of 2^`shift` bytes.
     pub fn new(levels: usize, shift: u32) -> Tally {
-        Tally { levels, shift, most: MOST, lines: FxHashMap::default() }
+        Tally { levels, shift, most: MOST, lines: FxHashMap::default(), sites: Vec::new() }
     }
 
     /// Adds an access that the levels `passed` did not serve: whether it walked, and its time beyond a hit in units.
     pub fn add<'a>(
         &mut self,
-        address: u64,
+        (address, owner): (u64, Owner),
         passed: impl Iterator<Item = &'a usize>,
         (walked, units): (bool, u64),
         reason: Option<Reason>,
     ) {
         let levels = self.levels;
-        let of = self.lines.entry(address >> self.shift).or_insert_with(|| LineCounts {
-            address,
-            misses: vec![0; levels],
-            walks: 0,
-            units: 0,
-            reasons: [0; REASONS],
-        });
+        let new =
+            || LineCounts { address, misses: vec![0; levels], walks: 0, units: 0, reasons: [0; REASONS] };
+        let of = match owner.known() {
+            None => self.lines.entry(address >> self.shift).or_insert_with(new),
+            Some((site, _)) => {
+                let known = self.sites.len().max(site as usize + 1);
+                self.sites.resize_with(known, new);
+                &mut self.sites[site as usize]
+            }
+        };
         passed.for_each(|&level| of.misses[level] += 1);
         of.walks += u64::from(walked);
         of.units += units;
@@ -67,7 +73,12 @@ impl Tally {
         1 << self.shift
     }
 
-    /// Returns the counts in the order of addresses.
+    /// Returns the counts by allocation site.
+    pub fn sites(&self) -> Vec<LineCounts> {
+        self.sites.clone()
+    }
+
+    /// Returns the counts of lines in the order of addresses.
     pub fn counts(&self) -> Vec<LineCounts> {
         let mut all: Vec<LineCounts> = self.lines.values().cloned().collect();
         all.sort_by_key(|of| of.address);
@@ -83,7 +94,7 @@ mod tests {
     fn neighbours_are_merged_without_losing_counts() {
         let mut tally = Tally { most: 100, ..Tally::new(2, 6) };
         for n in 0..1000u64 {
-            tally.add(64 * n + 8, [0, 1].iter(), (true, 10), Some(Reason::Cold));
+            tally.add((64 * n + 8, Owner::NONE), [0, 1].iter(), (true, 10), Some(Reason::Cold));
         }
         let all = tally.counts();
         assert!(all.len() <= 100 && tally.bytes() == 64 << 4, "{} of {}", all.len(), tally.bytes());

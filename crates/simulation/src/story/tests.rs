@@ -167,6 +167,56 @@ fn stores_without_allocation_have_a_reason_of_their_own() {
     assert_eq!(reasons(&story(&counts).levels[0].unwrap()), [(Reason::Unallocated, 64)]);
 }
 
+/// A TLB of 8 entries in 4 sets before one of 16 entries in one set: `TWO` with them, and with free walks.
+fn with_tlbs() -> String {
+    let tlb = |name: &str, entries: u32, ways: u32| {
+        format!(
+            "[[tlb]]\nname = \"{name}\"\nentries = {entries}\nways = {ways}\npages = [\"4K\"]\nlatency = \"0 cycles\"\n\
+             replacement = \"lru\"\n"
+        )
+    };
+    let walk = "[walk]\nfetches = 0\nfrom = \"none\"\nlatency = \"0 ns\"\n";
+    TWO.replace("[memory]", &format!("{}{}{walk}[memory]", tlb("near", 8, 2), tlb("far", 16, 16)))
+}
+
+#[test]
+fn pages_of_one_set_conflict_and_more_pages_than_entries_do_not() {
+    // Three pages in one set of two ways; 17 pages in turn; the second TLB has one set.
+    let apart =
+        |pages: u64, step: u64| (0..100 * pages).map(move |n| 4096 * step * (n % pages) + 64 * (n % 3));
+    for (pages, step, near, far) in [
+        (3, 4, vec![(Reason::Cold, 3), (Reason::Conflict, 297)], vec![(Reason::Cold, 3)]),
+        (
+            17,
+            1,
+            vec![(Reason::Cold, 17), (Reason::Capacity, 1683)],
+            vec![(Reason::Cold, 17), (Reason::Capacity, 1683)],
+        ),
+    ] {
+        let mut all = machines(&with_tlbs());
+        all.run(0, loads(apart(pages, step)));
+        let counts = counts(all);
+        let told: Vec<_> = story(&counts).tlbs.iter().map(reasons).collect();
+        assert_eq!(told, [near, far], "{pages} pages");
+        for (tlb, reasons) in counts.tlbs.iter().zip(&story(&counts).tlbs) {
+            assert_eq!(tlb.misses, reasons.iter().sum::<u64>(), "{pages} pages: {}", tlb.name);
+        }
+        let pairs: Vec<_> = story(&counts)
+            .page_pairs
+            .iter()
+            .map(|p| (p.address / 4096, p.by.unwrap().0 / 4096, p.count))
+            .collect();
+        let page = |n: u64| BASE / 4096 + step * n;
+        let expected = [(0, 2), (1, 0), (2, 1)].map(|(own, by)| (page(own), page(by), 99));
+        assert_eq!(pairs, if pages == 3 { expected.to_vec() } else { vec![] });
+        assert!(
+            story(&counts).page_pairs.iter().all(|p| (p.level, p.set) == (0, 0)),
+            "{:?}",
+            story(&counts).page_pairs
+        );
+    }
+}
+
 fn random(accesses: u64, seed: u64) -> Vec<(u32, Vec<Access>)> {
     let mut state = seed;
     let mut draw = |below: u64| {
@@ -203,6 +253,9 @@ fn reasons_add_up_and_change_no_count() {
         for (level, reasons) in told.levels.iter().zip(&story.levels) {
             let sum = reasons.map(|of| of.iter().sum::<u64>());
             assert!(sum.is_none_or(|sum| sum == level.misses()), "{name} {}: {reasons:?}", level.name);
+        }
+        for (tlb, reasons) in told.tlbs.iter().zip(&story.tlbs) {
+            assert_eq!(tlb.misses, reasons.iter().sum::<u64>(), "{name} {}: {reasons:?}", tlb.name);
         }
         let sum = |of: &dyn Fn(&LineCounts) -> u64| story.lines.iter().map(of).sum::<u64>();
         for (number, level) in told.levels.iter().enumerate().filter(|(_, l)| l.holds != "instructions") {

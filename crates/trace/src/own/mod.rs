@@ -6,6 +6,8 @@
 //! - `H`: the [`Header`], a line of JSON.
 //! - `A`: accesses of a thread, coded as [`predict`] says.
 //! - `M`: a mark of a thread: what happens (one byte), the number of its region (4 bytes), the thread's instructions (8 bytes).
+//! - `B`: what a thread does with a block of the heap: 0 allocates, 1 frees (one byte), its address and bytes (8 bytes each), the
+//!   number of the allocation site (4 bytes).
 //! - `E`: a part of the end; `Z`: its last part. The end is an `Answer` without machines, a line of JSON.
 //!
 //! A trace without its end has been cut off. Each frame of zstd holds whole blocks, and a trace that is decompressed, or compressed
@@ -15,7 +17,7 @@ mod predict;
 mod read;
 mod write;
 
-use fathom_simulation::{Event, MAX_REGIONS, Mark};
+use fathom_simulation::{Event, HeapEvent, MAX_REGIONS, MAX_SITES, Mark};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use read::Source;
@@ -116,6 +118,37 @@ fn mark_of(bytes: &[u8]) -> Option<Mark> {
     };
     let instructions = u64::from_le_bytes(instructions.try_into().ok()?);
     ((region as usize) < MAX_REGIONS).then_some(Mark { event, instructions })
+}
+
+/// Bytes of what happens to a block of the heap.
+const HEAP: usize = 21;
+
+/// Returns what happens to a block of the heap as it is written.
+fn written_heap(event: HeapEvent) -> [u8; HEAP] {
+    let (what, address, bytes, site) = match event {
+        HeapEvent::Allocated { address, bytes, site } => (0, address, bytes, site),
+        HeapEvent::Freed(address) => (1, address, 0, 0),
+    };
+    let mut all = [0; HEAP];
+    all[0] = what;
+    all[1..9].copy_from_slice(&address.to_le_bytes());
+    all[9..17].copy_from_slice(&bytes.to_le_bytes());
+    all[17..].copy_from_slice(&site.to_le_bytes());
+    all
+}
+
+/// Returns what happens to a block of the heap; `None` if there is nothing like that.
+fn heap_of(bytes: &[u8]) -> Option<HeapEvent> {
+    let (what, rest) = <&[u8; HEAP]>::try_from(bytes).ok()?.split_first()?;
+    let (address, rest) = rest.split_first_chunk()?;
+    let (bytes, site) = rest.split_first_chunk()?;
+    let (address, bytes) = (u64::from_le_bytes(*address), u64::from_le_bytes(*bytes));
+    let site = u32::from_le_bytes(site.try_into().ok()?);
+    match what {
+        0 if site < MAX_SITES => Some(HeapEvent::Allocated { address, bytes, site }),
+        1 if bytes == 0 && site == 0 => Some(HeapEvent::Freed(address)),
+        _ => None,
+    }
 }
 
 fn checksum(head: &[u8], payload: &[u8]) -> u32 {

@@ -1,10 +1,12 @@
 //! Reads a trace.
 
-use fathom_simulation::protocol::{self, Answer, End};
-use fathom_simulation::{Entered, MAX_REGIONS};
+use fathom_simulation::protocol::{self, Answer, End, HeapSites};
+use fathom_simulation::{Entered, MAX_REGIONS, MAX_SITES};
 
 use super::predict::Decoder;
-use super::{HEAD, Head, Header, MAGIC, MAX_ACCESSES, MAX_END, MAX_PAYLOAD, MAX_THREADS, checksum, mark_of};
+use super::{
+    HEAD, Head, Header, MAGIC, MAX_ACCESSES, MAX_END, MAX_PAYLOAD, MAX_THREADS, checksum, heap_of, mark_of,
+};
 use crate::batch::{BATCH, Batch, Told};
 use crate::error::{At, Error};
 use crate::input::Input;
@@ -105,9 +107,9 @@ impl Source {
         let possible = head.bytes as usize <= MAX_PAYLOAD
             && head.accesses <= MAX_ACCESSES
             && head.thread < MAX_THREADS
-            && matches!(head.kind, b'H' | b'A' | b'M' | b'E' | b'Z');
+            && matches!(head.kind, b'H' | b'A' | b'M' | b'B' | b'E' | b'Z');
         if !possible {
-            return Err(self.wrong("no block is possible here; expected one of kind H, A, M, E or Z"));
+            return Err(self.wrong("no block is possible here; expected one of kind H, A, M, B, E or Z"));
         }
         input.used(HEAD);
         input.want(head.bytes as usize)?;
@@ -141,6 +143,11 @@ impl Source {
                 let mark = mark_of(&self.payload).ok_or_else(|| self.wrong("no mark is like that"))?;
                 (batch.thread, batch.mark) = (head.thread, Some(mark));
             }
+            b'B' if self.end.is_empty() => {
+                let event =
+                    heap_of(&self.payload).ok_or_else(|| self.wrong("no block of the heap is like that"))?;
+                (batch.thread, batch.heap) = (head.thread, Some(event));
+            }
             b'E' | b'Z' => {
                 self.end.extend_from_slice(&self.payload);
                 if self.end.len() > MAX_END {
@@ -162,7 +169,9 @@ impl Source {
     fn whole_end(&mut self) -> Result<Answer, Error> {
         let end = std::mem::take(&mut self.end);
         let told: Answer = self.json(&end)?;
-        let possible = told.places.len() <= MAX_PLACES && told.regions.len() <= MAX_REGIONS;
+        let possible = told.places.len() <= MAX_PLACES
+            && told.regions.len() <= MAX_REGIONS
+            && told.heap.returns.len() < MAX_SITES as usize;
         if !told.machines.is_empty() || !possible {
             return Err(self.wrong("the end of the trace is not that of a program"));
         }
@@ -172,7 +181,7 @@ impl Source {
 
 impl crate::batch::Source for Source {
     fn read(&mut self, input: &mut Input, batch: &mut Batch) -> Result<bool, Error> {
-        while batch.accesses.is_empty() && batch.mark.is_none() {
+        while batch.accesses.is_empty() && batch.mark.is_none() && batch.heap.is_none() {
             if self.left == 0 {
                 if !self.next_block(input, batch)? {
                     return Ok(false);
@@ -209,6 +218,7 @@ impl crate::batch::Source for Source {
             places: Vec::new(),
             mappings: Vec::new(),
             regions: Vec::new(),
+            heap: HeapSites::default(),
             calls: None,
             guest: None,
             machines: Vec::new(),

@@ -1,7 +1,7 @@
 //! What is written is read back, and damage is told.
 
 use fathom_model::{Access, Kind};
-use fathom_simulation::protocol::{Answer, End, Mapping, Place};
+use fathom_simulation::protocol::{Answer, End, HeapSites, Mapping, Place};
 
 use super::*;
 use crate::{Batch, Error, Format, Reader};
@@ -47,6 +47,7 @@ fn run() -> Answer {
             checksum: Some(9),
         }],
         regions: vec!["inner".into()],
+        heap: HeapSites { returns: vec![0x40_1004], problem: Some("2 calls".into()) },
         calls: None,
         guest: None,
         machines: vec![],
@@ -70,6 +71,41 @@ fn read(trace: &[u8], fetch_shift: Option<u32>) -> Result<(Vec<(u32, Access)>, c
         all.extend(batch.accesses.iter().map(|&access| (batch.thread, access)));
     }
     Ok((all, reader.told()))
+}
+
+/// What happens to blocks of the heap is where it was among the accesses.
+#[test]
+fn blocks_of_the_heap_are_read_back_in_their_places() {
+    let header = Header { program: "p".into(), fetch_shift: None };
+    let mut writer = Writer::new(Vec::new(), &header).expect("a trace");
+    let block = |address, site| HeapEvent::Allocated { address, bytes: u64::MAX - address, site };
+    let events = [(1, block(64, 0)), (0, HeapEvent::Freed(64)), (4095, block(u64::MAX, MAX_SITES - 1))];
+    for (thread, event) in events {
+        writer.add(1, &[Access::load(8, 8).at(1)]).expect("it is written");
+        writer.heap(thread, event).expect("it is written");
+    }
+    let trace = writer.finish(&run()).expect("the end");
+    let mut reader = Reader::open(std::io::Cursor::new(trace), None, None).expect("a trace");
+    let (mut batch, mut found, mut accesses) = (Batch::default(), Vec::new(), 0);
+    while reader.read(&mut batch).expect("it is read") {
+        accesses += batch.accesses.len();
+        found.extend(batch.heap.map(|event| (accesses, batch.thread, event)));
+    }
+    assert_eq!(found, [1, 2, 3].map(|n| (n, events[n - 1].0, events[n - 1].1)));
+    assert_eq!(reader.told().run.heap, run().heap);
+}
+
+#[test]
+fn impossible_blocks_of_the_heap_are_refused() {
+    let mut bytes = written_heap(HeapEvent::Allocated { address: 1, bytes: 2, site: MAX_SITES - 1 });
+    assert!(heap_of(&bytes).is_some());
+    bytes[19] = 1;
+    assert_eq!(heap_of(&bytes), None, "a site beyond the last");
+    let mut bytes = written_heap(HeapEvent::Freed(1));
+    assert!(heap_of(&bytes).is_some());
+    bytes[0] = 2;
+    assert_eq!(heap_of(&bytes), None);
+    assert_eq!(heap_of(&bytes[1..]), None);
 }
 
 /// Marks are where they were among the accesses.

@@ -3,12 +3,12 @@
 use std::io::{Error, ErrorKind, Result, Write};
 
 use fathom_model::Access;
-use fathom_simulation::Mark;
 use fathom_simulation::protocol::{self, Answer};
+use fathom_simulation::{HeapEvent, Mark};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use super::predict::Encoder;
-use super::{Head, Header, MAGIC, MAX_ACCESSES, MAX_END, MAX_PAYLOAD, written_mark};
+use super::{Head, Header, MAGIC, MAX_ACCESSES, MAX_END, MAX_PAYLOAD, written_heap, written_mark};
 
 /// Bytes that are compressed at once. Zstd refers to 128 KiB back, so longer frames would not be smaller.
 const FRAME: usize = 512 << 10;
@@ -77,6 +77,16 @@ impl<W: Write> Writer<W> {
         self.end_block()?;
         self.head.thread = thread;
         self.block(b'M', &written_mark(mark))
+    }
+
+    /// Adds what a thread does with a block of the heap, after what has been added.
+    ///
+    /// # Errors
+    /// The trace cannot be written.
+    pub fn heap(&mut self, thread: u32, event: HeapEvent) -> Result<()> {
+        self.end_block()?;
+        self.head.thread = thread;
+        self.block(b'B', &written_heap(event))
     }
 
     /// Writes everything that has been added. The trace is whole if nothing is added any more, and [`end`] writes its end.

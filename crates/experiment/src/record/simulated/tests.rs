@@ -93,6 +93,15 @@ fn sample() -> Simulated {
             walks: 8,
             units: 9,
             reasons: [9, 8, 7, 6, 5, 4],
+            heap: Some([1, 2, 3, 4]),
+            ..Default::default()
+        }],
+        unfollowed: "no registers".into(),
+        page_pairs: vec![SimulatedPair {
+            level: 0,
+            count: 9,
+            end: end.clone(),
+            by: end.clone(),
             ..Default::default()
         }],
         pairs: vec![SimulatedPair {
@@ -103,7 +112,12 @@ fn sample() -> Simulated {
             by: SimulatedEnd { function: String::new(), ..end.clone() },
             end,
         }],
-        tlbs: vec![SimulatedTlb { name: "TLB 1".into(), accesses: 3, misses: 1 }],
+        tlbs: vec![SimulatedTlb {
+            name: "TLB 1".into(),
+            accesses: 3,
+            misses: 1,
+            reasons: Some([1, 0, 0, 0, 0, 0]),
+        }],
         functions: vec![hot.clone(), Hot { source: String::new(), ..Hot::default() }],
         lines: vec![hot],
     }
@@ -128,7 +142,7 @@ fn longest_texts_fit_in_lines() {
     long.lines[0] =
         Hot { function: text.clone(), file: text.clone(), source: text.clone(), ..long.lines[0].clone() };
     (long.program, long.target, long.refused) = (text.clone(), text.clone(), text.clone());
-    long.trace = text.clone();
+    (long.trace, long.unfollowed) = (text.clone(), text.clone());
     long.lines[0].misses = vec![u64::MAX; MAX_UNITS];
     long.lines[0].reasons = Some([u64::MAX; 6]);
     (long.source[0].file, long.source[0].text) = (text.clone(), text.clone());
@@ -139,7 +153,8 @@ fn longest_texts_fit_in_lines() {
     long.regions[0].misses = vec![u64::MAX; MAX_UNITS];
     long.regions[0].reached = vec![u64::MAX; MAX_UNITS];
     let object = SimulatedObject { name: text.clone(), file: text.clone(), ..long.objects[0].clone() };
-    long.objects[0] = SimulatedObject { misses: vec![u64::MAX; MAX_UNITS], ..object };
+    long.objects[0] =
+        SimulatedObject { misses: vec![u64::MAX; MAX_UNITS], heap: Some([u64::MAX; 4]), ..object };
     let (offset, cpu, all) = (u64::MAX, u64::MAX, text);
     let end = SimulatedEnd { object: all.clone(), offset, function: all.clone(), source: all, cpu };
     long.pairs[0] = SimulatedPair { end: end.clone(), by: end, ..long.pairs[0].clone() };

@@ -27,6 +27,8 @@ pub struct SimulatedObject {
     pub units: u64,
     /// Misses of the nearest level by reason.
     pub reasons: Reasons,
+    /// Of an allocation site: its blocks, their bytes, the most bytes in use at the same time, and accesses.
+    pub heap: Option<[u64; 4]>,
 }
 
 /// One side of a pair.
@@ -47,7 +49,7 @@ pub struct SimulatedEnd {
 /// Two objects of which one takes the lines of the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimulatedPair {
-    /// Number of the level, from 0.
+    /// Number of the level or TLB, from 0.
     pub level: u64,
     /// Number of the reason.
     pub reason: u64,
@@ -63,10 +65,14 @@ pub struct SimulatedPair {
 
 impl SimulatedObject {
     pub(super) fn record_line(&self, line: Line) -> Line {
-        with_texts(line, &[("object", &self.name), ("file", &self.file)])
+        let line = with_texts(line, &[("object", &self.name), ("file", &self.file)])
             .list("counts", &[self.walks, self.units])
             .list("misses", &self.misses)
-            .list("reasons", &self.reasons)
+            .list("reasons", &self.reasons);
+        match &self.heap {
+            Some(heap) => line.list("heap", heap),
+            None => line,
+        }
     }
 
     pub(super) fn of_line(line: &Line) -> Result<SimulatedObject, WireError> {
@@ -77,8 +83,10 @@ impl SimulatedObject {
         let [walks, units] = numbers("counts", &f.list("counts")?)?;
         let misses = f.list("misses")?;
         let reasons = numbers("reasons", &f.list("reasons")?)?;
+        let heap = f.list("heap")?;
+        let heap = if heap.is_empty() { None } else { Some(numbers("heap", &heap)?) };
         f.finish()?;
-        Ok(SimulatedObject { name, file, misses, walks, units, reasons })
+        Ok(SimulatedObject { name, file, misses, walks, units, reasons, heap })
     }
 }
 

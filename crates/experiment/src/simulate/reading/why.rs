@@ -1,6 +1,6 @@
 //! Findings about the reasons of misses.
 
-use fathom_analysis::findings::{Finding, Item, Report};
+use fathom_analysis::findings::{Finding, Item, Metric, Report};
 use fathom_analysis::metrics::simulate as metrics;
 
 use crate::record::{Reasons, Simulated, SimulatedObject, SimulatedPair};
@@ -18,8 +18,15 @@ pub(super) fn why(simulated: &Simulated, report: &mut Report) {
     }
     let objects = simulated.objects.iter().zip(1u64..);
     report.findings.extend(objects.map(|(object, rank)| of_object(object, rank, simulated)));
-    let pairs = simulated.pairs.iter().zip(1u64..);
-    report.findings.extend(pairs.map(|(pair, rank)| of_pair(pair, rank, simulated)));
+    let levels: Vec<&str> = simulated.levels.iter().map(|level| level.name.as_str()).collect();
+    let tlbs: Vec<&str> = simulated.tlbs.iter().map(|tlb| tlb.name.as_str()).collect();
+    for (metric, pairs, names) in [
+        (&metrics::PAIR_MISSES, &simulated.pairs, levels),
+        (&metrics::PAGE_PAIR_MISSES, &simulated.page_pairs, tlbs),
+    ] {
+        let ranked = pairs.iter().zip(1u64..);
+        report.findings.extend(ranked.map(|(pair, rank)| of_pair(metric, pair, rank, &names)));
+    }
 }
 
 fn of_object(object: &SimulatedObject, rank: u64, simulated: &Simulated) -> Finding {
@@ -35,15 +42,18 @@ fn of_object(object: &SimulatedObject, rank: u64, simulated: &Simulated) -> Find
     detail.set(metrics::MISSES, Item::Numbers(misses.collect()));
     detail.set(metrics::WALKS, Item::Number(object.walks as f64));
     detail.set(metrics::REASONS, named(&object.reasons));
+    let fields = [metrics::BLOCKS, metrics::BLOCK_BYTES, metrics::PEAK_BYTES, metrics::BLOCK_ACCESSES];
+    for (field, number) in fields.into_iter().zip(object.heap.into_iter().flatten()) {
+        detail.set(field, Item::Number(number as f64));
+    }
     finding
 }
 
-fn of_pair(pair: &SimulatedPair, rank: u64, simulated: &Simulated) -> Finding {
-    let mut finding = Finding::number(metrics::PAIR_MISSES.at([rank.into()]), pair.count as f64);
+fn of_pair(metric: &'static Metric, pair: &SimulatedPair, rank: u64, names: &[&str]) -> Finding {
+    let mut finding = Finding::number(metric.at([rank.into()]), pair.count as f64);
     let detail = &mut finding.detail;
-    let level = &simulated.levels[pair.level as usize];
     detail.set(metrics::REASON, Item::Token(metrics::REASON_NAMES[pair.reason as usize].to_owned()));
-    detail.set(metrics::NAME, Item::Token(level.name.clone()));
+    detail.set(metrics::NAME, Item::Token(names[pair.level as usize].to_owned()));
     detail.set(metrics::SET, Item::Number(pair.set as f64));
     let ends = [
         (&pair.end, [metrics::OBJECT, metrics::FUNCTION, metrics::SOURCE], [metrics::OFFSET, metrics::CPU]),

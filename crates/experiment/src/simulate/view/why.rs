@@ -1,6 +1,6 @@
 //! Why accesses missed: by level, by object, and the pairs.
 
-use fathom_analysis::findings::{Axis, Field, Finding, Item};
+use fathom_analysis::findings::{Axis, Field, Finding, Item, Metric};
 use fathom_analysis::metrics::simulate as metrics;
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::page::{Page, TextRole, left, right};
@@ -12,6 +12,25 @@ const MEANING: &str = "cold: the line was never there. capacity: a fully associa
                        (smaller working set, blocking). conflict: it would have hit (other distances between rows or arrays, \
                        padding). shared: another CPU had stored it. falsely shared: another CPU had stored other bytes of the \
                        line (a line for each CPU). unallocated: stores, where stores allocate no line.";
+
+/// Shows the reasons by TLB.
+pub(super) fn translation(page: &mut Page, index: &mut FindingIndex) {
+    let rows = index.rows(metrics::TLB_REASONS, &[Axis::Tlb]);
+    if rows.is_empty() {
+        return;
+    }
+    page.heading("Why translations missed");
+    let lines: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            let mut line = vec![row.number(Axis::Tlb).to_string(), name(row.findings().next())];
+            line.extend(row.of.map(cell));
+            line
+        })
+        .collect();
+    let columns = [right("TLB"), left("name").key(), right("cold"), right("capacity"), right("conflict")];
+    page.table(&columns, &lines, &[]);
+}
 
 /// Shows the reasons by level.
 pub(super) fn levels(page: &mut Page, index: &mut FindingIndex) {
@@ -58,19 +77,33 @@ pub(super) fn objects(page: &mut Page, index: &mut FindingIndex) {
     }
     page.heading("Data, by time beyond hits");
     let word = |f: &Finding, field| f.detail.word(field).unwrap_or_default().to_owned();
+    let has_blocks = all.iter().any(|(_, f)| f.detail.get(metrics::BLOCKS).is_some());
     let row = |f: &Finding| {
-        vec![
+        let mut row = vec![
             cell(Some(f)),
             word(f, metrics::OBJECT),
             misses(f),
             main_reason(f),
             count(f, metrics::WALKS),
             word(f, metrics::FILE),
-        ]
+        ];
+        if has_blocks {
+            row.splice(2..2, [metrics::BLOCKS, metrics::BLOCK_BYTES].map(|field| count(f, field)));
+        }
+        row
     };
     let rows: Vec<Vec<String>> = all.iter().take(SHOWN).map(|(_, f)| row(f)).collect();
-    let columns =
-        [right("cycles"), left("object").key(), left("misses"), left("why"), right("walks"), left("file")];
+    let mut columns = vec![
+        right("cycles"),
+        left("object").key(),
+        left("misses"),
+        left("why"),
+        right("walks"),
+        left("file"),
+    ];
+    if has_blocks {
+        columns.splice(2..2, [right("blocks"), right("bytes")]);
+    }
     page.table(&columns, &rows, &[]);
     rest(page, all.len());
     if let Some(granule) = index.one(&metrics::GRANULE) {
@@ -82,13 +115,24 @@ pub(super) fn objects(page: &mut Page, index: &mut FindingIndex) {
     }
 }
 
-/// Shows the pairs.
+/// Shows the pairs, of lines and of pages.
 pub(super) fn pairs(page: &mut Page, index: &mut FindingIndex) {
-    let all = index.along(&metrics::PAIR_MISSES, Axis::Rank);
+    table_of_pairs(page, index, &metrics::PAIR_MISSES, "Lines that were taken, and by what", "level, set");
+    table_of_pairs(page, index, &metrics::PAGE_PAIR_MISSES, "Pages that were taken, and by what", "TLB, set");
+}
+
+fn table_of_pairs(
+    page: &mut Page,
+    index: &mut FindingIndex,
+    metric: &'static Metric,
+    heading: &str,
+    place: &'static str,
+) {
+    let all = index.along(metric, Axis::Rank);
     if all.is_empty() {
         return;
     }
-    page.heading("Lines that were taken, and by what");
+    page.heading(heading);
     let row = |f: &Finding| {
         let reason = f.detail.word(metrics::REASON).unwrap_or_default();
         let level = f.detail.word(metrics::NAME).unwrap_or_default();
@@ -103,8 +147,7 @@ pub(super) fn pairs(page: &mut Page, index: &mut FindingIndex) {
         ]
     };
     let rows: Vec<Vec<String>> = all.iter().take(SHOWN).map(|(_, f)| row(f)).collect();
-    let columns =
-        [right("misses"), left("why"), left("level, set"), left("missed").key(), left("taken by").key()];
+    let columns = [right("misses"), left("why"), left(place), left("missed").key(), left("taken by").key()];
     page.table(&columns, &rows, &[]);
     rest(page, all.len());
 }

@@ -13,7 +13,7 @@ use super::conversation::Ran;
 use super::kernel::Kernel;
 use super::objects::Objects;
 use super::source::Sources;
-use super::why::{self, Data};
+use super::why::{self, Data, Site};
 use crate::failure::print_message;
 use crate::program::symbols::{Named, Symbols, UNKNOWN};
 
@@ -32,7 +32,9 @@ pub fn simulated(ran: &Ran, source: bool, kernel: Option<&Kernel>) -> Vec<Simula
     }
     let explained = answer.machines.iter().any(|machine| machine.story.is_some());
     let data = match explained && ran.trace.is_empty() {
-        true => Data::Objects(Objects::new(&answer.mappings, &ran.program)),
+        true => {
+            Data::Objects(Objects::new(&answer.mappings, &ran.program), Site::all(&answer.heap, &mut symbols))
+        }
         false => Data::Addresses,
     };
     let calls = answer.calls.as_ref().map(|tree| Calls::new(tree, &mut symbols));
@@ -92,7 +94,7 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
         overlap: overlap(machine),
         clock_hz: machine.clock_hz,
         levels: machine.levels.iter().enumerate().map(|(nth, of)| level(of, nth, machine)).collect(),
-        tlbs: machine.tlbs.iter().map(tlb).collect(),
+        tlbs: machine.tlbs.iter().enumerate().map(|(nth, of)| tlb(of, nth, machine)).collect(),
         functions: by(|named| Some(Named { source: None, ..named.clone() })),
         lines: by(|named| named.source.is_some().then(|| named.clone()))
             .into_iter()
@@ -104,9 +106,12 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
         merged: 0,
         totals: Vec::new(),
         calls: Vec::new(),
+        unfollowed: story.and(answer.heap.problem.clone()).unwrap_or_default(),
         granule: story.map_or(0, |story| story.line_bytes),
         objects: story.map_or_else(Vec::new, |story| why::objects(story, data)),
-        pairs: story.map_or_else(Vec::new, |story| why::pairs(story, data, names)),
+        pairs: story.map_or_else(Vec::new, |story| why::pairs(&story.pairs, story.line_bytes, data, names)),
+        page_pairs: story
+            .map_or_else(Vec::new, |story| why::pairs(&story.page_pairs, story.line_bytes, data, names)),
     }
 }
 
@@ -132,8 +137,9 @@ fn overlap(machine: &MachineCounts) -> Option<SimulatedOverlap> {
     })
 }
 
-fn tlb(of: &fathom_simulation::TlbCounts) -> SimulatedTlb {
-    SimulatedTlb { name: of.name.clone(), accesses: of.accesses, misses: of.misses }
+fn tlb(of: &fathom_simulation::TlbCounts, nth: usize, machine: &MachineCounts) -> SimulatedTlb {
+    let reasons = machine.story.as_ref().and_then(|story| story.tlbs.get(nth).copied());
+    SimulatedTlb { name: of.name.clone(), accesses: of.accesses, misses: of.misses, reasons }
 }
 
 /// Returns the regions, the longest time first.
@@ -268,6 +274,7 @@ mod tests {
             places,
             mappings: vec![],
             regions: vec![],
+            heap: Default::default(),
             calls: None,
             guest: None,
             machines: vec![],

@@ -156,9 +156,10 @@ fn simulate(
             Ok(Part::Batch(mut batch)) => {
                 accesses += batch.accesses.len() as u64;
                 batches += 1;
-                match batch.mark {
-                    Some(mark) => machines.mark(batch.thread, mark),
-                    None => machines.run_and_clear(batch.thread, &mut batch.accesses),
+                match (batch.mark, batch.heap) {
+                    (Some(mark), _) => machines.mark(batch.thread, mark),
+                    (None, Some(event)) => machines.heap(event),
+                    (None, None) => machines.run_and_clear(batch.thread, &mut batch.accesses),
                 }
                 // Its memory is used again.
                 let _ = used.send(batch);

@@ -3,27 +3,56 @@
 use std::collections::HashMap;
 
 use fathom_experiment::record::{MAX_HOT, SimulatedEnd, SimulatedObject, SimulatedPair};
-use fathom_simulation::{REASONS, Reason, StoryCounts};
+use fathom_simulation::protocol::HeapSites;
+use fathom_simulation::{LineCounts, PairCounts, REASONS, Reason, StoryCounts};
 
 use super::objects::{Datum, Objects};
-use crate::program::symbols::Named;
+use crate::program::symbols::{Named, Symbols};
 
 /// What has the line if a walk of page tables took it.
 const TABLES: &str = "page tables";
 
-/// Names for addresses.
+/// Names for addresses, and for allocation sites.
 pub enum Data {
     /// Of a program.
-    Objects(Objects),
+    Objects(Objects, Vec<Site>),
     /// Of a trace that does not tell its program: the addresses themselves, by line.
     Addresses,
 }
 
+/// Name of an allocation site, and the program or library that has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    name: String,
+    file: String,
+}
+
+impl Site {
+    /// Returns the names of all sites.
+    pub fn all(sites: &HeapSites, symbols: &mut Symbols) -> Vec<Site> {
+        let site = |&address: &u64| {
+            // The call is before the address to which it returns.
+            let named = symbols.name(address.wrapping_sub(1));
+            let source = named.source();
+            let name = match source.is_empty() {
+                true => format!("heap: {}", named.function),
+                false => format!("heap: {} ({source})", named.function),
+            };
+            Site { name, file: named.file }
+        };
+        sites.returns.iter().map(site).collect()
+    }
+}
+
 impl Data {
-    fn find(&self, address: u64, line_bytes: u64) -> Datum {
-        match self {
-            Data::Objects(objects) => objects.find(address),
-            Data::Addresses => {
+    fn find(&self, address: u64, block: Option<(u32, u32)>, line_bytes: u64) -> Datum {
+        match (self, block) {
+            (Data::Objects(objects, _), None) => objects.find(address),
+            (Data::Objects(_, sites), Some((site, offset))) => {
+                let Site { name, file } = site_of(sites, site as usize);
+                Datum { object: name, file, offset: offset.into() }
+            }
+            (Data::Addresses, _) => {
                 let start = address / line_bytes * line_bytes;
                 Datum { object: format!("{start:#x}"), file: String::new(), offset: address - start }
             }
@@ -31,21 +60,48 @@ impl Data {
     }
 }
 
+/// Returns the name of a site. The last one stands for those that are too many.
+fn site_of(sites: &[Site], number: usize) -> Site {
+    let others = || Site { name: "heap: other sites".to_owned(), file: String::new() };
+    sites.get(number).cloned().unwrap_or_else(others)
+}
+
+/// Objects by name and file.
+type ByName = HashMap<(String, String), SimulatedObject>;
+
+/// Adds counts to an object.
+fn add<'a>(all: &'a mut ByName, name: (String, String), line: &LineCounts) -> &'a mut SimulatedObject {
+    let of = all.entry(name).or_insert_with_key(|(name, file)| SimulatedObject {
+        name: name.clone(),
+        file: file.clone(),
+        misses: vec![0; line.misses.len()],
+        ..SimulatedObject::default()
+    });
+    of.misses.iter_mut().zip(&line.misses).for_each(|(sum, more)| *sum += more);
+    of.reasons.iter_mut().zip(line.reasons).for_each(|(sum, more)| *sum += more);
+    of.walks += line.walks;
+    of.units += line.units;
+    of
+}
+
 /// Returns the objects, those with the longest time first.
 pub fn objects(story: &StoryCounts, data: &Data) -> Vec<SimulatedObject> {
-    let mut all: HashMap<(String, String), SimulatedObject> = HashMap::new();
+    let mut all = ByName::new();
     for line in &story.lines {
-        let Datum { object, file, .. } = data.find(line.address, story.line_bytes);
-        let of = all.entry((object, file)).or_insert_with_key(|(name, file)| SimulatedObject {
-            name: name.clone(),
-            file: file.clone(),
-            misses: vec![0; line.misses.len()],
-            ..SimulatedObject::default()
-        });
-        of.misses.iter_mut().zip(&line.misses).for_each(|(sum, more)| *sum += more);
-        of.reasons.iter_mut().zip(line.reasons).for_each(|(sum, more)| *sum += more);
-        of.walks += line.walks;
-        of.units += line.units;
+        let Datum { object, file, .. } = data.find(line.address, None, story.line_bytes);
+        add(&mut all, (object, file), line);
+    }
+    if let Data::Objects(_, sites) = data {
+        // A site that has never missed has no line, but one beside it may.
+        let counted = story.heap.iter().enumerate();
+        for (number, heap) in counted.filter(|(_, heap)| heap.blocks > 0) {
+            let Site { name, file } = site_of(sites, number);
+            let none = LineCounts { misses: vec![0; story.levels.len()], ..LineCounts::default() };
+            let of = add(&mut all, (name, file), story.sites.get(number).unwrap_or(&none));
+            let sums = of.heap.get_or_insert_default();
+            let more = [heap.blocks, heap.bytes, heap.peak, heap.accesses];
+            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
     }
     let mut all: Vec<SimulatedObject> = all.into_values().collect();
     all.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| (&a.name, &a.file).cmp(&(&b.name, &b.file))));
@@ -53,20 +109,20 @@ pub fn objects(story: &StoryCounts, data: &Data) -> Vec<SimulatedObject> {
     all
 }
 
-/// Returns pairs of objects, those with the most misses first. `names` are those of the places.
-pub fn pairs(story: &StoryCounts, data: &Data, names: &[Named]) -> Vec<SimulatedPair> {
-    let end = |address: u64, place: u64, cpu: u32| {
-        let Datum { object, offset, .. } = data.find(address, story.line_bytes);
+/// Returns pairs of objects, those with the most misses first, of lines of `line_bytes` or of pages. `names` are those of the places.
+pub fn pairs(pairs: &[PairCounts], line_bytes: u64, data: &Data, names: &[Named]) -> Vec<SimulatedPair> {
+    let end = |address: u64, block: Option<(u32, u32)>, place: u64, cpu: u32| {
+        let Datum { object, offset, .. } = data.find(address, block, line_bytes);
         let named = names.get(place as usize).cloned().unwrap_or_default();
         let source = named.source();
         SimulatedEnd { object, offset, function: named.function, source, cpu: cpu.into() }
     };
     let mut all: HashMap<(u64, u64, String, String), SimulatedPair> = HashMap::new();
     // Those with the most misses come first, so that they are the example of their objects.
-    for pair in &story.pairs {
-        let of = end(pair.address, pair.place, pair.cpu);
+    for pair in pairs {
+        let of = end(pair.address, pair.block, pair.place, pair.cpu);
         let by = match pair.by {
-            Some((address, place)) => end(address, place, pair.by_cpu),
+            Some((address, place)) => end(address, pair.by_block, place, pair.by_cpu),
             None => {
                 SimulatedEnd { object: TABLES.to_owned(), cpu: pair.by_cpu.into(), ..SimulatedEnd::default() }
             }
@@ -103,10 +159,8 @@ const _: () = assert!(Reason::ALL.len() == fathom_experiment::record::REASONS);
 
 #[cfg(test)]
 mod tests {
-    use fathom_analysis::metrics::simulate::REASON_NAMES;
-    use fathom_simulation::{LineCounts, PairCounts};
-
     use super::*;
+    use fathom_analysis::metrics::simulate::REASON_NAMES;
 
     #[test]
     fn names_of_reasons_are_in_the_order_of_their_numbers() {
@@ -141,7 +195,7 @@ mod tests {
         assert_eq!(shown, [("0x2000", 30, 2), ("0x1000", 11, 4)]);
         assert_eq!((found[1].walks, found[1].reasons), (2, [2, 0, 2, 0, 0, 0]));
         let names = [Named { function: "a".into(), ..Named::default() }, Named::default()];
-        let found = pairs(&story, &Data::Addresses, &names);
+        let found = pairs(&story.pairs, 64, &Data::Addresses, &names);
         assert_eq!((found[0].count, found[0].end.offset, found[0].by.object.as_str()), (13, 16, "0x2000"));
         assert_eq!((found[0].end.function.as_str(), found[0].by.function.as_str()), ("a", ""));
         assert_eq!((found[1].count, found[1].by.object.as_str()), (1, TABLES));
