@@ -41,7 +41,7 @@ pub struct Replay<'a> {
 /// What the thread that reads sends.
 enum Part {
     Batch(Batch),
-    End(Result<(Format, Told), Error>),
+    End(Box<Result<(Format, Told), Error>>),
 }
 
 impl Replay<'_> {
@@ -167,7 +167,7 @@ fn simulate(
                     show(progress, accesses, start.elapsed());
                 }
             }
-            Ok(Part::End(told)) => return Some(told),
+            Ok(Part::End(told)) => return Some(*told),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return None,
         }
@@ -191,7 +191,7 @@ fn read_ahead(
     std::thread::spawn(move || {
         let told = read(source, format, fetch_shift, &ended, &parts, &again);
         // Nobody listens after a signal.
-        let _ = parts.send(Part::End(told));
+        let _ = parts.send(Part::End(Box::new(told)));
     });
     (receiver, used)
 }
