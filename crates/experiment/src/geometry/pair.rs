@@ -24,9 +24,6 @@ const PERIOD: u64 = 3 * ALIGNED;
 /// Distance from the midpoint between hit and miss within which a second load is undecided: under random replacement
 /// the translation of the first one's page may evict its line.
 const UNDECIDED: f64 = 0.1;
-/// Smallest share of the first loads that miss. Aligned addresses use few sets of a cache whose sets are no power of two, so pairs that
-/// exceed its capacity may still be held, and at some distances only.
-const MIN_MISSES: f64 = 0.5;
 /// Ratio of the first load's time to the next tier's, above which the second load's time is a small difference of large
 /// times. (Translation and DRAM rows may double the time.)
 const MAX_FIRST_RATIO: f64 = 2.0;
@@ -155,8 +152,7 @@ pub(crate) fn read(
     let slow: Vec<bool> = share.iter().map(|share| *share > 0.5).collect();
     let at = slow.iter().position(|slow| *slow);
     let clear = share.iter().all(|share| (share - 0.5).abs() > UNDECIDED);
-    let misses = first - step.here > MIN_MISSES * (step.next - step.here);
-    let near = misses && first < MAX_FIRST_RATIO * step.next;
+    let near = first > 1.1 * step.here && first < MAX_FIRST_RATIO * step.next;
     let confirmed = slow.iter().filter(|slow| **slow).count() >= MIN_SLOW;
     let valid = near && clear && confirmed && slow.len() == DISTANCES.len();
     let reach =

@@ -8,8 +8,7 @@ use fathom_units::size;
 
 use super::conflicts;
 use super::curves::Curves;
-use super::translation::{Pair, translation_at};
-use super::two_lines::lines_per_page;
+use super::translation::{Pair, lines_per_page, translation_at};
 use crate::reading::measured;
 use crate::scale::{At, Scale};
 

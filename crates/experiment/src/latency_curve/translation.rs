@@ -4,7 +4,7 @@ use fathom_analysis::interval::median;
 use fathom_analysis::tiers::shape::Shape;
 use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
 
-use super::two_lines::TwoLines;
+use super::two_lines::{self, TwoLines};
 use crate::scale::At;
 
 /// A TLB pair: chains over the same number of lines, spread over as many pages, and packed.
@@ -27,6 +27,11 @@ impl Pair {
     pub(super) fn with_one_line(&self) -> Pair {
         Pair { two_lines: None, extra: self.spread.time() - self.packed.time(), ..self.clone() }
     }
+}
+
+/// Returns the lines in each page that translation was read from: two if all pairs have them.
+pub(crate) fn lines_per_page(pairs: &[Pair]) -> u64 {
+    if pairs.iter().all(|pair| pair.two_lines.is_some()) { two_lines::LINES } else { 1 }
 }
 
 /// Translation inside the latency curve's points: (working set in bytes, ns per load), ascending. Empty if the curve is

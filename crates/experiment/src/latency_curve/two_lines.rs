@@ -8,12 +8,11 @@
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{self, Memory, OrderKind, Walk};
 
-use super::translation::Pair;
 use crate::record::Record;
 use crate::scale::{At, Scale, has_one_line_per_page};
 
 /// Lines in each page.
-const LINES: u64 = 2;
+pub(super) const LINES: u64 = 2;
 
 /// The times of one number of pages.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,11 +34,6 @@ impl TwoLines {
         let of = |at: &At| at.sigma() * at.time();
         LINES as f64 * of(&self.apart).hypot(of(&self.together))
     }
-}
-
-/// Returns the lines in each page that translation was read from: two if all pairs have them.
-pub(crate) fn lines_per_page(pairs: &[Pair]) -> u64 {
-    if pairs.iter().all(|pair| pair.two_lines.is_some()) { LINES } else { 1 }
 }
 
 /// Returns the pattern and the memory of a number of pages, in both orders.

@@ -15,7 +15,8 @@ use super::scan;
 use crate::budget::Budget;
 use crate::latency_curve::two_lines;
 use crate::latency_curve::{
-    Curves, MAX_PAIR, PLATEAU_SPAN, leaves_a_tier, maybe_tables, penalty, read_pairs, tlb_steps,
+    Curves, MAX_PAIR, PLATEAU_SPAN, leaves_a_tier, lines_per_page, maybe_tables, penalty, read_pairs,
+    tlb_steps,
 };
 use crate::reading::{measured, number};
 use crate::record::Record;
@@ -158,7 +159,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
     let count: usize = pairs.iter().map(|p| p.spread.values().len()).sum();
     let trials: Vec<u64> =
         pairs.iter().flat_map(|p| p.spread.trials.iter().chain(&p.packed.trials).copied()).collect();
-    let (found, lines) = (tlb_steps(&reading), two_lines::lines_per_page(&pairs));
+    let (found, lines) = (tlb_steps(&reading), lines_per_page(&pairs));
     for (index, (capacity, beyond)) in found.iter().enumerate() {
         let (n, o) = (index + 1, capacity.onset);
         let entries = Interval { value: o.value.floor(), low: o.low.floor(), high: o.high.ceil() };
