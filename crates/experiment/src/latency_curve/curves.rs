@@ -157,6 +157,9 @@ impl Curves {
     pub(crate) fn of(record: &Record, scale: &Scale) -> Curves {
         let latency_curve = scale.latency_curve(record);
         let mut pairs = scale.pairs(record);
+        for pair in pairs.iter_mut().filter(|pair| pair.is_in_memory(&latency_curve)) {
+            *pair = pair.with_one_line();
+        }
         let splinters = splinters::read(record, scale, &pairs);
         let in_huge = splinters.as_ref().map_or(0.0, Splinters::significant);
         if in_huge > 0.0 {

@@ -22,7 +22,18 @@ pub(crate) struct Pair {
     pub(crate) extra: f64,
 }
 
+/// Share of the time of the largest working set from which on loads come from memory.
+const IN_MEMORY: f64 = 0.8;
+
 impl Pair {
+    /// Returns whether two lines in each page come from memory: the second one of a page then finds its row open in one order only.
+    pub(super) fn is_in_memory(&self, curve: &[At]) -> bool {
+        let Some(last) = curve.last().filter(|_| self.two_lines.is_some()) else { return false };
+        let bytes = two_lines::LINES * self.packed.bytes;
+        let time = curve.iter().find(|at| at.bytes >= bytes).map_or(last.time(), At::time);
+        time >= IN_MEMORY * last.time()
+    }
+
     /// Returns the pair by one line in each page alone.
     pub(super) fn with_one_line(&self) -> Pair {
         Pair { two_lines: None, extra: self.spread.time() - self.packed.time(), ..self.clone() }
