@@ -132,7 +132,7 @@ fn counts_in_a_guest_are_those_of_arithmetic_and_of_user_mode() {
     assert!(l1d(&user) >= STEPS - 1 && l1d(&within).abs_diff(l1d(&user)) < 10, "{within}");
     let interrupts = region(&guest, "el1h_64_irq..ret_to_kernel");
     assert!(number(&interrupts, "entered") > 100, "{interrupts}");
-    let times = ["least", "median", "p99", "most"].map(|field| number(&interrupts, field));
+    let times = ["shortest", "median", "p99", "longest"].map(|field| number(&interrupts, field));
     assert!(times[0] > 0 && times.is_sorted() && times[3] > times[0], "{times:?}");
     let functions: Vec<&str> = guest["findings"]
         .as_array()
