@@ -113,10 +113,11 @@ pub struct Data {
 #[inline(always)]
 fn add(thread: u32, own: &mut Pending, data: Data, place: u32) {
     let Data { address, bytes, store, space } = data;
-    if own.repeats.repeats(address, bytes, store) {
+    // One that the next access could not tell is made, so that windows of any size are exact.
+    if own.repeats.repeats(address, bytes, store) && own.left_out < u8::MAX {
         own.repeated[usize::from(store)] += 1;
         own.made.repeated[usize::from(store)] += 1;
-        own.left_out = own.left_out.saturating_add(1);
+        own.left_out += 1;
         return;
     }
     let left_out = std::mem::take(&mut own.left_out);

@@ -396,9 +396,10 @@ mod tests {
         };
         let (mut left_out, mut allowed) = (0u64, 0);
         for name in fathom_model::catalog::names() {
-            // So narrow a window tells whether accesses that are left out count.
+            // A narrow window tells whether accesses that are left out count, a wide one whether all of many do.
+            let window = [6, 300][draw(2) as usize];
             let described = fathom_model::catalog::load(name).expect("embedded").expect("valid");
-            let core = Core { outstanding: Some(4), window: Some(6), ..described.core };
+            let core = Core { outstanding: Some(4), window: Some(window), ..described.core };
             let text = Description { core, ..described }.to_toml();
             let all = [Machine { name: name.to_owned(), text }];
             let mut whole = Machines::new(&all, 3, 1, false).expect("valid");
@@ -416,19 +417,21 @@ mod tests {
                         1..=3 => Access::store(at, 1 << draw(5)),
                         _ => Access::load(at, 1 << draw(5)),
                     };
-                    batch.push(access.at(draw(50)));
+                    let times = if draw(60) == 0 { 280 } else { 1 };
+                    batch.extend(std::iter::repeat_n(access.at(draw(50)), times));
                 }
                 let (mut repeated, mut before) = ([0; 2], 0u8);
                 let mut kept = Vec::new();
                 for access in &batch {
                     let data = access.kind != Kind::Fetch;
-                    let same =
-                        data && repeats.repeats(access.address, access.bytes, access.kind == Kind::Store);
+                    let same = data
+                        && repeats.repeats(access.address, access.bytes, access.kind == Kind::Store)
+                        && before < u8::MAX;
                     if !data {
                         repeats.forget();
                     }
                     repeated[access.kind as usize % 2] += u64::from(same);
-                    before = before.saturating_add(u8::from(same));
+                    before += u8::from(same);
                     if !same {
                         let left_out = if data { std::mem::take(&mut before) } else { 0 };
                         kept.push(Access { left_out, ..*access });

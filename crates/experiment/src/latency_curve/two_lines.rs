@@ -3,7 +3,8 @@
 //! One line per page and as many packed lines are not in the same sets of a cache: what the spread ones miss there looks like
 //! translation. Two lines in each page are the same lines in both orders. In one, the second line of a page follows the first, and
 //! needs no translation of its own; in the other, it is half a lap away, with all other pages in between, and needs it again. In
-//! both, a page comes back after all others. The loads differ by half a translation, and by nothing else.
+//! both, a page comes back after all others. The loads differ by half a translation; in memory also by open rows
+//! (`Pair::is_in_memory`).
 
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{self, Memory, OrderKind, Walk};

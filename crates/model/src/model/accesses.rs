@@ -56,7 +56,7 @@ pub struct Access {
     /// the physical page instead.
     pub space: u32,
     /// Loads and stores of the same CPU that were left out since the one before, because they change nothing
-    /// ([`Model::idle_repeats`]), or `u8::MAX` if there are more. The model does not use it.
+    /// ([`Model::idle_repeats`]). After `u8::MAX` of them the next is made. The model does not use it.
     pub left_out: u8,
     /// Load, store or fetch of an instruction.
     pub kind: Kind,

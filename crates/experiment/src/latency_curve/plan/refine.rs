@@ -44,7 +44,7 @@ impl Planner<'_> {
             let capacities: Vec<f64> = capacities.filter_map(|t| Some(t.capacity?.onset.value)).collect();
             self.splinters(&pairs, tlbs, &capacities);
             self.descriptors(&pairs, tlbs);
-            self.same_lines(&pairs);
+            self.same_lines();
             let narrower = tlbs.refinement_points(RESOLUTION, POINTS_PER_BRACKET);
             for x in tlbs.plateau_points(PLATEAU_SPAN).into_iter().chain(narrower) {
                 let n = x.round() as u64;
@@ -75,12 +75,12 @@ impl Planner<'_> {
         self.scale.is_survey && self.exact() && self.scale.huge.is_some()
     }
 
-    /// Schedules the pairs of the same lines that are missing.
-    fn same_lines(&mut self, pairs: &[Pair]) {
+    /// Schedules the pairs of the same lines that were not measured; those in memory were, but do not count.
+    fn same_lines(&mut self) {
         if !self.has_two_lines() {
             return;
         }
-        for pair in pairs.iter().filter(|pair| pair.two_lines.is_none()) {
+        for pair in self.scale.pairs(self.record).iter().filter(|pair| pair.two_lines.is_none()) {
             self.two_lines(pair.pages);
         }
     }
