@@ -30,6 +30,9 @@ const MIN_PAGES: u64 = 16;
 /// step, less what the caches still hold.
 const TABLES_FROM: f64 = 0.5;
 
+/// Ratio of pages within which half of a TLB's misses appear.
+const OCTAVE: f64 = 2.0;
+
 /// Returns whether this trial belongs to the test.
 pub(super) fn is_test(trial: &Trial) -> bool {
     trial.kind() == PatternKind::Conflict
@@ -56,6 +59,8 @@ pub(super) struct Steps<'a> {
     pairs: &'a [Pair],
     /// Each step with the time that it adds, ns.
     steps: Vec<(Capacity, f64)>,
+    /// Whether each step continues the rise of the one before: it begins within an octave of it, and no plateau is between.
+    continues: Vec<bool>,
 }
 
 impl<'a> Steps<'a> {
@@ -63,7 +68,26 @@ impl<'a> Steps<'a> {
         let before = translated.tiers.iter().map(|tier| tier.latency.value);
         let steps = steps(translated).zip(before);
         let steps = steps.map(|((capacity, beyond), before)| (capacity, beyond.latency.value - before));
-        Steps { curve, pairs, steps: steps.collect() }
+        let steps: Vec<(Capacity, f64)> = steps.collect();
+        let plateaus = translated.tiers.iter().map(|tier| tier.begin);
+        let before = [None].into_iter().chain(steps.iter().map(|(capacity, _)| Some(capacity.onset.value)));
+        let continues = steps.iter().zip(before).zip(plateaus).map(|(((capacity, _), before), plateau)| {
+            let onset = capacity.onset.value;
+            before.is_some_and(|before| onset < OCTAVE * before) && plateau > onset
+        });
+        Steps { curve, pairs, continues: continues.collect(), steps }
+    }
+
+    /// Returns whether this step is part of several without a plateau between that rise more slowly than beyond one TLB: half of
+    /// the misses appear within an octave (see [`tlb_steps`](super::translation::tlb_steps)). Their shapes alone do not show it.
+    fn is_slow(&self, i: usize) -> bool {
+        let first = (0..=i).rfind(|&i| !self.continues[i]).unwrap_or(0);
+        let end = (i + 1..self.steps.len()).find(|&i| !self.continues[i]).unwrap_or(self.steps.len());
+        let added = |steps: &[(Capacity, f64)]| steps.iter().map(|(_, added)| added).sum::<f64>();
+        let half = added(&self.steps[..first]) + added(&self.steps[first..end]) / 2.0;
+        let octave = OCTAVE * self.steps[first].0.onset.value;
+        let within = self.pairs.iter().take_while(|pair| pair.pages as f64 <= octave);
+        end - first > 1 && within.map(|pair| pair.extra).reduce(f64::max).is_some_and(|most| most < half)
     }
 
     /// Returns the pairs that can test a step: inside its TLB and beyond the nearer one.
@@ -98,7 +122,7 @@ impl<'a> Steps<'a> {
             let least = TABLES_FROM * self.steps[i].1;
             match self.pairs(i).filter_map(added).any(|added| added > least) {
                 true => Cause::Tables,
-                false if is_tlb(&self.steps[i].0) => Cause::Tlb,
+                false if is_tlb(&self.steps[i].0) && !self.is_slow(i) => Cause::Tlb,
                 false => Cause::Unknown,
             }
         };
