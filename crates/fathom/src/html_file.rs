@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use fathom_report::html::{self, Change, Entry};
+use fathom_report::page::Block;
 
 use crate::failure::Failure;
 use crate::file_id::FileId;
@@ -75,12 +76,23 @@ impl Target {
 
     /// Writes the page.
     pub fn write(self, entries: &[Entry], changes: &[Change], out: &Out) -> Result<(), Failure> {
+        self.write_together(entries, changes, &[], out)
+    }
+
+    /// Writes the page, with `together` of all entries before them.
+    pub fn write_together(
+        self,
+        entries: &[Entry],
+        changes: &[Change],
+        together: &[Block],
+        out: &Out,
+    ) -> Result<(), Failure> {
         let short = shortened(&entries.iter().map(|entry| entry.name).collect::<Vec<_>>());
         let of = |name: &str| entries.iter().position(|e| e.name == name).map_or("?", |at| short[at]);
         let changes: Vec<Change> = changes.iter().map(|c| Change { names: c.names.map(of), ..*c }).collect();
         let entries: Vec<Entry> =
             entries.iter().map(|entry| Entry { name: of(entry.name), ..*entry }).collect();
-        let page = fathom_report::html(&entries, &changes, out.style().studies)
+        let page = fathom_report::html(&entries, &changes, together, out.style().studies)
             .map_err(|e| Failure::new(format!("cannot render the page: {e}"), "use --json"))?;
         match self {
             Target::Stdout => out.text(&page).map(|_| ()),

@@ -16,7 +16,7 @@ pub enum Kind {
     HeatMap,
     /// A bar per finding, with its interval.
     Bars,
-    /// A row per coordinate along [`Chart::rows`], with the series stacked in it.
+    /// A row per coordinate along [`Chart::rows`], with the series stacked in it; of a chart of several reports, a row per report.
     Stacked,
     /// A row per finding, with its interval, relative to zero.
     Intervals,
@@ -117,6 +117,8 @@ pub struct Series {
     metric: &'static str,
     /// Fixed coordinates.
     at: Vec<(&'static str, String)>,
+    /// Field of detail, and the word in it that the findings have.
+    whose: Option<(&'static str, String)>,
     /// Axis along which there are several curves.
     by: Option<&'static str>,
     /// Name of the series. A coordinate is written in braces, a field of detail as `{detail.NAME}`.
@@ -140,6 +142,7 @@ impl Series {
         Series {
             metric: metric.pattern,
             at: Vec::new(),
+            whose: None,
             by: None,
             name: name.into(),
             what: "",
@@ -156,6 +159,12 @@ impl Series {
     pub fn at(mut self, axis: Axis, coordinate: impl ToString) -> Series {
         self.at.push((axis.name(), coordinate.to_string()));
         self
+    }
+
+    /// Restricts the series to the findings with a word in a field of detail.
+    #[must_use]
+    pub fn whose(self, field: Field, word: &str) -> Series {
+        Series { whose: Some((field.name, word.to_owned())), ..self }
     }
 
     /// Splits the series into a curve per coordinate along an axis.
@@ -238,6 +247,8 @@ pub struct Chart {
     series: Vec<Series>,
     /// Axis along which a stacked chart has rows.
     rows: Option<&'static str>,
+    /// Names of the rows of a chart of several reports.
+    row_names: Vec<String>,
     /// Axis of the nodes of a tree, and the field of detail with the number of that from which one hangs; 0 of none.
     tree: Option<(&'static str, &'static str)>,
     /// Name of a row, or of a cell of a heat map; with the placeholders of a series' name.
@@ -267,6 +278,7 @@ impl Chart {
             y,
             series: Vec::new(),
             rows: None,
+            row_names: Vec::new(),
             tree: None,
             label: String::new(),
             marks_name: String::new(),
@@ -297,6 +309,12 @@ impl Chart {
     #[must_use]
     pub fn rows(self, axis: Axis, label: &str) -> Chart {
         Chart { rows: Some(axis.name()), label: label.to_owned(), ..self }
+    }
+
+    /// Names the rows of a chart of several reports.
+    #[must_use]
+    pub fn row_names<'a>(self, names: impl IntoIterator<Item = &'a str>) -> Chart {
+        Chart { row_names: names.into_iter().map(str::to_owned).collect(), ..self }
     }
 
     /// Makes the findings nodes of a tree, with numbers along an axis; a field of detail has that of the node from which one

@@ -8,6 +8,7 @@ mod directories;
 mod island;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use blocks::From;
 use fathom_analysis::compare::Comparison;
 use fathom_analysis::facts;
 use fathom_analysis::findings::{Finding, Report};
@@ -62,6 +63,8 @@ struct View {
     /// Level of the headings of sections.
     level: u8,
     overlay: Option<&'static str>,
+    /// What is shown of all reports.
+    together: String,
     changes: Vec<ChangeView>,
     sections: Vec<Section>,
     style: &'static str,
@@ -118,13 +121,18 @@ pub fn carried(report: &Report) -> Report {
 }
 
 /// Renders the page of one or several reports, with their names, and of their comparisons; with comparisons with the
-/// published studies if `studies`.
+/// published studies if `studies`. `together` is shown before them; its figures draw from all reports, a row for each.
 ///
 /// Text in a report, which may be untrusted, cannot become markup or script.
 ///
 /// # Errors
 /// If the template does not render: an error of this crate, covered by its tests.
-pub fn html(entries: &[Entry], changes: &[Change], studies: bool) -> Result<String, minijinja::Error> {
+pub fn html(
+    entries: &[Entry],
+    changes: &[Change],
+    together: &[Block],
+    studies: bool,
+) -> Result<String, minijinja::Error> {
     let reports: Vec<Report> = entries.iter().map(|entry| carried(entry.report)).collect();
     let entries: Vec<Entry> =
         entries.iter().zip(&reports).map(|(entry, report)| Entry { report, ..*entry }).collect();
@@ -143,12 +151,13 @@ pub fn html(entries: &[Entry], changes: &[Change], studies: bool) -> Result<Stri
         title: title(entries, changes),
         level,
         overlay: (overlays > 1).then_some("All records in one picture."),
+        together: blocks::body(together, From::All, 2),
         changes: changes
             .iter()
             .map(|c| ChangeView {
                 a: clean(c.names[0], true),
                 b: clean(c.names[1], true),
-                body: blocks::body(&comparison::blocks(c.comparison, c.names, c.beyond), 0, 3),
+                body: blocks::body(&comparison::blocks(c.comparison, c.names, c.beyond), From::One(0), 3),
             })
             .collect(),
         sections,
@@ -156,7 +165,7 @@ pub fn html(entries: &[Entry], changes: &[Change], studies: bool) -> Result<Stri
         script: SCRIPT,
         notice: NOTICE,
         charts: BASE64_STANDARD.encode(CHARTS),
-        data: island::write(entries, &shown, changes),
+        data: island::write(entries, &shown, charts(together), changes),
     };
     let mut env = minijinja::Environment::new();
     env.set_auto_escape_callback(|_| minijinja::AutoEscape::Html);
@@ -191,11 +200,15 @@ impl Shown {
 
     /// Returns its charts, in the order of its figures.
     fn charts(&self) -> impl Iterator<Item = &Chart> {
-        self.blocks.iter().filter_map(|block| match block {
-            Block::Picture { chart, .. } => Some(chart.as_ref()),
-            _ => None,
-        })
+        charts(&self.blocks)
     }
+}
+
+fn charts(blocks: &[Block]) -> impl Iterator<Item = &Chart> {
+    blocks.iter().filter_map(|block| match block {
+        Block::Picture { chart, .. } => Some(chart.as_ref()),
+        _ => None,
+    })
 }
 
 fn capital(word: &str) -> String {
@@ -232,7 +245,7 @@ fn section(at: usize, name: &str, shown: &Shown, level: u8) -> Section {
                 report.refusals.iter().map(|r| item(&format!("refused: {}", r.what), &r.reason, &r.remedy)),
             )
             .collect(),
-        body: blocks::body(&shown.blocks, at, level),
+        body: blocks::body(&shown.blocks, From::One(at), level),
         facts: head.into_iter().chain([("seed".to_string(), report.seed.to_string())]).collect(),
         background,
         rows: report.findings.iter().map(row).collect(),

@@ -15,7 +15,7 @@ const SYMBOLS = ["circle", "rect", "triangle", "diamond"];
 // ---- data of a chart ----
 
 function isOf(series, row) {
-  return row.metric === series.metric && series.at.every(([axis, v]) => String(row.at[axis]) === v);
+  return row.metric === series.metric && series.at.every(([axis, v]) => String(row.at[axis]) === v) && (!series.whose || row.detail[series.whose[0]] === series.whose[1]);
 }
 // Returns the findings of a series that have a number.
 function chosen(report, series) {

@@ -81,6 +81,13 @@ function stackedRows(page, report, chart) {
   return stacked(rows.filter((row) => row.parts.some((part) => part > 0)), chart.series.map((series) => series.name), chart.x.name, chart.caption);
 }
 
+// A row per report of the page.
+function stackedReports(page, chart) {
+  const part = (report, series) => chosen(report, series).reduce((sum, f) => sum + Math.max(partOf(series, f), 0), 0);
+  const rows = page.reports.map((report, i) => ({ label: chart.row_names[i], parts: chart.series.map((series) => part(report, series)) }));
+  return stacked(rows, chart.series.map((series) => series.name), chart.x.name, chart.caption);
+}
+
 function changes(page, data) {
   const rows = page.changes[data.change].rows.filter((r) => Number.isFinite(r.change));
   if (!rows.length) return null;
@@ -163,6 +170,7 @@ const KINDS = { lines, nested: lines, heatmap: heatMap, bars, stacked: stackedRo
 function specOf(page, data) {
   if (data.chart === "overlay") return overlay(page);
   if (data.chart === "change") return changes(page, data);
+  if (data.report === "all") return stackedReports(page, page.together[data.nth]);
   const report = page.reports[data.report];
   const chart = report.charts[data.nth];
   return KINDS[chart.kind](page, report, chart);

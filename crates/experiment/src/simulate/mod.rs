@@ -12,6 +12,7 @@ use fathom_report::ReportKind;
 use crate::experiment::Experiment;
 
 pub use reading::read;
+pub use view::together;
 
 /// The experiment's name.
 pub const NAME: &str = "simulate";

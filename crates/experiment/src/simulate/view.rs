@@ -11,7 +11,10 @@ mod calls;
 mod overlap;
 mod regions;
 mod source;
+mod together;
 mod why;
+
+pub use together::together;
 
 /// Functions and lines that a report shows.
 const SHOWN: usize = 20;

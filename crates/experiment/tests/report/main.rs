@@ -48,7 +48,7 @@ fn read(text: &str) -> Result<Report, ReadError> {
 fn page_of(named: &[(&str, &Report)], changes: &[Change]) -> String {
     let entries: Vec<Entry> =
         named.iter().map(|(name, report)| Entry { name, report, kind: kind_of(report) }).collect();
-    fathom_report::html(&entries, changes, false).expect("the template renders")
+    fathom_report::html(&entries, changes, &[], false).expect("the template renders")
 }
 
 fn read_page(page: &str) -> Result<Vec<(String, Report)>, ReadError> {

@@ -128,7 +128,7 @@ fn checked(report: &Report) {
 /// of the page.
 fn carried(report: &Report, document: &str) {
     let entry = Entry { name: "A", report, kind: kind_of(report) };
-    let page = fathom_report::html(&[entry], &[], true).unwrap_or_else(|e| panic!("{e}"));
+    let page = fathom_report::html(&[entry], &[], &[], true).unwrap_or_else(|e| panic!("{e}"));
     let back = html::reports(&page, &REPORT_KINDS).unwrap_or_else(|e| panic!("{e}\n{document}"));
     assert_eq!(json(&back[0].1), json(&html::carried(report)));
     assert_eq!(page.matches("</script").count(), 3, "{document}");

@@ -50,7 +50,9 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     let calls = calls(dir).then(|| ("calls", vec!["calls"]));
     // With one second bcm2835 has no pairs of loads.
     let (survey, short) = (["latency_curve", "pairs", "pages"], ["latency_curve", "pages"]);
+    machines(dir);
     let pages = [
+        ("machines", vec!["together"]),
         ("survey", survey.to_vec()),
         ("latency", vec!["histogram"; 3]),
         ("cacheability", vec!["attributes"; 2]),
@@ -87,6 +89,18 @@ fn calls(dir: &Path) -> bool {
     true
 }
 
+/// Creates the page of a trace on four variants of a machine.
+fn machines(dir: &Path) {
+    let trace = dir.join("trace.din");
+    let accesses: String = (0..20_000u64).map(|n| format!("0 {:x}\n", n * 64 % (96 << 10))).collect();
+    std::fs::write(&trace, accesses).expect("a trace");
+    let (trace, page) = (trace.display().to_string(), dir.join("machines.html").display().to_string());
+    let vary = ["--vary", "l1d.size=32K,64K", "--vary", "l2.size=64K,1M"];
+    let simulate =
+        ["simulate", "--on", "bcm2837", "--trace", &trace, "--trace-format", "din", "--html", &page];
+    fathom(dir, &[&simulate[..], &vary[..]].concat());
+}
+
 /// Creates pages from committed reports, because these measurements need a machine and minutes.
 fn documents(dir: &Path) {
     for name in ["wakeup", "wakeup-sweep"] {
@@ -95,7 +109,7 @@ fn documents(dir: &Path) {
             std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a document");
         let report = fathom_report::from_json(&text, &REPORT_KINDS).expect("findings");
         let entry = Entry { name, report: &report, kind: kind(&report.experiment).expect("a kind") };
-        let page = fathom_report::html(&[entry], &[], true).expect("a page");
+        let page = fathom_report::html(&[entry], &[], &[], true).expect("a page");
         std::fs::write(dir.join(format!("{name}.html")), page).expect("a file");
     }
 }
@@ -128,6 +142,7 @@ fn every_kind_of_page_is_drawn_and_interactive() {
         match name {
             "stride" => heat(&mut browser),
             "conflict" => policies(&mut browser),
+            "machines" => together(&mut browser),
             "wakeup" => wakeups(&mut browser),
             "wakeup-sweep" => sweep(&mut browser),
             _ => {}
@@ -297,6 +312,16 @@ fn wakeups(browser: &mut Browser) {
     let stages =
         browser.value(&format!("[...{first}.querySelectorAll('.legend button')].map((b) => b.textContent)"));
     assert_eq!(stages, json!(["before-irq", "irq-to-wakeup", "wakeup-to-switch", "switch-to-user"]));
+}
+
+/// Asserts that machines have a row each, of cycles by who answered.
+fn together(browser: &mut Browser) {
+    let figure = "figure[data-chart=together]";
+    let rows = browser.value(&format!("Number(document.querySelector('{figure}').dataset.items)"));
+    assert_eq!(rows, json!(4));
+    let (first, last) = (read(browser, figure, "Home"), read(browser, figure, "End"));
+    assert!(first.starts_with("l1d.size=32K, l2.size=64K: ") && first.contains("memory "), "{first}");
+    assert!(last.starts_with("l1d.size=64K, l2.size=1M: ") && last.contains("data from L2 "), "{last}");
 }
 
 /// Returns a figure's caption after a key.

@@ -15,8 +15,17 @@ fn class(role: TextRole) -> &'static str {
     }
 }
 
-/// Renders blocks as markup. `report` is the number of the report from which figures draw, `level` that of headings.
-pub fn body(blocks: &[Block], report: usize, level: u8) -> String {
+/// The reports from which figures draw.
+#[derive(Clone, Copy, Debug)]
+pub enum From {
+    /// The one of this number.
+    One(usize),
+    /// All of the page.
+    All,
+}
+
+/// Renders blocks as markup. `report` is that from which figures draw, `level` the one of headings.
+pub fn body(blocks: &[Block], report: From, level: u8) -> String {
     let mut out = String::new();
     // Preceding heading, used as the label of a table or a figure.
     let mut about = String::new();
@@ -116,7 +125,11 @@ fn bar(cell: &str) -> Option<usize> {
 }
 
 /// Renders the figure of a chart; the page's script finds the chart by the numbers of report and chart.
-fn figure(chart: &Chart, lines: &[Pieces], report: usize, nth: usize, about: &str) -> String {
+fn figure(chart: &Chart, lines: &[Pieces], report: From, nth: usize, about: &str) -> String {
+    let report = match report {
+        From::One(number) => number.to_string(),
+        From::All => "all".to_owned(),
+    };
     let text: String =
         lines.iter().flat_map(|line| line.iter().map(|(_, t)| t.as_str()).chain(["\n"])).collect();
     let drawn = if lines.is_empty() {

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Change, Entry, Shown};
+use crate::chart::Chart;
 use crate::json::{ReadError, from_json, json as findings};
 use crate::kind::ReportKind;
 use crate::schema::VERSION;
@@ -18,11 +19,16 @@ const FORMAT: &str = "fathom.page";
 const OPEN: &str = "<script type=\"application/json\" id=\"fathom-data\">";
 const CLOSE: &str = "</script>";
 
-/// Writes the data: `{format, version, axes: {axis: [word]}, reports: [{name, charts, findings}], changes: [{a, b,
+/// Writes the data: `{format, version, axes: {axis: [word]}, reports: [{name, charts, findings}], together: [chart], changes: [{a, b,
 /// rows}]}`.
 ///
 /// Every `<` is written as a JSON escape, so that no content can end the element.
-pub fn write(entries: &[Entry], shown: &[Shown], changes: &[Change]) -> String {
+pub fn write<'a>(
+    entries: &[Entry],
+    shown: &[Shown],
+    together: impl Iterator<Item = &'a Chart>,
+    changes: &[Change],
+) -> String {
     let reports: Vec<String> = entries
         .iter()
         .zip(shown)
@@ -37,9 +43,10 @@ pub fn write(entries: &[Entry], shown: &[Shown], changes: &[Change]) -> String {
         .collect();
     let changes: Vec<Value> = changes.iter().map(change).collect();
     let data = format!(
-        "{{\"format\": \"{FORMAT}\", \"version\": {VERSION}, \"axes\": {}, \"reports\": [{}], \"changes\": {}}}",
+        "{{\"format\": \"{FORMAT}\", \"version\": {VERSION}, \"axes\": {}, \"reports\": [{}], \"together\": {}, \"changes\": {}}}",
         axes(),
         reports.join(",\n"),
+        json!(together.collect::<Vec<_>>()),
         Value::from(changes)
     );
     visible_json(&data).replace('<', "\\u003c")

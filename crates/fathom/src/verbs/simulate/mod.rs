@@ -10,6 +10,7 @@ use fathom_experiment::record::Record;
 use fathom_experiment::simulate::limit::Limit;
 use fathom_experiment::simulate::{KIND, NAME};
 use fathom_report::html::Entry;
+use fathom_report::page::Page;
 use fathom_simulation::protocol::{self, End, Request};
 use fathom_trace::Format;
 
@@ -237,7 +238,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         print_message(&format!("the program did not end with status 0: {}", ran.status()));
     }
     let exit = exit.and_then(|exit| Ok(exit.max(results.limits()?)));
-    let page = results.page.take().map_or(Ok(()), |page| page.write(&results.entries(), &[], &out));
+    let page = results.page.take().map_or(Ok(()), |page| results.write(page));
     let exit = all_told(exit, [page, lost.map_or(Ok(()), Err)]);
     ran.signal.map_or(exit, |signal| Ok(Exit::Signal(signal)))
 }
@@ -419,6 +420,19 @@ impl Results<'_> {
         self.judged.iter().map(|(name, report, _)| Entry { name, report, kind: &KIND }).collect()
     }
 
+    /// Returns what is shown of several machines.
+    fn side_by_side(&self) -> Page {
+        let reports: Vec<&Report> = self.judged.iter().map(|(_, report, _)| report).collect();
+        side_by_side::page(self.machines, &reports, *self.out.style())
+    }
+
+    /// Writes the page.
+    fn write(&self, page: Target) -> Result<(), Failure> {
+        let several = self.judged.len() > 1;
+        let together = if several { self.side_by_side().blocks() } else { Vec::new() };
+        page.write_together(&self.entries(), &[], &together, self.out)
+    }
+
     /// Writes the records. Returns their files, and the failure of a requested one.
     fn keep(&mut self, files: &Files) -> (Vec<String>, Option<Failure>) {
         let (mut kept, mut lost) = (Vec::new(), None);
@@ -449,7 +463,7 @@ impl Results<'_> {
             let all: Vec<&str> = all.iter().map(|text| text.trim_end()).collect();
             self.out.text(&format!("[\n{}\n]\n", all.join(",\n")))?;
         } else if form.html.as_deref().is_none_or(|file| file.as_os_str() != "-") {
-            self.out.text(&side_by_side::table(self.machines, &reports, *self.out.style()))?;
+            self.out.text(&self.side_by_side().finish())?;
             self.out.text(&next(kept))?;
         }
         Ok(reports.iter().map(|report| crate::output::status(report)).max().unwrap_or(Exit::Done))
