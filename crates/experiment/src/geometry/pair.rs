@@ -12,6 +12,7 @@ use fathom_analysis::interval::median;
 use fathom_probe::pattern::{Memory, Pair, PatternKind, Trial};
 
 use super::{Step, pages};
+use crate::latency_curve::has_round_size;
 use crate::record::Record;
 use crate::scale::Scale;
 
@@ -152,9 +153,14 @@ pub(crate) fn read(
     let slow: Vec<bool> = share.iter().map(|share| *share > 0.5).collect();
     let at = slow.iter().position(|slow| *slow);
     let clear = share.iter().all(|share| (share - 0.5).abs() > UNDECIDED);
+    // In sets that are no power of two in number, the second loads of one distance may have sets of their own, and fit there. They
+    // look like hits on the first one's line.
+    let elsewhere = |time: f64| step.here > 1.1 * hit && time > (hit + step.here) / 2.0;
+    let in_other_sets =
+        !has_round_size(&step.capacity) && second.iter().take(at.unwrap_or(0)).any(|s| elsewhere(s.1));
     let near = first > 1.1 * step.here && first < MAX_FIRST_RATIO * step.next;
     let confirmed = slow.iter().filter(|slow| **slow).count() >= MIN_SLOW;
-    let valid = near && clear && confirmed && slow.len() == DISTANCES.len();
+    let valid = near && clear && confirmed && !in_other_sets && slow.len() == DISTANCES.len();
     let reach =
         at.filter(|&at| valid && at > 0 && slow[at..].iter().all(|slow| *slow)).map(|at| second[at].0);
     Some(Pairs { second, first, reach })
@@ -207,6 +213,19 @@ mod tests {
         assert_eq!(reach(0.9 * 32768.0), Some(64));
         // Four times the capacity was needed; twice it is another lap.
         assert_eq!(reach(2.0 * 32768.0), None);
+    }
+
+    /// A level of 262 sets of 4 ways, behind a nearer one of 1 ns. At 64 bytes the second loads have the odd sets for themselves.
+    #[test]
+    fn second_loads_in_other_sets_show_no_line() {
+        let record = recorded([1, 1, 1, 5, 30, 30, 30]);
+        let reach = |capacity: f64| {
+            let capacity = Interval { value: capacity, low: capacity, high: capacity };
+            let step = Step { capacity, here: 5.0, ..STEP };
+            read(&record, &Scale::of(&record), &step, None, 1.0).and_then(|p| p.reach)
+        };
+        assert_eq!(reach(32768.0), Some(128));
+        assert_eq!(reach(33536.0), None);
     }
 
     #[test]

@@ -61,7 +61,8 @@ pub(super) fn in_odd_sets(pages: f64, curves: &Reading, scale: &Scale) -> Option
     let bytes = pages * scale.pair_stride() as f64;
     let holds = |end: &&Interval| end.value >= bytes;
     let ends: Vec<Interval> = curves.tiers.iter().filter_map(|tier| Some(tier.capacity?.onset)).collect();
-    let tier = ends.iter().find(holds).filter(|end| bytes > OVERFILLED_FROM * end.value && !is_round(end))?;
+    let tier =
+        ends.iter().find(holds).filter(|end| bytes > OVERFILLED_FROM * end.value && !has_round_size(end))?;
     Some(format!(
         "the {} tier has a number of sets that is no power of two: lines one page apart may overfill some of them, which may cause \
          this step, not a TLB",
@@ -70,7 +71,7 @@ pub(super) fn in_odd_sets(pages: f64, curves: &Reading, scale: &Scale) -> Option
 }
 
 /// Returns whether a power of two times a number of ways is in this interval.
-fn is_round(bytes: &Interval) -> bool {
+pub(crate) fn has_round_size(bytes: &Interval) -> bool {
     let odd = (1..=MAX_ODD).step_by(2);
     let powers = (0..48).map(|power| 1u64 << power);
     odd.flat_map(|odd| powers.clone().map(move |power| (power * odd) as f64))
@@ -137,11 +138,11 @@ mod tests {
     fn sizes_of_caches_with_a_power_of_two_of_sets_are_round() {
         let one_percent = |value: f64| Interval { value, low: value * 0.995, high: value * 1.005 };
         for kib in [32.0, 48.0, 640.0, 1280.0, 1536.0, 2048.0, 36864.0] {
-            assert!(is_round(&one_percent(kib * 1024.0)), "{kib}");
+            assert!(has_round_size(&one_percent(kib * 1024.0)), "{kib}");
         }
         // 5508 sets of 4 lines, and 16028 sets of 4 lines of 32 bytes.
         for kib in [1377.0, 2003.5] {
-            assert!(!is_round(&one_percent(kib * 1024.0)), "{kib}");
+            assert!(!has_round_size(&one_percent(kib * 1024.0)), "{kib}");
         }
     }
 }
