@@ -174,14 +174,8 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             report.findings.push(row);
         }
     }
-    if let (true, Some((pages, true))) = (steps.is_empty(), all.walks_grow_from()) {
-        report.refusals.push(Refused {
-            what: "TLBs for base pages".into(),
-            reason: format!(
-                "the first rise, at {pages:.0} pages, is due to page tables that leave a cache: loads in every eighth page take longer on fewer pages already"
-            ),
-            remedy: String::new(),
-        });
+    if steps.is_empty() {
+        report.refusals.extend(no_tlb(all, pairs, first.value));
     }
     if let Some((capacity, last)) = steps.last() {
         let rest = unexplained_rise(pairs, capacity.above, last.latency.value - first.value);
@@ -190,6 +184,26 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             None => walk_row(all, scale, (first, last), (count, &trials), report),
         }
     }
+}
+
+/// Smallest rise of the pairs that is not flat, as a share of a load that hits: smaller ones are no steps (`read_pairs`).
+const MIN_RISE: f64 = 0.25;
+
+/// Returns why there is no TLB although loads on many pages take longer; `hit` is the time of a load that hits, ns.
+fn no_tlb(all: &Curves, pairs: &[Pair], hit: f64) -> Option<Refused> {
+    let refused = |reason| Refused { what: "TLBs for base pages".into(), reason, remedy: String::new() };
+    if let Some((pages, true)) = all.walks_grow_from() {
+        return Some(refused(format!(
+            "the first rise, at {pages:.0} pages, is due to page tables that leave a cache: loads in every eighth page take longer on fewer pages already"
+        )));
+    }
+    let (pages, extra) = largest(pairs)?;
+    (extra > MIN_RISE * hit).then(|| {
+        refused(format!(
+            "loads on {pages} pages take {extra:.1} ns longer than those that hit, but no rise is that of one TLB: page tables that leave the \
+             caches, or lines one page apart that conflict in a cache, may hide its end"
+        ))
+    })
 }
 
 /// Adds the finding of the page walk, whose cost is that of the tier `last`.
@@ -273,17 +287,22 @@ const UNEXPLAINED: f64 = 1.5;
 /// Pairs with the most pages that show it.
 const LAST_PAIRS: usize = 3;
 
+/// Returns the median of what the [`LAST_PAIRS`] on the most pages add, ns, and the fewest pages of them; `None` of fewer pairs.
+fn largest(pairs: &[Pair]) -> Option<(u64, f64)> {
+    let last = &pairs[pairs.len().checked_sub(LAST_PAIRS)?..];
+    let extra = median(&last.iter().map(|pair| pair.extra).collect::<Vec<_>>())?;
+    Some((last[0].pages, extra))
+}
+
 /// Refuses a page walk if loads on the most pages take far longer than those on just more than the last TLB holds.
 fn unexplained_rise(pairs: &[Pair], end: f64, penalty: f64) -> Option<Refused> {
-    let beyond: Vec<&Pair> = pairs.iter().filter(|pair| pair.pages as f64 > end).collect();
-    let largest = &beyond[beyond.len().saturating_sub(LAST_PAIRS)..];
-    let extra = median(&largest.iter().map(|pair| pair.extra).collect::<Vec<_>>())?;
-    (largest.len() == LAST_PAIRS && extra > UNEXPLAINED * penalty).then(|| Refused {
+    let beyond: Vec<Pair> = pairs.iter().filter(|pair| pair.pages as f64 > end).cloned().collect();
+    let (pages, extra) = largest(&beyond)?;
+    (extra > UNEXPLAINED * penalty).then(|| Refused {
         what: survey::WALK_LATENCY.pattern.to_owned(),
         reason: format!(
-            "loads on {} pages take {extra:.1} ns longer than those that hit, {:.1} times as much as beyond the last TLB that was found: \
+            "loads on {pages} pages take {extra:.1} ns longer than those that hit, {:.1} times as much as beyond the last TLB that was found: \
              the rise between them is not that of one TLB",
-            largest[0].pages,
             extra / penalty
         ),
         remedy: "give it a larger --budget, or measure while the machine is idle".into(),
@@ -350,5 +369,6 @@ mod tests {
         let flat = pairs(|pages| if pages <= 64 { 0.0 } else { 1.9 });
         assert_eq!(unexplained_rise(&flat, 70.0, 1.9), None);
         assert_eq!(unexplained_rise(&rises[..7], 70.0, 1.9), None, "too few pairs");
+        assert_eq!(largest(&flat), Some((2048, 1.9)));
     }
 }

@@ -221,9 +221,12 @@ fn penalties(d: &Description, truth: &Expected, report: &Report, rows: &mut Vec<
     let cycle_ns = 1e9 / d.core.clock_hz;
     for entry in entries(truth, report) {
         let Entry::Right(_, n, tlb) = entry else { continue };
-        let Some((finding, ns)) = number(report, &format!("tlb.{n}.penalty")) else {
+        let name = format!("tlb.{n}.penalty");
+        let Some((finding, ns)) = number(report, &name) else {
             let text = format!("TLB {n}: no penalty, expected {:?}", tlb.penalty);
-            rows.push(Row::new(Quantity::TlbPenalty, Verdict::Missing, text));
+            let refused = report.refusals.iter().filter(|refused| refused.what == name);
+            let notes = refused.map(|refused| refused.reason.clone()).collect();
+            rows.push(Row { notes, ..Row::new(Quantity::TlbPenalty, Verdict::Missing, text) });
             continue;
         };
         let penalty = ns / cycle_ns;
