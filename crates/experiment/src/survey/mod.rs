@@ -19,6 +19,7 @@ use fathom_report::ReportKind;
 use crate::budget::Budget;
 use crate::experiment::{DefaultBudget, Experiment};
 use crate::geometry;
+use crate::overlap;
 use crate::record::Record;
 
 use options::Options;
@@ -70,7 +71,9 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     };
     geometry::plan(record, (seed, budget_ms), share, |request| {
         let geometry::GeometryRequest { record, scale, curves, budget } = *request;
-        geometry::next_trials(record, scale, curves, budget, replacement)
+        let mut trials = geometry::next_trials(record, scale, curves, budget, replacement);
+        trials.extend(overlap::next_trials(record, scale, curves, budget));
+        trials
     })
 }
 

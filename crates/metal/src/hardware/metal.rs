@@ -10,7 +10,8 @@ use fathom_probe::machine::batch::stride::Sweep;
 use fathom_probe::machine::batch::together;
 use fathom_probe::machine::{
     Attribute, ClockTrust, Control, Controls, Count, Counters, Disturb, Dma, Fact, FaultInjection, Fresh,
-    Machine, Maintain, MapRequest, Mapping, ONE_AT_A_TIME, Pages, Refusal, Ticks, Translate, Translation, Wake, Watch,
+    Machine, Maintain, MapRequest, Mapping, ONE_AT_A_TIME, Pages, Refusal, Ticks, Translate, Translation,
+    Wake, Watch,
 };
 use fathom_units::facts::{self, Grant, PRIVILEGE_COUNTERS};
 

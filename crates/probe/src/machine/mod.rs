@@ -282,7 +282,8 @@ impl Watch {
 }
 
 /// The reason of a machine whose loads never overlap, because it is simulated.
-pub const ONE_AT_A_TIME: &str = "this machine executes one access at a time, so loads of several chains do not overlap";
+pub const ONE_AT_A_TIME: &str =
+    "this machine executes one access at a time, so loads of several chains do not overlap";
 
 /// A machine under the probe.
 ///
