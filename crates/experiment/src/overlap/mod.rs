@@ -14,9 +14,9 @@ use fathom_probe::splitmix::mix;
 use fathom_units::size;
 
 use crate::budget::Budget;
-use crate::latency_curve::{Curves, MIN_MEMORY_NS, unexceeded_claim};
-use crate::record::Record;
-use crate::round::shuffle;
+use crate::latency_curve::{self, Curves, MIN_MEMORY_NS, unexceeded_claim};
+use crate::record::{Record, TrialRun};
+use crate::round::{self, shuffle};
 use crate::scale::Scale;
 
 pub(crate) use reading::rows;
@@ -25,13 +25,18 @@ pub(crate) use reading::rows;
 const SHARE: f64 = 0.05;
 /// Trials: the interval of fewer than six is their range.
 const TRIALS: (u64, u64) = (3, 9);
-/// Working set, as a multiple of the last capacity: nothing that a chain finds again after half a lap is still in a cache, even
-/// under random replacement.
+/// Working set, as a multiple of the last capacity: what a chain finds again after half a lap is not in a cache any more.
 const BEYOND: f64 = 4.0;
+/// The same where a curve that was measured further shows a larger capacity: of twice the capacity, 80 % of the loads miss with random
+/// replacement, all with LRU.
+const STILL_BEYOND: f64 = 2.0;
+/// Ratio of the latencies at the largest working set and at the first beyond the caches, from which on there may be another cache
+/// between: the smallest step of two tiers.
+const MAX_RISE: f64 = 1.25;
 /// Smallest working set, bytes: room for the most chains, with enough steps of each.
 const MIN_BYTES: u64 = 16 << 20;
-/// Most steps in the first run of a sample. With loads of 100 ns that run takes 0.1 ms, as most interruptions are apart from
-/// each other by far more.
+/// Most steps in the first run of a sample: with loads of 100 ns it takes 0.1 ms, a tenth of the time between two interrupts of a
+/// kernel's timer at 1000 Hz.
 const MAX_STEPS: u64 = 1021;
 /// Least steps: with fewer, the loads at the ends of a run, of which fewer are under way, count too much.
 const MIN_STEPS: u64 = 250;
@@ -39,69 +44,84 @@ const MIN_STEPS: u64 = 250;
 const TIMES: u64 = 3;
 /// The same of one chain, by which all others are judged.
 const TIMES_OF_ONE: u64 = 3 * TIMES;
+/// Separates the random numbers from those of the latency curve.
+const SALT: u64 = 0x0e71;
 
-/// Returns a working set whose loads come from memory, bytes, or why there is none.
-fn working_set(record: &Record, scale: &Scale, curves: &Curves) -> Result<u64, Refused> {
+/// Returns the working set from which on loads come from memory, bytes: this multiple of the last capacity. Or why it is not known.
+fn memory_from(record: &Record, curves: &Curves, beyond: f64) -> Result<f64, Refused> {
     let because = |reason: String| {
         let remedy = "give it a larger --budget or more free memory".to_owned();
         Err(Refused { what: MEMORY_OVERLAP.pattern.to_owned(), reason, remedy })
     };
-    let (Some(reading), Some(last)) = (&curves.reading, curves.latency_curve.last()) else {
+    let curve = &curves.latency_curve;
+    let (Some(reading), Some(last)) = (&curves.reading, curve.last()) else {
         return because("no tiers were measured".to_owned());
     };
-    let Some(memory) = reading.tiers.last().filter(|_| reading.flat_end) else {
-        return because(
-            "latency still rises at the largest working set: which loads come from memory is not known"
-                .to_owned(),
-        );
-    };
-    if memory.latency.value < MIN_MEMORY_NS {
+    let time = reading.tiers.last().map_or(0.0, |tier| tier.latency.value);
+    if time < MIN_MEMORY_NS {
         return because(format!(
-            "loads of the last tier take {:.1} ns, less than a read of DRAM: they may be hits in a cache whose end was not reached",
-            memory.latency.value
+            "loads of the last tier take {time:.1} ns, less than a read of DRAM: they may be hits in a cache whose end was not reached"
         ));
     }
-    if let Some(claimed) = unexceeded_claim(record, &curves.latency_curve) {
+    let to = size(last.bytes as f64);
+    if let Some(claimed) = unexceeded_claim(record, curve) {
+        let claimed = size(claimed as f64);
         return because(format!(
-            "a cache of {} is claimed, and working sets up to {} were measured: their loads may be hits in it",
-            size(claimed as f64),
-            size(last.bytes as f64)
+            "a cache of {claimed} is claimed, and working sets up to {to} were measured: their loads may be hits in it"
         ));
     }
     let capacity =
         reading.tiers.iter().rev().find_map(|tier| tier.capacity).map_or(0.0, |end| end.onset.high);
-    let wanted = (BEYOND * capacity).max(memory.begin).max(MIN_BYTES as f64);
-    let bytes = (wanted / scale.stride as f64).ceil() as u64 * scale.stride;
-    if bytes > last.bytes {
+    let from = (beyond * capacity).max(MIN_BYTES as f64);
+    let Some(first) = curve.iter().find(|at| at.bytes as f64 >= from) else {
+        let from = size(from);
         return because(format!(
-            "chains side by side need a working set of {} to come from memory, and the largest that was measured is {}",
-            size(bytes as f64),
-            size(last.bytes as f64)
+            "it needs a working set of {from}, and the largest that was measured is {to}"
+        ));
+    };
+    if !reading.flat_end && last.time() > MAX_RISE * first.time() {
+        return because(format!(
+            "loads take {:.1} ns at {} and still {:.1} ns at {to}: from where on they come from memory is not known",
+            first.time(),
+            size(first.bytes as f64),
+            last.time()
         ));
     }
-    Ok(bytes)
+    Ok(from)
 }
 
-/// Returns the next trials; empty if there are enough, and on a described machine.
-pub(crate) fn next_trials(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
-    if budget.modelled {
+/// Returns the next round; empty if there are enough trials, if it is not known yet what comes from memory, and on a described machine.
+/// It is planned as soon as that is known, because the latency curve may use up the budget.
+pub(crate) fn plan(record: &Record, (seed, budget_ms): (u64, u64)) -> Vec<Trial> {
+    let budget = Budget::of(record, budget_ms);
+    if budget.modelled || record.round() < latency_curve::SCAN_ROUNDS {
         return Vec::new();
     }
-    let Ok(bytes) = working_set(record, scale, curves) else { return Vec::new() };
-    let Some(next) = trial(scale, bytes) else { return Vec::new() };
-    let had: Vec<_> =
+    let had: Vec<&TrialRun> =
         record.trials.iter().filter(|run| run.trial.kind() == PatternKind::SideBySide).collect();
-    if had.iter().any(|run| run.refusal.is_some()) {
-        return Vec::new();
-    }
-    // The first trial shows what one costs.
-    let cost = had.iter().filter_map(|run| Some(run.done.as_ref()?.spent_ns)).max();
-    let wanted = match cost {
-        _ if had.is_empty() => 1,
-        Some(cost) => (budget.share(SHARE) / cost.max(1)).clamp(TRIALS.0, TRIALS.1),
-        None => return Vec::new(),
+    let trials = match had.first() {
+        None => first_trial(record).into_iter().collect(),
+        Some(first) => more_trials(first, had.len() as u64, &budget),
     };
-    (had.len() as u64..wanted).map(|nth| in_another_order(&next, nth)).collect()
+    round::assemble(record, &budget, trials, |_| 0, (seed, SALT))
+}
+
+/// Returns the first trial.
+fn first_trial(record: &Record) -> Option<Trial> {
+    let scale = Scale::of(record);
+    let from = memory_from(record, &Curves::of(record, &scale), BEYOND).ok()?;
+    trial(&scale, (from / scale.stride as f64).ceil() as u64 * scale.stride)
+}
+
+/// Returns the other trials, as many as the first one shows that the budget's share allows; none if it was refused or lost.
+fn more_trials(first: &TrialRun, had: u64, budget: &Budget) -> Vec<Trial> {
+    let Some(done) = &first.done else { return Vec::new() };
+    let wanted = (budget.share(SHARE) / done.spent_ns.max(1)).clamp(TRIALS.0, TRIALS.1);
+    let trial = |nth| {
+        let memory = Memory { place: 0, ..first.trial.memory };
+        in_another_order(&Trial { memory, ..first.trial.clone() }, nth)
+    };
+    (had..wanted).map(trial).collect()
 }
 
 /// Returns the trial on this working set; `None` if it is too small for enough steps of the most chains.

@@ -9,7 +9,7 @@ use fathom_probe::machine::{ClockTrust, Pages};
 use fathom_probe::pattern::{PatternKind, SideBySide};
 use fathom_units::size;
 
-use super::working_set;
+use super::{STILL_BEYOND, memory_from};
 use crate::latency_curve::Curves;
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
@@ -38,13 +38,18 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
     if record.trust == Some(ClockTrust::Modelled) || curves.reading.is_none() {
         return;
     }
+    let from = match memory_from(record, curves, STILL_BEYOND) {
+        Ok(from) => from,
+        Err(refused) => return report.refusals.push(refused),
+    };
     let runs: Vec<(&TrialRun, Vec<Times>)> = record
         .of(PatternKind::SideBySide)
+        .filter(|run| run.trial.memory.bytes as f64 >= from)
         .filter_map(|run| Some((run, times(run, scale.tick_ns)?)))
         .collect();
     let trials: Vec<Vec<Times>> = runs.iter().map(|(_, times)| times.clone()).collect();
     let Some(found) = overlap::read(&trials) else {
-        report.refusals.push(why_not(record, scale, curves));
+        report.refusals.push(why_not(record, from));
         return;
     };
     let ids: Vec<u64> = runs.iter().map(|(run, _)| run.trial.id).collect();
@@ -83,21 +88,28 @@ fn add_conditions(row: &mut Finding, run: &TrialRun, curves: &Curves) {
     }
 }
 
-/// Returns why there is no finding.
-fn why_not(record: &Record, scale: &Scale, curves: &Curves) -> Refused {
+/// Returns why there is no finding, although loads come from memory from a working set of `from` bytes on.
+fn why_not(record: &Record, from: f64) -> Refused {
     let because = |reason: &str, remedy: &str| Refused {
         what: MEMORY_OVERLAP.pattern.to_owned(),
         reason: reason.to_owned(),
         remedy: remedy.to_owned(),
     };
-    let mut tried = record.trials.iter().filter(|run| run.trial.kind() == PatternKind::SideBySide).peekable();
-    if tried.peek().is_none() {
-        let bytes = working_set(record, scale, curves);
-        let none = || because("no chains side by side were walked", "give it a larger --budget");
-        return bytes.err().unwrap_or_else(none);
+    let mut tried = record.trials.iter().filter(|run| run.trial.kind() == PatternKind::SideBySide);
+    let Some(first) = tried.clone().next() else {
+        return because("no chains side by side were walked", "give it a larger --budget");
+    };
+    if let Some((reason, remedy)) = tried.find_map(|run| run.refusal.as_ref()) {
+        return because(reason, remedy);
     }
-    match tried.find_map(|run| run.refusal.as_ref()) {
-        Some((reason, remedy)) => because(reason, remedy),
-        None => because("samples of every trial of chains side by side are missing", "run it again"),
+    let bytes = first.trial.memory.bytes as f64;
+    if bytes < from {
+        let reason = format!(
+            "chains were walked over {}, and loads come from memory from {} on",
+            size(bytes),
+            size(from)
+        );
+        return because(&reason, "run it again");
     }
+    because("samples of every trial of chains side by side are missing", "run it again")
 }

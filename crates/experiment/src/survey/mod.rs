@@ -63,6 +63,10 @@ const LATENCY_CURVE_SHARE_REPLACEMENT: f64 = 0.6;
 /// on a model (see [`crate::budget`]).
 #[must_use]
 pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
+    let together = overlap::plan(record, (seed, budget_ms));
+    if !together.is_empty() {
+        return together;
+    }
     let replacement = Options::of(record).replacement;
     let share = match (replacement, Budget::of(record, budget_ms).modelled) {
         (true, _) => LATENCY_CURVE_SHARE_REPLACEMENT,
@@ -71,9 +75,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     };
     geometry::plan(record, (seed, budget_ms), share, |request| {
         let geometry::GeometryRequest { record, scale, curves, budget } = *request;
-        let mut trials = geometry::next_trials(record, scale, curves, budget, replacement);
-        trials.extend(overlap::next_trials(record, scale, curves, budget));
-        trials
+        geometry::next_trials(record, scale, curves, budget, replacement)
     })
 }
 
