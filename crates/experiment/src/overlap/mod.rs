@@ -155,3 +155,6 @@ fn in_another_order(trial: &Trial, nth: u64) -> Trial {
     }
     trial
 }
+
+#[cfg(test)]
+mod tests;
