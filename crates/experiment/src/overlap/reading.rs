@@ -84,7 +84,7 @@ fn add_conditions(row: &mut Finding, run: &TrialRun, curves: &Curves) {
     let page = memory.page.token();
     row.notes.push(format!("random order over {} in {page} pages", size(memory.bytes as f64)));
     if memory.page != Pages::Huge || curves.splintered() {
-        row.notes.push("page walks are part of the loads, and overlap less or more than misses".to_owned());
+        row.notes.push("page walks are part of these loads".to_owned());
     }
 }
 
