@@ -7,10 +7,10 @@
 
 use fathom_units::facts::{self, ValueClass};
 
-use crate::findings::{Finding, WarningKind};
+use crate::findings::{Basis, Finding, WarningKind};
 use crate::hierarchy::{Hierarchy, interval, value};
 use crate::interval::Interval;
-use crate::metrics::common;
+use crate::metrics::{common, survey};
 
 mod caches;
 mod claimed;
@@ -175,6 +175,7 @@ fn remarks(h: &Hierarchy) -> Vec<String> {
          smaller by theirs. A survey does not measure instruction caches, so they are missing here."
             .to_owned(),
     ];
+    remarks.extend(without_overlap(h));
     if report.trust == "virtual" {
         remarks.push(
             "The record is a guest's: this describes what the guest behaves like, not what the machine is."
@@ -229,7 +230,40 @@ fn core(h: &Hierarchy) -> Table {
     let part = "the cost of the loop is included in the latencies here";
     table.put("alu", Written::Cycles(0.0), Grounds::assumed(part));
     table.put("branch", Written::Cycles(0.0), Grounds::assumed(part));
+    if let Some(f) = overlap(h) {
+        let number = value(f).round().clamp(OUTSTANDING.0, OUTSTANDING.1) as u64;
+        let comment = match f.basis {
+            Basis::Bounds => "a lower bound",
+            _ => "the nearest whole number",
+        };
+        table.put("outstanding", Written::Count(number), Grounds::found(f, comment));
+    }
     table
+}
+
+/// Least and most misses under way that a description may have (`machines/README.md`).
+const OUTSTANDING: (f64, f64) = (1.0, 256.0);
+
+/// Returns the finding of how many misses are under way at the same time.
+fn overlap<'a>(h: &Hierarchy<'a>) -> Option<&'a Finding> {
+    h.number(&survey::MEMORY_OVERLAP).filter(|f| value(f) > 0.0)
+}
+
+/// Returns a remark on a draft without that number. The key is optional, and no number may be assumed: what it adds is a bound of
+/// time.
+fn without_overlap(h: &Hierarchy) -> Option<String> {
+    if overlap(h).is_some() {
+        return None;
+    }
+    let refused = h.report().refusals.iter().find(|refused| refused.what == survey::MEMORY_OVERLAP.pattern);
+    let reason = match (refused, h.report().trust.as_str()) {
+        (Some(refused), _) => refused.reason.as_str(),
+        (None, "modelled") => "a described machine executes one access at a time",
+        (None, _) => "it was not measured",
+    };
+    Some(format!(
+        "How many misses the core has under way at the same time (outstanding) is missing here: {reason}."
+    ))
 }
 
 fn timer(h: &Hierarchy) -> Table {

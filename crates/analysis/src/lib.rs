@@ -17,6 +17,7 @@ pub mod histogram;
 pub mod import;
 pub mod interval;
 pub mod metrics;
+pub mod overlap;
 pub mod pages;
 pub mod replacement;
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub mod latency;
 mod latency_curve;
 mod machine_row;
 pub mod options;
+mod overlap;
 mod plausibility;
 mod prefetch;
 pub mod profile;

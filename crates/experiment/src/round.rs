@@ -83,9 +83,9 @@ pub(crate) fn assemble_at_cost(
 }
 
 /// Shuffles by Fisher and Yates, from a seed.
-pub(crate) fn shuffle(trials: &mut [Trial], mut seed: u64) {
-    for i in (1..trials.len()).rev() {
+pub(crate) fn shuffle<T>(all: &mut [T], mut seed: u64) {
+    for i in (1..all.len()).rev() {
         seed = mix(seed);
-        trials.swap(i, (seed % (i as u64 + 1)) as usize);
+        all.swap(i, (seed % (i as u64 + 1)) as usize);
     }
 }

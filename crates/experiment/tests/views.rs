@@ -18,7 +18,7 @@ const ALLOWED: [&str; 8] = [
 ];
 
 /// Modules of this crate whose views are used by several views.
-const SHARED: [&str; 5] = ["claims", "counted", "geometry", "latency_curve", "prefetch"];
+const SHARED: [&str; 6] = ["claims", "counted", "geometry", "latency_curve", "overlap", "prefetch"];
 
 /// Crate names with which paths may begin.
 const CRATES: [&str; 8] = [

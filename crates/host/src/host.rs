@@ -5,6 +5,7 @@ use std::path::Path;
 use fathom_probe::load::Load;
 use fathom_probe::machine::batch::copy::Copying;
 use fathom_probe::machine::batch::stride::Sweep;
+use fathom_probe::machine::batch::together;
 use fathom_probe::machine::{ActivationRow, Wakes};
 use fathom_probe::machine::{
     ActivationTrace, ClockTrust, Control, Controls, Count, Counters, Disturb, Event, Fact, Fresh, LoadReport,
@@ -259,6 +260,10 @@ impl Machine for Host {
     #[inline(always)]
     fn follow(&mut self, at: HostCell) -> HostCell {
         self.memory.arena.follow(at)
+    }
+
+    fn chase_together(&mut self, cells: &mut [HostCell], n: u64) -> Result<(), Refusal> {
+        together::body(self, cells, n)
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use fathom_model::description::Replacement::{
 use fathom_model::description::{Description, Level, Time};
 use fathom_model::{Model, catalog};
 use fathom_probe::machine::Pages;
-use fathom_probe::pattern::{self, Conflict, EvictionSet, Groups, Memory, Single, Trial};
+use fathom_probe::pattern::{self, Conflict, EvictionSet, Groups, Memory, SideBySide, Single, Trial};
 use fathom_probe::rows::Sample;
 use fathom_probe::sequence::Sequence;
 
@@ -82,4 +82,20 @@ fn probe_identifies_the_evicted_line() {
     assert_eq!(left("A-D A E B?"), 20);
     assert_eq!(left("A-D A E C?"), 0);
     assert_eq!(left("A-D E A?"), 20);
+}
+
+/// A description may state how many misses overlap, but the model executes one access at a time: it does not answer a question that it
+/// did not run.
+#[test]
+fn chains_side_by_side_are_refused_by_name() {
+    let mut d = fine_clock();
+    d.core.outstanding = Some(4);
+    let trial = Trial {
+        memory: Memory::of(1 << 20, 64),
+        loads: 100,
+        samples: 2,
+        ..Trial::of(SideBySide { chains: vec![1, 4] })
+    };
+    let refusal = pattern::run(&mut Model::new(&d, 5), &trial).expect_err("one access at a time");
+    assert!(refusal.reason.contains("one access at a time"), "{}", refusal.reason);
 }

@@ -1,6 +1,5 @@
 use super::{Draft, Options, Written, draft};
-use crate::findings::Item;
-use crate::findings::{Finding, Report, Value, Warning, WarningKind};
+use crate::findings::{Basis, Finding, Item, Refused, Report, Value, Warning, WarningKind};
 use crate::hierarchy::Hierarchy;
 use crate::metrics::REGISTRY;
 use crate::metrics::{common, survey};
@@ -123,6 +122,43 @@ fn every_value_has_the_class_of_its_source() {
         assert_eq!(grounds.class.is_none(), ["name", "holds"].contains(&key.key), "{}", key.key);
         assert!(!grounds.comment.starts_with("assumed") || grounds.class != Some(ValueClass::Measured));
     }
+}
+
+#[test]
+fn misses_under_way_are_drafted_as_measured_or_said_to_be_missing() {
+    let mut report = survey();
+    report.findings.push(finding("memory.overlap", 15.7, "", 0.8));
+    let d = drafted(&report);
+    let (number, why) = key(&d, "core", 1, "outstanding");
+    assert_eq!((number, why.as_str()), (Written::Count(16), "memory.overlap: the nearest whole number"));
+    let core = &d.tables[0].keys;
+    let class = core.iter().find(|k| k.key == "outstanding").expect("the key").grounds.class;
+    assert_eq!(class, Some(ValueClass::Measured));
+    let missing = |d: &Draft| d.remarks.iter().find(|r| r.contains("(outstanding)")).cloned();
+    assert_eq!(missing(&d), None);
+    // A core that waits for each miss has one, whatever the noise.
+    let last = report.findings.len() - 1;
+    for (overlap, expected) in [(0.97, 1), (0.2, 1), (1.4, 1), (900.0, 256)] {
+        report.findings[last] = finding("memory.overlap", overlap, "", 0.1);
+        assert_eq!(key(&drafted(&report), "core", 1, "outstanding").0, Written::Count(expected));
+    }
+    report.findings[last].basis = Basis::Bounds;
+    assert_eq!(key(&drafted(&report), "core", 1, "outstanding").1, "memory.overlap: a lower bound");
+    // Without the finding there is no key, and the reason is given.
+    report.findings.pop();
+    let none = |d: &Draft| d.tables[0].keys.iter().all(|k| k.key != "outstanding");
+    let d = drafted(&report);
+    assert!(none(&d) && missing(&d).is_some_and(|r| r.ends_with("missing here: it was not measured.")));
+    report.refusals.push(Refused {
+        what: "memory.overlap".into(),
+        reason: "latency still rises".into(),
+        remedy: String::new(),
+    });
+    let d = drafted(&report);
+    assert!(none(&d) && missing(&d).is_some_and(|r| r.ends_with("missing here: latency still rises.")));
+    report.refusals.clear();
+    report.trust = "modelled".into();
+    assert!(missing(&drafted(&report)).is_some_and(|r| r.contains("one access at a time")));
 }
 
 #[test]

@@ -46,6 +46,7 @@ axes! {
     LoadsAgo "loads_ago" None, "number of loads since the line was loaded";
     Lines "lines" None, "number of lines that are read cyclically";
     Pages "pages" None, "number of pages";
+    Chains "chains" None, "number of chains that are walked side by side";
     Colours "colours" None, "number of page colours";
     Placement "placement" None, "number of the physical placement";
     Rank "rank" None, "rank by size or latency, the largest first";

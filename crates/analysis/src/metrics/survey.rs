@@ -96,6 +96,12 @@ metrics! {
     TRANSLATION_ADDED "translation.{pages}.added" ["ns"]
         "added latency of a load when its lines are on as many pages, compared with the same number of lines packed"
         .signed().compared(Compared::OnRequest);
+    MEMORY_OVERLAP "memory.overlap" [""]
+        "number of misses to memory that the core has under way at the same time: time of a load along one chain, by that along so many that more do not help"
+        .more_is_better();
+    MEMORY_CHAINS_TIME "memory.chains.{chains}.time" ["ns"]
+        "time per load of memory when so many chains are walked side by side"
+        .less_is_better().timed().compared(Compared::OnRequest);
     PREFETCH_ORDER_TIME "prefetch.{order}.time" ["ns"]
         "time per load when a large working set is read in this order"
         .less_is_better().timed();

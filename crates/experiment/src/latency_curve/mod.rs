@@ -21,8 +21,8 @@ use fathom_probe::pattern::Trial;
 
 pub(crate) use conflicts::has_round_size;
 pub(crate) use curves::{Curves, MAX_PAIR, Step};
-pub(crate) use plan::{coarse_top, plan, unexceeded_claim};
-pub(crate) use rows::{leaves_a_tier, maybe_tables, penalty, repeats, tier_rows, tlb_rows};
+pub(crate) use plan::{SCAN_ROUNDS, coarse_top, plan, unexceeded_claim};
+pub(crate) use rows::{MIN_MEMORY_NS, leaves_a_tier, maybe_tables, penalty, repeats, tier_rows, tlb_rows};
 pub(crate) use splinters::rows as splinter_rows;
 pub(crate) use translation::{PLATEAU_SPAN, lines_per_page, read_pairs, tlb_steps};
 

@@ -19,6 +19,7 @@ use fathom_report::ReportKind;
 use crate::budget::Budget;
 use crate::experiment::{DefaultBudget, Experiment};
 use crate::geometry;
+use crate::overlap;
 use crate::record::Record;
 
 use options::Options;
@@ -62,6 +63,10 @@ const LATENCY_CURVE_SHARE_REPLACEMENT: f64 = 0.6;
 /// on a model (see [`crate::budget`]).
 #[must_use]
 pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
+    let together = overlap::plan(record, (seed, budget_ms));
+    if !together.is_empty() {
+        return together;
+    }
     let replacement = Options::of(record).replacement;
     let share = match (replacement, Budget::of(record, budget_ms).modelled) {
         (true, _) => LATENCY_CURVE_SHARE_REPLACEMENT,

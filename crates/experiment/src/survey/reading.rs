@@ -16,6 +16,7 @@ use crate::claims::rows;
 use crate::disturbance;
 use crate::geometry;
 use crate::latency_curve::{Curves, coarse_top, repeats, splinter_rows, tier_rows, unexceeded_claim};
+use crate::overlap;
 use crate::reading::{clocks, disturbance_rows, measured, new_report, number, refuse_all};
 use crate::record::Record;
 use crate::scale::{At, Scale, clock_is_usable, no_huge_pages};
@@ -66,6 +67,7 @@ fn measurements(record: &Record, report: &mut Report) {
     }
     splinter_rows(all.splinters.as_ref(), &scale, report);
     let levels = geometry::read(record, &scale, &all, Options::of(record).replacement, report);
+    overlap::rows(record, &scale, &all, report);
     orders(record, &scale, &all, report);
     report.findings.extend(rows(&decoded));
     report.findings.extend(geometry::rows::verdicts(&decoded, &levels, scale.base));

@@ -1,7 +1,7 @@
 use fathom_probe::chain::{Chain, Layout, Order};
-use fathom_probe::machine::batch::{copy, stride};
+use fathom_probe::machine::batch::{copy, stride, together};
 use fathom_probe::machine::{Attribute, FactValue, Machine, MapRequest, Operation, Pages};
-use fathom_probe::pattern::{self, Copy, Memory, Stride, Trial};
+use fathom_probe::pattern::{self, Copy, Memory, SideBySide, Stride, Trial};
 
 use super::*;
 use fathom_probe::machine::batch::copy::EXTRA_SOURCE_CELLS;
@@ -49,6 +49,40 @@ fn chase_ends_at_the_cell_of_the_chain() {
             assert_eq!(host.offset(end), chain.at(3 + n), "{cells} cells, {order:?}, {n} loads");
         }
     }
+}
+
+/// Every number of chains has a loop of its own.
+#[test]
+fn chains_side_by_side_end_at_the_cells_of_the_chain() {
+    let mut host = host();
+    let map = host.map(&request(1 << 20, 4)).expect("memory");
+    let chain = Chain::new(map.base, 1 << 14, 64, Layout::Packed, Order::Random, 9);
+    host.initialise(&chain).expect("the chain fits its mapping");
+    for &chains in together::CHAINS {
+        for n in [0, 1, 2, 777] {
+            let begins = |steps: u64| (0..chains).map(move |nth| nth * 100 + steps);
+            let mut cells: Vec<HostCell> =
+                begins(0).map(|i| host.cell(chain.at(i)).expect("a cell of the chain")).collect();
+            host.chase_together(&mut cells, n).expect("a number of chains with a loop");
+            let ends: Vec<u64> = cells.iter().map(|cell| host.offset(*cell)).collect();
+            assert_eq!(
+                ends,
+                begins(n).map(|i| chain.at(i)).collect::<Vec<u64>>(),
+                "{chains} chains, {n} steps"
+            );
+        }
+    }
+    let mut three = [host.cell(map.base).expect("inside"); 3];
+    assert!(host.chase_together(&mut three, 1).is_err());
+    let trial = Trial {
+        memory: Memory::of(1 << 20, 64),
+        loads: 41,
+        samples: 2 * together::CHAINS.len() as u64,
+        ..Trial::of(SideBySide { chains: together::CHAINS.to_vec() })
+    };
+    let output = pattern::run(&mut host, &trial).expect("memory");
+    assert_eq!(output.unverified(&trial), []);
+    assert_eq!(output.rows.samples().len() as u64, trial.samples);
 }
 
 /// Compares the host's own loop with the generic body, which checks every cell.

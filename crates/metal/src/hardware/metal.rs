@@ -7,9 +7,11 @@ use fathom_probe::calibration::{Rate, resolution};
 use fathom_probe::machine::batch::chase;
 use fathom_probe::machine::batch::copy::Copying;
 use fathom_probe::machine::batch::stride::Sweep;
+use fathom_probe::machine::batch::together;
 use fathom_probe::machine::{
     Attribute, ClockTrust, Control, Controls, Count, Counters, Disturb, Dma, Fact, FaultInjection, Fresh,
-    Machine, Maintain, MapRequest, Mapping, Pages, Refusal, Ticks, Translate, Translation, Wake, Watch,
+    Machine, Maintain, MapRequest, Mapping, ONE_AT_A_TIME, Pages, Refusal, Ticks, Translate, Translation,
+    Wake, Watch,
 };
 use fathom_units::facts::{self, Grant, PRIVILEGE_COUNTERS};
 
@@ -217,6 +219,14 @@ impl Machine for Metal {
     #[inline(never)]
     fn chase(&mut self, start: MetalCell, n: u64) -> MetalCell {
         chase::body(self, start, n)
+    }
+
+    /// Refuses on a described machine, which simulates one access after the other.
+    fn chase_together(&mut self, cells: &mut [MetalCell], n: u64) -> Result<(), Refusal> {
+        if self.trust == ClockTrust::Modelled {
+            return Err(Refusal::new(ONE_AT_A_TIME, "measure it on the board"));
+        }
+        together::body(self, cells, n)
     }
 
     fn quiet_begin(&mut self) {

@@ -281,6 +281,10 @@ impl Watch {
     }
 }
 
+/// The reason of a machine whose loads never overlap, because it is simulated.
+pub const ONE_AT_A_TIME: &str =
+    "this machine executes one access at a time, so loads of several chains do not overlap";
+
 /// A machine under the probe.
 ///
 /// # Arena
@@ -397,6 +401,18 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     #[inline(always)]
     fn chase(&mut self, start: Self::Cell, n: u64) -> Self::Cell {
         batch::chase::body(self, start, n)
+    }
+
+    /// Makes `n` steps along several chains side by side, one load of each chain in each step, and replaces each cell by the
+    /// last one of its chain. Their number is one of [`batch::together::CHAINS`]; without cells nothing is done, which asks
+    /// whether the machine can. Refused by default: only a machine that may have several loads under way at the same time says
+    /// anything about how many these are. Such a machine uses [`batch::together::body`].
+    ///
+    /// # Errors
+    /// A [`Refusal`] of a machine that executes one access at a time, or of a number of chains that has no loop.
+    fn chase_together(&mut self, cells: &mut [Self::Cell], n: u64) -> Result<(), Refusal> {
+        let _ = (cells, n);
+        Err(Refusal::new(ONE_AT_A_TIME, "measure it on hardware"))
     }
 
     /// Returns the cell that `at` links to, outside of any measurement. The model overrides it: there it changes no

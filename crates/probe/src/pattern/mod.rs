@@ -24,6 +24,7 @@ mod keys;
 mod memory;
 mod pages;
 mod pair;
+mod side_by_side;
 mod single;
 mod stride;
 mod transfer;
@@ -175,6 +176,7 @@ patterns! {
     stride::Stride = "stride",
     conflict::Conflict = "conflict",
     pair::Pair = "pair",
+    side_by_side::SideBySide = "side-by-side",
     eviction_set::EvictionSet = "eviction-set",
     copy::Copy = "copy",
     alias::Alias = "alias",

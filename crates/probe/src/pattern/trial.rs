@@ -20,7 +20,7 @@ const MAX_STREAMS: usize = 64;
 const MAX_LEVELS: u64 = 8;
 
 /// The order of the keys on a line. The first [`EVERYWHERE`] are on every line. Keys that are not listed come last.
-const ORDER: [&str; 38] = [
+const ORDER: [&str; 39] = [
     "id",
     "round",
     "pattern",
@@ -42,6 +42,7 @@ const ORDER: [&str; 38] = [
     "tables",
     "prefetch",
     "period",
+    "chains",
     "group",
     "offset",
     "frames",

@@ -7,9 +7,10 @@ use super::*;
 use crate::machine::batch::chase;
 use crate::machine::batch::copy::{self, Copying};
 use crate::machine::batch::stride::{self, Sweep};
+use crate::machine::batch::together;
 use crate::machine::{
     ClockTrust, Control, Count, CountedEvent, Counters, Disturb, Dma, Fresh, Maintain, MapRequest, Mapping,
-    Pages, Ticks, Translate, Wake, Watch,
+    ONE_AT_A_TIME, Pages, Ticks, Translate, Wake, Watch,
 };
 use crate::pattern::{Copy, Memory, Pattern, Stride};
 use crate::rows::{EventCount, Rows, Sample, Samples};
@@ -32,7 +33,7 @@ enum Forgery {
     Stuck,
     /// The batch form works, a single load does not.
     Unloaded,
-    /// A sweep covers half of its cells.
+    /// A sweep covers half of its cells, and of several chains only the first moves.
     Narrow,
     /// A sweep accesses the same cell every time.
     Hoisted,
@@ -44,6 +45,8 @@ enum Forgery {
     Twice,
     /// A load returns the value of unwritten memory without loading.
     Guessed,
+    /// No defect, but it executes one access at a time.
+    Blocking,
     /// No defect, but its clock is revoked during each trial.
     Timeless,
     /// No defect, and it counts its loads; each reading of the counter counts as one, too.
@@ -189,6 +192,21 @@ impl Machine for Plain {
         self.in_batch = false;
         end
     }
+    fn chase_together(&mut self, cells: &mut [usize], n: u64) -> Result<(), Refusal> {
+        let n = match self.forgery {
+            Forgery::Idle => 0,
+            Forgery::OneShort => n - n.min(1),
+            // The question whether it can comes before any chain.
+            Forgery::Home => n - n % self.lap.max(1),
+            _ => n,
+        };
+        if self.forgery == Forgery::Blocking {
+            return Err(Refusal::new(ONE_AT_A_TIME, ""));
+        }
+        // Only the first chain moves.
+        let moving = if self.forgery == Forgery::Narrow { cells.len().min(1) } else { cells.len() };
+        together::body(self, &mut cells[..moving], n)
+    }
     fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
         match self.forgery {
             Forgery::Idle => Some(()),
@@ -222,6 +240,7 @@ impl Machine for Plain {
             | Forgery::Unloaded
             | Forgery::Guessed
             | Forgery::Timeless
+            | Forgery::Blocking
             | Forgery::Counting => stride::body(self, sweep, from, n),
         }
     }

@@ -37,8 +37,10 @@ const MIN_HIT_CYCLES: f64 = 3.0;
 /// Share of the budget that a trial may take for the resolution of the clock on an exact machine: the scan has about a
 /// hundred trials.
 const MAX_TRIAL_SHARE: f64 = 1.0 / 150.0;
+/// Rounds of the scan, before any refinement.
+pub(crate) const SCAN_ROUNDS: u64 = 4;
 /// First round of the refinement.
-const FIRST_REFINEMENT: u64 = 5;
+const FIRST_REFINEMENT: u64 = SCAN_ROUNDS + 1;
 
 /// Returns the next round of the latency curve, the TLB pairs and the access orders; empty if the plan is complete or
 /// the budget is spent.

@@ -105,6 +105,19 @@ fn translation() -> Vec<Finding> {
     all
 }
 
+/// Returns the times of chains side by side, of which 12.5 loads are under way at most.
+fn together() -> Vec<Finding> {
+    let time = |chains: u64| {
+        let ns = 100.0 / (chains as f64).min(12.5);
+        number(&format!("memory.chains.{chains}.time"), ns, "ns", around(ns, 0.04), 9)
+    };
+    let mut all: Vec<Finding> = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64].map(time).into();
+    let mut overlap = number("memory.overlap", 12.5, "", around(12.5, 0.05), 108);
+    overlap.notes.push("more than 16 chains side by side do not help".to_string());
+    all.push(overlap);
+    all
+}
+
 fn ladder() -> Vec<Finding> {
     [("sequential", 1.94), ("window", 61.3), ("random", 146.2)]
         .map(|(order, v)| number(&format!("prefetch.{order}.time"), v, "ns", around(v, 0.04), 96))
@@ -160,6 +173,7 @@ pub fn survey(count: usize) -> Report {
     findings.extend(points(count));
     findings.extend(tiers());
     findings.extend(translation());
+    findings.extend(together());
     findings.extend(ladder());
     findings.extend(claims());
     Report {

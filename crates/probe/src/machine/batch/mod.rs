@@ -3,6 +3,7 @@
 pub mod chase;
 pub mod copy;
 pub mod stride;
+pub mod together;
 
 /// Executes an expression 16 times. Written out, because a compiler unrolls a loop only if its body is small: one of 32
 /// modifications was not, for ARMv7.

@@ -37,6 +37,65 @@ fn correct_samples_pass_and_forged_ones_fail() {
     }
 }
 
+/// Chains of different numbers, and one alone.
+const TOGETHER: [&str; 2] = [
+    "trial id=1 pattern=side-by-side bytes=131072 chains=4,1,12,8 loads=20 samples=6 warm=77 seed=3",
+    "trial id=1 pattern=side-by-side bytes=131072 chains=64 loads=5 samples=3 warm=0",
+];
+
+#[test]
+fn correct_chains_side_by_side_pass_and_forged_ones_fail() {
+    for requested in TOGETHER {
+        assert_eq!(unverified(&served_in_order(Forgery::Honest, &[requested])), [], "{requested}");
+        let forged = [Forgery::Idle, Forgery::OneShort, Forgery::Home, Forgery::Stuck, Forgery::Narrow];
+        for forgery in forged {
+            assert!(
+                !unverified(&served_in_order(forgery, &[requested])).is_empty(),
+                "{forgery:?} got through: {requested}"
+            );
+        }
+    }
+}
+
+/// A step of k chains is k loads of 3 ticks each.
+#[test]
+fn chains_side_by_side_visit_each_cell_once() {
+    let lines = served_in_order(Forgery::Honest, &[TOGETHER[0]]);
+    let ticks: Vec<(u64, u64)> = samples_of(&lines).iter().map(|s| (s.ticks, s.ticks2)).collect();
+    let of = |chains: u64| (1 + 60 * chains, 1 + 120 * chains);
+    assert_eq!(ticks, [of(4), of(1), of(12), of(8), of(4), of(1)]);
+    // The next sample begins where the last chain of the one before ends: with one chain in every sample, the cells are those of one
+    // walk.
+    let one = "trial id=1 pattern=side-by-side bytes=8192 chains=1 loads=7 samples=3 warm=5 seed=3";
+    let walk = "trial id=1 pattern=chase bytes=8192 loads=7 samples=3 warm=5 seed=3";
+    let ends = |requested: &str| -> Vec<(u64, u64)> {
+        samples_of(&served_in_order(Forgery::Honest, &[requested])).iter().map(|s| (s.end, s.end2)).collect()
+    };
+    assert_eq!(ends(one), ends(walk));
+}
+
+#[test]
+fn chains_side_by_side_need_a_list_room_and_a_machine_that_overlaps() {
+    let words = |forgery, requested: &str| {
+        served_in_order(forgery, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>()
+    };
+    for wrong in [
+        "trial pattern=side-by-side bytes=131072 loads=5",
+        "trial pattern=side-by-side bytes=131072 loads=5 chains=3",
+        "trial pattern=side-by-side bytes=131072 loads=5 chains=4,0",
+        "trial pattern=side-by-side bytes=131072 loads=100 chains=1,8",
+        "trial pattern=side-by-side bytes=131072 loads=5 chains=4 order=window",
+        "trial pattern=chase bytes=131072 loads=5 chains=4",
+    ] {
+        assert_eq!(words(Forgery::Honest, wrong)[1..], ["fault"], "{wrong}");
+    }
+    assert_eq!(words(Forgery::Blocking, TOGETHER[0])[1..], ["trial", "refusal"]);
+    for requested in TOGETHER {
+        let trial = Trial::read(&Line::parse(requested).unwrap()).unwrap();
+        assert_eq!(Trial::read(&trial.line()), Ok(trial));
+    }
+}
+
 /// Fewer accesses per run than a lap, several laps, and a lap with an odd number of cells.
 const SWEEPS: [&str; 3] = [
     "trial id=1 pattern=stride bytes=65536 stride=64 loads=300 samples=3 warm=1024 seed=5",

@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_pairs_are_an_error_or_a_trial(text in "trial( pattern=(conflict|pair|single|probe))?( (id|bytes|step|loads|with_cpu|with_bytes|order|page|period|group|offset|counted)=[-a-z0-9,]{0,24}){0,9}( sequence=\"[A-Fa-f?0-9 -]{0,24}\")?") {
+    fn hostile_pairs_are_an_error_or_a_trial(text in "trial( pattern=(conflict|pair|single|side-by-side|probe))?( (id|chains|bytes|step|loads|with_cpu|with_bytes|order|page|period|group|offset|counted)=[-a-z0-9,]{0,24}){0,9}( sequence=\"[A-Fa-f?0-9 -]{0,24}\")?") {
         if let Ok(line) = Line::parse(&text)
             && let Ok(trial) = Trial::read(&line)
         {
@@ -201,7 +201,7 @@ fn every_token_has_its_inverse() {
     for &trust in crate::machine::ClockTrust::ALL {
         assert_eq!(crate::machine::ClockTrust::from_token(trust.token()), Some(trust));
     }
-    let all = "clock alu chase pages single stride conflict pair eviction-set copy alias wake transfer";
+    let all = "clock alu chase pages single stride conflict pair side-by-side eviction-set copy alias wake transfer";
     assert!(PatternKind::choices().starts_with(all), "{}", PatternKind::choices());
     macro_rules! inverse {
         ($($of:ident)*) => {
