@@ -19,11 +19,14 @@ use crate::places::Places;
 use crate::socket::{Socket, moved};
 use crate::system_calls::Calls;
 use crate::threads::{self, Left};
+use crate::turns::Gate;
 
 /// Accesses in a batch.
 const BATCH: usize = 4096;
 /// The same if the reasons of misses are asked for: threads that share lines then do so every few accesses, as CPUs do.
 const TURN: usize = 64;
+/// Batches by which a thread may be ahead of the slowest one.
+const AHEAD: u64 = 4;
 /// Interval of messages about progress.
 const PROGRESS: Duration = Duration::from_millis(200);
 
@@ -58,6 +61,8 @@ pub struct Session {
     heap: Option<Result<Heap, String>>,
     places: Mutex<Places>,
     sink: Mutex<Sink>,
+    /// Who of the program's threads waits for whom.
+    gate: Gate,
     socket: Mutex<Socket>,
     accesses: AtomicU64,
     ended: AtomicBool,
@@ -110,21 +115,18 @@ impl Session {
         let shift = fetch_shift(&request.machines);
         let kept = request.trace.as_deref().map(|file| Kept::begin(file, &request, shift)).transpose();
         let kept = kept.map_err(&mut refuse)?;
+        let batch = match (&guest, request.why) {
+            (Some(_), _) => GUEST_BATCH,
+            (None, true) => TURN,
+            (None, false) => BATCH,
+        };
         let session = Session {
             fetches: request.fetches,
             fetch_shift: kept.as_ref().map_or(shift, Kept::fetch_shift),
             // A trace has all accesses.
             repeats: if kept.is_some() { Repeats::none() } else { machines.repeats() },
-            batch: match (&guest, request.why) {
-                (Some(_), _) => GUEST_BATCH,
-                (None, why) => {
-                    if why {
-                        TURN
-                    } else {
-                        BATCH
-                    }
-                }
-            },
+            batch,
+            gate: Gate::new(AHEAD * batch as u64),
             marked: AtomicBool::new(guest.as_ref().is_some_and(Guest::is_marked)),
             moved: AtomicBool::new(false),
             program: request.program,
@@ -233,10 +235,35 @@ impl Session {
             batch.clear();
             return;
         }
+        let made = batch.len() as u64 + repeated[0] + repeated[1];
         let mut sink = lock(&self.sink);
         sink.run(thread, batch, repeated, &self.accesses);
         if let Some(what) = sink.failed.take() {
             self.refuse(&what);
+        }
+        drop(sink);
+        if self.gate.has_several() {
+            self.gate.made(thread, made);
+        }
+    }
+
+    /// Returns the turns of the program's threads; `None` for one thread, for a guest, and in children of the program, which may
+    /// not use a lock that another thread had when they began.
+    pub fn turns(&self) -> Option<&Gate> {
+        Some(&self.gate).filter(|gate| gate.has_several() && self.is_own())
+    }
+
+    /// A thread of the program will begin.
+    pub fn begin_thread(&self, thread: u32) {
+        if self.guest.is_none() && self.is_own() {
+            self.gate.begin(thread);
+        }
+    }
+
+    /// A thread of the program is over.
+    pub fn end_thread(&self, thread: u32) {
+        if let Some(turns) = self.turns() {
+            turns.end(thread);
         }
     }
 
