@@ -54,8 +54,8 @@ pub struct LevelCounts {
     pub hits: [u64; 3],
     /// Dirty lines that it evicted.
     pub writebacks: u64,
-    /// What CPUs have done to one another's lines in it.
-    pub sharing: SharingCounts,
+    /// What CPUs have done to one another's lines in it; `None` if only one has made accesses, and of a shared level.
+    pub sharing: Option<SharingCounts>,
     /// Time that it served data accesses, units of 1 / [`fathom_model::UNITS_PER_CYCLE`] cycle, without translation.
     pub units: u64,
 }

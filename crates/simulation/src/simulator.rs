@@ -5,9 +5,7 @@ use fathom_model::{Access, Description, Detail, Kind, Model, Outcome, UNITS_PER_
 use fathom_probe::machine::Refusal;
 
 use crate::calls;
-use crate::counts::{
-    LevelCounts, MachineCounts, OverlapCounts, PlaceCounts, RegionCounts, SharingCounts, TlbCounts,
-};
+use crate::counts::{LevelCounts, MachineCounts, OverlapCounts, PlaceCounts, RegionCounts, TlbCounts};
 use crate::heap::Owner;
 use crate::overlap::Overlap;
 use crate::regions::{Costs, Mark, Region, Regions, Sums};
@@ -294,8 +292,10 @@ impl Simulator {
         let description = self.model.description();
         let (totals, sums) = (self.model.totals(), self.sums());
         let (mut levels, memory, memory_units) = self.levels(&sums);
-        for (level, of) in levels.iter_mut().zip(&totals.levels) {
-            (level.writebacks, level.sharing) = (of.writebacks, of.sharing.into());
+        let several = totals.cpus > 1;
+        for ((level, of), described) in levels.iter_mut().zip(&totals.levels).zip(&description.levels) {
+            level.writebacks = of.writebacks;
+            level.sharing = (several && !described.shared).then(|| of.sharing.into());
         }
         let mut reach: u64 = sums.accesses.iter().sum();
         let tlbs = description.tlbs.iter().zip(&totals.tlbs).map(|(tlb, &misses)| TlbCounts {
@@ -328,7 +328,7 @@ impl Simulator {
             hit_units: [0, 1]
                 .map(|kind: usize| self.served.hit[kind].saturating_sub(self.served.translation)),
             regions: self.regions.counts().iter().map(|(number, of)| self.region(*number, of)).collect(),
-            sharing: (totals.cpus > 1).then(|| totals.sharing.into()),
+            sharing: several.then(|| totals.sharing.into()),
             story: self.story.as_ref().map(|story| story.counts()),
         }
     }
@@ -363,7 +363,7 @@ impl Simulator {
                 accesses,
                 hits,
                 writebacks: 0,
-                sharing: SharingCounts::default(),
+                sharing: None,
                 units: units[index],
             }
         });

@@ -12,6 +12,7 @@ mod calls;
 mod guest;
 mod overlap;
 mod regions;
+mod sharing;
 mod source;
 mod why;
 
@@ -34,6 +35,7 @@ pub fn read(record: &Record) -> Report {
     totals(simulated, &mut report);
     report.findings.extend(overlap::bound(simulated));
     levels(simulated, &mut report);
+    report.findings.extend(sharing::all(simulated));
     translation(simulated, &mut report);
     for (metric, list) in
         [(&metrics::FUNCTION_CYCLES, &simulated.functions), (&metrics::LINE_CYCLES, &simulated.lines)]
@@ -115,6 +117,7 @@ fn levels(simulated: &Simulated, report: &mut Report) {
         let reasons =
             level.reasons.iter().flat_map(|reasons| metrics::LEVEL_REASONS.into_iter().zip(*reasons));
         report.findings.extend(reasons.map(|(metric, count)| named(metric, count as f64)));
+        report.findings.extend(sharing::of_level(level).map(|(metric, count)| named(metric, count)));
     }
 }
 

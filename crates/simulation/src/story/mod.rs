@@ -267,4 +267,6 @@ fn bytes_in_line(physical: u64, bytes: u16, shift: u32) -> u64 {
 }
 
 #[cfg(test)]
+mod naive_sharing;
+#[cfg(test)]
 mod tests;
