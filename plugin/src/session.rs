@@ -21,10 +21,11 @@ use crate::system_calls::Calls;
 use crate::threads::{self, Left};
 use crate::turns::Gate;
 
-/// Accesses in a batch.
-const BATCH: usize = 4096;
+/// Accesses in a batch. A prime, like the next: a multiple of what a loop makes in a step would begin all turns of a thread at the same
+/// instruction, and with a store there would be no loads of what another CPU has modified.
+const BATCH: usize = 4093;
 /// The same if the reasons of misses are asked for: threads that share lines then do so every few accesses, as CPUs do.
-const TURN: usize = 64;
+const TURN: usize = 61;
 /// Batches by which a thread may be ahead of the slowest one.
 const AHEAD: u64 = 4;
 /// Interval of messages about progress.

@@ -71,7 +71,7 @@ pub const INVALIDATED: Field =
     Field::new("invalidated", "times that a CPU lost a line because another CPU stored to the object");
 /// The same.
 pub const TRANSFERS: Field =
-    Field::new("transfers", "loads of the object from a line that another CPU had modified");
+    Field::new("dirty_transfers", "loads of the object from a line that another CPU had modified");
 /// The same.
 pub const UPGRADES: Field =
     Field::new("upgrades", "stores to the object in a line that the CPU itself and others had, clean");
@@ -185,7 +185,7 @@ metrics! {
     LEVEL_INVALIDATED "simulated.level.{level}.invalidated" [""]
         "number of lines that stores of other CPUs invalidated in private caches of a level"
         .less_is_better().detail(&[NAME]);
-    LEVEL_TRANSFERS "simulated.level.{level}.transfers" [""]
+    LEVEL_TRANSFERS "simulated.level.{level}.dirty_transfers" [""]
         "number of loads and fetches of a line that another CPU had modified in its cache of this level, and in none nearer to it"
         .less_is_better().detail(&[NAME]);
     LEVEL_UPGRADES "simulated.level.{level}.upgrades" [""]
@@ -194,8 +194,8 @@ metrics! {
     SHARING_INVALIDATED "simulated.sharing.invalidated" [""]
         "number of times that a CPU lost a line in its private levels because another one stored to it"
         .less_is_better();
-    SHARING_TRANSFERS "simulated.sharing.transfers" [""]
-        "number of loads and fetches of a line that another CPU had modified (dirty transfers)"
+    SHARING_TRANSFERS "simulated.sharing.dirty_transfers" [""]
+        "number of loads and fetches of a line that another CPU had modified"
         .less_is_better();
     SHARING_UPGRADES "simulated.sharing.upgrades" [""]
         "number of stores to a line that the CPU itself and others had, clean"

@@ -10,8 +10,8 @@ use super::{SHOWN, cell, count, name, rest};
 
 /// What the columns mean.
 const MEANING: &str = "invalidated: lines that a CPU lost because another one stored to them (all: once for all levels of a CPU). \
-                       transfers: loads of a line that another CPU had modified. upgrades: stores to a line that the CPU itself \
-                       and others had, clean.";
+                       dirty transfers: loads of a line that another CPU had modified. upgrades: stores to a line that the CPU \
+                       itself and others had, clean.";
 
 /// Shows the counts by level, and of all levels.
 pub(super) fn levels(page: &mut Page, index: &mut FindingIndex) {
@@ -31,8 +31,13 @@ pub(super) fn levels(page: &mut Page, index: &mut FindingIndex) {
         .map(|of| row(of.number(Axis::Level).to_string(), name(of.findings().next()), of.of))
         .collect();
     lines.push(row(String::new(), "all".to_owned(), all));
-    let columns =
-        [right("level"), left("name").key(), right("invalidated"), right("transfers"), right("upgrades")];
+    let columns = [
+        right("level"),
+        left("name").key(),
+        right("invalidated"),
+        right("dirty transfers"),
+        right("upgrades"),
+    ];
     page.table(&columns, &lines, &[]);
     page.text(TextRole::Dim, MEANING, "", "  ");
 }
@@ -57,7 +62,7 @@ pub(super) fn objects(page: &mut Page, report: &Report) {
     let columns = [
         left("object").key(),
         right("invalidated"),
-        right("transfers"),
+        right("dirty transfers"),
         right("upgrades"),
         right("misses shared"),
         right("falsely shared"),
