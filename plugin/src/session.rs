@@ -19,15 +19,10 @@ use crate::places::Places;
 use crate::socket::{Socket, moved};
 use crate::system_calls::Calls;
 use crate::threads::{self, Left};
-use crate::turns::Gate;
+use crate::turns::{Gate, TURN};
 
-/// Accesses in a batch. A prime, like the next: a multiple of what a loop makes in a step would begin all turns of a thread at the same
-/// instruction, and with a store there would be no loads of what another CPU has modified.
-const BATCH: usize = 4093;
-/// The same if the reasons of misses are asked for: threads that share lines then do so every few accesses, as CPUs do.
-const TURN: usize = 61;
-/// Batches by which a thread may be ahead of the slowest one.
-const AHEAD: u64 = 4;
+/// Accesses in a batch.
+const BATCH: usize = 4096;
 /// Interval of messages about progress.
 const PROGRESS: Duration = Duration::from_millis(200);
 
@@ -41,8 +36,6 @@ pub struct Session {
     pub fetch_shift: u32,
     /// Finds accesses that need not be made, at the beginning of a thread.
     pub repeats: Repeats,
-    /// Accesses of a thread in a batch.
-    pub batch: usize,
     /// Whether marks of regions have been found, so that instructions are counted by thread.
     marked: AtomicBool,
     /// Whether the program's mappings have changed since marks were looked for.
@@ -116,18 +109,12 @@ impl Session {
         let shift = fetch_shift(&request.machines);
         let kept = request.trace.as_deref().map(|file| Kept::begin(file, &request, shift)).transpose();
         let kept = kept.map_err(&mut refuse)?;
-        let batch = match (&guest, request.why) {
-            (Some(_), _) => GUEST_BATCH,
-            (None, true) => TURN,
-            (None, false) => BATCH,
-        };
         let session = Session {
             fetches: request.fetches,
             fetch_shift: kept.as_ref().map_or(shift, Kept::fetch_shift),
             // A trace has all accesses.
             repeats: if kept.is_some() { Repeats::none() } else { machines.repeats() },
-            batch,
-            gate: Gate::new(AHEAD * batch as u64),
+            gate: Gate::new(),
             marked: AtomicBool::new(guest.as_ref().is_some_and(Guest::is_marked)),
             moved: AtomicBool::new(false),
             program: request.program,
@@ -245,6 +232,15 @@ impl Session {
         drop(sink);
         if self.gate.has_several() {
             self.gate.made(thread, made);
+        }
+    }
+
+    /// Returns the accesses of a thread in a batch.
+    pub fn batch(&self) -> usize {
+        match self.guest {
+            Some(_) => GUEST_BATCH,
+            None if self.gate.has_several() => TURN,
+            None => BATCH,
         }
     }
 

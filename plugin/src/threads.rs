@@ -69,7 +69,7 @@ unsafe fn pending<'a>(thread: u32) -> Option<&'a mut Pending> {
 #[cold]
 fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
     let session = Session::get()?;
-    let (most, repeats) = (session.batch, session.repeats);
+    let (most, repeats) = (session.batch(), session.repeats);
     let batch = Vec::with_capacity(most + 1);
     let pending = Pending {
         batch,
@@ -316,6 +316,7 @@ fn pass_on(thread: u32, own: &mut Pending) {
     match Session::get() {
         Some(session) => {
             session.run(thread, &mut own.batch, repeated);
+            own.most = session.batch();
             own.end_part();
             session.add_calls(&mut own.calls, own.stack.deepest());
         }

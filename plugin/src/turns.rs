@@ -11,6 +11,12 @@ use fathom_simulation::Turns;
 
 use crate::session::{Session, lock};
 
+/// Accesses in a batch of each of several threads: those that share lines then do so every few accesses, as CPUs do. A prime, because a
+/// multiple of what a loop makes in a step would begin all turns of a thread at the same instruction: with a store there, no load would
+/// find what another CPU has modified.
+pub const TURN: usize = 61;
+/// Batches by which a thread may be ahead of the slowest one.
+const AHEAD: u64 = 4;
 /// Time in which a thread that runs makes an access, or is given up until it does. Longer than a host with several programs for
 /// each of its CPUs usually lets a thread wait for one.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -26,9 +32,13 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A thread may be `ahead` accesses ahead of the slowest one.
-    pub fn new(ahead: u64) -> Gate {
-        Gate { several: AtomicBool::new(false), turns: Mutex::new(Turns::new(ahead)), moved: Condvar::new() }
+    /// No thread has begun.
+    pub fn new() -> Gate {
+        Gate {
+            several: AtomicBool::new(false),
+            turns: Mutex::new(Turns::new(AHEAD * TURN as u64)),
+            moved: Condvar::new(),
+        }
     }
 
     /// Returns whether there are several threads.
