@@ -218,8 +218,8 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
     }
     if simulated.threads > 1 && simulated.guest.is_none() {
         let text = format!(
-            "{} threads: their batches of accesses follow one another as they came, so another run counts otherwise, and \
-             instructions may be missing",
+            "{} threads: the order of their accesses is that of this run, so another one counts otherwise, and instructions may \
+             be missing",
             simulated.threads
         );
         warn(text, "limit the program to one thread for exact counts");
