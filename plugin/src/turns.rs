@@ -1,7 +1,7 @@
 //! Threads of the program wait for one another, so that they advance together in simulated time ([`fathom_simulation::Turns`]).
 //!
 //! A thread waits only after a batch has gone to the machines, and holds no lock then. It is within QEMU's execution of the
-//! program's code, so what stops all threads there (`fork`, the program's end) waits for it: for [`PATIENCE`] at most.
+//! program's code, so what stops all threads there (`fork`, the program's end) waits for it: for twice [`PATIENCE`] at most.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -17,7 +17,8 @@ use crate::session::{Session, lock};
 pub const TURN: usize = 61;
 /// Batches by which a thread may be ahead of the slowest one.
 const AHEAD: u64 = 4;
-/// Time in which a thread that runs makes an access, or is given up until it does. Longer than a host with several programs for
+/// A thread that runs and makes no access in this time is given up until it does. Whoever waits asks at this interval, so it may take
+/// twice as long. Longer than a host with several programs for
 /// each of its CPUs usually lets a thread wait for one.
 const PATIENCE: Duration = Duration::from_millis(50);
 

@@ -22,7 +22,7 @@ pub struct SharingCounts {
 impl SharingCounts {
     /// Returns whether there is anything.
     #[must_use]
-    pub fn is_some(self) -> bool {
+    pub fn has_any(self) -> bool {
         self != SharingCounts::default()
     }
 

@@ -27,7 +27,7 @@ pub struct Totals {
     pub memory_reads: u64,
     /// Lines written back to memory, and stores that reached it.
     pub memory_writes: u64,
-    /// CPUs that have made accesses.
+    /// CPUs that have caches: CPU 0, and those that have made accesses.
     pub cpus: usize,
     /// What they have done to one another's lines.
     pub sharing: Sharing,

@@ -107,7 +107,7 @@ impl Story {
         self.translations.note(agent, model.translations(agent), own);
         self.before(model.events(), agent, own);
         let reason = self.misses(model, agent, access, physical, outcome, own);
-        if access.kind != Kind::Fetch && (!nearest || sharing.is_some()) {
+        if access.kind != Kind::Fetch && (!nearest || sharing.has_any()) {
             let path = self.data.iter().take_while(|&&level| Some(level) != outcome.level);
             self.lines.add((access.address, owner), path, (outcome.walked, beyond), (reason, sharing));
         }

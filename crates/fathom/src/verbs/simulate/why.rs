@@ -81,7 +81,7 @@ fn add<'a>(all: &'a mut ByName, name: (String, String), line: &LineCounts) -> &'
     of.reasons.iter_mut().zip(line.reasons).for_each(|(sum, more)| *sum += more);
     of.walks += line.walks;
     of.units += line.units;
-    if line.sharing.is_some() {
+    if line.sharing.has_any() {
         let sum = of.sharing.get_or_insert_default();
         sum.invalidated += line.sharing.invalidated;
         sum.transfers += line.sharing.transfers;
