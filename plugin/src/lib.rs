@@ -20,6 +20,7 @@ mod socket;
 mod system;
 mod system_calls;
 mod threads;
+mod turns;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -78,6 +79,7 @@ extern "C" fn register(id: qemu::Id) {
     // SAFETY: the functions have the types that QEMU expects, and live as long as the process.
     unsafe {
         qemu::qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+        qemu::qemu_plugin_register_vcpu_init_cb(id, thread_begins);
         qemu::qemu_plugin_register_vcpu_exit_cb(id, thread_ended);
         qemu::qemu_plugin_register_vcpu_syscall_cb(id, call_begins);
         qemu::qemu_plugin_register_vcpu_syscall_ret_cb(id, call_returns);
@@ -268,6 +270,13 @@ extern "C" fn entered(thread: c_uint, line: *mut c_void) {
     threads::fetch(thread, line);
 }
 
+/// A thread of the program will begin. The one that starts it calls this.
+extern "C" fn thread_begins(_id: qemu::Id, thread: c_uint) {
+    if let Some(session) = Session::get() {
+        session.begin_thread(thread);
+    }
+}
+
 /// A thread of the program has ended.
 extern "C" fn thread_ended(_id: qemu::Id, thread: c_uint) {
     threads::end(thread);
@@ -294,13 +303,17 @@ extern "C" fn call_begins(
     _: u64,
 ) {
     if let Some(session) = Session::get() {
+        threads::leave(session, thread);
         ends::call_begins(session, thread, call, [a, b, c]);
     }
 }
 
 /// A system call has returned to the program.
-extern "C" fn call_returns(_id: qemu::Id, _thread: c_uint, call: i64, _result: i64) {
+extern "C" fn call_returns(_id: qemu::Id, thread: c_uint, call: i64, _result: i64) {
     if let Some(session) = Session::get() {
+        if let Some(turns) = session.turns() {
+            turns.come_back(thread);
+        }
         session.goes_on();
         if session.calls.is_some_and(|calls| calls.maps(call)) {
             session.moved();

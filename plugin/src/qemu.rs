@@ -53,6 +53,7 @@ pub type Call = extern "C" fn(Id, c_uint, i64, u64, u64, u64, u64, u64, u64, u64
 
 unsafe extern "C" {
     pub fn qemu_plugin_reset(id: Id, call: extern "C" fn(Id));
+    pub fn qemu_plugin_register_vcpu_init_cb(id: Id, call: extern "C" fn(Id, c_uint));
     pub fn qemu_plugin_register_vcpu_syscall_cb(id: Id, call: Call);
     pub fn qemu_plugin_register_vcpu_syscall_ret_cb(id: Id, call: extern "C" fn(Id, c_uint, i64, i64));
     pub fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, call: extern "C" fn(Id, *mut Block));

@@ -19,11 +19,10 @@ use crate::places::Places;
 use crate::socket::{Socket, moved};
 use crate::system_calls::Calls;
 use crate::threads::{self, Left};
+use crate::turns::{Gate, TURN};
 
 /// Accesses in a batch.
 const BATCH: usize = 4096;
-/// The same if the reasons of misses are asked for: threads that share lines then do so every few accesses, as CPUs do.
-const TURN: usize = 64;
 /// Interval of messages about progress.
 const PROGRESS: Duration = Duration::from_millis(200);
 
@@ -37,8 +36,6 @@ pub struct Session {
     pub fetch_shift: u32,
     /// Finds accesses that need not be made, at the beginning of a thread.
     pub repeats: Repeats,
-    /// Accesses of a thread in a batch.
-    pub batch: usize,
     /// Whether marks of regions have been found, so that instructions are counted by thread.
     marked: AtomicBool,
     /// Whether the program's mappings have changed since marks were looked for.
@@ -58,6 +55,8 @@ pub struct Session {
     heap: Option<Result<Heap, String>>,
     places: Mutex<Places>,
     sink: Mutex<Sink>,
+    /// Who of the program's threads waits for whom.
+    gate: Gate,
     socket: Mutex<Socket>,
     accesses: AtomicU64,
     ended: AtomicBool,
@@ -115,16 +114,7 @@ impl Session {
             fetch_shift: kept.as_ref().map_or(shift, Kept::fetch_shift),
             // A trace has all accesses.
             repeats: if kept.is_some() { Repeats::none() } else { machines.repeats() },
-            batch: match (&guest, request.why) {
-                (Some(_), _) => GUEST_BATCH,
-                (None, why) => {
-                    if why {
-                        TURN
-                    } else {
-                        BATCH
-                    }
-                }
-            },
+            gate: Gate::new(),
             marked: AtomicBool::new(guest.as_ref().is_some_and(Guest::is_marked)),
             moved: AtomicBool::new(false),
             program: request.program,
@@ -233,10 +223,44 @@ impl Session {
             batch.clear();
             return;
         }
+        let made = batch.len() as u64 + repeated[0] + repeated[1];
         let mut sink = lock(&self.sink);
         sink.run(thread, batch, repeated, &self.accesses);
         if let Some(what) = sink.failed.take() {
             self.refuse(&what);
+        }
+        drop(sink);
+        if self.gate.has_several() {
+            self.gate.made(thread, made);
+        }
+    }
+
+    /// Returns the accesses of a thread in a batch.
+    pub fn batch(&self) -> usize {
+        match self.guest {
+            Some(_) => GUEST_BATCH,
+            None if self.gate.has_several() => TURN,
+            None => BATCH,
+        }
+    }
+
+    /// Returns the turns of the program's threads; `None` for one thread, for a guest, and in children of the program, which may
+    /// not use a lock that another thread had when they began.
+    pub fn turns(&self) -> Option<&Gate> {
+        Some(&self.gate).filter(|gate| gate.has_several() && self.is_own())
+    }
+
+    /// A thread of the program will begin.
+    pub fn begin_thread(&self, thread: u32) {
+        if self.guest.is_none() && self.is_own() {
+            self.gate.begin(thread);
+        }
+    }
+
+    /// A thread of the program is over.
+    pub fn end_thread(&self, thread: u32) {
+        if let Some(turns) = self.turns() {
+            turns.end(thread);
         }
     }
 

@@ -69,7 +69,7 @@ unsafe fn pending<'a>(thread: u32) -> Option<&'a mut Pending> {
 #[cold]
 fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
     let session = Session::get()?;
-    let (most, repeats) = (session.batch, session.repeats);
+    let (most, repeats) = (session.batch(), session.repeats);
     let batch = Vec::with_capacity(most + 1);
     let pending = Pending {
         batch,
@@ -124,7 +124,7 @@ fn add(thread: u32, own: &mut Pending, data: Data, place: u32) {
     let kind = if store { Kind::Store } else { Kind::Load };
     own.batch.push(Access { address, pc: pc_of(place, own.made.call), bytes, space, left_out, kind });
     if own.batch.len() >= own.most {
-        pass_on(thread, own);
+        take_turn(thread, own);
     }
 }
 
@@ -210,7 +210,7 @@ fn fetch_line(thread: u32, own: &mut Pending, line: &Line, space: u32) {
     let pc = pc_of(line.place, own.made.call);
     own.batch.push(Access { address, pc, bytes, space, left_out: 0, kind: Kind::Fetch });
     if own.batch.len() >= own.most {
-        pass_on(thread, own);
+        take_turn(thread, own);
     }
 }
 
@@ -316,10 +316,30 @@ fn pass_on(thread: u32, own: &mut Pending) {
     match Session::get() {
         Some(session) => {
             session.run(thread, &mut own.batch, repeated);
+            own.most = session.batch();
             own.end_part();
             session.add_calls(&mut own.calls, own.stack.deepest());
         }
         None => own.batch.clear(),
+    }
+}
+
+/// Passes a whole batch on. The thread waits if it is too far ahead of others.
+#[inline(never)]
+fn take_turn(thread: u32, own: &mut Pending) {
+    pass_on(thread, own);
+    if let Some(turns) = Session::get().and_then(Session::turns) {
+        turns.wait(thread);
+    }
+}
+
+/// A thread makes a system call. If others may learn from it what the thread has done, or go on meanwhile, that is passed on first.
+pub fn leave(session: &Session, thread: u32) {
+    let Some(turns) = session.turns() else { return };
+    // SAFETY: QEMU calls this on the thread itself.
+    if let Some(own) = unsafe { pending(thread) } {
+        pass_on(thread, own);
+        turns.leave(thread);
     }
 }
 
@@ -333,6 +353,7 @@ pub fn end(thread: u32) {
         (own.stack, own.made, own.awaited) = (Stack::default(), Made::default(), None);
         if let Some(session) = Session::get() {
             session.mark(thread, Mark { event: Event::Over, instructions: own.executed });
+            session.end_thread(thread);
         }
     }
 }

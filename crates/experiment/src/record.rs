@@ -40,6 +40,7 @@ pub use program::{
 pub use simulated::call::SimulatedCall;
 pub use simulated::overlap::SimulatedOverlap;
 pub use simulated::region::SimulatedRegion;
+pub use simulated::sharing::SimulatedSharing;
 pub use simulated::source::{MAX_SOURCE, SimulatedSource};
 pub use simulated::why::{REASONS, Reasons, SimulatedEnd, SimulatedObject, SimulatedPair};
 pub use simulated::{Hot, MAX_CALLS, MAX_HOT, Simulated, SimulatedGuest, SimulatedLevel, SimulatedTlb};

@@ -23,6 +23,7 @@ mod coherence;
 mod events;
 pub(crate) mod passes;
 
+pub use coherence::Sharing;
 pub use events::{Event, Loss};
 
 /// The index of memory, in place of a level's index.
@@ -82,6 +83,10 @@ pub(crate) struct Hierarchy {
     pub memory_writes: u64,
     /// Entries removed from nearer levels because an inclusive level evicted the line.
     pub purges: u64,
+    /// What CPUs have done to one another's lines, by level: transfers and upgrades of a run are the sums.
+    sharing: Vec<Sharing>,
+    /// CPUs that have lost a line to a store of another one, each time once for all of their levels.
+    invalidations: u64,
     /// What has happened to lines, if it is kept.
     events: Option<Vec<Event>>,
 }
@@ -139,6 +144,8 @@ impl Hierarchy {
             seed,
             memory_writes: 0,
             purges: 0,
+            sharing: vec![Sharing::default(); description.levels.len()],
+            invalidations: 0,
             events: None,
         }
     }
@@ -182,6 +189,7 @@ impl Hierarchy {
         self.caches.iter_mut().zip(&before.caches).for_each(|(cache, was)| cache.repeat_counts(was, times));
         self.memory_writes += (self.memory_writes - before.memory_writes) * times;
         self.purges += (self.purges - before.purges) * times;
+        self.repeat_sharing(before, times);
     }
 
     /// Empties every cache.

@@ -24,7 +24,7 @@ use std::io;
 use fathom_probe::serve::Lines;
 
 pub use description::{Description, DescriptionError};
-pub use hierarchy::{Event, Loss};
+pub use hierarchy::{Event, Loss, Sharing};
 pub use machine::Cell;
 pub use model::{
     Access, Detail, GUEST_BATCH, GUEST_PAGE, GuestTranslation, Kind, LevelTotals, Model, Outcome, Totals,

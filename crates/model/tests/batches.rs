@@ -200,6 +200,9 @@ impl Pair {
         if self.model.clock() != self.clock {
             return Err(format!("clock {}, naive {}", self.model.clock(), self.clock));
         }
+        if let Some(difference) = self.naive.differs_in_sharing(&self.model) {
+            return Err(difference);
+        }
         let counted: Vec<(String, u64)> =
             self.model.counters().unwrap().into_iter().map(|c| (c.name.into_owned(), c.value)).collect();
         let counters = self.naive.counters();

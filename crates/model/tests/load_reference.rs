@@ -81,6 +81,9 @@ fn differ(d: &Description, other: &Description, seed: u64) -> Option<String> {
             return Some(format!("seed {seed}: {load}: {row:?} instead of {expected:?}"));
         }
     }
+    if let Some(difference) = naive.machine.differs_in_sharing(&model) {
+        return Some(format!("seed {seed}: {load}: {difference}"));
+    }
     let counted = model.counters().expect("counted");
     let counted: Vec<(String, u64)> =
         counted.into_iter().map(|count| (count.name.into_owned(), count.value)).collect();

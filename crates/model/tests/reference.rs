@@ -112,6 +112,9 @@ fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) 
             straight = 0;
         }
     }
+    if let Some(difference) = naive.differs_in_sharing(&model) {
+        return Some(difference);
+    }
     let counted: Vec<(String, u64)> =
         model.counters().unwrap().into_iter().map(|c| (c.name.into_owned(), c.value)).collect();
     let missing = |expected: &(String, u64)| (!counted.contains(expected)).then(|| format!("{expected:?}"));

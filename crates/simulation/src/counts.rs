@@ -1,12 +1,45 @@
 //! What is counted on one machine.
 
-use fathom_model::Kind;
+use fathom_model::{Kind, Sharing};
 use serde::{Deserialize, Serialize};
 
 use crate::heap::SiteCounts;
 
 /// The kinds of accesses, in the order of arrays by kind.
 pub const KINDS: [Kind; 3] = [Kind::Load, Kind::Store, Kind::Fetch];
+
+/// What CPUs have done to one another's lines in private levels ([`Sharing`] says what is counted).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharingCounts {
+    /// Of a level: lines that stores of other CPUs have invalidated there. Else: CPUs that have lost a line so.
+    pub invalidated: u64,
+    /// Loads and fetches of a line that another CPU had modified.
+    pub transfers: u64,
+    /// Stores to a line that the CPU itself and others had, clean.
+    pub upgrades: u64,
+}
+
+impl SharingCounts {
+    /// Returns whether there is anything.
+    #[must_use]
+    pub fn has_any(self) -> bool {
+        self != SharingCounts::default()
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, more: SharingCounts) {
+        self.invalidated += more.invalidated;
+        self.transfers += more.transfers;
+        self.upgrades += more.upgrades;
+    }
+}
+
+impl From<Sharing> for SharingCounts {
+    fn from(of: Sharing) -> SharingCounts {
+        let Sharing { invalidated, transfers, upgrades } = of;
+        SharingCounts { invalidated, transfers, upgrades }
+    }
+}
 
 /// Counts of a level.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +54,8 @@ pub struct LevelCounts {
     pub hits: [u64; 3],
     /// Dirty lines that it evicted.
     pub writebacks: u64,
+    /// What CPUs have done to one another's lines in it; `None` if only one has made accesses, and of a shared level.
+    pub sharing: Option<SharingCounts>,
     /// Time that it served data accesses, units of 1 / [`fathom_model::UNITS_PER_CYCLE`] cycle, without translation.
     pub units: u64,
 }
@@ -139,6 +174,8 @@ pub struct LineCounts {
     pub units: u64,
     /// Misses of the nearest level by reason.
     pub reasons: [u64; REASONS],
+    /// What accesses to it have done to lines of other CPUs.
+    pub sharing: SharingCounts,
 }
 
 impl LineCounts {
@@ -148,6 +185,7 @@ impl LineCounts {
         self.reasons.iter_mut().zip(other.reasons).for_each(|(sum, more)| *sum += more);
         self.walks += other.walks;
         self.units += other.units;
+        self.sharing.add(other.sharing);
     }
 }
 
@@ -284,6 +322,8 @@ pub struct MachineCounts {
     pub call_accesses: Vec<[u64; 3]>,
     /// Time of a load and of a store that hit in the nearest level and TLB, in units, without translation.
     pub hit_units: [u64; 2],
+    /// What CPUs have done to one another's lines; `None` if only one has made accesses.
+    pub sharing: Option<SharingCounts>,
     /// Why they missed, if that was asked for.
     pub story: Option<StoryCounts>,
 }

@@ -33,12 +33,13 @@ mod regions;
 mod repeats;
 mod simulator;
 mod story;
+mod turns;
 
 pub use allocators::Allocator;
 pub use code::{Code, NamedRange};
 pub use counts::{
     EntryTimes, KINDS, LevelCounts, LineCounts, MachineCounts, OverlapCounts, PairCounts, PlaceCounts,
-    REASONS, Reason, RegionCounts, StoryCounts, TlbCounts,
+    REASONS, Reason, RegionCounts, SharingCounts, StoryCounts, TlbCounts,
 };
 pub use entered::{Entered, fetch_shift};
 pub use heap::{HeapEvent, MAX_SITES, SiteCounts};
@@ -47,3 +48,4 @@ pub use notes::{MarkedFile, Note};
 pub use protocol::Machine;
 pub use regions::{Event, MAX_REGIONS, Mark};
 pub use repeats::Repeats;
+pub use turns::Turns;

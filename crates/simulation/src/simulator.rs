@@ -292,7 +292,11 @@ impl Simulator {
         let description = self.model.description();
         let (totals, sums) = (self.model.totals(), self.sums());
         let (mut levels, memory, memory_units) = self.levels(&sums);
-        levels.iter_mut().zip(&totals.levels).for_each(|(level, of)| level.writebacks = of.writebacks);
+        let several = totals.cpus > 1;
+        for ((level, of), described) in levels.iter_mut().zip(&totals.levels).zip(&description.levels) {
+            level.writebacks = of.writebacks;
+            level.sharing = (several && !described.shared).then(|| of.sharing.into());
+        }
         let mut reach: u64 = sums.accesses.iter().sum();
         let tlbs = description.tlbs.iter().zip(&totals.tlbs).map(|(tlb, &misses)| TlbCounts {
             name: tlb.name.clone(),
@@ -324,6 +328,7 @@ impl Simulator {
             hit_units: [0, 1]
                 .map(|kind: usize| self.served.hit[kind].saturating_sub(self.served.translation)),
             regions: self.regions.counts().iter().map(|(number, of)| self.region(*number, of)).collect(),
+            sharing: several.then(|| totals.sharing.into()),
             story: self.story.as_ref().map(|story| story.counts()),
         }
     }
@@ -358,6 +363,7 @@ impl Simulator {
                 accesses,
                 hits,
                 writebacks: 0,
+                sharing: None,
                 units: units[index],
             }
         });

@@ -62,6 +62,19 @@ pub static LEVEL_REASONS: [&Metric; REASON_NAMES.len()] =
 pub static TLB_REASONS: [&Metric; 3] = [&TLB_COLD, &TLB_CAPACITY, &TLB_CONFLICT];
 /// Misses by reason.
 pub const REASONS: Field = Field::new("reasons", "misses of the nearest level by reason");
+/// The metrics of what CPUs do to one another's lines in all levels.
+pub static SHARING: [&Metric; 3] = [&SHARING_INVALIDATED, &SHARING_TRANSFERS, &SHARING_UPGRADES];
+/// The same of a level.
+pub static LEVEL_SHARING: [&Metric; 3] = [&LEVEL_INVALIDATED, &LEVEL_TRANSFERS, &LEVEL_UPGRADES];
+/// The same of an object.
+pub const INVALIDATED: Field =
+    Field::new("invalidated", "times that a CPU lost a line because another CPU stored to the object");
+/// The same.
+pub const TRANSFERS: Field =
+    Field::new("dirty_transfers", "loads of the object from a line that another CPU had modified");
+/// The same.
+pub const UPGRADES: Field =
+    Field::new("upgrades", "stores to the object in a line that the CPU itself and others had, clean");
 /// The reason.
 pub const REASON: Field = Field::new("reason", "conflict, shared or falsely-shared");
 /// The set.
@@ -169,6 +182,24 @@ metrics! {
     LEVEL_UNALLOCATED "simulated.level.{level}.unallocated" [""]
         "number of stores that missed in a level that allocates no lines for stores"
         .detail(&[NAME]);
+    LEVEL_INVALIDATED "simulated.level.{level}.invalidated" [""]
+        "number of lines that stores of other CPUs invalidated in private caches of a level"
+        .less_is_better().detail(&[NAME]);
+    LEVEL_TRANSFERS "simulated.level.{level}.dirty_transfers" [""]
+        "number of loads and fetches of a line that another CPU had modified in its cache of this level, and in none nearer to it"
+        .less_is_better().detail(&[NAME]);
+    LEVEL_UPGRADES "simulated.level.{level}.upgrades" [""]
+        "number of stores to a line that others had, and the CPU itself in this level and in none nearer to it, all clean"
+        .less_is_better().detail(&[NAME]);
+    SHARING_INVALIDATED "simulated.sharing.invalidated" [""]
+        "number of times that a CPU lost a line in its private levels because another one stored to it"
+        .less_is_better();
+    SHARING_TRANSFERS "simulated.sharing.dirty_transfers" [""]
+        "number of loads and fetches of a line that another CPU had modified"
+        .less_is_better();
+    SHARING_UPGRADES "simulated.sharing.upgrades" [""]
+        "number of stores to a line that the CPU itself and others had, clean"
+        .less_is_better();
     LEVEL_CYCLES "simulated.level.{level}.cycles" ["cycles"]
         "time in which a level served data accesses, without their translation"
         .detail(&[NAME]);
@@ -235,7 +266,10 @@ metrics! {
     OBJECT_CYCLES "simulated.object.{rank}.cycles" ["cycles"]
         "time of accesses to an object beyond hits of the nearest level and TLB; the longest first"
         .less_is_better().compared(Compared::OnRequest)
-        .detail(&[OBJECT, FILE, BLOCKS, BLOCK_BYTES, PEAK_BYTES, BLOCK_ACCESSES, MISSES, WALKS, REASONS]);
+        .detail(&[
+            OBJECT, FILE, BLOCKS, BLOCK_BYTES, PEAK_BYTES, BLOCK_ACCESSES, MISSES, WALKS, REASONS, INVALIDATED, TRANSFERS,
+            UPGRADES,
+        ]);
     PAIR_MISSES "simulated.pair.{rank}.misses" [""]
         "number of misses of an object because of another one; the most first"
         .less_is_better().compared(Compared::OnRequest)

@@ -9,12 +9,14 @@ use super::Record;
 pub(super) mod call;
 pub(super) mod overlap;
 pub(super) mod region;
+pub(super) mod sharing;
 pub(super) mod source;
 pub(super) mod why;
 
 use call::SimulatedCall;
 use overlap::SimulatedOverlap;
 use region::SimulatedRegion;
+use sharing::SimulatedSharing;
 use source::{MAX_SOURCE, SimulatedSource};
 use why::{Reasons, SimulatedObject, SimulatedPair};
 
@@ -60,6 +62,8 @@ pub struct Simulated {
     pub memory_writes: u64,
     /// Time of all instructions themselves, of data from memory, of translations, of fetches.
     pub units: [u64; 4],
+    /// What CPUs have done to one another's lines, if there are several.
+    pub sharing: Option<SimulatedSharing>,
     /// The lower bound of the time, if the machine describes how many accesses overlap.
     pub overlap: Option<SimulatedOverlap>,
     /// Core clock, Hz.
@@ -132,6 +136,8 @@ pub struct SimulatedLevel {
     pub writebacks: u64,
     /// Time that it served data accesses.
     pub units: u64,
+    /// What CPUs have done to one another's lines there, if there are several and each has such a level.
+    pub sharing: Option<SimulatedSharing>,
     /// Misses by reason, if they are known.
     pub reasons: Option<Reasons>,
 }
@@ -201,6 +207,7 @@ impl Simulated {
             .list("units", &self.units)
             .int("clock_hz", self.clock_hz);
         let head = self.overlap.iter().fold(head, |head, of| head.list("overlap", &of.list()));
+        let head = SimulatedSharing::add(self.sharing, head);
         let head = if self.granule > 0 { head.int("granule", self.granule) } else { head };
         let head = match self.guest {
             Some(guest) => head.list("guest", &guest.list()),
@@ -212,7 +219,7 @@ impl Simulated {
         let level = |level: &SimulatedLevel| {
             let line = begun("level").text("name", &cut(&level.name)).token("holds", &level.holds);
             let counts = [level.accesses, level.misses, level.writebacks, level.units];
-            with_reasons(line.list("counts", &counts), level.reasons)
+            SimulatedSharing::add(level.sharing, with_reasons(line.list("counts", &counts), level.reasons))
         };
         let tlb = |tlb: &SimulatedTlb| {
             let line = begun("tlb").text("name", &cut(&tlb.name));
@@ -256,6 +263,7 @@ impl Simulated {
             memory: f.need_int("memory")?,
             memory_writes: f.need_int("memory_writes")?,
             units: numbers("units", &f.list("units")?)?,
+            sharing: SimulatedSharing::of_list(&f.list("sharing")?)?,
             overlap: SimulatedOverlap::of_list(&f.list("overlap")?)?,
             clock_hz: f.need_int("clock_hz")?,
             granule: f.int("granule")?.unwrap_or(0),
@@ -301,8 +309,9 @@ impl SimulatedLevel {
         let holds = f.token("holds")?.unwrap_or_default().to_owned();
         let [accesses, misses, writebacks, units] = numbers("counts", &f.list("counts")?)?;
         let reasons = reasons(&f.list("reasons")?)?;
+        let sharing = SimulatedSharing::of_list(&f.list("sharing")?)?;
         f.finish()?;
-        Ok(SimulatedLevel { name, holds, accesses, misses, writebacks, units, reasons })
+        Ok(SimulatedLevel { name, holds, accesses, misses, writebacks, units, sharing, reasons })
     }
 }
 

@@ -12,6 +12,7 @@ mod calls;
 mod guest;
 mod overlap;
 mod regions;
+mod sharing;
 mod source;
 mod why;
 
@@ -34,6 +35,7 @@ pub fn read(record: &Record) -> Report {
     totals(simulated, &mut report);
     report.findings.extend(overlap::bound(simulated));
     levels(simulated, &mut report);
+    report.findings.extend(sharing::all(simulated));
     translation(simulated, &mut report);
     for (metric, list) in
         [(&metrics::FUNCTION_CYCLES, &simulated.functions), (&metrics::LINE_CYCLES, &simulated.lines)]
@@ -115,6 +117,7 @@ fn levels(simulated: &Simulated, report: &mut Report) {
         let reasons =
             level.reasons.iter().flat_map(|reasons| metrics::LEVEL_REASONS.into_iter().zip(*reasons));
         report.findings.extend(reasons.map(|(metric, count)| named(metric, count as f64)));
+        report.findings.extend(sharing::of_level(level).map(|(metric, count)| named(metric, count)));
     }
 }
 
@@ -215,8 +218,8 @@ fn doubts(simulated: &Simulated, report: &mut Report) {
     }
     if simulated.threads > 1 && simulated.guest.is_none() {
         let text = format!(
-            "{} threads: their batches of accesses follow one another as they came, so another run counts otherwise, and \
-             instructions may be missing",
+            "{} threads: the order of their accesses is that of this run, so another one counts otherwise, and instructions may \
+             be missing",
             simulated.threads
         );
         warn(text, "limit the program to one thread for exact counts");

@@ -10,6 +10,7 @@ use fathom_report::rows::show_rest;
 mod calls;
 mod overlap;
 mod regions;
+mod sharing;
 mod source;
 mod together;
 mod why;
@@ -24,6 +25,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
     levels(page, &mut index);
     why::levels(page, &mut index);
+    sharing::levels(page, &mut index);
     translation(page, &mut index);
     why::translation(page, &mut index);
     cycles(page, report, &mut index);
@@ -37,6 +39,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     hot(page, &mut index, &metrics::LINE_CYCLES, "Lines of the source, by time beyond hits");
     source::source(page, report, &mut index);
     why::objects(page, &mut index);
+    sharing::objects(page, report);
     why::pairs(page, &mut index);
     show_rest(page, index, &[]);
 }

@@ -43,6 +43,7 @@ mod simulate_ends;
 mod simulate_heap;
 mod simulate_regions;
 mod simulate_source;
+mod simulate_threads;
 mod simulate_traces;
 mod simulate_why;
 mod soak;

@@ -7,11 +7,11 @@ use crate::simulate::{
     TARGETS, Target, built, can_simulate, compiled, hot, listed, misses, place, simulated_with, value,
 };
 
-const OBJECT: &str = "simulated.object.{rank}.cycles";
-const PAIR: &str = "simulated.pair.{rank}.misses";
+pub const OBJECT: &str = "simulated.object.{rank}.cycles";
+pub const PAIR: &str = "simulated.pair.{rank}.misses";
 const PAGE_PAIR: &str = "simulated.page_pair.{rank}.misses";
 
-fn explained(user: &User, target: &Target, on: &str, arguments: &[&str]) -> Value {
+pub fn explained(user: &User, target: &Target, on: &str, arguments: &[&str]) -> Value {
     simulated_with(user, target, on, &["--why"], arguments)
 }
 
@@ -99,30 +99,6 @@ fn pages_in_one_set_of_a_tlb_conflict_there_and_exceed_the_nearer_one() {
         }
         crate::common::fits(&report.err);
     }
-}
-
-#[test]
-fn counters_of_two_threads_share_their_line_falsely() {
-    let target = &TARGETS[2];
-    let user = User::new();
-    if built(&user, target, "sharing.c", &["-static", "-pthread"]).is_none() {
-        return;
-    }
-    let document = explained(&user, target, "bcm2837", &[]);
-    let pair = hot(&document, PAIR, "reason", "falsely-shared");
-    assert_eq!((&pair["object"], &pair["by_object"]), (&"counters".into(), &"counters".into()), "{pair}");
-    let (own, by) = (pair["offset"].as_u64().expect("bytes"), pair["by_offset"].as_u64().expect("bytes"));
-    assert_eq!(own.abs_diff(by), 8, "{pair}");
-    assert_ne!(pair["cpu"], pair["by_cpu"], "{pair}");
-    assert_eq!(pair["source"], place("sharing.c", "++*own"), "{pair}");
-    let falsely = value(&document, "simulated.level.1.falsely_shared");
-    assert!(falsely > 10.0, "{falsely}");
-    let padded = explained(&user, target, "bcm2837", &["padded"]);
-    let findings = padded["findings"].as_array().expect("a list");
-    let shared = |f: &&Value| {
-        f["metric"] == PAIR && f["detail"]["object"] == "counters" && f["detail"]["reason"] != "conflict"
-    };
-    assert_eq!(findings.iter().find(shared), None);
 }
 
 #[test]

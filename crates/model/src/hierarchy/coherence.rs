@@ -2,7 +2,57 @@
 
 use super::{Cache, DIRTY, Event, Hierarchy, Loss, MEMORY, Path, STALE};
 
+/// What CPUs have done to one another's lines in private levels: of one of these levels, or of all of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sharing {
+    /// Of a level: lines that stores of other CPUs have invalidated there. Of all levels: CPUs that have lost a line so, each time
+    /// once for all of their levels.
+    pub invalidated: u64,
+    /// Loads and fetches of a line that another CPU had modified. Of a level: in that CPU's cache of this level, and in none nearer to it.
+    pub transfers: u64,
+    /// Stores to a line that the CPU itself and others had, clean: those lose it. Of a level: the nearest one in which the CPU had it.
+    pub upgrades: u64,
+}
+
+impl Sharing {
+    /// Returns the counts since `before`.
+    pub(crate) fn since(self, before: Sharing) -> Sharing {
+        Sharing {
+            invalidated: self.invalidated - before.invalidated,
+            transfers: self.transfers - before.transfers,
+            upgrades: self.upgrades - before.upgrades,
+        }
+    }
+
+    fn add(&mut self, more: Sharing, times: u64) {
+        self.invalidated += more.invalidated * times;
+        self.transfers += more.transfers * times;
+        self.upgrades += more.upgrades * times;
+    }
+}
+
 impl Hierarchy {
+    /// Returns what CPUs have done to one another's lines in a level.
+    pub fn sharing_of(&self, level: usize) -> Sharing {
+        self.sharing[level]
+    }
+
+    /// Returns the same of all levels together.
+    pub fn sharing(&self) -> Sharing {
+        let sum = |of: fn(&Sharing) -> u64| self.sharing.iter().map(of).sum();
+        Sharing {
+            invalidated: self.invalidations,
+            transfers: sum(|of| of.transfers),
+            upgrades: sum(|of| of.upgrades),
+        }
+    }
+
+    /// Adds the counts of [`Hierarchy::sharing`] since `before` another `times` times.
+    pub(super) fn repeat_sharing(&mut self, before: &Hierarchy, times: u64) {
+        self.sharing.iter_mut().zip(&before.sharing).for_each(|(of, was)| of.add(of.since(*was), times));
+        self.invalidations += (self.invalidations - before.invalidations) * times;
+    }
+
     /// Marks all cached lines of a range as stale, after a device has written to memory.
     pub fn written_behind(&mut self, address: u64, bytes: u64) {
         // From now on the source of a line matters.
@@ -123,22 +173,49 @@ impl Hierarchy {
         let granule = self.levels.iter().filter(|l| !l.shared).map(|l| l.shift).max().unwrap_or(0);
         let base = address >> granule << granule;
         let common = self.data.iter().copied().find(|&l| self.levels[l].shared).unwrap_or(MEMORY);
+        let (mut modified, mut all_lost) = (None, 0);
         for other in (0..self.agents).filter(|&o| o != agent) {
-            let mut flags = 0;
+            let (mut flags, mut lost) = (0, 0);
             for level in 0..self.levels.len() {
                 if self.levels[level].shared {
                     continue;
                 }
-                flags |= if store {
+                let purges = self.purges;
+                let had = if store {
                     self.remove_range(other, level, base, 1 << granule, Loss::Invalidated)
                 } else {
                     self.clean_range(other, level, base, 1 << granule)
                 };
+                self.sharing[level].invalidated += self.purges - purges;
+                lost += self.purges - purges;
+                if !store && had & DIRTY != 0 {
+                    modified = modified.or(Some(level));
+                }
+                flags |= had;
             }
+            self.invalidations += u64::from(lost > 0);
+            all_lost += lost;
             if flags & DIRTY != 0 {
                 self.write_out(other, common, base, 0);
             }
         }
+        if let Some(level) = modified {
+            self.sharing[level].transfers += 1;
+        }
+        if all_lost > 0
+            && let Some(level) = self.private_holder(agent, address)
+        {
+            self.sharing[level].upgrades += 1;
+        }
+    }
+
+    /// Returns the nearest private level for data in which an agent has the line of an address.
+    fn private_holder(&self, agent: usize, address: u64) -> Option<usize> {
+        let mut private = self.data.iter().copied().filter(|&level| !self.levels[level].shared);
+        private.find(|&level| {
+            let number = (address >> self.levels[level].shift) as u32;
+            self.cache(agent, level).flags(number).is_some()
+        })
     }
 
     /// Removes the lines of a range from one cache. Returns the flags found.

@@ -1,6 +1,7 @@
 //! What all CPUs together have counted.
 
 use super::Model;
+use crate::hierarchy::Sharing;
 
 /// Counts of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,6 +10,8 @@ pub struct LevelTotals {
     pub refills: u64,
     /// Dirty lines that were evicted.
     pub writebacks: u64,
+    /// What CPUs have done to one another's lines there; nothing of a shared level.
+    pub sharing: Sharing,
 }
 
 /// Counts of all CPUs.
@@ -24,6 +27,10 @@ pub struct Totals {
     pub memory_reads: u64,
     /// Lines written back to memory, and stores that reached it.
     pub memory_writes: u64,
+    /// CPUs that have caches: CPU 0, and those that have made accesses.
+    pub cpus: usize,
+    /// What they have done to one another's lines.
+    pub sharing: Sharing,
 }
 
 impl Model {
@@ -34,11 +41,13 @@ impl Model {
         let levels = self.description.levels.iter().enumerate().map(|(index, level)| {
             // A shared level is every CPU's.
             let of = if level.shared { 0..1 } else { agents.clone() };
-            of.fold(LevelTotals::default(), |sum, agent| {
+            let none = LevelTotals { sharing: self.hierarchy.sharing_of(index), ..LevelTotals::default() };
+            of.fold(none, |sum, agent| {
                 let cache = self.hierarchy.cache(agent, index);
                 LevelTotals {
                     refills: sum.refills + cache.refills,
                     writebacks: sum.writebacks + cache.writebacks,
+                    ..sum
                 }
             })
         });
@@ -50,6 +59,8 @@ impl Model {
             walks: self.agents.iter().map(|agent| agent.tlbs.walks).sum(),
             memory_reads: self.memory.reads,
             memory_writes: self.hierarchy.memory_writes,
+            cpus: self.agents.len(),
+            sharing: self.hierarchy.sharing(),
         }
     }
 

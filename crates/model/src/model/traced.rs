@@ -5,7 +5,7 @@ use fathom_probe::machine::Refusal;
 use super::Model;
 use super::accesses::Access;
 use super::outcome::{Kind, Outcome};
-use crate::hierarchy::{Event, Path};
+use crate::hierarchy::{Event, Path, Sharing};
 use crate::translate::Translation;
 
 /// An access that was made alone.
@@ -19,6 +19,8 @@ pub struct Traced {
     pub outcome: Outcome,
     /// Whether the nearest level and the nearest TLB served it, so that [`Model::accesses`] would not tell it.
     pub nearest: bool,
+    /// What it did to lines of other CPUs.
+    pub sharing: Sharing,
 }
 
 impl Model {
@@ -53,11 +55,13 @@ impl Model {
         let tlbs = &mut self.agents[agent].tlbs;
         tlbs.told.get_or_insert_default().clear();
         let missed = tlbs.missed;
+        let before = self.hierarchy.sharing();
         let outcome = self.outcome_of(agent, offset, access.kind, u64::from(access.bytes.max(1)));
         let path = if access.kind == Kind::Fetch { Path::Code } else { Path::Data };
         let nearest =
             outcome.level == self.hierarchy.nearest(path) && self.agents[agent].tlbs.missed == missed;
-        Ok(Traced { agent, physical: self.physical(offset), outcome, nearest })
+        let sharing = self.hierarchy.sharing().since(before);
+        Ok(Traced { agent, physical: self.physical(offset), outcome, nearest, sharing })
     }
 
     /// Returns what the last [`Model::traced`] did to the TLBs of its agent, in order. None if it was a use of the page that the agent had

@@ -22,7 +22,7 @@ use fathom_model::description::{Holds, Inclusion};
 use fathom_model::{Access, Description, Event, Kind, Loss, Model, Outcome, Traced};
 
 use crate::calls;
-use crate::counts::{REASONS, Reason, StoryCounts};
+use crate::counts::{REASONS, Reason, SharingCounts, StoryCounts};
 use crate::heap::Owner;
 use pairs::{End, Pairs};
 use shadow::{Before, Lost, Shadow};
@@ -100,15 +100,16 @@ impl Story {
         traced: &Traced,
         beyond: u64,
     ) {
-        let Traced { agent, physical, outcome, .. } = *traced;
+        let Traced { agent, physical, outcome, nearest, sharing } = *traced;
+        let sharing = SharingCounts::from(sharing);
         self.add_agents(agent);
         let own = End { address: access.address, place: calls::place_of(access.pc) as u32, cpu, owner };
         self.translations.note(agent, model.translations(agent), own);
         self.before(model.events(), agent, own);
         let reason = self.misses(model, agent, access, physical, outcome, own);
-        if access.kind != Kind::Fetch && !traced.nearest {
+        if access.kind != Kind::Fetch && (!nearest || sharing.has_any()) {
             let path = self.data.iter().take_while(|&&level| Some(level) != outcome.level);
-            self.lines.add((access.address, owner), path, (outcome.walked, beyond), reason);
+            self.lines.add((access.address, owner), path, (outcome.walked, beyond), (reason, sharing));
         }
         if let Some(reason) = reason {
             let place = calls::place_of(access.pc);
@@ -265,5 +266,7 @@ fn bytes_in_line(physical: u64, bytes: u16, shift: u32) -> u64 {
     (u64::MAX >> (63 - (last - first))) << first
 }
 
+#[cfg(test)]
+mod naive_sharing;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::counts::{LineCounts, REASONS, Reason};
+use crate::counts::{LineCounts, Reason, SharingCounts};
 use crate::heap::Owner;
 
 /// Lines that are counted separately, at most. Beyond it, two neighbours each are counted as one.
@@ -25,17 +25,17 @@ impl Tally {
         Tally { levels, shift, most: MOST, lines: FxHashMap::default(), sites: Vec::new() }
     }
 
-    /// Adds an access that the levels `passed` did not serve: whether it walked, and its time beyond a hit in units.
+    /// Adds an access that the levels `passed` did not serve: whether it walked, its time beyond a hit in units, why it missed in the
+    /// nearest level, if it did, and what it did to lines of other CPUs.
     pub fn add<'a>(
         &mut self,
         (address, owner): (u64, Owner),
         passed: impl Iterator<Item = &'a usize>,
         (walked, units): (bool, u64),
-        reason: Option<Reason>,
+        (reason, sharing): (Option<Reason>, SharingCounts),
     ) {
         let levels = self.levels;
-        let new =
-            || LineCounts { address, misses: vec![0; levels], walks: 0, units: 0, reasons: [0; REASONS] };
+        let new = || LineCounts { address, misses: vec![0; levels], ..LineCounts::default() };
         let of = match owner.known() {
             None => self.lines.entry(address >> self.shift).or_insert_with(new),
             Some((site, _)) => {
@@ -47,6 +47,7 @@ impl Tally {
         passed.for_each(|&level| of.misses[level] += 1);
         of.walks += u64::from(walked);
         of.units += units;
+        of.sharing.add(sharing);
         if let Some(reason) = reason {
             of.reasons[reason as usize] += 1;
         }
@@ -94,7 +95,12 @@ mod tests {
     fn neighbours_are_merged_without_losing_counts() {
         let mut tally = Tally { most: 100, ..Tally::new(2, 6) };
         for n in 0..1000u64 {
-            tally.add((64 * n + 8, Owner::NONE), [0, 1].iter(), (true, 10), Some(Reason::Cold));
+            tally.add(
+                (64 * n + 8, Owner::NONE),
+                [0, 1].iter(),
+                (true, 10),
+                (Some(Reason::Cold), SharingCounts::default()),
+            );
         }
         let all = tally.counts();
         assert!(all.len() <= 100 && tally.bytes() == 64 << 4, "{} of {}", all.len(), tally.bytes());

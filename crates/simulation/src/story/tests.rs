@@ -6,7 +6,7 @@ use crate::protocol::Machine;
 use crate::{LineCounts, MachineCounts, Machines, REASONS, Reason, StoryCounts};
 
 /// Two CPUs with 1 KiB in 8 sets of 2 lines of 64 bytes each, before 8 KiB that they share; no translation.
-const TWO: &str = r#"
+pub(super) const TWO: &str = r#"
 format = 1
 about = "two CPUs"
 [core]
@@ -49,7 +49,7 @@ pages = ["4K"]
 latency = "100 ns"
 "#;
 
-const BASE: u64 = 0x4000_0000;
+pub(super) const BASE: u64 = 0x4000_0000;
 
 fn machines(text: &str) -> Machines {
     let machine = Machine { name: "two".to_owned(), text: text.to_owned() };
@@ -258,6 +258,13 @@ fn reasons_add_up_and_change_no_count() {
             assert_eq!(tlb.misses, reasons.iter().sum::<u64>(), "{name} {}: {reasons:?}", tlb.name);
         }
         let sum = |of: &dyn Fn(&LineCounts) -> u64| story.lines.iter().map(of).sum::<u64>();
+        let all = told.sharing.unwrap_or_default();
+        assert_eq!(sum(&|line| line.sharing.invalidated), all.invalidated, "{name}");
+        assert_eq!(sum(&|line| line.sharing.upgrades), all.upgrades, "{name}");
+        assert!(
+            sum(&|line| line.sharing.transfers) <= all.transfers,
+            "{name}: fetches are of no line of data"
+        );
         for (number, level) in told.levels.iter().enumerate().filter(|(_, l)| l.holds != "instructions") {
             let data: u64 = (0..2).map(|kind| level.accesses[kind] - level.hits[kind]).sum();
             assert_eq!(sum(&|line| line.misses[number]), data, "{name} {}", level.name);

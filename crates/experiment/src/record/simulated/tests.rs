@@ -48,6 +48,7 @@ fn sample() -> Simulated {
         memory: 5,
         memory_writes: 6,
         units: [7, 8, 9, 10],
+        sharing: Some(SimulatedSharing { invalidated: 1, transfers: 0, upgrades: u64::MAX }),
         clock_hz: 700_000_000,
         overlap: Some(SimulatedOverlap { outstanding: 3, window: 0, data: u64::MAX, fetches: 1 }),
         levels: vec![SimulatedLevel {
@@ -55,6 +56,7 @@ fn sample() -> Simulated {
             holds: "data".into(),
             accesses: 3,
             reasons: Some([0, 1, 0, 0, 0, u64::MAX]),
+            sharing: Some(SimulatedSharing::default()),
             ..Default::default()
         }],
         granule: 64,
@@ -94,6 +96,7 @@ fn sample() -> Simulated {
             units: 9,
             reasons: [9, 8, 7, 6, 5, 4],
             heap: Some([1, 2, 3, 4]),
+            sharing: Some(SimulatedSharing { invalidated: u64::MAX, transfers: 5, upgrades: 6 }),
             ..Default::default()
         }],
         unfollowed: "no registers".into(),

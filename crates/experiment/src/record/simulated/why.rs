@@ -2,6 +2,7 @@
 
 use fathom_probe::wire::{Line, WireError};
 
+use super::sharing::SimulatedSharing;
 use super::{cut, numbers, with_texts};
 
 /// Reasons of misses.
@@ -27,6 +28,8 @@ pub struct SimulatedObject {
     pub units: u64,
     /// Misses of the nearest level by reason.
     pub reasons: Reasons,
+    /// What accesses to it have done to lines of other CPUs, if anything.
+    pub sharing: Option<SimulatedSharing>,
     /// Of an allocation site: its blocks, their bytes, the most bytes in use at the same time, and accesses.
     pub heap: Option<[u64; 4]>,
 }
@@ -69,6 +72,7 @@ impl SimulatedObject {
             .list("counts", &[self.walks, self.units])
             .list("misses", &self.misses)
             .list("reasons", &self.reasons);
+        let line = SimulatedSharing::add(self.sharing, line);
         match &self.heap {
             Some(heap) => line.list("heap", heap),
             None => line,
@@ -83,10 +87,11 @@ impl SimulatedObject {
         let [walks, units] = numbers("counts", &f.list("counts")?)?;
         let misses = f.list("misses")?;
         let reasons = numbers("reasons", &f.list("reasons")?)?;
+        let sharing = SimulatedSharing::of_list(&f.list("sharing")?)?;
         let heap = f.list("heap")?;
         let heap = if heap.is_empty() { None } else { Some(numbers("heap", &heap)?) };
         f.finish()?;
-        Ok(SimulatedObject { name, file, misses, walks, units, reasons, heap })
+        Ok(SimulatedObject { name, file, misses, walks, units, reasons, sharing, heap })
     }
 }
 

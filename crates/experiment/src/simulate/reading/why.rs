@@ -42,6 +42,7 @@ fn of_object(object: &SimulatedObject, rank: u64, simulated: &Simulated) -> Find
     detail.set(metrics::MISSES, Item::Numbers(misses.collect()));
     detail.set(metrics::WALKS, Item::Number(object.walks as f64));
     detail.set(metrics::REASONS, named(&object.reasons));
+    super::sharing::add(detail, object.sharing);
     let fields = [metrics::BLOCKS, metrics::BLOCK_BYTES, metrics::PEAK_BYTES, metrics::BLOCK_ACCESSES];
     for (field, number) in fields.into_iter().zip(object.heap.into_iter().flatten()) {
         detail.set(field, Item::Number(number as f64));

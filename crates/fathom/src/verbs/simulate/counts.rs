@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use fathom_experiment::record::{
-    Hot, MAX_HOT, Simulated, SimulatedGuest, SimulatedLevel, SimulatedOverlap, SimulatedRegion, SimulatedTlb,
+    Hot, MAX_HOT, Simulated, SimulatedGuest, SimulatedLevel, SimulatedOverlap, SimulatedRegion,
+    SimulatedSharing, SimulatedTlb,
 };
 use fathom_simulation::protocol::{Answer, End, NO_ADDRESS, Place};
-use fathom_simulation::{MachineCounts, PlaceCounts, RegionCounts};
+use fathom_simulation::{MachineCounts, PlaceCounts, RegionCounts, SharingCounts};
 
 use super::calls::{self, Calls};
 use super::conversation::Ran;
@@ -91,6 +92,7 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
             machine.translation_units,
             machine.fetch_units,
         ],
+        sharing: machine.sharing.map(sharing),
         overlap: overlap(machine),
         clock_hz: machine.clock_hz,
         levels: machine.levels.iter().enumerate().map(|(nth, of)| level(of, nth, machine)).collect(),
@@ -123,8 +125,15 @@ fn level(of: &fathom_simulation::LevelCounts, nth: usize, machine: &MachineCount
         misses: of.misses(),
         writebacks: of.writebacks,
         units: of.units,
+        sharing: of.sharing.map(sharing),
         reasons: machine.story.as_ref().and_then(|story| story.levels.get(nth).copied().flatten()),
     }
+}
+
+/// Returns counts as a record has them.
+fn sharing(of: SharingCounts) -> SimulatedSharing {
+    let SharingCounts { invalidated, transfers, upgrades } = of;
+    SimulatedSharing { invalidated, transfers, upgrades }
 }
 
 fn overlap(machine: &MachineCounts) -> Option<SimulatedOverlap> {

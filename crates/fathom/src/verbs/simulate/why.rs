@@ -81,6 +81,12 @@ fn add<'a>(all: &'a mut ByName, name: (String, String), line: &LineCounts) -> &'
     of.reasons.iter_mut().zip(line.reasons).for_each(|(sum, more)| *sum += more);
     of.walks += line.walks;
     of.units += line.units;
+    if line.sharing.has_any() {
+        let sum = of.sharing.get_or_insert_default();
+        sum.invalidated += line.sharing.invalidated;
+        sum.transfers += line.sharing.transfers;
+        sum.upgrades += line.sharing.upgrades;
+    }
     of
 }
 
@@ -161,6 +167,8 @@ const _: () = assert!(Reason::ALL.len() == fathom_experiment::record::REASONS);
 mod tests {
     use super::*;
     use fathom_analysis::metrics::simulate::REASON_NAMES;
+    use fathom_experiment::record::SimulatedSharing;
+    use fathom_simulation::SharingCounts;
 
     #[test]
     fn names_of_reasons_are_in_the_order_of_their_numbers() {
@@ -178,6 +186,7 @@ mod tests {
             walks: 1,
             units,
             reasons: [1, 0, 1, 0, 0, 0],
+            sharing: SharingCounts { invalidated: u64::from(units < 10), transfers: 2, upgrades: 0 },
         };
         let pair = |count, address, by| PairCounts { count, address, by, reason: 2, ..Default::default() };
         let story = StoryCounts {
@@ -194,6 +203,8 @@ mod tests {
         let shown: Vec<_> = found.iter().map(|o| (o.name.as_str(), o.units, o.misses[0])).collect();
         assert_eq!(shown, [("0x2000", 30, 2), ("0x1000", 11, 4)]);
         assert_eq!((found[1].walks, found[1].reasons), (2, [2, 0, 2, 0, 0, 0]));
+        let sharing = SimulatedSharing { invalidated: 2, transfers: 4, upgrades: 0 };
+        assert_eq!(found[1].sharing, Some(sharing));
         let names = [Named { function: "a".into(), ..Named::default() }, Named::default()];
         let found = pairs(&story.pairs, 64, &Data::Addresses, &names);
         assert_eq!((found[0].count, found[0].end.offset, found[0].by.object.as_str()), (13, 16, "0x2000"));
