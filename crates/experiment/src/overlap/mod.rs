@@ -23,7 +23,7 @@ pub(crate) use reading::rows;
 
 /// Share of the budget for the trials.
 const SHARE: f64 = 0.05;
-/// Trials: the interval of fewer than six is their range.
+/// Least and most trials. The interval of fewer than six is their range.
 const TRIALS: (u64, u64) = (3, 9);
 /// Working set, as a multiple of the last capacity: what a chain finds again after half a lap is not in a cache any more.
 const BEYOND: f64 = 4.0;
@@ -110,7 +110,8 @@ pub(crate) fn plan(record: &Record, (seed, budget_ms): (u64, u64)) -> Vec<Trial>
 fn first_trial(record: &Record) -> Option<Trial> {
     let scale = Scale::of(record);
     let from = memory_from(record, &Curves::of(record, &scale), BEYOND).ok()?;
-    trial(&scale, (from / scale.stride as f64).ceil() as u64 * scale.stride)
+    let bytes = (from / scale.stride as f64).ceil() as u64 * scale.stride;
+    trial(&scale, bytes).map(|first| in_another_order(&first, 0))
 }
 
 /// Returns the other trials, as many as the first one shows that the budget's share allows; none if it was refused or lost.
@@ -118,6 +119,7 @@ fn more_trials(first: &TrialRun, had: u64, budget: &Budget) -> Vec<Trial> {
     let Some(done) = &first.done else { return Vec::new() };
     let wanted = (budget.share(SHARE) / done.spent_ns.max(1)).clamp(TRIALS.0, TRIALS.1);
     let trial = |nth| {
+        // Each gets a place of its own when the round is assembled.
         let memory = Memory { place: 0, ..first.trial.memory };
         in_another_order(&Trial { memory, ..first.trial.clone() }, nth)
     };
