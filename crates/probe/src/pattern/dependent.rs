@@ -21,6 +21,24 @@ pub(super) fn on_chain<M: Machine>(
     trial: &Trial,
     mut sample_from: impl FnMut(&mut M, &Chain, &mut M::Cell) -> Option<Sample>,
 ) -> Result<TrialOutput, Refusal> {
+    let chain_of = |nth, base, page_bytes| pattern.chain(trial, nth, base, page_bytes);
+    sample_chains(machine, trial, &chain_of, &mut sample_from)
+}
+
+/// The chain of sample `nth` in a mapping at a base with pages of so many bytes.
+type ChainOf<'a> = dyn Fn(u64, u64, u64) -> Option<Chain> + 'a;
+/// Takes one sample from a cell.
+type SampleFrom<'a, M> = dyn FnMut(&mut M, &Chain, &mut <M as Machine>::Cell) -> Option<Sample> + 'a;
+
+/// The same for all patterns: one piece of code, because a bare-metal image has them all. What is called through pointers is not
+/// within the timed runs.
+#[inline(never)]
+fn sample_chains<M: Machine>(
+    machine: &mut M,
+    trial: &Trial,
+    chain_of: &ChainOf<'_>,
+    sample_from: &mut SampleFrom<'_, M>,
+) -> Result<TrialOutput, Refusal> {
     // The extent of a chain with one cell per page depends on the page size. Only a mapping shows the page size, so
     // one page is mapped first.
     let page_bytes = machine.map(&MapRequest { bytes: 8, ..trial.request(1) })?.page_bytes;
@@ -28,7 +46,7 @@ pub(super) fn on_chain<M: Machine>(
     if mapping.page_bytes != page_bytes {
         return Err(Refusal::new("the page size changed between two mappings", "run it again"));
     }
-    let chain_of = |nth| pattern.chain(trial, nth, mapping.base, page_bytes).ok_or_else(lost);
+    let chain_of = |nth| chain_of(nth, mapping.base, page_bytes).ok_or_else(lost);
     let mut chain = chain_of(0)?;
     let mut cell = begin(machine, &chain, trial)?.ok_or_else(lost)?;
     let mut samples = Vec::with_capacity(trial.samples as usize);

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::memory::wrong;
 use super::{Definition, Keys, Loads, Trial, TrialOutput, Work, dependent};
 use crate::chain::{Chain, Layout, Order};
-use crate::machine::batch::together::CHAINS;
+use crate::machine::batch::together::{CHAINS, CHAINS_TEXT};
 use crate::machine::{Machine, Refusal};
 use crate::rows::{Done, Rows, Sample};
 use crate::wire::WireError;
@@ -60,7 +60,7 @@ impl Definition for SideBySide {
         trial.memory.check_packed()?;
         let known = |chains: &u64| CHAINS.contains(chains);
         let Some(most) = self.chains.iter().max().filter(|_| self.chains.iter().all(known)) else {
-            return wrong(format!("pattern=side-by-side needs a list chains= of numbers from {CHAINS:?}"));
+            return wrong(format!("pattern=side-by-side needs a list chains= of numbers from{CHAINS_TEXT}"));
         };
         let (needs, half) = (most.saturating_mul(arc(trial)), trial.memory.cells() / 2);
         if needs > half {
@@ -88,10 +88,11 @@ impl Definition for SideBySide {
         machine.chase_together(&mut [], 0)?;
         let (mut nth, mut from) = (0, trial.warm);
         dependent::on_chain(machine, self, trial, |machine, chain, _| {
-            let cells: Option<Vec<M::Cell>> =
-                self.begins(trial, nth, from).map(|begin| machine.cell(chain.at(begin))).collect();
+            let mut cells = Vec::new();
+            for begin in self.begins(trial, nth, from) {
+                cells.push(machine.cell(chain.at(begin))?);
+            }
             nth += 1;
-            let mut cells = cells?;
             from = from.wrapping_add(cells.len() as u64 * arc(trial));
             sample(machine, chain, &mut cells, trial.loads)
         })

@@ -10,6 +10,9 @@ macro_rules! counts {
         /// knows the number.
         pub const CHAINS: &[u64] = &[$($count),*];
 
+        /// The same as text: with a formatted list, a bare-metal image would be larger.
+        pub const CHAINS_TEXT: &str = concat!($(" ", $count),*);
+
         /// Makes `n` steps of as many chains as there are cells, and replaces each cell by the last one of its chain. Does
         /// nothing without cells.
         ///
