@@ -5,6 +5,8 @@
 //! given boundaries the best latencies are one small least-squares problem. Boundaries and shapes are found by
 //! coordinate descent, from the segmentation's candidates.
 
+mod missing;
+
 use core::ops::RangeBounds;
 
 use super::shape::{self, Shape};
@@ -57,6 +59,9 @@ impl Fit {
             } else {
                 break;
             }
+        }
+        while let Some((more, chi_more)) = search.extended(&boundaries, candidates, chi, options.min_ratio) {
+            (boundaries, chi) = (more, chi_more);
         }
         chi = search.descend(&mut boundaries, .., 3);
         search.polish(&mut boundaries, chi);
@@ -333,10 +338,15 @@ impl<'a> Search<'a> {
         if boundaries.len() > MAX_CAPACITIES { cheapest(0..boundaries.len()).map(|c| c.0) } else { None }
     }
 
+    /// Returns the penalty for the three parameters of a boundary.
+    fn penalty(&self) -> f64 {
+        3.0 * 2.0 * (self.points.len().max(2) as f64).ln()
+    }
+
     /// Returns the stack without the boundary that explains least, its neighbours fitted again, if that costs less than
     /// the penalty for the three parameters of a boundary.
     fn simpler(&self, boundaries: &[Boundary], chi: f64) -> Option<(Vec<Boundary>, f64)> {
-        let penalty = 3.0 * 2.0 * (self.points.len().max(2) as f64).ln();
+        let penalty = self.penalty();
         let mut costs: Vec<(usize, f64)> = (0..boundaries.len())
             .map(|b| (b, self.solve(&self.columns(&without(boundaries, b))).0))
             .collect();

@@ -168,9 +168,12 @@ impl Curves {
         let Translated { reading: mut translated, sure_to } =
             conflicts::read(&pairs, &latency_curve, scale.share);
         let doubtful_pages = scale.revise_pairs(&pairs, translated.as_mut());
-        let causes = translated
-            .as_ref()
-            .map_or_else(Vec::new, |found| Steps::of(&latency_curve, &pairs, found).causes(record, scale));
+        let causes = translated.as_mut().map_or_else(Vec::new, |found| {
+            let steps = Steps::of(&latency_curve, &pairs, found);
+            let mut causes = steps.causes(record, scale);
+            steps.join(found, &mut causes);
+            causes
+        });
         let grows = grows_from(&pairs, &latency_curve, record, scale);
         let share = if scale.huge.is_none() { 1.0 } else { in_huge };
         let translation = scale.translation(&pairs, translated.as_ref(), share);

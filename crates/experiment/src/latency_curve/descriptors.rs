@@ -1,12 +1,12 @@
 //! Whether a step of the translation curve is the end of a TLB, or page tables that no longer fit a cache.
 //!
-//! Lines in every eighth page need as many TLB entries as lines in consecutive pages, and eight times as many lines of page
+//! Lines in every 11th or 13th page need as many TLB entries as lines in consecutive pages, and eight times as many lines of page
 //! tables. Where a TLB holds all the pages, both take the same time: no table is read. If the step is due to page tables,
-//! it comes earlier with every eighth page.
+//! it comes earlier with both distances.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
-use fathom_analysis::tiers::{Capacity, Reading};
+use fathom_analysis::tiers::{Capacity, Reading, Tier};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{Conflict, Groups, Memory, Pattern, PatternKind, Trial};
 
@@ -16,8 +16,9 @@ use super::translation::{Pair, is_tlb, steps};
 use crate::record::Record;
 use crate::scale::{At, Scale};
 
-/// Distance of the pages: the descriptors of 8 bytes in a line of 64 bytes, so that each line has one of them.
-const APART: u64 = 8;
+/// Distances of the pages. From 8 on, the descriptors of 8 bytes are in lines of their own, of 64 bytes. Primes use all sets of a TLB whose
+/// number of sets they do not divide: pages 8 apart use half of 154 sets, and pages 13 apart few of 182. None is divided by both.
+const APART: [u64; 2] = [13, 11];
 /// Numbers of pages of the test, in reaches of the tested TLB: so few that even pages at random overfill few of its sets (a
 /// quarter of them is in overfull sets of two ways, two fifths in those of one: Poisson distribution), and so many that
 /// eight times their tables need twice the room of those at the step.
@@ -30,6 +31,8 @@ const MIN_PAGES: u64 = 16;
 /// step, less what the caches still hold.
 const TABLES_FROM: f64 = 0.5;
 
+/// Points that show a plateau at least: one may be anywhere on a rise.
+const MIN_PLATEAU: usize = 2;
 /// Ratio of pages within which half of a TLB's misses appear.
 const OCTAVE: f64 = 2.0;
 
@@ -40,17 +43,15 @@ pub(super) fn is_test(trial: &Trial) -> bool {
         && trial.memory.page == Pages::Base
 }
 
-/// Returns the bytes from line to line on this number of pages: [`APART`] pages and an odd number of lines, so that the
-/// lines use all sets of a cache evenly, and the pages all sets of a TLB.
-fn period(scale: &Scale, pages: u64) -> u64 {
-    let (apart, line) = (APART * scale.base, scale.pair_stride());
-    apart + ((apart / pages / line) | 1) * line
+/// Returns the bytes from line to line, so many pages and a line: the lines use all sets of a cache.
+fn period(scale: &Scale, apart: u64) -> u64 {
+    apart * scale.base + scale.pair_stride()
 }
 
-/// Returns the pattern of the test, and the memory for it on this number of pages.
-pub(super) fn trial(scale: &Scale, pages: u64) -> (Pattern, Memory) {
-    let pattern = Conflict::of(Groups::apart(period(scale, pages)));
-    (pattern.into(), Memory { page: Pages::Base, ..Memory::of(pages * KEY_STRIDE, KEY_STRIDE) })
+/// Returns the patterns of the test, and the memory for them on this number of pages.
+pub(super) fn trials(scale: &Scale, pages: u64) -> [(Pattern, Memory); 2] {
+    let memory = Memory { page: Pages::Base, ..Memory::of(pages * KEY_STRIDE, KEY_STRIDE) };
+    APART.map(|apart| (Conflict::of(Groups::apart(period(scale, apart))).into(), memory))
 }
 
 /// The curves that the tests are planned and read with.
@@ -59,8 +60,17 @@ pub(super) struct Steps<'a> {
     pairs: &'a [Pair],
     /// Each step with the time that it adds, ns.
     steps: Vec<(Capacity, f64)>,
-    /// Whether each step continues the rise of the one before: it begins within an octave of it, and no plateau is between.
-    continues: Vec<bool>,
+    /// Whether each step begins within an octave of the one before, and no plateau is between.
+    without_plateau: Vec<bool>,
+    /// The same, with one point between at most that looks like a plateau: it may be anywhere on a rise.
+    without_points: Vec<bool>,
+}
+
+/// Returns the steps that are one rise with step `i`, if those so marked continue the rise of the one before.
+fn rise(i: usize, continues: &[bool]) -> Range<usize> {
+    let first = (0..=i).rfind(|&i| !continues[i]).unwrap_or(0);
+    let end = (i + 1..continues.len()).find(|&i| !continues[i]).unwrap_or(continues.len());
+    first..end
 }
 
 impl<'a> Steps<'a> {
@@ -69,25 +79,36 @@ impl<'a> Steps<'a> {
         let steps = steps(translated).zip(before);
         let steps = steps.map(|((capacity, beyond), before)| (capacity, beyond.latency.value - before));
         let steps: Vec<(Capacity, f64)> = steps.collect();
-        let plateaus = translated.tiers.iter().map(|tier| tier.begin);
-        let before = [None].into_iter().chain(steps.iter().map(|(capacity, _)| Some(capacity.onset.value)));
-        let continues = steps.iter().zip(before).zip(plateaus).map(|(((capacity, _), before), plateau)| {
-            let onset = capacity.onset.value;
-            before.is_some_and(|before| onset < OCTAVE * before) && plateau > onset
-        });
-        Steps { curve, pairs, continues: continues.collect(), steps }
+        let onset = |i: usize| steps[i].0.onset.value;
+        let is_near = |i: usize| i > 0 && onset(i) < OCTAVE * onset(i - 1);
+        let mark = |continues: &dyn Fn(usize, &Tier) -> bool| -> Vec<bool> {
+            (0..steps.len()).map(|i| is_near(i) && continues(i, &translated.tiers[i])).collect()
+        };
+        let without_plateau = mark(&|i, between| between.begin > onset(i));
+        let without_points = mark(&|_, between| between.on_plateau < MIN_PLATEAU);
+        Steps { curve, pairs, steps, without_plateau, without_points }
     }
 
-    /// Returns whether this step is part of several without a plateau between that rise more slowly than beyond one TLB: half of
-    /// the misses appear within an octave (see [`tlb_steps`](super::translation::tlb_steps)). Their shapes alone do not show it.
-    fn is_slow(&self, i: usize) -> bool {
-        let first = (0..=i).rfind(|&i| !self.continues[i]).unwrap_or(0);
-        let end = (i + 1..self.steps.len()).find(|&i| !self.continues[i]).unwrap_or(self.steps.len());
+    /// Joins the steps of each rise that is that of one TLB. It ends at the first step: few pairs on a rise are read as several steps.
+    pub(super) fn join(&self, translated: &mut Reading, causes: &mut Vec<Cause>) {
+        // From the last on, so that the numbers of the steps before stay.
+        for first in (0..causes.len()).rev().filter(|&i| !self.without_points[i]) {
+            let rise = rise(first, &self.without_points);
+            if causes[rise.clone()].iter().all(|cause| *cause == Cause::Tlb) && !self.is_slow(&rise) {
+                translated.tiers.drain(first + 1..rise.end);
+                causes.drain(first + 1..rise.end);
+            }
+        }
+    }
+
+    /// Returns whether a rise of several steps is slower than beyond one TLB: half of the misses appear within an octave (see
+    /// [`tlb_steps`](super::translation::tlb_steps)). The shapes of its steps alone do not show it.
+    fn is_slow(&self, rise: &Range<usize>) -> bool {
         let added = |steps: &[(Capacity, f64)]| steps.iter().map(|(_, added)| added).sum::<f64>();
-        let half = added(&self.steps[..first]) + added(&self.steps[first..end]) / 2.0;
-        let octave = OCTAVE * self.steps[first].0.onset.value;
+        let half = added(&self.steps[..rise.start]) + added(&self.steps[rise.clone()]) / 2.0;
+        let octave = OCTAVE * self.steps[rise.start].0.onset.value;
         let within = self.pairs.iter().take_while(|pair| pair.pages as f64 <= octave);
-        end - first > 1 && within.map(|pair| pair.extra).reduce(f64::max).is_some_and(|most| most < half)
+        rise.len() > 1 && within.map(|pair| pair.extra).reduce(f64::max).is_some_and(|most| most < half)
     }
 
     /// Returns the pairs that can test a step: inside its TLB and beyond the nearer one.
@@ -102,7 +123,7 @@ impl<'a> Steps<'a> {
     /// Returns the numbers of pages of the tests, one for each step that can be tested in `limit` bytes of memory: where
     /// conflicts of lines cost least.
     pub(super) fn tests(&self, scale: &Scale, limit: u64) -> Vec<u64> {
-        let fits = |pair: &&Pair| pair.pages.saturating_mul(period(scale, pair.pages)) <= limit;
+        let fits = |pair: &&Pair| pair.pages.saturating_mul(period(scale, APART[0])) <= limit;
         let cost = |pair: &&Pair| conflicts::spread_cost(pair, self.curve);
         let of = |i: usize| self.pairs(i).filter(fits).min_by(|a, b| cost(a).total_cmp(&cost(b)));
         (0..self.steps.len()).filter_map(of).map(|pair| pair.pages).collect()
@@ -110,19 +131,28 @@ impl<'a> Steps<'a> {
 
     /// Returns the cause of each step.
     pub(super) fn causes(&self, record: &Record, scale: &Scale) -> Vec<Cause> {
-        let tested = scale.gather(record, PatternKind::Conflict, is_test);
+        let of = |apart: u64| {
+            let period = period(scale, apart);
+            scale.gather(record, PatternKind::Conflict, |t| is_test(t) && t.pattern.groups().period == period)
+        };
+        let tested = APART.map(of);
         // What page tables surely add: the lines of both arrangements may conflict in different sets.
-        let added = |pair: &Pair| {
+        let added = |pair: &Pair, tested: &[At]| {
             let test = tested.iter().find(|at| at.bytes / KEY_STRIDE == pair.pages)?;
             let (apart, together) = (time(test), time(&pair.spread));
             let error = Z * apart.1.hypot(together.1);
             Some(apart.0 - together.0 - error - conflicts::spread_cost(pair, self.curve))
         };
+        let all_add = |pair: &Pair, least: f64| {
+            tested.iter().all(|tested| added(pair, tested).is_some_and(|added| added > least))
+        };
         let cause = |i: usize| {
             let least = TABLES_FROM * self.steps[i].1;
-            match self.pairs(i).filter_map(added).any(|added| added > least) {
+            match self.pairs(i).any(|pair| all_add(pair, least)) {
                 true => Cause::Tables,
-                false if is_tlb(&self.steps[i].0) && !self.is_slow(i) => Cause::Tlb,
+                false if is_tlb(&self.steps[i].0) && !self.is_slow(&rise(i, &self.without_plateau)) => {
+                    Cause::Tlb
+                }
                 false => Cause::Unknown,
             }
         };
@@ -139,4 +169,74 @@ pub(super) enum Cause {
     Tables,
     /// The rise is slower than beyond a TLB.
     Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_analysis::interval::Interval;
+    use fathom_analysis::tiers::shape::Shape;
+
+    use super::*;
+
+    fn exactly(value: f64) -> Interval {
+        Interval { value, low: value, high: value }
+    }
+
+    /// Returns a translation curve of steps: where each begins, the points of the plateau beyond it, and its time; a load that hits
+    /// takes 1 ns.
+    fn reading(steps: &[(f64, usize, f64)]) -> Reading {
+        let capacity = |onset: f64| Capacity {
+            onset: exactly(onset),
+            below: onset,
+            above: onset,
+            shape: Shape::Gradual(2),
+            explained: true,
+            wide_rise: false,
+        };
+        let first = Tier { latency: exactly(1.0), capacity: None, points: 3, on_plateau: 3, begin: 0.0 };
+        let mut tiers = vec![first];
+        for &(onset, on_plateau, time) in steps {
+            if let Some(last) = tiers.last_mut() {
+                last.capacity = Some(capacity(onset));
+            }
+            let begin = if on_plateau > 0 { 1.1 * onset } else { f64::INFINITY };
+            tiers.push(Tier { latency: exactly(time), on_plateau, begin, ..first });
+        }
+        Reading { tiers, scatter: 0.0, flat_end: true, notes: Vec::new() }
+    }
+
+    /// Returns whether each step is no TLB because it is slow, and how many TLBs are left when steps of one rise are joined, if pairs on
+    /// so many pages take so much longer than hits.
+    fn read(steps: &[(f64, usize, f64)], pairs: &[(u64, f64)]) -> (Vec<bool>, usize) {
+        let pair = |&(pages, extra): &(u64, f64)| Pair {
+            pages,
+            extra,
+            two_lines: None,
+            spread: At::default(),
+            packed: At::default(),
+        };
+        let pairs: Vec<Pair> = pairs.iter().map(pair).collect();
+        let mut reading = reading(steps);
+        let found = Steps::of(&[], &pairs, &reading);
+        let slow = (0..steps.len()).map(|i| found.is_slow(&rise(i, &found.without_plateau))).collect();
+        let mut causes = vec![Cause::Tlb; steps.len()];
+        found.join(&mut reading, &mut causes);
+        assert_eq!(causes.len() + 1, reading.tiers.len());
+        (slow, causes.len())
+    }
+
+    #[test]
+    fn steps_without_a_plateau_between_are_one_rise() {
+        // Page tables leave a cache: a quarter of the rise within an octave, in two steps.
+        let slowly = [(64, 0.0), (96, 3.0), (128, 6.0), (256, 16.0), (512, 24.0)];
+        assert_eq!(read(&[(64.0, 0, 13.0), (100.0, 3, 25.0)], &slowly), (vec![true, true], 2));
+        // A TLB whose misses all appear within an octave.
+        let fast = [(64, 0.0), (96, 12.0), (128, 24.0), (256, 24.0)];
+        assert_eq!(read(&[(64.0, 0, 13.0), (100.0, 3, 25.0)], &fast), (vec![false, false], 1));
+        // The one pair between may look like a plateau.
+        assert_eq!(read(&[(64.0, 1, 13.0), (100.0, 3, 25.0)], &fast), (vec![false, false], 1));
+        // With a plateau between, or beyond an octave, these are two TLBs.
+        assert_eq!(read(&[(64.0, 3, 13.0), (100.0, 3, 25.0)], &fast), (vec![false, false], 2));
+        assert_eq!(read(&[(64.0, 0, 13.0), (200.0, 3, 25.0)], &slowly), (vec![false, false], 2));
+    }
 }

@@ -24,7 +24,7 @@ pub(crate) use curves::{Curves, MAX_PAIR, Step};
 pub(crate) use plan::{SCAN_ROUNDS, coarse_top, plan, unexceeded_claim};
 pub(crate) use rows::{MIN_MEMORY_NS, leaves_a_tier, maybe_tables, penalty, repeats, tier_rows, tlb_rows};
 pub(crate) use splinters::rows as splinter_rows;
-pub(crate) use translation::{PLATEAU_SPAN, lines_per_page, read_pairs, tlb_steps};
+pub(crate) use translation::{PLATEAU_SPAN, Pair, lines_per_page, read_pairs, steps, tlb_steps};
 
 /// Returns whether a conflict trial belongs to a test of translation, not of geometry.
 pub(crate) fn tests_translation(trial: &Trial) -> bool {

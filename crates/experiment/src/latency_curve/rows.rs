@@ -32,6 +32,26 @@ fn subtracted(all: &Curves, on: &[&At]) -> f64 {
     on.iter().map(|at| translation_at(&all.translation, at.bytes as f64)).fold(0.0, f64::max)
 }
 
+/// Returns the translation that these points may have beside what was subtracted, ns: that of a window with more pages than the nearest
+/// TLB holds, where huge pages are translated in pieces, and that of base pages whose TLBs are not told.
+fn not_subtracted(all: &Curves, scale: &Scale, on: &[&At]) -> f64 {
+    let Some(last) = on.last() else { return 0.0 };
+    let pages = last.bytes as f64 / scale.base as f64;
+    if let Some((nearest, beyond)) = all.tlb_steps().first().filter(|_| all.splintered()) {
+        let first = all.translated.as_ref().map_or(0.0, |reading| reading.tiers[0].latency.value);
+        let window = (scale.window / scale.base) as f64;
+        let exceeds = nearest.onset.low < window.min(pages);
+        return if exceeds { (beyond.latency.value - first).max(0.0) } else { 0.0 };
+    }
+    if scale.huge.is_some() || !all.translation.is_empty() {
+        return 0.0;
+    }
+    // A page's lines are visited in two halves, each with a separate translation.
+    let lines = (scale.base / scale.stride / 2).max(1) as f64;
+    let held = all.pairs.iter().filter(|pair| pair.pages as f64 <= pages);
+    held.map(|pair| pair.extra / lines).fold(0.0, f64::max)
+}
+
 /// Adds the findings of the tiers.
 pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     let Some(curves) = &all.reading else { return };
@@ -56,7 +76,8 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             let error = SUBTRACTION_ERROR * subtracted;
             // Where huge pages are translated in pieces by the nearest TLB, the farther ones may hold them whole.
             let more = if all.splintered() && to > farther { subtracted } else { error };
-            (row.low, row.high) = (row.low.map(|low| low - error), row.high.map(|high| high + more));
+            let less = error + not_subtracted(all, scale, &on);
+            (row.low, row.high) = (row.low.map(|low| low - less), row.high.map(|high| high + more));
             if error > MAX_SUBTRACTION_ERROR * tier.latency.value {
                 row.notes.push(format!("up to {subtracted:.3} ns of translation were subtracted"));
             }
@@ -194,7 +215,7 @@ fn no_tlb(all: &Curves, pairs: &[Pair], hit: f64) -> Option<Refused> {
     let refused = |reason| Refused { what: "TLBs for base pages".into(), reason, remedy: String::new() };
     if let Some((pages, true)) = all.walks_grow_from() {
         return Some(refused(format!(
-            "the first rise, at {pages:.0} pages, is due to page tables that leave a cache: loads in every eighth page take longer on fewer pages already"
+            "the first rise, at {pages:.0} pages, is due to page tables that leave a cache: loads in every 11th and 13th page take longer on fewer pages already"
         )));
     }
     let (pages, extra) = largest(pairs)?;
@@ -221,7 +242,7 @@ fn walk_row(
     if let Some((pages, shown)) = all.walks_grow_from() {
         row.detail.set(survey::GROWS_BEYOND, Item::Number(pages.round()));
         let cause = if shown {
-            "page tables leave a cache: loads in every eighth page take longer on fewer pages already"
+            "page tables leave a cache: loads in every 11th and 13th page take longer on fewer pages already"
         } else {
             "the page tables no longer fit in the caches, or another TLB ends"
         };

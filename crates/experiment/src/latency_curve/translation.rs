@@ -35,7 +35,7 @@ impl Pair {
     }
 
     /// Returns the pair by one line in each page alone.
-    pub(super) fn with_one_line(&self) -> Pair {
+    pub(crate) fn with_one_line(&self) -> Pair {
         Pair { two_lines: None, extra: self.spread.time() - self.packed.time(), ..self.clone() }
     }
 }

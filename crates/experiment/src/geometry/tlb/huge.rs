@@ -6,6 +6,7 @@
 use fathom_analysis::findings::{Basis, Refused, Report};
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::survey;
+use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{self, Chase, Memory, OrderKind, Pattern, Trial, Walk};
 use fathom_units::facts;
@@ -15,8 +16,8 @@ use super::scan;
 use crate::budget::Budget;
 use crate::latency_curve::two_lines;
 use crate::latency_curve::{
-    Curves, MAX_PAIR, PLATEAU_SPAN, leaves_a_tier, lines_per_page, maybe_tables, penalty, read_pairs,
-    tlb_steps,
+    Curves, MAX_PAIR, PLATEAU_SPAN, Pair, leaves_a_tier, lines_per_page, maybe_tables, penalty, read_pairs,
+    steps, tlb_steps,
 };
 use crate::reading::{measured, number};
 use crate::record::Record;
@@ -177,8 +178,33 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
         }
     }
     let Some(last) = pairs.last().filter(|_| found.is_empty()) else { return };
+    if let Some(pages) = first_rise(&pairs, &reading, scale) {
+        report.refusals.push(too_slow(pages, &kind));
+        return;
+    }
     let mut row = number(&survey::TLB_HUGE_PAGES, last.pages as f64, "");
     (row.count, row.trials) = (count as u64, trials);
     row.notes.push(format!("no rise up to {} {kind}: every TLB reaches farther", last.pages));
     report.findings.push(row);
+}
+
+/// Returns the number of huge pages from which on loads take longer: by the pairs as they were read, or by one line in each page, as two
+/// lines of a page that are in different pieces of it miss in both orders.
+fn first_rise(pairs: &[Pair], reading: &Reading, scale: &Scale) -> Option<f64> {
+    let single: Vec<Pair> = pairs.iter().map(Pair::with_one_line).collect();
+    let single = read_pairs(&single, scale.share);
+    let rise = steps(reading).chain(single.iter().flat_map(steps)).next();
+    rise.map(|(rise, _)| rise.onset.value)
+}
+
+/// Refuses TLBs for huge pages where loads take longer from `pages` on, but in a rise that is not that of one TLB.
+fn too_slow(pages: f64, kind: &str) -> Refused {
+    Refused {
+        what: "TLBs for huge pages".into(),
+        reason: format!(
+            "loads take longer from {pages:.0} {kind} on, but the rise is slower than that of one TLB: pages that are translated in pieces, \
+             page tables that leave a cache, or lines that conflict in one may cause it"
+        ),
+        remedy: String::new(),
+    }
 }

@@ -96,7 +96,9 @@ impl Planner<'_> {
     fn descriptors(&mut self, pairs: &[Pair], translated: &Reading) {
         let limit = self.memory_limit(Pages::Base);
         for pages in Steps::of(self.latency_curve, pairs, translated).tests(&self.scale, limit) {
-            self.translation_test(pages, descriptors::trial(&self.scale, pages));
+            for trial in descriptors::trials(&self.scale, pages) {
+                self.translation_test(pages, trial);
+            }
         }
     }
 
