@@ -2,12 +2,16 @@
 
 use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::count as metrics;
+use fathom_events::Quantity;
 use fathom_report::{Headline, number};
 
 use super::OF_THE_KERNEL;
-use crate::headline::{figure, headline as of_report, none};
+use crate::headline::{figure, headline as of_report, none, sentence};
 
 pub(crate) fn headline(report: &Report) -> Headline {
+    if report.find(&metrics::WAITS).is_some() {
+        return simulated(report);
+    }
     let find = |metric| report.find(metric).filter(|finding| finding.finite().is_some());
     let event = |name: &str| report.findings.iter().find(|f| f.key == metrics::COUNT.at([name.into()]));
     let mut quoted: Vec<&Finding> = Vec::new();
@@ -50,4 +54,32 @@ pub(crate) fn headline(report: &Report) -> Headline {
         ""
     };
     of_report(report, &parts.join("; "), &quoted, action)
+}
+
+/// Returns the headline of a program that was counted in a simulation.
+fn simulated(report: &Report) -> Headline {
+    let of = |quantity: Quantity| {
+        let is = |f: &&Finding| f.detail.word(metrics::EVENT_OF) == Some(quantity.token());
+        report.of(&metrics::ENTRY_COUNT).find(is)
+    };
+    let Some(cycles) = of(Quantity::Cycles) else { return none(report) };
+    let all = cycles.finite().unwrap_or(0.0).max(1.0);
+    let instructions = of(Quantity::Instructions);
+    let work = instructions.and_then(Finding::finite);
+    let work = work.map_or("the program takes".to_owned(), |count| format!("{count:.0} instructions take"));
+    let mut answer = format!("{work} {all:.0} cycles of the description");
+    let part = |metric| report.find(metric).and_then(Finding::finite);
+    if let Some(explained) = part(&metrics::EXPLAINED) {
+        answer += &format!("; the counted misses explain {:.0} % of them", 100.0 * explained / all);
+    }
+    if let Some(translation) = part(&metrics::EXPLAINED_TRANSLATION) {
+        answer += &format!(", translation {:.0} %", 100.0 * translation / all);
+    }
+    Headline {
+        answer: sentence(&answer),
+        confidence: "Counted exactly in a simulation of the description; not measured on hardware."
+            .to_owned(),
+        action: String::new(),
+        quoted: instructions.into_iter().chain([cycles]).map(|f| f.key.clone()).collect(),
+    }
 }

@@ -112,6 +112,8 @@ struct Note {
     /// The level that served it; [`HIT`] if the nearest level and TLB did.
     level: usize,
     walked: bool,
+    /// Whether the nearest TLB did not have the page.
+    missed: bool,
     stale: bool,
 }
 
@@ -119,13 +121,14 @@ struct Note {
 const HIT: usize = MEMORY - 1;
 
 impl Note {
-    const HIT: Note = Note { surplus: 0, translation: 0, level: HIT, walked: false, stale: false };
+    const HIT: Note =
+        Note { surplus: 0, translation: 0, level: HIT, walked: false, missed: false, stale: false };
 
     /// Adds a walk to an access that `nearest` serves, if nothing else is known of it.
     fn walk(&mut self, surplus: u64, nearest: usize) {
         self.surplus = self.surplus.wrapping_add(surplus);
         self.translation = self.translation.wrapping_add(surplus);
-        self.walked = true;
+        (self.walked, self.missed) = (true, true);
         self.level = if self.level == HIT { nearest } else { self.level };
     }
 }
@@ -317,8 +320,9 @@ impl Model {
             for &(event, latency) in &scratch.late {
                 let nearest = self.hierarchy.nearest(path_of(scratch.block.what[event as usize]));
                 let surplus = latency.wrapping_sub(plan.translation);
+                let level = nearest.unwrap_or(MEMORY);
                 scratch.told[event as usize] =
-                    Note { surplus, translation: surplus, level: nearest.unwrap_or(MEMORY), ..Note::HIT };
+                    Note { surplus, translation: surplus, level, missed: true, ..Note::HIT };
             }
         }
         let data_only = scratch.block.accesses[2] == 0;
@@ -365,7 +369,8 @@ impl Model {
             let cost = if plan.full { hit.wrapping_add(note.surplus) } else { 0 };
             let level = Some(note.level).filter(|&level| level != MEMORY);
             let translation = if plan.full { plan.translation.wrapping_add(note.translation) } else { 0 };
-            let outcome = Outcome { level, cost, translation, walked: note.walked, stale: note.stale };
+            let Note { walked, missed: tlb_missed, stale, .. } = *note;
+            let outcome = Outcome { level, cost, translation, walked, tlb_missed, stale };
             told.told(scratch.block.first[event], outcome);
         }
     }

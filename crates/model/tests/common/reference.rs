@@ -26,6 +26,7 @@ pub struct Seen {
     pub level: Option<usize>,
     pub cost: u64,
     pub walked: bool,
+    pub tlb_missed: bool,
 }
 
 /// Reference machine.
@@ -37,6 +38,8 @@ pub struct Reference {
     tlbs: BTreeMap<(usize, u32), Store>,
     clocks: BTreeMap<u32, u64>,
     walks: BTreeMap<u32, u64>,
+    /// Translations that the nearest TLB of any CPU did not have.
+    tlb_misses: u64,
     spread: Dice,
     open_rows: BTreeMap<u64, u64>,
     huge: Range<u64>,
@@ -62,6 +65,7 @@ impl Reference {
             tlbs: BTreeMap::new(),
             clocks: BTreeMap::new(),
             walks: BTreeMap::new(),
+            tlb_misses: 0,
             spread: Dice::new(seed, 3, 0),
             open_rows: BTreeMap::new(),
             huge,
@@ -404,7 +408,7 @@ impl Reference {
         if self.several {
             self.snoop(cpu, address, kind == Kind::Store);
         }
-        let before = now;
+        let (before, missed) = (now, self.tlb_misses);
         let (translation, walked) = self.translate(cpu, window, virtual_address, now);
         now += translation;
         let downgraded = self.d.uncached.write_through == Some(Through::NormalNc);
@@ -440,7 +444,7 @@ impl Reference {
         };
         now += cost;
         self.clocks.insert(cpu, now);
-        Seen { level, cost: now - before, walked }
+        Seen { level, cost: now - before, walked, tlb_missed: self.tlb_misses > missed }
     }
 
     /// Accesses an address through the caches at `now`. Returns the level that holds the line, and the time.
