@@ -246,6 +246,9 @@ impl Counters for Model {
         };
         count("cycles".into(), None, self.cycles());
         count("accesses".into(), Some(CountedEvent::Accesses), self.accesses);
+        if self.has_stalls {
+            count("stalls".into(), Some(CountedEvent::StallCycles), self.stalled() / UNITS_PER_CYCLE);
+        }
         let mut nearest_first = 1..;
         for (index, level) in self.description.levels.iter().enumerate() {
             let cache = self.hierarchy.cache(0, index);

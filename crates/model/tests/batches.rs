@@ -200,6 +200,9 @@ impl Pair {
         if self.model.clock() != self.clock {
             return Err(format!("clock {}, naive {}", self.model.clock(), self.clock));
         }
+        if self.full && self.model.stalled() != self.naive.stalled() {
+            return Err(format!("stalled {}, naive {}", self.model.stalled(), self.naive.stalled()));
+        }
         if let Some(difference) = self.naive.differs_in_sharing(&self.model) {
             return Err(difference);
         }

@@ -113,6 +113,9 @@ fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) 
             straight = 0;
         }
     }
+    if model.stalled() != naive.stalled() {
+        return Some(format!("stalled {}, naive {}", model.stalled(), naive.stalled()));
+    }
     if let Some(difference) = naive.differs_in_sharing(&model) {
         return Some(difference);
     }

@@ -49,7 +49,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
         |f: &Finding| f.key.word(Axis::Event).is_some_and(|event| !OF_THE_KERNEL.contains(&event.as_str()));
     let uncounted = !report.findings.iter().any(of_the_processor);
     let action = if uncounted {
-        "No event of the processor was counted (below): `fathom simulate -- PROGRAM` counts misses on described machines"
+        "No event of the processor was counted (below): `fathom count --simulated --on MACHINE -- PROGRAM` counts them on described machines"
     } else {
         ""
     };

@@ -198,7 +198,7 @@ fn refused(events: &[RefusedEvent], report: &mut Report) {
             what: names.join(", "),
             reason: first.reason.clone(),
             remedy: format!(
-                "{}; or count them on a described machine: fathom simulate -- PROGRAM",
+                "{}; or count them on a described machine: fathom count --simulated --on MACHINE -- PROGRAM",
                 first.remedy
             ),
         });

@@ -69,7 +69,8 @@ fn counters_explain_the_matrix_multiplication_of_study_s4() {
         let kept = format!("{function}.fathom");
         let arguments =
             ["count", "--simulated", "--on", "bcm2835", "--record", &kept, "--", "./program", function];
-        user.run(&arguments).ended(0);
+        let did = user.run(&arguments);
+        assert_eq!(did.status, 0, "{did:?}");
     }
     let did = user.run(&["compare", "textbook.fathom", "interchanged.fathom", "--json"]);
     assert!(did.out.contains("program.entry.14.count") && did.out.contains("program.waits"), "{did:?}");
@@ -103,9 +104,11 @@ fn planted_accesses_come_back_by_the_rules_of_each_processor() {
     };
     near(&more("bcm2835", "sequential", ["1000", "3000"], &["DCACHE_MISS", "EXPL_D_ACCESS"]), 2000.0);
     near(&more("bcm2837", "sequential", ["1000", "3000"], &["L1D_CACHE_REFILL"]), 1000.0);
-    // Stores fill no line of the ARM1176 and miss each time; the Cortex-A53 has the line in the second pass.
+    // Stores fill no line of the ARM1176 and miss each time; the Cortex-A53 has most lines in the second pass: random replacement
+    // may take one of a set that was full before.
     near(&more("bcm2835", "stores", ["100", "300"], &["DCACHE_MISS"]), 400.0);
-    near(&more("bcm2837", "stores", ["100", "300"], &["L1D_CACHE_REFILL"]), 200.0);
+    let filled = more("bcm2837", "stores", ["100", "300"], &["L1D_CACHE_REFILL"])[0];
+    assert!((200.0..=270.0).contains(&filled), "{filled}");
     // A line from memory takes its latency less that of the first level, 3 cycles: 142 ns of 600 MHz.
     let stalls = more("bcm2837", "sequential", ["1000", "3000"], &["LD_DEP_STALL"])[0];
     let memory = memory_cycles("bcm2837");

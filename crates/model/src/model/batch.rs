@@ -297,13 +297,15 @@ impl Model {
     ) {
         let Scratch { block, pages, walks, spare_pages, late, .. } = scratch;
         let n = block.n;
+        let begun = self.agents[plan.agent].clock;
         self.accesses += block.accesses.iter().sum::<u64>();
         walks.clear();
         late.clear();
-        let mut extra = 0u64;
+        let (mut extra, mut of_hits) = (0u64, 0);
         if plan.full {
             let hits = block.accesses.iter().zip(plan.hit).map(|(count, cost)| count * cost).sum::<u64>();
-            extra += hits + plan.translation * block.accesses.iter().sum::<u64>();
+            of_hits = hits + plan.translation * block.accesses.iter().sum::<u64>();
+            extra += of_hits;
             if self.paging.costs {
                 let count = self.paging.pages_of(&block.lines[..n], plan.shift, plan.twice, pages);
                 walks.extend_from_slice(&pages[..count]);
@@ -335,6 +337,11 @@ impl Model {
         };
         let own = &mut self.agents[plan.agent];
         own.clock = own.clock.wrapping_add(extra).wrapping_add(more);
+        if plan.full {
+            let beyond = own.clock.wrapping_sub(begun).wrapping_sub(of_hits);
+            let fetches = scratch.fetch_surplus(data_only, code_only, beyond);
+            own.stalled = own.stalled.wrapping_add(beyond.wrapping_sub(fetches));
+        }
         if T::WANTED {
             self.tell(plan, scratch, told);
         }
@@ -377,6 +384,15 @@ impl Model {
 }
 
 impl Scratch {
+    /// Returns the part of a block's time beyond hits that its fetches have. Fetches with data are always told.
+    fn fetch_surplus(&self, data_only: bool, code_only: bool, beyond: u64) -> u64 {
+        if data_only || code_only {
+            return if code_only { beyond } else { 0 };
+        }
+        let fetches = self.told.iter().zip(&self.block.what).filter(|(_, what)| **what & FETCH != 0);
+        fetches.fold(0, |sum: u64, (note, _)| sum.wrapping_add(note.surplus))
+    }
+
     /// Returns the events with physical lines.
     fn events<'a>(block: &'a Block, physical: &'a [u32], identity: bool) -> Events<'a> {
         let lines = if identity { &block.lines } else { physical };

@@ -2,7 +2,7 @@
 
 use fathom_events::{Access, Cache, Event, TABLES, Table, Term};
 use fathom_experiment::record::{Simulated, SimulatedEvent, SimulatedEvents};
-use fathom_model::description::{Holds, Time, WalkFrom};
+use fathom_model::description::{Holds, Inclusion, Time, WalkFrom};
 use fathom_model::{Description, UNITS_PER_CYCLE};
 use fathom_simulation::MachineCounts;
 use fathom_simulation::protocol::{Answer, Place};
@@ -103,7 +103,7 @@ impl Counted<'_> {
             Term::Missed(cache, by) => self.missed(self.level(cache)?, by),
             Term::FilledByStores(cache) => self.missed_stores(cache, true)?,
             Term::PassedStores(cache) => self.missed_stores(cache, false)?,
-            Term::Filled(cache) => counts.levels[self.level(cache)?].fills,
+            Term::Filled(cache) => self.fills(self.level(cache)?)?,
             Term::WrittenBack(cache) => counts.levels[self.level(cache)?].writebacks,
             Term::ReachedByWalks(cache) => self.walks_at(self.level(cache)?)?,
             Term::TlbMisses(by) => counters.tlb_misses[by as usize],
@@ -153,6 +153,14 @@ impl Counted<'_> {
             Cache::Last => (data.last(), "cache of data"),
         };
         found.ok_or_else(|| format!("{} is described without a {name}", self.description.name))
+    }
+
+    /// Returns the lines that a level filled because accesses or walks missed there.
+    fn fills(&self, level: usize) -> Result<u64, String> {
+        match self.description.levels[level].inclusion {
+            Inclusion::Exclusive => Err("it is described as exclusive: nearer caches fill it".to_owned()),
+            _ => Ok(self.counts.levels[level].fills),
+        }
     }
 
     fn missed(&self, level: usize, by: Access) -> u64 {
