@@ -8,6 +8,9 @@ use fathom_report::{Headline, number};
 use super::OF_THE_KERNEL;
 use crate::headline::{figure, headline as of_report, none, sentence};
 
+/// Width of a range, relative to its middle, from which on it is told instead.
+const WIDE: f64 = 0.1;
+
 pub(crate) fn headline(report: &Report) -> Headline {
     if report.find(&metrics::WAITS).is_some() {
         return simulated(report);
@@ -68,12 +71,11 @@ fn simulated(report: &Report) -> Headline {
     let work = instructions.and_then(Finding::finite);
     let work = work.map_or("the program takes".to_owned(), |count| format!("{count:.0} instructions take"));
     let mut answer = format!("{work} {all:.0} cycles of the description");
-    let part = |metric| report.find(metric).and_then(Finding::finite);
-    if let Some(explained) = part(&metrics::EXPLAINED) {
-        answer += &format!("; the counted misses explain {:.0} % of them", 100.0 * explained / all);
+    if let Some(explained) = report.find(&metrics::EXPLAINED) {
+        answer += &format!("; the counted misses explain {} of them", share(explained, all));
     }
-    if let Some(translation) = part(&metrics::EXPLAINED_TRANSLATION) {
-        answer += &format!(", translation {:.0} %", 100.0 * translation / all);
+    if let Some(translation) = report.find(&metrics::EXPLAINED_TRANSLATION) {
+        answer += &format!(", translation {}", share(translation, all));
     }
     Headline {
         answer: sentence(&answer),
@@ -82,4 +84,12 @@ fn simulated(report: &Report) -> Headline {
         action: String::new(),
         quoted: instructions.into_iter().chain([cycles]).map(|f| f.key.clone()).collect(),
     }
+}
+
+/// Returns a part of all cycles: its range if the counted events leave open what served them.
+fn share(part: &Finding, all: f64) -> String {
+    let value = part.finite().unwrap_or(0.0);
+    let ends = [part.low.unwrap_or(value), part.high.unwrap_or(value)];
+    let [value, low, high] = [value, ends[0], ends[1]].map(|cycles| 100.0 * cycles / all);
+    if high - low > WIDE * value { format!("{low:.0} to {high:.0} %") } else { format!("{value:.0} %") }
 }

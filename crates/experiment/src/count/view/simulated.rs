@@ -82,10 +82,10 @@ fn name(f: &Finding) -> String {
 
 /// Returns the line of an event that answers a question.
 fn line(heading: &str, [count, per_thousand]: [Option<&Finding>; 2]) -> Option<Vec<String>> {
-    let f = count?;
-    let quantity = f.detail.word(metrics::EVENT_OF).and_then(Quantity::from_token);
-    let word = |field| f.detail.word(field).unwrap_or_default().to_owned();
+    let known = count.or(per_thousand)?;
+    let word = |field| known.detail.word(field).unwrap_or_default();
     let [value, ratio] = [count, per_thousand].map(|f| number::cells(f)[0].clone());
-    let cells = vec![word(metrics::EVENT_CODE), word(metrics::EVENT_NAME), value, ratio];
-    (question(quantity) == heading).then_some(cells)
+    let cells =
+        vec![word(metrics::EVENT_CODE).to_owned(), word(metrics::EVENT_NAME).to_owned(), value, ratio];
+    (question(Quantity::from_token(word(metrics::EVENT_OF))) == heading).then_some(cells)
 }

@@ -150,7 +150,7 @@ impl Counted<'_> {
             Cache::L1D => (data.next(), "cache of data"),
             Cache::L2 => (data.nth(1), "second cache"),
             Cache::L3 => (data.nth(2), "third cache"),
-            Cache::Last => (data.last(), "cache of data"),
+            Cache::Last => (data.next_back(), "cache of data"),
         };
         found.ok_or_else(|| format!("{} is described without a {name}", self.description.name))
     }

@@ -108,3 +108,22 @@ fn an_unknown_table_keeps_its_counts() {
     all.push(event(0xffff, "OF_A_LATER_VERSION", Ok(3)));
     assert_eq!(value(&planted(all), "program.entry.9.count"), 3.0);
 }
+
+/// A range is told as such: its middle would be no result.
+#[test]
+fn headline_tells_what_misses_explain_and_how_far_that_is_known() {
+    let answer = |report: &Report| (super::super::super::KIND.headline)(report).answer;
+    let exact = answer(&planted(all_events()));
+    assert_eq!(
+        exact,
+        "2000000 instructions take 10000000 cycles of the description; the counted misses explain 54 % of them, translation 12 %."
+    );
+    let mut all = all_events();
+    all[5] = event(0x04, "DTLB_MISS", Ok(20_000));
+    let range = answer(&planted(all));
+    assert!(range.contains("explain 42 to 54 % of them, translation 0 to 12 %"), "{range}");
+    // The Cortex-A9 has no number of instructions.
+    let mut all = all_events();
+    all[2] = event(0x07, "INSTR_EXEC", Err("a reason"));
+    assert!(answer(&planted(all)).starts_with("The program takes 10000000 cycles"));
+}
