@@ -10,7 +10,12 @@ use serde::Deserialize;
 #[path = "src/quantity.rs"]
 mod quantity;
 
+#[allow(dead_code)]
+#[path = "src/simulated.rs"]
+mod simulated;
+
 use quantity::Quantity;
+use simulated::{Term, Unsimulated};
 
 /// The file of events that several tables list.
 const SHARED: &str = "arm";
@@ -58,6 +63,10 @@ struct Event {
     of: Option<String>,
     counts: String,
     caveat: Option<String>,
+    /// Its terms in a simulation.
+    simulated: Option<Vec<String>>,
+    /// Why it has none there.
+    unsimulated: Option<String>,
 }
 
 fn main() {
@@ -86,7 +95,10 @@ fn main() {
             constant(name, table, &shared)
         })
         .collect();
-    let text = format!("/// All tables, by name.\npub static TABLES: &[Table] = &[\n{}];\n", tables.concat());
+    let text = format!(
+        "/// All tables, by name.\n#[allow(unused_imports)]\npub static TABLES: &[Table] = &[\n{}];\n",
+        tables.concat()
+    );
     let out = env::var("OUT_DIR").expect("cargo names the output folder");
     fs::write(Path::new(&out).join("tables.rs"), text).expect("the output folder can be written");
 }
@@ -130,13 +142,37 @@ fn processor(processor: &Processor) -> String {
 }
 
 fn constant_event(file: &str, event: &Event) -> String {
-    let Event { code, name, of, counts, caveat } = event;
+    let Event { code, name, of, counts, caveat, .. } = event;
     let of = of.as_ref().map(|token| {
         Quantity::from_token(token)
             .unwrap_or_else(|| panic!("events/{file}.toml, {name}: unknown quantity {token:?}"))
     });
     let of = of.map_or("None".to_owned(), |quantity| format!("Some(Quantity::{quantity:?})"));
+    let simulated = in_a_simulation(file, event);
     format!(
-        "        Event {{ code: {code:#x}, name: {name:?}, of: {of}, counts: {counts:?}, caveat: {caveat:?} }},\n"
+        "        Event {{ code: {code:#x}, name: {name:?}, of: {of}, counts: {counts:?}, caveat: {caveat:?}, \
+         simulated: {simulated} }},\n"
     )
+}
+
+/// Returns what an event is in a simulation, as Rust.
+fn in_a_simulation(file: &str, event: &Event) -> String {
+    let name = &event.name;
+    match (&event.simulated, &event.unsimulated) {
+        (Some(tokens), None) => {
+            let term = |token: &String| {
+                Term::from_token(token)
+                    .unwrap_or_else(|| panic!("events/{file}.toml, {name}: unknown term {token:?}"))
+            };
+            assert!(!tokens.is_empty(), "events/{file}.toml, {name}: `simulated` is empty");
+            let terms: Vec<Term> = tokens.iter().map(term).collect();
+            format!("Ok({{ use Access::*; use Cache::*; use Term::*; &{terms:?} }})")
+        }
+        (None, Some(token)) => {
+            let reason = Unsimulated::from_token(token)
+                .unwrap_or_else(|| panic!("events/{file}.toml, {name}: unknown reason {token:?}"));
+            format!("Err(Unsimulated::{reason:?})")
+        }
+        _ => panic!("events/{file}.toml, {name}: either `simulated` or `unsimulated`"),
+    }
 }

@@ -9,8 +9,10 @@
 #![forbid(unsafe_code)]
 
 mod quantity;
+mod simulated;
 
 pub use quantity::{Group, Quantity};
+pub use simulated::{Access, Cache, Term, Unsimulated};
 
 /// The events of one kind of processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +67,8 @@ pub struct Event {
     pub counts: &'static str,
     /// In which way the count is not what its name suggests, as a sentence.
     pub caveat: Option<&'static str>,
+    /// What it is in a simulation of the processor's caches: a sum, or why it cannot be counted.
+    pub simulated: Result<&'static [Term], Unsimulated>,
 }
 
 impl Event {

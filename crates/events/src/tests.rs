@@ -60,3 +60,54 @@ fn common_events_of_the_architecture_keep_their_code_and_name() {
     assert_eq!(third.of, Some(Quantity::RefillTlbInstruction));
     assert!(arm1176.events.len() >= 20, "{}", arm1176.events.len());
 }
+
+#[test]
+fn a_simulation_has_cycles_and_instructions_of_each_processor_and_each_reason_is_used() {
+    let mut reasons = BTreeSet::new();
+    for table in TABLES {
+        let of = |of| table.events.iter().find(|event| event.of == Some(of)).map(|event| event.simulated);
+        assert_eq!(of(Quantity::Cycles), Some(Ok(&[Term::Cycles][..])), "{}", table.name);
+        // The Cortex-A9 counts instructions that it renames, those of discarded paths included.
+        let instructions = of(Quantity::Instructions).expect("above");
+        let renamed = (table.name == "cortex-a9").then_some(Unsimulated::Speculation);
+        assert_eq!(instructions, renamed.map_or(Ok(&[Term::Instructions][..]), Err), "{}", table.name);
+        reasons.extend(table.events.iter().filter_map(|event| event.simulated.err()));
+        for event in table.events {
+            // Times and numbers do not add up.
+            let times = event.simulated.unwrap_or_default().iter().filter(|term| term.is_time()).count();
+            assert!(
+                times == 0 || Ok(times) == event.simulated.map(<[Term]>::len),
+                "{} {}",
+                table.name,
+                event.name
+            );
+        }
+    }
+    let unused: std::vec::Vec<_> = Unsimulated::ALL.iter().filter(|why| !reasons.contains(why)).collect();
+    assert!(unused.is_empty(), "{unused:?}");
+}
+
+/// The caveats of the ARM1176: a sequential run counts one access a line, and a store that misses counts each time.
+#[test]
+fn terms_are_those_of_the_processors_rules() {
+    let terms = |name: &str, code: u16| {
+        let event = table(name)?.events.iter().find(|event| event.code == code)?;
+        event.simulated.ok()
+    };
+    use Access::{Load, Store};
+    assert_eq!(terms("arm1176", 0x09), Some(&[Term::LineChanges][..]));
+    assert_eq!(terms("cortex-a53", 0x04), Some(&[Term::Accesses(Load), Term::Accesses(Store)][..]));
+    assert_eq!(
+        terms("arm1176", 0x0b),
+        Some(&[Term::Missed(Cache::L1D, Load), Term::Missed(Cache::L1D, Store)][..])
+    );
+    assert_eq!(
+        terms("cortex-a53", 0x03),
+        Some(&[Term::Missed(Cache::L1D, Load), Term::FilledByStores(Cache::L1D)][..])
+    );
+    for wrong in
+        ["", "cycle", "access", "access.walk", "reach.L4.load", "fill.L1D.load", "wait.tlb", "cycles.x.y.z"]
+    {
+        assert_eq!(Term::from_token(wrong), None, "{wrong}");
+    }
+}

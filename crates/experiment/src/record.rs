@@ -38,6 +38,7 @@ pub use program::{
     ProgramSlice, ProgramTimes, RefusedEvent, TriedEvent,
 };
 pub use simulated::call::SimulatedCall;
+pub use simulated::events::{SimulatedEvent, SimulatedEvents};
 pub use simulated::overlap::SimulatedOverlap;
 pub use simulated::region::SimulatedRegion;
 pub use simulated::sharing::SimulatedSharing;

@@ -5,13 +5,15 @@
 use std::path::{Path, PathBuf};
 
 /// Allowed beginnings of paths in a view, in addition to `super` and `self`.
-const ALLOWED: [&str; 8] = [
+const ALLOWED: [&str; 9] = [
     "std::",
     "unicode_width::",
     "fathom_report::",
     "fathom_analysis::findings",
     "fathom_analysis::metrics",
     "fathom_analysis::facts",
+    // Constants: what events of processors are evidence of.
+    "fathom_events::",
     // Constants: published values of another tool or a study.
     "fathom_analysis::import::study",
     "fathom_analysis::import::Place",
@@ -21,11 +23,12 @@ const ALLOWED: [&str; 8] = [
 const SHARED: [&str; 6] = ["claims", "counted", "geometry", "latency_curve", "overlap", "prefetch"];
 
 /// Crate names with which paths may begin.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "crate",
     "std",
     "unicode_width",
     "fathom_analysis",
+    "fathom_events",
     "fathom_experiment",
     "fathom_probe",
     "fathom_report",

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use fathom_events::{Event, Quantity};
 use fathom_model::description::nearest;
 use fathom_model::{Description, Model, catalog};
 
@@ -93,7 +94,18 @@ pub fn model_of(name: &str, description: &Description, seed: u64) -> Result<Mode
         let what = format!("cannot create a model of '{name}': {lack}");
         return Err(Failure::new(what, "describe smaller levels, or run it on a larger machine"));
     }
-    Ok(Model::new(description, seed))
+    let mut model = Model::new(description, seed);
+    if counts_stalls(description) {
+        model.count_stalls();
+    }
+    Ok(model)
+}
+
+/// Returns whether the counters of the described processor have an event for stalls that a model can count.
+fn counts_stalls(description: &Description) -> bool {
+    let table = description.core.events.as_deref().and_then(fathom_events::table);
+    let is = |event: &Event| event.of == Some(Quantity::StallBackend) && event.simulated.is_ok();
+    table.is_some_and(|table| table.events.iter().any(is))
 }
 
 /// Prefix of a subject's name, and the function that creates the subject from the rest.

@@ -15,7 +15,7 @@ use fathom_probe::machine::{
 use fathom_units::facts::{self, ValueClass};
 
 use crate::arena::Cursor;
-use crate::description::Holds;
+use crate::description::{Core, Description, Holds};
 use crate::model::Model;
 use crate::time::UNITS_PER_CYCLE;
 use crate::uncached::{WINDOW, behaviour, behaviour_of_byte, place, window};
@@ -49,8 +49,10 @@ impl Machine for Model {
             text(&format!("described.level.{}.name", n + 1), &level.name);
             text(&format!("described.level.{}.holds", n + 1), level.holds.word());
         }
-        let file = d.to_toml();
-        text(facts::DESCRIBED_FILE, &file);
+        text(facts::DESCRIBED_FILE, &d.to_toml());
+        // No session depends on the table of events.
+        let core = Core { events: None, ..d.core.clone() };
+        let file = Description { core, ..d.clone() }.to_toml();
         text(facts::DESCRIBED_DIGEST, &format!("{:016x}", digest(&file)));
         let mut number = |name: String, value: u64| sink(Fact { name, value: FactValue::Int(value) });
         number(facts::CORE_HZ.into(), d.core.clock_hz.round() as u64);
@@ -244,6 +246,9 @@ impl Counters for Model {
         };
         count("cycles".into(), None, self.cycles());
         count("accesses".into(), Some(CountedEvent::Accesses), self.accesses);
+        if self.has_stalls {
+            count("stalls".into(), Some(CountedEvent::StallCycles), self.stalled() / UNITS_PER_CYCLE);
+        }
         let mut nearest_first = 1..;
         for (index, level) in self.description.levels.iter().enumerate() {
             let cache = self.hierarchy.cache(0, index);

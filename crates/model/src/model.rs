@@ -45,6 +45,9 @@ use wakeup::Sleeper;
 struct Agent {
     cpu: u32,
     clock: u64,
+    /// Time of loads and stores of write-back memory beyond that of hits, in units. Accesses that gather, or that are not cached, are
+    /// not in it.
+    stalled: u64,
     tlbs: Tlbs,
     /// The line of the last load, by its address in the arena, if it was in the nearest level and nothing has changed
     /// there since. Under the policies for which this is kept, a second load of it changes no state.
@@ -84,6 +87,10 @@ pub struct Model {
     neighbours: Option<Box<Neighbours>>,
     /// Whether streams, workers or neighbours run.
     co_running: bool,
+    /// Whether the counters have stalls.
+    pub(crate) has_stalls: bool,
+    /// Time of a load and of a store that the nearest level serves, in units, without translation.
+    hits: [u64; 2],
     /// Descriptors that walks have read from a level that CPUs share, or from memory.
     shared_fetches: u64,
     pub(crate) accesses: u64,
@@ -141,6 +148,8 @@ impl Model {
             load: None,
             neighbours: None,
             co_running: !description.neighbours.is_empty(),
+            has_stalls: false,
+            hits: [0; 2],
             shared_fetches: 0,
             accesses: 0,
             filter_shift: nearest.map_or(0, |level| hierarchy.line_shift(level)),
@@ -158,6 +167,8 @@ impl Model {
             hierarchy,
         };
         model.agent_of(0);
+        let [load, store, _] = model.hit_costs();
+        model.hits = [load, store].map(|cost| cost - model.translation_hit_cost());
         model.neighbours = Neighbours::new(description, seed, model.timer.units_hz);
         model
     }
@@ -172,6 +183,19 @@ impl Model {
     #[must_use]
     pub fn clock(&self) -> u64 {
         self.agents[0].clock
+    }
+
+    /// Has the counters tell stalls from now on, as processors do that have such an event: cycles of CPU 0's loads and stores of
+    /// write-back memory beyond hits of the nearest level and TLB.
+    pub fn count_stalls(&mut self) {
+        self.has_stalls = true;
+    }
+
+    /// Returns the stalls of CPU 0, in units of 1 / [`UNITS_PER_CYCLE`] core cycle. A farther TLB that is faster than a nearer one takes
+    /// from them.
+    #[must_use]
+    pub fn stalled(&self) -> u64 {
+        (self.agents[0].stalled as i64).max(0) as u64
     }
 
     /// Returns the bytes of the arena, which contains all mappings. Page tables are after it.
@@ -190,6 +214,7 @@ impl Model {
         self.agents.push(Agent {
             cpu,
             clock: 0,
+            stalled: 0,
             tlbs,
             last_line: NO_LINE,
             repeat_cost: 0,
@@ -288,6 +313,7 @@ impl Model {
     #[inline(always)]
     fn load_line<const FULL: bool>(&mut self, agent: usize, address: u64) -> usize {
         self.begin(agent, address, false);
+        let begun = self.agents[agent].clock;
         if FULL {
             self.translate(agent, address);
         }
@@ -299,6 +325,7 @@ impl Model {
         }
         if FULL {
             self.pay(agent, level, physical);
+            self.count_stall(agent, begun, self.hits[0]);
         } else if level == MEMORY {
             self.memory.reads += 1;
         }
@@ -330,8 +357,20 @@ impl Model {
 
     pub(crate) fn store(&mut self, agent: usize, address: u64) -> usize {
         self.begin(agent, address, true);
+        let begun = self.agents[agent].clock;
         self.translate(agent, address);
-        self.store_cached(agent, self.frames.of(address))
+        let level = self.store_cached(agent, self.frames.of(address));
+        self.count_stall(agent, begun, self.hits[1]);
+        level
+    }
+
+    /// Counts the time of an access that began at `begun` beyond that of a hit of the nearest level, which takes `hit`, and of the nearest
+    /// TLB that can hold its page.
+    #[inline(always)]
+    fn count_stall(&mut self, agent: usize, begun: u64, hit: u64) {
+        let own = &mut self.agents[agent];
+        let beyond = (own.clock - begun).wrapping_sub(hit + own.tlbs.last_cost);
+        own.stalled = own.stalled.wrapping_add(beyond);
     }
 
     /// Stores to write-back memory after translation.

@@ -137,13 +137,13 @@ impl Pair {
                 let expected = if self.full { seen.clone() } else { Seen { cost: 0, ..seen.clone() } };
                 let outcome = told.next_if(|(told, outcome)| {
                     *told == index
-                        && (outcome.level, outcome.cost, outcome.walked)
-                            == (expected.level, expected.cost, expected.walked)
+                        && (outcome.level, outcome.cost, outcome.walked, outcome.tlb_missed)
+                            == (expected.level, expected.cost, expected.walked, expected.tlb_missed)
                 });
                 if let Some((_, outcome)) = outcome {
                     self.translation_adds_up(access.kind, outcome)?;
                 }
-                if outcome.is_none() && (seen.level != self.nearest(access.kind) || seen.walked) {
+                if outcome.is_none() && (seen.level != self.nearest(access.kind) || seen.tlb_missed) {
                     return Err(format!(
                         "access {index} {access:x?}: told {:?}, naive {expected:?}",
                         told.peek()
@@ -199,6 +199,9 @@ impl Pair {
     fn compare(&mut self) -> Result<(), String> {
         if self.model.clock() != self.clock {
             return Err(format!("clock {}, naive {}", self.model.clock(), self.clock));
+        }
+        if self.full && self.model.stalled() != self.naive.stalled() {
+            return Err(format!("stalled {}, naive {}", self.model.stalled(), self.naive.stalled()));
         }
         if let Some(difference) = self.naive.differs_in_sharing(&self.model) {
             return Err(difference);

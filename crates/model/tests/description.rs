@@ -190,6 +190,7 @@ fn device_section_includes_kernel_costs() {
 fn accesses_that_overlap_are_counts_within_limits() {
     let d = Description::parse("m.toml", &example()).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((d.core.outstanding, d.core.window), (Some(3), Some(64)));
+    assert_eq!(d.core.events.as_deref(), Some("cortex-a53"));
     let plain = Description::parse("m.toml", &with("window = 64 ", "")).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((plain.core.outstanding, plain.core.window), (Some(3), None));
     assert_eq!(Description::parse("m.toml", &plain.to_toml()).unwrap(), plain);
@@ -201,6 +202,8 @@ fn accesses_that_overlap_are_counts_within_limits() {
         ("window = 64 ", "window = 2 ", "window of 2", "from `outstanding`, 3, to 4096"),
         ("window = 64 ", "window = 4097 ", "window of 4097", "to 4096"),
         ("window = 64 ", "windows = 64 ", "windows", "`window`"),
+        ("events = \"cortex-a53\" ", "events = \"Cortex A53\" ", "not a name", "letters, digits"),
+        ("events = \"cortex-a53\" ", "events = 53 ", "`events`", "events = \"cortex-a53\""),
     ] {
         let reported = refusal(&with(old, new)).to_string();
         assert!(reported.contains(key) && reported.contains(says), "{old} -> {new}: {reported}");

@@ -81,6 +81,9 @@ fn differ(d: &Description, other: &Description, seed: u64) -> Option<String> {
             return Some(format!("seed {seed}: {load}: {row:?} instead of {expected:?}"));
         }
     }
+    if model.stalled() != naive.machine.stalled() {
+        return Some(format!("stalled {}, naive {}", model.stalled(), naive.machine.stalled()));
+    }
     if let Some(difference) = naive.machine.differs_in_sharing(&model) {
         return Some(format!("seed {seed}: {load}: {difference}"));
     }

@@ -8,7 +8,7 @@ use common::{Draw, random_description};
 use fathom_model::description::{
     DeviceCosts, Frames, Holds, Inclusion, Index, Level, Replacement, Through, Time, WalkFrom, Write,
 };
-use fathom_model::{Description, Kind, Model, catalog};
+use fathom_model::{Description, Kind, Model, Outcome, catalog};
 use fathom_probe::machine::{Attribute, Counters, Machine, MapRequest, Pages};
 use reference::{Reference, Seen};
 
@@ -103,7 +103,8 @@ fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) 
         let kind = if attribute == Attribute::WriteBack || kind != Kind::Fetch { kind } else { Kind::Load };
         let expected = naive.access(cpu, attribute, at & PLACE, kind);
         let outcome = model.access(cpu, at, kind).expect("inside");
-        let seen = Seen { level: outcome.level, cost: outcome.cost, walked: outcome.walked };
+        let Outcome { level, cost, walked, tlb_missed, .. } = outcome;
+        let seen = Seen { level, cost, walked, tlb_missed };
         if seen != expected {
             return Some(format!("access {n}: CPU {cpu} {kind:?} {at:#x}: {seen:?}, naive {expected:?}"));
         }
@@ -111,6 +112,9 @@ fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) 
         if !places.ranges.iter().any(|&(start, bytes, _)| (start..start + bytes).contains(&at)) {
             straight = 0;
         }
+    }
+    if model.stalled() != naive.stalled() {
+        return Some(format!("stalled {}, naive {}", model.stalled(), naive.stalled()));
     }
     if let Some(difference) = naive.differs_in_sharing(&model) {
         return Some(difference);

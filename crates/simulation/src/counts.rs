@@ -52,6 +52,8 @@ pub struct LevelCounts {
     pub accesses: [u64; 3],
     /// Accesses that it served, by kind.
     pub hits: [u64; 3],
+    /// Lines that it filled, for walks too.
+    pub fills: u64,
     /// Dirty lines that it evicted.
     pub writebacks: u64,
     /// What CPUs have done to one another's lines in it; `None` if only one has made accesses, and of a shared level.
@@ -275,6 +277,23 @@ pub struct RegionCounts {
     pub overlap: Option<OverlapCounts>,
 }
 
+/// What the processor's counters tell apart and no other counts do: arrays are by kind of access, times in units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CounterCounts {
+    /// Loads and stores that do not follow their predecessor on the same CPU in the same line of the nearest level.
+    pub line_changes: u64,
+    /// Translations that the nearest TLB did not have.
+    pub tlb_misses: [u64; 3],
+    /// Walks.
+    pub walks: [u64; 3],
+    /// Time beyond hits of the nearest level, without translation.
+    pub waits: [u64; 3],
+    /// Time of translations that a farther TLB served, beyond hits of the nearest one.
+    pub tlb_waits: [u64; 3],
+    /// Time of translations that needed a walk, beyond hits of the nearest TLB.
+    pub walk_waits: [u64; 3],
+}
+
 /// Counts of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineCounts {
@@ -290,6 +309,8 @@ pub struct MachineCounts {
     pub tlbs: Vec<TlbCounts>,
     /// Walks.
     pub walks: u64,
+    /// What only counters tell apart.
+    pub counters: CounterCounts,
     /// Accesses that memory served, by kind.
     pub memory: [u64; 3],
     /// Reads of memory, those of walks included.

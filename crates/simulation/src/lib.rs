@@ -22,6 +22,7 @@
 mod allocators;
 pub mod calls;
 mod code;
+mod counters;
 mod counts;
 mod entered;
 mod heap;
@@ -38,8 +39,8 @@ mod turns;
 pub use allocators::Allocator;
 pub use code::{Code, NamedRange};
 pub use counts::{
-    EntryTimes, KINDS, LevelCounts, LineCounts, MachineCounts, OverlapCounts, PairCounts, PlaceCounts,
-    REASONS, Reason, RegionCounts, SharingCounts, StoryCounts, TlbCounts,
+    CounterCounts, EntryTimes, KINDS, LevelCounts, LineCounts, MachineCounts, OverlapCounts, PairCounts,
+    PlaceCounts, REASONS, Reason, RegionCounts, SharingCounts, StoryCounts, TlbCounts,
 };
 pub use entered::{Entered, fetch_shift};
 pub use heap::{HeapEvent, MAX_SITES, SiteCounts};

@@ -359,12 +359,16 @@ mod tests {
                     assert_eq!(code, level.accesses[2] - level.hits[2], "{} {}", machine.name, level.name);
                 }
             }
-            assert_eq!(
-                machine.places.iter().map(|p| p.walks).sum::<u64>(),
-                machine.walks,
-                "{}",
-                machine.name
-            );
+            let walks: u64 = machine.places.iter().map(|p| p.walks).sum();
+            assert_eq!(walks, machine.walks, "{}", machine.name);
+            let counters = &machine.counters;
+            assert_eq!(counters.walks.iter().sum::<u64>(), walks, "{}", machine.name);
+            assert_eq!(counters.tlb_misses.iter().sum::<u64>(), machine.tlbs[0].misses, "{}", machine.name);
+            assert_eq!(counters.waits[Kind::Fetch as usize], machine.fetch_units, "{}", machine.name);
+            let translation: u64 = counters.tlb_waits.iter().chain(&counters.walk_waits).sum();
+            assert_eq!(translation, machine.translation_units, "{}", machine.name);
+            let places: u64 = machine.places.iter().map(|p| p.units).sum();
+            assert_eq!(counters.waits.iter().sum::<u64>() + translation, places, "{}", machine.name);
         }
     }
 

@@ -5,6 +5,7 @@ use fathom_model::{Access, Description, Detail, Kind, Model, Outcome, UNITS_PER_
 use fathom_probe::machine::Refusal;
 
 use crate::calls;
+use crate::counters::Counters;
 use crate::counts::{LevelCounts, MachineCounts, OverlapCounts, PlaceCounts, RegionCounts, TlbCounts};
 use crate::heap::Owner;
 use crate::overlap::Overlap;
@@ -48,6 +49,7 @@ struct Served {
     overlap: Option<Overlap>,
     /// Accesses that were left out of the last batch before one that is in it.
     left_out: u64,
+    counters: Counters,
 }
 
 /// Counts by number of a place or of a call.
@@ -104,11 +106,15 @@ impl Numbered {
 }
 
 impl Served {
-    /// Counts an access by kind, by its lines.
+    /// Counts an access of a CPU by kind, by its lines of 2^`shift` bytes.
     #[inline]
-    fn made(&mut self, access: &Access, lines: u64) {
-        let kind = access.kind as usize;
+    fn made(&mut self, cpu: u32, access: &Access, shift: u32) {
+        let (kind, bytes) = (access.kind as usize, u64::from(access.bytes.max(1)));
+        let lines = (((access.address & ((1 << shift) - 1)) + bytes - 1) >> shift) + 1;
         self.sums.accesses[kind] += lines;
+        if access.kind != Kind::Fetch {
+            self.counters.made(cpu, access.address >> shift, lines);
+        }
         let call = calls::call_of(access.pc);
         if call > 0 {
             if self.call_accesses.len() <= call {
@@ -130,6 +136,7 @@ impl Served {
         } else {
             sums.units[level] += rest;
         }
+        self.counters.note(access.kind, outcome, [self.hit[kind] - self.translation, self.translation]);
         let beyond = outcome.cost.saturating_sub(self.hit[kind]);
         let overlapped = match &mut self.overlap {
             Some(overlap) if access.kind != Kind::Fetch => overlap.add(cpu, beyond),
@@ -195,6 +202,7 @@ impl Simulator {
                 calls: Numbered::new(levels),
                 call_accesses: Vec::new(),
                 left_out: 0,
+                counters: Counters::new(description.core.cpus),
                 overlap: description
                     .core
                     .outstanding
@@ -231,14 +239,11 @@ impl Simulator {
     }
 
     fn make(&mut self, thread: u32, batch: &[Access], owners: &[Owner]) {
+        let cpu = thread % self.cpus;
         for access in batch {
-            let kind = access.kind as usize;
-            let (line, bytes) = (1u64 << self.shifts[kind], u64::from(access.bytes.max(1)));
-            let lines = (((access.address & (line - 1)) + bytes - 1) >> self.shifts[kind]) + 1;
-            self.served.made(access, lines);
+            self.served.made(cpu, access, self.shifts[access.kind as usize]);
         }
         self.served.left_out = batch.iter().map(|access| u64::from(access.left_out)).sum();
-        let cpu = thread % self.cpus;
         let served = &mut self.served;
         let made = match &mut self.story {
             None => {
@@ -294,7 +299,7 @@ impl Simulator {
         let (mut levels, memory, memory_units) = self.levels(&sums);
         let several = totals.cpus > 1;
         for ((level, of), described) in levels.iter_mut().zip(&totals.levels).zip(&description.levels) {
-            level.writebacks = of.writebacks;
+            (level.fills, level.writebacks) = (of.refills, of.writebacks);
             level.sharing = (several && !described.shared).then(|| of.sharing.into());
         }
         let mut reach: u64 = sums.accesses.iter().sum();
@@ -311,6 +316,7 @@ impl Simulator {
             levels,
             tlbs,
             walks: totals.walks,
+            counters: self.served.counters.counts(),
             memory,
             memory_reads: totals.memory_reads,
             memory_writes: totals.memory_writes,
@@ -362,6 +368,7 @@ impl Simulator {
                 holds: level.holds.word().to_owned(),
                 accesses,
                 hits,
+                fills: 0,
                 writebacks: 0,
                 sharing: None,
                 units: units[index],

@@ -1,10 +1,12 @@
 //! Which tiers, TLBs and regions of two reports are the same ones.
 //!
 //! Tiers and TLBs are numbered from the nearest on. If one report has one more of them, the same number names different ones
-//! from there on. Regions have names.
+//! from there on. Regions and events of processors have names.
 
-use crate::findings::{Axis, Finding, Key, Metric, Report};
-use crate::metrics::count::REGION;
+use std::collections::BTreeMap;
+
+use crate::findings::{Axis, Field, Finding, Key, Metric, Report};
+use crate::metrics::count::{EVENT_NAME, REGION};
 use crate::metrics::survey::{TIER_CAPACITY, TIER_LATENCY, TLB_ENTRIES, TLB_PENALTY};
 
 /// Largest ratio of two sizes of one tier or TLB, if their intervals are apart.
@@ -14,33 +16,37 @@ const MAX_RATIO: f64 = 1.5;
 const AXES: [(Axis, &Metric, &Metric); 2] =
     [(Axis::Tier, &TIER_LATENCY, &TIER_CAPACITY), (Axis::Tlb, &TLB_ENTRIES, &TLB_ENTRIES)];
 
-/// Numbers up to which two reports' tiers and TLBs are the same ones, and numbers of regions of different names.
-pub(super) struct Matched([(Axis, u64); 2], Vec<u64>);
+/// Axes with numbers of what has a name, and the field that has it.
+const NAMED: [(Axis, Field); 2] = [(Axis::Region, REGION), (Axis::Entry, EVENT_NAME)];
+
+/// Numbers up to which two reports' tiers and TLBs are the same ones, and numbers along axes that have different names in both.
+pub(super) struct Matched([(Axis, u64); 2], Vec<(Axis, u64)>);
 
 impl Matched {
     pub(super) fn of(a: &Report, b: &Report) -> Matched {
         let same = AXES.map(|(axis, member, size)| (axis, last_same(a, b, axis, (member, size))));
-        let [first, second] = [a, b].map(regions);
-        let differs =
-            |(number, name): &(u64, &str)| second.iter().any(|(n, other)| n == number && other != name);
-        Matched(same, first.iter().filter(|region| differs(region)).map(|(number, _)| *number).collect())
+        let [first, second] = [a, b].map(named);
+        let differs = |(at, name): &((Axis, u64), &str)| second.get(at).is_some_and(|other| other != name);
+        Matched(same, first.into_iter().filter(differs).map(|(at, _)| at).collect())
     }
 
-    /// Returns whether a key names the same tier, TLB and region in both reports.
+    /// Returns whether a key names the same tier, TLB, region and event in both reports.
     pub(super) fn is_same(&self, key: &Key) -> bool {
         // The penalty of a TLB is the time that the next one takes.
         let next = u64::from(key.metric == &TLB_PENALTY);
         self.0.iter().all(|(axis, last)| key.number(*axis).is_none_or(|n| n + next <= *last))
-            && key.number(Axis::Region).is_none_or(|n| !self.1.contains(&n))
+            && NAMED.iter().all(|(axis, _)| key.number(*axis).is_none_or(|n| !self.1.contains(&(*axis, n))))
     }
 }
 
-/// Returns the numbers of the regions of a report, with their names.
-fn regions(report: &Report) -> Vec<(u64, &str)> {
-    let region = |f: &'_ Finding| f.key.number(Axis::Region);
-    let mut all: Vec<(u64, &str)> =
-        report.findings.iter().filter_map(|f| Some((region(f)?, f.detail.word(REGION)?))).collect();
-    all.dedup();
+/// Returns the names of what is numbered in a report.
+fn named(report: &Report) -> BTreeMap<(Axis, u64), &str> {
+    let mut all = BTreeMap::new();
+    for f in &report.findings {
+        for (axis, field) in NAMED {
+            all.extend(f.key.number(axis).map(|number| (axis, number)).zip(f.detail.word(field)));
+        }
+    }
     all
 }
 
@@ -74,7 +80,7 @@ fn alike(a: &Finding, b: &Finding) -> bool {
 mod tests {
     use super::*;
     use crate::findings::Item;
-    use crate::metrics::count::REGION_TIME;
+    use crate::metrics::count::{ENTRY_COUNT, REGION_TIME};
 
     #[test]
     fn regions_are_the_same_by_their_names() {
@@ -89,5 +95,23 @@ mod tests {
         let matched = Matched::of(&report(&["a", "b", "c"]), &report(&["a", "c"]));
         let same = [1u64, 2, 3].map(|number| matched.is_same(&REGION_TIME.at([number.into()])));
         assert_eq!(same, [true, false, true], "the third one is in the first report only");
+    }
+    /// The event of one number is another one on another processor.
+    #[test]
+    fn events_are_the_same_by_their_names() {
+        let report = |names: &[&str]| {
+            let findings = names.iter().zip(1u64..).map(|(name, number)| {
+                let mut finding = Finding::number(ENTRY_COUNT.at([number.into()]), 1.0);
+                finding.detail.set(EVENT_NAME, Item::Token((*name).to_owned()));
+                finding
+            });
+            Report { findings: findings.collect(), ..Report::default() }
+        };
+        let matched = Matched::of(
+            &report(&["CPU_CYCLES", "ICACHE_MISS"]),
+            &report(&["CPU_CYCLES", "L1I_CACHE_REFILL"]),
+        );
+        let same = [1u64, 2].map(|number| matched.is_same(&ENTRY_COUNT.at([number.into()])));
+        assert_eq!(same, [true, false]);
     }
 }

@@ -51,6 +51,7 @@ axes! {
     Placement "placement" None, "number of the physical placement";
     Rank "rank" None, "rank by size or latency, the largest first";
     Region "region" None, "number of a region that the program marks, in the order of their names";
+    Entry "entry" None, "event of a described processor, by its position in the table of its events";
     Call "call" None, "number of a call in the tree of calls: callers before callees";
     Index "index" None, "number of the change-point, in order of size";
     Elapsed "elapsed" None, "time from the begin of counting to the end of a slice, ms";

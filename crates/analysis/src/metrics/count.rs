@@ -12,6 +12,20 @@ pub const TRIED: Field = Field::new(
 /// Survey with the access times.
 pub const SURVEY: Field = Field::new("survey", "record of the survey that measured the access times");
 
+/// An event of a processor's table: its mnemonic.
+pub const EVENT_NAME: Field =
+    Field::new("event", "name of the event in the processor's table (fathom events)");
+/// The number that selects it.
+pub const EVENT_CODE: Field = Field::new("code", "number that selects the event, in hexadecimal");
+/// What it is evidence of.
+pub const EVENT_OF: Field = Field::new("of", "quantity of which the event is evidence; absent without one");
+/// In which way its count is not what its name suggests.
+pub const CAVEAT: Field =
+    Field::new("caveat", "in which way the count is not what the event's name suggests, on the processor");
+/// In which way the simulated count is not that of the processor.
+pub const DIFFERS: Field =
+    Field::new("differs", "in which way the simulated count is not that of the processor");
+
 /// Range of a quantity over slices of time.
 pub const P10: Field = Field::new("p10", "tenth percentile over slices");
 /// The same, from above.
@@ -74,6 +88,18 @@ metrics! {
     EXPLAINED "program.explained.all" ["cycles"]
         "cycles that all counted load misses would take one at a time, by access times of an idle machine"
         .detail(&[SURVEY]);
+    UNEXPLAINED "program.explained.rest" ["cycles"]
+        "cycles that the program took beyond those: instructions, hits, and what the counted events do not show"
+        .signed();
+    WAITS "program.waits" ["cycles"]
+        "cycles of loads, stores and translations beyond hits of the nearest level and TLB, as the simulation accounts for them"
+        .less_is_better();
+    ENTRY_COUNT "program.entry.{entry}.count" [""]
+        "number of events of the described processor, or of cycles, counted in a simulation"
+        .timed().detail(&[EVENT_NAME, EVENT_CODE, EVENT_OF, CAVEAT, DIFFERS]);
+    ENTRY_PER_THOUSAND "program.entry.{entry}.per_thousand" [""]
+        "number of these events per thousand instructions"
+        .detail(&[EVENT_NAME]);
     COUNTING_COST "program.counting_cost" [""]
         "CPU time of runs that were counted over that of runs that were not, less 1"
         .signed().compared(Compared::OnRequest);

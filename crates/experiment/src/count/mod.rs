@@ -22,6 +22,9 @@ const TASK_CLOCK: &str = "task-clock";
 /// Events that the kernel counts.
 const OF_THE_KERNEL: [&str; 3] = [TASK_CLOCK, "page-faults", "context-switches"];
 
+/// The fact that names the table of a simulated program's events.
+const EVENT_TABLE: &str = "events.table";
+
 /// The kind of its reports.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,

@@ -10,6 +10,7 @@ use crate::reading::{INVENTED, OF_THE_PROBE, measured, new_report, refuse_times}
 use crate::record::{ProgramRun, ProgramRuns, Record, RefusedEvent};
 
 mod regions;
+mod simulated;
 mod slices;
 
 /// Events by which others are divided.
@@ -36,6 +37,10 @@ const START_US: f64 = 10_000.0;
 #[must_use]
 pub fn read(record: &Record) -> Report {
     let mut report = new_report(record, NAME);
+    if let Some(program) = &record.simulated {
+        simulated::read(program, &mut report);
+        return report;
+    }
     report.facts.retain(|(name, _)| !OF_THE_PROBE.contains(&name.as_str()));
     let has_any = |program: &&ProgramRuns| !program.runs.is_empty() || !program.slices.is_empty();
     let Some(program) = record.program.as_ref().filter(has_any) else {
@@ -193,7 +198,7 @@ fn refused(events: &[RefusedEvent], report: &mut Report) {
             what: names.join(", "),
             reason: first.reason.clone(),
             remedy: format!(
-                "{}; or count them on a described machine: fathom simulate -- PROGRAM",
+                "{}; or count them on a described machine: fathom count --simulated --on MACHINE -- PROGRAM",
                 first.remedy
             ),
         });

@@ -11,20 +11,18 @@ use super::OF_THE_KERNEL;
 
 mod over_time;
 mod regions;
+mod simulated;
 
 /// Questions, with the events that answer them.
 const QUESTIONS: [(&str, &[&str]); 6] = [
-    ("How much work", &["instructions", "cycles"]),
+    (simulated::WORK, &["instructions", "cycles"]),
+    (simulated::CACHES, &["L1-dcache-loads", "L1-dcache-load-misses", "LLC-loads", "LLC-load-misses"]),
+    (simulated::TRANSLATION, &["dTLB-load-misses", "iTLB-load-misses"]),
     (
-        "Which data is not in the caches",
-        &["L1-dcache-loads", "L1-dcache-load-misses", "LLC-loads", "LLC-load-misses"],
-    ),
-    ("Which translations are not in the TLBs", &["dTLB-load-misses", "iTLB-load-misses"]),
-    (
-        "Which instructions come late",
+        simulated::INSTRUCTIONS,
         &["L1-icache-load-misses", "branches", "branch-misses", "stalled-cycles-frontend"],
     ),
-    ("How long the core waits for data and units", &["stalled-cycles-backend"]),
+    (simulated::WAITS, &["stalled-cycles-backend"]),
     ("What the kernel does for it", &OF_THE_KERNEL),
 ];
 
@@ -62,6 +60,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     over_time::section(page, report, &mut index);
     regions::section(page, report, &mut index);
     events(page, report, &mut index);
+    simulated::section(page, report, &mut index);
     explained(page, report, &mut index);
     table(
         page,
@@ -87,33 +86,60 @@ fn table(page: &mut Page, index: &mut FindingIndex, heading: &str, all: &[(&'sta
 }
 
 fn explained(page: &mut Page, report: &Report, index: &mut FindingIndex) {
-    let parts: [(&str, &'static Metric); 5] = [
+    let parts: [(&str, &'static Metric); 6] = [
         ("farther caches", &metrics::EXPLAINED_CACHES),
         ("caches or memory", &metrics::EXPLAINED_EITHER),
         ("memory", &metrics::EXPLAINED_MEMORY),
         ("translation", &metrics::EXPLAINED_TRANSLATION),
         ("all misses", &metrics::EXPLAINED),
+        ("the rest: instructions, hits", &metrics::UNEXPLAINED),
     ];
+    let simulated = index.one(&metrics::WAITS);
     let counted = |event: &str| report.find(metrics::COUNT.at([event.into()]));
-    let cycles = counted("cycles").and_then(Finding::finite).filter(|cycles| *cycles > 0.0);
+    let cycles = counted("cycles").or_else(|| cycles_of_table(report));
+    let all = cycles.and_then(Finding::finite).filter(|cycles| *cycles > 0.0);
     let row = |name: &str, f: Option<&Finding>| {
-        let share = cycles.zip(f?.finite()).map(|(all, part)| format!("{:.1} %", 100.0 * part / all));
+        let share = all.zip(f?.finite()).map(|(all, part)| format!("{:.1} %", 100.0 * part / all));
         let [value, interval] = number::cells(f);
         Some(vec![name.to_owned(), value, interval, share.unwrap_or_default()])
     };
     let mut rows: Vec<Vec<String>> =
         parts.iter().filter_map(|(name, metric)| row(name, index.one(*metric))).collect();
-    if rows.is_empty() {
+    if rows.is_empty() && simulated.is_none() {
         return;
     }
-    let others = [("beside: stalls of the core", "stalled-cycles-backend"), ("beside: all cycles", "cycles")];
-    rows.extend(others.iter().filter_map(|(name, event)| row(name, counted(event))));
-    page.heading("Cycles that load misses would take, by access times of this machine");
-    let columns = [left("served by"), measured("cycles"), INTERVAL, right("share of all")];
+    let others = [
+        ("beside: stalls of the core", counted("stalled-cycles-backend")),
+        ("beside: waits in the simulation", simulated),
+        ("beside: all cycles", cycles),
+    ];
+    rows.extend(others.into_iter().filter_map(|(name, f)| row(name, f)));
+    let times = if simulated.is_some() { "the description" } else { "this machine" };
+    page.heading(&format!("Cycles that load misses would take, by access times of {times}"));
+    // Of the description, the ends are those of its latencies.
+    let ends = if simulated.is_some() { right("range") } else { INTERVAL };
+    let columns = [left("served by"), measured("cycles"), ends, right("share of all")];
     page.table(&columns, &rows, &[]);
-    let text = "What the counted misses of loads would take one at a time, with nobody else at the memory. A core that overlaps \
-                misses waits less; a busy memory takes longer; stores, misses of instructions and other nodes' memory are not in it.";
+    let text = match simulated {
+        Some(_) => {
+            "What the counted misses would take one at a time, by the latencies of the description: times that nobody measured here. \
+             An event that counts stores or instructions too has them in it."
+        }
+        None => {
+            "What the counted misses of loads would take one at a time, with nobody else at the memory. A core that overlaps \
+             misses waits less; a busy memory takes longer; stores, misses of instructions and other nodes' memory are not in it."
+        }
+    };
     page.text(TextRole::Dim, text, "", "  ");
+}
+
+/// Returns the cycles that a simulation counted as an event.
+fn cycles_of_table(report: &Report) -> Option<&Finding> {
+    let is = |f: &&Finding| {
+        f.is(&metrics::ENTRY_COUNT)
+            && f.detail.word(metrics::EVENT_OF) == Some(fathom_events::Quantity::Cycles.token())
+    };
+    report.findings.iter().find(is)
 }
 
 fn events(page: &mut Page, report: &Report, index: &mut FindingIndex) {

@@ -7,6 +7,7 @@ use fathom_probe::wire::{Line, WireError};
 use super::Record;
 
 pub(super) mod call;
+pub(super) mod events;
 pub(super) mod overlap;
 pub(super) mod region;
 pub(super) mod sharing;
@@ -14,6 +15,7 @@ pub(super) mod source;
 pub(super) mod why;
 
 use call::SimulatedCall;
+use events::SimulatedEvents;
 use overlap::SimulatedOverlap;
 use region::SimulatedRegion;
 use sharing::SimulatedSharing;
@@ -66,6 +68,8 @@ pub struct Simulated {
     pub sharing: Option<SimulatedSharing>,
     /// The lower bound of the time, if the machine describes how many accesses overlap.
     pub overlap: Option<SimulatedOverlap>,
+    /// Events of the described processor's counters, if they are asked for.
+    pub events: Option<SimulatedEvents>,
     /// Core clock, Hz.
     pub clock_hz: u64,
     /// Levels, in the order of the description.
@@ -228,6 +232,7 @@ impl Simulated {
         let mut all = vec![head];
         all.extend(self.levels.iter().map(level));
         all.extend(self.tlbs.iter().map(tlb));
+        all.extend(self.events.iter().flat_map(|events| events.record_lines(begun)));
         all.extend(self.functions.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("function"))));
         all.extend(self.lines.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("line"))));
         all.extend(self.source.iter().take(MAX_SOURCE).map(|line| line.record_line(begun("source"))));
@@ -379,6 +384,12 @@ impl Record {
         match part.as_str() {
             "level" => push(&mut of.levels, MAX_UNITS, &part, SimulatedLevel::of_line(line)),
             "tlb" => push(&mut of.tlbs, MAX_UNITS, &part, SimulatedTlb::of_line(line)),
+            "events" if of.events.is_some() => Err(WireError::new("simulated: a second part=events")),
+            "events" => SimulatedEvents::of_line(line).map(|events| of.events = Some(events)),
+            "event" => match &mut of.events {
+                Some(events) => events.take(&part, line),
+                None => Err(WireError::new("simulated: part=event before part=events")),
+            },
             "function" => push(&mut of.functions, MAX_HOT, &part, Hot::of_line(line)),
             "line" => push(&mut of.lines, MAX_HOT, &part, Hot::of_line(line)),
             "source" => push(&mut of.source, MAX_SOURCE, &part, SimulatedSource::of_line(line)),
@@ -398,7 +409,7 @@ impl Record {
                 push(&mut of.page_pairs, MAX_HOT, &part, pair)
             }
             other => Err(WireError::new(format!(
-                "simulated: part={other} is not one of: program level tlb function line source region total call object pair page-pair"
+                "simulated: part={other} is not one of: program level tlb events event function line source region total call object pair page-pair"
             ))),
         }
     }

@@ -12,6 +12,7 @@ use fathom_report::ReportKind;
 use crate::experiment::Experiment;
 
 pub use reading::read;
+pub(crate) use reading::{UNITS_PER_CYCLE, doubts};
 pub use view::together;
 
 /// The experiment's name.

@@ -17,7 +17,7 @@ mod source;
 mod why;
 
 /// Units of a record's times per cycle.
-const UNITS_PER_CYCLE: f64 = 4096.0;
+pub(crate) const UNITS_PER_CYCLE: f64 = 4096.0;
 
 /// Reads the report of a record.
 #[must_use]
@@ -169,7 +169,7 @@ fn of_hot(metric: &'static Metric, hot: &Hot, rank: u64, simulated: &Simulated) 
 }
 
 /// Adds what limits the results.
-fn doubts(simulated: &Simulated, report: &mut Report) {
+pub(crate) fn doubts(simulated: &Simulated, report: &mut Report) {
     if !simulated.refused.is_empty() {
         report.refusals.push(Refused {
             what: "the rest of the program".to_owned(),

@@ -2,10 +2,11 @@
 
 use clap::Args;
 use fathom_analysis::claims::{self, Facts, ProcessorIdentity};
-use fathom_events::{Event, Group, Identity, TABLES, Table};
+use fathom_events::{Event, Group, Identity, TABLES, Table, Unsimulated};
 use fathom_experiment::record::Record;
+use fathom_model::Description;
 use fathom_report::page::{Page, TextRole};
-use fathom_units::facts::PRIVILEGE_COUNTERS;
+use fathom_units::facts::{DESCRIBED_FILE, PRIVILEGE_COUNTERS};
 use serde_json::{Value, json};
 
 use super::{Context, Verb};
@@ -21,7 +22,7 @@ struct Events {
     #[arg(long, value_name = "SUBJECT", conflicts_with = "name")]
     on: Option<String>,
     /// Print JSON: {format, version, tables: [{name, title, source, counters, bits, cycle_counter, events: [{code, name,
-    /// of, counts, caveat}]}]}.
+    /// of, counts, caveat, unsimulated}]}]}.
     #[arg(long)]
     json: bool,
 }
@@ -73,6 +74,11 @@ fn selected(options: &Events) -> Result<(Vec<Selection>, Option<String>), Failur
     let whole = |table: &'static Table| (table, table.events.iter().collect());
     if let Some(on) = &options.on {
         let (subject, record) = measure::facts(Some(on), None)?;
+        if let Some(table) = described(&record) {
+            let text =
+                format!("No program runs there: fathom count --simulated --on {on} -- PROGRAM counts them.");
+            return Ok((vec![whole(table)], Some(text)));
+        }
         let table = table_of(&record.facts).ok_or_else(|| unknown_processor(&subject.name, &record.facts))?;
         return Ok((vec![whole(table)], Some(access(&record))));
     }
@@ -97,6 +103,12 @@ fn selected(options: &Events) -> Result<(Vec<Selection>, Option<String>), Failur
         ));
     }
     Ok((found, None))
+}
+
+/// Returns the table that the description of a machine names.
+fn described(record: &Record) -> Option<&'static Table> {
+    let description = Description::parse("", record.text(DESCRIBED_FILE)?).ok()?;
+    fathom_events::table(&description.core.events?)
 }
 
 fn table_of(facts: &Facts) -> Option<&'static Table> {
@@ -156,6 +168,10 @@ fn print(page: &mut Page, table: &Table, events: &[&Event]) {
             if let Some(caveat) = event.caveat {
                 page.text(TextRole::Plain, caveat, "      But: ", "      ");
             }
+            if let Err(why) = event.simulated {
+                let text = format!("{}.", why.reason());
+                page.text(TextRole::Dim, &text, "      Not in a simulation: ", "      ");
+            }
         }
     }
 }
@@ -163,7 +179,11 @@ fn print(page: &mut Page, table: &Table, events: &[&Event]) {
 fn document(tables: &[Selection]) -> String {
     let event = |event: &&Event| {
         let of = event.of.map(|of| of.token());
-        json!({"code": event.code, "name": event.name, "of": of, "counts": event.counts, "caveat": event.caveat})
+        let unsimulated = event.simulated.err().map(Unsimulated::reason);
+        json!({
+            "code": event.code, "name": event.name, "of": of, "counts": event.counts, "caveat": event.caveat,
+            "unsimulated": unsimulated,
+        })
     };
     let table = |(table, events): &Selection| {
         json!({

@@ -33,9 +33,9 @@ fn quantity_is_found_in_the_tables_of_all_processors_that_count_it() {
 
 #[test]
 fn subject_without_a_known_processor_is_refused_with_the_remedy() {
-    let did = User::new().run(&["events", "--on", "bcm2835"]);
+    let did = User::new().run(&["events", "--on", "i486"]);
     assert_eq!(did.status, 2, "{}", did.err);
-    assert!(did.err.contains("'bcm2835' does not say which processor it has"), "{}", did.err);
+    assert!(did.err.contains("'i486' does not say which processor it has"), "{}", did.err);
     assert!(did.err.contains("remedy: "), "{}", did.err);
     let did = User::new().run(&["events", "refill.L9"]);
     assert!(
@@ -43,4 +43,18 @@ fn subject_without_a_known_processor_is_refused_with_the_remedy() {
         "{}",
         did.err
     );
+}
+
+#[test]
+fn description_names_its_table_and_events_say_why_a_simulation_has_none() {
+    let did = User::new().run(&["events", "--on", "bcm2835"]);
+    let text = did.ended(0);
+    assert!(text.contains("(arm1176)") && text.contains("fathom count --simulated --on bcm2835"), "{text}");
+    assert!(text.contains("Not in a simulation: branches are not told apart"), "{text}");
+    let table = &tables(&["arm1176"])[0];
+    let of = |name: &str| {
+        let all = table["events"].as_array().expect("events");
+        all.iter().find(|event| event["name"] == name).expect("an event")["unsimulated"].clone()
+    };
+    assert!(of("DCACHE_MISS").is_null() && of("BR_EXEC").is_string(), "{table}");
 }

@@ -108,3 +108,27 @@ fn events_of_a_model_are_those_of_arithmetic() {
     let beyond = value("latency.65536.cycles") - value("latency.4096.cycles");
     assert!((value("latency.65536.wait") - beyond).abs() < 1e-9);
 }
+
+/// Where the described processor has an event for stalls, a model counts them: what each load takes beyond one that hits. The time,
+/// which is measured apart, agrees.
+#[test]
+fn stalls_of_a_model_are_the_cycles_beyond_hits() {
+    let user = User::new();
+    let read = |machine: &str| {
+        let latency = ["latency", "--on", machine, "--bytes", "4K,1M,64M", "--budget", "3s", "--json"];
+        document(user.run(&latency).ended(0))
+    };
+    let value = |document: &Value, name: &str| {
+        let findings = document["findings"].as_array().expect("findings");
+        findings.iter().find(|finding| finding["name"] == name).and_then(|finding| finding["value"].as_f64())
+    };
+    let described = read("neoverse-n1");
+    let of = |name: &str| value(&described, name).unwrap_or_else(|| panic!("{name}: {described}"));
+    assert_eq!(of("latency.4096.stalls"), 0.0);
+    for bytes in [1 << 20, 64 << 20] {
+        let [stalls, wait] = ["stalls", "wait"].map(|what| of(&format!("latency.{bytes}.{what}")));
+        assert!(wait > 5.0 && (0.97..1.03).contains(&(stalls / wait)), "{bytes}: {stalls}, {wait}");
+    }
+    // The ARM1176 has an event for a full queue only, which is not described.
+    assert_eq!(value(&read("bcm2835"), "latency.1048576.stalls"), None);
+}

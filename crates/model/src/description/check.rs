@@ -76,6 +76,9 @@ fn check_core(d: &Description) -> Check {
         return Err(at.flaw("cpus", format!("{} CPUs", d.core.cpus), format!("from 1 to {MAX_CPUS}")));
     }
     check_overlap(at, &d.core)?;
+    if let Some(events) = &d.core.events {
+        at.word("events", events)?;
+    }
     let at = At("timer", 0);
     at.hz("clock", d.timer.clock_hz)?;
     at.time("overhead", d.timer.overhead)?;

@@ -52,10 +52,13 @@ impl Classes {
     }
 }
 
-/// Returns whether a key of a table is a value. Names, what a level holds, and what a neighbour takes from,
-/// are structure.
+/// Returns whether a key of a table is a value. Names, what a level holds, the table of the core's events, and what a
+/// neighbour takes from, are structure.
 pub(super) fn is_value(key: &str) -> bool {
-    !matches!(key, "name" | "holds" | "levels" | "tlbs" | "sleep" | "irq" | "wake" | "switch" | "user")
+    !matches!(
+        key,
+        "name" | "holds" | "events" | "levels" | "tlbs" | "sleep" | "irq" | "wake" | "switch" | "user"
+    )
 }
 
 /// Formats the key of these classes.

@@ -221,6 +221,8 @@ pub struct Core {
     pub outstanding: Option<u32>,
     /// Loads and stores that can be under way at the same time, hits included. If absent, they are not limited.
     pub window: Option<u32>,
+    /// Name of the table of the events that its counters count (`fathom events`). If absent, none is known.
+    pub events: Option<String>,
 }
 
 /// `[timer]`: the counter that the probe reads.

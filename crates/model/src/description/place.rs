@@ -40,12 +40,17 @@ impl At {
 
     /// Checks the name of a table.
     pub(super) fn name(self, name: &str) -> Check {
+        self.word("name", name)
+    }
+
+    /// Checks a key whose value is a name.
+    pub(super) fn word(self, key: &'static str, name: &str) -> Check {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
         let reserved = ["memory", "none"].contains(&name);
         if !name.is_empty() && name.len() <= 32 && name.chars().all(plain) && !reserved {
             return Ok(());
         }
         let help = "a word of letters, digits and - _ . / +; not \"memory\" or \"none\"";
-        Err(self.flaw("name", format!("\"{}\" is not a name", name.escape_debug()), help))
+        Err(self.flaw(key, format!("\"{}\" is not a name", name.escape_debug()), help))
     }
 }

@@ -25,7 +25,8 @@ const TOP: &[&str] = &[
     "dma",
     "neighbour",
 ];
-const CORE: &[&str] = &["clock", "cpus", "alu", "branch", "store", "maintain", "outstanding", "window"];
+const CORE: &[&str] =
+    &["clock", "cpus", "alu", "branch", "store", "maintain", "outstanding", "window", "events"];
 const TIMER: &[&str] = &["clock", "overhead", "jitter", "resolution"];
 const LEVEL: &[&str] = &[
     "name",
@@ -146,6 +147,7 @@ fn read_core(t: &Table) -> Result<Core> {
         maintain: t.time_if_any("maintain")?,
         outstanding: t.count32_if_any("outstanding")?,
         window: t.count32_if_any("window")?,
+        events: t.value("events").map(|_| t.text("events")).transpose()?.map(|(name, _)| name.to_owned()),
     })
 }
 

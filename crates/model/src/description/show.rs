@@ -187,6 +187,9 @@ impl Core {
                 t.put(key, count);
             }
         }
+        if let Some(events) = &self.events {
+            t.quoted("events", events);
+        }
     }
 }
 

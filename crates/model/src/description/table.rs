@@ -237,6 +237,7 @@ pub(super) fn example(key: &str) -> String {
         "write_through" => "write_through = \"normal-nc\"",
         "mixed" => "mixed = \"normal-nc\"",
         "name" => "name = \"L1D\"",
+        "events" => "events = \"cortex-a53\"",
         "holds" => "holds = \"data\"",
         "replacement" => "replacement = \"lru\"",
         "index" => "index = \"bits\"",

@@ -327,12 +327,12 @@ impl Model {
                 cost: 0,
                 translation: 0,
                 walked: false,
+                tlb_missed: false,
                 stale: false,
             });
         }
-        let missed = self.agents[agent].tlbs.missed;
         let outcome = self.outcome_of(agent, offset, kind, bytes);
-        (outcome.level != nearest || self.agents[agent].tlbs.missed != missed).then_some(outcome)
+        (outcome.level != nearest || outcome.tlb_missed).then_some(outcome)
     }
 
     /// Makes an access to a place without translation and time, as to write-back memory. Returns the level that serves it.

@@ -112,6 +112,8 @@ struct Note {
     /// The level that served it; [`HIT`] if the nearest level and TLB did.
     level: usize,
     walked: bool,
+    /// Whether the nearest TLB did not have the page.
+    missed: bool,
     stale: bool,
 }
 
@@ -119,13 +121,14 @@ struct Note {
 const HIT: usize = MEMORY - 1;
 
 impl Note {
-    const HIT: Note = Note { surplus: 0, translation: 0, level: HIT, walked: false, stale: false };
+    const HIT: Note =
+        Note { surplus: 0, translation: 0, level: HIT, walked: false, missed: false, stale: false };
 
     /// Adds a walk to an access that `nearest` serves, if nothing else is known of it.
     fn walk(&mut self, surplus: u64, nearest: usize) {
         self.surplus = self.surplus.wrapping_add(surplus);
         self.translation = self.translation.wrapping_add(surplus);
-        self.walked = true;
+        (self.walked, self.missed) = (true, true);
         self.level = if self.level == HIT { nearest } else { self.level };
     }
 }
@@ -294,13 +297,15 @@ impl Model {
     ) {
         let Scratch { block, pages, walks, spare_pages, late, .. } = scratch;
         let n = block.n;
+        let begun = self.agents[plan.agent].clock;
         self.accesses += block.accesses.iter().sum::<u64>();
         walks.clear();
         late.clear();
-        let mut extra = 0u64;
+        let (mut extra, mut of_hits) = (0u64, 0);
         if plan.full {
             let hits = block.accesses.iter().zip(plan.hit).map(|(count, cost)| count * cost).sum::<u64>();
-            extra += hits + plan.translation * block.accesses.iter().sum::<u64>();
+            of_hits = hits + plan.translation * block.accesses.iter().sum::<u64>();
+            extra += of_hits;
             if self.paging.costs {
                 let count = self.paging.pages_of(&block.lines[..n], plan.shift, plan.twice, pages);
                 walks.extend_from_slice(&pages[..count]);
@@ -317,8 +322,9 @@ impl Model {
             for &(event, latency) in &scratch.late {
                 let nearest = self.hierarchy.nearest(path_of(scratch.block.what[event as usize]));
                 let surplus = latency.wrapping_sub(plan.translation);
+                let level = nearest.unwrap_or(MEMORY);
                 scratch.told[event as usize] =
-                    Note { surplus, translation: surplus, level: nearest.unwrap_or(MEMORY), ..Note::HIT };
+                    Note { surplus, translation: surplus, level, missed: true, ..Note::HIT };
             }
         }
         let data_only = scratch.block.accesses[2] == 0;
@@ -331,6 +337,11 @@ impl Model {
         };
         let own = &mut self.agents[plan.agent];
         own.clock = own.clock.wrapping_add(extra).wrapping_add(more);
+        if plan.full {
+            let beyond = own.clock.wrapping_sub(begun).wrapping_sub(of_hits);
+            let fetches = scratch.fetch_surplus(data_only, code_only, beyond);
+            own.stalled = own.stalled.wrapping_add(beyond.wrapping_sub(fetches));
+        }
         if T::WANTED {
             self.tell(plan, scratch, told);
         }
@@ -365,13 +376,23 @@ impl Model {
             let cost = if plan.full { hit.wrapping_add(note.surplus) } else { 0 };
             let level = Some(note.level).filter(|&level| level != MEMORY);
             let translation = if plan.full { plan.translation.wrapping_add(note.translation) } else { 0 };
-            let outcome = Outcome { level, cost, translation, walked: note.walked, stale: note.stale };
+            let Note { walked, missed: tlb_missed, stale, .. } = *note;
+            let outcome = Outcome { level, cost, translation, walked, tlb_missed, stale };
             told.told(scratch.block.first[event], outcome);
         }
     }
 }
 
 impl Scratch {
+    /// Returns the part of a block's time beyond hits that its fetches have. Fetches with data are always told.
+    fn fetch_surplus(&self, data_only: bool, code_only: bool, beyond: u64) -> u64 {
+        if data_only || code_only {
+            return if code_only { beyond } else { 0 };
+        }
+        let fetches = self.told.iter().zip(&self.block.what).filter(|(_, what)| **what & FETCH != 0);
+        fetches.fold(0, |sum: u64, (note, _)| sum.wrapping_add(note.surplus))
+    }
+
     /// Returns the events with physical lines.
     fn events<'a>(block: &'a Block, physical: &'a [u32], identity: bool) -> Events<'a> {
         let lines = if identity { &block.lines } else { physical };

@@ -46,7 +46,8 @@ impl Model {
             let reason = format!("the model has no address {:#x} at {:#x}", at.pa, at.va);
             return Err(Refusal::new(reason, "the maximum is 2^30 lines and 2^29 pages"));
         };
-        let (walks, before) = (self.agents[agent].tlbs.walks, self.agents[agent].clock);
+        let own = &self.agents[agent];
+        let (walks, missed, before) = (own.tlbs.walks, own.tlbs.missed, own.clock);
         let (mut level, mut translation) = (MEMORY, 0);
         for (pa, bytes) in accesses(at.pa, bytes) {
             self.accesses += 1;
@@ -71,6 +72,7 @@ impl Model {
         }
         let own = &self.agents[agent];
         Ok(Outcome {
+            tlb_missed: own.tlbs.missed > missed,
             level: (level != MEMORY).then_some(level),
             cost: own.clock - before,
             translation,

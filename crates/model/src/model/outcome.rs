@@ -22,6 +22,8 @@ pub struct Outcome {
     pub translation: u64,
     /// Whether its translation needed a walk.
     pub walked: bool,
+    /// Whether the nearest TLB did not have its translation; a farther one may have.
+    pub tlb_missed: bool,
     /// Whether it read a version older than memory's (see [`Model::written_behind`](crate::Model::written_behind)).
     pub stale: bool,
 }

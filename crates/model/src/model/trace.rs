@@ -27,7 +27,7 @@ impl Model {
 
     /// Makes one access to an offset that exists. `bytes` matters for memory that is not write-back.
     pub(super) fn outcome_of(&mut self, agent: usize, offset: u64, kind: Kind, bytes: u64) -> Outcome {
-        let walks = self.agents[agent].tlbs.walks;
+        let (walks, missed) = (self.agents[agent].tlbs.walks, self.agents[agent].tlbs.missed);
         let before = self.agents[agent].clock;
         self.agents[agent].tlbs.anew = None;
         let path = if kind == Kind::Fetch { Path::Code } else { Path::Data };
@@ -47,6 +47,7 @@ impl Model {
             cost: agent.clock - before,
             translation: agent.tlbs.charged(),
             walked: agent.tlbs.walks > walks,
+            tlb_missed: agent.tlbs.missed > missed,
         }
     }
 

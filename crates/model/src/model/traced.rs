@@ -54,12 +54,10 @@ impl Model {
         self.hierarchy.forget_events();
         let tlbs = &mut self.agents[agent].tlbs;
         tlbs.told.get_or_insert_default().clear();
-        let missed = tlbs.missed;
         let before = self.hierarchy.sharing();
         let outcome = self.outcome_of(agent, offset, access.kind, u64::from(access.bytes.max(1)));
         let path = if access.kind == Kind::Fetch { Path::Code } else { Path::Data };
-        let nearest =
-            outcome.level == self.hierarchy.nearest(path) && self.agents[agent].tlbs.missed == missed;
+        let nearest = outcome.level == self.hierarchy.nearest(path) && !outcome.tlb_missed;
         let sharing = self.hierarchy.sharing().since(before);
         Ok(Traced { agent, physical: self.physical(offset), outcome, nearest, sharing })
     }

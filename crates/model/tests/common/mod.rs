@@ -68,6 +68,7 @@ pub fn random_description(seed: u64) -> Description {
             maintain: None,
             outstanding: None,
             window: None,
+            events: None,
         },
         timer: Timer {
             clock_hz: d.one_of(&[600e6, 54e6, 1e9]),

@@ -28,6 +28,7 @@ pub struct Seen {
     pub level: Option<usize>,
     pub cost: u64,
     pub walked: bool,
+    pub tlb_missed: bool,
 }
 
 /// Reference machine.
@@ -39,6 +40,10 @@ pub struct Reference {
     tlbs: BTreeMap<(usize, u32), Store>,
     clocks: BTreeMap<u32, u64>,
     walks: BTreeMap<u32, u64>,
+    /// Translations that the nearest TLB of any CPU did not have.
+    tlb_misses: u64,
+    /// Time of CPU 0's loads and stores of write-back memory beyond hits, in units.
+    stalled: u64,
     spread: Dice,
     open_rows: BTreeMap<u64, u64>,
     huge: Range<u64>,
@@ -64,6 +69,8 @@ impl Reference {
             tlbs: BTreeMap::new(),
             clocks: BTreeMap::new(),
             walks: BTreeMap::new(),
+            tlb_misses: 0,
+            stalled: 0,
             spread: Dice::new(seed, 3, 0),
             open_rows: BTreeMap::new(),
             huge,
@@ -354,7 +361,7 @@ impl Reference {
         if self.several {
             self.snoop(cpu, address, kind == Kind::Store);
         }
-        let before = now;
+        let (before, missed) = (now, self.tlb_misses);
         let (translation, walked) = self.translate(cpu, window, virtual_address, now);
         now += translation;
         let downgraded = self.d.uncached.write_through == Some(Through::NormalNc);
@@ -390,7 +397,29 @@ impl Reference {
         };
         now += cost;
         self.clocks.insert(cpu, now);
-        Seen { level, cost: now - before, walked }
+        if cpu == 0 && requested == Attribute::WriteBack && kind != Kind::Fetch {
+            let beyond = (now - before).wrapping_sub(self.hit(virtual_address, kind));
+            self.stalled = self.stalled.wrapping_add(beyond);
+        }
+        Seen { level, cost: now - before, walked, tlb_missed: self.tlb_misses > missed }
+    }
+
+    /// Returns what a hit of the nearest level, and of the nearest TLB that can hold its page, takes.
+    fn hit(&self, address: u64, kind: Kind) -> u64 {
+        let pages = &self.d.memory.pages;
+        let page = if self.huge.contains(&address) { pages[pages.len() - 1] } else { pages[0] };
+        let tlb = self.d.tlbs.iter().find(|tlb| tlb.pages.contains(&page)).map(|tlb| self.units(tlb.latency));
+        let level = match (self.path(false).first(), self.d.core.store) {
+            (Some(_), Some(cost)) if kind == Kind::Store => self.units(cost),
+            (Some(&level), _) => self.units(self.d.levels[level].latency),
+            (None, _) => 0,
+        };
+        tlb.unwrap_or(0) + level
+    }
+
+    /// Returns CPU 0's stalls, in units.
+    pub fn stalled(&self) -> u64 {
+        (self.stalled as i64).max(0) as u64
     }
 
     /// Accesses an address through the caches at `now`. Returns the level that holds the line, and the time.

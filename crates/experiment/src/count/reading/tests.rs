@@ -124,7 +124,7 @@ fn findings_are_medians_over_the_runs_that_counted() {
     assert_eq!(value(&report, "program.event.dTLB-load-misses.share"), None, "its loads were not counted");
     assert_eq!(report.refusals.len(), 1);
     assert_eq!(report.refusals[0].what, "branches");
-    assert!(report.refusals[0].remedy.contains("fathom simulate"), "{:?}", report.refusals);
+    assert!(report.refusals[0].remedy.contains("fathom count --simulated"), "{:?}", report.refusals);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Lines of a simulated program.
 
+use super::events::SimulatedEvent;
 use super::why::SimulatedEnd;
 use super::*;
 
@@ -50,6 +51,16 @@ fn sample() -> Simulated {
         units: [7, 8, 9, 10],
         sharing: Some(SimulatedSharing { invalidated: 1, transfers: 0, upgrades: u64::MAX }),
         clock_hz: 700_000_000,
+        events: Some(SimulatedEvents {
+            table: "arm1176".into(),
+            waits: u64::MAX,
+            tiers: vec![[3000, 3000, 3000], [56_000, 55_000, 57_000]],
+            translation: Some([[60_000, 60_000, 60_000], [30_000, 0, 60_000]]),
+            all: vec![
+                SimulatedEvent { code: 0, name: "ICACHE_MISS".into(), count: Ok(7) },
+                SimulatedEvent { code: 5, name: "BR_EXEC".into(), count: Err("a reason: \u{e9}".into()) },
+            ],
+        }),
         overlap: Some(SimulatedOverlap { outstanding: 3, window: 0, data: u64::MAX, fetches: 1 }),
         levels: vec![SimulatedLevel {
             name: "L1D".into(),

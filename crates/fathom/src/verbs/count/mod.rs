@@ -11,7 +11,7 @@ use fathom_host::{ProgramCount, ProgramCounters, ProgramCounting, ProgramEvent};
 use fathom_probe::wire::Line;
 use fathom_units::facts;
 
-use super::{Context, Verb};
+use super::{Context, Verb, simulate};
 use crate::failure::{Exit, Failure};
 use crate::measure::same_model;
 use crate::program::Runner;
@@ -42,6 +42,13 @@ struct Options {
     /// Tell what it does in each such time too: 100ms, 1s. The program runs once, with the first set of events.
     #[arg(long, value_name = "TIME", value_parser = every, conflicts_with = "runs")]
     every: Option<Duration>,
+    /// Simulate the program on a described machine instead, once, and count the events of its processor: exact, and without
+    /// counters.
+    #[arg(long, requires = "on", conflicts_with_all = ["runs", "once", "every", "names", "all", "process", "time"])]
+    simulated: bool,
+    /// The described machine, by name or file.
+    #[arg(long, value_name = "MACHINE", requires = "simulated")]
+    on: Option<String>,
     #[command(flatten)]
     regions: RegionOptions,
     #[command(flatten)]
@@ -66,13 +73,14 @@ pub fn verb() -> Verb {
   fathom count --every 100ms -- ./program     also over time
   fathom count --pid 1234 --for 30s           a process that runs already
   fathom count --region inner -- ./program    also between its marks (include/fathom.h)
+  fathom count --simulated --on bcm2835 -- ./program    the events of that processor, exactly
   fathom count --runs 20 --record before.fathom -- ./program
   fathom compare before.fathom after.fathom
 
 The program's output appears once for each run; the report follows on stderr. With --json or --html -, stdout has that, and \
          the program's output goes to stderr. stdin is read to its end first, and each run has all of it, unless that is a terminal. Events \
          are counted in user space, times and faults of everything that the program starts and waits for. Where the processor's \
-         events cannot be counted, the report tells why, and `fathom simulate` counts on described machines. Exit status: 0 \
+         events cannot be counted, the report tells why, and --simulated counts on described machines. Exit status: 0 \
          counted, 1 failed, or the program did not end with 0, 2 wrong command line, 3 low confidence, 5 nothing was counted",
         run,
     )
@@ -80,6 +88,9 @@ The program's output appears once for each run; the report follows on stderr. Wi
 
 /// Counts, keeps the record, and prints the report.
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
+    if let Some(machine) = options.on.as_deref().filter(|_| options.simulated) {
+        return simulate::count(machine, &options.program, context);
+    }
     let process = options.process.open()?;
     let asked = Asked {
         kind: &KIND,

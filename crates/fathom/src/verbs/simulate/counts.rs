@@ -94,6 +94,7 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
         ],
         sharing: machine.sharing.map(sharing),
         overlap: overlap(machine),
+        events: None,
         clock_hz: machine.clock_hz,
         levels: machine.levels.iter().enumerate().map(|(nth, of)| level(of, nth, machine)).collect(),
         tlbs: machine.tlbs.iter().enumerate().map(|(nth, of)| tlb(of, nth, machine)).collect(),

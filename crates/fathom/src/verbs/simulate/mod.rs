@@ -5,12 +5,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fathom_analysis::findings::Report;
+use fathom_experiment::count;
 use fathom_experiment::record::Record;
 use fathom_experiment::simulate::limit::Limit;
 use fathom_experiment::simulate::{KIND, NAME};
-use fathom_report::html::Entry;
-use fathom_report::page::Page;
+use fathom_report::ReportKind;
 use fathom_simulation::protocol::{self, End, Request};
 use fathom_trace::Format;
 
@@ -18,15 +17,15 @@ use super::{Context, Verb};
 use crate::cli::{Output, RecordOptions};
 use crate::failure::{Exit, Failure, print_message};
 use crate::html_file::Target;
-use crate::output::{Out, all_told, one_form, shell};
+use crate::output::{all_told, one_form, shell};
 use crate::program::recorded::ProgramOptions;
-use crate::record_writer::{RecordWriter, Requested};
 use crate::records;
 
 mod calls;
 mod conditions;
 mod conversation;
 mod counts;
+mod events;
 mod keep;
 mod kernel;
 mod launch;
@@ -35,6 +34,7 @@ mod objects;
 mod program;
 mod record;
 mod replay;
+mod results;
 mod side_by_side;
 mod source;
 mod system;
@@ -47,13 +47,12 @@ use launch::Launch;
 use machines::Machine;
 use program::Program;
 use replay::Replay;
+use results::{Files, Results};
 use system::{System, SystemOptions};
 use vary::Vary;
 
 /// Seed, if none is given.
 const SEED: u64 = 1;
-/// Records that are named, at most.
-const MAX_NAMED: usize = 4;
 
 /// Options of a simulation.
 #[derive(Debug, Args)]
@@ -105,6 +104,9 @@ struct Options {
     /// QEMU's CPU (QEMU's -cpu), for instance arm1176. Default: one that has all instructions that QEMU knows.
     #[arg(long, value_name = "CPU")]
     cpu: Option<String>,
+    /// Whether the events of the described processor's counters are asked for: `fathom count --simulated`.
+    #[arg(skip)]
+    events: bool,
     #[command(flatten)]
     system: SystemOptions,
     #[command(flatten)]
@@ -147,33 +149,53 @@ The program has stdin, stdout and stderr; the report follows on stderr. With --j
     )
 }
 
+impl Options {
+    /// Returns those of another verb, which simulates a program.
+    fn of(on: &[String], program: &ProgramOptions) -> Options {
+        let ProgramOptions { output, out, command } = program.clone();
+        Options {
+            on: on.to_vec(),
+            vary: Vec::new(),
+            fail_if: Vec::new(),
+            seed: SEED,
+            no_fetches: false,
+            why: false,
+            calls: false,
+            source: false,
+            threads: None,
+            trace: None,
+            trace_format: None,
+            keep_trace: None,
+            sysroot: None,
+            cpu: None,
+            events: false,
+            system: SystemOptions::default(),
+            output,
+            out,
+            command,
+        }
+    }
+
+    /// Returns the kind of the report.
+    fn kind(&self) -> &'static ReportKind {
+        if self.events { &count::KIND } else { &KIND }
+    }
+}
+
 /// Simulates a program's calls, with these machines, or else this host: what `fathom profile --simulated` does.
 ///
 /// # Errors
 /// As `fathom simulate`.
 pub fn profile(on: &[String], program: &ProgramOptions, context: &Context) -> Result<Exit, Failure> {
-    let ProgramOptions { output, out, command } = program.clone();
-    let options = Options {
-        on: on.to_vec(),
-        vary: Vec::new(),
-        fail_if: Vec::new(),
-        seed: SEED,
-        no_fetches: false,
-        why: false,
-        calls: true,
-        source: false,
-        threads: None,
-        trace: None,
-        trace_format: None,
-        keep_trace: None,
-        sysroot: None,
-        cpu: None,
-        system: SystemOptions::default(),
-        output,
-        out,
-        command,
-    };
-    run(&options, context)
+    run(&Options { calls: true, ..Options::of(on, program) }, context)
+}
+
+/// Counts the events of the described processor's counters: what `fathom count --simulated` does.
+///
+/// # Errors
+/// As `fathom simulate`, and a description that does not tell the processor's events.
+pub fn count(on: &str, program: &ProgramOptions, context: &Context) -> Result<Exit, Failure> {
+    run(&Options { events: true, ..Options::of(&[on.to_owned()], program) }, context)
 }
 
 /// Returns whether a program can be simulated here.
@@ -191,12 +213,14 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         if on_stdout || options.trace.is_some() { context.out.clone() } else { context.out.on_stderr() };
     let out = out.with_studies(options.out.study);
     let machines = vary::all(machines::named(&options.on)?, &options.vary)?;
+    let tables = options.events.then(|| events::tables_of(&machines)).transpose()?;
     let files = Files::of(options, &machines);
     let page = Target::open(options.out.html.as_deref(), files.requested())?;
     files.check()?;
     let (subject, name) = subject(options)?;
     let command = typed(options);
     let common = record::Common {
+        experiment: options.kind().name,
         program: &name,
         command: &command,
         seed: options.seed,
@@ -225,7 +249,9 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     };
     let mut judged = Vec::new();
     let kernel = if let Subject::System(system) = &subject { Some(&system.kernel) } else { None };
-    for (machine, counted) in machines.iter().zip(counts::simulated(&ran, options.source, kernel)) {
+    let mut all = counts::simulated(&ran, options.source, kernel);
+    tables.into_iter().for_each(|tables| events::add(&mut all, &tables, &machines, &ran.answer));
+    for (machine, counted) in machines.iter().zip(all) {
         let lines = record::lines(&common, &machine.description, &machine.name, &counted)?;
         let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
         judged.push((machine.name.as_str(), records::judged(&record)?, lines));
@@ -310,12 +336,15 @@ fn request(options: &Options, machines: &[Machine]) -> Request {
 
 /// Returns the command line that repeats the simulation.
 fn typed(options: &Options) -> String {
-    let mut text = format!("fathom {NAME}");
+    let mut text =
+        format!("fathom {}{}", options.kind().name, if options.events { " --simulated" } else { "" });
     if !options.on.is_empty() {
         text += &format!(" --on {}", options.on.iter().map(|name| shell(name)).collect::<Vec<_>>().join(","));
     }
     options.vary.iter().for_each(|vary| text += &format!(" --vary {}", shell(&vary.typed())));
-    text += &format!(" --seed {}", options.seed);
+    if !options.events {
+        text += &format!(" --seed {}", options.seed);
+    }
     if options.no_fetches {
         text += " --no-fetches";
     }
@@ -345,148 +374,4 @@ fn typed(options: &Options) -> String {
     text += " --";
     options.command.iter().for_each(|word| text += &format!(" {}", shell(&word.to_string_lossy())));
     text
-}
-
-/// Returns the command that reports the records of several machines, or their directory if there are many.
-fn next(kept: &[String]) -> String {
-    match kept {
-        [] => String::new(),
-        few if few.len() <= MAX_NAMED => {
-            let files: Vec<String> = few.iter().map(|file| shell(file)).collect();
-            format!("\nNext: fathom report {}\n", files.join(" "))
-        }
-        [first, ..] => format!(
-            "\nNext: fathom report {}, or another of the {} records beside it\n",
-            shell(first),
-            kept.len()
-        ),
-    }
-}
-
-/// The requested files of the records.
-struct Files<'a> {
-    options: &'a RecordOptions,
-    /// One for each machine, if any is requested.
-    files: Vec<PathBuf>,
-}
-
-impl<'a> Files<'a> {
-    fn of(options: &'a Options, machines: &[Machine]) -> Files<'a> {
-        let several = machines.len() > 1;
-        let file = |path: &PathBuf| machines.iter().map(|m| record::file(path, &m.name, several)).collect();
-        Files {
-            options: &options.output,
-            files: options.output.record.as_ref().map(file).unwrap_or_default(),
-        }
-    }
-
-    fn requested(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(PathBuf::as_path)
-    }
-
-    /// Returns the file of a machine.
-    fn of_machine(&self, nth: usize) -> Requested<'_> {
-        match self.files.get(nth) {
-            Some(file) if self.options.force => Requested::Replaced(file),
-            Some(file) => Requested::New(file),
-            None => Requested::Copy,
-        }
-    }
-
-    fn check(&self) -> Result<(), Failure> {
-        for (nth, file) in self.files.iter().enumerate() {
-            if self.files[..nth].contains(file) {
-                let what = format!("--record {}: two machines would have the same file", file.display());
-                return Err(Failure::usage(what, "simulate them one after the other"));
-            }
-            self.of_machine(nth).check()?;
-        }
-        Ok(())
-    }
-}
-
-/// What is told of all machines.
-struct Results<'a> {
-    options: &'a Options,
-    out: &'a Out,
-    machines: &'a [Machine],
-    /// Name, report and record of each machine.
-    judged: Vec<(&'a str, Report, Vec<String>)>,
-    page: Option<Target>,
-}
-
-impl Results<'_> {
-    fn entries(&self) -> Vec<Entry<'_>> {
-        self.judged.iter().map(|(name, report, _)| Entry { name, report, kind: &KIND }).collect()
-    }
-
-    /// Returns what is shown of several machines.
-    fn side_by_side(&self) -> Page {
-        let reports: Vec<&Report> = self.judged.iter().map(|(_, report, _)| report).collect();
-        side_by_side::page(self.machines, &reports, *self.out.style())
-    }
-
-    /// Writes the page.
-    fn write(&self, page: Target) -> Result<(), Failure> {
-        let several = self.judged.len() > 1;
-        let together = if several { self.side_by_side().blocks() } else { Vec::new() };
-        page.write_together(&self.entries(), &[], &together, self.out)
-    }
-
-    /// Writes the records. Returns their files, and the failure of a requested one.
-    fn keep(&mut self, files: &Files) -> (Vec<String>, Option<Failure>) {
-        let (mut kept, mut lost) = (Vec::new(), None);
-        for (nth, (_, report, lines)) in self.judged.iter().enumerate() {
-            match RecordWriter::open(files.of_machine(nth), NAME, &report.subject, &lines[..1], &|| false) {
-                Ok(mut writer) => {
-                    lines[1..].iter().for_each(|line| writer.line(line));
-                    kept.extend(writer.path().map(|path| path.display().to_string()));
-                    let page = self.page.as_mut().map_or(Ok(()), |page| page.exclude_files(writer.files()));
-                    lost = writer.close().or(page.err()).or(lost);
-                }
-                Err(failure) => lost = Some(failure),
-            }
-        }
-        (kept, lost)
-    }
-
-    /// Prints the report of one machine, or several side by side. Returns the worst exit status.
-    fn tell(&self, kept: &[String]) -> Result<Exit, Failure> {
-        let form = &self.options.out;
-        if let [(_, report, _)] = self.judged.as_slice() {
-            let next = kept.first().map(|file| format!("fathom report {}", shell(file)));
-            return self.out.report(report, &KIND, form, next.as_deref());
-        }
-        let reports: Vec<&Report> = self.judged.iter().map(|(_, report, _)| report).collect();
-        if form.json {
-            let all: Vec<String> = reports.iter().map(|report| fathom_report::json(report, &KIND)).collect();
-            let all: Vec<&str> = all.iter().map(|text| text.trim_end()).collect();
-            self.out.text(&format!("[\n{}\n]\n", all.join(",\n")))?;
-        } else if form.html.as_deref().is_none_or(|file| file.as_os_str() != "-") {
-            self.out.text(&self.side_by_side().finish())?;
-            self.out.text(&next(kept))?;
-        }
-        Ok(reports.iter().map(|report| crate::output::status(report)).max().unwrap_or(Exit::Done))
-    }
-
-    /// Tells which conditions hold.
-    fn limits(&self) -> Result<Exit, Failure> {
-        let mut exit = Exit::Done;
-        for (name, report, _) in &self.judged {
-            for limit in &self.options.fail_if {
-                let wrong = |why| Failure::usage(format!("--fail-if {why} ({name})"), "");
-                let (value, beyond) = limit.check(report).map_err(wrong)?;
-                if beyond {
-                    let shown = fathom_report::number::shown(value, None, None).value;
-                    let unit = if limit.text.trim_end().ends_with('%') { " %" } else { "" };
-                    print_message(&format!(
-                        "--fail-if '{}' holds on {name}: it is {shown}{unit}",
-                        limit.text
-                    ));
-                    exit = Exit::Differs;
-                }
-            }
-        }
-        Ok(exit)
-    }
 }

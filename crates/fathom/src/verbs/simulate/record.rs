@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use fathom_experiment::record::{End, Record, Run, Simulated};
-use fathom_experiment::simulate::NAME;
 use fathom_model::Description;
 use fathom_probe::serve::{Lines, serve};
 
@@ -13,6 +12,8 @@ use crate::subjects;
 
 /// What every machine's record has in common.
 pub struct Common<'a> {
+    /// The experiment.
+    pub experiment: &'a str,
     /// Name of the program.
     pub program: &'a str,
     /// The command line.
@@ -33,7 +34,7 @@ pub fn lines(
     counted: &Simulated,
 ) -> Result<Vec<String>, Failure> {
     let run = Run {
-        experiment: NAME.to_owned(),
+        experiment: common.experiment.to_owned(),
         subject: short(&format!("{} on {name}", common.program)),
         seed: common.seed,
         build: crate::build_id::id(),
@@ -101,8 +102,14 @@ mod tests {
     #[test]
     fn record_has_the_facts_of_its_machine() {
         let machine = subjects::description("bcm2835").expect("built in");
-        let common =
-            Common { program: "p", command: "fathom simulate", seed: 3, interrupted: false, elapsed_ms: 5 };
+        let common = Common {
+            experiment: "simulate",
+            program: "p",
+            command: "fathom simulate",
+            seed: 3,
+            interrupted: false,
+            elapsed_ms: 5,
+        };
         let counted =
             Simulated { program: "p".into(), threads: 1, clock_hz: 700_000_000, ..Simulated::default() };
         let lines = lines(&common, &machine, "bcm2835", &counted).expect("lines");

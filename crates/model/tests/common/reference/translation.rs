@@ -73,6 +73,8 @@ impl Reference {
             .collect();
         let all_split = !able.is_empty() && able.iter().all(|&t| split(t));
         let hit = blocks.iter().find(|&&(t, block)| self.tlb(t, cpu).look(block)).map(|&(t, _)| t);
+        let nearest = !able.is_empty() && hit == able.first().copied();
+        self.tlb_misses += u64::from(!self.d.tlbs.is_empty() && !nearest);
         for &(t, block) in blocks.iter().take_while(|&&(t, _)| Some(t) != hit) {
             self.tlb(t, cpu).put(block, false);
         }
