@@ -7,11 +7,13 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use fathom_model::{Access, GUEST_BATCH};
-use fathom_simulation::calls::{self, CallTree, Made, Stack};
+use fathom_simulation::calls::Made;
 use fathom_simulation::protocol::{self, Answer, End, HeapSites, Message, Request};
-use fathom_simulation::{Event, HeapEvent, MachineCounts, Machines, Mark, Repeats, fetch_shift};
+use fathom_simulation::{Event, HeapEvent, MachineCounts, Machines, Mark, Repeats, Snapshot, fetch_shift};
 
 use crate::children;
+use crate::counters::Counters;
+use crate::followed::Followed;
 use crate::guest::Guest;
 use crate::heap::Heap;
 use crate::kept::Kept;
@@ -50,7 +52,9 @@ pub struct Session {
     /// The process that began: children of the program are other processes.
     process: u32,
     /// The program's calls, if they are asked for.
-    tree: Option<Mutex<CallTree>>,
+    followed: Option<Followed>,
+    /// The page in which a guest reads counts, if it may.
+    pub counters: Option<Counters>,
     /// The program's allocator, if it is asked for, or why it is not followed.
     heap: Option<Result<Heap, String>>,
     places: Mutex<Places>,
@@ -101,14 +105,22 @@ impl Session {
         // SAFETY: ignoring a signal has no further condition. The program may still set a handler of its own.
         unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
         let blocked = BlockedSignals::all();
+        let page = request.guest.as_ref().and_then(|guest| guest.counters.as_deref());
+        let counters = page.map(|file| Counters::begin(file, &request.machines)).transpose();
+        let counters = counters.map_err(&mut refuse)?;
         let machines = match guest {
-            Some(_) => Machines::of_guest(&request.machines, request.seed, request.threads),
+            Some(_) => {
+                let by_cpu = counters.is_some();
+                Machines::of_guest(&request.machines, request.seed, request.threads, request.why, by_cpu)
+            }
             None => Machines::new(&request.machines, request.seed, request.threads, request.why),
         };
         let machines = machines.map_err(&mut refuse)?;
         let shift = fetch_shift(&request.machines);
         let kept = request.trace.as_deref().map(|file| Kept::begin(file, &request, shift)).transpose();
         let kept = kept.map_err(&mut refuse)?;
+        let followed = request.calls.then(|| Followed::begin(guest.is_some(), target)).transpose();
+        let followed = followed.map_err(&mut refuse)?;
         let session = Session {
             fetches: request.fetches,
             fetch_shift: kept.as_ref().map_or(shift, Kept::fetch_shift),
@@ -119,10 +131,11 @@ impl Session {
             moved: AtomicBool::new(false),
             program: request.program,
             calls: if guest.is_none() { Calls::of(target) } else { None },
+            heap: (guest.is_none() && (request.why || request.trace.is_some())).then(|| Heap::begin(target)),
             guest,
             target: target.to_owned(),
-            heap: (request.why || request.trace.is_some()).then(|| Heap::begin(target)),
-            tree: request.calls.then(|| Mutex::new(CallTree::new())),
+            followed,
+            counters,
             process: std::process::id(),
             places: Mutex::default(),
             sink: Mutex::new(Sink::new(machines, kept)),
@@ -171,10 +184,10 @@ impl Session {
         self.marked.load(Ordering::Relaxed)
     }
 
-    /// Returns whether calls are told.
+    /// Returns the calls, if they are told.
     #[inline(always)]
-    pub fn has_calls(&self) -> bool {
-        self.tree.is_some()
+    pub fn followed(&self) -> Option<&Followed> {
+        self.followed.as_ref()
     }
 
     /// Returns QEMU's name of the instruction set.
@@ -182,19 +195,10 @@ impl Session {
         &self.target
     }
 
-    /// Has a thread's stack enter a block.
-    pub fn enter(&self, stack: &mut Stack, block: &calls::Block) {
-        if let Some(tree) = &self.tree {
-            stack.enter(block, &mut lock(tree));
-        }
-    }
-
     /// Adds what a thread has made in calls.
     pub fn add_calls(&self, made: &mut Vec<Made>, deepest: u64) {
-        if let Some(tree) = self.tree.as_ref().filter(|_| self.is_own()) {
-            let mut tree = lock(tree);
-            made.iter().for_each(|made| tree.add(made));
-            tree.reached(deepest);
+        if let Some(followed) = self.followed().filter(|_| self.is_own()) {
+            followed.add(made, deepest);
         }
         made.clear();
     }
@@ -303,6 +307,11 @@ impl Session {
         }
     }
 
+    /// Returns what the first machine has counted so far, of a CPU and of all.
+    pub fn snapshot(&self, cpu: u32) -> Option<Snapshot> {
+        lock(&self.sink).machines.as_ref()?.snapshot(cpu)
+    }
+
     /// Ends the simulation because it cannot go on.
     pub fn refuse(&self, what: &str) {
         if !self.ended.swap(true, Ordering::SeqCst) {
@@ -393,7 +402,7 @@ impl Session {
             },
             regions: self.guest.as_ref().map_or_else(|| places.regions(), Guest::regions),
             heap: self.heap_sites(),
-            calls: self.tree.as_ref().map(|tree| Box::new(lock(tree).clone())),
+            calls: self.followed().map(|followed| Box::new(followed.tree())),
             guest: self.guest.as_ref().map(Guest::answer),
             machines,
         }

@@ -217,7 +217,7 @@ pub fn trace() -> Vec<Vec<u8>> {
         champsim.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
     let own = |rounds: u64, strides: u64| {
-        let header = Header { program: "p".into(), fetch_shift: Some(5) };
+        let header = Header { program: "p".into(), fetch_shift: Some(5), guest: false };
         let mut writer = Writer::new(Vec::new(), &header).expect("memory");
         for n in 0..rounds {
             let jump = if n % strides == 0 { n.wrapping_mul(0x9e37_79b9_7f4a_7c15) } else { 8 * n };

@@ -26,7 +26,9 @@ use crate::records;
 mod calls;
 mod conditions;
 mod conversation;
+mod counters_page;
 mod counts;
+mod guest_data;
 mod keep;
 mod kernel;
 mod launch;
@@ -42,7 +44,6 @@ mod vary;
 mod why;
 
 use conversation::Ran;
-use keep::KeptTrace;
 use launch::Launch;
 use machines::Machine;
 use program::Program;
@@ -184,6 +185,7 @@ pub fn can_run(program: &OsStr) -> bool {
 /// Simulates, keeps the records, prints, and checks the conditions.
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     one_form(options.out.json, options.out.html.as_deref())?;
+    options.system.check(options.source, options.trace.is_some())?;
     let on_stdout =
         options.out.json || options.out.html.as_deref().is_some_and(|file| file.as_os_str() == "-");
     // stdout is the program's, if there is one.
@@ -210,8 +212,9 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let ran = match &subject {
         Subject::Program(program) => launch(options, program, &machines, on_stdout, context.quiet)?,
         Subject::System(system) => {
-            let request = request(options, &machines);
-            system.run(Request { program: name.clone(), ..request }, on_stdout, context.quiet)?
+            let run =
+                |request| system.run(Request { program: name.clone(), ..request }, on_stdout, context.quiet);
+            keep::keeping(options.keep_trace.as_deref(), request(options, &machines), run)?
         }
         Subject::Trace => replay(options, &machines, context.quiet)?,
     };
@@ -224,7 +227,9 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         ..common
     };
     let mut judged = Vec::new();
-    let kernel = if let Subject::System(system) = &subject { Some(&system.kernel) } else { None };
+    let of_trace = options.system.kernel_of(&ran.answer)?;
+    let kernel =
+        if let Subject::System(system) = &subject { Some(&system.kernel) } else { of_trace.as_ref() };
     for (machine, counted) in machines.iter().zip(counts::simulated(&ran, options.source, kernel)) {
         let lines = record::lines(&common, &machine.description, &machine.name, &counted)?;
         let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
@@ -257,7 +262,7 @@ fn subject(options: &Options) -> Result<(Subject, String), Failure> {
             return Err(Failure::usage("--trace-format without --trace", "name the trace: --trace FILE"));
         }
         if options.system.system {
-            let system = System::find(&options.system, &options.command, options.seed)?;
+            let system = System::find(&options.system, &options.command, options.seed, options.calls)?;
             let name = system.name();
             return Ok((Subject::System(Box::new(system)), name));
         }
@@ -275,13 +280,11 @@ fn launch(
     divert: bool,
     quiet: bool,
 ) -> Result<Ran, Failure> {
-    let mut kept = options.keep_trace.as_deref().map(KeptTrace::create).transpose()?;
-    let trace = kept.as_mut().map(KeptTrace::open_as);
-    let request = Request { trace, program: program.name(), ..request(options, machines) };
     let command = options.command.as_slice();
-    let ran = Launch { program, command, cpu: options.cpu.as_deref(), request, divert, quiet }.run()?;
-    kept.map_or(Ok(()), |kept| kept.keep(&ran.answer))?;
-    Ok(ran)
+    keep::keeping(options.keep_trace.as_deref(), request(options, machines), |request| {
+        let request = Request { program: program.name(), ..request };
+        Launch { program, command, cpu: options.cpu.as_deref(), request, divert, quiet }.run()
+    })
 }
 
 fn replay(options: &Options, machines: &[Machine], quiet: bool) -> Result<Ran, Failure> {
