@@ -14,7 +14,7 @@
 //!
 //! A function is a symbol, or a section where none covers the code.
 //!
-//! A guest's kernel adds two things, both found at addresses of its symbols, as only AArch64's Linux has them (`special`):
+//! A guest's kernel adds two things, both found at addresses of its symbols, as only AArch64's Linux has them (`special`, `tasks`):
 //!
 //! - An **exception** or interrupt begins at one of its vectors. It is called by the function that it has interrupted, and its calls and
 //!   returns are its own until `ERET`, after which that function goes on.
@@ -24,14 +24,16 @@ mod branches;
 mod return_points;
 mod special;
 mod stack;
+mod tasks;
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 pub use branches::Branch;
 pub use return_points::{LOOKED_AT, is_return_point};
-pub use special::{Special, Tasks};
+pub use special::Special;
 pub use stack::{MAX_DEPTH, Stack};
+pub use tasks::Tasks;
 
 /// Sequences of calls that are told apart, at most.
 pub const MAX_CALLS: usize = 1 << 20;

@@ -1,11 +1,6 @@
-//! Calls of a guest: exceptions, which interrupt a function at any place, and tasks, each with a stack of its own.
+//! What begins at addresses of a guest's kernel: exceptions, tasks, programs.
 //!
 //! Source of the vectors of AArch64: DDI 0487, D1.3.1 (four kinds of exceptions from four states, 128 bytes each).
-
-use rustc_hash::FxHashMap;
-
-use super::stack::End;
-use super::{Branch, Stack};
 
 /// Bytes of a vector, and of all.
 const VECTOR: u64 = 0x80;
@@ -32,38 +27,6 @@ impl Special {
     pub fn exception(vectors: u64, pc: u64) -> Option<Special> {
         let at = pc.checked_sub(vectors).filter(|at| *at < VECTORS && at.is_multiple_of(VECTOR))?;
         Some(if (at / VECTOR).is_multiple_of(KINDS) { Special::Synchronous } else { Special::Interrupt })
-    }
-
-    /// Returns how the block ends that an exception interrupts: one that an instruction has cut off has no branch.
-    pub(super) fn end_of(self, end: Option<End>) -> Option<End> {
-        match self {
-            Special::Synchronous => end.map(|end| End { branch: Branch::Other, ..end }),
-            _ => end,
-        }
-    }
-}
-
-/// What an exception has interrupted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Interrupted {
-    /// Frames that are not those of the exception.
-    pub depth: usize,
-    pub end: Option<End>,
-    pub call: u32,
-    pub function: u32,
-}
-
-/// The stacks of a guest's tasks that are not executed, by the kernel's pointer to the task.
-#[derive(Debug, Default)]
-pub struct Tasks {
-    stacks: FxHashMap<u64, Stack>,
-}
-
-impl Tasks {
-    /// A CPU goes from one task to another one, whose stack is in `stack` then: an empty one, if the task is new.
-    pub fn switch(&mut self, from: u64, to: u64, stack: &mut Stack) {
-        let next = self.stacks.remove(&to).unwrap_or_default();
-        self.stacks.insert(from, std::mem::replace(stack, next));
     }
 }
 

@@ -1,6 +1,5 @@
 //! The calls that a thread is in.
 
-use super::special::Interrupted;
 use super::{Block, Branch, CallTree, Entry, Special};
 
 /// Calls within one another that are told apart. Those within the last one are counted as that one.
@@ -20,10 +19,20 @@ struct Frame {
 
 /// The block before the one that is executed: how it ends, its first address, and the address after it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End {
-    pub branch: Branch,
-    pub first: u64,
-    pub next: u64,
+struct End {
+    branch: Branch,
+    first: u64,
+    next: u64,
+}
+
+/// What an exception has interrupted.
+#[derive(Clone, Copy, Debug)]
+struct Interrupted {
+    /// Frames that are not those of the exception.
+    depth: usize,
+    end: Option<End>,
+    call: u32,
+    function: u32,
 }
 
 /// The calls that a thread, or a task of a guest, is in. The head of the module has the rules.
@@ -31,12 +40,12 @@ pub(super) struct End {
 pub struct Stack {
     frames: Vec<Frame>,
     /// What exceptions have interrupted, the last one at the end. Frames before it are not those of the exception.
-    pub(super) interrupted: Vec<Interrupted>,
+    interrupted: Vec<Interrupted>,
     /// The call that executes; 0 before the first block.
-    pub(super) call: u32,
+    call: u32,
     /// Its function.
-    pub(super) function: u32,
-    pub(super) end: Option<End>,
+    function: u32,
+    end: Option<End>,
     /// The most frames so far.
     deepest: usize,
 }
@@ -107,7 +116,12 @@ impl Stack {
 
     /// An exception begins, whose calls are those of what it interrupts.
     fn interrupt(&mut self, exception: Special, block: &Block, tree: &mut CallTree) {
-        let (end, call, function) = (exception.end_of(self.end), self.call, self.function);
+        // A block that an instruction has cut off has no branch.
+        let end = match exception {
+            Special::Synchronous => self.end.map(|end| End { branch: Branch::Other, ..end }),
+            _ => self.end,
+        };
+        let (call, function) = (self.call, self.function);
         self.interrupted.push(Interrupted { depth: self.frames.len(), end, call, function });
         if self.depth() < MAX_DEPTH {
             self.call = tree.call(self.call, block);
