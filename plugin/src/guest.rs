@@ -15,6 +15,7 @@ use fathom_simulation::protocol::{GuestAnswer, GuestCalls, GuestRequest, Mapping
 use fathom_simulation::{Code, Event, MAX_REGIONS, Note};
 
 use crate::session::lock;
+use crate::tasks::Tasks;
 
 /// Bytes of a page.
 const PAGE: usize = GUEST_PAGE as usize;
@@ -48,14 +49,17 @@ pub struct Guest {
     unplaced: AtomicU64,
     /// What the program's addresses are moved by: the first two different ones.
     moved: Mutex<Vec<u64>>,
+    /// Its tasks, if they are told apart.
+    tasks: Option<Tasks>,
 }
 
 impl Guest {
     /// Returns the guest that a request is about, if it has so many CPUs; `None` for a program without a guest.
     ///
     /// # Errors
-    /// The emulator is of another kind than the request, a machine has fewer CPUs, or there are too many regions.
-    pub fn begin(request: &Request, cpus: Option<i32>) -> Result<Option<Guest>, String> {
+    /// The emulator is of another kind than the request, a machine has fewer CPUs, there are too many regions, or QEMU does not tell what
+    /// tasks need.
+    pub fn begin(request: &Request, cpus: Option<i32>, target: &str) -> Result<Option<Guest>, String> {
         let (of, cpus) = match (&request.guest, cpus) {
             (None, None) => return Ok(None),
             (None, Some(_)) => return Err("this is a whole machine: simulate --system".to_owned()),
@@ -75,7 +79,10 @@ impl Guest {
         if regions + of.spans.len() > MAX_REGIONS {
             return Err(format!("there are more than {MAX_REGIONS} regions"));
         }
+        let first = regions + of.spans.len();
+        let tasks = of.tasks.map(|switch| Tasks::begin(switch, first, target)).transpose()?;
         Ok(Some(Guest {
+            tasks,
             request: of.clone(),
             program,
             memory: Mutex::default(),
@@ -88,14 +95,21 @@ impl Guest {
     /// Returns whether instructions are counted by CPU: anything happens at addresses, or the guest reads counts.
     pub fn is_marked(&self) -> bool {
         self.request.counters.is_some()
+            || self.tasks.is_some()
             || !self.request.spans.is_empty()
             || self.program.as_ref().is_some_and(|of| !of.regions.is_empty())
     }
 
-    /// Returns the names of regions and of what is timed between addresses, by number.
+    /// Returns its tasks, if they are told apart.
+    pub fn tasks(&self) -> Option<&Tasks> {
+        self.tasks.as_ref()
+    }
+
+    /// Returns the names of regions, of what is timed between addresses, and of tasks, by number.
     pub fn regions(&self) -> Vec<String> {
         let regions = self.program.iter().flat_map(|program| program.regions.iter().cloned());
-        regions.chain(self.request.spans.iter().map(|span| span.name.clone())).collect()
+        let spans = self.request.spans.iter().map(|span| span.name.clone());
+        regions.chain(spans).chain(self.tasks.iter().flat_map(Tasks::names)).collect()
     }
 
     /// Returns where the program's file is at the addresses for which it was linked.

@@ -18,9 +18,11 @@ mod qemu;
 mod regions;
 mod registers;
 mod session;
+mod signals;
 mod socket;
 mod system;
 mod system_calls;
+mod tasks;
 mod threads;
 mod turns;
 

@@ -18,6 +18,7 @@ use crate::guest::Guest;
 use crate::heap::Heap;
 use crate::kept::Kept;
 use crate::places::Places;
+use crate::signals::BlockedSignals;
 use crate::socket::{Socket, moved};
 use crate::system_calls::Calls;
 use crate::threads::{self, Left};
@@ -99,7 +100,7 @@ impl Session {
         let mut reader = BufReader::new(connected);
         reader.read_line(&mut line).map_err(|e| format!("{socket}: {e}"))?;
         let request: Request = protocol::read(&line).map_err(&mut refuse)?;
-        let guest = Guest::begin(&request, cpus).map_err(&mut refuse)?;
+        let guest = Guest::begin(&request, cpus, target).map_err(&mut refuse)?;
         // QEMU passes SIGINT on to the program, which would die of it. The command's user means the simulation: it tells
         // the command, and that closes its side.
         // SAFETY: ignoring a signal has no further condition. The program may still set a handler of its own.
@@ -475,29 +476,5 @@ fn tell_progress() {
             lock(&session.socket).tell_if_open(&protocol::line(&Message::Progress(now)));
             last = now;
         }
-    }
-}
-
-/// Blocks all signals of this thread and of those that it creates, until it is dropped: the handlers of QEMU expect one of
-/// its own threads.
-struct BlockedSignals(libc::sigset_t);
-
-impl BlockedSignals {
-    fn all() -> BlockedSignals {
-        // SAFETY: both sets are initialised by the calls before they are read.
-        unsafe {
-            let mut all = std::mem::zeroed();
-            let mut before = std::mem::zeroed();
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-            BlockedSignals(before)
-        }
-    }
-}
-
-impl Drop for BlockedSignals {
-    fn drop(&mut self) {
-        // SAFETY: the set is the one that the call above has written.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
     }
 }

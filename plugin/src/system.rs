@@ -1,6 +1,6 @@
 //! What QEMU calls when it emulates a whole machine: as for a program (`crate::translated`), with physical addresses.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_model::GUEST_PAGE;
@@ -10,6 +10,7 @@ use fathom_simulation::calls::{self, Branch};
 use crate::guest::{Guest, Owner};
 use crate::places::{Accesses, Block, Line, Places, Planted};
 use crate::session::Session;
+use crate::tasks::Tasks;
 use crate::threads::Data;
 use crate::{Translated, on_execution, qemu, threads};
 
@@ -98,6 +99,7 @@ pub extern "C" fn translated(_id: qemu::Id, block: *mut qemu::Block) {
     }
     let counter = places.keep_block(Block::new(numbers));
     follow(session, guest, block, owner.1);
+    watch_tasks(guest, block);
     // SAFETY: the counter is never freed.
     unsafe { qemu::qemu_plugin_register_vcpu_tb_exec_inline(block, qemu::ADD, counter.cast(), 1) };
     if session.is_marked() {
@@ -143,6 +145,41 @@ fn follow(session: &Session, guest: &Guest, block: *mut qemu::Block, last: Owner
         if guest.switches(begin.pc) {
             qemu::qemu_plugin_register_vcpu_tb_exec_cb(block, switched, qemu::NO_REGISTERS, passed(of));
         }
+    }
+}
+
+/// Has the tasks of the guest watched, if they are told apart. What is registered here comes before the block's instructions are counted.
+fn watch_tasks(guest: &Guest, block: *mut qemu::Block) {
+    let Some(tasks) = guest.tasks() else { return };
+    let Translated { pc, host, .. } = Translated::of(block, 0);
+    let within = (pc % GUEST_PAGE) as usize;
+    // At the beginning of a page it is not known what is before.
+    let before = within.checked_sub(4).and_then(|at| page_of(host)?.get(at..within));
+    // SAFETY: QEMU's block is valid; the numbers are no pointers for QEMU.
+    unsafe {
+        if let Some(register) = before.and_then(Tasks::written) {
+            let register = std::ptr::without_provenance_mut(register as usize);
+            qemu::qemu_plugin_register_vcpu_tb_exec_cb(block, task_told, qemu::NO_REGISTERS, register);
+        }
+        if tasks.switches(pc) {
+            let none = std::ptr::null_mut();
+            qemu::qemu_plugin_register_vcpu_tb_exec_cb(block, task_changed, qemu::NO_REGISTERS, none);
+        }
+    }
+}
+
+/// The block is executed that follows the write of a task's number.
+extern "C" fn task_told(cpu: c_uint, register: *mut c_void) {
+    if let Some(tasks) = Session::get().and_then(|session| session.guest.as_ref()?.tasks()) {
+        tasks.write(cpu, register.addr() as c_int);
+    }
+}
+
+/// The block that switches tasks is executed.
+extern "C" fn task_changed(cpu: c_uint, _: *mut c_void) {
+    let Some(session) = Session::get() else { return };
+    if let Some(tasks) = session.guest.as_ref().and_then(Guest::tasks) {
+        threads::change_task(session, tasks, cpu);
     }
 }
 

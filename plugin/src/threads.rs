@@ -12,6 +12,7 @@ use crate::counters::Counters;
 use crate::heap::Awaited;
 use crate::places::{Line, Planted};
 use crate::session::Session;
+use crate::tasks::Tasks;
 
 /// Threads of the program at the same time, at most.
 pub const MAX_THREADS: usize = 4096;
@@ -183,6 +184,16 @@ pub fn executed_on_cpu(cpu: u32, count: u64, own_code: bool) {
         go(cpu, own, !own_code);
     }
     own.executed += count;
+}
+
+/// A guest's kernel switches the task of a CPU: the region of one ends, and that of another one begins.
+pub fn change_task(session: &Session, tasks: &Tasks, cpu: u32) {
+    // SAFETY: as for `push_on_cpu`.
+    let Some(own) = (unsafe { on_cpu(cpu) }) else { return without(cpu) };
+    pass_on(cpu, own);
+    for event in tasks.switch(cpu) {
+        session.mark(cpu, Mark { event, instructions: own.executed });
+    }
 }
 
 /// A guest has asked for counts, by a store of a CPU after which `rest` instructions of its block follow.

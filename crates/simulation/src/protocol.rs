@@ -54,6 +54,8 @@ pub struct GuestRequest {
     pub spans: Vec<Span>,
     /// By what its calls are told, if they are asked for.
     pub calls: Option<GuestCalls>,
+    /// The address of the function that switches tasks, if those are told apart.
+    pub tasks: Option<u64>,
     /// The file of a page of memory of the guest in which it reads the first machine's counts (`include/fathom_guest.h`), if it may.
     pub counters: Option<String>,
 }

@@ -284,3 +284,37 @@ fn guest_reads_counters_of_the_machine() {
 fn misses_in(region: &Value) -> u64 {
     misses(region, "L1D")
 }
+
+/// A task is a region: what the worker does, twice, is known by arithmetic.
+#[test]
+fn tasks_have_numbers_names_and_counts() {
+    let user = User::new();
+    if !guest(&user) {
+        return;
+    }
+    let document = json(&run(&user, &["--on", "bcm2837", "--json", "--tasks"]));
+    let region = |name: &str| hot(&document, "simulated.region.{rank}.cycles", "region", name);
+    let number = |of: &Value, field: &str| of[field].as_u64().unwrap_or_else(|| panic!("{field} in {of}"));
+    let (worker, first) = (region("task 8 worker"), region("task 0 swapper/0"));
+    println!("{worker} {first}");
+    assert_eq!((number(worker, "entered"), number(first, "entered")), (2, 2));
+    let jobs = 2 * 3 * 2 * 1000;
+    assert!((jobs..jobs + 200).contains(&number(worker, "executed")), "{worker}");
+    // The first one spins in between, and reads its counters after that, if it can.
+    assert!((100_000..101_500).contains(&number(first, "executed")), "{first}");
+    let pages = region("pages");
+    assert_eq!((number(pages, "entered"), number(pages, "accesses")), (1, LOADS), "{pages}");
+    user.write("few", "0000000040100000 T start\n");
+    let few = [
+        "simulate",
+        "--on",
+        "bcm2837",
+        "--system",
+        "--tasks",
+        "--symbols",
+        "few",
+        "--",
+        "qemu-system-aarch64",
+    ];
+    user.run(&few).failed(2, &["--tasks", "no symbol 'cpu_switch_to'"]);
+}

@@ -158,7 +158,7 @@ fn counts_in_a_guest_are_those_of_arithmetic_and_of_user_mode() {
         return;
     }
     let simulate = format!(
-        "--on bcm2837 --json --symbols {symbols} --program {program} --between el1h_64_irq..ret_to_kernel --counters"
+        "--on bcm2837 --json --symbols {symbols} --program {program} --between el1h_64_irq..ret_to_kernel --counters --tasks"
     );
     let reports = ["first", "second"].map(at);
     // At the same time: the scheduling of the two on this host's CPUs differs on every run.
@@ -187,6 +187,15 @@ fn counts_in_a_guest_are_those_of_arithmetic_and_of_user_mode() {
     assert!(around < 20, "{around} instructions beside the loop's");
     // Each step is on another line. An interrupt in between may take the line of a step.
     assert!(l1d(&user) >= STEPS - 1 && l1d(&within).abs_diff(l1d(&user)) < 10, "{within}");
+    let regions = guest["findings"].as_array().expect("findings").iter();
+    let regions = regions.filter(|f| f["metric"] == "simulated.region.{rank}.cycles").map(|f| &f["detail"]);
+    let named = |of: &&Value| of["region"].as_str().is_some_and(|name| name.ends_with(" marked"));
+    let task = regions.filter(named).max_by_key(|of| number(of, "executed")).expect("the program's task");
+    println!("{task}");
+    assert!(
+        number(task, "executed") > number(&within, "executed") + 10_000,
+        "with what the kernel does for it: {task}"
+    );
     let interrupts = region(&guest, "el1h_64_irq..ret_to_kernel");
     assert!(number(&interrupts, "entered") > 100, "{interrupts}");
     let times = ["shortest", "median", "p99", "longest"].map(|field| number(&interrupts, field));

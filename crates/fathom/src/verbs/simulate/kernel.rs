@@ -8,6 +8,8 @@ use super::objects::Datum;
 use crate::failure::Failure;
 use crate::program::symbols::{Named, UNKNOWN};
 
+/// The function of AArch64's Linux that switches tasks (arch/arm64/kernel/entry.S).
+pub const SWITCH: &str = "cpu_switch_to";
 /// Name of code of programs that are not told apart.
 const OTHERS: &str = "user code (address space unknown)";
 /// Symbols below are those of pages that the kernel copies elsewhere (32-bit ARM links its exception vectors at 0).
@@ -87,7 +89,7 @@ impl Kernel {
         Ok(GuestCalls {
             functions: self.symbols.iter().map(|(at, ..)| *at).collect(),
             vectors: self.address("vectors")?,
-            switch: self.address("cpu_switch_to")?,
+            switch: self.address(SWITCH)?,
             new_task: self.address("ret_from_fork").ok(),
             new_program: self.address("begin_new_exec").ok(),
         })

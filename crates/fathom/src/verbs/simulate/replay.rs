@@ -38,12 +38,15 @@ pub struct Replay<'a> {
     pub quiet: bool,
 }
 
+/// How the trace has ended.
+type Ended = Result<(Format, Told), Error>;
+
 /// What the thread that reads sends.
 enum Part {
     /// The trace begins: whether it is that of a guest.
     Begin(bool),
     Batch(Batch),
-    End(Box<Result<(Format, Told), Error>>),
+    End(Box<Ended>),
 }
 
 impl Replay<'_> {
@@ -106,7 +109,7 @@ impl Replay<'_> {
         stopping: &mut Stopping,
         progress: &ProgressBar,
         start: Instant,
-    ) -> Result<(Option<Machines>, Option<Result<(Format, Told), Error>>), Failure> {
+    ) -> Result<(Option<Machines>, Option<Ended>), Failure> {
         let (mut machines, mut accesses, mut batches) = (None, 0, 0u64);
         while !stopping.is_over() {
             match (parts.recv_timeout(POLL_INTERVAL), &mut machines) {
@@ -216,7 +219,7 @@ fn read(
     ended: &AtomicBool,
     parts: &SyncSender<Part>,
     again: &Receiver<Batch>,
-) -> Result<(Format, Told), Error> {
+) -> Ended {
     let mut reader = Reader::open(source, format, fetch_shift)?;
     // Nobody listens after a signal.
     let _ = parts.send(Part::Begin(reader.is_guest()));

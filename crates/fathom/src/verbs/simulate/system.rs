@@ -8,7 +8,7 @@ use fathom_simulation::protocol::{Answer, GuestCalls, GuestRequest, Request, Spa
 
 use super::conversation::{Asked, Ran};
 use super::counters_page::CountersPage;
-use super::kernel::Kernel;
+use super::kernel::{Kernel, SWITCH};
 use super::launch;
 use super::program::on_path;
 use crate::failure::{Failure, print_message};
@@ -18,7 +18,7 @@ use crate::output::shell;
 /// the modules before 3 GiB (Documentation/arm/memory.rst).
 const EMULATORS: [(&str, u64); 2] = [("qemu-system-aarch64", 1 << 63), ("qemu-system-arm", 0xbf00_0000)];
 
-/// The emulator in whose guests calls are followed.
+/// The emulator in whose guests calls and tasks are followed.
 const FOLLOWED: &str = "qemu-system-aarch64";
 
 /// What is added to the command line if it does not have the option: a clock that counts instructions, 4 ns each as in
@@ -42,6 +42,9 @@ pub struct SystemOptions {
     /// A program of the guest, by its file here: its functions are named, and its regions count.
     #[arg(long, value_name = "FILE", requires = "system")]
     program: Option<PathBuf>,
+    /// Tell what each task of the guest does, by number and name: a region from each switch to it to the next one. Needs --symbols.
+    #[arg(long, requires = "system")]
+    tasks: bool,
     /// Give the guest a page of memory in which it reads the counts of the first machine while it runs: a PCI device (ivshmem-plain),
     /// for include/fathom_guest.h.
     #[arg(long, requires = "system")]
@@ -121,6 +124,9 @@ impl SystemOptions {
         if self.system {
             text += " --system";
         }
+        if self.tasks {
+            text += " --tasks";
+        }
         if self.counters {
             text += " --counters";
         }
@@ -180,6 +186,7 @@ impl System {
             program,
             spans: spans.collect::<Result<Vec<_>, _>>()?,
             calls: calls.then(|| calls_of(name, &kernel)).transpose()?,
+            tasks: options.tasks.then(|| tasks_of(name, &kernel)).transpose()?,
             counters: None,
         };
         Ok(System { emulator, name, arguments, kernel, guest, counters: options.counters })
@@ -222,6 +229,16 @@ impl System {
         }
         Ok(ran)
     }
+}
+
+/// Returns by what tasks are told.
+fn tasks_of(emulator: &str, kernel: &Kernel) -> Result<u64, Failure> {
+    if emulator != FOLLOWED {
+        let what = format!("--tasks: tasks are told in guests of {FOLLOWED} only");
+        return Err(Failure::usage(what, "leave --tasks out"));
+    }
+    let wrong = |(what, remedy)| Failure::usage(format!("--tasks: {what}"), remedy);
+    kernel.address(SWITCH).map_err(wrong)
 }
 
 /// Returns by what calls are told.

@@ -24,6 +24,7 @@ enum { LINE = 64, TABLE_LINES = 1024, BUFFER_LINES = 64, JOBS = 3 };
 struct task {
     word registers[13];
     word number;
+    char name[16];
 };
 
 static word level1[512] __attribute__((aligned(4096)));
@@ -32,7 +33,7 @@ static word level3[512] __attribute__((aligned(4096)));
 byte table[TABLE_LINES * LINE] __attribute__((aligned(4096)));
 byte worker_stack[8192] __attribute__((aligned(16)));
 byte kernel_stack[8192] __attribute__((aligned(16)));
-struct task first = { .number = 7 }, worker = { .number = 8 };
+struct task first = { .number = 0, .name = "swapper/0" }, worker = { .number = 8, .name = "worker" };
 volatile word ticks;
 static int counters;
 
@@ -94,8 +95,6 @@ __asm__(".text\n"
         "\tldp x19, x20, [x1]\n\tldp x21, x22, [x1, #16]\n\tldp x23, x24, [x1, #32]\n\tldp x25, x26, [x1, #48]\n"
         "\tldp x27, x28, [x1, #64]\n\tldp x29, x9, [x1, #80]\n\tldr x30, [x1, #96]\n"
         "\tmov sp, x9\n"
-        "\tldr x9, [x1, #104]\n"
-        "\tmsr contextidr_el1, x9\n"
         "\tret\n"
 
         ".global leave\n"
@@ -151,19 +150,25 @@ __attribute__((noinline)) void job(void) {
     __asm__ volatile("1:\tsubs %0, %0, #1\n\tb.ne 1b" : "+r"(left) : : "cc");
 }
 
+/* As Linux does: the number of the task is told before. */
+__attribute__((always_inline)) static inline void switch_to(struct task *from, struct task *to) {
+    __asm__ volatile("msr contextidr_el1, %0" : : "r"(to->number));
+    cpu_switch_to(from, to);
+}
+
 /* The worker's first function: does its jobs whenever it is switched to. */
 __attribute__((noinline)) void work(void) {
     for (;;) {
         for (int n = 0; n < JOBS; n++)
             job();
-        cpu_switch_to(&worker, &first);
+        switch_to(&worker, &first);
     }
 }
 
 __attribute__((noinline)) void switch_to_worker(void) {
     /* As Linux does between tasks. */
     __asm__ volatile("msr daifset, #2");
-    cpu_switch_to(&first, &worker);
+    switch_to(&first, &worker);
 }
 
 /* Returns whether there is a device with a page for counters, whose memory is then at BAR. */
