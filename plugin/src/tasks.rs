@@ -101,10 +101,10 @@ impl Tasks {
         let name = |task: u64| self.name(cpu, task.checked_add(state.offset?)?);
         let Cpu { written, task: old } = state.cpus.get(&cpu).copied().unwrap_or_default();
         // It may have become another program since.
-        if let Some((old, name)) = old.zip(name(from)) {
+        let most = MAX_REGIONS.saturating_sub(self.first as usize + 1);
+        if let Some((old, name)) = old.zip(name(from)).filter(|(old, _)| *old < most) {
             state.tasks[old].name = Some(name);
         }
-        let most = MAX_REGIONS.saturating_sub(self.first as usize + 1);
         let next = state.tasks.len();
         let position = *state.positions.entry((to, written)).or_insert(next.min(most));
         if position == next && next < most {

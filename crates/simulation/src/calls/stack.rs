@@ -122,6 +122,10 @@ impl Stack {
             _ => self.end,
         };
         let (call, function) = (self.call, self.function);
+        if self.interrupted.len() >= MAX_FRAMES {
+            // Of a kernel that does not return from them.
+            self.interrupted.clear();
+        }
         self.interrupted.push(Interrupted { depth: self.frames.len(), end, call, function });
         if self.depth() < MAX_DEPTH {
             self.call = tree.call(self.call, block);
