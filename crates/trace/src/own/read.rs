@@ -1,7 +1,7 @@
 //! Reads a trace.
 
 use fathom_model::GUEST_BATCH;
-use fathom_simulation::protocol::{self, Answer, End, HeapSites};
+use fathom_simulation::protocol::{self, Answer, End, GuestAnswer, HeapSites};
 use fathom_simulation::{Entered, MAX_REGIONS, MAX_SITES};
 
 use super::predict::Decoder;
@@ -227,7 +227,8 @@ impl crate::batch::Source for Source {
             regions: Vec::new(),
             heap: HeapSites::default(),
             calls: None,
-            guest: None,
+            // Where its kernel is has not been told.
+            guest: self.header.guest.then(|| GuestAnswer { kernel: u64::MAX, ..GuestAnswer::default() }),
             machines: Vec::new(),
         };
         let run = self.told.take().unwrap_or(cut_off);

@@ -104,9 +104,13 @@ fn accesses_of_a_guest_are_read_back_by_batch() {
     }
     let guest = Some(GuestAnswer { kernel: 1 << 63, ..GuestAnswer::default() });
     let trace = writer.finish(&Answer { guest, ..run() }).expect("the end");
+    let mut batch = Batch::default();
+    let mut begun = Reader::open(std::io::Cursor::new(trace.clone()), None, Some(5)).expect("a trace");
+    assert!(begun.read(&mut batch).expect("it is read"));
+    assert!(begun.told().run.guest.is_some(), "also if the rest is not wanted");
     let mut reader = Reader::open(std::io::Cursor::new(trace), None, Some(5)).expect("a trace");
     assert!(reader.is_guest());
-    let (mut batch, mut found) = (Batch::default(), Vec::new());
+    let mut found = Vec::new();
     while reader.read(&mut batch).expect("it is read") {
         found.push((batch.thread, batch.accesses.clone()));
     }
