@@ -132,22 +132,7 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
     unsafe { qemu::qemu_plugin_register_vcpu_tb_exec_inline(block, qemu::ADD, counter.cast(), 1) };
     watch_heap(session, &mut places, block, first, begins);
     if session.followed().is_some() {
-        let branch = Branch::of(session.target(), first, &codes);
-        let (function, entry) = places.function(first);
-        let instructions = count as u64;
-        follow(
-            block,
-            places.keep_call_block(calls::Block {
-                first,
-                named: first,
-                next,
-                instructions,
-                function,
-                entry,
-                branch,
-                special: None,
-            }),
-        );
+        follow(block, call_block(session, &mut places, (first, next), &codes));
     } else if session.is_marked() {
         // SAFETY: the number is no pointer for QEMU.
         unsafe {
@@ -155,6 +140,28 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
             qemu::qemu_plugin_register_vcpu_tb_exec_cb(block, executed, qemu::NO_REGISTERS, count);
         }
     }
+}
+
+/// Returns a block from `first` to `next` with this code, for the calls of the program.
+fn call_block(
+    session: &Session,
+    places: &mut Places,
+    (first, next): (u64, u64),
+    codes: &[&[u8]],
+) -> &'static calls::Block {
+    let branch = Branch::of(session.target(), first, codes);
+    let (function, entry) = places.function(first);
+    let instructions = codes.len() as u64;
+    places.keep_call_block(calls::Block {
+        first,
+        named: first,
+        next,
+        instructions,
+        function,
+        entry,
+        branch,
+        special: None,
+    })
 }
 
 /// An instruction that has been translated.

@@ -109,13 +109,7 @@ impl Session {
         let page = request.guest.as_ref().and_then(|guest| guest.counters.as_deref());
         let counters = page.map(|file| Counters::begin(file, &request.machines)).transpose();
         let counters = counters.map_err(&mut refuse)?;
-        let machines = match guest {
-            Some(_) => {
-                let by_cpu = counters.is_some();
-                Machines::of_guest(&request.machines, request.seed, request.threads, request.why, by_cpu)
-            }
-            None => Machines::new(&request.machines, request.seed, request.threads, request.why),
-        };
+        let machines = machines_of(&request, guest.is_some(), counters.is_some());
         let machines = machines.map_err(&mut refuse)?;
         let shift = fetch_shift(&request.machines);
         let kept = request.trace.as_deref().map(|file| Kept::begin(file, &request, shift)).transpose();
@@ -412,6 +406,15 @@ impl Session {
     /// Sends a message, if necessary through another socket than before.
     fn tell(&self, message: &Message) {
         lock(&self.socket).tell(&protocol::line(message));
+    }
+}
+
+/// Creates the machines, for a guest or a program. `by_cpu`: what each CPU has made is asked for.
+fn machines_of(request: &Request, guest: bool, by_cpu: bool) -> Result<Machines, String> {
+    let Request { machines, seed, threads, why, .. } = request;
+    match guest {
+        true => Machines::of_guest(machines, *seed, *threads, *why, by_cpu),
+        false => Machines::new(machines, *seed, *threads, *why),
     }
 }
 

@@ -72,6 +72,16 @@ fn prepared() -> Option<(MutexGuard<'static, ()>, tempfile::TempDir, String)> {
     Some((turn, folder, program))
 }
 
+/// The program's task has what its region has, and what the kernel does for it.
+fn program_is_a_task(guest: &Value, within: u64) {
+    let regions = guest["findings"].as_array().expect("findings").iter();
+    let regions = regions.filter(|f| f["metric"] == "simulated.region.{rank}.cycles").map(|f| &f["detail"]);
+    let named = |of: &&Value| of["region"].as_str().is_some_and(|name| name.ends_with(" marked"));
+    let task = regions.filter(named).max_by_key(|of| number(of, "executed")).expect("the program's task");
+    println!("{task}");
+    assert!(number(task, "executed") > within + 10_000, "{task}");
+}
+
 /// What the program has read of the machine: 4096 steps, each on another line, and what an interrupt in between may add.
 fn read_counters(printed: &str) {
     let line = printed.lines().find(|line| line.starts_with("added ")).unwrap_or_else(|| panic!("{printed}"));
@@ -187,15 +197,7 @@ fn counts_in_a_guest_are_those_of_arithmetic_and_of_user_mode() {
     assert!(around < 20, "{around} instructions beside the loop's");
     // Each step is on another line. An interrupt in between may take the line of a step.
     assert!(l1d(&user) >= STEPS - 1 && l1d(&within).abs_diff(l1d(&user)) < 10, "{within}");
-    let regions = guest["findings"].as_array().expect("findings").iter();
-    let regions = regions.filter(|f| f["metric"] == "simulated.region.{rank}.cycles").map(|f| &f["detail"]);
-    let named = |of: &&Value| of["region"].as_str().is_some_and(|name| name.ends_with(" marked"));
-    let task = regions.filter(named).max_by_key(|of| number(of, "executed")).expect("the program's task");
-    println!("{task}");
-    assert!(
-        number(task, "executed") > number(&within, "executed") + 10_000,
-        "with what the kernel does for it: {task}"
-    );
+    program_is_a_task(&guest, number(&within, "executed"));
     let interrupts = region(&guest, "el1h_64_irq..ret_to_kernel");
     assert!(number(&interrupts, "entered") > 100, "{interrupts}");
     let times = ["shortest", "median", "p99", "longest"].map(|field| number(&interrupts, field));

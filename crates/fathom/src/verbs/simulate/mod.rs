@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fathom_analysis::findings::Report;
-use fathom_experiment::record::Record;
+use fathom_experiment::record::{Record, Simulated};
 use fathom_experiment::simulate::limit::Limit;
 use fathom_experiment::simulate::{KIND, NAME};
 use fathom_report::html::Entry;
@@ -227,10 +227,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         ..common
     };
     let mut judged = Vec::new();
-    let of_trace = options.system.kernel_of(&ran.answer)?;
-    let kernel =
-        if let Subject::System(system) = &subject { Some(&system.kernel) } else { of_trace.as_ref() };
-    for (machine, counted) in machines.iter().zip(counts::simulated(&ran, options.source, kernel)) {
+    for (machine, counted) in machines.iter().zip(counted(options, &subject, &ran)?) {
         let lines = record::lines(&common, &machine.description, &machine.name, &counted)?;
         let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
         judged.push((machine.name.as_str(), records::judged(&record)?, lines));
@@ -246,6 +243,15 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let page = results.page.take().map_or(Ok(()), |page| results.write(page));
     let exit = all_told(exit, [page, lost.map_or(Ok(()), Err)]);
     ran.signal.map_or(exit, |signal| Ok(Exit::Signal(signal)))
+}
+
+/// Returns what each machine counted, with the names of a guest's kernel, if there is one.
+fn counted(options: &Options, subject: &Subject, ran: &Ran) -> Result<Vec<Simulated>, Failure> {
+    if let Subject::System(system) = subject {
+        return Ok(counts::simulated(ran, options.source, Some(&system.kernel)));
+    }
+    let kernel = options.system.kernel_of(&ran.answer)?;
+    Ok(counts::simulated(ran, options.source, kernel.as_ref()))
 }
 
 /// What is simulated.
@@ -319,18 +325,13 @@ fn typed(options: &Options) -> String {
     }
     options.vary.iter().for_each(|vary| text += &format!(" --vary {}", shell(&vary.typed())));
     text += &format!(" --seed {}", options.seed);
-    if options.no_fetches {
-        text += " --no-fetches";
-    }
-    if options.why {
-        text += " --why";
-    }
-    if options.calls {
-        text += " --calls";
-    }
-    if options.source {
-        text += " --source";
-    }
+    let switches = [
+        (options.no_fetches, " --no-fetches"),
+        (options.why, " --why"),
+        (options.calls, " --calls"),
+        (options.source, " --source"),
+    ];
+    switches.iter().filter(|(given, _)| *given).for_each(|(_, option)| text += option);
     text += &options.system.typed();
     if let Some(root) = &options.sysroot {
         text += &format!(" --sysroot {}", shell(&root.display().to_string()));
