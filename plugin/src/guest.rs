@@ -6,12 +6,16 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use fathom_model::{Description, GUEST_PAGE};
-use fathom_simulation::protocol::{GuestAnswer, GuestRequest, Mapping, Request};
+use fathom_simulation::calls::{Entry, Special};
+use fathom_simulation::protocol::{GuestAnswer, GuestCalls, GuestRequest, Mapping, OTHER_PROGRAMS, Request};
 use fathom_simulation::{Code, Event, MAX_REGIONS, Note};
+
+use crate::session::lock;
+use crate::tasks::Tasks;
 
 /// Bytes of a page.
 const PAGE: usize = GUEST_PAGE as usize;
@@ -43,14 +47,19 @@ pub struct Guest {
     memory: Mutex<Vec<Memory>>,
     devices: [AtomicU64; 2],
     unplaced: AtomicU64,
+    /// What the program's addresses are moved by: the first two different ones.
+    moved: Mutex<Vec<u64>>,
+    /// Its tasks, if they are told apart.
+    tasks: Option<Tasks>,
 }
 
 impl Guest {
     /// Returns the guest that a request is about, if it has so many CPUs; `None` for a program without a guest.
     ///
     /// # Errors
-    /// The emulator is of another kind than the request, a machine has fewer CPUs, or there are too many regions.
-    pub fn begin(request: &Request, cpus: Option<i32>) -> Result<Option<Guest>, String> {
+    /// The emulator is of another kind than the request, a machine has fewer CPUs, there are too many regions, or QEMU does not tell what
+    /// tasks need.
+    pub fn begin(request: &Request, cpus: Option<i32>, target: &str) -> Result<Option<Guest>, String> {
         let (of, cpus) = match (&request.guest, cpus) {
             (None, None) => return Ok(None),
             (None, Some(_)) => return Err("this is a whole machine: simulate --system".to_owned()),
@@ -70,24 +79,37 @@ impl Guest {
         if regions + of.spans.len() > MAX_REGIONS {
             return Err(format!("there are more than {MAX_REGIONS} regions"));
         }
+        let first = regions + of.spans.len();
+        let tasks = of.tasks.map(|switch| Tasks::begin(switch, first, target)).transpose()?;
         Ok(Some(Guest {
+            tasks,
             request: of.clone(),
             program,
             memory: Mutex::default(),
             devices: Default::default(),
             unplaced: AtomicU64::new(0),
+            moved: Mutex::default(),
         }))
     }
 
-    /// Returns whether anything happens at addresses.
+    /// Returns whether instructions are counted by CPU: anything happens at addresses, or the guest reads counts.
     pub fn is_marked(&self) -> bool {
-        !self.request.spans.is_empty() || self.program.as_ref().is_some_and(|of| !of.regions.is_empty())
+        self.request.counters.is_some()
+            || self.tasks.is_some()
+            || !self.request.spans.is_empty()
+            || self.program.as_ref().is_some_and(|of| !of.regions.is_empty())
     }
 
-    /// Returns the names of regions and of what is timed between addresses, by number.
+    /// Returns its tasks, if they are told apart.
+    pub fn tasks(&self) -> Option<&Tasks> {
+        self.tasks.as_ref()
+    }
+
+    /// Returns the names of regions, of what is timed between addresses, and of tasks, by number.
     pub fn regions(&self) -> Vec<String> {
         let regions = self.program.iter().flat_map(|program| program.regions.iter().cloned());
-        regions.chain(self.request.spans.iter().map(|span| span.name.clone())).collect()
+        let spans = self.request.spans.iter().map(|span| span.name.clone());
+        regions.chain(spans).chain(self.tasks.iter().flat_map(Tasks::names)).collect()
     }
 
     /// Returns where the program's file is at the addresses for which it was linked.
@@ -103,7 +125,16 @@ impl Guest {
     /// Returns what was counted here.
     pub fn answer(&self) -> GuestAnswer {
         let devices = [0, 1].map(|kind: usize| self.devices[kind].load(Ordering::Relaxed));
-        GuestAnswer { devices, unplaced: self.unplaced.load(Ordering::Relaxed) }
+        let unplaced = self.unplaced.load(Ordering::Relaxed);
+        GuestAnswer { kernel: self.request.kernel, moved: lock(&self.moved).clone(), devices, unplaced }
+    }
+
+    /// Notes that the program's code is executed at addresses that are moved by so much from those in its file.
+    pub fn is_moved_by(&self, distance: u64) {
+        let mut moved = lock(&self.moved);
+        if moved.len() < 2 && !moved.contains(&distance) {
+            moved.push(distance);
+        }
     }
 
     /// Counts a load from a device, or a store to one.
@@ -118,7 +149,7 @@ impl Guest {
 
     /// Returns the number of the physical page at an address of this process; `None` if that is not known yet.
     pub fn frame(&self, host: u64) -> Option<u32> {
-        let known = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.memory);
         let memory = known.iter().find(|memory| memory.host.contains(&host))?;
         Some((memory.base.wrapping_add(host) / GUEST_PAGE) as u32)
     }
@@ -136,8 +167,7 @@ impl Guest {
         });
         if let Some(host_range) = range {
             let base = physical.wrapping_sub(host);
-            let mut known = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-            known.push(Memory { host: host_range, base });
+            lock(&self.memory).push(Memory { host: host_range, base });
         }
     }
 
@@ -155,6 +185,32 @@ impl Guest {
         self.program.as_ref()?.code.address(offset)
     }
 
+    /// Returns what is known of a block for calls: it begins at `pc`, and in the program's file at `offset`. Only if they are asked for.
+    pub fn call_block(&self, pc: u64, owner: Owner, offset: Option<u64>) -> Option<CallBlock> {
+        let of = self.request.calls.as_ref()?;
+        let at = |function: u32, start: u64, named: u64| {
+            let entry = if start == named { Entry::Begin } else { Entry::Middle };
+            CallBlock { function, entry, named, is_followed: true, special: None }
+        };
+        let others =
+            CallBlock { named: OTHER_PROGRAMS, is_followed: false, entry: Entry::Unknown, ..at(0, 0, 0) };
+        let program = offset.and_then(|offset| self.program.as_ref()?.function(offset));
+        Some(match (owner, program) {
+            (Owner::Kernel, _) => {
+                let after = of.functions.partition_point(|start| *start <= pc);
+                let start = after.checked_sub(1).map_or(0, |before| of.functions[before]);
+                CallBlock { special: special(of, pc), ..at(2 * after as u32 + 2, start, pc) }
+            }
+            (_, Some((number, start, linked))) => at(2 * number + 1, start, linked),
+            (_, None) => others,
+        })
+    }
+
+    /// Returns whether tasks are switched by the function that begins at an address.
+    pub fn switches(&self, pc: u64) -> bool {
+        self.request.calls.as_ref().is_some_and(|of| of.switch == pc)
+    }
+
     /// Returns what happens before an instruction: ends first, because the entry of a function may end one time and begin the next.
     pub fn events(&self, pc: u64, offset: Option<u64>) -> Vec<Event> {
         let mark = offset.zip(self.program.as_ref()).and_then(|(at, of)| of.events.get(&at).copied());
@@ -163,6 +219,28 @@ impl Guest {
         let ends = spans().filter(|(span, _)| span.to == pc).map(|(_, number)| Event::To(number));
         let begins = spans().filter(|(span, _)| span.from == pc).map(|(_, number)| Event::From(number));
         ends.chain(begins).chain(mark).collect()
+    }
+}
+
+/// What is known of a block for calls.
+#[derive(Debug)]
+pub struct CallBlock {
+    /// Number of its function: 0 for all programs that are not told apart.
+    pub function: u32,
+    pub entry: Entry,
+    /// Address by which the function is named.
+    pub named: u64,
+    /// Whether its calls and returns are.
+    pub is_followed: bool,
+    pub special: Option<Special>,
+}
+
+/// Returns what begins with a block at an address of the kernel.
+fn special(of: &GuestCalls, pc: u64) -> Option<Special> {
+    match Some(pc) {
+        at if at == of.new_task => Some(Special::NewTask),
+        at if at == of.new_program => Some(Special::NewProgram),
+        _ => Special::exception(of.vectors, pc),
     }
 }
 
@@ -211,6 +289,14 @@ impl Program {
             program.events.insert(note.offset, event);
         }
         Ok(program)
+    }
+
+    /// Returns number and first address of the function at an offset of the file, and the address there; of none, number 0.
+    fn function(&self, offset: u64) -> Option<(u32, u64, u64)> {
+        let linked = self.code.address(offset)?;
+        let found = self.code.function_number(linked);
+        let (number, start) = found.map_or((0, 0), |(number, of)| (number as u32 + 1, of.start));
+        Some((number, start, linked))
     }
 
     fn contents(&self, at: u64) -> &[u8] {

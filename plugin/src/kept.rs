@@ -28,8 +28,11 @@ impl Kept {
     /// Begins the trace. The machines' shortest lines have 2^`machines` bytes.
     pub fn begin(file: &str, request: &Request, machines: u32) -> Result<Kept, String> {
         let fetch_shift = machines.min(FETCH_SHIFT);
-        let header =
-            Header { program: request.program.clone(), fetch_shift: request.fetches.then_some(fetch_shift) };
+        let header = Header {
+            program: request.program.clone(),
+            fetch_shift: request.fetches.then_some(fetch_shift),
+            guest: request.guest.is_some(),
+        };
         let opened = KeptFile::open(file).and_then(|file| Writer::new(file, &header));
         let writer = opened.map_err(|e| cannot(&e))?;
         Ok(Kept { writer, fetch_shift, entered: (machines > fetch_shift).then(|| Entered::new(machines)) })

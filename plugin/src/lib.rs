@@ -6,7 +6,9 @@
 
 mod children;
 mod code;
+mod counters;
 mod ends;
+mod followed;
 mod guest;
 mod heap;
 mod in_files;
@@ -16,17 +18,19 @@ mod qemu;
 mod regions;
 mod registers;
 mod session;
+mod signals;
 mod socket;
 mod system;
 mod system_calls;
+mod tasks;
 mod threads;
 mod turns;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-use fathom_simulation::Allocator;
 use fathom_simulation::calls::{self, Branch};
+use fathom_simulation::{Accessor, Allocator};
 use places::{Accesses, Block, Line, Places, Planted};
 use session::Session;
 
@@ -109,7 +113,7 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
             // SAFETY: QEMU makes the call when no thread executes code, and translates all code again.
             unsafe { qemu::qemu_plugin_reset(id, register) };
         }
-        let accesses = places.instruction(pc, code);
+        let accesses = places.instruction(pc, code, Accessor::Program);
         let number = accesses.place;
         numbers.push(number);
         on_access(instruction, accesses);
@@ -127,14 +131,8 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
     // SAFETY: the counter is never freed.
     unsafe { qemu::qemu_plugin_register_vcpu_tb_exec_inline(block, qemu::ADD, counter.cast(), 1) };
     watch_heap(session, &mut places, block, first, begins);
-    if session.has_calls() {
-        let branch = Branch::of(session.target(), first, &codes);
-        let (function, entry) = places.function(first);
-        let instructions = count as u64;
-        follow(
-            block,
-            places.keep_call_block(calls::Block { first, next, instructions, function, entry, branch }),
-        );
+    if session.followed().is_some() {
+        follow(block, call_block(session, &mut places, (first, next), &codes));
     } else if session.is_marked() {
         // SAFETY: the number is no pointer for QEMU.
         unsafe {
@@ -142,6 +140,28 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
             qemu::qemu_plugin_register_vcpu_tb_exec_cb(block, executed, qemu::NO_REGISTERS, count);
         }
     }
+}
+
+/// Returns a block from `first` to `next` with this code, for the calls of the program.
+fn call_block(
+    session: &Session,
+    places: &mut Places,
+    (first, next): (u64, u64),
+    codes: &[&[u8]],
+) -> &'static calls::Block {
+    let branch = Branch::of(session.target(), first, codes);
+    let (function, entry) = places.function(first);
+    let instructions = codes.len() as u64;
+    places.keep_call_block(calls::Block {
+        first,
+        named: first,
+        next,
+        instructions,
+        function,
+        entry,
+        branch,
+        special: None,
+    })
 }
 
 /// An instruction that has been translated.

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt as _;
 
 use fathom_simulation::calls::Entry;
 use fathom_simulation::protocol::{Mapping, OTHER_PROGRAMS, Place, STACK};
-use fathom_simulation::{Allocator, Event, calls};
+use fathom_simulation::{Accessor, Allocator, Event, calls};
 
 use crate::code::Functions;
 use crate::in_files::InFiles;
@@ -39,6 +39,8 @@ impl Line {
 #[derive(Debug)]
 pub struct Accesses {
     pub place: u32,
+    /// Whose code it is.
+    pub by: Accessor,
     counts: [UnsafeCell<u64>; 2],
 }
 
@@ -109,23 +111,23 @@ pub struct Planted {
 
 impl Places {
     /// Returns an instruction, which gets its number at its first translation, and is kept for ever.
-    pub fn instruction(&mut self, pc: u64, code: &[u8]) -> &'static Accesses {
-        self.numbered(pc, pc, clears_a_line(code))
+    pub fn instruction(&mut self, pc: u64, code: &[u8], by: Accessor) -> &'static Accesses {
+        self.numbered(pc, pc, clears_a_line(code), by)
     }
 
     /// Returns what stands for all instructions of a guest's programs that are not told apart: those that clear lines, and others.
     pub fn of_others(&mut self, code: &[u8]) -> &'static Accesses {
         let zeroing = clears_a_line(code);
-        self.numbered(OTHER_PROGRAMS - u64::from(zeroing), OTHER_PROGRAMS, zeroing)
+        self.numbered(OTHER_PROGRAMS - u64::from(zeroing), OTHER_PROGRAMS, zeroing, Accessor::Others)
     }
 
-    fn numbered(&mut self, key: u64, pc: u64, zeroing: bool) -> &'static Accesses {
+    fn numbered(&mut self, key: u64, pc: u64, zeroing: bool, by: Accessor) -> &'static Accesses {
         let next = self.pcs.len() as u32;
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
             self.pcs.push(pc);
             let counts = [UnsafeCell::new(0), UnsafeCell::new(0)];
-            self.accesses.push(Box::leak(Box::new(Accesses { place: number, counts })));
+            self.accesses.push(Box::leak(Box::new(Accesses { place: number, by, counts })));
             if zeroing {
                 self.zeroing.push(number);
             }

@@ -16,6 +16,7 @@ struct ByteArray {
 
 type Cpu = unsafe extern "C" fn(c_int) -> *mut c_void;
 type Read = unsafe extern "C" fn(*mut c_void, *mut ByteArray, c_int) -> c_int;
+type ReadMemory = unsafe extern "C" fn(*mut c_void, u64, *mut c_void, usize, bool) -> c_int;
 type New = unsafe extern "C" fn() -> *mut ByteArray;
 type Release = unsafe extern "C" fn(*mut ByteArray, c_int) -> *mut u8;
 
@@ -127,6 +128,38 @@ impl Registers {
             }
             (self.release)(array, 1);
             whole.then_some(values)
+        }
+    }
+}
+
+/// Reads memory of a guest at virtual addresses, as QEMU's debugger does (softmmu/physmem.c of QEMU 7.2).
+#[derive(Debug)]
+pub struct Memory {
+    cpu: Cpu,
+    read: ReadMemory,
+}
+
+impl Memory {
+    /// Looks for QEMU's functions.
+    ///
+    /// # Errors
+    /// They are not there.
+    pub fn find() -> Result<Memory, String> {
+        // SAFETY: the functions have these types in QEMU 7.2 (include/hw/core/cpu.h, include/exec/cpu-all.h).
+        unsafe {
+            Ok(Memory {
+                cpu: std::mem::transmute::<*mut c_void, Cpu>(function(c"qemu_get_cpu")?),
+                read: std::mem::transmute::<*mut c_void, ReadMemory>(function(c"cpu_memory_rw_debug")?),
+            })
+        }
+    }
+
+    /// Reads at a virtual address of the calling CPU. Returns whether there is memory; else `to` is as before, or partly read.
+    pub fn read(&self, cpu: u32, address: u64, to: &mut [u8]) -> bool {
+        // SAFETY: `cpu` returns null or a CPU that lives as long as this process; the buffer has its length, and is only written.
+        unsafe {
+            let cpu = (self.cpu)(cpu as c_int);
+            !cpu.is_null() && (self.read)(cpu, address, to.as_mut_ptr().cast(), to.len(), false) == 0
         }
     }
 }

@@ -7,15 +7,18 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use fathom_model::{Access, GUEST_BATCH};
-use fathom_simulation::calls::{self, CallTree, Made, Stack};
+use fathom_simulation::calls::Made;
 use fathom_simulation::protocol::{self, Answer, End, HeapSites, Message, Request};
-use fathom_simulation::{Event, HeapEvent, MachineCounts, Machines, Mark, Repeats, fetch_shift};
+use fathom_simulation::{Event, HeapEvent, MachineCounts, Machines, Mark, Repeats, Snapshot, fetch_shift};
 
 use crate::children;
+use crate::counters::Counters;
+use crate::followed::Followed;
 use crate::guest::Guest;
 use crate::heap::Heap;
 use crate::kept::Kept;
 use crate::places::Places;
+use crate::signals::BlockedSignals;
 use crate::socket::{Socket, moved};
 use crate::system_calls::Calls;
 use crate::threads::{self, Left};
@@ -50,7 +53,9 @@ pub struct Session {
     /// The process that began: children of the program are other processes.
     process: u32,
     /// The program's calls, if they are asked for.
-    tree: Option<Mutex<CallTree>>,
+    followed: Option<Followed>,
+    /// The page in which a guest reads counts, if it may.
+    pub counters: Option<Counters>,
     /// The program's allocator, if it is asked for, or why it is not followed.
     heap: Option<Result<Heap, String>>,
     places: Mutex<Places>,
@@ -95,20 +100,22 @@ impl Session {
         let mut reader = BufReader::new(connected);
         reader.read_line(&mut line).map_err(|e| format!("{socket}: {e}"))?;
         let request: Request = protocol::read(&line).map_err(&mut refuse)?;
-        let guest = Guest::begin(&request, cpus).map_err(&mut refuse)?;
+        let guest = Guest::begin(&request, cpus, target).map_err(&mut refuse)?;
         // QEMU passes SIGINT on to the program, which would die of it. The command's user means the simulation: it tells
         // the command, and that closes its side.
         // SAFETY: ignoring a signal has no further condition. The program may still set a handler of its own.
         unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
         let blocked = BlockedSignals::all();
-        let machines = match guest {
-            Some(_) => Machines::of_guest(&request.machines, request.seed, request.threads),
-            None => Machines::new(&request.machines, request.seed, request.threads, request.why),
-        };
+        let page = request.guest.as_ref().and_then(|guest| guest.counters.as_deref());
+        let counters = page.map(|file| Counters::begin(file, &request.machines)).transpose();
+        let counters = counters.map_err(&mut refuse)?;
+        let machines = machines_of(&request, guest.is_some(), counters.is_some());
         let machines = machines.map_err(&mut refuse)?;
         let shift = fetch_shift(&request.machines);
         let kept = request.trace.as_deref().map(|file| Kept::begin(file, &request, shift)).transpose();
         let kept = kept.map_err(&mut refuse)?;
+        let followed = request.calls.then(|| Followed::begin(guest.is_some(), target)).transpose();
+        let followed = followed.map_err(&mut refuse)?;
         let session = Session {
             fetches: request.fetches,
             fetch_shift: kept.as_ref().map_or(shift, Kept::fetch_shift),
@@ -119,10 +126,11 @@ impl Session {
             moved: AtomicBool::new(false),
             program: request.program,
             calls: if guest.is_none() { Calls::of(target) } else { None },
+            heap: (guest.is_none() && (request.why || request.trace.is_some())).then(|| Heap::begin(target)),
             guest,
             target: target.to_owned(),
-            heap: (request.why || request.trace.is_some()).then(|| Heap::begin(target)),
-            tree: request.calls.then(|| Mutex::new(CallTree::new())),
+            followed,
+            counters,
             process: std::process::id(),
             places: Mutex::default(),
             sink: Mutex::new(Sink::new(machines, kept)),
@@ -171,10 +179,10 @@ impl Session {
         self.marked.load(Ordering::Relaxed)
     }
 
-    /// Returns whether calls are told.
+    /// Returns the calls, if they are told.
     #[inline(always)]
-    pub fn has_calls(&self) -> bool {
-        self.tree.is_some()
+    pub fn followed(&self) -> Option<&Followed> {
+        self.followed.as_ref()
     }
 
     /// Returns QEMU's name of the instruction set.
@@ -182,19 +190,10 @@ impl Session {
         &self.target
     }
 
-    /// Has a thread's stack enter a block.
-    pub fn enter(&self, stack: &mut Stack, block: &calls::Block) {
-        if let Some(tree) = &self.tree {
-            stack.enter(block, &mut lock(tree));
-        }
-    }
-
     /// Adds what a thread has made in calls.
     pub fn add_calls(&self, made: &mut Vec<Made>, deepest: u64) {
-        if let Some(tree) = self.tree.as_ref().filter(|_| self.is_own()) {
-            let mut tree = lock(tree);
-            made.iter().for_each(|made| tree.add(made));
-            tree.reached(deepest);
+        if let Some(followed) = self.followed().filter(|_| self.is_own()) {
+            followed.add(made, deepest);
         }
         made.clear();
     }
@@ -303,6 +302,11 @@ impl Session {
         }
     }
 
+    /// Returns what the first machine has counted so far, of a CPU and of all.
+    pub fn snapshot(&self, cpu: u32) -> Option<Snapshot> {
+        lock(&self.sink).machines.as_ref()?.snapshot(cpu)
+    }
+
     /// Ends the simulation because it cannot go on.
     pub fn refuse(&self, what: &str) {
         if !self.ended.swap(true, Ordering::SeqCst) {
@@ -393,7 +397,7 @@ impl Session {
             },
             regions: self.guest.as_ref().map_or_else(|| places.regions(), Guest::regions),
             heap: self.heap_sites(),
-            calls: self.tree.as_ref().map(|tree| Box::new(lock(tree).clone())),
+            calls: self.followed().map(|followed| Box::new(followed.tree())),
             guest: self.guest.as_ref().map(Guest::answer),
             machines,
         }
@@ -402,6 +406,15 @@ impl Session {
     /// Sends a message, if necessary through another socket than before.
     fn tell(&self, message: &Message) {
         lock(&self.socket).tell(&protocol::line(message));
+    }
+}
+
+/// Creates the machines, for a guest or a program. `by_cpu`: what each CPU has made is asked for.
+fn machines_of(request: &Request, guest: bool, by_cpu: bool) -> Result<Machines, String> {
+    let Request { machines, seed, threads, why, .. } = request;
+    match guest {
+        true => Machines::of_guest(machines, *seed, *threads, *why, by_cpu),
+        false => Machines::new(machines, *seed, *threads, *why),
     }
 }
 
@@ -466,29 +479,5 @@ fn tell_progress() {
             lock(&session.socket).tell_if_open(&protocol::line(&Message::Progress(now)));
             last = now;
         }
-    }
-}
-
-/// Blocks all signals of this thread and of those that it creates, until it is dropped: the handlers of QEMU expect one of
-/// its own threads.
-struct BlockedSignals(libc::sigset_t);
-
-impl BlockedSignals {
-    fn all() -> BlockedSignals {
-        // SAFETY: both sets are initialised by the calls before they are read.
-        unsafe {
-            let mut all = std::mem::zeroed();
-            let mut before = std::mem::zeroed();
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-            BlockedSignals(before)
-        }
-    }
-}
-
-impl Drop for BlockedSignals {
-    fn drop(&mut self) {
-        // SAFETY: the set is the one that the call above has written.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
     }
 }

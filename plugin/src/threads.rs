@@ -4,12 +4,15 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use fathom_model::{Access, Kind};
-use fathom_simulation::calls::{Block, Made, Stack, pc_of};
-use fathom_simulation::{Allocator, Event, Mark, Repeats};
+use fathom_simulation::calls::{Block, Made, Stack};
+use fathom_simulation::origin::pc_of;
+use fathom_simulation::{Accessor, Allocator, Event, Mark, Repeats};
 
+use crate::counters::Counters;
 use crate::heap::Awaited;
 use crate::places::{Line, Planted};
 use crate::session::Session;
+use crate::tasks::Tasks;
 
 /// Threads of the program at the same time, at most.
 pub const MAX_THREADS: usize = 4096;
@@ -97,7 +100,7 @@ fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
 pub fn push(thread: u32, address: u64, bytes: u16, store: bool, place: u32) {
     // SAFETY: QEMU calls this on the thread itself.
     let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
-    add(thread, own, Data { address, bytes, store, space: 0 }, place);
+    add(thread, own, Data { address, bytes, store, space: 0, by: Accessor::Program }, place);
 }
 
 /// A load or store.
@@ -108,11 +111,13 @@ pub struct Data {
     pub store: bool,
     /// The physical page, of a guest.
     pub space: u32,
+    /// Whose code it is by.
+    pub by: Accessor,
 }
 
 #[inline(always)]
 fn add(thread: u32, own: &mut Pending, data: Data, place: u32) {
-    let Data { address, bytes, store, space } = data;
+    let Data { address, bytes, store, space, by } = data;
     // One that the next access could not tell is made, so that windows of any size are exact.
     if own.repeats.repeats(address, bytes, store) && own.left_out < u8::MAX {
         own.repeated[usize::from(store)] += 1;
@@ -122,7 +127,8 @@ fn add(thread: u32, own: &mut Pending, data: Data, place: u32) {
     }
     let left_out = std::mem::take(&mut own.left_out);
     let kind = if store { Kind::Store } else { Kind::Load };
-    own.batch.push(Access { address, pc: pc_of(place, own.made.call), bytes, space, left_out, kind });
+    let pc = pc_of(place, own.made.call, by);
+    own.batch.push(Access { address, pc, bytes, space, left_out, kind });
     if own.batch.len() >= own.most {
         take_turn(thread, own);
     }
@@ -163,10 +169,10 @@ pub fn push_on_cpu(cpu: u32, data: Data, place: u32) {
 
 /// Adds the fetch of an instruction of a guest from a physical page.
 #[inline(always)]
-pub fn fetch_on_cpu(cpu: u32, line: &Line, space: u32) {
+pub fn fetch_on_cpu(cpu: u32, line: &Line, space: u32, by: Accessor) {
     // SAFETY: as for `push_on_cpu`.
     let Some(own) = (unsafe { on_cpu(cpu) }) else { return without(cpu) };
-    fetch_line(cpu, own, line, space);
+    fetch_line(cpu, own, line, space, by);
 }
 
 /// Counts the instructions of a block of a guest. `own_code`: it is code of the program whose regions count.
@@ -178,6 +184,31 @@ pub fn executed_on_cpu(cpu: u32, count: u64, own_code: bool) {
         go(cpu, own, !own_code);
     }
     own.executed += count;
+}
+
+/// A guest's kernel switches the task of a CPU: the region of one ends, and that of another one begins.
+pub fn change_task(session: &Session, tasks: &Tasks, cpu: u32) {
+    // SAFETY: as for `push_on_cpu`.
+    let Some(own) = (unsafe { on_cpu(cpu) }) else { return without(cpu) };
+    pass_on(cpu, own);
+    for event in tasks.switch(cpu) {
+        session.mark(cpu, Mark { event, instructions: own.executed });
+    }
+}
+
+/// A guest has asked for counts, by a store of a CPU after which `rest` instructions of its block follow.
+pub fn answer(session: &Session, counters: &Counters, (cpu, rest): (u32, u64), asked: u32) {
+    // SAFETY: as for `push_on_cpu`.
+    let Some(own) = (unsafe { on_cpu(cpu) }) else { return without(cpu) };
+    pass_on(cpu, own);
+    let executed = own.executed.saturating_sub(rest);
+    let others = (0..MAX_THREADS as u32).filter(|&other| other != cpu && is_known(other));
+    // SAFETY: the other CPUs are executed by the same thread.
+    let others = others.filter_map(|other| Some(unsafe { pending(other) }?.executed));
+    let all = executed + others.sum::<u64>();
+    if let Some(snapshot) = session.snapshot(cpu) {
+        counters.answer(asked, cpu, [executed, all], &snapshot);
+    }
 }
 
 /// A CPU leaves the code of the program whose regions it is in, or goes back.
@@ -196,18 +227,18 @@ fn go(cpu: u32, own: &mut Pending, away: bool) {
 pub fn fetch(thread: u32, line: &Line) {
     // SAFETY: QEMU calls this on the thread itself.
     let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
-    fetch_line(thread, own, line, 0);
+    fetch_line(thread, own, line, 0, Accessor::Program);
 }
 
 #[inline(always)]
-fn fetch_line(thread: u32, own: &mut Pending, line: &Line, space: u32) {
+fn fetch_line(thread: u32, own: &mut Pending, line: &Line, space: u32, by: Accessor) {
     if own.line == line.last {
         return;
     }
     own.line = line.last;
     own.repeats.forget();
     let (address, bytes) = (line.pc, line.bytes);
-    let pc = pc_of(line.place, own.made.call);
+    let pc = pc_of(line.place, own.made.call, by);
     own.batch.push(Access { address, pc, bytes, space, left_out: 0, kind: Kind::Fetch });
     if own.batch.len() >= own.most {
         take_turn(thread, own);
@@ -234,11 +265,31 @@ pub fn follow(thread: u32, block: &Block) {
     own.made.executed += block.instructions;
 }
 
+/// The same for a CPU of a guest, whose instructions are counted elsewhere.
+#[inline(always)]
+pub fn follow_on_cpu(cpu: u32, block: &Block) {
+    // SAFETY: as for `push_on_cpu`.
+    let Some(own) = (unsafe { on_cpu(cpu) }) else { return without(cpu) };
+    if !own.stack.stays(block) {
+        enter(cpu, own, block);
+    }
+    own.made.executed += block.instructions;
+}
+
+/// A guest's kernel switches the task of a CPU, and with it the calls that it is in.
+pub fn switch_task(cpu: u32) {
+    // SAFETY: as for `push_on_cpu`.
+    let Some(own) = (unsafe { on_cpu(cpu) }) else { return without(cpu) };
+    if let Some(followed) = Session::get().and_then(Session::followed) {
+        followed.switch(cpu, &mut own.stack);
+    }
+}
+
 /// Follows a thread to a block that may be in another call.
 #[inline(never)]
 fn enter(thread: u32, own: &mut Pending, block: &Block) {
-    let Some(session) = Session::get() else { return };
-    session.enter(&mut own.stack, block);
+    let Some(followed) = Session::get().and_then(Session::followed) else { return };
+    followed.enter(&mut own.stack, block);
     if own.stack.call() != own.made.call {
         own.calls.push(std::mem::replace(&mut own.made, Made { call: own.stack.call(), ..Made::default() }));
         if own.calls.len() >= PARTS {
@@ -398,12 +449,17 @@ pub fn take(thread: u32) -> Left {
     unsafe { pending(thread) }.map(Pending::take).unwrap_or_default()
 }
 
+/// Returns whether a thread has made anything.
+fn is_known(thread: u32) -> bool {
+    !THREADS[thread as usize].load(Ordering::Acquire).is_null()
+}
+
 /// Takes what all threads have left.
 ///
 /// # Safety
 /// No thread of the program runs.
 pub unsafe fn take_all() -> Vec<(u32, Left)> {
-    let known = (0..MAX_THREADS as u32).filter(|&n| !THREADS[n as usize].load(Ordering::Acquire).is_null());
+    let known = (0..MAX_THREADS as u32).filter(|&n| is_known(n));
     // SAFETY: the caller's promise.
     known.filter_map(|n| Some((n, unsafe { pending(n) }?.take()))).collect()
 }

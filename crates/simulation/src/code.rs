@@ -98,9 +98,16 @@ impl Code {
     /// Returns the function at a virtual address.
     #[must_use]
     pub fn function(&self, address: u64) -> Option<&NamedRange> {
+        self.function_number(address).map(|(_, found)| found)
+    }
+
+    /// Returns the function at a virtual address, and its number.
+    #[must_use]
+    pub fn function_number(&self, address: u64) -> Option<(usize, &NamedRange)> {
         let after = self.functions.partition_point(|function| function.start <= address);
-        let found = &self.functions[after.checked_sub(1)?];
-        (found.bytes == 0 || address - found.start < found.bytes).then_some(found)
+        let number = after.checked_sub(1)?;
+        let found = &self.functions[number];
+        (found.bytes == 0 || address - found.start < found.bytes).then_some((number, found))
     }
 
     /// Returns the section with code at a virtual address.

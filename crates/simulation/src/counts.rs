@@ -4,6 +4,7 @@ use fathom_model::{Kind, Sharing};
 use serde::{Deserialize, Serialize};
 
 use crate::heap::SiteCounts;
+use crate::origin::Accessor;
 
 /// The kinds of accesses, in the order of arrays by kind.
 pub const KINDS: [Kind; 3] = [Kind::Load, Kind::Store, Kind::Fetch];
@@ -168,6 +169,8 @@ pub struct StoryCounts {
 pub struct LineCounts {
     /// The first of its addresses that missed.
     pub address: u64,
+    /// Whose code has accessed it. If several have, each has counts of its own.
+    pub accessor: Accessor,
     /// Misses by level, in the order of the description.
     pub misses: Vec<u64>,
     /// Walks.
@@ -208,12 +211,16 @@ pub struct PairCounts {
     pub block: Option<(u32, u32)>,
     /// The instruction that missed first.
     pub place: u64,
+    /// Whose code that is.
+    pub accessor: Accessor,
     /// Its CPU.
     pub cpu: u32,
     /// Address and instruction of what had taken the line; `None` for a walk of page tables.
     pub by: Option<(u64, u64)>,
     /// The block of that address.
     pub by_block: Option<(u32, u32)>,
+    /// Whose code that instruction is.
+    pub by_accessor: Accessor,
     /// The CPU of that.
     pub by_cpu: u32,
 }

@@ -12,6 +12,7 @@ use crate::protocol::Machine;
 use crate::regions::Mark;
 use crate::repeats::Repeats;
 use crate::simulator::Simulator;
+use crate::snapshot::Snapshot;
 
 /// Batches that may wait for each thread.
 const QUEUE: usize = 16;
@@ -30,6 +31,8 @@ enum Job {
     Mark(u32, Mark),
     /// The counts so far.
     Counts(SyncSender<Counted>),
+    /// Those of the first machine, of a CPU and of all.
+    Snapshot(u32, SyncSender<Option<Snapshot>>),
 }
 
 /// Machines that answer the same accesses. Each sees all of them in the same order, so what is counted does not depend on
@@ -71,14 +74,25 @@ impl Machines {
     /// Creates the machines of a guest: [`Access::space`] is the number of an access's physical page of
     /// [`GUEST_PAGE`](fathom_model::GUEST_PAGE) bytes, and a batch has at most [`GUEST_BATCH`](fathom_model::GUEST_BATCH) accesses.
     ///
+    /// `by_cpu`: [`Machines::snapshot`] will be called.
+    ///
     /// # Errors
     /// The error of a description, or why it cannot have a guest.
-    pub fn of_guest(machines: &[Machine], seed: u64, threads: usize) -> Result<Machines, String> {
-        let mut all = Vec::new();
+    pub fn of_guest(
+        machines: &[Machine],
+        seed: u64,
+        threads: usize,
+        why: bool,
+        by_cpu: bool,
+    ) -> Result<Machines, String> {
+        let mut all: Vec<Simulator> = Vec::new();
         for machine in machines {
             let description = Description::parse(&machine.name, &machine.text).map_err(|e| e.to_string())?;
-            let simulator = Simulator::of_guest(&machine.name, &description, seed);
+            let simulator = Simulator::of_guest(&machine.name, &description, seed, why);
             all.push(simulator.map_err(|e| format!("{}: {}; {}", machine.name, e.reason, e.remedy))?);
+        }
+        if let Some(first) = all.first_mut().filter(|_| by_cpu) {
+            first.keep_cpus();
         }
         Ok(Machines::of(all, threads, None))
     }
@@ -181,6 +195,18 @@ impl Machines {
         with_heap(in_order(all), self.heap.as_ref())
     }
 
+    /// Returns what the first machine has counted so far, of a CPU and of all.
+    #[must_use]
+    pub fn snapshot(&self, cpu: u32) -> Option<Snapshot> {
+        let Some(worker) = self.workers.first() else {
+            return self.own.first().map(|(_, first)| first.snapshot(cpu));
+        };
+        let (sender, told) = sync_channel(1);
+        // It ends before its queue only by a panic, which `finish` reports.
+        let _ = worker.queue.send(Job::Snapshot(cpu, sender));
+        told.recv().ok().flatten()
+    }
+
     /// Returns the counts of every machine, in the order of the request, and ends the threads.
     ///
     /// # Panics
@@ -231,6 +257,9 @@ impl Worker {
                     }
                     // Whoever asked may be gone.
                     Job::Counts(to) => drop(to.send(counted(&group))),
+                    Job::Snapshot(cpu, to) => {
+                        drop(to.send(group.first().map(|(_, first)| first.snapshot(cpu))));
+                    }
                 }
             }
             counted(&group)

@@ -52,6 +52,27 @@ pub struct GuestRequest {
     pub program: Option<String>,
     /// What is timed between entries of addresses.
     pub spans: Vec<Span>,
+    /// By what its calls are told, if they are asked for.
+    pub calls: Option<GuestCalls>,
+    /// The address of the function that switches tasks, if those are told apart.
+    pub tasks: Option<u64>,
+    /// The file of a page of memory of the guest in which it reads the first machine's counts (`include/fathom_guest.h`), if it may.
+    pub counters: Option<String>,
+}
+
+/// Addresses of a guest's kernel (AArch64's Linux) by which calls of the kernel and of its programs are told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestCalls {
+    /// First addresses of its functions, in their order.
+    pub functions: Vec<u64>,
+    /// The table of exceptions' vectors.
+    pub vectors: u64,
+    /// The function that goes from the task of its first argument to that of its second one.
+    pub switch: u64,
+    /// Where new tasks begin, if that is known.
+    pub new_task: Option<u64>,
+    /// The function by which a task becomes another program, if that is known.
+    pub new_program: Option<u64>,
 }
 
 /// From the entry of one address to the next entry of another on the same CPU.
@@ -66,8 +87,13 @@ pub struct Span {
 }
 
 /// What is told about a guest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestAnswer {
+    /// First address of the kernel's code, as in [`GuestRequest`].
+    pub kernel: u64,
+    /// What the addresses of the program that is told apart were moved by from those in its file where its code was executed: the first
+    /// two different ones.
+    pub moved: Vec<u64>,
     /// Loads from devices and stores to them, which no machine gets.
     pub devices: [u64; 2],
     /// Accesses whose physical address is not known, which no machine gets.

@@ -65,7 +65,7 @@ impl Sums {
     }
 
     /// Adds what has been added from `before` to `now`.
-    fn add(&mut self, before: &Sums, now: &Sums) {
+    pub fn add(&mut self, before: &Sums, now: &Sums) {
         let add = |sum: &mut u64, before: u64, now: u64| *sum += now - before;
         let kinds = |sum: &mut [u64; 3], before: &[u64; 3], now: &[u64; 3]| {
             (0..3).for_each(|kind| add(&mut sum[kind], before[kind], now[kind]));

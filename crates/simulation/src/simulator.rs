@@ -4,12 +4,13 @@ use fathom_model::description::Holds;
 use fathom_model::{Access, Description, Detail, Kind, Model, Outcome, UNITS_PER_CYCLE};
 use fathom_probe::machine::Refusal;
 
-use crate::calls;
 use crate::counters::Counters;
 use crate::counts::{LevelCounts, MachineCounts, OverlapCounts, PlaceCounts, RegionCounts, TlbCounts};
 use crate::heap::Owner;
+use crate::origin::{call_of, place_of};
 use crate::overlap::Overlap;
 use crate::regions::{Costs, Mark, Region, Regions, Sums};
+use crate::snapshot::{ByCpu, Snapshot, SnapshotCounts};
 use crate::story::Story;
 
 /// A machine that answers accesses.
@@ -24,6 +25,7 @@ pub(crate) struct Simulator {
     shifts: [u32; 3],
     served: Served,
     regions: Regions,
+    by_cpu: ByCpu,
     /// Why accesses miss, if that is asked for.
     story: Option<Box<Story>>,
 }
@@ -115,7 +117,7 @@ impl Served {
         if access.kind != Kind::Fetch {
             self.counters.made(cpu, access.address >> shift, lines);
         }
-        let call = calls::call_of(access.pc);
+        let call = call_of(access.pc);
         if call > 0 {
             if self.call_accesses.len() <= call {
                 self.call_accesses.resize((call + 1).next_multiple_of(1024), [0; 3]);
@@ -145,8 +147,8 @@ impl Served {
         };
         sums.overlap_units[usize::from(access.kind == Kind::Fetch)] += overlapped;
         let times = [beyond, overlapped];
-        self.places.add(calls::place_of(access.pc), access.kind, outcome, times);
-        let call = calls::call_of(access.pc);
+        self.places.add(place_of(access.pc), access.kind, outcome, times);
+        let call = call_of(access.pc);
         if call > 0 {
             self.calls.add(call, access.kind, outcome, times);
         }
@@ -172,8 +174,17 @@ impl Simulator {
     }
 
     /// Creates the machine of a guest, whose accesses have the numbers of their physical pages.
-    pub fn of_guest(name: &str, description: &Description, seed: u64) -> Result<Simulator, Refusal> {
-        Ok(Simulator::of(name, description, Model::of_guest(description, seed)?, false))
+    pub fn of_guest(
+        name: &str,
+        description: &Description,
+        seed: u64,
+        why: bool,
+    ) -> Result<Simulator, Refusal> {
+        let mut model = Model::of_guest(description, seed)?;
+        if why {
+            model.keep_events();
+        }
+        Ok(Simulator::of(name, description, model, why))
     }
 
     fn of(name: &str, description: &Description, model: Model, why: bool) -> Simulator {
@@ -192,6 +203,7 @@ impl Simulator {
             refused: None,
             shifts: [shift(data), shift(data), shift(code)],
             regions: Regions::new(levels + 1, costs),
+            by_cpu: ByCpu::default(),
             served: Served {
                 levels,
                 nearest: [data, data, code],
@@ -218,11 +230,41 @@ impl Simulator {
         if self.refused.is_some() {
             return;
         }
-        let before = self.regions.has(thread).then(|| self.sums());
+        let before = self.before(thread);
         self.make(thread, batch, owners);
-        if let Some(before) = before {
-            let now = self.sums();
+        self.add_since(thread, before);
+    }
+
+    /// Returns what has been added up, if what a thread makes is added elsewhere, too.
+    fn before(&self, thread: u32) -> Option<Sums> {
+        (self.regions.has(thread) || self.by_cpu.is_asked_for()).then(|| self.sums())
+    }
+
+    /// Adds what a thread has made since.
+    fn add_since(&mut self, thread: u32, before: Option<Sums>) {
+        let Some(before) = before else { return };
+        let now = self.sums();
+        self.by_cpu.add(thread % self.cpus, &before, &now);
+        if self.regions.has(thread) {
             self.regions.add(thread, &before, &now);
+        }
+    }
+
+    /// Counts by CPU from now on.
+    pub fn keep_cpus(&mut self) {
+        self.by_cpu.begin(self.cpus, self.served.levels + 1);
+    }
+
+    /// Returns what has been counted so far, of a CPU and of all.
+    pub fn snapshot(&self, cpu: u32) -> Snapshot {
+        let counts = |sums: &Sums| {
+            let (levels, memory, memory_units) = self.levels(sums);
+            SnapshotCounts::of(sums, &levels, memory, memory_units)
+        };
+        Snapshot {
+            of_cpu: counts(&self.by_cpu.of(cpu % self.cpus, self.served.levels + 1)),
+            of_all: counts(&self.sums()),
+            operation_units: operation_units(self.model.description()),
         }
     }
 
@@ -258,11 +300,16 @@ impl Simulator {
                 batch[passed..].iter().for_each(|access| pass(served.overlap.as_mut(), cpu, access));
                 made
             }
-            Some(story) => batch.iter().enumerate().try_for_each(|(index, access)| {
-                let shift = self.shifts[access.kind as usize];
-                let owner = owners.get(index).copied().unwrap_or(Owner::NONE);
-                one_by_one(&mut self.model, story, served, cpu, (access, owner), shift)
-            }),
+            Some(story) => {
+                if self.model.prepare_traced(batch.len()) {
+                    story.begin_pages();
+                }
+                batch.iter().enumerate().try_for_each(|(index, access)| {
+                    let shift = self.shifts[access.kind as usize];
+                    let owner = owners.get(index).copied().unwrap_or(Owner::NONE);
+                    one_by_one(&mut self.model, story, served, cpu, (access, owner), shift)
+                })
+            }
         };
         if let Err(refusal) = made {
             self.refused = Some(format!("{}: {}", refusal.reason, refusal.remedy));
@@ -274,16 +321,13 @@ impl Simulator {
         if self.refused.is_some() || repeated == [0; 2] {
             return;
         }
-        let before = self.regions.has(thread).then(|| self.sums());
+        let before = self.before(thread);
         (0..2).for_each(|kind| self.served.sums.accesses[kind] += repeated[kind]);
         let after = (repeated[0] + repeated[1]).saturating_sub(std::mem::take(&mut self.served.left_out));
         if let Some(overlap) = &mut self.served.overlap {
             overlap.pass(thread % self.cpus, after);
         }
-        if let Some(before) = before {
-            let now = self.sums();
-            self.regions.add(thread, &before, &now);
-        }
+        self.add_since(thread, before);
     }
 
     /// Returns log2 of the line within which a repetition changes nothing, if there is one.

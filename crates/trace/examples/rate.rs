@@ -76,7 +76,7 @@ fn write(format: Format, pattern: &str, count: u64, to: impl Write) -> io::Resul
 }
 
 fn write_own(count: u64, mut next: impl FnMut() -> u64, to: impl Write) -> io::Result<()> {
-    let mut writer = Writer::new(to, &Header { program: "rate".into(), fetch_shift: Some(5) })?;
+    let mut writer = Writer::new(to, &Header { program: "rate".into(), fetch_shift: Some(5), guest: false })?;
     writer.add(0, &[Access::fetch(CODE, 4).at(0)])?;
     let mut batch = Vec::new();
     let mut left = count;

@@ -42,6 +42,11 @@ pub(crate) trait Source: Send {
     /// What is wrong with the trace.
     fn read(&mut self, input: &mut Input, batch: &mut Batch) -> Result<bool, Error>;
 
+    /// Returns whether the accesses are those of a guest, each with the number of its physical page.
+    fn is_guest(&self) -> bool {
+        false
+    }
+
     /// Returns what the trace tells. It has been read to its end, or as far as it is wanted.
     fn told(&mut self) -> Told;
 }

@@ -61,6 +61,13 @@ impl Reader {
         self.format
     }
 
+    /// Returns whether the accesses are those of a guest: [`Access::space`](fathom_model::Access::space) is the number of the physical
+    /// page, and a batch has at most [`GUEST_BATCH`](fathom_model::GUEST_BATCH) accesses.
+    #[must_use]
+    pub fn is_guest(&self) -> bool {
+        self.source.is_guest()
+    }
+
     /// Replaces the batch by the next one. Returns `false` at the end.
     ///
     /// # Errors

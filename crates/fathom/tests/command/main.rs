@@ -41,6 +41,7 @@ mod simulate;
 mod simulate_cachegrind;
 mod simulate_calls;
 mod simulate_ends;
+mod simulate_guest;
 mod simulate_heap;
 mod simulate_regions;
 mod simulate_source;

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use fathom_model::Access;
-use fathom_simulation::protocol::{Answer, End, HeapSites, Mapping, Place};
-use fathom_simulation::{Event, HeapEvent, Mark};
+use fathom_simulation::origin::pc_of;
+use fathom_simulation::protocol::{Answer, End, GuestAnswer, HeapSites, Mapping, Place};
+use fathom_simulation::{Accessor, Event, HeapEvent, Mark};
 use fathom_trace::{Header, Writer};
 
 use crate::{mutate, tables, trace, wire};
@@ -216,8 +217,8 @@ pub fn trace() -> Vec<Vec<u8>> {
         let words = [0x40_1000 + 4 * n, n % 3 / 2, 0x9000 + 8 * n, 0, 0x8000 * (n % 2), 0, 0, 0];
         champsim.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
-    let own = |rounds: u64, strides: u64| {
-        let header = Header { program: "p".into(), fetch_shift: Some(5) };
+    let own = |rounds: u64, strides: u64, guest: bool| {
+        let header = Header { program: "p".into(), fetch_shift: Some(5), guest };
         let mut writer = Writer::new(Vec::new(), &header).expect("memory");
         for n in 0..rounds {
             let jump = if n % strides == 0 { n.wrapping_mul(0x9e37_79b9_7f4a_7c15) } else { 8 * n };
@@ -226,6 +227,11 @@ pub fn trace() -> Vec<Vec<u8>> {
                 Access::load(jump, 8).at(2 + n % 5),
                 Access::store(0x9000 + 8 * n, 4).at(7),
             ];
+            let batch = batch.map(|access| {
+                let (frame, by) = ((access.address >> 12) as u32 ^ (n / 50) as u32, Accessor::Kernel);
+                let moved = Access { space: frame, pc: pc_of(access.pc as u32, 0, by), ..access };
+                if guest { moved } else { access }
+            });
             writer.add((n / 100 % 2) as u32, &batch).expect("memory");
             if n % 100 == 50 {
                 let event = if n % 200 == 50 { Event::Begin(0) } else { Event::End(0) };
@@ -247,14 +253,14 @@ pub fn trace() -> Vec<Vec<u8>> {
             regions: vec![],
             heap: HeapSites { returns: vec![0x1004], problem: None },
             calls: None,
-            guest: None,
+            guest: guest.then(GuestAnswer::default),
             machines: vec![],
         };
         writer.finish(&run).expect("memory")
     };
     let mut all = vec![b"2 401000\n0 7fff0010\n1 0x7fff0018\n3 0\n".to_vec(), champsim];
     all.extend([lackey, view, memtrace].map(|text| text.as_bytes().to_vec()));
-    for trace in [own(10, 3), own(300, 7), own(2000, 1000)] {
+    for trace in [own(10, 3, false), own(300, 7, false), own(2000, 1000, false), own(20, 4, true)] {
         all.push(trace::plain(&trace));
         all.push(trace);
     }

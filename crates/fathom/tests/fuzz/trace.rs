@@ -41,7 +41,8 @@ fn check(data: &[u8], format: Option<Format>) {
             return;
         }
     };
-    let mut writer = Writer::new(Vec::new(), &Header::default()).expect("memory");
+    let header = Header { guest: told.run.guest.is_some(), ..Header::default() };
+    let mut writer = Writer::new(Vec::new(), &header).expect("memory");
     for Batch { thread, accesses, mark, heap } in &batches {
         let events = usize::from(mark.is_some()) + usize::from(heap.is_some());
         assert!(usize::from(!accesses.is_empty()) + events == 1 && accesses.len() <= 4100);

@@ -72,6 +72,72 @@ fn prepared() -> Option<(MutexGuard<'static, ()>, tempfile::TempDir, String)> {
     Some((turn, folder, program))
 }
 
+/// The program's task has what its region has, and what the kernel does for it.
+fn program_is_a_task(guest: &Value, within: u64) {
+    let regions = guest["findings"].as_array().expect("findings").iter();
+    let regions = regions.filter(|f| f["metric"] == "simulated.region.{rank}.cycles").map(|f| &f["detail"]);
+    let named = |of: &&Value| of["region"].as_str().is_some_and(|name| name.ends_with(" marked"));
+    let task = regions.filter(named).max_by_key(|of| number(of, "executed")).expect("the program's task");
+    println!("{task}");
+    assert!(number(task, "executed") > within + 10_000, "{task}");
+}
+
+/// What the program has read of the machine: 4096 steps, each on another line, and what an interrupt in between may add.
+fn read_counters(printed: &str) {
+    let line = printed.lines().find(|line| line.starts_with("added ")).unwrap_or_else(|| panic!("{printed}"));
+    let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let [loads, stores, misses] = numbers[..] else { panic!("{line}") };
+    println!("{line}");
+    let steps = STEPS / 2;
+    assert!((2 * steps..2 * steps + 2000).contains(&loads), "{line}");
+    assert!((steps..steps + 2000).contains(&stores) && (steps..steps + 500).contains(&misses), "{line}");
+    assert!(line.ends_with(" misses of L1D"), "{line}");
+}
+
+/// A kept trace of Linux counts as the guest, and its calls are those of kernel threads, programs and interrupts.
+#[test]
+#[ignore = "minutes: scripts/test --full"]
+fn trace_and_calls_of_linux() {
+    let Some((_turn, folder, program)) = prepared() else { return };
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (symbols, script) = (at("kallsyms"), at("script"));
+    std::fs::write(&script, "marked\n").expect("a folder that can be written");
+    if lab(&["--kallsyms", &symbols]).is_none() {
+        return;
+    }
+    let files = ["--program", &program, "--script", &script];
+    let named = format!("--on bcm2837 --symbols {symbols} --program {program}");
+    let [trace, live, record] = ["trace", "live", "record"].map(at);
+    let simulate = format!("{named} --json --keep-trace {trace}");
+    lab(&[&["--report", &live, "--simulate", &simulate], &files[..]].concat()).expect("a laboratory");
+    let replay = ["simulate", "--on", "bcm2837", "--json", "--trace", &trace, "--symbols", &symbols];
+    let replayed = Command::new(FATHOM).args(replay).output().expect("fathom");
+    assert!(replayed.status.success(), "{replayed:?}");
+    let [live, replayed] = [
+        std::fs::read_to_string(live).expect("a report"),
+        String::from_utf8_lossy(&replayed.stdout).into_owned(),
+    ]
+    .map(|text| json(&text)["findings"].clone());
+    assert!(live == replayed && live.as_array().is_some_and(|all| all.len() > 50));
+    let simulate = format!("{named} --calls --record {record}");
+    lab(&[&["--simulate", &simulate], &files[..]].concat()).expect("a laboratory");
+    let export = ["export", &record, "--as", "folded", "--by", "instructions"];
+    let folded = Command::new(FATHOM).args(export).output().expect("fathom");
+    let folded = String::from_utf8_lossy(&folded.stdout).into_owned();
+    let sum = |wanted: &dyn Fn(&str) -> bool| -> u64 {
+        let all = folded.lines().filter_map(|line| line.rsplit_once(' '));
+        all.filter(|(calls, _)| wanted(calls)).filter_map(|(_, count)| count.parse::<u64>().ok()).sum()
+    };
+    let all = sum(&|_| true);
+    let known = ["ret_from_fork", "__primary_switched", "_start", "user_code_(address_space_unknown)"];
+    let rooted = sum(&|calls| known.iter().any(|root| calls.split(';').next() == Some(root)));
+    println!("{rooted} of {all} instructions");
+    assert!(rooted > all / 100 * 99, "{rooted} of {all} are below what begins threads and programs");
+    let idle = sum(&|calls| calls.contains(";el1h_64_irq;") && calls.contains(";gic_handle_irq;"));
+    assert!(idle > 10_000, "interrupts are calls of what they interrupt: {idle}");
+    assert!(sum(&|calls| calls.starts_with("_start;") && calls.ends_with(";pass")) >= 6 * STEPS, "{folded}");
+}
+
 /// The program runs once on each of two CPUs, which have TLBs and nearest levels of their own.
 #[test]
 #[ignore = "a minute: scripts/test --full"]
@@ -102,7 +168,7 @@ fn counts_in_a_guest_are_those_of_arithmetic_and_of_user_mode() {
         return;
     }
     let simulate = format!(
-        "--on bcm2837 --json --symbols {symbols} --program {program} --between el1h_64_irq..ret_to_kernel"
+        "--on bcm2837 --json --symbols {symbols} --program {program} --between el1h_64_irq..ret_to_kernel --counters --tasks"
     );
     let reports = ["first", "second"].map(at);
     // At the same time: the scheduling of the two on this host's CPUs differs on every run.
@@ -112,6 +178,7 @@ fn counts_in_a_guest_are_those_of_arithmetic_and_of_user_mode() {
     for run in runs {
         let output = run.wait_with_output().expect("the laboratory ends");
         assert!(output.status.success(), "{output:?}");
+        read_counters(&String::from_utf8_lossy(&output.stdout));
     }
     let [first, second] = reports.map(|report| std::fs::read_to_string(report).expect("a report"));
     assert_eq!(same(&first), same(&second));
@@ -130,6 +197,7 @@ fn counts_in_a_guest_are_those_of_arithmetic_and_of_user_mode() {
     assert!(around < 20, "{around} instructions beside the loop's");
     // Each step is on another line. An interrupt in between may take the line of a step.
     assert!(l1d(&user) >= STEPS - 1 && l1d(&within).abs_diff(l1d(&user)) < 10, "{within}");
+    program_is_a_task(&guest, number(&within, "executed"));
     let interrupts = region(&guest, "el1h_64_irq..ret_to_kernel");
     assert!(number(&interrupts, "entered") > 100, "{interrupts}");
     let times = ["shortest", "median", "p99", "longest"].map(|field| number(&interrupts, field));

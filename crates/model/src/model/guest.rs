@@ -76,13 +76,15 @@ impl Model {
     }
 
     /// Begins with new pairs if there may be no room for those of a batch of so many accesses. TLBs are empty then: their
-    /// entries are those of the old ones.
+    /// entries are those of the old ones. Returns whether it has.
     #[inline(always)]
-    pub(super) fn prepare_guest(&mut self, accesses: usize) {
+    pub(super) fn prepare_guest(&mut self, accesses: usize) -> bool {
         let full = |of: &Guest| of.groups.len() as u64 + accesses as u64 > of.chunks;
-        if self.guest.as_ref().is_some_and(|guest| full(guest)) {
+        let begins = self.guest.as_ref().is_some_and(|guest| full(guest));
+        if begins {
             self.begin_pairs();
         }
+        begins
     }
 
     #[cold]

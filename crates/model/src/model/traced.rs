@@ -36,6 +36,14 @@ impl Model {
         self.hierarchy.events()
     }
 
+    /// Prepares for so many [`Model::traced`], so that state and counts are those of [`Model::accesses`] with a batch of them. Returns
+    /// whether the TLBs have been emptied, and the numbers of their entries mean other pages from now on: on a guest's machine there is
+    /// no end of pages.
+    pub fn prepare_traced(&mut self, accesses: usize) -> bool {
+        self.prepare_spaces();
+        self.prepare_guest(accesses)
+    }
+
     /// Makes one access of a CPU, at full detail. State, counts and time are those of [`Model::accesses`].
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What the instruction at the end of a block does, as far as calls are concerned.
 //!
-//! Sources: AArch64: DDI 0487, C4.1.66 (unconditional branch, register and immediate). ARM and Thumb: DDI 0406, A5 and A6.
+//! Sources: AArch64: DDI 0487, C4.1.66 (unconditional branch, register and immediate), C6.2 (ERET, ERETAA, ERETAB). ARM and Thumb:
+//! DDI 0406, A5 and A6.
 //! RISC-V: the unprivileged ISA, 2.5, with the hints of its table 3 for return-address stacks, and the C extension. x86-64: the
 //! instruction set reference of Intel's manual, CALL, JMP, RET.
 
@@ -15,6 +16,8 @@ pub enum Branch {
     Call,
     /// A return, by the instructions that compilers use for it and for nothing else.
     Return,
+    /// The end of an exception: execution goes on where it was interrupted.
+    Resume,
     /// Another branch whose target is not in the instruction.
     Jump,
     /// A branch whose target is in it, or none.
@@ -53,6 +56,9 @@ fn half(code: &[u8]) -> Option<u32> {
 fn aarch64(of: u32) -> Branch {
     // Bits 24 and 11 are those of pointer authentication, which has the modifier in the lowest five bits.
     let register = of & 0xfe9f_0000 == 0xd61f_0000;
+    if of & 0xffff_f3e0 == 0xd69f_03e0 {
+        return Branch::Resume;
+    }
     match (of >> 26, (of >> 21) & 3) {
         (0b10_0101, _) => Branch::Call,
         (_, 1) if register => Branch::Call,
@@ -197,7 +203,7 @@ fn x86(code: &[u8]) -> Branch {
 
 #[cfg(test)]
 mod tests {
-    use super::Branch::{Call, Jump, Other, Return};
+    use super::Branch::{Call, Jump, Other, Resume, Return};
     use super::*;
 
     fn of(target: &str, code: &[&[u8]]) -> Branch {
@@ -215,6 +221,9 @@ mod tests {
             ("aarch64", 0, 0xd63f_081f, Call),
             ("aarch64", 0, 0xd65f_03c0, Return),
             ("aarch64", 0, 0xd65f_0bff, Return),
+            ("aarch64", 0, 0xd69f_03e0, Resume),
+            ("aarch64", 0, 0xd69f_0bff, Resume),
+            ("aarch64", 0, 0xd69f_0fff, Resume),
             ("aarch64", 0, 0xd61f_0220, Jump),
             ("aarch64", 0, 0x1400_0010, Other),
             ("aarch64", 0, 0x5400_0040, Other),

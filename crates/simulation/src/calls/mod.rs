@@ -13,50 +13,38 @@
 //!   which is thus shown in place of the function that it has interrupted.
 //!
 //! A function is a symbol, or a section where none covers the code.
+//!
+//! A guest's kernel adds two things, both found at addresses of its symbols, as only AArch64's Linux has them (`special`, `tasks`):
+//!
+//! - An **exception** or interrupt begins at one of its vectors. It is called by the function that it has interrupted, and its calls and
+//!   returns are its own until `ERET`, after which that function goes on.
+//! - Each **task** has a stack of its own, which is changed where the kernel switches tasks.
 
 mod branches;
 mod return_points;
+mod special;
 mod stack;
+mod tasks;
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 pub use branches::Branch;
 pub use return_points::{LOOKED_AT, is_return_point};
+pub use special::Special;
 pub use stack::{MAX_DEPTH, Stack};
+pub use tasks::Tasks;
 
 /// Sequences of calls that are told apart, at most.
-pub const MAX_CALLS: usize = 1 << 18;
-
-/// Bits of an access's `pc` that are the number of its place. The others are that of the call that has made it.
-const PLACE_BITS: u32 = 32;
-
-/// Returns the `pc` of an access that a call makes at a place.
-#[inline(always)]
-#[must_use]
-pub fn pc_of(place: u32, call: u32) -> u64 {
-    u64::from(place) | u64::from(call) << PLACE_BITS
-}
-
-/// Returns the number of the place of an access, from its `pc`.
-#[inline(always)]
-#[must_use]
-pub fn place_of(pc: u64) -> usize {
-    (pc & ((1 << PLACE_BITS) - 1)) as usize
-}
-
-/// Returns the number of the call that has made an access, from its `pc`; 0 if calls are not told.
-#[inline(always)]
-#[must_use]
-pub fn call_of(pc: u64) -> usize {
-    (pc >> PLACE_BITS) as usize
-}
+pub const MAX_CALLS: usize = 1 << 20;
 
 /// A block of instructions.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     /// Its first address.
     pub first: u64,
+    /// An address by which its function is named: the first, or that in the program's file.
+    pub named: u64,
     /// The address after it.
     pub next: u64,
     /// Its instructions.
@@ -67,6 +55,8 @@ pub struct Block {
     pub entry: Entry,
     /// How it ends.
     pub branch: Branch,
+    /// What else begins with it, if anything does.
+    pub special: Option<Special>,
 }
 
 /// Where in its function a block begins.
@@ -126,21 +116,33 @@ impl CallTree {
         CallTree { calls: vec![CallCounts::default()], functions: vec![u32::MAX], ..CallTree::default() }
     }
 
-    /// Returns the call of a block's function by a call.
+    /// Returns the call of a block's function by a call: that call itself, if there is no room for another one.
     pub fn call(&mut self, caller: u32, block: &Block) -> u32 {
+        // What a thread has begun with has a number of its own.
+        let most = if caller == 0 { usize::MAX } else { MAX_CALLS };
+        self.number(caller, block, most).unwrap_or(caller)
+    }
+
+    /// Returns the call of a block's function in place of another call of the same caller: that call, if there is no room.
+    fn call_instead(&mut self, call: u32, block: &Block) -> u32 {
+        let caller = self.caller(call);
+        self.number(caller, block, MAX_CALLS).unwrap_or(call)
+    }
+
+    /// Returns the number of a call; `None` if it is not known, and `most` others are.
+    fn number(&mut self, caller: u32, block: &Block, most: usize) -> Option<u32> {
         let next = self.calls.len() as u32;
         if let Some(known) = self.numbers.get(&(caller, block.function)) {
-            return *known;
+            return Some(*known);
         }
-        // What a thread has begun with has a number of its own.
-        if self.calls.len() >= MAX_CALLS && caller != 0 {
+        if self.calls.len() >= most {
             self.merged += 1;
-            return caller;
+            return None;
         }
         self.numbers.insert((caller, block.function), next);
-        self.calls.push(CallCounts { caller, pc: block.first, ..CallCounts::default() });
+        self.calls.push(CallCounts { caller, pc: block.named, ..CallCounts::default() });
         self.functions.push(block.function);
-        next
+        Some(next)
     }
 
     /// Returns the call that has made one.

@@ -21,9 +21,9 @@ mod translation;
 use fathom_model::description::{Holds, Inclusion};
 use fathom_model::{Access, Description, Event, Kind, Loss, Model, Outcome, Traced};
 
-use crate::calls;
 use crate::counts::{REASONS, Reason, SharingCounts, StoryCounts};
 use crate::heap::Owner;
+use crate::origin::{accessor_of, place_of};
 use pairs::{End, Pairs};
 use shadow::{Before, Lost, Shadow};
 use tally::Tally;
@@ -103,16 +103,16 @@ impl Story {
         let Traced { agent, physical, outcome, nearest, sharing } = *traced;
         let sharing = SharingCounts::from(sharing);
         self.add_agents(agent);
-        let own = End { address: access.address, place: calls::place_of(access.pc) as u32, cpu, owner };
+        let (place, accessor) = (place_of(access.pc), accessor_of(access.pc));
+        let own = End { address: access.address, place: place as u32, cpu, owner, accessor };
         self.translations.note(agent, model.translations(agent), own);
         self.before(model.events(), agent, own);
         let reason = self.misses(model, agent, access, physical, outcome, own);
         if access.kind != Kind::Fetch && (!nearest || sharing.has_any()) {
             let path = self.data.iter().take_while(|&&level| Some(level) != outcome.level);
-            self.lines.add((access.address, owner), path, (outcome.walked, beyond), (reason, sharing));
+            self.lines.add(own, path, (outcome.walked, beyond), (reason, sharing));
         }
         if let Some(reason) = reason {
-            let place = calls::place_of(access.pc);
             if self.places.len() <= place {
                 self.places.resize((place + 1).next_multiple_of(1024), [0; REASONS]);
             }
@@ -225,6 +225,11 @@ impl Story {
                 self.shadows[slot].stored(physical >> shift, bytes_in_line(physical, bytes, shift));
             }
         }
+    }
+
+    /// The machine has begun with new pages: the numbers of its TLBs' entries mean others from now on.
+    pub fn begin_pages(&mut self) {
+        self.translations.forget();
     }
 
     /// Returns what has been counted so far.

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::counts::{PairCounts, Reason};
 use crate::heap::Owner;
+use crate::origin::Accessor;
 
 /// Pairs that are counted separately, at most. Beyond it, the neighbours of each line are counted with it.
 const MOST: usize = 1 << 16;
@@ -18,12 +19,14 @@ pub(super) struct End {
     pub cpu: u32,
     /// The block of the heap that it is in.
     pub owner: Owner,
+    /// Whose code it is by.
+    pub accessor: Accessor,
 }
 
 impl End {
     /// A walk, whose descriptors are no data of the program.
     pub fn walk(cpu: u32) -> End {
-        End { address: 0, place: NO_PLACE, cpu, owner: Owner::NONE }
+        End { address: 0, place: NO_PLACE, cpu, owner: Owner::NONE, accessor: Accessor::Program }
     }
 
     fn is_walk(self) -> bool {
@@ -37,8 +40,9 @@ struct Key {
     reason: usize,
     line: u64,
     site: Option<u32>,
+    accessor: Accessor,
     /// `None` for a walk.
-    by: Option<(u64, Option<u32>)>,
+    by: Option<(u64, Option<u32>, Accessor)>,
 }
 
 /// Counts by pair.
@@ -62,7 +66,8 @@ impl Pairs {
             reason: reason as usize,
             line: own.address >> self.shift,
             site: site(own.owner.known()),
-            by: (!by.is_walk()).then_some((by.address >> self.shift, site(by.owner.known()))),
+            accessor: own.accessor,
+            by: (!by.is_walk()).then_some((by.address >> self.shift, site(by.owner.known()), by.accessor)),
         };
         let new = || PairCounts {
             level: level as u64,
@@ -72,9 +77,11 @@ impl Pairs {
             address: own.address,
             block: own.owner.known(),
             place: own.place.into(),
+            accessor: own.accessor,
             cpu: own.cpu,
             by: (!by.is_walk()).then(|| (by.address, by.place.into())),
             by_block: by.owner.known(),
+            by_accessor: by.accessor,
             by_cpu: by.cpu,
         };
         self.all.entry(key).or_insert_with(new).count += 1;
@@ -92,7 +99,8 @@ impl Pairs {
                 reason: of.reason as usize,
                 line: of.address >> self.shift,
                 site: site(of.block),
-                by: of.by.map(|(address, _)| (address >> self.shift, site(of.by_block))),
+                accessor: of.accessor,
+                by: of.by.map(|(address, _)| (address >> self.shift, site(of.by_block), of.by_accessor)),
             };
             match self.all.get_mut(&key) {
                 // The first one has the most misses: its addresses are the example.
@@ -121,7 +129,8 @@ impl Sorted for Vec<PairCounts> {
     /// Sorts by count, then by what does not depend on the order of a hash table.
     fn into_sorted(mut self) -> Self {
         self.sort_by_key(|of| {
-            (u64::MAX - of.count, of.level, of.reason, of.address, of.by, of.block, of.by_block)
+            let accessors = (of.accessor, of.by_accessor);
+            (u64::MAX - of.count, of.level, of.reason, of.address, of.by, of.block, of.by_block, accessors)
         });
         self
     }

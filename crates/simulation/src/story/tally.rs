@@ -2,8 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::pairs::End;
 use crate::counts::{LineCounts, Reason, SharingCounts};
-use crate::heap::Owner;
+use crate::origin::Accessor;
 
 /// Lines that are counted separately, at most. Beyond it, two neighbours each are counted as one.
 const MOST: usize = 1 << 18;
@@ -14,7 +15,7 @@ pub(super) struct Tally {
     levels: usize,
     shift: u32,
     most: usize,
-    lines: FxHashMap<u64, LineCounts>,
+    lines: FxHashMap<(u64, Accessor), LineCounts>,
     /// By allocation site, of what is in blocks of the heap.
     sites: Vec<LineCounts>,
 }
@@ -29,15 +30,16 @@ impl Tally {
     /// nearest level, if it did, and what it did to lines of other CPUs.
     pub fn add<'a>(
         &mut self,
-        (address, owner): (u64, Owner),
+        own: End,
         passed: impl Iterator<Item = &'a usize>,
         (walked, units): (bool, u64),
         (reason, sharing): (Option<Reason>, SharingCounts),
     ) {
         let levels = self.levels;
-        let new = || LineCounts { address, misses: vec![0; levels], ..LineCounts::default() };
-        let of = match owner.known() {
-            None => self.lines.entry(address >> self.shift).or_insert_with(new),
+        let End { address, accessor, .. } = own;
+        let new = || LineCounts { address, accessor, misses: vec![0; levels], ..LineCounts::default() };
+        let of = match own.owner.known() {
+            None => self.lines.entry((address >> self.shift, accessor)).or_insert_with(new),
             Some((site, _)) => {
                 let known = self.sites.len().max(site as usize + 1);
                 self.sites.resize_with(known, new);
@@ -60,11 +62,12 @@ impl Tally {
     fn merge_neighbours(&mut self) {
         self.shift += 1;
         let mut all: Vec<LineCounts> = self.lines.drain().map(|(_, of)| of).collect();
-        all.sort_by_key(|of| of.address);
+        all.sort_by_key(|of| (of.address, of.accessor));
         for of in all {
-            match self.lines.get_mut(&(of.address >> self.shift)) {
+            let key = (of.address >> self.shift, of.accessor);
+            match self.lines.get_mut(&key) {
                 Some(merged) => merged.add(&of),
-                None => drop(self.lines.insert(of.address >> self.shift, of)),
+                None => drop(self.lines.insert(key, of)),
             }
         }
     }
@@ -82,7 +85,7 @@ impl Tally {
     /// Returns the counts of lines in the order of addresses.
     pub fn counts(&self) -> Vec<LineCounts> {
         let mut all: Vec<LineCounts> = self.lines.values().cloned().collect();
-        all.sort_by_key(|of| of.address);
+        all.sort_by_key(|of| (of.address, of.accessor));
         all
     }
 }
@@ -90,17 +93,15 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heap::Owner;
 
     #[test]
     fn neighbours_are_merged_without_losing_counts() {
         let mut tally = Tally { most: 100, ..Tally::new(2, 6) };
         for n in 0..1000u64 {
-            tally.add(
-                (64 * n + 8, Owner::NONE),
-                [0, 1].iter(),
-                (true, 10),
-                (Some(Reason::Cold), SharingCounts::default()),
-            );
+            let (address, accessor) = (64 * n + 8, Accessor::Program);
+            let own = End { address, place: 0, cpu: 0, owner: Owner::NONE, accessor };
+            tally.add(own, [0, 1].iter(), (true, 10), (Some(Reason::Cold), SharingCounts::default()));
         }
         let all = tally.counts();
         assert!(all.len() <= 100 && tally.bytes() == 64 << 4, "{} of {}", all.len(), tally.bytes());

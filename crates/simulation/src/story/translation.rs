@@ -35,6 +35,12 @@ impl Translations {
         self.shadows.extend(self.entries.iter().map(|&entries| Shadow::new(entries)));
     }
 
+    /// Forgets what was translated: TLBs are empty.
+    pub fn forget(&mut self) {
+        let entries = self.entries.iter().cycle();
+        self.shadows.iter_mut().zip(entries).for_each(|(of, &entries)| *of = Shadow::new(entries));
+    }
+
     /// Notes what an access of an agent has done to its TLBs.
     pub fn note(&mut self, agent: usize, events: &[Translation], own: End) {
         let first = agent * self.entries.len();

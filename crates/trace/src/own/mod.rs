@@ -13,6 +13,7 @@
 //! A trace without its end has been cut off. Each frame of zstd holds whole blocks, and a trace that is decompressed, or compressed
 //! again by another program, is the same trace.
 
+mod frames;
 mod predict;
 mod read;
 mod write;
@@ -43,6 +44,8 @@ pub struct Header {
     pub program: String,
     /// Fetches are in the trace when execution enters another line of 2^`fetch_shift` bytes; not at all if there is no number.
     pub fetch_shift: Option<u32>,
+    /// Whether the accesses are those of a guest: each has a physical page, and a block has those of one batch.
+    pub guest: bool,
 }
 
 /// Whether a trace begins so.

@@ -5,13 +5,20 @@
 //! anything else there are:
 //!
 //! - a number: accesses before it that came as predicted (LEB128, as all numbers),
-//! - a byte: in bits 0 and 1 the operation ([`SAME`], [`KNOWN`], [`NEW`]), in bits 2 to 5 the bytes of the address's difference,
-//! - of a known operation its number, of a new one its place, its kind, its size; it gets the next number, from 1,
-//! - the difference to the operation's last address, zigzag, little endian; none if the address is as predicted.
+//! - a byte: in bits 0 and 1 the operation ([`SAME`], [`KNOWN`], [`NEW`]), in bits 2 to 5 the bytes of the address's difference, in bit 6
+//!   whether a physical page follows ([`FRAME`]),
+//! - of a known operation its number, of a new one its place, its kind with whose code it is (4 times that), its size; it gets the next
+//!   number, from 1,
+//! - the difference to the operation's last address, zigzag, little endian; none if the address is as predicted,
+//! - of a guest, the physical page, if it is not the one that the virtual page had last (`frames`).
 //!
 //! A block begins after no operation, and ends after its number of accesses.
 
 use fathom_model::{Access, Kind};
+use fathom_simulation::Accessor;
+use fathom_simulation::origin::{accessor_of, pc_of, place_of};
+
+use super::frames::Frames;
 
 /// The operation is as predicted.
 const SAME: u8 = 0;
@@ -19,12 +26,15 @@ const SAME: u8 = 0;
 const KNOWN: u8 = 1;
 /// It is new.
 const NEW: u8 = 2;
+/// The physical page is told.
+const FRAME: u8 = 1 << 6;
 /// Operations, at most: a bound for the memory.
 const MAX_OPERATIONS: usize = 1 << 23;
 
 #[derive(Clone, Copy, Debug)]
 struct Operation {
-    place: u32,
+    /// Number of the place, and whose code it is.
+    pc: u64,
     bytes: u16,
     kind: Kind,
     /// The operation that followed last.
@@ -41,13 +51,15 @@ pub(super) struct Predictor {
     /// Number 0 is none: the beginning of a block.
     operations: Vec<Operation>,
     last: u32,
+    /// Of a guest.
+    frames: Option<Frames>,
 }
 
 impl Predictor {
-    pub fn new() -> Predictor {
+    pub fn new(guest: bool) -> Predictor {
         let none =
-            Operation { place: 0, bytes: 0, kind: Kind::Load, next: 0, address: 0, stride: 0, difference: 0 };
-        Predictor { operations: vec![none], last: 0 }
+            Operation { pc: 0, bytes: 0, kind: Kind::Load, next: 0, address: 0, stride: 0, difference: 0 };
+        Predictor { operations: vec![none], last: 0, frames: guest.then(Frames::new) }
     }
 
     /// Begins a block.
@@ -76,9 +88,15 @@ impl Predictor {
         self.last = number;
     }
 
-    fn add(&mut self, place: u32, bytes: u16, kind: Kind) -> u32 {
+    /// Returns the physical page that is predicted for an address; that of all is 0 without a guest.
+    #[inline(always)]
+    fn frame(&self, address: u64) -> Option<u32> {
+        self.frames.as_ref().map_or(Some(0), |frames| frames.predicted(address))
+    }
+
+    fn add(&mut self, pc: u64, bytes: u16, kind: Kind) -> u32 {
         let none = self.operations[0];
-        self.operations.push(Operation { place, bytes, kind, next: 0, ..none });
+        self.operations.push(Operation { pc, bytes, kind, next: 0, ..none });
         self.operations.len() as u32 - 1
     }
 }
@@ -102,9 +120,9 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    pub fn new() -> Encoder {
+    pub fn new(guest: bool) -> Encoder {
         let numbers = Numbers { last: Vec::new(), others: vec![0] };
-        Encoder { predictor: Predictor::new(), numbers, run: 0 }
+        Encoder { predictor: Predictor::new(guest), numbers, run: 0 }
     }
 
     /// Begins a block.
@@ -118,10 +136,10 @@ impl Encoder {
     pub fn add(&mut self, access: &Access, to: &mut Vec<u8>) {
         let (number, address) = self.predictor.predicted();
         let operation = &self.predictor.operations[number as usize];
-        let same = u64::from(operation.place) == access.pc
+        let same = operation.pc == access.pc
             && (operation.kind, operation.bytes) == (access.kind, access.bytes)
             && number != 0;
-        if same && address == access.address {
+        if same && address == access.address && self.predictor.frame(address) == Some(access.space) {
             self.run += 1;
             self.predictor.made(number, address);
         } else {
@@ -144,17 +162,22 @@ impl Encoder {
             (None, Some(_)) => KNOWN,
             (None, None) => NEW,
         };
-        to.push(what | (bytes as u8) << 2);
+        let placed = self.predictor.frame(access.address) == Some(access.space);
+        to.push(what | (bytes as u8) << 2 | if placed { 0 } else { FRAME });
         match what {
             SAME => {}
             KNOWN => push_number(to, number.into()),
             _ => {
-                push_number(to, access.pc);
-                to.push(access.kind as u8);
+                push_number(to, place_of(access.pc) as u64);
+                to.push(access.kind as u8 | (accessor_of(access.pc) as u8) << 2);
                 push_number(to, access.bytes.into());
             }
         }
         to.extend_from_slice(&zigzag.to_le_bytes()[..bytes]);
+        if let Some(frames) = self.predictor.frames.as_mut().filter(|_| !placed) {
+            push_number(to, access.space.into());
+            frames.made(access.address, access.space);
+        }
         self.predictor.made(number, access.address);
     }
 
@@ -167,10 +190,10 @@ impl Encoder {
 
     /// Returns the number of the access's operation, if it is known.
     fn number(&mut self, access: &Access) -> Option<u32> {
-        let mut number = self.numbers.last.get(access.pc as usize).copied().unwrap_or(0);
+        let mut number = self.numbers.last.get(place_of(access.pc)).copied().unwrap_or(0);
         while number != 0 {
             let operation = &self.predictor.operations[number as usize];
-            if (operation.kind, operation.bytes) == (access.kind, access.bytes) {
+            if (operation.kind, operation.bytes, operation.pc) == (access.kind, access.bytes, access.pc) {
                 return Some(number);
             }
             number = self.numbers.others[number as usize];
@@ -179,11 +202,11 @@ impl Encoder {
     }
 
     fn new_number(&mut self, access: &Access) -> u32 {
-        let place = access.pc as usize;
+        let place = place_of(access.pc);
         if place >= self.numbers.last.len() {
             self.numbers.last.resize((place + 1).next_power_of_two(), 0);
         }
-        let number = self.predictor.add(place as u32, access.bytes, access.kind);
+        let number = self.predictor.add(access.pc, access.bytes, access.kind);
         self.numbers.others.push(std::mem::replace(&mut self.numbers.last[place], number));
         number
     }
@@ -199,8 +222,8 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub fn new() -> Decoder {
-        Decoder { predictor: Predictor::new(), run: 0, other_follows: false }
+    pub fn new(guest: bool) -> Decoder {
+        Decoder { predictor: Predictor::new(guest), run: 0, other_follows: false }
     }
 
     /// Begins a block.
@@ -244,8 +267,9 @@ impl Decoder {
                 if number == 0 {
                     return Err((at, "no operation is predicted"));
                 }
+                let frame = self.predictor.frame(address).ok_or((at, "no physical page is predicted"))?;
                 self.predictor.made(number, address);
-                to.push(self.access(number, address));
+                to.push(self.access(number, address, frame));
             }
             self.run -= now;
         }
@@ -253,9 +277,9 @@ impl Decoder {
     }
 
     #[inline(always)]
-    fn access(&self, number: u32, address: u64) -> Access {
-        let Operation { place, bytes, kind, .. } = self.predictor.operations[number as usize];
-        Access { address, pc: place.into(), bytes, space: 0, left_out: 0, kind }
+    fn access(&self, number: u32, address: u64, space: u32) -> Access {
+        let Operation { pc, bytes, kind, .. } = self.predictor.operations[number as usize];
+        Access { address, pc, bytes, space, left_out: 0, kind }
     }
 
     /// Decodes an access that is not as predicted.
@@ -278,12 +302,12 @@ impl Decoder {
             }
             NEW => {
                 let place = bytes.number().filter(|&place| place < places as u64);
-                let kind = bytes.byte().and_then(kind);
+                let kind = bytes.byte().and_then(kind_and_accessor);
                 let size = bytes.number().and_then(|size| u16::try_from(size).ok());
                 let full = self.predictor.operations.len() >= MAX_OPERATIONS;
                 match (place, kind, size) {
-                    (Some(place), Some(kind), Some(size)) if !full => {
-                        self.predictor.add(place as u32, size, kind)
+                    (Some(place), Some((kind, by)), Some(size)) if !full => {
+                        self.predictor.add(pc_of(place as u32, 0, by), size, kind)
                     }
                     _ => return Err(wrong("a new operation has no place, kind or size that is possible")),
                 }
@@ -294,7 +318,7 @@ impl Decoder {
             return Err(wrong("the operation is unknown"));
         }
         let operation = &self.predictor.operations[number as usize];
-        let difference = usize::from(control >> 2);
+        let difference = usize::from((control & !FRAME) >> 2);
         let address = match difference {
             0 => operation.address.wrapping_add(operation.stride),
             1..=8 => {
@@ -303,14 +327,25 @@ impl Decoder {
             }
             _ => return Err(wrong("a difference of addresses has more than 8 bytes")),
         };
+        let frame = match (&mut self.predictor.frames, control & FRAME != 0) {
+            (Some(frames), true) => {
+                let frame = bytes.number().and_then(|frame| u32::try_from(frame).ok());
+                let frame = frame.ok_or(wrong("a physical page is cut off, or no number of one"))?;
+                frames.made(address, frame);
+                frame
+            }
+            (None, true) => return Err(wrong("a program has no physical pages")),
+            (_, false) => self.predictor.frame(address).ok_or(wrong("no physical page is predicted"))?,
+        };
         self.predictor.made(number, address);
-        to.push(self.access(number, address));
+        to.push(self.access(number, address, frame));
         Ok(bytes.at)
     }
 }
 
-fn kind(byte: u8) -> Option<Kind> {
-    fathom_simulation::KINDS.into_iter().find(|kind| *kind as u8 == byte)
+fn kind_and_accessor(byte: u8) -> Option<(Kind, Accessor)> {
+    let kind = fathom_simulation::KINDS.into_iter().find(|kind| *kind as u8 == byte & 3)?;
+    Some((kind, Accessor::of((byte >> 2).into())?))
 }
 
 /// Adds a number, LEB128.

@@ -1,6 +1,7 @@
 //! Reads a trace.
 
-use fathom_simulation::protocol::{self, Answer, End, HeapSites};
+use fathom_model::GUEST_BATCH;
+use fathom_simulation::protocol::{self, Answer, End, GuestAnswer, HeapSites};
 use fathom_simulation::{Entered, MAX_REGIONS, MAX_SITES};
 
 use super::predict::Decoder;
@@ -52,7 +53,7 @@ impl Source {
         input.used(MAGIC.len());
         let mut source = Source {
             header: Header::default(),
-            decoder: Decoder::new(),
+            decoder: Decoder::new(false),
             payload: Vec::new(),
             from: 0,
             at: 0,
@@ -67,6 +68,7 @@ impl Source {
             return Err(source.wrong("a block that is no header; expected the header"));
         }
         source.header = source.json(&source.payload)?;
+        source.decoder = Decoder::new(source.header.guest);
         source.fetches = match (fetch_shift, source.header.fetch_shift) {
             (None, _) => Fetches::None,
             (Some(wanted), Some(has)) if wanted < has => {
@@ -171,7 +173,8 @@ impl Source {
         let told: Answer = self.json(&end)?;
         let possible = told.places.len() <= MAX_PLACES
             && told.regions.len() <= MAX_REGIONS
-            && told.heap.returns.len() < MAX_SITES as usize;
+            && told.heap.returns.len() < MAX_SITES as usize
+            && told.guest.is_some() == self.header.guest;
         if !told.machines.is_empty() || !possible {
             return Err(self.wrong("the end of the trace is not that of a program"));
         }
@@ -189,7 +192,7 @@ impl crate::batch::Source for Source {
                 continue;
             }
             batch.thread = self.thread;
-            let count = self.left.min(BATCH);
+            let count = self.left.min(if self.header.guest { GUEST_BATCH } else { BATCH });
             let read = self.decoder.read(&self.payload, self.at, count, MAX_PLACES, &mut batch.accesses);
             self.at = read.map_err(|(at, what)| {
                 self.at = at;
@@ -208,6 +211,10 @@ impl crate::batch::Source for Source {
         Ok(true)
     }
 
+    fn is_guest(&self) -> bool {
+        self.header.guest
+    }
+
     fn told(&mut self) -> Told {
         let cut_off = Answer {
             end: End::Interrupted,
@@ -220,7 +227,8 @@ impl crate::batch::Source for Source {
             regions: Vec::new(),
             heap: HeapSites::default(),
             calls: None,
-            guest: None,
+            // Where its kernel is has not been told.
+            guest: self.header.guest.then(|| GuestAnswer { kernel: u64::MAX, ..GuestAnswer::default() }),
             machines: Vec::new(),
         };
         let run = self.told.take().unwrap_or(cut_off);

@@ -1,7 +1,9 @@
 //! What is written is read back, and damage is told.
 
-use fathom_model::{Access, Kind};
-use fathom_simulation::protocol::{Answer, End, HeapSites, Mapping, Place};
+use fathom_model::{Access, GUEST_BATCH, GUEST_PAGE, Kind};
+use fathom_simulation::Accessor;
+use fathom_simulation::origin::pc_of;
+use fathom_simulation::protocol::{Answer, End, GuestAnswer, HeapSites, Mapping, Place};
 
 use super::*;
 use crate::{Batch, Error, Format, Reader};
@@ -55,7 +57,7 @@ fn run() -> Answer {
 }
 
 fn written(batches: &[(u32, Vec<Access>)]) -> Vec<u8> {
-    let header = Header { program: "p".into(), fetch_shift: Some(5) };
+    let header = Header { program: "p".into(), fetch_shift: Some(5), guest: false };
     let mut writer = Writer::new(Vec::new(), &header).expect("a trace");
     for (thread, batch) in batches {
         writer.add(*thread, batch).expect("it is written");
@@ -73,10 +75,58 @@ fn read(trace: &[u8], fetch_shift: Option<u32>) -> Result<(Vec<(u32, Access)>, c
     Ok((all, reader.told()))
 }
 
+/// Physical pages and whose code it is come back, and each batch is one, as long as those of a guest are.
+#[test]
+fn accesses_of_a_guest_are_read_back_by_batch() {
+    let mut state = 7u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut access = |n: u64| {
+        let place = random(30);
+        let by = [Accessor::Program, Accessor::Kernel, Accessor::Others][place as usize % 3];
+        let address = if place < 20 { 0xffff_8000_0800_0000 + 64 * n } else { random(1 << 40) };
+        let space = (address / GUEST_PAGE) as u32 ^ if random(50) == 0 { random(9) as u32 } else { 0 };
+        let access = if place < 10 { Access::store(address, 8) } else { Access::load(address, 8) };
+        Access { space, ..access.at(pc_of(place as u32, 0, by)) }
+    };
+    let batches: Vec<(u32, Vec<Access>)> = (0..40u64)
+        .map(|round| {
+            let accesses = (1 + round * 53) % (GUEST_BATCH as u64 + 1);
+            ((round / 2 % 2) as u32, (0..accesses).map(&mut access).collect())
+        })
+        .collect();
+    let header = Header { program: "guest".into(), fetch_shift: None, guest: true };
+    let mut writer = Writer::new(Vec::new(), &header).expect("a trace");
+    for (cpu, batch) in &batches {
+        writer.add(*cpu, batch).expect("it is written");
+    }
+    let guest = Some(GuestAnswer { kernel: 1 << 63, ..GuestAnswer::default() });
+    let trace = writer.finish(&Answer { guest, ..run() }).expect("the end");
+    let mut batch = Batch::default();
+    let mut begun = Reader::open(std::io::Cursor::new(trace.clone()), None, Some(5)).expect("a trace");
+    assert!(begun.read(&mut batch).expect("it is read"));
+    assert!(begun.told().run.guest.is_some(), "also if the rest is not wanted");
+    let mut reader = Reader::open(std::io::Cursor::new(trace), None, Some(5)).expect("a trace");
+    assert!(reader.is_guest());
+    let mut found = Vec::new();
+    while reader.read(&mut batch).expect("it is read") {
+        found.push((batch.thread, batch.accesses.clone()));
+    }
+    let whole: Vec<_> = batches.into_iter().filter(|(_, batch)| !batch.is_empty()).collect();
+    assert!(whole.len() > 30);
+    assert!(
+        found == whole,
+        "batches of {:?}",
+        found.iter().map(|(_, batch)| batch.len()).collect::<Vec<_>>()
+    );
+}
+
 /// What happens to blocks of the heap is where it was among the accesses.
 #[test]
 fn blocks_of_the_heap_are_read_back_in_their_places() {
-    let header = Header { program: "p".into(), fetch_shift: None };
+    let header = Header { program: "p".into(), fetch_shift: None, guest: false };
     let mut writer = Writer::new(Vec::new(), &header).expect("a trace");
     let block = |address, site| HeapEvent::Allocated { address, bytes: u64::MAX - address, site };
     let events = [(1, block(64, 0)), (0, HeapEvent::Freed(64)), (4095, block(u64::MAX, MAX_SITES - 1))];
@@ -111,7 +161,7 @@ fn impossible_blocks_of_the_heap_are_refused() {
 /// Marks are where they were among the accesses.
 #[test]
 fn marks_are_read_back_in_their_places() {
-    let header = Header { program: "p".into(), fetch_shift: None };
+    let header = Header { program: "p".into(), fetch_shift: None, guest: false };
     let mut writer = Writer::new(Vec::new(), &header).expect("a trace");
     let mark = |event, instructions| Mark { event, instructions };
     let loads = |from: u64| (from..from + 5000).map(|n| Access::load(8 * n, 8).at(n % 9)).collect::<Vec<_>>();

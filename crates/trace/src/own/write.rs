@@ -3,6 +3,7 @@
 use std::io::{Error, ErrorKind, Result, Write};
 
 use fathom_model::Access;
+use fathom_simulation::origin::call_of;
 use fathom_simulation::protocol::{self, Answer};
 use fathom_simulation::{HeapEvent, Mark};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
@@ -14,14 +15,16 @@ use super::{Head, Header, MAGIC, MAX_ACCESSES, MAX_END, MAX_PAYLOAD, written_hea
 const FRAME: usize = 512 << 10;
 /// Bytes whose compression tells whether that of a frame is worth its time.
 const SAMPLE: usize = 16 << 10;
-/// Bytes of one coded access, at most: three numbers, three bytes, an address.
-const LONGEST: usize = 32;
+/// Bytes of one coded access, at most: four numbers, two bytes, an address.
+const LONGEST: usize = 50;
 
 /// A trace that is written. Without its end ([`Writer::finish`], [`end`]) it is refused by a reader.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     to: W,
     encoder: Encoder,
+    /// Whether each batch is a block of its own: that of a guest, whose pages are counted by batches.
+    whole_batches: bool,
     /// The block that is made.
     head: Head,
     payload: Vec<u8>,
@@ -36,8 +39,14 @@ impl<W: Write> Writer<W> {
     /// It cannot be written.
     pub fn new(to: W, header: &Header) -> Result<Writer<W>> {
         let head = Head { kind: b'A', thread: 0, accesses: 0, bytes: 0 };
-        let mut writer =
-            Writer { to, encoder: Encoder::new(), head, payload: Vec::new(), frame: MAGIC.to_vec() };
+        let mut writer = Writer {
+            to,
+            encoder: Encoder::new(header.guest),
+            whole_batches: header.guest,
+            head,
+            payload: Vec::new(),
+            frame: MAGIC.to_vec(),
+        };
         writer.block(b'H', protocol::line(header).as_bytes())?;
         // The format and the program are known as soon as there is a file.
         writer.compress()?;
@@ -47,7 +56,7 @@ impl<W: Write> Writer<W> {
     /// Adds accesses of a thread. Their `pc` is the number of an instruction.
     ///
     /// # Errors
-    /// The trace cannot be written, or a number is beyond four billion.
+    /// The trace cannot be written, or the accesses are told by call.
     pub fn add(&mut self, thread: u32, accesses: &[Access]) -> Result<()> {
         if thread != self.head.thread && self.head.accesses > 0 {
             self.end_block()?;
@@ -57,8 +66,8 @@ impl<W: Write> Writer<W> {
             if self.head.accesses == 0 {
                 self.encoder.begin();
             }
-            if access.pc > u64::from(u32::MAX) {
-                return Err(Error::new(ErrorKind::InvalidInput, "an instruction has no possible number"));
+            if call_of(access.pc) > 0 {
+                return Err(Error::new(ErrorKind::InvalidInput, "a trace does not have calls"));
             }
             self.encoder.add(access, &mut self.payload);
             self.head.accesses += 1;
@@ -66,7 +75,7 @@ impl<W: Write> Writer<W> {
                 self.end_block()?;
             }
         }
-        Ok(())
+        if self.whole_batches { self.end_block() } else { Ok(()) }
     }
 
     /// Adds a mark of a thread, after what has been added.

@@ -7,7 +7,7 @@ use fathom_simulation::calls::{CallTree, MAX_DEPTH};
 use fathom_simulation::{MachineCounts, PlaceCounts};
 
 use crate::program::call_tree::{Amount, Kept, RARE, Tree};
-use crate::program::symbols::{Named, Symbols};
+use crate::program::symbols::Named;
 
 /// The calls of a program with the names of their functions.
 pub struct Calls<'a> {
@@ -60,11 +60,11 @@ pub struct Told {
 }
 
 impl Calls<'_> {
-    /// Finds the names of the functions.
-    pub fn new<'a>(tree: &'a CallTree, symbols: &mut Symbols) -> Calls<'a> {
+    /// Finds the names of the functions. `name` returns that of an address.
+    pub fn new(tree: &CallTree, mut name: impl FnMut(u64) -> Named) -> Calls<'_> {
         let (mut functions, mut numbers) = (Vec::new(), HashMap::new());
         let mut number = |pc| {
-            let function = Named { source: None, ..symbols.name(pc) };
+            let function = Named { source: None, ..name(pc) };
             *numbers.entry(function).or_insert_with_key(|function| {
                 functions.push(function.clone());
                 functions.len() - 1

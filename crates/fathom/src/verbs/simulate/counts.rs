@@ -6,11 +6,12 @@ use fathom_experiment::record::{
     Hot, MAX_HOT, Simulated, SimulatedGuest, SimulatedLevel, SimulatedOverlap, SimulatedRegion,
     SimulatedSharing, SimulatedTlb,
 };
-use fathom_simulation::protocol::{Answer, End, NO_ADDRESS, Place};
+use fathom_simulation::protocol::{Answer, End, NO_ADDRESS};
 use fathom_simulation::{MachineCounts, PlaceCounts, RegionCounts, SharingCounts};
 
 use super::calls::{self, Calls};
 use super::conversation::Ran;
+use super::guest_data::GuestData;
 use super::kernel::Kernel;
 use super::objects::Objects;
 use super::source::Sources;
@@ -22,23 +23,25 @@ use crate::program::symbols::{Named, Symbols, UNKNOWN};
 pub fn simulated(ran: &Ran, source: bool, kernel: Option<&Kernel>) -> Vec<Simulated> {
     let answer = &ran.answer;
     let mut symbols = Symbols::new(&answer.mappings);
-    let name = |place: &Place| match (ran.trace.is_empty(), kernel.and_then(|of| of.name(place.pc))) {
-        (true, None) => symbols.name(place.pc),
-        (true, Some(named)) => named,
-        (false, _) => by_address(place.pc),
-    };
-    let names: Vec<Named> = answer.places.iter().map(name).collect();
+    let name =
+        |pc: u64, symbols: &mut Symbols| match (ran.trace.is_empty(), kernel.and_then(|of| of.name(pc))) {
+            (true, None) => symbols.name(pc),
+            (true, Some(named)) => named,
+            (false, _) => by_address(pc),
+        };
+    let names: Vec<Named> = answer.places.iter().map(|place| name(place.pc, &mut symbols)).collect();
     for file in symbols.changed() {
         print_message(&format!("{file} has changed since the trace was made: its functions are not named"));
     }
     let explained = answer.machines.iter().any(|machine| machine.story.is_some());
-    let data = match explained && ran.trace.is_empty() {
-        true => {
+    let data = match (kernel.zip(answer.guest.as_ref()), explained && ran.trace.is_empty()) {
+        (Some((kernel, guest)), true) => Data::Guest(GuestData::new(kernel, guest, &answer.mappings)),
+        (None, true) => {
             Data::Objects(Objects::new(&answer.mappings, &ran.program), Site::all(&answer.heap, &mut symbols))
         }
-        false => Data::Addresses,
+        (_, false) => Data::Addresses,
     };
-    let calls = answer.calls.as_ref().map(|tree| Calls::new(tree, &mut symbols));
+    let calls = answer.calls.as_ref().map(|tree| Calls::new(tree, |pc| name(pc, &mut symbols)));
     let mut sources = source.then(|| Sources::new(&answer.mappings));
     let counted = |machine| {
         let mut of = of_machine(ran, machine, &names, &data);
@@ -79,7 +82,7 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
         ended: if ran.status().success() { String::new() } else { ran.status().to_string() },
         replaced: answer.end == End::Replaced,
         threads: answer.threads.into(),
-        guest: answer.guest.map(|of| SimulatedGuest { devices: of.devices, unplaced: of.unplaced }),
+        guest: answer.guest.as_ref().map(|of| SimulatedGuest { devices: of.devices, unplaced: of.unplaced }),
         instructions,
         unseen: answer.unseen.iter().map(|(_, count)| count).sum(),
         accesses: machine.accesses,
@@ -242,6 +245,8 @@ fn summed(
 #[cfg(test)]
 mod tests {
     use fathom_simulation::{LevelCounts, OverlapCounts};
+
+    use fathom_simulation::protocol::Place;
 
     use super::*;
     use crate::program::symbols::SourceLine;

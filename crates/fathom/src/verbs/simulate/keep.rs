@@ -6,13 +6,30 @@ use std::io::{self, Seek as _, SeekFrom};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-use fathom_simulation::protocol::{Answer, Mapping};
+use fathom_simulation::protocol::{Answer, Mapping, Request};
 
+use super::conversation::Ran;
 use crate::failure::Failure;
 use crate::new_file::{NewFile, sync_directory};
 
+/// Runs what is asked about, and keeps its trace in `file`, if that is requested.
+///
+/// # Errors
+/// Those of `run`, and what is wrong with the file.
+pub fn keeping(
+    file: Option<&Path>,
+    request: Request,
+    run: impl FnOnce(Request) -> Result<Ran, Failure>,
+) -> Result<Ran, Failure> {
+    let mut kept = file.map(KeptTrace::create).transpose()?;
+    let trace = kept.as_mut().map(KeptTrace::open_as);
+    let ran = run(Request { trace, ..request })?;
+    kept.map_or(Ok(()), |kept| kept.keep(&ran.answer))?;
+    Ok(ran)
+}
+
 /// A trace that is made.
-pub struct KeptTrace {
+struct KeptTrace {
     path: PathBuf,
     file: NewFile,
 }
@@ -22,7 +39,7 @@ impl KeptTrace {
     ///
     /// # Errors
     /// The file exists, or cannot be created.
-    pub fn create(path: &Path) -> Result<KeptTrace, Failure> {
+    fn create(path: &Path) -> Result<KeptTrace, Failure> {
         if path.exists() {
             return Err(exists(path));
         }
@@ -31,7 +48,7 @@ impl KeptTrace {
     }
 
     /// Returns a path by which another process of this user can open the file.
-    pub fn open_as(&mut self) -> String {
+    fn open_as(&mut self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.file().as_raw_fd())
     }
 
@@ -39,7 +56,7 @@ impl KeptTrace {
     ///
     /// # Errors
     /// A file of this name has been made meanwhile, or the disk has failed.
-    pub fn keep(mut self, answer: &Answer) -> Result<(), Failure> {
+    fn keep(mut self, answer: &Answer) -> Result<(), Failure> {
         let path = self.path;
         let run =
             Answer { mappings: with_checksums(&answer.mappings), machines: Vec::new(), ..answer.clone() };

@@ -1,16 +1,23 @@
-//! The code of a guest's kernel: where it begins, and its symbols as /proc/kallsyms has them.
+//! A guest's kernel: where its addresses begin, and its symbols as /proc/kallsyms has them.
 
 use std::path::Path;
 
-use fathom_simulation::protocol::OTHER_PROGRAMS;
+use fathom_simulation::protocol::{GuestCalls, OTHER_PROGRAMS};
 
+use super::objects::Datum;
 use crate::failure::Failure;
 use crate::program::symbols::{Named, UNKNOWN};
 
+/// The function of AArch64's Linux that switches tasks (arch/arm64/kernel/entry.S).
+pub const SWITCH: &str = "cpu_switch_to";
 /// Name of code of programs that are not told apart.
 const OTHERS: &str = "user code (address space unknown)";
 /// Symbols below are those of pages that the kernel copies elsewhere (32-bit ARM links its exception vectors at 0).
 const LOWEST: u64 = 0x1000_0000;
+/// Bytes of a symbol, at most, where it names data: the list has no sizes, and what follows the last symbol of a part has none.
+const LONGEST: u64 = 1 << 20;
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 /// Alignment of the kernel's first address, if symbols tell it: modules of 32-bit ARM are within 16 MiB below.
 const ALIGNED: u64 = 16 << 20;
 
@@ -19,9 +26,14 @@ const ALIGNED: u64 = 16 << 20;
 pub struct Kernel {
     /// First address of its code.
     pub start: u64,
-    /// Symbols of code, in the order of addresses: address, name, module.
-    symbols: Vec<(u64, String, String)>,
+    /// Symbols of code, in the order of addresses.
+    symbols: Vec<Symbol>,
+    /// Symbols of all kinds, in the order of addresses.
+    all: Vec<Symbol>,
 }
+
+/// A symbol: address, name, module.
+type Symbol = (u64, String, String);
 
 impl Kernel {
     /// Reads the symbols of a kernel whose code begins at `start`, or where its symbols begin.
@@ -29,12 +41,13 @@ impl Kernel {
     /// # Errors
     /// The file cannot be read, or is no list of symbols with addresses.
     pub fn read(start: u64, file: Option<&Path>) -> Result<Kernel, Failure> {
-        let Some(file) = file else { return Ok(Kernel { start, symbols: Vec::new() }) };
+        let Some(file) = file else { return Ok(Kernel { start, ..Kernel::default() }) };
         let wrong = |what: &str, remedy: &str| {
             Failure::usage(format!("--symbols {}: {what}", file.display()), remedy.to_owned())
         };
         let text = std::fs::read(file).map_err(|e| wrong(&e.to_string(), "name a file that can be read"))?;
-        let symbols = parsed(&String::from_utf8_lossy(&text)).map_err(|number| {
+        let text = String::from_utf8_lossy(&text);
+        let symbols = parsed(&text, is_code).map_err(|number| {
             let what = format!("line {number} is no symbol");
             wrong(&what, "write it in the guest: cat /proc/kallsyms; scripts/lab --kallsyms FILE does")
         })?;
@@ -44,7 +57,8 @@ impl Kernel {
                 "read /proc/kallsyms in the guest as root",
             ));
         };
-        Ok(Kernel { start: start.min(lowest / ALIGNED * ALIGNED), symbols })
+        let all = parsed(&text, |_| true).unwrap_or_default();
+        Ok(Kernel { start: start.min(lowest / ALIGNED * ALIGNED), symbols, all })
     }
 
     /// Returns the name of an instruction; `None` for one of the program that is told apart.
@@ -64,6 +78,42 @@ impl Kernel {
         let after = self.symbols.partition_point(|(at, ..)| *at <= pc);
         let found = after.checked_sub(1).map(|at| &self.symbols[at]);
         Some(found.map_or_else(|| named(UNKNOWN, 0, "kernel"), |(at, name, file)| named(name, *at, file)))
+    }
+
+    /// Returns by what calls are told.
+    ///
+    /// # Errors
+    /// Symbols are missing; and the remedy.
+    pub fn calls(&self) -> Result<GuestCalls, (String, String)> {
+        // arch/arm64/kernel/entry.S and fs/exec.c of Linux.
+        Ok(GuestCalls {
+            functions: self.symbols.iter().map(|(at, ..)| *at).collect(),
+            vectors: self.address("vectors")?,
+            switch: self.address(SWITCH)?,
+            new_task: self.address("ret_from_fork").ok(),
+            new_program: self.address("begin_new_exec").ok(),
+        })
+    }
+
+    /// Returns what is at an address of the kernel: the symbol, if one covers it, else the page; `None` for an address of a program.
+    pub fn datum(&self, address: u64) -> Option<Datum> {
+        if address < self.start {
+            return None;
+        }
+        let after = self.all.partition_point(|(at, ..)| *at <= address);
+        let next = self.all.get(after).map_or(0, |(at, ..)| *at);
+        let found = after.checked_sub(1).map(|at| &self.all[at]);
+        let found = found.filter(|(at, ..)| next.saturating_sub(*at) <= LONGEST && address < next);
+        Some(match found {
+            Some((at, name, file)) => {
+                Datum { object: name.clone(), file: file.clone(), offset: address - at }
+            }
+            None => {
+                let page = address / PAGE * PAGE;
+                let object = format!("kernel memory at {page:#x}");
+                Datum { object, file: "kernel".to_owned(), offset: address - page }
+            }
+        })
     }
 
     /// Returns the address of a symbol, or a hexadecimal address.
@@ -98,9 +148,14 @@ impl Kernel {
     }
 }
 
-/// Parses lines as `ffff800008010000 T _stext` and `ffff800001210000 t helper [module]`: symbols of code. Of several names of an
+/// Returns whether symbols of a kind are code, by the letter that nm(1) has for it.
+fn is_code(kind: &str) -> bool {
+    matches!(kind, "t" | "T" | "w" | "W")
+}
+
+/// Parses lines as `ffff800008010000 T _stext` and `ffff800001210000 t helper [module]`: symbols of wanted kinds. Of several names of an
 /// address, the first one by name counts, a global one before others.
-fn parsed(text: &str) -> Result<Vec<(u64, String, String)>, usize> {
+fn parsed(text: &str, wanted: impl Fn(&str) -> bool) -> Result<Vec<Symbol>, usize> {
     let mut all = Vec::new();
     for (line, number) in text.lines().zip(1..) {
         let mut words = line.split_whitespace();
@@ -113,8 +168,8 @@ fn parsed(text: &str) -> Result<Vec<(u64, String, String)>, usize> {
         }
         let module = words.next().map_or("kernel", |word| word.trim_matches(['[', ']']));
         // Names of the assembler for kinds of contents begin with $ (ELF for the Arm Architecture, 5.5.5).
-        if matches!(kind, "t" | "T" | "w" | "W") && address >= LOWEST && !name.starts_with('$') {
-            all.push((address, kind != "T", name.to_owned(), module.to_owned()));
+        if wanted(kind) && address >= LOWEST && !name.starts_with('$') {
+            all.push((address, !kind.starts_with(char::is_uppercase), name.to_owned(), module.to_owned()));
         }
     }
     all.sort();
@@ -127,7 +182,8 @@ mod tests {
     use super::*;
 
     fn kernel(text: &str) -> Kernel {
-        Kernel { start: 0xbf00_0000, symbols: parsed(text).expect("symbols") }
+        let symbols = |wanted: fn(&str) -> bool| parsed(text, wanted).expect("symbols");
+        Kernel { start: 0xbf00_0000, symbols: symbols(is_code), all: symbols(|_| true) }
     }
 
     #[test]
@@ -146,6 +202,22 @@ mod tests {
     }
 
     #[test]
+    fn data_have_the_name_of_the_symbol_that_covers_them_or_of_their_page() {
+        let of = kernel("c0008000 T code\nc0009000 d table\nc0009100 b zeros\nc0a00000 D _end\n");
+        let datum = |address| of.datum(address).map(|datum| (datum.object, datum.offset));
+        let found = |object: &str, offset| Some((object.to_owned(), offset));
+        assert_eq!(datum(0xc000_90ff), found("table", 0xff));
+        assert_eq!(datum(0xc000_8008), found("code", 8));
+        assert_eq!(
+            datum(0xc000_9108),
+            found("kernel memory at 0xc0009000", 0x108),
+            "the next one is too far"
+        );
+        assert_eq!(datum(0xc0b0_0010), found("kernel memory at 0xc0b00000", 0x10), "behind the last one");
+        assert_eq!(datum(0x40_0000), None);
+    }
+
+    #[test]
     fn addresses_are_found_or_refused() {
         let of = kernel("c0008000 T one\nc0008100 t two\nc0008200 t two\n");
         assert_eq!(of.address("one"), Ok(0xc000_8000));
@@ -154,6 +226,6 @@ mod tests {
             assert!(of.address(text).is_err_and(|(_, remedy)| remedy.contains(said)), "{text}");
         }
         assert!(kernel("").address("one").is_err_and(|(_, remedy)| remedy.contains("--symbols")));
-        assert_eq!(parsed("c0008000 T one\nnot a symbol\n"), Err(2));
+        assert_eq!(parsed("c0008000 T one\nnot a symbol\n", is_code), Err(2));
     }
 }

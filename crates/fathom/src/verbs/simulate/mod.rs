@@ -5,8 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fathom_events::Table;
 use fathom_experiment::count;
-use fathom_experiment::record::Record;
+use fathom_experiment::record::{Record, Simulated};
 use fathom_experiment::simulate::limit::Limit;
 use fathom_experiment::simulate::{KIND, NAME};
 use fathom_report::ReportKind;
@@ -24,8 +25,10 @@ use crate::records;
 mod calls;
 mod conditions;
 mod conversation;
+mod counters_page;
 mod counts;
 mod events;
+mod guest_data;
 mod keep;
 mod kernel;
 mod launch;
@@ -42,7 +45,6 @@ mod vary;
 mod why;
 
 use conversation::Ran;
-use keep::KeptTrace;
 use launch::Launch;
 use machines::Machine;
 use program::Program;
@@ -206,6 +208,7 @@ pub fn can_run(program: &OsStr) -> bool {
 /// Simulates, keeps the records, prints, and checks the conditions.
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     one_form(options.out.json, options.out.html.as_deref())?;
+    options.system.check(options.source, options.trace.is_some())?;
     let on_stdout =
         options.out.json || options.out.html.as_deref().is_some_and(|file| file.as_os_str() == "-");
     // stdout is the program's, if there is one.
@@ -234,8 +237,9 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let ran = match &subject {
         Subject::Program(program) => launch(options, program, &machines, on_stdout, context.quiet)?,
         Subject::System(system) => {
-            let request = request(options, &machines);
-            system.run(Request { program: name.clone(), ..request }, on_stdout, context.quiet)?
+            let run =
+                |request| system.run(Request { program: name.clone(), ..request }, on_stdout, context.quiet);
+            keep::keeping(options.keep_trace.as_deref(), request(options, &machines), run)?
         }
         Subject::Trace => replay(options, &machines, context.quiet)?,
     };
@@ -248,9 +252,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         ..common
     };
     let mut judged = Vec::new();
-    let kernel = if let Subject::System(system) = &subject { Some(&system.kernel) } else { None };
-    let mut all = counts::simulated(&ran, options.source, kernel);
-    tables.into_iter().for_each(|tables| events::add(&mut all, &tables, &machines, &ran.answer));
+    let all = counted(options, &subject, &ran, tables.as_deref(), &machines)?;
     for (machine, counted) in machines.iter().zip(all) {
         let lines = record::lines(&common, &machine.description, &machine.name, &counted)?;
         let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
@@ -269,6 +271,27 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     ran.signal.map_or(exit, |signal| Ok(Exit::Signal(signal)))
 }
 
+/// Returns what each machine counted, with the names of a guest's kernel, if there is one, and the events of its processor, if they are
+/// requested.
+fn counted(
+    options: &Options,
+    subject: &Subject,
+    ran: &Ran,
+    tables: Option<&[&Table]>,
+    machines: &[Machine],
+) -> Result<Vec<Simulated>, Failure> {
+    let of_trace = match subject {
+        Subject::System(_) => None,
+        _ => options.system.kernel_of(&ran.answer)?,
+    };
+    let kernel = if let Subject::System(system) = subject { Some(&system.kernel) } else { of_trace.as_ref() };
+    let mut all = counts::simulated(ran, options.source, kernel);
+    if let Some(tables) = tables {
+        events::add(&mut all, tables, machines, &ran.answer);
+    }
+    Ok(all)
+}
+
 /// What is simulated.
 enum Subject {
     Program(Box<Program>),
@@ -283,7 +306,7 @@ fn subject(options: &Options) -> Result<(Subject, String), Failure> {
             return Err(Failure::usage("--trace-format without --trace", "name the trace: --trace FILE"));
         }
         if options.system.system {
-            let system = System::find(&options.system, &options.command, options.seed)?;
+            let system = System::find(&options.system, &options.command, options.seed, options.calls)?;
             let name = system.name();
             return Ok((Subject::System(Box::new(system)), name));
         }
@@ -301,13 +324,11 @@ fn launch(
     divert: bool,
     quiet: bool,
 ) -> Result<Ran, Failure> {
-    let mut kept = options.keep_trace.as_deref().map(KeptTrace::create).transpose()?;
-    let trace = kept.as_mut().map(KeptTrace::open_as);
-    let request = Request { trace, program: program.name(), ..request(options, machines) };
     let command = options.command.as_slice();
-    let ran = Launch { program, command, cpu: options.cpu.as_deref(), request, divert, quiet }.run()?;
-    kept.map_or(Ok(()), |kept| kept.keep(&ran.answer))?;
-    Ok(ran)
+    keep::keeping(options.keep_trace.as_deref(), request(options, machines), |request| {
+        let request = Request { program: program.name(), ..request };
+        Launch { program, command, cpu: options.cpu.as_deref(), request, divert, quiet }.run()
+    })
 }
 
 fn replay(options: &Options, machines: &[Machine], quiet: bool) -> Result<Ran, Failure> {
@@ -345,18 +366,13 @@ fn typed(options: &Options) -> String {
     if !options.events {
         text += &format!(" --seed {}", options.seed);
     }
-    if options.no_fetches {
-        text += " --no-fetches";
-    }
-    if options.why {
-        text += " --why";
-    }
-    if options.calls {
-        text += " --calls";
-    }
-    if options.source {
-        text += " --source";
-    }
+    let switches = [
+        (options.no_fetches, " --no-fetches"),
+        (options.why, " --why"),
+        (options.calls, " --calls"),
+        (options.source, " --source"),
+    ];
+    switches.iter().filter(|(given, _)| *given).for_each(|(_, option)| text += option);
     text += &options.system.typed();
     if let Some(root) = &options.sysroot {
         text += &format!(" --sysroot {}", shell(&root.display().to_string()));

@@ -63,10 +63,15 @@ impl Objects {
         Objects { images, program, mappings }
     }
 
+    /// Returns the variable or section of a program or library that an address is in.
+    pub fn in_file(&self, address: u64) -> Option<Datum> {
+        let inside = |image: &&Image| (image.start..image.end).contains(&address);
+        self.images.iter().find(inside).and_then(|image| image.find(address))
+    }
+
     /// Returns where an address is.
     pub fn find(&self, address: u64) -> Datum {
-        let inside = |image: &&Image| (image.start..image.end).contains(&address);
-        if let Some(found) = self.images.iter().find(inside).and_then(|image| image.find(address)) {
+        if let Some(found) = self.in_file(address) {
             return found;
         }
         let after = self.mappings.partition_point(|mapping| mapping.start <= address);
@@ -148,7 +153,8 @@ impl Image {
     }
 }
 
-fn name_of(file: &str) -> String {
+/// Returns the name of a file, without directories.
+pub fn name_of(file: &str) -> String {
     Path::new(file).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 

@@ -38,10 +38,15 @@ pub struct Replay<'a> {
     pub quiet: bool,
 }
 
+/// How the trace has ended.
+type Ended = Result<(Format, Told), Error>;
+
 /// What the thread that reads sends.
 enum Part {
+    /// The trace begins: whether it is that of a guest.
+    Begin(bool),
     Batch(Batch),
-    End(Box<Result<(Format, Told), Error>>),
+    End(Box<Ended>),
 }
 
 impl Replay<'_> {
@@ -61,16 +66,15 @@ impl Replay<'_> {
         let start = Instant::now();
         let stop = Stop::listen()?;
         let source = self.source()?;
-        let Request { machines, seed, threads, fetches, why, .. } = self.request;
+        let Request { machines, fetches, .. } = self.request;
         let shift = fetches.then(|| fetch_shift(machines));
-        let mut simulated =
-            Machines::new(machines, *seed, *threads, *why).map_err(|e| Failure::new(e, ""))?;
         let ended = Arc::new(AtomicBool::new(false));
         let (parts, used) = read_ahead(source, self.format, shift, Arc::clone(&ended));
         let progress = progress(self.quiet);
         let mut stopping = Stopping { stop, asked: None, ended };
-        let told = simulate(&mut simulated, &parts, &used, &mut stopping, &progress, start);
+        let simulated = self.simulate(&parts, &used, &mut stopping, &progress, start);
         progress.finish_and_clear();
+        let (simulated, told) = simulated?;
         let signal = stopping.asked.map(|(signal, _)| signal);
         let Some(told) = told else {
             let what = "interrupted while the trace was waited for";
@@ -87,13 +91,59 @@ impl Replay<'_> {
             _ => (Replay::name(self.file), format.name().to_owned()),
         };
         Ok(Ran {
-            answer: Answer { end, machines: simulated.finish(), ..told.run },
+            answer: Answer { end, machines: simulated.map(Machines::finish).unwrap_or_default(), ..told.run },
             program,
             trace,
             all_instructions: told.all_instructions,
             signal,
             elapsed_ms: start.elapsed().as_millis() as u64,
         })
+    }
+
+    /// Simulates what is read. Returns the machines, if the trace has begun, and what it tells; nothing of that if the end has not come in
+    /// time after a signal.
+    fn simulate(
+        &self,
+        parts: &Receiver<Part>,
+        used: &Sender<Batch>,
+        stopping: &mut Stopping,
+        progress: &ProgressBar,
+        start: Instant,
+    ) -> Result<(Option<Machines>, Option<Ended>), Failure> {
+        let (mut machines, mut accesses, mut batches) = (None, 0, 0u64);
+        while !stopping.is_over() {
+            match (parts.recv_timeout(POLL_INTERVAL), &mut machines) {
+                (Ok(Part::Begin(guest)), _) => machines = Some(self.machines(guest)?),
+                (Ok(Part::Batch(mut batch)), Some(machines)) => {
+                    accesses += batch.accesses.len() as u64;
+                    batches += 1;
+                    match (batch.mark, batch.heap) {
+                        (Some(mark), _) => machines.mark(batch.thread, mark),
+                        (None, Some(event)) => machines.heap(event),
+                        (None, None) => machines.run_and_clear(batch.thread, &mut batch.accesses),
+                    }
+                    // Its memory is used again.
+                    let _ = used.send(batch);
+                    if batches.is_multiple_of(PROGRESS) {
+                        show(progress, accesses, start.elapsed());
+                    }
+                }
+                (Ok(Part::End(told)), _) => return Ok((machines, Some(*told))),
+                (Err(RecvTimeoutError::Timeout), _) => {}
+                (Ok(Part::Batch(_)), None) | (Err(RecvTimeoutError::Disconnected), _) => break,
+            }
+        }
+        Ok((machines, None))
+    }
+
+    /// Creates the machines, of a guest or of a program.
+    fn machines(&self, guest: bool) -> Result<Machines, Failure> {
+        let Request { machines, seed, threads, why, .. } = self.request;
+        let made = match guest {
+            true => Machines::of_guest(machines, *seed, *threads, *why, false),
+            false => Machines::new(machines, *seed, *threads, *why),
+        };
+        made.map_err(|e| Failure::new(e, ""))
     }
 
     fn source(&self) -> Result<Box<dyn Read + Send>, Failure> {
@@ -141,40 +191,6 @@ impl Stopping {
     }
 }
 
-/// Simulates what is read. Returns what the trace tells; `None` if the end has not come in time after a signal.
-fn simulate(
-    machines: &mut Machines,
-    parts: &Receiver<Part>,
-    used: &Sender<Batch>,
-    stopping: &mut Stopping,
-    progress: &ProgressBar,
-    start: Instant,
-) -> Option<Result<(Format, Told), Error>> {
-    let (mut accesses, mut batches) = (0, 0u64);
-    while !stopping.is_over() {
-        match parts.recv_timeout(POLL_INTERVAL) {
-            Ok(Part::Batch(mut batch)) => {
-                accesses += batch.accesses.len() as u64;
-                batches += 1;
-                match (batch.mark, batch.heap) {
-                    (Some(mark), _) => machines.mark(batch.thread, mark),
-                    (None, Some(event)) => machines.heap(event),
-                    (None, None) => machines.run_and_clear(batch.thread, &mut batch.accesses),
-                }
-                // Its memory is used again.
-                let _ = used.send(batch);
-                if batches.is_multiple_of(PROGRESS) {
-                    show(progress, accesses, start.elapsed());
-                }
-            }
-            Ok(Part::End(told)) => return Some(*told),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return None,
-        }
-    }
-    None
-}
-
 fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
@@ -203,8 +219,10 @@ fn read(
     ended: &AtomicBool,
     parts: &SyncSender<Part>,
     again: &Receiver<Batch>,
-) -> Result<(Format, Told), Error> {
+) -> Ended {
     let mut reader = Reader::open(source, format, fetch_shift)?;
+    // Nobody listens after a signal.
+    let _ = parts.send(Part::Begin(reader.is_guest()));
     loop {
         let mut batch = again.try_recv().unwrap_or_default();
         if ended.load(Ordering::Relaxed)

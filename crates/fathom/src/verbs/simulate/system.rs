@@ -4,10 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fathom_simulation::protocol::{GuestRequest, Request, Span};
+use fathom_simulation::protocol::{Answer, GuestCalls, GuestRequest, Request, Span};
 
 use super::conversation::{Asked, Ran};
-use super::kernel::Kernel;
+use super::counters_page::CountersPage;
+use super::kernel::{Kernel, SWITCH};
 use super::launch;
 use super::program::on_path;
 use crate::failure::{Failure, print_message};
@@ -16,6 +17,9 @@ use crate::output::shell;
 /// Emulators of whole machines, each with the first address of the code of Linux: of AArch64 the upper half of all addresses, of ARM
 /// the modules before 3 GiB (Documentation/arm/memory.rst).
 const EMULATORS: [(&str, u64); 2] = [("qemu-system-aarch64", 1 << 63), ("qemu-system-arm", 0xbf00_0000)];
+
+/// The emulator in whose guests calls and tasks are followed.
+const FOLLOWED: &str = "qemu-system-aarch64";
 
 /// What is added to the command line if it does not have the option: a clock that counts instructions, 4 ns each as in
 /// `scripts/lab`, and skips idle time; one thread for all CPUs; a calendar that the host's does not change.
@@ -30,14 +34,21 @@ const ADDED: [(&str, &str); 3] = [
 pub struct SystemOptions {
     /// Simulate a whole guest, kernel and programs: the command is that of qemu-system-aarch64 or qemu-system-arm. Options that make
     /// the run repeatable are added (-icount, -rtc, -seed, -accel), or checked.
-    #[arg(long, conflicts_with_all = ["trace", "keep_trace", "why", "calls", "source", "sysroot", "cpu"])]
+    #[arg(long, conflicts_with_all = ["trace", "sysroot", "cpu"])]
     pub system: bool,
-    /// The guest kernel's symbols, as its /proc/kallsyms has them.
-    #[arg(long, value_name = "FILE", requires = "system")]
+    /// The guest kernel's symbols, as its /proc/kallsyms has them; also for the trace of a guest.
+    #[arg(long, value_name = "FILE")]
     symbols: Option<PathBuf>,
     /// A program of the guest, by its file here: its functions are named, and its regions count.
     #[arg(long, value_name = "FILE", requires = "system")]
     program: Option<PathBuf>,
+    /// Tell what each task of the guest does, by number and name: a region from each switch to it to the next one. Needs --symbols.
+    #[arg(long, requires = "system")]
+    tasks: bool,
+    /// Give the guest a page of memory in which it reads the counts of the first machine while it runs: a PCI device (ivshmem-plain),
+    /// for include/fathom_guest.h.
+    #[arg(long, requires = "system")]
+    counters: bool,
     /// Time from each entry of an address to the next entry of another on the same CPU: el1h_64_irq..ret_to_kernel, or 0x addresses.
     /// May be repeated.
     #[arg(long, value_name = "FROM..TO", requires = "system", value_parser = Between::parse)]
@@ -73,11 +84,51 @@ impl Between {
 }
 
 impl SystemOptions {
+    /// Checks what the options need that other ones have.
+    ///
+    /// # Errors
+    /// An option is missing.
+    pub fn check(&self, source: bool, trace: bool) -> Result<(), Failure> {
+        if self.symbols.is_some() && !self.system && !trace {
+            return Err(Failure::usage(
+                "--symbols without --system",
+                "they are those of a guest's kernel: add --system, or --trace with the trace of a guest",
+            ));
+        }
+        if self.system && source && self.program.is_none() {
+            return Err(Failure::usage(
+                "--source: the source of a guest is that of one program of it",
+                "name its file on this host: --program FILE",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns the kernel of a guest whose trace has been simulated; `None` for another trace.
+    ///
+    /// # Errors
+    /// The symbols cannot be read, or the trace is of a program.
+    pub fn kernel_of(&self, answer: &Answer) -> Result<Option<Kernel>, Failure> {
+        match (&answer.guest, &self.symbols) {
+            (Some(guest), symbols) => Kernel::read(guest.kernel, symbols.as_deref()).map(Some),
+            (None, None) => Ok(None),
+            (None, Some(_)) => {
+                Err(Failure::usage("--symbols: this is no trace of a guest", "leave --symbols out"))
+            }
+        }
+    }
+
     /// Returns the options as typed, each after a blank.
     pub fn typed(&self) -> String {
         let mut text = String::new();
         if self.system {
             text += " --system";
+        }
+        if self.tasks {
+            text += " --tasks";
+        }
+        if self.counters {
+            text += " --counters";
         }
         for (option, file) in [("--symbols", &self.symbols), ("--program", &self.program)] {
             if let Some(file) = file {
@@ -98,14 +149,21 @@ pub struct System {
     /// Its kernel.
     pub kernel: Kernel,
     guest: GuestRequest,
+    /// Whether it has a page for counters.
+    counters: bool,
 }
 
 impl System {
-    /// Finds the emulator, and completes its command line.
+    /// Finds the emulator, and completes its command line. `calls` are asked for.
     ///
     /// # Errors
     /// An emulator or an option with which guests are not simulated, or a file that cannot be read; with the remedy.
-    pub fn find(options: &SystemOptions, command: &[OsString], seed: u64) -> Result<System, Failure> {
+    pub fn find(
+        options: &SystemOptions,
+        command: &[OsString],
+        seed: u64,
+        calls: bool,
+    ) -> Result<System, Failure> {
         let given = Path::new(&command[0]);
         let of = |(name, _): &&(&str, u64)| given.file_name() == Some(OsStr::new(name));
         let Some((name, start)) = EMULATORS.iter().find(of) else {
@@ -123,9 +181,15 @@ impl System {
         tell_of_random_addresses(options, &arguments);
         let program = options.program.as_deref().map(absolute).transpose()?;
         let spans = options.between.iter().map(|between| between.span(&kernel));
-        let guest =
-            GuestRequest { kernel: kernel.start, program, spans: spans.collect::<Result<Vec<_>, _>>()? };
-        Ok(System { emulator, name, arguments, kernel, guest })
+        let guest = GuestRequest {
+            kernel: kernel.start,
+            program,
+            spans: spans.collect::<Result<Vec<_>, _>>()?,
+            calls: calls.then(|| calls_of(name, &kernel)).transpose()?,
+            tasks: options.tasks.then(|| tasks_of(name, &kernel)).transpose()?,
+            counters: None,
+        };
+        Ok(System { emulator, name, arguments, kernel, guest, counters: options.counters })
     }
 
     /// Returns its name.
@@ -138,11 +202,16 @@ impl System {
     /// # Errors
     /// As [`launch::start`].
     pub fn run(&self, request: Request, divert: bool, quiet: bool) -> Result<Ran, Failure> {
-        let request = Request { guest: Some(self.guest.clone()), ..request };
+        let page = self.counters.then(CountersPage::create).transpose()?;
+        let counters = page.as_ref().map(CountersPage::path);
+        let request = Request { guest: Some(GuestRequest { counters, ..self.guest.clone() }), ..request };
         let asked = Asked { request: &request, qemu: self.name, program: None, quiet };
         let terminal = rustix::termios::tcgetattr(std::io::stdin()).ok();
         let ran = launch::start(&asked, &self.emulator, divert, |qemu, _, _| {
             qemu.args(&self.arguments);
+            if let Some(page) = &page {
+                qemu.args(page.arguments());
+            }
         });
         // QEMU restores what it has changed for a console on stdio, unless it was killed.
         if let Some(terminal) = terminal {
@@ -160,6 +229,27 @@ impl System {
         }
         Ok(ran)
     }
+}
+
+/// Returns by what tasks are told.
+fn tasks_of(emulator: &str, kernel: &Kernel) -> Result<u64, Failure> {
+    if emulator != FOLLOWED {
+        let what = format!("--tasks: tasks are told in guests of {FOLLOWED} only");
+        return Err(Failure::usage(what, "leave --tasks out"));
+    }
+    let wrong = |(what, remedy)| Failure::usage(format!("--tasks: {what}"), remedy);
+    kernel.address(SWITCH).map_err(wrong)
+}
+
+/// Returns by what calls are told.
+fn calls_of(emulator: &str, kernel: &Kernel) -> Result<GuestCalls, Failure> {
+    if emulator != FOLLOWED {
+        let what = format!("--calls: calls are followed in guests of {FOLLOWED} only");
+        let why = "where an exception ends is not told from other branches on 32-bit ARM: leave --calls out";
+        return Err(Failure::usage(what, why));
+    }
+    let wrong = |(what, remedy)| Failure::usage(format!("--calls: {what}"), remedy);
+    kernel.calls().map_err(wrong)
 }
 
 /// Returns the path of a file by which the plugin finds it, too.

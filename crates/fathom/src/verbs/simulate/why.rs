@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use fathom_experiment::record::{MAX_HOT, SimulatedEnd, SimulatedObject, SimulatedPair};
 use fathom_simulation::protocol::HeapSites;
-use fathom_simulation::{LineCounts, PairCounts, REASONS, Reason, StoryCounts};
+use fathom_simulation::{Accessor, LineCounts, PairCounts, REASONS, Reason, StoryCounts};
 
+use super::guest_data::GuestData;
 use super::objects::{Datum, Objects};
 use crate::program::symbols::{Named, Symbols};
 
@@ -13,9 +14,11 @@ use crate::program::symbols::{Named, Symbols};
 const TABLES: &str = "page tables";
 
 /// Names for addresses, and for allocation sites.
-pub enum Data {
+pub enum Data<'a> {
     /// Of a program.
     Objects(Objects, Vec<Site>),
+    /// Of a guest.
+    Guest(GuestData<'a>),
     /// Of a trace that does not tell its program: the addresses themselves, by line.
     Addresses,
 }
@@ -44,9 +47,10 @@ impl Site {
     }
 }
 
-impl Data {
-    fn find(&self, address: u64, block: Option<(u32, u32)>, line_bytes: u64) -> Datum {
+impl Data<'_> {
+    fn find(&self, (address, by): (u64, Accessor), block: Option<(u32, u32)>, line_bytes: u64) -> Datum {
         match (self, block) {
+            (Data::Guest(guest), _) => guest.find(address, by),
             (Data::Objects(objects, _), None) => objects.find(address),
             (Data::Objects(_, sites), Some((site, offset))) => {
                 let Site { name, file } = site_of(sites, site as usize);
@@ -94,7 +98,7 @@ fn add<'a>(all: &'a mut ByName, name: (String, String), line: &LineCounts) -> &'
 pub fn objects(story: &StoryCounts, data: &Data) -> Vec<SimulatedObject> {
     let mut all = ByName::new();
     for line in &story.lines {
-        let Datum { object, file, .. } = data.find(line.address, None, story.line_bytes);
+        let Datum { object, file, .. } = data.find((line.address, line.accessor), None, story.line_bytes);
         add(&mut all, (object, file), line);
     }
     if let Data::Objects(_, sites) = data {
@@ -117,8 +121,8 @@ pub fn objects(story: &StoryCounts, data: &Data) -> Vec<SimulatedObject> {
 
 /// Returns pairs of objects, those with the most misses first, of lines of `line_bytes` or of pages. `names` are those of the places.
 pub fn pairs(pairs: &[PairCounts], line_bytes: u64, data: &Data, names: &[Named]) -> Vec<SimulatedPair> {
-    let end = |address: u64, block: Option<(u32, u32)>, place: u64, cpu: u32| {
-        let Datum { object, offset, .. } = data.find(address, block, line_bytes);
+    let end = |of: (u64, Accessor), block: Option<(u32, u32)>, place: u64, cpu: u32| {
+        let Datum { object, offset, .. } = data.find(of, block, line_bytes);
         let named = names.get(place as usize).cloned().unwrap_or_default();
         let source = named.source();
         SimulatedEnd { object, offset, function: named.function, source, cpu: cpu.into() }
@@ -126,9 +130,9 @@ pub fn pairs(pairs: &[PairCounts], line_bytes: u64, data: &Data, names: &[Named]
     let mut all: HashMap<(u64, u64, String, String), SimulatedPair> = HashMap::new();
     // Those with the most misses come first, so that they are the example of their objects.
     for pair in pairs {
-        let of = end(pair.address, pair.block, pair.place, pair.cpu);
+        let of = end((pair.address, pair.accessor), pair.block, pair.place, pair.cpu);
         let by = match pair.by {
-            Some((address, place)) => end(address, pair.by_block, place, pair.by_cpu),
+            Some((address, place)) => end((address, pair.by_accessor), pair.by_block, place, pair.by_cpu),
             None => {
                 SimulatedEnd { object: TABLES.to_owned(), cpu: pair.by_cpu.into(), ..SimulatedEnd::default() }
             }
@@ -182,6 +186,7 @@ mod tests {
     fn lines_and_pairs_of_an_object_add_up_and_the_worst_is_the_example() {
         let line = |address, units| LineCounts {
             address,
+            accessor: Accessor::Program,
             misses: vec![2, 1],
             walks: 1,
             units,
