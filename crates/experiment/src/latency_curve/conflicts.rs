@@ -86,7 +86,7 @@ pub(crate) struct Translated {
     pub(crate) sure_to: f64,
 }
 
-/// Reads the pairs: those without conflicts, if they show as many TLBs as all do, or those outside the rises of the packed
+/// Reads the pairs: those without conflicts, if they show the same TLBs as all do, or those outside the rises of the packed
 /// halves, if they show more.
 pub(crate) fn read(pairs: &[Pair], curve: &[At], share: f64) -> Translated {
     let all = read_pairs(pairs, share);
@@ -102,7 +102,7 @@ pub(crate) fn read(pairs: &[Pair], curve: &[At], share: f64) -> Translated {
     }
     let sure_to = pairs[..sure].last().map_or(0.0, |pair| pair.pages as f64);
     let last_measured = |cut: &Reading| tlb_steps(cut).last().is_some_and(|(_, tier)| is_measured(tier));
-    let cut = read_pairs(&pairs[..sure], share).filter(|cut| last_measured(cut) && tlbs(cut) >= in_all);
+    let cut = read_pairs(&pairs[..sure], share).filter(|cut| last_measured(cut) && tlbs(cut) == in_all);
     Translated { reading: cut.or(all), sure_to }
 }
 
