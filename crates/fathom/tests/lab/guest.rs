@@ -195,8 +195,9 @@ fn counts_in_a_guest_are_those_of_arithmetic_and_of_user_mode() {
     assert_eq!(number(&within, "accesses"), 3 * STEPS);
     let around = number(&within, "executed") - 6 * STEPS;
     assert!(around < 20, "{around} instructions beside the loop's");
-    // Each step is on another line. An interrupt in between may take the line of a step.
-    assert!(l1d(&user) >= STEPS - 1 && l1d(&within).abs_diff(l1d(&user)) < 10, "{within}");
+    // Each step is on another line. The first and the last one may be in the cache already, with what is next to the array or by the
+    // stack, whose place depends on the environment. An interrupt in between may take the line of a step.
+    assert!(l1d(&user) >= STEPS - 2 && l1d(&within).abs_diff(l1d(&user)) < 10, "{within}");
     program_is_a_task(&guest, number(&within, "executed"));
     let interrupts = region(&guest, "el1h_64_irq..ret_to_kernel");
     assert!(number(&interrupts, "entered") > 100, "{interrupts}");
