@@ -12,6 +12,7 @@ use crate::comparison::{Verdict, latency_curve};
 use crate::entries::number;
 use crate::machines::machine;
 use crate::survey::report_of;
+use crate::wide;
 
 /// Returns a machine with levels of 32 and 256 KiB at 4 and 12 cycles, and a first TLB of 48 entries.
 fn base() -> Description {
@@ -263,4 +264,39 @@ fn capacities_in_random_frames_are_somewhere_on_the_rise_or_doubted() {
             }
         }
     }
+}
+
+/// A TLB of 64 entries holds pieces of huge pages, of which lines in 16 sets at random miss more and more.
+#[test]
+fn huge_pages_that_slow_down_gradually_are_refused() {
+    let report = report_of(&wide::clean(200_005), 1);
+    assert!(number(&report, "tlb.huge.pages").is_none() && number(&report, "tlb.huge.1.entries").is_none());
+    let refused = report.refusals.iter().find(|refused| refused.what == "TLBs for huge pages");
+    assert!(refused.is_some_and(|refused| refused.reason.contains("slower than that of one TLB")));
+}
+
+/// Huge pages are translated in pieces, and the window of the latency curve has more of them than the first TLB.
+#[test]
+fn latencies_with_a_translation_that_is_not_known_hold_the_truth() {
+    holds(&report_of(&wide::clean(200_008), 1), "tier.2.latency_cycles", 6.031_25);
+}
+
+/// 10 entries in two ways: misses appear between 10 and 16 pages, with one pair between.
+#[test]
+fn one_rise_in_two_steps_is_one_tlb() {
+    let report = report_of(&wide::clean(200_023), 1);
+    holds(&report, "tlb.1.entries", 10.0);
+    holds(&report, "tlb.2.entries", 76.0);
+}
+
+/// A TLB of 154 sets, of which pages 8 apart use half.
+#[test]
+fn tlb_whose_sets_are_no_power_of_two_is_no_page_table() {
+    holds(&report_of(&wide::clean(190_043), 1), "tlb.2.entries", 308.0);
+}
+
+/// The third of four levels replaces at random, and the first two rise as no shape does.
+#[test]
+fn level_with_a_plateau_between_unusual_rises_is_found() {
+    holds(&report_of(&wide::clean(190_047), 1), "tier.3.capacity", 65_536.0);
 }
