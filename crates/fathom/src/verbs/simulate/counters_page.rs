@@ -1,8 +1,7 @@
 //! The page of memory in which a guest reads counts: a file that QEMU maps as memory of a PCI device, and the plugin, too.
 
-use std::path::PathBuf;
-
-use tempfile::TempDir;
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
 
 use crate::failure::Failure;
 
@@ -11,11 +10,10 @@ const BYTES: u64 = 4096;
 /// Name of the memory, for QEMU.
 const NAME: &str = "fathom-counters";
 
-/// The page, which is removed with it.
+/// The page. Its file has no name, so nothing is left of it, however this process ends.
 #[derive(Debug)]
 pub struct CountersPage {
-    _folder: TempDir,
-    file: PathBuf,
+    file: File,
 }
 
 impl CountersPage {
@@ -24,10 +22,9 @@ impl CountersPage {
     /// # Errors
     /// There is no directory for it.
     pub fn create() -> Result<CountersPage, Failure> {
-        let made = tempfile::tempdir().and_then(|folder| {
-            let file = folder.path().join("page");
-            std::fs::File::create(&file)?.set_len(BYTES)?;
-            Ok(CountersPage { _folder: folder, file })
+        let made = tempfile::tempfile().and_then(|file| {
+            file.set_len(BYTES)?;
+            Ok(CountersPage { file })
         });
         made.map_err(|e| {
             let what = format!("--counters: the page cannot be created: {e}");
@@ -35,15 +32,14 @@ impl CountersPage {
         })
     }
 
-    /// Returns its path.
+    /// Returns its path, by which QEMU and the plugin open it while this process is there.
     pub fn path(&self) -> String {
-        self.file.display().to_string()
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
 
-    /// Returns QEMU's arguments. It takes a comma for the end of a value, and two for one.
+    /// Returns QEMU's arguments.
     pub fn arguments(&self) -> [String; 4] {
-        let file = self.path().replace(',', ",,");
-        let memory = format!("memory-backend-file,id={NAME},share=on,mem-path={file},size={BYTES}");
+        let memory = format!("memory-backend-file,id={NAME},share=on,mem-path={},size={BYTES}", self.path());
         ["-object".to_owned(), memory, "-device".to_owned(), format!("ivshmem-plain,memdev={NAME}")]
     }
 }
