@@ -72,6 +72,14 @@ fn prepared() -> Option<(MutexGuard<'static, ()>, tempfile::TempDir, String)> {
     Some((turn, folder, program))
 }
 
+/// Writes the kernel's symbols, and a script that runs the program. Returns the two files; `None`, and told, without a laboratory.
+fn symbols_and_script(folder: &Path) -> Option<[String; 2]> {
+    let [symbols, script] = ["kallsyms", "script"].map(|name| folder.join(name).display().to_string());
+    std::fs::write(&script, "marked\n").expect("a folder that can be written");
+    lab(&["--kallsyms", &symbols])?;
+    Some([symbols, script])
+}
+
 /// The program's task has what its region has, and what the kernel does for it.
 fn program_is_a_task(guest: &Value, within: u64) {
     let regions = guest["findings"].as_array().expect("findings").iter();
@@ -100,11 +108,7 @@ fn read_counters(printed: &str) {
 fn trace_and_calls_of_linux() {
     let Some((_turn, folder, program)) = prepared() else { return };
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let (symbols, script) = (at("kallsyms"), at("script"));
-    std::fs::write(&script, "marked\n").expect("a folder that can be written");
-    if lab(&["--kallsyms", &symbols]).is_none() {
-        return;
-    }
+    let Some([symbols, script]) = symbols_and_script(folder.path()) else { return };
     let files = ["--program", &program, "--script", &script];
     let named = format!("--on bcm2837 --symbols {symbols} --program {program}");
     let [trace, live, record] = ["trace", "live", "record"].map(at);
@@ -162,11 +166,7 @@ fn each_cpu_of_a_guest_counts() {
 fn counts_in_a_guest_are_those_of_arithmetic_and_of_user_mode() {
     let Some((_turn, folder, program)) = prepared() else { return };
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let (symbols, script) = (at("kallsyms"), at("script"));
-    std::fs::write(&script, "marked\n").expect("a folder that can be written");
-    if lab(&["--kallsyms", &symbols]).is_none() {
-        return;
-    }
+    let Some([symbols, script]) = symbols_and_script(folder.path()) else { return };
     let simulate = format!(
         "--on am5728 --json --symbols {symbols} --program {program} --between el1h_64_irq..ret_to_kernel --counters --tasks"
     );
