@@ -71,6 +71,8 @@ pub struct Capacity {
     pub explained: bool,
     /// Whether the interval is that of a wide rise (see [`ramps`]): more points do not narrow it.
     pub wide_rise: bool,
+    /// Number of trials beyond it that fitted because an entry of the TLB covered several pages (see [`bursts`]).
+    pub covered: usize,
 }
 
 /// A range of working sets whose latency is statistically one value.
@@ -404,7 +406,15 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
     let low = below / (1.001 + 2.0 * hidden(shape, threshold, step));
     let value = onset.max(low).min(above);
     let explained = !spread_out(points, fit, &fit.boundaries[b]);
-    Capacity { onset: Interval { value, low, high: above }, below, above, shape, explained, wide_rise: false }
+    Capacity {
+        onset: Interval { value, low, high: above },
+        below,
+        above,
+        shape,
+        explained,
+        wide_rise: false,
+        covered: 0,
+    }
 }
 
 /// Points on each side of one whose errors are joined with its own.

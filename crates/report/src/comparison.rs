@@ -182,8 +182,8 @@ fn summary(page: &mut Page, c: &Comparison, beyond: Option<f64>) {
         0 => {}
         n => {
             text += &format!(
-                " {n} are not judged (unmatched): the records have different numbers of tiers or of TLBs, or other regions, so a number may \
-                 name different ones."
+                " {n} are not judged (unmatched): the records have different numbers of tiers or of TLBs, or TLBs that may be none, or other \
+                 regions, so a number may name different ones."
             );
         }
     }

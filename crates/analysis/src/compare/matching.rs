@@ -1,13 +1,13 @@
 //! Which tiers, TLBs and regions of two reports are the same ones.
 //!
 //! Tiers and TLBs are numbered from the nearest on. If one report has one more of them, the same number names different ones
-//! from there on. Regions and events of processors have names.
+//! from there on. So it does from the first TLB on that may be none: page tables that leave a cache look alike. Regions and events of processors have names.
 
 use std::collections::BTreeMap;
 
 use crate::findings::{Axis, Field, Finding, Key, Metric, Report};
 use crate::metrics::count::{EVENT_NAME, REGION};
-use crate::metrics::survey::{TIER_CAPACITY, TIER_LATENCY, TLB_ENTRIES, TLB_PENALTY};
+use crate::metrics::survey::{MAYBE_TABLES, TIER_CAPACITY, TIER_LATENCY, TLB_ENTRIES, TLB_PENALTY};
 
 /// Largest ratio of two sizes of one tier or TLB, if their intervals are apart.
 const MAX_RATIO: f64 = 1.5;
@@ -55,15 +55,17 @@ fn last_same(a: &Report, b: &Report, axis: Axis, (member, size): (&Metric, &Metr
         let is = |f: &&Finding| f.is(metric) && f.key.number(axis) == Some(n);
         report.findings.iter().find(is).cloned()
     };
+    let is_sure =
+        |n: &u64| [a, b].iter().all(|r| of(r, member, *n).is_none_or(|f| !f.detail.flag(MAYBE_TABLES)));
     let count = |report: &Report| (1..).take_while(|n| of(report, member, *n).is_some()).count() as u64;
     if count(a) == count(b) {
-        return u64::MAX;
+        return (1..=count(a)).find(|n| !is_sure(n)).map_or(u64::MAX, |n| n - 1);
     }
     let same = |n: &u64| match (of(a, size, *n), of(b, size, *n)) {
         (Some(x), Some(y)) => alike(&x, &y),
         _ => false,
     };
-    (1..).take_while(same).count() as u64
+    (1..).take_while(|n| same(n) && is_sure(n)).count() as u64
 }
 
 /// Returns whether two sizes may be those of one tier.
@@ -96,6 +98,30 @@ mod tests {
         let same = [1u64, 2, 3].map(|number| matched.is_same(&REGION_TIME.at([number.into()])));
         assert_eq!(same, [true, false, true], "the third one is in the first report only");
     }
+
+    /// The second TLB of one report may be page tables that leave a cache.
+    #[test]
+    fn step_that_may_be_no_tlb_is_no_other_one() {
+        let report = |doubtful: bool| {
+            let tlbs = [96.0, 2048.0].into_iter().zip(1u64..).map(|(entries, number)| {
+                let mut finding = Finding::number(TLB_ENTRIES.at([number.into()]), entries);
+                if doubtful && number == 2 {
+                    finding.detail.set(MAYBE_TABLES, Item::Flag(true));
+                }
+                finding
+            });
+            Report { findings: tlbs.collect(), ..Report::default() }
+        };
+        let same = |a, b| {
+            let matched = Matched::of(&report(a), &report(b));
+            let keys =
+                [TLB_ENTRIES.at([1u64.into()]), TLB_PENALTY.at([1u64.into()]), TLB_ENTRIES.at([2u64.into()])];
+            keys.map(|key| matched.is_same(&key))
+        };
+        assert_eq!(same(false, false), [true; 3]);
+        assert_eq!(same(true, false), [true, false, false]);
+    }
+
     /// The event of one number is another one on another processor.
     #[test]
     fn events_are_the_same_by_their_names() {

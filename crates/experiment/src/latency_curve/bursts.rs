@@ -39,9 +39,18 @@ pub(super) fn pair_trials(pairs: &[Pair], hit_time: f64) -> Vec<Trial> {
     pairs.iter().flat_map(of).collect()
 }
 
+/// What trials are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Bytes, in caches.
+    Bytes,
+    /// Pages, in TLBs.
+    Pages,
+}
+
 /// Replaces the capacities of tiers on the core's clock by those that single trials prove. Returns the brackets, one
 /// per tier with such a capacity.
-pub(super) fn apply(reading: &mut Reading, trials: &[Trial], scale: &Scale, max_ns: f64) -> Vec<Bracket> {
+pub(super) fn apply(reading: &mut Reading, trials: &[Trial], scale: &Scale, kind: Kind) -> Vec<Bracket> {
     let mut found = Vec::new();
     let (Some(first), Some(last)) = (
         trials.iter().map(|t| t.x).min_by(f64::total_cmp),
@@ -53,7 +62,7 @@ pub(super) fn apply(reading: &mut Reading, trials: &[Trial], scale: &Scale, max_
         let Some(capacity) = reading.tiers[i].capacity else { break };
         let here = reading.tiers[i].latency.value;
         let Some(next) = reading.tiers.get(i + 1) else { break };
-        if here > max_ns {
+        if here > scale.max_core_clocked() {
             break;
         }
         let before = i.checked_sub(1).and_then(|i| reading.tiers[i].capacity);
@@ -62,10 +71,12 @@ pub(super) fn apply(reading: &mut Reading, trials: &[Trial], scale: &Scale, max_
             next: next.latency.value,
             range: (before.map_or(first, |c| c.above), next.capacity.map_or(last, |c| c.below)),
             share: scale.share,
+            may_cover_several: kind == Kind::Pages,
         };
         let Some(bracket) = bursts::bracket(trials, &step) else { continue };
         let mut capacity = capacity;
         capacity.onset = bracket.interval(capacity.onset.value, &step);
+        capacity.covered = bracket.covered;
         (capacity.below, capacity.above) = (bracket.fits, bracket.risen.unwrap_or(step.range.1));
         reading.tiers[i].capacity = Some(capacity);
         found.push(bracket);

@@ -6,7 +6,7 @@ use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
-use super::bursts;
+use super::bursts::{self, Kind};
 use super::conflicts::{self, Translated};
 use super::descriptors::{Cause, Steps};
 use super::splinters::{self, Splinters};
@@ -282,7 +282,7 @@ impl Scale {
             }
             return Vec::new();
         }
-        let doubtful = self.by_single_trials(reading, &bursts::curve_trials(curve, translation));
+        let doubtful = self.by_single_trials(reading, &bursts::curve_trials(curve, translation), Kind::Bytes);
         // The first level is indexed within a page, or its ways are colours of few pages.
         let scattered = self.huge.is_none() || splintered;
         ramps::widen(reading, &curve_points(curve, translation), MIN_APART, |i| scattered && i > 0);
@@ -294,7 +294,7 @@ impl Scale {
     fn revise_pairs(&self, pairs: &[Pair], reading: Option<&mut Reading>) -> Vec<u64> {
         let Some(reading) = reading.filter(|_| self.is_hardware()) else { return Vec::new() };
         let hit_time = hit_time(pairs).unwrap_or(0.0);
-        let doubtful = self.by_single_trials(reading, &bursts::pair_trials(pairs, hit_time));
+        let doubtful = self.by_single_trials(reading, &bursts::pair_trials(pairs, hit_time), Kind::Pages);
         ramps::widen(reading, &pair_points(pairs, hit_time), MIN_APART, |_| false);
         self.add_session_error(reading);
         doubtful
@@ -308,14 +308,16 @@ impl Scale {
         for tier in reading.tiers.iter_mut().filter(|t| self.others && t.latency.value > max_ns) {
             tier.latency = widened(tier.latency, GUEST_SESSION_SIGMA);
             if let Some(capacity) = &mut tier.capacity {
-                capacity.onset = widened(capacity.onset, GUEST_CAPACITY_SIGMA);
+                let factor = (1.96 * GUEST_CAPACITY_SIGMA).exp();
+                let Interval { value, low, high } = capacity.onset;
+                capacity.onset = Interval { value, low: low / factor, high: high * factor };
             }
         }
     }
 
     /// Replaces the capacities by those that single trials prove. Returns the working sets to repeat.
-    fn by_single_trials(&self, reading: &mut Reading, trials: &[bursts::Trial]) -> Vec<u64> {
-        let brackets = bursts::apply(reading, trials, self, self.max_core_clocked());
+    fn by_single_trials(&self, reading: &mut Reading, trials: &[bursts::Trial], kind: Kind) -> Vec<u64> {
+        let brackets = bursts::apply(reading, trials, self, kind);
         bursts::undisturbed(reading, trials, self.max_core_clocked());
         bursts::doubtful(&brackets, trials).into_iter().map(|x| x as u64).collect()
     }
@@ -369,9 +371,9 @@ const MIN_APART: MinRatios = MinRatios { latency: 1.25, capacity: 1.9 };
 /// 5.0 % (loads with a page walk). Fourteen on an EPYC (Genoa) guest: 1.8 % (memory).
 const GUEST_SESSION_SIGMA: f64 = 0.05;
 
-/// The same of the capacity of a shared level, of which the other guests leave a part: 4.9 % in the ten
-/// sessions, 17 % in the twelve of the others that saw its end.
-const GUEST_CAPACITY_SIGMA: f64 = 0.17;
+/// Standard deviation of the logarithm of the capacity of a shared level, of which the other guests leave a part: 0.05 in the ten
+/// sessions, 0.17 in the twelve of the others that saw its end, 0.33 in eight on an EPYC (Zen 5) guest: 2.3 to 5.7 MiB of 32.
+const GUEST_CAPACITY_SIGMA: f64 = 0.33;
 
 /// The end of a tier, and the time of a load before and after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
