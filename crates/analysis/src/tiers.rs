@@ -163,7 +163,12 @@ pub fn read(points: &[Point], options: &Options) -> Option<Reading> {
         return None;
     }
     let segments = segment::segment(&points, options.floor);
-    let candidates = segment::onsets(&points, &segments, options.min_ratio);
+    let mut candidates = segment::onsets(&points, &segments, options.min_ratio);
+    if options.span.is_finite() {
+        candidates.extend(segment::slow_rises(&points, &segments, options.min_ratio, fit::MIN_ONSET_RATIO));
+        candidates.sort_by(f64::total_cmp);
+        candidates.dedup();
+    }
     Some(read_from(&points, &candidates, options))
 }
 
@@ -401,9 +406,10 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
         }
     }
     // A rise below the threshold may hide an overflow: the working set by which a cache can overflow before its misses
-    // show, from the fitted miss curve, at most 2 %. Twice that and a part in a thousand are subtracted, because the
+    // show, from the fitted miss curve, at most 2 %, or 10 % in TLB pairs, whose errors are larger. Twice that and a part in a thousand are subtracted, because the
     // shape is itself a fit.
-    let low = below / (1.001 + 2.0 * hidden(shape, threshold, step));
+    let most = if options.span.is_finite() { 100 } else { 20 };
+    let low = below / (1.001 + 2.0 * hidden(shape, threshold, step, most));
     let value = onset.max(low).min(above);
     let explained = !spread_out(points, fit, &fit.boundaries[b]);
     Capacity {
@@ -440,10 +446,11 @@ fn edge(inside: &[&Point], onset: f64, risen: impl Fn(&Point) -> bool) -> usize 
     first
 }
 
-/// Returns the largest relative overflow (up to 2 %) whose rise stays below `threshold`, for a step of relative height
-/// `step`.
-fn hidden(shape: shape::Shape, threshold: f64, step: f64) -> f64 {
-    (1..=20).map(|i| f64::from(i) * 1e-3).find(|d| shape.misses(1.0 + d) * step > threshold).unwrap_or(0.02)
+/// Returns the largest relative overflow, up to `most` thousandths, whose rise stays below `threshold`, for a step of relative
+/// height `step`.
+fn hidden(shape: shape::Shape, threshold: f64, step: f64, most: u16) -> f64 {
+    let part = |i: u16| f64::from(i) * 1e-3;
+    (1..=most).map(part).find(|d| shape.misses(1.0 + d) * step > threshold).unwrap_or(part(most))
 }
 
 /// Smallest number of measured points of a plateau at the end of a curve.

@@ -109,7 +109,7 @@ impl Fit {
 
 /// Smallest ratio of two onsets. Below it there is no visible plateau between them, only the difference between a shape
 /// and the cache's own miss curve.
-const MIN_ONSET_RATIO: f64 = 1.35;
+pub(super) const MIN_ONSET_RATIO: f64 = 1.35;
 
 /// Relative residual above which a point counts as unexplained, in addition to four of its standard errors.
 const MAX_EXPLAINED_RESIDUAL: f64 = 0.02;

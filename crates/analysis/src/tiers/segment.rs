@@ -139,3 +139,18 @@ pub fn onsets(points: &[Point], segments: &[Segment], min_ratio: f64) -> Vec<f64
         .map(|pair| points[pair[0].last].x)
         .collect()
 }
+/// Returns further candidates, where a ramp follows a jump and rises by `min_ratio`, too: the end of one capacity, and a slow rise beyond
+/// it that no capacity explains, as of page tables that leave the caches. It begins somewhere; the candidate is the first point beyond
+/// `apart` times the jump.
+#[must_use]
+pub fn slow_rises(points: &[Point], segments: &[Segment], min_ratio: f64, apart: f64) -> Vec<f64> {
+    let of = |pair: &[Segment]| {
+        let (before, ramp) = (pair[0], pair[1]);
+        let (from, to) = (points[ramp.first].x, points[ramp.last].x);
+        let jumps = ramp.at(from) >= min_ratio * before.at(from);
+        let rises = ramp.at(to) >= min_ratio * ramp.at(from);
+        let begin = points[ramp.first..=ramp.last].iter().find(|p| p.x > apart * from)?;
+        (ramp.kind == Kind::Ramp && jumps && rises).then_some(begin.x)
+    };
+    segments.windows(2).filter_map(of).collect()
+}

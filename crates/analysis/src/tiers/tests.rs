@@ -234,6 +234,30 @@ fn segments_are_contiguous_and_end_at_the_step() {
     assert!((20e3..=32e3).contains(&end_of_first), "{end_of_first}");
 }
 
+/// Two TLBs of 96 and 820 pages, beyond which page tables leave the caches: no stack of two fits the slow rise.
+#[test]
+fn slow_rise_beyond_a_jump_hides_no_tier() {
+    let steps = [
+        Step { size: 96.0 * LINE, ways: 2, beyond: 8.0 },
+        Step { size: 820.0 * LINE, ways: 820, beyond: 60.0 },
+    ];
+    let curve = |x: f64| {
+        let slow = (x / (820.0 * LINE)).max(1.0).log2() / 3.3;
+        curve_at(x, 4.0, &steps, counted) * (1.0 + 0.75 * slow)
+    };
+    let points: Vec<Point> = grid(6, 0.002, 3, curve).into_iter().filter(|p| p.x <= 8192.0 * LINE).collect();
+    let options = Options { floor: 0.01, rise: 0.01, span: 1.5, ..Options::default() };
+    let reading = read(&points, &options).unwrap();
+    let ends: Vec<Interval> = reading.tiers.iter().filter_map(|t| Some(t.capacity?.onset)).collect();
+    for (end, step) in ends.iter().zip(steps) {
+        assert!(end.low <= step.size && step.size <= end.high, "{ends:?}");
+    }
+    assert!(ends.len() >= 2, "{reading:?}");
+    let segments = segment::segment(&points, options.floor);
+    let slow = segment::slow_rises(&points, &segments, options.min_ratio, 1.35);
+    assert!(matches!(slow[..], [x] if (1100.0 * LINE..1500.0 * LINE).contains(&x)), "{slow:?}");
+}
+
 #[test]
 fn too_few_points_give_no_reading() {
     assert_eq!(read(&grid(1, 0.0, 1, |_| 1.0)[..2], &Options::default()), None);

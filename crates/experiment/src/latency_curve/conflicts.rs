@@ -4,10 +4,10 @@
 //! two, the index is hashed or frames are random: some sets overflow before the cache is full, and these misses look like
 //! translation.
 
-use super::translation::{Pair, read_pairs, tlb_steps};
+use super::translation::{Pair, hit_time, pair_points, read_pairs, tlb_steps};
 use crate::scale::{At, Scale};
 use fathom_analysis::interval::Interval;
-use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Reading, Tier};
+use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Point, Reading, Tier};
 use fathom_units::size;
 
 /// Largest ratio of the lines in a set to their mean. With 8 lines on average in sets of 16 ways, 0.4 % of the sets of a random
@@ -89,6 +89,8 @@ pub(crate) struct Translated {
 /// Reads the pairs: those without conflicts, if they show the same TLBs as all do, or those outside the rises of the packed
 /// halves, if they show more.
 pub(crate) fn read(pairs: &[Pair], curve: &[At], share: f64) -> Translated {
+    // Neighbours raise pairs, too; there single trials decide.
+    let pairs = &if share == 0.0 { without_humps(pairs) } else { pairs.to_vec() };
     let all = read_pairs(pairs, share);
     let tlbs = |reading: &Reading| tlb_steps(reading).len();
     let in_all = all.as_ref().map_or(0, tlbs);
@@ -123,6 +125,86 @@ fn on_a_rise(pairs: &[Pair], i: usize) -> bool {
     rise > pair.extra.max(MIN_RISE * pair.packed.time())
 }
 
+/// Smallest deviation of a pair from those that never fall for which it is left out, as a share of their cost.
+const MIN_DEVIATION: f64 = 0.25;
+/// Fall from one pair to the next that is none, as a share of the cost: the caches hold more or less of the page tables.
+const MAX_WAVE: f64 = 0.1;
+/// Weight of a pair of the same lines in two orders, which conflicts do not change, in pairs of one line per page.
+const TWO_LINES_WEIGHT: f64 = 4.0;
+
+/// Returns the pairs without those that conflicts of their lines raise or lower.
+fn without_humps(pairs: &[Pair]) -> Vec<Pair> {
+    let Some(hit) = hit_time(pairs) else { return pairs.to_vec() };
+    let weight = |pair: &Pair| if pair.two_lines.is_some() { TWO_LINES_WEIGHT } else { 1.0 };
+    let weights: Vec<f64> = pairs.iter().map(weight).collect();
+    never_falling(&pair_points(pairs, hit), &weights, hit).into_iter().map(|i| pairs[i].clone()).collect()
+}
+
+/// Returns whether the cost of `b` is below that of `a` by more than their errors and a share of it.
+fn falls(a: &Point, b: &Point, hit: f64, share: f64) -> bool {
+    a.y - b.y > Z * (a.sigma * a.y).hypot(b.sigma * b.y) + share * (a.y.min(b.y) - hit)
+}
+
+/// Returns which points of a translation curve to keep. More pages never cost less translation, so the largest number of points that
+/// do not fall is right, and those far from them are wrong.
+fn never_falling(points: &[Point], weights: &[f64], hit: f64) -> Vec<usize> {
+    // The weight of the best sequence that ends at each point, and the point before it there.
+    let mut best: Vec<(f64, Option<usize>)> = Vec::new();
+    for (i, point) in points.iter().enumerate() {
+        let before = (0..i).filter(|&j| !falls(&points[j], point, hit, MAX_WAVE));
+        let before = before.max_by(|&a, &b| best[a].0.total_cmp(&best[b].0));
+        best.push((weights[i] + before.map_or(0.0, |j| best[j].0), before));
+    }
+    let last = (0..points.len()).max_by(|&a, &b| best[a].0.total_cmp(&best[b].0));
+    let mut chain: Vec<usize> = core::iter::successors(last, |&i| best[i].1).collect();
+    chain.reverse();
+    let fits = |i: &usize| {
+        let at = chain.partition_point(|k| k < i);
+        let far = |a: usize, b: usize| falls(&points[a], &points[b], hit, MIN_DEVIATION);
+        let below = at.checked_sub(1).is_some_and(|at| far(chain[at], *i));
+        let above = chain.get(at).is_some_and(|&next| far(*i, next));
+        chain.get(at) == Some(i) || !(below || above)
+    };
+    (0..points.len()).filter(fits).collect()
+}
+
+/// Fall of the translation curve before a step, as a share of what the step adds, from which on the step may be none.
+const MAX_FALL: f64 = 0.25;
+/// Standard errors of both points by which they surely differ.
+const Z: f64 = 3.0;
+
+/// Returns a note on a TLB of that many pages if fewer pages take longer than some that are more: translation never does.
+pub(super) fn after_a_fall(pairs: &[Pair], pages: f64, added: f64) -> Option<String> {
+    let hit = hit_time(pairs)?;
+    let points = pair_points(pairs, hit);
+    let (high, low) = first_fall(points.iter().take_while(|p| p.x <= pages), MAX_FALL * added)?;
+    Some(format!(
+        "loads on {:.0} pages take {:.1} ns longer than those that hit, and on {:.0} pages {:.1} ns: lines one page apart conflict in a \
+         cache, which may cause this step, not a TLB",
+        high.x,
+        high.y - hit,
+        low.x,
+        low.y - hit
+    ))
+}
+
+/// Returns the ends of the first fall of more than `least` beyond the errors of both.
+fn first_fall<'a>(points: impl Iterator<Item = &'a Point>, least: f64) -> Option<(&'a Point, &'a Point)> {
+    let mut highest: Option<&Point> = None;
+    for p in points {
+        match highest {
+            Some(high) if high.y > p.y => {
+                let error = Z * (high.sigma * high.y).hypot(p.sigma * p.y);
+                if high.y - p.y - error > least {
+                    return Some((high, p));
+                }
+            }
+            _ => highest = Some(p),
+        }
+    }
+    None
+}
+
 /// Returns the note on a TLB whose reach ends beyond that number of pages.
 pub(crate) fn note(sure_to: f64) -> String {
     format!(
@@ -144,5 +226,54 @@ mod tests {
         for kib in [1377.0, 2003.5] {
             assert!(!has_round_size(&one_percent(kib * 1024.0)), "{kib}");
         }
+    }
+
+    /// A TLB of 48 entries ends, at two ways; lines of 128 and 181 pages conflict in a cache, measured on a described machine.
+    const HUMP: [(f64, f64); 14] = [
+        (16.0, 3.0),
+        (32.0, 3.0),
+        (48.0, 3.0),
+        (54.0, 5.3),
+        (64.0, 10.2),
+        (75.0, 16.1),
+        (91.0, 16.1),
+        (128.0, 45.3),
+        (181.0, 3.0),
+        (256.0, 10.4),
+        (279.0, 16.1),
+        (362.0, 16.1),
+        (512.0, 16.0),
+        (1024.0, 16.1),
+    ];
+
+    fn points(curve: &[(f64, f64)]) -> Vec<Point> {
+        curve.iter().map(|&(x, y)| Point { x, y, sigma: 0.002 }).collect()
+    }
+
+    #[test]
+    fn pairs_that_conflict_are_left_out() {
+        let points = points(&HUMP);
+        let kept = |weights: &[f64]| -> Vec<f64> {
+            never_falling(&points, weights, 3.0).into_iter().map(|i| points[i].x).collect()
+        };
+        let conflict = [128.0, 181.0, 256.0];
+        let others: Vec<f64> = HUMP.iter().map(|p| p.0).filter(|x| !conflict.contains(x)).collect();
+        assert_eq!(kept(&[1.0; 14]), others);
+        // What conflicts cannot change is right.
+        let mut weights = [1.0; 14];
+        weights[8] = 20.0;
+        assert_eq!(kept(&weights), [16.0, 32.0, 48.0, 181.0, 256.0, 279.0, 362.0, 512.0, 1024.0]);
+    }
+
+    #[test]
+    fn curves_that_do_not_fall_are_kept_whole() {
+        let rising =
+            points(&[(16.0, 3.0), (48.0, 3.0), (64.0, 10.0), (128.0, 16.0), (512.0, 15.4), (1024.0, 16.0)]);
+        assert_eq!(never_falling(&rising, &[1.0; 6], 3.0).len(), 6, "a wave of a twentieth is none");
+        assert_eq!(first_fall(rising.iter(), 0.25 * 13.0), None);
+        let points = points(&HUMP);
+        let fall = first_fall(points.iter(), 0.25 * 13.0).map(|(high, low)| (high.x, low.x));
+        assert_eq!(fall, Some((128.0, 181.0)));
+        assert_eq!(first_fall(points[..8].iter(), 0.25 * 13.0), None);
     }
 }

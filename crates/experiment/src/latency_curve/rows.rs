@@ -43,7 +43,8 @@ fn not_subtracted(all: &Curves, scale: &Scale, on: &[&At]) -> f64 {
         let exceeds = nearest.onset.low < window.min(pages);
         return if exceeds { (beyond.latency.value - first).max(0.0) } else { 0.0 };
     }
-    if scale.huge.is_some() || !all.translation.is_empty() {
+    let are_whole = scale.huge.is_some() && all.splinters.is_some();
+    if are_whole || !all.translation.is_empty() {
         return 0.0;
     }
     // A page's lines are visited in two halves, each with a separate translation.
@@ -189,15 +190,15 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         if let Some(note) = curves.as_ref().and_then(|s| leaves_a_tier((o.value, lines), s, scale)) {
             maybe_tables(&mut row, note);
         }
-        if o.value > all.sure_pages {
-            maybe_tables(&mut row, conflicts::note(all.sure_pages));
-        } else if let Some(note) = curves
-            .as_ref()
-            .filter(|_| lines == 1)
-            .and_then(|reading| conflicts::in_odd_sets(o.value, reading, scale))
-        {
-            maybe_tables(&mut row, note);
-        }
+        let conflicts = [
+            (o.value > all.sure_pages).then(|| conflicts::note(all.sure_pages)),
+            curves
+                .as_ref()
+                .filter(|_| lines == 1)
+                .and_then(|tiers| conflicts::in_odd_sets(o.value, tiers, scale)),
+            conflicts::after_a_fall(pairs, o.value, beyond.latency.value - first.value),
+        ];
+        conflicts.into_iter().flatten().take(1).for_each(|note| maybe_tables(&mut row, note));
         report.findings.push(row);
         let key = survey::TLB_PENALTY.at([n.into()]);
         if let Some(mut row) = penalty(key, (first, beyond), (count, &trials), scale, report) {
