@@ -84,28 +84,54 @@ pub(crate) struct Translated {
     pub(crate) reading: Option<Reading>,
     /// Pages beyond which conflicts of the lines may explain a step; infinite if nowhere.
     pub(crate) sure_to: f64,
+    /// Pages of the pairs that were left out because their lines conflict.
+    pub(crate) left_out: Vec<u64>,
+}
+
+/// Reads the pairs, on an exact machine (`share` 0) without those on humps, unless too few are left for what all of them show.
+pub(crate) fn read(pairs: &[Pair], curve: &[At], share: f64) -> Translated {
+    // Neighbours raise pairs, too; there single trials decide.
+    let kept = if share == 0.0 { without_humps(pairs) } else { pairs.to_vec() };
+    let found = read_kept(&kept, curve, share);
+    if kept.len() == pairs.len() {
+        return found;
+    }
+    let all = read_kept(pairs, curve, share);
+    let [of_kept, of_all] = [&found, &all].map(|found| found.reading.as_ref());
+    if let (Some(of_kept), Some(of_all)) = (of_kept, of_all)
+        && tlb_steps(of_kept).len() == tlb_steps(of_all).len()
+        && all_measured(of_all)
+        && !all_measured(of_kept)
+    {
+        return all;
+    }
+    let is_left_out = |pages: &u64| kept.iter().all(|pair| pair.pages != *pages);
+    Translated { left_out: pairs.iter().map(|pair| pair.pages).filter(is_left_out).collect(), ..found }
 }
 
 /// Reads the pairs: those without conflicts, if they show the same TLBs as all do, or those outside the rises of the packed
 /// halves, if they show more.
-pub(crate) fn read(pairs: &[Pair], curve: &[At], share: f64) -> Translated {
-    // Neighbours raise pairs, too; there single trials decide.
-    let pairs = &if share == 0.0 { without_humps(pairs) } else { pairs.to_vec() };
+fn read_kept(pairs: &[Pair], curve: &[At], share: f64) -> Translated {
+    let left_out = Vec::new();
     let all = read_pairs(pairs, share);
     let tlbs = |reading: &Reading| tlb_steps(reading).len();
     let in_all = all.as_ref().map_or(0, tlbs);
-    let all_measured = |reading: &Reading| tlb_steps(reading).iter().all(|(_, tier)| is_measured(tier));
     let sure = without_conflicts(pairs, curve);
     if sure == pairs.len() {
         let flat = (0..pairs.len()).filter(|&i| !on_a_rise(pairs, i)).map(|i| pairs[i].clone());
         let more = read_pairs(&flat.collect::<Vec<_>>(), share);
         let more = more.filter(|more| all_measured(more) && tlbs(more) > in_all);
-        return Translated { reading: more.or(all), sure_to: f64::INFINITY };
+        return Translated { reading: more.or(all), sure_to: f64::INFINITY, left_out };
     }
     let sure_to = pairs[..sure].last().map_or(0.0, |pair| pair.pages as f64);
     let last_measured = |cut: &Reading| tlb_steps(cut).last().is_some_and(|(_, tier)| is_measured(tier));
     let cut = read_pairs(&pairs[..sure], share).filter(|cut| last_measured(cut) && tlbs(cut) == in_all);
-    Translated { reading: cut.or(all), sure_to }
+    Translated { reading: cut.or(all), sure_to, left_out }
+}
+
+/// Returns whether enough pairs show the latency beyond each TLB.
+fn all_measured(reading: &Reading) -> bool {
+    tlb_steps(reading).iter().all(|(_, tier)| is_measured(tier))
 }
 
 /// Returns whether enough pairs show the latency of a tier.

@@ -138,6 +138,8 @@ pub(crate) struct Curves {
     pub(crate) translated: Option<Reading>,
     /// Pages beyond which conflicts of the pairs' lines may explain a step of translation; infinite if nowhere.
     pub(crate) sure_pages: f64,
+    /// Pages of the pairs that were left out because their lines conflict.
+    left_out: Vec<u64>,
     /// Whether it is of a described machine without neighbours.
     exact: bool,
     /// Working sets to repeat on hardware, bytes: noise may have moved an end of a tier there.
@@ -165,7 +167,7 @@ impl Curves {
         if in_huge > 0.0 {
             scale.add_packed_translation(&mut pairs, in_huge);
         }
-        let Translated { reading: mut translated, sure_to } =
+        let Translated { reading: mut translated, sure_to, left_out } =
             conflicts::read(&pairs, &latency_curve, scale.share);
         let doubtful_pages = scale.revise_pairs(&pairs, translated.as_mut());
         let causes = translated.as_mut().map_or_else(Vec::new, |found| {
@@ -191,6 +193,7 @@ impl Curves {
             reading,
             translated,
             sure_pages: sure_to,
+            left_out,
             causes,
             grows,
             splinters,
@@ -217,6 +220,17 @@ impl Curves {
     pub(crate) fn tlb_steps(&self) -> Vec<(Capacity, Tier)> {
         let tlbs = self.translation_steps().take_while(|(_, cause)| *cause == Cause::Tlb);
         tlbs.map(|(step, _)| step).collect()
+    }
+
+    /// Returns the least and the most that the pairs from twice the reach of a TLB on add, up to `end` pages, if pairs beyond it were left
+    /// out, ns: where its rise ends is not known then.
+    pub(crate) fn added_beyond(&self, capacity: &Capacity, end: f64) -> Option<(f64, f64)> {
+        let range = capacity.onset.low..end;
+        self.left_out.iter().find(|pages| range.contains(&(**pages as f64)))?;
+        let far = 2.0 * capacity.onset.high..end;
+        let kept = |pair: &&Pair| far.contains(&(pair.pages as f64)) && !self.left_out.contains(&pair.pages);
+        let added: Vec<f64> = self.pairs.iter().filter(kept).map(|pair| pair.extra).collect();
+        Some((added.iter().copied().reduce(f64::min)?, added.iter().copied().reduce(f64::max)?))
     }
 
     /// Returns the number of pages from which on walks take longer, and whether page tables were shown to be the cause.

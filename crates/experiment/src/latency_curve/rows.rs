@@ -203,6 +203,12 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         let key = survey::TLB_PENALTY.at([n.into()]);
         if let Some(mut row) = penalty(key, (first, beyond), (count, &trials), scale, report) {
             row.notes.push("in addition to a load that hits in the first TLB".into());
+            let end = steps.get(i + 1).map_or(f64::INFINITY, |next| next.0.onset.low);
+            if let Some((least, most)) = all.added_beyond(capacity, end) {
+                (row.low, row.high) =
+                    (row.low.map(|low| low.min(least)), row.high.map(|high| high.max(most)));
+                row.notes.push("pairs whose lines conflict in a cache were left out".into());
+            }
             add_host_error(&mut row, beyond, scale);
             add_clock_error(&mut row, beyond.latency.value, scale);
             report.findings.push(row);
