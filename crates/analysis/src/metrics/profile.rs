@@ -1,5 +1,6 @@
 //! Metrics of `fathom profile`: where a program executes, by samples.
 
+use super::common::{ADDRESS, INSTRUCTION_OFFSET};
 use crate::findings::{Compared, Field, metrics};
 
 /// The function.
@@ -56,4 +57,8 @@ metrics! {
     LINE_SHARE "profile.line.{rank}.share" [""]
         "the same for a line of the source"
         .share().less_is_better().compared(Compared::OnRequest).detail(&[SOURCE, FUNCTION, FILE, SAMPLES]);
+    INSTRUCTION_SHARE "profile.instruction.{rank}.share" [""]
+        "the same for an instruction; an interrupt may arrive a few instructions after the one that took the time (skid)"
+        .share().less_is_better().compared(Compared::OnRequest)
+        .detail(&[SOURCE, FUNCTION, FILE, ADDRESS, INSTRUCTION_OFFSET, SAMPLES]);
 }

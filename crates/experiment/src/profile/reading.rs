@@ -2,7 +2,7 @@
 
 use fathom_analysis::findings::{Finding, Item, Metric, Refused, Report, Warning, WarningKind};
 use fathom_analysis::interval::Interval;
-use fathom_analysis::metrics::profile as metrics;
+use fathom_analysis::metrics::{common, profile as metrics};
 use fathom_probe::machine::ClockTrust;
 
 use super::{CPU_CLOCK, CYCLES, NAME, is_of_time, plain};
@@ -61,6 +61,7 @@ pub fn read(record: &Record) -> Report {
         (&metrics::FUNCTION_SHARE, &profile.functions),
         (&metrics::TOTAL_SHARE, &profile.totals),
         (&metrics::LINE_SHARE, &profile.lines),
+        (&metrics::INSTRUCTION_SHARE, &profile.instructions),
     ] {
         let rows =
             places.iter().zip(1u64..).filter_map(|(place, rank)| of_place(metric, place, rank, profile));
@@ -153,7 +154,7 @@ fn samples(record: &Record, profile: &Profile, report: &mut Report) {
     report.findings.push(Finding::number(&metrics::LOST, lost as f64));
 }
 
-/// Returns the row of a function or line; `None` without samples, or if a record claims more than there are.
+/// Returns the row of a function, line or instruction; `None` without samples, or if a record claims more than there are.
 fn of_place(metric: &'static Metric, place: &ProfilePlace, rank: u64, profile: &Profile) -> Option<Finding> {
     let all = profile.counts[0];
     if place.samples == 0 || place.samples > all || place.weight > profile.weight || profile.weight == 0 {
@@ -174,6 +175,10 @@ fn of_place(metric: &'static Metric, place: &ProfilePlace, rank: u64, profile: &
     detail.set(metrics::FUNCTION, Item::Token(place.function.clone()));
     if !place.file.is_empty() {
         detail.set(metrics::FILE, Item::Token(place.file.clone()));
+    }
+    if let Some(of) = place.instruction {
+        detail.set(common::ADDRESS, Item::Token(format!("{:#x}", of.address)));
+        detail.set(common::INSTRUCTION_OFFSET, Item::Number(of.offset as f64));
     }
     detail.set(metrics::SAMPLES, Item::Number(place.samples as f64));
     Some(finding)

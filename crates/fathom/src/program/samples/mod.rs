@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use fathom_experiment::record::Profile;
+use fathom_experiment::record::{Instruction, Profile};
 use fathom_host::{Callers, Sampled, SampledEvent, Stack};
 
 use crate::program::call_tree::Amount as _;
@@ -183,20 +183,20 @@ impl Places {
         }
     }
 
-    /// Returns the name of a place.
-    fn name(&self, symbols: &mut Symbols, place: Place) -> Named {
+    /// Returns the name of a place, and where in its file the instruction is.
+    fn name(&self, symbols: &mut Symbols, place: Place) -> (Named, Option<Instruction>) {
         let unknown =
             |file: &str| Named { function: UNKNOWN.to_owned(), file: file.to_owned(), ..Named::default() };
         match place {
-            Place::Unknown => unknown(UNKNOWN),
-            Place::UnknownCallers => unknown_callers(),
+            Place::Unknown => (unknown(UNKNOWN), None),
+            Place::UnknownCallers => (unknown_callers(), None),
             Place::Other(file) if file == self.kernel => {
-                Named { function: KERNEL.to_owned(), ..Named::default() }
+                (Named { function: KERNEL.to_owned(), ..Named::default() }, None)
             }
-            Place::Other(file) => unknown(&self.files.get(file).name),
+            Place::Other(file) => (unknown(&self.files.get(file).name), None),
             Place::At(file, offset) => {
                 let file = self.files.get(file);
-                symbols.name_in(&file.name, &file.version(self.since), offset)
+                symbols.instruction_in(&file.name, &file.version(self.since), offset)
             }
         }
     }

@@ -208,7 +208,18 @@ fn finished(
         Pace::Each(events) => (0, Some(events)),
     };
     let Profile {
-        counts, weight, effective, processes, changed, whole, functions, lines, totals, calls, ..
+        counts,
+        weight,
+        effective,
+        processes,
+        changed,
+        whole,
+        functions,
+        lines,
+        instructions,
+        totals,
+        calls,
+        ..
     } = places.finish();
     Ok(Profile {
         rate,
@@ -222,6 +233,7 @@ fn finished(
         whole,
         functions,
         lines,
+        instructions,
         totals,
         calls,
         ..run
