@@ -1,5 +1,5 @@
 //! A sampled program: the harness's own lines `profile`. The first has the totals; one follows for each function, line of the
-//! source and instruction, and each call.
+//! source and instruction, each call, and each object of data.
 
 use fathom_probe::wire::{Fields, Line, WireError};
 
@@ -52,6 +52,8 @@ pub struct Profile {
     pub lines: Vec<ProfilePlace>,
     /// Instructions.
     pub instructions: Vec<ProfilePlace>,
+    /// Data that was accessed, if samples tell it.
+    pub objects: Vec<ProfileObject>,
     /// Samples whose callers are all known, if that can be told.
     pub whole: Option<u64>,
     /// Functions with all that they call, those with the most events first.
@@ -86,6 +88,19 @@ pub struct ProfilePlace {
     pub source: String,
     /// Its place, of an instruction.
     pub instruction: Option<Instruction>,
+    /// Samples.
+    pub samples: u64,
+    /// Events of these samples.
+    pub weight: u64,
+}
+
+/// Data that was accessed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileObject {
+    /// Variable or section, `stack`, `heap`, `mapped file`, other memory by its start; `?` if it is not known.
+    pub object: String,
+    /// Program, library or other file; empty for memory of no file.
+    pub file: String,
     /// Samples.
     pub samples: u64,
     /// Events of these samples.
@@ -132,6 +147,7 @@ impl Profile {
         ] {
             all.extend(places.iter().take(MAX_HOT).map(|place| place.record_line(part)));
         }
+        all.extend(self.objects.iter().take(MAX_HOT).map(ProfileObject::record_line));
         all.extend(self.calls.iter().take(MAX_CALLS).map(ProfileCall::record_line));
         all
     }
@@ -185,6 +201,24 @@ impl ProfilePlace {
         let [samples, weight] = numbers("counts", &f.list("counts")?)?;
         f.finish()?;
         Ok(ProfilePlace { function, file, source, instruction, samples, weight })
+    }
+}
+
+impl ProfileObject {
+    fn record_line(&self) -> Line {
+        let line = Line::new("profile").token("part", "object").text("object", &cut(&self.object));
+        let line = if self.file.is_empty() { line } else { line.text("file", &cut(&self.file)) };
+        line.list("counts", &[self.samples, self.weight])
+    }
+
+    fn of_line(line: &Line) -> Result<ProfileObject, WireError> {
+        let mut f = line.fields();
+        f.token("part")?;
+        let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
+        let (object, file) = (text("object")?, text("file")?);
+        let [samples, weight] = numbers("counts", &f.list("counts")?)?;
+        f.finish()?;
+        Ok(ProfileObject { object, file, samples, weight })
     }
 }
 
@@ -253,11 +287,12 @@ impl Record {
             "line" => (profile.lines.len(), MAX_HOT),
             "instruction" => (profile.instructions.len(), MAX_HOT),
             "total" => (profile.totals.len(), MAX_HOT),
+            "object" => (profile.objects.len(), MAX_HOT),
             "call" => (profile.calls.len(), MAX_CALLS),
             "changed" => (profile.changed.len(), MAX_HOT),
             other => {
                 return Err(WireError::new(format!(
-                    "profile: part={other} is not one of: program changed function line instruction total call"
+                    "profile: part={other} is not one of: program changed function line instruction total object call"
                 )));
             }
         };
@@ -269,6 +304,7 @@ impl Record {
             "line" => profile.lines.push(ProfilePlace::of_line(line)?),
             "instruction" => profile.instructions.push(ProfilePlace::of_line(line)?),
             "total" => profile.totals.push(ProfilePlace::of_line(line)?),
+            "object" => profile.objects.push(ProfileObject::of_line(line)?),
             "call" => profile.calls.push(ProfileCall::of_line(line, held)?),
             _ => profile.changed.push(changed_file(line)?),
         }

@@ -28,6 +28,7 @@ mod lossy;
 mod output;
 mod packages;
 mod profile;
+mod profile_data;
 mod profile_import;
 mod progress;
 mod qemu;

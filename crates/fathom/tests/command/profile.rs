@@ -12,7 +12,7 @@ use crate::simulate::{TARGETS, compiled};
 const WORK: &str = include_str!("../work.c");
 
 /// Builds the program for this host; `None`, and told, where that is not possible, or where nothing may be sampled.
-fn built(user: &User) -> Option<()> {
+pub fn built(user: &User) -> Option<()> {
     if !cfg!(target_arch = "x86_64") {
         fathom_skip::skipped!(Unchecked, "this host is no x86-64");
         return None;
@@ -140,7 +140,7 @@ int main(void) {
     let (planted, offset) = (address(" planted_store"), address(" planted_store") - address(" touch"));
     let detail = &instruction["detail"];
     assert_eq!(detail["address"], format!("{planted:#x}"), "{detail}");
-    assert_eq!((&detail["offset"], &detail["source"]), (&(offset as f64).into(), &"touch.c:4".into()));
+    assert_eq!((&detail["offset"], &detail["source"]), (&offset.into(), &"touch.c:4".into()));
 }
 
 /// Its code was mapped before it was observed.

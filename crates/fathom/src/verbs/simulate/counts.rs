@@ -14,10 +14,10 @@ use super::calls::{self, Calls};
 use super::conversation::Ran;
 use super::guest_data::GuestData;
 use super::kernel::Kernel;
-use super::objects::Objects;
 use super::source::Sources;
 use super::why::{self, Data, Site};
 use crate::failure::print_message;
+use crate::program::objects::Objects;
 use crate::program::symbols::{Named, Symbols, UNKNOWN};
 
 /// Returns what each machine counted. `source`: with the source around the lines with the longest time. `kernel`: that of a guest.
