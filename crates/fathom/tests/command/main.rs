@@ -8,6 +8,7 @@ mod conflict;
 mod core_types;
 mod count;
 mod count_regions;
+mod count_regions_rust;
 mod count_simulated;
 mod death;
 mod describe;

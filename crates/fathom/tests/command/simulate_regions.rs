@@ -261,8 +261,14 @@ fn conditions_can_be_about_a_region() {
     run("rows:writebacks.L1D > 1", &kept).failed(2, &["writebacks are not counted by region"]);
 }
 
-/// Builds the example of the crate `fathom-mark` as `program`. Returns whether this machine can.
-fn built_with_rustc(user: &User, triple: &str, linker: &[&str]) -> bool {
+/// Builds a program that uses the crate `fathom-mark`, with its features, as `program`. Returns whether this machine can.
+pub fn built_with_rustc(
+    user: &User,
+    triple: &str,
+    linker: &[&str],
+    program: &Path,
+    features: &[&str],
+) -> bool {
     let rustc = |arguments: &[&str], files: [&Path; 2]| {
         let mut compiler = std::process::Command::new("rustc");
         compiler.args(["--edition", "2024", "--target", triple, "-Copt-level=2"]).args(arguments);
@@ -280,10 +286,9 @@ fn built_with_rustc(user: &User, triple: &str, linker: &[&str]) -> bool {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mark");
     let library = user.path("libfathom_mark.rlib");
     let kind = ["--crate-type=rlib", "--crate-name=fathom_mark"];
-    rustc(&kind, [&sources.join("src/lib.rs"), &library]);
+    rustc(&[&kind[..], features].concat(), [&sources.join("src/lib.rs"), &library]);
     let external = format!("--extern=fathom_mark={}", library.display());
-    let example = sources.join("examples/regions.rs");
-    rustc(&[&[external.as_str()], linker].concat(), [&example, &user.path("program")]);
+    rustc(&[&[external.as_str()], linker].concat(), [program, &user.path("program")]);
     true
 }
 
@@ -296,7 +301,11 @@ fn crate_for_rust_marks_the_same_regions() {
     for (target, triple, linker) in [host, (&TARGETS[2], "aarch64-unknown-linux-musl", lld)] {
         let user = User::new();
         let here = target.name != "x86-64" || cfg!(all(target_arch = "x86_64", target_env = "gnu"));
-        if !here || !crate::simulate::can_simulate(target.qemu) || !built_with_rustc(&user, triple, linker) {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mark/examples/regions.rs");
+        if !here
+            || !crate::simulate::can_simulate(target.qemu)
+            || !built_with_rustc(&user, triple, linker, &example, &[])
+        {
             continue;
         }
         let document = simulated(&user, target, "bcm2837", &[]);
