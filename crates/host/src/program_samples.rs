@@ -274,7 +274,8 @@ pub fn mapped(process: u32, has_data: bool) -> Vec<SampledEvent> {
     mapped
 }
 
-/// Returns the PMUs of this machine whose samples have addresses of data, by their names in sysfs: those of Intel, AMD and Arm.
+/// Returns the PMUs of this machine whose samples have addresses of data, by their names in sysfs: those of Intel and AMD. (Arm's
+/// Statistical Profiling Extension writes a trace, and no samples.)
 #[must_use]
 pub fn memory_pmus() -> Vec<&'static str> {
     let (root, folder) = (Root::system(), "/sys/bus/event_source/devices");
@@ -282,7 +283,6 @@ pub fn memory_pmus() -> Vec<&'static str> {
         ("cpu", "cpu/events/mem-loads"),
         ("cpu_core", "cpu_core/events/mem-loads"),
         ("ibs_op", "ibs_op/type"),
-        ("arm_spe_0", "arm_spe_0/type"),
     ];
     let has = |file: &str| root.text(&format!("{folder}/{file}")).is_some();
     all.into_iter().filter(|(_, file)| has(file)).map(|(name, _)| name).collect()

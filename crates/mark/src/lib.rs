@@ -26,9 +26,6 @@
 //! - On other systems than Linux and other processors than Arm, RISC-V and x86, the macros do nothing.
 #![no_std]
 
-#[cfg(feature = "count")]
-extern crate std;
-
 // The files of these names have what other systems and processors have: nothing. So each list of those that have more is here once.
 #[cfg_attr(
     all(

@@ -1,6 +1,6 @@
 //! A simulated program: the harness's own lines `simulated`. The first has the totals; one follows for each level, TLB,
-//! function, line of the source, instruction, region and call, for the text of the source if that is asked for, and for each object and pair of
-//! lines if the reasons of misses are known.
+//! function, line of the source, instruction, region and call, for the text of the source if that is asked for, and for each object
+//! and pair of lines if the reasons of misses are known.
 
 use fathom_probe::wire::{Line, WireError};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::User;
 use crate::count_regions::{counted, faults, marks, region, value};
-use crate::simulate_regions::built_with_rustc;
+use crate::rust_programs::{COUNT, built_with_rustc};
 
 /// Builds the program as `program`, whose marks count. Returns whether this machine can.
 fn built(user: &User, features: &[&str]) -> bool {
@@ -13,15 +13,13 @@ fn built(user: &User, features: &[&str]) -> bool {
         false => "aarch64-unknown-linux-gnu",
     };
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/marked.rs");
-    built_with_rustc(user, triple, &[], &program, features)
+    built_with_rustc([user.home.path(), &program], "program", triple, &[], features)
 }
-
-const COUNT: [&str; 2] = ["--cfg", "feature=\"count\""];
 
 #[test]
 fn faults_between_marks_of_rust_are_those_of_arithmetic() {
     let user = User::new();
-    if !built(&user, &COUNT) {
+    if !built(&user, COUNT) {
         return;
     }
     let (document, record) = counted(&user, &["--regions", "--runs", "3", "--", "./program"]);
@@ -46,7 +44,7 @@ fn faults_between_marks_of_rust_are_those_of_arithmetic() {
 #[test]
 fn threads_processes_and_a_killed_program_of_rust_keep_their_counts() {
     let user = User::new();
-    if !built(&user, &COUNT) {
+    if !built(&user, COUNT) {
         return;
     }
     let (_, record) = counted(&user, &["--regions", "--once", "--", "./program", "threads"]);
@@ -70,7 +68,7 @@ fn threads_processes_and_a_killed_program_of_rust_keep_their_counts() {
 #[test]
 fn program_of_rust_without_a_run_is_left_alone() {
     let user = User::new();
-    if !built(&user, &COUNT) {
+    if !built(&user, COUNT) {
         return;
     }
     for value in ["", "0:0", "7:zz", "99999999999:1", "-1:1", "3:7878787878787878", "2:ffffffffffffffffff"] {

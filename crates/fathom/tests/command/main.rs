@@ -35,6 +35,7 @@ mod progress;
 mod qemu;
 mod record_files;
 mod records;
+mod rust_programs;
 mod sensitivity;
 mod serial;
 mod serving;

@@ -4,13 +4,15 @@
 //!
 //! No memory is allocated but by mmap(2), and no lock is taken, so that marks may be in a signal's handler.
 
+extern crate std;
+
 use core::arch::global_asm;
 use core::cell::Cell;
 use core::ffi::c_char;
 use core::ptr::{addr_of, null_mut};
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering, compiler_fence, fence};
 
-use std::thread_local;
+use self::std::thread_local;
 
 mod counters;
 mod shared;

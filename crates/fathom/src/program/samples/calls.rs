@@ -96,8 +96,8 @@ impl Calls {
         true
     }
 
-    /// Returns functions, lines of the source, and instructions, for each of which `name` has a place; and, if `with_callers`, functions with all that they call, and the tree of calls.
-    /// The rest of the profile is empty.
+    /// Returns functions, lines of the source, and the instructions whose place `name` tells; and, if `with_callers`, functions with
+    /// all that they call, and the tree of calls. The rest of the profile is empty.
     pub fn named(
         &self,
         with_callers: bool,

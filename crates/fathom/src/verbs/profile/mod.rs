@@ -313,7 +313,7 @@ fn no_addresses(by: SampledBy) -> Failure {
         [] => Failure::new(
             format!(
                 "samples of {event} have no addresses of data: this machine has no PMU that tells them (mem-loads of cpu or \
-                 cpu_core, ibs_op, arm_spe_0)"
+                 cpu_core, ibs_op)"
             ),
             remedy,
         ),
