@@ -64,6 +64,22 @@ fn threads_processes_and_a_killed_program_of_rust_keep_their_counts() {
     assert!(warnings.contains("cut (1 times)") && warnings.contains("SIGKILL"), "{warnings}");
 }
 
+/// A mark in the handler of a signal counts, or is told as lost if it came during another one.
+#[test]
+fn marks_of_rust_in_handlers_of_signals_are_counted_or_told() {
+    let user = User::new();
+    if !built(&user, COUNT) {
+        return;
+    }
+    let did =
+        user.run(&["count", "--regions", "--once", "--record", "kept.fathom", "--", "./program", "handlers"]);
+    let ticks: u64 = did.out.trim().parse().unwrap_or_else(|e| panic!("{e}: {did:?}"));
+    let record = fathom_experiment::record::file::read(&user.read("kept.fathom")).expect("a record");
+    let all = marks(&record)[0];
+    assert_eq!(2 * region(all, "tick").entered + all.lost, 2 * ticks, "{all:?}");
+    assert!(all.lost > 0 && region(all, "tick").unmatched == 0, "{all:?}");
+}
+
 /// Variables of an earlier run, or of somebody who plays; and a program whose marks do not count.
 #[test]
 fn program_of_rust_without_a_run_is_left_alone() {

@@ -1,6 +1,7 @@
 //! Regions that the crate `fathom-mark` marks, whose page faults and entries are known. The first argument chooses what is done.
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 unsafe extern "C" {
     fn mmap(at: *mut u8, bytes: usize, protection: i32, flags: i32, file: i32, offset: isize) -> *mut u8;
@@ -10,6 +11,8 @@ unsafe extern "C" {
     fn wait(status: *mut i32) -> i32;
     fn _exit(status: i32) -> !;
     fn raise(signal: i32) -> i32;
+    fn signal(signal: i32, handler: extern "C" fn(i32)) -> usize;
+    fn setitimer(which: i32, new: *const [isize; 4], old: *mut [isize; 4]) -> i32;
 }
 
 const PAGE: usize = 4096;
@@ -50,6 +53,28 @@ fn panics(when: bool) {
     assert!(!black_box(when), "planted");
 }
 
+static TICKS: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn tick(_: i32) {
+    fathom_mark::region!("tick");
+    TICKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Marks inner regions while a timer's handler does, too. Tells how often that was.
+fn handlers() {
+    let [each, none] = [[0, 200, 0, 200], [0; 4]];
+    // SAFETY: SIGALRM has a handler that does nothing but count; ITIMER_REAL, with its times as `struct itimerval` has them.
+    unsafe {
+        signal(14, tick);
+        setitimer(0, &each, std::ptr::null_mut());
+        while TICKS.load(Ordering::Relaxed) < 1000 {
+            fathom_mark::region!("inner");
+        }
+        setitimer(0, &none, std::ptr::null_mut());
+    }
+    println!("{}", TICKS.load(Ordering::Relaxed));
+}
+
 fn threads(pairs: usize) {
     for _ in 0..pairs {
         let two = [(); 2].map(|()| std::thread::spawn(|| touch(100)));
@@ -74,6 +99,7 @@ fn main() {
             }
             touch(20);
         }
+        "handlers" => handlers(),
         "killed" => {
             touch(500);
             fathom_mark::begin!("cut");
