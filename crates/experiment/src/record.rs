@@ -18,6 +18,7 @@ pub mod file;
 mod framing;
 mod harness_lines;
 mod imported;
+mod instruction;
 mod losses;
 mod profile;
 mod program;
@@ -29,9 +30,10 @@ mod wakeups;
 
 pub use harness_lines::{End, Run};
 pub use imported::{Imported, MAX_SERIES};
+pub use instruction::Instruction;
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
-pub use profile::{Profile, ProfileCall, ProfilePlace};
+pub use profile::{Profile, ProfileCall, ProfileObject, ProfilePlace};
 pub(crate) use program::MAX_TIERS;
 pub use program::{
     AskedRegions, MAX_REGIONS, MAX_RUNS, MAX_SLICES, ProgramMarks, ProgramRegion, ProgramRun, ProgramRuns,

@@ -63,7 +63,7 @@ pub use program_counters::{
     ProgramEvent, ProgramUsage,
 };
 pub use program_samples::{
-    Callers, ProgramSampling, Sampled, SampledBy, SampledEvent, Stack, StackMemory, mapped_code,
+    Callers, ProgramSampling, Sampled, SampledBy, SampledEvent, Stack, StackMemory, mapped, memory_pmus,
 };
 pub use reaper::run_reaper;
 pub use stress::{WorkerOptions, run_worker};

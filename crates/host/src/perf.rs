@@ -127,6 +127,7 @@ const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const WITH_MAPPINGS: u64 = 1 << 8;
 const WITH_NAMES: u64 = 1 << 9;
 const FREQUENCY: u64 = 1 << 10;
+const WITH_DATA_MAPPINGS: u64 = 1 << 17;
 const ENABLE_ON_EXEC: u64 = 1 << 12;
 const WITH_TASKS: u64 = 1 << 13;
 const ID_OF_ALL: u64 = 1 << 18;
@@ -241,13 +242,14 @@ impl Counter {
     }
 
     /// Opens an event that samples, on a CPU, such programs; or a thread that runs already, and what it starts. Read, it tells how many
-    /// events there were, sampled or not.
+    /// events there were, sampled or not. `has_data`: mappings of data are told, as those of code are.
     pub(crate) fn open_sampling(
         event: Event,
         thread: Option<libc::pid_t>,
         cpu: u32,
         pace: Pace,
         caller: Caller,
+        has_data: bool,
     ) -> io::Result<Counter> {
         let begin = if thread.is_some() { 0 } else { DISABLED | ENABLE_ON_EXEC };
         let (sample_period, paced, with) = match pace {
@@ -257,7 +259,7 @@ impl Counter {
         let (kind, flags, sample_regs_user, sample_stack_user) = caller.attributes();
         let told =
             WITH_MAPPINGS | MAPPINGS_WITH_INODES | WITH_NAMES | NAMES_TELL_EXEC | WITH_TASKS | ID_OF_ALL;
-        let flags = flags | paced;
+        let flags = flags | paced | if has_data { WITH_DATA_MAPPINGS } else { 0 };
         let open = |more: u64| {
             let attributes = Attributes {
                 sample_period,

@@ -13,6 +13,7 @@ use crate::program_counters::{PROGRAM_EVENTS, ProgramEvent};
 
 mod records;
 
+use records::Format;
 pub use records::{Sampled, SampledEvent, Stack, StackMemory};
 
 /// Bytes of a ring's data, a power of two: some 6000 samples, six seconds at 1000 a second; and below the kernel's limit for
@@ -36,6 +37,8 @@ const MAX_RECORD: u64 = 8 << 10;
 /// `struct perf_event_mmap_page`: offsets of `data_head` and `data_tail`.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
+/// The kernel's name for memory of no file, in records of mappings (kernel/events/core.c, `perf_event_mmap_event`).
+const NO_FILE: &str = "//anon";
 /// CPUs that are online.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
@@ -65,6 +68,13 @@ impl SampledBy {
             SampledBy::PageFaults => Pace::Each(97),
             _ => Pace::PerSecond(997),
         }
+    }
+
+    /// Returns whether samples, each of a fixed number of events, have the address of the data that was accessed: of faults the kernel
+    /// knows it. Of events that a processor counts, some tell it, which are not sampled here.
+    #[must_use]
+    pub fn tells_data(self) -> bool {
+        self == SampledBy::PageFaults
     }
 
     /// Cycles of the processor.
@@ -142,8 +152,8 @@ impl ProgramSampling {
         ProgramSampling::of_threads(None, by, pace, callers)
     }
 
-    /// Samples all threads of a process that runs already, and what they start, from now on. The code that it has mapped before is not
-    /// told again: [`mapped_code`] returns it.
+    /// Samples all threads of a process that runs already, and what they start, from now on. What it has mapped before is not told
+    /// again: [`mapped`] returns it.
     ///
     /// # Errors
     /// perf_event_open(2) or mmap(2). Of kind `NotFound`: the process has ended.
@@ -178,6 +188,11 @@ impl ProgramSampling {
             (Pace::Each(_), _) => (pace, None),
         };
         let caller = callers.requested(rate);
+        let each = match pace {
+            Pace::Each(events) => Some(events),
+            Pace::PerSecond(_) => None,
+        };
+        let format = Format { callers, each, has_data: by.tells_data() && each.is_some() };
         let cannot = || io::Error::other(format!("the CPUs are not known: {ONLINE} cannot be read"));
         let online = cpu_list(&Root::system().text(ONLINE).ok_or_else(cannot)?);
         let bytes = match callers {
@@ -186,7 +201,9 @@ impl ProgramSampling {
         };
         let bytes = 1 << bytes.ilog2();
         let ring = |cpu: u32| {
-            let open = |thread| match Counter::open_sampling(by.event(), thread, cpu, pace, caller) {
+            let has_data = format.has_data;
+            let open = |thread| match Counter::open_sampling(by.event(), thread, cpu, pace, caller, has_data)
+            {
                 Ok(counter) => Ok(Some(counter)),
                 // The CPU or the thread has just gone.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ESRCH)) => Ok(None),
@@ -196,7 +213,7 @@ impl ProgramSampling {
                 None => Ok(vec![open(None)?]),
                 Some(threads) => threads.iter().map(|thread| open(Some(*thread))).collect(),
             };
-            Ring::map(counters?.into_iter().flatten().collect(), callers, pace, bytes)
+            Ring::map(counters?.into_iter().flatten().collect(), format, bytes)
         };
         let rings: io::Result<Vec<Option<Ring>>> = online.into_iter().map(ring).collect();
         let rings: Vec<Ring> = rings?.into_iter().flatten().collect();
@@ -226,9 +243,9 @@ impl ProgramSampling {
     }
 }
 
-/// Returns the code that a process has mapped, as events before all others.
+/// Returns the code that a process has mapped, as events before all others; with `has_data` all its memory.
 #[must_use]
-pub fn mapped_code(process: u32) -> Vec<SampledEvent> {
+pub fn mapped(process: u32, has_data: bool) -> Vec<SampledEvent> {
     let root = Root::system();
     let read = |file: String| root.text(&file).filter(|maps| !maps.is_empty());
     // The first thread may have ended: then it has none, and another one has them.
@@ -239,16 +256,36 @@ pub fn mapped_code(process: u32) -> Vec<SampledEvent> {
     };
     let maps = read(format!("/proc/{process}/maps")).or_else(others);
     let maps = maps.unwrap_or_default();
-    let mut mapped: Vec<SampledEvent> = maps.lines().filter_map(|line| mapping(process, line)).collect();
+    let all = maps.lines().filter_map(|line| mapping(process, line));
+    let is_asked = |event: &SampledEvent| match &event.what {
+        Sampled::Mapped { file, is_code, .. } => has_data || (*is_code && file != NO_FILE),
+        _ => false,
+    };
+    let mut mapped: Vec<SampledEvent> = all.filter(is_asked).collect();
     if !is_in_own_files(process) {
         let seen = format!("/proc/{process}/root");
         for event in &mut mapped {
             if let Sampled::Mapped { file, .. } = &mut event.what {
-                file.insert_str(0, if file.starts_with('/') { &seen } else { "" });
+                let is_file = file.starts_with('/') && file != NO_FILE;
+                file.insert_str(0, if is_file { &seen } else { "" });
             }
         }
     }
     mapped
+}
+
+/// Returns the PMUs of this machine whose samples have addresses of data, by their names in sysfs: those of Intel and AMD. (Arm's
+/// Statistical Profiling Extension writes a trace, and no samples.)
+#[must_use]
+pub fn memory_pmus() -> Vec<&'static str> {
+    let (root, folder) = (Root::system(), "/sys/bus/event_source/devices");
+    let all = [
+        ("cpu", "cpu/events/mem-loads"),
+        ("cpu_core", "cpu_core/events/mem-loads"),
+        ("ibs_op", "ibs_op/type"),
+    ];
+    let has = |file: &str| root.text(&format!("{folder}/{file}")).is_some();
+    all.into_iter().filter(|(_, file)| has(file)).map(|(name, _)| name).collect()
 }
 
 /// Returns whether a process has the files of this one: it is in the same mount namespace, and has the same root.
@@ -260,8 +297,7 @@ fn is_in_own_files(process: u32) -> bool {
     same("ns/mnt") && same("root")
 }
 
-/// Reads a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, name. `None` of what is no code, and of
-/// code of no file.
+/// Reads a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, name.
 fn mapping(process: u32, line: &str) -> Option<SampledEvent> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
@@ -273,8 +309,9 @@ fn mapping(process: u32, line: &str) -> Option<SampledEvent> {
     let file = line.split_once(&format!(" {inode} "))?.1.trim_start();
     let (start, end) = (number(start)?, number(end)?);
     let bytes = end.checked_sub(start)?;
-    let what = Sampled::Mapped { process, start, bytes, offset, file: file.to_owned(), build: None };
-    (is_code && !file.is_empty()).then_some(SampledEvent { time: 0, what })
+    let file = if file.is_empty() { NO_FILE } else { file }.to_owned();
+    let what = Sampled::Mapped { process, start, bytes, offset, file, is_code, build: None };
+    Some(SampledEvent { time: 0, what })
 }
 
 /// A mapped ring. The kernel writes records and advances the head; this side advances the tail.
@@ -283,9 +320,7 @@ struct Ring {
     /// The events whose samples it has: of each thread. The first one's is mapped.
     counters: Vec<Counter>,
     /// What samples have.
-    callers: Callers,
-    /// Events of each sample, if that is fixed.
-    each: Option<u64>,
+    format: Format,
     start: *mut u8,
     page: usize,
     /// Bytes of the data behind the first page.
@@ -294,12 +329,8 @@ struct Ring {
 
 impl Ring {
     /// Maps so many bytes of data, a power of two; fewer if they may not be locked. `None` without an event.
-    fn map(counters: Vec<Counter>, callers: Callers, pace: Pace, bytes: usize) -> io::Result<Option<Ring>> {
+    fn map(counters: Vec<Counter>, format: Format, bytes: usize) -> io::Result<Option<Ring>> {
         let Some(first) = counters.first() else { return Ok(None) };
-        let each = match pace {
-            Pace::Each(events) => Some(events),
-            Pace::PerSecond(_) => None,
-        };
         let page = rustix::param::page_size();
         let mut bytes = bytes.max(page);
         loop {
@@ -315,7 +346,7 @@ impl Ring {
                 )
             };
             if start != libc::MAP_FAILED {
-                let ring = Ring { counters, callers, each, start: start.cast(), page, bytes };
+                let ring = Ring { counters, format, start: start.cast(), page, bytes };
                 let mut all = ring.counters.iter();
                 let first = all.next();
                 all.try_for_each(|other| first.map_or(Ok(()), |first| other.send_to(first)))?;
@@ -364,7 +395,8 @@ impl Ring {
         let mut events: Vec<SampledEvent> = Vec::new();
         // The kernel tells what it lost only with a record that comes later, and there may be none. Without room for a record, one may
         // have been lost.
-        let room = MAX_RECORD + if self.callers == Callers::Tables { u64::from(STACK_BYTES) } else { 0 };
+        let room =
+            MAX_RECORD + if self.format.callers == Callers::Tables { u64::from(STACK_BYTES) } else { 0 };
         let is_full = head - tail + room > self.bytes as u64;
         while tail < head {
             let header = self.copy(tail, records::HEADER);
@@ -374,7 +406,7 @@ impl Ring {
                 tail = head;
                 break;
             }
-            events.extend(records::read(&self.copy(tail, bytes.into()), self.callers, self.each));
+            events.extend(records::read(&self.copy(tail, bytes.into()), self.format));
             tail += u64::from(bytes);
         }
         if let Some(time) = events.last().map(|event| event.time).filter(|_| is_full) {

@@ -155,6 +155,14 @@ pub fn value(f: &Finding) -> Shown {
     marked(f, shown)
 }
 
+/// Formats a place some bytes after the start of what has this name: `main+0x1c`; the start itself is the name.
+pub fn place(name: &str, offset: f64) -> String {
+    match offset as u64 {
+        0 => name.to_owned(),
+        offset => format!("{name}+{offset:#x}"),
+    }
+}
+
 /// Formats value and interval; two empty cells without a finding.
 pub fn cells(f: Option<&Finding>) -> [String; 2] {
     let Shown { value, interval } = f.map(value).unwrap_or_default();

@@ -1,6 +1,17 @@
 //! Metrics that every experiment may report.
 
-use crate::findings::{Compared, Finding, Report, metrics, tokens};
+use crate::findings::{Compared, Field, Finding, Report, metrics, tokens};
+
+/// Address of an instruction.
+pub const ADDRESS: Field = Field::new(
+    "address",
+    "virtual address of the instruction in its file, as nm and objdump print it, hexadecimal; that in memory, of a guest's kernel",
+);
+/// Its place in the function.
+pub const INSTRUCTION_OFFSET: Field = Field::new(
+    "offset",
+    "bytes from the start of the function to the instruction; from that of the section, if no symbol covers it",
+);
 
 metrics! {
     DISTURBED "disturbed" [""]

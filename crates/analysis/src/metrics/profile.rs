@@ -1,5 +1,6 @@
 //! Metrics of `fathom profile`: where a program executes, by samples.
 
+use super::common::{ADDRESS, INSTRUCTION_OFFSET};
 use crate::findings::{Compared, Field, metrics};
 
 /// The function.
@@ -9,6 +10,11 @@ pub const FUNCTION: Field =
 pub const FILE: Field = Field::new("file", "name of the program or library");
 /// Line of the source.
 pub const SOURCE: Field = Field::new("source", "file and line of the source");
+/// The data.
+pub const OBJECT: Field = Field::new(
+    "object",
+    "variable, or the section without a symbol; stack, heap, mapped file; other memory by its first address; ? if no mapping of it is known",
+);
 /// Samples.
 pub const SAMPLES: Field = Field::new("samples", "number of samples");
 /// The call from which a call was made.
@@ -56,4 +62,11 @@ metrics! {
     LINE_SHARE "profile.line.{rank}.share" [""]
         "the same for a line of the source"
         .share().less_is_better().compared(Compared::OnRequest).detail(&[SOURCE, FUNCTION, FILE, SAMPLES]);
+    INSTRUCTION_SHARE "profile.instruction.{rank}.share" [""]
+        "the same for an instruction; an interrupt may arrive a few instructions after the one that took the time (skid)"
+        .share().less_is_better().compared(Compared::OnRequest)
+        .detail(&[SOURCE, FUNCTION, FILE, ADDRESS, INSTRUCTION_OFFSET, SAMPLES]);
+    OBJECT_SHARE "profile.object.{rank}.share" [""]
+        "share of the samples whose access was to an object of data, of events that tell its address; the largest first"
+        .share().less_is_better().compared(Compared::OnRequest).detail(&[OBJECT, FILE, SAMPLES]);
 }

@@ -1,5 +1,6 @@
 //! Metrics of `fathom simulate`: a program's accesses, answered by a described machine.
 
+use super::common::{ADDRESS, INSTRUCTION_OFFSET};
 use crate::findings::{Compared, Field, Metric, metrics};
 
 /// Name of a level or TLB.
@@ -244,6 +245,12 @@ metrics! {
         "the same for a line of the source"
         .less_is_better().compared(Compared::OnRequest)
         .detail(&[SOURCE, FUNCTION, FILE, EXECUTED, ACCESSES, MISSES, WALKS, OVERLAPPED, REASONS]);
+    INSTRUCTION_CYCLES "simulated.instruction.{rank}.cycles" ["cycles"]
+        "the same for an instruction"
+        .less_is_better().compared(Compared::OnRequest)
+        .detail(&[
+            SOURCE, FUNCTION, FILE, ADDRESS, INSTRUCTION_OFFSET, EXECUTED, ACCESSES, MISSES, WALKS, OVERLAPPED, REASONS,
+        ]);
     SOURCE_CYCLES "simulated.source.{rank}.cycles" ["cycles"]
         "the same for the lines of the source around those with the longest time, in the order of the source"
         .less_is_better().compared(Compared::OnRequest)

@@ -20,6 +20,8 @@ pub const NAME: &str = "profile";
 const CPU_CLOCK: &str = "cpu-clock";
 /// perf's own clock of a program.
 const TASK_CLOCK: &str = "task-clock";
+/// Accesses to pages that the kernel has to provide.
+const PAGE_FAULTS: &str = "page-faults";
 /// Cycles of the processor.
 const CYCLES: &str = "cycles";
 
@@ -31,6 +33,12 @@ fn plain(event: &str) -> &str {
 /// Returns whether an event measures time, or cannot be without it.
 fn is_of_time(event: &str) -> bool {
     [CPU_CLOCK, TASK_CLOCK].contains(&plain(event)) || INVENTED.contains(&plain(event))
+}
+
+/// Returns whether samples may name an instruction after the one that made the event: those of an interrupt do. A fault is of its own
+/// instruction.
+fn has_skid(event: &str) -> bool {
+    plain(event) != PAGE_FAULTS
 }
 
 /// The kind of its reports.

@@ -2,13 +2,13 @@
 
 use fathom_analysis::findings::{Finding, Item, Metric, Refused, Report, Warning, WarningKind};
 use fathom_analysis::interval::Interval;
-use fathom_analysis::metrics::profile as metrics;
+use fathom_analysis::metrics::{common, profile as metrics};
 use fathom_probe::machine::ClockTrust;
 
 use super::{CPU_CLOCK, CYCLES, NAME, is_of_time, plain};
 use crate::calls::{LEAST_CALL, with_callees};
 use crate::reading::{OF_THE_PROBE, measured, new_report, refuse_times};
-use crate::record::{Profile, ProfilePlace, Record};
+use crate::record::{Profile, ProfileObject, ProfilePlace, Record};
 
 /// Samples below which shares say little: the interval of a half is then from 0.4 to 0.6.
 const FEW: u64 = 100;
@@ -61,12 +61,15 @@ pub fn read(record: &Record) -> Report {
         (&metrics::FUNCTION_SHARE, &profile.functions),
         (&metrics::TOTAL_SHARE, &profile.totals),
         (&metrics::LINE_SHARE, &profile.lines),
+        (&metrics::INSTRUCTION_SHARE, &profile.instructions),
     ] {
         let rows =
             places.iter().zip(1u64..).filter_map(|(place, rank)| of_place(metric, place, rank, profile));
         report.findings.extend(rows);
     }
     calls(profile, &mut report);
+    let objects = profile.objects.iter().zip(1u64..);
+    report.findings.extend(objects.filter_map(|(object, rank)| of_object(object, rank, profile)));
     doubts(profile, &mut report);
     report
 }
@@ -153,20 +156,9 @@ fn samples(record: &Record, profile: &Profile, report: &mut Report) {
     report.findings.push(Finding::number(&metrics::LOST, lost as f64));
 }
 
-/// Returns the row of a function or line; `None` without samples, or if a record claims more than there are.
+/// Returns the row of a function, line or instruction; `None` without samples, or if a record claims more than there are.
 fn of_place(metric: &'static Metric, place: &ProfilePlace, rank: u64, profile: &Profile) -> Option<Finding> {
-    let all = profile.counts[0];
-    if place.samples == 0 || place.samples > all || place.weight > profile.weight || profile.weight == 0 {
-        return None;
-    }
-    let share = place.weight as f64 / profile.weight as f64;
-    let mut finding = measured(
-        metric.at([rank.into()]),
-        interval(share, profile.effective.clamp(1, all)),
-        "",
-        place.samples as usize,
-        &[],
-    );
+    let mut finding = share(metric, rank, [place.samples, place.weight], profile)?;
     let detail = &mut finding.detail;
     if !place.source.is_empty() {
         detail.set(metrics::SOURCE, Item::Token(place.source.clone()));
@@ -175,7 +167,39 @@ fn of_place(metric: &'static Metric, place: &ProfilePlace, rank: u64, profile: &
     if !place.file.is_empty() {
         detail.set(metrics::FILE, Item::Token(place.file.clone()));
     }
-    detail.set(metrics::SAMPLES, Item::Number(place.samples as f64));
+    if let Some(of) = place.instruction {
+        detail.set(common::ADDRESS, Item::Token(format!("{:#x}", of.address)));
+        detail.set(common::INSTRUCTION_OFFSET, Item::Number(of.offset as f64));
+    }
+    Some(finding)
+}
+
+/// Returns the row of an object of data; `None` as above.
+fn of_object(object: &ProfileObject, rank: u64, profile: &Profile) -> Option<Finding> {
+    let counts = [object.samples, object.weight];
+    let mut finding = share(&metrics::OBJECT_SHARE, rank, counts, profile)?;
+    finding.detail.set(metrics::OBJECT, Item::Token(object.object.clone()));
+    if !object.file.is_empty() {
+        finding.detail.set(metrics::FILE, Item::Token(object.file.clone()));
+    }
+    Some(finding)
+}
+
+/// Returns the share of so many samples with this weight; `None` without samples, or if a record claims more than there are.
+fn share(
+    metric: &'static Metric,
+    rank: u64,
+    [samples, weight]: [u64; 2],
+    profile: &Profile,
+) -> Option<Finding> {
+    let all = profile.counts[0];
+    if samples == 0 || samples > all || weight > profile.weight || profile.weight == 0 {
+        return None;
+    }
+    let share = weight as f64 / profile.weight as f64;
+    let interval = interval(share, profile.effective.clamp(1, all));
+    let mut finding = measured(metric.at([rank.into()]), interval, "", samples as usize, &[]);
+    finding.detail.set(metrics::SAMPLES, Item::Number(samples as f64));
     Some(finding)
 }
 

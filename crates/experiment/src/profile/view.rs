@@ -1,7 +1,7 @@
 //! The report of `fathom profile`: functions and lines of the source by their share of samples.
 
 use fathom_analysis::findings::{Axis, Field, Finding, Metric, Report};
-use fathom_analysis::metrics::profile as metrics;
+use fathom_analysis::metrics::{common, profile as metrics};
 use fathom_report::call_tree::CallTree;
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::number;
@@ -24,12 +24,19 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     );
     calls(page, &mut index);
     places(page, &mut index, &metrics::LINE_SHARE, "Lines of the source, by share of the samples");
+    places(page, &mut index, &metrics::INSTRUCTION_SHARE, "Instructions, by share of the samples");
+    objects(page, &mut index);
     if report.of(&metrics::FUNCTION_SHARE).next().is_some() {
-        let kernel = report.find(&metrics::SAMPLE_COUNT).is_some_and(|f| f.detail.flag(metrics::KERNEL));
+        let samples = report.find(&metrics::SAMPLE_COUNT);
+        let kernel = samples.is_some_and(|f| f.detail.flag(metrics::KERNEL));
+        let event = samples.and_then(|f| f.detail.word(metrics::EVENT)).unwrap_or_default();
         let rest =
             if kernel { "The kernel's functions are one." } else { "The kernel's part is not sampled." };
-        let text = "A sample names the instruction at which the interrupt arrived: the one that took the time may be before it \
-                    (skid).";
+        let text = if super::has_skid(event) {
+            "A sample names the instruction at which the interrupt arrived: the one that took the time may be before it (skid)."
+        } else {
+            "A sample names the instruction whose access faulted."
+        };
         page.text(TextRole::Dim, &format!("{text} {rest}"), "", "  ");
     }
     show_rest(page, index, &[]);
@@ -92,16 +99,15 @@ fn places(page: &mut Page, index: &mut FindingIndex, metric: &'static Metric, he
         return;
     }
     page.heading(heading);
-    let word = |f: &Finding, field: Field| f.detail.word(field).unwrap_or_default().to_owned();
     let row = |f: &Finding| {
-        let [value, interval] = number::cells(Some(f));
-        let samples = f.detail.number(metrics::SAMPLES).map(|n| number::shown(n, None, None).value);
+        let [value, interval, samples] = share(f);
+        let offset = f.detail.number(common::INSTRUCTION_OFFSET).unwrap_or(0.0);
         vec![
             value,
             interval,
-            samples.unwrap_or_default(),
+            samples,
             word(f, metrics::SOURCE),
-            word(f, metrics::FUNCTION),
+            number::place(f.detail.word(metrics::FUNCTION).unwrap_or_default(), offset),
             word(f, metrics::FILE),
         ]
     };
@@ -116,4 +122,31 @@ fn places(page: &mut Page, index: &mut FindingIndex, metric: &'static Metric, he
     ];
     page.table(&columns, &rows, &[]);
     rest(page, all.len(), SHOWN);
+}
+
+/// Shows the data that was accessed.
+fn objects(page: &mut Page, index: &mut FindingIndex) {
+    let all = index.along(&metrics::OBJECT_SHARE, Axis::Rank);
+    if all.is_empty() {
+        return;
+    }
+    page.heading("Data, by share of the samples");
+    let row = |f: &Finding| {
+        share(f).into_iter().chain([word(f, metrics::OBJECT), word(f, metrics::FILE)]).collect()
+    };
+    let rows: Vec<Vec<String>> = all.iter().take(SHOWN).map(|(_, f)| row(f)).collect();
+    let columns = [measured("share"), INTERVAL, right("samples"), left("object").key(), left("file")];
+    page.table(&columns, &rows, &[]);
+    rest(page, all.len(), SHOWN);
+}
+
+fn word(f: &Finding, field: Field) -> String {
+    f.detail.word(field).unwrap_or_default().to_owned()
+}
+
+/// Returns share, interval and samples.
+fn share(f: &Finding) -> [String; 3] {
+    let [value, interval] = number::cells(Some(f));
+    let samples = f.detail.number(metrics::SAMPLES).map(|n| number::shown(n, None, None).value);
+    [value, interval, samples.unwrap_or_default()]
 }

@@ -1,9 +1,10 @@
-//! A sampled program: the harness's own lines `profile`. The first has the totals; one follows for each function and line of the
-//! source, and each call.
+//! A sampled program: the harness's own lines `profile`. The first has the totals; one follows for each function, line of the
+//! source and instruction, each call, and each object of data.
 
 use fathom_probe::wire::{Fields, Line, WireError};
 
 use super::Record;
+use super::instruction::Instruction;
 use super::simulated::{MAX_CALLS, MAX_HOT, cut};
 
 /// A program that was run once, and where it executed.
@@ -49,6 +50,10 @@ pub struct Profile {
     pub functions: Vec<ProfilePlace>,
     /// Lines of the source.
     pub lines: Vec<ProfilePlace>,
+    /// Instructions.
+    pub instructions: Vec<ProfilePlace>,
+    /// Data that was accessed, if samples tell it.
+    pub objects: Vec<ProfileObject>,
     /// Samples whose callers are all known, if that can be told.
     pub whole: Option<u64>,
     /// Functions with all that they call, those with the most events first.
@@ -72,7 +77,7 @@ pub struct ProfileCall {
     pub weight: u64,
 }
 
-/// A function or a line of the source.
+/// A function, a line of the source, or an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfilePlace {
     /// Function.
@@ -81,6 +86,21 @@ pub struct ProfilePlace {
     pub file: String,
     /// Source file and line; empty for a function.
     pub source: String,
+    /// Its place, of an instruction.
+    pub instruction: Option<Instruction>,
+    /// Samples.
+    pub samples: u64,
+    /// Events of these samples.
+    pub weight: u64,
+}
+
+/// Data that was accessed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileObject {
+    /// Variable or section, `stack`, `heap`, `mapped file`, other memory by its start; `?` if it is not known.
+    pub object: String,
+    /// Program, library or other file; empty for memory of no file.
+    pub file: String,
     /// Samples.
     pub samples: u64,
     /// Events of these samples.
@@ -119,10 +139,15 @@ impl Profile {
         all.extend(
             changed.map(|file| Line::new("profile").token("part", "changed").text("file", &cut(file))),
         );
-        for (part, places) in [("function", &self.functions), ("line", &self.lines), ("total", &self.totals)]
-        {
+        for (part, places) in [
+            ("function", &self.functions),
+            ("line", &self.lines),
+            ("instruction", &self.instructions),
+            ("total", &self.totals),
+        ] {
             all.extend(places.iter().take(MAX_HOT).map(|place| place.record_line(part)));
         }
+        all.extend(self.objects.iter().take(MAX_HOT).map(ProfileObject::record_line));
         all.extend(self.calls.iter().take(MAX_CALLS).map(ProfileCall::record_line));
         all
     }
@@ -164,7 +189,7 @@ impl ProfilePlace {
         let line = Line::new("profile").token("part", part).text("function", &cut(&self.function));
         let line = line.text("file", &cut(&self.file));
         let line = if self.source.is_empty() { line } else { line.text("source", &cut(&self.source)) };
-        line.list("counts", &[self.samples, self.weight])
+        Instruction::add(self.instruction, line).list("counts", &[self.samples, self.weight])
     }
 
     fn of_line(line: &Line) -> Result<ProfilePlace, WireError> {
@@ -172,9 +197,28 @@ impl ProfilePlace {
         f.token("part")?;
         let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
         let (function, file, source) = (text("function")?, text("file")?, text("source")?);
+        let instruction = Instruction::of_list(&f.list("at")?)?;
         let [samples, weight] = numbers("counts", &f.list("counts")?)?;
         f.finish()?;
-        Ok(ProfilePlace { function, file, source, samples, weight })
+        Ok(ProfilePlace { function, file, source, instruction, samples, weight })
+    }
+}
+
+impl ProfileObject {
+    fn record_line(&self) -> Line {
+        let line = Line::new("profile").token("part", "object").text("object", &cut(&self.object));
+        let line = if self.file.is_empty() { line } else { line.text("file", &cut(&self.file)) };
+        line.list("counts", &[self.samples, self.weight])
+    }
+
+    fn of_line(line: &Line) -> Result<ProfileObject, WireError> {
+        let mut f = line.fields();
+        f.token("part")?;
+        let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
+        let (object, file) = (text("object")?, text("file")?);
+        let [samples, weight] = numbers("counts", &f.list("counts")?)?;
+        f.finish()?;
+        Ok(ProfileObject { object, file, samples, weight })
     }
 }
 
@@ -241,12 +285,14 @@ impl Record {
         let (held, most) = match part.as_str() {
             "function" => (profile.functions.len(), MAX_HOT),
             "line" => (profile.lines.len(), MAX_HOT),
+            "instruction" => (profile.instructions.len(), MAX_HOT),
             "total" => (profile.totals.len(), MAX_HOT),
+            "object" => (profile.objects.len(), MAX_HOT),
             "call" => (profile.calls.len(), MAX_CALLS),
             "changed" => (profile.changed.len(), MAX_HOT),
             other => {
                 return Err(WireError::new(format!(
-                    "profile: part={other} is not one of: program changed function line total call"
+                    "profile: part={other} is not one of: program changed function line instruction total object call"
                 )));
             }
         };
@@ -256,7 +302,9 @@ impl Record {
         match part.as_str() {
             "function" => profile.functions.push(ProfilePlace::of_line(line)?),
             "line" => profile.lines.push(ProfilePlace::of_line(line)?),
+            "instruction" => profile.instructions.push(ProfilePlace::of_line(line)?),
             "total" => profile.totals.push(ProfilePlace::of_line(line)?),
+            "object" => profile.objects.push(ProfileObject::of_line(line)?),
             "call" => profile.calls.push(ProfileCall::of_line(line, held)?),
             _ => profile.changed.push(changed_file(line)?),
         }

@@ -1,10 +1,11 @@
 //! A simulated program: the harness's own lines `simulated`. The first has the totals; one follows for each level, TLB,
-//! function, line of the source, region and call, for the text of the source if that is asked for, and for each object and pair of
-//! lines if the reasons of misses are known.
+//! function, line of the source, instruction, region and call, for the text of the source if that is asked for, and for each object
+//! and pair of lines if the reasons of misses are known.
 
 use fathom_probe::wire::{Line, WireError};
 
 use super::Record;
+use super::instruction::Instruction;
 
 pub(super) mod call;
 pub(super) mod events;
@@ -80,6 +81,8 @@ pub struct Simulated {
     pub functions: Vec<Hot>,
     /// Lines of the source, the longest time first.
     pub lines: Vec<Hot>,
+    /// Instructions, the longest time first.
+    pub hot_instructions: Vec<Hot>,
     /// The source around the lines with the longest time, in the order of the source.
     pub source: Vec<SimulatedSource>,
     /// Regions, the longest time first.
@@ -159,7 +162,7 @@ pub struct SimulatedTlb {
     pub reasons: Option<Reasons>,
 }
 
-/// A function or a line of the source.
+/// A function, a line of the source, or an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hot {
     /// Function.
@@ -168,6 +171,8 @@ pub struct Hot {
     pub file: String,
     /// Source file and line; empty for a function.
     pub source: String,
+    /// Its place, of an instruction.
+    pub instruction: Option<Instruction>,
     /// Executed instructions.
     pub executed: u64,
     /// Loads and stores.
@@ -235,6 +240,8 @@ impl Simulated {
         all.extend(self.events.iter().flat_map(|events| events.record_lines(begun)));
         all.extend(self.functions.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("function"))));
         all.extend(self.lines.iter().take(MAX_HOT).map(|hot| hot.record_line(begun("line"))));
+        let instructions = self.hot_instructions.iter().take(MAX_HOT);
+        all.extend(instructions.map(|hot| hot.record_line(begun("instruction"))));
         all.extend(self.source.iter().take(MAX_SOURCE).map(|line| line.record_line(begun("source"))));
         all.extend(self.regions.iter().take(MAX_HOT).map(|region| region.record_line(begun("region"))));
         all.extend(self.totals.iter().take(MAX_HOT).map(|total| total.record_line(begun("total"))));
@@ -285,7 +292,7 @@ impl Simulated {
 impl Hot {
     fn record_line(&self, line: Line) -> Line {
         let texts = [("function", &self.function), ("file", &self.file), ("source", &self.source)];
-        let line = with_texts(line, &texts)
+        let line = Instruction::add(self.instruction, with_texts(line, &texts))
             .list("counts", &[self.executed, self.accesses, self.walks, self.units])
             .list("misses", &self.misses);
         let line = self.overlapped.iter().fold(line, |line, &units| line.int("overlapped", units));
@@ -297,12 +304,25 @@ impl Hot {
         f.token("part")?;
         let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
         let (function, file, source) = (text("function")?, text("file")?, text("source")?);
+        let instruction = Instruction::of_list(&f.list("at")?)?;
         let [executed, accesses, walks, units] = numbers("counts", &f.list("counts")?)?;
         let misses = f.list("misses")?;
         let overlapped = f.int("overlapped")?;
         let reasons = reasons(&f.list("reasons")?)?;
         f.finish()?;
-        Ok(Hot { function, file, source, executed, accesses, misses, walks, units, overlapped, reasons })
+        Ok(Hot {
+            function,
+            file,
+            source,
+            instruction,
+            executed,
+            accesses,
+            misses,
+            walks,
+            units,
+            overlapped,
+            reasons,
+        })
     }
 }
 
@@ -392,6 +412,7 @@ impl Record {
             },
             "function" => push(&mut of.functions, MAX_HOT, &part, Hot::of_line(line)),
             "line" => push(&mut of.lines, MAX_HOT, &part, Hot::of_line(line)),
+            "instruction" => push(&mut of.hot_instructions, MAX_HOT, &part, Hot::of_line(line)),
             "source" => push(&mut of.source, MAX_SOURCE, &part, SimulatedSource::of_line(line)),
             "region" => push(&mut of.regions, MAX_HOT, &part, SimulatedRegion::of_line(line)),
             "total" => push(&mut of.totals, MAX_HOT, &part, SimulatedCall::of_line(line, 0)),
@@ -409,7 +430,7 @@ impl Record {
                 push(&mut of.page_pairs, MAX_HOT, &part, pair)
             }
             other => Err(WireError::new(format!(
-                "simulated: part={other} is not one of: program level tlb events event function line source region total call object pair page-pair"
+                "simulated: part={other} is not one of: program level tlb events event function line instruction source region total call object pair page-pair"
             ))),
         }
     }

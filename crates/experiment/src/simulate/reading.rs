@@ -1,7 +1,7 @@
 //! Findings of a simulated program.
 
 use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, Warning, WarningKind};
-use fathom_analysis::metrics::simulate as metrics;
+use fathom_analysis::metrics::{common, simulate as metrics};
 use fathom_probe::machine::ClockTrust;
 
 use super::NAME;
@@ -37,9 +37,11 @@ pub fn read(record: &Record) -> Report {
     levels(simulated, &mut report);
     report.findings.extend(sharing::all(simulated));
     translation(simulated, &mut report);
-    for (metric, list) in
-        [(&metrics::FUNCTION_CYCLES, &simulated.functions), (&metrics::LINE_CYCLES, &simulated.lines)]
-    {
+    for (metric, list) in [
+        (&metrics::FUNCTION_CYCLES, &simulated.functions),
+        (&metrics::LINE_CYCLES, &simulated.lines),
+        (&metrics::INSTRUCTION_CYCLES, &simulated.hot_instructions),
+    ] {
         let rows = list.iter().zip(1u64..).map(|(hot, rank)| of_hot(metric, hot, rank, simulated));
         report.findings.extend(rows);
     }
@@ -154,6 +156,10 @@ fn of_hot(metric: &'static Metric, hot: &Hot, rank: u64, simulated: &Simulated) 
     detail.set(metrics::FUNCTION, Item::Token(hot.function.clone()));
     if !hot.file.is_empty() {
         detail.set(metrics::FILE, Item::Token(hot.file.clone()));
+    }
+    if let Some(of) = hot.instruction {
+        detail.set(common::ADDRESS, Item::Token(format!("{:#x}", of.address)));
+        detail.set(common::INSTRUCTION_OFFSET, Item::Number(of.offset as f64));
     }
     detail.set(metrics::EXECUTED, Item::Number(hot.executed as f64));
     detail.set(metrics::ACCESSES, Item::Number(hot.accesses as f64));

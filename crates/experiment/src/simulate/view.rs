@@ -1,7 +1,7 @@
 //! The report of `fathom simulate`: levels, translation, cycles, functions, lines of the source.
 
 use fathom_analysis::findings::{Axis, Field, Finding, Item, Metric, Report};
-use fathom_analysis::metrics::simulate as metrics;
+use fathom_analysis::metrics::{common, simulate as metrics};
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::number;
 use fathom_report::page::{Page, TextRole, left, right};
@@ -37,6 +37,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     hot(page, &mut index, &metrics::FUNCTION_CYCLES, heading);
     calls::calls(page, &mut index);
     hot(page, &mut index, &metrics::LINE_CYCLES, "Lines of the source, by time beyond hits");
+    hot(page, &mut index, &metrics::INSTRUCTION_CYCLES, "Instructions, by time beyond hits");
     source::source(page, report, &mut index);
     why::objects(page, &mut index);
     sharing::objects(page, report);
@@ -173,7 +174,7 @@ fn cycles(page: &mut Page, report: &Report, index: &mut FindingIndex) {
     }
 }
 
-/// Shows a table of functions or lines.
+/// Shows a table of functions, lines or instructions.
 fn hot(page: &mut Page, index: &mut FindingIndex, metric: &'static Metric, heading: &str) {
     let all = index.along(metric, Axis::Rank);
     if all.is_empty() {
@@ -187,7 +188,10 @@ fn hot(page: &mut Page, index: &mut FindingIndex, metric: &'static Metric, headi
         let mut row = vec![
             cell(Some(f)),
             word(metrics::SOURCE),
-            word(metrics::FUNCTION),
+            number::place(
+                f.detail.word(metrics::FUNCTION).unwrap_or_default(),
+                f.detail.number(common::INSTRUCTION_OFFSET).unwrap_or(0.0),
+            ),
             count(f, metrics::ACCESSES),
             misses(f),
             count(f, metrics::WALKS),

@@ -3,6 +3,7 @@
 pub mod call_tree;
 pub mod input;
 pub mod marks;
+pub mod objects;
 pub mod process;
 pub mod recorded;
 pub mod runner;

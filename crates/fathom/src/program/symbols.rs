@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use addr2line::Loader;
+use fathom_experiment::record::Instruction;
 use fathom_simulation::Code;
 use fathom_simulation::protocol::Mapping;
 use object::Object;
@@ -93,18 +94,29 @@ impl Symbols {
 
     /// Returns the name of the instruction at a virtual address.
     pub fn name(&mut self, pc: u64) -> Named {
+        self.instruction(pc).0
+    }
+
+    /// Returns the name of the instruction at a virtual address, and its place in its file, if a file has it.
+    pub fn instruction(&mut self, pc: u64) -> (Named, Option<Instruction>) {
         let after = self.mappings.partition_point(|mapping| mapping.start <= pc);
         let found = after.checked_sub(1).map(|at| &self.mappings[at]).filter(|mapping| pc < mapping.end);
         let Some(mapping) = found else {
-            return Named { function: UNKNOWN.to_owned(), file: UNKNOWN.to_owned(), ..Named::default() };
+            let unknown = UNKNOWN.to_owned();
+            return (Named { function: unknown.clone(), file: unknown, ..Named::default() }, None);
         };
         let version = Version { checksum: mapping.checksum, ..Version::default() };
         let (file, offset) = (mapping.file.clone(), pc - mapping.start + mapping.offset);
-        self.name_in(&file, &version, offset)
+        self.instruction_in(&file, &version, offset)
     }
 
-    /// Returns the name of the instruction at an offset of a file.
-    pub fn name_in(&mut self, file: &str, version: &Version, offset: u64) -> Named {
+    /// Returns the name of the instruction at an offset of a file, and its place in it, if it has code there.
+    pub fn instruction_in(
+        &mut self,
+        file: &str,
+        version: &Version,
+        offset: u64,
+    ) -> (Named, Option<Instruction>) {
         let changed = &mut self.changed;
         let binary = self.files.entry((file.to_owned(), version.clone())).or_insert_with(|| {
             let (binary, is_changed) = Binary::open(Path::new(file), version);
@@ -113,7 +125,7 @@ impl Symbols {
             }
             binary
         });
-        binary.name(offset)
+        binary.instruction(offset)
     }
 
     /// Returns the files whose names are not used, because they have changed since the program ran.
@@ -181,13 +193,16 @@ impl Binary {
         true
     }
 
-    fn name(&self, offset: u64) -> Named {
+    fn instruction(&self, offset: u64) -> (Named, Option<Instruction>) {
         let Some(address) = self.code.address(offset) else {
-            return Named { function: UNKNOWN.to_owned(), file: self.name.clone(), ..Named::default() };
+            let function = UNKNOWN.to_owned();
+            return (Named { function, file: self.name.clone(), ..Named::default() }, None);
         };
         let found = self.code.function(address).or_else(|| self.code.section(address));
         let (at, function) = found.map_or((0, UNKNOWN), |of| (of.start, of.name.as_str()));
-        Named { function: function.to_owned(), at, file: self.name.clone(), source: self.source(address) }
+        let (function, source) = (function.to_owned(), self.source(address));
+        let instruction = Instruction { address, offset: address.saturating_sub(at) };
+        (Named { function, at, file: self.name.clone(), source }, Some(instruction))
     }
 
     fn source(&self, address: u64) -> Option<SourceLine> {
@@ -225,7 +240,10 @@ mod tests {
             }
         });
         let mut symbols = Symbols::new(&mappings.collect::<Vec<_>>());
-        let named = symbols.name(planted as *const () as usize as u64);
+        let (named, at) = symbols.instruction(planted as *const () as usize as u64);
+        assert_eq!(at.map(|at| (at.address, at.offset)), Some((named.at, 0)));
+        let (_, next) = symbols.instruction(planted as *const () as usize as u64 + 4);
+        assert_eq!(next.map(|next| next.offset), Some(4));
         assert!(named.function.ends_with("symbols::tests::planted"), "{named:?}");
         assert!(own.ends_with(&named.file), "{named:?}");
         let line = named.source.as_ref().map(|line| line.number);

@@ -28,7 +28,7 @@ fn marked(user: &User, options: &[&str]) -> Option<PathBuf> {
 }
 
 /// Counts with these arguments. Returns the report and the record.
-fn counted(user: &User, arguments: &[&str]) -> (Value, Record) {
+pub fn counted(user: &User, arguments: &[&str]) -> (Value, Record) {
     let did = user.run(&[&["count", "--json", "--record", "kept.fathom", "--force"], arguments].concat());
     let document = serde_json::from_str(&did.out).unwrap_or_else(|e| panic!("{e}: {did:?}"));
     let record = fathom_experiment::record::file::read(&user.read("kept.fathom")).expect("a record");
@@ -37,17 +37,17 @@ fn counted(user: &User, arguments: &[&str]) -> (Value, Record) {
 }
 
 /// Returns what the marks of the runs have counted.
-fn marks(record: &Record) -> Vec<&ProgramMarks> {
+pub fn marks(record: &Record) -> Vec<&ProgramMarks> {
     record.program.iter().flat_map(|program| &program.runs).filter_map(|run| run.marks.as_ref()).collect()
 }
 
-fn region<'a>(marks: &'a ProgramMarks, name: &str) -> &'a ProgramRegion {
+pub fn region<'a>(marks: &'a ProgramMarks, name: &str) -> &'a ProgramRegion {
     let found = marks.regions.iter().find(|region| region.name == name);
     found.unwrap_or_else(|| panic!("no {name}: {marks:?}"))
 }
 
 /// Returns the page faults of a region in each run that counted them; none, and told, if nobody may count them here.
-fn faults(record: &Record, name: &str) -> Vec<u64> {
+pub fn faults(record: &Record, name: &str) -> Vec<u64> {
     let program = record.program.as_ref().expect("a program");
     let of = |set: usize| program.sets[set].iter().position(|event| event == "page-faults");
     let all = program.runs.iter().filter_map(|run| {
@@ -61,7 +61,7 @@ fn faults(record: &Record, name: &str) -> Vec<u64> {
     all
 }
 
-fn value(document: &Value, metric: &str, name: &str) -> f64 {
+pub fn value(document: &Value, metric: &str, name: &str) -> f64 {
     let findings = document["findings"].as_array().expect("findings");
     let found = findings.iter().find(|f| f["metric"] == metric && f["detail"]["region"] == name);
     found.and_then(|f| f["value"].as_f64()).unwrap_or_else(|| panic!("no {metric} of {name}: {document}"))

@@ -12,7 +12,7 @@ use crate::simulate::{TARGETS, compiled};
 const WORK: &str = include_str!("../work.c");
 
 /// Builds the program for this host; `None`, and told, where that is not possible, or where nothing may be sampled.
-fn built(user: &User) -> Option<()> {
+pub fn built(user: &User) -> Option<()> {
     if !cfg!(target_arch = "x86_64") {
         fathom_skip::skipped!(Unchecked, "this host is no x86-64");
         return None;
@@ -101,7 +101,8 @@ fn callers<'a>(document: &'a Value, function: &str) -> Vec<&'a str> {
 fn page_faults_are_sampled_where_memory_is_touched_first() {
     const TOUCH: &str = "#include <sys/mman.h>
 __attribute__((noinline)) static void touch(char *memory) {
-    for (long page = 0; page < 2000; page++) memory[page * 4096] = 1;
+    for (long page = 0; page < 2000; page++)
+        __asm__ volatile(\"planted_store: movb $1, (%0)\" :: \"r\"(memory + page * 4096) : \"memory\");
 }
 int main(void) {
     char *memory = mmap(0, 2000 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -128,6 +129,18 @@ int main(void) {
     assert!((number("profile.samples") - counted / 10.0).abs() <= 2.0, "{document}");
     let [value, ..] = share(&document, "touch");
     assert!((value - 2000.0 / counted).abs() < 0.02, "{value} of {counted}");
+    // All of these faults are of one instruction.
+    let instruction = all.iter().find(|f| f["name"] == "profile.instruction.1.share").expect("instructions");
+    assert_eq!(instruction["value"].as_f64(), Some(value));
+    let symbols = user.shell("nm program").out;
+    let address = |name: &str| {
+        let line = symbols.lines().find(|line| line.ends_with(name)).expect("a symbol");
+        u64::from_str_radix(line.split(' ').next().expect("an address"), 16).expect("hexadecimal")
+    };
+    let (planted, offset) = (address(" planted_store"), address(" planted_store") - address(" touch"));
+    let detail = &instruction["detail"];
+    assert_eq!(detail["address"], format!("{planted:#x}"), "{detail}");
+    assert_eq!((&detail["offset"], &detail["source"]), (&offset.into(), &"touch.c:4".into()));
 }
 
 /// Its code was mapped before it was observed.

@@ -156,6 +156,7 @@ pub fn listed(detail: &Value, list: &str, name: &str) -> u64 {
 
 pub const FUNCTION: &str = "simulated.function.{rank}.cycles";
 const LINE: &str = "simulated.line.{rank}.cycles";
+const INSTRUCTION: &str = "simulated.instruction.{rank}.cycles";
 
 /// Returns the place of a text in a source of `examples/`.
 pub fn place(file: &str, text: &str) -> String {
@@ -187,6 +188,15 @@ fn misses_and_walks_of_a_function_are_those_of_arithmetic() {
             if machine == "bcm2837" {
                 assert_eq!(misses(stream, "L2"), lines, "{}: {stream}", target.name);
             }
+            // One of its instructions reads.
+            let findings = document["findings"].as_array().expect("a list");
+            let instructions = findings.iter().filter(|f| f["metric"] == INSTRUCTION).map(|f| &f["detail"]);
+            let reads: Vec<&Value> = instructions.filter(|f| f["accesses"] == 32768).collect();
+            assert_eq!((reads.len(), misses(reads[0], "L1D")), (1, lines), "{}: {reads:?}", target.name);
+            assert_eq!(
+                (&reads[0]["function"], &reads[0]["source"]),
+                (&"stream".into(), &read_in_stream().into())
+            );
             // The function has a return address too on x86-64, and may be the first on its page.
             let function = hot(&document, FUNCTION, "function", "stream");
             assert!((lines..=lines + 1).contains(&misses(function, "L1D")), "{}: {function}", target.name);

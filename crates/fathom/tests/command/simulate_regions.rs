@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::common::User;
+use crate::rust_programs::built_with_rustc;
 use crate::simulate::{TARGETS, Target, built, compiled, hot, listed, misses, simulated, value};
 
 const REGION: &str = "simulated.region.{rank}.cycles";
@@ -261,32 +262,6 @@ fn conditions_can_be_about_a_region() {
     run("rows:writebacks.L1D > 1", &kept).failed(2, &["writebacks are not counted by region"]);
 }
 
-/// Builds the example of the crate `fathom-mark` as `program`. Returns whether this machine can.
-fn built_with_rustc(user: &User, triple: &str, linker: &[&str]) -> bool {
-    let rustc = |arguments: &[&str], files: [&Path; 2]| {
-        let mut compiler = std::process::Command::new("rustc");
-        compiler.args(["--edition", "2024", "--target", triple, "-Copt-level=2"]).args(arguments);
-        let out = compiler.arg(files[0]).arg("-o").arg(files[1]).output().expect("cargo has rustc");
-        assert!(out.status.success(), "{triple}: {}", String::from_utf8_lossy(&out.stderr));
-    };
-    let mut compiler = std::process::Command::new("rustc");
-    let libraries =
-        compiler.args(["--print", "target-libdir", "--target", triple]).output().map(|out| out.stdout);
-    let libraries = libraries.map(|path| String::from_utf8_lossy(&path).trim().to_owned());
-    if !libraries.is_ok_and(|path| Path::new(&path).is_dir()) {
-        fathom_skip::skipped!(Unchecked, "no rustc with the library of {triple}: rustup target add {triple}");
-        return false;
-    }
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mark");
-    let library = user.path("libfathom_mark.rlib");
-    let kind = ["--crate-type=rlib", "--crate-name=fathom_mark"];
-    rustc(&kind, [&sources.join("src/lib.rs"), &library]);
-    let external = format!("--extern=fathom_mark={}", library.display());
-    let example = sources.join("examples/regions.rs");
-    rustc(&[&[external.as_str()], linker].concat(), [&example, &user.path("program")]);
-    true
-}
-
 /// The crate for Rust: the same counts as of `examples/regions.c`, and each way out of a function ends its region. Linked by
 /// LLVM's linker, whose segments share pages of the file.
 #[test]
@@ -296,7 +271,11 @@ fn crate_for_rust_marks_the_same_regions() {
     for (target, triple, linker) in [host, (&TARGETS[2], "aarch64-unknown-linux-musl", lld)] {
         let user = User::new();
         let here = target.name != "x86-64" || cfg!(all(target_arch = "x86_64", target_env = "gnu"));
-        if !here || !crate::simulate::can_simulate(target.qemu) || !built_with_rustc(&user, triple, linker) {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mark/examples/regions.rs");
+        if !here
+            || !crate::simulate::can_simulate(target.qemu)
+            || !built_with_rustc([user.home.path(), &example], "program", triple, linker, &[])
+        {
             continue;
         }
         let document = simulated(&user, target, "bcm2837", &[]);

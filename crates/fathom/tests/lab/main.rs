@@ -15,6 +15,8 @@ use fathom_probe::machine::ClockTrust;
 
 mod guest;
 mod programs;
+#[path = "../command/rust_programs.rs"]
+mod rust_programs;
 
 /// The repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -210,10 +210,20 @@ fn perf_beside_fathom_finds_the_same() {
 }
 
 /// Instructions in a region are those of its loop and some of its marks, the same for each length of the loop: read by read(2),
-/// and by `mrs` where the kernel lets programs.
+/// and by `mrs` where the kernel lets programs; in C, and in Rust.
 #[test]
 fn instructions_of_a_region_are_exact_however_they_are_read() {
-    let Some(files) = files_of("regions", ["exact", "exact.c"], &[], MEMORY) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/exact.rs");
+    let (triple, linker) = ("aarch64-unknown-linux-musl", &["-Clinker=rust-lld"]);
+    let files = [folder.path(), &source];
+    if !rust_programs::built_with_rustc(files, "exact-rust", triple, linker, rust_programs::COUNT) {
+        return;
+    }
+    let of_rust = folder.path().join("exact-rust").display().to_string();
+    let Some(files) = files_of("regions", ["exact", "exact.c"], &["--program", &of_rust], MEMORY) else {
+        return;
+    };
     let counted = |file: &str, what: &str| {
         let all = findings(&files, file);
         let is_it = |f: &&Value| match what {
@@ -242,6 +252,13 @@ fn instructions_of_a_region_are_exact_however_they_are_read() {
             let both = number(&of("threads", n), "value") - 4.0 * n as f64;
             assert!((both - 2.0 * marks).abs() < 50.0, "{how}: {both} of {marks}");
         }
+        let rust = [1_000_000, 2_000_000].map(|n| number(&of("rust", n), "value") - 4.0 * n as f64);
+        let empty = 2.0 * number(&counted(&format!("rust-{access}-1000000"), ""), "value");
+        println!(
+            "{how}: {} instructions of the marks in Rust on two threads, {empty} between empty ones",
+            rust[0]
+        );
+        assert!(rust[0] == rust[1] && (rust[0] - empty).abs() < 50.0, "{how}: {rust:?}, {empty}");
         let pairs = number(&counted(&format!("count-{access}-1000000"), "pairs"), "value") / 1000.0;
         println!("{how}: {pairs} instructions for a pair of marks");
         assert!(pairs > between, "{how}: {pairs}, {between}");

@@ -54,6 +54,7 @@ fn bindings_are_those_of_the_maintained_crate() {
     assert_eq!(flags(|a| a.set_mmap(1)), WITH_MAPPINGS);
     assert_eq!(flags(|a| a.set_comm(1)), WITH_NAMES);
     assert_eq!(flags(|a| a.set_freq(1)), FREQUENCY);
+    assert_eq!(flags(|a| a.set_mmap_data(1)), WITH_DATA_MAPPINGS);
     assert_eq!(flags(|a| a.set_task(1)), WITH_TASKS);
     assert_eq!(flags(|a| a.set_sample_id_all(1)), ID_OF_ALL);
     assert_eq!(flags(|a| a.set_mmap2(1)), MAPPINGS_WITH_INODES);

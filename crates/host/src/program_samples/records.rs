@@ -11,6 +11,8 @@ const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
+/// `PROT_EXEC`.
+const EXECUTABLE: u32 = 4;
 /// `PERF_RECORD_MISC_COMM_EXEC`.
 const BY_EXEC: u16 = 1 << 13;
 /// `PERF_RECORD_MISC_MMAP_BUILD_ID`.
@@ -50,8 +52,10 @@ pub enum Sampled {
         weight: u64,
         /// What tells its callers.
         stack: Stack,
+        /// Address of the data, if samples have it.
+        data: Option<u64>,
     },
-    /// A process has mapped code.
+    /// A process has mapped code; where samples have addresses of data: any memory.
     Mapped {
         /// Process.
         process: u32,
@@ -61,8 +65,10 @@ pub enum Sampled {
         bytes: u64,
         /// Offset in the file.
         offset: u64,
-        /// The file, or a name in brackets.
+        /// The file, or a name in brackets; `//anon` for memory of no file.
         file: String,
+        /// Whether it may be executed.
+        is_code: bool,
         /// Build id of the file, if it has one and the kernel tells it.
         build: Option<Vec<u8>>,
     },
@@ -150,9 +156,18 @@ fn stack(record: &[u8], callers: Callers) -> Option<Stack> {
     }
 }
 
-/// Reads a record with its header; samples have `callers`, and are of `each` so many events, or have their number. Returns nothing for one of a kind that is not used here, or shorter than
-/// its kind.
-pub(super) fn read(record: &[u8], callers: Callers, each: Option<u64>) -> Option<SampledEvent> {
+/// What samples have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Format {
+    pub(super) callers: Callers,
+    /// Events of each sample, if that is fixed: then they have an address in place of it.
+    pub(super) each: Option<u64>,
+    /// Whether that is the address of data.
+    pub(super) has_data: bool,
+}
+
+/// Reads a record with its header. Returns nothing for one of a kind that is not used here, or shorter than its kind.
+pub(super) fn read(record: &[u8], format: Format) -> Option<SampledEvent> {
     let word = |at: usize| word(record, at);
     let long = |at: usize| long(record, at);
     let misc = u16::from_ne_bytes(record.get(4..6)?.try_into().ok()?);
@@ -161,9 +176,10 @@ pub(super) fn read(record: &[u8], callers: Callers, each: Option<u64>) -> Option
     let what = match kind {
         // Address, process and thread, time, period or address of the data, callers.
         SAMPLE => {
-            let (stack, weight) = (stack(record, callers)?, long(32)?);
-            let weight = each.unwrap_or(weight);
-            Sampled::Sample { address: long(HEADER)?, process: word(16)?, weight, stack }
+            let (stack, last) = (stack(record, format.callers)?, long(32)?);
+            let weight = format.each.unwrap_or(last);
+            let data = (format.each.is_some() && format.has_data).then_some(last);
+            Sampled::Sample { address: long(HEADER)?, process: word(16)?, weight, stack, data }
         }
         // Process, thread, start, bytes, offset, build id or device and inode, protection, flags, name.
         MMAP2 => Sampled::Mapped {
@@ -172,6 +188,7 @@ pub(super) fn read(record: &[u8], callers: Callers, each: Option<u64>) -> Option
             bytes: long(24)?,
             offset: long(32)?,
             file: text(record.get(72..end)?),
+            is_code: word(64)? & EXECUTABLE != 0,
             build: (misc & WITH_BUILD != 0).then(|| build(record)).flatten(),
         },
         COMM if misc & BY_EXEC != 0 => Sampled::Executed { process: word(8)? },
@@ -224,12 +241,18 @@ mod tests {
         let at = |what| SampledEvent { time: 99, what };
         let name = b"/bin/x\0\0".to_vec();
         let places = longs(&[0x1000, 0x2000, 0x3000]);
-        let mapping = [words(&[7, 8]), places.clone(), longs(&[0, 0, 0]), words(&[5, 2]), name.clone()];
+        let mapping = [words(&[7, 8]), places.clone(), longs(&[0, 0, 0]), words(&[3, 2]), name.clone()];
         let with_build = [words(&[7, 8]), places, vec![20, 0, 0, 0], vec![0xab; 20], words(&[5, 2]), name];
         vec![
             (
                 record(SAMPLE, 2, &[longs(&[0x1234]), words(&[7, 8]), longs(&[99, 1000])].concat()),
-                at(Sampled::Sample { process: 7, address: 0x1234, weight: 1000, stack: Stack::Unknown }),
+                at(Sampled::Sample {
+                    process: 7,
+                    address: 0x1234,
+                    weight: 1000,
+                    stack: Stack::Unknown,
+                    data: None,
+                }),
             ),
             (
                 record(MMAP2, 2, &[mapping.concat(), id.clone()].concat()),
@@ -239,6 +262,7 @@ mod tests {
                     bytes: 0x2000,
                     offset: 0x3000,
                     file: "/bin/x".into(),
+                    is_code: false,
                     build: None,
                 }),
             ),
@@ -250,6 +274,7 @@ mod tests {
                     bytes: 0x2000,
                     offset: 0x3000,
                     file: "/bin/x".into(),
+                    is_code: true,
                     build: Some(vec![0xab; 20]),
                 }),
             ),
@@ -267,33 +292,43 @@ mod tests {
         ]
     }
 
+    fn format(callers: Callers) -> Format {
+        Format { callers, each: None, has_data: false }
+    }
+
+    /// In place of their number, samples have an address, which is one of data or means nothing.
     #[test]
     fn fixed_numbers_of_events_are_not_in_the_record() {
         let (sample, _) = all().remove(0);
-        let weight = read(&sample, Callers::Unknown, Some(97)).map(|event| event.what);
-        assert!(matches!(weight, Some(Sampled::Sample { weight: 97, .. })), "{weight:?}");
+        for (has_data, expected) in [(false, None), (true, Some(1000))] {
+            let format = Format { each: Some(97), has_data, ..format(Callers::Unknown) };
+            let Some(Sampled::Sample { weight, data, .. }) = read(&sample, format).map(|event| event.what)
+            else {
+                panic!("no sample");
+            };
+            assert_eq!((weight, data), (97, expected));
+        }
     }
 
     #[test]
     fn records_are_read() {
         for (record, event) in all() {
-            assert_eq!(read(&record, Callers::Unknown, None), Some(event));
+            assert_eq!(read(&record, format(Callers::Unknown)), Some(event));
         }
         let id = [words(&[7, 8]), longs(&[99])].concat();
         // A thread, a new name without exec, and an unknown kind.
         assert_eq!(
             read(
                 &record(FORK, 0, &[words(&[7, 7, 9, 7]), longs(&[99]), id.clone()].concat()),
-                Callers::Unknown,
-                None
+                format(Callers::Unknown)
             ),
             None
         );
         assert_eq!(
-            read(&record(COMM, 0, &[words(&[7, 8, 0, 0]), id.clone()].concat()), Callers::Unknown, None),
+            read(&record(COMM, 0, &[words(&[7, 8, 0, 0]), id.clone()].concat()), format(Callers::Unknown)),
             None
         );
-        assert_eq!(read(&record(77, 0, &id), Callers::Unknown, None), None);
+        assert_eq!(read(&record(77, 0, &id), format(Callers::Unknown)), None);
     }
 
     /// Returns a sample with what follows its period.
@@ -302,7 +337,7 @@ mod tests {
     }
 
     fn stack_of(more: &[u64], callers: Callers) -> Option<Stack> {
-        match read(&with(more), callers, None)?.what {
+        match read(&with(more), format(callers))?.what {
             Sampled::Sample { stack, .. } => Some(stack),
             _ => None,
         }
@@ -345,10 +380,10 @@ mod tests {
         for record in all().into_iter().map(|(record, _)| record).chain(stacks) {
             for callers in [Callers::Unknown, Callers::FramePointers, Callers::Tables] {
                 for length in 0..record.len() {
-                    let _ = read(&record[..length], callers, None);
+                    let _ = read(&record[..length], format(callers));
                 }
             }
         }
-        assert_eq!(read(&[], Callers::Unknown, None), None);
+        assert_eq!(read(&[], format(Callers::Unknown)), None);
     }
 }

@@ -92,35 +92,40 @@ fn samples_have_what_tells_their_callers() {
 }
 
 #[test]
-fn mapped_code_of_files_is_read() {
-    let code = |line: &str| {
+fn mappings_of_a_process_are_read() {
+    let all = |line: &str| {
         mapping(7, line).map(|event| match event.what {
-            Sampled::Mapped { process: 7, start, bytes, offset, file, build: None } => {
-                (start, bytes, offset, file)
+            Sampled::Mapped { process: 7, start, bytes, offset, file, is_code, build: None } => {
+                (start, bytes, offset, file, is_code)
             }
             other => panic!("{other:?}"),
         })
     };
     let line =
         "55d0c8a00000-55d0c8a02000 r-xp 00001000 fe:01 1234                       /opt/my program (deleted)";
-    assert_eq!(code(line), Some((0x55d0_c8a0_0000, 0x2000, 0x1000, "/opt/my program (deleted)".to_owned())));
+    let program = "/opt/my program (deleted)".to_owned();
+    assert_eq!(all(line), Some((0x55d0_c8a0_0000, 0x2000, 0x1000, program, true)));
     let line = "7ffd3b5f1000-7ffd3b5f3000 r-xp 00000000 00:00 0                          [vdso]";
-    assert_eq!(code(line), Some((0x7ffd_3b5f_1000, 0x2000, 0, "[vdso]".to_owned())));
+    assert_eq!(all(line), Some((0x7ffd_3b5f_1000, 0x2000, 0, "[vdso]".to_owned(), true)));
+    let line = "7f0000000000-7f0000001000 rw-p 00000000 00:00 0 ";
+    assert_eq!(all(line), Some((0x7f00_0000_0000, 0x1000, 0, NO_FILE.to_owned(), false)));
     for none in [
-        "7f0000000000-7f0000001000 rw-p 00000000 fe:01 99                         /lib/libc.so.6",
-        "7f0000000000-7f0000001000 r-xp 00000000 00:00 0 ",
         "7f0000001000-7f0000000000 r-xp 00000000 fe:01 99                         /lib/libc.so.6",
         "7f0000000000 r-xp 00000000 fe:01 99 /lib/libc.so.6",
         "x-y r-xp 00000000 fe:01 99 /lib/libc.so.6",
         "",
     ] {
-        assert_eq!(code(none), None, "{none}");
+        assert_eq!(all(none), None, "{none}");
     }
-    let own = mapped_code(std::process::id());
-    let here = mapped_code as *const () as u64;
-    let has = |event: &SampledEvent| match &event.what {
-        Sampled::Mapped { start, bytes, .. } => (*start..start + bytes).contains(&here),
-        _ => false,
+    let [code, with_data] = [false, true].map(|has_data| mapped(std::process::id(), has_data));
+    let (here, on_heap) = (mapped as *const () as u64, Box::new(7u64));
+    let has = |all: &[SampledEvent], address: u64| {
+        all.iter().any(|event| match &event.what {
+            Sampled::Mapped { start, bytes, .. } => (*start..start + bytes).contains(&address),
+            _ => false,
+        })
     };
-    assert!(own.iter().any(has), "{own:?}");
+    let data = &raw const *on_heap as u64;
+    assert_eq!([here, data].map(|address| has(&code, address)), [true, false], "{code:?}");
+    assert_eq!([here, data].map(|address| has(&with_data, address)), [true, true], "{with_data:?}");
 }

@@ -42,8 +42,10 @@ fn counted<'a>(
         let set = run.set.and_then(|set| program.sets.get(set))?;
         let place = |event: &str| set.iter().position(|own| own == event);
         let at = place(event)?;
-        // A run that did not enter it has none.
-        let Some(region) = region(marks, name) else { return Some((0.0, Some(0.0))) };
+        // A run that did not enter it has none; one with threads that had no counters may have entered it there.
+        let Some(region) = region(marks, name) else {
+            return (marks.uncounted == 0).then_some((0.0, Some(0.0)));
+        };
         let whole = region.shared == 0 && region.torn == 0;
         whole.then(|| (region.counts[at] as f64, place(other).map(|at| region.counts[at] as f64)))
     })
@@ -98,7 +100,7 @@ fn nothing(program: &ProgramRuns, asked: &AskedRegions) -> Refused {
         ),
         false => (
             "no program or library with marks that count was started",
-            "build the program with include/fathom.h, without FATHOM_MARKS_ONLY",
+            "build the program with include/fathom.h without FATHOM_MARKS_ONLY, or the crate fathom-mark with its feature count",
         ),
     };
     Refused { what, reason: reason.to_owned(), remedy: remedy.to_owned() }

@@ -2,7 +2,7 @@ use fathom_analysis::findings::Value;
 use fathom_probe::wire::Line;
 
 use super::*;
-use crate::record::{End, ProfileCall, Run};
+use crate::record::{End, Instruction, ProfileCall, ProfileObject, Run};
 
 /// 1000 samples of a millisecond: three quarters in `inner`, a quarter in `outer`.
 fn planted() -> Profile {
@@ -10,6 +10,7 @@ fn planted() -> Profile {
         function: function.to_owned(),
         file: "program".to_owned(),
         source: source.to_owned(),
+        instruction: None,
         samples,
         weight: samples * 1_000_000,
     };
@@ -32,6 +33,16 @@ fn planted() -> Profile {
         cpu_us: [1_010_000, 20_000],
         functions: vec![place("inner", "", 750), place("outer", "", 250)],
         lines: vec![place("inner", "a.c:3", 740), place("outer", "a.c:9", 250), place("inner", "a.c:4", 10)],
+        instructions: vec![ProfilePlace {
+            instruction: Some(Instruction { address: 0xffff_8000_1000_0004, offset: 4 }),
+            ..place("inner", "a.c:3", 700)
+        }],
+        objects: vec![ProfileObject {
+            object: "a table".to_owned(),
+            file: "program".to_owned(),
+            samples: 200,
+            weight: 200_000_000,
+        }],
         whole: Some(900),
         totals: vec![place("main", "", 1000), place("inner", "", 750), place("outer", "", 250)],
         calls: vec![call(0, "main", 0), call(1, "inner", 700), call(1, "outer", 250), call(3, "inner", 50)],
@@ -81,6 +92,15 @@ fn shares_have_the_interval_of_their_samples() {
     let inner = report.findings.iter().find(|f| f.name() == "profile.function.1.share").expect("it is there");
     let (low, high) = (inner.low.expect("an end"), inner.high.expect("an end"));
     assert!((low - 0.7223).abs() < 2e-4 && (high - 0.7758).abs() < 2e-4, "{low} {high}");
+    let instruction = report.of(&metrics::INSTRUCTION_SHARE).next().expect("it is there");
+    assert_eq!(instruction.finite(), Some(0.7));
+    let object = report.of(&metrics::OBJECT_SHARE).next().expect("it is there");
+    assert_eq!(
+        (object.finite(), object.detail.word(metrics::OBJECT), object.detail.number(metrics::SAMPLES)),
+        (Some(0.2), Some("a table"), Some(200.0))
+    );
+    // All digits, more than a number of JSON has.
+    assert_eq!(instruction.detail.word(common::ADDRESS), Some("0xffff800010000004"));
     let headline = (super::super::KIND.headline)(&report);
     assert!(
         headline.answer.contains("75 %") && headline.answer.contains("74 % in its line a.c:3"),

@@ -9,6 +9,7 @@ fn sample() -> Simulated {
         function: "core::ptr::drop<A, B>".into(),
         file: "libc.so.6".into(),
         source: "a b.c:12".into(),
+        instruction: None,
         executed: 1,
         accesses: 2,
         misses: vec![3, 4, 5],
@@ -133,7 +134,11 @@ fn sample() -> Simulated {
             reasons: Some([1, 0, 0, 0, 0, 0]),
         }],
         functions: vec![hot.clone(), Hot { source: String::new(), ..Hot::default() }],
-        lines: vec![hot],
+        lines: vec![hot.clone()],
+        hot_instructions: vec![Hot {
+            instruction: Some(Instruction { address: u64::MAX, offset: u64::MAX }),
+            ..hot
+        }],
     }
 }
 
@@ -159,6 +164,8 @@ fn longest_texts_fit_in_lines() {
     (long.trace, long.unfollowed) = (text.clone(), text.clone());
     long.lines[0].misses = vec![u64::MAX; MAX_UNITS];
     long.lines[0].reasons = Some([u64::MAX; 6]);
+    long.hot_instructions[0] =
+        Hot { instruction: long.hot_instructions[0].instruction, ..long.lines[0].clone() };
     (long.source[0].file, long.source[0].text) = (text.clone(), text.clone());
     long.source[0].misses = vec![u64::MAX; MAX_UNITS];
     long.regions[0].name = text.clone();

@@ -3,6 +3,7 @@
 use fathom_analysis::findings::{Axis, Field, Finding, Item, Metric};
 use fathom_analysis::metrics::simulate as metrics;
 use fathom_report::finding_index::FindingIndex;
+use fathom_report::number;
 use fathom_report::page::{Page, TextRole, left, right};
 
 use super::{SHOWN, cell, count, misses, name, rest};
@@ -154,14 +155,10 @@ fn table_of_pairs(
 
 /// Returns an object with an offset in it, and who accessed it: the line of the source, or else the function, and the CPU.
 fn accessed(f: &Finding, [object, source, function]: [Field; 3], [offset, cpu]: [Field; 2]) -> String {
-    let number = |field| f.detail.number(field).unwrap_or(0.0) as u64;
     let object = f.detail.word(object).unwrap_or_default();
-    let place = match number(offset) {
-        0 => object.to_owned(),
-        offset => format!("{object}+{offset:#x}"),
-    };
+    let place = number::place(object, f.detail.number(offset).unwrap_or(0.0));
     let name = f.detail.word(source).or_else(|| f.detail.word(function));
-    let cpu = match number(cpu) {
+    let cpu = match f.detail.number(cpu).unwrap_or(0.0) as u64 {
         0 => None,
         cpu => Some(format!("CPU {cpu}")),
     };

@@ -1,6 +1,8 @@
 use super::*;
 
 const HEADER: &str = include_str!("../../../../../include/fathom_counters.h");
+/// The same for Rust.
+const OF_RUST: &str = include_str!("../../../../mark/src/counting/shared.rs");
 
 fn asked(names: &[&str], all: bool) -> AskedRegions {
     AskedRegions { all, names: names.iter().map(|name| (*name).to_owned()).collect() }
@@ -21,6 +23,8 @@ fn constants_are_those_of_the_header() {
         [("EVENTS", EVENTS), ("REGIONS", MAX_REGIONS), ("NAME", NAME), ("THREADS", THREADS), ("PART", PART)]
     {
         assert!(HEADER.contains(&format!("#define FATHOM_1_{name} {value}\n")), "{name}");
+        let kind = if name == "THREADS" { "u32" } else { "usize" };
+        assert!(OF_RUST.contains(&format!("const {name}: {kind} = {value};\n")), "{name}");
     }
     let [high, low] = [MAGIC >> 32, MAGIC & 0xffff_ffff];
     assert!(HEADER.contains(&format!("(fathom_1_u64)0x{high:x} << 32 | 0x{low:x}")));

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fathom_experiment::record::{MAX_HOT, Profile, ProfileCall, ProfilePlace};
+use fathom_experiment::record::{Instruction, MAX_HOT, Profile, ProfileCall, ProfilePlace};
 
 use crate::program::call_tree::{Amount, Kept, RARE, Tree};
 use crate::program::symbols::Named;
@@ -66,6 +66,9 @@ pub enum Place {
 /// A function: those of one name in different files, or at different addresses of one, are several.
 type Function = (Option<usize>, Named);
 
+/// Counts of functions, of lines of the source, or of instructions.
+type Counts = HashMap<(Function, Option<Instruction>), Count>;
+
 /// Samples by the calls that led to them.
 #[derive(Debug)]
 pub struct Calls(Tree<Place, Count>);
@@ -93,25 +96,32 @@ impl Calls {
         true
     }
 
-    /// Returns functions and lines of the source; and, if `with_callers`, functions with all that they call, and the tree of calls.
-    /// The rest of the profile is empty.
-    pub fn named(&self, with_callers: bool, mut name: impl FnMut(Place) -> Named) -> Profile {
+    /// Returns functions, lines of the source, and the instructions whose place `name` tells; and, if `with_callers`, functions with
+    /// all that they call, and the tree of calls. The rest of the profile is empty.
+    pub fn named(
+        &self,
+        with_callers: bool,
+        mut name: impl FnMut(Place) -> (Named, Option<Instruction>),
+    ) -> Profile {
         let Calls(tree) = self;
-        let mut names: HashMap<Place, Named> = HashMap::new();
-        let (mut functions, mut lines) = (HashMap::new(), HashMap::new());
+        let mut names: HashMap<Place, (Named, Option<Instruction>)> = HashMap::new();
+        let (mut functions, mut lines, mut instructions) = (Counts::new(), Counts::new(), Counts::new());
         let (mut known, mut numbers): (Vec<Function>, HashMap<Function, usize>) = Default::default();
         let mut by_name = Tree::<usize, Count>::new(usize::MAX);
         // Number in the tree of names, by that in the tree of places.
         let mut same = vec![0; tree.calls.len()];
         for (at, call) in tree.calls.iter().enumerate().skip(1) {
-            let named = names.entry(call.place).or_insert_with(|| name(call.place)).clone();
+            let (named, instruction) = names.entry(call.place).or_insert_with(|| name(call.place)).clone();
             let file = file(call.place);
             if named.source.is_some() && call.own.samples > 0 {
-                add(&mut lines, (file, named.clone()), call.own);
+                add(&mut lines, ((file, named.clone()), None), call.own);
+            }
+            if instruction.is_some() && call.own.samples > 0 {
+                add(&mut instructions, ((file, named.clone()), instruction), call.own);
             }
             let function = (file, Named { source: None, ..named });
             if call.own.samples > 0 {
-                add(&mut functions, function.clone(), call.own);
+                add(&mut functions, (function.clone(), None), call.own);
             }
             let number = *numbers.entry(function.clone()).or_insert_with(|| {
                 known.push(function);
@@ -120,14 +130,15 @@ impl Calls {
             same[at] = by_name.number(same[call.caller], number);
             by_name.calls[same[at]].own.add(&call.own);
         }
-        let mut profile = Profile { functions: worst(functions), lines: worst(lines), ..Profile::default() };
+        let (functions, lines, instructions) = (worst(functions), worst(lines), worst(instructions));
+        let mut profile = Profile { functions, lines, instructions, ..Profile::default() };
         if with_callers {
             let totals = by_name.totals();
-            let mut with_callees = HashMap::new();
+            let mut with_callees = Counts::new();
             for at in 1..totals.len() {
                 let function = &known[by_name.calls[at].place];
                 if !by_name.recurs(at) && function.1.function != UNKNOWN_CALLERS {
-                    add(&mut with_callees, function.clone(), totals[at]);
+                    add(&mut with_callees, (function.clone(), None), totals[at]);
                 }
             }
             profile.totals = worst(with_callees);
@@ -150,22 +161,24 @@ pub fn unknown_callers() -> Named {
     Named { function: UNKNOWN_CALLERS.to_owned(), ..Named::default() }
 }
 
-fn add<K: Eq + std::hash::Hash>(to: &mut HashMap<K, Count>, key: K, count: Count) {
+fn add(to: &mut Counts, key: (Function, Option<Instruction>), count: Count) {
     to.entry(key).or_default().add(&count);
 }
 
 /// Returns the places with the most events.
-fn worst(counts: HashMap<Function, Count>) -> Vec<ProfilePlace> {
-    let place = |((_, named), count): (Function, Count)| ProfilePlace {
+fn worst(counts: Counts) -> Vec<ProfilePlace> {
+    let place = |(((_, named), instruction), count): ((Function, _), Count)| ProfilePlace {
         source: named.source(),
         function: named.function,
         file: named.file,
+        instruction,
         samples: count.samples,
         weight: count.weight,
     };
     let mut all: Vec<ProfilePlace> = counts.into_iter().map(place).collect();
     all.sort_by(|a, b| {
-        let by_name = |p: &ProfilePlace| (p.function.clone(), p.file.clone(), p.source.clone());
+        let by_name =
+            |p: &ProfilePlace| (p.function.clone(), p.file.clone(), p.source.clone(), p.instruction);
         b.weight.cmp(&a.weight).then_with(|| by_name(a).cmp(&by_name(b)))
     });
     all.truncate(MAX_HOT);
@@ -193,14 +206,16 @@ mod tests {
         Place::At(0, letter as u64)
     }
 
-    fn named(place: Place) -> Named {
+    fn named(place: Place) -> (Named, Option<Instruction>) {
         match place {
-            Place::At(_, letter) => {
+            Place::At(_, address) => {
                 // Two addresses of one function.
-                let letter = char::from(letter as u8).to_ascii_lowercase();
-                Named { function: letter.to_string(), file: "program".to_owned(), ..Named::default() }
+                let letter = char::from(address as u8).to_ascii_lowercase();
+                let named =
+                    Named { function: letter.to_string(), file: "program".to_owned(), ..Named::default() };
+                (named, Some(Instruction { address, offset: u64::from(letter) - address }))
             }
-            _ => unknown_callers(),
+            _ => (unknown_callers(), None),
         }
     }
 
@@ -235,6 +250,12 @@ mod tests {
     fn addresses_of_a_function_are_one_call() {
         let profile = of(&[("ab", 3), ("Ab", 1), ("AB", 1)]);
         assert_eq!(lines(&profile), [(0, "a", 0), (1, "b", 5)]);
+        let instructions: Vec<_> = profile
+            .instructions
+            .iter()
+            .map(|p| (p.function.as_str(), p.instruction.map(|at| at.offset), p.samples))
+            .collect();
+        assert_eq!(instructions, [("b", Some(0), 4), ("b", Some(32), 1)]);
     }
 
     /// A function that calls itself is in the total once.
@@ -254,8 +275,8 @@ mod tests {
             calls.add([Place::At(1, 0), Place::At(2, at)].into_iter(), Count::one(weight));
         }
         let name = |place| match place {
-            Place::At(file, at) => Named { function: format!("{file} {at}"), at, ..Named::default() },
-            _ => unknown_callers(),
+            Place::At(file, at) => (Named { function: format!("{file} {at}"), at, ..Named::default() }, None),
+            _ => (unknown_callers(), None),
         };
         let profile = calls.named(true, name);
         assert!(profile.calls.len() <= MAX_CALLS, "{}", profile.calls.len());

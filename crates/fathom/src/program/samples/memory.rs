@@ -1,4 +1,4 @@
-//! Code in the memory of sampled processes.
+//! Code and data in the memory of sampled processes.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -13,14 +13,14 @@ use crate::program::symbols::Version;
 /// Mappings of a process, at most: a program that maps code without end would fill the memory.
 pub const MAX_MAPPINGS: usize = 10_000;
 
-/// A file with code, as it was when a process mapped it; or the kernel's name of other code.
+/// A file, as it was when a process mapped it; or the kernel's name of other memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct CodeFile {
+pub struct MappedFile {
     pub name: String,
     pub build: Option<Vec<u8>>,
 }
 
-impl CodeFile {
+impl MappedFile {
     /// Returns whether it is a file, and not `[vdso]` or `//anon`, which the program has made itself.
     pub fn is_file(&self) -> bool {
         self.name.starts_with('/') && !self.name.starts_with("//")
@@ -35,13 +35,13 @@ impl CodeFile {
 /// Every file that was mapped, by number.
 #[derive(Debug, Default)]
 pub struct Files {
-    all: Vec<CodeFile>,
-    numbers: HashMap<CodeFile, usize>,
+    all: Vec<MappedFile>,
+    numbers: HashMap<MappedFile, usize>,
 }
 
 impl Files {
     /// Returns the number of a file.
-    pub fn number(&mut self, file: CodeFile) -> usize {
+    pub fn number(&mut self, file: MappedFile) -> usize {
         let next = self.all.len();
         let number = *self.numbers.entry(file.clone()).or_insert(next);
         if number == next {
@@ -51,12 +51,12 @@ impl Files {
     }
 
     /// Returns the file with a number.
-    pub fn get(&self, number: usize) -> &CodeFile {
+    pub fn get(&self, number: usize) -> &MappedFile {
         &self.all[number]
     }
 }
 
-/// Code in the memory of a process.
+/// A part of the memory of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
     pub start: u64,
@@ -67,35 +67,62 @@ pub struct Mapped {
     pub file: usize,
 }
 
-/// All code of a process, the newest mapping last.
-#[derive(Clone, Default)]
-pub struct Memory {
-    mappings: Vec<Mapped>,
-    /// Its tables, once a sample needs them.
-    code: OnceCell<Code>,
-}
+/// Mappings, the newest last.
+#[derive(Clone, Debug, Default)]
+pub struct Mappings(Vec<Mapped>);
 
-impl Memory {
-    /// Adds code. Older code that it covers is gone. Returns whether other code had to be forgotten.
-    pub fn map(&mut self, code: Mapped) -> bool {
-        self.code.take();
-        self.mappings.retain(|old| old.start < code.start || code.end < old.end);
-        let is_full = self.mappings.len() >= MAX_MAPPINGS;
+impl Mappings {
+    /// Adds one. Older ones that it covers are gone. Returns whether another one had to be forgotten.
+    fn add(&mut self, new: Mapped) -> bool {
+        let Mappings(all) = self;
+        all.retain(|old| old.start < new.start || new.end < old.end);
+        let is_full = all.len() >= MAX_MAPPINGS;
         if is_full {
-            self.mappings.remove(0);
+            all.remove(0);
         }
-        self.mappings.push(code);
+        all.push(new);
         is_full
     }
 
-    /// Returns the code at an address.
+    /// Returns what is mapped at an address.
     pub fn at(&self, address: u64) -> Option<&Mapped> {
-        self.mappings.iter().rev().find(|code| (code.start..code.end).contains(&address))
+        self.all().find(|one| (one.start..one.end).contains(&address))
     }
 
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.mappings.len()
+    /// Returns all, the newest first.
+    pub fn all(&self) -> impl Iterator<Item = &Mapped> {
+        self.0.iter().rev()
+    }
+}
+
+/// The memory of a process.
+#[derive(Clone, Default)]
+pub struct Memory {
+    /// Its code.
+    pub code: Mappings,
+    /// Everything, where that is told.
+    pub all: Mappings,
+    /// The file of its program: the kernel maps it before all others, and tells it first.
+    pub program: Option<usize>,
+    /// The tables of its code, once a sample needs them.
+    tables: OnceCell<Code>,
+}
+
+impl Memory {
+    /// Adds a mapping of one of these files. Returns whether another one had to be forgotten.
+    pub fn map(&mut self, new: Mapped, files: &Files, is_code: bool, has_data: bool) -> bool {
+        if files.get(new.file).is_file() {
+            self.program.get_or_insert(new.file);
+        }
+        let mut is_full = false;
+        if is_code {
+            self.tables.take();
+            is_full |= self.code.add(new);
+        }
+        if has_data {
+            is_full |= self.all.add(new);
+        }
+        is_full
     }
 }
 
@@ -118,9 +145,9 @@ impl Unwinding {
         stack: &StackMemory,
     ) -> (Vec<u64>, bool) {
         let Unwinding { unwinder, tables } = self;
-        let code = memory.code.get_or_init(|| {
+        let code = memory.tables.get_or_init(|| {
             let mut code = Code::default();
-            for Mapped { start, end, offset, file } in &memory.mappings {
+            for Mapped { start, end, offset, file } in &memory.code.0 {
                 let of = files.get(*file);
                 if of.is_file() {
                     let read = || Tables::read(Path::new(&of.name), &of.version(since));

@@ -1,21 +1,23 @@
-//! Where samples are: from addresses of processes to functions and lines of the source.
+//! Where samples are: from addresses of processes to functions, lines of the source, and data.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use fathom_experiment::record::Profile;
+use fathom_experiment::record::{Instruction, Profile};
 use fathom_host::{Callers, Sampled, SampledEvent, Stack};
 
 use crate::program::call_tree::Amount as _;
 use crate::program::symbols::{Named, Symbols, UNKNOWN};
 
 mod calls;
+mod data;
 mod memory;
 mod unwind;
 
 use calls::{Calls, Count, Place, unknown_callers};
-use memory::{CodeFile, Files, Mapped, Memory, Unwinding};
+use data::Data;
+use memory::{Files, Mapped, MappedFile, Memory, Unwinding};
 
 /// Time in which the rings of all CPUs have told what came before, ns. They are read in turns.
 const SETTLED_NS: u64 = 50_000_000;
@@ -29,6 +31,8 @@ pub struct Places {
     since: Option<SystemTime>,
     /// How callers are found.
     callers: Callers,
+    /// The data of samples, if they tell it.
+    data: Option<Data>,
     /// Events that others may still precede.
     pending: Vec<SampledEvent>,
     /// Code of each process. A process shares that of its parent until it has mappings of its own.
@@ -54,10 +58,11 @@ impl Places {
     /// Creates it for a program that starts now, if that is given: files that change later are not those that it has in memory.
     pub fn new(since: Option<SystemTime>, callers: Callers) -> Places {
         let mut files = Files::default();
-        let kernel = files.number(CodeFile { name: KERNEL.to_owned(), build: None });
+        let kernel = files.number(MappedFile { name: KERNEL.to_owned(), build: None });
         Places {
             since,
             callers,
+            data: None,
             pending: Vec::new(),
             processes: HashMap::new(),
             files,
@@ -95,6 +100,12 @@ impl Places {
         self.callers = callers;
     }
 
+    /// Has data told apart, by the addresses that samples have, before the first mapping.
+    pub fn with_data(mut self, has_data: bool) -> Places {
+        self.data = has_data.then(Data::default);
+        self
+    }
+
     /// Returns whether an address is the kernel's: of the upper half.
     pub fn is_kernel(address: u64) -> bool {
         address >= 1 << 63
@@ -103,14 +114,17 @@ impl Places {
     /// Adds what happened after all that was added before.
     pub fn add(&mut self, event: Sampled) {
         match event {
-            Sampled::Sample { process, address, weight, stack } => {
+            Sampled::Sample { process, address, weight, stack, data } => {
                 self.sample(process, address, weight, &stack);
+                if let (Some(all), Some(memory)) = (&mut self.data, self.processes.get(&process)) {
+                    all.add(data, memory, &self.files, self.since, Count::one(weight));
+                }
             }
-            Sampled::Mapped { process, start, bytes, offset, file, build } => {
-                let file = self.files.number(CodeFile { name: file, build });
-                let code = Mapped { start, end: start.saturating_add(bytes), offset, file };
+            Sampled::Mapped { process, start, bytes, offset, file, is_code, build } => {
+                let file = self.files.number(MappedFile { name: file, build });
+                let new = Mapped { start, end: start.saturating_add(bytes), offset, file };
                 let memory = Rc::make_mut(self.processes.entry(process).or_default());
-                self.lost += u64::from(memory.map(code));
+                self.lost += u64::from(memory.map(new, &self.files, is_code, self.data.is_some()));
             }
             Sampled::Executed { process } => drop(self.processes.insert(process, Rc::default())),
             Sampled::Started { process, parent } => {
@@ -142,7 +156,7 @@ impl Places {
             if Places::is_kernel(address) {
                 return Some(Place::Other(kernel));
             }
-            let code = memory.at(address)?;
+            let code = memory.code.at(address)?;
             Some(match files.get(code.file).is_file() {
                 true => Place::At(code.file, (address - code.start).wrapping_add(code.offset)),
                 false => Place::Other(code.file),
@@ -164,7 +178,7 @@ impl Places {
         self.all.add(&one);
     }
 
-    /// Returns what is known by function, line and call; the rest of a profile is empty.
+    /// Returns what is known by function, line, instruction, call, and object; the rest of a profile is empty.
     pub fn finish(mut self) -> Profile {
         self.settle(u64::MAX);
         let mut symbols = Symbols::new(&[]);
@@ -179,24 +193,25 @@ impl Places {
             processes: [processes, unsampled],
             changed: symbols.changed().to_vec(),
             whole: (self.callers == Callers::Tables).then_some(self.whole),
+            objects: self.data.map(Data::objects).unwrap_or_default(),
             ..named
         }
     }
 
-    /// Returns the name of a place.
-    fn name(&self, symbols: &mut Symbols, place: Place) -> Named {
+    /// Returns the name of a place, and where in its file the instruction is.
+    fn name(&self, symbols: &mut Symbols, place: Place) -> (Named, Option<Instruction>) {
         let unknown =
             |file: &str| Named { function: UNKNOWN.to_owned(), file: file.to_owned(), ..Named::default() };
         match place {
-            Place::Unknown => unknown(UNKNOWN),
-            Place::UnknownCallers => unknown_callers(),
+            Place::Unknown => (unknown(UNKNOWN), None),
+            Place::UnknownCallers => (unknown_callers(), None),
             Place::Other(file) if file == self.kernel => {
-                Named { function: KERNEL.to_owned(), ..Named::default() }
+                (Named { function: KERNEL.to_owned(), ..Named::default() }, None)
             }
-            Place::Other(file) => unknown(&self.files.get(file).name),
+            Place::Other(file) => (unknown(&self.files.get(file).name), None),
             Place::At(file, offset) => {
                 let file = self.files.get(file);
-                symbols.name_in(&file.name, &file.version(self.since), offset)
+                symbols.instruction_in(&file.name, &file.version(self.since), offset)
             }
         }
     }
@@ -217,11 +232,13 @@ mod tests {
 
     fn mapped(time: u64, process: u32, start: u64, file: &str) -> SampledEvent {
         let file = file.to_owned();
-        at(time, Sampled::Mapped { process, start, bytes: 0x1000, offset: 0, file, build: None })
+        let what =
+            Sampled::Mapped { process, start, bytes: 0x1000, offset: 0, file, is_code: true, build: None };
+        at(time, what)
     }
 
     fn sample(time: u64, process: u32, address: u64) -> SampledEvent {
-        at(time, Sampled::Sample { process, address, weight: 1000, stack: Stack::Unknown })
+        at(time, Sampled::Sample { process, address, weight: 1000, stack: Stack::Unknown, data: None })
     }
 
     /// Returns the samples by file.
@@ -282,7 +299,7 @@ mod tests {
         places.take((0..many).map(|n| mapped(n, 1, 0x1000, &format!("[library {}]", n % 7))).collect());
         places.take(vec![mapped(many, 1, 0x1000, "[last]"), sample(many + 1, 1, 0x1010)]);
         places.settle(u64::MAX);
-        assert_eq!(places.processes[&1].len(), 1);
+        assert_eq!(places.processes[&1].code.all().count(), 1);
         let profile = places.finish();
         assert_eq!((profile.counts, profile.functions[0].file.as_str()), ([1, 0, 0], "[last]"));
     }
@@ -311,7 +328,8 @@ mod tests {
     fn small_weights_tell_less() {
         let mut places = places();
         let weighted = |time, weight| {
-            at(time, Sampled::Sample { process: 1, address: 16, weight, stack: Stack::Unknown })
+            let stack = Stack::Unknown;
+            at(time, Sampled::Sample { process: 1, address: 16, weight, stack, data: None })
         };
         places.take(
             (0..10)
@@ -340,7 +358,7 @@ mod tests {
         places.take(vec![
             mapped(1, 1, 0x1000, "[program]"),
             mapped(2, 1, 0x2000, "[library]"),
-            at(3, Sampled::Sample { process: 1, address: 0x1010, weight: 1000, stack }),
+            at(3, Sampled::Sample { process: 1, address: 0x1010, weight: 1000, stack, data: None }),
         ]);
         let profile = places.finish();
         let calls: Vec<(u64, &str, u64)> =
@@ -356,7 +374,8 @@ mod tests {
         let of = |since: SystemTime, build: Option<Vec<u8>>| {
             let file = own.clone();
             let mut places = Places::new(Some(since), Callers::Unknown);
-            let whole = Sampled::Mapped { process: 1, start: 0, bytes: u64::MAX, offset: 0, file, build };
+            let (start, bytes, offset, is_code) = (0, u64::MAX, 0, true);
+            let whole = Sampled::Mapped { process: 1, start, bytes, offset, file, is_code, build };
             places.take(vec![at(1, whole), sample(2, 1, 16)]);
             places.finish()
         };

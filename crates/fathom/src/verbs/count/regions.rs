@@ -14,7 +14,8 @@ use crate::program::Runner;
 use crate::program::marks::{MAX_NAME, Marks, VARIABLE};
 
 /// What to do about a program without marks that count.
-const BUILD: &str = "mark regions with include/fathom.h, and build the program without FATHOM_MARKS_ONLY";
+const BUILD: &str = "mark regions with include/fathom.h and build the program without FATHOM_MARKS_ONLY, or with the crate fathom-mark and its \
+                     feature count";
 
 /// Options about regions.
 #[derive(Debug, Args)]

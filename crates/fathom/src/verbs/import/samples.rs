@@ -34,11 +34,16 @@ pub fn read(path: &Path, event: Option<&str>) -> Result<Profile, Failure> {
         PerfFileReader::parse_file(BufReader::new(file)).map_err(failed)?;
     let asked = asked(perf_file.event_attributes(), event, &shown.to_string())?;
     let first = asked.unwrap_or(0);
+    // Mappings come before the first sample tells the event.
+    let tells = |of: &AttributeDescription| of.attr.sample_format.contains(SampleFormat::ADDR);
+    let has_data = perf_file.event_attributes().iter().any(tells);
     let mut reader = Reader {
         architecture: perf_file.arch().ok().flatten().map(str::to_owned),
         builds: builds(&perf_file),
         attribute: perf_file.event_attributes()[first].attr,
-        places: Places::new(since, callers(perf_file.event_attributes()[first].attributes())),
+        places: Places::new(since, callers(perf_file.event_attributes()[first].attributes()))
+            .with_data(has_data),
+        has_data,
         program: None,
         times: None,
         with_kernel: false,
@@ -118,6 +123,8 @@ struct Reader {
     builds: HashMap<Vec<u8>, Vec<u8>>,
     attribute: PerfEventAttr,
     places: Places,
+    /// Whether samples of an event have addresses of data.
+    has_data: bool,
     /// First program that was executed.
     program: Option<String>,
     /// Times of the first and last sample.
@@ -136,9 +143,11 @@ impl Reader {
                 self.times = Some((self.times.map_or(time, |(first, _)| first), time));
                 self.with_kernel |= Places::is_kernel(address);
                 let (weight, stack) = (self.weight(&sample), self.stack(&sample));
-                Sampled::Sample { process: process(pid), address, weight, stack }
+                Sampled::Sample { process: process(pid), address, weight, stack, data: sample.addr }
             }
-            EventRecord::Mmap2(map) if map.protection & EXECUTABLE != 0 && map.pid >= 0 => {
+            EventRecord::Mmap2(map)
+                if map.pid >= 0 && (self.has_data || map.protection & EXECUTABLE != 0) =>
+            {
                 let path = map.path.as_slice();
                 let build = match map.file_id {
                     Mmap2FileId::BuildId(id) => Some(id),
@@ -146,7 +155,8 @@ impl Reader {
                 };
                 let file = String::from_utf8_lossy(&path).into_owned();
                 let (start, bytes, offset) = (map.address, map.length, map.page_offset);
-                Sampled::Mapped { process: process(map.pid), start, bytes, offset, file, build }
+                let is_code = map.protection & EXECUTABLE != 0;
+                Sampled::Mapped { process: process(map.pid), start, bytes, offset, file, is_code, build }
             }
             EventRecord::Comm(comm) if comm.is_execve => {
                 let name = || String::from_utf8_lossy(&comm.name.as_slice()).into_owned();

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use fathom_experiment::profile::{KIND, NAME};
 use fathom_experiment::record::Profile;
-use fathom_host::{Callers, Pace, ProgramSampling, SampledBy, mapped_code};
+use fathom_host::{Callers, Pace, ProgramSampling, SampledBy, mapped, memory_pmus};
 
 use super::{Context, Verb, simulate};
 use crate::failure::{Exit, Failure};
@@ -39,6 +39,10 @@ struct Options {
     /// How callers are found. Default: tables on x86-64 and AArch64, else frame-pointers.
     #[arg(long, value_enum, value_name = "HOW")]
     callers: Option<CallersName>,
+    /// Tell which data: by addresses that samples have, those of page faults (--event page-faults); or, with --simulated, with the
+    /// reasons of misses, which takes several times as long.
+    #[arg(long)]
+    data: bool,
     /// Simulate the program on a described machine instead: exact, and without counters. The report is that of `fathom simulate
     /// --calls`.
     #[arg(long, conflicts_with_all = ["event", "rate", "period", "callers", "process", "time"])]
@@ -82,6 +86,7 @@ pub fn verb() -> Verb {
   fathom profile -- ./program argument
   fathom profile --rate 4000 --html page.html -- ./program
   fathom profile --event cpu-clock -- make
+  fathom profile --event page-faults --data -- ./program      which data is touched first
   fathom profile --pid 1234 --for 30s         a process that runs already
   fathom profile --callers frame-pointers -- ./program
   fathom profile --simulated --on bcm2711 -- ./program      exact, on a described machine
@@ -115,6 +120,9 @@ impl Options {
             None if self.period.is_some() => {
                 Err(Failure::usage("--period: of which event?", "name it: --event page-faults --period 10"))
             }
+            by if self.data && !by.is_some_and(SampledBy::tells_data) => {
+                Err(no_addresses(by.unwrap_or(SampledBy::cycles())))
+            }
             _ => Ok(()),
         }
     }
@@ -128,7 +136,8 @@ impl Options {
             ("--period", self.period.map(|n| n.to_string())),
             ("--callers", how.map(|how| how.get_name().to_owned())),
         ];
-        typed(self.process.typed().into_iter().chain(own))
+        let typed = typed(self.process.typed().into_iter().chain(own));
+        if self.data { format!("{typed} --data").trim_start().to_owned() } else { typed }
     }
 
     fn callers(&self) -> Callers {
@@ -139,7 +148,7 @@ impl Options {
 /// Samples, keeps the record, and prints the report.
 fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     if options.simulated {
-        return simulate::profile(&options.on, &options.program, context);
+        return simulate::profile(&options.on, options.data, &options.program, context);
     }
     options.check()?;
     let process = options.process.open()?;
@@ -171,7 +180,7 @@ fn event_of_name() -> impl TypedValueParser<Value = SampledBy> {
 /// Runs the program, and adds where it executed. Returns whether it ended with status 0.
 fn profile(options: &Options, name: &str, filling: &mut Filling, runner: &Runner) -> Result<Exit, Failure> {
     let Opened { mut sampling, by, instead } = opened(options, None)?;
-    let mut places = Places::new(Some(SystemTime::now()), options.callers());
+    let mut places = places(options, by);
     let ended = runner.run(&mut || {
         places.take(sampling.take());
         Duration::from_millis(ProgramSampling::INTERVAL_MS)
@@ -191,6 +200,11 @@ fn profile(options: &Options, name: &str, filling: &mut Filling, runner: &Runner
     Ok(if profile.ended.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
+/// Returns where samples of an event will be, of a program that starts now.
+fn places(options: &Options, by: SampledBy) -> Places {
+    Places::new(Some(SystemTime::now()), options.callers()).with_data(by.tells_data())
+}
+
 /// Takes the last samples, and adds what they say to what is known of a run.
 fn finished(
     options: &Options,
@@ -207,24 +221,20 @@ fn finished(
         Pace::PerSecond(rate) => (rate, None),
         Pace::Each(events) => (0, Some(events)),
     };
-    let Profile {
-        counts, weight, effective, processes, changed, whole, functions, lines, totals, calls, ..
-    } = places.finish();
+    let Profile { program, event, process, instead, left, wall_ns, cpu_us, ended, .. } = run;
     Ok(Profile {
+        program,
+        event,
+        process,
+        instead,
+        left,
+        wall_ns,
+        cpu_us,
+        ended,
         rate,
         period,
         counted,
-        counts,
-        weight,
-        effective,
-        processes,
-        changed,
-        whole,
-        functions,
-        lines,
-        totals,
-        calls,
-        ..run
+        ..places.finish()
     })
 }
 
@@ -237,8 +247,8 @@ fn observe(
     stop: &Stop,
 ) -> Result<Exit, Failure> {
     let Opened { mut sampling, by, instead } = opened(options, Some(process))?;
-    let mut places = Places::new(Some(SystemTime::now()), options.callers());
-    places.take(mapped_code(process.number));
+    let mut places = places(options, by);
+    places.take(mapped(process.number, by.tells_data()));
     let start = Instant::now();
     while process.goes_on(start, stop) {
         process.wait(start, start.elapsed() + Duration::from_millis(ProgramSampling::INTERVAL_MS), stop);
@@ -290,6 +300,30 @@ fn opened(options: &Options, process: Option<&Process>) -> Result<Opened, Failur
             let Failure { what, remedy, .. } = cannot_sample(options, cycles, &why);
             Ok(Opened { sampling, by, instead: [what, remedy] })
         }
+    }
+}
+
+/// Tells that samples of an event do not say which data was accessed.
+fn no_addresses(by: SampledBy) -> Failure {
+    let pmus = memory_pmus();
+    let remedy = "--event page-faults: the data that is touched first; exact, of all accesses: fathom profile --simulated --data --on \
+                  MACHINE -- PROGRAM";
+    let event = by.name();
+    match pmus.as_slice() {
+        [] => Failure::new(
+            format!(
+                "samples of {event} have no addresses of data: this machine has no PMU that tells them (mem-loads of cpu or \
+                 cpu_core, ibs_op)"
+            ),
+            remedy,
+        ),
+        some => Failure::new(
+            format!(
+                "samples of {event} have no addresses of data; those of {} have, which fathom does not take itself",
+                some.join(", ")
+            ),
+            format!("perf mem record -- PROGRAM, and fathom import perf.data; or {remedy}"),
+        ),
     }
 }
 

@@ -1,22 +1,23 @@
 //! The counts of a program or trace as what a record holds: levels, TLBs, and the worst functions and lines by name.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use fathom_experiment::record::{
-    Hot, MAX_HOT, Simulated, SimulatedGuest, SimulatedLevel, SimulatedOverlap, SimulatedRegion,
+    Hot, Instruction, MAX_HOT, Simulated, SimulatedGuest, SimulatedLevel, SimulatedOverlap, SimulatedRegion,
     SimulatedSharing, SimulatedTlb,
 };
-use fathom_simulation::protocol::{Answer, End, NO_ADDRESS};
+use fathom_simulation::protocol::{Answer, End, NO_ADDRESS, OTHER_PROGRAMS};
 use fathom_simulation::{MachineCounts, PlaceCounts, RegionCounts, SharingCounts};
 
 use super::calls::{self, Calls};
 use super::conversation::Ran;
 use super::guest_data::GuestData;
 use super::kernel::Kernel;
-use super::objects::Objects;
 use super::source::Sources;
 use super::why::{self, Data, Site};
 use crate::failure::print_message;
+use crate::program::objects::Objects;
 use crate::program::symbols::{Named, Symbols, UNKNOWN};
 
 /// Returns what each machine counted. `source`: with the source around the lines with the longest time. `kernel`: that of a guest.
@@ -25,11 +26,12 @@ pub fn simulated(ran: &Ran, source: bool, kernel: Option<&Kernel>) -> Vec<Simula
     let mut symbols = Symbols::new(&answer.mappings);
     let name =
         |pc: u64, symbols: &mut Symbols| match (ran.trace.is_empty(), kernel.and_then(|of| of.name(pc))) {
-            (true, None) => symbols.name(pc),
-            (true, Some(named)) => named,
-            (false, _) => by_address(pc),
+            (true, None) => symbols.instruction(pc),
+            (true, Some(named)) => of_kernel(pc, named),
+            (false, _) => (by_address(pc), None),
         };
-    let names: Vec<Named> = answer.places.iter().map(|place| name(place.pc, &mut symbols)).collect();
+    let (names, instructions): (Vec<Named>, Vec<Option<Instruction>>) =
+        answer.places.iter().map(|place| name(place.pc, &mut symbols)).unzip();
     for file in symbols.changed() {
         print_message(&format!("{file} has changed since the trace was made: its functions are not named"));
     }
@@ -41,16 +43,17 @@ pub fn simulated(ran: &Ran, source: bool, kernel: Option<&Kernel>) -> Vec<Simula
         }
         (_, false) => Data::Addresses,
     };
-    let calls = answer.calls.as_ref().map(|tree| Calls::new(tree, |pc| name(pc, &mut symbols)));
+    let calls = answer.calls.as_ref().map(|tree| Calls::new(tree, |pc| name(pc, &mut symbols).0));
     let mut sources = source.then(|| Sources::new(&answer.mappings));
     let counted = |machine| {
         let mut of = of_machine(ran, machine, &names, &data);
+        of.hot_instructions = hot_instructions(answer, machine, &names, &instructions);
         if let Some(calls) = &calls {
             let calls::Told { nested, merged, totals, calls } = calls.told(machine);
             of = Simulated { nested, merged, totals, calls, ..of };
         }
         if let Some(sources) = &mut sources {
-            of.source = sources.around(summed(answer, machine, &names, line_of));
+            of.source = sources.around(summed(answer, machine, |number| line_of(&names[number])));
         }
         of
     };
@@ -69,11 +72,20 @@ fn by_address(pc: u64) -> Named {
     Named { function, ..Named::default() }
 }
 
+/// Returns the place of an instruction of a guest's kernel; none of what stands for other programs.
+fn of_kernel(pc: u64, named: Named) -> (Named, Option<Instruction>) {
+    let instruction = Instruction { address: pc, offset: pc.saturating_sub(named.at) };
+    (named, (pc != OTHER_PROGRAMS).then_some(instruction))
+}
+
 fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) -> Simulated {
     let (answer, story) = (&ran.answer, machine.story.as_ref());
     let executed = answer.places.iter().map(|place| place.executed).sum();
     let instructions = if ran.all_instructions { executed } else { 0 };
-    let by = |key: fn(&Named) -> Option<Named>| worst(answer, machine, names, key);
+    let by = |key: fn(&Named) -> Option<Named>| {
+        let all = summed(answer, machine, |number| key(&names[number]));
+        worst(all.into_iter().map(|(named, hot)| with_name(named, None, hot)).collect())
+    };
     Simulated {
         program: ran.program.clone(),
         target: answer.target.clone(),
@@ -106,6 +118,7 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
             .into_iter()
             .filter(|hot| hot.units > 0)
             .collect(),
+        hot_instructions: Vec::new(),
         source: Vec::new(),
         regions: regions(answer, machine),
         nested: [0; 2],
@@ -181,37 +194,41 @@ fn regions(answer: &Answer, machine: &MachineCounts) -> Vec<SimulatedRegion> {
     all
 }
 
-/// Adds up the instructions with the same key. Returns those with the longest time, then with the most instructions.
-fn worst(
+fn with_name(named: Named, instruction: Option<Instruction>, hot: Hot) -> Hot {
+    Hot { source: named.source(), function: named.function, file: named.file, instruction, ..hot }
+}
+
+/// Returns the instructions with the longest time, those that have any.
+fn hot_instructions(
     answer: &Answer,
     machine: &MachineCounts,
     names: &[Named],
-    key: fn(&Named) -> Option<Named>,
+    instructions: &[Option<Instruction>],
 ) -> Vec<Hot> {
-    let named = |(named, hot): (Named, Hot)| Hot {
-        source: named.source(),
-        function: named.function,
-        file: named.file,
-        ..hot
-    };
-    let mut all: Vec<Hot> = summed(answer, machine, names, key).into_iter().map(named).collect();
+    let key = |number: usize| Some((names[number].clone(), instructions[number]?));
+    let all = summed(answer, machine, key).into_iter().filter(|(_, hot)| hot.units > 0);
+    worst(all.map(|((named, at), hot)| with_name(named, Some(at), hot)).collect())
+}
+
+/// Returns those with the longest time, then with the most instructions.
+fn worst(mut all: Vec<Hot>) -> Vec<Hot> {
     let order = |hot: &Hot| (u64::MAX - hot.units, u64::MAX - hot.executed);
     all.sort_by(|a, b| {
         order(a)
             .cmp(&order(b))
             .then_with(|| (&a.file, &a.function, &a.source).cmp(&(&b.file, &b.function, &b.source)))
+            .then_with(|| a.instruction.cmp(&b.instruction))
     });
     all.truncate(MAX_HOT);
     all
 }
 
-/// Adds up the executed instructions with the same key.
-fn summed(
+/// Adds up the executed instructions with the same key, which `key` returns by their numbers.
+fn summed<K: Eq + Hash>(
     answer: &Answer,
     machine: &MachineCounts,
-    names: &[Named],
-    key: fn(&Named) -> Option<Named>,
-) -> Vec<(Named, Hot)> {
+    key: impl Fn(usize) -> Option<K>,
+) -> Vec<(K, Hot)> {
     let mut counts: Vec<Option<&PlaceCounts>> = vec![None; answer.places.len()];
     for place in &machine.places {
         if let Some(slot) = counts.get_mut(place.place as usize) {
@@ -219,12 +236,11 @@ fn summed(
         }
     }
     let reasons = machine.story.as_ref().map(|story| why::by_place(story, answer.places.len()));
-    let mut all: HashMap<Named, Hot> = HashMap::new();
+    let mut all: HashMap<K, Hot> = HashMap::new();
     for (number, (place, counted)) in answer.places.iter().zip(counts).enumerate() {
-        let Some(named) = key(&names[number]) else { continue };
-        let hot = all
-            .entry(named)
-            .or_insert_with(|| Hot { misses: vec![0; machine.levels.len()], ..Hot::default() });
+        let Some(key) = key(number) else { continue };
+        let hot =
+            all.entry(key).or_insert_with(|| Hot { misses: vec![0; machine.levels.len()], ..Hot::default() });
         hot.executed += place.executed;
         hot.accesses += place.loads + place.stores;
         if let Some(reasons) = &reasons {
@@ -312,6 +328,11 @@ mod tests {
         assert_eq!(of.overlap, Some(overlap));
         assert_eq!((of.functions[0].misses.clone(), of.functions[0].walks), (vec![35, 14, 2], 4));
         assert_eq!((of.functions[0].accesses, of.functions[0].source.as_str()), (32, ""));
+        // The third is no file's.
+        let at = |address, offset| Some(Instruction { address, offset });
+        let hot = hot_instructions(&ran.answer, &machine, &names, &[at(16, 0), at(40, 8), None, at(64, 0)]);
+        let hot: Vec<_> = hot.iter().map(|hot| (hot.instruction, hot.units, hot.executed)).collect();
+        assert_eq!(hot, [(at(16, 0), 30, 100), (at(40, 8), 20, 10)]);
         let lines: Vec<_> = of.lines.iter().map(|hot| hot.source.as_str()).collect();
         assert_eq!(lines, ["p.c:1", "p.c:9", "p.c:8"]);
     }

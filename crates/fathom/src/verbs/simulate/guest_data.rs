@@ -4,8 +4,8 @@ use fathom_simulation::Accessor;
 use fathom_simulation::protocol::{GuestAnswer, Mapping};
 
 use super::kernel::Kernel;
-use super::objects::{Datum, Objects, name_of};
 use crate::failure::print_message;
+use crate::program::objects::{Datum, Objects, name_of};
 
 /// What the kernel accesses at addresses of programs: which one's is not known.
 const BY_KERNEL: &str = "user memory, accessed by the kernel";

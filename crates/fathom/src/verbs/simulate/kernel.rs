@@ -4,8 +4,8 @@ use std::path::Path;
 
 use fathom_simulation::protocol::{GuestCalls, OTHER_PROGRAMS};
 
-use super::objects::Datum;
 use crate::failure::Failure;
+use crate::program::objects::Datum;
 use crate::program::symbols::{Named, UNKNOWN};
 
 /// The function of AArch64's Linux that switches tasks (arch/arm64/kernel/entry.S).

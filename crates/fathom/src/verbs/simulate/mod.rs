@@ -33,7 +33,6 @@ mod keep;
 mod kernel;
 mod launch;
 mod machines;
-mod objects;
 mod program;
 mod record;
 mod replay;
@@ -184,12 +183,18 @@ impl Options {
     }
 }
 
-/// Simulates a program's calls, with these machines, or else this host: what `fathom profile --simulated` does.
+/// Simulates a program's calls, with these machines, or else this host: what `fathom profile --simulated` does. `data`: with the data
+/// that it accesses, and why accesses miss.
 ///
 /// # Errors
 /// As `fathom simulate`.
-pub fn profile(on: &[String], program: &ProgramOptions, context: &Context) -> Result<Exit, Failure> {
-    run(&Options { calls: true, ..Options::of(on, program) }, context)
+pub fn profile(
+    on: &[String],
+    data: bool,
+    program: &ProgramOptions,
+    context: &Context,
+) -> Result<Exit, Failure> {
+    run(&Options { calls: true, why: data, ..Options::of(on, program) }, context)
 }
 
 /// Counts the events of the described processor's counters: what `fathom count --simulated` does.

@@ -7,7 +7,7 @@ use fathom_simulation::protocol::HeapSites;
 use fathom_simulation::{Accessor, LineCounts, PairCounts, REASONS, Reason, StoryCounts};
 
 use super::guest_data::GuestData;
-use super::objects::{Datum, Objects};
+use crate::program::objects::{Datum, Objects};
 use crate::program::symbols::{Named, Symbols};
 
 /// What has the line if a walk of page tables took it.

@@ -114,6 +114,23 @@ fn what_did_not_count_is_left_out_and_told() {
     assert!(told[2].contains("Permission denied"), "{told:?}");
 }
 
+/// A region that a run without counters may have entered is no 0.
+#[test]
+fn runs_whose_threads_had_no_counters_count_nothing() {
+    let mut program = planted();
+    for run in program.runs.iter_mut().filter(|run| run.set.is_some()) {
+        let marks = run.marks.as_mut().expect("marks");
+        marks.regions.truncate(1);
+    }
+    let count = "program.region.1.event.instructions.count";
+    assert_eq!(value(&read(&program, false), count), Some(0.0), "it was not entered");
+    for run in program.runs.iter_mut().filter(|run| run.set.is_some()) {
+        run.marks.as_mut().expect("marks").uncounted = 1;
+    }
+    let report = read(&program, false);
+    assert!(value(&report, count).is_none() && value(&report, "program.region.1.time") == Some(3.0));
+}
+
 #[test]
 fn nothing_is_believed_of_runs_without_marks_or_with_damaged_ones() {
     for (damaged, why) in [(true, "wrote into the memory"), (false, "no program or library with marks")] {

@@ -1,12 +1,13 @@
 //! Names of a program's data: variables, stack, heap, other memory.
 
+use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 
 use fathom_simulation::protocol::{Mapping, STACK};
-use object::read::elf::{ElfFile32, ElfFile64};
-use object::{ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+use object::{ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, ReadCache, SymbolKind};
 
-use crate::program::symbols::demangled;
+use crate::program::symbols::{Version, demangled};
 
 /// Bytes of the smallest page of all instruction sets: segments begin in files and in memory at multiples of it.
 const PAGE: u64 = 4096;
@@ -26,24 +27,40 @@ pub struct Datum {
 pub struct Objects {
     /// In the order of addresses.
     mappings: Vec<Mapping>,
-    images: Vec<Image>,
+    images: Vec<Loaded>,
     /// Number of the program's image.
     program: Option<usize>,
 }
 
-/// A name for a range of addresses: first address, bytes, name.
-type Range = (u64, u64, String);
+/// A program or library in memory, and what the addresses in its file are moved by.
+#[derive(Debug)]
+struct Loaded {
+    image: Image,
+    moved: u64,
+}
 
-/// A program or library in memory.
+/// A name for a range of addresses: first address, bytes, name.
+type Named = (u64, u64, String);
+
+/// A segment of a program or library.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    /// First byte in the file, and their number.
+    offset: u64,
+    bytes: u64,
+    /// First address, and bytes in memory. What the file does not have are zeros.
+    address: u64,
+    memory: u64,
+}
+
+/// The data of a program or library, by the addresses in its file.
 #[derive(Debug, Default)]
-struct Image {
+pub struct Image {
     file: String,
-    /// First address, and the end, uninitialised data included.
-    start: u64,
-    end: u64,
+    segments: Vec<Segment>,
     /// Variables in the order of addresses.
-    variables: Vec<Range>,
-    sections: Vec<Range>,
+    variables: Vec<Named>,
+    sections: Vec<Named>,
 }
 
 impl Objects {
@@ -51,22 +68,21 @@ impl Objects {
     pub fn new(mappings: &[Mapping], program: &str) -> Objects {
         let mut mappings = mappings.to_vec();
         mappings.sort_by_key(|mapping| mapping.start);
-        let mut images: Vec<Image> = Vec::new();
+        let mut images: Vec<Loaded> = Vec::new();
         let mut known: Vec<&str> = Vec::new();
         for mapping in mappings.iter().filter(|mapping| mapping.file.starts_with('/')) {
             if !known.contains(&mapping.file.as_str()) {
                 known.push(&mapping.file);
-                images.extend(Image::open(mapping));
+                images.extend(Loaded::open(mapping));
             }
         }
-        let program = images.iter().position(|image| image.file == program);
+        let program = images.iter().position(|of| of.image.file == program);
         Objects { images, program, mappings }
     }
 
     /// Returns the variable or section of a program or library that an address is in.
     pub fn in_file(&self, address: u64) -> Option<Datum> {
-        let inside = |image: &&Image| (image.start..image.end).contains(&address);
-        self.images.iter().find(inside).and_then(|image| image.find(address))
+        self.images.iter().find(|of| of.range().contains(&address)).and_then(|of| of.find(address))
     }
 
     /// Returns where an address is.
@@ -95,57 +111,99 @@ impl Objects {
 
     /// Returns where the heap begins, if this mapping has it: it follows the program's uninitialised data (brk(2)).
     fn heap_start(&self, mapping: &Mapping) -> Option<u64> {
-        let end = self.images[self.program?].end;
+        let end = self.images[self.program?].range().end;
         (mapping.start <= end.next_multiple_of(PAGE) && mapping.end > end).then_some(end)
     }
 }
 
-impl Image {
+impl Loaded {
     /// Reads a file, unless it has changed since.
-    fn open(mapping: &Mapping) -> Option<Image> {
-        let bytes = std::fs::read(&mapping.file).ok()?;
-        if mapping.checksum.is_some_and(|sum| sum != crc32fast::hash(&bytes)) {
-            return None;
-        }
-        let image = Image { file: name_of(&mapping.file), ..Image::default() };
-        if let Ok(elf) = ElfFile64::<object::Endianness>::parse(&*bytes) {
-            return image.read(&elf, mapping);
-        }
-        image.read(&ElfFile32::<object::Endianness>::parse(&*bytes).ok()?, mapping)
+    fn open(mapping: &Mapping) -> Option<Loaded> {
+        let version = Version { checksum: mapping.checksum, ..Version::default() };
+        let image = Image::open(Path::new(&mapping.file), &version)?;
+        let moved = image.moved(mapping.start..mapping.end, mapping.offset)?;
+        Some(Loaded { image, moved })
     }
 
-    fn read<'a>(mut self, elf: &impl object::Object<'a>, mapping: &Mapping) -> Option<Image> {
-        let pages = |at: u64| at / PAGE * PAGE;
-        let first = elf.segments().find(|segment| pages(segment.file_range().0) == mapping.offset)?;
-        // What the addresses in the file are moved by.
-        let moved = mapping.start.wrapping_sub(pages(first.address()));
-        let bounds = elf.segments().map(|segment| (segment.address(), segment.address() + segment.size()));
-        let (low, high) =
-            bounds.fold((u64::MAX, 0), |(low, high), (start, end)| (low.min(start), high.max(end)));
-        (self.start, self.end) = (moved.wrapping_add(low), moved.wrapping_add(high));
+    /// Returns its addresses, uninitialised data included.
+    fn range(&self) -> Range<u64> {
+        let low = self.image.segments.iter().map(|of| of.address).min().unwrap_or(0);
+        self.moved.wrapping_add(low)..self.moved.wrapping_add(self.image.end())
+    }
+
+    fn find(&self, address: u64) -> Option<Datum> {
+        self.image.find(address.wrapping_sub(self.moved))
+    }
+}
+
+impl Image {
+    /// Reads a file. `None` if it is no program or library, or not of this version.
+    pub fn open(path: &Path, version: &Version) -> Option<Image> {
+        // Devices and pipes may be in memory too, and have no end.
+        let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        if !version.is_as_old(&metadata) {
+            return None;
+        }
+        if let Some(sum) = version.checksum
+            && sum != crc32fast::hash(&std::fs::read(path).ok()?)
+        {
+            return None;
+        }
+        // Files of data, which may be large, are not read any further than that they are no programs.
+        let cache = ReadCache::new(File::open(path).ok()?);
+        let elf = object::File::parse(&cache).ok()?;
+        version.has_build(&elf).then(|| Image::read(&elf, name_of(&path.to_string_lossy())))
+    }
+
+    fn read<'a>(elf: &impl object::Object<'a>, file: String) -> Image {
+        let segments = elf.segments().map(|segment| {
+            let (offset, bytes) = segment.file_range();
+            Segment { offset, bytes, address: segment.address(), memory: segment.size() }
+        });
         let symbols = elf.symbols().chain(elf.dynamic_symbols());
         let variables = symbols.filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.is_definition());
         let variables = variables.filter_map(|symbol| {
             let name = symbol.name().ok().filter(|name| !name.is_empty() && !name.starts_with('$'))?;
-            let name = demangled(name);
-            (symbol.size() > 0).then(|| (moved.wrapping_add(symbol.address()), symbol.size(), name))
+            (symbol.size() > 0).then(|| (symbol.address(), symbol.size(), demangled(name)))
         });
-        self.variables = variables.collect();
+        let mut variables: Vec<Named> = variables.collect();
         // Of several names of a variable the largest, then the first by name, so that it is always the same.
-        self.variables.sort_by(|a, b| (a.0, b.1, &a.2).cmp(&(b.0, a.1, &b.2)));
-        self.variables.dedup_by_key(|variable| variable.0);
+        variables.sort_by(|a, b| (a.0, b.1, &a.2).cmp(&(b.0, a.1, &b.2)));
+        variables.dedup_by_key(|variable| variable.0);
         let sections = elf.sections().filter(|section| section.address() > 0 && section.size() > 0);
-        self.sections = sections
+        let sections = sections
             .filter(|section| section.kind() != object::SectionKind::UninitializedTls)
-            .filter_map(|section| {
-                Some((moved.wrapping_add(section.address()), section.size(), section.name().ok()?.to_owned()))
-            })
-            .collect();
-        Some(self)
+            .filter_map(|section| Some((section.address(), section.size(), section.name().ok()?.to_owned())));
+        Image { file, segments: segments.collect(), variables, sections: sections.collect() }
     }
 
-    fn find(&self, address: u64) -> Option<Datum> {
-        let within = |(start, bytes, _): &&Range| (*start..start + bytes).contains(&address);
+    /// Returns what the addresses in the file are moved by, if this memory has the file from an offset on.
+    pub fn moved(&self, memory: Range<u64>, offset: u64) -> Option<u64> {
+        let begins = |of: &&Segment| of.offset / PAGE * PAGE == offset;
+        let inside = |of: &&Segment| offset.checked_sub(of.offset).is_some_and(|at| at < of.bytes);
+        let bytes = memory.end.saturating_sub(memory.start);
+        // Of larger pages.
+        let within = |of: &&Segment| of.offset.checked_sub(offset).is_some_and(|at| at < bytes);
+        let all = || self.segments.iter();
+        let found = all().find(begins).or_else(|| all().find(inside)).or_else(|| all().find(within))?;
+        let base = memory.start.wrapping_sub(offset);
+        Some(base.wrapping_add(found.offset).wrapping_sub(found.address))
+    }
+
+    /// Returns the end of its addresses, uninitialised data included.
+    pub fn end(&self) -> u64 {
+        self.segments.iter().map(|of| of.address.saturating_add(of.memory)).max().unwrap_or(0)
+    }
+
+    /// Returns whether an address has zeros that the file does not have: uninitialised data.
+    pub fn has_zeros_at(&self, address: u64) -> bool {
+        let at = |of: &Segment| address.checked_sub(of.address);
+        self.segments.iter().any(|of| at(of).is_some_and(|at| (of.bytes..of.memory).contains(&at)))
+    }
+
+    /// Returns the variable or section at an address.
+    pub fn find(&self, address: u64) -> Option<Datum> {
+        let within = |(start, bytes, _): &&Named| (*start..start.saturating_add(*bytes)).contains(&address);
         let after = self.variables.partition_point(|(start, ..)| *start <= address);
         let variable = after.checked_sub(1).map(|at| &self.variables[at]).filter(within);
         let (start, _, name) = variable.or_else(|| self.sections.iter().find(within))?;
@@ -202,14 +260,42 @@ mod tests {
 
     #[test]
     fn heap_follows_the_program() {
-        let image = |start, end| Image { file: "p".into(), start, end, ..Image::default() };
+        let segments = vec![Segment { offset: 0, bytes: 0x2000, address: 0x1000, memory: 0x2800 }];
+        let image = Image { file: "p".into(), segments, ..Image::default() };
         let mapping = |start, end| Mapping { start, end, offset: 0, file: String::new(), checksum: None };
         let objects = Objects {
             mappings: vec![mapping(0x3000, 0x9000), mapping(0x20_000, 0x30_000)],
-            images: vec![image(0x1000, 0x3800)],
+            images: vec![Loaded { image, moved: 0 }],
             program: Some(0),
         };
         assert_eq!((objects.find(0x3900).object.as_str(), objects.find(0x3900).offset), ("heap", 0x100));
         assert_eq!(objects.find(0x21_000).object, "memory at 0x20000");
+    }
+
+    /// Two segments share a page of the file; the third begins within a page of 64 KiB.
+    #[test]
+    fn segments_are_found_by_their_place_in_the_file() {
+        let segment = |offset, bytes, address, memory| Segment { offset, bytes, address, memory };
+        let segments = vec![
+            segment(0, 0x1800, 0x40_0000, 0x1800),
+            segment(0x1800, 0x800, 0x41_1800, 0x9000),
+            segment(0x2_3000, 0x1000, 0x44_3000, 0x1000),
+        ];
+        let image = Image { segments, ..Image::default() };
+        let base = 0x7000_0000;
+        for (address, bytes, offset) in
+            [(0x40_0000, 0x2000, 0), (0x41_1000, 0x1000, 0x1000), (0x44_0000, 0x1_0000, 0x2_0000)]
+        {
+            let start = base + address;
+            assert_eq!(image.moved(start..start + bytes, offset), Some(base), "{address:#x}");
+        }
+        // A part of the first one, whose protection has changed.
+        let image = Image { segments: vec![segment(0, 0x3000, 0x40_0000, 0x3000)], ..image };
+        assert_eq!(image.moved(base..base + 0x1000, 0x2000), Some(base - 0x40_2000));
+        assert_eq!(image.moved(base..base + 0x1000, 0x3000), None, "no part of it");
+        assert!(!image.has_zeros_at(0x40_2fff) && !image.has_zeros_at(0x40_3000));
+        let image = Image { segments: vec![segment(0x1800, 0x800, 0x41_1800, 0x9000)], ..image };
+        let zeros = [0x41_1fff, 0x41_2000, 0x41_a7ff, 0x41_a800].map(|at| image.has_zeros_at(at));
+        assert_eq!(zeros, [false, true, true, false]);
     }
 }
