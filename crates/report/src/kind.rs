@@ -16,6 +16,8 @@ pub struct ReportKind {
     pub headline: fn(&Report) -> Headline,
     /// Shows all findings of a report.
     pub view: fn(&Report, &mut Page),
+    /// Shows several reports of this kind side by side, with their names, if that tells more than each alone.
+    pub together: Option<fn(&[(&str, &Report)], &mut Page)>,
 }
 
 impl ReportKind {

@@ -15,7 +15,8 @@ mod source;
 mod together;
 mod why;
 
-pub use together::together;
+pub use together::machines;
+pub(crate) use together::records;
 
 /// Functions and lines that a report shows.
 const SHOWN: usize = 20;
