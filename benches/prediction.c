@@ -4,7 +4,8 @@
  * fathom.h with its name, and prints its CPU time in ns and a checksum.
  *
  *     prediction KERNEL
- *     prediction overlap BYTES    chains side by side: chains, and ns for each load
+ *     prediction sets WAY WAYS    independent loads by sets of an L1 with so many ways of WAY bytes: sets, ns of a miss, ns of a hit
+ *     prediction branches         ms of sort_merge, and of the same on sorted numbers: as many accesses, and predicted branches
  *     prediction issue            ns for each instruction of a loop of independent ones
  *
  * Memory is in base pages, as fathom simulate has it: transparent huge pages are switched off for the process.
@@ -299,30 +300,46 @@ static __attribute__((noinline)) void merge_sort(uint32_t *a, uint32_t *b, uint3
     }
 }
 
-/* What a description needs and no survey drafts. */
+/* What a description cannot say: whether misses whose lines are in the same set of the L1 overlap like others. */
 
-static void overlap(size_t bytes) {
-    uint32_t n = (uint32_t)(bytes / sizeof(struct node));
-    struct node *nodes = memory(n * sizeof *nodes);
-    uint32_t *order_of = order(n, 1);
-    chain(nodes, order_of, n);
-    for (uint32_t chains = 1; chains <= 64; chains *= 2) {
-        struct node *at[64];
-        /* Equal parts of one cycle, so that no chain follows another closely. */
-        for (uint32_t nth = 0; nth < chains; nth++)
-            at[nth] = &nodes[order_of[n / chains * nth]];
-        uint32_t steps = (1u << 20) / chains;
-        uint64_t start = now();
-        for (uint32_t step = 0; step < steps; step++)
-            for (uint32_t nth = 0; nth < chains; nth++)
-                at[nth] = at[nth]->next;
-        double ns = (double)(now() - start) / steps / chains;
-        uint64_t sum = 0;
-        for (uint32_t nth = 0; nth < chains; nth++)
-            sum += at[nth]->value;
-        printf("overlap %u %.3f %llu\n", chains, ns, (unsigned long long)sum);
-    }
+#define LOADS 4096u
+#define CALLS 2000u
+
+static __attribute__((noipa)) uint64_t load_all(const char *from, const uint32_t *at) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < LOADS; i++)
+        sum += *(const uint64_t *)(from + at[i]);
+    return sum;
 }
+
+/* Returns ns for a load of `lines` lines in each of so many sets, in random order, none of which depends on another. */
+static double loads_in(uint32_t sets, uint32_t lines, uint32_t way) {
+    uint32_t all = sets * lines, at[LOADS];
+    char *from = memory((size_t)lines * way);
+    uint32_t *order_of = order(all, 1);
+    for (uint32_t i = 0; i < LOADS; i++) {
+        uint32_t line = order_of[i % all];
+        at[i] = line / sets * way + line % sets * 64;
+    }
+    uint64_t sum = 0, least = UINT64_MAX;
+    for (uint32_t call = 0; call < CALLS; call++) {
+        uint64_t start = now();
+        sum += load_all(from, at);
+        uint64_t ns = now() - start;
+        least = ns < least ? ns : least;
+    }
+    free(from);
+    free(order_of);
+    return sum == 0 ? (double)least / LOADS : -1;
+}
+
+/* Eight times as many lines as the sets hold, which an L2 serves that is larger than eight L1, and half as many, which the L1 serves. */
+static void same_sets(uint32_t way, uint32_t ways) {
+    for (uint32_t sets = 1; sets <= way / 64; sets *= 2)
+        printf("sets %u %.3f %.3f\n", sets, loads_in(sets, 8 * ways, way), loads_in(sets, ways / 2, way));
+}
+
+/* What a description needs and no survey drafts. */
 
 #define FOUR(x) x x x x
 
@@ -449,16 +466,33 @@ static int tables(const char *name, uint64_t *sum) {
     return 1;
 }
 
+static void branches(void) {
+    double least[2] = {0};
+    uint32_t *a = memory(SORTED * sizeof *a), *b = memory(SORTED * sizeof *b);
+    for (int run = 0; run < 10; run++) {
+        int sorted = run % 2;
+        for (uint32_t i = 0; i < SORTED; i++)
+            a[i] = sorted ? i : (uint32_t)draw();
+        uint64_t start = now();
+        merge_sort(a, b, SORTED);
+        double ms = (double)(now() - start) / 1e6;
+        least[sorted] = run < 2 || ms < least[sorted] ? ms : least[sorted];
+    }
+    printf("branches %.2f %.2f %llu\n", least[0], least[1], (unsigned long long)sum_of(a, SORTED));
+}
+
 int main(int argc, char **argv) {
     uint64_t sum = 0;
     /* Not under QEMU, which has its own pages. */
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-    if (argc == 3 && !strcmp(argv[1], "overlap") && atoll(argv[2]) >= 4096)
-        return overlap((size_t)atoll(argv[2])), 0;
+    if (argc == 4 && !strcmp(argv[1], "sets") && atoi(argv[2]) >= 64 && atoi(argv[2]) <= 1 << 20 && atoi(argv[3]) >= 2 && atoi(argv[3]) <= 64)
+        return same_sets((uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3])), 0;
+    if (argc == 2 && !strcmp(argv[1], "branches"))
+        return branches(), 0;
     if (argc == 2 && !strcmp(argv[1], "issue"))
         return issue(), 0;
     if (argc != 2 || !(lists(argv[1], &sum) || matrices(argv[1], &sum) || tables(argv[1], &sum))) {
-        fprintf(stderr, "usage: prediction KERNEL | overlap BYTES | issue (see benches/prediction)\n");
+        fprintf(stderr, "usage: prediction KERNEL | sets WAY WAYS | branches | issue (see benches/prediction)\n");
         return 2;
     }
     printf("%s %llu %llu\n", argv[1], (unsigned long long)taken, (unsigned long long)sum);

@@ -29,6 +29,8 @@ pub struct Described {
     pub levels: Vec<Level>,
     /// Load-to-use from memory, cycles.
     pub memory: Span,
+    /// Misses of the nearest level that can be under way at the same time; `None` if that is not described.
+    pub outstanding: Option<u32>,
     /// Visible TLBs, nearest first.
     pub tlbs: Vec<Tlb>,
 }
@@ -116,6 +118,8 @@ const LATENCY_TOLERANCE: Tolerance = Tolerance { relative: 0.01, absolute: 0.2 }
 const PENALTY_TOLERANCE: Tolerance = Tolerance { relative: 0.03, absolute: 0.3 };
 /// Capacity: its interval must contain the size.
 const CAPACITY_TOLERANCE: Tolerance = Tolerance { relative: 0.0, absolute: 0.0 };
+/// Misses under way: whole numbers, of which a survey measures the effective one.
+const OUTSTANDING_TOLERANCE: Tolerance = Tolerance { relative: 0.0, absolute: 0.5 };
 /// TLB entries: whole numbers.
 const ENTRIES_TOLERANCE: Tolerance = Tolerance { relative: 0.0, absolute: 1.0 };
 

@@ -54,6 +54,7 @@ fn described(d: &Description, hz: Option<f64>) -> Described {
         hz,
         levels: levels.collect(),
         memory: expected_findings.tiers.last().map_or((0.0, 0.0), |t| span(t.cycles)),
+        outstanding: d.core.outstanding,
         tlbs: tlbs.collect(),
     }
 }

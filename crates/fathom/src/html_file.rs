@@ -199,7 +199,7 @@ fn only_page(path: &Path) -> Result<(), Failure> {
 }
 
 /// Returns file names without their directories, if they remain unique.
-fn shortened<'a>(names: &[&'a str]) -> Vec<&'a str> {
+pub fn shortened<'a>(names: &[&'a str]) -> Vec<&'a str> {
     let last = |name: &'a str| {
         Path::new(name).file_name().and_then(|n| n.to_str()).filter(|n| !n.is_empty()).unwrap_or(name)
     };

@@ -13,6 +13,8 @@ const SHOWN: usize = 30;
 /// Calls that are findings: shares of a whole, each with all that is called from there.
 #[derive(Clone, Copy, Debug)]
 pub struct CallTree {
+    /// Name of the figure, which no other one of the page has.
+    pub figure: &'static str,
     /// The metric, whose only coordinate is the number of the call. Callers have smaller ones.
     pub metric: &'static Metric,
     /// Number of the caller; 0 if there is none.
@@ -41,10 +43,11 @@ impl CallTree {
             self.whole
         );
         let name = format!("{{detail.{}}}", self.function.name);
-        let chart = Chart::new("calls", Kind::Flame, Scale::values(self.axis), Scale::values(""), &caption)
-            .with(Series::of(self.metric, &name))
-            .label(&format!("{{detail.{}}}", self.file.name))
-            .tree(Axis::Call, self.caller);
+        let chart =
+            Chart::new(self.figure, Kind::Flame, Scale::values(self.axis), Scale::values(""), &caption)
+                .with(Series::of(self.metric, &name))
+                .label(&format!("{{detail.{}}}", self.file.name))
+                .tree(Axis::Call, self.caller);
         page.picture(chart, Vec::new());
         page.listing(self.largest(&all));
         if all.len() > SHOWN {

@@ -5,6 +5,9 @@ use fathom_analysis::findings::{Key, Metric, Report};
 
 use crate::page::Page;
 
+/// Shows several reports, with their names.
+pub type Together = fn(&[(&str, &Report)], &mut Page);
+
 /// A kind of report.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportKind {
@@ -16,6 +19,8 @@ pub struct ReportKind {
     pub headline: fn(&Report) -> Headline,
     /// Shows all findings of a report.
     pub view: fn(&Report, &mut Page),
+    /// Shows several reports of this kind side by side, with their names, if that tells more than each alone.
+    pub together: Option<Together>,
 }
 
 impl ReportKind {

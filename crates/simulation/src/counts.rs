@@ -87,8 +87,8 @@ pub struct PlaceCounts {
     pub walks: u64,
     /// Time beyond hits of the nearest level and TLB, in units.
     pub units: u64,
-    /// What remains of it if data accesses overlap ([`OverlapCounts`]); 0 if that is not described.
-    pub overlapped_units: u64,
+    /// What remains of it if data accesses overlap; none if that is not described.
+    pub overlap: OverlapCounts,
 }
 
 impl PlaceCounts {
@@ -177,6 +177,8 @@ pub struct LineCounts {
     pub walks: u64,
     /// Time of these accesses, in units.
     pub units: u64,
+    /// What remains of it if accesses overlap; 0 if that is not described.
+    pub overlapped_units: u64,
     /// Misses of the nearest level by reason.
     pub reasons: [u64; REASONS],
     /// What accesses to it have done to lines of other CPUs.
@@ -190,6 +192,7 @@ impl LineCounts {
         self.reasons.iter_mut().zip(other.reasons).for_each(|(sum, more)| *sum += more);
         self.walks += other.walks;
         self.units += other.units;
+        self.overlapped_units += other.overlapped_units;
         self.sharing.add(other.sharing);
     }
 }
@@ -247,11 +250,40 @@ pub struct OverlapCounts {
     pub fetch_units: u64,
 }
 
+/// What passes side by side in the least time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Instructions themselves.
+    Instructions,
+    /// Fetches beyond hits.
+    Fetches,
+    /// Data accesses beyond hits.
+    Data,
+}
+
 impl OverlapCounts {
-    /// Returns the least time, in units: instructions, fetches and data pass side by side.
+    /// Returns the least time, in units: that of the side that takes the longest. `instruction_units` is the time of the instructions
+    /// themselves.
     #[must_use]
     pub fn least(self, instruction_units: u64) -> u64 {
-        self.data_units.max(self.fetch_units).max(instruction_units)
+        self.of(self.longest(instruction_units), instruction_units)
+    }
+
+    /// Returns the side that takes the longest.
+    #[must_use]
+    pub fn longest(self, instruction_units: u64) -> Side {
+        let sides = [Side::Instructions, Side::Fetches, Side::Data];
+        sides.into_iter().max_by_key(|&side| self.of(side, instruction_units)).unwrap_or(Side::Data)
+    }
+
+    /// Returns the time of a side. What parts of a run have on one side adds up to that of the run.
+    #[must_use]
+    pub fn of(self, side: Side, instruction_units: u64) -> u64 {
+        match side {
+            Side::Instructions => instruction_units,
+            Side::Fetches => self.fetch_units,
+            Side::Data => self.data_units,
+        }
     }
 }
 

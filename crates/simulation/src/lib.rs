@@ -42,7 +42,7 @@ pub use allocators::Allocator;
 pub use code::{Code, NamedRange};
 pub use counts::{
     CounterCounts, EntryTimes, KINDS, LevelCounts, LineCounts, MachineCounts, OverlapCounts, PairCounts,
-    PlaceCounts, REASONS, Reason, RegionCounts, SharingCounts, StoryCounts, TlbCounts,
+    PlaceCounts, REASONS, Reason, RegionCounts, SharingCounts, Side, StoryCounts, TlbCounts,
 };
 pub use entered::{Entered, fetch_shift};
 pub use heap::{HeapEvent, MAX_SITES, SiteCounts};

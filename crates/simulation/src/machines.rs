@@ -273,7 +273,7 @@ mod tests {
     use fathom_model::description::Core;
 
     use super::*;
-    use crate::counts::{OverlapCounts, RegionCounts};
+    use crate::counts::{OverlapCounts, RegionCounts, Side};
     use crate::regions::Event;
 
     fn machine(name: &str) -> Machine {
@@ -405,7 +405,8 @@ mod tests {
     fn what_overlaps_takes_less_by_instruction_too() {
         let mut overlapping = 0;
         for machine in counted(1) {
-            let places: u64 = machine.places.iter().map(|place| place.overlapped_units).sum();
+            let places: u64 =
+                machine.places.iter().map(|p| p.overlap.data_units + p.overlap.fetch_units).sum();
             let Some(OverlapCounts { data_units, fetch_units }) = machine.overlap else {
                 assert_eq!(places, 0, "{}", machine.name);
                 continue;
@@ -414,6 +415,8 @@ mod tests {
             assert_eq!(places, data_units + fetch_units, "{}", machine.name);
             let serial: u64 = machine.places.iter().map(|place| place.units).sum();
             let most = u64::from(machine.outstanding.expect("described"));
+            let longest = OverlapCounts { data_units, fetch_units }.longest(0);
+            assert_eq!(longest, if data_units >= fetch_units { Side::Data } else { Side::Fetches });
             let (data, least) = (serial - fetch_units, (serial - fetch_units) / most);
             assert!((least..data).contains(&data_units), "{}: {data_units} of {data}", machine.name);
         }

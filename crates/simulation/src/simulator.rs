@@ -60,7 +60,7 @@ struct Numbered {
     /// Levels, and memory after them.
     levels: usize,
     /// By number: accesses told by level for data, the same for fetches, walks, units, and what remains of these if
-    /// accesses overlap.
+    /// accesses overlap: of data, and of fetches.
     counts: Vec<u64>,
 }
 
@@ -71,7 +71,7 @@ impl Numbered {
 
     /// Numbers kept for each.
     fn width(&self) -> usize {
-        2 * (self.levels + 1) + 3
+        2 * (self.levels + 1) + 4
     }
 
     #[inline]
@@ -82,11 +82,11 @@ impl Numbered {
             self.counts.resize((at + width).next_multiple_of(1024 * width), 0);
         }
         let of = &mut self.counts[at..at + width];
-        let side = if kind == Kind::Fetch { self.levels + 1 } else { 0 };
-        of[side + outcome.level.unwrap_or(self.levels)] += 1;
-        of[width - 3] += u64::from(outcome.walked);
-        of[width - 2] += beyond;
-        of[width - 1] += overlapped;
+        let (begin, end) = if kind == Kind::Fetch { (self.levels + 1, 1) } else { (0, 2) };
+        of[begin + outcome.level.unwrap_or(self.levels)] += 1;
+        of[width - 4] += u64::from(outcome.walked);
+        of[width - 3] += beyond;
+        of[width - end] += overlapped;
     }
 
     /// Returns the counts of those that have any.
@@ -99,9 +99,9 @@ impl Numbered {
                 place: place as u64,
                 misses: missed(&of[..=levels]),
                 fetch_misses: missed(&of[levels + 1..2 * (levels + 1)]),
-                walks: of[width - 3],
-                units: of[width - 2],
-                overlapped_units: of[width - 1],
+                walks: of[width - 4],
+                units: of[width - 3],
+                overlap: OverlapCounts { data_units: of[width - 2], fetch_units: of[width - 1] },
             })
             .collect()
     }
@@ -126,8 +126,10 @@ impl Served {
         }
     }
 
+    /// Counts an access that is no hit of the nearest level and TLB. Returns its time beyond one: if it waits for the access before, and if
+    /// it overlaps (0 if that is not described).
     #[inline]
-    fn note(&mut self, cpu: u32, access: &Access, outcome: Outcome) {
+    fn note(&mut self, cpu: u32, access: &Access, outcome: Outcome) -> [u64; 2] {
         let (kind, level) = (access.kind as usize, outcome.level.unwrap_or(self.levels));
         let sums = &mut self.sums;
         sums.told[level][kind] += 1;
@@ -152,6 +154,7 @@ impl Served {
         if call > 0 {
             self.calls.add(call, access.kind, outcome, times);
         }
+        times
     }
 }
 
@@ -295,7 +298,7 @@ impl Simulator {
                         pass(served.overlap.as_mut(), cpu, &batch[passed]);
                         passed += 1;
                     }
-                    served.note(cpu, &batch[index], outcome);
+                    let _ = served.note(cpu, &batch[index], outcome);
                 });
                 batch[passed..].iter().for_each(|access| pass(served.overlap.as_mut(), cpu, access));
                 made
@@ -469,11 +472,9 @@ fn one_by_one(
         let here = left.min((1 << shift) - (at & ((1 << shift) - 1)));
         let piece = Access { address: at, bytes: here as u16, ..*access };
         let traced = model.traced(cpu, &piece)?;
-        if !traced.nearest {
-            served.note(cpu, access, traced.outcome);
-        }
-        let beyond = traced.outcome.cost.saturating_sub(served.hit[access.kind as usize]);
-        story.note(model, cpu, (&piece, owner), &traced, beyond);
+        // A hit of both takes no more than one.
+        let times = if traced.nearest { [0; 2] } else { served.note(cpu, access, traced.outcome) };
+        story.note(model, cpu, (&piece, owner), &traced, times);
         (at, left) = (at.wrapping_add(here), left - here);
     }
     Ok(())

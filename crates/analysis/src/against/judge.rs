@@ -2,7 +2,7 @@
 
 use super::{
     CAPACITY_TOLERANCE, CLOCK_TOLERANCE, Described, ENTRIES_TOLERANCE, LATENCY_TOLERANCE, Level,
-    MERGE_RATIOS, PENALTY_TOLERANCE, Span, Tlb, Tolerance, Verdict, compared,
+    MERGE_RATIOS, OUTSTANDING_TOLERANCE, PENALTY_TOLERANCE, Span, Tlb, Tolerance, Verdict, compared,
 };
 use crate::findings::{Axis, Basis, Coordinate, Finding, Key, Metric, Part, Value, WarningKind};
 use crate::hierarchy::{Hierarchy, Tlb as Step, interval};
@@ -16,6 +16,7 @@ pub(super) fn rows(hierarchy: &Hierarchy, described: &Described) -> Vec<Finding>
     judge.clock();
     judge.levels();
     judge.memory();
+    judge.outstanding();
     judge.translation();
     judge.rows
 }
@@ -83,7 +84,7 @@ impl<'a> Judge<'a> {
         });
         self.rows.push(Finding {
             low: measured.map(|m| m.0.low),
-            high: measured.map(|m| m.0.high),
+            high: measured.map(|m| m.0.high).filter(|high| high.is_finite()),
             count: measured.map_or(0, |m| m.1.count),
             trials: measured.map(|m| m.1.trials.clone()).unwrap_or_default(),
             basis: Basis::Derived,
@@ -308,6 +309,10 @@ impl<'a> Judge<'a> {
             ("ways", any(&conflict::TIER_WAYS)),
             ("sets", any(&conflict::TIER_SETS)),
             ("replacement", any(&conflict::TIER_POLICIES)),
+            (
+                "misses under way",
+                self.described.outstanding.is_none() || report.of(&survey::MEMORY_OVERLAP).next().is_some(),
+            ),
         ];
         let not: Vec<&str> = requested.iter().filter(|a| !a.1).map(|a| a.0).collect();
         (!not.is_empty()).then(|| format!("not measured, so not checked: {}", not.join(", ")))
@@ -323,6 +328,22 @@ impl<'a> Judge<'a> {
             open.filter(|_| self.measured(h.memory.latency).value < self.time(self.described.memory).0);
         let keys = keys(&claims::DESCRIBED_MEMORY_LATENCY, &claims::CHECK_MEMORY_LATENCY, []);
         self.latency(keys, "memory", self.described.memory, h.memory.latency, open);
+    }
+
+    fn outstanding(&mut self) {
+        let Some(described) = self.described.outstanding else { return };
+        let Some(found) = self.hierarchy.number(&survey::MEMORY_OVERLAP) else { return };
+        let (of, at) = ("the number of misses under way", f64::from(described));
+        let keys = keys(&claims::DESCRIBED_OUTSTANDING, &claims::CHECK_OUTSTANDING, []);
+        let claim = Claim { keys, of, unit: "", described: (at, at) };
+        // A lower bound has no end.
+        let i = match found.basis {
+            Basis::Bounds => Interval { high: f64::INFINITY, ..interval(found) },
+            _ => interval(found),
+        };
+        let fewer = (i.value < at)
+            .then_some("; the window of the core or the bandwidth of memory may allow fewer, so this is not a contradiction");
+        self.against(&claim, i, found, OUTSTANDING_TOLERANCE, fewer);
     }
 
     fn translation(&mut self) {
@@ -418,6 +439,9 @@ fn span((low, high): Span, unit: &str) -> String {
 
 /// Formats a measured value with its interval.
 fn around(i: Interval, unit: &str) -> String {
+    if i.high.is_infinite() {
+        return format!("at least {}", formatted(i.low, unit));
+    }
     let (value, ends) = (formatted(i.value, unit), span((i.low, i.high), unit));
     if value == ends { value } else { format!("{value} ({ends})") }
 }

@@ -1,6 +1,6 @@
 use super::{Described, Level, Tlb, Verdict, check, compared, contradicted};
 use crate::findings::Item;
-use crate::findings::{Finding, Report, Value, Warning, WarningKind};
+use crate::findings::{Basis, Finding, Report, Value, Warning, WarningKind};
 use crate::metrics::REGISTRY;
 
 use crate::interval::Interval;
@@ -63,6 +63,7 @@ fn described() -> Described {
         hz: 1e9,
         levels: vec![level("L1D", 4.0, 32768.0, 8), level("L2", 20.0, 1_048_576.0, 16)],
         memory: (200.0, 200.0),
+        outstanding: None,
         tlbs: vec![tlb(1, "near", 64, 7.0), tlb(2, "far", 1024, 40.0)],
     }
 }
@@ -254,4 +255,47 @@ fn tier_that_may_be_two_close_levels_contradicts_neither() {
     // A level that is far enough from the next is contradicted.
     (machine.levels[0].latency, machine.levels[0].size) = ((1.0, 1.0), (4096.0, 4096.0));
     assert!(!of_first(&machine).is_empty());
+}
+
+/// A survey tells an effective number: more than described contradict it, fewer do not.
+#[test]
+fn misses_under_way_are_compared() {
+    let of = |outstanding| Described { outstanding, ..described() };
+    let with = |value: f64, off: f64| {
+        let mut report = survey();
+        report.findings.push(finding("memory.overlap", value, "", off));
+        report
+    };
+    let verdict = |report: &Report, described: u32| {
+        let (verdicts, notes) = verdicts_and_notes(report, &of(Some(described)));
+        let found = verdicts.into_iter().find(|(name, _)| name == "outstanding").expect("a row").1;
+        (found, notes.join(" "))
+    };
+    assert_eq!(verdict(&with(6.2, 0.3), 6).0, "agrees");
+    assert_eq!(verdict(&with(20.5, 0.5), 20).0, "agrees");
+    let more = verdict(&with(9.0, 0.3), 6);
+    assert!(more.0 == "disagrees" && more.1.contains("is described as 6, measured is 9"), "{more:?}");
+    let fewer = verdict(&with(4.0, 0.3), 6);
+    assert!(fewer.0 == "undecided" && fewer.1.contains("may allow fewer"), "{fewer:?}");
+    assert_eq!(verdict(&with(6.2, 3.0), 6).0, "undecided", "too wide");
+    // The most chains that were walked still help.
+    let open = |value| {
+        let mut report = with(value, 0.5);
+        let last = report.findings.last_mut().expect("the number");
+        (last.basis, last.high) = (Basis::Bounds, None);
+        report
+    };
+    assert_eq!(verdict(&open(30.0), 20).0, "disagrees");
+    assert_eq!(verdict(&open(20.0), 20).0, "undecided");
+    assert_eq!(verdict(&open(20.0), 40).0, "undecided");
+    for (report, described, told) in
+        [(survey(), Some(6), true), (survey(), None, false), (with(6.0, 0.1), None, false)]
+    {
+        let checked = check(&report, &of(described)).expect("tiers");
+        assert!(!checked.findings.iter().any(|f| f.name() == "check.outstanding"));
+        let tiers = checked.findings.iter().find(|f| f.name() == "check.tiers").expect("a row");
+        let note = "not measured, so not checked: line, ways, sets, replacement";
+        let expected = if told { format!("{note}, misses under way") } else { note.to_owned() };
+        assert_eq!(tiers.notes, [expected]);
+    }
 }

@@ -62,6 +62,9 @@ metrics! {
     CHECK_MEMORY_LATENCY "check.memory.latency" ["cycles", "ns"]
         "whether the described memory latency agrees"
         .token(&tokens::VERDICT);
+    CHECK_OUTSTANDING "check.outstanding" [""]
+        "whether the described number of misses under way agrees; fewer that were measured do not contradict it"
+        .token(&tokens::VERDICT);
     CHECK_TLBS "check.tlbs" [""]
         "whether the number of TLBs agrees with those of the description that are observable"
         .token(&tokens::VERDICT);
@@ -93,6 +96,8 @@ metrics! {
         .token(&tokens::POLICY);
     DESCRIBED_MEMORY_LATENCY "described.memory.latency" ["cycles", "ns"]
         "described memory latency";
+    DESCRIBED_OUTSTANDING "described.outstanding" [""]
+        "described number of misses of the nearest level that can be under way at the same time";
     DESCRIBED_TLBS "described.tlbs" [""]
         "number of TLBs that a survey of the described machine should observe";
     DESCRIBED_TLB_ENTRIES "described.tlb.{tlb}.entries" [""]
@@ -137,6 +142,7 @@ pub static CHECKS: &[Check] = &[
         verdict: &CHECK_MEMORY_LATENCY,
         described: &DESCRIBED_MEMORY_LATENCY,
     },
+    Check { property: "misses under way", verdict: &CHECK_OUTSTANDING, described: &DESCRIBED_OUTSTANDING },
     Check { property: "TLBs", verdict: &CHECK_TLBS, described: &DESCRIBED_TLBS },
     Check { property: "TLB {} entries", verdict: &CHECK_TLB_ENTRIES, described: &DESCRIBED_TLB_ENTRIES },
     Check { property: "TLB {} penalty", verdict: &CHECK_TLB_PENALTY, described: &DESCRIBED_TLB_PENALTY },

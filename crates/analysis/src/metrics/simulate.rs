@@ -124,6 +124,24 @@ pub const OVERLAPPED: Field = Field::new(
 /// The least time.
 pub const LEAST: Field =
     Field::new("least", "the least time, if accesses that are no hits overlap as described, cycles");
+/// A call's part of it.
+pub const LEAST_PART: Field = Field::new(
+    "least",
+    "its part of the least time of the program: what it has of the instructions, the fetches or the data accesses, whichever of \
+     them takes the longest in the whole program, cycles",
+);
+/// What passes side by side in the least time.
+pub const SIDES: Field = Field::new(
+    "sides",
+    "what passes side by side then, the longest of which is this time: instructions, fetches beyond hits, data accesses beyond hits, \
+     cycles",
+);
+/// One of them.
+pub const INSTRUCTION_SIDE: &str = "instructions";
+/// One of them.
+pub const FETCH_SIDE: &str = "fetches";
+/// One of them.
+pub const DATA_SIDE: &str = "data";
 /// Accesses under way.
 pub const WINDOW: Field = Field::new("window", "loads and stores that may be under way, hits included");
 /// Walks.
@@ -147,7 +165,7 @@ metrics! {
         .less_is_better().timed();
     LEAST_CYCLES "simulated.cycles.least" ["cycles"]
         "the least time of the program: accesses that are no hits overlap as described, as if none depended on another"
-        .less_is_better().timed();
+        .less_is_better().timed().detail(&[SIDES]);
     OUTSTANDING "simulated.outstanding" [""]
         "number of accesses that are no hits and that may be under way at the same time, as described"
         .detail(&[WINDOW]);
@@ -254,7 +272,7 @@ metrics! {
     SOURCE_CYCLES "simulated.source.{rank}.cycles" ["cycles"]
         "the same for the lines of the source around those with the longest time, in the order of the source"
         .less_is_better().compared(Compared::OnRequest)
-        .detail(&[SOURCE_FILE, LINE_NUMBER, TEXT, EXECUTED, ACCESSES, MISSES, WALKS]);
+        .detail(&[SOURCE_FILE, LINE_NUMBER, TEXT, EXECUTED, ACCESSES, MISSES, WALKS, OVERLAPPED]);
     REGION_CYCLES "simulated.region.{rank}.cycles" ["cycles"]
         "time of a region that marks in the program bound, and of the regions within it; the longest first"
         .less_is_better().compared(Compared::OnRequest)
@@ -265,17 +283,21 @@ metrics! {
     TOTAL_SHARE "simulated.total.{rank}.share" [""]
         "share of the program's time in a function and in all that it calls; the largest first"
         .share().less_is_better().compared(Compared::OnRequest)
-        .detail(&[FUNCTION, FILE, TIME, EXECUTED, ACCESSES, MISSES, WALKS]);
+        .detail(&[FUNCTION, FILE, TIME, LEAST_PART, EXECUTED, ACCESSES, MISSES, WALKS]);
     CALL_SHARE "simulated.call.{call}.share" [""]
         "share of the time in a function, called by a certain sequence of callers, and in all that it calls from there"
         .share().less_is_better().compared(Compared::OnRequest)
-        .detail(&[FUNCTION, FILE, CALLER, TIME, EXECUTED, ACCESSES, MISSES, WALKS]);
+        .detail(&[FUNCTION, FILE, CALLER, TIME, LEAST_PART, EXECUTED, ACCESSES, MISSES, WALKS]);
+    CALL_LEAST_SHARE "simulated.call.{call}.least_share" [""]
+        "the same share of the least time"
+        .share().less_is_better().compared(Compared::OnRequest)
+        .detail(&[FUNCTION, FILE, CALLER, LEAST_PART]);
     OBJECT_CYCLES "simulated.object.{rank}.cycles" ["cycles"]
         "time of accesses to an object beyond hits of the nearest level and TLB; the longest first"
         .less_is_better().compared(Compared::OnRequest)
         .detail(&[
-            OBJECT, FILE, BLOCKS, BLOCK_BYTES, PEAK_BYTES, BLOCK_ACCESSES, MISSES, WALKS, REASONS, INVALIDATED, TRANSFERS,
-            UPGRADES,
+            OBJECT, FILE, BLOCKS, BLOCK_BYTES, PEAK_BYTES, BLOCK_ACCESSES, MISSES, WALKS, OVERLAPPED, REASONS, INVALIDATED,
+            TRANSFERS, UPGRADES,
         ]);
     PAIR_MISSES "simulated.pair.{rank}.misses" [""]
         "number of misses of an object because of another one; the most first"

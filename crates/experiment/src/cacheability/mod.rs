@@ -149,4 +149,5 @@ pub static KIND: ReportKind = ReportKind {
     metrics: &[metrics::common::ALL, metrics::cacheability::ALL, metrics::claims::ALL],
     headline: headline::headline,
     view: view::view,
+    together: None,
 };

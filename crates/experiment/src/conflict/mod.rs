@@ -30,6 +30,7 @@ pub static KIND: ReportKind = ReportKind {
     ],
     headline: headline::headline,
     view: view::view,
+    together: None,
 };
 
 /// The experiment.

@@ -31,6 +31,7 @@ pub static KIND: ReportKind = ReportKind {
     metrics: &[metrics::common::ALL, metrics::count::ALL],
     headline: headline::headline,
     view: view::view,
+    together: None,
 };
 
 /// The experiment. It plans no trials: the program is what runs.

@@ -122,4 +122,5 @@ pub static KIND: ReportKind = ReportKind {
     metrics: &[metrics::common::ALL, metrics::dma::ALL, metrics::claims::ALL],
     headline: headline::headline,
     view: view::view,
+    together: None,
 };

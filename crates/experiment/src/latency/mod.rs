@@ -61,4 +61,5 @@ pub static KIND: ReportKind = ReportKind {
     metrics: &[metrics::common::ALL, metrics::latency::ALL, metrics::claims::ALL],
     headline: headline::headline,
     view: view::view,
+    together: None,
 };

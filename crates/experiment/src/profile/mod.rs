@@ -47,6 +47,7 @@ pub static KIND: ReportKind = ReportKind {
     metrics: &[metrics::common::ALL, metrics::profile::ALL],
     headline: headline::headline,
     view: view::view,
+    together: None,
 };
 
 /// The experiment. It plans no trials: the program is what runs.

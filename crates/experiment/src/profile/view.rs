@@ -67,6 +67,7 @@ fn totals(page: &mut Page, index: &mut FindingIndex) {
 /// Shows the tree of calls: a flame graph, and its largest calls in characters.
 fn calls(page: &mut Page, index: &mut FindingIndex) {
     let tree = CallTree {
+        figure: "calls",
         metric: &metrics::CALL_SHARE,
         caller: metrics::CALLER,
         function: metrics::FUNCTION,

@@ -295,8 +295,7 @@ impl Hot {
         let line = Instruction::add(self.instruction, with_texts(line, &texts))
             .list("counts", &[self.executed, self.accesses, self.walks, self.units])
             .list("misses", &self.misses);
-        let line = self.overlapped.iter().fold(line, |line, &units| line.int("overlapped", units));
-        with_reasons(line, self.reasons)
+        with_reasons(with_overlapped(line, self.overlapped), self.reasons)
     }
 
     fn of_line(line: &Line) -> Result<Hot, WireError> {
@@ -350,6 +349,11 @@ impl SimulatedTlb {
         f.finish()?;
         Ok(SimulatedTlb { name, accesses, misses, reasons })
     }
+}
+
+/// Adds what remains of a time if accesses overlap, if that is known.
+fn with_overlapped(line: Line, overlapped: Option<u64>) -> Line {
+    overlapped.iter().fold(line, |line, &units| line.int("overlapped", units))
 }
 
 /// Adds reasons that are known.

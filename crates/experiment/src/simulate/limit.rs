@@ -17,8 +17,12 @@ pub struct Limit {
     percent: bool,
 }
 
+/// The lower bound of cycles.
+const LEAST: &str = "least";
+
 /// What a condition may name.
-const FORMS: &str = "misses.LEVEL, misses.TLB, writebacks.LEVEL, walks, memory, cycles or instructions, then > or < and a number, \
+const FORMS: &str = "misses.LEVEL, misses.TLB, writebacks.LEVEL, walks, memory, cycles (every access waits), cycles.least or \
+                     instructions, then > or < and a number, \
                      for misses also a share: misses.L1D > 5%; REGION: before it for a region, which has neither \
                      writebacks nor misses of TLBs";
 
@@ -37,7 +41,7 @@ impl Limit {
             None => (None, name),
         };
         let (quantity, unit) = match name.split_once('.') {
-            Some((quantity, unit)) => (quantity, Some(unit.to_owned())),
+            Some((quantity, unit)) => (quantity, Some(unit)),
             None => (name, None),
         };
         let percent = rest.ends_with('%');
@@ -47,7 +51,10 @@ impl Limit {
             return Err(wrong("the limit is no number from 0"));
         }
         let known = match unit {
-            Some(_) => matches!(quantity, "misses" | "writebacks"),
+            Some(unit) => match quantity {
+                "misses" | "writebacks" => true,
+                _ => quantity == "cycles" && unit == LEAST,
+            },
             None => matches!(quantity, "walks" | "memory" | "cycles" | "instructions"),
         };
         if !known {
@@ -60,7 +67,7 @@ impl Limit {
             return Err(wrong("only misses have a share"));
         }
         let above = text.as_bytes()[at] == b'>';
-        let (text, quantity) = (text.to_owned(), quantity.to_owned());
+        let (text, quantity, unit) = (text.to_owned(), quantity.to_owned(), unit.map(str::to_owned));
         Ok(Limit { text, region, quantity, unit, above, value, percent })
     }
 
@@ -69,12 +76,27 @@ impl Limit {
     /// # Errors
     /// The report's machine has no such level or TLB, or the program did not enter the region; names those that there are.
     pub fn check(&self, report: &Report) -> Result<(f64, bool), String> {
+        let least = || report.find(&metrics::LEAST_CYCLES).and_then(Finding::finite);
         let value = match (&self.region, &self.unit) {
+            (None, Some(_)) if self.is_least() => least().ok_or_else(|| self.no_least())?,
             (Some(region), _) => self.of_region(report, region)?,
             (None, Some(unit)) => self.of_unit(report, unit)?,
             (None, None) => self.of_program(report)?,
         };
         Ok((value, if self.above { value > self.value } else { value < self.value }))
+    }
+
+    /// Returns whether it is about the lower bound of the time.
+    fn is_least(&self) -> bool {
+        self.quantity == "cycles" && self.unit.is_some()
+    }
+
+    fn no_least(&self) -> String {
+        format!(
+            "'{}': the machine has no least time: it does not describe how many accesses overlap (`outstanding` of [core]); \
+             cycles is the time if every access waits",
+            self.text
+        )
     }
 
     fn of_program(&self, report: &Report) -> Result<f64, String> {
@@ -104,6 +126,9 @@ impl Limit {
                 self.text
             ));
         };
+        if self.is_least() {
+            return found.detail.number(metrics::LEAST).ok_or_else(|| self.no_least());
+        }
         let Some(unit) = &self.unit else {
             let count = |field| found.detail.number(field).unwrap_or(0.0);
             return Ok(match self.quantity.as_str() {
@@ -174,6 +199,11 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
+        report_of(Some([2000.0, 300.0]))
+    }
+
+    /// `least`: the least time of the program and of a region, if it is described how many accesses overlap.
+    fn report_of(least: Option<[f64; 2]>) -> Report {
         let named = |metric: &'static Metric, value: f64| {
             let mut finding = Finding::number(metric.at([1u64.into()]), value);
             finding.detail.set(metrics::NAME, Item::Token("L1D".into()));
@@ -186,16 +216,19 @@ mod tests {
         region.detail.set(metrics::REACHED, Item::Numbers(vec![("L1D".into(), 40.0), ("L2".into(), 0.0)]));
         region.detail.set(metrics::PASSED_ON, Item::Numbers(vec![("L1D".into(), 10.0), ("L2".into(), 0.0)]));
         region.detail.set(metrics::WALKS, Item::Number(3.0));
+        least.iter().for_each(|[_, least]| region.detail.set(metrics::LEAST, Item::Number(*least)));
         let mut never = Finding::number(metrics::REGION_CYCLES.at([2u64.into()]), 0.0);
         never.detail.set(metrics::REGION, Item::Token("never".into()));
         never.detail.set(metrics::ENTERED, Item::Number(0.0));
-        let findings = vec![
+        let mut findings = vec![
             region,
             never,
             Finding::number(&metrics::WALK_COUNT, 12.0),
+            Finding::number(&metrics::CYCLES, 5000.0),
             named(&metrics::LEVEL_ACCESSES, 1000.0),
             named(&metrics::LEVEL_MISSES, 50.0),
         ];
+        findings.extend(least.map(|[least, _]| Finding::number(&metrics::LEAST_CYCLES, least)));
         Report { findings, ..Report::default() }
     }
 
@@ -214,6 +247,10 @@ mod tests {
             ("a <b>: c:walks < 4", 3.0, true),
             ("a <b>: c:cycles > 899", 900.0, true),
             ("a <b>: c:instructions > 70", 70.0, false),
+            ("a <b>: c:cycles.least > 299", 300.0, true),
+            ("cycles > 4999", 5000.0, true),
+            ("cycles.least > 2000", 2000.0, false),
+            ("cycles.least < 2001", 2000.0, true),
         ] {
             assert_eq!(Limit::parse(text).unwrap().check(&report()), Ok((value, beyond)), "{text}");
         }
@@ -228,6 +265,9 @@ mod tests {
             "walks > 5%",
             "walks.L1D > 5",
             "rumours > 1",
+            "cycles.most > 1",
+            "cycles.least > 5%",
+            "walks.least > 1",
             "walks > x",
             "walks > -1",
             "region:writebacks.L1D > 1",
@@ -237,6 +277,10 @@ mod tests {
         }
         let why = Limit::parse("misses.L3 > 1").unwrap().check(&report()).unwrap_err();
         assert!(why.contains("no 'L3', but L1D"), "{why}");
+        for text in ["cycles.least > 1", "a <b>: c:cycles.least > 1"] {
+            let why = Limit::parse(text).unwrap().check(&report_of(None)).unwrap_err();
+            assert!(why.contains("no least time") && why.contains("`outstanding`"), "{why}");
+        }
         for (text, said) in [
             ("never:walks > 1", "entered no region 'never'; it entered a <b>: c"),
             ("a <b>: c:misses.main-TLB > 1", "a region counts no 'main-TLB', but L1D, L2"),

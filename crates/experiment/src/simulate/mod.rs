@@ -13,7 +13,7 @@ use crate::experiment::Experiment;
 
 pub use reading::read;
 pub(crate) use reading::{UNITS_PER_CYCLE, doubts};
-pub use view::together;
+pub use view::machines;
 
 /// The experiment's name.
 pub const NAME: &str = "simulate";
@@ -24,6 +24,7 @@ pub static KIND: ReportKind = ReportKind {
     metrics: &[metrics::common::ALL, metrics::simulate::ALL],
     headline: headline::headline,
     view: view::view,
+    together: Some(view::records),
 };
 
 /// The experiment. It plans no trials: the program makes the accesses.

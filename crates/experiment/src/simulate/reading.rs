@@ -165,9 +165,7 @@ fn of_hot(metric: &'static Metric, hot: &Hot, rank: u64, simulated: &Simulated) 
     detail.set(metrics::ACCESSES, Item::Number(hot.accesses as f64));
     detail.set(metrics::MISSES, by_level(simulated, &hot.misses));
     detail.set(metrics::WALKS, Item::Number(hot.walks as f64));
-    if let Some(overlapped) = hot.overlapped {
-        detail.set(metrics::OVERLAPPED, Item::Number(cycles(overlapped)));
-    }
+    overlap::set_overlapped(detail, hot.overlapped);
     if let Some(reasons) = &hot.reasons {
         detail.set(metrics::REASONS, why::named(reasons));
     }

@@ -15,7 +15,8 @@ mod source;
 mod together;
 mod why;
 
-pub use together::together;
+pub use together::machines;
+pub(crate) use together::records;
 
 /// Functions and lines that a report shows.
 const SHOWN: usize = 20;
@@ -35,7 +36,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     let named = functions.all(|f| f.detail.word(metrics::FILE).is_some());
     let heading = if named { "Functions, by time beyond hits" } else { "Instructions, by time beyond hits" };
     hot(page, &mut index, &metrics::FUNCTION_CYCLES, heading);
-    calls::calls(page, &mut index);
+    calls::calls(page, report, &mut index);
     hot(page, &mut index, &metrics::LINE_CYCLES, "Lines of the source, by time beyond hits");
     hot(page, &mut index, &metrics::INSTRUCTION_CYCLES, "Instructions, by time beyond hits");
     source::source(page, report, &mut index);
@@ -227,14 +228,18 @@ fn hot(page: &mut Page, index: &mut FindingIndex, metric: &'static Metric, headi
 
 /// Returns a number of a finding's details.
 fn count(f: &Finding, field: Field) -> String {
-    f.detail.number(field).map(|n| number::shown(n, None, None).value).unwrap_or_default()
+    f.detail.number(field).map(shown).unwrap_or_default()
+}
+
+fn shown(value: f64) -> String {
+    number::shown(value, None, None).value
 }
 
 /// Returns the misses by level that are not 0.
 fn misses(f: &Finding) -> String {
     let Some(Item::Numbers(list)) = f.detail.get(metrics::MISSES) else { return String::new() };
     let some = list.iter().filter(|(_, misses)| *misses > 0.0);
-    let shown = some.map(|(name, misses)| format!("{name} {}", number::shown(*misses, None, None).value));
+    let shown = some.map(|(name, misses)| format!("{name} {}", shown(*misses)));
     shown.collect::<Vec<_>>().join(", ")
 }
 

@@ -86,4 +86,5 @@ pub static KIND: ReportKind = ReportKind {
     ],
     headline: headline::headline,
     view: view::view,
+    together: None,
 };

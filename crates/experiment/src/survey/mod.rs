@@ -91,4 +91,5 @@ pub static KIND: ReportKind = ReportKind {
     ],
     headline: headline::headline,
     view: view::view,
+    together: None,
 };

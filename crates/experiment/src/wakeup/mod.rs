@@ -83,4 +83,5 @@ pub static KIND: ReportKind = ReportKind {
     metrics: &[metrics::common::ALL, metrics::wakeup::ALL, metrics::claims::ALL],
     headline: headline::headline,
     view: view::view,
+    together: None,
 };

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use fathom_report::Style;
 use fathom_report::html::Entry;
+use fathom_report::page::Page;
 
 use super::{Context, Verb, one_stdin};
 use crate::cli::Output;
 use crate::failure::{Exit, Failure};
-use crate::html_file::Target;
+use crate::html_file::{Target, shortened};
 use crate::output::one_form;
 use crate::{against, records};
 
@@ -34,6 +36,7 @@ pub fn verb() -> Verb {
   fathom report here.fathom
   fathom report here.fathom --html here.html        one page, with figures
   fathom report pi3.fathom pi4.fathom --html pis.html
+  fathom report textbook.fathom blocked.fathom      two programs that were simulated, side by side
   fathom report - --json < here.fathom
   fathom report here.fathom --against bcm2711       check it against a description
 
@@ -61,6 +64,10 @@ fn run(options: &Report, context: &Context) -> Result<Exit, Failure> {
     let page = Target::open(options.out.html.as_deref(), super::read(&options.files))?;
     let mut worst = Exit::Done;
     let entries = super::entries(named.iter().map(|(name, report)| (name.as_str(), report)))?;
+    let together = || together(&entries, *out.style());
+    if let Some(together) = together().filter(|_| !page.as_ref().is_some_and(Target::is_stdout)) {
+        out.text(&together.finish())?;
+    }
     for Entry { name, report, kind } in &entries {
         if entries.len() > 1 && !page.as_ref().is_some_and(Target::is_stdout) {
             out.text(&format!("==> {name} <==\n"))?;
@@ -71,7 +78,20 @@ fn run(options: &Report, context: &Context) -> Result<Exit, Failure> {
         }
     }
     if let Some(page) = page {
-        page.write(&entries, &[], out)?;
+        let together = together().map_or_else(Vec::new, Page::blocks);
+        page.write_together(&entries, &[], &together, out)?;
     }
     Ok(worst)
+}
+
+/// Returns what is shown of several reports before each of them, if they are of one kind that has such a view.
+fn together(entries: &[Entry], style: Style) -> Option<Page> {
+    let [first, _, ..] = entries else { return None };
+    let show =
+        first.kind.together.filter(|_| entries.iter().all(|entry| entry.kind.name == first.kind.name))?;
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
+    let reports = entries.iter().map(|entry| entry.report);
+    let mut page = Page::new(style);
+    show(&shortened(&names).into_iter().zip(reports).collect::<Vec<_>>(), &mut page);
+    Some(page)
 }

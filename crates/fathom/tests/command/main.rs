@@ -41,6 +41,7 @@ mod serial;
 mod serving;
 mod share;
 mod simulate;
+mod simulate_bounds;
 mod simulate_cachegrind;
 mod simulate_calls;
 mod simulate_ends;

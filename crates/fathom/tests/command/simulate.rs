@@ -402,6 +402,30 @@ fn records_are_kept_reported_again_and_compared() {
     let again = user.run(&["report", "r.bcm2837.fathom"]);
     assert!(again.ended(0).contains("stream"), "{again:?}");
     assert!(user.read("page.html").contains("bcm2835"));
+    let files = ["r.bcm2835.fathom", "r.bcm2837.fathom"];
+    let both = user.run(&["report", files[0], files[1], "--html", "both.html"]);
+    let text = both.ended(0);
+    assert!(text.contains("Simulations, side by side") && text.contains("program on bcm2837"), "{text}");
+    assert!(text.find("side by side") < text.find("==> r.bcm2835.fathom <=="), "{text}");
+    crate::common::fits(text);
+    // The figure of both is that of the run, with the names of the records.
+    let chart = |page: &str| {
+        let text = user.read(page);
+        let from = text.find("\"together\": [{").unwrap_or_else(|| panic!("{page}"));
+        text[from..].split("\"changes\"").next().expect("a part").to_owned()
+    };
+    let renamed = ["bcm2835", "bcm2837"].into_iter().zip(files);
+    let expected = renamed.fold(chart("page.html"), |text, (machine, file)| {
+        text.replace(&format!("\"{machine}\""), &format!("\"{file}\""))
+    });
+    assert_eq!(chart("both.html"), expected);
+    // Of a page that has both, too; other records as before.
+    assert!(user.run(&["report", "both.html"]).ended(0).contains("Simulations, side by side"));
+    let latency =
+        ["latency", "--on", "bcm2835", "--bytes", "16K", "--budget", "1s", "--record", "latency.fathom"];
+    assert_eq!(user.run(&latency).status, 0);
+    let mixed = user.run(&["report", files[0], "latency.fathom"]);
+    assert!(!mixed.out.contains("Simulations") && mixed.out.contains("==> latency.fathom <=="), "{mixed:?}");
     run(&["--on", "bcm2835,bcm2837", "-o", "r.fathom"]).failed(2, &["r.bcm2835.fathom", "--force"]);
     let compared = user.run(&["compare", "r.bcm2835.fathom", "r.bcm2837.fathom"]);
     assert!(compared.ended(0).contains("level.1.misses"), "{compared:?}");

@@ -144,9 +144,7 @@ fn adds_up(user: &User, target: &Target, document: &Value) {
     let level = |number: u32| value(document, &format!("simulated.level.{number}.misses"));
     assert_eq!(sum("misses.L1D"), level(1), "{}", target.name);
     assert_eq!(sum("misses.L1I"), level(2), "{}", target.name);
-    // Each sequence's cycles are rounded.
-    let (cycles, rows) = (value(document, "simulated.cycles"), whole(user, "cycles").len() as f64);
-    assert!((sum("cycles") - cycles).abs() <= rows, "{}: {} of {cycles}", target.name, sum("cycles"));
+    assert_eq!(sum("cycles"), value(document, "simulated.cycles").round(), "{}", target.name);
 }
 
 /// Threads, and a shared library that calls back, through its stub and the dynamic linker.

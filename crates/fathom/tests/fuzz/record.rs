@@ -111,6 +111,7 @@ fn checked(report: &Report) {
         hz: against::clock(report).unwrap_or(1e9),
         levels: vec![level],
         memory: (90.0, 100.0),
+        outstanding: Some(6),
         tlbs: vec![tlb],
     };
     let Ok(checked) = against::check(report, &described) else { return };

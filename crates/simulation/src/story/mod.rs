@@ -91,14 +91,15 @@ impl Story {
         }
     }
 
-    /// Notes an access that the model has made, with its events. It took `beyond` units more than a hit.
+    /// Notes an access that the model has made, with its events. It took `times` units more than a hit: if each access waits for the
+    /// one before, and if they overlap.
     pub fn note(
         &mut self,
         model: &Model,
         cpu: u32,
         (access, owner): (&Access, Owner),
         traced: &Traced,
-        beyond: u64,
+        times: [u64; 2],
     ) {
         let Traced { agent, physical, outcome, nearest, sharing } = *traced;
         let sharing = SharingCounts::from(sharing);
@@ -110,7 +111,7 @@ impl Story {
         let reason = self.misses(model, agent, access, physical, outcome, own);
         if access.kind != Kind::Fetch && (!nearest || sharing.has_any()) {
             let path = self.data.iter().take_while(|&&level| Some(level) != outcome.level);
-            self.lines.add(own, path, (outcome.walked, beyond), (reason, sharing));
+            self.lines.add(own, path, (outcome.walked, times), (reason, sharing));
         }
         if let Some(reason) = reason {
             if self.places.len() <= place {

@@ -32,7 +32,7 @@ impl Tally {
         &mut self,
         own: End,
         passed: impl Iterator<Item = &'a usize>,
-        (walked, units): (bool, u64),
+        (walked, [units, overlapped_units]): (bool, [u64; 2]),
         (reason, sharing): (Option<Reason>, SharingCounts),
     ) {
         let levels = self.levels;
@@ -49,6 +49,7 @@ impl Tally {
         passed.for_each(|&level| of.misses[level] += 1);
         of.walks += u64::from(walked);
         of.units += units;
+        of.overlapped_units += overlapped_units;
         of.sharing.add(sharing);
         if let Some(reason) = reason {
             of.reasons[reason as usize] += 1;
@@ -101,12 +102,13 @@ mod tests {
         for n in 0..1000u64 {
             let (address, accessor) = (64 * n + 8, Accessor::Program);
             let own = End { address, place: 0, cpu: 0, owner: Owner::NONE, accessor };
-            tally.add(own, [0, 1].iter(), (true, 10), (Some(Reason::Cold), SharingCounts::default()));
+            tally.add(own, [0, 1].iter(), (true, [10, 3]), (Some(Reason::Cold), SharingCounts::default()));
         }
         let all = tally.counts();
         assert!(all.len() <= 100 && tally.bytes() == 64 << 4, "{} of {}", all.len(), tally.bytes());
         let sum = |of: fn(&LineCounts) -> u64| all.iter().map(of).sum::<u64>();
         assert_eq!((sum(|l| l.misses[1]), sum(|l| l.walks), sum(|l| l.units)), (1000, 1000, 10_000));
+        assert_eq!(sum(|l| l.overlapped_units), 3000);
         assert_eq!(sum(|l| l.reasons[Reason::Cold as usize]), 1000);
         assert_eq!(all[1].address, 1024 + 8, "the first address that missed");
     }

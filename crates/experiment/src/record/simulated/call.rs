@@ -21,6 +21,9 @@ pub struct SimulatedCall {
     pub walks: u64,
     /// Time: of the instructions themselves, of data accesses, of translations, of fetches beyond hits.
     pub units: u64,
+    /// Its part of the least time of the program, if the machine describes how many accesses overlap: what it has on the side
+    /// (instructions, fetches or data accesses) that takes the longest in the whole run.
+    pub least: Option<u64>,
     /// Misses by level.
     pub misses: Vec<u64>,
 }
@@ -28,9 +31,10 @@ pub struct SimulatedCall {
 impl SimulatedCall {
     pub(super) fn record_line(&self, line: Line) -> Line {
         let line = if self.caller > 0 { line.int("caller", self.caller) } else { line };
-        with_texts(line, &[("function", &self.function), ("file", &self.file)])
-            .list("counts", &[self.executed, self.accesses, self.walks, self.units])
-            .list("misses", &self.misses)
+        let line = with_texts(line, &[("function", &self.function), ("file", &self.file)])
+            .list("counts", &[self.executed, self.accesses, self.walks, self.units]);
+        let line = self.least.iter().fold(line, |line, &units| line.int("least", units));
+        line.list("misses", &self.misses)
     }
 
     /// Reads a call that comes after `before` others.
@@ -41,6 +45,7 @@ impl SimulatedCall {
         let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
         let (function, file) = (text("function")?, text("file")?);
         let [executed, accesses, walks, units] = numbers("counts", &f.list("counts")?)?;
+        let least = f.int("least")?;
         let misses = f.list("misses")?;
         f.finish()?;
         if caller > before as u64 {
@@ -48,6 +53,6 @@ impl SimulatedCall {
                 "simulated: caller={caller} is not one of {before} calls before it"
             )));
         }
-        Ok(SimulatedCall { caller, function, file, executed, accesses, walks, units, misses })
+        Ok(SimulatedCall { caller, function, file, executed, accesses, walks, units, least, misses })
     }
 }

@@ -2,7 +2,7 @@
 
 use fathom_probe::wire::{Line, WireError};
 
-use super::{cut, numbers};
+use super::{cut, numbers, with_overlapped};
 
 /// Lines of the source in a record, at most.
 pub const MAX_SOURCE: usize = 400;
@@ -24,6 +24,8 @@ pub struct SimulatedSource {
     pub walks: u64,
     /// Time beyond hits.
     pub units: u64,
+    /// What remains of it if accesses overlap, if that is described.
+    pub overlapped: Option<u64>,
     /// Misses by level.
     pub misses: Vec<u64>,
 }
@@ -32,7 +34,8 @@ impl SimulatedSource {
     pub(super) fn record_line(&self, line: Line) -> Line {
         let counts = [self.executed, self.accesses, self.walks, self.units];
         let line = line.text("file", &cut(&self.file)).int("number", self.number);
-        line.text("text", &cut(&self.text)).list("counts", &counts).list("misses", &self.misses)
+        let line = line.text("text", &cut(&self.text)).list("counts", &counts);
+        with_overlapped(line, self.overlapped).list("misses", &self.misses)
     }
 
     pub(super) fn of_line(line: &Line) -> Result<SimulatedSource, WireError> {
@@ -42,8 +45,9 @@ impl SimulatedSource {
         let number = f.need_int("number")?;
         let text = f.text("text")?.unwrap_or_default().to_owned();
         let [executed, accesses, walks, units] = numbers("counts", &f.list("counts")?)?;
+        let overlapped = f.int("overlapped")?;
         let misses = f.list("misses")?;
         f.finish()?;
-        Ok(SimulatedSource { file, number, text, executed, accesses, walks, units, misses })
+        Ok(SimulatedSource { file, number, text, executed, accesses, walks, units, overlapped, misses })
     }
 }

@@ -33,6 +33,7 @@ fn sample() -> Simulated {
         accesses: 2,
         walks: 3,
         units: u64::MAX,
+        least: Some(u64::MAX),
         misses: vec![4],
     };
     Simulated {
@@ -80,6 +81,7 @@ fn sample() -> Simulated {
             accesses: 2,
             walks: 3,
             units: u64::MAX,
+            overlapped: Some(u64::MAX),
             misses: vec![4],
         }],
         regions: vec![SimulatedRegion {
@@ -106,6 +108,7 @@ fn sample() -> Simulated {
             misses: vec![7],
             walks: 8,
             units: 9,
+            overlapped: Some(8),
             reasons: [9, 8, 7, 6, 5, 4],
             heap: Some([1, 2, 3, 4]),
             sharing: Some(SimulatedSharing { invalidated: u64::MAX, transfers: 5, upgrades: 6 }),

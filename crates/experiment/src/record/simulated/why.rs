@@ -3,7 +3,7 @@
 use fathom_probe::wire::{Line, WireError};
 
 use super::sharing::SimulatedSharing;
-use super::{cut, numbers, with_texts};
+use super::{cut, numbers, with_overlapped, with_texts};
 
 /// Reasons of misses.
 pub const REASONS: usize = 6;
@@ -26,6 +26,8 @@ pub struct SimulatedObject {
     pub walks: u64,
     /// Time beyond hits.
     pub units: u64,
+    /// What remains of it if accesses overlap, if that is described.
+    pub overlapped: Option<u64>,
     /// Misses of the nearest level by reason.
     pub reasons: Reasons,
     /// What accesses to it have done to lines of other CPUs, if anything.
@@ -69,7 +71,8 @@ pub struct SimulatedPair {
 impl SimulatedObject {
     pub(super) fn record_line(&self, line: Line) -> Line {
         let line = with_texts(line, &[("object", &self.name), ("file", &self.file)])
-            .list("counts", &[self.walks, self.units])
+            .list("counts", &[self.walks, self.units]);
+        let line = with_overlapped(line, self.overlapped)
             .list("misses", &self.misses)
             .list("reasons", &self.reasons);
         let line = SimulatedSharing::add(self.sharing, line);
@@ -85,13 +88,14 @@ impl SimulatedObject {
         let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
         let (name, file) = (text("object")?, text("file")?);
         let [walks, units] = numbers("counts", &f.list("counts")?)?;
+        let overlapped = f.int("overlapped")?;
         let misses = f.list("misses")?;
         let reasons = numbers("reasons", &f.list("reasons")?)?;
         let sharing = SimulatedSharing::of_list(&f.list("sharing")?)?;
         let heap = f.list("heap")?;
         let heap = if heap.is_empty() { None } else { Some(numbers("heap", &heap)?) };
         f.finish()?;
-        Ok(SimulatedObject { name, file, misses, walks, units, reasons, sharing, heap })
+        Ok(SimulatedObject { name, file, misses, walks, units, overlapped, reasons, sharing, heap })
     }
 }
 

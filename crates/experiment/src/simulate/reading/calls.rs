@@ -1,8 +1,9 @@
 //! Findings about the calls of a program.
 
-use fathom_analysis::findings::{Finding, Item, Metric};
+use fathom_analysis::findings::{Detail, Finding, Item, Metric};
 use fathom_analysis::metrics::simulate as metrics;
 
+use super::overlap;
 use crate::calls::{LEAST_CALL, with_callees};
 use crate::record::{Simulated, SimulatedCall};
 
@@ -19,13 +20,16 @@ pub(super) fn calls(simulated: &Simulated) -> Vec<Finding> {
     let misses: Vec<Vec<u64>> = (0..simulated.levels.len())
         .map(|level| whole(&|call| call.misses.get(level).copied().unwrap_or(0)))
         .collect();
-    let least = LEAST_CALL * super::all_units(simulated) as f64;
-    for (at, call) in simulated.calls.iter().enumerate().filter(|(at, _)| units[*at] as f64 >= least) {
+    let least = simulated.calls.iter().all(|call| call.least.is_some());
+    let least = least.then(|| whole(&|call| call.least.unwrap_or(0)));
+    let rare = LEAST_CALL * super::all_units(simulated) as f64;
+    for (at, call) in simulated.calls.iter().enumerate().filter(|(at, _)| units[*at] as f64 >= rare) {
         let call = SimulatedCall {
             executed: executed[at],
             accesses: accesses[at],
             walks: walks[at],
             units: units[at],
+            least: least.as_ref().map(|least| least[at]),
             misses: misses.iter().map(|of| of[at]).collect(),
             ..call.clone()
         };
@@ -34,7 +38,33 @@ pub(super) fn calls(simulated: &Simulated) -> Vec<Finding> {
             all.push(finding);
         }
     }
+    all.extend(least.iter().flat_map(|least| by_least(simulated, least)));
     all
+}
+
+/// Returns the calls by their parts of the least time, which `least` has with their callees.
+fn by_least(simulated: &Simulated, least: &[u64]) -> Vec<Finding> {
+    let Some(all) = overlap::least_units(simulated).filter(|all| *all > 0) else { return Vec::new() };
+    let rare = LEAST_CALL * all as f64;
+    let calls = simulated.calls.iter().zip(least).zip(1u64..);
+    let shown = calls.filter(|((_, least), _)| **least as f64 >= rare && **least <= all);
+    let finding = |((call, &least), number): ((&SimulatedCall, &u64), u64)| {
+        let share = least as f64 / all as f64;
+        let mut finding = Finding::number(metrics::CALL_LEAST_SHARE.at([number.into()]), share);
+        name(&mut finding.detail, call);
+        finding.detail.set(metrics::CALLER, Item::Number(call.caller as f64));
+        finding.detail.set(metrics::LEAST_PART, Item::Number(super::cycles(least)));
+        finding
+    };
+    shown.map(finding).collect()
+}
+
+/// Adds the function and the file of a call.
+fn name(detail: &mut Detail, call: &SimulatedCall) {
+    detail.set(metrics::FUNCTION, Item::Token(call.function.clone()));
+    if !call.file.is_empty() {
+        detail.set(metrics::FILE, Item::Token(call.file.clone()));
+    }
 }
 
 /// Returns the row of a call; `None` if a record claims more than there is.
@@ -50,11 +80,11 @@ fn of_call(
     }
     let mut finding = Finding::number(metric.at([number.into()]), call.units as f64 / all as f64);
     let detail = &mut finding.detail;
-    detail.set(metrics::FUNCTION, Item::Token(call.function.clone()));
-    if !call.file.is_empty() {
-        detail.set(metrics::FILE, Item::Token(call.file.clone()));
-    }
+    name(detail, call);
     detail.set(metrics::TIME, Item::Number(super::cycles(call.units)));
+    if let Some(least) = call.least {
+        detail.set(metrics::LEAST_PART, Item::Number(super::cycles(least)));
+    }
     detail.set(metrics::EXECUTED, Item::Number(call.executed as f64));
     detail.set(metrics::ACCESSES, Item::Number(call.accesses as f64));
     detail.set(metrics::MISSES, super::by_level(simulated, &call.misses));

@@ -22,5 +22,6 @@ fn of_line(line: &SimulatedSource, rank: u64, simulated: &Simulated) -> Finding 
     detail.set(metrics::ACCESSES, Item::Number(line.accesses as f64));
     detail.set(metrics::MISSES, super::by_level(simulated, &line.misses));
     detail.set(metrics::WALKS, Item::Number(line.walks as f64));
+    super::overlap::set_overlapped(detail, line.overlapped);
     finding
 }

@@ -41,6 +41,7 @@ fn of_object(object: &SimulatedObject, rank: u64, simulated: &Simulated) -> Find
     let misses = names.zip(object.misses.iter().map(|&misses| misses as f64));
     detail.set(metrics::MISSES, Item::Numbers(misses.collect()));
     detail.set(metrics::WALKS, Item::Number(object.walks as f64));
+    super::overlap::set_overlapped(detail, object.overlapped);
     detail.set(metrics::REASONS, named(&object.reasons));
     super::sharing::add(detail, object.sharing);
     let fields = [metrics::BLOCKS, metrics::BLOCK_BYTES, metrics::PEAK_BYTES, metrics::BLOCK_ACCESSES];

@@ -69,7 +69,7 @@ fn times(page: &mut Page, all: &[(u64, &Finding)]) {
     if rows.is_empty() {
         return;
     }
-    page.heading("Each entry of a region, cycles");
+    page.heading("Each entry of a region, cycles if every access waits");
     let columns = [
         left("region").key(),
         right("entered"),

@@ -1,4 +1,4 @@
-//! Several machines side by side, with the same accesses.
+//! Several machines or programs side by side.
 
 use fathom_analysis::findings::{Finding, Metric, Report};
 use fathom_analysis::metrics::simulate as metrics;
@@ -13,10 +13,27 @@ const BAR: f64 = 16.0;
 
 /// Shows the reports of some machines, with their names in the table: cycles, also as a bar and with those of the first as 1, misses of
 /// each level, walks, accesses of memory; and a figure of the cycles by who answered.
-pub fn together(heading: &str, machines: &[(&str, &Report)], page: &mut Page) {
+pub fn machines(heading: &str, machines: &[(&str, &Report)], page: &mut Page) {
+    page.heading(heading);
+    table("machine", machines, page);
+}
+
+/// Shows reports of records in the same way, each with what was simulated: programs may differ.
+pub(crate) fn records(records: &[(&str, &Report)], page: &mut Page) {
+    page.heading("Simulations, side by side");
+    table("record", records, page);
+    let row = |(name, report): &(&str, &Report)| {
+        vec![(*name).to_owned(), report.subject.clone(), cell(report.find(&metrics::INSTRUCTIONS))]
+    };
+    let rows: Vec<Vec<String>> = records.iter().map(row).collect();
+    page.table(&[left("record").key(), left("program and machine"), right("instructions")], &rows, &[]);
+}
+
+/// Shows the table and the figure. `what` is what its rows are.
+fn table(what: &'static str, machines: &[(&str, &Report)], page: &mut Page) {
     let overlap = machines.iter().any(|(_, report)| report.find(&metrics::LEAST_CYCLES).is_some());
     let mut columns = vec![
-        left("machine").key(),
+        left(what).key(),
         right("cycles"),
         right("of first"),
         left(""),
@@ -51,7 +68,6 @@ pub fn together(heading: &str, machines: &[(&str, &Report)], page: &mut Page) {
         columns.insert(2, right("least"));
     }
     let rows: Vec<Vec<String>> = machines.iter().map(row).collect();
-    page.heading(heading);
     page.table(&columns, &rows, &[]);
     page.picture(parts(machines), Vec::new());
 }
@@ -107,11 +123,31 @@ mod tests {
         };
         let (a, b) = (report(1000.0, &[("L1D", 7.0), ("L2", 3.0)]), report(1500.0, &[("L1D", 9.0)]));
         let mut page = Page::new(Style { colour: false, unicode: false, width: 80, studies: false });
-        together("Machines", &[("bcm2835", &a), ("bcm2837", &b)], &mut page);
+        machines("Machines", &[("bcm2835", &a), ("bcm2837", &b)], &mut page);
         let text = page.finish();
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = text.lines().map(words).collect();
         assert!(lines.contains(&"bcm2835 1000 1.000 ########### L1D 7, L2 3".to_owned()), "{text}");
         assert!(lines.contains(&"bcm2837 1500 1.500 ################ L1D 9".to_owned()), "{text}");
+    }
+
+    #[test]
+    fn records_tell_what_was_simulated() {
+        let report = |subject: &str, cycles: f64, instructions: f64| Report {
+            subject: subject.to_owned(),
+            findings: vec![
+                Finding::number(&metrics::CYCLES, cycles),
+                Finding::number(&metrics::INSTRUCTIONS, instructions),
+            ],
+            ..Report::default()
+        };
+        let (a, b) = (report("a on bcm2835", 800.0, 70.0), report("b on bcm2835", 200.0, 60.0));
+        let mut page = Page::new(Style { colour: false, unicode: false, width: 80, studies: false });
+        records(&[("a.fathom", &a), ("b.fathom", &b)], &mut page);
+        let text = page.finish();
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines: Vec<String> = text.lines().map(words).collect();
+        assert!(lines.contains(&"b.fathom 200 0.250 ####".to_owned()), "{text}");
+        assert!(lines.contains(&"b.fathom b on bcm2835 60".to_owned()), "{text}");
     }
 }

@@ -78,6 +78,7 @@ pub(super) fn objects(page: &mut Page, index: &mut FindingIndex) {
     }
     page.heading("Data, by time beyond hits");
     let word = |f: &Finding, field| f.detail.word(field).unwrap_or_default().to_owned();
+    let overlap = all.iter().any(|(_, f)| f.detail.get(metrics::OVERLAPPED).is_some());
     let has_blocks = all.iter().any(|(_, f)| f.detail.get(metrics::BLOCKS).is_some());
     let row = |f: &Finding| {
         let mut row = vec![
@@ -88,8 +89,12 @@ pub(super) fn objects(page: &mut Page, index: &mut FindingIndex) {
             count(f, metrics::WALKS),
             word(f, metrics::FILE),
         ];
+        if overlap {
+            row.insert(1, count(f, metrics::OVERLAPPED));
+        }
         if has_blocks {
-            row.splice(2..2, [metrics::BLOCKS, metrics::BLOCK_BYTES].map(|field| count(f, field)));
+            let at = row.len() - 4;
+            row.splice(at..at, [metrics::BLOCKS, metrics::BLOCK_BYTES].map(|field| count(f, field)));
         }
         row
     };
@@ -102,8 +107,12 @@ pub(super) fn objects(page: &mut Page, index: &mut FindingIndex) {
         right("walks"),
         left("file"),
     ];
+    if overlap {
+        columns.insert(1, right("least"));
+    }
     if has_blocks {
-        columns.splice(2..2, [right("blocks"), right("bytes")]);
+        let at = columns.len() - 4;
+        columns.splice(at..at, [right("blocks"), right("bytes")]);
     }
     page.table(&columns, &rows, &[]);
     rest(page, all.len());

@@ -24,8 +24,8 @@ struct Export {
     /// Format that stdout has.
     #[arg(long = "as", value_enum, value_name = "FORMAT")]
     format: Format,
-    /// What is exported: of a profile samples; of a simulation cycles (the default), instructions, accesses, walks, or the misses of a
-    /// level, as misses.L1D. pprof has all of them, and shows this one first.
+    /// What is exported: of a profile samples; of a simulation cycles (the default: every access waits), cycles.least (accesses overlap),
+    /// instructions, accesses, walks, or the misses of a level, as misses.L1D. pprof has all of them, and shows this one first.
     #[arg(long, value_name = "WHAT")]
     by: Option<String>,
 }

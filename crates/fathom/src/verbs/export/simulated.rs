@@ -21,12 +21,17 @@ pub fn exported<'a>(
         ));
     }
     let amount = |name: String| Amount { name, unit: "count" };
-    let mut amounts: Vec<Amount> =
-        ["cycles", "instructions", "accesses", "walks"].map(|name| amount(name.to_owned())).to_vec();
+    let has_least = simulated.calls.iter().all(|call| call.least.is_some());
+    let names = ["cycles"].into_iter().chain(has_least.then_some("cycles.least"));
+    let names = names.chain(["instructions", "accesses", "walks"]);
+    let mut amounts: Vec<Amount> = names.map(|name| amount(name.to_owned())).collect();
     amounts.extend(simulated.levels.iter().map(|level| amount(format!("misses.{}", level.name))));
     let levels = simulated.levels.len();
-    let values = |call: &SimulatedCall| {
-        let mut values = vec![cycles(call.units), call.executed, call.accesses, call.walks];
+    let (mut cycles, mut least) = (Cycles::default(), Cycles::default());
+    let mut values = |call: &SimulatedCall| {
+        let mut values = vec![cycles.next(call.units)];
+        values.extend(has_least.then(|| least.next(call.least.unwrap_or(0))));
+        values.extend([call.executed, call.accesses, call.walks]);
         values.extend((0..levels).map(|level| call.misses.get(level).copied().unwrap_or(0)));
         values
     };
@@ -47,7 +52,34 @@ pub fn exported<'a>(
     })
 }
 
-/// Returns whole cycles.
-fn cycles(units: u64) -> u64 {
-    units.saturating_add(UNITS_PER_CYCLE / 2) / UNITS_PER_CYCLE
+/// Times in whole cycles, of which each is rounded so that those so far add up to their rounded sum.
+#[derive(Default)]
+struct Cycles {
+    units: u64,
+}
+
+impl Cycles {
+    fn next(&mut self, units: u64) -> u64 {
+        let before = self.rounded();
+        self.units = self.units.saturating_add(units);
+        self.rounded() - before
+    }
+
+    fn rounded(&self) -> u64 {
+        self.units.saturating_add(UNITS_PER_CYCLE / 2) / UNITS_PER_CYCLE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_cycles_add_up() {
+        let mut cycles = Cycles::default();
+        let third = UNITS_PER_CYCLE / 3;
+        let all: Vec<u64> = [third; 9].into_iter().map(|units| cycles.next(units)).collect();
+        assert_eq!(all, [0, 1, 0, 0, 1, 0, 0, 1, 0]);
+        assert_eq!(cycles.next(u64::MAX), u64::MAX / UNITS_PER_CYCLE - 3);
+    }
 }

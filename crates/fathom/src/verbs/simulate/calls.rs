@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fathom_experiment::record::{MAX_HOT, SimulatedCall};
 use fathom_simulation::calls::{CallTree, MAX_DEPTH};
-use fathom_simulation::{MachineCounts, PlaceCounts};
+use fathom_simulation::{MachineCounts, OverlapCounts, PlaceCounts};
 
 use crate::program::call_tree::{Amount, Kept, RARE, Tree};
 use crate::program::symbols::Named;
@@ -24,6 +24,8 @@ struct Cost {
     accesses: u64,
     walks: u64,
     units: u64,
+    /// Its part of the least time, if that is described.
+    least: Option<u64>,
     misses: Vec<u64>,
 }
 
@@ -33,6 +35,9 @@ impl Amount for Cost {
         self.accesses += other.accesses;
         self.walks += other.walks;
         self.units += other.units;
+        if let Some(more) = other.least {
+            *self.least.get_or_insert_default() += more;
+        }
         self.misses.resize(self.misses.len().max(other.misses.len()), 0);
         self.misses.iter_mut().zip(&other.misses).for_each(|(sum, more)| *sum += more);
     }
@@ -98,6 +103,8 @@ impl Calls<'_> {
 
     /// Returns the calls with what was counted in each, without its callees.
     fn costs(&self, machine: &MachineCounts) -> Tree<usize, Cost> {
+        let executed: u64 = self.tree.calls.iter().map(|call| call.executed).sum();
+        let longest = machine.overlap.map(|of| of.longest(executed * machine.operation_units));
         let counts: HashMap<u64, &PlaceCounts> = machine.calls.iter().map(|of| (of.place, of)).collect();
         let mut tree = Tree::<usize, Cost>::new(usize::MAX);
         // Number in the tree of names, by that in the tree of addresses.
@@ -110,11 +117,14 @@ impl Calls<'_> {
             });
             let hits = loads * machine.hit_units[0] + stores * machine.hit_units[1];
             let beyond = missed.map_or(0, |of| of.units);
+            let instruction_units = call.executed * machine.operation_units;
+            let overlap = missed.map_or_else(OverlapCounts::default, |of| of.overlap);
             let cost = Cost {
                 executed: call.executed,
                 accesses: loads + stores,
                 walks: missed.map_or(0, |of| of.walks),
-                units: call.executed * machine.operation_units + hits + beyond,
+                units: instruction_units + hits + beyond,
+                least: longest.map(|side| overlap.of(side, instruction_units)),
                 misses: missed.map_or_else(|| vec![0; machine.levels.len()], |of| of.by_level(machine)),
             };
             same[number] = tree.number(same[call.caller as usize], self.of_call[number]);
@@ -128,7 +138,7 @@ impl Calls<'_> {
             Some(place) => (self.functions[place].function.clone(), self.functions[place].file.clone()),
             None => (RARE.to_owned(), String::new()),
         };
-        let Cost { executed, accesses, walks, units, misses } = kept.own;
-        SimulatedCall { caller: kept.caller, function, file, executed, accesses, walks, units, misses }
+        let Cost { executed, accesses, walks, units, least, misses } = kept.own;
+        SimulatedCall { caller: kept.caller, function, file, executed, accesses, walks, units, least, misses }
     }
 }

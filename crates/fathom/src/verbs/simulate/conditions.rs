@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use fathom_experiment::record::{Record, Simulated, SimulatedLevel, SimulatedRegion, SimulatedTlb};
+use fathom_experiment::record::{
+    Record, Simulated, SimulatedLevel, SimulatedOverlap, SimulatedRegion, SimulatedTlb,
+};
 use fathom_experiment::simulate::limit::Limit;
 use fathom_simulation::Note;
 
@@ -44,16 +46,22 @@ pub fn check_limits(options: &Options, common: &record::Common, machines: &[Mach
             name: tlb.name.clone(),
             ..Default::default()
         };
+        let overlap = description.core.outstanding.map(|outstanding| SimulatedOverlap {
+            outstanding: outstanding.into(),
+            ..SimulatedOverlap::default()
+        });
         let zeros = vec![0; description.levels.len()];
         let region = |limit: &Limit| {
             let (reached, misses) = (zeros.clone(), zeros.clone());
             let name = limit.region.clone()?;
-            Some(SimulatedRegion { name, entered: 1, reached, misses, ..SimulatedRegion::default() })
+            let least = overlap.map(|_| 0);
+            Some(SimulatedRegion { name, entered: 1, least, reached, misses, ..SimulatedRegion::default() })
         };
         let nothing = Simulated {
             regions: options.fail_if.iter().filter_map(region).collect(),
             levels: description.levels.iter().map(level).collect(),
             tlbs: description.tlbs.iter().map(tlb).collect(),
+            overlap,
             ..Simulated::default()
         };
         let lines = record::lines(common, description, name, &nothing)?;

@@ -127,7 +127,7 @@ fn of_machine(ran: &Ran, machine: &MachineCounts, names: &[Named], data: &Data) 
         calls: Vec::new(),
         unfollowed: story.and(answer.heap.problem.clone()).unwrap_or_default(),
         granule: story.map_or(0, |story| story.line_bytes),
-        objects: story.map_or_else(Vec::new, |story| why::objects(story, data)),
+        objects: story.map_or_else(Vec::new, |story| why::objects(story, machine.overlap.is_some(), data)),
         pairs: story.map_or_else(Vec::new, |story| why::pairs(&story.pairs, story.line_bytes, data, names)),
         page_pairs: story
             .map_or_else(Vec::new, |story| why::pairs(&story.page_pairs, story.line_bytes, data, names)),
@@ -248,7 +248,8 @@ fn summed<K: Eq + Hash>(
             sums.iter_mut().zip(reasons[number]).for_each(|(sum, more)| *sum += more);
         }
         if machine.overlap.is_some() {
-            *hot.overlapped.get_or_insert_default() += counted.map_or(0, |of| of.overlapped_units);
+            *hot.overlapped.get_or_insert_default() +=
+                counted.map_or(0, |of| of.overlap.data_units + of.overlap.fetch_units);
         }
         let Some(counted) = counted else { continue };
         hot.walks += counted.walks;
@@ -285,7 +286,7 @@ mod tests {
             fetch_misses: vec![0, 7, 5],
             walks: 2,
             units,
-            overlapped_units: units / 5,
+            overlap: OverlapCounts { data_units: units / 5 - 1, fetch_units: 1 },
         };
         let machine = MachineCounts {
             levels: vec![level("data"), level("instructions"), level("unified")],

@@ -67,7 +67,8 @@ struct Options {
     #[arg(long, value_name = "VALUE=LIST", value_parser = Vary::parse)]
     vary: Vec<Vary>,
     /// A condition that must not hold, e.g. 'misses.L1D > 5%', 'walks > 1000' or, of a region, 'inner_loop:misses.L1D > 5%'; else
-    /// the exit status is 4. May be repeated.
+    /// the exit status is 4. cycles is the time if every access waits for the one before, cycles.least that if they overlap. May be
+    /// repeated.
     #[arg(long, value_name = "CONDITION", value_parser = Limit::parse)]
     fail_if: Vec<Limit>,
     /// Seed of random replacement and latency spread.

@@ -1,7 +1,7 @@
 //! Several machines side by side, in text and on a page.
 
 use fathom_analysis::findings::Report;
-use fathom_experiment::simulate::together;
+use fathom_experiment::simulate;
 use fathom_report::Style;
 use fathom_report::page::Page;
 
@@ -16,7 +16,7 @@ pub fn page(machines: &[Machine], reports: &[&Report], style: Style) -> Page {
     let names = machines.iter().map(|machine| if one { &machine.varied } else { &machine.name });
     let rows: Vec<(&str, &Report)> = names.map(String::as_str).zip(reports.iter().copied()).collect();
     let mut page = Page::new(style);
-    together(&format!("{whose}, with the same accesses"), &rows, &mut page);
+    simulate::machines(&format!("{whose}, with the same accesses"), &rows, &mut page);
     page
 }
 

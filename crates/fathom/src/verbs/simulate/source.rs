@@ -112,6 +112,9 @@ fn add(sum: &mut Hot, hot: &Hot) {
     sum.accesses += hot.accesses;
     sum.walks += hot.walks;
     sum.units = sum.units.saturating_add(hot.units);
+    if let Some(more) = hot.overlapped {
+        *sum.overlapped.get_or_insert_default() += more;
+    }
     sum.misses.resize(hot.misses.len(), 0);
     sum.misses.iter_mut().zip(&hot.misses).for_each(|(sum, more)| *sum += more);
 }
@@ -126,6 +129,7 @@ fn of_line(line: &SourceLine, text: &str, hot: Option<&Hot>) -> SimulatedSource 
         accesses: hot.accesses,
         walks: hot.walks,
         units: hot.units,
+        overlapped: hot.overlapped,
         misses: hot.misses,
     }
 }
@@ -168,7 +172,13 @@ mod tests {
         let (a, b) = (file("a.c", 30), file("b.c", 9));
         let counted = |path: &str, number, units| {
             let source = Some(SourceLine { path: path.to_owned(), number });
-            let hot = Hot { executed: 5, units, misses: vec![units], ..Hot::default() };
+            let hot = Hot {
+                executed: 5,
+                units,
+                overlapped: Some(units / 2),
+                misses: vec![units],
+                ..Hot::default()
+            };
             (Named { source, ..Named::default() }, hot)
         };
         let mut sources = Sources::new(&[]);
@@ -187,7 +197,7 @@ mod tests {
         });
         assert_eq!(shown, expected_b.into_iter().chain(expected_a).collect::<Vec<_>>());
         assert_eq!(found[3].text, "    line 9  end");
-        assert_eq!((found[3].executed, &found[3].misses), (10, &vec![13]));
+        assert_eq!((found[3].executed, found[3].overlapped, &found[3].misses), (10, Some(6), &vec![13]));
         assert!(sources.around(Vec::new()).is_empty());
     }
 }

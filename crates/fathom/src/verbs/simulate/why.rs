@@ -85,6 +85,7 @@ fn add<'a>(all: &'a mut ByName, name: (String, String), line: &LineCounts) -> &'
     of.reasons.iter_mut().zip(line.reasons).for_each(|(sum, more)| *sum += more);
     of.walks += line.walks;
     of.units += line.units;
+    *of.overlapped.get_or_insert_default() += line.overlapped_units;
     if line.sharing.has_any() {
         let sum = of.sharing.get_or_insert_default();
         sum.invalidated += line.sharing.invalidated;
@@ -94,8 +95,8 @@ fn add<'a>(all: &'a mut ByName, name: (String, String), line: &LineCounts) -> &'
     of
 }
 
-/// Returns the objects, those with the longest time first.
-pub fn objects(story: &StoryCounts, data: &Data) -> Vec<SimulatedObject> {
+/// Returns the objects, those with the longest time first. `overlap`: whether it is described how many accesses overlap.
+pub fn objects(story: &StoryCounts, overlap: bool, data: &Data) -> Vec<SimulatedObject> {
     let mut all = ByName::new();
     for line in &story.lines {
         let Datum { object, file, .. } = data.find((line.address, line.accessor), None, story.line_bytes);
@@ -113,7 +114,8 @@ pub fn objects(story: &StoryCounts, data: &Data) -> Vec<SimulatedObject> {
             sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
         }
     }
-    let mut all: Vec<SimulatedObject> = all.into_values().collect();
+    let known = |of: SimulatedObject| SimulatedObject { overlapped: of.overlapped.filter(|_| overlap), ..of };
+    let mut all: Vec<SimulatedObject> = all.into_values().map(known).collect();
     all.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| (&a.name, &a.file).cmp(&(&b.name, &b.file))));
     all.truncate(MAX_HOT);
     all
@@ -190,6 +192,7 @@ mod tests {
             misses: vec![2, 1],
             walks: 1,
             units,
+            overlapped_units: units / 5,
             reasons: [1, 0, 1, 0, 0, 0],
             sharing: SharingCounts { invalidated: u64::from(units < 10), transfers: 2, upgrades: 0 },
         };
@@ -204,10 +207,12 @@ mod tests {
             ],
             ..Default::default()
         };
-        let found = objects(&story, &Data::Addresses);
+        let found = objects(&story, false, &Data::Addresses);
+        assert!(found.iter().all(|object| object.overlapped.is_none()), "it is not described");
+        let found = objects(&story, true, &Data::Addresses);
         let shown: Vec<_> = found.iter().map(|o| (o.name.as_str(), o.units, o.misses[0])).collect();
         assert_eq!(shown, [("0x2000", 30, 2), ("0x1000", 11, 4)]);
-        assert_eq!((found[1].walks, found[1].reasons), (2, [2, 0, 2, 0, 0, 0]));
+        assert_eq!((found[1].walks, found[1].overlapped, found[1].reasons), (2, Some(2), [2, 0, 2, 0, 0, 0]));
         let sharing = SimulatedSharing { invalidated: 2, transfers: 4, upgrades: 0 };
         assert_eq!(found[1].sharing, Some(sharing));
         let names = [Named { function: "a".into(), ..Named::default() }, Named::default()];

@@ -1,0 +1,168 @@
+//! The two bounds of a simulated program's time, wherever they are told: what parts have adds up to the whole.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::common::User;
+use crate::simulate::{TARGETS, can_simulate, compiled, hot, listed, value};
+
+/// Stores to 2048 lines that nobody has touched, which do not depend on each other; and a loop that misses nothing.
+const PROGRAM: &str = "#include <fathom.h>\n#define PLAIN __attribute__((noinline, noclone))\n\
+     static char lines[2048 * 64] __attribute__((aligned(64)));\n\
+     PLAIN void touch(int n) { for (int i = 0; i < n; i++) *(volatile char *)(lines + 64 * i) = 1; }\n\
+     PLAIN void spin(int n) { for (volatile int i = 0; i < n; i++); }\n\
+     int main(void) { FATHOM_BEGIN(touching); touch(2048); FATHOM_END(touching);\n\
+     FATHOM_BEGIN(spinning); spin(20000); FATHOM_END(spinning); return 0; }\n";
+
+/// Misses under way at the same time.
+const OUTSTANDING: f64 = 4.0;
+
+/// Returns the description of a machine without TLBs whose instructions take `alu` cycles each.
+fn machine(alu: u64) -> String {
+    let level = |name: &str, holds: &str| {
+        format!(
+            "[[level]]\nname = \"{name}\"\nholds = \"{holds}\"\nsize = \"32K\"\nline = \"64\"\nways = 8\nlatency = \"4 cycles\"\n\
+             replacement = \"lru\"\nwrite = \"back\"\nallocate = true\ninclusion = \"neither\"\nshared = false\n"
+        )
+    };
+    format!(
+        "format = 1\nabout = \"four misses overlap\"\n[core]\nclock = \"1 GHz\"\ncpus = 1\nalu = \"{alu} cycles\"\n\
+         branch = \"0 cycles\"\noutstanding = {OUTSTANDING}\n[timer]\nclock = \"1 GHz\"\noverhead = \"0 cycles\"\n\
+         jitter = \"0 cycles\"\nresolution = 1\n{}{}[memory]\nsize = \"1G\"\npages = [\"4K\"]\nlatency = \"100 ns\"\n",
+        level("L1D", "data"),
+        level("L1I", "instructions")
+    )
+}
+
+/// Returns a user with the program and both machines, if this machine can simulate.
+fn user() -> Option<User> {
+    let (user, target) = (User::new(), &TARGETS[2]);
+    if !can_simulate(target.qemu) {
+        return None;
+    }
+    compiled(&user, target, &user.write("program.c", PROGRAM), &["-static"])?;
+    user.write("memory.toml", &machine(0));
+    user.write("alu.toml", &machine(1000));
+    Some(user)
+}
+
+fn simulated(user: &User, on: &str) -> Value {
+    let options = ["simulate", "--on", on, "--calls", "--why", "--json", "--force", "--record", "run.fathom"];
+    let did = user.run(&[&options[..], &["--", "./program"]].concat());
+    serde_json::from_str(did.ended(0)).unwrap_or_else(|e| panic!("{e}: {did:?}"))
+}
+
+/// Returns an amount of each sequence of calls.
+fn folded(user: &User, by: &str) -> BTreeMap<String, u64> {
+    let did = user.run(&["export", "run.fathom", "--as", "folded", "--by", by]);
+    let lines = did.ended(0).lines().map(|line| line.rsplit_once(' ').expect("calls and a number"));
+    let number = |number: &str| number.parse::<u64>().expect("a number");
+    lines.fold(BTreeMap::new(), |mut all, (calls, of)| {
+        *all.entry(calls.to_owned()).or_default() += number(of);
+        all
+    })
+}
+
+fn of<'a>(all: &'a BTreeMap<String, u64>, end: &str) -> impl Iterator<Item = u64> + use<'a> {
+    let end = end.to_owned();
+    all.iter().filter(move |(calls, _)| calls.ends_with(&end)).map(|(_, number)| *number)
+}
+
+fn number(detail: &Value, field: &str) -> f64 {
+    detail[field].as_f64().unwrap_or_else(|| panic!("{field} in {detail}"))
+}
+
+fn findings_of<'a>(document: &'a Value, metric: &'a str) -> impl Iterator<Item = &'a Value> {
+    document["findings"].as_array().expect("a list").iter().filter(move |f| f["metric"] == metric)
+}
+
+fn region<'a>(document: &'a Value, name: &str) -> &'a Value {
+    hot(document, "simulated.region.{rank}.cycles", "region", name)
+}
+
+fn total<'a>(document: &'a Value, name: &str) -> &'a Value {
+    hot(document, "simulated.total.{rank}.share", "function", name)
+}
+
+/// Checks that both bounds of all calls together are those of the program, to the cycle.
+fn adds_up(user: &User, document: &Value) {
+    for (by, whole) in [("cycles", "simulated.cycles"), ("cycles.least", "simulated.cycles.least")] {
+        let sum: u64 = folded(user, by).values().sum();
+        assert_eq!(sum as f64, value(document, whole).round(), "{by}");
+    }
+    // What nothing has called has everything but what threads begin with.
+    let shares = findings_of(document, "simulated.call.{call}.least_share");
+    let roots = shares.filter(|f| f["detail"]["caller"] == 0).map(|f| f["value"].as_f64().expect("a number"));
+    let roots: f64 = roots.sum();
+    assert!((0.999..=1.000_001).contains(&roots), "{roots}");
+}
+
+/// Misses take the longest: the least time of a call is a quarter of that of its misses.
+#[test]
+fn independent_misses_overlap_in_calls_regions_and_data() {
+    let Some(user) = user() else { return };
+    let document = simulated(&user, "./memory.toml");
+    let mut functions = findings_of(&document, "simulated.function.{rank}.cycles");
+    let touch = functions.find(|f| f["detail"]["function"] == "touch").expect("it misses");
+    let (beyond, touch) = (touch["value"].as_f64().expect("a time"), &touch["detail"]);
+    assert_eq!(listed(touch, "misses", "L1D"), 2048);
+    let each = (beyond / 2048.0).round();
+    assert!((90.0..=100.0).contains(&each), "{beyond}: its fetches are two lines");
+    // One more or less is at its time where its places are free: by what was before.
+    let expected = 2048.0 / OUTSTANDING * each;
+    let near = |cycles: f64| assert!((cycles - expected).abs() <= 3.0 * each, "{cycles} of {expected}");
+    near(number(touch, "overlapped"));
+    near(number(total(&document, "touch"), "least"));
+    near(number(region(&document, "touching"), "least"));
+    near(number(hot(&document, "simulated.object.{rank}.cycles", "object", "lines"), "overlapped"));
+    near(of(&folded(&user, "cycles.least"), ";main;touch").map(|n| n as f64).sum());
+    // Its own line of the stack may have been evicted, and it fetches a line or two.
+    assert!(number(region(&document, "spinning"), "least") <= 2.0 * each);
+    assert!(of(&folded(&user, "cycles.least"), ";main;spin").sum::<u64>() as f64 <= each);
+    adds_up(&user, &document);
+    let limit = |condition: &str| {
+        let simulate =
+            ["simulate", "--on", "./memory.toml", "--quiet", "--fail-if", condition, "--", "./program"];
+        user.run(&simulate).status
+    };
+    let (least, most) = (value(&document, "simulated.cycles.least"), value(&document, "simulated.cycles"));
+    assert!(least < most);
+    for (condition, status) in [
+        (format!("cycles.least > {}", least - 1.0), 4),
+        (format!("cycles.least > {least}"), 0),
+        (format!("cycles > {}", most - 1.0), 4),
+        (format!("touching:cycles.least > {}", expected + 4.0 * each), 0),
+        (format!("touching:cycles.least > {}", expected - 4.0 * each), 4),
+    ] {
+        assert_eq!(limit(&condition), status, "{condition}");
+    }
+    let there = ["simulate", "--on", "bcm2837", "--fail-if", "cycles.least > 1", "--", "./program"];
+    user.run(&there).failed(2, &["no least time", "`outstanding`", "(bcm2837)"]);
+}
+
+/// Instructions take the longest: the least time of a call is theirs, exactly.
+#[test]
+fn instructions_are_the_least_time_where_they_take_the_longest() {
+    let Some(user) = user() else { return };
+    let document = simulated(&user, "./alu.toml");
+    let instructions = folded(&user, "instructions");
+    let expected: BTreeMap<String, u64> =
+        instructions.iter().map(|(calls, number)| (calls.clone(), 1000 * number)).collect();
+    assert_eq!(folded(&user, "cycles.least"), expected);
+    let least = findings_of(&document, "simulated.cycles.least").next().expect("it is described");
+    let instructions = listed(&least["detail"], "sides", "instructions");
+    assert_eq!(instructions as f64, least["value"].as_f64().expect("a time"));
+    for name in ["touching", "spinning"] {
+        let region = region(&document, name);
+        assert_eq!(number(region, "least"), 1000.0 * number(region, "executed"), "{region}");
+    }
+    adds_up(&user, &document);
+    let report = user.run(&["report", "run.fathom", "--html", "page.html"]);
+    let text = report.ended(0);
+    for part in ["the longest of: instructions", "Calls, by share of the least time"] {
+        assert!(text.contains(part), "{text}");
+    }
+    crate::common::fits(text);
+    assert!(user.read("page.html").contains("calls-least"));
+}
