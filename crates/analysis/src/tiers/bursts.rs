@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn pages_that_share_entries_are_no_capacity() {
         let step = Step { may_cover_several: true, ..STEP };
-        let covered = |t: &Trial| t.quiet && t.x > 34.0 && (t.at * 7 + t.x as u64) % 10 == 0;
+        let covered = |t: &Trial| t.quiet && t.x > 34.0 && (t.at * 7 + t.x as u64).is_multiple_of(10);
         for busy in [0, 30] {
             let mut held = [0; 2];
             for seed in 1..=100 {
@@ -262,7 +262,8 @@ mod tests {
                 let plain = bracket(&trials, &step).unwrap();
                 trials.iter_mut().filter(|t| covered(t)).for_each(|t| t.y = 4.0);
                 let found = bracket(&trials, &step).unwrap();
-                let holds = |b: &Bracket| b.fits <= 32.0 && b.risen.is_some_and(|x| x >= 32.0 && x < 36.0);
+                let holds =
+                    |b: &Bracket| b.fits <= 32.0 && b.risen.is_some_and(|x| (32.0..36.0).contains(&x));
                 held[0] += usize::from(holds(&plain) && plain.covered == 0);
                 held[1] += usize::from(holds(&found) && found.covered > 0);
             }
