@@ -69,8 +69,8 @@ fn halves(record: &Record, scale: &Scale, max_slope: f64) -> Vec<Half> {
     let half = |packed: &At| {
         let (low, high) =
             around(&curve, packed.bytes).filter(|(low, high)| *high <= low * (1.0 + max_slope))?;
-        // In base pages the packed half has one translation per half page of its lines, the curve half as many.
-        let pages = if scale.huge.is_some() { 0 } else { packed.bytes / scale.base };
+        // The packed half has one translation per half page of its lines, the curve half as many. Huge pages may be in pieces.
+        let pages = packed.bytes / scale.base;
         let miss = pairs.iter().filter(|p| p.pages <= pages).map(|p| p.extra).fold(0.0, f64::max);
         let translation = miss / (scale.base / STRIDE / 2) as f64;
         Some(Half { ratio: (packed.time() - translation) / high, level: low / first })

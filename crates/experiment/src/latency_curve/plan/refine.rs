@@ -140,8 +140,8 @@ impl Planner<'_> {
         let had: Vec<u64> = self.scale.dense(self.record).iter().map(|at| at.bytes).collect();
         for capacity in curves.tiers.iter().filter_map(|tier| tier.capacity) {
             let end = capacity.onset.value;
-            // With half the spacing the level ends at half the size.
-            if had.iter().any(|had| (0.3 * end..=end).contains(&(*had as f64))) {
+            // The end may be known better since: what is too small for it says nothing.
+            if had.iter().any(|had| (MIN_DENSE_SHARE * end..=end).contains(&(*had as f64))) {
                 continue;
             }
             let fits = self.latency_curve.iter().rfind(|at| at.bytes as f64 <= DENSE_SHARE * end);
