@@ -176,8 +176,9 @@ impl Planner<'_> {
             let on = |bytes: f64| (tier.begin..end).contains(&bytes);
             let missing = MIN_SLOWER.saturating_sub(had.iter().filter(|bytes| on(**bytes as f64)).count());
             let sizes = LONG_LINES.map(|part| part * tier.begin).into_iter().filter(|bytes| on(*bytes));
-            for bytes in sizes.take(missing) {
-                self.packed(bytes as u64 / step);
+            let cells = sizes.map(|bytes| bytes as u64 / step).filter(|cells| !had.contains(&(cells * step)));
+            for cells in cells.take(missing) {
+                self.packed(cells);
             }
         }
     }
