@@ -105,6 +105,8 @@ pub struct Reading {
 
 /// Ratio of the ends of a bracket from which on it is halved: two octaves.
 const VERY_WIDE: f64 = 4.0;
+/// Multiple of the resolution to which a rise is searched for the point at which the capacity is surely exceeded.
+const COARSE: f64 = 3.0;
 
 impl Reading {
     /// Returns working sets that would give each plateau but the first enough points, `span` times its beginning long at
@@ -132,7 +134,7 @@ impl Reading {
     #[must_use]
     pub fn refinement_points(&self, resolution: f64, each: usize) -> Vec<f64> {
         let mut xs = Vec::new();
-        let mut narrow = |from: f64, to: f64| {
+        let mut narrow = |from: f64, to: f64, resolution: f64| {
             let width = (to / from).ln();
             if width > (1.0 + resolution).ln() {
                 let each = if width > VERY_WIDE.ln() { 1 } else { each };
@@ -141,9 +143,9 @@ impl Reading {
             }
         };
         for capacity in self.tiers.iter().filter_map(|t| t.capacity) {
-            narrow(capacity.below, capacity.above);
+            narrow(capacity.below, capacity.above, resolution);
             if !capacity.wide_rise {
-                narrow(capacity.above, capacity.onset.high);
+                narrow(capacity.above, capacity.onset.high, COARSE * resolution);
             }
         }
         xs
