@@ -152,6 +152,19 @@ impl Reading {
     }
 }
 
+/// Largest odd factor of the size of a cache whose sets are a power of two: its ways.
+const MAX_ODD: u64 = 15;
+
+/// Returns whether a power of two times a number of ways is in this interval, in bytes. Other sizes are those of levels whose number of
+/// sets is no power of two.
+#[must_use]
+pub fn has_round_size(bytes: &Interval) -> bool {
+    let odd = (1..=MAX_ODD).step_by(2);
+    let powers = (0..48).map(|power| 1u64 << power);
+    odd.flat_map(|odd| powers.clone().map(move |power| (power * odd) as f64))
+        .any(|size| bytes.low <= size && size <= bytes.high)
+}
+
 /// Reads the tiers of a curve. Points may be in any order; the caller must have joined points with equal `x`. `None` if
 /// there are fewer than three points.
 #[must_use]

@@ -259,6 +259,18 @@ fn slow_rise_beyond_a_jump_hides_no_tier() {
 }
 
 #[test]
+fn sizes_of_caches_with_a_power_of_two_of_sets_are_round() {
+    let one_percent = |value: f64| Interval { value, low: value * 0.995, high: value * 1.005 };
+    for kib in [32.0, 48.0, 640.0, 1280.0, 1536.0, 2048.0, 36864.0] {
+        assert!(has_round_size(&one_percent(kib * 1024.0)), "{kib}");
+    }
+    // 5508 sets of 4 lines, and 16028 sets of 4 lines of 32 bytes.
+    for kib in [1377.0, 2003.5] {
+        assert!(!has_round_size(&one_percent(kib * 1024.0)), "{kib}");
+    }
+}
+
+#[test]
 fn too_few_points_give_no_reading() {
     assert_eq!(read(&grid(1, 0.0, 1, |_| 1.0)[..2], &Options::default()), None);
 }

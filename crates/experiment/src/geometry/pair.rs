@@ -9,10 +9,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use fathom_analysis::interval::median;
+use fathom_analysis::tiers::has_round_size;
 use fathom_probe::pattern::{Memory, Pair, PatternKind, Trial};
 
 use super::{Step, pages};
-use crate::latency_curve::has_round_size;
 use crate::record::Record;
 use crate::scale::Scale;
 

@@ -7,7 +7,7 @@
 use super::translation::{Pair, hit_time, pair_points, read_pairs, tlb_steps};
 use crate::scale::{At, Scale};
 use fathom_analysis::interval::Interval;
-use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Point, Reading, Tier};
+use fathom_analysis::tiers::{MIN_PLATEAU_POINTS, Point, Reading, Tier, has_round_size};
 use fathom_units::size;
 
 /// Largest ratio of the lines in a set to their mean. With 8 lines on average in sets of 16 ways, 0.4 % of the sets of a random
@@ -48,8 +48,6 @@ fn slowest(curve: &[At], from: f64, to: f64) -> Option<f64> {
     curve.get(first..(end + 1).min(curve.len()))?.iter().map(At::time).reduce(f64::max)
 }
 
-/// Largest odd factor of the size of a cache whose sets are a power of two: its ways.
-const MAX_ODD: u64 = 15;
 /// Part of a cache from which on lines one page apart may overfill some of its sets, if their number is no power of two: the layout
 /// (`chain::spread`) is even over powers of two only, and takes every second line. Over 5508 sets of 4 ways, 2 % of the lines are in
 /// overfull sets at an eighth of the cache, and 5 % at a sixth (counted for that layout).
@@ -68,14 +66,6 @@ pub(super) fn in_odd_sets(pages: f64, curves: &Reading, scale: &Scale) -> Option
          this step, not a TLB",
         size(tier.value)
     ))
-}
-
-/// Returns whether a power of two times a number of ways is in this interval.
-pub(crate) fn has_round_size(bytes: &Interval) -> bool {
-    let odd = (1..=MAX_ODD).step_by(2);
-    let powers = (0..48).map(|power| 1u64 << power);
-    odd.flat_map(|odd| powers.clone().map(move |power| (power * odd) as f64))
-        .any(|size| bytes.low <= size && size <= bytes.high)
 }
 
 /// TLB pairs read as tiers.
@@ -241,18 +231,6 @@ pub(crate) fn note(sure_to: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_of_caches_with_a_power_of_two_of_sets_are_round() {
-        let one_percent = |value: f64| Interval { value, low: value * 0.995, high: value * 1.005 };
-        for kib in [32.0, 48.0, 640.0, 1280.0, 1536.0, 2048.0, 36864.0] {
-            assert!(has_round_size(&one_percent(kib * 1024.0)), "{kib}");
-        }
-        // 5508 sets of 4 lines, and 16028 sets of 4 lines of 32 bytes.
-        for kib in [1377.0, 2003.5] {
-            assert!(!has_round_size(&one_percent(kib * 1024.0)), "{kib}");
-        }
-    }
 
     /// A TLB of 48 entries ends, at two ways; lines of 128 and 181 pages conflict in a cache, measured on a described machine.
     const HUMP: [(f64, f64); 14] = [

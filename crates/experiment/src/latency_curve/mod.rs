@@ -19,7 +19,6 @@ use fathom_analysis::metrics::latency::{LATENCY_CYCLES, LATENCY_TIME};
 use fathom_analysis::metrics::survey;
 use fathom_probe::pattern::Trial;
 
-pub(crate) use conflicts::has_round_size;
 pub(crate) use curves::{Curves, MAX_PAIR, Step};
 pub(crate) use plan::{SCAN_ROUNDS, coarse_top, plan, unexceeded_claim};
 pub(crate) use rows::{MIN_MEMORY_NS, leaves_a_tier, maybe_tables, penalty, repeats, tier_rows, tlb_rows};
