@@ -421,8 +421,8 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
         }
     }
     // A rise below the threshold may hide an overflow: the working set by which a cache can overflow before its misses
-    // show, from the fitted miss curve, at most 2 %, or 10 % in TLB pairs, whose errors are larger. Twice that and a part in a thousand are subtracted, because the
-    // shape is itself a fit.
+    // show, from the fitted miss curve, at most 2 %, or 10 % in TLB pairs, whose errors are larger. Twice that and a part in a
+    // thousand are subtracted, because the shape is itself a fit.
     let most = if options.span.is_finite() { 100 } else { 20 };
     let low = below / (1.001 + 2.0 * hidden(shape, threshold, step, most));
     let value = onset.max(low).min(above);

@@ -1,7 +1,8 @@
 //! Which tiers, TLBs and regions of two reports are the same ones.
 //!
 //! Tiers and TLBs are numbered from the nearest on. If one report has one more of them, the same number names different ones
-//! from there on. So it does from the first TLB on that may be none: page tables that leave a cache look alike. Regions and events of processors have names.
+//! from there on. So it does from the first TLB on that may be none: page tables that leave a cache look alike. Regions and events of
+//! processors have names.
 
 use std::collections::BTreeMap;
 

@@ -15,7 +15,7 @@ const SHARED_ERROR: f64 = 0.008;
 /// Share of a step at which a capacity is exceeded, if it is of a round size.
 const EXCEEDED: f64 = 0.01;
 /// The same of another size: a level whose number of sets is not a power of two, or whose index is hashed, misses before it is full, in
-/// 4.3 % of the loads of a cyclic walk at 0.995 of the size, and in 5.6 % at all of it (six ways, 3 MiB).
+/// 4.3 % of the loads of a cyclic walk at 0.995 of the size, and in 6.8 % at 1.006 of it (hashed, six ways, 3 MiB).
 const EXCEEDED_ODD: f64 = 0.06;
 /// The same if a larger working set had fewer misses: the index is hashed, so that a range which does not begin at a multiple
 /// of the level's size overfills some sets and leaves others empty. If one that just fits covers a share a of the sets once

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fathom_analysis::findings::Report;
 use fathom_events::Table;
 use fathom_experiment::count;
 use fathom_experiment::record::{Record, Simulated};
@@ -257,13 +258,12 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         elapsed_ms: ran.elapsed_ms,
         ..common
     };
-    let mut judged = Vec::new();
     let all = counted(options, &subject, &ran, tables.as_deref(), &machines)?;
-    for (machine, counted) in machines.iter().zip(all) {
-        let lines = record::lines(&common, &machine.description, &machine.name, &counted)?;
-        let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
-        judged.push((machine.name.as_str(), records::judged(&record)?, lines));
-    }
+    let judged = machines
+        .iter()
+        .zip(&all)
+        .map(|(machine, counted)| judge(&common, machine, counted))
+        .collect::<Result<_, _>>()?;
     let mut results = Results { options, out: &out, machines: &machines, judged, page };
     let (kept, lost) = results.keep(&files);
     let exit = results.tell(&kept);
@@ -275,6 +275,17 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let page = results.page.take().map_or(Ok(()), |page| results.write(page));
     let exit = all_told(exit, [page, lost.map_or(Ok(()), Err)]);
     ran.signal.map_or(exit, |signal| Ok(Exit::Signal(signal)))
+}
+
+/// Returns the name of a machine, the report of what was counted there, and its record.
+fn judge<'a>(
+    common: &record::Common,
+    machine: &'a Machine,
+    counted: &Simulated,
+) -> Result<(&'a str, Report, Vec<String>), Failure> {
+    let lines = record::lines(common, &machine.description, &machine.name, counted)?;
+    let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
+    Ok((machine.name.as_str(), records::judged(&record)?, lines))
 }
 
 /// Returns what each machine counted, with the names of a guest's kernel, if there is one, and the events of its processor, if they are
