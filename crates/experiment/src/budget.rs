@@ -8,6 +8,9 @@ use fathom_probe::rows::Done;
 /// accesses, a few seconds of computing. A model's plan depends on nothing else.
 pub const ACCESSES_PER_MS: u64 = 4_000;
 
+/// The same of a description with neighbours: as on hardware, each trial has more samples and is repeated in three rounds.
+pub const ACCESSES_PER_MS_BESIDE_NEIGHBOURS: u64 = 16_000;
+
 /// The total budget and the part spent. Nanoseconds on hardware, accesses on a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -19,6 +22,8 @@ pub struct Budget {
     pub modelled: bool,
     /// Whether a repeated trial gives the same times, as on a description without neighbours.
     pub exact: bool,
+    /// Units of the budget in a millisecond.
+    per_ms: u64,
 }
 
 impl Budget {
@@ -30,14 +35,19 @@ impl Budget {
         // A record may come from anywhere: its sums must not overflow.
         let done = record.trials.iter().filter_map(|r| r.done.as_ref());
         let spent = done.map(cost).fold(0, u64::saturating_add);
-        let total = ms.saturating_mul(if modelled { ACCESSES_PER_MS } else { 1_000_000 });
-        Budget { total, spent, modelled, exact: record.is_exact() }
+        let exact = record.is_exact();
+        let per_ms = match (modelled, exact) {
+            (true, true) => ACCESSES_PER_MS,
+            (true, false) => ACCESSES_PER_MS_BESIDE_NEIGHBOURS,
+            (false, _) => 1_000_000,
+        };
+        Budget { total: ms.saturating_mul(per_ms), spent, modelled, exact, per_ms }
     }
 
     /// Returns the whole budget in ms, as it was given.
     #[must_use]
     pub fn ms(&self) -> u64 {
-        self.total / if self.modelled { ACCESSES_PER_MS } else { 1_000_000 }
+        self.total / self.per_ms
     }
 
     /// Returns the rest.

@@ -10,6 +10,7 @@ use crate::record::{Record, TrialRun};
 
 mod curve_pages;
 mod cycle_calibration;
+pub(crate) mod line_pairs;
 mod long_lines;
 mod short_lines;
 mod singles;
@@ -218,7 +219,7 @@ impl Scale {
         curve_pages::choose(record, &mut scale);
         // Only a survey measures enough pairs to tell the cost of translation from that of the spacing.
         if scale.is_survey {
-            if long_lines::found(record, &scale) {
+            if line_pairs::found(record).unwrap_or_else(|| long_lines::found(record, &scale)) {
                 scale.stride = 2 * STRIDE;
             }
             scale.packed_are_points =

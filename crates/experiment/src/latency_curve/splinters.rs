@@ -27,6 +27,8 @@ const REACHES: std::ops::RangeInclusive<f64> = 1.5..=4.0;
 /// Huge pages that the lines may be in, at most: the smallest first-level TLB known for huge pages has 4 entries, and
 /// one is left for the stack.
 const MAX_HUGE_PAGES: u64 = 3;
+/// Largest pair that is measured for the test alone, pages: the scan has enough larger ones.
+const MAX_NEW_PAIR: u64 = 512;
 /// Share of a cache that the lines may fill, at most.
 const MAX_FILL: f64 = 0.75;
 /// Multiple of a nearer cache's capacity that the lines need so that none of them stays in it.
@@ -78,7 +80,8 @@ pub(super) fn trial(scale: &Scale, pages: u64) -> (Pattern, Memory) {
 }
 
 /// Returns the number of pages of the test: that of the pair farthest beyond the first TLB, but not beyond the next, whose
-/// lines stay in one cache of these capacities (bytes). `None` without huge pages or without such a pair.
+/// lines stay in one cache of these capacities (bytes); without such a pair, that of one to be measured. `None` without huge pages or if
+/// there can be none.
 pub(super) fn pages(scale: &Scale, pairs: &[Pair], translated: &Reading, capacities: &[f64]) -> Option<u64> {
     let huge = scale.huge?;
     let steps = tlb_steps(translated);
@@ -90,7 +93,9 @@ pub(super) fn pages(scale: &Scale, pairs: &[Pair], translated: &Reading, capacit
             && pages * (scale.base + STRIDE) <= MAX_HUGE_PAGES * huge
             && in_one_cache(scale, pages as f64, capacities)
     };
-    pairs.iter().map(|pair| pair.pages).filter(|&pages| inside(pages)).max()
+    let measured = pairs.iter().map(|pair| pair.pages).filter(|&pages| inside(pages)).max();
+    let most = (REACHES.end() * reach).min(next) as u64;
+    measured.or_else(|| (1..=most.min(MAX_NEW_PAIR)).rev().find(|&pages| inside(pages)))
 }
 
 /// Returns whether all three arrangements of this many lines are in the same cache: they fit in it with room for their

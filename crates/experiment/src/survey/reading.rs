@@ -191,7 +191,8 @@ const MAX_FIRST_BYTES: u64 = 4 << 10;
 fn orders(record: &Record, scale: &Scale, curves: &Curves, report: &mut Report) {
     let page = scale.pages();
     let mut random = None;
-    for &order in OrderKind::ALL {
+    // Pairs of loads test the lines, over another working set.
+    for &order in OrderKind::ALL.iter().filter(|order| **order != OrderKind::Pairs) {
         let at = scale.chases(record, order, page);
         let Some(at) = at.last() else { continue };
         let Some(i) = median_interval(&at.values()) else { continue };

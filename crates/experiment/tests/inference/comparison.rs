@@ -2,8 +2,8 @@
 //!
 //! `crates/model/src/expected.rs` computes the expected values from the description alone. A latency is right within 1 % or
 //! 0.2 cycle, a capacity if its interval holds the described one, a penalty within 3 % or 0.3 cycle; all others have to be
-//! equal. A latency or penalty that differs more, but whose interval holds the described one, is wide, as is a capacity
-//! with an interval of more than 6 %.
+//! equal. Penalties are in cycles of the core's clock as it was found: a neighbour may slow it down. A latency or penalty
+//! that differs more, but whose interval holds the described one, is wide, as is a capacity with an interval of more than 6 %.
 
 use fathom_analysis::findings::{Finding, Report, Value, WarningKind};
 use fathom_analysis::metrics::survey as metrics;
@@ -128,7 +128,7 @@ pub fn compare(d: &Description, report: &Report) -> Vec<Row> {
 pub fn latency_curve(d: &Description, report: &Report) -> Vec<Row> {
     let truth = expected(d);
     let mut rows = entry_rows(&truth, report);
-    tiers(&truth, report, &mut rows);
+    tiers(d, &truth, report, &mut rows);
     penalties(d, &truth, report, &mut rows);
     rows
 }
@@ -166,7 +166,8 @@ fn entry_rows(truth: &Expected, report: &Report) -> Vec<Row> {
     entries(truth, report).iter().map(row).collect()
 }
 
-fn tiers(truth: &Expected, report: &Report, rows: &mut Vec<Row>) {
+fn tiers(d: &Description, truth: &Expected, report: &Report, rows: &mut Vec<Row>) {
+    let cycle_ns = 1e9 / d.core.clock_hz;
     let found = (1..).take_while(|n| number(report, &format!("tier.{n}.latency")).is_some()).count();
     let right = found == truth.tiers.len();
     let text = format!("{found} tiers, expected {}", truth.tiers.len());
@@ -184,10 +185,16 @@ fn tiers(truth: &Expected, report: &Report, rows: &mut Vec<Row>) {
     }
     for (n, tier) in (1..).zip(&truth.tiers) {
         let quantity = if tier.capacity.is_some() { Quantity::Latency } else { Quantity::MemoryLatency };
-        rows.push(match number(report, &format!("tier.{n}.latency_cycles")) {
+        // Memory does not slow down with the core, so its time is compared.
+        let (name, unit) = match tier.capacity {
+            Some(_) => ("latency_cycles", 1.0),
+            None => ("latency", cycle_ns),
+        };
+        rows.push(match number(report, &format!("tier.{n}.{name}")) {
             Some((finding, v)) => {
+                let v = v / unit;
                 let text = format!("tier {n}: {v:?} cycles, expected {:?}", tier.cycles);
-                let row = Row::new(quantity, Verdict::Wrong, text).with(finding, 1.0, tier.cycles);
+                let row = Row::new(quantity, Verdict::Wrong, text).with(finding, unit, tier.cycles);
                 judged(row, tier.cycles.holds(v, 0.01, 0.2))
             }
             None => {
@@ -218,7 +225,9 @@ fn capacity_row(n: usize, capacity: expected::Capacity, report: &Report) -> Row 
 }
 
 fn penalties(d: &Description, truth: &Expected, report: &Report, rows: &mut Vec<Row>) {
-    let cycle_ns = 1e9 / d.core.clock_hz;
+    // The core's clock as it was found: it may have been slow all the time.
+    let hz = number(report, "clock.core_hz").map_or(d.core.clock_hz, |(_, hz)| hz);
+    let cycle_ns = 1e9 / hz;
     for entry in entries(truth, report) {
         let Entry::Right(_, n, tlb) = entry else { continue };
         let name = format!("tlb.{n}.penalty");

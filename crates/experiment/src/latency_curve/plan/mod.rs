@@ -15,7 +15,7 @@ use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::record::Record;
 use crate::round::shuffle;
-use crate::scale::{At, STRIDE, Scale};
+use crate::scale::{At, STRIDE, Scale, line_pairs};
 
 /// Largest working set of the coarse scan: larger than the last level of all but the largest servers. If the curve does
 /// not end on a plateau there, later rounds continue to [`MAX_BYTES`].
@@ -249,6 +249,23 @@ impl Planner<'_> {
     fn packed(&mut self, n: u64) {
         let packed = Chase::over(self.scale.packed_walk());
         self.chain(packed.into(), n, self.scale.pair_stride(), self.scale.pages());
+    }
+
+    /// Schedules the test for long lines by pairs of loads: in one round if times are exact, else in as many as noise requires.
+    fn line_pairs(&mut self) {
+        let times = if self.exact() { 1 } else { line_pairs::TRIALS };
+        let is_planned = self.trials.iter().any(line_pairs::is_of);
+        if !self.scale.is_survey || is_planned || line_pairs::rounds(self.record) >= times {
+            return;
+        }
+        let extent = line_pairs::EXTENT.min(self.top());
+        for step in line_pairs::DISTANCES {
+            let cells = extent / step / 2 * 2;
+            self.chain(line_pairs::pattern(&self.scale), cells, step, self.scale.pages());
+            if let (true, Some(trial)) = (self.modelled(), self.trials.last_mut()) {
+                trial.warm = 0;
+            }
+        }
     }
 
     fn max_pages(&self) -> u64 {

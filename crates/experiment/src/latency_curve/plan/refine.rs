@@ -88,6 +88,9 @@ impl Planner<'_> {
     /// Schedules the test whether huge pages are splintered.
     fn splinters(&mut self, pairs: &[Pair], translated: &Reading, capacities: &[f64]) {
         if let Some(pages) = splinters::pages(&self.scale, pairs, translated, capacities) {
+            if pairs.iter().all(|pair| pair.pages != pages) {
+                self.pair(pages);
+            }
             self.translation_test(pages, splinters::trial(&self.scale, pages));
         }
     }

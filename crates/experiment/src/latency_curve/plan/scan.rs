@@ -31,6 +31,7 @@ impl Planner<'_> {
     /// Schedules the TLB pairs on up to a thousand pages. They come before the latency curve, because they decide its
     /// pages and its window.
     pub(super) fn scan_pairs(&mut self) {
+        self.line_pairs();
         let mut last = 0;
         for n in Self::octaves(2 * STRIDE, self.max_pages().min(1024) * STRIDE, 2.0).map(|b| b / STRIDE) {
             if n > last {
@@ -41,6 +42,7 @@ impl Planner<'_> {
     }
 
     pub(super) fn coarse_scan(&mut self) {
+        self.line_pairs();
         let top = self.top().min(FINE_TOP);
         let sizes: Vec<u64> = Self::octaves(MIN_BYTES, top, 3.0).collect();
         for bytes in spread_first(&sizes) {
@@ -61,6 +63,7 @@ impl Planner<'_> {
 
     /// Schedules the large working sets, the largest first: without it nothing shows where the last tier ends.
     pub(super) fn scan_large_sizes(&mut self) {
+        self.line_pairs();
         let top = coarse_top(self.record, &self.scale);
         let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
         sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
