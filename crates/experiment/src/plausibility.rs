@@ -89,7 +89,8 @@ fn wrong_core_clock(record: &Record, clock: &Finding) -> Option<String> {
     if let Some(described) = record.int(facts::CORE_HZ).filter(|hz| *hz > 0) {
         let described = described as f64;
         // A described neighbour may slow the core down.
-        let slow = high < described * (1.0 - MAX_CLOCK_DEVIATION) && record.is_exact();
+        let alone = record.int(facts::DESCRIBED_NEIGHBOURS).is_none();
+        let slow = alone && high < described * (1.0 - MAX_CLOCK_DEVIATION);
         let agrees = low <= described * (1.0 + MAX_CLOCK_DEVIATION) && !slow;
         return (!agrees).then(|| format!("{} measured, {} described", mhz(low), mhz(described)));
     }
@@ -248,6 +249,10 @@ mod tests {
             let refused = refusals(hz, &described);
             assert!(refused[0].reason.contains("1500 MHz described"), "{refused:?}");
         }
+        // A neighbour may slow the core down, not speed it up.
+        let beside = [described[0].clone(), (facts::DESCRIBED_NEIGHBOURS, FactValue::Int(1))];
+        assert_eq!(refusals(1.2e9, &beside), []);
+        assert!(refusals(1.548e9, &beside)[0].reason.contains("1500 MHz described"));
         let kernel = [(facts::FREQ_MAX_KHZ, FactValue::Int(2_000_000))];
         assert_eq!(refusals(1.2e9, &kernel), []);
         assert!(refusals(2.2e9, &kernel)[0].reason.contains("highest frequency"));

@@ -256,6 +256,23 @@ mod tests {
         assert!(wide < 30, "{wide} intervals say nothing");
     }
 
+    /// Under random replacement each line too many misses twice in a lap: the first working sets beyond the capacity are fast.
+    #[test]
+    fn overflow_below_the_threshold_is_in_the_interval() {
+        for (capacity, next) in [(1024.0, 14.0), (1024.0, 5.5), (20_480.0, 6.0)] {
+            let step = Step { next, range: (0.5 * capacity, 2.0 * capacity), ..STEP };
+            let trial = |i: u64| {
+                let x = capacity * (0.9 + 0.001 * i as f64);
+                let misses = (2.0 * (x - capacity).max(0.0) / x).min(1.0);
+                Trial { x, at: i, y: 4.0 + misses * (next - 4.0), quiet: true }
+            };
+            let found = bracket(&(0..300).map(trial).collect::<Vec<_>>(), &step).unwrap();
+            assert!(found.fits > 1.01 * capacity, "{found:?}");
+            let interval = found.interval(capacity, &step);
+            assert!(interval.low <= capacity && interval.low > 0.97 * capacity, "{interval:?}");
+        }
+    }
+
     #[test]
     fn one_noisy_trial_below_the_capacity_is_no_capacity() {
         let mut trials = session(3, 3, 0);

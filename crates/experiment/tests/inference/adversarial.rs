@@ -300,3 +300,17 @@ fn tlb_whose_sets_are_no_power_of_two_is_no_page_table() {
 fn level_with_a_plateau_between_unusual_rises_is_found() {
     holds(&report_of(&wide::clean(190_047), 1), "tier.3.capacity", 65_536.0);
 }
+
+/// Lines of 256 bytes, neighbours that take ways, slow memory down and slow the clock down: two loads of a line that hit in the second
+/// made memory 0.6 times as slow.
+#[test]
+fn lines_of_256_bytes_beside_neighbours_do_not_halve_memory() {
+    let d = wide::noisy(180_009);
+    assert!(d.levels.iter().any(|level| level.line == 256) && !d.neighbours.is_empty());
+    let report = report_of(&d, 1);
+    let memory =
+        report.findings.iter().filter(|f| f.name().ends_with(".latency") && f.unit == "ns").next_back();
+    let found = memory.and_then(|f| f.finite()).unwrap();
+    let truth = d.memory.latency.in_ns(d.core.clock_hz);
+    assert!((0.9..1.15).contains(&(found / truth)), "{found} ns of {truth}");
+}
