@@ -23,6 +23,11 @@ const POINTS_PER_BRACKET: usize = 3;
 /// capacity are taken.
 const LAST_TIER_PARTS: [f64; 5] = [0.125, 0.25, 0.5, 0.84, 0.71];
 
+/// Largest ratio of two successive working sets on a wide rise: three points in an octave, as in the fine part of the scan.
+const MAX_GAP: f64 = 1.3;
+/// Part beyond the end of a wide rise that has such points too: a plateau there needs them.
+const WIDE_RISE_BEYOND: f64 = 2.0;
+
 /// Packed halves that test a plateau for long lines, as multiples of its beginning.
 const LONG_LINES: [f64; 2] = [1.1, 1.3];
 /// Largest working set of that test, bytes: a lap of it takes a hundredth of the default budget of a described machine.
@@ -37,6 +42,7 @@ impl Planner<'_> {
             self.short_lines(curves);
             self.long_lines(curves);
             self.narrow(curves);
+            self.fill_wide_rises(curves);
             self.extend(curves);
         }
         if let Some(tlbs) = &translated {
@@ -192,6 +198,20 @@ impl Planner<'_> {
             let bytes = (x / stride as f64).round() as u64 * stride;
             if self.latency_curve.iter().all(|a| a.bytes != bytes) {
                 self.step(bytes);
+            }
+        }
+    }
+
+    /// Schedules points in the gaps of wide rises, and beyond them: a tier of few points there is taken for a bend of the rise.
+    fn fill_wide_rises(&mut self, curves: &Reading) {
+        let stride = self.scale.stride;
+        for capacity in curves.tiers.iter().filter_map(|tier| tier.capacity).filter(|c| c.wide_rise) {
+            let inside = capacity.onset.value..WIDE_RISE_BEYOND * capacity.onset.high;
+            let gaps = self.latency_curve.windows(2).map(|two| (two[0].bytes as f64, two[1].bytes as f64));
+            let gaps =
+                gaps.filter(|(from, to)| *from < inside.end && *to > inside.start && *to > MAX_GAP * from);
+            for (from, to) in gaps.collect::<Vec<_>>() {
+                self.step((from * to).sqrt() as u64 / stride * stride);
             }
         }
     }
