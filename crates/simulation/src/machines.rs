@@ -442,9 +442,8 @@ mod tests {
         let (mut left_out, mut allowed) = (0u64, 0);
         for name in fathom_model::catalog::names() {
             // A narrow window tells whether accesses that are left out count, a wide one whether all of many do.
-            let window = [6, 300][draw(2) as usize];
             let described = fathom_model::catalog::load(name).expect("embedded").expect("valid");
-            let cpus = described.core.cpus;
+            let (window, cpus) = ([6, 300][draw(2) as usize], described.core.cpus);
             let core = Core { outstanding: Some(4), window: Some(window), ..described.core };
             let text = Description { core, ..described }.to_toml();
             let all = [Machine { name: name.to_owned(), text }];
@@ -453,7 +452,6 @@ mod tests {
             let mut repeats = filtered.repeats();
             let (before, mut before_next) = (left_out, [0; 2]);
             for _ in 0..60 {
-                // Instructions of threads that share a CPU are passed with the next access of each.
                 let thread = draw(2) as u32 % cpus;
                 let mut at = 1 << 20 | draw(1 << 18);
                 let mut batch = Vec::new();
