@@ -113,7 +113,7 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
             // SAFETY: QEMU makes the call when no thread executes code, and translates all code again.
             unsafe { qemu::qemu_plugin_reset(id, register) };
         }
-        let accesses = places.instruction(pc, code, Accessor::Program);
+        let accesses = places.instruction(pc, code, Accessor::Program, count - index);
         let number = accesses.place;
         numbers.push(number);
         on_access(instruction, accesses);
@@ -133,7 +133,7 @@ extern "C" fn translated(id: qemu::Id, block: *mut qemu::Block) {
     watch_heap(session, &mut places, block, first, begins);
     if session.followed().is_some() {
         follow(block, call_block(session, &mut places, (first, next), &codes));
-    } else if session.is_marked() {
+    } else if session.counts_by_thread() {
         // SAFETY: the number is no pointer for QEMU.
         unsafe {
             let count = std::ptr::without_provenance_mut(count);
@@ -280,7 +280,7 @@ extern "C" fn accessed(thread: c_uint, what: u32, address: u64, of: *mut c_void)
     let (shift, store) =
         unsafe { (qemu::qemu_plugin_mem_size_shift(what), qemu::qemu_plugin_mem_is_store(what)) };
     of.add(store);
-    threads::push(thread, address, 1 << shift, store, of.place);
+    threads::push(thread, address, 1 << shift, store, of);
 }
 
 /// An instruction on another line than the one before in its block is executed.

@@ -41,6 +41,8 @@ pub struct Accesses {
     pub place: u32,
     /// Whose code it is.
     pub by: Accessor,
+    /// Instructions of its block from it on, if a machine needs that ([`Places::count_in_blocks`]).
+    pub rest: u32,
     counts: [UnsafeCell<u64>; 2],
 }
 
@@ -89,7 +91,12 @@ impl Block {
 pub struct Places {
     numbers: HashMap<u64, u32>,
     pcs: Vec<u64>,
+    /// By number, of the block that was translated last.
     accesses: Vec<&'static Accesses>,
+    /// Those that are elsewhere in other blocks.
+    elsewhere: Vec<&'static Accesses>,
+    /// Whether they are told apart by where they are in their blocks.
+    in_blocks: bool,
     /// Places whose stores QEMU does not tell.
     zeroing: Vec<u32>,
     blocks: Vec<&'static Block>,
@@ -110,27 +117,45 @@ pub struct Planted {
 }
 
 impl Places {
-    /// Returns an instruction, which gets its number at its first translation, and is kept for ever.
-    pub fn instruction(&mut self, pc: u64, code: &[u8], by: Accessor) -> &'static Accesses {
-        self.numbered(pc, pc, clears_a_line(code), by)
+    /// From now on, instructions have their places in blocks.
+    pub fn count_in_blocks(&mut self) {
+        self.in_blocks = true;
+    }
+
+    /// Returns an instruction, which gets its number at its first translation, and is kept for ever. `rest` instructions of its block
+    /// begin with it.
+    pub fn instruction(&mut self, pc: u64, code: &[u8], by: Accessor, rest: usize) -> &'static Accesses {
+        self.numbered((pc, pc), clears_a_line(code), by, rest)
     }
 
     /// Returns what stands for all instructions of a guest's programs that are not told apart: those that clear lines, and others.
-    pub fn of_others(&mut self, code: &[u8]) -> &'static Accesses {
+    pub fn of_others(&mut self, code: &[u8], rest: usize) -> &'static Accesses {
         let zeroing = clears_a_line(code);
-        self.numbered(OTHER_PROGRAMS - u64::from(zeroing), OTHER_PROGRAMS, zeroing, Accessor::Others)
+        self.numbered((OTHER_PROGRAMS - u64::from(zeroing), OTHER_PROGRAMS), zeroing, Accessor::Others, rest)
     }
 
-    fn numbered(&mut self, key: u64, pc: u64, zeroing: bool, by: Accessor) -> &'static Accesses {
+    fn numbered(
+        &mut self,
+        (key, pc): (u64, u64),
+        zeroing: bool,
+        by: Accessor,
+        rest: usize,
+    ) -> &'static Accesses {
+        let rest = if self.in_blocks { rest as u32 } else { 0 };
         let next = self.pcs.len() as u32;
         let number = *self.numbers.entry(key).or_insert(next);
+        let new = || -> &'static Accesses {
+            let counts = [UnsafeCell::new(0), UnsafeCell::new(0)];
+            Box::leak(Box::new(Accesses { place: number, by, rest, counts }))
+        };
         if number == next {
             self.pcs.push(pc);
-            let counts = [UnsafeCell::new(0), UnsafeCell::new(0)];
-            self.accesses.push(Box::leak(Box::new(Accesses { place: number, by, counts })));
+            self.accesses.push(new());
             if zeroing {
                 self.zeroing.push(number);
             }
+        } else if self.accesses[number as usize].rest != rest {
+            self.elsewhere.push(std::mem::replace(&mut self.accesses[number as usize], new()));
         }
         self.accesses[number as usize]
     }
@@ -221,8 +246,10 @@ impl Places {
             let count = block.count();
             block.places.iter().for_each(|&place| all[place as usize].executed += count);
         }
-        for (place, accesses) in all.iter_mut().zip(&self.accesses) {
-            [place.loads, place.stores] = accesses.counts();
+        for accesses in self.accesses.iter().chain(&self.elsewhere) {
+            let ([loads, stores], place) = (accesses.counts(), &mut all[accesses.place as usize]);
+            place.loads += loads;
+            place.stores += stores;
         }
         all
     }

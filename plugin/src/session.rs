@@ -41,6 +41,8 @@ pub struct Session {
     pub repeats: Repeats,
     /// Whether marks of regions have been found, so that instructions are counted by thread.
     marked: AtomicBool,
+    /// Whether a machine needs the instructions between accesses, so that they are counted by thread from the beginning.
+    pub between: bool,
     /// Whether the program's mappings have changed since marks were looked for.
     moved: AtomicBool,
     /// The guest, if a whole machine is emulated.
@@ -111,6 +113,11 @@ impl Session {
         let counters = counters.map_err(&mut refuse)?;
         let machines = machines_of(&request, guest.is_some(), counters.is_some());
         let machines = machines.map_err(&mut refuse)?;
+        let between = machines.need_instructions();
+        let mut places = Places::default();
+        if between {
+            places.count_in_blocks();
+        }
         let shift = fetch_shift(&request.machines);
         let kept = request.trace.as_deref().map(|file| Kept::begin(file, &request, shift)).transpose();
         let kept = kept.map_err(&mut refuse)?;
@@ -124,6 +131,7 @@ impl Session {
             gate: Gate::new(),
             marked: AtomicBool::new(guest.as_ref().is_some_and(Guest::is_marked)),
             moved: AtomicBool::new(false),
+            between,
             program: request.program,
             calls: if guest.is_none() { Calls::of(target) } else { None },
             heap: (guest.is_none() && (request.why || request.trace.is_some())).then(|| Heap::begin(target)),
@@ -132,7 +140,7 @@ impl Session {
             followed,
             counters,
             process: std::process::id(),
-            places: Mutex::default(),
+            places: Mutex::new(places),
             sink: Mutex::new(Sink::new(machines, kept)),
             socket: Mutex::new(Socket::new(writer, socket)),
             accesses: AtomicU64::new(0),
@@ -179,6 +187,11 @@ impl Session {
         self.marked.load(Ordering::Relaxed)
     }
 
+    /// Returns whether instructions are counted by thread.
+    pub fn counts_by_thread(&self) -> bool {
+        self.between || self.is_marked()
+    }
+
     /// Returns the calls, if they are told.
     #[inline(always)]
     pub fn followed(&self) -> Option<&Followed> {
@@ -211,7 +224,7 @@ impl Session {
             self.refuse(&what);
             false
         });
-        found && !self.marked.swap(true, Ordering::Relaxed) && !places.is_empty()
+        found && !self.marked.swap(true, Ordering::Relaxed) && !places.is_empty() && !self.between
     }
 
     /// Passes a batch of a thread to the machines, and empties it.

@@ -76,7 +76,7 @@ pub extern "C" fn translated(_id: qemu::Id, block: *mut qemu::Block) {
             Owner::Program(page) => Some(page + pc % GUEST_PAGE),
             _ => None,
         };
-        let accesses = place_of(&mut places, guest, (pc, code), owner.1, offset);
+        let accesses = place_of(&mut places, guest, (pc, code, count - index), owner.1, offset);
         numbers.push(accesses.place);
         match session.counters {
             Some(_) => {
@@ -102,7 +102,7 @@ pub extern "C" fn translated(_id: qemu::Id, block: *mut qemu::Block) {
     watch_tasks(guest, block);
     // SAFETY: the counter is never freed.
     unsafe { qemu::qemu_plugin_register_vcpu_tb_exec_inline(block, qemu::ADD, counter.cast(), 1) };
-    if session.is_marked() {
+    if session.counts_by_thread() {
         let own = matches!(owner.1, Owner::Program(_));
         let of = passed(keep(GuestBlock { instructions: count as u64, own }));
         // SAFETY: QEMU's block is valid, and the other one is never freed.
@@ -211,18 +211,18 @@ fn page_of<'a>(host: u64) -> Option<&'a [u8; GUEST_PAGE as usize]> {
 fn place_of(
     places: &mut Places,
     guest: &Guest,
-    (pc, code): (u64, &[u8]),
+    (pc, code, rest): (u64, &[u8], usize),
     owner: Owner,
     offset: Option<u64>,
 ) -> &'static Accesses {
     match owner {
-        Owner::Kernel => places.instruction(pc, code, Accessor::Kernel),
+        Owner::Kernel => places.instruction(pc, code, Accessor::Kernel, rest),
         _ => match offset.and_then(|offset| guest.linked(offset)) {
             Some(linked) => {
                 guest.is_moved_by(pc.wrapping_sub(linked));
-                places.instruction(linked, code, Accessor::Program)
+                places.instruction(linked, code, Accessor::Program, rest)
             }
-            None => places.of_others(code),
+            None => places.of_others(code, rest),
         },
     }
 }
@@ -362,7 +362,7 @@ fn part(cpu: c_uint, what: u32, (address, bytes, store): (u64, u64, bool), of: &
     };
     let space = (physical / GUEST_PAGE) as u32;
     let data = Data { address, bytes: bytes as u16, store, space, by: of.by };
-    threads::push_on_cpu(cpu, data, of.place);
+    threads::push_on_cpu(cpu, data, of);
     Some(physical)
 }
 

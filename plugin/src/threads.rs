@@ -10,7 +10,7 @@ use fathom_simulation::{Accessor, Allocator, Event, Mark, Repeats};
 
 use crate::counters::Counters;
 use crate::heap::Awaited;
-use crate::places::{Line, Planted};
+use crate::places::{Accesses, Line, Planted};
 use crate::session::Session;
 use crate::tasks::Tasks;
 
@@ -31,8 +31,6 @@ struct Pending {
     repeats: Repeats,
     /// Loads and stores that are not in it.
     repeated: [u64; 2],
-    /// Those since the last load or store that is in it.
-    left_out: u8,
     /// The line that instructions were fetched from last.
     line: u64,
     /// The physical page of the last access, of a guest.
@@ -40,8 +38,11 @@ struct Pending {
     /// Regions of the guest's program that the CPU is in, and whether it executes other code.
     inside: u32,
     away: bool,
-    /// Executed instructions, if the program has markers or calls are told.
+    /// Executed instructions, if the program has markers, calls are told, or a machine needs them.
     executed: u64,
+    /// Whether a machine does, and those before the last load or store that is in the batch.
+    between: bool,
+    position: u64,
     /// The calls that it is in, if calls are told.
     stack: Stack,
     /// What it has made in the present call, and in those before.
@@ -79,12 +80,13 @@ fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
         most,
         repeats,
         repeated: [0; 2],
-        left_out: 0,
         line: u64::MAX,
         frame: 0,
         inside: 0,
         away: false,
         executed: 0,
+        between: session.between,
+        position: 0,
         stack: Stack::default(),
         made: Made::default(),
         calls: Vec::new(),
@@ -97,10 +99,10 @@ fn begin(slot: &AtomicPtr<Thread>) -> Option<*mut Thread> {
 
 /// Adds a load or store.
 #[inline(always)]
-pub fn push(thread: u32, address: u64, bytes: u16, store: bool, place: u32) {
+pub fn push(thread: u32, address: u64, bytes: u16, store: bool, of: &Accesses) {
     // SAFETY: QEMU calls this on the thread itself.
     let Some(own) = (unsafe { pending(thread) }) else { return without(thread) };
-    add(thread, own, Data { address, bytes, store, space: 0, by: Accessor::Program }, place);
+    add(thread, own, Data { address, bytes, store, space: 0, by: Accessor::Program }, of);
 }
 
 /// A load or store.
@@ -116,19 +118,17 @@ pub struct Data {
 }
 
 #[inline(always)]
-fn add(thread: u32, own: &mut Pending, data: Data, place: u32) {
+fn add(thread: u32, own: &mut Pending, data: Data, of: &Accesses) {
     let Data { address, bytes, store, space, by } = data;
-    // One that the next access could not tell is made, so that windows of any size are exact.
-    if own.repeats.repeats(address, bytes, store) && own.left_out < u8::MAX {
+    if own.repeats.repeats(address, bytes, store) {
         own.repeated[usize::from(store)] += 1;
         own.made.repeated[usize::from(store)] += 1;
-        own.left_out += 1;
         return;
     }
-    let left_out = std::mem::take(&mut own.left_out);
+    let instructions = if own.between { own.instructions(of.rest) } else { 1 };
     let kind = if store { Kind::Store } else { Kind::Load };
-    let pc = pc_of(place, own.made.call, by);
-    own.batch.push(Access { address, pc, bytes, space, left_out, kind });
+    let pc = pc_of(of.place, own.made.call, by);
+    own.batch.push(Access { address, pc, bytes, space, instructions, kind });
     if own.batch.len() >= own.most {
         take_turn(thread, own);
     }
@@ -157,14 +157,14 @@ unsafe fn on_cpu<'a>(cpu: u32) -> Option<&'a mut Pending> {
 
 /// Adds a load or store of a guest.
 #[inline(always)]
-pub fn push_on_cpu(cpu: u32, data: Data, place: u32) {
+pub fn push_on_cpu(cpu: u32, data: Data, of: &Accesses) {
     // SAFETY: QEMU calls this on the thread of all CPUs: `fathom simulate` has it count instructions (-icount).
     let Some(own) = (unsafe { on_cpu(cpu) }) else { return without(cpu) };
     if own.frame != data.space {
         own.frame = data.space;
         own.repeats.forget();
     }
-    add(cpu, own, data, place);
+    add(cpu, own, data, of);
 }
 
 /// Adds the fetch of an instruction of a guest from a physical page.
@@ -239,7 +239,7 @@ fn fetch_line(thread: u32, own: &mut Pending, line: &Line, space: u32, by: Acces
     own.repeats.forget();
     let (address, bytes) = (line.pc, line.bytes);
     let pc = pc_of(line.place, own.made.call, by);
-    own.batch.push(Access { address, pc, bytes, space, left_out: 0, kind: Kind::Fetch });
+    own.batch.push(Access { address, pc, bytes, space, instructions: 0, kind: Kind::Fetch });
     if own.batch.len() >= own.most {
         take_turn(thread, own);
     }
@@ -362,7 +362,6 @@ fn without(thread: u32) {
 #[inline(never)]
 fn pass_on(thread: u32, own: &mut Pending) {
     own.repeats.forget();
-    own.left_out = 0;
     let repeated = std::mem::take(&mut own.repeated);
     match Session::get() {
         Some(session) => {
@@ -423,6 +422,14 @@ pub struct Left {
 }
 
 impl Pending {
+    /// Moves on to a load or store whose instruction is the first of the last `rest` of the present block. Returns the instructions
+    /// since the one before, its own included.
+    #[inline(always)]
+    fn instructions(&mut self, rest: u32) -> u32 {
+        let at = (self.executed + 1).saturating_sub(u64::from(rest));
+        u32::try_from(at.saturating_sub(std::mem::replace(&mut self.position, at))).unwrap_or(u32::MAX)
+    }
+
     /// Adds what has been made in the present call to that of those before.
     fn end_part(&mut self) {
         let next = Made { call: self.made.call, ..Made::default() };
@@ -431,7 +438,6 @@ impl Pending {
 
     fn take(&mut self) -> Left {
         self.repeats.forget();
-        self.left_out = 0;
         self.end_part();
         Left {
             batch: std::mem::take(&mut self.batch),

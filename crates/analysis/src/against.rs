@@ -31,6 +31,8 @@ pub struct Described {
     pub memory: Span,
     /// Misses of the nearest level that can be under way at the same time; `None` if that is not described.
     pub outstanding: Option<u32>,
+    /// Instructions in flight at the same time; `None` if that is not described.
+    pub window: Option<u32>,
     /// Visible TLBs, nearest first.
     pub tlbs: Vec<Tlb>,
 }
@@ -120,6 +122,8 @@ const PENALTY_TOLERANCE: Tolerance = Tolerance { relative: 0.03, absolute: 0.3 }
 const CAPACITY_TOLERANCE: Tolerance = Tolerance { relative: 0.0, absolute: 0.0 };
 /// Misses under way: whole numbers, of which a survey measures the effective one.
 const OUTSTANDING_TOLERANCE: Tolerance = Tolerance { relative: 0.0, absolute: 0.5 };
+/// Instructions in flight: whole numbers. A processor may hold two instructions in one place, or need two for one.
+const WINDOW_TOLERANCE: Tolerance = Tolerance { relative: 0.02, absolute: 1.0 };
 /// TLB entries: whole numbers.
 const ENTRIES_TOLERANCE: Tolerance = Tolerance { relative: 0.0, absolute: 1.0 };
 

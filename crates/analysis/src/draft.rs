@@ -237,12 +237,24 @@ fn core(h: &Hierarchy) -> Table {
             _ => "the nearest whole number",
         };
         table.put("outstanding", Written::Count(number), Grounds::found(f, comment));
+        if let Some(f) = window(h) {
+            let window = (value(f).round().min(MAX_WINDOW) as u64).max(number);
+            table.put("window", Written::Count(window), Grounds::found(f, "the nearest whole number"));
+        }
     }
     table
 }
 
 /// Least and most misses under way that a description may have (`machines/README.md`).
 const OUTSTANDING: (f64, f64) = (1.0, 256.0);
+
+/// Most instructions in flight that a description may have.
+const MAX_WINDOW: f64 = 4096.0;
+
+/// Returns the finding of how many instructions are in flight. Without it a draft does not limit them: it is a bound of time.
+fn window<'a>(h: &Hierarchy<'a>) -> Option<&'a Finding> {
+    h.number(&survey::MEMORY_WINDOW).filter(|f| value(f) > 0.0)
+}
 
 /// Returns the finding of how many misses are under way at the same time.
 fn overlap<'a>(h: &Hierarchy<'a>) -> Option<&'a Finding> {

@@ -26,3 +26,4 @@ pub mod sensitivity;
 pub mod sets;
 pub mod tiers;
 pub mod wakeup;
+pub mod window;

@@ -40,6 +40,7 @@ pub mod stride;
 pub mod survey;
 mod trial_name;
 pub mod wakeup;
+mod window;
 
 use fathom_analysis::findings::{Basis, Report};
 use fathom_analysis::sensitivity;

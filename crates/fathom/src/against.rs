@@ -55,6 +55,7 @@ fn described(d: &Description, hz: Option<f64>) -> Described {
         levels: levels.collect(),
         memory: expected_findings.tiers.last().map_or((0.0, 0.0), |t| span(t.cycles)),
         outstanding: d.core.outstanding,
+        window: d.core.window,
         tlbs: tlbs.collect(),
     }
 }

@@ -155,6 +155,19 @@ impl Arena {
         HostCell(unsafe { self.base.as_ptr().add(at.0).cast::<usize>().read_volatile() })
     }
 
+    /// Makes `n` steps along two chains, a load of each in turn, with `fillers` instructions between a load and the next
+    /// ([`FILLERS`](fathom_probe::machine::batch::spaced::FILLERS)).
+    #[inline(always)]
+    pub(crate) fn follow_spaced(&self, cells: [HostCell; 2], fillers: u64, n: u64) -> [HostCell; 2] {
+        let mut ends = cells.map(|cell| cell.0);
+        if n > 0 {
+            // SAFETY: as in `follow`: each offset is a cell's, and so is what is read there. `fillers` is within the loop's limits, by the
+            // caller, and `n` is not 0.
+            ends = unsafe { Cpu::chase_spaced(self.base.as_ptr(), ends, fillers as usize, n as usize) };
+        }
+        ends.map(HostCell)
+    }
+
     /// Stores the link `at -> to`.
     #[inline(always)]
     pub(crate) fn link(&mut self, at: HostCell, to: HostCell) {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fathom_probe::load::Load;
 use fathom_probe::machine::batch::copy::Copying;
+use fathom_probe::machine::batch::spaced::FILLERS;
 use fathom_probe::machine::batch::stride::Sweep;
 use fathom_probe::machine::batch::together;
 use fathom_probe::machine::{ActivationRow, Wakes};
@@ -264,6 +265,22 @@ impl Machine for Host {
 
     fn chase_together(&mut self, cells: &mut [HostCell], n: u64) -> Result<(), Refusal> {
         together::body(self, cells, n)
+    }
+
+    #[inline(never)]
+    fn chase_spaced(&mut self, cells: &mut [HostCell], fillers: u64, n: u64) -> Result<(), Refusal> {
+        let pair = match cells {
+            [] => return Ok(()),
+            [a, b] if FILLERS.contains(&fillers) => [*a, *b],
+            _ => {
+                return Err(Refusal::new(
+                    "no loop has so many chains or instructions",
+                    "use fillers=2 to 1024",
+                ));
+            }
+        };
+        cells.copy_from_slice(&self.memory.arena.follow_spaced(pair, fillers, n));
+        Ok(())
     }
 
     #[inline(always)]

@@ -14,6 +14,7 @@ mod hierarchy;
 mod machine;
 mod memory;
 mod model;
+mod overlap;
 mod rng;
 mod time;
 mod translate;
@@ -30,6 +31,7 @@ pub use model::{
     Access, Detail, GUEST_BATCH, GUEST_PAGE, GuestTranslation, Kind, LevelTotals, Model, Outcome, Totals,
     Traced,
 };
+pub use overlap::Overlap;
 pub use time::UNITS_PER_CYCLE;
 pub use translate::Translation;
 

@@ -73,6 +73,9 @@ impl Machine for Model {
             }
         }
         number(facts::DESCRIBED_VALUES_UNCLASSIFIED.into(), of(None));
+        if let (Some(_), Some(window)) = (d.core.outstanding, d.core.window) {
+            number(facts::DESCRIBED_WINDOW.into(), window.into());
+        }
         if !d.neighbours.is_empty() {
             number(facts::DESCRIBED_NEIGHBOURS.into(), d.neighbours.len() as u64);
         }
@@ -199,6 +202,10 @@ impl Machine for Model {
         self.arena.store_order(order);
         self.arena.save_cursor(cursor);
         Cell(cursor.offset)
+    }
+
+    fn chase_spaced(&mut self, cells: &mut [Cell], fillers: u64, n: u64) -> Result<(), Refusal> {
+        self.chase_apart(cells, fillers, n)
     }
 
     /// Registers the lap without stores; caches and TLBs are empty afterwards.

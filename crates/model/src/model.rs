@@ -9,6 +9,7 @@ mod issue;
 mod load;
 mod neighbours;
 mod outcome;
+mod spaced;
 mod streams;
 mod totals;
 mod trace;

@@ -120,7 +120,7 @@ impl Pair {
                     pc: 0,
                     bytes: 1 + draw.below(16) as u16,
                     space: 0,
-                    left_out: 0,
+                    instructions: 1,
                     kind,
                 }
             })

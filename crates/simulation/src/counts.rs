@@ -241,7 +241,7 @@ pub struct EntryTimes {
     pub most: u64,
 }
 
-/// Time in which accesses that are no hits overlap, as the head of `overlap` defines it.
+/// Time in which accesses that are no hits overlap, as `fathom_model::Overlap` defines it, if nothing depends on another access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverlapCounts {
     /// Time of data accesses beyond hits, in units, translation included.

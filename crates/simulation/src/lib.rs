@@ -29,7 +29,6 @@ mod heap;
 mod machines;
 mod notes;
 pub mod origin;
-mod overlap;
 pub mod protocol;
 mod regions;
 mod repeats;

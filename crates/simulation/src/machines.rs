@@ -44,6 +44,8 @@ pub struct Machines {
     /// Threads with machines.
     workers: Vec<Worker>,
     repeats: Repeats,
+    /// Whether it matters how many instructions are between accesses.
+    windows: bool,
     /// The program's blocks, if the reasons of misses are asked for.
     heap: Option<Heap>,
     /// Those of the batch's accesses.
@@ -99,13 +101,14 @@ impl Machines {
 
     fn of(all: Vec<Simulator>, threads: usize, heap: Option<Heap>) -> Machines {
         let idle: Option<Vec<u32>> = all.iter().map(Simulator::idle_repeats).collect();
+        let windows = all.iter().any(Simulator::has_window);
         let repeats = Repeats::new(idle.and_then(|shifts| shifts.into_iter().min()));
         let threads = threads.clamp(1, all.len().max(1));
         let mut groups: Vec<Vec<(usize, Simulator)>> = (0..threads).map(|_| Vec::new()).collect();
         all.into_iter().enumerate().for_each(|of| groups[of.0 % threads].push(of));
         let own = if threads == 1 { groups.pop().unwrap_or_default() } else { Vec::new() };
         let workers = groups.into_iter().map(Worker::start).collect();
-        Machines { own, workers, repeats, heap, owners: Vec::new() }
+        Machines { own, workers, repeats, windows, heap, owners: Vec::new() }
     }
 
     /// Makes accesses of thread `thread` of the program. Their `pc` is the number of their instruction.
@@ -156,6 +159,12 @@ impl Machines {
     #[must_use]
     pub fn repeats(&self) -> Repeats {
         self.repeats
+    }
+
+    /// Returns whether [`Access::instructions`] matters to a machine.
+    #[must_use]
+    pub fn need_instructions(&self) -> bool {
+        self.windows
     }
 
     /// Counts loads and stores of a thread that [`Repeats`] has found.
@@ -433,17 +442,17 @@ mod tests {
         let (mut left_out, mut allowed) = (0u64, 0);
         for name in fathom_model::catalog::names() {
             // A narrow window tells whether accesses that are left out count, a wide one whether all of many do.
-            let window = [6, 300][draw(2) as usize];
             let described = fathom_model::catalog::load(name).expect("embedded").expect("valid");
+            let (window, cpus) = ([6, 300][draw(2) as usize], described.core.cpus);
             let core = Core { outstanding: Some(4), window: Some(window), ..described.core };
             let text = Description { core, ..described }.to_toml();
             let all = [Machine { name: name.to_owned(), text }];
             let mut whole = Machines::new(&all, 3, 1, false).expect("valid");
             let mut filtered = Machines::new(&all, 3, 1, false).expect("valid");
             let mut repeats = filtered.repeats();
-            let before = left_out;
+            let (before, mut before_next) = (left_out, [0; 2]);
             for _ in 0..60 {
-                let thread = draw(2) as u32;
+                let thread = draw(2) as u32 % cpus;
                 let mut at = 1 << 20 | draw(1 << 18);
                 let mut batch = Vec::new();
                 for _ in 0..500 {
@@ -454,25 +463,26 @@ mod tests {
                         _ => Access::load(at, 1 << draw(5)),
                     };
                     let times = if draw(60) == 0 { 280 } else { 1 };
-                    batch.extend(std::iter::repeat_n(access.at(draw(50)), times));
+                    let instructions = if access.kind == Kind::Fetch { 0 } else { draw(4) as u32 };
+                    batch.extend(std::iter::repeat_n(Access { instructions, ..access.at(draw(50)) }, times));
                 }
-                let (mut repeated, mut before) = ([0; 2], 0u8);
+                let (mut repeated, mut passed) = ([0; 2], before_next[thread as usize]);
                 let mut kept = Vec::new();
                 for access in &batch {
                     let data = access.kind != Kind::Fetch;
-                    let same = data
-                        && repeats.repeats(access.address, access.bytes, access.kind == Kind::Store)
-                        && before < u8::MAX;
+                    let same =
+                        data && repeats.repeats(access.address, access.bytes, access.kind == Kind::Store);
                     if !data {
                         repeats.forget();
                     }
                     repeated[access.kind as usize % 2] += u64::from(same);
-                    before += u8::from(same);
+                    passed += access.instructions;
                     if !same {
-                        let left_out = if data { std::mem::take(&mut before) } else { 0 };
-                        kept.push(Access { left_out, ..*access });
+                        let instructions = if data { std::mem::take(&mut passed) } else { 0 };
+                        kept.push(Access { instructions, ..*access });
                     }
                 }
+                before_next[thread as usize] = passed;
                 filtered.run(thread, kept);
                 filtered.add_hits(thread, repeated);
                 repeats.forget();

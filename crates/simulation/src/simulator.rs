@@ -1,14 +1,13 @@
 //! One machine with its counts.
 
 use fathom_model::description::Holds;
-use fathom_model::{Access, Description, Detail, Kind, Model, Outcome, UNITS_PER_CYCLE};
+use fathom_model::{Access, Description, Detail, Kind, Model, Outcome, Overlap, UNITS_PER_CYCLE};
 use fathom_probe::machine::Refusal;
 
 use crate::counters::Counters;
 use crate::counts::{LevelCounts, MachineCounts, OverlapCounts, PlaceCounts, RegionCounts, TlbCounts};
 use crate::heap::Owner;
 use crate::origin::{call_of, place_of};
-use crate::overlap::Overlap;
 use crate::regions::{Costs, Mark, Region, Regions, Sums};
 use crate::snapshot::{ByCpu, Snapshot, SnapshotCounts};
 use crate::story::Story;
@@ -49,8 +48,6 @@ struct Served {
     call_accesses: Vec<[u64; 3]>,
     /// Accesses under way, if it is described how many there may be.
     overlap: Option<Overlap>,
-    /// Accesses that were left out of the last batch before one that is in it.
-    left_out: u64,
     counters: Counters,
 }
 
@@ -158,11 +155,11 @@ impl Served {
     }
 }
 
-/// Moves on to an access: loads and stores so far, those included that were left out.
+/// Moves on to an access, by the instructions since the one before.
 #[inline]
 fn pass(overlap: Option<&mut Overlap>, cpu: u32, access: &Access) {
-    if let Some(overlap) = overlap.filter(|_| access.kind != Kind::Fetch) {
-        overlap.pass(cpu, 1 + u64::from(access.left_out));
+    if let Some(overlap) = overlap {
+        overlap.pass(cpu, access.instructions.into());
     }
 }
 
@@ -216,7 +213,6 @@ impl Simulator {
                 places: Numbered::new(levels),
                 calls: Numbered::new(levels),
                 call_accesses: Vec::new(),
-                left_out: 0,
                 counters: Counters::new(description.core.cpus),
                 overlap: description
                     .core
@@ -288,7 +284,6 @@ impl Simulator {
         for access in batch {
             self.served.made(cpu, access, self.shifts[access.kind as usize]);
         }
-        self.served.left_out = batch.iter().map(|access| u64::from(access.left_out)).sum();
         let served = &mut self.served;
         let made = match &mut self.story {
             None => {
@@ -326,10 +321,6 @@ impl Simulator {
         }
         let before = self.before(thread);
         (0..2).for_each(|kind| self.served.sums.accesses[kind] += repeated[kind]);
-        let after = (repeated[0] + repeated[1]).saturating_sub(std::mem::take(&mut self.served.left_out));
-        if let Some(overlap) = &mut self.served.overlap {
-            overlap.pass(thread % self.cpus, after);
-        }
         self.add_since(thread, before);
     }
 
@@ -337,6 +328,11 @@ impl Simulator {
     pub fn idle_repeats(&self) -> Option<u32> {
         // A repeated store may be to other bytes of the line, which matters to what CPUs share.
         if self.story.is_some() { None } else { self.model.idle_repeats() }
+    }
+
+    /// Returns whether it matters how many instructions are between accesses.
+    pub fn has_window(&self) -> bool {
+        self.model.description().core.window.is_some()
     }
 
     /// Returns what has been counted so far.

@@ -24,6 +24,8 @@ pub(crate) struct Places {
     current: u32,
     entered: Option<Entered>,
     threads: u32,
+    /// Instructions of each thread since its last load or store.
+    passed: Vec<u32>,
 }
 
 impl Places {
@@ -36,6 +38,7 @@ impl Places {
             current: 0,
             entered,
             threads: 1,
+            passed: vec![0],
         };
         // Number 0: accesses before the first instruction, and the instructions beyond MAX_PLACES.
         places.all.push(Place { pc: NO_ADDRESS, ..Place::default() });
@@ -47,10 +50,22 @@ impl Places {
     pub fn executed(&mut self, pc: u64, bytes: u16, batch: &mut Batch) {
         self.at(pc);
         self.all[self.current as usize].executed += 1;
+        let passed = self.passed(batch.thread);
+        *passed = passed.saturating_add(1);
         let Some(entered) = &mut self.entered else { return };
         if entered.enters(batch.thread, pc, bytes.into()) {
             batch.accesses.push(Access::fetch(pc, bytes).at(self.current.into()));
         }
+    }
+
+    /// Returns the instructions of a thread since its last load or store.
+    #[inline(always)]
+    fn passed(&mut self, thread: u32) -> &mut u32 {
+        let thread = thread as usize;
+        if thread >= self.passed.len() {
+            self.passed.resize(thread + 1, 0);
+        }
+        &mut self.passed[thread]
     }
 
     /// What follows is accessed by the instruction at `pc`.
@@ -71,7 +86,10 @@ impl Places {
             Kind::Store => place.stores += 1,
             _ => place.loads += 1,
         }
-        batch.accesses.push(Access { address, pc: self.current.into(), bytes, space: 0, left_out: 0, kind });
+        // In a trace without instructions each access is by one of its own, at least.
+        let instructions =
+            if self.has_instructions() { std::mem::take(self.passed(batch.thread)) } else { 1 };
+        batch.accesses.push(Access { address, pc: self.current.into(), bytes, space: 0, instructions, kind });
     }
 
     /// The trace has this many threads.
@@ -121,6 +139,28 @@ fn number(numbers: &mut HashMap<u64, u32>, all: &mut Vec<Place>, pc: u64) -> u32
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn accesses_have_the_instructions_before_them() {
+        let mut places = Places::new(Some(Entered::new(6)));
+        let mut batch = Batch::default();
+        let mut data = |places: &mut Places, thread| {
+            batch.thread = thread;
+            places.accessed(Kind::Load, 64, 8, &mut batch);
+            batch.accesses.pop().expect("it").instructions
+        };
+        assert_eq!([data(&mut places, 0), data(&mut places, 0)], [1, 1], "no instruction has been told");
+        let executed = |places: &mut Places, thread, count: u64| {
+            let mut batch = Batch { thread, ..Batch::default() };
+            (0..count).for_each(|nth| places.executed(0x1000 + 4 * nth, 4, &mut batch));
+            assert!(batch.accesses.iter().all(|fetch| fetch.instructions == 0));
+        };
+        executed(&mut places, 0, 3);
+        executed(&mut places, 2, 40);
+        assert_eq!([data(&mut places, 0), data(&mut places, 0)], [3, 0], "two accesses of one instruction");
+        executed(&mut places, 0, 1);
+        assert_eq!([data(&mut places, 2), data(&mut places, 0)], [40, 1], "each thread has its own");
+    }
 
     #[test]
     fn instructions_with_the_same_lowest_bits_are_apart() {

@@ -18,6 +18,8 @@ pub const DESCRIBED_DIGEST: &str = "described.digest";
 pub const DESCRIBED_VALUES: &str = "described.values";
 /// Number of those whose class the description does not give.
 pub const DESCRIBED_VALUES_UNCLASSIFIED: &str = "described.values.unclassified";
+/// Instructions that a described machine has in flight at the same time. Absent if that is not described.
+pub const DESCRIBED_WINDOW: &str = "described.window";
 /// Number of neighbours that a described machine has: other users of it, which take parts of it in bursts. Absent if
 /// there are none. With one, measured values are not exact for the description.
 pub const DESCRIBED_NEIGHBOURS: &str = "described.neighbours";

@@ -2,7 +2,8 @@
 
 use super::{
     CAPACITY_TOLERANCE, CLOCK_TOLERANCE, Described, ENTRIES_TOLERANCE, LATENCY_TOLERANCE, Level,
-    MERGE_RATIOS, OUTSTANDING_TOLERANCE, PENALTY_TOLERANCE, Span, Tlb, Tolerance, Verdict, compared,
+    MERGE_RATIOS, OUTSTANDING_TOLERANCE, PENALTY_TOLERANCE, Span, Tlb, Tolerance, Verdict, WINDOW_TOLERANCE,
+    compared,
 };
 use crate::findings::{Axis, Basis, Coordinate, Finding, Key, Metric, Part, Value, WarningKind};
 use crate::hierarchy::{Hierarchy, Tlb as Step, interval};
@@ -17,6 +18,7 @@ pub(super) fn rows(hierarchy: &Hierarchy, described: &Described) -> Vec<Finding>
     judge.levels();
     judge.memory();
     judge.outstanding();
+    judge.window();
     judge.translation();
     judge.rows
 }
@@ -313,6 +315,10 @@ impl<'a> Judge<'a> {
                 "misses under way",
                 self.described.outstanding.is_none() || report.of(&survey::MEMORY_OVERLAP).next().is_some(),
             ),
+            (
+                "instructions in flight",
+                self.described.window.is_none() || report.of(&survey::MEMORY_WINDOW).next().is_some(),
+            ),
         ];
         let not: Vec<&str> = requested.iter().filter(|a| !a.1).map(|a| a.0).collect();
         (!not.is_empty()).then(|| format!("not measured, so not checked: {}", not.join(", ")))
@@ -344,6 +350,15 @@ impl<'a> Judge<'a> {
         let fewer = (i.value < at)
             .then_some("; the window of the core or the bandwidth of memory may allow fewer, so this is not a contradiction");
         self.against(&claim, i, found, OUTSTANDING_TOLERANCE, fewer);
+    }
+
+    fn window(&mut self) {
+        let Some(described) = self.described.window else { return };
+        let Some(found) = self.hierarchy.number(&survey::MEMORY_WINDOW) else { return };
+        let (of, at) = ("the number of instructions in flight", f64::from(described));
+        let keys = keys(&claims::DESCRIBED_WINDOW, &claims::CHECK_WINDOW, []);
+        let claim = Claim { keys, of, unit: "", described: (at, at) };
+        self.against(&claim, interval(found), found, WINDOW_TOLERANCE, None);
     }
 
     fn translation(&mut self) {

@@ -64,6 +64,7 @@ fn described() -> Described {
         levels: vec![level("L1D", 4.0, 32768.0, 8), level("L2", 20.0, 1_048_576.0, 16)],
         memory: (200.0, 200.0),
         outstanding: None,
+        window: None,
         tlbs: vec![tlb(1, "near", 64, 7.0), tlb(2, "far", 1024, 40.0)],
     }
 }
@@ -255,6 +256,32 @@ fn tier_that_may_be_two_close_levels_contradicts_neither() {
     // A level that is far enough from the next is contradicted.
     (machine.levels[0].latency, machine.levels[0].size) = ((1.0, 1.0), (4096.0, 4096.0));
     assert!(!of_first(&machine).is_empty());
+}
+
+#[test]
+fn instructions_in_flight_are_compared() {
+    let verdict = |low: f64, high: f64, described: Option<u32>| {
+        let mut report = survey();
+        report.findings.push(finding("memory.window", f64::midpoint(low, high), "", (high - low) / 2.0));
+        let of = Described { window: described, ..super::tests::described() };
+        let (verdicts, _) = verdicts_and_notes(&report, &of);
+        verdicts.into_iter().find(|(name, _)| name == "window").map(|(_, verdict)| verdict)
+    };
+    for (low, high, expected) in [
+        (446.0, 450.0, "agrees"),
+        (442.0, 446.0, "agrees"),
+        (300.0, 310.0, "disagrees"),
+        (520.0, 530.0, "disagrees"),
+        (430.0, 436.0, "undecided"),
+        (300.0, 600.0, "undecided"),
+    ] {
+        assert_eq!(verdict(low, high, Some(448)).as_deref(), Some(expected), "{low} to {high}");
+    }
+    assert_eq!(verdict(446.0, 450.0, None), None);
+    // What is described and was not measured is told.
+    let checked = check(&survey(), &Described { window: Some(448), ..described() }).expect("tiers");
+    let tiers = checked.findings.iter().find(|f| f.name() == "check.tiers").expect("a row");
+    assert!(tiers.notes[0].ends_with("instructions in flight"), "{:?}", tiers.notes);
 }
 
 /// A survey tells an effective number: more than described contradict it, fewer do not.

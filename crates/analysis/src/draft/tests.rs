@@ -162,6 +162,21 @@ fn misses_under_way_are_drafted_as_measured_or_said_to_be_missing() {
 }
 
 #[test]
+fn instructions_in_flight_are_drafted_beside_misses_under_way_only() {
+    let mut report = survey();
+    let none = |d: &Draft| d.tables[0].keys.iter().all(|k| k.key != "window");
+    report.findings.push(finding("memory.window", 446.5, "", 2.5));
+    assert!(none(&drafted(&report)), "a description has no window without misses under way");
+    report.findings.push(finding("memory.overlap", 15.7, "", 0.8));
+    let expected = (Written::Count(447), "memory.window: the nearest whole number".to_owned());
+    assert_eq!(key(&drafted(&report), "core", 1, "window"), expected);
+    // A description has as many instructions as misses at least.
+    let last = report.findings.len() - 2;
+    report.findings[last] = finding("memory.window", 9.0, "", 0.0);
+    assert_eq!(key(&drafted(&report), "core", 1, "window").0, Written::Count(16));
+}
+
+#[test]
 fn claims_are_marked_and_measurements_take_precedence() {
     let mut report = survey();
     report.findings.extend(claim("sysfs", 1, 49152.0, 64.0, 12.0));

@@ -65,6 +65,9 @@ metrics! {
     CHECK_OUTSTANDING "check.outstanding" [""]
         "whether the described number of misses under way agrees; fewer that were measured do not contradict it"
         .token(&tokens::VERDICT);
+    CHECK_WINDOW "check.window" [""]
+        "whether the described number of instructions in flight agrees"
+        .token(&tokens::VERDICT);
     CHECK_TLBS "check.tlbs" [""]
         "whether the number of TLBs agrees with those of the description that are observable"
         .token(&tokens::VERDICT);
@@ -98,6 +101,8 @@ metrics! {
         "described memory latency";
     DESCRIBED_OUTSTANDING "described.outstanding" [""]
         "described number of misses of the nearest level that can be under way at the same time";
+    DESCRIBED_WINDOW "described.window" [""]
+        "described number of instructions that can be in flight at the same time";
     DESCRIBED_TLBS "described.tlbs" [""]
         "number of TLBs that a survey of the described machine should observe";
     DESCRIBED_TLB_ENTRIES "described.tlb.{tlb}.entries" [""]
@@ -143,6 +148,7 @@ pub static CHECKS: &[Check] = &[
         described: &DESCRIBED_MEMORY_LATENCY,
     },
     Check { property: "misses under way", verdict: &CHECK_OUTSTANDING, described: &DESCRIBED_OUTSTANDING },
+    Check { property: "instructions in flight", verdict: &CHECK_WINDOW, described: &DESCRIBED_WINDOW },
     Check { property: "TLBs", verdict: &CHECK_TLBS, described: &DESCRIBED_TLBS },
     Check { property: "TLB {} entries", verdict: &CHECK_TLB_ENTRIES, described: &DESCRIBED_TLB_ENTRIES },
     Check { property: "TLB {} penalty", verdict: &CHECK_TLB_PENALTY, described: &DESCRIBED_TLB_PENALTY },

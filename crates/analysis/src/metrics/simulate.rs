@@ -142,8 +142,11 @@ pub const INSTRUCTION_SIDE: &str = "instructions";
 pub const FETCH_SIDE: &str = "fetches";
 /// One of them.
 pub const DATA_SIDE: &str = "data";
-/// Accesses under way.
-pub const WINDOW: Field = Field::new("window", "loads and stores that may be under way, hits included");
+/// Instructions in flight.
+pub const WINDOW: Field = Field::new(
+    "window",
+    "instructions that may be in flight: accesses that are so many apart do not overlap",
+);
 /// Walks.
 pub const WALKS: Field = Field::new("walks", "number of page-table walks");
 

@@ -99,6 +99,9 @@ metrics! {
     MEMORY_OVERLAP "memory.overlap" [""]
         "number of misses to memory that the core has under way at the same time: time of a load along one chain, by that along so many that more do not help"
         .more_is_better();
+    MEMORY_WINDOW "memory.window" [""]
+        "number of instructions that the core has in flight at the same time: two independent misses to memory overlap if there are fewer from the one to the other"
+        .more_is_better();
     MEMORY_CHAINS_TIME "memory.chains.{chains}.time" ["ns"]
         "time per load of memory when so many chains are walked side by side"
         .less_is_better().timed().compared(Compared::OnRequest);

@@ -6,7 +6,7 @@
 mod reading;
 pub(crate) mod view;
 
-use fathom_analysis::findings::Refused;
+use fathom_analysis::findings::{Metric, Refused};
 use fathom_analysis::metrics::survey::MEMORY_OVERLAP;
 use fathom_probe::machine::batch::together::CHAINS;
 use fathom_probe::pattern::{Memory, PatternKind, SideBySide, Trial};
@@ -19,17 +19,17 @@ use crate::record::{Record, TrialRun};
 use crate::round::{self, shuffle};
 use crate::scale::Scale;
 
-pub(crate) use reading::rows;
+pub(crate) use reading::{add_conditions, rows, why_not};
 
 /// Share of the budget for the trials.
 const SHARE: f64 = 0.05;
 /// Least and most trials. The interval of fewer than six is their range.
 const TRIALS: (u64, u64) = (3, 9);
 /// Working set, as a multiple of the last capacity: what a chain finds again after half a lap is not in a cache any more.
-const BEYOND: f64 = 4.0;
+pub(crate) const BEYOND: f64 = 4.0;
 /// The same where a curve that was measured further shows a larger capacity: of twice the capacity, 80 % of the loads miss with random
 /// replacement, all with LRU.
-const STILL_BEYOND: f64 = 2.0;
+pub(crate) const STILL_BEYOND: f64 = 2.0;
 /// Ratio of the latencies at the largest working set and at the first beyond the caches, from which on there may be another cache
 /// between: the smallest step of two tiers.
 const MAX_RISE: f64 = 1.25;
@@ -47,11 +47,17 @@ const TIMES_OF_ONE: u64 = 3 * TIMES;
 /// Separates the random numbers from those of the latency curve.
 const SALT: u64 = 0x0e71;
 
-/// Returns the working set from which on loads come from memory, bytes: this multiple of the last capacity. Or why it is not known.
-fn memory_from(record: &Record, curves: &Curves, beyond: f64) -> Result<f64, Refused> {
+/// Returns the working set from which on loads come from memory, bytes: this multiple of the last capacity. Or why it is not known, so
+/// that there is no such finding.
+pub(crate) fn memory_from(
+    record: &Record,
+    curves: &Curves,
+    beyond: f64,
+    finding: &Metric,
+) -> Result<f64, Refused> {
     let because = |reason: String| {
         let remedy = "give it a larger --budget or more free memory".to_owned();
-        Err(Refused { what: MEMORY_OVERLAP.pattern.to_owned(), reason, remedy })
+        Err(Refused { what: finding.pattern.to_owned(), reason, remedy })
     };
     let curve = &curves.latency_curve;
     let (Some(reading), Some(last)) = (&curves.reading, curve.last()) else {
@@ -106,12 +112,16 @@ pub(crate) fn plan(record: &Record, (seed, budget_ms): (u64, u64)) -> Vec<Trial>
     round::assemble(record, &budget, trials, |_| 0, (seed, SALT))
 }
 
+/// Returns the next working set of whole lines.
+pub(crate) fn whole_lines(scale: &Scale, bytes: f64) -> u64 {
+    (bytes / scale.stride as f64).ceil() as u64 * scale.stride
+}
+
 /// Returns the first trial.
 fn first_trial(record: &Record) -> Option<Trial> {
     let scale = Scale::of(record);
-    let from = memory_from(record, &Curves::of(record, &scale), BEYOND).ok()?;
-    let bytes = (from / scale.stride as f64).ceil() as u64 * scale.stride;
-    trial(&scale, bytes).map(|first| in_another_order(&first, 0))
+    let from = memory_from(record, &Curves::of(record, &scale), BEYOND, &MEMORY_OVERLAP).ok()?;
+    trial(&scale, whole_lines(&scale, from)).map(|first| in_another_order(&first, 0))
 }
 
 /// Returns the other trials, as many as the first one shows that the budget's share allows; none if it was refused or lost.

@@ -1,6 +1,6 @@
 //! Reads the trials of chains side by side into findings.
 
-use fathom_analysis::findings::{Basis, Finding, Refused, Report};
+use fathom_analysis::findings::{Basis, Finding, Metric, Refused, Report};
 use fathom_analysis::interval::grouped_interval;
 use fathom_analysis::metrics::survey::{MEMORY_CHAINS_TIME, MEMORY_OVERLAP};
 use fathom_analysis::overlap::{self, Times};
@@ -42,7 +42,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
     if record.trust == Some(ClockTrust::Modelled) || curves.reading.is_none() {
         return;
     }
-    let from = match memory_from(record, curves, STILL_BEYOND) {
+    let from = match memory_from(record, curves, STILL_BEYOND, &MEMORY_OVERLAP) {
         Ok(from) => from,
         Err(refused) => return report.refusals.push(refused),
     };
@@ -53,7 +53,8 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
         .collect();
     let trials: Vec<Vec<Times>> = runs.iter().map(|(_, times)| times.clone()).collect();
     let Some(found) = overlap::read(&trials) else {
-        report.refusals.push(why_not(record, from));
+        let what = ("chains side by side", &MEMORY_OVERLAP);
+        report.refusals.push(why_not(record, from, PatternKind::SideBySide, what));
         return;
     };
     let ids: Vec<u64> = runs.iter().map(|(run, _)| run.trial.id).collect();
@@ -88,7 +89,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
 }
 
 /// Adds the memory in which the chains are, and what else is part of their loads.
-fn add_conditions(row: &mut Finding, run: &TrialRun, curves: &Curves) {
+pub(crate) fn add_conditions(row: &mut Finding, run: &TrialRun, curves: &Curves) {
     let memory = &run.trial.memory;
     let page = memory.page.token();
     row.notes.push(format!("random order over {} in {page} pages", size(memory.bytes as f64)));
@@ -97,16 +98,22 @@ fn add_conditions(row: &mut Finding, run: &TrialRun, curves: &Curves) {
     }
 }
 
-/// Returns why there is no finding, although loads come from memory from a working set of `from` bytes on.
-fn why_not(record: &Record, from: f64) -> Refused {
+/// Returns why there is no finding of trials of this kind, although loads come from memory from a working set of `from` bytes on. `walked` is
+/// what they walk.
+pub(crate) fn why_not(
+    record: &Record,
+    from: f64,
+    kind: PatternKind,
+    (walked, finding): (&str, &Metric),
+) -> Refused {
     let because = |reason: &str, remedy: &str| Refused {
-        what: MEMORY_OVERLAP.pattern.to_owned(),
+        what: finding.pattern.to_owned(),
         reason: reason.to_owned(),
         remedy: remedy.to_owned(),
     };
-    let mut tried = record.trials.iter().filter(|run| run.trial.kind() == PatternKind::SideBySide);
+    let mut tried = record.trials.iter().filter(|run| run.trial.kind() == kind);
     let Some(first) = tried.clone().next() else {
-        return because("no chains side by side were walked", "give it a larger --budget");
+        return because(&format!("no {walked} were walked"), "give it a larger --budget");
     };
     if let Some((reason, remedy)) = tried.find_map(|run| run.refusal.as_ref()) {
         return because(reason, remedy);
@@ -114,11 +121,11 @@ fn why_not(record: &Record, from: f64) -> Refused {
     let bytes = first.trial.memory.bytes as f64;
     if bytes < from {
         let reason = format!(
-            "chains were walked over {}, and loads come from memory from {} on",
+            "{walked} were walked over {}, and loads come from memory from {} on",
             size(bytes),
             size(from)
         );
         return because(&reason, "run it again");
     }
-    because("samples of every trial of chains side by side are missing", "run it again")
+    because(&format!("samples of every trial of {walked} are missing"), "run it again")
 }

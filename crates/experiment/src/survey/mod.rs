@@ -21,6 +21,7 @@ use crate::experiment::{DefaultBudget, Experiment};
 use crate::geometry;
 use crate::overlap;
 use crate::record::Record;
+use crate::window;
 
 use options::Options;
 pub use reading::read;
@@ -66,6 +67,10 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let together = overlap::plan(record, (seed, budget_ms));
     if !together.is_empty() {
         return together;
+    }
+    let spaced = window::plan(record, (seed, budget_ms));
+    if !spaced.is_empty() {
+        return spaced;
     }
     let replacement = Options::of(record).replacement;
     let share = match (replacement, Budget::of(record, budget_ms).modelled) {

@@ -6,7 +6,7 @@ use fathom_report::finding_index::FindingIndex;
 use fathom_report::page::Page;
 use fathom_report::rows::show_rest;
 
-use crate::{claims, counted, geometry, latency_curve, overlap, prefetch};
+use crate::{claims, counted, geometry, latency_curve, overlap, prefetch, window};
 
 /// Renders the whole report.
 pub(crate) fn view(report: &Report, page: &mut Page) {
@@ -16,6 +16,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     geometry::view::section(page, &mut index);
     latency_curve::view::translation(page, &mut index);
     overlap::view::section(page, &mut index);
+    window::view::section(page, &mut index);
     prefetch::view::section(page, &mut index);
     claims::view::section(page, report, &mut index);
     show_rest(page, index, &[]);

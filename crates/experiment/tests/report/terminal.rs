@@ -109,6 +109,7 @@ fn checked() -> Report {
         levels: vec![level("L1D", 5.0, 48.0, 12), level("L2", 16.6, 1024.0, 16)],
         memory: (390.0, 400.0),
         outstanding: Some(6),
+        window: Some(224),
         tlbs: vec![Tlb {
             nth: 1,
             name: "dTLB".to_string(),

@@ -141,6 +141,76 @@ fn independent_misses_overlap_in_calls_regions_and_data() {
     user.run(&there).failed(2, &["no least time", "`outstanding`", "(bcm2837)"]);
 }
 
+/// Pairs of stores that miss: the second is 21 instructions after the first, and the next pair 204 after that.
+const PAIRS: &str = "#include <fathom.h>\nstatic char lines[2048 * 64 + 64] __attribute__((aligned(64)));\n\
+     __attribute__((noinline)) void pairs(void) { char *at = lines; int left = 1024;\n\
+     __asm__ volatile(\"1:\\n str %1, [%0]\\n .rept 20\\n nop\\n .endr\\n str %1, [%0, #64]\\n .rept 200\\n nop\\n .endr\\n\"\n\
+     \"add %0, %0, #128\\n subs %1, %1, #1\\n bne 1b\" : \"+r\"(at), \"+r\"(left) :: \"memory\", \"cc\"); }\n\
+     int main(void) { FATHOM_BEGIN(paired); pairs(); FATHOM_END(paired); return 0; }\n";
+
+/// Two misses overlap if the window has all instructions from one to the other.
+#[test]
+fn misses_overlap_within_the_window_only() {
+    let (user, target) = (User::new(), &TARGETS[2]);
+    if !can_simulate(target.qemu)
+        || compiled(&user, target, &user.write("pairs.c", PAIRS), &["-static"]).is_none()
+    {
+        return;
+    }
+    let windowed =
+        |window: u32| machine(0).replace("outstanding = 4", &format!("outstanding = 4\nwindow = {window}"));
+    user.write("m.toml", &windowed(21));
+    let options = ["simulate", "--on", "./m.toml", "--vary", "core.window=21,22,225,226,2000", "--json"];
+    let more = ["--calls", "--force", "--record", "run.fathom", "--", "./program"];
+    let did = user.run(&[&options[..], &more].concat());
+    let all: Value = serde_json::from_str(did.ended(0)).unwrap_or_else(|e| panic!("{e}: {did:?}"));
+    let least: Vec<f64> = all
+        .as_array()
+        .expect("a document for each")
+        .iter()
+        .map(|document| number(region(document, "paired"), "least"))
+        .collect();
+    // A store takes 100 cycles, 96 more than a hit. Of the region itself there are a few lines more.
+    for (least, together) in least.iter().zip([1.0, 2.0, 2.0, 3.0, 4.0]) {
+        let expected = 2048.0 / together * 96.0;
+        assert!((least / expected - 1.0).abs() < 0.01, "{least} of {expected}, {together} together");
+    }
+    user.write("m.toml", &windowed(22));
+    let options = ["simulate", "--on", "./m.toml", "--json", "--calls", "--force", "--record", "run.fathom"];
+    let did = user.run(&[&options[..], &["--", "./program"]].concat());
+    let document: Value = serde_json::from_str(did.ended(0)).unwrap_or_else(|e| panic!("{e}: {did:?}"));
+    adds_up(&user, &document);
+    let report = user.run(&["report", "run.fathom"]);
+    assert!(report.ended(0).contains("overlap, within 22 instructions"), "{report:?}");
+}
+
+/// A trace with instructions tells how far accesses are apart; in one without, each access is an instruction.
+#[test]
+fn traces_tell_how_far_accesses_are_apart() {
+    let user = User::new();
+    let windowed = machine(0).replace("outstanding = 4", "outstanding = 4\nwindow = 10");
+    user.write("m.toml", &windowed);
+    let lackey = |apart: usize| {
+        let step = |nth: usize| {
+            let others = (1..apart).map(|other| format!("I  {:x},4\n", 0x1000 + 4 * other));
+            format!("I  1000,4\n L {:x},8\n{}", 0x10_0000 + 64 * nth, others.collect::<String>())
+        };
+        format!("==1== Lackey, an example Valgrind tool\n{}==1== \n", (0..400).map(step).collect::<String>())
+    };
+    let data = |name: &str, text: &str| {
+        user.write(name, text);
+        let did = user.run(&["simulate", "--on", "./m.toml", "--json", "--trace", name]);
+        let document: Value = serde_json::from_str(did.ended(0)).unwrap_or_else(|e| panic!("{e}: {did:?}"));
+        let least = findings_of(&document, "simulated.cycles.least").next().expect("it is described");
+        listed(&least["detail"], "sides", "data")
+    };
+    assert_eq!(data("ten", &lackey(10)), 400 * 96);
+    assert_eq!(data("nine", &lackey(9)), 200 * 96);
+    assert_eq!(data("three", &lackey(3)), 100 * 96);
+    let din: String = (0..400).map(|nth| format!("0 {:x}\n", 0x10_0000 + 64 * nth)).collect();
+    assert_eq!(data("din", &din), 100 * 96);
+}
+
 /// Instructions take the longest: the least time of a call is theirs, exactly.
 #[test]
 fn instructions_are_the_least_time_where_they_take_the_longest() {

@@ -112,6 +112,7 @@ fn checked(report: &Report) {
         levels: vec![level],
         memory: (90.0, 100.0),
         outstanding: Some(6),
+        window: Some(224),
         tlbs: vec![tlb],
     };
     let Ok(checked) = against::check(report, &described) else { return };

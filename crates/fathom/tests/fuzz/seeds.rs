@@ -46,6 +46,7 @@ trial id=9 pattern=pair bytes=4096 stride=64 period=1536 loads=513 samples=2
 trial id=11 pattern=transfer bytes=1536 stride=8 strategy=zero-copy direction=from-device engine=edu pollution_set=4096 samples=3
 trial id=10 pattern=eviction-set bytes=640 stride=64 period=4096 offset=256 sequence=\"A-H I A?\" samples=10
 trial id=12 pattern=side-by-side bytes=131072 chains=1,4,12 loads=17 samples=6
+trial id=12 pattern=spaced-chains bytes=131072 fillers=2,40,1024 loads=17 samples=6
 trial size=8k
 hello text=\"a \\u{1b}[31m \\\"b\\\" \\\\ \\n\" hex=0x00ff list=-1,2,3 token=a.b-c seq=18446744073709551615
 bye

@@ -208,6 +208,15 @@ pub(crate) trait Architecture: Instructions {
     /// Its programs: an entry of [`PROGRAMS`].
     const PROGRAM: Program;
 
+    /// Makes `turns` turns of two dependent loads: each cell is replaced by the word at its offset from `base`. From one load to the next
+    /// `fillers` instructions are executed, and some more at the end of a turn: a jump into a sequence of instructions that do nothing,
+    /// and what the architecture needs for an address.
+    ///
+    /// # Safety
+    /// At the offset of each cell is a readable word, aligned, that is such an offset. `fillers` is one of
+    /// [`FILLERS`](fathom_probe::machine::batch::spaced::FILLERS), and `turns` is not 0.
+    unsafe fn chase_spaced(base: *const u8, cells: [usize; 2], fillers: usize, turns: usize) -> [usize; 2];
+
     /// Name in the fact `clock.name` of the counter that [`Architecture::counter`] reads.
     const COUNTER: &'static str;
 

@@ -1,7 +1,8 @@
 use fathom_probe::chain::{Chain, Layout, Order};
+use fathom_probe::machine::batch::spaced::FILLERS;
 use fathom_probe::machine::batch::{copy, stride, together};
 use fathom_probe::machine::{Attribute, FactValue, Machine, MapRequest, Operation, Pages};
-use fathom_probe::pattern::{self, Copy, Memory, SideBySide, Stride, Trial};
+use fathom_probe::pattern::{self, Copy, Memory, SideBySide, SpacedChains, Stride, Trial};
 
 use super::*;
 use fathom_probe::machine::batch::copy::EXTRA_SOURCE_CELLS;
@@ -83,6 +84,35 @@ fn chains_side_by_side_end_at_the_cells_of_the_chain() {
     let output = pattern::run(&mut host, &trial).expect("memory");
     assert_eq!(output.unverified(&trial), []);
     assert_eq!(output.rows.samples().len() as u64, trial.samples);
+}
+
+#[test]
+fn spaced_chains_end_at_the_cells_of_the_chain() {
+    let mut host = host();
+    let map = host.map(&request(1 << 20, 4)).expect("memory");
+    let chain = Chain::new(map.base, 1 << 14, 64, Layout::Packed, Order::Random, 9);
+    host.initialise(&chain).expect("the chain fits its mapping");
+    let (least, most) = (*FILLERS.start(), *FILLERS.end());
+    for fillers in [least, least + 1, 77, most - 1, most] {
+        for n in [0, 1, 2, 777] {
+            let mut cells = [5, 4000].map(|at| host.cell(chain.at(at)).expect("a cell of the chain"));
+            host.chase_spaced(&mut cells, fillers, n).expect("it has the loop");
+            let ends = cells.map(|cell| host.offset(cell));
+            assert_eq!(ends, [5, 4000].map(|at| chain.at(at + n)), "{fillers} instructions, {n} steps");
+        }
+    }
+    let mut cells = [host.cell(map.base).expect("inside"); 3];
+    for (count, fillers) in [(2, least - 1), (2, most + 1), (3, 9)] {
+        assert!(host.chase_spaced(&mut cells[..count], fillers, 1).is_err(), "{count} cells, {fillers}");
+    }
+    let trial = Trial {
+        memory: Memory::of(1 << 20, 64),
+        loads: 41,
+        samples: 9,
+        ..Trial::of(SpacedChains { fillers: vec![2, 100, 1024] })
+    };
+    let output = pattern::run(&mut host, &trial).expect("memory");
+    assert_eq!((output.unverified(&trial), output.rows.samples().len()), (vec![], 9));
 }
 
 /// Compares the host's own loop with the generic body, which checks every cell.

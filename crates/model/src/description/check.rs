@@ -103,7 +103,7 @@ fn check_overlap(at: At, core: &Core) -> Check {
         return Err(at.flaw("window", "`window` without `outstanding`", help));
     };
     if !(outstanding..=MAX_WINDOW).contains(&window) {
-        let message = format!("a window of {window} accesses");
+        let message = format!("a window of {window} instructions");
         let help = format!("from `outstanding`, {outstanding}, to {MAX_WINDOW}");
         return Err(at.flaw("window", message, help));
     }

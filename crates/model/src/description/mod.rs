@@ -219,7 +219,8 @@ pub struct Core {
     /// Accesses that the nearest data level does not serve and that can be under way at the same time; 1 if the core waits for each. If
     /// absent, it is not known.
     pub outstanding: Option<u32>,
-    /// Loads and stores that can be under way at the same time, hits included. If absent, they are not limited.
+    /// Instructions that can be in flight at the same time: two accesses that are so many apart never overlap. If absent, they are not
+    /// limited.
     pub window: Option<u32>,
     /// Name of the table of the events that its counters count (`fathom events`). If absent, none is known.
     pub events: Option<String>,

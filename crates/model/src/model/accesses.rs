@@ -55,9 +55,10 @@ pub struct Access {
     /// Address space: programs with different numbers share no memory. On a machine of a guest ([`Model::of_guest`]), the number of
     /// the physical page instead.
     pub space: u32,
-    /// Loads and stores of the same CPU that were left out since the one before, because they change nothing
-    /// ([`Model::idle_repeats`]). After `u8::MAX` of them the next is made. The model does not use it.
-    pub left_out: u8,
+    /// Instructions that the thread has begun since its load or store before, this one's own included: 0 for another access of the same
+    /// instruction, and for fetches; 1 for every load and store if they are not counted. Those of accesses that were left out because they change
+    /// nothing ([`Model::idle_repeats`]) are included. The model does not use it.
+    pub instructions: u32,
     /// Load, store or fetch of an instruction.
     pub kind: Kind,
 }
@@ -66,7 +67,7 @@ impl Access {
     /// Returns a load in address space 0 of an unknown instruction.
     #[must_use]
     pub fn load(address: u64, bytes: u16) -> Access {
-        Access { address, pc: 0, bytes, space: 0, left_out: 0, kind: Kind::Load }
+        Access { address, pc: 0, bytes, space: 0, instructions: 1, kind: Kind::Load }
     }
 
     /// Returns such a store.
@@ -78,7 +79,7 @@ impl Access {
     /// Returns such a fetch of an instruction.
     #[must_use]
     pub fn fetch(address: u64, bytes: u16) -> Access {
-        Access { kind: Kind::Fetch, ..Access::load(address, bytes) }
+        Access { kind: Kind::Fetch, instructions: 0, ..Access::load(address, bytes) }
     }
 
     /// Returns the same access by the instruction at `pc`.

@@ -415,6 +415,19 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
         Err(Refusal::new(ONE_AT_A_TIME, "measure it on hardware"))
     }
 
+    /// Makes `n` steps along two chains side by side, as [`Machine::chase_together`] does, with `fillers` instructions between a load and the next
+    /// that access nothing; their number is one of [`batch::spaced::FILLERS`]. Without cells nothing is done. Refused by default.
+    ///
+    /// # Errors
+    /// A [`Refusal`] of a machine that has no such loop, or of another number of cells or instructions.
+    fn chase_spaced(&mut self, cells: &mut [Self::Cell], fillers: u64, n: u64) -> Result<(), Refusal> {
+        let _ = (cells, fillers, n);
+        Err(Refusal::new(
+            "this machine has no loop of loads with instructions between them",
+            "measure it under Linux on this processor",
+        ))
+    }
+
     /// Returns the cell that `at` links to, outside of any measurement. The model overrides it: there it changes no
     /// cache and takes no time.
     fn peek(&mut self, at: Self::Cell) -> Self::Cell {

@@ -12,6 +12,7 @@ use crate::wire::WireError;
 
 mod alias;
 mod alu;
+mod arcs;
 mod chase;
 mod clock;
 mod conflict;
@@ -26,6 +27,7 @@ mod pages;
 mod pair;
 mod side_by_side;
 mod single;
+mod spaced_chains;
 mod stride;
 mod transfer;
 mod trial;
@@ -177,6 +179,7 @@ patterns! {
     conflict::Conflict = "conflict",
     pair::Pair = "pair",
     side_by_side::SideBySide = "side-by-side",
+    spaced_chains::SpacedChains = "spaced-chains",
     eviction_set::EvictionSet = "eviction-set",
     copy::Copy = "copy",
     alias::Alias = "alias",

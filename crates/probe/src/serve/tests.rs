@@ -207,6 +207,11 @@ impl Machine for Plain {
         let moving = if self.forgery == Forgery::Narrow { cells.len().min(1) } else { cells.len() };
         together::body(self, &mut cells[..moving], n)
     }
+    fn chase_spaced(&mut self, cells: &mut [usize], fillers: u64, n: u64) -> Result<(), Refusal> {
+        // As if nothing overlapped: two loads, and the instructions after each.
+        self.time += cells.len() as u64 * fillers * n;
+        self.chase_together(cells, n)
+    }
     fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
         match self.forgery {
             Forgery::Idle => Some(()),

@@ -279,7 +279,7 @@ impl Decoder {
     #[inline(always)]
     fn access(&self, number: u32, address: u64, space: u32) -> Access {
         let Operation { pc, bytes, kind, .. } = self.predictor.operations[number as usize];
-        Access { address, pc, bytes, space, left_out: 0, kind }
+        Access { address, pc, bytes, space, instructions: u32::from(kind != Kind::Fetch), kind }
     }
 
     /// Decodes an access that is not as predicted.

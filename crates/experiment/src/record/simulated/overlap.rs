@@ -9,7 +9,7 @@ use super::numbers;
 pub struct SimulatedOverlap {
     /// Accesses that may be under way at the same time, as described.
     pub outstanding: u64,
-    /// Loads and stores that may be, hits included; 0 if they are not limited.
+    /// Instructions that may be in flight; 0 if they are not limited.
     pub window: u64,
     /// Time of data accesses beyond hits, units of 1 / 4096 cycle.
     pub data: u64,

@@ -33,7 +33,7 @@ pub(super) fn bounds(page: &mut Page, report: &Report, index: &mut FindingIndex)
     };
     page.heading("Bounds of the time");
     let window = match outstanding.detail.number(metrics::WINDOW) {
-        Some(_) => format!(", within {} loads and stores", count(outstanding, metrics::WINDOW)),
+        Some(_) => format!(", within {} instructions", count(outstanding, metrics::WINDOW)),
         None => String::new(),
     };
     let row = |name: String, f: &Finding| vec![name, cell(Some(f))];

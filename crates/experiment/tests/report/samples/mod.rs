@@ -115,6 +115,9 @@ fn together() -> Vec<Finding> {
     let mut overlap = number("memory.overlap", 12.5, "", around(12.5, 0.05), 108);
     overlap.notes.push("more than 16 chains side by side do not help".to_string());
     all.push(overlap);
+    let mut window = number("memory.window", 443.0, "", Some((442.0, 444.0)), 261);
+    window.notes.push("two loads overlap with 441 instructions between them and not with 442".to_string());
+    all.push(window);
     all
 }
 

@@ -2,6 +2,7 @@
 
 use std::arch::asm;
 
+use fathom_probe::machine::batch::spaced::FILLERS;
 use fathom_probe::machine::{ClockTrust, Fact};
 
 use super::super::{AARCH64, Architecture, BLOCK_BYTES, Program, Registers, bits, block};
@@ -30,6 +31,47 @@ impl Architecture for Cpu {
     ];
 
     type Cycles = Pmccntr;
+
+    unsafe fn chase_spaced(base: *const u8, cells: [usize; 2], fillers: usize, turns: usize) -> [usize; 2] {
+        let ([mut a, mut b], mut turns) = (cells, turns);
+        // SAFETY: the loads are the caller's. Each jump is into the sequence of NOPs after it, by at least one of them and at most
+        // all from its end, because a filler is the jump; the loop ends after `turns` iterations.
+        unsafe {
+            asm!(
+                "adr {first}, 3f",
+                "sub {first}, {first}, {nops}, lsl #2",
+                "adr {second}, 4f",
+                "sub {second}, {second}, {nops}, lsl #2",
+                ".p2align 5",
+                "2:",
+                "ldr {a}, [{base}, {a}]",
+                "br {first}",
+                ".rept {most}",
+                "nop",
+                ".endr",
+                "3:",
+                "ldr {b}, [{base}, {b}]",
+                "br {second}",
+                ".rept {most}",
+                "nop",
+                ".endr",
+                "4:",
+                "subs {turns}, {turns}, #1",
+                "b.ne 2b",
+                base = in(reg) base,
+                nops = in(reg) fillers - 1,
+                most = const *FILLERS.end(),
+                first = out(reg) _,
+                second = out(reg) _,
+                a = inout(reg) a,
+                b = inout(reg) b,
+                turns = inout(reg) turns,
+                options(nostack, readonly),
+            );
+        }
+        let _ = turns;
+        [a, b]
+    }
 
     /// Reads the virtual count, ordered. `DSB` waits for earlier loads to complete, which `ISB` alone does not. The
     /// first `ISB` prevents an early read of the counter (CNTVCT_EL0). The second prevents later loads from being

@@ -4,6 +4,7 @@ use std::arch::asm;
 use std::convert::Infallible;
 
 use fathom_loops::arm::{Arm as Cpu, IS_V7, complete_accesses, flush_pipeline};
+use fathom_probe::machine::batch::spaced::FILLERS;
 use fathom_probe::machine::{ClockTrust, Fact};
 
 use super::super::aarch64::trust;
@@ -11,6 +12,16 @@ use super::super::{ARMV6, ARMV7, Architecture, BLOCK_BYTES, Program, block};
 use super::{cpuinfo, vdso};
 use crate::facts::int;
 use crate::procfs::Root;
+
+/// 1024 NOPs.
+macro_rules! nops {
+    (@four $line:expr) => {
+        concat!($line, "\n", $line, "\n", $line, "\n", $line)
+    };
+    () => {
+        nops!(@four nops!(@four nops!(@four nops!(@four nops!(@four "nop")))))
+    };
+}
 
 impl Architecture for Cpu {
     const PROGRAM: Program = if IS_V7 { ARMV7 } else { ARMV6 };
@@ -37,6 +48,43 @@ impl Architecture for Cpu {
 
     /// No kernel for 32-bit ARM grants it.
     type Cycles = Infallible;
+
+    /// The NOPs are lines of their own, from which the compiler computes the distance of constants to their loads.
+    unsafe fn chase_spaced(base: *const u8, cells: [usize; 2], fillers: usize, turns: usize) -> [usize; 2] {
+        const { assert!(*FILLERS.end() == 1024, "the lines below, and the distance of both sequences") };
+        let ([mut a, mut b], mut turns) = (cells, turns);
+        // SAFETY: the loads are the caller's. Each jump is into the sequence of NOPs after it, by at least one of them and at most
+        // all from its end, because a filler is the jump; the loop ends after `turns` iterations.
+        unsafe {
+            asm!(
+                "adr {first}, 3f",
+                "add {first}, {first}, {skipped}, lsl #2",
+                // The second sequence begins after all of the first, a load and a jump.
+                "add {second}, {first}, #4096",
+                "add {second}, {second}, #8",
+                "2:",
+                "ldr {a}, [{base}, {a}]",
+                "bx {first}",
+                "3:",
+                nops!(),
+                "ldr {b}, [{base}, {b}]",
+                "bx {second}",
+                nops!(),
+                "subs {turns}, {turns}, #1",
+                "bne 2b",
+                base = in(reg) base,
+                skipped = in(reg) 1025 - fillers,
+                first = out(reg) _,
+                second = out(reg) _,
+                a = inout(reg) a,
+                b = inout(reg) b,
+                turns = inout(reg) turns,
+                options(nostack, readonly),
+            );
+        }
+        let _ = turns;
+        [a, b]
+    }
 
     /// Reads the virtual count, ordered as on AArch64.
     #[inline(always)]

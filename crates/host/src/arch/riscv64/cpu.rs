@@ -4,6 +4,7 @@ use std::arch::asm;
 use std::convert::Infallible;
 
 use fathom_loops::{ADDITIONS, Instructions};
+use fathom_probe::machine::batch::spaced::FILLERS;
 use fathom_probe::machine::{ClockTrust, Fact};
 
 use super::super::{Architecture, BLOCK_BYTES, Program, RISCV64, block};
@@ -99,6 +100,56 @@ impl Architecture for Cpu {
 
     /// From Linux 6.6 on, user space may not read `cycle` by default; before, it may count another thread's cycles.
     type Cycles = Infallible;
+
+    /// Two of the instructions are no NOPs: the jump, and the addition of an address. NOPs are of four bytes, as of an architecture without
+    /// compressed instructions.
+    unsafe fn chase_spaced(base: *const u8, cells: [usize; 2], fillers: usize, turns: usize) -> [usize; 2] {
+        let ([mut a, mut b], mut turns) = (cells, turns);
+        // SAFETY: the loads are the caller's. Each jump is into the sequence of NOPs after it, to its end or before it by at most
+        // all of them, because two fillers are the jump and the addition; the loop ends after `turns` iterations.
+        unsafe {
+            asm!(
+                ".option push",
+                ".option norvc",
+                "lla {first}, 3f",
+                "sub {first}, {first}, {nops}",
+                "lla {second}, 4f",
+                "sub {second}, {second}, {nops}",
+                ".p2align 5",
+                "2:",
+                "add {a}, {a}, {base}",
+                "ld {a}, 0({a})",
+                "jr {first}",
+                ".rept {most}",
+                "nop",
+                ".endr",
+                "3:",
+                "add {b}, {b}, {base}",
+                "ld {b}, 0({b})",
+                "jr {second}",
+                ".rept {most}",
+                "nop",
+                ".endr",
+                "4:",
+                "addi {turns}, {turns}, -1",
+                "beqz {turns}, 5f",
+                "j 2b",
+                "5:",
+                ".option pop",
+                base = in(reg) base,
+                nops = in(reg) 4 * (fillers - 2),
+                most = const *FILLERS.end(),
+                first = out(reg) _,
+                second = out(reg) _,
+                a = inout(reg) a,
+                b = inout(reg) b,
+                turns = inout(reg) turns,
+                options(nostack, readonly),
+            );
+        }
+        let _ = turns;
+        [a, b]
+    }
 
     /// Reads the CSR `time`, ordered: FENCE treats a reading of `time` as device input (volume I, "Zicsr", "CSR Access
     /// Ordering"). So earlier loads are complete before it, and later ones start after it.

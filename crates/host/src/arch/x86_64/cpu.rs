@@ -5,6 +5,7 @@ use std::arch::x86_64::{__cpuid_count, _mm_clflush, _mm_mfence, _mm_set1_epi64x}
 use std::convert::Infallible;
 
 use fathom_loops::{ADDITIONS, Instructions};
+use fathom_probe::machine::batch::spaced::FILLERS;
 use fathom_probe::machine::{ClockTrust, Fact};
 use fathom_units::facts;
 
@@ -87,6 +88,47 @@ impl Architecture for Cpu {
     /// The vDSO provides it, and every C library uses that.
     const CHEAP_CPU_NUMBER: bool = true;
     const CPUINFO: &'static [(&'static str, &'static str)] = &[("microcode", facts::CPU_MICROCODE)];
+
+    unsafe fn chase_spaced(base: *const u8, cells: [usize; 2], fillers: usize, turns: usize) -> [usize; 2] {
+        let ([mut a, mut b], mut turns) = (cells, turns);
+        // SAFETY: the loads are the caller's. Each jump is into the sequence of NOPs after it, by at least one of its bytes and at most
+        // all from its end, because a filler is the jump; the loop ends after `turns` iterations.
+        unsafe {
+            asm!(
+                "lea {first}, [rip + 3f]",
+                "sub {first}, {nops}",
+                "lea {second}, [rip + 4f]",
+                "sub {second}, {nops}",
+                ".p2align 5",
+                "2:",
+                "mov {a}, [{base} + {a}]",
+                "jmp {first}",
+                ".rept {most}",
+                "nop",
+                ".endr",
+                "3:",
+                "mov {b}, [{base} + {b}]",
+                "jmp {second}",
+                ".rept {most}",
+                "nop",
+                ".endr",
+                "4:",
+                "dec {turns}",
+                "jnz 2b",
+                base = in(reg) base,
+                nops = in(reg) fillers - 1,
+                most = const *FILLERS.end(),
+                first = out(reg) _,
+                second = out(reg) _,
+                a = inout(reg) a,
+                b = inout(reg) b,
+                turns = inout(reg) turns,
+                options(nostack, readonly),
+            );
+        }
+        let _ = turns;
+        [a, b]
+    }
 
     /// `RDPMC` is granted by perf in another way than on AArch64, and the time-stamp counter suffices.
     type Cycles = Infallible;

@@ -2,6 +2,7 @@
 
 pub mod chase;
 pub mod copy;
+pub mod spaced;
 pub mod stride;
 pub mod together;
 

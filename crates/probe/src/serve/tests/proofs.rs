@@ -96,6 +96,49 @@ fn chains_side_by_side_need_a_list_room_and_a_machine_that_overlaps() {
     }
 }
 
+/// Two chains with instructions between their loads, of another number in each sample.
+const SPACED: &str =
+    "trial id=1 pattern=spaced-chains bytes=131072 fillers=2,40,1024 loads=20 samples=6 warm=77 seed=3";
+
+#[test]
+fn correct_spaced_chains_pass_and_forged_ones_fail() {
+    assert_eq!(unverified(&served_in_order(Forgery::Honest, &[SPACED])), []);
+    for forgery in [Forgery::Idle, Forgery::OneShort, Forgery::Home, Forgery::Stuck, Forgery::Narrow] {
+        assert!(!unverified(&served_in_order(forgery, &[SPACED])).is_empty(), "{forgery:?} got through");
+    }
+    // A step of two loads of 3 ticks each, and the instructions of each sample.
+    let lines = served_in_order(Forgery::Honest, &[SPACED]);
+    let ticks: Vec<(u64, u64)> = samples_of(&lines).iter().map(|s| (s.ticks, s.ticks2)).collect();
+    let of = |fillers: u64| (1 + 20 * (6 + 2 * fillers), 1 + 40 * (6 + 2 * fillers));
+    assert_eq!(ticks, [of(2), of(40), of(1024), of(2), of(40), of(1024)]);
+    // The cells are those of two chains side by side.
+    let together = "trial id=1 pattern=side-by-side bytes=131072 chains=2 loads=20 samples=6 warm=77 seed=3";
+    let ends = |requested: &str| -> Vec<(u64, u64)> {
+        samples_of(&served_in_order(Forgery::Honest, &[requested])).iter().map(|s| (s.end, s.end2)).collect()
+    };
+    assert_eq!(ends(SPACED), ends(together));
+}
+
+#[test]
+fn spaced_chains_need_a_list_room_and_a_machine_that_has_the_loop() {
+    let words = |forgery, requested: &str| {
+        served_in_order(forgery, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>()
+    };
+    for wrong in [
+        "trial pattern=spaced-chains bytes=131072 loads=5",
+        "trial pattern=spaced-chains bytes=131072 loads=5 fillers=1",
+        "trial pattern=spaced-chains bytes=131072 loads=5 fillers=2,1025",
+        "trial pattern=spaced-chains bytes=131072 loads=200 fillers=2",
+        "trial pattern=spaced-chains bytes=131072 loads=5 fillers=2 order=window",
+        "trial pattern=side-by-side bytes=131072 loads=5 chains=2 fillers=2",
+    ] {
+        assert_eq!(words(Forgery::Honest, wrong)[1..], ["fault"], "{wrong}");
+    }
+    assert_eq!(words(Forgery::Blocking, SPACED)[1..], ["trial", "refusal"]);
+    let trial = Trial::read(&Line::parse(SPACED).unwrap()).unwrap();
+    assert_eq!(Trial::read(&trial.line()), Ok(trial));
+}
+
 /// Fewer accesses per run than a lap, several laps, and a lap with an odd number of cells.
 const SWEEPS: [&str; 3] = [
     "trial id=1 pattern=stride bytes=65536 stride=64 loads=300 samples=3 warm=1024 seed=5",

@@ -201,7 +201,7 @@ fn every_token_has_its_inverse() {
     for &trust in crate::machine::ClockTrust::ALL {
         assert_eq!(crate::machine::ClockTrust::from_token(trust.token()), Some(trust));
     }
-    let all = "clock alu chase pages single stride conflict pair side-by-side eviction-set copy alias wake transfer";
+    let all = "clock alu chase pages single stride conflict pair side-by-side spaced-chains eviction-set copy alias wake transfer";
     assert!(PatternKind::choices().starts_with(all), "{}", PatternKind::choices());
     macro_rules! inverse {
         ($($of:ident)*) => {

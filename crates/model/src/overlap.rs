@@ -1,26 +1,27 @@
-//! The time of data accesses, if those that the nearest level and TLB do not serve overlap: a lower bound, because what
-//! depends on what is not known here, and every access is taken as independent of all others.
+//! The time of accesses that overlap.
 //!
-//! Each CPU begins its accesses in the order of the program. One that is no hit begins when
+//! Each CPU begins its accesses in the order of the program. One begins when
 //!
-//! - fewer than `outstanding` of those before it are under way, and
-//! - of those that are `window` or more loads and stores before it, none is under way.
+//! - fewer than `outstanding` of those before it are under way,
+//! - of those that are `window` or more instructions before it, none is under way: the core would have to hold more than `window`
+//!   instructions, and an instruction leaves it when all before it are complete, and
+//! - what it depends on is complete, if that is known.
 //!
-//! It is under way for its time beyond a hit. Hits take no time of their own: they pass while others are under way. What an access
-//! adds is the time by which it moves the end of all accesses so far, so what several functions add is the whole.
+//! It is under way for its time. What an access adds is the time by which it moves the end of all accesses so far, so what several
+//! functions add is the whole.
 
 /// Accesses of a machine's CPUs under way.
-#[derive(Debug)]
-pub(crate) struct Overlap {
+#[derive(Clone, Debug)]
+pub struct Overlap {
     outstanding: usize,
-    /// In loads and stores.
+    /// In instructions.
     window: u64,
     cpus: Vec<Cpu>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Cpu {
-    /// Loads and stores so far.
+    /// Instructions so far.
     position: u64,
     /// When the last one began.
     begun: u64,
@@ -32,6 +33,7 @@ struct Cpu {
 
 impl Overlap {
     /// Creates it for a machine's CPUs. Without a window, only their number limits the accesses under way.
+    #[must_use]
     pub fn new(outstanding: u32, window: Option<u32>, cpus: u32) -> Overlap {
         Overlap {
             outstanding: outstanding.max(1) as usize,
@@ -40,17 +42,25 @@ impl Overlap {
         }
     }
 
-    /// Moves a CPU on by loads and stores, the last of which may be no hit.
+    /// Moves a CPU on by instructions, the last of which may make an access.
     #[inline]
-    pub fn pass(&mut self, cpu: u32, accesses: u64) {
-        self.cpus[cpu as usize].position += accesses;
+    pub fn pass(&mut self, cpu: u32, instructions: u64) {
+        self.cpus[cpu as usize].position += instructions;
     }
 
-    /// Makes the access at a CPU's present position, which takes `beyond` units more than a hit. Returns what it adds to the
-    /// time of all accesses.
-    pub fn add(&mut self, cpu: u32, beyond: u64) -> u64 {
+    /// Makes an access at a CPU's present position that takes `units`, and that depends on no other. Returns what it adds to the time of
+    /// all accesses.
+    #[inline]
+    pub fn add(&mut self, cpu: u32, units: u64) -> u64 {
+        let before = self.end(cpu);
+        self.add_after(cpu, 0, units);
+        self.end(cpu) - before
+    }
+
+    /// Makes an access at a CPU's present position that takes `units` from the time `ready` on, or later. Returns when it is complete.
+    pub fn add_after(&mut self, cpu: u32, ready: u64, units: u64) -> u64 {
         let of = &mut self.cpus[cpu as usize];
-        let mut begins = of.begun;
+        let mut begins = of.begun.max(ready);
         for &(complete, position) in &of.under_way {
             if of.position - position >= self.window {
                 begins = begins.max(complete);
@@ -64,9 +74,17 @@ impl Overlap {
             of.under_way.retain(|&(complete, _)| complete > begins);
         }
         of.begun = begins;
-        of.under_way.push((begins + beyond, of.position));
-        let end = of.end.max(begins + beyond);
-        end - std::mem::replace(&mut of.end, end)
+        let complete = begins + units;
+        of.under_way.push((complete, of.position));
+        of.end = of.end.max(complete);
+        complete
+    }
+
+    /// Returns when all accesses of a CPU are complete.
+    #[inline]
+    #[must_use]
+    pub fn end(&self, cpu: u32) -> u64 {
+        self.cpus[cpu as usize].end
     }
 }
 
@@ -74,7 +92,7 @@ impl Overlap {
 mod tests {
     use super::Overlap;
 
-    /// Returns what each access adds: accesses since the one before, and time.
+    /// Returns what each access adds: instructions since the one before, and time.
     fn added(outstanding: u32, window: Option<u32>, accesses: &[(u64, u64)]) -> Vec<u64> {
         let mut overlap = Overlap::new(outstanding, window, 2);
         let add = |&(passed, beyond): &(u64, u64)| {
@@ -90,7 +108,7 @@ mod tests {
         let times: Vec<u64> = accesses.iter().map(|of| of.1).collect();
         assert_eq!(added(1, None, &accesses), times);
         assert_eq!(added(1, Some(4), &accesses), times);
-        // A window of one access has no second one.
+        // A window of one instruction has no second access.
         assert_eq!(added(1, Some(1), &accesses), times);
     }
 
@@ -114,10 +132,27 @@ mod tests {
     }
 
     #[test]
-    fn accesses_farther_apart_than_the_window_do_not_overlap() {
-        // The window is of 8: the second is 8 after the first, the third 7 after the second.
-        assert_eq!(added(4, Some(8), &[(1, 50), (8, 50), (7, 50), (1, 50)]), [50, 50, 0, 50]);
-        assert_eq!(added(4, Some(8), &[(1, 50), (7, 50)]), [50, 0]);
+    fn accesses_as_far_apart_as_the_window_do_not_overlap() {
+        // Two accesses, 8 instructions apart: a window that has both has nine.
+        let two = |window| added(4, Some(window), &[(1, 50), (8, 50)]);
+        assert_eq!([two(7), two(8), two(9)], [[50, 50], [50, 50], [50, 0]]);
+        // The second is 8 after the first, the third 7 after the second, the fourth of the third's instruction.
+        assert_eq!(added(4, Some(8), &[(1, 50), (8, 50), (7, 50), (0, 50)]), [50, 50, 0, 0]);
+    }
+
+    #[test]
+    fn dependent_accesses_wait() {
+        let mut overlap = Overlap::new(4, Some(8), 1);
+        let mut make = |passed, ready| {
+            overlap.pass(0, passed);
+            overlap.add_after(0, ready, 30)
+        };
+        let first = make(1, 0);
+        let second = make(1, 0);
+        assert_eq!((first, second), (30, 30));
+        // Each waits for the one before of its chain: two chains side by side take the time of one.
+        assert_eq!((make(1, first), make(1, second)), (60, 60));
+        assert_eq!(overlap.end(0), 60);
     }
 
     #[test]
