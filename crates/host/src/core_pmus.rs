@@ -1,5 +1,5 @@
-//! The PMU whose events count programs here, and how they must be opened. CPUs of several types have a PMU for each type, and a
-//! counter has only one of them.
+//! The PMUs of CPUs: the one whose events count programs here, those that sample them, and how they must be opened. CPUs of several types
+//! have a PMU for each type, and a counter has only one of them.
 
 use std::io;
 
@@ -14,22 +14,22 @@ const DEVICES: &str = "/sys/bus/event_source/devices";
 
 /// How events are opened on the CPUs where this process may run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Here {
+pub(crate) struct Here {
     /// `type` of the PMU, if there are several.
     pmu: Option<u32>,
     /// Whether the kernel is counted too.
-    pub(super) everywhere: bool,
+    pub(crate) everywhere: bool,
 }
 
 impl Here {
-    pub(super) fn event(self, event: Event) -> Event {
+    pub(crate) fn event(self, event: Event) -> Event {
         let event = self.pmu.map_or(event, |pmu| event.of_pmu(pmu));
         if self.everywhere { event.everywhere() } else { event }
     }
 }
 
 /// Returns how events are opened here.
-pub(super) fn here(root: &Root) -> Result<Here, Refusal> {
+pub(crate) fn here(root: &Root) -> Result<Here, Refusal> {
     let pmu = the_only(&pmus(root), &allowed_cpus(root))?;
     // Before Linux 6.6, ARM's drivers do not know the PMU in a generalised event; they choose one.
     let pmu = pmu.filter(|pmu| Counter::open(Event::CPU_CYCLES.of_pmu(*pmu)).is_ok());
@@ -56,16 +56,65 @@ fn is_of_modes(error: &io::Error) -> bool {
 }
 
 /// A PMU of CPUs.
-#[derive(Debug)]
-struct Pmu {
-    name: String,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pmu {
+    /// Its name in sysfs.
+    pub(crate) name: String,
     kind: u32,
     /// Its CPUs, as the kernel lists them.
-    list: String,
+    pub(crate) list: String,
+}
+
+/// An event on each CPU, of its own PMU.
+#[derive(Debug)]
+pub(crate) struct OnEach<T> {
+    /// What was opened, with the number of its PMU among `pmus`, where there are several.
+    pub(crate) opened: Vec<(Option<usize>, T)>,
+    /// The PMUs, where there are several, each with the error of an event that it does not have.
+    pub(crate) pmus: Vec<(Pmu, Option<io::Error>)>,
+}
+
+/// Opens an event on each of these CPUs: where there are several PMUs, that of the CPU's own one. A PMU may not have the event; then its CPUs
+/// are left out.
+///
+/// # Errors
+/// Those of `open`; if no PMU has the event, that of the first one.
+pub(crate) fn on_each<T>(
+    pmus: Vec<Pmu>,
+    cpus: &[u32],
+    event: Event,
+    mut open: impl FnMut(Event, u32) -> io::Result<T>,
+) -> io::Result<OnEach<T>> {
+    let pmus = if pmus.len() > 1 { pmus } else { Vec::new() };
+    let lists: Vec<Vec<u32>> = pmus.iter().map(|pmu| cpu_list(&pmu.list)).collect();
+    let mut all = OnEach { opened: Vec::new(), pmus: pmus.into_iter().map(|pmu| (pmu, None)).collect() };
+    for cpu in cpus {
+        let nth = lists.iter().position(|list| list.contains(cpu));
+        let Some((pmu, refused)) = nth.and_then(|nth| all.pmus.get_mut(nth)) else {
+            all.opened.push((None, open(event, *cpu)?));
+            continue;
+        };
+        // Before Linux 6.6, ARM's drivers do not know the PMU in a generalised event, and take the one of the CPU.
+        let opened = open(event.of_pmu(pmu.kind), *cpu).or_else(|error| match error.raw_os_error() {
+            Some(libc::EINVAL | libc::ENOENT | libc::EOPNOTSUPP) => open(event, *cpu).map_err(|_| error),
+            _ => Err(error),
+        });
+        match opened {
+            Ok(opened) => all.opened.push((nth, opened)),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EOPNOTSUPP)) => {
+                refused.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match all.pmus.iter_mut().find_map(|(_, refused)| refused.take_if(|_| all.opened.is_empty())) {
+        Some(error) => Err(error),
+        None => Ok(all),
+    }
 }
 
 /// Returns the PMUs of CPUs. Those of x86 without types of CPUs have no list of them.
-fn pmus(root: &Root) -> Vec<Pmu> {
+pub(crate) fn pmus(root: &Root) -> Vec<Pmu> {
     let pmu = |name: String| {
         let file = |what: &str| format!("{DEVICES}/{name}/{what}");
         let (list, kind) = (root.text(&file("cpus"))?, root.number(&file("type"))?);
@@ -100,17 +149,80 @@ fn the_only(pmus: &[Pmu], cpus: &[u32]) -> Result<Option<u32>, Refusal> {
 mod tests {
     use super::*;
 
+    /// Adds a device to a tree of sysfs.
+    fn device(root: &Root, name: &str, files: &[(&str, &str)]) {
+        let at = root.path(&format!("{DEVICES}/{name}"));
+        std::fs::create_dir_all(&at).expect("a folder");
+        for (file, text) in files {
+            std::fs::write(at.join(file), text).expect("a file");
+        }
+    }
+
+    fn error(number: i32) -> io::Error {
+        io::Error::from_raw_os_error(number)
+    }
+
+    /// A big.LITTLE processor's tree, with CPU 6, which no PMU lists.
+    fn two_types() -> (tempfile::TempDir, Vec<Pmu>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::at(folder.path());
+        device(&root, "armv8_cortex_a72", &[("type", "9\n"), ("cpus", "4-5\n")]);
+        device(&root, "armv8_cortex_a53", &[("type", "8\n"), ("cpus", "0-3\n")]);
+        device(&root, "arm_spe_0", &[("type", "10\n"), ("cpumask", "4-5\n")]);
+        let found = pmus(&root);
+        (folder, found)
+    }
+
+    #[test]
+    fn each_cpu_is_sampled_by_its_own_pmu() {
+        let (_folder, pmus) = two_types();
+        let of = |pmu: u64| Event::new(0, pmu << 32);
+        let cpus = [0, 3, 4, 6];
+        let all =
+            on_each(pmus.clone(), &cpus, Event::CPU_CYCLES, |event, cpu| Ok((event, cpu))).expect("opened");
+        let expected =
+            [(Some(0), (of(8), 0)), (Some(0), (of(8), 3)), (Some(1), (of(9), 4)), (None, (of(0), 6))];
+        assert_eq!(all.opened, expected);
+        let names: Vec<&str> = all.pmus.iter().map(|(pmu, _)| pmu.name.as_str()).collect();
+        assert_eq!(names, ["armv8_cortex_a53", "armv8_cortex_a72"]);
+        // Where one PMU has all CPUs, nothing names it.
+        let one =
+            on_each(pmus[..1].to_vec(), &cpus, Event::CPU_CYCLES, |event, _| Ok(event)).expect("opened");
+        assert!(one.pmus.is_empty() && one.opened == [(None, of(0)); 4], "{one:?}");
+    }
+
+    #[test]
+    fn kernels_that_do_not_know_the_pmu_of_an_event_take_that_of_the_cpu() {
+        let (_folder, pmus) = two_types();
+        let old = |event: Event, cpu: u32| {
+            if event == Event::CPU_CYCLES { Ok(cpu) } else { Err(error(libc::EINVAL)) }
+        };
+        let all = on_each(pmus, &[1, 5], Event::CPU_CYCLES, old).expect("opened");
+        assert_eq!(all.opened, [(Some(0), 1), (Some(1), 5)]);
+    }
+
+    #[test]
+    fn an_event_that_one_pmu_lacks_is_sampled_on_the_others() {
+        let (_folder, pmus) = two_types();
+        let only = |number: i32| move |_: Event, cpu: u32| if cpu < 4 { Ok(cpu) } else { Err(error(number)) };
+        let all =
+            on_each(pmus.clone(), &[0, 4, 5], Event::DTLB_READ_MISSES, only(libc::ENOENT)).expect("opened");
+        assert_eq!(all.opened, [(Some(0), 0)]);
+        let refused: Vec<bool> = all.pmus.iter().map(|(_, refused)| refused.is_some()).collect();
+        assert_eq!(refused, [false, true]);
+        // What is not permitted is not permitted anywhere, and without any PMU nothing is sampled.
+        let denied =
+            on_each(pmus.clone(), &[0, 4], Event::CPU_CYCLES, only(libc::EACCES)).expect_err("denied");
+        assert_eq!(denied.raw_os_error(), Some(libc::EACCES));
+        let none = on_each(pmus, &[4, 5], Event::CPU_CYCLES, only(libc::ENOENT)).expect_err("none");
+        assert_eq!(none.raw_os_error(), Some(libc::ENOENT));
+    }
+
     #[test]
     fn each_type_of_cpus_has_its_pmu() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Root::at(folder.path());
-        let device = |name: &str, files: &[(&str, &str)]| {
-            let at = root.path(&format!("{DEVICES}/{name}"));
-            std::fs::create_dir_all(&at).expect("a folder");
-            for (file, text) in files {
-                std::fs::write(at.join(file), text).expect("a file");
-            }
-        };
+        let device = |name: &str, files: &[(&str, &str)]| device(&root, name, files);
         device("cpu_core", &[("type", "4\n"), ("cpus", "0-3\n")]);
         device("uncore_imc", &[("type", "12\n"), ("cpumask", "0\n")]);
         device("software", &[("type", "1\n")]);

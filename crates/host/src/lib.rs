@@ -9,6 +9,7 @@ mod arena;
 mod clock;
 mod clock_trust;
 mod command_memory;
+mod core_pmus;
 mod core_types;
 mod counters;
 mod cpu_lock;
@@ -63,7 +64,8 @@ pub use program_counters::{
     ProgramEvent, ProgramUsage,
 };
 pub use program_samples::{
-    Callers, ProgramSampling, Sampled, SampledBy, SampledEvent, Stack, StackMemory, mapped, memory_pmus,
+    Callers, ProgramSampling, Sampled, SampledBy, SampledEvent, SampledPmu, Stack, StackMemory, mapped,
+    memory_pmus,
 };
 pub use reaper::run_reaper;
 pub use stress::{WorkerOptions, run_worker};

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arch::{Architecture as _, Cpu};
+use crate::core_pmus::{OnEach, Pmu, on_each, pmus};
 use crate::perf::{Caller, Counter, Event, Pace};
 use crate::process::threads;
 use crate::procfs::{Root, cpu_list};
@@ -93,6 +94,11 @@ impl SampledBy {
         }
     }
 
+    /// Returns whether the processor counts it, and not the kernel.
+    fn is_of_processor(self) -> bool {
+        matches!(self, SampledBy::Counted(_))
+    }
+
     fn event(self) -> Event {
         match self {
             SampledBy::CpuClock => Event::CPU_CLOCK,
@@ -138,6 +144,23 @@ impl Callers {
 pub struct ProgramSampling {
     by: SampledBy,
     rings: Vec<Ring>,
+    /// Where there are several types of CPUs.
+    pmus: Vec<(Pmu, Option<io::Error>)>,
+}
+
+/// What a PMU has sampled, where CPUs of several types have a PMU each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampledPmu {
+    /// Its name in sysfs.
+    pub name: String,
+    /// Its CPUs, as the kernel lists them.
+    pub cpus: String,
+    /// Samples that were taken there.
+    pub samples: u64,
+    /// Events that were counted there, sampled or not.
+    pub counted: u64,
+    /// Why there are none: it does not have the event.
+    pub refused: Option<String>,
 }
 
 impl ProgramSampling {
@@ -200,10 +223,10 @@ impl ProgramSampling {
             _ => DATA_BYTES,
         };
         let bytes = 1 << bytes.ilog2();
-        let ring = |cpu: u32| {
+        let pmus = if by.is_of_processor() { pmus(&Root::system()) } else { Vec::new() };
+        let ring = |event: Event, cpu: u32| {
             let has_data = format.has_data;
-            let open = |thread| match Counter::open_sampling(by.event(), thread, cpu, pace, caller, has_data)
-            {
+            let open = |thread| match Counter::open_sampling(event, thread, cpu, pace, caller, has_data) {
                 Ok(counter) => Ok(Some(counter)),
                 // The CPU or the thread has just gone.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ESRCH)) => Ok(None),
@@ -215,12 +238,17 @@ impl ProgramSampling {
             };
             Ring::map(counters?.into_iter().flatten().collect(), format, bytes)
         };
-        let rings: io::Result<Vec<Option<Ring>>> = online.into_iter().map(ring).collect();
-        let rings: Vec<Ring> = rings?.into_iter().flatten().collect();
+        let OnEach { opened, pmus } = on_each(pmus, &online, by.event(), ring)?;
+        let ring = |(pmu, ring): (Option<usize>, Option<Ring>)| {
+            let mut ring = ring?;
+            ring.pmu = pmu;
+            Some(ring)
+        };
+        let rings: Vec<Ring> = opened.into_iter().filter_map(ring).collect();
         if rings.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "it has ended"));
         }
-        Ok(ProgramSampling { by, rings })
+        Ok(ProgramSampling { by, rings, pmus })
     }
 
     /// Takes what the kernel has added. The order is that of time only for each CPU.
@@ -240,6 +268,31 @@ impl ProgramSampling {
         let counters = self.rings.iter_mut().flat_map(|ring| &mut ring.counters);
         let counts = counters.map(|counter| Ok(counter.read()?.count));
         counts.sum::<io::Result<u64>>().map(Some)
+    }
+}
+
+impl ProgramSampling {
+    /// Returns what each PMU has sampled, where CPUs of several types have a PMU each; nothing elsewhere.
+    ///
+    /// # Errors
+    /// read(2).
+    pub fn pmus(&mut self) -> io::Result<Vec<SampledPmu>> {
+        let sampled = |(pmu, refused): &(Pmu, Option<io::Error>)| SampledPmu {
+            name: pmu.name.clone(),
+            cpus: pmu.list.clone(),
+            samples: 0,
+            counted: 0,
+            refused: refused.as_ref().map(io::Error::to_string),
+        };
+        let mut all: Vec<SampledPmu> = self.pmus.iter().map(sampled).collect();
+        for ring in &mut self.rings {
+            let Some(pmu) = ring.pmu.and_then(|nth| all.get_mut(nth)) else { continue };
+            pmu.samples += ring.samples;
+            for counter in &mut ring.counters {
+                pmu.counted += counter.read()?.count;
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -317,6 +370,10 @@ fn mapping(process: u32, line: &str) -> Option<SampledEvent> {
 /// A mapped ring. The kernel writes records and advances the head; this side advances the tail.
 #[derive(Debug)]
 struct Ring {
+    /// Number of the CPU's PMU, where there are several.
+    pmu: Option<usize>,
+    /// Samples that were taken.
+    samples: u64,
     /// The events whose samples it has: of each thread. The first one's is mapped.
     counters: Vec<Counter>,
     /// What samples have.
@@ -346,7 +403,7 @@ impl Ring {
                 )
             };
             if start != libc::MAP_FAILED {
-                let ring = Ring { counters, format, start: start.cast(), page, bytes };
+                let ring = Ring { pmu: None, samples: 0, counters, format, start: start.cast(), page, bytes };
                 let mut all = ring.counters.iter();
                 let first = all.next();
                 all.try_for_each(|other| first.map_or(Ok(()), |first| other.send_to(first)))?;
@@ -409,6 +466,8 @@ impl Ring {
             events.extend(records::read(&self.copy(tail, bytes.into()), self.format));
             tail += u64::from(bytes);
         }
+        let samples = events.iter().filter(|event| matches!(event.what, Sampled::Sample { .. })).count();
+        self.samples += samples as u64;
         if let Some(time) = events.last().map(|event| event.time).filter(|_| is_full) {
             events.push(SampledEvent { time, what: Sampled::Lost(1) });
         }

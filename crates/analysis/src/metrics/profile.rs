@@ -15,6 +15,12 @@ pub const OBJECT: Field = Field::new(
     "object",
     "variable, or the section without a symbol; stack, heap, mapped file; other memory by its first address; ? if no mapping of it is known",
 );
+/// The PMU.
+pub const PMU: Field = Field::new("pmu", "name of the PMU in sysfs");
+/// Its CPUs.
+pub const CPUS: Field = Field::new("cpus", "CPUs of the PMU, as the kernel lists them");
+/// Events that it counted.
+pub const PMU_COUNTED: Field = Field::new("counted", "number of events that it counted, sampled or not");
 /// Samples.
 pub const SAMPLES: Field = Field::new("samples", "number of samples");
 /// The call from which a call was made.
@@ -44,6 +50,9 @@ metrics! {
         .detail(&[EVENT, KERNEL, INSTRUCTION_CLOCK]);
     COUNTED "profile.counted" [""]
         "number of events, sampled or not, of processes that have ended; not of the kernel's clock";
+    PMU_SAMPLES "profile.pmu.{pmu}.samples" [""]
+        "number of samples of one of several PMUs of CPUs, in the order of their numbers"
+        .detail(&[PMU, CPUS, PMU_COUNTED]);
     LOST "profile.lost" [""]
         "number of records that were lost, not kept, or may have been lost: samples, mappings, starts of processes"
         .less_is_better();

@@ -15,6 +15,7 @@ const SHOWN: usize = 20;
 pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
     totals(page, &mut index);
+    pmus(page, &mut index);
     places(page, &mut index, &metrics::FUNCTION_SHARE, "Functions, by share of the samples");
     places(
         page,
@@ -62,6 +63,25 @@ fn totals(page: &mut Page, index: &mut FindingIndex) {
         page.heading("The run");
         page.table(&[left("what"), right("value"), left("unit")], &rows, &[]);
     }
+}
+
+/// Shows what each PMU has sampled, where there are several.
+fn pmus(page: &mut Page, index: &mut FindingIndex) {
+    let all = index.along(&metrics::PMU_SAMPLES, Axis::Pmu);
+    if all.is_empty() {
+        return;
+    }
+    page.heading("CPUs of several types");
+    let row = |f: &Finding| {
+        let counted = f.detail.number(metrics::PMU_COUNTED).map(|n| number::shown(n, None, None).value);
+        let [samples, _] = number::cells(Some(f));
+        vec![word(f, metrics::PMU), word(f, metrics::CPUS), samples, counted.unwrap_or_default()]
+    };
+    let rows: Vec<Vec<String>> = all.iter().map(|(_, f)| row(f)).collect();
+    let columns = [left("PMU").key(), left("CPUs"), right("samples"), right("events")];
+    page.table(&columns, &rows, &[]);
+    let text = "Shares are of the samples of all of them together: an event of one type of core is counted as one of another.";
+    page.text(TextRole::Dim, text, "", "  ");
 }
 
 /// Shows the tree of calls: a flame graph, and its largest calls in characters.

@@ -40,6 +40,8 @@ pub struct Profile {
     pub weight: u64,
     /// Events that were counted, sampled or not; `None` if that is not known.
     pub counted: Option<u64>,
+    /// What each PMU has sampled, where CPUs of several types have a PMU each.
+    pub pmus: Vec<ProfilePmu>,
     /// Time from start to end, ns.
     pub wall_ns: u64,
     /// CPU time in user space and in the kernel, us.
@@ -107,6 +109,21 @@ pub struct ProfileObject {
     pub weight: u64,
 }
 
+/// What a PMU has sampled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfilePmu {
+    /// Its name in sysfs.
+    pub name: String,
+    /// Its CPUs, as the kernel lists them.
+    pub cpus: String,
+    /// Samples.
+    pub samples: u64,
+    /// Events, sampled or not.
+    pub counted: u64,
+    /// Why there are none: it does not have the event. Else empty.
+    pub refused: String,
+}
+
 impl Profile {
     /// Returns whether the CPU time of what was sampled is known.
     #[must_use]
@@ -139,6 +156,7 @@ impl Profile {
         all.extend(
             changed.map(|file| Line::new("profile").token("part", "changed").text("file", &cut(file))),
         );
+        all.extend(self.pmus.iter().take(MAX_HOT).map(ProfilePmu::record_line));
         for (part, places) in [
             ("function", &self.functions),
             ("line", &self.lines),
@@ -222,6 +240,24 @@ impl ProfileObject {
     }
 }
 
+impl ProfilePmu {
+    fn record_line(&self) -> Line {
+        let line = Line::new("profile").token("part", "pmu").text("name", &cut(&self.name));
+        let line = line.text("cpus", &cut(&self.cpus)).list("counts", &[self.samples, self.counted]);
+        if self.refused.is_empty() { line } else { line.text("refused", &cut(&self.refused)) }
+    }
+
+    fn of_line(line: &Line) -> Result<ProfilePmu, WireError> {
+        let mut f = line.fields();
+        f.token("part")?;
+        let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
+        let (name, cpus, refused) = (text("name")?, text("cpus")?, text("refused")?);
+        let [samples, counted] = numbers("counts", &f.list("counts")?)?;
+        f.finish()?;
+        Ok(ProfilePmu { name, cpus, samples, counted, refused })
+    }
+}
+
 impl ProfileCall {
     fn record_line(&self) -> Line {
         let line = Line::new("profile").token("part", "call").int("caller", self.caller);
@@ -290,9 +326,10 @@ impl Record {
             "object" => (profile.objects.len(), MAX_HOT),
             "call" => (profile.calls.len(), MAX_CALLS),
             "changed" => (profile.changed.len(), MAX_HOT),
+            "pmu" => (profile.pmus.len(), MAX_HOT),
             other => {
                 return Err(WireError::new(format!(
-                    "profile: part={other} is not one of: program changed function line instruction total object call"
+                    "profile: part={other} is not one of: program changed pmu function line instruction total object call"
                 )));
             }
         };
@@ -306,6 +343,7 @@ impl Record {
             "total" => profile.totals.push(ProfilePlace::of_line(line)?),
             "object" => profile.objects.push(ProfileObject::of_line(line)?),
             "call" => profile.calls.push(ProfileCall::of_line(line, held)?),
+            "pmu" => profile.pmus.push(ProfilePmu::of_line(line)?),
             _ => profile.changed.push(changed_file(line)?),
         }
         Ok(())

@@ -2,7 +2,7 @@ use fathom_analysis::findings::Value;
 use fathom_probe::wire::Line;
 
 use super::*;
-use crate::record::{End, Instruction, ProfileCall, ProfileObject, Run};
+use crate::record::{End, Instruction, ProfileCall, ProfileObject, ProfilePmu, Run};
 
 /// 1000 samples of a millisecond: three quarters in `inner`, a quarter in `outer`.
 fn planted() -> Profile {
@@ -73,6 +73,34 @@ fn value(report: &Report, name: &str) -> Option<f64> {
         Value::Number(value) => Some(value),
         Value::Text(_) => None,
     }
+}
+
+fn pmu(name: &str, cpus: &str, counts: [u64; 2], refused: &str) -> ProfilePmu {
+    let [samples, counted] = counts;
+    ProfilePmu { name: name.to_owned(), cpus: cpus.to_owned(), samples, counted, refused: refused.to_owned() }
+}
+
+/// Of CPUs of several types each PMU is told, and those that do not have the event.
+#[test]
+fn pmus_are_told() {
+    let mut profile = planted();
+    profile.pmus = vec![
+        pmu("armv8_cortex_a53", "0-3", [400, 410_000], ""),
+        pmu("armv8_cortex_a72", "4-5", [600, 620_000], ""),
+        pmu("a_third", "6", [0, 0], "No such file or directory (os error 2)"),
+    ];
+    let record = record(&profile, "real");
+    assert_eq!(record.profile.as_ref(), Some(&profile));
+    let report = read(&record);
+    assert_eq!(value(&report, "profile.pmu.1.samples"), Some(400.0));
+    let second = report.find(metrics::PMU_SAMPLES.at([2u64.into()])).expect("a PMU");
+    assert_eq!(second.detail.word(metrics::PMU), Some("armv8_cortex_a72"));
+    assert_eq!(second.detail.word(metrics::CPUS), Some("4-5"));
+    assert_eq!(second.detail.number(metrics::PMU_COUNTED), Some(620_000.0));
+    assert_eq!(report.of(&metrics::PMU_SAMPLES).count(), 2);
+    let refused = report.refusals.iter().find(|refused| refused.what.contains("a_third")).expect("told");
+    assert!(refused.what.contains("CPUs 6") && refused.reason.contains("No such file"), "{refused:?}");
+    assert!(refused.remedy.contains("--event cycles"), "{refused:?}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use fathom_experiment::profile::{KIND, NAME};
-use fathom_experiment::record::Profile;
-use fathom_host::{Callers, Pace, ProgramSampling, SampledBy, mapped, memory_pmus};
+use fathom_experiment::record::{Profile, ProfilePmu};
+use fathom_host::{Callers, Pace, ProgramSampling, SampledBy, SampledPmu, mapped, memory_pmus};
 
 use super::{Context, Verb, simulate};
 use crate::failure::{Exit, Failure};
@@ -214,9 +214,9 @@ fn finished(
     run: Profile,
 ) -> Result<Profile, Failure> {
     places.take(sampling.take());
-    let counted = sampling.counted();
-    let counted =
-        counted.map_err(|e| Failure::new(format!("cannot read the counters: {e}"), "run it again"))?;
+    let unread = |e: io::Error| Failure::new(format!("cannot read the counters: {e}"), "run it again");
+    let counted = sampling.counted().map_err(unread)?;
+    let pmus = sampling.pmus().map_err(unread)?.into_iter().map(pmu).collect();
     let (rate, period) = match options.pace(by) {
         Pace::PerSecond(rate) => (rate, None),
         Pace::Each(events) => (0, Some(events)),
@@ -234,8 +234,14 @@ fn finished(
         rate,
         period,
         counted,
+        pmus,
         ..places.finish()
     })
+}
+
+fn pmu(of: SampledPmu) -> ProfilePmu {
+    let SampledPmu { name, cpus, samples, counted, refused } = of;
+    ProfilePmu { name, cpus, samples, counted, refused: refused.unwrap_or_default() }
 }
 
 /// Samples a process that runs already, and adds where it executed.
