@@ -13,7 +13,7 @@
 
 #include "guest.h"
 
-#if defined(__arm__) && __ARM_ARCH >= 7
+#if defined(__arm__)
 #include "../../include/fathom.h"
 
 #define NONCE	0xfa7404

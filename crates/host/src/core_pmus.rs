@@ -74,16 +74,35 @@ pub(crate) struct OnEach<T> {
     pub(crate) pmus: Vec<(Pmu, Option<io::Error>)>,
 }
 
-/// Opens an event on each of these CPUs: where there are several PMUs, that of the CPU's own one. A PMU may not have the event; then its CPUs
-/// are left out.
+/// Opens a generalised event on each of these CPUs: where there are several PMUs, that of the CPU's own one.
 ///
 /// # Errors
-/// Those of `open`; if no PMU has the event, that of the first one.
+/// Those of [`on_each_pmu`].
 pub(crate) fn on_each<T>(
     pmus: Vec<Pmu>,
     cpus: &[u32],
     event: Event,
     mut open: impl FnMut(Event, u32) -> io::Result<T>,
+) -> io::Result<OnEach<T>> {
+    on_each_pmu(pmus, cpus, |pmu, cpu| {
+        let Some(pmu) = pmu else { return open(event, cpu) };
+        // Before Linux 6.6, ARM's drivers do not know the PMU in a generalised event, and take the one of the CPU.
+        open(event.of_pmu(pmu.kind), cpu).or_else(|error| match error.raw_os_error() {
+            Some(libc::EINVAL | libc::ENOENT | libc::EOPNOTSUPP) => open(event, cpu).map_err(|_| error),
+            _ => Err(error),
+        })
+    })
+}
+
+/// Opens an event on each of these CPUs, which `open` gets with the CPU's PMU where there are several. A PMU may not have the event; then
+/// its CPUs are left out.
+///
+/// # Errors
+/// Those of `open`; if no PMU has the event, that of the first one.
+pub(crate) fn on_each_pmu<T>(
+    pmus: Vec<Pmu>,
+    cpus: &[u32],
+    mut open: impl FnMut(Option<&Pmu>, u32) -> io::Result<T>,
 ) -> io::Result<OnEach<T>> {
     let pmus = if pmus.len() > 1 { pmus } else { Vec::new() };
     let lists: Vec<Vec<u32>> = pmus.iter().map(|pmu| cpu_list(&pmu.list)).collect();
@@ -91,14 +110,10 @@ pub(crate) fn on_each<T>(
     for cpu in cpus {
         let nth = lists.iter().position(|list| list.contains(cpu));
         let Some((pmu, refused)) = nth.and_then(|nth| all.pmus.get_mut(nth)) else {
-            all.opened.push((None, open(event, *cpu)?));
+            all.opened.push((None, open(None, *cpu)?));
             continue;
         };
-        // Before Linux 6.6, ARM's drivers do not know the PMU in a generalised event, and take the one of the CPU.
-        let opened = open(event.of_pmu(pmu.kind), *cpu).or_else(|error| match error.raw_os_error() {
-            Some(libc::EINVAL | libc::ENOENT | libc::EOPNOTSUPP) => open(event, *cpu).map_err(|_| error),
-            _ => Err(error),
-        });
+        let opened = open(Some(pmu), *cpu);
         match opened {
             Ok(opened) => all.opened.push((nth, opened)),
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EOPNOTSUPP)) => {

@@ -6,16 +6,18 @@ use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arch::{Architecture as _, Cpu};
-use crate::core_pmus::{OnEach, Pmu, on_each, pmus};
-use crate::perf::{Caller, Counter, Event, Pace};
+use crate::core_pmus::{OnEach, Pmu, on_each, on_each_pmu, pmus};
+use crate::memory_events::MemoryEvent;
+use crate::perf::{Caller, Counter, Event, Pace, Sampling};
 use crate::process::threads;
 use crate::procfs::{Root, cpu_list};
-use crate::program_counters::{PROGRAM_EVENTS, ProgramEvent};
 
+mod event;
 mod records;
 
+pub use event::SampledBy;
 use records::Format;
-pub use records::{Sampled, SampledEvent, Stack, StackMemory};
+pub use records::{Sampled, SampledAccess, SampledEvent, Stack, StackMemory};
 
 /// Bytes of a ring's data, a power of two: some 6000 samples, six seconds at 1000 a second; and below the kernel's limit for
 /// each CPU without privileges (`perf_event_mlock_kb`, 516 KiB).
@@ -42,71 +44,6 @@ const TAIL: usize = 1032;
 const NO_FILE: &str = "//anon";
 /// CPUs that are online.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
-
-/// What makes samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SampledBy {
-    /// The kernel's timer on the CPU, while the program has it (`cpu-clock`).
-    CpuClock,
-    /// Accesses to pages that the kernel has to provide (`page-faults`).
-    PageFaults,
-    /// An event that the processor counts.
-    Counted(ProgramEvent),
-}
-
-impl SampledBy {
-    /// All of them: events of the kernel, then those that programs are counted by.
-    pub fn all() -> impl Iterator<Item = SampledBy> {
-        let counted = PROGRAM_EVENTS.iter().copied().map(SampledBy::Counted);
-        [SampledBy::CpuClock, SampledBy::PageFaults].into_iter().chain(counted)
-    }
-
-    /// Events of a sample if nobody asks for a pace. Faults come in bursts, which a rate follows too slowly, and at a rate the numbers of
-    /// faults in samples were five times what there were (Linux 6.18). A prime number does not keep step with what repeats.
-    #[must_use]
-    pub fn usual_pace(self) -> Pace {
-        match self {
-            SampledBy::PageFaults => Pace::Each(97),
-            _ => Pace::PerSecond(997),
-        }
-    }
-
-    /// Returns whether samples, each of a fixed number of events, have the address of the data that was accessed: of faults the kernel
-    /// knows it. Of events that a processor counts, some tell it, which are not sampled here.
-    #[must_use]
-    pub fn tells_data(self) -> bool {
-        self == SampledBy::PageFaults
-    }
-
-    /// Cycles of the processor.
-    #[must_use]
-    pub fn cycles() -> SampledBy {
-        SampledBy::Counted(PROGRAM_EVENTS[0])
-    }
-
-    /// Its name in perf-list(1).
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            SampledBy::CpuClock => "cpu-clock",
-            SampledBy::PageFaults => "page-faults",
-            SampledBy::Counted(event) => event.name,
-        }
-    }
-
-    /// Returns whether the processor counts it, and not the kernel.
-    fn is_of_processor(self) -> bool {
-        matches!(self, SampledBy::Counted(_))
-    }
-
-    fn event(self) -> Event {
-        match self {
-            SampledBy::CpuClock => Event::CPU_CLOCK,
-            SampledBy::PageFaults => Event::PAGE_FAULTS,
-            SampledBy::Counted(event) => event.event,
-        }
-    }
-}
 
 /// How the callers of a sample's function are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +74,30 @@ impl Callers {
             }
         }
     }
+}
+
+/// A counter that samples, and the leader of its group.
+type Opened = (Option<Counter>, Counter);
+
+/// Opens an event that samples, with the leader that it needs. A PMU that cannot leave out the kernel, as IBS of older kernels, samples it too,
+/// which [`records::read`] leaves out.
+fn sampled_with(
+    event: Event,
+    leader: Option<Event>,
+    thread: Option<libc::pid_t>,
+    cpu: u32,
+    sampling: Sampling,
+) -> io::Result<Opened> {
+    let leader = leader.map(|leader| Counter::open_leader(leader, thread, cpu)).transpose()?;
+    let open = |event: Event| Counter::open_sampling(event, thread, cpu, sampling, leader.as_ref());
+    let opened = match open(event) {
+        Err(error) if sampling.has_access && error.raw_os_error() == Some(libc::EINVAL) => {
+            open(event.everywhere())
+                .map_err(|other| if other.raw_os_error() == Some(libc::EINVAL) { error } else { other })
+        }
+        opened => opened,
+    };
+    Ok((leader, opened?))
 }
 
 /// Rings that the kernel fills with samples, one for each CPU.
@@ -215,7 +176,9 @@ impl ProgramSampling {
             Pace::Each(events) => Some(events),
             Pace::PerSecond(_) => None,
         };
-        let format = Format { callers, each, has_data: by.tells_data() && each.is_some() };
+        let has_access = by.tells_access();
+        let format = Format { callers, each, has_data: by.tells_data() && each.is_some(), has_access };
+        let sampling = Sampling { pace, caller, has_data: format.has_data, has_access };
         let cannot = || io::Error::other(format!("the CPUs are not known: {ONLINE} cannot be read"));
         let online = cpu_list(&Root::system().text(ONLINE).ok_or_else(cannot)?);
         let bytes = match callers {
@@ -224,21 +187,28 @@ impl ProgramSampling {
         };
         let bytes = 1 << bytes.ilog2();
         let pmus = if by.is_of_processor() { pmus(&Root::system()) } else { Vec::new() };
-        let ring = |event: Event, cpu: u32| {
-            let has_data = format.has_data;
-            let open = |thread| match Counter::open_sampling(event, thread, cpu, pace, caller, has_data) {
-                Ok(counter) => Ok(Some(counter)),
+        let ring = |(event, leader): (Event, Option<Event>), cpu: u32| {
+            let open = |thread| match sampled_with(event, leader, thread, cpu, sampling) {
+                Ok(counters) => Ok(Some(counters)),
                 // The CPU or the thread has just gone.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ESRCH)) => Ok(None),
                 Err(error) => Err(error),
             };
-            let counters: io::Result<Vec<Option<Counter>>> = match threads {
+            let counters: io::Result<Vec<Option<Opened>>> = match threads {
                 None => Ok(vec![open(None)?]),
                 Some(threads) => threads.iter().map(|thread| open(Some(*thread))).collect(),
             };
-            Ring::map(counters?.into_iter().flatten().collect(), format, bytes)
+            let (leaders, counters): (Vec<_>, Vec<_>) = counters?.into_iter().flatten().unzip();
+            let mut ring = Ring::map(counters, format, bytes)?;
+            if let Some(ring) = &mut ring {
+                ring.leaders = leaders.into_iter().flatten().collect();
+            }
+            Ok(ring)
         };
-        let OnEach { opened, pmus } = on_each(pmus, &online, by.event(), ring)?;
+        let OnEach { opened, pmus } = match by {
+            SampledBy::Accesses(..) => on_each_pmu(pmus, &online, |pmu, cpu| ring(by.opening(pmu)?, cpu))?,
+            _ => on_each(pmus, &online, by.opening(None)?.0, |event, cpu| ring((event, None), cpu))?,
+        };
         let ring = |(pmu, ring): (Option<usize>, Option<Ring>)| {
             let mut ring = ring?;
             ring.pmu = pmu;
@@ -262,7 +232,8 @@ impl ProgramSampling {
     /// # Errors
     /// read(2).
     pub fn counted(&mut self) -> io::Result<Option<u64>> {
-        if self.by == SampledBy::CpuClock {
+        // IBS may count the kernel's operations, too.
+        if matches!(self.by, SampledBy::CpuClock | SampledBy::Accesses(MemoryEvent::Operations, _)) {
             return Ok(None);
         }
         let counters = self.rings.iter_mut().flat_map(|ring| &mut ring.counters);
@@ -327,20 +298,6 @@ pub fn mapped(process: u32, has_data: bool) -> Vec<SampledEvent> {
     mapped
 }
 
-/// Returns the PMUs of this machine whose samples have addresses of data, by their names in sysfs: those of Intel and AMD. (Arm's
-/// Statistical Profiling Extension writes a trace, and no samples.)
-#[must_use]
-pub fn memory_pmus() -> Vec<&'static str> {
-    let (root, folder) = (Root::system(), "/sys/bus/event_source/devices");
-    let all = [
-        ("cpu", "cpu/events/mem-loads"),
-        ("cpu_core", "cpu_core/events/mem-loads"),
-        ("ibs_op", "ibs_op/type"),
-    ];
-    let has = |file: &str| root.text(&format!("{folder}/{file}")).is_some();
-    all.into_iter().filter(|(_, file)| has(file)).map(|(name, _)| name).collect()
-}
-
 /// Returns whether a process has the files of this one: it is in the same mount namespace, and has the same root.
 fn is_in_own_files(process: u32) -> bool {
     let same = |what: &str| {
@@ -370,6 +327,8 @@ fn mapping(process: u32, line: &str) -> Option<SampledEvent> {
 /// A mapped ring. The kernel writes records and advances the head; this side advances the tail.
 #[derive(Debug)]
 struct Ring {
+    /// Events that lead the groups of others, as long as these are open.
+    leaders: Vec<Counter>,
     /// Number of the CPU's PMU, where there are several.
     pmu: Option<usize>,
     /// Samples that were taken.
@@ -403,7 +362,16 @@ impl Ring {
                 )
             };
             if start != libc::MAP_FAILED {
-                let ring = Ring { pmu: None, samples: 0, counters, format, start: start.cast(), page, bytes };
+                let ring = Ring {
+                    leaders: Vec::new(),
+                    pmu: None,
+                    samples: 0,
+                    counters,
+                    format,
+                    start: start.cast(),
+                    page,
+                    bytes,
+                };
                 let mut all = ring.counters.iter();
                 let first = all.next();
                 all.try_for_each(|other| first.map_or(Ok(()), |first| other.send_to(first)))?;

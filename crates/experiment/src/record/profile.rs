@@ -7,6 +7,10 @@ use super::Record;
 use super::instruction::Instruction;
 use super::simulated::{MAX_CALLS, MAX_HOT, cut};
 
+mod accesses;
+
+pub use accesses::{DataLevel, ProfileLatency, ProfileLevel};
+
 /// A program that was run once, and where it executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
@@ -56,6 +60,8 @@ pub struct Profile {
     pub instructions: Vec<ProfilePlace>,
     /// Data that was accessed, if samples tell it.
     pub objects: Vec<ProfileObject>,
+    /// Where the data of accesses were, if samples tell it: the nearest first.
+    pub levels: Vec<ProfileLevel>,
     /// Samples whose callers are all known, if that can be told.
     pub whole: Option<u64>,
     /// Functions with all that they call, those with the most events first.
@@ -107,6 +113,8 @@ pub struct ProfileObject {
     pub samples: u64,
     /// Events of these samples.
     pub weight: u64,
+    /// Latencies of its accesses, if samples tell them.
+    pub latency: Option<ProfileLatency>,
 }
 
 /// What a PMU has sampled.
@@ -165,6 +173,7 @@ impl Profile {
         ] {
             all.extend(places.iter().take(MAX_HOT).map(|place| place.record_line(part)));
         }
+        all.extend(self.levels.iter().take(MAX_HOT).map(ProfileLevel::record_line));
         all.extend(self.objects.iter().take(MAX_HOT).map(ProfileObject::record_line));
         all.extend(self.calls.iter().take(MAX_CALLS).map(ProfileCall::record_line));
         all
@@ -226,7 +235,7 @@ impl ProfileObject {
     fn record_line(&self) -> Line {
         let line = Line::new("profile").token("part", "object").text("object", &cut(&self.object));
         let line = if self.file.is_empty() { line } else { line.text("file", &cut(&self.file)) };
-        line.list("counts", &[self.samples, self.weight])
+        ProfileLatency::add(self.latency, line.list("counts", &[self.samples, self.weight]))
     }
 
     fn of_line(line: &Line) -> Result<ProfileObject, WireError> {
@@ -235,8 +244,9 @@ impl ProfileObject {
         let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
         let (object, file) = (text("object")?, text("file")?);
         let [samples, weight] = numbers("counts", &f.list("counts")?)?;
+        let latency = ProfileLatency::of_list(&f.list("latency")?)?;
         f.finish()?;
-        Ok(ProfileObject { object, file, samples, weight })
+        Ok(ProfileObject { object, file, samples, weight, latency })
     }
 }
 
@@ -327,9 +337,10 @@ impl Record {
             "call" => (profile.calls.len(), MAX_CALLS),
             "changed" => (profile.changed.len(), MAX_HOT),
             "pmu" => (profile.pmus.len(), MAX_HOT),
+            "level" => (profile.levels.len(), MAX_HOT),
             other => {
                 return Err(WireError::new(format!(
-                    "profile: part={other} is not one of: program changed pmu function line instruction total object call"
+                    "profile: part={other} is not one of: program changed pmu function line instruction total level object call"
                 )));
             }
         };
@@ -344,6 +355,7 @@ impl Record {
             "object" => profile.objects.push(ProfileObject::of_line(line)?),
             "call" => profile.calls.push(ProfileCall::of_line(line, held)?),
             "pmu" => profile.pmus.push(ProfilePmu::of_line(line)?),
+            "level" => profile.levels.push(ProfileLevel::of_line(line)?),
             _ => profile.changed.push(changed_file(line)?),
         }
         Ok(())

@@ -30,8 +30,10 @@ fn instructions_of_a_region_are_exact_on_risc_v() {
     let run = laboratory(MEMORY)
         .args(["--guest", "riscv64", "--script"])
         .arg(&script)
-        .env("FATHOM_BOARD", &program);
-    let run = run.stdin(Stdio::null()).output().expect("a shell");
+        .env("FATHOM_BOARD", &program)
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell");
     let [out, err] = [&run.stdout, &run.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     if run.status.code() == Some(UNAVAILABLE) {
         return fathom_skip::skipped!(Unchecked, "{err}");
