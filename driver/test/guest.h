@@ -123,9 +123,9 @@ void fuzz_failing(void);
 void test_commands(void);
 void test_counters(void);
 void test_events(void);
-/* The program with marks, which test_marks starts: this one with the arguments "marks" and a number of steps. */
-int marks_program(long steps);
 void test_marks(void);
+/* Does what the tests start this program again for, by its arguments. Returns whether it is one of these. */
+bool started_again(int count, char **words);
 void test_cache_id(void);
 void test_wakes(void);
 void test_fuzz(void);

@@ -470,13 +470,8 @@ static void before(void)
 
 int main(int count, char **words)
 {
-	/* What its tests start again. */
-	if (count > 1 && !strcmp(words[1], "read-counter")) {
-		read_counter();
+	if (count > 1 && started_again(count, words))
 		return 0;
-	}
-	if (count > 2 && !strcmp(words[1], "marks"))
-		return marks_program(atol(words[2]));
 	setvbuf(stdout, NULL, _IONBF, 0);
 	prepare();
 	run("load", test_load);

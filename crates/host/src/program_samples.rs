@@ -163,14 +163,7 @@ impl ProgramSampling {
                 "its tables are not read on this processor",
             ));
         }
-        let (pace, rate) = match (pace, by) {
-            (Pace::PerSecond(rate), SampledBy::CpuClock) => {
-                (Pace::Each(1_000_000_000 / rate.max(1)), Some(rate))
-            }
-            (Pace::Each(ns), SampledBy::CpuClock) => (pace, Some(1_000_000_000 / ns.max(1))),
-            (Pace::PerSecond(rate), _) => (pace, Some(rate)),
-            (Pace::Each(_), _) => (pace, None),
-        };
+        let (pace, rate) = by.paced(pace);
         let caller = callers.requested(rate);
         let each = match pace {
             Pace::Each(events) => Some(events),
@@ -209,12 +202,8 @@ impl ProgramSampling {
             SampledBy::Accesses(..) => on_each_pmu(pmus, &online, |pmu, cpu| ring(by.opening(pmu)?, cpu))?,
             _ => on_each(pmus, &online, by.opening(None)?.0, |event, cpu| ring((event, None), cpu))?,
         };
-        let ring = |(pmu, ring): (Option<usize>, Option<Ring>)| {
-            let mut ring = ring?;
-            ring.pmu = pmu;
-            Some(ring)
-        };
-        let rings: Vec<Ring> = opened.into_iter().filter_map(ring).collect();
+        let rings: Vec<Ring> =
+            opened.into_iter().filter_map(|(pmu, ring)| ring.map(|ring| ring.of_pmu(pmu))).collect();
         if rings.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "it has ended"));
         }
@@ -240,9 +229,7 @@ impl ProgramSampling {
         let counts = counters.map(|counter| Ok(counter.read()?.count));
         counts.sum::<io::Result<u64>>().map(Some)
     }
-}
 
-impl ProgramSampling {
     /// Returns what each PMU has sampled, where CPUs of several types have a PMU each; nothing elsewhere.
     ///
     /// # Errors
@@ -387,6 +374,12 @@ impl Ring {
             }
             bytes /= 2;
         }
+    }
+
+    /// Returns the ring of a CPU of this PMU.
+    fn of_pmu(mut self, pmu: Option<usize>) -> Ring {
+        self.pmu = pmu;
+        self
     }
 
     /// Returns the position at this offset of the first page.

@@ -45,6 +45,18 @@ impl SampledBy {
         }
     }
 
+    /// Returns what the kernel is asked for, and the samples of a second, if they are known. The clock keeps a rate by its period.
+    pub(super) fn paced(self, pace: Pace) -> (Pace, Option<u64>) {
+        match (pace, self) {
+            (Pace::PerSecond(rate), SampledBy::CpuClock) => {
+                (Pace::Each(1_000_000_000 / rate.max(1)), Some(rate))
+            }
+            (Pace::Each(ns), SampledBy::CpuClock) => (pace, Some(1_000_000_000 / ns.max(1))),
+            (Pace::PerSecond(rate), _) => (pace, Some(rate)),
+            (Pace::Each(_), _) => (pace, None),
+        }
+    }
+
     /// Returns whether samples, each of a fixed number of events, have the address of the data that was accessed: of faults the kernel
     /// knows it, of accesses the processor.
     #[must_use]

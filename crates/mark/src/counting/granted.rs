@@ -119,8 +119,8 @@ pub(super) fn read(thread: &Thread, events: usize, values: &mut [u64; EVENTS]) -
             if (&raw const (*page).allowed).read_volatile() == 0 {
                 return UNKNOWN;
             }
-            // It counts what is before it: CP15ISB, which ARMv6 has too.
-            asm!("mcr p15, 0, {}, c7, c5, 4", in(reg) 0, options(nostack, preserves_flags));
+            // It counts what is before it: CP15ISB, mcr p15, 0, r0, c7, c5, 4, which ARMv6 has too. By its name it is deprecated.
+            asm!(".inst 0xee070f95", in("r0") 0, options(nostack, preserves_flags));
             for (nth, value) in values[..events.min(MOST)].iter_mut().enumerate() {
                 let event = &raw const (*page).event[nth];
                 let kind = (&raw const (*event).kind).read_volatile();
@@ -153,13 +153,13 @@ unsafe fn register(kind: u32, number: u32) -> u32 {
             (2, _) => loop {
                 asm!(
                     "mcr p15, 0, {number}, c9, c12, 5",
-                    "mcr p15, 0, {zero}, c7, c5, 4",
+                    ".inst 0xee070f95",
                     "mrc p15, 0, {value}, c9, c13, 2",
                     "mrc p15, 0, {selected}, c9, c12, 5",
                     number = in(reg) number,
-                    zero = in(reg) 0,
                     value = out(reg) value,
                     selected = out(reg) selected,
+                    in("r0") 0,
                     options(nostack, preserves_flags)
                 );
                 if selected & 31 == number {

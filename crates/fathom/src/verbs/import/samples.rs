@@ -136,7 +136,7 @@ fn sampled_access(record: &RawEventRecord) -> Option<SampledAccess> {
     ];
     let bytes = record.data.as_slice();
     let end = bytes.len().checked_sub(8 * behind.into_iter().filter(|of| has(*of)).count())?;
-    let word = |end: usize| Some(bytes.get(end.checked_sub(8)?..end)?.try_into().ok()?);
+    let word = |end: usize| bytes.get(end.checked_sub(8)?..end)?.try_into().ok();
     let long = |bytes: [u8; 8]| match record.parse_info.endian {
         Endianness::LittleEndian => u64::from_le_bytes(bytes),
         Endianness::BigEndian => u64::from_be_bytes(bytes),
