@@ -16,6 +16,7 @@
 #include <asm/cputype.h>
 #include <asm/outercache.h>
 
+#include "compat.h"
 #include "driver.h"
 
 #define PAR_FAULT	BIT(0)
@@ -197,6 +198,42 @@ bool fathom_arch_counter_allowed(void)
 	else
 		asm volatile("mrc p15, 0, %0, c15, c9, 0" : "=r" (value));
 	return value & 1;
+}
+
+/* The ARM1176's counters are perf's first three (drivers/perf/arm_v6_pmu.c), cycles first. */
+void fathom_arch_register(int index, u32 *kind, u32 *number)
+{
+	if (!is_v7()) {
+		*kind = FATHOM_COUNTER_ARM1176;
+		*number = index + 1;
+	} else if (index == FATHOM_V7_CYCLES) {
+		*kind = FATHOM_COUNTER_V7_CYCLES;
+		*number = 0;
+	} else {
+		*kind = FATHOM_COUNTER_V7_EVENTS;
+		*number = index - FATHOM_V7_FIRST;
+	}
+}
+
+u32 fathom_arch_read(u32 kind, u32 number)
+{
+	u32 value;
+
+	isb();
+	if (kind == FATHOM_COUNTER_V7_CYCLES) {
+		asm volatile("mrc p15, 0, %0, c9, c13, 0" : "=r" (value));
+	} else if (kind == FATHOM_COUNTER_V7_EVENTS) {
+		asm volatile("mcr p15, 0, %0, c9, c12, 5" : : "r" (number));
+		isb();
+		asm volatile("mrc p15, 0, %0, c9, c13, 2" : "=r" (value));
+	} else if (number == 1) {
+		asm volatile("mrc p15, 0, %0, c15, c12, 1" : "=r" (value));
+	} else if (number == 2) {
+		asm volatile("mrc p15, 0, %0, c15, c12, 2" : "=r" (value));
+	} else {
+		asm volatile("mrc p15, 0, %0, c15, c12, 3" : "=r" (value));
+	}
+	return value;
 }
 
 bool fathom_arch_aliases(void)

@@ -27,6 +27,18 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
+ * perf's numbers of the counters of ARMv7 (drivers/perf/arm_v7_pmu.c): since 6.12 those of PMCNTENSET, before them
+ * the cycle counter was the first one.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#define FATHOM_V7_CYCLES	0
+#define FATHOM_V7_FIRST		1
+#else
+#define FATHOM_V7_CYCLES	31
+#define FATHOM_V7_FIRST		0
+#endif
+
+/*
  * Lets a 32-bit kernel map offsets beyond 4 GiB, as those of the sixteenth region and of the
  * recorders are. Since 6.12 it is a flag of the operations.
  */

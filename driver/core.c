@@ -56,6 +56,8 @@ static void info(struct fathom_info *info)
 			 FATHOM_HAS_TRANSLATE;
 	if (fathom_arch_counter())
 		info->features |= FATHOM_HAS_COUNTERS;
+	if (IS_ENABLED(CONFIG_ARM) && fathom_arch_counter() && !fathom_arch_aliases())
+		info->features |= FATHOM_HAS_EVENTS;
 	if (!IS_ENABLED(CONFIG_X86))
 		info->features |= FATHOM_HAS_CACHE_ID;
 	if (fathom_reserved_exists())
@@ -85,6 +87,7 @@ union argument {
 	struct fathom_cache_id id;
 	struct fathom_wake_start start;
 	struct fathom_engine engine;
+	struct fathom_events events;
 };
 
 static long act(struct file *filp, unsigned int command, union argument *argument, void __user *user)
@@ -119,6 +122,8 @@ static long act(struct file *filp, unsigned int command, union argument *argumen
 		return fathom_wakes_stop(file);
 	case FATHOM_IOC_ENGINE:
 		return fathom_engine(&argument->engine);
+	case FATHOM_IOC_EVENTS_ON:
+		return fathom_counters_events(file, &argument->events);
 	default:
 		return -ENOTTY;
 	}
@@ -159,6 +164,8 @@ static int fathom_mmap(struct file *filp, struct vm_area_struct *vma)
 		return -EPERM;
 	/* VM_IO: MADV_DOFORK cannot make a child inherit it. */
 	vm_flags_mod(vma, VM_IO | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC);
+	if ((u64)vma->vm_pgoff << PAGE_SHIFT >= FATHOM_EVENTS_OFFSET)
+		return fathom_events_mmap(file, vma);
 	if ((u64)vma->vm_pgoff << PAGE_SHIFT >= FATHOM_WAKES_OFFSET)
 		return fathom_wakes_mmap(file, vma);
 	return fathom_region_mmap(file, vma);
@@ -171,7 +178,7 @@ static int fathom_open(struct inode *inode, struct file *filp)
 	if (!file)
 		return -ENOMEM;
 	mutex_init(&file->lock);
-	spin_lock_init(&file->wakes_lock);
+	spin_lock_init(&file->pointers);
 	xa_init_flags(&file->regions, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 	file->granted = -1;
 	filp->private_data = file;

@@ -4,6 +4,7 @@
 #define FATHOM_DRIVER_H
 
 #include <linux/bits.h>
+#include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/gfp.h>
 #include <linux/kref.h>
@@ -16,6 +17,7 @@
 #include "fathom.h"
 
 struct device;
+struct fathom_events_run;
 struct fathom_wakes_run;
 
 /* Allocations of unlimited size on request: no warnings, and no OOM kills. */
@@ -28,20 +30,23 @@ struct fathom_wakes_run;
  *	copies from or to user space, and not taken by mmap
  * @regions: by handle
  * @granted: the CPU whose cycle counter is granted, or -1
- * @wakes: the recorder, with a kref; protected by @wakes_lock, because mmap reads it
- * @wakes_lock: protects the pointer only
+ * @events: the granted events, with a kref; protected by @pointers, because mmap reads it
+ * @wakes: the recorder, likewise
+ * @pointers: protects the two pointers only
  */
 struct fathom_file {
 	struct mutex lock;	/* grant and recorder */
 	struct xarray regions;
 	int granted;
+	struct fathom_events_run *events;
 	struct fathom_wakes_run *wakes;
-	spinlock_t wakes_lock;	/* protects wakes */
+	spinlock_t pointers;	/* protects events, wakes */
 };
 
-/* File offset of a handle's mapping, and of the recorder's, after those of all handles. */
+/* File offset of a handle's mapping, and after those of all handles the recorder's and the events'. */
 #define FATHOM_OFFSET_SHIFT	28
 #define FATHOM_WAKES_OFFSET	((u64)FATHOM_REGIONS_MOST << FATHOM_OFFSET_SHIFT)
+#define FATHOM_EVENTS_OFFSET	((u64)(FATHOM_REGIONS_MOST + 1) << FATHOM_OFFSET_SHIFT)
 
 /* core.c */
 extern struct device *fathom_device;
@@ -186,6 +191,41 @@ void fathom_counters_exit(void);
 long fathom_counters_on(struct fathom_file *file, struct fathom_counters *counters);
 long fathom_counters_state(struct fathom_file *file, struct fathom_counters *counters);
 long fathom_counters_off(struct fathom_file *file);
+long fathom_counters_events(struct fathom_file *file, struct fathom_events *events);
+
+/* events.c: counters of events, for a grant; 32-bit ARM only */
+#ifdef CONFIG_ARM
+/* Returns a run with its page, and without counters; an ERR_PTR if what is asked is not valid. */
+struct fathom_events_run *fathom_events_new(const struct fathom_events *events);
+void fathom_events_put(struct fathom_events_run *run);
+/* Counts on @cpu from now on; and not any more. */
+int fathom_events_create(struct fathom_events_run *run, int cpu);
+void fathom_events_release(struct fathom_events_run *run);
+/*
+ * These run on that CPU with interrupts off: the counters are found; the owner is switched to
+ * (@runs) or from; nobody has the grant any more.
+ */
+int fathom_events_begin(struct fathom_events_run *run);
+void fathom_events_switched(struct fathom_events_run *run, bool runs);
+void fathom_events_end(struct fathom_events_run *run);
+int fathom_events_mmap(struct fathom_file *file, struct vm_area_struct *vma);
+#else
+static inline struct fathom_events_run *fathom_events_new(const struct fathom_events *events)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+static inline void fathom_events_put(struct fathom_events_run *run) { }
+static inline int fathom_events_create(struct fathom_events_run *run, int cpu) { return -EOPNOTSUPP; }
+static inline void fathom_events_release(struct fathom_events_run *run) { }
+static inline int fathom_events_begin(struct fathom_events_run *run) { return -EOPNOTSUPP; }
+static inline void fathom_events_switched(struct fathom_events_run *run, bool runs) { }
+static inline void fathom_events_end(struct fathom_events_run *run) { }
+static inline int fathom_events_mmap(struct fathom_file *file, struct vm_area_struct *vma)
+{
+	return -EINVAL;
+}
+#endif
 
 /* wakes.c */
 extern atomic_t fathom_wakes_alive;
@@ -219,6 +259,12 @@ bool fathom_arch_counter(void);
 bool fathom_arch_counter_runs(void);
 void fathom_arch_counter_user(bool allowed);
 bool fathom_arch_counter_allowed(void);
+/*
+ * The register of perf's counter @index: its FATHOM_COUNTER_... and number; its value, on this CPU
+ * with interrupts off. arm only.
+ */
+void fathom_arch_register(int index, u32 *kind, u32 *number);
+u32 fathom_arch_read(u32 kind, u32 number);
 /* Whether a data cache may hold one address in two places, by virtual addresses. */
 #ifdef CONFIG_ARM
 bool fathom_arch_aliases(void);

@@ -280,9 +280,9 @@ long fathom_wakes_start(struct fathom_file *file, struct fathom_wake_start *star
 	}
 	start->offset = FATHOM_WAKES_OFFSET;
 	start->bytes = (u64)run->count << PAGE_SHIFT;
-	spin_lock(&file->wakes_lock);
+	spin_lock(&file->pointers);
 	file->wakes = run;
-	spin_unlock(&file->wakes_lock);
+	spin_unlock(&file->pointers);
 	wake_up_process(run->thread);
 	mutex_unlock(&file->lock);
 	return 0;
@@ -293,10 +293,10 @@ long fathom_wakes_stop(struct fathom_file *file)
 	struct fathom_wakes_run *run;
 
 	mutex_lock(&file->lock);
-	spin_lock(&file->wakes_lock);
+	spin_lock(&file->pointers);
 	run = file->wakes;
 	file->wakes = NULL;
-	spin_unlock(&file->wakes_lock);
+	spin_unlock(&file->pointers);
 	if (run) {
 		kthread_stop(run->thread);
 		/* If the thread never ran, there is no timer to cancel. */
@@ -338,11 +338,11 @@ int fathom_wakes_mmap(struct fathom_file *file, struct vm_area_struct *vma)
 	if (vma->vm_flags & VM_WRITE)
 		return -EPERM;
 	vm_flags_mod(vma, 0, VM_MAYWRITE);
-	spin_lock(&file->wakes_lock);
+	spin_lock(&file->pointers);
 	run = file->wakes;
 	if (run)
 		kref_get(&run->held);
-	spin_unlock(&file->wakes_lock);
+	spin_unlock(&file->pointers);
 	if (!run)
 		return -ENOENT;
 	error = vm_map_pages_zero(vma, run->pages, run->count);

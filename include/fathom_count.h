@@ -160,14 +160,15 @@ FATHOM_1_FUNCTION_ struct fathom_1_thread *fathom_1_take_part(void)
     self->by_instructions = 0;
     self->is_ready = 2;
     if (self->part) {
+        int is_open = 0;
 #if defined(__aarch64__)
-        if (fathom_1_open(self, 2)) {
-            self->is_ready = 1;
-        } else {
-            fathom_1_close(self);
-        }
+        is_open = fathom_1_open(self, 2);
+#elif FATHOM_1_GRANTED_
+        is_open = fathom_1_open_granted(self);
 #endif
-        if (self->is_ready == 2 && fathom_1_open(self, 0))
+        if (!is_open)
+            fathom_1_close(self);
+        if (is_open || fathom_1_open(self, 0))
             self->is_ready = 1;
     }
     if (self->is_ready == 2) {

@@ -39,7 +39,7 @@ struct fathom_1_head {
     fathom_1_u32 uncounted; /* threads without a part or without counters */
     fathom_1_u32 error;    /* why: errno of the event of the next number; 0 without a part */
     fathom_1_u32 error_event;
-    fathom_1_u32 methods; /* bits: 1 by read(2), 2 by instructions */
+    fathom_1_u32 methods; /* bits: 1 by read(2), 2 by instructions, 4 by instructions that Fathom's driver grants */
     fathom_1_u32 lost;    /* marks within a mark of the same thread */
     fathom_1_u32 regions; /* length of the list */
     fathom_1_u32 overflow; /* entries of regions for which the list is too short, or the name too long */
@@ -78,7 +78,7 @@ struct fathom_1_thread {
     int is_ready; /* 1; 2: it does not take part */
     int may_fork; /* whether this memory stays in such a process */
     int busy;
-    int by_instructions;
+    int by_instructions; /* 2: that Fathom's driver grants */
     int file[FATHOM_1_EVENTS];
     volatile char *page[FATHOM_1_EVENTS];
     struct fathom_1_part *part;
@@ -118,6 +118,7 @@ extern int fathom_1_gettime(int, struct fathom_1_time *) __asm__("clock_gettime"
 #endif
 
 long fathom_1_call(long number, long a, long b, long c, long d, long e, long f);
+int fathom_1_moved(int file);
 fathom_1_u64 fathom_1_now(void);
 fathom_1_u64 fathom_1_read(struct fathom_1_thread *self, fathom_1_u64 *values);
 fathom_1_u64 fathom_1_read_file(struct fathom_1_thread *self, fathom_1_u64 *values);
@@ -191,6 +192,16 @@ FATHOM_1_FUNCTION_ fathom_1_u64 fathom_1_now(void)
     return (fathom_1_u64)now.s * 1000000000 + (fathom_1_u64)now.ns;
 }
 
+/* Returns a file with another number: a program that closes all files and opens its own does not get that one. */
+FATHOM_1_FUNCTION_ int fathom_1_moved(int file)
+{
+    long moved = fathom_1_call(__NR_fcntl, file, 1030 /* F_DUPFD_CLOEXEC */, 512, 0, 0, 0);
+    if (FATHOM_1_FAILED_(moved))
+        return file;
+    fathom_1_call(__NR_close, file, 0, 0, 0, 0, 0);
+    return (int)moved;
+}
+
 /* Reads the group. Returns the time in which it had no hardware counters, ns. */
 FATHOM_1_FUNCTION_ fathom_1_u64 fathom_1_read_file(struct fathom_1_thread *self, fathom_1_u64 *values)
 {
@@ -212,15 +223,137 @@ FATHOM_1_FUNCTION_ fathom_1_u64 fathom_1_read_file(struct fathom_1_thread *self,
 #elif defined(__aarch64__)
 #define FATHOM_1_READABLE_ 1
 #define FATHOM_1_FENCE_() __asm__ __volatile__("isb" ::: "memory")
+#elif defined(__riscv)
+#define FATHOM_1_READABLE_ 1
+/* No instruction of RISC-V orders counters; instret is exact by definition. */
+#define FATHOM_1_FENCE_() __asm__ __volatile__("" ::: "memory")
 #else
 #define FATHOM_1_READABLE_ 0
+#endif
+
+/* Where Fathom's driver grants counters (driver/include/uapi/fathom.h). */
+#if defined(__arm__) && (!defined(__thumb__) || defined(__thumb2__))
+#define FATHOM_1_GRANTED_ 1
+
+/* struct fathom_events and struct fathom_events_page of the driver. */
+#define FATHOM_1_GRANTED_EVENTS_ 8
+
+struct fathom_1_grant {
+    fathom_1_u32 count, cpu;
+    struct {
+        fathom_1_u32 type, user;
+        fathom_1_u64 config;
+    } event[FATHOM_1_GRANTED_EVENTS_];
+    fathom_1_u64 offset, bytes;
+};
+
+struct fathom_1_granted {
+    fathom_1_u32 version, sequence, allowed, disturbed, count, unused;
+    struct {
+        fathom_1_u32 kind, number;
+        fathom_1_u64 count, others;
+        fathom_1_u32 previous, unused;
+    } event[FATHOM_1_GRANTED_EVENTS_];
+};
+
+fathom_1_u32 fathom_1_register(fathom_1_u32 kind, fathom_1_u32 number);
+fathom_1_u64 fathom_1_read_granted(struct fathom_1_thread *self, fathom_1_u64 *values);
+int fathom_1_open_granted(struct fathom_1_thread *self);
+
+/* Reads a hardware counter: the kernel may select another one in between. */
+FATHOM_1_FUNCTION_ fathom_1_u32 fathom_1_register(fathom_1_u32 kind, fathom_1_u32 number)
+{
+    fathom_1_u32 value = 0, selected = number;
+    if (kind == 1)
+        __asm__ __volatile__("mrc p15, 0, %0, c9, c13, 0" : "=r"(value));
+    else if (kind == 2)
+        do {
+            __asm__ __volatile__("mcr p15, 0, %2, c9, c12, 5\n\tmcr p15, 0, %3, c7, c5, 4\n\t"
+                                 "mrc p15, 0, %0, c9, c13, 2\n\tmrc p15, 0, %1, c9, c12, 5"
+                                 : "=&r"(value), "=r"(selected)
+                                 : "r"(number), "r"(0));
+        } while ((selected & 31) != number);
+    else if (number == 1)
+        __asm__ __volatile__("mrc p15, 0, %0, c15, c12, 1" : "=r"(value));
+    else if (number == 2)
+        __asm__ __volatile__("mrc p15, 0, %0, c15, c12, 2" : "=r"(value));
+    else
+        __asm__ __volatile__("mrc p15, 0, %0, c15, c12, 3" : "=r"(value));
+    return value;
+}
+
+/* Reads the events of the grant. Returns a number that is another one if perf has moved them; all ones if they are not allowed now. */
+FATHOM_1_FUNCTION_ fathom_1_u64 fathom_1_read_granted(struct fathom_1_thread *self, fathom_1_u64 *values)
+{
+    volatile struct fathom_1_granted *page = (volatile struct fathom_1_granted *)self->page[0];
+    fathom_1_u32 events = fathom_1_page->events, sequence, disturbed, n;
+    do {
+        sequence = page->sequence;
+        __asm__ __volatile__("" ::: "memory");
+        if (!page->allowed)
+            return ~(fathom_1_u64)0;
+        /* It counts what is before it: CP15ISB, which ARMv6 has too. */
+        __asm__ __volatile__("mcr p15, 0, %0, c7, c5, 4" ::"r"(0) : "memory");
+        for (n = 0; n < events && n < FATHOM_1_GRANTED_EVENTS_; n++) {
+            fathom_1_u32 now = fathom_1_register(page->event[n].kind, page->event[n].number);
+            values[n] = page->event[n].count + (now - page->event[n].previous) - page->event[n].others;
+        }
+        disturbed = page->disturbed;
+        __asm__ __volatile__("" ::: "memory");
+    } while (page->sequence != sequence);
+    return disturbed;
+}
+
+/* Asks the driver for the counters. Returns whether it grants all of them: the thread is on one CPU only, and nobody else has them. */
+FATHOM_1_FUNCTION_ int fathom_1_open_granted(struct fathom_1_thread *self)
+{
+    static const char device[] = "/dev/fathom";
+    struct fathom_1_head *head = fathom_1_page;
+    struct fathom_1_grant grant;
+    fathom_1_u32 n;
+    long file, page;
+    if (head->events == 0 || head->events > FATHOM_1_GRANTED_EVENTS_)
+        return 0;
+    for (n = 0; n < FATHOM_1_GRANTED_EVENTS_; n++) {
+        int is_asked = n < head->events;
+        grant.event[n].type = is_asked ? head->event[n].type : 0;
+        grant.event[n].user = is_asked ? head->event[n].flags >> 5 & 1 /* exclude_kernel */ : 0;
+        grant.event[n].config = is_asked ? head->event[n].config : 0;
+    }
+    grant.count = head->events;
+    grant.cpu = 0;
+    grant.offset = grant.bytes = 0;
+    /* O_RDWR | O_CLOEXEC. */
+    file = fathom_1_call(__NR_open, (long)device, 02000002, 0, 0, 0, 0);
+    if (FATHOM_1_FAILED_(file))
+        return 0;
+    self->file[0] = fathom_1_moved((int)file);
+    /* FATHOM_IOC_EVENTS_ON. */
+    if (fathom_1_call(__NR_ioctl, self->file[0], (long)(0xc000f70dul | sizeof grant << 16), (long)&grant, 0, 0, 0))
+        return 0;
+    /* PROT_READ, MAP_SHARED; in units of 4096 bytes. */
+    page = fathom_1_call(__NR_mmap2, 0, 4096, 1, 1, self->file[0], (long)(grant.offset / 4096));
+    if (FATHOM_1_FAILED_(page))
+        return 0;
+    self->page[0] = (volatile char *)page;
+    self->by_instructions = 2;
+    __sync_fetch_and_or(&head->methods, 4);
+    return 1;
+}
+#else
+#define FATHOM_1_GRANTED_ 0
 #endif
 
 #if FATHOM_1_READABLE_
 fathom_1_u64 fathom_1_counter(fathom_1_u32 number);
 int fathom_1_read_page(volatile char *page, fathom_1_u64 *value, fathom_1_u64 *without);
 
+#if defined(__riscv)
+/* The CSR cycle and those behind it: 2 is instret, from 3 on hpmcounter3. */
+#define FATHOM_1_COUNTER_(n) case n: __asm__ __volatile__("csrr %0, %1" : "=r"(value) : "i"(0xc00 + n)); break;
+#else
 #define FATHOM_1_COUNTER_(n) case n: __asm__ __volatile__("mrs %0, pmevcntr" #n "_el0" : "=r"(value)); break;
+#endif
 
 /* Reads a hardware counter. */
 FATHOM_1_FUNCTION_ fathom_1_u64 fathom_1_counter(fathom_1_u32 number)
@@ -239,8 +372,12 @@ FATHOM_1_FUNCTION_ fathom_1_u64 fathom_1_counter(fathom_1_u32 number)
     FATHOM_1_COUNTER_(20) FATHOM_1_COUNTER_(21) FATHOM_1_COUNTER_(22) FATHOM_1_COUNTER_(23) FATHOM_1_COUNTER_(24)
     FATHOM_1_COUNTER_(25) FATHOM_1_COUNTER_(26) FATHOM_1_COUNTER_(27) FATHOM_1_COUNTER_(28) FATHOM_1_COUNTER_(29)
     FATHOM_1_COUNTER_(30)
+#if defined(__riscv)
+    FATHOM_1_COUNTER_(31)
+#else
     /* The index of the cycle counter, ARMV8_PMU_CYCLE_IDX of the kernel. */
     case 31: __asm__ __volatile__("mrs %0, pmccntr_el0" : "=r"(value)); break;
+#endif
     default: break;
     }
     return value;
@@ -287,6 +424,10 @@ FATHOM_1_FUNCTION_ fathom_1_u64 fathom_1_read(struct fathom_1_thread *self, fath
             return without;
     }
 #endif
+#if FATHOM_1_GRANTED_
+    if (self->by_instructions == 2)
+        return fathom_1_read_granted(self, values);
+#endif
     return fathom_1_read_file(self, values);
 }
 
@@ -314,13 +455,7 @@ FATHOM_1_FUNCTION_ int fathom_1_open(struct fathom_1_thread *self, int config1)
             }
             return 0;
         }
-        self->file[n] = (int)file;
-        /* A program that closes all files and opens its own does not get this number: F_DUPFD_CLOEXEC. */
-        file = fathom_1_call(__NR_fcntl, file, 1030, 512, 0, 0, 0);
-        if (!FATHOM_1_FAILED_(file)) {
-            fathom_1_call(__NR_close, self->file[n], 0, 0, 0, 0, 0);
-            self->file[n] = (int)file;
-        }
+        self->file[n] = fathom_1_moved((int)file);
     }
     if (events == 0)
         return 1;

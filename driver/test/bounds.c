@@ -173,6 +173,34 @@ static void bounds_engine(int fd)
 	ENGINE(driver[31], 'x', EINVAL);
 }
 
+static void bounds_events(int fd)
+{
+	struct fathom_events good = { .count = 1 };
+	int error = events_refused();
+
+#define EVENTS(field, value) \
+	BAD(fd, FATHOM_IOC_EVENTS_ON, struct fathom_events, good, field, value, error ? error : EINVAL)
+	pin(0);
+	EVENTS(count, 0);
+	EVENTS(count, FATHOM_EVENTS_MOST + 1);
+	EVENTS(count, ~0U);
+	EVENTS(cpu, 1);
+	EVENTS(offset, 1);
+	EVENTS(bytes, 1);
+	/* Software, tracepoint, breakpoint, and another PMU. */
+	EVENTS(event[0].type, 1);
+	EVENTS(event[0].type, 2);
+	EVENTS(event[0].type, 5);
+	EVENTS(event[0].type, ~0U);
+	EVENTS(event[0].flags, 2);
+	EVENTS(event[1].type, 4);
+	EVENTS(event[1].flags, FATHOM_EVENT_USER);
+	EVENTS(event[7].config, 1);
+	pin(-1);
+	if (world.cpus > 1)
+		EVENTS(event[0].config, 0);
+}
+
 static void bounds_others(int fd)
 {
 	struct fathom_wake_start good = { .period_ns = 1000000, .rows = 10 };
@@ -211,7 +239,7 @@ void test_bounds(void)
 		FATHOM_IOC_INFO, FATHOM_IOC_REGION, FATHOM_IOC_REGION_FREE, FATHOM_IOC_TRANSLATE,
 		FATHOM_IOC_DMA_RUN, FATHOM_IOC_DMA_ALLOC, FATHOM_IOC_COUNTERS_ON,
 		FATHOM_IOC_COUNTERS_STATE, FATHOM_IOC_CACHE_ID, FATHOM_IOC_WAKE_START,
-		FATHOM_IOC_ENGINE,
+		FATHOM_IOC_ENGINE, FATHOM_IOC_EVENTS_ON,
 	};
 	char space[1024] = "";
 	int fd = device_open();
@@ -227,7 +255,7 @@ void test_bounds(void)
 		if (commands[i] != FATHOM_IOC_COUNTERS_STATE && commands[i] != FATHOM_IOC_CACHE_ID)
 			expect(fd, commands[i], (void *)8, EFAULT, "no address");
 	}
-	for (i = 13; i < 256; i++)
+	for (i = 14; i < 256; i++)
 		expect(fd, _IO(FATHOM_IOC_MAGIC, i), space, ENOTTY, "no such command");
 	expect(fd, _IOWR(FATHOM_IOC_MAGIC, 1, char[16383]), space, ENOTTY, "the largest structure");
 	expect(fd, _IO('T', 1), space, ENOTTY, "another driver's");
@@ -236,6 +264,7 @@ void test_bounds(void)
 	bounds_limits(fd);
 	bounds_dma(fd);
 	bounds_engine(fd);
+	bounds_events(fd);
 	bounds_others(fd);
 	expect_nothing_held(fd, "what is out of bounds");
 	close(fd);

@@ -22,7 +22,7 @@
 #define PROCESSES	2
 #define THREADS		2
 #define MAPPINGS	8
-#define COMMANDS	13
+#define COMMANDS	14
 #define ENOUGH_CALLS	20000
 #define PARTS		4
 
@@ -42,7 +42,7 @@ static const unsigned long commands[COMMANDS] = {
 	FATHOM_IOC_INFO, FATHOM_IOC_REGION, FATHOM_IOC_REGION_FREE, FATHOM_IOC_TRANSLATE,
 	FATHOM_IOC_DMA_RUN, FATHOM_IOC_DMA_ALLOC, FATHOM_IOC_COUNTERS_ON,
 	FATHOM_IOC_COUNTERS_STATE, FATHOM_IOC_COUNTERS_OFF, FATHOM_IOC_CACHE_ID,
-	FATHOM_IOC_WAKE_START, FATHOM_IOC_WAKE_STOP, FATHOM_IOC_ENGINE,
+	FATHOM_IOC_WAKE_START, FATHOM_IOC_WAKE_STOP, FATHOM_IOC_ENGINE, FATHOM_IOC_EVENTS_ON,
 };
 
 /* xorshift64*, Vigna 2016 */
@@ -116,6 +116,7 @@ static void fill_others(struct fuzzer *fuzzer, unsigned int command, void *argum
 	struct fathom_wake_start *start = argument;
 	struct fathom_translate *translate = argument;
 	struct fathom_engine *engine = argument;
+	struct fathom_events *events = argument;
 
 	switch (command) {
 	case 3:
@@ -131,6 +132,13 @@ static void fill_others(struct fuzzer *fuzzer, unsigned int command, void *argum
 		break;
 	case 12:
 		engine->engine = below(fuzzer, FATHOM_ENGINES);
+		break;
+	case 13:
+		events->count = below(fuzzer, 3) + 1;
+		for (uint32_t i = 0; i < events->count; i++) {
+			events->event[i].config = below(fuzzer, 2);
+			events->event[i].flags = FATHOM_EVENT_USER;
+		}
 		break;
 	case 10:
 		start->period_ns = 200000 + below(fuzzer, 5000000);
@@ -215,7 +223,7 @@ static void fuzz_unmap(struct fuzzer *fuzzer, unsigned int slot)
 static void fuzz_mmap(struct fuzzer *fuzzer, int fd)
 {
 	unsigned int slot = below(fuzzer, MAPPINGS);
-	uint64_t offset = one_in(fuzzer, 8) ? 256ULL << 28 : below(fuzzer, 40) << 28;
+	uint64_t offset = one_in(fuzzer, 8) ? (256 + below(fuzzer, 2)) << 28 : below(fuzzer, 40) << 28;
 	size_t bytes = (below(fuzzer, 8) + 1) * PAGE;
 	int prot = below(fuzzer, 4), flags = one_in(fuzzer, 20) ? MAP_PRIVATE : MAP_SHARED;
 	volatile uint64_t *at;
@@ -396,6 +404,8 @@ static bool never_succeeds(long command)
 	case FATHOM_IOC_COUNTERS_STATE:
 	case FATHOM_IOC_COUNTERS_OFF:
 		return !world.counters;
+	case FATHOM_IOC_EVENTS_ON:
+		return !world.arm || world.arm64 || !world.counters;
 	case FATHOM_IOC_CACHE_ID:
 		return !world.arm;
 	case FATHOM_IOC_WAKE_START:

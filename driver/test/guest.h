@@ -29,6 +29,7 @@ struct world {
 	uint64_t reserved;	/* address of the reserved memory, or 0 */
 	uint64_t reserved_bytes;	/* its size */
 	int cpus;
+	bool exact;		/* its PMU counts instructions, exactly */
 	unsigned long calls;
 	unsigned long seed;
 	bool soak;		/* the fuzz only */
@@ -78,6 +79,17 @@ bool cma_is_lost(long cma, long free_);
 
 /* The error with which the counter is refused here, or 0. */
 int counters_refused(void);
+/* The error with which counters of events are refused here, or 0. */
+int events_refused(void);
+/* Reads the cycle counter in user space. */
+uint64_t cycles(void);
+/* Runs a function in a child on a CPU. Returns the child's status. */
+int child(int cpu, void (*what)(void));
+void read_counter(void);
+/* The status of a child that has executed an illegal instruction. */
+#define ILLEGAL		(256 + 4 /* SIGILL */)
+/* Begins a child that uses a CPU until it is killed. */
+int busy(int cpu);
 /* The error with which recorders of wake-ups are refused here, or 0. */
 int recorders_refused(void);
 /* Whether there are no recorders, which is told. */
@@ -110,6 +122,10 @@ void fuzz_failing(void);
 /* Prints its own results. */
 void test_commands(void);
 void test_counters(void);
+void test_events(void);
+void test_marks(void);
+/* Does what the tests start this program again for, by its arguments. Returns whether it is one of these. */
+bool started_again(int count, char **words);
 void test_cache_id(void);
 void test_wakes(void);
 void test_fuzz(void);

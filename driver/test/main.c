@@ -433,6 +433,7 @@ static void prepare(void)
 	world.recorders = parameter(line, "fathom.recorders=", 1);
 	world.pci = parameter(line, "fathom.pci=", 1);
 	world.step = parameter(line, "fathom.step=", 1);
+	world.exact = parameter(line, "fathom.exact=", 0);
 	log_fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	lseek(log_fd, 0, SEEK_END);
 }
@@ -454,6 +455,8 @@ static void before(void)
 	run("engines", test_engines);
 	run("channel", test_channel);
 	run("counters", test_counters);
+	run("events", test_events);
+	run("marks", test_marks);
 	run("cache-id", test_cache_id);
 	run("wakes", test_wakes);
 	run("charge", test_charge);
@@ -465,8 +468,10 @@ static void before(void)
 	run("unbind-busy", test_unbind_busy);
 }
 
-int main(void)
+int main(int count, char **words)
 {
+	if (count > 1 && started_again(count, words))
+		return 0;
 	setvbuf(stdout, NULL, _IONBF, 0);
 	prepare();
 	run("load", test_load);

@@ -22,10 +22,10 @@ virt_tree() {
     case $world in
         arm64-noncoherent) fdtput -d "$work/tree" /pcie@10000000 dma-coherent ;;
         arm64) reserve ;;
-        # QEMU has the PMU, and describes it for 64-bit cores only. Its interrupt is 7 of each CPU: high level, both CPUs.
-        armhf)
+        # QEMU has the PMU, and describes it for 64-bit cores only. Its interrupt is 7 of each CPU: high level, of both CPUs or the only one.
+        armhf*)
             fdtput -t s "$work/tree" /pmu compatible arm,cortex-a15-pmu
-            fdtput -t x "$work/tree" /pmu interrupts 1 7 304
+            fdtput -t x "$work/tree" /pmu interrupts 1 7 $([ "$world" = armhf ] && echo 304 || echo 104)
             ;;
         arm64-reserved)
             reserve
@@ -70,6 +70,7 @@ boot() {
             clock=tcg,thread=multi slow=1
             set -- ttyAMA0 qemu-system-arm -M virt,highmem=off -cpu cortex-a15 -smp 2
             ;;
+        armhf-exact) set -- ttyAMA0 qemu-system-arm -M virt,highmem=off -cpu cortex-a15 -smp 1 ;;
         armel) set -- ttyAMA0 qemu-system-arm -M raspi0 ;;
         *) set -- ttyAMA0 qemu-system-aarch64 -M virt,gic-version=3 -cpu cortex-a53 -smp 2 ;;
     esac
@@ -85,6 +86,7 @@ boot() {
         arm64*) coherent=2 ;;
         raspi3b) coherent=0 soft=0 engines=5 ;;
         armhf) coherent=2 ;;
+        armhf-exact) coherent=2 more=fathom.exact=1 ;;
         # QEMU has no registers of the power domains, no PMU and no attributes in the translations of this core, and
         # caches of 32 KiB, which alias. The system timer steps in microseconds.
         armel)
@@ -94,7 +96,7 @@ boot() {
     esac
     case $world in raspi3b | armel) ;; *) set -- "$@" -m "$(case $world in *-checked) echo 2048 ;; *) echo 1024 ;; esac)" -device edu,dma_mask=0xffffffff ;; esac
     case $world in
-        arm64* | armhf) virt_tree "$world" "$@" ;;
+        arm64* | armhf*) virt_tree "$world" "$@" ;;
         raspi3b) raspi3b_tree ;;
         armel) cp "$(ls "$kept/usr/lib/linux-image-"*-rpi/bcm2835-rpi-zero.dtb)" "$work/tree" ;;
     esac

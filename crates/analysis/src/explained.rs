@@ -87,6 +87,14 @@ impl AccessTimes {
     }
 }
 
+impl Explained {
+    /// Adds the time of translations that a TLB behind the nearest one served.
+    pub fn add_translation(&mut self, time: Interval) {
+        self.translation = Some(self.translation.map_or(time, |known| sum(known, time)));
+        self.all = sum(self.all, time);
+    }
+}
+
 /// Returns the interval of a finding; `None` if one end of it is not known.
 fn interval(f: &Finding) -> Option<Interval> {
     let is_bound = matches!(f.detail.get(CLAIMED), Some(Item::Number(_)));

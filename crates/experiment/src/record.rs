@@ -33,7 +33,9 @@ pub use imported::{Imported, MAX_SERIES};
 pub use instruction::Instruction;
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
-pub use profile::{Profile, ProfileCall, ProfileObject, ProfilePlace};
+pub use profile::{
+    DataLevel, Profile, ProfileCall, ProfileLatency, ProfileLevel, ProfileObject, ProfilePlace, ProfilePmu,
+};
 pub(crate) use program::MAX_TIERS;
 pub use program::{
     AskedRegions, MAX_REGIONS, MAX_RUNS, MAX_SLICES, ProgramMarks, ProgramRegion, ProgramRun, ProgramRuns,

@@ -182,7 +182,8 @@ impl Presence {
 const MAX_LIMIT_BYTES: u64 = 256 << 20;
 
 /// Names by the bits of `fathom_info.features`.
-const FEATURES: [&str; 7] = ["regions", "dma", "counters", "wakes", "cache-id", "translate", "reserved"];
+const FEATURES: [&str; 8] =
+    ["regions", "dma", "counters", "wakes", "cache-id", "translate", "reserved", "events"];
 
 /// Attributes by the header's numbers.
 const ATTRIBUTES: [Attribute; uapi::ATTRIBUTES as usize] =

@@ -9,6 +9,7 @@ mod arena;
 mod clock;
 mod clock_trust;
 mod command_memory;
+mod core_pmus;
 mod core_types;
 mod counters;
 mod cpu_lock;
@@ -23,6 +24,7 @@ mod fixture;
 mod host;
 mod identify;
 mod memory;
+mod memory_events;
 mod memory_limit;
 mod options;
 mod owner;
@@ -54,6 +56,7 @@ pub use command_memory::command_memory_limit;
 pub use core_types::{CoreType, core_types};
 pub use cpu_lock::LockOptions;
 pub use host::Host;
+pub use memory_events::{MemoryEvent, memory_events};
 pub use memory_limit::MemoryLimit;
 pub use options::Options;
 pub use perf::Pace;
@@ -63,7 +66,8 @@ pub use program_counters::{
     ProgramEvent, ProgramUsage,
 };
 pub use program_samples::{
-    Callers, ProgramSampling, Sampled, SampledBy, SampledEvent, Stack, StackMemory, mapped, memory_pmus,
+    Callers, ProgramSampling, Sampled, SampledAccess, SampledBy, SampledEvent, SampledPmu, Stack,
+    StackMemory, mapped,
 };
 pub use reaper::run_reaper;
 pub use stress::{WorkerOptions, run_worker};

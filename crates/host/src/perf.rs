@@ -13,6 +13,10 @@ pub(crate) struct Event {
     /// `type` and `config` of include/uapi/linux/perf_event.h.
     kind: u32,
     config: u64,
+    /// For the PMU's driver, as the last one.
+    config1: u64,
+    /// `precise_ip`: 0 to 3, of samples without skid.
+    precise: u8,
     /// Whether it is counted in the kernel too.
     everywhere: bool,
 }
@@ -46,7 +50,17 @@ impl Event {
     pub(crate) const ITLB_READ_MISSES: Event = Event::new(CACHE, 4 | READ_MISS);
 
     pub(crate) const fn new(kind: u32, config: u64) -> Event {
-        Event { kind, config, everywhere: false }
+        Event { kind, config, config1: 0, precise: 0, everywhere: false }
+    }
+
+    /// Returns the same event with what its PMU's driver has to know.
+    pub(crate) const fn of_driver(self, config1: u64, precise: u8) -> Event {
+        Event { config1, precise, ..self }
+    }
+
+    /// Returns what its PMU's driver has to know.
+    pub(crate) const fn config1(self) -> u64 {
+        self.config1
     }
 
     /// Returns `type`, `config` and flags, in user space.
@@ -89,9 +103,10 @@ struct Attributes {
 
 impl Attributes {
     fn of(event: Event, flags: u64) -> Attributes {
-        let Event { kind, config, everywhere } = event;
-        let flags = if everywhere { flags & !USER } else { flags };
-        Attributes { kind, size: size_of::<Attributes>() as u32, config, flags, ..Attributes::default() }
+        let Event { kind, config, config1, precise, everywhere } = event;
+        let flags = if everywhere { flags & !USER } else { flags } | u64::from(precise) << PRECISE_SHIFT;
+        let size = size_of::<Attributes>() as u32;
+        Attributes { kind, size, config, config1, flags, ..Attributes::default() }
     }
 
     /// Opens the event of the calling thread on a CPU; -1: on all of them.
@@ -129,6 +144,8 @@ const WITH_NAMES: u64 = 1 << 9;
 const FREQUENCY: u64 = 1 << 10;
 const WITH_DATA_MAPPINGS: u64 = 1 << 17;
 const ENABLE_ON_EXEC: u64 = 1 << 12;
+/// `precise_ip`, two bits.
+const PRECISE_SHIFT: u32 = 15;
 const WITH_TASKS: u64 = 1 << 13;
 const ID_OF_ALL: u64 = 1 << 18;
 const MAPPINGS_WITH_INODES: u64 = 1 << 23;
@@ -145,6 +162,8 @@ const WITH_PERIOD: u64 = 1 << 8;
 const WITH_CALLERS: u64 = 1 << 5;
 const WITH_REGISTERS: u64 = 1 << 12;
 const WITH_STACK: u64 = 1 << 13;
+/// `PERF_SAMPLE_WEIGHT` and `_DATA_SRC`, which come last.
+const WITH_ACCESS: u64 = 1 << 14 | 1 << 15;
 /// User space only.
 const USER: u64 = EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `PERF_FORMAT_TOTAL_TIME_RUNNING`.
@@ -184,6 +203,17 @@ pub enum Pace {
     Each(u64),
     /// So often a second: the kernel changes the number of events from sample to sample.
     PerSecond(u64),
+}
+
+/// What samples have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sampling {
+    pub(crate) pace: Pace,
+    pub(crate) caller: Caller,
+    /// Whether mappings of data are told, as those of code are.
+    pub(crate) has_data: bool,
+    /// Whether samples tell the latency of an access, and where its data were.
+    pub(crate) has_access: bool,
 }
 
 /// An open counter, which has counted since it was opened.
@@ -241,17 +271,25 @@ impl Counter {
         Counter::open_with(event, PINNED, config1, None)
     }
 
+    /// Opens an event that counts, on a CPU, such programs, or a thread that runs already, for another one to join its group.
+    pub(crate) fn open_leader(event: Event, thread: Option<libc::pid_t>, cpu: u32) -> io::Result<Counter> {
+        let begin = if thread.is_some() { 0 } else { DISABLED | ENABLE_ON_EXEC };
+        let of = Attributes { read_format: WITH_TIMES, ..Attributes::of(event, USER | INHERIT | begin) };
+        of.open_of(thread.unwrap_or(0), libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX), None)
+    }
+
     /// Opens an event that samples, on a CPU, such programs; or a thread that runs already, and what it starts. Read, it tells how many
-    /// events there were, sampled or not. `has_data`: mappings of data are told, as those of code are.
+    /// events there were, sampled or not.
     pub(crate) fn open_sampling(
         event: Event,
         thread: Option<libc::pid_t>,
         cpu: u32,
-        pace: Pace,
-        caller: Caller,
-        has_data: bool,
+        sampling: Sampling,
+        leader: Option<&Counter>,
     ) -> io::Result<Counter> {
-        let begin = if thread.is_some() { 0 } else { DISABLED | ENABLE_ON_EXEC };
+        let Sampling { pace, caller, has_data, has_access } = sampling;
+        // The other counters of a group follow its leader.
+        let begin = if thread.is_some() || leader.is_some() { 0 } else { DISABLED | ENABLE_ON_EXEC };
         let (sample_period, paced, with) = match pace {
             Pace::Each(events) => (events, 0, WITH_ADDRESS),
             Pace::PerSecond(rate) => (rate, FREQUENCY, WITH_PERIOD),
@@ -260,6 +298,7 @@ impl Counter {
         let told =
             WITH_MAPPINGS | MAPPINGS_WITH_INODES | WITH_NAMES | NAMES_TELL_EXEC | WITH_TASKS | ID_OF_ALL;
         let flags = flags | paced | if has_data { WITH_DATA_MAPPINGS } else { 0 };
+        let with = with | if has_access { WITH_ACCESS } else { 0 };
         let open = |more: u64| {
             let attributes = Attributes {
                 sample_period,
@@ -272,7 +311,7 @@ impl Counter {
             attributes.open_of(
                 thread.unwrap_or(0),
                 libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX),
-                None,
+                leader,
             )
         };
         match open(MAPPINGS_WITH_BUILDS) {

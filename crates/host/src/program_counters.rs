@@ -5,6 +5,7 @@ use std::io;
 
 use fathom_probe::machine::Refusal;
 
+use crate::core_pmus;
 use crate::counters::{EVENTS_AT_MOST, Tried, exercise, judge, refusal};
 use crate::driver::Presence;
 use crate::memory::Memory;
@@ -12,8 +13,6 @@ use crate::perf::{Counter, Event};
 use crate::process::threads;
 use crate::procfs::Root;
 use crate::{clock, pages};
-
-mod pmus;
 
 /// An event of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +105,7 @@ impl ProgramCounters {
     pub fn find() -> ProgramCounters {
         let root = Root::system();
         let mut found = ProgramCounters::default();
-        let here = match pmus::here(&root) {
+        let here = match core_pmus::here(&root) {
             Ok(here) => here,
             Err(why) => {
                 let refused = |event: &ProgramEvent| EventRefusal::new(event.name, why.clone());

@@ -6,15 +6,18 @@ use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arch::{Architecture as _, Cpu};
-use crate::perf::{Caller, Counter, Event, Pace};
+use crate::core_pmus::{OnEach, Pmu, on_each, on_each_pmu, pmus};
+use crate::memory_events::MemoryEvent;
+use crate::perf::{Caller, Counter, Event, Pace, Sampling};
 use crate::process::threads;
 use crate::procfs::{Root, cpu_list};
-use crate::program_counters::{PROGRAM_EVENTS, ProgramEvent};
 
+mod event;
 mod records;
 
+pub use event::SampledBy;
 use records::Format;
-pub use records::{Sampled, SampledEvent, Stack, StackMemory};
+pub use records::{Sampled, SampledAccess, SampledEvent, Stack, StackMemory};
 
 /// Bytes of a ring's data, a power of two: some 6000 samples, six seconds at 1000 a second; and below the kernel's limit for
 /// each CPU without privileges (`perf_event_mlock_kb`, 516 KiB).
@@ -41,66 +44,6 @@ const TAIL: usize = 1032;
 const NO_FILE: &str = "//anon";
 /// CPUs that are online.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
-
-/// What makes samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SampledBy {
-    /// The kernel's timer on the CPU, while the program has it (`cpu-clock`).
-    CpuClock,
-    /// Accesses to pages that the kernel has to provide (`page-faults`).
-    PageFaults,
-    /// An event that the processor counts.
-    Counted(ProgramEvent),
-}
-
-impl SampledBy {
-    /// All of them: events of the kernel, then those that programs are counted by.
-    pub fn all() -> impl Iterator<Item = SampledBy> {
-        let counted = PROGRAM_EVENTS.iter().copied().map(SampledBy::Counted);
-        [SampledBy::CpuClock, SampledBy::PageFaults].into_iter().chain(counted)
-    }
-
-    /// Events of a sample if nobody asks for a pace. Faults come in bursts, which a rate follows too slowly, and at a rate the numbers of
-    /// faults in samples were five times what there were (Linux 6.18). A prime number does not keep step with what repeats.
-    #[must_use]
-    pub fn usual_pace(self) -> Pace {
-        match self {
-            SampledBy::PageFaults => Pace::Each(97),
-            _ => Pace::PerSecond(997),
-        }
-    }
-
-    /// Returns whether samples, each of a fixed number of events, have the address of the data that was accessed: of faults the kernel
-    /// knows it. Of events that a processor counts, some tell it, which are not sampled here.
-    #[must_use]
-    pub fn tells_data(self) -> bool {
-        self == SampledBy::PageFaults
-    }
-
-    /// Cycles of the processor.
-    #[must_use]
-    pub fn cycles() -> SampledBy {
-        SampledBy::Counted(PROGRAM_EVENTS[0])
-    }
-
-    /// Its name in perf-list(1).
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            SampledBy::CpuClock => "cpu-clock",
-            SampledBy::PageFaults => "page-faults",
-            SampledBy::Counted(event) => event.name,
-        }
-    }
-
-    fn event(self) -> Event {
-        match self {
-            SampledBy::CpuClock => Event::CPU_CLOCK,
-            SampledBy::PageFaults => Event::PAGE_FAULTS,
-            SampledBy::Counted(event) => event.event,
-        }
-    }
-}
 
 /// How the callers of a sample's function are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,11 +76,52 @@ impl Callers {
     }
 }
 
+/// A counter that samples, and the leader of its group.
+type Opened = (Option<Counter>, Counter);
+
+/// Opens an event that samples, with the leader that it needs. A PMU that cannot leave out the kernel, as IBS of older kernels, samples it too,
+/// which [`records::read`] leaves out.
+fn sampled_with(
+    event: Event,
+    leader: Option<Event>,
+    thread: Option<libc::pid_t>,
+    cpu: u32,
+    sampling: Sampling,
+) -> io::Result<Opened> {
+    let leader = leader.map(|leader| Counter::open_leader(leader, thread, cpu)).transpose()?;
+    let open = |event: Event| Counter::open_sampling(event, thread, cpu, sampling, leader.as_ref());
+    let opened = match open(event) {
+        Err(error) if sampling.has_access && error.raw_os_error() == Some(libc::EINVAL) => {
+            open(event.everywhere())
+                .map_err(|other| if other.raw_os_error() == Some(libc::EINVAL) { error } else { other })
+        }
+        opened => opened,
+    };
+    Ok((leader, opened?))
+}
+
 /// Rings that the kernel fills with samples, one for each CPU.
 #[derive(Debug)]
 pub struct ProgramSampling {
     by: SampledBy,
     rings: Vec<Ring>,
+    /// Where there are several types of CPUs.
+    pmus: Vec<(Pmu, Option<io::Error>)>,
+}
+
+/// What a PMU has sampled, where CPUs of several types have a PMU each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampledPmu {
+    /// Its name in sysfs.
+    pub name: String,
+    /// Its CPUs, as the kernel lists them.
+    pub cpus: String,
+    /// Samples that were taken there.
+    pub samples: u64,
+    /// Events that were counted there, sampled or not.
+    pub counted: u64,
+    /// Why there are none: it does not have the event.
+    pub refused: Option<String>,
 }
 
 impl ProgramSampling {
@@ -179,20 +163,15 @@ impl ProgramSampling {
                 "its tables are not read on this processor",
             ));
         }
-        let (pace, rate) = match (pace, by) {
-            (Pace::PerSecond(rate), SampledBy::CpuClock) => {
-                (Pace::Each(1_000_000_000 / rate.max(1)), Some(rate))
-            }
-            (Pace::Each(ns), SampledBy::CpuClock) => (pace, Some(1_000_000_000 / ns.max(1))),
-            (Pace::PerSecond(rate), _) => (pace, Some(rate)),
-            (Pace::Each(_), _) => (pace, None),
-        };
+        let (pace, rate) = by.paced(pace);
         let caller = callers.requested(rate);
         let each = match pace {
             Pace::Each(events) => Some(events),
             Pace::PerSecond(_) => None,
         };
-        let format = Format { callers, each, has_data: by.tells_data() && each.is_some() };
+        let has_access = by.tells_access();
+        let format = Format { callers, each, has_data: by.tells_data() && each.is_some(), has_access };
+        let sampling = Sampling { pace, caller, has_data: format.has_data, has_access };
         let cannot = || io::Error::other(format!("the CPUs are not known: {ONLINE} cannot be read"));
         let online = cpu_list(&Root::system().text(ONLINE).ok_or_else(cannot)?);
         let bytes = match callers {
@@ -200,27 +179,35 @@ impl ProgramSampling {
             _ => DATA_BYTES,
         };
         let bytes = 1 << bytes.ilog2();
-        let ring = |cpu: u32| {
-            let has_data = format.has_data;
-            let open = |thread| match Counter::open_sampling(by.event(), thread, cpu, pace, caller, has_data)
-            {
-                Ok(counter) => Ok(Some(counter)),
+        let pmus = if by.is_of_processor() { pmus(&Root::system()) } else { Vec::new() };
+        let ring = |(event, leader): (Event, Option<Event>), cpu: u32| {
+            let open = |thread| match sampled_with(event, leader, thread, cpu, sampling) {
+                Ok(counters) => Ok(Some(counters)),
                 // The CPU or the thread has just gone.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ESRCH)) => Ok(None),
                 Err(error) => Err(error),
             };
-            let counters: io::Result<Vec<Option<Counter>>> = match threads {
+            let counters: io::Result<Vec<Option<Opened>>> = match threads {
                 None => Ok(vec![open(None)?]),
                 Some(threads) => threads.iter().map(|thread| open(Some(*thread))).collect(),
             };
-            Ring::map(counters?.into_iter().flatten().collect(), format, bytes)
+            let (leaders, counters): (Vec<_>, Vec<_>) = counters?.into_iter().flatten().unzip();
+            let mut ring = Ring::map(counters, format, bytes)?;
+            if let Some(ring) = &mut ring {
+                ring.leaders = leaders.into_iter().flatten().collect();
+            }
+            Ok(ring)
         };
-        let rings: io::Result<Vec<Option<Ring>>> = online.into_iter().map(ring).collect();
-        let rings: Vec<Ring> = rings?.into_iter().flatten().collect();
+        let OnEach { opened, pmus } = match by {
+            SampledBy::Accesses(..) => on_each_pmu(pmus, &online, |pmu, cpu| ring(by.opening(pmu)?, cpu))?,
+            _ => on_each(pmus, &online, by.opening(None)?.0, |event, cpu| ring((event, None), cpu))?,
+        };
+        let rings: Vec<Ring> =
+            opened.into_iter().filter_map(|(pmu, ring)| ring.map(|ring| ring.of_pmu(pmu))).collect();
         if rings.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "it has ended"));
         }
-        Ok(ProgramSampling { by, rings })
+        Ok(ProgramSampling { by, rings, pmus })
     }
 
     /// Takes what the kernel has added. The order is that of time only for each CPU.
@@ -234,12 +221,36 @@ impl ProgramSampling {
     /// # Errors
     /// read(2).
     pub fn counted(&mut self) -> io::Result<Option<u64>> {
-        if self.by == SampledBy::CpuClock {
+        // IBS may count the kernel's operations, too.
+        if matches!(self.by, SampledBy::CpuClock | SampledBy::Accesses(MemoryEvent::Operations, _)) {
             return Ok(None);
         }
         let counters = self.rings.iter_mut().flat_map(|ring| &mut ring.counters);
         let counts = counters.map(|counter| Ok(counter.read()?.count));
         counts.sum::<io::Result<u64>>().map(Some)
+    }
+
+    /// Returns what each PMU has sampled, where CPUs of several types have a PMU each; nothing elsewhere.
+    ///
+    /// # Errors
+    /// read(2).
+    pub fn pmus(&mut self) -> io::Result<Vec<SampledPmu>> {
+        let sampled = |(pmu, refused): &(Pmu, Option<io::Error>)| SampledPmu {
+            name: pmu.name.clone(),
+            cpus: pmu.list.clone(),
+            samples: 0,
+            counted: 0,
+            refused: refused.as_ref().map(io::Error::to_string),
+        };
+        let mut all: Vec<SampledPmu> = self.pmus.iter().map(sampled).collect();
+        for ring in &mut self.rings {
+            let Some(pmu) = ring.pmu.and_then(|nth| all.get_mut(nth)) else { continue };
+            pmu.samples += ring.samples;
+            for counter in &mut ring.counters {
+                pmu.counted += counter.read()?.count;
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -274,20 +285,6 @@ pub fn mapped(process: u32, has_data: bool) -> Vec<SampledEvent> {
     mapped
 }
 
-/// Returns the PMUs of this machine whose samples have addresses of data, by their names in sysfs: those of Intel and AMD. (Arm's
-/// Statistical Profiling Extension writes a trace, and no samples.)
-#[must_use]
-pub fn memory_pmus() -> Vec<&'static str> {
-    let (root, folder) = (Root::system(), "/sys/bus/event_source/devices");
-    let all = [
-        ("cpu", "cpu/events/mem-loads"),
-        ("cpu_core", "cpu_core/events/mem-loads"),
-        ("ibs_op", "ibs_op/type"),
-    ];
-    let has = |file: &str| root.text(&format!("{folder}/{file}")).is_some();
-    all.into_iter().filter(|(_, file)| has(file)).map(|(name, _)| name).collect()
-}
-
 /// Returns whether a process has the files of this one: it is in the same mount namespace, and has the same root.
 fn is_in_own_files(process: u32) -> bool {
     let same = |what: &str| {
@@ -317,6 +314,12 @@ fn mapping(process: u32, line: &str) -> Option<SampledEvent> {
 /// A mapped ring. The kernel writes records and advances the head; this side advances the tail.
 #[derive(Debug)]
 struct Ring {
+    /// Events that lead the groups of others, as long as these are open.
+    leaders: Vec<Counter>,
+    /// Number of the CPU's PMU, where there are several.
+    pmu: Option<usize>,
+    /// Samples that were taken.
+    samples: u64,
     /// The events whose samples it has: of each thread. The first one's is mapped.
     counters: Vec<Counter>,
     /// What samples have.
@@ -346,7 +349,16 @@ impl Ring {
                 )
             };
             if start != libc::MAP_FAILED {
-                let ring = Ring { counters, format, start: start.cast(), page, bytes };
+                let ring = Ring {
+                    leaders: Vec::new(),
+                    pmu: None,
+                    samples: 0,
+                    counters,
+                    format,
+                    start: start.cast(),
+                    page,
+                    bytes,
+                };
                 let mut all = ring.counters.iter();
                 let first = all.next();
                 all.try_for_each(|other| first.map_or(Ok(()), |first| other.send_to(first)))?;
@@ -362,6 +374,12 @@ impl Ring {
             }
             bytes /= 2;
         }
+    }
+
+    /// Returns the ring of a CPU of this PMU.
+    fn of_pmu(mut self, pmu: Option<usize>) -> Ring {
+        self.pmu = pmu;
+        self
     }
 
     /// Returns the position at this offset of the first page.
@@ -409,6 +427,8 @@ impl Ring {
             events.extend(records::read(&self.copy(tail, bytes.into()), self.format));
             tail += u64::from(bytes);
         }
+        let samples = events.iter().filter(|event| matches!(event.what, Sampled::Sample { .. })).count();
+        self.samples += samples as u64;
         if let Some(time) = events.last().map(|event| event.time).filter(|_| is_full) {
             events.push(SampledEvent { time, what: Sampled::Lost(1) });
         }

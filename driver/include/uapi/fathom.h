@@ -21,8 +21,9 @@
 
 /* Incremented when something is added; existing definitions keep their meaning.
  * 2: FATHOM_ENGINE_DMAENGINE, FATHOM_IOC_ENGINE, memory from a reserved region
+ * 3: FATHOM_IOC_EVENTS_ON
  */
-#define FATHOM_VERSION		2
+#define FATHOM_VERSION		3
 
 /*
  * Attributes of memory, by behaviour. Exclusive and atomic accesses are for write-back
@@ -55,6 +56,7 @@
 #define FATHOM_HAS_CACHE_ID	(1U << 4)
 #define FATHOM_HAS_TRANSLATE	(1U << 5)
 #define FATHOM_HAS_RESERVED	(1U << 6)	/* memory without another kernel mapping */
+#define FATHOM_HAS_EVENTS	(1U << 7)
 
 /**
  * struct fathom_info - capabilities of the driver on this machine, and its state
@@ -325,6 +327,100 @@ struct fathom_counters {
 	__u32 reserved;
 };
 
+#define FATHOM_EVENTS_MOST	8	/* events of a grant */
+
+/* Bits of fathom_event.flags. */
+#define FATHOM_EVENT_USER	(1U << 0)	/* in user space only; ARMv6 and the first PMUs of ARMv7 cannot */
+
+/**
+ * struct fathom_event - an event, as struct perf_event_attr names it
+ * @type: PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE or PERF_TYPE_RAW
+ * @flags: FATHOM_EVENT_...
+ * @config: as there
+ */
+struct fathom_event {
+	__u32 type;
+	__u32 flags;
+	__u64 config;
+};
+
+/**
+ * struct fathom_events - counters of events, granted to user space; 32-bit ARM only
+ *
+ * For the calling task on the one CPU that it is pinned to, until
+ * FATHOM_IOC_COUNTERS_OFF or the end of the opening; an opening has one grant, and so
+ * has a CPU. perf counts on that CPU all the time. What other tasks count there is told
+ * in the mapped page, so that the task knows its own. EBUSY: another grant, or no
+ * hardware counter is free. EOPNOTSUPP: this machine cannot (other architectures, no
+ * tracepoints, caches that alias). EINVAL also: an event that this PMU does not have.
+ *
+ * @count: events, 1 to FATHOM_EVENTS_MOST
+ * @cpu: out
+ * @event: the first @count; the others are zero
+ * @offset: out: offset for mmap(PROT_READ, MAP_SHARED)
+ * @bytes: out: maximum bytes of the mapping
+ */
+struct fathom_events {
+	__u32 count;
+	__u32 cpu;
+	struct fathom_event event[FATHOM_EVENTS_MOST];
+	__u64 offset;
+	__u64 bytes;
+};
+
+/* Registers of counters: fathom_counted.kind. */
+#define FATHOM_COUNTER_V7_CYCLES	1	/* PMCCNTR: mrc p15, 0, c9, c13, 0 */
+#define FATHOM_COUNTER_V7_EVENTS	2	/* PMXEVCNTR (c9, c13, 2) with @number in PMSELR (c9, c12, 5) */
+#define FATHOM_COUNTER_ARM1176		3	/* c15, c12, 1 (cycles), 2 or 3: @number */
+
+/**
+ * struct fathom_counted - where an event of a grant is
+ *
+ * The task's own count is @count + (__u32)(register - @previous) - @others, up to a
+ * constant of the grant.
+ *
+ * @kind: FATHOM_COUNTER_...
+ * @number: of the register
+ * @count: count of the event when the register had @previous
+ * @others: what other tasks have counted
+ * @previous: a value of the register
+ * @reserved: 0
+ */
+struct fathom_counted {
+	__u32 kind;
+	__u32 number;
+	__u64 count;
+	__u64 others;
+	__u32 previous;
+	__u32 reserved;
+};
+
+/**
+ * struct fathom_events_page - a grant's memory, read-only for user space
+ *
+ * The task reads it as perf's: sequence, fields and registers, and again if the sequence
+ * is another one then.
+ *
+ * @version: FATHOM_VERSION
+ * @sequence: changes with the fields below
+ * @allowed: 1: the task runs on its CPU, where it may read and write the registers;
+ *	0: an access to them is an illegal instruction
+ * @disturbed: times that perf has moved an event while the task ran, because another
+ *	pinned event began or ended: counts between two different values are not valid
+ * @count: events
+ * @reserved: 0
+ * @event: as they were asked
+ */
+struct fathom_events_page {
+	__u32 version;
+	__u32 sequence;
+	__u32 allowed;
+	__u32 disturbed;
+	__u32 count;
+	__u32 reserved;
+	struct fathom_counted event[FATHOM_EVENTS_MOST];
+};
+
 #define FATHOM_CACHES_MOST	14	/* seven levels (CLIDR), data and instruction */
 
 /**
@@ -428,5 +524,6 @@ struct fathom_wakes {
 #define FATHOM_IOC_WAKE_START		_IOWR(FATHOM_IOC_MAGIC, 10, struct fathom_wake_start)
 #define FATHOM_IOC_WAKE_STOP		_IO(FATHOM_IOC_MAGIC, 11)
 #define FATHOM_IOC_ENGINE		_IOWR(FATHOM_IOC_MAGIC, 12, struct fathom_engine)
+#define FATHOM_IOC_EVENTS_ON		_IOWR(FATHOM_IOC_MAGIC, 13, struct fathom_events)
 
 #endif /* _UAPI_FATHOM_H */

@@ -53,6 +53,7 @@ axes! {
     Region "region" None, "number of a region that the program marks, in the order of their names";
     Entry "entry" None, "event of a described processor, by its position in the table of its events";
     Call "call" None, "number of a call in the tree of calls: callers before callees";
+    Pmu "pmu" None, "number of a PMU of CPUs, where CPUs of several types have a PMU each";
     Index "index" None, "number of the change-point, in order of size";
     Elapsed "elapsed" None, "time from the begin of counting to the end of a slice, ms";
     Order "order" Some(&tokens::ORDER), "order in which a chain visits its lines";

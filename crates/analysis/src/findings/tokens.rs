@@ -78,8 +78,8 @@ const BYTES: &[&str] = &[
 ];
 
 token_lists! {
-    READ_BY "read_by" &["read", "instructions", "some-by-instructions"],
-        "how marks read the counters: by read(2), by instructions of the processor, or on some threads by these";
+    READ_BY "read_by" &["read", "instructions", "driver", "some-by-instructions"],
+        "how marks read the counters: by read(2), by instructions of the processor, by instructions that Fathom's driver grants, or on some threads by instructions";
     USEFUL "useful" &["yes", "no"],
         "whether page colours can spread the conflicts of a tier";
     OPERATION "operation" &["read", "write", "rmw", "set", "copy_to", "copy_from"],

@@ -15,6 +15,22 @@ pub const OBJECT: Field = Field::new(
     "object",
     "variable, or the section without a symbol; stack, heap, mapped file; other memory by its first address; ? if no mapping of it is known",
 );
+/// The PMU.
+pub const PMU: Field = Field::new("pmu", "name of the PMU in sysfs");
+/// Its CPUs.
+pub const CPUS: Field = Field::new("cpus", "CPUs of the PMU, as the kernel lists them");
+/// Events that it counted.
+pub const PMU_COUNTED: Field = Field::new("counted", "number of events that it counted, sampled or not");
+/// Where data were.
+pub const LEVEL: Field = Field::new(
+    "level",
+    "where the data of an access were: a level of the caches, a fill buffer (the line was on its way), a cache of another core or node, memory of this or another node, a device; unknown if the processor does not tell",
+);
+/// Latency.
+pub const LATENCY: Field =
+    Field::new("latency", "median latency of the sampled accesses as the processor tells it, cycles");
+/// Long latency.
+pub const LATENCY_P90: Field = Field::new("latency_p90", "90th percentile of the latency, cycles");
 /// Samples.
 pub const SAMPLES: Field = Field::new("samples", "number of samples");
 /// The call from which a call was made.
@@ -44,6 +60,9 @@ metrics! {
         .detail(&[EVENT, KERNEL, INSTRUCTION_CLOCK]);
     COUNTED "profile.counted" [""]
         "number of events, sampled or not, of processes that have ended; not of the kernel's clock";
+    PMU_SAMPLES "profile.pmu.{pmu}.samples" [""]
+        "number of samples of one of several PMUs of CPUs, in the order of their numbers"
+        .detail(&[PMU, CPUS, PMU_COUNTED]);
     LOST "profile.lost" [""]
         "number of records that were lost, not kept, or may have been lost: samples, mappings, starts of processes"
         .less_is_better();
@@ -68,5 +87,9 @@ metrics! {
         .detail(&[SOURCE, FUNCTION, FILE, ADDRESS, INSTRUCTION_OFFSET, SAMPLES]);
     OBJECT_SHARE "profile.object.{rank}.share" [""]
         "share of the samples whose access was to an object of data, of events that tell its address; the largest first"
-        .share().less_is_better().compared(Compared::OnRequest).detail(&[OBJECT, FILE, SAMPLES]);
+        .share().less_is_better().compared(Compared::OnRequest)
+        .detail(&[OBJECT, FILE, SAMPLES, LATENCY, LATENCY_P90]);
+    LEVEL_SHARE "profile.level.{rank}.share" [""]
+        "share of the sampled accesses whose data were in one place, the nearest first"
+        .share().compared(Compared::OnRequest).detail(&[LEVEL, SAMPLES, LATENCY, LATENCY_P90]);
 }

@@ -35,10 +35,18 @@ fn is_of_time(event: &str) -> bool {
     [CPU_CLOCK, TASK_CLOCK].contains(&plain(event)) || INVENTED.contains(&plain(event))
 }
 
+/// Events that name the instruction itself: loads of PEBS and operations of IBS, as fathom and perf write them.
+const PRECISE: [&str; 3] = ["mem-loads", "ibs_op", "ldlat-loads"];
+
 /// Returns whether samples may name an instruction after the one that made the event: those of an interrupt do. A fault is of its own
-/// instruction.
+/// instruction, and so is a precise event.
 fn has_skid(event: &str) -> bool {
-    plain(event) != PAGE_FAULTS
+    plain(event) != PAGE_FAULTS && !is_precise(event)
+}
+
+/// Returns whether an event is one of PEBS or IBS. perf's names are as `cpu/mem-loads,ldlat=30/P` or `ibs_op//`.
+fn is_precise(event: &str) -> bool {
+    event.split(['/', ',', ':']).any(|part| PRECISE.contains(&part))
 }
 
 /// The kind of its reports.

@@ -8,7 +8,7 @@ use fathom_probe::machine::ClockTrust;
 use super::{CPU_CLOCK, CYCLES, NAME, is_of_time, plain};
 use crate::calls::{LEAST_CALL, with_callees};
 use crate::reading::{OF_THE_PROBE, measured, new_report, refuse_times};
-use crate::record::{Profile, ProfileObject, ProfilePlace, Record};
+use crate::record::{Profile, ProfileLatency, ProfileLevel, ProfileObject, ProfilePlace, ProfilePmu, Record};
 
 /// Samples below which shares say little: the interval of a half is then from 0.4 to 0.6.
 const FEW: u64 = 100;
@@ -68,6 +68,8 @@ pub fn read(record: &Record) -> Report {
         report.findings.extend(rows);
     }
     calls(profile, &mut report);
+    let levels = profile.levels.iter().zip(1u64..);
+    report.findings.extend(levels.filter_map(|(level, rank)| of_level(level, rank, profile)));
     let objects = profile.objects.iter().zip(1u64..);
     report.findings.extend(objects.filter_map(|(object, rank)| of_object(object, rank, profile)));
     doubts(profile, &mut report);
@@ -154,6 +156,16 @@ fn samples(record: &Record, profile: &Profile, report: &mut Report) {
     report.findings.push(all);
     report.findings.extend(profile.counted.map(|counted| Finding::number(&metrics::COUNTED, counted as f64)));
     report.findings.push(Finding::number(&metrics::LOST, lost as f64));
+    let pmus = profile.pmus.iter().zip(1u64..).filter(|(pmu, _)| pmu.refused.is_empty());
+    report.findings.extend(pmus.map(|(pmu, number)| of_pmu(pmu, number)));
+}
+
+fn of_pmu(pmu: &ProfilePmu, number: u64) -> Finding {
+    let mut finding = Finding::number(metrics::PMU_SAMPLES.at([number.into()]), pmu.samples as f64);
+    finding.detail.set(metrics::PMU, Item::Token(pmu.name.clone()));
+    finding.detail.set(metrics::CPUS, Item::Token(pmu.cpus.clone()));
+    finding.detail.set(metrics::PMU_COUNTED, Item::Number(pmu.counted as f64));
+    finding
 }
 
 /// Returns the row of a function, line or instruction; `None` without samples, or if a record claims more than there are.
@@ -182,7 +194,23 @@ fn of_object(object: &ProfileObject, rank: u64, profile: &Profile) -> Option<Fin
     if !object.file.is_empty() {
         finding.detail.set(metrics::FILE, Item::Token(object.file.clone()));
     }
+    latency(object.latency, &mut finding);
     Some(finding)
+}
+
+/// Returns the row of a place where data were; `None` as above.
+fn of_level(level: &ProfileLevel, rank: u64, profile: &Profile) -> Option<Finding> {
+    let mut finding = share(&metrics::LEVEL_SHARE, rank, [level.samples, level.weight], profile)?;
+    finding.detail.set(metrics::LEVEL, Item::Token(level.level.token().to_owned()));
+    latency(level.latency, &mut finding);
+    Some(finding)
+}
+
+fn latency(of: Option<ProfileLatency>, finding: &mut Finding) {
+    if let Some(ProfileLatency { median, p90, .. }) = of {
+        finding.detail.set(metrics::LATENCY, Item::Number(median as f64));
+        finding.detail.set(metrics::LATENCY_P90, Item::Number(p90 as f64));
+    }
 }
 
 /// Returns the share of so many samples with this weight; `None` without samples, or if a record claims more than there are.
@@ -221,6 +249,13 @@ fn doubts(profile: &Profile, report: &mut Report) {
             reason: "the file that has this name is not the one that ran: replaced, removed, or in another mount namespace"
                 .to_owned(),
             remedy: "replace no program while it is sampled; run fathom in the container".to_owned(),
+        });
+    }
+    for pmu in profile.pmus.iter().filter(|pmu| !pmu.refused.is_empty()) {
+        report.refusals.push(Refused {
+            what: format!("samples on CPUs {} ({})", pmu.cpus, pmu.name),
+            reason: format!("this PMU does not have {}: {}", profile.event, pmu.refused),
+            remedy: "sample an event that all have: --event cycles; or keep the program on the other CPUs: taskset".to_owned(),
         });
     }
     let [instead, remedy] = &profile.instead;

@@ -15,6 +15,7 @@ const SHOWN: usize = 20;
 pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
     totals(page, &mut index);
+    pmus(page, &mut index);
     places(page, &mut index, &metrics::FUNCTION_SHARE, "Functions, by share of the samples");
     places(
         page,
@@ -25,6 +26,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     calls(page, &mut index);
     places(page, &mut index, &metrics::LINE_SHARE, "Lines of the source, by share of the samples");
     places(page, &mut index, &metrics::INSTRUCTION_SHARE, "Instructions, by share of the samples");
+    levels(page, &mut index);
     objects(page, &mut index);
     if report.of(&metrics::FUNCTION_SHARE).next().is_some() {
         let samples = report.find(&metrics::SAMPLE_COUNT);
@@ -34,6 +36,8 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
             if kernel { "The kernel's functions are one." } else { "The kernel's part is not sampled." };
         let text = if super::has_skid(event) {
             "A sample names the instruction at which the interrupt arrived: the one that took the time may be before it (skid)."
+        } else if super::is_precise(event) {
+            "A sample names the instruction itself."
         } else {
             "A sample names the instruction whose access faulted."
         };
@@ -62,6 +66,25 @@ fn totals(page: &mut Page, index: &mut FindingIndex) {
         page.heading("The run");
         page.table(&[left("what"), right("value"), left("unit")], &rows, &[]);
     }
+}
+
+/// Shows what each PMU has sampled, where there are several.
+fn pmus(page: &mut Page, index: &mut FindingIndex) {
+    let all = index.along(&metrics::PMU_SAMPLES, Axis::Pmu);
+    if all.is_empty() {
+        return;
+    }
+    page.heading("CPUs of several types");
+    let row = |f: &Finding| {
+        let counted = f.detail.number(metrics::PMU_COUNTED).map(|n| number::shown(n, None, None).value);
+        let [samples, _] = number::cells(Some(f));
+        vec![word(f, metrics::PMU), word(f, metrics::CPUS), samples, counted.unwrap_or_default()]
+    };
+    let rows: Vec<Vec<String>> = all.iter().map(|(_, f)| row(f)).collect();
+    let columns = [left("PMU").key(), left("CPUs"), right("samples"), right("events")];
+    page.table(&columns, &rows, &[]);
+    let text = "Shares are of the samples of all of them together: an event of one type of core is counted as one of another.";
+    page.text(TextRole::Dim, text, "", "  ");
 }
 
 /// Shows the tree of calls: a flame graph, and its largest calls in characters.
@@ -132,13 +155,49 @@ fn objects(page: &mut Page, index: &mut FindingIndex) {
         return;
     }
     page.heading("Data, by share of the samples");
+    let has_latency = all.iter().any(|(_, f)| f.detail.number(metrics::LATENCY).is_some());
     let row = |f: &Finding| {
-        share(f).into_iter().chain([word(f, metrics::OBJECT), word(f, metrics::FILE)]).collect()
+        let latency = if has_latency { latency(f) } else { Vec::new() };
+        share(f)
+            .into_iter()
+            .chain(latency)
+            .chain([word(f, metrics::OBJECT), word(f, metrics::FILE)])
+            .collect()
     };
     let rows: Vec<Vec<String>> = all.iter().take(SHOWN).map(|(_, f)| row(f)).collect();
-    let columns = [measured("share"), INTERVAL, right("samples"), left("object").key(), left("file")];
+    let mut columns = vec![measured("share"), INTERVAL, right("samples")];
+    columns.extend([right(MEDIAN), right(P90)].into_iter().filter(|_| has_latency));
+    columns.extend([left("object").key(), left("file")]);
     page.table(&columns, &rows, &[]);
     rest(page, all.len(), SHOWN);
+}
+
+/// Heads of latencies.
+const MEDIAN: &str = "median, cycles";
+const P90: &str = "p90, cycles";
+
+/// Shows where the data of accesses were.
+fn levels(page: &mut Page, index: &mut FindingIndex) {
+    let all = index.along(&metrics::LEVEL_SHARE, Axis::Rank);
+    if all.is_empty() {
+        return;
+    }
+    page.heading("Where the data of accesses were");
+    let row = |f: &Finding| share(f).into_iter().chain(latency(f)).chain([word(f, metrics::LEVEL)]).collect();
+    let rows: Vec<Vec<String>> = all.iter().map(|(_, f)| row(f)).collect();
+    let columns =
+        [measured("share"), INTERVAL, right("samples"), right(MEDIAN), right(P90), left("level").key()];
+    page.table(&columns, &rows, &[]);
+    let text = "Latencies are what the processor tells of the sampled accesses, from their begin to their end, with the wait for others; fathom does \
+                not measure them.";
+    page.text(TextRole::Dim, text, "", "  ");
+}
+
+/// Returns median and 90th percentile of the latency.
+fn latency(f: &Finding) -> Vec<String> {
+    let shown =
+        |field| f.detail.number(field).map(|n| number::shown(n, None, None).value).unwrap_or_default();
+    vec![shown(metrics::LATENCY), shown(metrics::LATENCY_P90)]
 }
 
 fn word(f: &Finding, field: Field) -> String {

@@ -7,6 +7,10 @@ use super::Record;
 use super::instruction::Instruction;
 use super::simulated::{MAX_CALLS, MAX_HOT, cut};
 
+mod accesses;
+
+pub use accesses::{DataLevel, ProfileLatency, ProfileLevel};
+
 /// A program that was run once, and where it executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
@@ -40,6 +44,8 @@ pub struct Profile {
     pub weight: u64,
     /// Events that were counted, sampled or not; `None` if that is not known.
     pub counted: Option<u64>,
+    /// What each PMU has sampled, where CPUs of several types have a PMU each.
+    pub pmus: Vec<ProfilePmu>,
     /// Time from start to end, ns.
     pub wall_ns: u64,
     /// CPU time in user space and in the kernel, us.
@@ -54,6 +60,8 @@ pub struct Profile {
     pub instructions: Vec<ProfilePlace>,
     /// Data that was accessed, if samples tell it.
     pub objects: Vec<ProfileObject>,
+    /// Where the data of accesses were, if samples tell it: the nearest first.
+    pub levels: Vec<ProfileLevel>,
     /// Samples whose callers are all known, if that can be told.
     pub whole: Option<u64>,
     /// Functions with all that they call, those with the most events first.
@@ -105,6 +113,23 @@ pub struct ProfileObject {
     pub samples: u64,
     /// Events of these samples.
     pub weight: u64,
+    /// Latencies of its accesses, if samples tell them.
+    pub latency: Option<ProfileLatency>,
+}
+
+/// What a PMU has sampled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfilePmu {
+    /// Its name in sysfs.
+    pub name: String,
+    /// Its CPUs, as the kernel lists them.
+    pub cpus: String,
+    /// Samples.
+    pub samples: u64,
+    /// Events, sampled or not.
+    pub counted: u64,
+    /// Why there are none: it does not have the event. Else empty.
+    pub refused: String,
 }
 
 impl Profile {
@@ -139,6 +164,7 @@ impl Profile {
         all.extend(
             changed.map(|file| Line::new("profile").token("part", "changed").text("file", &cut(file))),
         );
+        all.extend(self.pmus.iter().take(MAX_HOT).map(ProfilePmu::record_line));
         for (part, places) in [
             ("function", &self.functions),
             ("line", &self.lines),
@@ -147,6 +173,7 @@ impl Profile {
         ] {
             all.extend(places.iter().take(MAX_HOT).map(|place| place.record_line(part)));
         }
+        all.extend(self.levels.iter().take(MAX_HOT).map(ProfileLevel::record_line));
         all.extend(self.objects.iter().take(MAX_HOT).map(ProfileObject::record_line));
         all.extend(self.calls.iter().take(MAX_CALLS).map(ProfileCall::record_line));
         all
@@ -208,7 +235,7 @@ impl ProfileObject {
     fn record_line(&self) -> Line {
         let line = Line::new("profile").token("part", "object").text("object", &cut(&self.object));
         let line = if self.file.is_empty() { line } else { line.text("file", &cut(&self.file)) };
-        line.list("counts", &[self.samples, self.weight])
+        ProfileLatency::add(self.latency, line.list("counts", &[self.samples, self.weight]))
     }
 
     fn of_line(line: &Line) -> Result<ProfileObject, WireError> {
@@ -217,8 +244,27 @@ impl ProfileObject {
         let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
         let (object, file) = (text("object")?, text("file")?);
         let [samples, weight] = numbers("counts", &f.list("counts")?)?;
+        let latency = ProfileLatency::of_list(&f.list("latency")?)?;
         f.finish()?;
-        Ok(ProfileObject { object, file, samples, weight })
+        Ok(ProfileObject { object, file, samples, weight, latency })
+    }
+}
+
+impl ProfilePmu {
+    fn record_line(&self) -> Line {
+        let line = Line::new("profile").token("part", "pmu").text("name", &cut(&self.name));
+        let line = line.text("cpus", &cut(&self.cpus)).list("counts", &[self.samples, self.counted]);
+        if self.refused.is_empty() { line } else { line.text("refused", &cut(&self.refused)) }
+    }
+
+    fn of_line(line: &Line) -> Result<ProfilePmu, WireError> {
+        let mut f = line.fields();
+        f.token("part")?;
+        let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
+        let (name, cpus, refused) = (text("name")?, text("cpus")?, text("refused")?);
+        let [samples, counted] = numbers("counts", &f.list("counts")?)?;
+        f.finish()?;
+        Ok(ProfilePmu { name, cpus, samples, counted, refused })
     }
 }
 
@@ -290,9 +336,11 @@ impl Record {
             "object" => (profile.objects.len(), MAX_HOT),
             "call" => (profile.calls.len(), MAX_CALLS),
             "changed" => (profile.changed.len(), MAX_HOT),
+            "pmu" => (profile.pmus.len(), MAX_HOT),
+            "level" => (profile.levels.len(), MAX_HOT),
             other => {
                 return Err(WireError::new(format!(
-                    "profile: part={other} is not one of: program changed function line instruction total object call"
+                    "profile: part={other} is not one of: program changed pmu function line instruction total level object call"
                 )));
             }
         };
@@ -306,6 +354,8 @@ impl Record {
             "total" => profile.totals.push(ProfilePlace::of_line(line)?),
             "object" => profile.objects.push(ProfileObject::of_line(line)?),
             "call" => profile.calls.push(ProfileCall::of_line(line, held)?),
+            "pmu" => profile.pmus.push(ProfilePmu::of_line(line)?),
+            "level" => profile.levels.push(ProfileLevel::of_line(line)?),
             _ => profile.changed.push(changed_file(line)?),
         }
         Ok(())

@@ -100,7 +100,7 @@ impl Marks {
             threads,
             uncounted,
             error: [errno, event],
-            read_by: [methods & 1 != 0, methods & 2 != 0],
+            read_by: [1, 2, 4].map(|method| methods & method != 0),
             lost,
             overflow,
             pairs: [pairs, u64_at(&head, HEAD_PAIRS_NS)],

@@ -130,6 +130,30 @@ fn samples_without_addresses_are_refused() {
     }
 }
 
+/// Samples of accesses are taken where the processor has them, and refused elsewhere with what it takes; options that do not fit are
+/// refused on every machine.
+#[test]
+fn accesses_are_sampled_or_refused_with_the_reason() {
+    let user = User::new();
+    for (options, told) in [
+        (&["--event", "ibs_op", "--period", "1000"][..], "a multiple of 16, and at least 144"),
+        (&["--event", "mem-loads", "--rate", "100"], "addresses in place of the numbers of events"),
+        (&["--event", "cycles", "--least-latency", "30"], "--least-latency is of --event mem-loads"),
+    ] {
+        user.run(&[&["profile"], options, &["--", "true"]].concat()).failed(2, &[told]);
+    }
+    for (event, file) in [("mem-loads", "cpu*/events/mem-loads"), ("ibs_op", "ibs_op/type")] {
+        let has = user.shell(&format!("ls /sys/bus/event_source/devices/{file}")).status == 0;
+        let did = user.run(&["profile", "--data", "--event", event, "--", "true"]);
+        if has {
+            println!("this machine has {event}: {} {}", did.status, did.err);
+            continue;
+        }
+        let what = format!("{event} cannot be sampled");
+        did.failed(1, &[&what, "with PEBS (mem-loads) or of AMD with IBS (ibs_op)", "--event page-faults"]);
+    }
+}
+
 /// Files of perf have addresses with `-d`.
 #[test]
 fn addresses_in_files_of_perf_are_read() {

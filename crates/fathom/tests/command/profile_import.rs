@@ -33,22 +33,28 @@ fn text(of: &str) -> Vec<u8> {
 }
 
 /// `struct perf_event_attr` of a clock with a fixed period.
-fn attribute() -> Vec<u8> {
-    let mut all = [words(&[1, ATTRIBUTE as u32]), longs(&[0, 1000, SAMPLED, 0, ID_OF_ALL])].concat();
+fn attribute(sampled: u64) -> Vec<u8> {
+    let mut all = [words(&[1, ATTRIBUTE as u32]), longs(&[0, 1000, sampled, 0, ID_OF_ALL])].concat();
     all.resize(ATTRIBUTE, 0);
     all
 }
 
 /// A file with these events, numbered from 1, and these records.
 fn file(events: &[&str], records: &[Vec<u8>]) -> Vec<u8> {
+    file_of(SAMPLED, events, records)
+}
+
+/// The same, whose samples have this `sample_type`.
+fn file_of(sampled: u64, events: &[&str], records: &[Vec<u8>]) -> Vec<u8> {
     let data: Vec<u8> = records.concat();
     let mut described = words(&[events.len() as u32, ATTRIBUTE as u32]);
     for (event, id) in events.iter().zip(1u64..) {
-        described.extend([attribute(), words(&[1]), text(event), longs(&[id])].concat());
+        described.extend([attribute(sampled), words(&[1]), text(event), longs(&[id])].concat());
     }
     let machine = text("x86_64");
     let header = 104u64;
-    let attributes: Vec<u8> = events.iter().flat_map(|_| [attribute(), longs(&[0, 0])].concat()).collect();
+    let attributes: Vec<u8> =
+        events.iter().flat_map(|_| [attribute(sampled), longs(&[0, 0])].concat()).collect();
     let begin = header + attributes.len() as u64;
     // Two features, in the order of their numbers: 6, the machine, and 12, the events.
     let features = begin + data.len() as u64;
@@ -225,4 +231,69 @@ int main(void) { work(100000000); return 0; }
     );
     let folded = user.run(&["export", "kept.fathom", "--as", "folded"]);
     assert!(folded.out.lines().any(|line| line.contains(";main;work;inner ")), "{}", folded.out);
+}
+
+/// `PERF_SAMPLE_IP`, `_TID`, `_TIME`, `_ADDR`, `_ID`, `_PERIOD`, `_DATA_SRC`, `_PHYS_ADDR`, `_DATA_PAGE_SIZE`; those of perf mem record.
+const OF_ACCESSES: u64 = 1 | 2 | 4 | 8 | 1 << 6 | 1 << 8 | 1 << 15 | 1 << 19 | 1 << 22;
+/// `PERF_SAMPLE_WEIGHT` and `_WEIGHT_STRUCT`.
+const WEIGHTS: [u64; 2] = [1 << 14, 1 << 24];
+/// `union perf_mem_data_src` of loads from the first level, and from memory of this node: Intel's, with both fields for levels.
+const FROM_L1: u64 = 2 | (0x08 | 2) << 5 | 1 << 33;
+const FROM_MEMORY: u64 = 2 | (0x80 | 2) << 5 | 13 << 33;
+
+/// A load from `data`; of a structure the upper half of the weight is not the latency.
+fn access(time: u64, data: u64, latency: u64, source: u64) -> Vec<u8> {
+    let head = [longs(&[0x1010]), words(&[7, 7]), longs(&[time, data, 1, 1000])].concat();
+    record(9, 2, &[head, longs(&[latency, source, 0x7000, 4096])].concat())
+}
+
+/// Samples of `perf mem record` are told by object, latency and level, however perf writes the latency.
+#[test]
+fn accesses_of_perf_are_reported_by_object_latency_and_level() {
+    let user = User::new();
+    let mut records = begun();
+    // Other memory of no file.
+    let mut name = b"//anon".to_vec();
+    name.resize(8, 0);
+    let place = longs(&[0x7f00_0000, 0x1000, 0]);
+    records.push(record(
+        10,
+        2,
+        &[words(&[7, 7]), place, longs(&[0, 0, 0]), words(&[3, 2]), name, id(3)].concat(),
+    ));
+    records.extend((0..30).map(|n| access(10 + n, 0x7f00_0010, 200 + n, FROM_MEMORY)));
+    records.extend((0..10).map(|n| access(50 + n, 0x2010, 5, FROM_L1)));
+    for weight in WEIGHTS {
+        // The structure's upper half has other times.
+        let upper = if weight == WEIGHTS[1] { 77 << 32 } else { 0 };
+        let mut records = records.clone();
+        if upper > 0 {
+            for of in records.iter_mut().filter(|of| of[0] == 9) {
+                let at = of.len() - 32;
+                let latency = u64::from_le_bytes(of[at..at + 8].try_into().expect("a word")) | upper;
+                of[at..at + 8].copy_from_slice(&latency.to_le_bytes());
+            }
+        }
+        let event = "cpu/mem-loads,ldlat=30/P";
+        std::fs::write(user.path("perf.data"), file_of(OF_ACCESSES | weight, &[event], &records))
+            .expect("a file");
+        let did = user.run(&["import", "perf.data", "--json"]);
+        assert_eq!(did.status, 3, "{}", did.err);
+        let document: Value = serde_json::from_str(&did.out).expect("a document");
+        let row = |name: &str| {
+            let f = finding(&document, name);
+            let number = |of: &Value| of.as_f64().unwrap_or_else(|| panic!("{f}"));
+            let of = |key: &str| number(&f["detail"][key]);
+            (number(&f["value"]), of("samples"), of("latency"), of("latency_p90"))
+        };
+        assert_eq!(row("profile.level.1.share"), (0.25, 10.0, 5.0, 5.0));
+        assert_eq!(row("profile.level.2.share"), (0.75, 30.0, 214.0, 226.0));
+        assert_eq!(finding(&document, "profile.level.2.share")["detail"]["level"], "memory");
+        assert_eq!(row("profile.object.1.share"), (0.75, 30.0, 214.0, 226.0));
+        assert_eq!(finding(&document, "profile.object.1.share")["detail"]["object"], "memory at 0x7f000000");
+    }
+    let text =
+        user.run(&["import", "perf.data", "--color", "never"]).err + &user.run(&["import", "perf.data"]).out;
+    assert!(text.contains("Where the data of accesses were") && text.contains("p90, cycles"), "{text}");
+    assert!(text.contains("A sample names the instruction itself."), "{text}");
 }

@@ -15,6 +15,7 @@ use fathom_probe::machine::ClockTrust;
 
 mod guest;
 mod programs;
+mod riscv;
 #[path = "../command/rust_programs.rs"]
 mod rust_programs;
 

@@ -76,7 +76,7 @@ const fn both(number: u64, size: usize) -> u64 {
 
 mirror! {
     constants {
-        VERSION = 2;
+        VERSION = 3;
         WRITE_BACK = 0;
         WRITE_THROUGH = 1;
         NORMAL_NC = 2;
@@ -98,6 +98,7 @@ mirror! {
         HAS_CACHE_ID = 1 << 4;
         HAS_TRANSLATE = 1 << 5;
         HAS_RESERVED = 1 << 6;
+        HAS_EVENTS = 1 << 7;
         REGION_MAX_BYTES = 64 << 20;
         REGIONS_MOST = 256;
         COLOURS_MOST = 256;
@@ -122,6 +123,11 @@ mirror! {
         ALLOCS = 3;
         SCOPE_TASK = 1;
         SCOPE_CPU = 2;
+        EVENTS_MOST = 8;
+        EVENT_USER = 1 << 0;
+        COUNTER_V7_CYCLES = 1;
+        COUNTER_V7_EVENTS = 2;
+        COUNTER_ARM1176 = 3;
         CACHES_MOST = 14;
         POLICY_NORMAL = 0;
         POLICY_FIFO_LOW = 1;
@@ -229,6 +235,35 @@ mirror! {
         in_force: u32,
         reserved: u32,
     }
+    struct Event = "fathom_event" {
+        r#type: u32,
+        flags: u32,
+        config: u64,
+    }
+    struct Events = "fathom_events" {
+        count: u32,
+        cpu: u32,
+        event: [Event; EVENTS_MOST as usize],
+        offset: u64,
+        bytes: u64,
+    }
+    struct Counted = "fathom_counted" {
+        kind: u32,
+        number: u32,
+        count: u64,
+        others: u64,
+        previous: u32,
+        reserved: u32,
+    }
+    struct EventsPage = "fathom_events_page" {
+        version: u32,
+        sequence: u32,
+        allowed: u32,
+        disturbed: u32,
+        count: u32,
+        reserved: u32,
+        event: [Counted; EVENTS_MOST as usize],
+    }
     struct CacheId = "fathom_cache_id" {
         cpu: u32,
         count: u32,
@@ -273,6 +308,7 @@ mirror! {
         IOC_WAKE_START = both(10, WakeStart);
         IOC_WAKE_STOP = none(11);
         IOC_ENGINE = both(12, EngineOf);
+        IOC_EVENTS_ON = both(13, Events);
     }
 }
 

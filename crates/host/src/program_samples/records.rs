@@ -54,6 +54,8 @@ pub enum Sampled {
         stack: Stack,
         /// Address of the data, if samples have it.
         data: Option<u64>,
+        /// What is known of the access, if samples have it.
+        access: Option<SampledAccess>,
     },
     /// A process has mapped code; where samples have addresses of data: any memory.
     Mapped {
@@ -88,6 +90,15 @@ pub enum Sampled {
     Lost(u64),
     /// The kernel stopped sampling for a while.
     Throttled,
+}
+
+/// An access that was sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampledAccess {
+    /// Its latency as the processor tells it, cycles; 0 if it does not.
+    pub latency: u64,
+    /// `union perf_mem_data_src`: what it was, and where its data were.
+    pub source: u64,
 }
 
 /// What a sample tells of the callers of its function.
@@ -164,7 +175,13 @@ pub(super) struct Format {
     pub(super) each: Option<u64>,
     /// Whether that is the address of data.
     pub(super) has_data: bool,
+    /// Whether latency and source of the access follow all else.
+    pub(super) has_access: bool,
 }
+
+/// Mode of the CPU in `misc` (`PERF_RECORD_MISC_CPUMODE_MASK`), and that of user space.
+const MODE: u16 = 7;
+const USER: u16 = 2;
 
 /// Reads a record with its header. Returns nothing for one of a kind that is not used here, or shorter than its kind.
 pub(super) fn read(record: &[u8], format: Format) -> Option<SampledEvent> {
@@ -174,12 +191,18 @@ pub(super) fn read(record: &[u8], format: Format) -> Option<SampledEvent> {
     let kind = word(0)?;
     let end = record.len().checked_sub(ID)?;
     let what = match kind {
-        // Address, process and thread, time, period or address of the data, callers.
+        // What a PMU that cannot leave out the kernel has sampled there.
+        SAMPLE if format.has_access && misc & MODE != USER => return None,
+        // Address, process and thread, time, period or address of the data, callers, latency and source of an access.
         SAMPLE => {
             let (stack, last) = (stack(record, format.callers)?, long(32)?);
             let weight = format.each.unwrap_or(last);
             let data = (format.each.is_some() && format.has_data).then_some(last);
-            Sampled::Sample { address: long(HEADER)?, process: word(16)?, weight, stack, data }
+            let access = |end: usize| {
+                Some(SampledAccess { latency: long(end.checked_sub(16)?)?, source: long(end - 8)? })
+            };
+            let access = if format.has_access { Some(access(record.len())?) } else { None };
+            Sampled::Sample { address: long(HEADER)?, process: word(16)?, weight, stack, data, access }
         }
         // Process, thread, start, bytes, offset, build id or device and inode, protection, flags, name.
         MMAP2 => Sampled::Mapped {
@@ -252,6 +275,7 @@ mod tests {
                     weight: 1000,
                     stack: Stack::Unknown,
                     data: None,
+                    access: None,
                 }),
             ),
             (
@@ -293,7 +317,7 @@ mod tests {
     }
 
     fn format(callers: Callers) -> Format {
-        Format { callers, each: None, has_data: false }
+        Format { callers, each: None, has_data: false, has_access: false }
     }
 
     /// In place of their number, samples have an address, which is one of data or means nothing.
@@ -308,6 +332,28 @@ mod tests {
             };
             assert_eq!((weight, data), (97, expected));
         }
+    }
+
+    /// A load of 0x5000 that took 230 cycles, from memory on this node; with callers in between, and in the kernel.
+    #[test]
+    fn accesses_are_at_the_end() {
+        let source = 0x1_0000_0000 | 0x80 << 5 | 2;
+        let planted = SampledAccess { latency: 230, source };
+        let head = [longs(&[0x1234]), words(&[7, 8]), longs(&[99, 0x5000])].concat();
+        let ends = [230, source];
+        let all = Format { each: Some(1009), has_data: true, has_access: true, ..format(Callers::Unknown) };
+        let chain = Format { callers: Callers::FramePointers, ..all };
+        let user = -512_i64 as u64;
+        for (format, middle) in [(all, vec![]), (chain, vec![3, user, 0x1234, 0x2000])] {
+            let body = [head.clone(), longs(&middle), longs(&ends)].concat();
+            let read = read(&record(SAMPLE, 2, &body), format).map(|event| event.what);
+            let Some(Sampled::Sample { weight, data, access, .. }) = read else {
+                panic!("no sample: {read:?}")
+            };
+            assert_eq!((weight, data, access), (1009, Some(0x5000), Some(planted)));
+            assert_eq!(super::read(&record(SAMPLE, 1, &body), format), None, "in the kernel");
+        }
+        assert_eq!(super::read(&record(SAMPLE, 2, &head[..24]), all), None);
     }
 
     #[test]

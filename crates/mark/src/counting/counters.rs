@@ -2,9 +2,9 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::Thread;
 use super::shared::{EVENTS, Head};
 use super::system;
+use super::{ReadBy, Thread};
 
 /// `struct perf_event_attr`, of its first version.
 #[repr(C)]
@@ -63,23 +63,39 @@ pub(super) fn open(thread: &mut Thread, head: &Head, config1: u64) -> bool {
             }
             return false;
         }
-        // SAFETY: the file is this thread's own, and only its number changes.
-        unsafe {
-            let moved = system::call(system::FCNTL, [file, DUPLICATE_FROM, HIGH, 0, 0, 0]);
-            thread.file[nth] = if system::failed(moved) { file } else { moved };
-            if thread.file[nth] != file {
-                system::call(system::CLOSE, [file, 0, 0, 0, 0, 0]);
-            }
-        }
+        thread.file[nth] = moved(file);
     }
     if events == 0 {
         return true;
     }
     // SAFETY: the request has no memory.
     unsafe { system::call(system::IOCTL, [thread.file[0], ENABLE, 0, 0, 0, 0]) };
-    thread.by_instructions = instructions::may_read(thread, events);
-    head.methods.fetch_or(if thread.by_instructions { 2 } else { 1 }, Relaxed);
+    if instructions::may_read(thread, events) {
+        thread.read_by = ReadBy::Instructions;
+    }
+    head.methods.fetch_or(if thread.read_by == ReadBy::Instructions { 2 } else { 1 }, Relaxed);
     true
+}
+
+/// Opens the counters of the calling thread where reads by instructions have to be asked for. Returns whether all are open.
+pub(super) fn open_for_instructions(thread: &mut Thread, head: &Head) -> bool {
+    #[cfg(target_arch = "arm")]
+    return super::granted::open(thread, head);
+    #[cfg(not(target_arch = "arm"))]
+    return cfg!(target_arch = "aarch64") && open(thread, head, 2);
+}
+
+/// Returns a file of this thread with another number.
+pub(super) fn moved(file: isize) -> isize {
+    // SAFETY: the file is this thread's own, and only its number changes.
+    unsafe {
+        let moved = system::call(system::FCNTL, [file, DUPLICATE_FROM, HIGH, 0, 0, 0]);
+        if system::failed(moved) {
+            return file;
+        }
+        system::call(system::CLOSE, [file, 0, 0, 0, 0, 0]);
+        moved
+    }
 }
 
 /// Closes the counters of a thread.
@@ -104,7 +120,11 @@ pub(super) fn read(thread: &Thread, head: &Head, values: &mut [u64; EVENTS]) -> 
     if events == 0 || events > EVENTS {
         return 0;
     }
-    if thread.by_instructions
+    #[cfg(target_arch = "arm")]
+    if thread.read_by == ReadBy::Grant {
+        return super::granted::read(thread, events, values);
+    }
+    if thread.read_by == ReadBy::Instructions
         && let Some(without) = instructions::read(thread, events, values)
     {
         return without;
@@ -123,7 +143,7 @@ pub(super) fn read(thread: &Thread, head: &Head, values: &mut [u64; EVENTS]) -> 
 }
 
 /// Reads by instructions, where the kernel lets programs.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 mod instructions {
     use core::arch::asm;
     use core::sync::atomic::{Ordering, compiler_fence};
@@ -165,7 +185,9 @@ mod instructions {
     /// Reads all events; `None` if one has no counter now. Returns the time without, ns.
     pub(super) fn read(thread: &Thread, events: usize, values: &mut [u64; EVENTS]) -> Option<u64> {
         let mut without = 0;
+        // No instruction of RISC-V orders counters.
         // SAFETY: it orders what is before it.
+        #[cfg(not(target_arch = "riscv64"))]
         unsafe {
             #[cfg(target_arch = "x86_64")]
             asm!("lfence", options(nostack, preserves_flags));
@@ -207,6 +229,32 @@ mod instructions {
         u64::from(low) | u64::from(high) << 32
     }
 
+    /// The CSR cycle and those behind it: 2 is instret, from 3 on hpmcounter3.
+    #[cfg(target_arch = "riscv64")]
+    fn counter(number: u32) -> u64 {
+        macro_rules! read {
+            ($($n:literal)*) => {
+                match number {
+                    $($n => {
+                        let value: u64;
+                        // SAFETY: the page says that programs may read counters.
+                        unsafe {
+                            asm!(
+                                "csrr {}, {csr}",
+                                out(reg) value,
+                                csr = const 0xc00 + $n,
+                                options(nostack, preserves_flags)
+                            );
+                        }
+                        value
+                    })*
+                    _ => 0,
+                }
+            };
+        }
+        read!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
+    }
+
     #[cfg(target_arch = "aarch64")]
     fn counter(number: u32) -> u64 {
         macro_rules! read {
@@ -236,7 +284,7 @@ mod instructions {
 }
 
 /// No instruction reads counters here.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 mod instructions {
     use super::{EVENTS, Thread};
 

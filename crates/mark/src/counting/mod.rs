@@ -15,6 +15,8 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering, compiler_fence, fence};
 use self::std::thread_local;
 
 mod counters;
+#[cfg(target_arch = "arm")]
+mod granted;
 mod shared;
 mod system;
 
@@ -53,6 +55,19 @@ enum State {
     Out = 2,
 }
 
+/// How the counters are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+#[allow(dead_code, reason = "not each way is there on each processor")]
+enum ReadBy {
+    /// read(2).
+    File = 0,
+    /// Instructions, where the kernel lets programs.
+    Instructions = 1,
+    /// Instructions that Fathom's driver grants.
+    Grant = 2,
+}
+
 /// What a thread knows, in memory that is zeros in a process that it forks.
 struct Thread {
     next: *mut Thread,
@@ -65,7 +80,7 @@ struct Thread {
     /// Whether this memory stays in a forked process.
     may_fork: bool,
     busy: bool,
-    by_instructions: bool,
+    read_by: ReadBy,
     file: [isize; EVENTS],
     page: [*mut u8; EVENTS],
     part: *mut Part,
@@ -224,14 +239,14 @@ fn take_part() -> *mut Thread {
     } else if !own.part.is_null() {
         leave_all(own.part);
     }
-    own.by_instructions = false;
+    own.read_by = ReadBy::File;
     own.state = State::Out;
     if !own.part.is_null() {
-        let by_instructions = cfg!(target_arch = "aarch64") && counters::open(own, head, 2);
-        if !by_instructions {
+        let is_open = counters::open_for_instructions(own, head);
+        if !is_open {
             counters::close(own);
         }
-        if by_instructions || counters::open(own, head, 0) {
+        if is_open || counters::open(own, head, 0) {
             own.state = State::Ready;
         }
     }

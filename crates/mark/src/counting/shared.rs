@@ -40,7 +40,7 @@ pub(super) struct Head {
     /// Why: errno of the event of the next number.
     pub(super) error: AtomicU32,
     pub(super) error_event: AtomicU32,
-    /// Bits: 1 by read(2), 2 by instructions.
+    /// Bits: 1 by read(2), 2 by instructions, 4 by instructions that Fathom's driver grants.
     pub(super) methods: AtomicU32,
     /// Marks within a mark of the same thread.
     pub(super) lost: AtomicU32,

@@ -48,6 +48,7 @@ mod number {
 #[cfg(target_arch = "arm")]
 mod number {
     pub(crate) const READ: usize = 3;
+    pub(crate) const OPEN: usize = 5;
     pub(crate) const CLOSE: usize = 6;
     pub(crate) const GETPID: usize = 20;
     pub(crate) const IOCTL: usize = 54;

@@ -179,10 +179,11 @@ fn marks(program: &ProgramRuns, emulated: bool, report: &mut Report) {
 /// Returns how the counters were read.
 fn read_by<'a>(all: impl Iterator<Item = &'a ProgramMarks> + Clone) -> String {
     let any = |at: usize| all.clone().any(|marks| marks.read_by[at]);
-    match (any(0), any(1)) {
-        (true, true) => "some-by-instructions",
-        (false, true) => "instructions",
-        _ => "read",
+    match (any(0), any(1), any(2)) {
+        (false, true, false) => "instructions",
+        (false, false, true) => "driver",
+        (_, false, false) => "read",
+        _ => "some-by-instructions",
     }
     .to_owned()
 }

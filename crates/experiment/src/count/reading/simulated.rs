@@ -108,9 +108,16 @@ fn explained(events: &SimulatedEvents, all: &[Counted], report: &mut Report) {
     };
     let Some(nearest) = nearest.filter(|_| times.tiers.len() >= 2).map(exactly) else { return };
     let translations = walks.or(misses).map(exactly);
-    let Some(explained) = times.explain(&Misses { nearest, last: last.map(exactly), translations }) else {
+    let Some(mut explained) = times.explain(&Misses { nearest, last: last.map(exactly), translations })
+    else {
         return;
     };
+    // Of TLB misses that are no walks, a farther TLB's latency is known: that of the nearest one which has one.
+    let refills = count(Quantity::RefillTlbData)
+        .or_else(|| sum([Quantity::RefillTlbDataLoad, Quantity::RefillTlbDataStore]));
+    if let (Some(walks), Some(refills), Some([_, miss])) = (walks, refills, events.translation) {
+        explained.add_translation(exactly((refills - walks).max(0.0) * miss[1] as f64 / 1000.0));
+    }
     let mut parts = explanation::findings(&explained, count(Quantity::Cycles).map(exactly), 1);
     for finding in &mut parts {
         finding.basis = Basis::Derived;

@@ -84,6 +84,7 @@ fn marks(page: &mut Page, index: &mut FindingIndex) {
         let pair = f.detail.number(metrics::PAIR).map(|ns| number::shown(ns, None, None).value);
         let how = match f.detail.word(metrics::READ_BY) {
             Some("instructions") => "instructions",
+            Some("driver") => "instructions that Fathom's driver grants",
             Some("some-by-instructions") => "instructions, on some threads read(2)",
             _ => "read(2)",
         };

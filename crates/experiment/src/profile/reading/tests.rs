@@ -2,7 +2,9 @@ use fathom_analysis::findings::Value;
 use fathom_probe::wire::Line;
 
 use super::*;
-use crate::record::{End, Instruction, ProfileCall, ProfileObject, Run};
+use crate::record::{
+    DataLevel, End, Instruction, ProfileCall, ProfileLatency, ProfileLevel, ProfileObject, ProfilePmu, Run,
+};
 
 /// 1000 samples of a millisecond: three quarters in `inner`, a quarter in `outer`.
 fn planted() -> Profile {
@@ -42,6 +44,7 @@ fn planted() -> Profile {
             file: "program".to_owned(),
             samples: 200,
             weight: 200_000_000,
+            latency: None,
         }],
         whole: Some(900),
         totals: vec![place("main", "", 1000), place("inner", "", 750), place("outer", "", 250)],
@@ -73,6 +76,74 @@ fn value(report: &Report, name: &str) -> Option<f64> {
         Value::Number(value) => Some(value),
         Value::Text(_) => None,
     }
+}
+
+fn pmu(name: &str, cpus: &str, counts: [u64; 2], refused: &str) -> ProfilePmu {
+    let [samples, counted] = counts;
+    ProfilePmu { name: name.to_owned(), cpus: cpus.to_owned(), samples, counted, refused: refused.to_owned() }
+}
+
+/// Of accesses, places and objects have the latencies of their samples.
+#[test]
+fn accesses_are_told() {
+    let mut profile = planted();
+    let latency = |median: u64| Some(ProfileLatency { median, p90: 2 * median, samples: 100 });
+    let level = |level: DataLevel, samples: u64, latency: Option<ProfileLatency>| ProfileLevel {
+        level,
+        samples,
+        weight: samples * 1_000_000,
+        latency,
+    };
+    profile.event = "mem-loads".to_owned();
+    profile.levels = vec![level(DataLevel::L1, 800, None), level(DataLevel::Memory, 200, latency(250))];
+    profile.objects[0].latency = latency(240);
+    let record = record(&profile, "real");
+    assert_eq!(record.profile.as_ref(), Some(&profile));
+    let report = read(&record);
+    let row = |metric: &'static Metric, rank: u64| {
+        let f = report.find(metric.at([rank.into()])).expect("a row");
+        (f.finite(), f.detail.number(metrics::LATENCY), f.detail.number(metrics::LATENCY_P90))
+    };
+    assert_eq!(row(&metrics::LEVEL_SHARE, 1), (Some(0.8), None, None));
+    assert_eq!(row(&metrics::LEVEL_SHARE, 2), (Some(0.2), Some(250.0), Some(500.0)));
+    assert_eq!(row(&metrics::OBJECT_SHARE, 1), (Some(0.2), Some(240.0), Some(480.0)));
+    let second = report.find(metrics::LEVEL_SHARE.at([2u64.into()])).expect("a row");
+    assert_eq!(second.detail.word(metrics::LEVEL), Some("memory"));
+    for level in DataLevel::ALL {
+        assert_eq!(DataLevel::of_token(level.token()), Some(*level));
+    }
+    // A place that no version knows.
+    let lines = profile.record_lines();
+    let wrong = lines.iter().map(|line| line.render().replace("level=\"memory\"", "level=\"moon\""));
+    let text: Vec<String> = std::iter::once(Record::first_line()).chain(wrong).collect();
+    let problems = Record::parse(&text.join("\n")).expect("a record").problems;
+    assert!(
+        problems.iter().any(|problem| problem.contains("level=moon is no place of data")),
+        "{problems:?}"
+    );
+}
+
+/// Of CPUs of several types each PMU is told, and those that do not have the event.
+#[test]
+fn pmus_are_told() {
+    let mut profile = planted();
+    profile.pmus = vec![
+        pmu("armv8_cortex_a53", "0-3", [400, 410_000], ""),
+        pmu("armv8_cortex_a72", "4-5", [600, 620_000], ""),
+        pmu("a_third", "6", [0, 0], "No such file or directory (os error 2)"),
+    ];
+    let record = record(&profile, "real");
+    assert_eq!(record.profile.as_ref(), Some(&profile));
+    let report = read(&record);
+    assert_eq!(value(&report, "profile.pmu.1.samples"), Some(400.0));
+    let second = report.find(metrics::PMU_SAMPLES.at([2u64.into()])).expect("a PMU");
+    assert_eq!(second.detail.word(metrics::PMU), Some("armv8_cortex_a72"));
+    assert_eq!(second.detail.word(metrics::CPUS), Some("4-5"));
+    assert_eq!(second.detail.number(metrics::PMU_COUNTED), Some(620_000.0));
+    assert_eq!(report.of(&metrics::PMU_SAMPLES).count(), 2);
+    let refused = report.refusals.iter().find(|refused| refused.what.contains("a_third")).expect("told");
+    assert!(refused.what.contains("CPUs 6") && refused.reason.contains("No such file"), "{refused:?}");
+    assert!(refused.remedy.contains("--event cycles"), "{refused:?}");
 }
 
 #[test]
@@ -299,7 +370,7 @@ fn hostile_lines_are_told_and_left_out() {
             "a second program",
         ),
         ("profile part=function function=\"f\" file=\"x\" counts=1", "1 numbers instead of 2"),
-        ("profile part=elsewhere", "is not one of: program changed function line"),
+        ("profile part=elsewhere", "is not one of: program changed pmu function line"),
     ] {
         let mut record = record(&planted(), "real");
         record.push(line).expect("not the first line");

@@ -28,8 +28,9 @@ pub struct ProgramMarks {
     pub uncounted: u64,
     /// Error of the first of these that could not open its counters: errno, and the number of the event in its set.
     pub error: [u64; 2],
-    /// Whether counters were read by read(2), and whether by instructions.
-    pub read_by: [bool; 2],
+    /// Whether counters were read by read(2), whether by instructions that the kernel lets programs execute, and whether by those that
+    /// Fathom's driver grants.
+    pub read_by: [bool; 3],
     /// Marks in the handler of a signal that came during a mark, which do not count.
     pub lost: u64,
     /// Entries of regions for which there was no room.
@@ -75,7 +76,8 @@ impl ProgramMarks {
     pub fn lines(&self) -> Vec<Line> {
         let [errno, event] = self.error;
         let [pairs, pairs_ns] = self.pairs;
-        let flags = [self.read_by[0], self.read_by[1], self.damaged].map(u64::from);
+        let [by_file, by_instructions, by_grant] = self.read_by;
+        let flags = [by_file, by_instructions, by_grant, self.damaged].map(u64::from);
         let counts = [
             self.attached,
             self.threads,
@@ -98,14 +100,15 @@ impl ProgramMarks {
         f.token("part")?;
         let [attached, threads, uncounted, errno, event, lost, overflow, pairs, pairs_ns] =
             numbers("counts", &f.list("counts")?)?;
-        let [by_file, by_instructions, damaged] = numbers("flags", &f.list("flags")?)?.map(|flag| flag != 0);
+        let [by_file, by_instructions, by_grant, damaged] =
+            numbers("flags", &f.list("flags")?)?.map(|flag| flag != 0);
         f.finish()?;
         Ok(ProgramMarks {
             attached,
             threads,
             uncounted,
             error: [errno, event],
-            read_by: [by_file, by_instructions],
+            read_by: [by_file, by_instructions, by_grant],
             lost,
             overflow,
             pairs: [pairs, pairs_ns],

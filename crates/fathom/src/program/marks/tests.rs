@@ -31,6 +31,27 @@ fn constants_are_those_of_the_header() {
     const { assert!(ENTRIES + ENTRY_BYTES * MAX_REGIONS <= PART && HEAD_BYTES <= PART) };
 }
 
+/// What the marks have of the driver's interface.
+#[test]
+fn structures_of_the_driver_are_those_of_its_header() {
+    const DRIVER: &str = include_str!("../../../../../driver/include/uapi/fathom.h");
+    const GRANTED: &str = include_str!("../../../../mark/src/counting/granted.rs");
+    // The driver refuses another size. What marks read in its page is tested in its guests (driver/test/marks.c).
+    assert!(DRIVER.contains("#define FATHOM_EVENTS_MOST\t8\t"));
+    assert!(
+        HEADER.contains("#define FATHOM_1_GRANTED_EVENTS_ 8\n")
+            && GRANTED.contains("const MOST: usize = 8;\n")
+    );
+    assert!(
+        DRIVER.contains("_IOWR(FATHOM_IOC_MAGIC, 13, struct fathom_events)")
+            && DRIVER.contains("IOC_MAGIC\t\t0xF7")
+    );
+    assert!(
+        HEADER.contains("0xc000f70dul | sizeof grant << 16")
+            && GRANTED.contains("const EVENTS_ON: usize = 0xc000_f70d;\n")
+    );
+}
+
 /// Two threads have added a name at the same time, one has begun a region and not ended it, one was ended while it wrote.
 #[test]
 fn threads_add_up() {

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use fathom_experiment::record::{MAX_HOT, ProfileObject};
+use fathom_host::SampledAccess;
 
-use super::calls::Count;
+use super::accesses::Accesses;
 use super::memory::{Files, Mapped, Memory};
 use super::{KERNEL, Places};
-use crate::program::call_tree::Amount as _;
 use crate::program::objects::{Image, name_of};
 use crate::program::symbols::UNKNOWN;
 
@@ -29,7 +29,7 @@ type Object = (String, String);
 pub struct Data {
     /// Programs and libraries by the number of their file; `None` of other files.
     images: HashMap<usize, Option<Image>>,
-    counts: HashMap<Object, Count>,
+    counts: HashMap<Object, Accesses>,
     /// Whether a sample has had an address.
     is_told: bool,
 }
@@ -42,7 +42,8 @@ impl Data {
         memory: &Memory,
         files: &Files,
         since: Option<SystemTime>,
-        count: Count,
+        weight: u64,
+        access: Option<SampledAccess>,
     ) {
         let unknown = || (UNKNOWN.to_owned(), String::new());
         // Samples of an event that does not tell it have 0.
@@ -53,7 +54,7 @@ impl Data {
             Some(address) => self.find(address, memory, files, since).unwrap_or_else(unknown),
             None => unknown(),
         };
-        self.counts.entry(object).or_default().add(&count);
+        self.counts.entry(object).or_default().add(weight, access);
     }
 
     fn find(
@@ -142,11 +143,12 @@ impl Data {
         if !self.is_told {
             return Vec::new();
         }
-        let object = |((object, file), count): (Object, Count)| ProfileObject {
+        let object = |((object, file), accesses): (Object, Accesses)| ProfileObject {
             object,
             file,
-            samples: count.samples,
-            weight: count.weight,
+            samples: accesses.count.samples,
+            weight: accesses.count.weight,
+            latency: accesses.latency(),
         };
         let mut all: Vec<ProfileObject> = self.counts.into_iter().map(object).collect();
         all.sort_by(|a, b| {
@@ -234,13 +236,13 @@ mod tests {
         let (files, memory) = (Files::default(), Memory::default());
         let mut data = Data::default();
         for address in [None, Some(0), Some(0x1000), Some(1 << 63)] {
-            data.add(address, &memory, &files, None, Count::one(10));
+            data.add(address, &memory, &files, None, 10, None);
         }
         let objects = data.objects();
         let shown: Vec<_> = objects.iter().map(|of| (of.object.as_str(), of.samples, of.weight)).collect();
         assert_eq!(shown, [(UNKNOWN, 3, 30), (KERNEL, 1, 10)]);
         let mut data = Data::default();
-        data.add(Some(0), &memory, &files, None, Count::one(10));
+        data.add(Some(0), &memory, &files, None, 10, None);
         assert_eq!(data.objects(), []);
     }
 }

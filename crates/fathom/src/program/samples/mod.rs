@@ -4,17 +4,20 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use fathom_experiment::record::{Instruction, Profile};
+use fathom_experiment::record::{DataLevel, Instruction, Profile};
 use fathom_host::{Callers, Sampled, SampledEvent, Stack};
 
 use crate::program::call_tree::Amount as _;
 use crate::program::symbols::{Named, Symbols, UNKNOWN};
 
+mod accesses;
 mod calls;
 mod data;
 mod memory;
+mod source;
 mod unwind;
 
+use accesses::Accesses;
 use calls::{Calls, Count, Place, unknown_callers};
 use data::Data;
 use memory::{Files, Mapped, MappedFile, Memory, Unwinding};
@@ -33,6 +36,8 @@ pub struct Places {
     callers: Callers,
     /// The data of samples, if they tell it.
     data: Option<Data>,
+    /// Accesses by where their data were, if samples tell it.
+    levels: HashMap<DataLevel, Accesses>,
     /// Events that others may still precede.
     pending: Vec<SampledEvent>,
     /// Code of each process. A process shares that of its parent until it has mappings of its own.
@@ -63,6 +68,7 @@ impl Places {
             since,
             callers,
             data: None,
+            levels: HashMap::new(),
             pending: Vec::new(),
             processes: HashMap::new(),
             files,
@@ -114,10 +120,13 @@ impl Places {
     /// Adds what happened after all that was added before.
     pub fn add(&mut self, event: Sampled) {
         match event {
-            Sampled::Sample { process, address, weight, stack, data } => {
+            Sampled::Sample { process, address, weight, stack, data, access } => {
                 self.sample(process, address, weight, &stack);
+                if let (Some(access), true) = (access, self.data.is_some()) {
+                    self.levels.entry(source::level(access.source)).or_default().add(weight, Some(access));
+                }
                 if let (Some(all), Some(memory)) = (&mut self.data, self.processes.get(&process)) {
-                    all.add(data, memory, &self.files, self.since, Count::one(weight));
+                    all.add(data, memory, &self.files, self.since, weight, access);
                 }
             }
             Sampled::Mapped { process, start, bytes, offset, file, is_code, build } => {
@@ -193,6 +202,7 @@ impl Places {
             processes: [processes, unsampled],
             changed: symbols.changed().to_vec(),
             whole: (self.callers == Callers::Tables).then_some(self.whole),
+            levels: accesses::levels(self.levels),
             objects: self.data.map(Data::objects).unwrap_or_default(),
             ..named
         }
@@ -238,7 +248,17 @@ mod tests {
     }
 
     fn sample(time: u64, process: u32, address: u64) -> SampledEvent {
-        at(time, Sampled::Sample { process, address, weight: 1000, stack: Stack::Unknown, data: None })
+        at(
+            time,
+            Sampled::Sample {
+                process,
+                address,
+                weight: 1000,
+                stack: Stack::Unknown,
+                data: None,
+                access: None,
+            },
+        )
     }
 
     /// Returns the samples by file.
@@ -329,7 +349,7 @@ mod tests {
         let mut places = places();
         let weighted = |time, weight| {
             let stack = Stack::Unknown;
-            at(time, Sampled::Sample { process: 1, address: 16, weight, stack, data: None })
+            at(time, Sampled::Sample { process: 1, address: 16, weight, stack, data: None, access: None })
         };
         places.take(
             (0..10)
@@ -358,7 +378,17 @@ mod tests {
         places.take(vec![
             mapped(1, 1, 0x1000, "[program]"),
             mapped(2, 1, 0x2000, "[library]"),
-            at(3, Sampled::Sample { process: 1, address: 0x1010, weight: 1000, stack, data: None }),
+            at(
+                3,
+                Sampled::Sample {
+                    process: 1,
+                    address: 0x1010,
+                    weight: 1000,
+                    stack,
+                    data: None,
+                    access: None,
+                },
+            ),
         ]);
         let profile = places.finish();
         let calls: Vec<(u64, &str, u64)> =

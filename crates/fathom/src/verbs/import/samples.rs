@@ -9,9 +9,10 @@ use std::io::BufReader;
 use std::path::Path;
 
 use fathom_experiment::record::Profile;
-use fathom_host::{Callers, Registers, Sampled, Stack, StackMemory};
+use fathom_host::{Callers, Registers, Sampled, SampledAccess, Stack, StackMemory};
 use linux_perf_data::linux_perf_event_reader::{
-    EventRecord, Mmap2FileId, PerfEventAttr, Regs, SampleFormat, SampleRecord, SamplingPolicy,
+    Endianness, EventRecord, Mmap2FileId, PerfEventAttr, RawEventRecord, RecordType, Regs, SampleFormat,
+    SampleRecord, SamplingPolicy,
 };
 use linux_perf_data::{AttributeDescription, Error, PerfFile, PerfFileReader, PerfFileRecord};
 
@@ -52,6 +53,7 @@ pub fn read(path: &Path, event: Option<&str>) -> Result<Profile, Failure> {
     while let Some(record) = record_iter.next_record(&mut perf_file).map_err(failed)? {
         let PerfFileRecord::EventRecord { attr_index, record } = record else { continue };
         let time = record.timestamp();
+        let access = sampled_access(&record);
         let record = record.parse().map_err(|e| failed(e.into()))?;
         if matches!(record, EventRecord::Sample(_)) {
             match sampled {
@@ -66,7 +68,7 @@ pub fn read(path: &Path, event: Option<&str>) -> Result<Profile, Failure> {
                 Some(_) => return Err(several(perf_file.event_attributes(), &shown.to_string())),
             }
         }
-        reader.take(record, time);
+        reader.take(record, time, access);
     }
     let attribute = &perf_file.event_attributes()[sampled.unwrap_or(0)];
     Ok(reader.finish(name(attribute), path))
@@ -116,6 +118,39 @@ fn builds(file: &PerfFile) -> HashMap<Vec<u8>, Vec<u8>> {
     all.into_values().map(|info| (info.path, info.build_id)).collect()
 }
 
+/// Returns latency and source of a sample's access, which the parser leaves out. They are found from the sample's end: what may follow them
+/// has a fixed length, but for registers at the interrupt and parts of a trace.
+fn sampled_access(record: &RawEventRecord) -> Option<SampledAccess> {
+    let format = record.parse_info.sample_format;
+    let has = |of: SampleFormat| format.contains(of);
+    let is_known = has(SampleFormat::DATA_SRC) && !has(SampleFormat::REGS_INTR | SampleFormat::AUX);
+    if record.record_type != RecordType::SAMPLE || !is_known {
+        return None;
+    }
+    let behind = [
+        SampleFormat::TRANSACTION,
+        SampleFormat::PHYS_ADDR,
+        SampleFormat::CGROUP,
+        SampleFormat::DATA_PAGE_SIZE,
+        SampleFormat::CODE_PAGE_SIZE,
+    ];
+    let bytes = record.data.as_slice();
+    let end = bytes.len().checked_sub(8 * behind.into_iter().filter(|of| has(*of)).count())?;
+    let word = |end: usize| bytes.get(end.checked_sub(8)?..end)?.try_into().ok();
+    let long = |bytes: [u8; 8]| match record.parse_info.endian {
+        Endianness::LittleEndian => u64::from_le_bytes(bytes),
+        Endianness::BigEndian => u64::from_be_bytes(bytes),
+    };
+    let source = long(word(end)?);
+    // Of a structure (`PERF_SAMPLE_WEIGHT_STRUCT`) the lower half is the latency.
+    let latency = match (has(SampleFormat::WEIGHT), has(SampleFormat::WEIGHT_STRUCT)) {
+        (true, _) => long(word(end - 8)?),
+        (_, true) => long(word(end - 8)?) & u64::from(u32::MAX),
+        _ => 0,
+    };
+    Some(SampledAccess { latency, source })
+}
+
 /// What is read so far.
 struct Reader {
     /// `uname -m` of the machine.
@@ -134,7 +169,7 @@ struct Reader {
 
 impl Reader {
     /// Takes a record, in the order of time.
-    fn take(&mut self, record: EventRecord, time: Option<u64>) {
+    fn take(&mut self, record: EventRecord, time: Option<u64>, access: Option<SampledAccess>) {
         let process = |pid: i32| pid as u32;
         let what = match record {
             EventRecord::Sample(sample) => {
@@ -143,7 +178,8 @@ impl Reader {
                 self.times = Some((self.times.map_or(time, |(first, _)| first), time));
                 self.with_kernel |= Places::is_kernel(address);
                 let (weight, stack) = (self.weight(&sample), self.stack(&sample));
-                Sampled::Sample { process: process(pid), address, weight, stack, data: sample.addr }
+                let data = sample.addr;
+                Sampled::Sample { process: process(pid), address, weight, stack, data, access }
             }
             EventRecord::Mmap2(map)
                 if map.pid >= 0 && (self.has_data || map.protection & EXECUTABLE != 0) =>

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use fathom_experiment::profile::{KIND, NAME};
-use fathom_experiment::record::Profile;
-use fathom_host::{Callers, Pace, ProgramSampling, SampledBy, mapped, memory_pmus};
+use fathom_experiment::record::{Profile, ProfilePmu};
+use fathom_host::{
+    Callers, MemoryEvent, Pace, ProgramSampling, SampledBy, SampledPmu, mapped, memory_events,
+};
 
 use super::{Context, Verb, simulate};
 use crate::failure::{Exit, Failure};
@@ -19,6 +21,9 @@ use crate::program::samples::Places;
 
 /// Shortest period of the kernel's clock, ns (kernel/events/core.c, `perf_swevent_start_hrtimer`).
 const LEAST_CLOCK_NS: u64 = 10_000;
+
+/// Shortest period of IBS, operations: its counter has no lower four bits (arch/x86/events/amd/ibs.c, `perf_ibs_op.min_period`).
+const LEAST_OPERATIONS: u64 = 144;
 
 /// Largest period: the kernel keeps the upper bit for itself.
 const MOST_EVENTS: u64 = i64::MAX as u64;
@@ -36,16 +41,20 @@ struct Options {
     /// A sample at each N events (of cpu-clock: ns) of --event, instead of a rate. Default of page-faults: 97.
     #[arg(long, value_name = "N", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..=MOST_EVENTS))]
     period: Option<u64>,
+    /// With --event mem-loads: only loads that take so many cycles at least.
+    #[arg(long, value_name = "CYCLES", value_parser = clap::value_parser!(u64).range(1..=65_535))]
+    least_latency: Option<u64>,
     /// How callers are found. Default: tables on x86-64 and AArch64, else frame-pointers.
     #[arg(long, value_enum, value_name = "HOW")]
     callers: Option<CallersName>,
-    /// Tell which data: by addresses that samples have, those of page faults (--event page-faults); or, with --simulated, with the
+    /// Tell which data: by addresses that samples have, those of page faults (--event page-faults) and of accesses (--event mem-loads of
+    /// Intel's PEBS, ibs_op of AMD's IBS); or, with --simulated, with the
     /// reasons of misses, which takes several times as long.
     #[arg(long)]
     data: bool,
     /// Simulate the program on a described machine instead: exact, and without counters. The report is that of `fathom simulate
     /// --calls`.
-    #[arg(long, conflicts_with_all = ["event", "rate", "period", "callers", "process", "time"])]
+    #[arg(long, conflicts_with_all = ["event", "rate", "period", "least_latency", "callers", "process", "time"])]
     simulated: bool,
     /// The described machine, by name or file. Default: this host, as drafted from its newest survey that is kept.
     #[arg(long, value_name = "MACHINE", value_delimiter = ',', requires = "simulated")]
@@ -87,6 +96,7 @@ pub fn verb() -> Verb {
   fathom profile --rate 4000 --html page.html -- ./program
   fathom profile --event cpu-clock -- make
   fathom profile --event page-faults --data -- ./program      which data is touched first
+  fathom profile --event mem-loads -- ./program               which data takes how long, and where it was
   fathom profile --pid 1234 --for 30s         a process that runs already
   fathom profile --callers frame-pointers -- ./program
   fathom profile --simulated --on bcm2711 -- ./program      exact, on a described machine
@@ -105,10 +115,37 @@ impl Options {
         asked.unwrap_or(by.usual_pace())
     }
 
+    /// Returns the event that is asked for.
+    fn event(&self) -> Option<SampledBy> {
+        match (self.event, self.least_latency) {
+            (Some(SampledBy::Accesses(of, _)), least @ Some(_)) => Some(SampledBy::Accesses(of, least)),
+            (event, _) => event,
+        }
+    }
+
     /// Checks what depends on two options.
     fn check(&self) -> Result<(), Failure> {
         let is_short = self.period.is_some_and(|ns| ns < LEAST_CLOCK_NS);
+        let is_loads = matches!(self.event, Some(SampledBy::Accesses(MemoryEvent::Loads, _)));
+        if self.least_latency.is_some() && !is_loads {
+            return Err(Failure::usage(
+                "--least-latency is of --event mem-loads",
+                "name that event, or leave it out",
+            ));
+        }
         match self.event {
+            Some(SampledBy::Accesses(..)) if self.rate.is_some() => Err(Failure::usage(
+                "--rate: samples of accesses have addresses in place of the numbers of events",
+                "--period: a sample at each so many events",
+            )),
+            Some(SampledBy::Accesses(MemoryEvent::Operations, _))
+                if self.period.is_some_and(|each| each < LEAST_OPERATIONS || each % 16 != 0) =>
+            {
+                Err(Failure::usage(
+                    "--period: that of ibs_op is a multiple of 16, and at least 144",
+                    format!("--period {LEAST_OPERATIONS}, or another multiple of 16"),
+                ))
+            }
             Some(SampledBy::CpuClock) if is_short => Err(Failure::usage(
                 "--period: that of cpu-clock is in ns, and the kernel's shortest is 10000",
                 format!("--period {LEAST_CLOCK_NS} at least"),
@@ -134,6 +171,7 @@ impl Options {
             ("--event", self.event.map(|by| by.name().to_owned())),
             ("--rate", self.rate.map(|n| n.to_string())),
             ("--period", self.period.map(|n| n.to_string())),
+            ("--least-latency", self.least_latency.map(|n| n.to_string())),
             ("--callers", how.map(|how| how.get_name().to_owned())),
         ];
         let typed = typed(self.process.typed().into_iter().chain(own));
@@ -214,9 +252,9 @@ fn finished(
     run: Profile,
 ) -> Result<Profile, Failure> {
     places.take(sampling.take());
-    let counted = sampling.counted();
-    let counted =
-        counted.map_err(|e| Failure::new(format!("cannot read the counters: {e}"), "run it again"))?;
+    let unread = |e: io::Error| Failure::new(format!("cannot read the counters: {e}"), "run it again");
+    let counted = sampling.counted().map_err(unread)?;
+    let pmus = sampling.pmus().map_err(unread)?.into_iter().map(pmu).collect();
     let (rate, period) = match options.pace(by) {
         Pace::PerSecond(rate) => (rate, None),
         Pace::Each(events) => (0, Some(events)),
@@ -234,8 +272,14 @@ fn finished(
         rate,
         period,
         counted,
+        pmus,
         ..places.finish()
     })
+}
+
+fn pmu(of: SampledPmu) -> ProfilePmu {
+    let SampledPmu { name, cpus, samples, counted, refused } = of;
+    ProfilePmu { name, cpus, samples, counted, refused: refused.unwrap_or_default() }
 }
 
 /// Samples a process that runs already, and adds where it executed.
@@ -287,7 +331,7 @@ fn opened(options: &Options, process: Option<&Process>) -> Result<Opened, Failur
         }
         _ => cannot_sample(options, by, error),
     };
-    if let Some(by) = options.event {
+    if let Some(by) = options.event() {
         let sampling = open(by).map_err(|error| failed(by, &error))?;
         return Ok(Opened { sampling, by, instead: Default::default() });
     }
@@ -305,7 +349,7 @@ fn opened(options: &Options, process: Option<&Process>) -> Result<Opened, Failur
 
 /// Tells that samples of an event do not say which data was accessed.
 fn no_addresses(by: SampledBy) -> Failure {
-    let pmus = memory_pmus();
+    let pmus = memory_events();
     let remedy = "--event page-faults: the data that is touched first; exact, of all accesses: fathom profile --simulated --data --on \
                   MACHINE -- PROGRAM";
     let event = by.name();
@@ -318,17 +362,18 @@ fn no_addresses(by: SampledBy) -> Failure {
             remedy,
         ),
         some => Failure::new(
-            format!(
-                "samples of {event} have no addresses of data; those of {} have, which fathom does not take itself",
-                some.join(", ")
-            ),
-            format!("perf mem record -- PROGRAM, and fathom import perf.data; or {remedy}"),
+            format!("samples of {event} have no addresses of data; those of {} have", some.join(", ")),
+            format!("--event {}; or {remedy}", some.join(", or --event ")),
         ),
     }
 }
 
 fn cannot_sample(options: &Options, by: SampledBy, error: &io::Error) -> Failure {
     let remedy = match error.kind() {
+        io::ErrorKind::NotFound if by.tells_access() => {
+            "it takes a processor of Intel with PEBS (mem-loads) or of AMD with IBS (ibs_op), and in a guest its hypervisor's leave; which data is \
+             touched first: --event page-faults"
+        }
         io::ErrorKind::PermissionDenied => {
             "sysctl kernel.perf_event_paranoid=2 as root, or CAP_PERFMON; in a container allow perf_event_open"
         }

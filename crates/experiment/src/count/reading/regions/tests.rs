@@ -22,7 +22,7 @@ fn planted() -> ProgramRuns {
         let marks = ProgramMarks {
             attached: 1,
             threads: 1,
-            read_by: [set.is_none(), set.is_some()],
+            read_by: [set.is_none(), set.is_some(), false],
             pairs: [64, 12_800],
             regions,
             ..ProgramMarks::default()
@@ -81,6 +81,25 @@ fn regions_are_numbered_by_their_names_and_have_their_counts() {
         ["region gone"]
     );
     assert!(report.warnings.is_empty(), "{:?}", report.warnings);
+}
+
+#[test]
+fn how_counters_were_read_is_told() {
+    let ways = [
+        ([true, false, false], "read"),
+        ([false, true, false], "instructions"),
+        ([false, false, true], "driver"),
+        ([true, false, true], "some-by-instructions"),
+    ];
+    for (read_by, told) in ways {
+        let mut program = planted();
+        for marks in program.runs.iter_mut().filter_map(|run| run.marks.as_mut()) {
+            marks.read_by = read_by;
+        }
+        let report = read(&program, false);
+        let cycles = report.find(metrics::MARKS_COUNT.at(["cycles".into()])).expect("it counts");
+        assert_eq!(cycles.detail.word(metrics::READ_BY), Some(told));
+    }
 }
 
 /// An emulator has neither times nor cycles.

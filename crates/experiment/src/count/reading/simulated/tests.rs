@@ -11,12 +11,17 @@ fn event(code: u64, name: &str, count: Result<u64, &str>) -> SimulatedEvent {
 }
 
 fn planted(all: Vec<SimulatedEvent>) -> Report {
+    planted_with([[60_000; 3], [30_000, 0, 60_000]], all)
+}
+
+/// The same with these times of a walk, and of a miss of the nearest TLB.
+fn planted_with(translation: [[u64; 3]; 2], all: Vec<SimulatedEvent>) -> Report {
     let exactly = |cycles: u64| [1000 * cycles; 3];
     let events = SimulatedEvents {
         table: "arm1176".to_owned(),
         waits: 6_000_000 * 4096,
         tiers: vec![exactly(3), exactly(56)],
-        translation: Some([exactly(60), [30_000, 0, 60_000]]),
+        translation: Some(translation),
         all,
     };
     let simulated = Simulated {
@@ -84,6 +89,13 @@ fn misses_times_the_descriptions_latencies_are_explained_and_the_rest_is_told() 
     let report = planted(all);
     let f = report.find(&metrics::EXPLAINED_TRANSLATION).expect("misses");
     assert_eq!((f.finite(), f.low, f.high), (Some(600_000.0), Some(0.0), Some(1_200_000.0)));
+    // Beside walks, misses of the nearest TLB take what the next one takes: nothing in this description; 3 cycles in another one.
+    let mut all = all_events();
+    all[3] = event(0x04, "DTLB_MISS", Ok(120_000));
+    assert_eq!(value(&planted(all.clone()), "program.explained.translation"), 20_000.0 * 60.0);
+    let report = planted_with([[60_000; 3], [31_500, 3_000, 60_000]], all);
+    assert_eq!(value(&report, "program.explained.translation"), 20_000.0 * 60.0 + 100_000.0 * 3.0);
+    assert_eq!(value(&report, "program.explained.all"), 5_440_000.0 + 300_000.0);
     // Without misses nothing is explained, and nothing invented.
     let mut all = all_events();
     all[4] = event(0x0b, "DCACHE_MISS", Err("a reason"));
