@@ -10,6 +10,7 @@ use fathom_probe::splitmix::mix;
 use fathom_units::facts;
 
 use super::curves::MAX_PAIR;
+use super::rows::MIN_MEMORY_NS;
 use super::two_lines;
 use crate::budget::Budget;
 use crate::cost::Cost;
@@ -262,8 +263,10 @@ impl Planner<'_> {
         for step in line_pairs::DISTANCES {
             let cells = extent / step / 2 * 2;
             self.chain(line_pairs::pattern(&self.scale), cells, step, self.scale.pages());
-            if let (true, Some(trial)) = (self.modelled(), self.trials.last_mut()) {
-                trial.warm = 0;
+            if let (true, Some(trial)) = (self.budget.modelled, self.trials.last_mut()) {
+                // All loads are from memory.
+                let steps = MIN_STEPS * self.scale.resolution * self.scale.tick_ns;
+                (trial.warm, trial.loads) = (0, (steps / MIN_MEMORY_NS) as u64 + line_pairs::MIN_LOADS);
             }
         }
     }

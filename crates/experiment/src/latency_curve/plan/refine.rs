@@ -203,7 +203,11 @@ impl Planner<'_> {
     }
 
     /// Schedules points in the gaps of wide rises, and beyond them: a tier of few points there is taken for a bend of the rise.
+    /// On exact machines, all points of a rise count.
     fn fill_wide_rises(&mut self, curves: &Reading) {
+        if self.exact() {
+            return;
+        }
         let stride = self.scale.stride;
         for capacity in curves.tiers.iter().filter_map(|tier| tier.capacity).filter(|c| c.wide_rise) {
             let inside = capacity.onset.value..WIDE_RISE_BEYOND * capacity.onset.high;

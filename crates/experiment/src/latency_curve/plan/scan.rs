@@ -20,6 +20,9 @@ fn spread_first(sizes: &[u64]) -> impl Iterator<Item = u64> + '_ {
 impl Planner<'_> {
     pub(super) fn calibrate(&mut self) {
         self.trial(Trial { loads: 200, samples: 200, warm: 0, ..Trial::of(Clock) });
+        if self.exact() {
+            self.line_pairs();
+        }
     }
 
     /// Returns `per` points per octave from `from` up to and including `to`.
@@ -31,7 +34,6 @@ impl Planner<'_> {
     /// Schedules the TLB pairs on up to a thousand pages. They come before the latency curve, because they decide its
     /// pages and its window.
     pub(super) fn scan_pairs(&mut self) {
-        self.line_pairs();
         let mut last = 0;
         for n in Self::octaves(2 * STRIDE, self.max_pages().min(1024) * STRIDE, 2.0).map(|b| b / STRIDE) {
             if n > last {
@@ -39,16 +41,17 @@ impl Planner<'_> {
                 last = n;
             }
         }
+        self.line_pairs();
     }
 
     pub(super) fn coarse_scan(&mut self) {
-        self.line_pairs();
         let top = self.top().min(FINE_TOP);
         let sizes: Vec<u64> = Self::octaves(MIN_BYTES, top, 3.0).collect();
         for bytes in spread_first(&sizes) {
             self.step(bytes);
         }
         self.pack_pairs();
+        self.line_pairs();
     }
 
     /// Schedules the packed halves that the pairs lack: those in base pages, if the curve is not measured in huge pages
@@ -63,7 +66,6 @@ impl Planner<'_> {
 
     /// Schedules the large working sets, the largest first: without it nothing shows where the last tier ends.
     pub(super) fn scan_large_sizes(&mut self) {
-        self.line_pairs();
         let top = coarse_top(self.record, &self.scale);
         let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
         sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
@@ -78,6 +80,7 @@ impl Planner<'_> {
         for bytes in spread_first(&sizes) {
             self.step(bytes);
         }
+        self.line_pairs();
     }
 
     /// Returns whether the pairs were measured with the present spacing. They come first in a scan.
