@@ -314,8 +314,7 @@ fn lines_of_256_bytes_beside_neighbours_do_not_halve_memory() {
     let d = wide::noisy(180_009);
     assert!(d.levels.iter().any(|level| level.line == 256) && !d.neighbours.is_empty());
     let report = report_of(&d, 1);
-    let memory =
-        report.findings.iter().filter(|f| f.name().ends_with(".latency") && f.unit == "ns").next_back();
+    let memory = report.findings.iter().rfind(|f| f.name().ends_with(".latency") && f.unit == "ns");
     let found = memory.and_then(|f| f.finite()).unwrap();
     let truth = d.memory.latency.in_ns(d.core.clock_hz);
     assert!((0.9..1.15).contains(&(found / truth)), "{found} ns of {truth}");
