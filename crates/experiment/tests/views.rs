@@ -20,7 +20,7 @@ const ALLOWED: [&str; 9] = [
 ];
 
 /// Modules of this crate whose views are used by several views.
-const SHARED: [&str; 6] = ["claims", "counted", "geometry", "latency_curve", "overlap", "prefetch"];
+const SHARED: [&str; 7] = ["claims", "counted", "geometry", "latency_curve", "overlap", "prefetch", "window"];
 
 /// Crate names with which paths may begin.
 const CRATES: [&str; 9] = [

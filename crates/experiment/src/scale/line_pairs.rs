@@ -19,6 +19,8 @@ pub(crate) const DISTANCES: [u64; 2] = [PAIR_STRIDE, 2 * PAIR_STRIDE];
 /// Extent of the pairs, bytes: beyond most caches, and more cells than a walk of [`plan`](crate::latency_curve) visits. A host takes 0.1 s
 /// for both distances.
 pub(crate) const EXTENT: u64 = 128 << 20;
+/// Smallest extent, bytes: the pairs of one run on a model.
+pub(crate) const MIN_EXTENT: u64 = 1 << 20;
 /// Loads of a run on a model, in addition to those that the resolution of its clock needs: enough for all banks and rows of memory.
 pub(crate) const MIN_LOADS: u64 = 2048;
 /// Number of trials of each distance where others use the machine, in different rounds.

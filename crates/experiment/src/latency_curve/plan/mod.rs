@@ -256,10 +256,11 @@ impl Planner<'_> {
     fn line_pairs(&mut self) {
         let times = if self.exact() { 1 } else { line_pairs::TRIALS };
         let is_planned = self.trials.iter().any(line_pairs::is_of);
-        if !self.scale.is_survey || is_planned || line_pairs::rounds(self.record) >= times {
+        let extent = line_pairs::EXTENT.min(self.top());
+        let is_possible = self.scale.is_survey && extent >= line_pairs::MIN_EXTENT;
+        if !is_possible || is_planned || line_pairs::rounds(self.record) >= times {
             return;
         }
-        let extent = line_pairs::EXTENT.min(self.top());
         for step in line_pairs::DISTANCES {
             let cells = extent / step / 2 * 2;
             self.chain(line_pairs::pattern(&self.scale), cells, step, self.scale.pages());
