@@ -32,6 +32,11 @@ fn by_address(read: &Read) -> Vec<Access> {
     read.1.iter().map(|(_, access)| access.at(pc(access))).collect()
 }
 
+/// Returns the access with this number of instructions since the last one of data. Further accesses of an instruction have none.
+fn after(instructions: u32, access: Access) -> Access {
+    Access { instructions, ..access }
+}
+
 /// Returns address, executions, loads and stores of each instruction.
 fn places(read: &Read) -> Vec<(u64, u64, u64, u64)> {
     let all = read.2.run.places.iter().filter(|place| place.executed + place.loads + place.stores > 0);
@@ -49,9 +54,9 @@ fn din_is_a_label_and_an_address() {
     let expected = [
         Access::fetch(0x40_1000, 1).at(0x40_1000),
         Access::load(0x7fff_0010, 1).at(0x40_1000),
-        Access::store(0x7fff_0018, 1).at(0x40_1000),
+        after(0, Access::store(0x7fff_0018, 1).at(0x40_1000)),
         Access::fetch(0x40_1040, 1).at(0x40_1040),
-        Access::load(u64::MAX, 1).at(0x40_1040),
+        after(2, Access::load(u64::MAX, 1).at(0x40_1040)),
     ];
     assert_eq!(by_address(&read), expected);
     assert_eq!(places(&read), [(0x40_1000, 1, 1, 1), (0x40_1004, 1, 0, 0), (0x40_1040, 1, 1, 0)]);
@@ -92,7 +97,7 @@ fn lackey_has_instructions_and_their_data() {
         Access::fetch(0x400_1000, 3).at(0x400_1000),
         Access::load(0x1ff_efff, 8).at(0x400_1000),
         Access::load(0x1ff_f000, 4).at(0x400_1003),
-        Access::store(0x1ff_f000, 4).at(0x400_1003),
+        after(0, Access::store(0x1ff_f000, 4).at(0x400_1003)),
         Access::fetch(0x400_1040, 2).at(0x400_1040),
         Access::store(0x1ff_f008, 16).at(0x400_1040),
     ];
@@ -142,12 +147,12 @@ fn champsim_has_records_of_64_bytes() {
     let expected = [
         Access::fetch(0x40_1000, 1).at(0x40_1000),
         Access::load(0x8000, 1).at(0x40_1000),
-        Access::load(0x8008, 1).at(0x40_1000),
-        Access::store(0x9000, 1).at(0x40_1000),
+        after(0, Access::load(0x8008, 1).at(0x40_1000)),
+        after(0, Access::store(0x9000, 1).at(0x40_1000)),
         Access::fetch(0x40_2000, 1).at(0x40_2000),
-        Access::load(0x8010, 1).at(0x40_2000),
-        Access::store(0x9008, 1).at(0x40_2000),
-        Access::store(0x9010, 1).at(0x40_2000),
+        after(2, Access::load(0x8010, 1).at(0x40_2000)),
+        after(0, Access::store(0x9008, 1).at(0x40_2000)),
+        after(0, Access::store(0x9010, 1).at(0x40_2000)),
     ];
     assert_eq!(by_address(&read), expected);
     assert_eq!(places(&read)[1], (0x40_1004, 1, 0, 0));
@@ -171,7 +176,7 @@ fn memtrace_of_dynamorio_has_instructions_with_accesses() {
     let expected = [
         Access::store(0x7ffe_acab_0ec8, 8).at(call),
         Access::load(0x10, 8).at(movs),
-        Access::store(0x20, 8).at(movs),
+        after(0, Access::store(0x20, 8).at(movs)),
     ];
     assert_eq!(by_address(&read), expected, "no fetches: other instructions are not in the trace");
     assert_eq!((places(&read), read.2.all_instructions), (vec![(call, 1, 0, 1), (movs, 1, 1, 1)], false));
