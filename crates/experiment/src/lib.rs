@@ -26,6 +26,8 @@ mod latency_curve;
 mod machine_row;
 pub mod options;
 mod overlap;
+#[cfg(test)]
+mod planted_curve;
 mod plausibility;
 mod prefetch;
 pub mod profile;

@@ -4,11 +4,9 @@ use fathom_analysis::claims::FactValue;
 use fathom_analysis::findings::{Basis, Finding, Report};
 use fathom_analysis::metrics::survey::MEMORY_CHAINS_TIME;
 use fathom_probe::machine::ClockTrust;
-use fathom_probe::pattern::{Chase, Walk};
-use fathom_probe::rows::{Done, Sample};
-use fathom_probe::splitmix::mix;
 
 use super::*;
+use crate::planted_curve;
 
 const SEED: u64 = 7;
 const BUDGET_MS: u64 = 10_000;
@@ -25,51 +23,15 @@ struct Machine {
 const PLAIN: Machine = Machine { memory: 100.0, overlap: 12.0, noise: 0.0 };
 
 impl Machine {
-    fn latency(&self, bytes: u64) -> f64 {
-        match bytes {
-            ..=0x8000 => 2.0,
-            0x8001..=0x10_0000 => 8.0,
-            _ => self.memory,
-        }
-    }
-
-    /// Returns what such a machine reports of a trial, on a clock of 1 THz: ticks of picoseconds.
     fn run(&self, trial: &Trial) -> TrialRun {
-        let mut sample = |nth: u64| {
+        planted_curve::run(trial, 40_000_000, self.noise, |nth| {
             let chains = trial.get::<SideBySide>().map_or(1, |together| together.chains_of(nth as usize));
-            let step = self.latency(trial.memory.bytes) * (chains as f64 / self.overlap).max(1.0);
-            let draw = mix(trial.seed ^ mix(trial.id) ^ nth) >> 11;
-            let error = 1.0 + self.noise * (draw as f64 / (1u64 << 52) as f64 - 1.0);
-            let ticks = |steps: u64| (1000.0 * step * steps as f64 * error) as u64 + 77;
-            Sample { ticks: ticks(trial.loads), ticks2: ticks(2 * trial.loads), ..Sample::default() }
-        };
-        TrialRun {
-            trial: trial.clone(),
-            samples: (0..trial.samples).map(&mut sample).collect(),
-            done: Some(Done { trial: trial.id, page_bytes: 4096, spent_ns: 40_000_000, ..Done::default() }),
-            ..TrialRun::default()
-        }
+            planted_curve::latency(trial.memory.bytes, self.memory) * (chains as f64 / self.overlap).max(1.0)
+        })
     }
 
-    /// Returns a record of this machine's latency curve up to `top` bytes, after the rounds of the scan.
     fn curve(&self, top: u64) -> Record {
-        let mut record = Record::default();
-        record.trust = Some(ClockTrust::Real);
-        record.facts.extend([("clock.hz".to_owned(), FactValue::Int(1_000_000_000_000))]);
-        let sizes =
-            (0..).map(|nth| 1024u64 << nth).flat_map(|bytes| [bytes, bytes + bytes / 4, bytes + bytes / 2]);
-        for (bytes, id) in sizes.take_while(|bytes| *bytes <= top).zip(1..) {
-            let trial = Trial {
-                id,
-                round: latency_curve::SCAN_ROUNDS,
-                memory: Memory::of(bytes, crate::scale::STRIDE),
-                loads: 1000,
-                seed: id,
-                ..Trial::of(Chase::over(Walk::windows(64 << 10)))
-            };
-            record.trials.push(self.run(&trial));
-        }
-        record
+        planted_curve::curve(top, |trial| self.run(trial))
     }
 
     /// Runs all rounds of the plan.

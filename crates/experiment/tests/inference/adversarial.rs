@@ -19,6 +19,12 @@ fn base() -> Description {
     Description { name: "adversarial".into(), ..machine("s1-8way") }
 }
 
+/// Replaces the nearest level's random replacement: under it, exp(-4) of the loads still hit at four times its size, 0.15 cycle of 12.
+fn without_late_hits(d: &mut Description) {
+    let nearest = d.levels.iter_mut().find(|level| level.holds != Holds::Instructions).unwrap();
+    nearest.replacement = Replacement::Lru;
+}
+
 fn warned(report: &Report, kind: WarningKind) -> bool {
     report.warnings.iter().any(|w| w.kind == kind)
 }
@@ -31,12 +37,12 @@ fn holds(report: &Report, name: &str, truth: f64) {
     assert!(ok, "{name}: {found:?}, expected {truth}; {:?}", report.refusals);
 }
 
-/// Asserts the latencies of the tiers in cycles, within 1 % or 0.2 cycle as the oracle promises: as many as listed.
+/// Asserts the latencies of the tiers in cycles, within 1 %: as many as listed.
 #[track_caller]
 fn tiers(report: &Report, cycles: &[f64]) {
     let found: Vec<f64> =
         (1..).map_while(|n| number(report, &format!("tier.{n}.latency_cycles")).map(|f| f.1)).collect();
-    let close = |(a, b): (&f64, &f64)| (a - b).abs() < (0.01 * b).max(0.2);
+    let close = |(a, b): (&f64, &f64)| (a / b - 1.0).abs() < 0.01;
     assert!(
         found.len() == cycles.len() && found.iter().zip(cycles).all(close),
         "{found:?}, expected {cycles:?}"
@@ -141,6 +147,7 @@ fn three_hundred_and_eighty_four_sets(line: u64) -> Description {
     d.levels.iter_mut().for_each(|level| level.line = line);
     let level = d.levels.last_mut().unwrap();
     (level.ways, level.size) = (5, 384 * 5 * line);
+    without_late_hits(&mut d);
     d
 }
 
@@ -171,13 +178,12 @@ fn short_lines_of_a_large_hashed_level_are_tested_near_its_end() {
 fn test_for_short_lines_is_no_point_of_the_curve() {
     let mut d = base();
     d.levels.iter_mut().for_each(|level| level.line = 128);
+    without_late_hits(&mut d);
     let report = report_of(&d, 1);
     tiers(&report, &[4.0, 12.0, MEMORY]);
     let at = |bytes: u64| number(&report, &format!("latency.{bytes}.cycles")).map(|f| f.1);
     let in_second: Vec<f64> = (128 << 10..=256 << 10).step_by(64).filter_map(at).collect();
-    // Under random replacement, exp(-4) of the loads at four times the first level still hit in it: 11.85. Hits in a line of the test
-    // itself made it 8.
-    assert!(in_second.len() > 4 && in_second.iter().all(|cycles| *cycles > 11.75), "{in_second:?}");
+    assert!(in_second.len() > 4 && in_second.iter().all(|cycles| *cycles > 11.9), "{in_second:?}");
 }
 
 /// Accesses that take a little longer than a refresh meet it at one phase. The mean over all phases is 1.7 % less.
@@ -257,19 +263,15 @@ fn capacities_in_random_frames_are_somewhere_on_the_rise_or_doubted() {
     let first = levels.next().unwrap();
     (first.size, first.ways) = (64 << 10, 4);
     levels.next().unwrap().size = 1 << 20;
-    let (mut held, mut all) = (0, 0);
-    for seed in 1..7 {
+    for seed in 1..4 {
         let report = report_of(&d, seed);
         for (name, truth) in [("tier.1.capacity", 65_536.0), ("tier.2.capacity", 1_048_576.0)] {
-            let Some((found, value)) = number(&report, name) else { continue };
-            let (low, high) = (found.low.unwrap_or(value), found.high.unwrap_or(value));
-            let holds = (low..=high).contains(&truth);
-            assert!(holds || !found.notes.is_empty(), "seed {seed}, {name}: {low} to {high}, in silence");
-            (held, all) = (held + usize::from(holds), all + 1);
+            let doubted = number(&report, name).is_some_and(|(found, _)| !found.notes.is_empty());
+            if seed == 1 || !doubted {
+                holds(&report, name, truth);
+            }
         }
     }
-    // Of 48 on seeds 1 to 24, 34 held, 10 were doubted, and 4 were not given.
-    assert!(all >= 9 && held >= 6, "{held} of {all} hold the truth");
 }
 
 /// A TLB of 64 entries holds pieces of huge pages, of which lines in 16 sets at random miss more and more.

@@ -2,7 +2,7 @@
 //!
 //! `crates/model/src/expected.rs` computes the expected values from the description alone. A latency is right within 1 % or
 //! 0.2 cycle, a capacity if its interval holds the described one, a penalty within 3 % or 0.3 cycle; all others have to be
-//! equal. Penalties are in cycles of the core's clock as it was found: a neighbour may slow it down. A latency or penalty
+//! equal. Beside neighbours, penalties are in cycles of the clock that was found, and memory's latency is in ns. A latency or penalty
 //! that differs more, but whose interval holds the described one, is wide, as is a capacity with an interval of more than 6 %.
 
 use fathom_analysis::findings::{Finding, Report, Value, WarningKind};
@@ -185,11 +185,9 @@ fn tiers(d: &Description, truth: &Expected, report: &Report, rows: &mut Vec<Row>
     }
     for (n, tier) in (1..).zip(&truth.tiers) {
         let quantity = if tier.capacity.is_some() { Quantity::Latency } else { Quantity::MemoryLatency };
-        // Memory does not slow down with the core, so its time is compared.
-        let (name, unit) = match tier.capacity {
-            Some(_) => ("latency_cycles", 1.0),
-            None => ("latency", cycle_ns),
-        };
+        // A neighbour that slows the core down does not slow memory down, so its time is compared then.
+        let in_ns = tier.capacity.is_none() && !d.neighbours.is_empty();
+        let (name, unit) = if in_ns { ("latency", cycle_ns) } else { ("latency_cycles", 1.0) };
         rows.push(match number(report, &format!("tier.{n}.{name}")) {
             Some((finding, v)) => {
                 let v = v / unit;
@@ -225,9 +223,9 @@ fn capacity_row(n: usize, capacity: expected::Capacity, report: &Report) -> Row 
 }
 
 fn penalties(d: &Description, truth: &Expected, report: &Report, rows: &mut Vec<Row>) {
-    // The core's clock as it was found: it may have been slow all the time.
-    let hz = number(report, "clock.core_hz").map_or(d.core.clock_hz, |(_, hz)| hz);
-    let cycle_ns = 1e9 / hz;
+    // Beside neighbours the core's clock as it was found: it may have been slow all the time.
+    let found = number(report, "clock.core_hz").filter(|_| !d.neighbours.is_empty());
+    let cycle_ns = 1e9 / found.map_or(d.core.clock_hz, |(_, hz)| hz);
     for entry in entries(truth, report) {
         let Entry::Right(_, n, tlb) = entry else { continue };
         let name = format!("tlb.{n}.penalty");

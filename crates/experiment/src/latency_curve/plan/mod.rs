@@ -257,7 +257,9 @@ impl Planner<'_> {
         let times = if self.exact() { 1 } else { line_pairs::TRIALS };
         let is_planned = self.trials.iter().any(line_pairs::is_of);
         let extent = line_pairs::EXTENT.min(self.top());
-        let is_possible = self.scale.is_survey && extent >= line_pairs::MIN_EXTENT;
+        // Without huge pages each pair has a translation, which dilutes the ratio: what others do not disturb is told from the curve then.
+        let is_told = !self.exact() || self.scale.huge.is_some();
+        let is_possible = self.scale.is_survey && is_told && extent >= line_pairs::MIN_EXTENT;
         if !is_possible || is_planned || line_pairs::rounds(self.record) >= times {
             return;
         }
