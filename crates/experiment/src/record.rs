@@ -35,6 +35,7 @@ pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
 pub use profile::{
     DataLevel, Profile, ProfileCall, ProfileLatency, ProfileLevel, ProfileObject, ProfilePlace, ProfilePmu,
+    ProfileWalks,
 };
 pub(crate) use program::MAX_TIERS;
 pub use program::{

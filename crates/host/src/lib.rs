@@ -40,6 +40,7 @@ mod reaper;
 mod redact;
 mod resctrl;
 mod rt_priority;
+mod spe;
 mod stress;
 mod supervisor;
 mod trace;
@@ -66,10 +67,11 @@ pub use program_counters::{
     ProgramEvent, ProgramUsage,
 };
 pub use program_samples::{
-    Callers, ProgramSampling, Sampled, SampledAccess, SampledBy, SampledEvent, SampledPmu, Stack,
-    StackMemory, mapped,
+    Callers, DataSource, Gap, ProgramSampling, Sampled, SampledAccess, SampledBy, SampledEvent, SampledPmu,
+    Stack, StackMemory, mapped,
 };
 pub use reaper::run_reaper;
+pub use spe::{SpeClock, SpeRecord, SpeTrace, read_spe};
 pub use stress::{WorkerOptions, run_worker};
 
 /// Serves `host` on `lines` until `bye` or the end of the input. The loops over memory are compiled here, as this crate is

@@ -15,6 +15,7 @@ pub(crate) struct Event {
     config: u64,
     /// For the PMU's driver, as the last one.
     config1: u64,
+    config2: u64,
     /// `precise_ip`: 0 to 3, of samples without skid.
     precise: u8,
     /// Whether it is counted in the kernel too.
@@ -50,17 +51,17 @@ impl Event {
     pub(crate) const ITLB_READ_MISSES: Event = Event::new(CACHE, 4 | READ_MISS);
 
     pub(crate) const fn new(kind: u32, config: u64) -> Event {
-        Event { kind, config, config1: 0, precise: 0, everywhere: false }
+        Event { kind, config, config1: 0, config2: 0, precise: 0, everywhere: false }
     }
 
     /// Returns the same event with what its PMU's driver has to know.
-    pub(crate) const fn of_driver(self, config1: u64, precise: u8) -> Event {
-        Event { config1, precise, ..self }
+    pub(crate) const fn of_driver(self, [config1, config2]: [u64; 2]) -> Event {
+        Event { config1, config2, ..self }
     }
 
-    /// Returns what its PMU's driver has to know.
-    pub(crate) const fn config1(self) -> u64 {
-        self.config1
+    /// Returns the same event, whose samples are so precise (`precise_ip`).
+    pub(crate) const fn precise(self, precise: u8) -> Event {
+        Event { precise, ..self }
     }
 
     /// Returns `type`, `config` and flags, in user space.
@@ -79,7 +80,7 @@ impl Event {
     }
 }
 
-/// `struct perf_event_attr` up to `clockid` (`PERF_ATTR_SIZE_VER3`). A kernel that knows a shorter one accepts this one if the
+/// `struct perf_event_attr` up to `sample_max_stack` (`PERF_ATTR_SIZE_VER5`). A kernel that knows a shorter one accepts this one if the
 /// rest is 0.
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -99,14 +100,18 @@ struct Attributes {
     sample_regs_user: u64,
     sample_stack_user: u32,
     clockid: i32,
+    sample_regs_intr: u64,
+    aux_watermark: u32,
+    sample_max_stack: u16,
+    reserved: u16,
 }
 
 impl Attributes {
     fn of(event: Event, flags: u64) -> Attributes {
-        let Event { kind, config, config1, precise, everywhere } = event;
+        let Event { kind, config, config1, config2, precise, everywhere } = event;
         let flags = if everywhere { flags & !USER } else { flags } | u64::from(precise) << PRECISE_SHIFT;
         let size = size_of::<Attributes>() as u32;
-        Attributes { kind, size, config, config1, flags, ..Attributes::default() }
+        Attributes { kind, size, config, config1, config2, flags, ..Attributes::default() }
     }
 
     /// Opens the event of the calling thread on a CPU; -1: on all of them.
@@ -214,6 +219,8 @@ pub(crate) struct Sampling {
     pub(crate) has_data: bool,
     /// Whether samples tell the latency of an access, and where its data were.
     pub(crate) has_access: bool,
+    /// Of an event that writes a trace: a record tells of each so many bytes. Else 0.
+    pub(crate) told_bytes: u32,
 }
 
 /// An open counter, which has counted since it was opened.
@@ -287,7 +294,7 @@ impl Counter {
         sampling: Sampling,
         leader: Option<&Counter>,
     ) -> io::Result<Counter> {
-        let Sampling { pace, caller, has_data, has_access } = sampling;
+        let Sampling { pace, caller, has_data, has_access, told_bytes } = sampling;
         // The other counters of a group follow its leader.
         let begin = if thread.is_some() || leader.is_some() { 0 } else { DISABLED | ENABLE_ON_EXEC };
         let (sample_period, paced, with) = match pace {
@@ -306,6 +313,7 @@ impl Counter {
                 read_format: WITH_TIMES,
                 sample_regs_user,
                 sample_stack_user,
+                aux_watermark: told_bytes,
                 ..Attributes::of(event, USER | INHERIT | begin | told | flags | more)
             };
             attributes.open_of(

@@ -2,26 +2,33 @@
 //! the kernel's perf events.
 
 use std::io;
-use std::os::fd::AsRawFd as _;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arch::{Architecture as _, Cpu};
 use crate::core_pmus::{OnEach, Pmu, on_each, on_each_pmu, pmus};
-use crate::memory_events::MemoryEvent;
+use crate::memory_events::{least_spe_interval, midr};
 use crate::perf::{Caller, Counter, Event, Pace, Sampling};
 use crate::process::threads;
 use crate::procfs::{Root, cpu_list};
 
+mod access;
 mod event;
 mod records;
+mod ring;
+mod shared;
+mod trace;
 
+pub use access::{DataSource, SampledAccess};
 pub use event::SampledBy;
 use records::Format;
-pub use records::{Sampled, SampledAccess, SampledEvent, Stack, StackMemory};
+pub use records::{Gap, Sampled, SampledEvent, Stack, StackMemory};
+use ring::Ring;
+use trace::Traced;
 
 /// Bytes of a ring's data, a power of two: some 6000 samples, six seconds at 1000 a second; and below the kernel's limit for
 /// each CPU without privileges (`perf_event_mlock_kb`, 516 KiB).
 const DATA_BYTES: usize = 256 << 10;
+/// The same if a trace has the samples.
+const TRACED_DATA_BYTES: usize = 64 << 10;
 /// The same for samples with a part of the stack, if so much may be locked: a quarter of a second at 1000 a second. Else half of
 /// it, and so on.
 const STACKS_DATA_BYTES: usize = 2 << 20;
@@ -33,13 +40,6 @@ const STACK_BYTES: u32 = 8 << 10;
 const LEAST_STACK_BYTES: u32 = 1 << 10;
 /// Stack that a ring without privileges holds between two readings, of [`ProgramSampling::INTERVAL_MS`], bytes.
 const STACKS_BETWEEN_READINGS: u64 = 256 << 10;
-/// The same at least, if more memory may not be locked.
-const LEAST_DATA_BYTES: usize = 32 << 10;
-/// Bytes of a record without the stack, at most: a mapping of a file with the longest path (4096), rounded up.
-const MAX_RECORD: u64 = 8 << 10;
-/// `struct perf_event_mmap_page`: offsets of `data_head` and `data_tail`.
-const HEAD: usize = 1024;
-const TAIL: usize = 1032;
 /// The kernel's name for memory of no file, in records of mappings (kernel/events/core.c, `perf_event_mmap_event`).
 const NO_FILE: &str = "//anon";
 /// CPUs that are online.
@@ -100,6 +100,57 @@ fn sampled_with(
     Ok((leader, opened?))
 }
 
+/// How the rings of CPUs are opened.
+struct How<'a> {
+    by: SampledBy,
+    /// Threads of a process that runs already; else what the calling thread starts.
+    threads: Option<&'a [libc::pid_t]>,
+    sampling: Sampling,
+    format: Format,
+    /// Bytes of a ring's data.
+    bytes: usize,
+}
+
+impl How<'_> {
+    /// Opens the ring of a CPU; `None` if that or all threads have just gone.
+    fn ring(&self, (event, leader): (Event, Option<Event>), cpu: u32) -> io::Result<Option<Ring>> {
+        let traced = self.by.is_traced().then(|| self.traced(cpu)).transpose()?;
+        let open = |thread| match sampled_with(event, leader, thread, cpu, self.sampling) {
+            Ok(counters) => Ok(Some(counters)),
+            // The CPU or the thread has just gone.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ESRCH)) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let counters: io::Result<Vec<Option<Opened>>> = match self.threads {
+            None => Ok(vec![open(None)?]),
+            Some(threads) => threads.iter().map(|thread| open(Some(*thread))).collect(),
+        };
+        let (leaders, counters): (Vec<_>, Vec<_>) = counters?.into_iter().flatten().unzip();
+        let mut ring = Ring::map(counters, self.format, self.bytes, traced)?;
+        if let Some(ring) = &mut ring {
+            ring.leaders = leaders.into_iter().flatten().collect();
+        }
+        Ok(ring)
+    }
+
+    /// Returns what samples of a trace of this CPU have.
+    fn traced(&self, cpu: u32) -> io::Result<Traced> {
+        let (root, weight) = (Root::system(), self.format.each.unwrap_or(1));
+        // The kernel would take the longer interval, and not tell.
+        match least_spe_interval(&root, cpu).filter(|least| weight < *least) {
+            Some(least) => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("the shortest interval of CPU {cpu} is {least} operations"),
+            )),
+            None => Ok(Traced {
+                weight,
+                midr: midr(&root, cpu),
+                without: self.threads.is_none().then(std::process::id),
+            }),
+        }
+    }
+}
+
 /// Rings that the kernel fills with samples, one for each CPU.
 #[derive(Debug)]
 pub struct ProgramSampling {
@@ -118,8 +169,8 @@ pub struct SampledPmu {
     pub cpus: String,
     /// Samples that were taken there.
     pub samples: u64,
-    /// Events that were counted there, sampled or not.
-    pub counted: u64,
+    /// Events that were counted there, sampled or not, if they are counted.
+    pub counted: Option<u64>,
     /// Why there are none: it does not have the event.
     pub refused: Option<String>,
 }
@@ -163,44 +214,35 @@ impl ProgramSampling {
                 "its tables are not read on this processor",
             ));
         }
+        if by.is_traced() && callers != Callers::Unknown {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "samples of a trace have no callers"));
+        }
         let (pace, rate) = by.paced(pace);
         let caller = callers.requested(rate);
         let each = match pace {
             Pace::Each(events) => Some(events),
             Pace::PerSecond(_) => None,
         };
-        let has_access = by.tells_access();
+        let has_access = by.tells_access() && !by.is_traced();
         let format = Format { callers, each, has_data: by.tells_data() && each.is_some(), has_access };
-        let sampling = Sampling { pace, caller, has_data: format.has_data, has_access };
+        let told_bytes = if by.is_traced() { trace::TOLD_BYTES } else { 0 };
+        let sampling = Sampling { pace, caller, has_data: format.has_data, has_access, told_bytes };
         let cannot = || io::Error::other(format!("the CPUs are not known: {ONLINE} cannot be read"));
         let online = cpu_list(&Root::system().text(ONLINE).ok_or_else(cannot)?);
         let bytes = match callers {
             Callers::Tables => (ALL_DATA_BYTES / online.len().max(1)).clamp(DATA_BYTES, STACKS_DATA_BYTES),
+            _ if by.is_traced() => TRACED_DATA_BYTES,
             _ => DATA_BYTES,
         };
         let bytes = 1 << bytes.ilog2();
         let pmus = if by.is_of_processor() { pmus(&Root::system()) } else { Vec::new() };
-        let ring = |(event, leader): (Event, Option<Event>), cpu: u32| {
-            let open = |thread| match sampled_with(event, leader, thread, cpu, sampling) {
-                Ok(counters) => Ok(Some(counters)),
-                // The CPU or the thread has just gone.
-                Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ESRCH)) => Ok(None),
-                Err(error) => Err(error),
-            };
-            let counters: io::Result<Vec<Option<Opened>>> = match threads {
-                None => Ok(vec![open(None)?]),
-                Some(threads) => threads.iter().map(|thread| open(Some(*thread))).collect(),
-            };
-            let (leaders, counters): (Vec<_>, Vec<_>) = counters?.into_iter().flatten().unzip();
-            let mut ring = Ring::map(counters, format, bytes)?;
-            if let Some(ring) = &mut ring {
-                ring.leaders = leaders.into_iter().flatten().collect();
-            }
-            Ok(ring)
-        };
+        let how = How { by, threads, sampling, format, bytes };
+        let ring = |opening, cpu| how.ring(opening, cpu);
         let OnEach { opened, pmus } = match by {
-            SampledBy::Accesses(..) => on_each_pmu(pmus, &online, |pmu, cpu| ring(by.opening(pmu)?, cpu))?,
-            _ => on_each(pmus, &online, by.opening(None)?.0, |event, cpu| ring((event, None), cpu))?,
+            SampledBy::Accesses(..) => {
+                on_each_pmu(pmus, &online, |pmu, cpu| ring(by.opening(pmu, cpu)?, cpu))?
+            }
+            _ => on_each(pmus, &online, by.opening(None, 0)?.0, |event, cpu| ring((event, None), cpu))?,
         };
         let rings: Vec<Ring> =
             opened.into_iter().filter_map(|(pmu, ring)| ring.map(|ring| ring.of_pmu(pmu))).collect();
@@ -221,8 +263,7 @@ impl ProgramSampling {
     /// # Errors
     /// read(2).
     pub fn counted(&mut self) -> io::Result<Option<u64>> {
-        // IBS may count the kernel's operations, too.
-        if matches!(self.by, SampledBy::CpuClock | SampledBy::Accesses(MemoryEvent::Operations, _)) {
+        if !self.by.is_counted() {
             return Ok(None);
         }
         let counters = self.rings.iter_mut().flat_map(|ring| &mut ring.counters);
@@ -239,7 +280,7 @@ impl ProgramSampling {
             name: pmu.name.clone(),
             cpus: pmu.list.clone(),
             samples: 0,
-            counted: 0,
+            counted: self.by.is_counted().then_some(0),
             refused: refused.as_ref().map(io::Error::to_string),
         };
         let mut all: Vec<SampledPmu> = self.pmus.iter().map(sampled).collect();
@@ -247,7 +288,8 @@ impl ProgramSampling {
             let Some(pmu) = ring.pmu.and_then(|nth| all.get_mut(nth)) else { continue };
             pmu.samples += ring.samples;
             for counter in &mut ring.counters {
-                pmu.counted += counter.read()?.count;
+                let count = counter.read()?.count;
+                pmu.counted = pmu.counted.map(|counted| counted + count);
             }
         }
         Ok(all)
@@ -309,140 +351,6 @@ fn mapping(process: u32, line: &str) -> Option<SampledEvent> {
     let file = if file.is_empty() { NO_FILE } else { file }.to_owned();
     let what = Sampled::Mapped { process, start, bytes, offset, file, is_code, build: None };
     Some(SampledEvent { time: 0, what })
-}
-
-/// A mapped ring. The kernel writes records and advances the head; this side advances the tail.
-#[derive(Debug)]
-struct Ring {
-    /// Events that lead the groups of others, as long as these are open.
-    leaders: Vec<Counter>,
-    /// Number of the CPU's PMU, where there are several.
-    pmu: Option<usize>,
-    /// Samples that were taken.
-    samples: u64,
-    /// The events whose samples it has: of each thread. The first one's is mapped.
-    counters: Vec<Counter>,
-    /// What samples have.
-    format: Format,
-    start: *mut u8,
-    page: usize,
-    /// Bytes of the data behind the first page.
-    bytes: usize,
-}
-
-impl Ring {
-    /// Maps so many bytes of data, a power of two; fewer if they may not be locked. `None` without an event.
-    fn map(counters: Vec<Counter>, format: Format, bytes: usize) -> io::Result<Option<Ring>> {
-        let Some(first) = counters.first() else { return Ok(None) };
-        let page = rustix::param::page_size();
-        let mut bytes = bytes.max(page);
-        loop {
-            // SAFETY: a new mapping of a perf event, at an address that the kernel chooses.
-            let start = unsafe {
-                libc::mmap(
-                    std::ptr::null_mut(),
-                    page + bytes,
-                    libc::PROT_READ | libc::PROT_WRITE,
-                    libc::MAP_SHARED,
-                    first.as_raw_fd(),
-                    0,
-                )
-            };
-            if start != libc::MAP_FAILED {
-                let ring = Ring {
-                    leaders: Vec::new(),
-                    pmu: None,
-                    samples: 0,
-                    counters,
-                    format,
-                    start: start.cast(),
-                    page,
-                    bytes,
-                };
-                let mut all = ring.counters.iter();
-                let first = all.next();
-                all.try_for_each(|other| first.map_or(Ok(()), |first| other.send_to(first)))?;
-                return Ok(Some(ring));
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::PermissionDenied {
-                return Err(error);
-            }
-            if bytes / 2 < LEAST_DATA_BYTES.max(page) {
-                let what = format!("{} KiB for each CPU may not be locked ({error})", bytes >> 10);
-                return Err(io::Error::new(io::ErrorKind::QuotaExceeded, what));
-            }
-            bytes /= 2;
-        }
-    }
-
-    /// Returns the ring of a CPU of this PMU.
-    fn of_pmu(mut self, pmu: Option<usize>) -> Ring {
-        self.pmu = pmu;
-        self
-    }
-
-    /// Returns the position at this offset of the first page.
-    fn position(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: the first page of the mapping is live as long as `self`, `offset` is HEAD or TAIL, both aligned to 8 in it,
-        // and the kernel accesses them as single words.
-        unsafe { AtomicU64::from_ptr(self.start.add(offset).cast()) }
-    }
-
-    /// Returns `bytes` bytes of the data from a position on, which may go round its end.
-    fn copy(&self, from: u64, bytes: usize) -> Vec<u8> {
-        let begin = (from % self.bytes as u64) as usize;
-        let bytes = bytes.min(self.bytes);
-        let straight = bytes.min(self.bytes - begin);
-        let mut copy = vec![0; bytes];
-        for (at, part) in [(begin, 0..straight), (0, straight..bytes)] {
-            // SAFETY: `at + part.len()` is not beyond the size of the data, which follow the first page; the destination is as
-            // long as the part. The kernel does not write between tail and head.
-            unsafe {
-                let data = self.start.add(self.page + at);
-                std::ptr::copy_nonoverlapping(data, copy[part.clone()].as_mut_ptr(), part.len());
-            }
-        }
-        copy
-    }
-
-    fn take(&mut self) -> Vec<SampledEvent> {
-        // Pairs with the kernel's barrier before it advances the head.
-        let head = self.position(HEAD).load(Ordering::Acquire);
-        let mut tail = self.position(TAIL).load(Ordering::Relaxed);
-        let mut events: Vec<SampledEvent> = Vec::new();
-        // The kernel tells what it lost only with a record that comes later, and there may be none. Without room for a record, one may
-        // have been lost.
-        let room =
-            MAX_RECORD + if self.format.callers == Callers::Tables { u64::from(STACK_BYTES) } else { 0 };
-        let is_full = head - tail + room > self.bytes as u64;
-        while tail < head {
-            let header = self.copy(tail, records::HEADER);
-            let bytes = u16::from_ne_bytes([header[6], header[7]]);
-            // The kernel writes none that is shorter than its header, or reaches beyond the head.
-            if usize::from(bytes) < records::HEADER || u64::from(bytes) > head - tail {
-                tail = head;
-                break;
-            }
-            events.extend(records::read(&self.copy(tail, bytes.into()), self.format));
-            tail += u64::from(bytes);
-        }
-        let samples = events.iter().filter(|event| matches!(event.what, Sampled::Sample { .. })).count();
-        self.samples += samples as u64;
-        if let Some(time) = events.last().map(|event| event.time).filter(|_| is_full) {
-            events.push(SampledEvent { time, what: Sampled::Lost(1) });
-        }
-        // Everything has been copied before the kernel may write there again.
-        self.position(TAIL).store(tail, Ordering::Release);
-        events
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this ring's own, and nothing refers to it any more.
-        unsafe { libc::munmap(self.start.cast(), self.page + self.bytes) };
-    }
 }
 
 #[cfg(test)]

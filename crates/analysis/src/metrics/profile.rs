@@ -20,11 +20,17 @@ pub const PMU: Field = Field::new("pmu", "name of the PMU in sysfs");
 /// Its CPUs.
 pub const CPUS: Field = Field::new("cpus", "CPUs of the PMU, as the kernel lists them");
 /// Events that it counted.
-pub const PMU_COUNTED: Field = Field::new("counted", "number of events that it counted, sampled or not");
+pub const PMU_COUNTED: Field =
+    Field::new("counted", "number of events that it counted, sampled or not; not of a trace");
 /// Where data were.
 pub const LEVEL: Field = Field::new(
     "level",
-    "where the data of an access were: a level of the caches, a fill buffer (the line was on its way), a cache of another core or node, memory of this or another node, a device; unknown if the processor does not tell",
+    "where the data of an access were: a level of the caches, a fill buffer (the line was on its way), a cache of the system, of another core or node, memory of this or another node, a remote cache or memory, a device; or behind which level, if the processor does not tell more; unknown if it tells nothing",
+);
+/// Number of such a place.
+pub const LEVEL_NUMBER: Field = Field::new(
+    "number",
+    "number of the place where the data were, as the processor tells it, if its numbers are not known",
 );
 /// Latency.
 pub const LATENCY: Field =
@@ -91,5 +97,8 @@ metrics! {
         .detail(&[OBJECT, FILE, SAMPLES, LATENCY, LATENCY_P90]);
     LEVEL_SHARE "profile.level.{rank}.share" [""]
         "share of the sampled accesses whose data were in one place, the nearest first"
-        .share().compared(Compared::OnRequest).detail(&[LEVEL, SAMPLES, LATENCY, LATENCY_P90]);
+        .share().compared(Compared::OnRequest).detail(&[LEVEL, LEVEL_NUMBER, SAMPLES, LATENCY, LATENCY_P90]);
+    WALK_SHARE "profile.walks.share" [""]
+        "share of the sampled accesses that tell it whose translation was in no TLB: page tables were walked"
+        .share().less_is_better().compared(Compared::OnRequest).detail(&[SAMPLES, LATENCY, LATENCY_P90]);
 }

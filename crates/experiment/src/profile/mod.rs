@@ -37,6 +37,8 @@ fn is_of_time(event: &str) -> bool {
 
 /// Events that name the instruction itself: loads of PEBS and operations of IBS, as fathom and perf write them.
 const PRECISE: [&str; 3] = ["mem-loads", "ibs_op", "ldlat-loads"];
+/// Begin of the events of SPE, which do so too: `arm_spe`, `arm_spe_0/ts_enable=1/`.
+const SPE: &str = "arm_spe";
 
 /// Returns whether samples may name an instruction after the one that made the event: those of an interrupt do. A fault is of its own
 /// instruction, and so is a precise event.
@@ -44,9 +46,9 @@ fn has_skid(event: &str) -> bool {
     plain(event) != PAGE_FAULTS && !is_precise(event)
 }
 
-/// Returns whether an event is one of PEBS or IBS. perf's names are as `cpu/mem-loads,ldlat=30/P` or `ibs_op//`.
+/// Returns whether an event is one of PEBS, IBS or SPE. perf's names are as `cpu/mem-loads,ldlat=30/P` or `ibs_op//`.
 fn is_precise(event: &str) -> bool {
-    event.split(['/', ',', ':']).any(|part| PRECISE.contains(&part))
+    event.split(['/', ',', ':']).any(|part| PRECISE.contains(&part) || part.starts_with(SPE))
 }
 
 /// The kind of its reports.

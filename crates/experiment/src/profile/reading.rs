@@ -8,7 +8,9 @@ use fathom_probe::machine::ClockTrust;
 use super::{CPU_CLOCK, CYCLES, NAME, is_of_time, plain};
 use crate::calls::{LEAST_CALL, with_callees};
 use crate::reading::{OF_THE_PROBE, measured, new_report, refuse_times};
-use crate::record::{Profile, ProfileLatency, ProfileLevel, ProfileObject, ProfilePlace, ProfilePmu, Record};
+use crate::record::{
+    Profile, ProfileLatency, ProfileLevel, ProfileObject, ProfilePlace, ProfilePmu, ProfileWalks, Record,
+};
 
 /// Samples below which shares say little: the interval of a half is then from 0.4 to 0.6.
 const FEW: u64 = 100;
@@ -70,6 +72,7 @@ pub fn read(record: &Record) -> Report {
     calls(profile, &mut report);
     let levels = profile.levels.iter().zip(1u64..);
     report.findings.extend(levels.filter_map(|(level, rank)| of_level(level, rank, profile)));
+    report.findings.extend(profile.walks.as_ref().and_then(|walks| of_walks(walks, profile)));
     let objects = profile.objects.iter().zip(1u64..);
     report.findings.extend(objects.filter_map(|(object, rank)| of_object(object, rank, profile)));
     doubts(profile, &mut report);
@@ -164,7 +167,9 @@ fn of_pmu(pmu: &ProfilePmu, number: u64) -> Finding {
     let mut finding = Finding::number(metrics::PMU_SAMPLES.at([number.into()]), pmu.samples as f64);
     finding.detail.set(metrics::PMU, Item::Token(pmu.name.clone()));
     finding.detail.set(metrics::CPUS, Item::Token(pmu.cpus.clone()));
-    finding.detail.set(metrics::PMU_COUNTED, Item::Number(pmu.counted as f64));
+    if let Some(counted) = pmu.counted {
+        finding.detail.set(metrics::PMU_COUNTED, Item::Number(counted as f64));
+    }
     finding
 }
 
@@ -202,7 +207,23 @@ fn of_object(object: &ProfileObject, rank: u64, profile: &Profile) -> Option<Fin
 fn of_level(level: &ProfileLevel, rank: u64, profile: &Profile) -> Option<Finding> {
     let mut finding = share(&metrics::LEVEL_SHARE, rank, [level.samples, level.weight], profile)?;
     finding.detail.set(metrics::LEVEL, Item::Token(level.level.token().to_owned()));
+    if let Some(number) = level.number {
+        finding.detail.set(metrics::LEVEL_NUMBER, Item::Number(number as f64));
+    }
     latency(level.latency, &mut finding);
+    Some(finding)
+}
+
+/// Returns the row of walks; `None` if no sample tells of them, or if a record claims more than there are.
+fn of_walks(walks: &ProfileWalks, profile: &Profile) -> Option<Finding> {
+    let [told, weight] = walks.told;
+    if told == 0 || told > profile.counts[0] || walks.samples > told || walks.weight > weight || weight == 0 {
+        return None;
+    }
+    let share = interval(walks.weight as f64 / weight as f64, told.min(profile.effective.max(1)));
+    let mut finding = measured(&metrics::WALK_SHARE, share, "", walks.samples as usize, &[]);
+    finding.detail.set(metrics::SAMPLES, Item::Number(walks.samples as f64));
+    latency(walks.latency, &mut finding);
     Some(finding)
 }
 
@@ -288,6 +309,7 @@ fn doubts(profile: &Profile, report: &mut Report) {
         );
     }
     report.warnings.extend(missing(profile));
+    report.warnings.extend(gaps(profile));
     report.warnings.extend(unknown_callers(profile));
     if profile.left {
         report.warnings.push(Warning::new(
@@ -340,6 +362,23 @@ fn missing(profile: &Profile) -> Option<Warning> {
         None => (unsampled_time(profile)?, "sample more often: --rate 10000; sample such programs as root"),
     };
     Some(Warning::new(WarningKind::SamplesLost, text, remedy))
+}
+
+/// Tells what a trace of samples does not have.
+fn gaps(profile: &Profile) -> Option<Warning> {
+    let [cut, collided, unreadable] = profile.gaps;
+    if profile.gaps == [0; 3] {
+        return None;
+    }
+    let text = format!(
+        "of the trace that the processor wrote {cut} parts were cut short, as there was no room; in {collided} parts samples collided and \
+         were dropped; {unreadable} records could not be read"
+    );
+    Some(Warning::new(
+        WarningKind::SamplesLost,
+        text,
+        "sample less often: a larger --period (perf record -c), or only slow accesses: --least-latency (min_latency)",
+    ))
 }
 
 /// Tells if samples stand for few of the events that were counted.

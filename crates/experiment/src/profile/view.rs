@@ -27,6 +27,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     places(page, &mut index, &metrics::LINE_SHARE, "Lines of the source, by share of the samples");
     places(page, &mut index, &metrics::INSTRUCTION_SHARE, "Instructions, by share of the samples");
     levels(page, &mut index);
+    walks(page, &mut index);
     objects(page, &mut index);
     if report.of(&metrics::FUNCTION_SHARE).next().is_some() {
         let samples = report.find(&metrics::SAMPLE_COUNT);
@@ -183,13 +184,31 @@ fn levels(page: &mut Page, index: &mut FindingIndex) {
         return;
     }
     page.heading("Where the data of accesses were");
-    let row = |f: &Finding| share(f).into_iter().chain(latency(f)).chain([word(f, metrics::LEVEL)]).collect();
+    let row = |f: &Finding| share(f).into_iter().chain(latency(f)).chain([level(f)]).collect();
     let rows: Vec<Vec<String>> = all.iter().map(|(_, f)| row(f)).collect();
     let columns =
         [measured("share"), INTERVAL, right("samples"), right(MEDIAN), right(P90), left("level").key()];
     page.table(&columns, &rows, &[]);
     let text = "Latencies are what the processor tells of the sampled accesses, from their begin to their end, with the wait for others; fathom does \
                 not measure them.";
+    page.text(TextRole::Dim, text, "", "  ");
+}
+
+/// Returns the place of a row, with the processor's number if that is not known.
+fn level(f: &Finding) -> String {
+    let number = f.detail.number(metrics::LEVEL_NUMBER).map(|n| number::shown(n, None, None).value);
+    let number = number.map(|number| format!(" (source {number})")).unwrap_or_default();
+    word(f, metrics::LEVEL) + &number
+}
+
+/// Shows the accesses that walked page tables.
+fn walks(page: &mut Page, index: &mut FindingIndex) {
+    let Some(found) = index.one(&metrics::WALK_SHARE) else { return };
+    page.heading("Accesses whose translation was in no TLB");
+    let row = share(found).into_iter().chain(latency(found)).collect();
+    let columns = [measured("share"), INTERVAL, right("samples"), right(MEDIAN), right(P90)];
+    page.table(&columns, &[row], &[]);
+    let text = "Page tables were walked. The share is one of the accesses that tell whether they were.";
     page.text(TextRole::Dim, text, "", "  ");
 }
 

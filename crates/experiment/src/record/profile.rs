@@ -9,7 +9,7 @@ use super::simulated::{MAX_CALLS, MAX_HOT, cut};
 
 mod accesses;
 
-pub use accesses::{DataLevel, ProfileLatency, ProfileLevel};
+pub use accesses::{DataLevel, ProfileLatency, ProfileLevel, ProfileWalks};
 
 /// A program that was run once, and where it executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,6 +62,11 @@ pub struct Profile {
     pub objects: Vec<ProfileObject>,
     /// Where the data of accesses were, if samples tell it: the nearest first.
     pub levels: Vec<ProfileLevel>,
+    /// Accesses that walked page tables, if samples tell it.
+    pub walks: Option<ProfileWalks>,
+    /// Of a trace that the processor wrote: parts that were cut short, parts in which samples collided, and records that could not be
+    /// read.
+    pub gaps: [u64; 3],
     /// Samples whose callers are all known, if that can be told.
     pub whole: Option<u64>,
     /// Functions with all that they call, those with the most events first.
@@ -126,8 +131,8 @@ pub struct ProfilePmu {
     pub cpus: String,
     /// Samples.
     pub samples: u64,
-    /// Events, sampled or not.
-    pub counted: u64,
+    /// Events, sampled or not, if they are counted.
+    pub counted: Option<u64>,
     /// Why there are none: it does not have the event. Else empty.
     pub refused: String,
 }
@@ -159,6 +164,7 @@ impl Profile {
         ];
         let known = known.into_iter().filter_map(|(key, number)| Some((key, number?)));
         let head = known.fold(head, |head, (key, number)| head.int(key, number));
+        let head = if self.gaps == [0; 3] { head } else { head.list("gaps", &self.gaps) };
         let mut all = vec![head.int("wall_ns", self.wall_ns).list("cpu_us", &self.cpu_us)];
         let changed = self.changed.iter().take(MAX_HOT);
         all.extend(
@@ -174,6 +180,7 @@ impl Profile {
             all.extend(places.iter().take(MAX_HOT).map(|place| place.record_line(part)));
         }
         all.extend(self.levels.iter().take(MAX_HOT).map(ProfileLevel::record_line));
+        all.extend(self.walks.iter().map(ProfileWalks::record_line));
         all.extend(self.objects.iter().take(MAX_HOT).map(ProfileObject::record_line));
         all.extend(self.calls.iter().take(MAX_CALLS).map(ProfileCall::record_line));
         all
@@ -201,6 +208,7 @@ impl Profile {
             period: f.int("period")?,
             whole: f.int("whole")?,
             counted: f.int("counted")?,
+            gaps: gaps(&f.list("gaps")?)?,
             weight: f.need_int("weight")?,
             wall_ns: f.need_int("wall_ns")?,
             cpu_us: numbers("cpu_us", &f.list("cpu_us")?)?,
@@ -253,7 +261,8 @@ impl ProfileObject {
 impl ProfilePmu {
     fn record_line(&self) -> Line {
         let line = Line::new("profile").token("part", "pmu").text("name", &cut(&self.name));
-        let line = line.text("cpus", &cut(&self.cpus)).list("counts", &[self.samples, self.counted]);
+        let line = line.text("cpus", &cut(&self.cpus)).int("samples", self.samples);
+        let line = self.counted.into_iter().fold(line, |line, counted| line.int("counted", counted));
         if self.refused.is_empty() { line } else { line.text("refused", &cut(&self.refused)) }
     }
 
@@ -262,7 +271,7 @@ impl ProfilePmu {
         f.token("part")?;
         let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
         let (name, cpus, refused) = (text("name")?, text("cpus")?, text("refused")?);
-        let [samples, counted] = numbers("counts", &f.list("counts")?)?;
+        let (samples, counted) = (f.need_int("samples")?, f.int("counted")?);
         f.finish()?;
         Ok(ProfilePmu { name, cpus, samples, counted, refused })
     }
@@ -306,6 +315,11 @@ fn changed_file(line: &Line) -> Result<String, WireError> {
     Ok(file)
 }
 
+/// Reads what a trace does not have; an empty list is nothing.
+fn gaps(list: &[u64]) -> Result<[u64; 3], WireError> {
+    if list.is_empty() { Ok([0; 3]) } else { numbers("gaps", list) }
+}
+
 /// Returns exactly as many numbers as there have to be.
 fn numbers<const N: usize>(key: &str, list: &[u64]) -> Result<[u64; N], WireError> {
     list.try_into()
@@ -338,9 +352,10 @@ impl Record {
             "changed" => (profile.changed.len(), MAX_HOT),
             "pmu" => (profile.pmus.len(), MAX_HOT),
             "level" => (profile.levels.len(), MAX_HOT),
+            "walk" => (usize::from(profile.walks.is_some()), 1),
             other => {
                 return Err(WireError::new(format!(
-                    "profile: part={other} is not one of: program changed pmu function line instruction total level object call"
+                    "profile: part={other} is not one of: program changed pmu function line instruction total level walk object call"
                 )));
             }
         };
@@ -356,6 +371,7 @@ impl Record {
             "call" => profile.calls.push(ProfileCall::of_line(line, held)?),
             "pmu" => profile.pmus.push(ProfilePmu::of_line(line)?),
             "level" => profile.levels.push(ProfileLevel::of_line(line)?),
+            "walk" => profile.walks = Some(ProfileWalks::of_line(line)?),
             _ => profile.changed.push(changed_file(line)?),
         }
         Ok(())

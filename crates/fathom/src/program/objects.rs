@@ -179,15 +179,27 @@ impl Image {
 
     /// Returns what the addresses in the file are moved by, if this memory has the file from an offset on.
     pub fn moved(&self, memory: Range<u64>, offset: u64) -> Option<u64> {
-        let begins = |of: &&Segment| of.offset / PAGE * PAGE == offset;
-        let inside = |of: &&Segment| offset.checked_sub(of.offset).is_some_and(|at| at < of.bytes);
+        self.moves(memory, offset).first().copied()
+    }
+
+    /// Returns all that they may be moved by: segments that share a page of the file are not told apart by its offset.
+    pub fn moves(&self, memory: Range<u64>, offset: u64) -> Vec<u64> {
+        let begins = |of: &Segment| of.offset / PAGE * PAGE == offset;
+        let inside = |of: &Segment| offset.checked_sub(of.offset).is_some_and(|at| at < of.bytes);
         let bytes = memory.end.saturating_sub(memory.start);
         // Of larger pages.
-        let within = |of: &&Segment| of.offset.checked_sub(offset).is_some_and(|at| at < bytes);
-        let all = || self.segments.iter();
-        let found = all().find(begins).or_else(|| all().find(inside)).or_else(|| all().find(within))?;
+        let within = |of: &Segment| of.offset.checked_sub(offset).is_some_and(|at| at < bytes);
         let base = memory.start.wrapping_sub(offset);
-        Some(base.wrapping_add(found.offset).wrapping_sub(found.address))
+        let moved = |of: &Segment| base.wrapping_add(of.offset).wrapping_sub(of.address);
+        let having = |has: &dyn Fn(&Segment) -> bool| -> Vec<u64> {
+            self.segments.iter().filter(|of| has(of)).map(moved).collect()
+        };
+        let found = having(&begins);
+        if !found.is_empty() {
+            return found;
+        }
+        let one = having(&inside).first().copied().or_else(|| having(&within).first().copied());
+        one.into_iter().collect()
     }
 
     /// Returns the end of its addresses, uninitialised data included.

@@ -139,10 +139,24 @@ fn accesses_are_sampled_or_refused_with_the_reason() {
         (&["--event", "ibs_op", "--period", "1000"][..], "a multiple of 16, and at least 144"),
         (&["--event", "mem-loads", "--rate", "100"], "addresses in place of the numbers of events"),
         (&["--event", "cycles", "--least-latency", "30"], "--least-latency is of --event mem-loads"),
+        (&["--event", "ibs_op", "--least-latency", "30"], "IBS does not choose by it"),
+        (
+            &["--event", "arm_spe", "--period", "1000"],
+            "a multiple of 256, and at least 256, at most 4294967040",
+        ),
+        (&["--event", "arm_spe", "--period", "4294967296"], "at most 4294967040"),
+        (&["--event", "arm_spe", "--least-latency", "4096"], "at most 4095 cycles"),
+        (&["--event", "arm_spe", "--callers", "tables"], "samples of arm_spe have no callers"),
+        (&["--event", "arm_spe", "--rate", "100"], "addresses in place of the numbers of events"),
     ] {
         user.run(&[&["profile"], options, &["--", "true"]].concat()).failed(2, &[told]);
     }
-    for (event, file) in [("mem-loads", "cpu*/events/mem-loads"), ("ibs_op", "ibs_op/type")] {
+    let others = "with PEBS (mem-loads), of AMD with IBS (ibs_op) or of Arm with SPE (arm_spe)";
+    for (event, file, takes) in [
+        ("mem-loads", "cpu*/events/mem-loads", others),
+        ("ibs_op", "ibs_op/type", others),
+        ("arm_spe", "arm_spe_*/type", "an Arm processor with SPE and the kernel's driver of it"),
+    ] {
         let has = user.shell(&format!("ls /sys/bus/event_source/devices/{file}")).status == 0;
         let did = user.run(&["profile", "--data", "--event", event, "--", "true"]);
         if has {
@@ -150,7 +164,7 @@ fn accesses_are_sampled_or_refused_with_the_reason() {
             continue;
         }
         let what = format!("{event} cannot be sampled");
-        did.failed(1, &[&what, "with PEBS (mem-loads) or of AMD with IBS (ibs_op)", "--event page-faults"]);
+        did.failed(1, &[&what, takes, "--event page-faults"]);
     }
 }
 

@@ -3,80 +3,21 @@
 use serde_json::Value;
 
 use crate::common::User;
+use crate::perf_file::{Event, longs, machine, perf_file, record, words};
 use crate::simulate::{TARGETS, compiled};
 
-/// Bytes of `struct perf_event_attr` that are written (`PERF_ATTR_SIZE_VER3`).
-const ATTRIBUTE: usize = 96;
 /// `PERF_SAMPLE_IP`, `_TID`, `_TIME`, `_CALLCHAIN`, `_ID`, `_PERIOD`.
 const SAMPLED: u64 = 1 | 2 | 4 | 1 << 5 | 1 << 6 | 1 << 8;
-/// `sample_id_all`.
-const ID_OF_ALL: u64 = 1 << 18;
-
-fn longs(all: &[u64]) -> Vec<u8> {
-    all.iter().flat_map(|one| one.to_le_bytes()).collect()
-}
-
-fn words(all: &[u32]) -> Vec<u8> {
-    all.iter().flat_map(|one| one.to_le_bytes()).collect()
-}
-
-fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
-    let size = (8 + body.len()) as u16;
-    [words(&[kind]), misc.to_le_bytes().to_vec(), size.to_le_bytes().to_vec(), body.to_vec()].concat()
-}
-
-/// Text of the file's feature sections: its padded length, and bytes.
-fn text(of: &str) -> Vec<u8> {
-    let mut bytes = of.as_bytes().to_vec();
-    bytes.resize(64, 0);
-    [words(&[64]), bytes].concat()
-}
-
-/// `struct perf_event_attr` of a clock with a fixed period.
-fn attribute(sampled: u64) -> Vec<u8> {
-    let mut all = [words(&[1, ATTRIBUTE as u32]), longs(&[0, 1000, sampled, 0, ID_OF_ALL])].concat();
-    all.resize(ATTRIBUTE, 0);
-    all
-}
-
 /// A file with these events, numbered from 1, and these records.
-fn file(events: &[&str], records: &[Vec<u8>]) -> Vec<u8> {
+fn file(events: &[&'static str], records: &[Vec<u8>]) -> Vec<u8> {
     file_of(SAMPLED, events, records)
 }
 
 /// The same, whose samples have this `sample_type`.
-fn file_of(sampled: u64, events: &[&str], records: &[Vec<u8>]) -> Vec<u8> {
-    let data: Vec<u8> = records.concat();
-    let mut described = words(&[events.len() as u32, ATTRIBUTE as u32]);
-    for (event, id) in events.iter().zip(1u64..) {
-        described.extend([attribute(sampled), words(&[1]), text(event), longs(&[id])].concat());
-    }
-    let machine = text("x86_64");
-    let header = 104u64;
-    let attributes: Vec<u8> =
-        events.iter().flat_map(|_| [attribute(sampled), longs(&[0, 0])].concat()).collect();
-    let begin = header + attributes.len() as u64;
-    // Two features, in the order of their numbers: 6, the machine, and 12, the events.
-    let features = begin + data.len() as u64;
-    let machine_at = features + 32;
-    let described_at = machine_at + machine.len() as u64;
-    let entry = ATTRIBUTE as u64 + 16;
-    let head = [
-        header,
-        entry,
-        header,
-        attributes.len() as u64,
-        begin,
-        data.len() as u64,
-        0,
-        0,
-        1 << 6 | 1 << 12,
-        0,
-        0,
-        0,
-    ];
-    let sections = [machine_at, machine.len() as u64, described_at, described.len() as u64];
-    [b"PERFILE2".to_vec(), longs(&head), attributes, data, longs(&sections), machine, described].concat()
+fn file_of(sampled: u64, events: &[&'static str], records: &[Vec<u8>]) -> Vec<u8> {
+    let clock = |name: &&'static str| Event { name, kind: 1, period: 1000, sampled };
+    let events: Vec<Event> = events.iter().map(clock).collect();
+    perf_file(&events, &[machine("x86_64")], records)
 }
 
 /// What all records but samples end with: process, thread, time, event.

@@ -10,7 +10,7 @@ fn bindings_are_those_of_the_maintained_crate() {
 
     use perf_event_open_sys::bindings as kernel;
     type Theirs = kernel::perf_event_attr;
-    assert_eq!(size_of::<Attributes>(), kernel::PERF_ATTR_SIZE_VER3 as usize);
+    assert_eq!(size_of::<Attributes>(), kernel::PERF_ATTR_SIZE_VER5 as usize);
     let ours = [
         offset_of!(Attributes, kind),
         offset_of!(Attributes, size),
@@ -20,6 +20,8 @@ fn bindings_are_those_of_the_maintained_crate() {
         offset_of!(Attributes, config1),
         offset_of!(Attributes, sample_regs_user),
         offset_of!(Attributes, sample_stack_user),
+        offset_of!(Attributes, config2),
+        offset_of!(Attributes, aux_watermark),
     ];
     let theirs = [
         offset_of!(Theirs, type_),
@@ -30,6 +32,8 @@ fn bindings_are_those_of_the_maintained_crate() {
         offset_of!(Theirs, __bindgen_anon_3),
         offset_of!(Theirs, sample_regs_user),
         offset_of!(Theirs, sample_stack_user),
+        offset_of!(Theirs, __bindgen_anon_4),
+        offset_of!(Theirs, aux_watermark),
     ];
     assert_eq!(ours, theirs);
     let flags = |set: fn(&mut Theirs)| {

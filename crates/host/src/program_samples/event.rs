@@ -28,7 +28,7 @@ impl SampledBy {
     /// All of them: events of the kernel, then those that programs are counted by.
     pub fn all() -> impl Iterator<Item = SampledBy> {
         let counted = PROGRAM_EVENTS.iter().copied().map(SampledBy::Counted);
-        let accesses = [MemoryEvent::Loads, MemoryEvent::Operations].map(|of| SampledBy::Accesses(of, None));
+        let accesses = MemoryEvent::ALL.map(|of| SampledBy::Accesses(of, None));
         [SampledBy::CpuClock, SampledBy::PageFaults].into_iter().chain(accesses).chain(counted)
     }
 
@@ -41,6 +41,8 @@ impl SampledBy {
             // Samples with an address have no period. Loads are some hundred million a second; a sample of PEBS takes some us.
             SampledBy::Accesses(MemoryEvent::Loads, _) => Pace::Each(100_003),
             SampledBy::Accesses(MemoryEvent::Operations, _) => Pace::Each(400_000),
+            // A record takes no interrupt; some tens of thousands a second of a CPU fit into its trace.
+            SampledBy::Accesses(MemoryEvent::Traced, _) => Pace::Each(65_536),
             _ => Pace::PerSecond(997),
         }
     }
@@ -70,6 +72,21 @@ impl SampledBy {
         matches!(self, SampledBy::Accesses(..))
     }
 
+    /// Returns whether the processor writes samples to a trace: without callers, and many at once.
+    #[must_use]
+    pub fn is_traced(self) -> bool {
+        matches!(self, SampledBy::Accesses(MemoryEvent::Traced, _))
+    }
+
+    /// Returns whether the kernel's count is that of the events in user space: the clock's has the time in the kernel, too, that of IBS may
+    /// have the kernel's operations, and SPE has none.
+    pub(super) fn is_counted(self) -> bool {
+        !matches!(
+            self,
+            SampledBy::CpuClock | SampledBy::Accesses(MemoryEvent::Operations | MemoryEvent::Traced, _)
+        )
+    }
+
     /// Cycles of the processor.
     #[must_use]
     pub fn cycles() -> SampledBy {
@@ -92,15 +109,15 @@ impl SampledBy {
         matches!(self, SampledBy::Counted(_) | SampledBy::Accesses(..))
     }
 
-    /// Returns how it is opened on CPUs of a PMU, which is given where there are several.
-    pub(super) fn opening(self, pmu: Option<&Pmu>) -> io::Result<(Event, Option<Event>)> {
+    /// Returns how it is opened on a CPU of a PMU, which is given where there are several.
+    pub(super) fn opening(self, pmu: Option<&Pmu>, cpu: u32) -> io::Result<(Event, Option<Event>)> {
         let event = match self {
             SampledBy::CpuClock => Event::CPU_CLOCK,
             SampledBy::PageFaults => Event::PAGE_FAULTS,
             SampledBy::Counted(event) => event.event,
             SampledBy::Accesses(of, least) => {
                 let pmu = pmu.map_or(THE_PMU, |pmu| pmu.name.as_str());
-                let opening = of.opening(&Root::system(), pmu, least)?;
+                let opening = of.opening(&Root::system(), pmu, Some(cpu), least)?;
                 return Ok((opening.event, opening.leader));
             }
         };

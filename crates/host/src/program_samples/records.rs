@@ -1,6 +1,7 @@
 //! Records of the kernel's rings (perf_event_open(2), "MMAP layout").
 
 use super::Callers;
+use super::access::{DataSource, SampledAccess};
 use crate::arch::{Architecture as _, Cpu, Registers};
 
 /// `PERF_RECORD_*`.
@@ -10,6 +11,7 @@ const THROTTLE: u32 = 5;
 const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
+const AUX: u32 = 11;
 const LOST_SAMPLES: u32 = 13;
 /// `PROT_EXEC`.
 const EXECUTABLE: u32 = 4;
@@ -17,6 +19,9 @@ const EXECUTABLE: u32 = 4;
 const BY_EXEC: u16 = 1 << 13;
 /// `PERF_RECORD_MISC_MMAP_BUILD_ID`.
 const WITH_BUILD: u16 = 1 << 14;
+/// `PERF_AUX_FLAG_TRUNCATED`, `_PARTIAL` and `_COLLISION`.
+const CUT_SHORT: u64 = 1 | 4;
+const COLLIDED: u64 = 8;
 /// Longest build id of a mapping, bytes.
 const MAX_BUILD: usize = 20;
 /// Bytes of a record's header: type, misc, size.
@@ -90,15 +95,19 @@ pub enum Sampled {
     Lost(u64),
     /// The kernel stopped sampling for a while.
     Throttled,
+    /// A trace of samples is not whole.
+    Gap(Gap),
 }
 
-/// An access that was sampled.
+/// What a part of a trace of samples does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SampledAccess {
-    /// Its latency as the processor tells it, cycles; 0 if it does not.
-    pub latency: u64,
-    /// `union perf_mem_data_src`: what it was, and where its data were.
-    pub source: u64,
+pub enum Gap {
+    /// Its end: there was no room.
+    CutShort,
+    /// Some samples: each began before the one before it had ended.
+    Collided,
+    /// So many records: they could not be read.
+    Unreadable(u64),
 }
 
 /// What a sample tells of the callers of its function.
@@ -199,7 +208,10 @@ pub(super) fn read(record: &[u8], format: Format) -> Option<SampledEvent> {
             let weight = format.each.unwrap_or(last);
             let data = (format.each.is_some() && format.has_data).then_some(last);
             let access = |end: usize| {
-                Some(SampledAccess { latency: long(end.checked_sub(16)?)?, source: long(end - 8)? })
+                Some(SampledAccess {
+                    latency: long(end.checked_sub(16)?)?,
+                    source: DataSource::Kernel(long(end - 8)?),
+                })
             };
             let access = if format.has_access { Some(access(record.len())?) } else { None };
             Sampled::Sample { address: long(HEADER)?, process: word(16)?, weight, stack, data, access }
@@ -224,6 +236,36 @@ pub(super) fn read(record: &[u8], format: Format) -> Option<SampledEvent> {
     };
     let time = if kind == SAMPLE { long(24)? } else { long(record.len() - 8)? };
     Some(SampledEvent { time, what })
+}
+
+/// A part of a trace that was written beside the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Position of its begin, and its bytes.
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) is_cut_short: bool,
+    pub(super) has_collided: bool,
+    /// Process that had the CPU.
+    pub(super) process: u32,
+    /// When it ended, ns.
+    pub(super) time: u64,
+}
+
+/// Returns what a record tells of a trace: position, bytes, flags, process, thread, time. `None` of another one.
+pub(super) fn part(record: &[u8]) -> Option<Part> {
+    if word(record, 0)? != AUX {
+        return None;
+    }
+    let (end, flags) = (record.len().checked_sub(ID).filter(|end| *end >= 32)?, long(record, 24)?);
+    Some(Part {
+        offset: long(record, 8)?,
+        bytes: long(record, 16)?,
+        is_cut_short: flags & CUT_SHORT != 0,
+        has_collided: flags & COLLIDED != 0,
+        process: word(record, end)?,
+        time: long(record, record.len() - 8)?,
+    })
 }
 
 /// Returns the build id of a mapping: its length, three bytes, the id.
@@ -338,7 +380,7 @@ mod tests {
     #[test]
     fn accesses_are_at_the_end() {
         let source = 0x1_0000_0000 | 0x80 << 5 | 2;
-        let planted = SampledAccess { latency: 230, source };
+        let planted = SampledAccess { latency: 230, source: DataSource::Kernel(source) };
         let head = [longs(&[0x1234]), words(&[7, 8]), longs(&[99, 0x5000])].concat();
         let ends = [230, source];
         let all = Format { each: Some(1009), has_data: true, has_access: true, ..format(Callers::Unknown) };

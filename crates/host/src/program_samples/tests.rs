@@ -34,7 +34,7 @@ fn programs_are_sampled_in_code_that_they_have_mapped() {
             }
             Sampled::Mapped { process, start, bytes, .. } => mapped.push((*process, *start..start + bytes)),
             Sampled::Executed { .. } => executed += 1,
-            Sampled::Started { .. } | Sampled::Lost(_) | Sampled::Throttled => {}
+            Sampled::Started { .. } | Sampled::Lost(_) | Sampled::Throttled | Sampled::Gap(_) => {}
         }
     }
     // Two programs, and the loop takes some 50 ms or more.

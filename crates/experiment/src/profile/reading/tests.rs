@@ -80,6 +80,7 @@ fn value(report: &Report, name: &str) -> Option<f64> {
 
 fn pmu(name: &str, cpus: &str, counts: [u64; 2], refused: &str) -> ProfilePmu {
     let [samples, counted] = counts;
+    let counted = (counted > 0).then_some(counted);
     ProfilePmu { name: name.to_owned(), cpus: cpus.to_owned(), samples, counted, refused: refused.to_owned() }
 }
 
@@ -90,12 +91,19 @@ fn accesses_are_told() {
     let latency = |median: u64| Some(ProfileLatency { median, p90: 2 * median, samples: 100 });
     let level = |level: DataLevel, samples: u64, latency: Option<ProfileLatency>| ProfileLevel {
         level,
+        number: (level == DataLevel::BehindLast).then_some(6),
         samples,
         weight: samples * 1_000_000,
         latency,
     };
     profile.event = "mem-loads".to_owned();
-    profile.levels = vec![level(DataLevel::L1, 800, None), level(DataLevel::Memory, 200, latency(250))];
+    profile.levels = vec![
+        level(DataLevel::L1, 700, None),
+        level(DataLevel::BehindLast, 100, None),
+        level(DataLevel::Memory, 200, latency(250)),
+    ];
+    let told = [400, 400_000_000];
+    profile.walks = Some(ProfileWalks { told, samples: 100, weight: 100_000_000, latency: latency(300) });
     profile.objects[0].latency = latency(240);
     let record = record(&profile, "real");
     assert_eq!(record.profile.as_ref(), Some(&profile));
@@ -104,14 +112,26 @@ fn accesses_are_told() {
         let f = report.find(metric.at([rank.into()])).expect("a row");
         (f.finite(), f.detail.number(metrics::LATENCY), f.detail.number(metrics::LATENCY_P90))
     };
-    assert_eq!(row(&metrics::LEVEL_SHARE, 1), (Some(0.8), None, None));
-    assert_eq!(row(&metrics::LEVEL_SHARE, 2), (Some(0.2), Some(250.0), Some(500.0)));
+    assert_eq!(row(&metrics::LEVEL_SHARE, 1), (Some(0.7), None, None));
+    assert_eq!(row(&metrics::LEVEL_SHARE, 3), (Some(0.2), Some(250.0), Some(500.0)));
     assert_eq!(row(&metrics::OBJECT_SHARE, 1), (Some(0.2), Some(240.0), Some(480.0)));
-    let second = report.find(metrics::LEVEL_SHARE.at([2u64.into()])).expect("a row");
-    assert_eq!(second.detail.word(metrics::LEVEL), Some("memory"));
+    let place = |rank: u64| {
+        let f = report.find(metrics::LEVEL_SHARE.at([rank.into()])).expect("a row");
+        (f.detail.word(metrics::LEVEL).map(str::to_owned), f.detail.number(metrics::LEVEL_NUMBER))
+    };
+    assert_eq!(place(2), (Some("behind-last-level".to_owned()), Some(6.0)));
+    assert_eq!(place(3), (Some("memory".to_owned()), None));
+    // Of those that tell it.
+    let walks = report.find(&metrics::WALK_SHARE).expect("a row");
+    assert_eq!((walks.finite(), walks.detail.number(metrics::SAMPLES)), (Some(0.25), Some(100.0)));
+    assert_eq!(walks.detail.number(metrics::LATENCY_P90), Some(600.0));
     for level in DataLevel::ALL {
         assert_eq!(DataLevel::of_token(level.token()), Some(*level));
     }
+    // More walks than samples that tell of them.
+    let wrong = ProfileWalks { told: [50, 50_000_000], ..profile.walks.expect("planted") };
+    let wrong = Profile { walks: Some(wrong), ..profile.clone() };
+    assert_eq!(value(&read(&super::tests::record(&wrong, "real")), "profile.walks.share"), None);
     // A place that no version knows.
     let lines = profile.record_lines();
     let wrong = lines.iter().map(|line| line.render().replace("level=\"memory\"", "level=\"moon\""));
@@ -121,6 +141,21 @@ fn accesses_are_told() {
         problems.iter().any(|problem| problem.contains("level=moon is no place of data")),
         "{problems:?}"
     );
+}
+
+/// What a trace does not have lowers the confidence.
+#[test]
+fn gaps_of_a_trace_are_told() {
+    let profile = Profile { event: "arm_spe".to_owned(), gaps: [3, 2, 40], ..planted() };
+    let record = record(&profile, "real");
+    assert_eq!(record.profile.as_ref(), Some(&profile));
+    let report = read(&record);
+    let told: Vec<&Warning> =
+        report.warnings.iter().filter(|warning| warning.kind == WarningKind::SamplesLost).collect();
+    let [warning] = told.as_slice() else { panic!("{told:?}") };
+    for part in ["3 parts were cut short", "in 2 parts samples collided", "40 records could not be read"] {
+        assert!(warning.text.contains(part), "{warning:?}");
+    }
 }
 
 /// Of CPUs of several types each PMU is told, and those that do not have the event.

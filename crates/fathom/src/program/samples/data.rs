@@ -66,7 +66,7 @@ impl Data {
     ) -> Option<Object> {
         let found = memory.all.at(address);
         if let Some(mapped) = found.filter(|mapped| files.get(mapped.file).is_file()) {
-            let in_image = self.image(mapped, files, since).and_then(|(image, moved)| {
+            let in_image = self.image(mapped, memory, files, since).and_then(|(image, moved)| {
                 let datum = image.find(address.wrapping_sub(moved))?;
                 Some((datum.object, datum.file))
             });
@@ -104,7 +104,7 @@ impl Data {
         since: Option<SystemTime>,
     ) -> Option<Object> {
         memory.all.all().filter(|mapped| files.get(mapped.file).is_file()).find_map(|mapped| {
-            let (image, moved) = self.image(mapped, files, since)?;
+            let (image, moved) = self.image(mapped, memory, files, since)?;
             let in_file = address.wrapping_sub(moved);
             let found = image.has_zeros_at(in_file).then(|| image.find(in_file)).flatten()?;
             Some((found.object, found.file))
@@ -123,7 +123,8 @@ impl Data {
     ) -> bool {
         let of_program = memory.all.all().filter(|mapped| Some(mapped.file) == memory.program);
         let Some(last) = of_program.max_by_key(|mapped| mapped.end) else { return false };
-        let data_end = self.image(last, files, since).map(|(image, moved)| moved.wrapping_add(image.end()));
+        let data_end =
+            self.image(last, memory, files, since).map(|(image, moved)| moved.wrapping_add(image.end()));
         let end = data_end.unwrap_or(last.end).max(last.end);
         let other =
             |mapped: &Mapped| files.get(mapped.file).is_file() && (end..address).contains(&mapped.start);
@@ -131,11 +132,26 @@ impl Data {
     }
 
     /// Returns the program or library that is mapped there, and what the addresses in its file are moved by.
-    fn image(&mut self, mapped: &Mapped, files: &Files, since: Option<SystemTime>) -> Option<(&Image, u64)> {
+    fn image(
+        &mut self,
+        mapped: &Mapped,
+        memory: &Memory,
+        files: &Files,
+        since: Option<SystemTime>,
+    ) -> Option<(&Image, u64)> {
         let file = files.get(mapped.file);
         let read = || Image::open(Path::new(&file.name), &file.version(since));
         let image = self.images.entry(mapped.file).or_insert_with(read).as_ref()?;
-        Some((image, image.moved(mapped.start..mapped.end, mapped.offset)?))
+        let moves = |mapped: &Mapped| image.moves(mapped.start..mapped.end, mapped.offset);
+        let mut all = moves(mapped);
+        if all.len() > 1 {
+            // All parts of a file are moved by the same.
+            let others = || memory.all.all().filter(|other| other.file == mapped.file);
+            all.sort_by_cached_key(|moved| {
+                std::cmp::Reverse(others().filter(|other| moves(other).contains(moved)).count())
+            });
+        }
+        Some((image, *all.first()?))
     }
 
     /// Returns the objects with the most events; none, if no sample tells its address.

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use fathom_experiment::record::{DataLevel, Instruction, Profile};
-use fathom_host::{Callers, Sampled, SampledEvent, Stack};
+use fathom_experiment::record::{Instruction, Profile};
+use fathom_host::{Callers, Gap, Sampled, SampledEvent, Stack};
 
 use crate::program::call_tree::Amount as _;
 use crate::program::symbols::{Named, Symbols, UNKNOWN};
@@ -17,13 +17,16 @@ mod memory;
 mod source;
 mod unwind;
 
-use accesses::Accesses;
+use accesses::AccessKinds;
 use calls::{Calls, Count, Place, unknown_callers};
 use data::Data;
 use memory::{Files, Mapped, MappedFile, Memory, Unwinding};
 
 /// Time in which the rings of all CPUs have told what came before, ns. They are read in turns.
 const SETTLED_NS: u64 = 50_000_000;
+
+/// The same of samples of a trace, which are told together, ns: 256 loads and stores, or all until the program leaves its CPU.
+const TRACE_SETTLED_NS: u64 = 1_000_000_000;
 
 /// Name of the kernel's code.
 const KERNEL: &str = "[kernel]";
@@ -36,8 +39,12 @@ pub struct Places {
     callers: Callers,
     /// The data of samples, if they tell it.
     data: Option<Data>,
-    /// Accesses by where their data were, if samples tell it.
-    levels: HashMap<DataLevel, Accesses>,
+    /// Accesses by what samples tell of them.
+    accesses: AccessKinds,
+    /// Time in which all that came before was told, ns.
+    settled_ns: u64,
+    /// What traces do not have, as [`Profile::gaps`].
+    gaps: [u64; 3],
     /// Events that others may still precede.
     pending: Vec<SampledEvent>,
     /// Code of each process. A process shares that of its parent until it has mappings of its own.
@@ -68,7 +75,9 @@ impl Places {
             since,
             callers,
             data: None,
-            levels: HashMap::new(),
+            accesses: AccessKinds::default(),
+            settled_ns: SETTLED_NS,
+            gaps: [0; 3],
             pending: Vec::new(),
             processes: HashMap::new(),
             files,
@@ -89,7 +98,7 @@ impl Places {
     pub fn take(&mut self, events: Vec<SampledEvent>) {
         self.pending.extend(events);
         let last = self.pending.iter().map(|event| event.time).max().unwrap_or(0);
-        self.settle(last.saturating_sub(SETTLED_NS));
+        self.settle(last.saturating_sub(self.settled_ns));
     }
 
     /// Counts the pending events up to a time, in the order of time.
@@ -112,6 +121,12 @@ impl Places {
         self
     }
 
+    /// Has samples wait for one another as long as those of a trace have to.
+    pub fn of_trace(mut self, is_traced: bool) -> Places {
+        self.settled_ns = if is_traced { TRACE_SETTLED_NS } else { SETTLED_NS };
+        self
+    }
+
     /// Returns whether an address is the kernel's: of the upper half.
     pub fn is_kernel(address: u64) -> bool {
         address >= 1 << 63
@@ -123,7 +138,7 @@ impl Places {
             Sampled::Sample { process, address, weight, stack, data, access } => {
                 self.sample(process, address, weight, &stack);
                 if let (Some(access), true) = (access, self.data.is_some()) {
-                    self.levels.entry(source::level(access.source)).or_default().add(weight, Some(access));
+                    self.accesses.add(weight, access);
                 }
                 if let (Some(all), Some(memory)) = (&mut self.data, self.processes.get(&process)) {
                     all.add(data, memory, &self.files, self.since, weight, access);
@@ -144,6 +159,9 @@ impl Places {
             }
             Sampled::Lost(records) => self.lost += records,
             Sampled::Throttled => self.throttled += 1,
+            Sampled::Gap(Gap::CutShort) => self.gaps[0] += 1,
+            Sampled::Gap(Gap::Collided) => self.gaps[1] += 1,
+            Sampled::Gap(Gap::Unreadable(records)) => self.gaps[2] += records,
         }
     }
 
@@ -202,7 +220,9 @@ impl Places {
             processes: [processes, unsampled],
             changed: symbols.changed().to_vec(),
             whole: (self.callers == Callers::Tables).then_some(self.whole),
-            levels: accesses::levels(self.levels),
+            levels: self.accesses.levels(),
+            walks: self.accesses.walks(),
+            gaps: self.gaps,
             objects: self.data.map(Data::objects).unwrap_or_default(),
             ..named
         }

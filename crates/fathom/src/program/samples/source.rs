@@ -1,6 +1,10 @@
-//! Where the data of an access were: `union perf_mem_data_src` of include/uapi/linux/perf_event.h, little endian.
+//! Where the data of an access were: `union perf_mem_data_src` of include/uapi/linux/perf_event.h, little endian, or what a record of
+//! Arm's SPE tells.
 
 use fathom_experiment::record::DataLevel;
+use fathom_host::DataSource;
+
+mod spe;
 
 /// `mem_lvl`, 14 bits from bit 5 on: whether it hit, and where (`PERF_MEM_LVL_*`). Kernels write it beside the newer field.
 const LEVELS: u32 = 5;
@@ -19,8 +23,32 @@ const REMOTE: u64 = 1 << 37;
 /// `mem_hops`, 3 bits from bit 43 on (since 5.16): 1 another core of the node, 2 to 4 other nodes.
 const HOPS: u32 = 43;
 
+/// `mem_dtlb`, 7 bits from bit 26 on: whether the translation was in a TLB (`PERF_MEM_TLB_HIT` and `_MISS`).
+const TLB: u32 = 26;
+const TLB_HIT: u64 = 2;
+const TLB_MISS: u64 = 4;
+
+/// Returns where the data were, and the processor's number of the place if that is not known.
+pub fn place(source: DataSource) -> (DataLevel, Option<u16>) {
+    match source {
+        DataSource::Kernel(source) => (level(source), None),
+        DataSource::Spe { events, number, midr } => spe::place(events, number, midr),
+    }
+}
+
+/// Returns whether page tables were walked, if that is told.
+pub fn is_walked(source: DataSource) -> Option<bool> {
+    match source {
+        DataSource::Kernel(source) => {
+            let tlb = source >> TLB;
+            (tlb & (TLB_HIT | TLB_MISS) != 0).then_some(tlb & TLB_MISS != 0)
+        }
+        DataSource::Spe { events, .. } => spe::is_walked(events),
+    }
+}
+
 /// Returns where the data were.
-pub fn level(source: u64) -> DataLevel {
+fn level(source: u64) -> DataLevel {
     let hops = source >> HOPS & 7;
     let is_remote = source & REMOTE != 0;
     let cache = |own: DataLevel| if is_remote || hops > 0 { DataLevel::OtherCache } else { own };
@@ -93,5 +121,12 @@ mod tests {
         ] {
             assert_eq!(super::level(source), level, "{source:#x}");
         }
+    }
+
+    /// TLBs as the kernel tells them: a hit in the first or second (`P(TLB, HIT) | P(TLB, L1) | P(TLB, L2)`), a miss in both, nothing.
+    #[test]
+    fn walks_are_misses_of_all_tlbs() {
+        let walked = |tlb: u64| is_walked(DataSource::Kernel(2 | tlb << TLB));
+        assert_eq!([2 | 8 | 0x10, 4 | 0x10, 1, 0].map(walked), [Some(false), Some(true), None, None]);
     }
 }

@@ -20,6 +20,7 @@ use crate::records;
 
 mod perf_data;
 mod samples;
+mod traced;
 
 /// Largest result, bytes: a histogram of a second in ns has some 12 MB.
 const MAX_RESULT_BYTES: u64 = 64 << 20;

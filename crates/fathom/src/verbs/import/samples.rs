@@ -7,15 +7,17 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
+use std::time::SystemTime;
 
 use fathom_experiment::record::Profile;
-use fathom_host::{Callers, Registers, Sampled, SampledAccess, Stack, StackMemory};
+use fathom_host::{Callers, DataSource, Registers, Sampled, SampledAccess, Stack, StackMemory};
 use linux_perf_data::linux_perf_event_reader::{
     Endianness, EventRecord, Mmap2FileId, PerfEventAttr, RawEventRecord, RecordType, Regs, SampleFormat,
     SampleRecord, SamplingPolicy,
 };
-use linux_perf_data::{AttributeDescription, Error, PerfFile, PerfFileReader, PerfFileRecord};
+use linux_perf_data::{AttributeDescription, Error, Feature, PerfFile, PerfFileReader, PerfFileRecord};
 
+use super::traced::{Gathered, Traced};
 use crate::failure::Failure;
 use crate::program::samples::Places;
 
@@ -34,22 +36,9 @@ pub fn read(path: &Path, event: Option<&str>) -> Result<Profile, Failure> {
     let PerfFileReader { mut perf_file, mut record_iter } =
         PerfFileReader::parse_file(BufReader::new(file)).map_err(failed)?;
     let asked = asked(perf_file.event_attributes(), event, &shown.to_string())?;
-    let first = asked.unwrap_or(0);
-    // Mappings come before the first sample tells the event.
-    let tells = |of: &AttributeDescription| of.attr.sample_format.contains(SampleFormat::ADDR);
-    let has_data = perf_file.event_attributes().iter().any(tells);
-    let mut reader = Reader {
-        architecture: perf_file.arch().ok().flatten().map(str::to_owned),
-        builds: builds(&perf_file),
-        attribute: perf_file.event_attributes()[first].attr,
-        places: Places::new(since, callers(perf_file.event_attributes()[first].attributes()))
-            .with_data(has_data),
-        has_data,
-        program: None,
-        times: None,
-        with_kernel: false,
-    };
-    let mut sampled = asked;
+    let traced = traced(path, &perf_file, asked).map_err(failed)?;
+    let mut sampled = asked.or(traced.as_ref().map(|traced| traced.event));
+    let mut reader = Reader::of(&perf_file, sampled, traced, since);
     while let Some(record) = record_iter.next_record(&mut perf_file).map_err(failed)? {
         let PerfFileRecord::EventRecord { attr_index, record } = record else { continue };
         let time = record.timestamp();
@@ -68,10 +57,31 @@ pub fn read(path: &Path, event: Option<&str>) -> Result<Profile, Failure> {
                 Some(_) => return Err(several(perf_file.event_attributes(), &shown.to_string())),
             }
         }
+        reader.take_traced(time.unwrap_or(0));
         reader.take(record, time, access);
     }
+    reader.take_traced(u64::MAX);
     let attribute = &perf_file.event_attributes()[sampled.unwrap_or(0)];
     Ok(reader.finish(name(attribute), path))
+}
+
+/// Returns the samples that the processor wrote to a trace, of the event that is asked for, if that is given: `None` without any.
+fn traced(path: &Path, perf_file: &PerfFile, asked: Option<usize>) -> Result<Option<Traced>, Error> {
+    if !perf_file.features().has_feature(Feature::AUXTRACE) {
+        return Ok(None);
+    }
+    let PerfFileReader { mut perf_file, mut record_iter } =
+        PerfFileReader::parse_file(BufReader::new(File::open(path)?))?;
+    let mut gathered = Gathered::default();
+    while let Some(record) = record_iter.next_record(&mut perf_file)? {
+        match record {
+            PerfFileRecord::EventRecord { record, .. } => gathered.event(&record),
+            PerfFileRecord::UserRecord(record) => gathered.user(&record),
+        }
+    }
+    let is_asked = |traced: &Traced| asked.is_none_or(|asked| asked == traced.event);
+    let traced = gathered.finish(&perf_file).filter(is_asked);
+    Ok(traced.and_then(|mut traced| traced.is_there().then_some(traced)))
 }
 
 fn name(attribute: &AttributeDescription) -> String {
@@ -148,7 +158,7 @@ fn sampled_access(record: &RawEventRecord) -> Option<SampledAccess> {
         (_, true) => long(word(end - 8)?) & u64::from(u32::MAX),
         _ => 0,
     };
-    Some(SampledAccess { latency, source })
+    Some(SampledAccess { latency, source: DataSource::Kernel(source) })
 }
 
 /// What is read so far.
@@ -158,6 +168,7 @@ struct Reader {
     builds: HashMap<Vec<u8>, Vec<u8>>,
     attribute: PerfEventAttr,
     places: Places,
+    traced: Option<Traced>,
     /// Whether samples of an event have addresses of data.
     has_data: bool,
     /// First program that was executed.
@@ -168,6 +179,48 @@ struct Reader {
 }
 
 impl Reader {
+    /// Begins with samples of an event, if it is known already.
+    fn of(
+        file: &PerfFile,
+        event: Option<usize>,
+        traced: Option<Traced>,
+        since: Option<SystemTime>,
+    ) -> Reader {
+        let all = file.event_attributes();
+        let attribute = all[event.unwrap_or(0)].attr;
+        // Mappings come before the first sample tells the event.
+        let tells = |of: &AttributeDescription| of.attr.sample_format.contains(SampleFormat::ADDR);
+        let has_data = traced.is_some() || all.iter().any(tells);
+        let callers = if traced.is_some() { Callers::Unknown } else { callers(&attribute) };
+        Reader {
+            architecture: file.arch().ok().flatten().map(str::to_owned),
+            builds: builds(file),
+            attribute,
+            places: Places::new(since, callers).with_data(has_data),
+            traced,
+            has_data,
+            program: None,
+            times: None,
+            with_kernel: false,
+        }
+    }
+
+    /// Takes the samples of a trace up to a time.
+    fn take_traced(&mut self, until: u64) {
+        while let Some((time, what)) = self.traced.as_mut().and_then(|traced| traced.until(until)) {
+            if let Sampled::Sample { address, .. } = what {
+                self.sampled_at(time, address);
+            }
+            self.places.add(what);
+        }
+    }
+
+    /// Notes when a sample was, and whether it is the kernel's.
+    fn sampled_at(&mut self, time: u64, address: u64) {
+        self.times = Some((self.times.map_or(time, |(first, _)| first), time));
+        self.with_kernel |= Places::is_kernel(address);
+    }
+
     /// Takes a record, in the order of time.
     fn take(&mut self, record: EventRecord, time: Option<u64>, access: Option<SampledAccess>) {
         let process = |pid: i32| pid as u32;
@@ -175,8 +228,7 @@ impl Reader {
             EventRecord::Sample(sample) => {
                 let (Some(address), Some(pid)) = (sample.ip, sample.pid) else { return };
                 let time = sample.timestamp.or(time).unwrap_or(0);
-                self.times = Some((self.times.map_or(time, |(first, _)| first), time));
-                self.with_kernel |= Places::is_kernel(address);
+                self.sampled_at(time, address);
                 let (weight, stack) = (self.weight(&sample), self.stack(&sample));
                 let data = sample.addr;
                 Sampled::Sample { process: process(pid), address, weight, stack, data, access }

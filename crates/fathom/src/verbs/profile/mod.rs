@@ -1,6 +1,7 @@
 //! `fathom profile`: samples where a program executes on this machine.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -25,6 +26,12 @@ const LEAST_CLOCK_NS: u64 = 10_000;
 /// Shortest period of IBS, operations: its counter has no lower four bits (arch/x86/events/amd/ibs.c, `perf_ibs_op.min_period`).
 const LEAST_OPERATIONS: u64 = 144;
 
+/// Periods of SPE, operations: PMSIRR_EL1.INTERVAL has 24 bits, and counts each 256.
+const TRACED_STEP: u64 = 256;
+const MOST_TRACED: u64 = 0xff_ffff * TRACED_STEP;
+/// Largest of the latencies that SPE chooses by (PMSLATFR_EL1.MINLAT), cycles.
+const MOST_TRACED_LATENCY: u64 = 0xfff;
+
 /// Largest period: the kernel keeps the upper bit for itself.
 const MOST_EVENTS: u64 = i64::MAX as u64;
 
@@ -41,14 +48,14 @@ struct Options {
     /// A sample at each N events (of cpu-clock: ns) of --event, instead of a rate. Default of page-faults: 97.
     #[arg(long, value_name = "N", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..=MOST_EVENTS))]
     period: Option<u64>,
-    /// With --event mem-loads: only loads that take so many cycles at least.
+    /// With --event mem-loads or arm_spe: only accesses that take so many cycles at least.
     #[arg(long, value_name = "CYCLES", value_parser = clap::value_parser!(u64).range(1..=65_535))]
     least_latency: Option<u64>,
     /// How callers are found. Default: tables on x86-64 and AArch64, else frame-pointers.
     #[arg(long, value_enum, value_name = "HOW")]
     callers: Option<CallersName>,
     /// Tell which data: by addresses that samples have, those of page faults (--event page-faults) and of accesses (--event mem-loads of
-    /// Intel's PEBS, ibs_op of AMD's IBS); or, with --simulated, with the
+    /// Intel's PEBS, ibs_op of AMD's IBS, arm_spe of Arm's SPE); or, with --simulated, with the
     /// reasons of misses, which takes several times as long.
     #[arg(long)]
     data: bool,
@@ -97,6 +104,7 @@ pub fn verb() -> Verb {
   fathom profile --event cpu-clock -- make
   fathom profile --event page-faults --data -- ./program      which data is touched first
   fathom profile --event mem-loads -- ./program               which data takes how long, and where it was
+  fathom profile --event arm_spe --least-latency 30 -- ./program      the same on Arm
   fathom profile --pid 1234 --for 30s         a process that runs already
   fathom profile --callers frame-pointers -- ./program
   fathom profile --simulated --on bcm2711 -- ./program      exact, on a described machine
@@ -126,26 +134,8 @@ impl Options {
     /// Checks what depends on two options.
     fn check(&self) -> Result<(), Failure> {
         let is_short = self.period.is_some_and(|ns| ns < LEAST_CLOCK_NS);
-        let is_loads = matches!(self.event, Some(SampledBy::Accesses(MemoryEvent::Loads, _)));
-        if self.least_latency.is_some() && !is_loads {
-            return Err(Failure::usage(
-                "--least-latency is of --event mem-loads",
-                "name that event, or leave it out",
-            ));
-        }
+        self.check_accesses()?;
         match self.event {
-            Some(SampledBy::Accesses(..)) if self.rate.is_some() => Err(Failure::usage(
-                "--rate: samples of accesses have addresses in place of the numbers of events",
-                "--period: a sample at each so many events",
-            )),
-            Some(SampledBy::Accesses(MemoryEvent::Operations, _))
-                if self.period.is_some_and(|each| each < LEAST_OPERATIONS || each % 16 != 0) =>
-            {
-                Err(Failure::usage(
-                    "--period: that of ibs_op is a multiple of 16, and at least 144",
-                    format!("--period {LEAST_OPERATIONS}, or another multiple of 16"),
-                ))
-            }
             Some(SampledBy::CpuClock) if is_short => Err(Failure::usage(
                 "--period: that of cpu-clock is in ns, and the kernel's shortest is 10000",
                 format!("--period {LEAST_CLOCK_NS} at least"),
@@ -164,6 +154,63 @@ impl Options {
         }
     }
 
+    /// The same of accesses.
+    fn check_accesses(&self) -> Result<(), Failure> {
+        let Some(SampledBy::Accesses(of, _)) = self.event else {
+            return match self.least_latency {
+                Some(_) => Err(Failure::usage(
+                    "--least-latency is of --event mem-loads or arm_spe",
+                    "name one of these events, or leave it out",
+                )),
+                None => Ok(()),
+            };
+        };
+        let is_traced = of == MemoryEvent::Traced;
+        let wrong_period = |step: u64, range: RangeInclusive<u64>| {
+            let is_wrong = |each: u64| !range.contains(&each) || !each.is_multiple_of(step);
+            self.period.is_some_and(is_wrong).then(|| {
+                let (least, most) = (range.start(), range.end());
+                let most = if *most < MOST_EVENTS { format!(", at most {most}") } else { String::new() };
+                Failure::usage(
+                    format!(
+                        "--period: that of {} is a multiple of {step}, and at least {least}{most}",
+                        of.name()
+                    ),
+                    format!("--period {least}, or another multiple of {step}"),
+                )
+            })
+        };
+        let wrong = match of {
+            _ if self.rate.is_some() => Some(Failure::usage(
+                "--rate: samples of accesses have addresses in place of the numbers of events",
+                "--period: a sample at each so many events",
+            )),
+            MemoryEvent::Operations if self.least_latency.is_some() => Some(Failure::usage(
+                "--least-latency is of --event mem-loads or arm_spe: IBS does not choose by it",
+                "leave it out",
+            )),
+            MemoryEvent::Operations => wrong_period(16, LEAST_OPERATIONS..=MOST_EVENTS),
+            MemoryEvent::Traced => wrong_period(TRACED_STEP, TRACED_STEP..=MOST_TRACED),
+            MemoryEvent::Loads => None,
+        };
+        match wrong {
+            Some(wrong) => Err(wrong),
+            None if is_traced && self.least_latency.is_some_and(|least| least > MOST_TRACED_LATENCY) => {
+                Err(Failure::usage(
+                    format!("--least-latency: that of arm_spe is at most {MOST_TRACED_LATENCY} cycles"),
+                    "name a smaller one",
+                ))
+            }
+            None if is_traced && self.callers.is_some_and(|how| how != CallersName::None) => {
+                Err(Failure::usage(
+                    "--callers: samples of arm_spe have no callers",
+                    "leave it out; with callers: --event cycles",
+                ))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Returns them as typed.
     fn typed(&self) -> String {
         let how = self.callers.and_then(|callers| callers.to_possible_value());
@@ -178,8 +225,9 @@ impl Options {
         if self.data { format!("{typed} --data").trim_start().to_owned() } else { typed }
     }
 
-    fn callers(&self) -> Callers {
-        self.callers.map_or(Callers::BEST, CallersName::callers)
+    fn callers(&self, by: SampledBy) -> Callers {
+        let best = if by.is_traced() { Callers::Unknown } else { Callers::BEST };
+        self.callers.map_or(best, CallersName::callers)
     }
 }
 
@@ -240,7 +288,9 @@ fn profile(options: &Options, name: &str, filling: &mut Filling, runner: &Runner
 
 /// Returns where samples of an event will be, of a program that starts now.
 fn places(options: &Options, by: SampledBy) -> Places {
-    Places::new(Some(SystemTime::now()), options.callers()).with_data(by.tells_data())
+    Places::new(Some(SystemTime::now()), options.callers(by))
+        .with_data(by.tells_data())
+        .of_trace(by.is_traced())
 }
 
 /// Takes the last samples, and adds what they say to what is known of a run.
@@ -316,7 +366,7 @@ struct Opened {
 /// Opens the event that is asked for, of a program or of a process; without one, cycles if they count, else the clock.
 fn opened(options: &Options, process: Option<&Process>) -> Result<Opened, Failure> {
     let open = |by: SampledBy| {
-        let (pace, callers) = (options.pace(by), options.callers());
+        let (pace, callers) = (options.pace(by), options.callers(by));
         match process {
             Some(process) => ProgramSampling::of_process(process.number, by, pace, callers),
             None => ProgramSampling::open(by, pace, callers),
@@ -325,7 +375,8 @@ fn opened(options: &Options, process: Option<&Process>) -> Result<Opened, Failur
     let failed = |by: SampledBy, error: &io::Error| match process {
         // Not an event that does not exist.
         Some(process)
-            if error.raw_os_error().is_none() || error.kind() == io::ErrorKind::PermissionDenied =>
+            if (error.raw_os_error().is_none() && error.kind() != io::ErrorKind::InvalidInput)
+                || error.kind() == io::ErrorKind::PermissionDenied =>
         {
             process.failure(error)
         }
@@ -357,7 +408,7 @@ fn no_addresses(by: SampledBy) -> Failure {
         [] => Failure::new(
             format!(
                 "samples of {event} have no addresses of data: this machine has no PMU that tells them (mem-loads of cpu or \
-                 cpu_core, ibs_op)"
+                 cpu_core, ibs_op, arm_spe_0)"
             ),
             remedy,
         ),
@@ -370,10 +421,21 @@ fn no_addresses(by: SampledBy) -> Failure {
 
 fn cannot_sample(options: &Options, by: SampledBy, error: &io::Error) -> Failure {
     let remedy = match error.kind() {
-        io::ErrorKind::NotFound if by.tells_access() => {
-            "it takes a processor of Intel with PEBS (mem-loads) or of AMD with IBS (ibs_op), and in a guest its hypervisor's leave; which data is \
-             touched first: --event page-faults"
+        io::ErrorKind::NotFound if by.is_traced() => {
+            "it takes an Arm processor with SPE and the kernel's driver of it (CONFIG_ARM_SPE_PMU; some kernels need kpti=off, and tell so), and in a \
+             guest its hypervisor's leave; which data is touched first: --event page-faults"
         }
+        io::ErrorKind::NotFound if by.tells_access() => {
+            "it takes a processor of Intel with PEBS (mem-loads), of AMD with IBS (ibs_op) or of Arm with SPE (arm_spe), and in a guest its \
+             hypervisor's leave; which data is touched first: --event page-faults"
+        }
+        io::ErrorKind::ResourceBusy if by.is_traced() => {
+            "others use SPE on these CPUs: end them, or sample after them"
+        }
+        io::ErrorKind::Unsupported if by.is_traced() && error.raw_os_error().is_some() => {
+            "this processor cannot choose samples so: leave out --least-latency; without it, loads and stores cannot be told apart"
+        }
+        io::ErrorKind::InvalidInput if by.is_traced() => "sample less often: a larger --period",
         io::ErrorKind::PermissionDenied => {
             "sysctl kernel.perf_event_paranoid=2 as root, or CAP_PERFMON; in a container allow perf_event_open"
         }
