@@ -41,7 +41,7 @@ pub struct Session {
     pub repeats: Repeats,
     /// Whether marks of regions have been found, so that instructions are counted by thread.
     marked: AtomicBool,
-    /// Whether a machine needs the instructions between accesses, so that they are counted by thread from the beginning.
+    /// Whether a machine or a trace needs the instructions between accesses, so that they are counted by thread from the beginning.
     pub between: bool,
     /// Whether the program's mappings have changed since marks were looked for.
     moved: AtomicBool,
@@ -113,7 +113,8 @@ impl Session {
         let counters = counters.map_err(&mut refuse)?;
         let machines = machines_of(&request, guest.is_some(), counters.is_some());
         let machines = machines.map_err(&mut refuse)?;
-        let between = machines.need_instructions();
+        // A trace is for machines that may need them, too.
+        let between = machines.need_instructions() || request.trace.is_some();
         let mut places = Places::default();
         if between {
             places.count_in_blocks();

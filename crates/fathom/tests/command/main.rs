@@ -59,3 +59,4 @@ mod ssh;
 mod status;
 mod strangers;
 mod stride;
+mod survey_events;

@@ -184,6 +184,37 @@ fn misses_overlap_within_the_window_only() {
     assert!(report.ended(0).contains("overlap, within 22 instructions"), "{report:?}");
 }
 
+/// A kept trace has the instructions between accesses, whether or not a machine of its run needed them: replayed, it gives what a run gives.
+#[test]
+fn kept_trace_tells_how_far_accesses_are_apart() {
+    let (user, target) = (User::new(), &TARGETS[2]);
+    if !can_simulate(target.qemu)
+        || compiled(&user, target, &user.write("pairs.c", PAIRS), &["-static"]).is_none()
+    {
+        return;
+    }
+    user.write("plain.toml", &machine(0));
+    user.write("m.toml", &machine(0).replace("outstanding = 4", "outstanding = 4\nwindow = 21"));
+    let all = |from: &[&str]| {
+        let options = ["simulate", "--on", "./m.toml", "--vary", "core.window=21,22,225,226,2000", "--json"];
+        let did = user.run(&[&options[..], from].concat());
+        let mut all: Value = serde_json::from_str(did.ended(0)).unwrap_or_else(|e| panic!("{e}: {did:?}"));
+        for report in all.as_array_mut().expect("a document for each") {
+            // Only the time of the run and its command differ.
+            report["elapsed_s"] = Value::Null;
+            report["subject"]["facts"]["run.command"] = Value::Null;
+        }
+        all
+    };
+    let run = all(&["--", "./program"]);
+    let keep =
+        ["simulate", "--quiet", "--keep-trace", "run.trace", "--on", "./plain.toml", "--", "./program"];
+    assert_eq!(user.run(&keep).status, 0);
+    assert_eq!(all(&["--trace", "run.trace"]), run);
+    let least = |nth: usize| number(region(&run[nth], "paired"), "least");
+    assert!(least(0) > 1.9 * least(1) && least(1) > 1.4 * least(3), "the windows differ: {run}");
+}
+
 /// A trace with instructions tells how far accesses are apart; in one without, each access is an instruction.
 #[test]
 fn traces_tell_how_far_accesses_are_apart() {

@@ -2,7 +2,6 @@
 
 use std::io::Cursor;
 
-use fathom_model::{Access, Kind};
 use fathom_trace::{At, Batch, Error, Format, Header, Reader, Told, Writer};
 
 /// Accesses that are read of an input, at most.
@@ -55,10 +54,8 @@ fn check(data: &[u8], format: Option<Format>) {
     }
     let trace = writer.finish(&told.run).expect("memory");
     let (again, told_again) = read(&trace, None).expect("what has been written").expect("as many accesses");
-    // The own format has no instructions between accesses: each load or store is one.
-    let kept = |of: &Access| Access { instructions: u32::from(of.kind != Kind::Fetch), ..*of };
     let flat = |all: &[Batch]| {
-        all.iter().flat_map(|b| b.accesses.iter().map(|a| (b.thread, kept(a)))).collect::<Vec<_>>()
+        all.iter().flat_map(|b| b.accesses.iter().map(|a| (b.thread, *a))).collect::<Vec<_>>()
     };
     assert!(flat(&again) == flat(&batches));
     let marks = |all: &[Batch]| all.iter().filter_map(|b| Some((b.thread, b.mark?))).collect::<Vec<_>>();

@@ -1,16 +1,18 @@
 //! How accesses become bytes: as what is not predicted.
 //!
 //! An operation is a place with a kind and a size. After each operation the one is predicted that followed it last time, with its
-//! last address and its stride: the difference of addresses that has come twice in a row. What comes as predicted is counted; for
-//! anything else there are:
+//! last address and its stride: the difference of addresses that has come twice in a row; and with as many instructions before it as last
+//! time. What comes as predicted is counted; for anything else there are:
 //!
 //! - a number: accesses before it that came as predicted (LEB128, as all numbers),
 //! - a byte: in bits 0 and 1 the operation ([`SAME`], [`KNOWN`], [`NEW`]), in bits 2 to 5 the bytes of the address's difference, in bit 6
-//!   whether a physical page follows ([`FRAME`]),
+//!   whether a physical page follows ([`FRAME`]), in bit 7 whether the instructions before it follow ([`BETWEEN`]),
 //! - of a known operation its number, of a new one its place, its kind with whose code it is (4 times that), its size; it gets the next
 //!   number, from 1,
 //! - the difference to the operation's last address, zigzag, little endian; none if the address is as predicted,
-//! - of a guest, the physical page, if it is not the one that the virtual page had last (`frames`).
+//! - of a guest, the physical page, if it is not the one that the virtual page had last (`frames`),
+//! - the instructions since the load or store before it ([`Access::instructions`]), if they are not as many as before the operation's last
+//!   access: at first 1, and 0 of fetches.
 //!
 //! A block begins after no operation, and ends after its number of accesses.
 
@@ -28,6 +30,8 @@ const KNOWN: u8 = 1;
 const NEW: u8 = 2;
 /// The physical page is told.
 const FRAME: u8 = 1 << 6;
+/// The instructions before it are told.
+const BETWEEN: u8 = 1 << 7;
 /// Operations, at most: a bound for the memory.
 const MAX_OPERATIONS: usize = 1 << 23;
 
@@ -43,6 +47,8 @@ struct Operation {
     stride: u64,
     /// Difference of the last two addresses.
     difference: u64,
+    /// Instructions before its last access.
+    instructions: u32,
 }
 
 /// All operations, with what is predicted.
@@ -57,8 +63,16 @@ pub(super) struct Predictor {
 
 impl Predictor {
     pub fn new(guest: bool) -> Predictor {
-        let none =
-            Operation { pc: 0, bytes: 0, kind: Kind::Load, next: 0, address: 0, stride: 0, difference: 0 };
+        let none = Operation {
+            pc: 0,
+            bytes: 0,
+            kind: Kind::Load,
+            next: 0,
+            address: 0,
+            stride: 0,
+            difference: 0,
+            instructions: 0,
+        };
         Predictor { operations: vec![none], last: 0, frames: guest.then(Frames::new) }
     }
 
@@ -96,7 +110,8 @@ impl Predictor {
 
     fn add(&mut self, pc: u64, bytes: u16, kind: Kind) -> u32 {
         let none = self.operations[0];
-        self.operations.push(Operation { pc, bytes, kind, next: 0, ..none });
+        let instructions = u32::from(kind != Kind::Fetch);
+        self.operations.push(Operation { pc, bytes, kind, instructions, ..none });
         self.operations.len() as u32 - 1
     }
 }
@@ -139,7 +154,12 @@ impl Encoder {
         let same = operation.pc == access.pc
             && (operation.kind, operation.bytes) == (access.kind, access.bytes)
             && number != 0;
-        if same && address == access.address && self.predictor.frame(address) == Some(access.space) {
+        let as_before = operation.instructions == access.instructions;
+        if same
+            && as_before
+            && address == access.address
+            && self.predictor.frame(address) == Some(access.space)
+        {
             self.run += 1;
             self.predictor.made(number, address);
         } else {
@@ -163,7 +183,9 @@ impl Encoder {
             (None, None) => NEW,
         };
         let placed = self.predictor.frame(access.address) == Some(access.space);
-        to.push(what | (bytes as u8) << 2 | if placed { 0 } else { FRAME });
+        let as_before = operation.instructions == access.instructions;
+        let follows = if placed { 0 } else { FRAME } | if as_before { 0 } else { BETWEEN };
+        to.push(what | (bytes as u8) << 2 | follows);
         match what {
             SAME => {}
             KNOWN => push_number(to, number.into()),
@@ -177,6 +199,10 @@ impl Encoder {
         if let Some(frames) = self.predictor.frames.as_mut().filter(|_| !placed) {
             push_number(to, access.space.into());
             frames.made(access.address, access.space);
+        }
+        if !as_before {
+            push_number(to, access.instructions.into());
+            self.predictor.operations[number as usize].instructions = access.instructions;
         }
         self.predictor.made(number, access.address);
     }
@@ -278,8 +304,8 @@ impl Decoder {
 
     #[inline(always)]
     fn access(&self, number: u32, address: u64, space: u32) -> Access {
-        let Operation { pc, bytes, kind, .. } = self.predictor.operations[number as usize];
-        Access { address, pc, bytes, space, instructions: u32::from(kind != Kind::Fetch), kind }
+        let Operation { pc, bytes, kind, instructions, .. } = self.predictor.operations[number as usize];
+        Access { address, pc, bytes, space, instructions, kind }
     }
 
     /// Decodes an access that is not as predicted.
@@ -318,7 +344,7 @@ impl Decoder {
             return Err(wrong("the operation is unknown"));
         }
         let operation = &self.predictor.operations[number as usize];
-        let difference = usize::from((control & !FRAME) >> 2);
+        let difference = usize::from((control & !(FRAME | BETWEEN)) >> 2);
         let address = match difference {
             0 => operation.address.wrapping_add(operation.stride),
             1..=8 => {
@@ -337,6 +363,12 @@ impl Decoder {
             (None, true) => return Err(wrong("a program has no physical pages")),
             (_, false) => self.predictor.frame(address).ok_or(wrong("no physical page is predicted"))?,
         };
+        if control & BETWEEN != 0 {
+            let instructions = bytes.number().and_then(|number| u32::try_from(number).ok());
+            let instructions =
+                instructions.ok_or(wrong("the instructions before an access are cut off, or too many"))?;
+            self.predictor.operations[number as usize].instructions = instructions;
+        }
         self.predictor.made(number, address);
         to.push(self.access(number, address, frame));
         Ok(bytes.at)

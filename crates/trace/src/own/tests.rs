@@ -24,7 +24,10 @@ fn accesses(rounds: u64) -> Vec<(u32, Vec<Access>)> {
             all.push(Access::load(0x7fff_0000_0000 + 8 * n, 8).at(3));
             all.push(Access::store(0x10_0000u64.wrapping_sub(8 * n), 4).at(4));
             if n % 7 == 0 {
-                all.push(Access::load(random(), 1 + (n % 5) as u16).at(5 + random() % 40));
+                // The largest number and none among them.
+                let instructions = [7, 0, u32::MAX, random() as u32][random() as usize % 4];
+                let load = Access::load(random(), 1 + (n % 5) as u16).at(5 + random() % 40);
+                all.push(Access { instructions, ..load });
             }
         }
         ((round % 3) as u32, all)
@@ -89,7 +92,8 @@ fn accesses_of_a_guest_are_read_back_by_batch() {
         let address = if place < 20 { 0xffff_8000_0800_0000 + 64 * n } else { random(1 << 40) };
         let space = (address / GUEST_PAGE) as u32 ^ if random(50) == 0 { random(9) as u32 } else { 0 };
         let access = if place < 10 { Access::store(address, 8) } else { Access::load(address, 8) };
-        Access { space, ..access.at(pc_of(place as u32, 0, by)) }
+        let instructions = if random(9) == 0 { random(300) as u32 } else { 1 };
+        Access { space, instructions, ..access.at(pc_of(place as u32, 0, by)) }
     };
     let batches: Vec<(u32, Vec<Access>)> = (0..40u64)
         .map(|round| {
@@ -230,12 +234,45 @@ fn what_is_written_is_read_back() {
     assert_eq!(read(&plain(&trace), Some(5)).expect("without compression").0, all);
 }
 
+/// Access after access in one block: each has as many instructions before it as its operation had last, unless that is told.
+#[test]
+fn instructions_before_accesses_come_back() {
+    let counts = [1, 1, 5, 5, 0, 1, u32::MAX, 2, 2, 2, 300, 1];
+    let access = |(n, instructions): (u64, &u32)| {
+        let of = Access::load(0x1000 + 8 * n, 8).at(n % 2);
+        [Access::fetch(64 * n, 4).at(2), Access { instructions: *instructions, ..of }]
+    };
+    let all: Vec<Access> = (0..).zip(&counts).flat_map(access).collect();
+    let trace = written(&[(0, all.clone())]);
+    let (found, _) = read(&trace, Some(5)).expect("a trace");
+    assert_eq!(found.iter().map(|(_, access)| *access).collect::<Vec<_>>(), all);
+    // Also where the fetches are left out.
+    let (found, _) = read(&trace, None).expect("a trace");
+    assert_eq!(found.iter().map(|(_, access)| access.instructions).collect::<Vec<_>>(), counts);
+}
+
+#[test]
+fn too_many_instructions_before_an_access_are_refused() {
+    // A new operation of place 0 that loads 8 bytes at 64, after 2^32 instructions; after 2^32 - 1; and cut off.
+    let read = |instructions: &[u8]| {
+        let payload = [&[0, 0b1000_0110, 0, 0, 8, 128][..], instructions].concat();
+        let mut all = Vec::new();
+        let mut decoder = predict::Decoder::new(false);
+        decoder.begin();
+        decoder.read(&payload, 0, 1, 1, &mut all).map(|_| all[0].instructions)
+    };
+    assert_eq!(read(&[0xff, 0xff, 0xff, 0xff, 0x0f]), Ok(u32::MAX));
+    for wrong in [&[0x80, 0x80, 0x80, 0x80, 0x10][..], &[0x80], &[]] {
+        assert_eq!(read(wrong), Err((1, "the instructions before an access are cut off, or too many")));
+    }
+}
+
 #[test]
 fn a_loop_takes_no_bytes() {
     let access = |n: u64| {
         [
             Access::fetch(0x1000, 4).at(0),
-            Access::load(8 * n, 8).at(1),
+            Access { instructions: 9, ..Access::load(8 * n, 8).at(1) },
             Access::store(0x8000 + 64 * n, 8).at(2),
         ]
     };

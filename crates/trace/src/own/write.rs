@@ -15,8 +15,8 @@ use super::{Head, Header, MAGIC, MAX_ACCESSES, MAX_END, MAX_PAYLOAD, written_hea
 const FRAME: usize = 512 << 10;
 /// Bytes whose compression tells whether that of a frame is worth its time.
 const SAMPLE: usize = 16 << 10;
-/// Bytes of one coded access, at most: four numbers, two bytes, an address.
-const LONGEST: usize = 50;
+/// Bytes of one coded access, at most: five numbers, two bytes, an address.
+const LONGEST: usize = 60;
 
 /// A trace that is written. Without its end ([`Writer::finish`], [`end`]) it is refused by a reader.
 #[derive(Debug)]
