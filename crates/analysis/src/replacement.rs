@@ -1,8 +1,8 @@
 //! Identifies the replacement policies that are consistent with observations of one set of a cache.
 //!
 //! A probe repeatedly runs a short [`Program`] of dependent loads over blocks that all fall into one set, and times
-//! some of these loads. [`programs`] returns the programs to run. [`predict`] computes how often each timed load misses
-//! under a policy. [`judge`] returns the SET of policies that the observations do not reject: one; several if no
+//! some of these loads. [`programs`] returns the programs to run. [`predict()`] computes how often each timed load misses
+//! under a policy. [`judge()`] returns the SET of policies that the observations do not reject: one; several if no
 //! program distinguishes them; or none ("no textbook policy"). If a clock is too coarse for single loads, whole laps
 //! are timed ([`programs_per_lap`], [`predict_lap`], [`Total`]).
 //!

@@ -2,7 +2,7 @@
 //!
 //! # The criterion
 //!
-//! Under a policy each timed access misses in a share p of the laps ([`predict`]). It is classified as a miss in a
+//! Under a policy each timed access misses in a share p of the laps ([`predict()`]). It is classified as a miss in a
 //! share q = p (1 - lost) + (1 - p) stray, because other software evicts a line now and then, an interrupt makes a hit
 //! slow, and a miss may be classified as a hit. `stray` and `lost` come from the calibration: the timed loads that hit,
 //! or miss, under every policy. Laps are not independent (interference comes in bursts, and error rates vary), so the
