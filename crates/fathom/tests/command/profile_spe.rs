@@ -317,7 +317,11 @@ fn gaps_are_told_with_counts() {
     for part in ["2 parts were cut short", "in 2 parts samples collided", "3 records could not be read"] {
         assert!(told.contains(part), "{part}: {told}");
     }
-    // Without the trace's description, and with that of another kind, it has no samples.
+    // The description of newer versions of perf: version, words, type of the PMU, number of CPUs.
+    let newer = record(AUXTRACE_INFO, 0, &[words(&[4, 0]), longs(&[2, 4, PMU.into(), 0])].concat());
+    let document = import(&user, &file(&[vec![newer], records.clone()].concat()), &[]);
+    assert_eq!(finding(&document, "profile.samples")["value"], 5);
+    // With the description of a trace of another kind it has no samples.
     let other = record(AUXTRACE_INFO, 0, &[words(&[1, 0]), longs(&[PMU.into(), 1])].concat());
     std::fs::write(user.path("perf.data"), file(&[vec![other], records].concat())).expect("a file");
     let did = user.run(&["import", "perf.data"]);

@@ -106,9 +106,9 @@ impl Trace {
     pub(super) fn release(&mut self, ring: &Shared) -> bool {
         let head = ring.word(TRACE_HEAD).load(Ordering::Acquire);
         let before = ring.word(TRACE_TAIL).load(Ordering::Relaxed);
-        let room = 2 * rustix::param::page_size() as u64;
+        let room = (2 * rustix::param::page_size() as u64).min(self.shared.bytes() / 4);
         // The kernel leaves its last bytes free, and does not tell if it stops at the begin of a part.
-        let is_full = head.wrapping_sub(before).saturating_add(room) > self.shared.bytes();
+        let is_full = head.wrapping_sub(before).saturating_add(room) >= self.shared.bytes();
         ring.word(TRACE_TAIL).store(self.tail, Ordering::Release);
         std::mem::take(&mut self.is_stopped) || is_full
     }

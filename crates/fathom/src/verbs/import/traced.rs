@@ -14,6 +14,8 @@ use linux_perf_data::{AttributeDescription, Auxtrace, PerfFile, RawUserRecord, U
 
 /// `PERF_AUXTRACE_ARM_SPE` of perf (tools/perf/util/auxtrace.h).
 const SPE: u64 = 4;
+/// Bytes of its description behind the record's header, as perf wrote them before Linux 6.14 (tools/perf/util/arm-spe.h).
+const INFO_BYTES: usize = 24;
 /// `PERF_AUX_FLAG_TRUNCATED`, `_PARTIAL` and `_COLLISION`.
 const CUT_SHORT: u64 = 1 | 4;
 const COLLIDED: u64 = 8;
@@ -103,13 +105,15 @@ impl Gathered {
             })
         };
         match record.record_type {
-            // Kind, a word of 32 bits; then, from byte 8 on, the type of the PMU.
+            // Kind, a word of 32 bits; from byte 8 on the type of the PMU, and one number more. Since Linux 6.14 these are a version and the
+            // number of words that follow, and the type comes then.
             UserRecordType::PERF_AUXTRACE_INFO => {
                 let kind = long(0).map(|both| match record.endian {
                     Endianness::LittleEndian => both & u64::from(u32::MAX),
                     Endianness::BigEndian => both >> 32,
                 });
-                self.pmu = long(8).filter(|_| kind == Some(SPE));
+                let pmu = if bytes.len() > INFO_BYTES { long(24) } else { long(8) };
+                self.pmu = pmu.filter(|_| kind == Some(SPE));
             }
             // Shift, factor, zero; since Linux 5.9 cycles, mask, and two bytes that tell whether the zero and these two are known.
             UserRecordType::PERF_TIME_CONV => {
