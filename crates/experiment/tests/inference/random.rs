@@ -106,6 +106,7 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
             maintain: None,
             outstanding: None,
             window: None,
+            streams: None,
             events: None,
         },
         timer: Timer {

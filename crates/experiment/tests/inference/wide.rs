@@ -77,6 +77,7 @@ fn attempt(rng: &mut Rng, seed: u64) -> Description {
             maintain: None,
             outstanding: None,
             window: None,
+            streams: None,
             events: None,
         },
         timer: timer(rng, hz),

@@ -187,6 +187,10 @@ impl Core {
                 t.put(key, count);
             }
         }
+        if let Some(streams) = self.streams {
+            t.quoted("stream", streams.cost);
+            t.put("streams", streams.number);
+        }
         if let Some(events) = &self.events {
             t.quoted("events", events);
         }

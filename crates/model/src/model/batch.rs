@@ -45,6 +45,14 @@ impl Told for Nobody {
     fn told(&mut self, _: u64, _: Outcome) {}
 }
 
+/// Nobody, but what would be told is found.
+struct Ignored;
+
+impl Told for Ignored {
+    const WANTED: bool = true;
+    fn told(&mut self, _: u64, _: Outcome) {}
+}
+
 impl<F: FnMut(u64, Outcome)> Told for F {
     const WANTED: bool = true;
     #[inline(always)]
@@ -248,6 +256,10 @@ impl Model {
         told: &mut T,
     ) {
         let full = detail == Detail::Full;
+        if full && self.prefetch.is_some() && !T::WANTED {
+            // Runs of lines are found in what is told.
+            return self.run_batch(agent, detail, source, &mut Ignored);
+        }
         let Some(plan) = self.plan(agent, full, S::FETCHES) else {
             return self.run_slowly(agent, full, source, told);
         };
@@ -330,13 +342,15 @@ impl Model {
         let data_only = scratch.block.accesses[2] == 0;
         let code_only = scratch.block.accesses[0] + scratch.block.accesses[1] == 0;
         let simple = data_only || code_only || self.hierarchy.nearest_is_unified();
-        let more = if plan.layered && !scratch.block.special {
+        let layered = plan.layered && !scratch.block.special;
+        let more = if layered {
             self.run_layered::<T>(plan, scratch, simple)
         } else {
             self.run_in_turn::<S, T>(plan, scratch, source)
         };
+        let saved = self.note_runs(plan, scratch, layered);
         let own = &mut self.agents[plan.agent];
-        own.clock = own.clock.wrapping_add(extra).wrapping_add(more);
+        own.clock = own.clock.wrapping_add(extra).wrapping_add(more).wrapping_sub(saved);
         if plan.full {
             let beyond = own.clock.wrapping_sub(begun).wrapping_sub(of_hits);
             let fetches = scratch.fetch_surplus(data_only, code_only, beyond);
@@ -345,6 +359,27 @@ impl Model {
         if T::WANTED {
             self.tell(plan, scratch, told);
         }
+    }
+
+    /// Returns what the block takes less because lines of it have been prefetched, and subtracts it from what is told, if its
+    /// accesses went through the levels as lists.
+    fn note_runs(&mut self, plan: &Plan, scratch: &mut Scratch, layered: bool) -> u64 {
+        if self.prefetch.is_none() || !plan.full || !layered {
+            return 0;
+        }
+        let Scratch { block, physical, told, .. } = scratch;
+        let lines = if self.frames.is_identity() { &block.lines } else { &*physical };
+        let mut sum = 0;
+        let events = told.iter_mut().zip(&block.what).zip(&lines[..block.n]);
+        for ((note, &what), &line) in
+            events.filter(|((note, what), _)| note.level != HIT && *what & FETCH == 0)
+        {
+            let latency = note.surplus.wrapping_sub(note.translation).wrapping_add(plan.hit_of(what));
+            let saved = self.saved(plan.agent, note.level, u64::from(line) << plan.shift, latency);
+            note.surplus = note.surplus.wrapping_sub(saved);
+            sum += saved;
+        }
+        sum
     }
 
     /// Translates the lines of a block to physical ones, if they differ.
