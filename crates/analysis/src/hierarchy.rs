@@ -99,6 +99,12 @@ impl<'a> Hierarchy<'a> {
         self.report.find(key)?.word()
     }
 
+    /// Returns the finding of the time of a load, if a large working set is read in the order of addresses.
+    #[must_use]
+    pub fn in_order(&self) -> Option<&'a Finding> {
+        self.number(survey::PREFETCH_ORDER_TIME.at(["sequential".into()])).filter(|f| value(f) > 0.0)
+    }
+
     /// Returns the line of the `n`th level, bytes.
     #[must_use]
     pub fn line(&self, n: usize) -> Option<&'a Finding> {

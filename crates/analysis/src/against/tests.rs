@@ -65,6 +65,7 @@ fn described() -> Described {
         memory: (200.0, 200.0),
         outstanding: None,
         window: None,
+        stream: None,
         tlbs: vec![tlb(1, "near", 64, 7.0), tlb(2, "far", 1024, 40.0)],
     }
 }
@@ -282,6 +283,23 @@ fn instructions_in_flight_are_compared() {
     let checked = check(&survey(), &Described { window: Some(448), ..described() }).expect("tiers");
     let tiers = checked.findings.iter().find(|f| f.name() == "check.tiers").expect("a row");
     assert!(tiers.notes[0].ends_with("instructions in flight"), "{:?}", tiers.notes);
+}
+
+#[test]
+fn lines_in_order_are_compared() {
+    let verdict = |ns: f64, described: Option<f64>| {
+        let mut report = survey();
+        report.findings.push(finding("prefetch.sequential.time", ns, "ns", 0.01));
+        let of = Described { stream: described.map(|cycles| (cycles, cycles)), ..super::tests::described() };
+        let (verdicts, _) = verdicts_and_notes(&report, &of);
+        verdicts.into_iter().find(|(name, _)| name == "stream").map(|(_, verdict)| verdict)
+    };
+    assert_eq!(verdict(9.0, Some(9.0)).as_deref(), Some("agrees"));
+    assert_eq!(verdict(30.0, Some(9.0)).as_deref(), Some("disagrees"));
+    assert_eq!(verdict(9.0, None), None);
+    let checked = check(&survey(), &Described { stream: Some((9.0, 9.0)), ..described() }).expect("tiers");
+    let tiers = checked.findings.iter().find(|f| f.name() == "check.tiers").expect("a row");
+    assert!(tiers.notes[0].ends_with("lines in order"), "{:?}", tiers.notes);
 }
 
 /// A survey tells an effective number: more than described contradict it, fewer do not.
