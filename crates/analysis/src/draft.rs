@@ -241,6 +241,9 @@ fn core(h: &Hierarchy) -> Table {
             let window = (value(f).round().min(MAX_WINDOW) as u64).max(number);
             table.put("window", Written::Count(window), Grounds::found(f, "the nearest whole number"));
         }
+        if let Some(f) = h.set_fill() {
+            table.put("set_fill", time(h, interval(f)), Grounds::found(f, ""));
+        }
     }
     streams(h, &mut table);
     table

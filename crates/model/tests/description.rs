@@ -190,6 +190,7 @@ fn device_section_includes_kernel_costs() {
 fn accesses_that_overlap_are_counts_within_limits() {
     let d = Description::parse("m.toml", &example()).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((d.core.outstanding, d.core.window), (Some(3), Some(64)));
+    assert_eq!(d.core.set_fill, Some(Time::cycles(8.0)));
     assert_eq!(d.core.streams, Some(Streams { cost: Time::cycles(9.0), number: 16 }));
     assert_eq!(d.core.events.as_deref(), Some("cortex-a53"));
     let plain = Description::parse("m.toml", &with("window = 64 ", "")).unwrap_or_else(|e| panic!("{e}"));
@@ -203,6 +204,8 @@ fn accesses_that_overlap_are_counts_within_limits() {
         ("window = 64 ", "window = 2 ", "window of 2", "from `outstanding`, 3, to 4096"),
         ("window = 64 ", "window = 4097 ", "window of 4097", "to 4096"),
         ("window = 64 ", "windows = 64 ", "windows", "`window`"),
+        ("index = \"bits\" ", "index = \"hashed\" ", "hashed index of L1D", "index = \"bits\""),
+        ("set_fill = \"8 cycles\"", "set_fill = 8", "`set_fill`", "130 ns"),
         ("streams = 16 ", "streams = 0 ", "0 streams", "from 1 to 256"),
         ("streams = 16 ", "streams = 257 ", "257 streams", "from 1 to 256"),
         ("streams = 16 ", "", "lacks `streams`", "streams = 4"),
@@ -360,7 +363,7 @@ fn values_of_a_study_have_others_instead() {
 
 #[test]
 fn a_hash_onto_sets_that_are_no_power_of_two_is_refused() {
-    let hashed = with("index = \"bits\"", "index = \"hashed\"");
+    let hashed = with("index = \"bits\"", "index = \"hashed\"").replace("\nset_fill = ", "\n# ");
     assert!(Description::parse("m", &hashed).is_ok());
     let e = refusal(&hashed.replace("size = \"32K\"", "size = \"33K\""));
     assert_eq!(&*e.value, "\"hashed\"");

@@ -177,6 +177,20 @@ fn instructions_in_flight_are_drafted_beside_misses_under_way_only() {
 }
 
 #[test]
+fn fills_of_one_set_are_drafted_beside_misses_under_way_only() {
+    let mut report = survey();
+    let none = |d: &Draft| d.tables[0].keys.iter().all(|k| k.key != "set_fill");
+    report.findings.push(finding("fill.one_set.time", 4.0, "ns", 0.01));
+    report.findings.push(finding("fill.two_sets.time", 1.0, "ns", 0.01));
+    assert!(none(&drafted(&report)), "it limits what overlaps");
+    report.findings.push(finding("memory.overlap", 15.7, "", 0.8));
+    assert_eq!(key(&drafted(&report), "core", 1, "set_fill").0, Written::Cycles(8.0));
+    let all = report.findings.len() - 2;
+    report.findings[all] = finding("fill.two_sets.time", 3.5, "ns", 0.01);
+    assert!(none(&drafted(&report)), "other loads take as long");
+}
+
+#[test]
 fn runs_of_lines_are_drafted_if_they_are_prefetched() {
     let mut report = survey();
     let orders = |report: &mut Report, random: (f64, f64), ordered: (f64, f64)| {

@@ -77,6 +77,7 @@ fn attempt(rng: &mut Rng, seed: u64) -> Description {
             maintain: None,
             outstanding: None,
             window: None,
+            set_fill: None,
             streams: None,
             events: None,
         },

@@ -52,6 +52,7 @@ pub(super) fn check(d: &Description) -> Check {
             return Err(At("tlb", index).flaw("name", message, "names are unique"));
         }
     }
+    check_set_fill(At("core", 0), d)?;
     check_streams(At("core", 0), d)?;
     check_walk(d)?;
     check_memory(d)?;
@@ -110,6 +111,24 @@ fn check_overlap(at: At, core: &Core) -> Check {
         return Err(at.flaw("window", message, help));
     }
     Ok(())
+}
+
+/// Checks the time between fills of one set.
+fn check_set_fill(at: At, d: &Description) -> Check {
+    let Some(time) = d.core.set_fill else { return Ok(()) };
+    at.time("set_fill", time)?;
+    if d.core.outstanding.is_none() {
+        let help = "add the misses that can be under way: outstanding = 4, for example";
+        return Err(at.flaw("set_fill", "`set_fill` without `outstanding`", help));
+    }
+    match d.levels.iter().find(|level| level.holds != Holds::Instructions) {
+        None => Err(at.flaw("set_fill", "`set_fill` without a level for data", "remove `set_fill`")),
+        Some(nearest) if nearest.index == Index::Hashed => {
+            let message = format!("`set_fill` with a hashed index of {}", nearest.name);
+            Err(at.flaw("set_fill", message, "the set must be known by the address: index = \"bits\""))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// Checks the runs of lines that are prefetched.

@@ -34,6 +34,7 @@ const CORE: &[&str] = &[
     "maintain",
     "outstanding",
     "window",
+    "set_fill",
     "stream",
     "streams",
     "events",
@@ -158,6 +159,7 @@ fn read_core(t: &Table) -> Result<Core> {
         maintain: t.time_if_any("maintain")?,
         outstanding: t.count32_if_any("outstanding")?,
         window: t.count32_if_any("window")?,
+        set_fill: t.time_if_any("set_fill")?,
         streams: read_streams(t)?,
         events: t.value("events").map(|_| t.text("events")).transpose()?.map(|(name, _)| name.to_owned()),
     })

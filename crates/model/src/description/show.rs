@@ -187,6 +187,9 @@ impl Core {
                 t.put(key, count);
             }
         }
+        if let Some(set_fill) = self.set_fill {
+            t.quoted("set_fill", set_fill);
+        }
         if let Some(streams) = self.streams {
             t.quoted("stream", streams.cost);
             t.put("streams", streams.number);

@@ -68,6 +68,7 @@ pub fn random_description(seed: u64) -> Description {
             maintain: None,
             outstanding: None,
             window: None,
+            set_fill: None,
             streams: None,
             events: None,
         },
