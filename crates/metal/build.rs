@@ -15,7 +15,7 @@ fn main() {
     // For AArch64: erratum 843419 of Cortex-A53 up to r0p4, which is the Pi 3's (ARM-EPM-048406): an address formed at
     // the end of a page may be wrong.
     for argument in
-        [format!("-T{here}/image.ld").as_str(), "-pie", "--no-dynamic-linker", "-znotext", "-znorelro", "-n"]
+        [format!("-T{here}/image.ld").as_str(), "-pie", "--no-dynamic-linker", "-znotext", "-znorelro", "-n", "--pack-dyn-relocs=relr"]
     {
         println!("cargo:rustc-link-arg-bins={argument}");
     }
