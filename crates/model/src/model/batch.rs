@@ -12,7 +12,7 @@
 //!
 //! A hit costs what the nearest TLB and the nearest level cost, whatever the time is, so all accesses of a batch are first
 //! charged that, and the others the difference. What depends on time (refreshes, other users of the machine) or has more
-//! cases (pages in pieces, uncached tables) goes access by access (`slowly`).
+//! cases (pages in pieces, uncached tables; prefetched lines, if nobody is told of accesses) goes access by access (`slowly`).
 
 mod in_turn;
 mod layered;
@@ -42,14 +42,6 @@ pub(super) struct Nobody;
 
 impl Told for Nobody {
     const WANTED: bool = false;
-    fn told(&mut self, _: u64, _: Outcome) {}
-}
-
-/// Nobody, but what would be told is found.
-struct Ignored;
-
-impl Told for Ignored {
-    const WANTED: bool = true;
     fn told(&mut self, _: u64, _: Outcome) {}
 }
 
@@ -256,11 +248,9 @@ impl Model {
         told: &mut T,
     ) {
         let full = detail == Detail::Full;
-        if full && self.prefetch.is_some() && !T::WANTED {
-            // Runs of lines are found in what is told.
-            return self.run_batch(agent, detail, source, &mut Ignored);
-        }
-        let Some(plan) = self.plan(agent, full, S::FETCHES) else {
+        // Runs of lines are found in what is told.
+        let told_of_runs = T::WANTED || !full || self.prefetch.is_none();
+        let Some(plan) = self.plan(agent, full, S::FETCHES).filter(|_| told_of_runs) else {
             return self.run_slowly(agent, full, source, told);
         };
         let mut scratch = self.scratch.take().unwrap_or_else(|| Box::new(Scratch::new()));
