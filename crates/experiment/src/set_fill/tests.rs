@@ -72,7 +72,7 @@ fn planted_times_come_back() {
     assert_eq!((strides, trials.len()), ([5, 5], 10), "one round");
     let lines = |trial: &&Trial| trial.memory.cells() * trial.memory.stride / 4096;
     assert!(
-        trials.iter().all(|trial| lines(&trial) == 64),
+        trials.iter().all(|trial| lines(trial) == 64),
         "eight times as many as there are ways, in each set"
     );
     let report = read(&record);
