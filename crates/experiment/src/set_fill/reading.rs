@@ -38,6 +38,10 @@ fn findings(record: &Record, scale: &Scale, curves: &Curves) -> Result<[Finding;
         let reason = "the ways of the nearest cache are neither claimed nor measured, so no lines are known to be in one of its sets";
         return Err((reason.to_owned(), more));
     };
+    if !ways.bytes.is_power_of_two() {
+        let way = size(ways.bytes as f64);
+        return Err((format!("its ways have {way}, and the probe's strides are powers of two"), ""));
+    }
     let [one_set, two_sets] = working_sets(ways);
     let Some(second) = curves.steps().get(1).copied() else {
         return Err(("there is no second cache whose end was measured".to_owned(), more));

@@ -91,6 +91,17 @@ fn what_is_not_known_is_refused() {
     let mut record = PLAIN.surveyed();
     record.trials.retain(|run| run.trial.kind() != PatternKind::Stride);
     assert!(read(&record).refusals[0].reason.contains("no loads of lines in one set"));
+    let other = [("size", "36K"), ("ways_of_associativity", "3")];
+    let named = |(key, value): (&str, &str)| {
+        (format!("sysfs.cpu0.cache.index0.{key}"), FactValue::Text(value.to_owned()))
+    };
+    record.facts.extend(other.map(named));
+    assert!(plan(&record, (7, 10_000)).is_empty());
+    assert!(
+        read(&record).refusals[0].reason.contains("its ways have 12 KiB"),
+        "{:?}",
+        read(&record).refusals
+    );
 }
 
 #[test]
