@@ -14,9 +14,15 @@ fn main() {
     // for a fixed place, and reaches everything relative to the program counter all the same.
     // For AArch64: erratum 843419 of Cortex-A53 up to r0p4, which is the Pi 3's (ARM-EPM-048406): an address formed at
     // the end of a page may be wrong.
-    for argument in
-        [format!("-T{here}/image.ld").as_str(), "-pie", "--no-dynamic-linker", "-znotext", "-znorelro", "-n"]
-    {
+    for argument in [
+        format!("-T{here}/image.ld").as_str(),
+        "-pie",
+        "--no-dynamic-linker",
+        "-znotext",
+        "-znorelro",
+        "-n",
+        "--pack-dyn-relocs=relr",
+    ] {
         println!("cargo:rustc-link-arg-bins={argument}");
     }
     if env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("aarch64") {

@@ -33,6 +33,10 @@ pub struct Described {
     pub outstanding: Option<u32>,
     /// Instructions in flight at the same time; `None` if that is not described.
     pub window: Option<u32>,
+    /// Least time between two accesses that fill one set of the nearest level, cycles; `None` if it is not described.
+    pub set_fill: Option<Span>,
+    /// Time of a load of a run of adjacent lines, cycles; `None` if nothing is prefetched.
+    pub stream: Option<Span>,
     /// Visible TLBs, nearest first.
     pub tlbs: Vec<Tlb>,
 }

@@ -37,6 +37,7 @@ pub mod report_kinds;
 mod round;
 mod scale;
 pub mod session;
+mod set_fill;
 pub mod simulate;
 pub mod stride;
 pub mod survey;

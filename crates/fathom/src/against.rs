@@ -56,6 +56,8 @@ fn described(d: &Description, hz: Option<f64>) -> Described {
         memory: expected_findings.tiers.last().map_or((0.0, 0.0), |t| span(t.cycles)),
         outstanding: d.core.outstanding,
         window: d.core.window,
+        set_fill: d.core.set_fill.map(|time| (time.in_cycles(hz), time.in_cycles(hz))),
+        stream: expected_findings.stream.map(span),
         tlbs: tlbs.collect(),
     }
 }

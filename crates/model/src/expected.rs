@@ -68,6 +68,8 @@ pub struct Expected {
     pub tiers: Vec<Tier>,
     /// One per TLB that can be detected with base pages, nearest first.
     pub tlbs: Vec<Tlb>,
+    /// Cycles of a load in the order of addresses, over many lines of huge pages; `None` if nothing is prefetched.
+    pub stream: Option<Range>,
 }
 
 /// Spacing of the lines in the survey's TLB pairs, bytes.
@@ -105,7 +107,8 @@ pub fn expected(d: &Description) -> Expected {
     let beyond = refreshed(d);
     let cycles = Range { low: beyond.low + loop_overhead, high: beyond.high + loop_overhead };
     tiers.push(Tier { cycles, capacity: None });
-    Expected { tiers, tlbs: tlbs(d, &data) }
+    let stream = d.core.streams.map(|streams| Range::exactly(streams.cost.in_cycles(hz) + loop_overhead));
+    Expected { tiers, tlbs: tlbs(d, &data), stream }
 }
 
 /// Returns the mean load-to-use latency of memory for a random chain, cycles. Accesses begin at any phase of a refresh.

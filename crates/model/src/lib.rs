@@ -15,6 +15,7 @@ mod machine;
 mod memory;
 mod model;
 mod overlap;
+mod prefetch;
 mod rng;
 mod time;
 mod translate;

@@ -24,6 +24,13 @@ use crate::uncached::{WINDOW, behaviour, behaviour_of_byte, place, window};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell(u64);
 
+impl Cell {
+    /// Returns its offset in the arena.
+    pub(crate) fn offset(self) -> u64 {
+        self.0
+    }
+}
+
 /// Returns a digest of a text: FNV-1a of 64 bits (Fowler, Noll, Vo).
 fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -31,6 +31,7 @@ use crate::description::{Description, Holds};
 use crate::frames::Frames;
 use crate::hierarchy::{Event, Hierarchy, MEMORY, Path};
 use crate::memory::Memory;
+use crate::prefetch::{Prefetch, Runs};
 use crate::time::{Scale, Timer, UNITS_PER_CYCLE};
 use crate::translate::{Fetches, Page, Paging, Tlbs};
 use crate::uncached::{Buffers, Costs, Windows, place};
@@ -57,6 +58,8 @@ struct Agent {
     repeat_cost: u64,
     /// Buffers of gathering stores.
     buffers: Buffers,
+    /// Runs of adjacent lines.
+    runs: Runs,
 }
 
 const NO_LINE: u64 = u64::MAX;
@@ -109,6 +112,8 @@ pub struct Model {
     maintain: u64,
     pub(crate) windows: Windows,
     costs: Costs,
+    /// Runs of adjacent lines, if they are prefetched.
+    prefetch: Option<Prefetch>,
     pub(crate) controls: Controls,
     /// The sleeping task, between [`wake_begin`](fathom_probe::machine::Wake::wake_begin) and its end.
     sleeper: Option<Sleeper>,
@@ -162,6 +167,7 @@ impl Model {
             maintain: description.core.maintain.map_or(0, |t| scale.units(t)),
             windows: Windows::new(),
             costs: Costs::new(description, scale),
+            prefetch: Prefetch::new(description, scale),
             controls: Controls::default(),
             sleeper: None,
             link: None,
@@ -220,6 +226,7 @@ impl Model {
             last_line: NO_LINE,
             repeat_cost: 0,
             buffers: Buffers::default(),
+            runs: Runs::default(),
         });
         agent
     }
@@ -230,6 +237,7 @@ impl Model {
         for agent in &mut self.agents {
             agent.tlbs.empty();
             agent.last_line = NO_LINE;
+            agent.runs = Runs::default();
         }
     }
 
@@ -325,7 +333,7 @@ impl Model {
             self.forget_lines();
         }
         if FULL {
-            self.pay(agent, level, physical);
+            self.pay_for_data(agent, level, physical);
             self.count_stall(agent, begun, self.hits[0]);
         } else if level == MEMORY {
             self.memory.reads += 1;
@@ -380,7 +388,7 @@ impl Model {
         self.forget_lines();
         match self.buffered {
             Some((nearest, cost)) if nearest == level => self.agents[agent].clock += cost,
-            _ => self.pay(agent, level, physical),
+            _ => self.pay_for_data(agent, level, physical),
         }
         // A store without allocation in memory is charged as an access, but reads nothing.
         self.memory.reads -= u64::from(level == MEMORY && !read);
@@ -408,6 +416,34 @@ impl Model {
             self.hierarchy.latency(level)
         };
         self.agents[agent].clock = clock + cost;
+    }
+
+    /// Charges the latency of a load or store of write-back memory that `level` serves; at most what a line of a run costs, if
+    /// it continues one.
+    #[inline(always)]
+    fn pay_for_data(&mut self, agent: usize, level: usize, physical: u64) {
+        let before = self.agents[agent].clock;
+        self.pay(agent, level, physical);
+        if self.prefetch.is_some() {
+            let latency = self.agents[agent].clock - before;
+            self.agents[agent].clock -= self.saved(agent, level, physical, latency);
+        }
+    }
+
+    /// Returns what an access that takes `latency`, without translation, takes less because its line has been prefetched.
+    #[inline(never)]
+    fn saved(&mut self, agent: usize, level: usize, physical: u64, latency: u64) -> u64 {
+        let (Some(prefetch), Some(nearest)) = (&self.prefetch, self.hierarchy.nearest(Path::Data)) else {
+            return 0;
+        };
+        if level == nearest {
+            return 0;
+        }
+        let line = physical >> self.hierarchy.line_shift(nearest);
+        match prefetch.follows(&mut self.agents[agent].runs, line) {
+            true => latency.saturating_sub(prefetch.cost),
+            false => 0,
+        }
     }
 
     /// Charges the translation of an address.

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{random_description, random_neighbours};
-use fathom_model::description::{Coherence, Frames, Index, Replacement, Time, WithoutStudy};
+use fathom_model::description::{Coherence, Frames, Index, Replacement, Streams, Time, WithoutStudy};
 use fathom_model::{Description, DescriptionError};
 use fathom_probe::machine::dma::Maintenance;
 use fathom_units::facts::{Study, ValueClass};
@@ -190,6 +190,8 @@ fn device_section_includes_kernel_costs() {
 fn accesses_that_overlap_are_counts_within_limits() {
     let d = Description::parse("m.toml", &example()).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((d.core.outstanding, d.core.window), (Some(3), Some(64)));
+    assert_eq!(d.core.set_fill, Some(Time::cycles(8.0)));
+    assert_eq!(d.core.streams, Some(Streams { cost: Time::cycles(9.0), number: 16 }));
     assert_eq!(d.core.events.as_deref(), Some("cortex-a53"));
     let plain = Description::parse("m.toml", &with("window = 64 ", "")).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((plain.core.outstanding, plain.core.window), (Some(3), None));
@@ -202,6 +204,14 @@ fn accesses_that_overlap_are_counts_within_limits() {
         ("window = 64 ", "window = 2 ", "window of 2", "from `outstanding`, 3, to 4096"),
         ("window = 64 ", "window = 4097 ", "window of 4097", "to 4096"),
         ("window = 64 ", "windows = 64 ", "windows", "`window`"),
+        ("index = \"bits\" ", "index = \"hashed\" ", "hashed index of L1D", "index = \"bits\""),
+        ("set_fill = \"8 cycles\"", "set_fill = 8", "`set_fill`", "130 ns"),
+        ("streams = 16 ", "streams = 0 ", "0 streams", "from 1 to 256"),
+        ("streams = 16 ", "streams = 257 ", "257 streams", "from 1 to 256"),
+        ("streams = 16 ", "", "lacks `streams`", "streams = 4"),
+        ("stream = \"9 cycles\"", "", "lacks `stream`", "130 ns"),
+        ("stream = \"9 cycles\"", "stream = \"2.5 cycles\"", "2.5 cycles", "from 3 cycles on"),
+        ("stream = \"9 cycles\"", "stream = 9", "`stream`", "130 ns"),
         ("events = \"cortex-a53\" ", "events = \"Cortex A53\" ", "not a name", "letters, digits"),
         ("events = \"cortex-a53\" ", "events = 53 ", "`events`", "events = \"cortex-a53\""),
     ] {
@@ -353,7 +363,7 @@ fn values_of_a_study_have_others_instead() {
 
 #[test]
 fn a_hash_onto_sets_that_are_no_power_of_two_is_refused() {
-    let hashed = with("index = \"bits\"", "index = \"hashed\"");
+    let hashed = with("index = \"bits\"", "index = \"hashed\"").replace("\nset_fill = ", "\n# ");
     assert!(Description::parse("m", &hashed).is_ok());
     let e = refusal(&hashed.replace("size = \"32K\"", "size = \"33K\""));
     assert_eq!(&*e.value, "\"hashed\"");

@@ -130,6 +130,7 @@ fn a_slower_clock_stretches_cycles_and_not_memory() {
     assert_eq!(model.counters().expect("counted")[0].value, model.cycles());
     // Every load of these is served by memory, in the time that the description gives.
     d.levels.clear();
+    d.core.streams = None;
     (d.tlbs, d.walk, d.memory.rows) = (Vec::new(), None, None);
     let quiet = Description { neighbours: Vec::new(), ..d.clone() };
     let sum = |d: &Description| costs(d, 7, 5000).iter().sum::<u64>() as f64;

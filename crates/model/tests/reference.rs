@@ -256,6 +256,13 @@ const BUGS: &[(&str, Mutation)] = &[
         let hit = |device: &mut DeviceCosts| std::mem::take(&mut device.store) != Time::ZERO;
         d.uncached.device.as_mut().is_some_and(hit)
     }),
+    ("nothing is prefetched", |d| d.core.streams.take().is_some()),
+    ("runs of half as many streams are followed", |d| {
+        let Some(streams) = &mut d.core.streams else { return false };
+        let several = streams.number > 1;
+        streams.number = streams.number.div_ceil(2);
+        several
+    }),
     ("private levels are shared", |d| {
         d.core.cpus > 1 && levels(d, |l| !std::mem::replace(&mut l.shared, true))
     }),

@@ -140,7 +140,9 @@ impl Served {
         self.counters.note(access.kind, outcome, [self.hit[kind] - self.translation, self.translation]);
         let beyond = outcome.cost.saturating_sub(self.hit[kind]);
         let overlapped = match &mut self.overlap {
-            Some(overlap) if access.kind != Kind::Fetch => overlap.add(cpu, beyond),
+            Some(overlap) if access.kind != Kind::Fetch => {
+                overlap.add(cpu, (level != self.nearest[kind]).then_some(access.address), beyond)
+            }
             Some(_) => beyond,
             None => 0,
         };
@@ -214,10 +216,7 @@ impl Simulator {
                 calls: Numbered::new(levels),
                 call_accesses: Vec::new(),
                 counters: Counters::new(description.core.cpus),
-                overlap: description
-                    .core
-                    .outstanding
-                    .map(|most| Overlap::new(most, description.core.window, description.core.cpus)),
+                overlap: Overlap::of(description, description.core.cpus),
             },
             story: why.then(|| Box::new(Story::new(description))),
             model,

@@ -19,6 +19,8 @@ pub(super) fn rows(hierarchy: &Hierarchy, described: &Described) -> Vec<Finding>
     judge.memory();
     judge.outstanding();
     judge.window();
+    judge.set_fill();
+    judge.stream();
     judge.translation();
     judge.rows
 }
@@ -319,6 +321,8 @@ impl<'a> Judge<'a> {
                 "instructions in flight",
                 self.described.window.is_none() || report.of(&survey::MEMORY_WINDOW).next().is_some(),
             ),
+            ("fills of one set", self.described.set_fill.is_none() || self.hierarchy.set_fill().is_some()),
+            ("lines in order", self.described.stream.is_none() || self.hierarchy.in_order().is_some()),
         ];
         let not: Vec<&str> = requested.iter().filter(|a| !a.1).map(|a| a.0).collect();
         (!not.is_empty()).then(|| format!("not measured, so not checked: {}", not.join(", ")))
@@ -359,6 +363,20 @@ impl<'a> Judge<'a> {
         let keys = keys(&claims::DESCRIBED_WINDOW, &claims::CHECK_WINDOW, []);
         let claim = Claim { keys, of, unit: "", described: (at, at) };
         self.against(&claim, interval(found), found, WINDOW_TOLERANCE, None);
+    }
+
+    fn set_fill(&mut self) {
+        let Some(described) = self.described.set_fill else { return };
+        let Some(found) = self.hierarchy.set_fill() else { return };
+        let keys = keys(&claims::DESCRIBED_SET_FILL, &claims::CHECK_SET_FILL, []);
+        self.latency(keys, "fills of one set", described, found, None);
+    }
+
+    fn stream(&mut self) {
+        let Some(described) = self.described.stream else { return };
+        let Some(found) = self.hierarchy.in_order() else { return };
+        let keys = keys(&claims::DESCRIBED_STREAM, &claims::CHECK_STREAM, []);
+        self.latency(keys, "lines in order", described, found, None);
     }
 
     fn translation(&mut self) {

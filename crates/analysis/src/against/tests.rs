@@ -65,6 +65,8 @@ fn described() -> Described {
         memory: (200.0, 200.0),
         outstanding: None,
         window: None,
+        set_fill: None,
+        stream: None,
         tlbs: vec![tlb(1, "near", 64, 7.0), tlb(2, "far", 1024, 40.0)],
     }
 }
@@ -282,6 +284,38 @@ fn instructions_in_flight_are_compared() {
     let checked = check(&survey(), &Described { window: Some(448), ..described() }).expect("tiers");
     let tiers = checked.findings.iter().find(|f| f.name() == "check.tiers").expect("a row");
     assert!(tiers.notes[0].ends_with("instructions in flight"), "{:?}", tiers.notes);
+}
+
+#[test]
+fn lines_in_order_are_compared() {
+    let verdict = |ns: f64, described: Option<f64>| {
+        let mut report = survey();
+        report.findings.push(finding("prefetch.sequential.time", ns, "ns", 0.01));
+        let of = Described { stream: described.map(|cycles| (cycles, cycles)), ..super::tests::described() };
+        let (verdicts, _) = verdicts_and_notes(&report, &of);
+        verdicts.into_iter().find(|(name, _)| name == "stream").map(|(_, verdict)| verdict)
+    };
+    assert_eq!(verdict(9.0, Some(9.0)).as_deref(), Some("agrees"));
+    assert_eq!(verdict(30.0, Some(9.0)).as_deref(), Some("disagrees"));
+    assert_eq!(verdict(9.0, None), None);
+    let checked = check(&survey(), &Described { stream: Some((9.0, 9.0)), ..described() }).expect("tiers");
+    let tiers = checked.findings.iter().find(|f| f.name() == "check.tiers").expect("a row");
+    assert!(tiers.notes[0].ends_with("lines in order"), "{:?}", tiers.notes);
+}
+
+#[test]
+fn fills_of_one_set_are_compared_if_the_set_limits_them() {
+    let verdict = |one: f64, all: f64| {
+        let mut report = survey();
+        report.findings.push(finding("fill.one_set.time", one, "ns", 0.01));
+        report.findings.push(finding("fill.two_sets.time", all, "ns", 0.01));
+        let of = Described { set_fill: Some((8.0, 8.0)), ..super::tests::described() };
+        let (verdicts, _) = verdicts_and_notes(&report, &of);
+        verdicts.into_iter().find(|(name, _)| name == "set_fill").map(|(_, verdict)| verdict)
+    };
+    assert_eq!(verdict(8.0, 2.0).as_deref(), Some("agrees"));
+    assert_eq!(verdict(14.0, 2.0).as_deref(), Some("disagrees"));
+    assert_eq!(verdict(8.0, 7.0), None);
 }
 
 /// A survey tells an effective number: more than described contradict it, fewer do not.

@@ -177,6 +177,47 @@ fn instructions_in_flight_are_drafted_beside_misses_under_way_only() {
 }
 
 #[test]
+fn fills_of_one_set_are_drafted_beside_misses_under_way_only() {
+    let mut report = survey();
+    let none = |d: &Draft| d.tables[0].keys.iter().all(|k| k.key != "set_fill");
+    report.findings.push(finding("fill.one_set.time", 4.0, "ns", 0.01));
+    report.findings.push(finding("fill.two_sets.time", 1.0, "ns", 0.01));
+    assert!(none(&drafted(&report)), "it limits what overlaps");
+    report.findings.push(finding("memory.overlap", 15.7, "", 0.8));
+    assert_eq!(key(&drafted(&report), "core", 1, "set_fill").0, Written::Cycles(8.0));
+    let all = report.findings.len() - 2;
+    report.findings[all] = finding("fill.two_sets.time", 3.5, "ns", 0.01);
+    assert!(none(&drafted(&report)), "other loads take as long");
+}
+
+#[test]
+fn runs_of_lines_are_drafted_if_they_are_prefetched() {
+    let mut report = survey();
+    let orders = |report: &mut Report, random: (f64, f64), ordered: (f64, f64)| {
+        report.findings.retain(|f| !f.name().starts_with("prefetch"));
+        report.findings.push(finding("prefetch.window.time", random.0, "ns", random.1));
+        report.findings.push(finding("prefetch.sequential.time", ordered.0, "ns", ordered.1));
+    };
+    let none = |d: &Draft| d.tables[0].keys.iter().all(|k| !k.key.starts_with("stream"));
+    assert!(none(&drafted(&report)));
+    orders(&mut report, (90.0, 1.0), (10.0, 0.1));
+    let d = drafted(&report);
+    let (cost, why) = key(&d, "core", 1, "stream");
+    assert_eq!(cost, Written::Ns(10.0));
+    assert!(why.starts_with("prefetch.sequential.time: ns, because"), "{why}");
+    assert_eq!(key(&d, "core", 1, "streams").0, Written::Count(32));
+    // Open rows and fewer translations are no prefetch, and neither is what may be as little as them.
+    for (random, ordered) in [((90.0, 1.0), (60.0, 1.0)), ((90.0, 40.0), (30.0, 5.0))] {
+        orders(&mut report, random, ordered);
+        assert!(none(&drafted(&report)), "{random:?} {ordered:?}");
+    }
+    // A hit takes up to 2.51 ns: no line of a run costs less.
+    orders(&mut report, (90.0, 1.0), (2.0, 0.1));
+    let Written::Ns(least) = key(&drafted(&report), "core", 1, "stream").0 else { panic!("a time in ns") };
+    assert!((2.51..2.6).contains(&least), "{least}");
+}
+
+#[test]
 fn claims_are_marked_and_measurements_take_precedence() {
     let mut report = survey();
     report.findings.extend(claim("sysfs", 1, 49152.0, 64.0, 12.0));

@@ -68,6 +68,12 @@ metrics! {
     CHECK_WINDOW "check.window" [""]
         "whether the described number of instructions in flight agrees"
         .token(&tokens::VERDICT);
+    CHECK_SET_FILL "check.set_fill" [""]
+        "whether the measured time of loads that fill one set of the nearest level agrees with the description"
+        .token(&tokens::VERDICT);
+    CHECK_STREAM "check.stream" [""]
+        "whether the measured time of a load in the order of addresses agrees with the description"
+        .token(&tokens::VERDICT);
     CHECK_TLBS "check.tlbs" [""]
         "whether the number of TLBs agrees with those of the description that are observable"
         .token(&tokens::VERDICT);
@@ -103,6 +109,10 @@ metrics! {
         "described number of misses of the nearest level that can be under way at the same time";
     DESCRIBED_WINDOW "described.window" [""]
         "described number of instructions that can be in flight at the same time";
+    DESCRIBED_SET_FILL "described.set_fill" ["cycles", "ns"]
+        "described least time between two accesses that fill one set of the nearest data level";
+    DESCRIBED_STREAM "described.stream" ["cycles", "ns"]
+        "described time of a line of a run of adjacent lines, which is prefetched";
     DESCRIBED_TLBS "described.tlbs" [""]
         "number of TLBs that a survey of the described machine should observe";
     DESCRIBED_TLB_ENTRIES "described.tlb.{tlb}.entries" [""]
@@ -149,6 +159,8 @@ pub static CHECKS: &[Check] = &[
     },
     Check { property: "misses under way", verdict: &CHECK_OUTSTANDING, described: &DESCRIBED_OUTSTANDING },
     Check { property: "instructions in flight", verdict: &CHECK_WINDOW, described: &DESCRIBED_WINDOW },
+    Check { property: "fills of one set", verdict: &CHECK_SET_FILL, described: &DESCRIBED_SET_FILL },
+    Check { property: "lines in order", verdict: &CHECK_STREAM, described: &DESCRIBED_STREAM },
     Check { property: "TLBs", verdict: &CHECK_TLBS, described: &DESCRIBED_TLBS },
     Check { property: "TLB {} entries", verdict: &CHECK_TLB_ENTRIES, described: &DESCRIBED_TLB_ENTRIES },
     Check { property: "TLB {} penalty", verdict: &CHECK_TLB_PENALTY, described: &DESCRIBED_TLB_PENALTY },

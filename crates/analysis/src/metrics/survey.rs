@@ -105,6 +105,12 @@ metrics! {
     MEMORY_CHAINS_TIME "memory.chains.{chains}.time" ["ns"]
         "time per load of memory when so many chains are walked side by side"
         .less_is_better().timed().compared(Compared::OnRequest);
+    FILL_ONE_SET_TIME "fill.one_set.time" ["ns"]
+        "time per independent load that the second cache serves, of lines in one set of the nearest one"
+        .less_is_better().timed();
+    FILL_TWO_SETS_TIME "fill.two_sets.time" ["ns"]
+        "the same, of lines in two sets of the nearest cache"
+        .less_is_better().timed();
     PREFETCH_ORDER_TIME "prefetch.{order}.time" ["ns"]
         "time per load when a large working set is read in this order"
         .less_is_better().timed();

@@ -21,6 +21,7 @@ use crate::experiment::{DefaultBudget, Experiment};
 use crate::geometry;
 use crate::overlap;
 use crate::record::Record;
+use crate::set_fill;
 use crate::window;
 
 use options::Options;
@@ -71,6 +72,10 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let spaced = window::plan(record, (seed, budget_ms));
     if !spaced.is_empty() {
         return spaced;
+    }
+    let fills = set_fill::plan(record, (seed, budget_ms));
+    if !fills.is_empty() {
+        return fills;
     }
     let replacement = Options::of(record).replacement;
     let share = match (replacement, Budget::of(record, budget_ms).modelled) {

@@ -20,6 +20,7 @@ use crate::overlap;
 use crate::reading::{clocks, disturbance_rows, measured, new_report, number, refuse_all};
 use crate::record::Record;
 use crate::scale::{At, Scale, clock_is_usable, no_huge_pages};
+use crate::set_fill;
 use crate::window;
 
 /// Reads a record. The report depends on the record alone.
@@ -70,6 +71,7 @@ fn measurements(record: &Record, report: &mut Report) {
     let levels = geometry::read(record, &scale, &all, Options::of(record).replacement, report);
     overlap::rows(record, &scale, &all, report);
     window::rows(record, &scale, &all, report);
+    set_fill::rows(record, &scale, &all, report);
     orders(record, &scale, &all, report);
     report.findings.extend(rows(&decoded));
     report.findings.extend(geometry::rows::verdicts(&decoded, &levels, scale.base));

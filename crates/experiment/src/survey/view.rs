@@ -6,7 +6,7 @@ use fathom_report::finding_index::FindingIndex;
 use fathom_report::page::Page;
 use fathom_report::rows::show_rest;
 
-use crate::{claims, counted, geometry, latency_curve, overlap, prefetch, window};
+use crate::{claims, counted, geometry, latency_curve, overlap, prefetch, set_fill, window};
 
 /// Renders the whole report.
 pub(crate) fn view(report: &Report, page: &mut Page) {
@@ -17,6 +17,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     latency_curve::view::translation(page, &mut index);
     overlap::view::section(page, &mut index);
     window::view::section(page, &mut index);
+    set_fill::view::section(page, &mut index);
     prefetch::view::section(page, &mut index);
     claims::view::section(page, report, &mut index);
     show_rest(page, index, &[]);

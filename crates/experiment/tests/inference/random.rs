@@ -106,6 +106,8 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
             maintain: None,
             outstanding: None,
             window: None,
+            set_fill: None,
+            streams: None,
             events: None,
         },
         timer: Timer {

@@ -77,6 +77,8 @@ fn attempt(rng: &mut Rng, seed: u64) -> Description {
             maintain: None,
             outstanding: None,
             window: None,
+            set_fill: None,
+            streams: None,
             events: None,
         },
         timer: timer(rng, hz),

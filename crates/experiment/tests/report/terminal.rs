@@ -110,6 +110,8 @@ fn checked() -> Report {
         memory: (390.0, 400.0),
         outstanding: Some(6),
         window: Some(224),
+        set_fill: None,
+        stream: None,
         tlbs: vec![Tlb {
             nth: 1,
             name: "dTLB".to_string(),

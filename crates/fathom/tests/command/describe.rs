@@ -63,6 +63,43 @@ fn machine_agrees_with_own_description_and_draft_only() {
     }
 }
 
+/// What the machine prefetches is in its surveys, is checked and drafted, and is found by its stride: lines that are adjacent.
+#[test]
+fn machine_that_prefetches_is_described_as_such() {
+    let user = User::new();
+    let plain = user.run(&["machines", "s1-8way"]);
+    let text = plain.ended(0);
+    let core = text.lines().find(|line| line.starts_with("alu = ")).expect("a core");
+    user.write("ordered.toml", &text.replace(core, &format!("{core}\nstream = \"12 ns\"\nstreams = 4")));
+    survey(&user, "./ordered.toml", "R", "5s");
+    let verdict = |against: &str| {
+        let rows = verdicts(&document(&user.run(&["report", "R", "--against", against, "--json"]).out));
+        rows.into_iter().find(|(name, _)| name == "check.stream").map(|(_, verdict)| verdict)
+    };
+    assert_eq!(verdict("./ordered.toml").as_deref(), Some("agrees"));
+    user.write("slower.toml", &user.read("ordered.toml").replace("12 ns", "24 ns"));
+    assert_eq!(verdict("./slower.toml").as_deref(), Some("disagrees"));
+    assert_eq!(verdict("s1-8way"), None);
+    user.run(&["describe", "R", "-o", "draft.toml"]).ended(0);
+    assert_eq!(verdict("./draft.toml").as_deref(), Some("agrees"));
+    survey(&user, "s1-8way", "plain", "5s");
+    assert!(!user.run(&["describe", "plain"]).ended(0).contains("\nstream"));
+    let strides = ["--bytes", "8M", "--strides", "64", "--op", "read", "--prefetch", "--json"];
+    let longest = |on: &str| {
+        let did = user.run(&[&["stride", "--on", on], &strides[..]].concat());
+        let all = document(did.ended(0));
+        let of = |f: &&Value| f["metric"] == "prefetch.max_stride_lines.{towards}";
+        all["findings"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter(of)
+            .map(|f| f["value"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!((longest("./ordered.toml"), longest("s1-8way")), (vec![1.into(); 2], vec![0.into(); 2]));
+}
+
 #[test]
 fn page_contains_the_check_and_can_be_drafted() {
     let user = User::new();

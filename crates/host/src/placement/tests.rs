@@ -23,7 +23,7 @@ fn placements_are_inside_aligned_and_stable() {
 }
 
 #[test]
-fn places_spread_over_the_window_and_small_sets_are_nested() {
+fn places_spread_over_the_window_and_smtwo_sets_are_nested() {
     let starts: Vec<u64> =
         (0..64).filter_map(|seed| place(8192, 4096, 4096 * MIB, seed)).map(|r| r.start).collect();
     assert!(starts.iter().any(|s| *s < 12 * MIB) && starts.iter().any(|s| *s > 36 * MIB));

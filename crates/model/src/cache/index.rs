@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn power_of_two_steps_spread_lines_over_all_sets() {
+    fn power_of_two_steps_spread_lines_over_two_sets() {
         for bits in 0..=12 {
             let sets = 1u32 << bits;
             let hash = Hash::new(sets);

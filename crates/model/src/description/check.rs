@@ -17,6 +17,7 @@ const MAX_BYTES: u64 = 1 << 40;
 /// Misses and accesses under way. No core has as many; a search of all of them stays cheap.
 const MAX_OUTSTANDING: u32 = 256;
 const MAX_WINDOW: u32 = 4096;
+const MAX_STREAMS: u32 = 256;
 /// Lines of all levels together. A model of them then takes at most a few hundred MiB.
 const MAX_LINES: u64 = 1 << 24;
 /// A wake-up of a million instructions takes a millisecond, too long for a real-time system. No wake-up path touches as
@@ -51,6 +52,8 @@ pub(super) fn check(d: &Description) -> Check {
             return Err(At("tlb", index).flaw("name", message, "names are unique"));
         }
     }
+    check_set_fill(At("core", 0), d)?;
+    check_streams(At("core", 0), d)?;
     check_walk(d)?;
     check_memory(d)?;
     d.tlbs.iter().enumerate().try_for_each(|(index, tlb)| check_splits(At("tlb", index), tlb, &d.memory))?;
@@ -108,6 +111,43 @@ fn check_overlap(at: At, core: &Core) -> Check {
         return Err(at.flaw("window", message, help));
     }
     Ok(())
+}
+
+/// Checks the time between fills of one set.
+fn check_set_fill(at: At, d: &Description) -> Check {
+    let Some(time) = d.core.set_fill else { return Ok(()) };
+    at.time("set_fill", time)?;
+    if d.core.outstanding.is_none() {
+        let help = "add the misses that can be under way: outstanding = 4, for example";
+        return Err(at.flaw("set_fill", "`set_fill` without `outstanding`", help));
+    }
+    match d.levels.iter().find(|level| level.holds != Holds::Instructions) {
+        None => Err(at.flaw("set_fill", "`set_fill` without a level for data", "remove `set_fill`")),
+        Some(nearest) if nearest.index == Index::Hashed => {
+            let message = format!("`set_fill` with a hashed index of {}", nearest.name);
+            Err(at.flaw("set_fill", message, "the set must be known by the address: index = \"bits\""))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Checks the runs of lines that are prefetched.
+fn check_streams(at: At, d: &Description) -> Check {
+    let Some(streams) = d.core.streams else { return Ok(()) };
+    at.time("stream", streams.cost)?;
+    if !(1..=MAX_STREAMS).contains(&streams.number) {
+        let help = format!("from 1 to {MAX_STREAMS} runs of lines at the same time");
+        return Err(at.flaw("streams", format!("{} streams", streams.number), help));
+    }
+    let hz = d.core.clock_hz;
+    match d.levels.iter().find(|level| level.holds != Holds::Instructions) {
+        None => Err(at.flaw("stream", "`stream` without a level for data", "remove `stream` and `streams`")),
+        Some(nearest) if streams.cost.in_cycles(hz) < nearest.latency.in_cycles(hz) => {
+            let message = format!("{} is less than a hit of {} takes", streams.cost, nearest.name);
+            Err(at.flaw("stream", message, format!("from {} on", nearest.latency)))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 fn check_level(at: At, level: &Level) -> Check {

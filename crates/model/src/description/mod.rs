@@ -222,8 +222,21 @@ pub struct Core {
     /// Instructions that can be in flight at the same time: two accesses that are so many apart never overlap. If absent, they are not
     /// limited.
     pub window: Option<u32>,
+    /// Least time between two accesses that fill the same set of the nearest data level; if absent, such accesses overlap like others.
+    pub set_fill: Option<Time>,
+    /// Data in the order of addresses, which is prefetched; if absent, nothing is.
+    pub streams: Option<Streams>,
     /// Name of the table of the events that its counters count (`fathom events`). If absent, none is known.
     pub events: Option<String>,
+}
+
+/// Runs of adjacent lines of data, which arrive before they are needed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Streams {
+    /// The most that an access of a run costs, without translation.
+    pub cost: Time,
+    /// Runs that a CPU follows at the same time.
+    pub number: u32,
 }
 
 /// `[timer]`: the counter that the probe reads.

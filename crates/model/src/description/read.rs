@@ -7,7 +7,7 @@ use super::table::{Places, Table};
 use super::units;
 use super::{
     Core, Description, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level, Memory, Mixed,
-    Refresh, Replacement, Rows, Stage, Through, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom, Write,
+    Refresh, Replacement, Rows, Stage, Streams, Through, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom, Write,
     alternatives, device, neighbour,
 };
 
@@ -25,8 +25,20 @@ const TOP: &[&str] = &[
     "dma",
     "neighbour",
 ];
-const CORE: &[&str] =
-    &["clock", "cpus", "alu", "branch", "store", "maintain", "outstanding", "window", "events"];
+const CORE: &[&str] = &[
+    "clock",
+    "cpus",
+    "alu",
+    "branch",
+    "store",
+    "maintain",
+    "outstanding",
+    "window",
+    "set_fill",
+    "stream",
+    "streams",
+    "events",
+];
 const TIMER: &[&str] = &["clock", "overhead", "jitter", "resolution"];
 const LEVEL: &[&str] = &[
     "name",
@@ -147,8 +159,18 @@ fn read_core(t: &Table) -> Result<Core> {
         maintain: t.time_if_any("maintain")?,
         outstanding: t.count32_if_any("outstanding")?,
         window: t.count32_if_any("window")?,
+        set_fill: t.time_if_any("set_fill")?,
+        streams: read_streams(t)?,
         events: t.value("events").map(|_| t.text("events")).transpose()?.map(|(name, _)| name.to_owned()),
     })
+}
+
+/// Reads the runs of lines that are prefetched. Their cost and their number are given together.
+fn read_streams(t: &Table) -> Result<Option<Streams>> {
+    if t.value("stream").is_none() && t.value("streams").is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Streams { cost: t.quantity("stream", units::time)?, number: t.count32("streams")? }))
 }
 
 fn read_timer(t: &Table) -> Result<Timer> {

@@ -187,6 +187,13 @@ impl Core {
                 t.put(key, count);
             }
         }
+        if let Some(set_fill) = self.set_fill {
+            t.quoted("set_fill", set_fill);
+        }
+        if let Some(streams) = self.streams {
+            t.quoted("stream", streams.cost);
+            t.put("streams", streams.number);
+        }
         if let Some(events) = &self.events {
             t.quoted("events", events);
         }

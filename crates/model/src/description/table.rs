@@ -246,7 +246,8 @@ pub(super) fn example(key: &str) -> String {
         "inclusion" => "inclusion = \"neither\"",
         "from" => "from = \"memory\"",
         "allocate" | "shared" => return format!("for example: {key} = true"),
-        "cpus" | "ways" | "entries" | "fetches" | "banks" | "buffers" | "resolution" | "outstanding" => {
+        "cpus" | "ways" | "entries" | "fetches" | "banks" | "buffers" | "resolution" | "outstanding"
+        | "streams" => {
             return format!("for example: {key} = 4");
         }
         "core" | "timer" | "memory" | "walk" | "uncached" | "wakeup" | "dma" => {

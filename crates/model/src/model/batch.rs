@@ -12,7 +12,7 @@
 //!
 //! A hit costs what the nearest TLB and the nearest level cost, whatever the time is, so all accesses of a batch are first
 //! charged that, and the others the difference. What depends on time (refreshes, other users of the machine) or has more
-//! cases (pages in pieces, uncached tables) goes access by access (`slowly`).
+//! cases (pages in pieces, uncached tables; prefetched lines, if nobody is told of accesses) goes access by access (`slowly`).
 
 mod in_turn;
 mod layered;
@@ -248,7 +248,9 @@ impl Model {
         told: &mut T,
     ) {
         let full = detail == Detail::Full;
-        let Some(plan) = self.plan(agent, full, S::FETCHES) else {
+        // Runs of lines are found in what is told.
+        let told_of_runs = T::WANTED || !full || self.prefetch.is_none();
+        let Some(plan) = self.plan(agent, full, S::FETCHES).filter(|_| told_of_runs) else {
             return self.run_slowly(agent, full, source, told);
         };
         let mut scratch = self.scratch.take().unwrap_or_else(|| Box::new(Scratch::new()));
@@ -330,13 +332,15 @@ impl Model {
         let data_only = scratch.block.accesses[2] == 0;
         let code_only = scratch.block.accesses[0] + scratch.block.accesses[1] == 0;
         let simple = data_only || code_only || self.hierarchy.nearest_is_unified();
-        let more = if plan.layered && !scratch.block.special {
+        let layered = plan.layered && !scratch.block.special;
+        let more = if layered {
             self.run_layered::<T>(plan, scratch, simple)
         } else {
             self.run_in_turn::<S, T>(plan, scratch, source)
         };
+        let saved = self.note_runs(plan, scratch, layered);
         let own = &mut self.agents[plan.agent];
-        own.clock = own.clock.wrapping_add(extra).wrapping_add(more);
+        own.clock = own.clock.wrapping_add(extra).wrapping_add(more).wrapping_sub(saved);
         if plan.full {
             let beyond = own.clock.wrapping_sub(begun).wrapping_sub(of_hits);
             let fetches = scratch.fetch_surplus(data_only, code_only, beyond);
@@ -345,6 +349,27 @@ impl Model {
         if T::WANTED {
             self.tell(plan, scratch, told);
         }
+    }
+
+    /// Returns what the block takes less because lines of it have been prefetched, and subtracts it from what is told, if its
+    /// accesses went through the levels as lists.
+    fn note_runs(&mut self, plan: &Plan, scratch: &mut Scratch, layered: bool) -> u64 {
+        if self.prefetch.is_none() || !plan.full || !layered {
+            return 0;
+        }
+        let Scratch { block, physical, told, .. } = scratch;
+        let lines = if self.frames.is_identity() { &block.lines } else { &*physical };
+        let mut sum = 0;
+        let events = told.iter_mut().zip(&block.what).zip(&lines[..block.n]);
+        for ((note, &what), &line) in
+            events.filter(|((note, what), _)| note.level != HIT && *what & FETCH == 0)
+        {
+            let latency = note.surplus.wrapping_sub(note.translation).wrapping_add(plan.hit_of(what));
+            let saved = self.saved(plan.agent, note.level, u64::from(line) << plan.shift, latency);
+            note.surplus = note.surplus.wrapping_sub(saved);
+            sum += saved;
+        }
+        sum
     }
 
     /// Translates the lines of a block to physical ones, if they differ.

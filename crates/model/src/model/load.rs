@@ -352,7 +352,7 @@ impl Model {
             if self.hierarchy.purges != purges {
                 self.forget_lines();
             }
-            self.pay(agent, level, physical);
+            self.pay_for_data(agent, level, physical);
             level
         };
         let passed =

@@ -3,6 +3,7 @@
 use fathom_probe::machine::{Machine, Refusal};
 
 use super::Model;
+use crate::hierarchy::Path;
 use crate::machine::Cell;
 use crate::overlap::Overlap;
 
@@ -13,20 +14,24 @@ impl Model {
     /// # Errors
     /// A [`Refusal`] if it is not described how many accesses overlap, and within how many instructions.
     pub(crate) fn chase_apart(&mut self, cells: &mut [Cell], fillers: u64, n: u64) -> Result<(), Refusal> {
-        let core = &self.description.core;
-        let (Some(outstanding), Some(window)) = (core.outstanding, core.window) else {
+        let Some(mut overlap) =
+            Overlap::of(&self.description, 1).filter(|_| self.description.core.window.is_some())
+        else {
             let reason = "how many instructions are in flight is not described: `window` of [core]";
             return Err(Refusal::new(reason, "describe `outstanding` and `window`"));
         };
-        let mut overlap = Overlap::new(outstanding, Some(window), 1);
+        let nearest = self.hierarchy.nearest(Path::Data);
+        let fills = |model: &Model| nearest.map_or(0, |level| model.hierarchy.cache(0, level).refills);
         let mut complete = vec![0; cells.len()];
         let start = self.clock();
         for _ in 0..n {
             for (cell, complete) in cells.iter_mut().zip(&mut complete) {
-                let before = self.clock();
+                let (before, missed) = (self.clock(), fills(self));
+                let address = cell.offset();
                 *cell = self.follow(*cell);
                 overlap.pass(0, fillers + 1);
-                *complete = overlap.add_after(0, *complete, self.clock() - before);
+                let filled = (fills(self) > missed).then_some(address);
+                *complete = overlap.add_after(0, *complete, filled, self.clock() - before);
             }
         }
         let instructions = n * cells.len() as u64 * (fillers + 1) * self.ops.0;

@@ -176,6 +176,7 @@ impl Model {
         let own = &self.agents[agent];
         self.memory.reads == before.reads
             && (own.last_line, own.repeat_cost) == (before.agent.last_line, before.agent.repeat_cost)
+            && own.runs == before.agent.runs
             && own.tlbs.state_equals(&before.agent.tlbs)
             && self.hierarchy.state_equals(&before.hierarchy)
     }

@@ -149,7 +149,10 @@ impl Model {
             if self.hierarchy.purges != purges {
                 self.forget_lines();
             }
-            self.pay(0, level, touch.address);
+            match touch.path {
+                Path::Data => self.pay_for_data(0, level, touch.address),
+                Path::Code => self.pay(0, level, touch.address),
+            }
             let due = stage.instructions * (n as u64 + 1) / lines;
             self.advance(due - passed);
             passed = due;

@@ -113,7 +113,7 @@ impl Model {
                 if level == MEMORY && behaves == Attribute::WriteThrough {
                     self.wait_for(agent, physical, bytes);
                 }
-                self.pay(agent, level, physical);
+                self.pay_for_data(agent, level, physical);
                 return level;
             }
             Attribute::NormalNc => {

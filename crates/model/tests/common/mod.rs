@@ -3,8 +3,8 @@
 
 use fathom_model::description::{
     Alternatives, Between, Classes, Coherence, Core, Description, Device, DeviceCosts, Frames, Gathering,
-    Holds, Inclusion, Index, Level, Memory, Mixed, Neighbour, Refresh, Replacement, Rows, Stage, Through,
-    Time, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom, Write,
+    Holds, Inclusion, Index, Level, Memory, Mixed, Neighbour, Refresh, Replacement, Rows, Stage, Streams,
+    Through, Time, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom, Write,
 };
 use fathom_probe::machine::dma::Maintenance;
 use fathom_probe::splitmix::{SplitMix64, mix};
@@ -68,6 +68,8 @@ pub fn random_description(seed: u64) -> Description {
             maintain: None,
             outstanding: None,
             window: None,
+            set_fill: None,
+            streams: None,
             events: None,
         },
         timer: Timer {
@@ -88,6 +90,7 @@ pub fn random_description(seed: u64) -> Description {
         alternatives: Alternatives::default(),
     };
     let mut description = random_uncached(description, &mut Draw::new(seed ^ 0x0ff));
+    random_streams(&mut description, &mut Draw::new(seed ^ 0x5ff));
     random_splits(&mut description, &mut Draw::new(seed ^ 0xfff));
     description.dma = random_device(&description, &mut Draw::new(seed ^ 0x7ff));
     let d = &mut Draw::new(seed ^ 0x1ff);
@@ -118,6 +121,15 @@ fn random_splits(description: &mut Description, d: &mut Draw) {
         let splits = d.chance(3) && largest > base && tlb.pages.contains(&largest);
         tlb.splits = splits.then_some(base);
     }
+}
+
+/// Lets the CPUs of some machines prefetch runs of lines. It has its own draws.
+fn random_streams(description: &mut Description, d: &mut Draw) {
+    let hz = description.core.clock_hz;
+    let nearest = description.levels.iter().find(|level| level.holds != Holds::Instructions);
+    let Some(nearest) = nearest.filter(|_| d.chance(2)) else { return };
+    let cost = Time::cycles(nearest.latency.in_cycles(hz) + d.below(40) as f64 / 4.0);
+    description.core.streams = Some(Streams { cost, number: 1 + d.below(5) as u32 });
 }
 
 /// Returns a random wake-up path. It has its own draws.

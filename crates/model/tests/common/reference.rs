@@ -45,6 +45,8 @@ pub struct Reference {
     /// Time of CPU 0's loads and stores of write-back memory beyond hits, in units.
     stalled: u64,
     spread: Dice,
+    /// Runs of adjacent lines by CPU, the one used last last: the last line, and the step to the next one (0: not known).
+    runs: BTreeMap<u32, Vec<(i64, i64)>>,
     open_rows: BTreeMap<u64, u64>,
     huge: Range<u64>,
     arena: u64,
@@ -72,6 +74,7 @@ impl Reference {
             tlb_misses: 0,
             stalled: 0,
             spread: Dice::new(seed, 3, 0),
+            runs: BTreeMap::new(),
             open_rows: BTreeMap::new(),
             huge,
             arena,
@@ -318,6 +321,43 @@ impl Reference {
         }
     }
 
+    /// The same for a load or store of data.
+    fn time_of_data(&mut self, cpu: u32, served_by: Option<usize>, now: u64, address: u64) -> u64 {
+        let time = self.time_of(served_by, now, address);
+        let Some(&nearest) = self.path(false).first() else { return time };
+        let Some(streams) = self.d.core.streams else { return time };
+        if served_by == Some(nearest) {
+            return time;
+        }
+        let line = (address / self.level(nearest).line) as i64;
+        let most = self.units(streams.cost);
+        let runs = self.runs.entry(cpu).or_default();
+        let find = |runs: &[(i64, i64)], wanted: &dyn Fn(i64, i64) -> bool| {
+            runs.iter().rposition(|&(last, step)| wanted(last, step))
+        };
+        let continued = find(runs, &|last, step| step != 0 && last + step == line);
+        let again = find(runs, &|last, _| last == line);
+        let begun = find(runs, &|last, step| step == 0 && (last - line).abs() == 1);
+        if let Some(at) = continued {
+            let (_, step) = runs.remove(at);
+            runs.push((line, step));
+            return time.min(most);
+        }
+        if let Some(at) = again {
+            let run = runs.remove(at);
+            runs.push(run);
+        } else if let Some(at) = begun {
+            let (last, _) = runs.remove(at);
+            runs.push((line, line - last));
+        } else {
+            if runs.len() == streams.number as usize {
+                runs.remove(0);
+            }
+            runs.push((line, 0));
+        }
+        time
+    }
+
     /// Updates copies of other CPUs before an access.
     fn snoop(&mut self, cpu: u32, address: u64, store: bool) {
         let private: Vec<usize> = (0..self.d.levels.len()).filter(|&l| !self.level(l).shared).collect();
@@ -431,22 +471,26 @@ impl Reference {
             {
                 return (level, self.units(cost));
             }
-            return (level, self.time_of(level, now, address));
+            return (level, self.time_of_data(cpu, level, now, address));
         }
         let level = self.read(cpu, &path, address);
         self.reads += u64::from(level.is_none());
-        (level, self.time_of(level, now, address))
+        let time = match kind {
+            Kind::Fetch => self.time_of(level, now, address),
+            _ => self.time_of_data(cpu, level, now, address),
+        };
+        (level, time)
     }
 
     fn load_written_through(&mut self, cpu: u32, address: u64, now: u64) -> (Option<usize>, u64) {
         let path = self.path(false);
         let level = self.read(cpu, &path, address);
         if level.is_some() {
-            return (level, self.time_of(level, now, address));
+            return (level, self.time_of_data(cpu, level, now, address));
         }
         self.reads += 1;
         let waited = self.drained(cpu, address);
-        (None, waited + self.time_of(None, now + waited, address))
+        (None, waited + self.time_of_data(cpu, None, now + waited, address))
     }
 
     /// Returns the time of a gathering store.

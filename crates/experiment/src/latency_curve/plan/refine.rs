@@ -33,6 +33,9 @@ const LONG_LINES: [f64; 2] = [1.1, 1.3];
 /// Largest working set of that test, bytes: a lap of it takes a hundredth of the default budget of a described machine.
 const MAX_LONG_LINES: f64 = 64.0 * 1024.0 * 1024.0;
 
+/// Trials of loads in the order of addresses, in as many rounds, unless the machine is exact.
+const TRIALS_IN_ORDER: usize = 5;
+
 impl Planner<'_> {
     /// Later rounds, the most informative trials first.
     pub(super) fn refine(&mut self) {
@@ -270,7 +273,12 @@ impl Planner<'_> {
 
     fn orders(&mut self, curves: &Reading) {
         let page = self.scale.pages();
-        if !self.scale.chases(self.record, OrderKind::Sequential, page).is_empty() {
+        if let Some(had) = self.scale.chases(self.record, OrderKind::Sequential, page).last() {
+            // What is prefetched takes several times as long while other users take bandwidth.
+            if !self.exact() && had.trials.len() < TRIALS_IN_ORDER {
+                self.chase(had.bytes, OrderKind::Sequential, self.scale.base, page);
+                self.chase(had.bytes, OrderKind::Window, self.scale.base, page);
+            }
             return;
         }
         let bytes = self.orders_bytes(curves);

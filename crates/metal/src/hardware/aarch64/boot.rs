@@ -129,19 +129,32 @@ enter:
 
     adrp    x0, __stack
     mov     sp, x0
-    // The image was linked at 0: its absolute addresses are relocated. All entries are R_AARCH64_RELATIVE.
+    // The image was linked at 0: its absolute addresses are relocated. They are listed in words of SHT_RELR (ELF gABI):
+    // an even one is the place of an address; bits 1 to 63 of an odd one tell which of the next 63 words are addresses.
     adrp    x0, start
-    adrp    x1, __rela
-    add     x1, x1, :lo12:__rela
-    adrp    x2, __rela_end
-    add     x2, x2, :lo12:__rela_end
+    adrp    x1, __relr
+    add     x1, x1, :lo12:__relr
+    adrp    x2, __relr_end
+    add     x2, x2, :lo12:__relr_end
 10: cmp     x1, x2
     b.hs    11f
-    ldr     x3, [x1]
-    ldr     x4, [x1, #16]
-    add     x1, x1, #24
+    ldr     x3, [x1], #8
+    tbnz    x3, #0, 30f
+    add     x5, x0, x3
+    ldr     x4, [x5]
     add     x4, x4, x0
-    str     x4, [x0, x3]
+    str     x4, [x5], #8
+    b       10b
+30: mov     x6, x5
+31: lsr     x3, x3, #1
+    cbz     x3, 33f
+    tbz     x3, #0, 32f
+    ldr     x4, [x6]
+    add     x4, x4, x0
+    str     x4, [x6]
+32: add     x6, x6, #8
+    b       31b
+33: add     x5, x5, #504
     b       10b
 11: adrp    x1, __bss
     add     x1, x1, :lo12:__bss

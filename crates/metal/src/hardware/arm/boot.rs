@@ -145,18 +145,32 @@ enter:
 
     ldr     sp, 22f
     add     sp, sp, r4
-    // The image was linked at 0: its absolute addresses are relocated. All entries are R_ARM_RELATIVE: the address is in
-    // place.
+    // The image was linked at 0: its absolute addresses are relocated. They are listed in words of SHT_RELR (ELF gABI):
+    // an even one is the place of an address; bits 1 to 31 of an odd one tell which of the next 31 words are addresses.
     ldr     r1, 23f
     ldr     r2, 24f
     add     r1, r1, r4
     add     r2, r2, r4
 7:  cmp     r1, r2
     bhs     8f
-    ldr     r3, [r1], #8
-    ldr     r0, [r4, r3]
+    ldr     r3, [r1], #4
+    tst     r3, #1
+    bne     30f
+    add     r5, r4, r3
+    ldr     r0, [r5]
     add     r0, r0, r4
-    str     r0, [r4, r3]
+    str     r0, [r5], #4
+    b       7b
+30: mov     r7, r5
+31: lsrs    r3, r3, #1
+    beq     33f
+    tst     r3, #1
+    ldrne   r0, [r7]
+    addne   r0, r0, r4
+    strne   r0, [r7]
+    add     r7, r7, #4
+    b       31b
+33: add     r5, r5, #124
     b       7b
 8:  ldr     r1, 25f
     ldr     r2, 26f
@@ -173,8 +187,8 @@ enter:
 20: .word   __loaded_end - start
 21: .word   __end - start
 22: .word   __stack - start
-23: .word   __rela - start
-24: .word   __rela_end - start
+23: .word   __relr - start
+24: .word   __relr_end - start
 25: .word   __bss - start
 26: .word   __bss_end - start
     .ltorg

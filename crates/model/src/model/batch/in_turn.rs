@@ -118,7 +118,10 @@ impl Model {
             _ if !plan.full => self.memory.reads += u64::from(level == MEMORY && read),
             Some((nearest, cost)) if store && nearest == level => self.agents[agent].clock += cost,
             _ => {
-                self.pay(agent, level, physical);
+                match path {
+                    Path::Data => self.pay_for_data(agent, level, physical),
+                    Path::Code => self.pay(agent, level, physical),
+                }
                 // A store without allocation in memory is charged as an access, but reads nothing.
                 self.memory.reads -= u64::from(level == MEMORY && !read);
             }
