@@ -68,10 +68,10 @@ metrics! {
     CHECK_WINDOW "check.window" [""]
         "whether the described number of instructions in flight agrees"
         .token(&tokens::VERDICT);
-    CHECK_SET_FILL "check.set_fill" [""]
+    CHECK_SET_FILL "check.set_fill" ["cycles", "ns"]
         "whether the measured time of loads that fill one set of the nearest level agrees with the description"
         .token(&tokens::VERDICT);
-    CHECK_STREAM "check.stream" [""]
+    CHECK_STREAM "check.stream" ["cycles", "ns"]
         "whether the measured time of a load in the order of addresses agrees with the description"
         .token(&tokens::VERDICT);
     CHECK_TLBS "check.tlbs" [""]

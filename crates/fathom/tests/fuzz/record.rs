@@ -113,6 +113,8 @@ fn checked(report: &Report) {
         memory: (90.0, 100.0),
         outstanding: Some(6),
         window: Some(224),
+        set_fill: Some((2.0, 3.0)),
+        stream: Some((4.0, 6.0)),
         tlbs: vec![tlb],
     };
     let Ok(checked) = against::check(report, &described) else { return };
