@@ -20,7 +20,8 @@ const ALLOWED: [&str; 9] = [
 ];
 
 /// Modules of this crate whose views are used by several views.
-const SHARED: [&str; 7] = ["claims", "counted", "geometry", "latency_curve", "overlap", "prefetch", "window"];
+const SHARED: [&str; 8] =
+    ["claims", "counted", "geometry", "latency_curve", "overlap", "prefetch", "set_fill", "window"];
 
 /// Crate names with which paths may begin.
 const CRATES: [&str; 9] = [
