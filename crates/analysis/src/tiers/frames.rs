@@ -140,9 +140,8 @@ fn fits(stack: &Stack, steps: &Reading) -> Vec<Explained> {
     }
     if let Some(fit) = by_steps(stack, steps) {
         let same = fit.levels.len() - 1;
-        match all.get_mut(same) {
-            Some(best) if fit.cost < best.cost => *best = fit,
-            _ => {}
+        if let Some(best) = all.get_mut(same).filter(|best| fit.cost < best.cost) {
+            *best = fit;
         }
     }
     // A search that adds levels may have missed a better stack of fewer.

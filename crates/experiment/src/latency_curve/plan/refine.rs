@@ -41,13 +41,11 @@ impl Planner<'_> {
         if let Some(curves) = &curves {
             self.short_lines(curves);
             self.long_lines(curves);
-            if self.has_random_frames() {
-                self.extend(curves);
-            } else {
+            if !self.has_random_frames() {
                 self.narrow(curves);
                 self.fill_wide_rises(curves);
-                self.extend(curves);
             }
+            self.extend(curves);
         }
         if let Some(tlbs) = &translated {
             let capacities = curves.iter().flat_map(|curves| &curves.tiers);
