@@ -12,6 +12,7 @@
 pub mod bursts;
 mod doubt;
 pub mod fit;
+pub mod frames;
 pub mod ramps;
 pub mod segment;
 pub mod shape;
@@ -71,6 +72,8 @@ pub struct Capacity {
     pub explained: bool,
     /// Whether the interval is that of a wide rise (see [`ramps`]): more points do not narrow it.
     pub wide_rise: bool,
+    /// Whether it is that of the whole curve's fit in random frames (see [`frames`]).
+    pub in_frames: bool,
     /// Number of trials beyond it that fitted because an entry of the TLB covered several pages (see [`bursts`]).
     pub covered: usize,
 }
@@ -434,6 +437,7 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
         shape,
         explained,
         wide_rise: false,
+        in_frames: false,
         covered: 0,
     }
 }

@@ -120,7 +120,16 @@ mod tests {
     fn capacity(onset: Interval) -> Capacity {
         let Interval { value, high, .. } = onset;
         let shape = Shape::Lru(8);
-        Capacity { onset, below: value, above: high, shape, explained: true, wide_rise: false, covered: 0 }
+        Capacity {
+            onset,
+            below: value,
+            above: high,
+            shape,
+            explained: true,
+            wide_rise: false,
+            in_frames: false,
+            covered: 0,
+        }
     }
 
     fn widened(points: &[Point], scattered: bool) -> Reading {

@@ -9,7 +9,7 @@
 use std::sync::OnceLock;
 
 /// Family of a miss curve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// LRU or FIFO with this many ways: all lines of an overfull set miss.
     Lru(u32),

@@ -192,6 +192,7 @@ mod tests {
             shape: Shape::Gradual(2),
             explained: true,
             wide_rise: false,
+            in_frames: false,
             covered: 0,
         };
         let first = Tier { latency: exactly(1.0), capacity: None, points: 3, on_plateau: 3, begin: 0.0 };

@@ -274,6 +274,15 @@ fn capacities_in_random_frames_are_somewhere_on_the_rise_or_doubted() {
     }
 }
 
+/// Three levels in random frames, of which the points one by one show four: the rise of each begins long before it is full.
+#[test]
+fn levels_in_random_frames_are_counted() {
+    let d = wide::clean(190_019);
+    let rows = latency_curve(&d, &report_of(&d, 1));
+    let wrong: Vec<_> = rows.iter().filter(|row| row.verdict == Verdict::Wrong).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// A TLB of 64 entries holds pieces of huge pages, of which lines in 16 sets at random miss more and more.
 #[test]
 fn huge_pages_that_slow_down_gradually_are_refused() {

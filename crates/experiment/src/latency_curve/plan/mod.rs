@@ -1,5 +1,6 @@
 //! The latency curve's plan: from the record so far to the next round of trials.
 
+mod placements;
 mod refine;
 mod scan;
 

@@ -44,8 +44,10 @@ impl Planner<'_> {
         if let Some(curves) = &curves {
             self.short_lines(curves);
             self.long_lines(curves);
-            self.narrow(curves);
-            self.fill_wide_rises(curves);
+            if !self.has_random_frames() {
+                self.narrow(curves);
+                self.fill_wide_rises(curves);
+            }
             self.extend(curves);
         }
         if let Some(tlbs) = &translated {
@@ -70,7 +72,11 @@ impl Planner<'_> {
             if self.scale.is_survey {
                 self.exceed_claim();
             }
-            self.repeat_brackets(curves);
+            if self.has_random_frames() {
+                self.placements();
+            } else {
+                self.repeat_brackets(curves);
+            }
         }
         self.doubtful(&doubtful, &doubtful_pages);
         if !self.exact() {

@@ -81,6 +81,7 @@ impl Planner<'_> {
             self.step(bytes);
         }
         self.line_pairs();
+        self.second_placements();
     }
 
     /// Returns whether the pairs were measured with the present spacing. They come first in a scan.
