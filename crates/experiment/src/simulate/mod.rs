@@ -3,6 +3,7 @@
 
 mod headline;
 pub mod limit;
+pub mod quantity;
 mod reading;
 mod view;
 
@@ -13,7 +14,7 @@ use crate::experiment::Experiment;
 
 pub use reading::read;
 pub(crate) use reading::{UNITS_PER_CYCLE, doubts};
-pub use view::machines;
+pub use view::{Candidate, best, machines};
 
 /// The experiment's name.
 pub const NAME: &str = "simulate";

@@ -7,6 +7,7 @@ use fathom_report::number;
 use fathom_report::page::{Page, TextRole, left, right};
 use fathom_report::rows::show_rest;
 
+mod best;
 mod calls;
 mod overlap;
 mod regions;
@@ -15,6 +16,7 @@ mod source;
 mod together;
 mod why;
 
+pub use best::{Candidate, best};
 pub use together::machines;
 pub(crate) use together::records;
 

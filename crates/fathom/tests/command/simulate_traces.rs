@@ -84,6 +84,48 @@ fn stdin_threads_variants_and_records_are_as_of_a_program() {
     assert!(report.ended(0).contains("x.din on bcm2837,L1D.size=16K"), "{report:?}");
 }
 
+/// Slower memory takes more cycles: of two machines at one cost the faster one is shown, and a cheaper one beside it.
+#[test]
+fn best_machines_are_told_for_each_cost() {
+    let user = User::new();
+    user.write("x.din", &din());
+    let simulate = |arguments: &[&str]| {
+        let all = ["simulate", "--on", "bcm2837", "--trace", "x.din", "--quiet"];
+        user.run(&[&all, arguments].concat())
+    };
+    let vary = ["--vary", "memory.latency=100 ns,200 ns,300 ns"];
+    let priced = ["--best-of", "cycles", "--cost", "memory.latency=5,5,1", "--html", "page.html"];
+    let did = simulate(&[&vary[..], &priced].concat());
+    let text = did.ended(0);
+    let (_, best) = text.split_once("Least cycles for each cost").unwrap_or_else(|| panic!("{text}"));
+    let rows: Vec<Vec<&str>> = best
+        .lines()
+        .filter(|line| line.starts_with("memory.latency="))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let shown: Vec<(&str, &str)> = rows.iter().map(|row| (row[0], row[row.len() - 1])).collect();
+    assert_eq!(shown, [("memory.latency=300", "1"), ("memory.latency=100", "5")], "{text}");
+    assert!(best.contains("1 other has no less than one of these"), "{text}");
+    assert!(user.read("page.html").contains("Least cycles for each cost"));
+    let did = simulate(&[&vary[..], &["--best-of", "walks"]].concat());
+    let text = did.ended(0);
+    assert!(text.contains("Least walks") && text.contains(" 256     1.000"), "{text}");
+    for (arguments, said) in [
+        (vec!["--best-of", "cycles"], "--best-of with one machine"),
+        (vec!["--best-of", "misses.L3", "--vary", "l2.size=256K,1M"], "no 'L3', but L1D"),
+        (vec!["--best-of", "misses.L2", "--vary", "l2.size=0,1M"], "no 'L2'"),
+        (vec!["--best-of", "walk", "--vary", "l2.size=256K,1M"], "write misses.LEVEL"),
+        (vec!["--cost", "l2.size=1,2", "--vary", "l2.size=256K,1M"], "--best-of"),
+        (
+            vec!["--best-of", "cycles", "--cost", "l2.size=1", "--vary", "l2.size=256K,1M"],
+            "1 costs for 2 values",
+        ),
+    ] {
+        let did = simulate(&arguments);
+        assert!(did.status == 2 && did.err.contains(said), "{arguments:?}: {did:?}");
+    }
+}
+
 #[test]
 fn lackey_names_instructions_by_address() {
     let user = User::new();

@@ -10,6 +10,7 @@ use fathom_events::Table;
 use fathom_experiment::count;
 use fathom_experiment::record::{Record, Simulated};
 use fathom_experiment::simulate::limit::Limit;
+use fathom_experiment::simulate::quantity::Quantity;
 use fathom_experiment::simulate::{KIND, NAME};
 use fathom_report::ReportKind;
 use fathom_simulation::protocol::{self, End, Request};
@@ -26,6 +27,7 @@ use crate::records;
 mod calls;
 mod conditions;
 mod conversation;
+mod costs;
 mod counters_page;
 mod counts;
 mod events;
@@ -45,6 +47,7 @@ mod vary;
 mod why;
 
 use conversation::Ran;
+use costs::Cost;
 use launch::Launch;
 use machines::Machine;
 use program::Program;
@@ -67,6 +70,13 @@ struct Options {
     /// level of size 0 is left out. Given twice: all combinations.
     #[arg(long, value_name = "VALUE=LIST", value_parser = Vary::parse)]
     vary: Vec<Vary>,
+    /// Show which of several machines have the least of a count: one of --fail-if without its number, as cycles or misses.L2.
+    #[arg(long, value_name = "COUNT", value_parser = Quantity::parse)]
+    best_of: Option<Quantity>,
+    /// What each value of --vary costs, in a unit of yours: l2.size=0,3,10; on=5,7 for the machines of --on. Costs of a
+    /// machine add up. --best-of then shows the least for each cost. May be repeated.
+    #[arg(long, value_name = "VALUE=LIST", value_parser = Cost::parse, requires = "best_of")]
+    cost: Vec<Cost>,
     /// A condition that must not hold, e.g. 'misses.L1D > 5%', 'walks > 1000' or, of a region, 'inner_loop:misses.L1D > 5%'; else
     /// the exit status is 4. cycles is the time if every access waits for the one before, cycles.least that if they overlap. May be
     /// repeated.
@@ -136,6 +146,7 @@ pub fn verb() -> Verb {
   fathom simulate --on bcm2835,bcm2711 -- ./program argument
   fathom simulate --on bcm2835 --fail-if 'misses.L1D > 5%' -- ./program
   fathom simulate --on bcm2837 --vary l2.size=0,256K,512K,1M -- ./program
+  fathom simulate --on bcm2837 --vary l2.size=0,256K,1M --best-of cycles --cost l2.size=0,3,10 -- ./program
   fathom simulate --on bcm2711 --why -- ./program why accesses miss, and in which data
   fathom simulate --on bcm2711 --calls --html page.html -- ./program    who called whom, as a flame graph
   fathom simulate --on bcm2711 --source -- ./program    the source with its counts
@@ -159,6 +170,8 @@ impl Options {
         Options {
             on: on.to_vec(),
             vary: Vec::new(),
+            best_of: None,
+            cost: Vec::new(),
             fail_if: Vec::new(),
             seed: SEED,
             no_fetches: false,
@@ -222,7 +235,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let out =
         if on_stdout || options.trace.is_some() { context.out.clone() } else { context.out.on_stderr() };
     let out = out.with_studies(options.out.study);
-    let machines = vary::all(machines::named(&options.on)?, &options.vary)?;
+    let (machines, costs) = all_machines(options)?;
     let tables = options.events.then(|| events::tables_of(&machines)).transpose()?;
     let files = Files::of(options, &machines);
     let page = Target::open(options.out.html.as_deref(), files.requested())?;
@@ -241,15 +254,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         conditions::check_regions(options, program)?;
     }
     conditions::check_limits(options, &common, &machines)?;
-    let ran = match &subject {
-        Subject::Program(program) => launch(options, program, &machines, on_stdout, context.quiet)?,
-        Subject::System(system) => {
-            let run =
-                |request| system.run(Request { program: name.clone(), ..request }, on_stdout, context.quiet);
-            keep::keeping(options.keep_trace.as_deref(), request(options, &machines), run)?
-        }
-        Subject::Trace => replay(options, &machines, context.quiet)?,
-    };
+    let ran = answered(options, &subject, &machines, on_stdout, context.quiet)?;
     // How the program of a trace ended is told by the report.
     let failed = !matches!(subject, Subject::Trace) && !ran.status().success();
     let common = record::Common {
@@ -264,7 +269,7 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
         .zip(&all)
         .map(|(machine, counted)| judge(&common, machine, counted))
         .collect::<Result<_, _>>()?;
-    let mut results = Results { options, out: &out, machines: &machines, judged, page };
+    let mut results = Results { options, out: &out, machines: &machines, judged, page, costs };
     let (kept, lost) = results.keep(&files);
     let exit = results.tell(&kept);
     let exit = exit.map(|exit| exit.max(if failed { Exit::Failed } else { Exit::Done }));
@@ -275,6 +280,36 @@ fn run(options: &Options, context: &Context) -> Result<Exit, Failure> {
     let page = results.page.take().map_or(Ok(()), |page| results.write(page));
     let exit = all_told(exit, [page, lost.map_or(Ok(()), Err)]);
     ran.signal.map_or(exit, |signal| Ok(Exit::Signal(signal)))
+}
+
+/// Returns the machines, and what each costs, if that is given.
+fn all_machines(options: &Options) -> Result<(Vec<Machine>, Vec<Option<f64>>), Failure> {
+    let described = machines::named(&options.on)?;
+    let costs = costs::of(described.len(), &options.vary, &options.cost)?;
+    let machines = vary::all(described, &options.vary)?;
+    if options.best_of.is_some() && machines.len() < 2 {
+        let remedy = "name several: --on bcm2835,bcm2837, or --vary l2.size=0,256K,1M";
+        return Err(Failure::usage("--best-of with one machine", remedy));
+    }
+    Ok((machines, costs))
+}
+
+/// Has the machines answer all accesses.
+fn answered(
+    options: &Options,
+    subject: &Subject,
+    machines: &[Machine],
+    on_stdout: bool,
+    quiet: bool,
+) -> Result<Ran, Failure> {
+    match subject {
+        Subject::Program(program) => launch(options, program, machines, on_stdout, quiet),
+        Subject::System(system) => {
+            let run = |request| system.run(Request { program: system.name(), ..request }, on_stdout, quiet);
+            keep::keeping(options.keep_trace.as_deref(), request(options, machines), run)
+        }
+        Subject::Trace => replay(options, machines, quiet),
+    }
 }
 
 /// Returns the name of a machine, the report of what was counted there, and its record.

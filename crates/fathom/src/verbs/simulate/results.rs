@@ -83,6 +83,8 @@ pub struct Results<'a> {
     /// Name, report and record of each machine.
     pub judged: Vec<(&'a str, Report, Vec<String>)>,
     pub page: Option<Target>,
+    /// What each machine costs, if that is given.
+    pub costs: Vec<Option<f64>>,
 }
 
 impl Results<'_> {
@@ -94,15 +96,22 @@ impl Results<'_> {
     }
 
     /// Returns what is shown of several machines.
-    fn side_by_side(&self) -> Page {
+    ///
+    /// # Errors
+    /// A machine has no count of `--best-of`.
+    fn side_by_side(&self) -> Result<Page, Failure> {
         let reports: Vec<&Report> = self.judged.iter().map(|(_, report, _)| report).collect();
-        side_by_side::page(self.machines, &reports, *self.out.style())
+        let mut page = side_by_side::page(self.machines, &reports, *self.out.style());
+        if let Some(of) = &self.options.best_of {
+            side_by_side::best(self.machines, &reports, of, &self.costs, &mut page)?;
+        }
+        Ok(page)
     }
 
     /// Writes the page.
     pub fn write(&self, page: Target) -> Result<(), Failure> {
         let several = self.judged.len() > 1;
-        let together = if several { self.side_by_side().blocks() } else { Vec::new() };
+        let together = if several { self.side_by_side()?.blocks() } else { Vec::new() };
         page.write_together(&self.entries(), &[], &together, self.out)
     }
 
@@ -143,7 +152,7 @@ impl Results<'_> {
             let all: Vec<&str> = all.iter().map(|text| text.trim_end()).collect();
             self.out.text(&format!("[\n{}\n]\n", all.join(",\n")))?;
         } else if form.html.as_deref().is_none_or(|file| file.as_os_str() != "-") {
-            self.out.text(&self.side_by_side().finish())?;
+            self.out.text(&self.side_by_side()?.finish())?;
             self.out.text(&next(kept))?;
         }
         Ok(reports.iter().map(|report| crate::output::status(report)).max().unwrap_or(Exit::Done))
@@ -158,10 +167,10 @@ impl Results<'_> {
                 let (value, beyond) = limit.check(report).map_err(wrong)?;
                 if beyond {
                     let shown = fathom_report::number::shown(value, None, None).value;
-                    let unit = if limit.text.trim_end().ends_with('%') { " %" } else { "" };
+                    let unit = if limit.quantity.text.trim_end().ends_with('%') { " %" } else { "" };
                     print_message(&format!(
                         "--fail-if '{}' holds on {name}: it is {shown}{unit}",
-                        limit.text
+                        limit.quantity.text
                     ));
                     exit = Exit::Differs;
                 }

@@ -33,6 +33,16 @@ impl Vary {
         Ok(Vary { path: path.trim().to_owned(), values })
     }
 
+    /// Returns the name of the value.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the number of its values.
+    pub fn count(&self) -> usize {
+        self.values.len()
+    }
+
     /// Returns the option as it is typed.
     pub fn typed(&self) -> String {
         format!("{}={}", self.path, self.values.join(","))
