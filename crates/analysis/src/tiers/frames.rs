@@ -1,8 +1,8 @@
 //! Levels in random frames: the whole curve as a stack of rises that are known by theory.
 //!
-//! Where pages have random frames, a level does not end in a step, but in a rise over an octave and more ([`colours`]). A direct-mapped
+//! Where pages have random frames, a level does not end in a step, but in a rise over an octave and more (`colours`). A direct-mapped
 //! one misses from its second page on and has no plateau at all, and its rise goes over into that of the next level. The number of levels
-//! is then told from the whole curve: stacks of one level, two and more are fitted by likelihood ([`stack`]), and each level has its
+//! is then told from the whole curve: stacks of one level, two and more are fitted by likelihood (`stack`), and each level has its
 //! price. Each working set is measured in several placements, because few colours
 //! overflow by chance.
 
