@@ -113,7 +113,7 @@ metrics! {
         .less_is_better().timed();
     PREFETCH_ORDER_TIME "prefetch.{order}.time" ["ns"]
         "time per load when a large working set is read in this order"
-        .less_is_better().timed();
+        .less_is_better().timed().compared(Compared::OnRequest);
     PREFETCH_GAIN "prefetch.gain" [""]
         "ratio of the time in random order to that in ascending order";
     PREFETCH_MAX_STRIDE_LINES "prefetch.max_stride_lines.{towards}" [""]
