@@ -31,6 +31,13 @@ impl Interval {
         }
     }
 
+    /// Returns the interval widened by an independent error of this relative standard deviation: that between sessions.
+    #[must_use]
+    pub fn with_sessions(self, sigma: f64) -> Interval {
+        // Half of a 95 % interval in either direction.
+        self.with_resolution(2.0 * 1.96 * sigma * self.value)
+    }
+
     /// Returns the ratio of this to `divisor`, whose errors are independent: the relative half-widths add in
     /// quadrature. `None` unless both values are positive.
     #[must_use]

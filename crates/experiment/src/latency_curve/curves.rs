@@ -330,10 +330,8 @@ impl Scale {
     /// Adds the error between sessions to the tiers of a machine with other users that do not run on the core's clock.
     fn add_session_error(&self, reading: &mut Reading) {
         let max_ns = self.max_core_clocked();
-        // Twice the half-width of a 95 % interval.
-        let widened = |i: Interval, sigma: f64| i.with_resolution(2.0 * 1.96 * sigma * i.value);
         for tier in reading.tiers.iter_mut().filter(|t| self.others && t.latency.value > max_ns) {
-            tier.latency = widened(tier.latency, GUEST_SESSION_SIGMA);
+            tier.latency = tier.latency.with_sessions(GUEST_SESSION_SIGMA);
             if let Some(capacity) = &mut tier.capacity {
                 let factor = (1.96 * GUEST_CAPACITY_SIGMA).exp();
                 let Interval { value, low, high } = capacity.onset;

@@ -69,8 +69,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
     }
     let count = trials.iter().flatten().map(|times| times.ns.len()).sum();
     let number = match scale.others {
-        // Twice the half-width of a 95 % interval.
-        true => found.number.with_resolution(2.0 * 1.96 * GUEST_SESSION_SIGMA * found.number.value),
+        true => found.number.with_sessions(GUEST_SESSION_SIGMA),
         false => found.number,
     };
     let mut row = measured(&MEMORY_OVERLAP, number, "", count, &ids);

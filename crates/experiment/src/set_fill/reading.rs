@@ -87,8 +87,7 @@ fn row(record: &Record, scale: &Scale, ways: Ways, metric: &'static Metric, of: 
     let count = groups.iter().map(Vec::len).sum();
     let own = grouped_interval(&groups)?;
     let time = match scale.others {
-        // Twice the half-width of a 95 % interval.
-        true => own.with_resolution(2.0 * 1.96 * GUEST_SESSION_SIGMA * own.value),
+        true => own.with_sessions(GUEST_SESSION_SIGMA),
         false => own,
     };
     let mut row = measured(metric, time, "ns", count, &ids);
