@@ -176,6 +176,13 @@ fn covered(capacity: &Capacity) -> Option<String> {
 /// pair then take longer before their translations do. Two of 27 described machines had 2 and 1 % more entries than the interval.
 const OVERFULL_BY_CHANCE: f64 = 1.05;
 
+/// Returns the most entries of a TLB whose reach is at most `high` pages.
+fn most_entries(high: f64, scale: &Scale, all: &Curves) -> f64 {
+    let own = if scale.is_hardware() { OWN_PAGES } else { 0.0 };
+    let by_chance = if all.has_random_frames() { OVERFULL_BY_CHANCE } else { 1.0 };
+    ((high.ceil() + own) * by_chance).ceil()
+}
+
 /// Entries of a TLB that the task's own pages take, its stack and data: of 72 entries, 70 pages did not always fit.
 const OWN_PAGES: f64 = 2.0;
 
@@ -192,14 +199,11 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         let n = i + 1;
         // Numbers of entries are integers: the interval's ends round outwards.
         let o = capacity.onset;
-        let own = if scale.is_hardware() { OWN_PAGES } else { 0.0 };
-        let entries = Interval { value: o.value.floor(), low: o.low.floor(), high: o.high.ceil() + own };
+        let high = most_entries(o.high, scale, all);
+        let entries = Interval { value: o.value.floor(), low: o.low.floor(), high };
         let mut row = measured(survey::TLB_ENTRIES.at([n.into()]), entries, "", count, &trials);
         row.basis = Basis::Fitted;
         row.notes.push(note.clone());
-        if all.has_random_frames() {
-            row.high = row.high.map(|high| (high * OVERFULL_BY_CHANCE).ceil());
-        }
         row.notes.extend(wide_rise(capacity, |pages| format!("{pages:.0} pages")));
         row.notes.extend(covered(capacity));
         let lines = lines_per_page(pairs);

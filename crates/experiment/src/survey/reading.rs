@@ -38,7 +38,7 @@ pub fn read(record: &Record) -> Report {
 fn measurements(record: &Record, report: &mut Report) {
     let scale = Scale::of(record);
     let all = Curves::of(record, &scale);
-    let Curves { latency_curve, pairs, translation, reading: curves, .. } = &all;
+    let Curves { latency_curve, pairs, reading: curves, .. } = &all;
     let decoded = decode(&record.facts);
     let disturbance = disturbance::judge(record, scale.cycle_ticks.as_slice(), &repeats(latency_curve));
     disturbance_rows(&disturbance, report);
@@ -50,16 +50,7 @@ fn measurements(record: &Record, report: &mut Report) {
         if let Some(claimed) = unexceeded_claim(record, latency_curve) {
             unexceeded(claimed, latency_curve, report);
         }
-        if let Some(&(bytes, ns)) = translation.last() {
-            let mut row = number(&common::BIAS_WALK, ns, "ns");
-            row.basis = Basis::Derived;
-            row.count = pairs.last().map_or(0, |p| p.spread.values().len() as u64);
-            row.notes.push(format!(
-                "translation in a load of the latency curve's points from {} on; subtracted from the tiers, not from the points",
-                size(bytes)
-            ));
-            report.findings.push(row);
-        }
+        subtracted(&all, report);
     } else {
         report.refusals.push(Refused {
             what: "tiers".into(),
@@ -186,6 +177,19 @@ fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, rep
             "give it a larger --budget on a quieter machine",
         );
     }
+}
+
+/// Adds the translation that was subtracted from the tiers.
+fn subtracted(all: &Curves, report: &mut Report) {
+    let Some(&(bytes, ns)) = all.translation.last() else { return };
+    let mut row = number(&common::BIAS_WALK, ns, "ns");
+    row.basis = Basis::Derived;
+    row.count = all.pairs.last().map_or(0, |p| p.spread.values().len() as u64);
+    row.notes.push(format!(
+        "translation in a load of the latency curve's points from {} on; subtracted from the tiers, not from the points",
+        size(bytes)
+    ));
+    report.findings.push(row);
 }
 
 /// Largest first working set of a latency curve whose nearest tier is certain, bytes: the smallest L1 data cache of

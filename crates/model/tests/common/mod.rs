@@ -93,7 +93,13 @@ pub fn random_description(seed: u64) -> Description {
     random_streams(&mut description, &mut Draw::new(seed ^ 0x5ff));
     random_splits(&mut description, &mut Draw::new(seed ^ 0xfff));
     description.dma = random_device(&description, &mut Draw::new(seed ^ 0x7ff));
-    let d = &mut Draw::new(seed ^ 0x1ff);
+    random_sources(&mut description, &mut Draw::new(seed ^ 0x1ff));
+    description.check().unwrap_or_else(|flaw| panic!("seed {seed}: {flaw}"));
+    description
+}
+
+/// Gives values classes, ranges and other values. It has its own draws.
+fn random_sources(description: &mut Description, d: &mut Draw) {
     for (value, _) in description.values() {
         if d.chance(2) {
             description.classes.set(value, d.one_of(ValueClass::ALL));
@@ -110,8 +116,6 @@ pub fn random_description(seed: u64) -> Description {
             }
         }
     }
-    description.check().unwrap_or_else(|flaw| panic!("seed {seed}: {flaw}"));
-    description
 }
 
 /// Lets some TLBs hold large pages in pieces. It has its own draws.

@@ -319,30 +319,7 @@ impl Decoder {
         let mut bytes = Bytes { all: payload, at };
         let wrong = |what| (at, what);
         let control = bytes.byte().ok_or(wrong("an access is cut off"))?;
-        let number = match control & 3 {
-            SAME => self.predictor.predicted().0,
-            KNOWN => {
-                let number = bytes.number().ok_or(wrong("a number is cut off"))?;
-                let known = number < self.predictor.operations.len() as u64;
-                if known { number as u32 } else { 0 }
-            }
-            NEW => {
-                let place = bytes.number().filter(|&place| place < places as u64);
-                let kind = bytes.byte().and_then(kind_and_accessor);
-                let size = bytes.number().and_then(|size| u16::try_from(size).ok());
-                let full = self.predictor.operations.len() >= MAX_OPERATIONS;
-                match (place, kind, size) {
-                    (Some(place), Some((kind, by)), Some(size)) if !full => {
-                        self.predictor.add(pc_of(place as u32, 0, by), size, kind)
-                    }
-                    _ => return Err(wrong("a new operation has no place, kind or size that is possible")),
-                }
-            }
-            _ => 0,
-        };
-        if number == 0 {
-            return Err(wrong("the operation is unknown"));
-        }
+        let number = self.operation(control, &mut bytes, places).map_err(wrong)?;
         let operation = &self.predictor.operations[number as usize];
         let difference = usize::from((control & !(FRAME | BETWEEN)) >> 2);
         let address = match difference {
@@ -372,6 +349,32 @@ impl Decoder {
         self.predictor.made(number, address);
         to.push(self.access(number, address, frame));
         Ok(bytes.at)
+    }
+
+    /// Returns the number of the operation that makes an access, known or new.
+    fn operation(&mut self, control: u8, bytes: &mut Bytes<'_>, places: usize) -> Result<u32, &'static str> {
+        let number = match control & 3 {
+            SAME => self.predictor.predicted().0,
+            KNOWN => {
+                let number = bytes.number().ok_or("a number is cut off")?;
+                let known = number < self.predictor.operations.len() as u64;
+                if known { number as u32 } else { 0 }
+            }
+            NEW => {
+                let place = bytes.number().filter(|&place| place < places as u64);
+                let kind = bytes.byte().and_then(kind_and_accessor);
+                let size = bytes.number().and_then(|size| u16::try_from(size).ok());
+                let full = self.predictor.operations.len() >= MAX_OPERATIONS;
+                match (place, kind, size) {
+                    (Some(place), Some((kind, by)), Some(size)) if !full => {
+                        self.predictor.add(pc_of(place as u32, 0, by), size, kind)
+                    }
+                    _ => return Err("a new operation has no place, kind or size that is possible"),
+                }
+            }
+            _ => 0,
+        };
+        if number == 0 { Err("the operation is unknown") } else { Ok(number) }
     }
 }
 
