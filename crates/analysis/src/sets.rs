@@ -160,8 +160,17 @@ fn predict(counts: &[Filled], ways: u64, nearer: Option<(u64, u64)>) -> Predicte
 /// in a nearer level, in addition to random replacement's two misses per lap.
 const MIN_SEEN_SHARE: f64 = 0.35;
 
+/// Returns whether a conflict contradicts one geometry; `None` if it decides nothing.
+#[must_use]
+pub fn contradicts(conflict: &Conflict, one: Geometry, constraints: &SetConstraints) -> Option<bool> {
+    let counts = |way_bytes: u64| Counter::new(way_bytes, constraints.grain).counts(conflict);
+    let most = |nearer: Geometry| counts(nearer.way_bytes).last().map_or(0, |filled| filled.cells);
+    let nearer = constraints.nearer.map(|nearer| (most(nearer), nearer.ways));
+    contradicts_prediction(conflict, predict(&counts(one.way_bytes), one.ways, nearer))
+}
+
 /// Returns whether a conflict contradicts its prediction; `None` if it decides nothing.
-fn contradicts(conflict: &Conflict, predicted: Predicted) -> Option<bool> {
+fn contradicts_prediction(conflict: &Conflict, predicted: Predicted) -> Option<bool> {
     match predicted {
         Predicted::Open => None,
         Predicted::Fits => Some(conflict.share > 2.0 * conflict.error),
@@ -279,7 +288,7 @@ fn collect_evidence(
 ) -> Evidence {
     let mut evidence = Evidence::default();
     for (conflict, predicted) in conflicts {
-        let Some(contradiction) = contradicts(&conflict, predicted) else { continue };
+        let Some(contradiction) = contradicts_prediction(&conflict, predicted) else { continue };
         evidence.against[usize::from(predicted != Predicted::Fits)] += usize::from(contradiction);
         if predicted == Predicted::Fits {
             evidence.fits += 1;

@@ -144,6 +144,8 @@ pub(crate) struct Scale {
     pub(crate) slower_huge: Option<SlowerHuge>,
     /// Bytes between the cells of the latency curve: [`STRIDE`], or twice that if lines are longer than 128 bytes.
     pub(crate) stride: u64,
+    /// Whether lines are longer than 128 bytes, but the curve was not measured with twice the spacing.
+    pub(crate) untested_long_lines: bool,
     /// Whether this is a survey.
     pub(crate) is_survey: bool,
     /// Levels for which the spacing is too large.
@@ -212,25 +214,37 @@ impl Scale {
             slower_huge: None,
             stride: STRIDE,
             is_survey: record.run.as_ref().is_some_and(|run| run.experiment == survey::NAME),
+            untested_long_lines: false,
             short_lines: Vec::new(),
             packed_are_points: false,
             window: 0,
         };
-        curve_pages::choose(record, &mut scale);
         // Only a survey measures enough pairs to tell the cost of translation from that of the spacing.
         if scale.is_survey {
-            if line_pairs::found(record).unwrap_or_else(|| long_lines::found(record, &scale)) {
+            let by_pairs = line_pairs::found(record);
+            if by_pairs == Some(true) && is_spaced_widely(record) {
                 scale.stride = 2 * STRIDE;
             }
-            scale.packed_are_points =
-                scale.stride == STRIDE && !long_lines::packed_are_faster(record, &scale);
+            curve_pages::choose(record, &mut scale);
+            let long = by_pairs.unwrap_or_else(|| long_lines::found(record, &scale));
+            if long && is_spaced_widely(record) {
+                scale.stride = 2 * STRIDE;
+            }
+            scale.untested_long_lines = long && scale.stride == STRIDE;
+            scale.packed_are_points = !long && !long_lines::packed_are_faster(record, &scale);
             if record.is_exact() {
                 scale.short_lines = short_lines::found(record, &scale);
             }
         } else {
+            curve_pages::choose(record, &mut scale);
             scale.packed_are_points = true;
         }
         scale
+    }
+
+    /// Sets twice the spacing, for a curve that begins again because lines are long.
+    pub(crate) fn space_widely(&mut self) {
+        (self.stride, self.untested_long_lines) = (2 * STRIDE, false);
     }
 
     /// Returns the bytes between lines in the TLB pairs.
@@ -311,6 +325,13 @@ impl Scale {
         at.sort_by_key(|a| a.bytes);
         at
     }
+}
+
+/// Returns whether the scan was begun with twice the spacing: its pairs of pages come first.
+fn is_spaced_widely(record: &Record) -> bool {
+    let is_wide =
+        |run: &TrialRun| run.trial.memory.stride == 2 * PAIR_STRIDE && has_one_line_per_page(&run.trial);
+    record.of(PatternKind::Pages).any(is_wide)
 }
 
 /// Returns whether this trial has one line in each page.

@@ -1,6 +1,6 @@
 //! The scan of a level: conflicts at many periods, from which sets and ways are derived.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use fathom_analysis::interval::median;
 use fathom_analysis::sets::{self, Conflict, Geometry, MIN_SEPARATION, SetConstraints, Verdict};
@@ -8,7 +8,7 @@ use fathom_probe::machine::{COLOUR_SPAN, Pages};
 use fathom_probe::pattern::{self, Groups, Memory, PatternKind, Trial};
 use fathom_probe::splitmix::mix;
 
-use super::{Step, pages};
+use super::{Step, confirmation, pages};
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
@@ -252,6 +252,8 @@ pub(crate) struct Scan<'a> {
     measured: Measured,
     /// The geometries that the conflicts allow.
     left: Verdict,
+    /// Whether none of the arrangements that tell the only one of them from others contradicts it.
+    confirmed: bool,
 }
 
 impl<'a> Scan<'a> {
@@ -264,8 +266,14 @@ impl<'a> Scan<'a> {
     ) -> Scan<'a> {
         let domain = Domain::lines(scale);
         let measured = Measured::of(record, scale, &domain, step);
-        let left = measured.verdict(scale, &domain, step, nearer);
-        Scan { record, scale, step, nearer, domain, measured, left }
+        let conflicts = measured.conflicts(scale, &domain, step, nearer);
+        let constraints = constraints(&domain, step, nearer, !scale.is_hardware());
+        let left = sets::read(&conflicts, &constraints);
+        let confirmed = match left {
+            Verdict::One(one) => confirmation::of_lines(&domain, &conflicts, &constraints, one),
+            _ => true,
+        };
+        Scan { record, scale, step, nearer, domain, measured, left, confirmed }
     }
 
     /// Returns the next trials of the level; empty if its scan is complete.
@@ -273,9 +281,13 @@ impl<'a> Scan<'a> {
         let Scan { record, scale, step, nearer, ref domain, .. } = *self;
         let page_bytes = domain.pages.1;
         let mut all = scan(domain, step, nearer);
-        if let Verdict::Several(several) = &self.left {
-            all.extend(informative(domain, several, nearer));
+        match &self.left {
+            Verdict::Several(several) => all.extend(informative(domain, several, nearer)),
+            Verdict::One(one) => all.extend(informative(domain, &[*one], nearer)),
+            _ => {}
         }
+        let mut seen = HashSet::new();
+        all.retain(|a| seen.insert(*a));
         all.retain(|a| !a.translates(page_bytes) || control_hits(a, step, nearer));
         all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.control()).collect::<Vec<_>>());
         let trials = missing_trials(record, scale, domain, step, exact, all);
@@ -293,6 +305,9 @@ impl<'a> Scan<'a> {
     /// Returns the verdict on the level's sets and ways.
     pub(crate) fn verdict(&self) -> Verdict {
         let Scan { scale, step, ref domain, ref left, .. } = *self;
+        if !self.confirmed {
+            return Verdict::None;
+        }
         let Some(of) = contiguous(left, scale, domain, step, self.nearer) else { return left.clone() };
         let runs = self.record.of(PatternKind::Conflict).filter(|run| self.is_of(run, of));
         let shares: Vec<f64> = runs
@@ -389,11 +404,15 @@ impl Measured {
         Some(time - (self.times.get(&of.control())? - self.hit).max(0.0))
     }
 
-    /// Returns the geometries that the conflicts allow.
-    fn verdict(&self, scale: &Scale, domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Verdict {
+    fn conflicts(
+        &self,
+        scale: &Scale,
+        domain: &Domain,
+        step: &Step,
+        nearer: Option<Geometry>,
+    ) -> Vec<Conflict> {
         let untranslated = |of: &Arrangement, time: f64| self.untranslated(domain, of, time);
-        let conflicts = conflicts(&self.times, untranslated, scale, domain, (step, self.hit), nearer);
-        sets::read(&conflicts, &constraints(domain, step, nearer, !scale.is_hardware()))
+        conflicts(&self.times, untranslated, scale, domain, (step, self.hit), nearer)
     }
 }
 

@@ -16,7 +16,7 @@ use fathom_units::facts;
 use fathom_units::size;
 
 use super::scan::{self, Arrangement, Domain, Times};
-use super::{Level, Step};
+use super::{Level, Step, confirmation};
 use crate::budget::Budget;
 use crate::latency_curve::{self, Curves};
 use crate::reading::number;
@@ -129,7 +129,7 @@ fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -
     let conflicts = Measured::of(record, scale, &domain, step).conflicts(scale, &domain, step, nearer);
     let left = sets::read(&conflicts, &scan::constraints(&domain, step, nearer, false));
     let verdict = match left {
-        Verdict::One(one) => match confirmed(&domain, &conflicts, one, nearer) {
+        Verdict::One(one) => match confirmation::of_pages(&domain, &conflicts, one, nearer) {
             Some(true) => Verdict::One(one),
             Some(false) => Verdict::None,
             None => Verdict::Insufficient,
@@ -137,32 +137,6 @@ fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -
         ref other => other.clone(),
     };
     Tlb { left, verdict, conflicts, domain }
-}
-
-/// Returns whether pages at the length of the candidate's way conflict as predicted: not as many as its ways, but one
-/// more and twice as many. Large fully associative TLBs and some odd numbers of sets are not candidates, and another
-/// candidate may explain their conflicts by chance. `None` if it was not measured, or if the nearer TLB may hold one
-/// more.
-fn confirmed(
-    domain: &Domain,
-    conflicts: &[Conflict],
-    one: Geometry,
-    nearer: Option<Geometry>,
-) -> Option<bool> {
-    let conflict_of = |groups: u64| {
-        let same = |of: &&Arrangement| of.groups == groups;
-        let of = scan::informative(domain, &[one], nearer).into_iter().find(|of| same(&of))?;
-        let at =
-            conflicts.iter().find(|c| (c.groups, c.group, c.period) == (of.groups, of.group, of.period))?;
-        Some((at.share > 2.0 * at.error, at.cells()))
-    };
-    let (fits, over, far) = (conflict_of(one.ways)?, conflict_of(one.ways + 1)?, conflict_of(2 * one.ways)?);
-    // Without conflicts that the nearer TLB cannot hide, nothing is confirmed.
-    let hidden = nearer.is_some_and(|nearer| over.1 <= 2 * nearer.bytes() / domain.grain);
-    if hidden && !over.0 {
-        return None;
-    }
-    Some(!fits.0 && over.0 && far.0)
 }
 
 /// Returns the next trials of a TLB with these results; empty if its scan is complete.

@@ -12,7 +12,7 @@ use fathom_analysis::interval::median;
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 
-use super::{At, PAIR_STRIDE, STRIDE, Scale, WINDOW_PAGES, has_one_line_per_page};
+use super::{At, Scale, WINDOW_PAGES, has_one_line_per_page};
 use crate::record::Record;
 
 /// Window of the latency curve if its pages allow it, bytes. On an EPYC (Genoa) guest with splintered huge pages,
@@ -61,7 +61,7 @@ fn is_point(scale: &Scale, trial: &Trial) -> bool {
     let walk = trial.pattern.walk();
     walk.order == OrderKind::Window
         && walk.window > scale.base
-        && trial.memory.stride == STRIDE
+        && trial.memory.stride == scale.stride
         && trial.beside.streams.is_empty()
 }
 
@@ -71,8 +71,9 @@ fn first_window(record: &Record, scale: &Scale) -> u64 {
         return WINDOW_BYTES;
     }
     let pages = (WINDOW_BYTES / scale.base).max(WINDOW_PAGES);
-    let time =
-        |pages: u64| spread(record, scale).iter().find(|at| at.bytes == pages * PAIR_STRIDE).map(At::time);
+    let time = |pages: u64| {
+        spread(record, scale).iter().find(|at| at.bytes == pages * scale.pair_stride()).map(At::time)
+    };
     match (time(4), time(2 * pages)) {
         (Some(few), Some(many)) if many <= few * (1.0 + MAX_RISE) => pages * scale.base,
         _ => WINDOW_PAGES * scale.base,
@@ -82,16 +83,16 @@ fn first_window(record: &Record, scale: &Scale) -> u64 {
 /// Returns all measurements of one line in each base page.
 fn spread(record: &Record, scale: &Scale) -> Vec<At> {
     scale.gather(record, PatternKind::Pages, |t| {
-        has_one_line_per_page(t) && t.memory.stride == PAIR_STRIDE && t.memory.page == Pages::Base
+        has_one_line_per_page(t) && t.memory.stride == scale.pair_stride() && t.memory.page == Pages::Base
     })
 }
 
 /// Returns the times of few lines packed in huge pages, and spread over base pages.
 fn pairs(record: &Record, scale: &Scale) -> Vec<SlowerHuge> {
     let packed = scale.gather(record, PatternKind::Chase, |t| {
-        t.memory.stride == PAIR_STRIDE
+        t.memory.stride == scale.pair_stride()
             && t.memory.page == Pages::Huge
-            && t.memory.bytes <= FEW_PAGES * PAIR_STRIDE
+            && t.memory.bytes <= FEW_PAGES * scale.pair_stride()
     });
     let huge = |base: &At| packed.iter().find(|huge| huge.bytes == base.bytes).map(At::time);
     spread(record, scale)

@@ -46,6 +46,7 @@ fn measurements(record: &Record, report: &mut Report) {
     if let Some(curves) = curves {
         tier_rows(&all, &scale, report);
         events::rows(record, curves, report);
+        long_lines(&scale, report);
         open_ends(&all, curves, &scale, record, report);
         if let Some(claimed) = unexceeded_claim(record, latency_curve) {
             unexceeded(claimed, latency_curve, report);
@@ -106,6 +107,15 @@ fn unexceeded(claimed: u64, latency_curve: &[At], report: &mut Report) {
     let text = format!("{text}: the latency of memory is not in this report");
     let remedy = "give it a larger --budget or more free memory";
     report.warnings.push(Warning::new(WarningKind::PartialRange, text, remedy));
+}
+
+/// Warns of lines that are longer than the curve's spacing allows.
+fn long_lines(scale: &Scale, report: &mut Report) {
+    if !scale.untested_long_lines {
+        return;
+    }
+    let text = "working sets take longer with twice the spacing, so lines are longer than 128 bytes, and the budget ended before the curve was measured so: farther tiers may be slower and smaller than said";
+    report.warnings.push(Warning::new(WarningKind::BudgetExhausted, text, "give it a larger --budget"));
 }
 
 fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, report: &mut Report) {

@@ -26,6 +26,8 @@ const COARSE_TOP: u64 = 256 << 20;
 const MAX_BYTES: u64 = 4 << 30;
 /// Share of the budget after which no new round begins.
 const LAST_ROUND_STARTS_BY: f64 = 0.9;
+/// Share of the budget after which the curve is not begun again with another spacing: the rest would not suffice for it.
+const LAST_SCAN_STARTS_BY: f64 = 0.6;
 /// Share of the budget that rounds may plan, at most: estimates err, and planning itself takes time.
 const MAX_PLANNED_SHARE: f64 = 0.95;
 /// Share of the budget that a round of the scan may take. The three of them leave two fifths for the refinement.
@@ -51,8 +53,11 @@ const FIRST_REFINEMENT: u64 = SCAN_ROUNDS + 1;
 /// on a model (see [`crate::budget`]).
 pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let round = record.round() + 1;
-    let scale = Scale::of(record);
+    let mut scale = Scale::of(record);
     let budget = Budget::of(record, budget_ms);
+    if scale.untested_long_lines && budget.spent <= budget.share(LAST_SCAN_STARTS_BY) {
+        scale.space_widely();
+    }
     if round > 1 && budget.spent >= budget.share(LAST_ROUND_STARTS_BY) {
         return Vec::new();
     }
@@ -258,9 +263,7 @@ impl Planner<'_> {
         let times = if self.exact() { 1 } else { line_pairs::TRIALS };
         let is_planned = self.trials.iter().any(line_pairs::is_of);
         let extent = line_pairs::EXTENT.min(self.top());
-        // Without huge pages each pair has a translation, which dilutes the ratio: what others do not disturb is told from the curve then.
-        let is_told = !self.exact() || self.scale.huge.is_some();
-        let is_possible = self.scale.is_survey && is_told && extent >= line_pairs::MIN_EXTENT;
+        let is_possible = self.scale.is_survey && extent >= line_pairs::MIN_EXTENT;
         if !is_possible || is_planned || line_pairs::rounds(self.record) >= times {
             return;
         }

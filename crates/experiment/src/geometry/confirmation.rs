@@ -1,0 +1,48 @@
+//! Confirmation of sets and ways that explain the conflicts, by arrangements at the length of a way.
+
+use fathom_analysis::sets::{self, Conflict, Geometry, SetConstraints};
+
+use super::scan::{self, Arrangement, Domain};
+
+/// Returns whether no conflict at the length of the candidate's way contradicts it: as many lines as its ways fit, one more
+/// and twice as many miss. The fit tolerates a share of contradictions by other processes; these three are too few to show
+/// there, and they tell a candidate from others that explain the rest by chance.
+pub(super) fn of_lines(
+    domain: &Domain,
+    conflicts: &[Conflict],
+    constraints: &SetConstraints,
+    one: Geometry,
+) -> bool {
+    let decisive = scan::informative(domain, &[one], constraints.nearer);
+    let is_of = |c: &Conflict, of: &Arrangement| {
+        (c.groups, c.group, c.stride, c.period) == (of.groups, of.group, of.stride, of.period)
+    };
+    let decisive = conflicts.iter().filter(|c| decisive.iter().any(|of| is_of(c, of)));
+    !decisive.into_iter().any(|c| sets::contradicts(c, one, constraints) == Some(true))
+}
+
+/// Returns whether pages at the length of the candidate's way conflict as predicted: not as many as its ways, but one
+/// more and twice as many. Large fully associative TLBs and some odd numbers of sets are not candidates, and another
+/// candidate may explain their conflicts by chance. `None` if it was not measured, or if the nearer TLB may hold one
+/// more.
+pub(super) fn of_pages(
+    domain: &Domain,
+    conflicts: &[Conflict],
+    one: Geometry,
+    nearer: Option<Geometry>,
+) -> Option<bool> {
+    let conflict_of = |groups: u64| {
+        let same = |of: &&Arrangement| of.groups == groups;
+        let of = scan::informative(domain, &[one], nearer).into_iter().find(|of| same(&of))?;
+        let at =
+            conflicts.iter().find(|c| (c.groups, c.group, c.period) == (of.groups, of.group, of.period))?;
+        Some((at.share > 2.0 * at.error, at.cells()))
+    };
+    let (fits, over, far) = (conflict_of(one.ways)?, conflict_of(one.ways + 1)?, conflict_of(2 * one.ways)?);
+    // Without conflicts that the nearer TLB cannot hide, nothing is confirmed.
+    let hidden = nearer.is_some_and(|nearer| over.1 <= 2 * nearer.bytes() / domain.grain);
+    if hidden && !over.0 {
+        return None;
+    }
+    Some(!fits.0 && over.0 && far.0)
+}
