@@ -160,11 +160,18 @@ impl Curves {
     pub(crate) fn of(record: &Record, scale: &Scale) -> Curves {
         let latency_curve = scale.latency_curve(record);
         let mut pairs = scale.pairs(record);
-        for pair in pairs.iter_mut().filter(|pair| pair.is_in_memory(&latency_curve)) {
-            *pair = pair.with_one_line();
-        }
         let splinters = splinters::read(record, scale, &pairs);
         let in_huge = splinters.as_ref().map_or(0.0, Splinters::significant);
+        let memory = latency_curve.last().map_or(0.0, At::time);
+        // Huge pages in pieces are translated in the test, too.
+        let are_whole = splinters.is_some() && in_huge == 0.0;
+        let rows = two_lines::open_rows(record, scale, memory).filter(|_| are_whole);
+        for pair in pairs.iter_mut().filter(|pair| pair.is_in_memory(&latency_curve)) {
+            *pair = pair.without_open_rows(rows);
+        }
+        for lines in pairs.iter_mut().filter_map(|pair| pair.two_lines.as_mut()) {
+            lines.add_end_of_cache(&latency_curve);
+        }
         if in_huge > 0.0 {
             scale.add_packed_translation(&mut pairs, in_huge);
         }
@@ -239,6 +246,25 @@ impl Curves {
         let kept = |pair: &&Pair| far.contains(&(pair.pages as f64)) && !self.left_out.contains(&pair.pages);
         let added: Vec<f64> = self.pairs.iter().filter(kept).map(|pair| pair.extra).collect();
         Some((added.iter().copied().reduce(f64::min)?, added.iter().copied().reduce(f64::max)?))
+    }
+
+    /// Returns the least number of pages that a TLB of this reach may hold, which adds from `before` to `beyond` ns. If pairs just before
+    /// its end were left out, or are not on the plateau before it, the rise may begin there.
+    pub(crate) fn least_reach(&self, capacity: &Capacity, (before, beyond): (f64, f64)) -> f64 {
+        let low = capacity.onset.low;
+        if !self.exact {
+            return low;
+        }
+        let is_level = |pair: &&Pair| {
+            (pair.extra - before).abs() <= MAX_OFF_PLATEAU * (beyond - before)
+                && !self.left_out.contains(&pair.pages)
+        };
+        let inside = |pair: &&Pair| pair.pages as f64 <= low;
+        let last = self.pairs.iter().rfind(inside);
+        let level = self.pairs.iter().rfind(|pair| inside(pair) && is_level(pair));
+        let hidden = capacity.onset.low..=capacity.onset.high;
+        let in_bracket = self.left_out.iter().any(|pages| hidden.contains(&(*pages as f64)));
+        level.filter(|level| in_bracket || last != Some(level)).map_or(low, |level| level.pages as f64)
     }
 
     /// Returns the number of pages from which on walks take longer, and whether page tables were shown to be the cause.
@@ -406,6 +432,9 @@ const GUEST_SESSION_SIGMA: f64 = 0.05;
 /// Standard deviation of the logarithm of the capacity of a shared level, of which the other guests leave a part: 0.05 in the ten
 /// sessions, 0.17 in the twelve of the others that saw its end, 0.33 in eight on an EPYC (Zen 5) guest: 2.3 to 5.7 MiB of 32.
 const GUEST_CAPACITY_SIGMA: f64 = 0.33;
+
+/// Largest distance of a pair from the plateau before a TLB's end, as a share of the step there.
+const MAX_OFF_PLATEAU: f64 = 0.02;
 
 /// The end of a tier, and the time of a load before and after it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -200,7 +200,10 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         // Numbers of entries are integers: the interval's ends round outwards.
         let o = capacity.onset;
         let high = most_entries(o.high, scale, all);
-        let entries = Interval { value: o.value.floor(), low: o.low.floor(), high };
+        let added = |tier: &Tier| tier.latency.value - first.value;
+        let before = i.checked_sub(1).map_or(0.0, |nearer| added(&steps[nearer].1));
+        let low = all.least_reach(capacity, (before, added(beyond))).floor();
+        let entries = Interval { value: o.value.floor(), low, high };
         let mut row = measured(survey::TLB_ENTRIES.at([n.into()]), entries, "", count, &trials);
         row.basis = Basis::Fitted;
         row.notes.push(note.clone());

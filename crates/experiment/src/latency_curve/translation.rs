@@ -4,7 +4,7 @@ use fathom_analysis::interval::median;
 use fathom_analysis::tiers::shape::Shape;
 use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
 
-use super::two_lines::{self, TwoLines};
+use super::two_lines::{self, OpenRows, TwoLines};
 use crate::scale::At;
 
 /// A TLB pair: chains over the same number of lines, spread over as many pages, and packed.
@@ -22,16 +22,24 @@ pub(crate) struct Pair {
     pub(crate) extra: f64,
 }
 
-/// Share of the time of the largest working set from which on loads come from memory.
-const IN_MEMORY: f64 = 0.8;
-
 impl Pair {
     /// Returns whether two lines in each page come from memory: the second one of a page then finds its row open in one order only.
     pub(super) fn is_in_memory(&self, curve: &[At]) -> bool {
         let Some(last) = curve.last().filter(|_| self.two_lines.is_some()) else { return false };
         let bytes = two_lines::LINES * self.packed.bytes;
         let time = curve.iter().find(|at| at.bytes >= bytes).map_or(last.time(), At::time);
-        time >= IN_MEMORY * last.time()
+        time >= two_lines::IN_MEMORY * last.time()
+    }
+
+    /// Returns the pair without what open rows of memory add to its two lines, or by one line if that is not known.
+    pub(super) fn without_open_rows(&self, rows: Option<OpenRows>) -> Pair {
+        match (rows, &self.two_lines) {
+            (Some(rows), Some(lines)) => {
+                let lines = lines.less(rows);
+                Pair { extra: lines.translation(), two_lines: Some(lines), ..self.clone() }
+            }
+            _ => self.with_one_line(),
+        }
     }
 
     /// Returns the pair by one line in each page alone.

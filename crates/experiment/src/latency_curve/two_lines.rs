@@ -3,11 +3,13 @@
 //! One line per page and as many packed lines are not in the same sets of a cache: what the spread ones miss there looks like
 //! translation. Two lines in each page are the same lines in both orders. In one, the second line of a page follows the first, and
 //! needs no translation of its own; in the other, it is half a lap away, with all other pages in between, and needs it again. In
-//! both, a page comes back after all others. The loads differ by half a translation; in memory also by open rows
-//! (`Pair::is_in_memory`).
+//! both, a page comes back after all others. The loads differ by half a translation.
+//!
+//! In memory they also differ by open rows: the second line of a page finds its row open in one order only. The same two orders over
+//! half pages of few huge pages show how much that is ([`OpenRows`]): all their loads come from memory, and need no translation.
 
 use fathom_probe::machine::Pages;
-use fathom_probe::pattern::{self, Memory, OrderKind, Walk};
+use fathom_probe::pattern::{self, Memory, OrderKind, PatternKind, Trial, Walk};
 
 use crate::record::Record;
 use crate::scale::{At, Scale, has_one_line_per_page};
@@ -22,18 +24,43 @@ pub(crate) struct TwoLines {
     pub(crate) apart: At,
     /// The lines of a page one after the other.
     pub(crate) together: At,
+    /// What open rows add to the difference, if the lines come from memory.
+    rows: OpenRows,
+    /// Standard error of the method at the end of a cache, ns: the two orders may find different lines there.
+    end_of_cache: f64,
+}
+
+/// What open rows of memory add to the translation that two lines in each page show, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct OpenRows {
+    added: f64,
+    error: f64,
 }
 
 impl TwoLines {
     /// Returns the time of a translation, ns: every load of one order needs it, and every second one of the other.
     pub(crate) fn translation(&self) -> f64 {
-        LINES as f64 * (self.apart.time() - self.together.time())
+        LINES as f64 * (self.apart.time() - self.together.time()) - self.rows.added
+    }
+
+    /// Adds the error of the method where the lines just fit in a cache, or just do not.
+    pub(super) fn add_end_of_cache(&mut self, curve: &[At]) {
+        let bytes = self.apart.bytes as f64;
+        let time = |bytes: f64| interpolated(curve, bytes);
+        self.end_of_cache =
+            END_OF_CACHE_SHARE * (time(bytes * END_OF_CACHE) - time(bytes / END_OF_CACHE)).max(0.0);
+    }
+
+    /// Returns the same lines, less what open rows add.
+    pub(super) fn less(&self, rows: OpenRows) -> TwoLines {
+        TwoLines { rows, ..self.clone() }
     }
 
     /// Returns its standard error, ns.
     pub(crate) fn error(&self) -> f64 {
         let of = |at: &At| at.sigma() * at.time();
-        LINES as f64 * of(&self.apart).hypot(of(&self.together))
+        let samples = LINES as f64 * of(&self.apart).hypot(of(&self.together));
+        samples.hypot(self.rows.error).hypot(self.end_of_cache)
     }
 }
 
@@ -50,7 +77,7 @@ pub(crate) fn both(scale: &Scale, pages: u64, page: Pages) -> [(pattern::Pattern
 /// Returns the times of all numbers of pages of this kind, ascending.
 pub(crate) fn read(record: &Record, scale: &Scale, page: Pages) -> Vec<(u64, TwoLines)> {
     let of = |order: OrderKind| {
-        scale.gather(record, pattern::PatternKind::Pages, |trial| {
+        scale.gather(record, PatternKind::Pages, |trial| {
             !has_one_line_per_page(trial)
                 && trial.memory.page == page
                 && trial.memory.stride == scale.pair_stride()
@@ -60,7 +87,65 @@ pub(crate) fn read(record: &Record, scale: &Scale, page: Pages) -> Vec<(u64, Two
     let together = of(OrderKind::Pairs);
     let pair = |apart: At| {
         let together = together.iter().find(|at| at.bytes == apart.bytes)?.clone();
-        Some((apart.bytes / scale.pair_stride() / LINES, TwoLines { apart, together }))
+        Some((
+            apart.bytes / scale.pair_stride() / LINES,
+            TwoLines { apart, together, rows: OpenRows::default(), end_of_cache: 0.0 },
+        ))
     };
     of(OrderKind::Random).into_iter().filter_map(pair).collect()
+}
+
+/// Ratio of the lines to a cache, either way, within which the two orders may find different lines in it.
+const END_OF_CACHE: f64 = 1.25;
+/// Standard error of a translation there, as a share of what the curve rises.
+const END_OF_CACHE_SHARE: f64 = 0.03;
+
+/// Returns the time of a working set, between the points of the curve on both sides.
+fn interpolated(curve: &[At], bytes: f64) -> f64 {
+    let after = curve.partition_point(|at| (at.bytes as f64) < bytes);
+    match (after.checked_sub(1).map(|i| &curve[i]), curve.get(after)) {
+        (Some(a), Some(b)) => {
+            let part = (bytes / a.bytes as f64).ln() / (b.bytes as f64 / a.bytes as f64).ln();
+            a.time() + part * (b.time() - a.time())
+        }
+        (Some(end), None) | (None, Some(end)) => end.time(),
+        (None, None) => 0.0,
+    }
+}
+
+/// Huge pages of the test for open rows: the smallest TLB for huge pages known has 4 entries.
+const CONTROL_PAGES: u64 = 4;
+/// Share of the time of memory from which on loads come from it.
+pub(super) const IN_MEMORY: f64 = 0.8;
+/// Error of what open rows add, as a share: up to a fifth of the loads of lines that count as in memory are hits.
+const ROWS_ERROR: f64 = 0.1;
+
+/// Returns pattern and memory of the test for open rows, in both orders; `None` without huge pages.
+pub(super) fn open_rows_test(scale: &Scale) -> Option<[(pattern::Pattern, Memory); 2]> {
+    let memory = Memory { page: Pages::Huge, ..Memory::of(CONTROL_PAGES * scale.huge?, scale.base / LINES) };
+    Some([OrderKind::Random, OrderKind::Pairs].map(|order| {
+        let walk = Walk { order, window: scale.base };
+        (pattern::Chase::over(walk).into(), memory)
+    }))
+}
+
+/// Returns whether a trial belongs to that test.
+pub(super) fn tests_open_rows(scale: &Scale, trial: &Trial, order: OrderKind) -> bool {
+    let memory = &trial.memory;
+    memory.page == Pages::Huge
+        && memory.stride == scale.base / LINES
+        && scale.huge.is_some_and(|huge| memory.bytes == CONTROL_PAGES * huge)
+        && trial.pattern.walk().order == order
+}
+
+/// Returns what open rows add; `None` if it was not measured, or if these loads did not come from memory, whose loads take `memory`
+/// ns.
+pub(super) fn open_rows(record: &Record, scale: &Scale, memory: f64) -> Option<OpenRows> {
+    let of = |order| {
+        let chases = scale.gather(record, PatternKind::Chase, |t| tests_open_rows(scale, t, order));
+        chases.first().map(At::time)
+    };
+    let (apart, together) = (of(OrderKind::Random)?, of(OrderKind::Pairs)?);
+    let added = LINES as f64 * (apart - together);
+    (apart >= IN_MEMORY * memory).then_some(OpenRows { added, error: ROWS_ERROR * added.abs() })
 }

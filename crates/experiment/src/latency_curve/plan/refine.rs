@@ -2,7 +2,7 @@
 
 use fathom_analysis::tiers::{Reading, Tier};
 use fathom_probe::machine::Pages;
-use fathom_probe::pattern::{Memory, OrderKind, Pattern, Trial};
+use fathom_probe::pattern::{Memory, OrderKind, Pattern, PatternKind, Trial};
 
 use super::scan::MIN_BYTES;
 use super::{BEYOND_CLAIM, COARSE_TOP, Planner, unexceeded_claim};
@@ -11,6 +11,7 @@ use crate::latency_curve::descriptors::{self, Steps};
 use crate::latency_curve::rows::MIN_MEMORY_NS;
 use crate::latency_curve::splinters;
 use crate::latency_curve::translation::{PLATEAU_SPAN, Pair};
+use crate::latency_curve::two_lines;
 use crate::record::TrialRun;
 use crate::scale::{DENSE_SHARE, DENSE_STRIDE, MIN_DENSE_SHARE, MIN_SLOWER, STRIDE, Short};
 
@@ -95,8 +96,23 @@ impl Planner<'_> {
         if !self.has_two_lines() {
             return;
         }
-        for pair in self.scale.pairs(self.record).iter().filter(|pair| pair.two_lines.is_none()) {
+        let pairs = self.scale.pairs(self.record);
+        for pair in pairs.iter().filter(|pair| pair.two_lines.is_none()) {
             self.two_lines(pair.pages);
+        }
+        if pairs.iter().any(|pair| pair.is_in_memory(self.latency_curve)) {
+            self.open_rows();
+        }
+    }
+
+    /// Schedules the test for open rows of memory, unless it was measured.
+    fn open_rows(&mut self) {
+        for (pattern, memory) in two_lines::open_rows_test(&self.scale).into_iter().flatten() {
+            let order = pattern.walk().order;
+            let is_of = |run: &TrialRun| two_lines::tests_open_rows(&self.scale, &run.trial, order);
+            if !self.record.of(PatternKind::Chase).any(is_of) {
+                self.chain(pattern, memory.cells(), memory.stride, memory.page);
+            }
         }
     }
 
