@@ -62,18 +62,18 @@ fn extend_rising(tier: &mut Tier, points: &[Point]) {
     }
 }
 
-/// Extends a latency without a plateau to that of the tier before and to the slowest point of its own, unless both rises
-/// next to it are those of single caches.
+/// Extends a latency without a plateau to the slowest point of its own: some of its loads are hits of the tier before. Extends it to that of
+/// the tier before, too, unless both rises next to it are those of single caches.
 fn bound(tiers: &mut [Tier], i: usize, points: &[Point]) {
     let explained = |t: &Tier| t.capacity.is_none_or(|c| c.explained);
     let Some(before) = tiers[i - 1].capacity else { return };
-    if explained(&tiers[i - 1]) && explained(&tiers[i]) {
-        return;
-    }
     let nearer = tiers[i - 1].latency.value;
+    let single = explained(&tiers[i - 1]) && explained(&tiers[i]);
     let tier = &mut tiers[i];
     let end = tier.capacity.map_or(f64::INFINITY, |c| c.below);
-    tier.latency.low = tier.latency.low.min(nearer);
+    if !single {
+        tier.latency.low = tier.latency.low.min(nearer);
+    }
     for p in points.iter().filter(|p| p.x >= before.above && p.x <= end) {
         tier.latency.high = tier.latency.high.max(p.y);
     }

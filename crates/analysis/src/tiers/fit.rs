@@ -6,12 +6,14 @@
 //! coordinate descent, from the segmentation's candidates.
 
 mod missing;
+mod shown;
 
 use core::ops::RangeBounds;
 
 use super::shape::{self, Shape};
 use super::{Options, Point};
 use crate::interval::Interval;
+use shown::Between;
 
 /// A capacity of the stack.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,7 +50,7 @@ impl Fit {
     pub fn new(points: &[Point], candidates: &[f64], options: &Options) -> Fit {
         let mut boundaries: Vec<Boundary> =
             apart(candidates).into_iter().map(|onset| Boundary { onset, shape: Shape::Lru(8) }).collect();
-        let search = Search::new(points, options.floor);
+        let search = Search::new(points, options);
         let mut chi = search.descend(&mut boundaries, .., 2);
         loop {
             if let Some(drop) = search.superfluous(&boundaries, options.min_ratio) {
@@ -61,6 +63,12 @@ impl Fit {
             }
         }
         while let Some((more, chi_more)) = search.extended(&boundaries, candidates, chi, options.min_ratio) {
+            (boundaries, chi) = (more, chi_more);
+        }
+        while let Some((more, chi_more)) = search.separated(&boundaries, chi, options.min_ratio) {
+            (boundaries, chi) = (more, chi_more);
+        }
+        while let Some((more, chi_more)) = search.bent(&boundaries, chi, options.min_ratio) {
             (boundaries, chi) = (more, chi_more);
         }
         chi = search.descend(&mut boundaries, .., 3);
@@ -153,15 +161,22 @@ struct Search<'a> {
     points: &'a [Point],
     /// Weight of each point: the inverse of its variance.
     weights: Vec<f64>,
+    /// Ranges in which a capacity ends, because its plateau and the next one were measured; empty if the machine has other users.
+    between: Vec<Between>,
+    /// Whether the curve is the latency of a machine without other users.
+    exact: bool,
 }
 
 /// Misses of one boundary at every point.
 type Column = Vec<f64>;
 
 impl<'a> Search<'a> {
-    fn new(points: &'a [Point], floor: f64) -> Search<'a> {
+    fn new(points: &'a [Point], options: &Options) -> Search<'a> {
+        let floor = options.floor;
         let weight = |p: &Point| 1.0 / (p.y * p.y * (p.sigma * p.sigma + floor * floor));
-        Search { points, weights: points.iter().map(weight).collect() }
+        let exact = options.share == 0.0 && options.span.is_infinite();
+        let between = if exact { shown::between_plateaus(points, options.min_ratio) } else { Vec::new() };
+        Search { points, weights: points.iter().map(weight).collect(), between, exact }
     }
 
     fn column(&self, boundary: Boundary) -> Column {
@@ -360,6 +375,7 @@ impl<'a> Search<'a> {
                 let chi = self.descend(&mut rest, around(b), 2);
                 (rest, chi)
             })
+            .filter(|(rest, _)| self.missing(rest) <= self.missing(boundaries))
             .min_by(|a, b| a.1.total_cmp(&b.1))
             .filter(|simpler| simpler.1 - chi < penalty)
     }

@@ -17,6 +17,9 @@ const LEVEL: f64 = 0.01;
 /// Shapes with which a boundary is added: a steep one, and that of random replacement, which rises over three octaves.
 const FIRST_SHAPES: [Shape; 2] = [Shape::Lru(8), Shape::Random(8)];
 
+/// Largest number of bends that are tried at a time.
+const MAX_BENDS: usize = 8;
+
 impl Search<'_> {
     /// Returns the stack with one more boundary near one of `candidates` that explains more than the penalty for its parameters. Only
     /// the end of a plateau is added near which points are unexplained: what was removed first may be missing once its neighbours are gone, too.
@@ -53,6 +56,46 @@ impl Search<'_> {
             .filter(|more| chi - more.1 > self.penalty())
     }
 
+    /// Returns the stack with one more boundary that explains a bend: a point that the stack does not explain, on a rise that goes on from
+    /// one capacity to the next without a plateau. Only if it then explains the whole rise: those of hashed levels and of random frames
+    /// stay unexplained with any number of boundaries.
+    pub(super) fn bent(
+        &self,
+        boundaries: &[Boundary],
+        chi: f64,
+        min_ratio: f64,
+    ) -> Option<(Vec<Boundary>, f64)> {
+        if !self.exact || boundaries.len() >= MAX_CAPACITIES {
+            return None;
+        }
+        let off = self.unexplained(boundaries);
+        let apart = |x: f64| {
+            boundaries.iter().all(|b| x > MIN_ONSET_RATIO * b.onset || b.onset > MIN_ONSET_RATIO * x)
+        };
+        let bends = self.points.iter().zip(&off).filter(|(p, off)| **off > 1.0 && apart(p.x));
+        let bends: Vec<f64> = bends.map(|(p, _)| p.x).collect();
+        let step = bends.len().div_ceil(MAX_BENDS).max(1);
+        let more = bends.iter().step_by(step).flat_map(|&onset| FIRST_SHAPES.map(|shape| (onset, shape)));
+        let more = more.map(|(onset, shape)| {
+            let at = boundaries.partition_point(|b| b.onset < onset);
+            let mut more = boundaries.to_vec();
+            more.insert(at, Boundary { onset, shape });
+            let chi = self.descend(&mut more, at.saturating_sub(1)..=at + 1, 3);
+            (at, more, chi)
+        });
+        let explains = |(at, more, _): &(usize, Vec<Boundary>, f64)| {
+            let from = at.checked_sub(1).map_or(0.0, |before| more[before].onset);
+            let to = more.get(at + 1).map_or(f64::INFINITY, |next| next.onset);
+            let off = self.unexplained(more);
+            let rise = self.points.iter().zip(&off).filter(|(p, _)| p.x > from && p.x < to);
+            rise.into_iter().all(|(_, off)| *off <= 1.0)
+        };
+        more.filter(|bent| self.superfluous(&bent.1, min_ratio).is_none() && explains(bent))
+            .min_by(|a, b| a.2.total_cmp(&b.2))
+            .filter(|bent| chi - bent.2 > self.penalty())
+            .map(|(_, more, chi)| (more, chi))
+    }
+
     /// Returns whether a plateau ends at `x`, and one of its points, or within an octave beyond it, is unexplained; `off` as of
     /// [`Search::unexplained`].
     fn is_end_of_plateau(&self, x: f64, off: &[f64]) -> bool {
@@ -69,6 +112,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tiers::Options;
 
     /// Returns points at sixths of an octave of a stack of 8, 17, 32 and 300; the second level ends at 65536.
     fn curve(second: Shape) -> Vec<Point> {
@@ -91,7 +135,7 @@ mod tests {
     fn the_end_of_an_unexplained_plateau_is_added() {
         let candidates = [16384.0, 65536.0, 1048576.0];
         let points = curve(Shape::Random(8));
-        let search = Search::new(&points, 0.005);
+        let search = Search::new(&points, &Options::default());
         let chi = search.solve(&search.columns(&MERGED)).0;
         let (more, better) = search.extended(&MERGED, &candidates, chi, 1.25).expect("one more");
         assert!(better < chi / 10.0, "{better} of {chi}");
@@ -105,7 +149,7 @@ mod tests {
     #[test]
     fn a_plateau_needs_three_points_over_a_quarter_of_an_octave() {
         let points = curve(Shape::Random(8));
-        let search = Search::new(&points, 0.005);
+        let search = Search::new(&points, &Options::default());
         let off = vec![2.0; points.len()];
         let ends = |x: f64| search.is_end_of_plateau(x, &off);
         assert!(ends(65536.0) && ends(1048576.0));
