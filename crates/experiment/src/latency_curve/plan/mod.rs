@@ -110,11 +110,20 @@ const BEYOND_CLAIM: [f64; 2] = [1.5, 1.25];
 /// The same of a working set that shows it alone: most of its loads miss.
 const FAR_BEYOND_CLAIM: f64 = 2.0;
 
+/// Working sets of which a described machine's caches can hold nothing after a lap, relative to the largest claimed one: nearer levels
+/// have half of it each at most. Three, for a plateau.
+const ALL_BEYOND_CLAIM: [f64; 3] = [2.2, 2.6, 3.0];
+
+/// Returns the size of the largest data cache that any source claims, bytes.
+fn largest_claim(record: &Record) -> Option<u64> {
+    let claims = decode(&record.facts).claims;
+    claims.iter().filter(|claim| claim.holds.data()).filter_map(|claim| claim.size).max()
+}
+
 /// Returns the size of the largest data cache that any source claims, bytes, if the latency curve does not show yet whether
 /// it ends.
 pub(crate) fn unexceeded_claim(record: &Record, latency_curve: &[At]) -> Option<u64> {
-    let claims = decode(&record.facts).claims;
-    let claimed = claims.iter().filter(|claim| claim.holds.data()).filter_map(|claim| claim.size).max()?;
+    let claimed = largest_claim(record)?;
     let [.., nearest] = BEYOND_CLAIM.map(|part| part * claimed as f64);
     // Sizes are rounded down to whole lines.
     let beyond = latency_curve.iter().filter(|at| at.bytes as f64 > 0.99 * nearest).count();
@@ -190,7 +199,15 @@ impl Planner<'_> {
 
     /// Returns the loads before the first sample. On hardware initialising a chain warms the caches like a lap. On the
     /// model it does not, and random replacement needs laps to settle.
-    fn warm(&self, cells: u64) -> u64 {
+    ///
+    /// Of more than all caches hold, nothing is left after a lap, so lines that were never loaded take as long: a lap of gigabytes would
+    /// take the whole budget.
+    fn warm(&self, cells: u64, step: u64) -> u64 {
+        let bytes = cells.saturating_mul(step);
+        let is_beyond = |claim: u64| bytes as f64 >= 0.99 * ALL_BEYOND_CLAIM[0] * claim as f64;
+        if bytes > COARSE_TOP && largest_claim(self.record).is_some_and(is_beyond) {
+            return cells.min(0x1_0000);
+        }
         match (self.modelled(), cells) {
             (true, ..=0x8000) => 3 * cells,
             (true, ..=0x4_0000) => 2 * cells,
@@ -217,7 +234,7 @@ impl Planner<'_> {
             memory: Memory { page, ..Memory::of(cells * step, step) },
             loads: self.loads(cells, step),
             samples: self.samples(cells),
-            warm: self.warm(cells),
+            warm: self.warm(cells, step),
             ..Trial::of(pattern)
         });
     }

@@ -149,7 +149,7 @@ impl Planner<'_> {
                 memory,
                 loads: self.loads(pages, memory.stride),
                 samples: self.samples(pages),
-                warm: self.warm(pages),
+                warm: self.warm(pages, memory.stride),
                 ..Trial::of(pattern.clone())
             });
         }
