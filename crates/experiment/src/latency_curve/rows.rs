@@ -1,6 +1,6 @@
 //! Findings of a latency curve: tiers and TLB reach.
 
-use fathom_analysis::findings::{Basis, Finding, Item, Key, Refused, Report};
+use fathom_analysis::findings::{Basis, Finding, Item, Key, Metric, Refused, Report};
 use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::metrics::survey;
 use fathom_analysis::tiers::{Capacity, MIN_PLATEAU_POINTS, Reading, Tier};
@@ -186,6 +186,28 @@ fn most_entries(high: f64, scale: &Scale, all: &Curves) -> f64 {
 /// Entries of a TLB that the task's own pages take, its stack and data: of 72 entries, 70 pages did not always fit.
 const OWN_PAGES: f64 = 2.0;
 
+/// Ratio of the reaches of two steps within which the first one may still rise where the second begins: misses appear within an octave.
+const SAME_RISE: f64 = 2.5;
+
+/// Extends the penalty of a TLB to that of the next step, if that may be none of a TLB: it is then a part of this one's.
+fn extend_penalties(steps: &[(Capacity, Tier)], report: &mut Report) {
+    for (n, pair) in (1u64..).zip(steps.windows(2)) {
+        let of = |metric: &'static Metric, n: u64| metric.at([n.into()]);
+        let next_may_be_none = report
+            .findings
+            .iter()
+            .any(|row| row.key == of(&survey::TLB_ENTRIES, n + 1) && row.detail.flag(survey::MAYBE_TABLES));
+        let is_near = pair[1].0.onset.low < SAME_RISE * pair[0].0.onset.high;
+        let next = report.findings.iter().find(|row| row.key == of(&survey::TLB_PENALTY, n + 1));
+        let Some(high) = next.and_then(|next| next.high).filter(|_| next_may_be_none && is_near) else {
+            continue;
+        };
+        if let Some(row) = report.findings.iter_mut().find(|row| row.key == of(&survey::TLB_PENALTY, n)) {
+            row.high = row.high.map(|own| own.max(high));
+        }
+    }
+}
+
 /// Adds the findings of the TLBs' reach.
 pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     let Curves { pairs, reading: curves, translated: Some(reading), .. } = all else { return };
@@ -237,6 +259,7 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             report.findings.push(row);
         }
     }
+    extend_penalties(&steps, report);
     if steps.is_empty() {
         report.refusals.extend(no_tlb(all, pairs, first.value));
     }

@@ -5,7 +5,7 @@ use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{Memory, OrderKind, Pattern, PatternKind, Trial};
 
 use super::scan::MIN_BYTES;
-use super::{BEYOND_CLAIM, COARSE_TOP, Planner, unexceeded_claim};
+use super::{BEYOND_CLAIM, COARSE_TOP, FIRST_REFINEMENT, Planner, unexceeded_claim};
 use crate::latency_curve::curves::Curves;
 use crate::latency_curve::descriptors::{self, Steps};
 use crate::latency_curve::rows::MIN_MEMORY_NS;
@@ -85,10 +85,13 @@ impl Planner<'_> {
         }
     }
 
-    /// Returns whether pairs of the same lines are measured too: on exact machines with huge pages. Without, levels in random
-    /// frames were found worse with them (`capacities_in_random_frames_are_somewhere_on_the_rise_or_doubted`); why is not known.
+    /// Returns whether pairs of the same lines are measured too: on exact machines. In random frames levels were found worse with them
+    /// (`capacities_in_random_frames_are_somewhere_on_the_rise_or_doubted`); why is not known. The first round of the refinement shows
+    /// those.
     fn has_two_lines(&self) -> bool {
-        self.scale.is_survey && self.exact() && self.scale.huge.is_some()
+        let in_order =
+            self.scale.huge.is_some() || self.round > FIRST_REFINEMENT && !self.has_random_frames();
+        self.scale.is_survey && self.exact() && in_order
     }
 
     /// Schedules the pairs of the same lines that were not measured; those in memory were, but do not count.
