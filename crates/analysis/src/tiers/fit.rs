@@ -68,6 +68,10 @@ impl Fit {
         while let Some((more, chi_more)) = search.separated(&boundaries, chi, options.min_ratio) {
             (boundaries, chi) = (more, chi_more);
         }
+        if search.exact {
+            // What no other shape or onset explains is a bend.
+            chi = search.polish(&mut boundaries, chi);
+        }
         while let Some((more, chi_more)) = search.bent(&boundaries, chi, options.min_ratio) {
             (boundaries, chi) = (more, chi_more);
         }

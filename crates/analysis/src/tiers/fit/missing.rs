@@ -19,6 +19,8 @@ const FIRST_SHAPES: [Shape; 2] = [Shape::Lru(8), Shape::Random(8)];
 
 /// Largest number of bends that are tried at a time.
 const MAX_BENDS: usize = 8;
+/// Smallest number of points on each side of a bend: two boundaries have six parameters, which explain any few points.
+const MIN_BENT: usize = 6;
 
 impl Search<'_> {
     /// Returns the stack with one more boundary near one of `candidates` that explains more than the penalty for its parameters. Only
@@ -86,9 +88,12 @@ impl Search<'_> {
         let explains = |(at, more, _): &(usize, Vec<Boundary>, f64)| {
             let from = at.checked_sub(1).map_or(0.0, |before| more[before].onset);
             let to = more.get(at + 1).map_or(f64::INFINITY, |next| next.onset);
+            let between = |from: f64, to: f64| self.points.iter().filter(|p| p.x > from && p.x < to).count();
+            let is_measured =
+                between(from, more[*at].onset) >= MIN_BENT && between(more[*at].onset, to) >= MIN_BENT;
             let off = self.unexplained(more);
-            let rise = self.points.iter().zip(&off).filter(|(p, _)| p.x > from && p.x < to);
-            rise.into_iter().all(|(_, off)| *off <= 1.0)
+            let mut rise = self.points.iter().zip(&off).filter(|(p, _)| p.x > from && p.x < to);
+            is_measured && rise.all(|(_, off)| *off <= 1.0)
         };
         more.filter(|bent| self.superfluous(&bent.1, min_ratio).is_none() && explains(bent))
             .min_by(|a, b| a.2.total_cmp(&b.2))
