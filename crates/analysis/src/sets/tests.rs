@@ -248,3 +248,26 @@ fn exact_machine_has_no_geometry_that_is_not_full_at_the_capacity() {
     assert!(!full(17, 3 << 10), "51 KiB are not full at 48.6 KiB");
     assert!(full(11, 4 << 10), "an exclusive cache with a power of two of sets, full in between");
 }
+
+/// As many lines as ways fit, and one more misses: each contradicts another number of ways, however many other conflicts agree.
+#[test]
+fn one_conflict_contradicts_another_number_of_ways() {
+    let of = |groups: u64, share: f64| Conflict {
+        groups,
+        group: 1,
+        stride: MIN_SEPARATION,
+        period: 4096,
+        share,
+        error: 0.005,
+    };
+    let constraints =
+        SetConstraints { grain: MIN_SEPARATION, capacity: (32768.0, 4096.0), full: None, nearer: None };
+    let ways = |ways: u64| Geometry { ways, way_bytes: 4096 };
+    assert_eq!(contradicts(&of(8, 0.0), ways(8), &constraints), Some(false));
+    assert_eq!(contradicts(&of(9, 1.0), ways(8), &constraints), Some(false));
+    assert_eq!(contradicts(&of(8, 0.0), ways(7), &constraints), Some(true));
+    assert_eq!(contradicts(&of(9, 1.0), ways(9), &constraints), Some(true));
+    // Beyond a nearer cache of as many ways in one set, random replacement hides what misses.
+    let nearer = SetConstraints { nearer: Some(ways(8)), ..constraints };
+    assert_eq!(contradicts(&of(9, 0.0), ways(8), &nearer), None);
+}

@@ -5,7 +5,7 @@ use fathom_analysis::findings::{Report, WarningKind};
 use fathom_analysis::metrics::claims::CLAIMED;
 use fathom_analysis::metrics::survey::GROWS_BEYOND;
 use fathom_model::description::{
-    Description, Frames, Holds, Index, Refresh, Replacement, Time, Tlb, Walk, WalkFrom,
+    Description, Frames, Holds, Index, Level, Refresh, Replacement, Time, Tlb, Walk, WalkFrom,
 };
 
 use crate::comparison::{Verdict, latency_curve};
@@ -98,6 +98,55 @@ fn first_tlb_without_huge_pages_does_not_slow_the_curve() {
     tiers(&report, &[4.0, 12.0, MEMORY]);
     holds(&report, "tlb.1.entries", 48.0);
     holds(&report, "tier.1.capacity", 32_768.0);
+}
+
+/// Lines of 256 bytes are found before any point of the curve, which has twice the spacing from the start then.
+#[test]
+fn first_tlb_without_huge_pages_does_not_slow_the_curve_of_long_lines() {
+    let mut d = base();
+    d.levels.iter_mut().for_each(|level| level.line = 256);
+    d.tlbs[0].pages = vec![4096];
+    let report = report_of(&d, 1);
+    assert!(warned(&report, WarningKind::SlowHugePages), "{:?}", report.warnings);
+    tiers(&report, &[4.0, 12.0, MEMORY]);
+}
+
+/// A lap of more than it holds would take two fifths of the accesses.
+#[test]
+fn memory_beyond_a_cache_of_512_mib_is_a_tier() {
+    let mut d = base();
+    let last = d.levels.last().unwrap();
+    let far =
+        Level { name: "L3".into(), size: 512 << 20, ways: 16, latency: Time::cycles(40.0), ..last.clone() };
+    d.levels.push(far);
+    d.memory.size = 8 << 30;
+    let report = report_of(&d, 1);
+    tiers(&report, &[4.0, 12.0, 40.0, MEMORY]);
+    holds(&report, "tier.3.capacity", f64::from(512 << 20));
+}
+
+/// The second level has hits up to four times its size, where the third ends.
+#[test]
+fn level_without_a_plateau_is_a_tier() {
+    let mut d = base();
+    without_late_hits(&mut d);
+    let second = d.levels.last_mut().unwrap();
+    (second.replacement, second.ways) = (Replacement::Random, 4);
+    let far = Level {
+        name: "L3".into(),
+        size: 1 << 20,
+        ways: 4,
+        latency: Time::cycles(21.0),
+        replacement: Replacement::Lru,
+        ..second.clone()
+    };
+    d.levels.push(far);
+    let report = report_of(&d, 1);
+    let found = (1..).take_while(|n| number(&report, &format!("tier.{n}.latency")).is_some()).count();
+    assert_eq!(found, 4);
+    holds(&report, "tier.2.capacity", 262_144.0);
+    holds(&report, "tier.3.capacity", f64::from(1 << 20));
+    holds(&report, "tier.3.latency_cycles", 21.0);
 }
 
 #[test]

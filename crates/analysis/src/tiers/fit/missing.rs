@@ -162,4 +162,50 @@ mod tests {
         assert!(!ends(30000.0) && !ends(1000.0) && !ends(5000.0));
         assert!(!search.is_end_of_plateau(65536.0, &vec![0.5; points.len()]), "it is explained");
     }
+
+    /// Returns points at sixths of an octave of levels of 8, 17, 32 and 60: the second ends at 65536 with random replacement, and has
+    /// hits where the third ends.
+    fn bent_curve() -> Vec<Point> {
+        let misses = [(16384.0, Shape::Lru(2)), (65536.0, Shape::Random(4)), (262_144.0, Shape::Lru(4))];
+        let at = |x: f64| {
+            let [first, second, third] = misses.map(|(onset, shape)| shape.misses(x / onset));
+            8.0 + 9.0 * first + 15.0 * second + 28.0 * third.min(second)
+        };
+        let sizes = (0..60).map(|i| 4096.0 * 2f64.powf(f64::from(i) / 6.0));
+        sizes.map(|x| Point { x, y: at(x), sigma: 0.001 }).collect()
+    }
+
+    #[test]
+    fn a_bend_is_the_end_of_one_more_level() {
+        let points = bent_curve();
+        let search = Search::new(&points, &Options::default());
+        let merged = [
+            Boundary { onset: 16384.0, shape: Shape::Lru(2) },
+            Boundary { onset: 65536.0, shape: Shape::Gradual(12) },
+        ];
+        let chi = search.solve(&search.columns(&merged)).0;
+        let (more, better) = search.bent(&merged, chi, 1.25).expect("one more");
+        assert!(better < chi / 10.0, "{better} of {chi}");
+        let onsets: Vec<f64> = more.iter().map(|b| b.onset).collect();
+        assert!(onsets.len() == 3 && (onsets[2] / 262_144.0 - 1.0).abs() < 0.06, "{onsets:?}");
+        assert!(search.bent(&more, better, 1.25).is_none(), "all points are explained");
+        // Other users of a machine bend rises, too.
+        let disturbed = Search::new(&points, &Options { share: 0.04, ..Options::default() });
+        assert!(disturbed.bent(&merged, chi, 1.25).is_none());
+    }
+
+    #[test]
+    fn a_rise_that_no_stack_explains_gets_no_more_levels() {
+        // As of a hashed index: some ranges overfill more sets than larger ones.
+        let sizes = (0..60).map(|i| (i, 4096.0 * 2f64.powf(f64::from(i) / 6.0)));
+        let at = |(i, x): (i32, f64)| {
+            let wave = if (20..40).contains(&i) && i % 2 == 0 { 1.3 } else { 1.0 };
+            Point { x, y: 8.0 * wave * (x / 32768.0).clamp(1.0, 8.0), sigma: 0.001 }
+        };
+        let points: Vec<Point> = sizes.map(at).collect();
+        let search = Search::new(&points, &Options::default());
+        let merged = [Boundary { onset: 32768.0, shape: Shape::Gradual(12) }];
+        let chi = search.solve(&search.columns(&merged)).0;
+        assert!(search.bent(&merged, chi, 1.25).is_none());
+    }
 }
