@@ -10,9 +10,11 @@ use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 use super::bursts::{self, Kind};
 use super::conflicts::{self, Translated};
 use super::descriptors::{Cause, Steps};
+use super::placed::placements_differ;
 use super::splinters::{self, Splinters};
 use super::translation::{self, Pair, Translation, hit_time, pair_points, tlb_steps, translation_at};
 use super::two_lines;
+use super::walks::{grows_from, growth};
 use crate::record::Record;
 use crate::scale::MAX_CORE_CLOCKED_CYCLES;
 use crate::scale::{At, Scale, has_one_line_per_page};
@@ -289,24 +291,6 @@ impl Curves {
     }
 }
 
-/// Returns where the first step begins that is no end of a TLB, and whether page tables were shown to be the cause.
-fn growth(mut steps: impl Iterator<Item = ((Capacity, Tier), Cause)>) -> Option<(f64, bool)> {
-    let (step, cause) = steps.find(|(_, cause)| *cause != Cause::Tlb)?;
-    Some((step.0.onset.value, cause == Cause::Tables))
-}
-
-/// Returns where walks begin to take longer by one line in each page. Two lines do not show that clearly: where tables begin to leave a
-/// cache, they do so earlier in one order than in the other, and the difference falls before it rises.
-fn grows_from(pairs: &[Pair], curve: &[At], record: &Record, scale: &Scale) -> Option<(f64, bool)> {
-    if pairs.iter().all(|pair| pair.two_lines.is_none()) {
-        return None;
-    }
-    let single: Vec<Pair> = pairs.iter().map(Pair::with_one_line).collect();
-    let reading = conflicts::read(&single, curve, scale.share).reading?;
-    let causes = Steps::of(curve, &single, &reading).causes(record, scale);
-    growth(translation::steps(&reading).zip(causes))
-}
-
 impl Scale {
     /// Returns the longest time of a load that runs on the core's clock, ns.
     pub(crate) fn max_core_clocked(&self) -> f64 {
@@ -377,27 +361,6 @@ impl Scale {
     pub(crate) fn is_hardware(&self) -> bool {
         self.share > 0.0
     }
-}
-
-/// Relative difference of two trials of one working set on a described machine, beyond what the samples of each differ, that only other
-/// frames explain, and number of working sets that show it. Of 15 machines with contiguous base pages (wide generator), under random
-/// replacement too, 14 had no difference above 0.057; of 27 with random frames all had two above 0.07.
-const MIN_PLACEMENT_DIFFERENCE: (f64, usize) = (0.065, 2);
-
-/// Returns whether working sets take longer in some frames than in others.
-pub(crate) fn placements_differ(curve: &[At]) -> bool {
-    let differ = |at: &&At| {
-        let medians: Vec<f64> = at.groups.iter().filter_map(|times| median(times)).collect();
-        let pairs = at
-            .groups
-            .iter()
-            .zip(&medians)
-            .flat_map(|(times, middle)| times.iter().map(move |time| (time / middle - 1.0).abs()));
-        let within = pairs.fold(0.0, f64::max);
-        let low = medians.iter().copied().fold(f64::INFINITY, f64::min);
-        medians.iter().any(|time| *time > low * (1.0 + MIN_PLACEMENT_DIFFERENCE.0 + 4.0 * within))
-    };
-    curve.iter().filter(differ).count() >= MIN_PLACEMENT_DIFFERENCE.1
 }
 
 /// Lowers the capacities on wide rises to the largest working set that fits in some frames: no fit of the rise proves more.

@@ -7,12 +7,14 @@ mod bursts;
 mod conflicts;
 mod curves;
 mod descriptors;
+mod placed;
 mod plan;
 mod rows;
 mod splinters;
 mod translation;
 pub(crate) mod two_lines;
 pub(crate) mod view;
+mod walks;
 
 use fathom_analysis::findings::Metric;
 use fathom_analysis::metrics::latency::{LATENCY_CYCLES, LATENCY_TIME};

@@ -267,11 +267,11 @@ fn last_level_larger_than_the_scan_is_not_called_memory() {
     assert_eq!(last.high.is_none(), warned(&report, WarningKind::NoFinalPlateau), "{last:?}");
 }
 
-/// The budget does not suffice for working sets that the level cannot hold.
+/// Memory does not suffice for working sets that the level cannot hold.
 #[test]
 fn claimed_level_that_is_not_exceeded_is_said() {
     let mut d = base();
-    d.memory.size = 8 << 30;
+    d.memory.size = 2 << 30;
     let level = d.levels.last_mut().unwrap();
     (level.size, level.ways) = (896 << 20, 14);
     let report = report_of(&d, 1);

@@ -203,9 +203,9 @@ impl Planner<'_> {
     /// Of more than all caches hold, nothing is left after a lap, so lines that were never loaded take as long: a lap of gigabytes would
     /// take the whole budget.
     fn warm(&self, cells: u64, step: u64) -> u64 {
-        let bytes = cells.saturating_mul(step);
-        let is_beyond = |claim: u64| bytes as f64 >= 0.99 * ALL_BEYOND_CLAIM[0] * claim as f64;
-        if bytes > COARSE_TOP && largest_claim(self.record).is_some_and(is_beyond) {
+        let bytes = cells.saturating_mul(step) as f64;
+        if self.unscanned_claim().is_some_and(|claimed| bytes >= 0.99 * ALL_BEYOND_CLAIM[0] * claimed as f64)
+        {
             return cells.min(0x1_0000);
         }
         match (self.modelled(), cells) {
@@ -214,6 +214,11 @@ impl Planner<'_> {
             (true, _) => cells,
             (false, _) => cells.min(0x1_0000),
         }
+    }
+
+    /// Returns the largest claimed data cache, bytes, if all working sets of the scan may fit in it.
+    fn unscanned_claim(&self) -> Option<u64> {
+        largest_claim(self.record).filter(|claimed| FAR_BEYOND_CLAIM * *claimed as f64 > COARSE_TOP as f64)
     }
 
     fn samples(&self, cells: u64) -> u64 {

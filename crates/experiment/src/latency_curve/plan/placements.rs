@@ -2,7 +2,7 @@
 
 use super::Planner;
 use super::scan::MIN_BYTES;
-use crate::latency_curve::curves::placements_differ;
+use crate::latency_curve::placed::placements_differ;
 use crate::scale::At;
 
 /// Working sets of an octave that are measured in several placements.

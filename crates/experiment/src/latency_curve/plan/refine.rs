@@ -5,9 +5,10 @@ use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{Memory, OrderKind, Pattern, PatternKind, Trial};
 
 use super::scan::MIN_BYTES;
-use super::{BEYOND_CLAIM, COARSE_TOP, FIRST_REFINEMENT, Planner, unexceeded_claim};
+use super::{BEYOND_CLAIM, COARSE_TOP, Planner, unexceeded_claim};
 use crate::latency_curve::curves::Curves;
 use crate::latency_curve::descriptors::{self, Steps};
+use crate::latency_curve::placed::placements_agree;
 use crate::latency_curve::rows::MIN_MEMORY_NS;
 use crate::latency_curve::splinters;
 use crate::latency_curve::translation::{PLATEAU_SPAN, Pair};
@@ -86,11 +87,9 @@ impl Planner<'_> {
     }
 
     /// Returns whether pairs of the same lines are measured too: on exact machines. In random frames levels were found worse with them
-    /// (`capacities_in_random_frames_are_somewhere_on_the_rise_or_doubted`); why is not known. The first round of the refinement shows
-    /// those.
+    /// (`capacities_in_random_frames_are_somewhere_on_the_rise_or_doubted`); why is not known.
     fn has_two_lines(&self) -> bool {
-        let in_order =
-            self.scale.huge.is_some() || self.round > FIRST_REFINEMENT && !self.has_random_frames();
+        let in_order = self.scale.huge.is_some() || placements_agree(self.latency_curve);
         self.scale.is_survey && self.exact() && in_order
     }
 

@@ -2,7 +2,7 @@
 
 use fathom_probe::pattern::{Clock, Trial};
 
-use super::{ALL_BEYOND_CLAIM, FAR_BEYOND_CLAIM, Planner, coarse_top, largest_claim};
+use super::{ALL_BEYOND_CLAIM, Planner, coarse_top};
 use crate::scale::STRIDE;
 
 /// Smallest working set of the latency curve: four lines. No L1 data cache of interest is below 1 KiB.
@@ -72,7 +72,7 @@ impl Planner<'_> {
         if let Some(top) = sizes.pop() {
             self.step(top);
         }
-        self.scan_beyond_claims(top);
+        self.scan_beyond_claims();
         if self.max_pages() > 1024 {
             for n in Self::octaves(1024 * STRIDE, self.max_pages() * STRIDE, 2.0).skip(1) {
                 self.pair(n / STRIDE);
@@ -85,15 +85,10 @@ impl Planner<'_> {
         self.second_placements();
     }
 
-    /// Schedules working sets of a described machine beyond its claimed caches, if those of the scan up to `top` are not.
-    fn scan_beyond_claims(&mut self, top: u64) {
-        let Some(claimed) = largest_claim(self.record).filter(|_| self.modelled() && self.scale.is_survey)
-        else {
-            return;
-        };
-        if FAR_BEYOND_CLAIM * claimed as f64 <= top as f64 {
-            return;
-        }
+    /// Schedules working sets of a described machine beyond its claimed caches, if those of the scan may all fit in one.
+    fn scan_beyond_claims(&mut self) {
+        let modelled = self.modelled() && self.scale.is_survey;
+        let Some(claimed) = self.unscanned_claim().filter(|_| modelled) else { return };
         let (stride, limit) = (self.scale.stride, self.top());
         for part in ALL_BEYOND_CLAIM {
             let bytes = (part * claimed as f64) as u64 / stride * stride;
