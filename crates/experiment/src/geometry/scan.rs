@@ -308,6 +308,10 @@ impl<'a> Scan<'a> {
         if !self.confirmed {
             return Verdict::None;
         }
+        // Part of a scan has no conflicts either.
+        if *left == Verdict::NoModulo && !self.next_trials(!scale.is_hardware()).is_empty() {
+            return Verdict::Insufficient;
+        }
         let Some(of) = contiguous(left, scale, domain, step, self.nearer) else { return left.clone() };
         let runs = self.record.of(PatternKind::Conflict).filter(|run| self.is_of(run, of));
         let shares: Vec<f64> = runs

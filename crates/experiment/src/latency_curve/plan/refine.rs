@@ -35,6 +35,10 @@ const LONG_LINES: [f64; 2] = [1.1, 1.3];
 /// Largest working set of that test, bytes: a lap of it takes a hundredth of the default budget of a described machine.
 const MAX_LONG_LINES: f64 = 64.0 * 1024.0 * 1024.0;
 
+/// Smallest budget for two lines in each page without huge pages, accesses: they take 1 to 2 million, and a quarter of the default budget
+/// leaves as many for sets and ways as before.
+const TWO_LINES_BUDGET: u64 = 10_000_000;
+
 /// Trials of loads in the order of addresses, in as many rounds, unless the machine is exact.
 const TRIALS_IN_ORDER: usize = 5;
 
@@ -89,8 +93,8 @@ impl Planner<'_> {
     /// Returns whether pairs of the same lines are measured too: on exact machines. In random frames levels were found worse with them
     /// (`capacities_in_random_frames_are_somewhere_on_the_rise_or_doubted`); why is not known.
     fn has_two_lines(&self) -> bool {
-        let in_order = self.scale.huge.is_some() || placements_agree(self.latency_curve);
-        self.scale.is_survey && self.exact() && in_order
+        let affordable = || self.budget.total >= TWO_LINES_BUDGET && placements_agree(self.latency_curve);
+        self.scale.is_survey && self.exact() && (self.scale.huge.is_some() || affordable())
     }
 
     /// Schedules the pairs of the same lines that were not measured; those in memory were, but do not count.
