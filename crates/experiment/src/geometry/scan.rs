@@ -1,6 +1,6 @@
 //! The scan of a level: conflicts at many periods, from which sets and ways are derived.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use fathom_analysis::interval::median;
 use fathom_analysis::sets::{self, Conflict, Geometry, MIN_SEPARATION, SetConstraints, Verdict};
@@ -281,13 +281,12 @@ impl<'a> Scan<'a> {
         let Scan { record, scale, step, nearer, ref domain, .. } = *self;
         let page_bytes = domain.pages.1;
         let mut all = scan(domain, step, nearer);
-        match &self.left {
-            Verdict::Several(several) => all.extend(informative(domain, several, nearer)),
-            Verdict::One(one) => all.extend(informative(domain, &[*one], nearer)),
-            _ => {}
-        }
-        let mut seen = HashSet::new();
-        all.retain(|a| seen.insert(*a));
+        let left = match &self.left {
+            Verdict::Several(several) => several,
+            Verdict::One(one) => std::slice::from_ref(one),
+            _ => &[],
+        };
+        all.extend(informative(domain, left, nearer));
         all.retain(|a| !a.translates(page_bytes) || control_hits(a, step, nearer));
         all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.control()).collect::<Vec<_>>());
         let trials = missing_trials(record, scale, domain, step, exact, all);
@@ -302,13 +301,12 @@ impl<'a> Scan<'a> {
         trials
     }
 
-    /// Returns the verdict on the level's sets and ways.
+    /// Returns the verdict on the level's sets and ways. Part of a scan without conflicts shows no hashed index.
     pub(crate) fn verdict(&self) -> Verdict {
         let Scan { scale, step, ref domain, ref left, .. } = *self;
         if !self.confirmed {
             return Verdict::None;
         }
-        // Part of a scan has no conflicts either.
         if *left == Verdict::NoModulo && !self.next_trials(!scale.is_hardware()).is_empty() {
             return Verdict::Insufficient;
         }
