@@ -27,6 +27,10 @@ const LAST_TIER_PARTS: [f64; 5] = [0.125, 0.25, 0.5, 0.84, 0.71];
 
 /// Largest ratio of two successive working sets on a wide rise: three points in an octave, as in the fine part of the scan.
 const MAX_GAP: f64 = 1.3;
+/// Largest working set at which a small rise begins, bytes: its points cost little.
+const MAX_SMALL_RISE: f64 = 256.0 * 1024.0;
+/// Largest ratio of two successive working sets on one: four points in half an octave.
+const MAX_SMALL_GAP: f64 = 1.13;
 /// Part beyond the end of a wide rise that has such points too: a plateau there needs them.
 const WIDE_RISE_BEYOND: f64 = 2.0;
 
@@ -53,6 +57,7 @@ impl Planner<'_> {
             if !self.has_random_frames() {
                 self.narrow(curves);
                 self.fill_wide_rises(curves);
+                self.fill_unexplained_rises(curves);
             }
             self.extend(curves);
         }
@@ -247,6 +252,27 @@ impl Planner<'_> {
                 gaps.filter(|(from, to)| *from < inside.end && *to > inside.start && *to > MAX_GAP * from);
             for (from, to) in gaps.collect::<Vec<_>>() {
                 self.step((from * to).sqrt() as u64 / stride * stride);
+            }
+        }
+    }
+
+    /// Schedules points on small rises of exact machines that no single capacity explains: behind a small cache, an exclusive one of half
+    /// its size has a plateau of half an octave, of which the scan has one point.
+    fn fill_unexplained_rises(&mut self, curves: &Reading) {
+        if !(self.exact() && self.scale.is_survey) {
+            return;
+        }
+        let stride = self.scale.stride;
+        let pairs = curves.tiers.windows(2).filter_map(|two| Some((two[0].capacity?, two[1].begin)));
+        let unexplained =
+            pairs.filter(|(capacity, _)| !capacity.explained && capacity.above <= MAX_SMALL_RISE);
+        for (from, to) in
+            unexplained.map(|(capacity, begin)| (capacity.above, begin.min(4.0 * capacity.above)))
+        {
+            let ends = self.latency_curve.windows(2).map(|two| (two[0].bytes as f64, two[1].bytes as f64));
+            let gaps = ends.filter(|(a, b)| *a < to && *b > from && *b > MAX_SMALL_GAP * a);
+            for (a, b) in gaps.collect::<Vec<_>>() {
+                self.step((a * b).sqrt() as u64 / stride * stride);
             }
         }
     }
