@@ -196,6 +196,17 @@ fn most_entries(high: f64, scale: &Scale, all: &Curves) -> f64 {
 /// Entries of a TLB that the task's own pages take, its stack and data: of 72 entries, 70 pages did not always fit.
 const OWN_PAGES: f64 = 2.0;
 
+/// Returns the entries of the TLB that ends at step `i`, beside which a load that hits takes `hit` ns. They are integers: the interval's ends
+/// round outwards.
+fn entries(all: &Curves, scale: &Scale, (steps, i): (&[(Capacity, Tier)], usize), hit: f64) -> Interval {
+    let added = |step: &(Capacity, Tier)| step.1.latency.value - hit;
+    let before = i.checked_sub(1).map_or(0.0, |nearer| added(&steps[nearer]));
+    let capacity = &steps[i].0;
+    let Interval { value, high, .. } = capacity.onset;
+    let low = all.least_reach(capacity, (before, added(&steps[i]))).floor();
+    Interval { value: value.floor(), low, high: most_entries(high, scale, all) }
+}
+
 /// Ratio of the reaches of two steps within which the first one may still rise where the second begins: misses appear within an octave.
 const SAME_RISE: f64 = 2.5;
 
@@ -229,13 +240,8 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
     let steps = all.tlb_steps();
     for (i, (capacity, beyond)) in steps.iter().enumerate() {
         let n = i + 1;
-        // Numbers of entries are integers: the interval's ends round outwards.
         let o = capacity.onset;
-        let high = most_entries(o.high, scale, all);
-        let added = |tier: &Tier| tier.latency.value - first.value;
-        let before = i.checked_sub(1).map_or(0.0, |nearer| added(&steps[nearer].1));
-        let low = all.least_reach(capacity, (before, added(beyond))).floor();
-        let entries = Interval { value: o.value.floor(), low, high };
+        let entries = entries(all, scale, (&steps, i), first.value);
         let mut row = measured(survey::TLB_ENTRIES.at([n.into()]), entries, "", count, &trials);
         row.basis = Basis::Fitted;
         row.notes.push(note.clone());

@@ -172,6 +172,11 @@ fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, rep
             "give it a larger --budget or more free memory",
         );
     }
+    wide_intervals(curves, report);
+}
+
+/// Warns of capacities whose intervals are wider than promised.
+fn wide_intervals(curves: &Reading, report: &mut Report) {
     let wide: Vec<String> = curves
         .tiers
         .iter()
@@ -181,11 +186,11 @@ fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, rep
         .map(|(i, c)| format!("tier {} ({} to {})", i + 1, size(c.onset.low), size(c.onset.high)))
         .collect();
     if !wide.is_empty() {
-        warn(
+        report.warnings.push(Warning::new(
             WarningKind::BudgetExhausted,
             format!("intervals wider than 6 % because of the budget or noise: {}", wide.join(", ")),
             "give it a larger --budget on a quieter machine",
-        );
+        ));
     }
 }
 
