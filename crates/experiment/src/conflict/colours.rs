@@ -18,7 +18,7 @@ use fathom_units::size;
 
 use super::options::Options;
 use crate::clock::resolution_ticks;
-use crate::geometry::scan::place;
+use crate::geometry::arrangement::place;
 use crate::geometry::{self, Level};
 use crate::latency_curve::Step;
 use crate::reading::{measured, text};

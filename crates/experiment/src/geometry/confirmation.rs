@@ -2,7 +2,7 @@
 
 use fathom_analysis::sets::{self, Conflict, Geometry, SetConstraints};
 
-use super::scan::{self, Arrangement, Domain};
+use super::arrangement::{Arrangement, Domain, informative};
 
 /// Returns whether no conflict at the length of the candidate's way contradicts it: as many lines as its ways fit, one more
 /// and twice as many miss. The fit tolerates a share of contradictions by other processes; these three are too few to show
@@ -13,7 +13,7 @@ pub(super) fn of_lines(
     constraints: &SetConstraints,
     one: Geometry,
 ) -> bool {
-    let decisive = scan::informative(domain, &[one], constraints.nearer);
+    let decisive = informative(domain, &[one], constraints.nearer);
     let is_of = |c: &Conflict, of: &Arrangement| {
         (c.groups, c.group, c.stride, c.period) == (of.groups, of.group, of.stride, of.period)
     };
@@ -33,7 +33,7 @@ pub(super) fn of_pages(
 ) -> Option<bool> {
     let conflict_of = |groups: u64| {
         let same = |of: &&Arrangement| of.groups == groups;
-        let of = scan::informative(domain, &[one], nearer).into_iter().find(|of| same(&of))?;
+        let of = informative(domain, &[one], nearer).into_iter().find(|of| same(&of))?;
         let at =
             conflicts.iter().find(|c| (c.groups, c.group, c.period) == (of.groups, of.group, of.period))?;
         Some((at.share > 2.0 * at.error, at.cells()))

@@ -8,7 +8,8 @@ use fathom_analysis::sets::Geometry;
 use fathom_probe::pattern::Trial;
 
 use super::Step;
-use super::scan::{Arrangement, Domain, Times, missing_trials, times};
+use super::arrangement::{Arrangement, Domain};
+use super::scan::{Times, missing_trials, times};
 use crate::record::Record;
 use crate::scale::Scale;
 

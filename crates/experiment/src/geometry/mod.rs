@@ -5,6 +5,7 @@
 //! single threshold decides: every possible cache predicts the misses of each arrangement, and those that the
 //! measurements contradict are dropped ([`fathom_analysis::sets`]).
 
+pub(crate) mod arrangement;
 mod confirmation;
 pub(crate) mod line;
 pub(crate) mod pair;

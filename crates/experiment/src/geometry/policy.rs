@@ -14,7 +14,7 @@ use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{EvictionSet, Memory, PatternKind, Trial};
 use fathom_probe::sequence::Sequence;
 
-use super::scan::place;
+use super::arrangement::place;
 use super::{Step, pages};
 use crate::clock::resolution_ticks;
 use crate::record::{Record, TrialRun};

@@ -12,7 +12,7 @@ use fathom_analysis::replacement::Policy;
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{Conflict, Groups, Memory, PatternKind, Trial};
 
-use super::scan;
+use super::arrangement;
 use super::{Level, Step};
 use crate::record::Record;
 use crate::scale::Scale;
@@ -103,7 +103,12 @@ impl<'a> Scattered<'a> {
         Trial {
             memory: Memory::of(pages * self.line, self.line),
             counted: mark(self.index),
-            loads: scan::loads(scale, CLOCK_SHARE * (step.next - step.here).max(0.1), pages, MIN_LOADS),
+            loads: arrangement::loads(
+                scale,
+                CLOCK_SHARE * (step.next - step.here).max(0.1),
+                pages,
+                MIN_LOADS,
+            ),
             samples: if exact { 1 } else { 3 },
             warm: WARM_LAPS * pages,
             ..Trial::of(Conflict::of(Groups::apart(self.base + apart)))

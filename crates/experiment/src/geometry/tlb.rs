@@ -15,7 +15,8 @@ use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_units::facts;
 use fathom_units::size;
 
-use super::scan::{self, Arrangement, Domain, Times};
+use super::arrangement::{self, Arrangement, Domain};
+use super::scan::{self, Times};
 use super::{Level, Step, confirmation};
 use crate::budget::Budget;
 use crate::latency_curve::{self, Curves};
@@ -43,12 +44,12 @@ const CLOCK_SHARE: f64 = 0.003;
 fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
     let mappable = record.int(facts::MEMORY_MAPPABLE_BASE_BYTES);
     let mappable = mappable.or_else(|| record.int(facts::MEMORY_CEILING_BYTES).map(|bytes| bytes / 2));
-    let span = ((SCAN_RATIO * step.capacity.value) as u64).clamp(SPAN_BYTES, scan::MAX_SPAN);
+    let span = ((SCAN_RATIO * step.capacity.value) as u64).clamp(SPAN_BYTES, arrangement::MAX_SPAN);
     Domain {
         grain: scale.base,
         pages: (Pages::Base, scale.base),
         cell_offset: CONTROL_OFFSET,
-        periods: (scale.base, scan::MAX_SPAN),
+        periods: (scale.base, arrangement::MAX_SPAN),
         span: span.min(mappable.unwrap_or(span)),
         max_group: MAX_GROUP,
         clock_share: CLOCK_SHARE,
@@ -150,8 +151,8 @@ fn scan(
     let domain = tlb.domain;
     let mut all = scan::scan(&domain, step, nearer);
     match &tlb.left {
-        Verdict::Several(several) => all.extend(scan::informative(&domain, several, nearer)),
-        Verdict::One(one) => all.extend(scan::informative(&domain, &[*one], nearer)),
+        Verdict::Several(several) => all.extend(arrangement::informative(&domain, several, nearer)),
+        Verdict::One(one) => all.extend(arrangement::informative(&domain, &[*one], nearer)),
         _ => {}
     }
     let mut seen = Vec::new();

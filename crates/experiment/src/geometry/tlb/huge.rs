@@ -12,7 +12,7 @@ use fathom_probe::pattern::{self, Chase, Memory, OrderKind, Pattern, Trial, Walk
 use fathom_units::facts;
 use fathom_units::size;
 
-use super::scan;
+use super::arrangement;
 use crate::budget::Budget;
 use crate::latency_curve::two_lines;
 use crate::latency_curve::{
@@ -124,7 +124,7 @@ fn of(scale: &Scale, pattern: Pattern, memory: Memory, exact: bool) -> Trial {
     let (cycle, cells) = (scale.cycle().map_or(1.0, |ticks| ticks * scale.tick_ns), memory.cells());
     Trial {
         memory,
-        loads: scan::loads(scale, CLOCK_ERROR * cycle, cells, scan::MIN_LOADS),
+        loads: arrangement::loads(scale, CLOCK_ERROR * cycle, cells, arrangement::MIN_LOADS),
         samples: if exact { 2 } else { 5 },
         // Random replacement takes laps to settle.
         warm: (32 * cells).min(1 << 14).max(cells),

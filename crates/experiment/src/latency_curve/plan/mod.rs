@@ -203,8 +203,11 @@ impl Planner<'_> {
     /// Of more than all caches hold, nothing is left after a lap, so lines that were never loaded take as long: a lap of gigabytes would
     /// take the whole budget.
     fn warm(&self, cells: u64, step: u64) -> u64 {
-        let bytes = cells.saturating_mul(step) as f64;
-        if self.unscanned_claim().is_some_and(|claimed| bytes >= 0.99 * ALL_BEYOND_CLAIM[0] * claimed as f64)
+        let bytes = cells.saturating_mul(step);
+        let least = |claimed: u64| 0.99 * ALL_BEYOND_CLAIM[0] * claimed as f64;
+        if self.modelled()
+            && bytes > COARSE_TOP
+            && self.unscanned_claim().is_some_and(|c| bytes as f64 >= least(c))
         {
             return cells.min(0x1_0000);
         }
