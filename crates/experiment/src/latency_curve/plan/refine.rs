@@ -98,8 +98,13 @@ impl Planner<'_> {
     /// Returns whether pairs of the same lines are measured too: on exact machines. In random frames levels were found worse with them
     /// (`capacities_in_random_frames_are_somewhere_on_the_rise_or_doubted`); why is not known.
     fn has_two_lines(&self) -> bool {
-        let affordable = || self.budget.total >= TWO_LINES_BUDGET && placements_agree(self.latency_curve);
-        self.scale.is_survey && self.exact() && (self.scale.huge.is_some() || affordable())
+        let is_affordable = self.scale.huge.is_some() || self.budget.total >= TWO_LINES_BUDGET;
+        self.scale.is_survey && self.exact() && is_affordable && self.frames_are_in_order()
+    }
+
+    /// Returns whether the frames of the curve's pages follow one another, as far as its trials show.
+    fn frames_are_in_order(&self) -> bool {
+        self.scale.huge.is_some() || placements_agree(self.latency_curve)
     }
 
     /// Schedules the pairs of the same lines that were not measured; those in memory were, but do not count.
@@ -259,7 +264,7 @@ impl Planner<'_> {
     /// Schedules points on small rises of exact machines that no single capacity explains: behind a small cache, an exclusive one of half
     /// its size has a plateau of half an octave, of which the scan has one point.
     fn fill_unexplained_rises(&mut self, curves: &Reading) {
-        if !(self.exact() && self.scale.is_survey) {
+        if !(self.exact() && self.scale.is_survey && self.frames_are_in_order()) {
             return;
         }
         let stride = self.scale.stride;
