@@ -75,6 +75,9 @@ impl Fit {
         while let Some((more, chi_more)) = search.bent(&boundaries, chi, options.min_ratio) {
             (boundaries, chi) = (more, chi_more);
         }
+        while let Some(rest) = search.joined(&boundaries) {
+            boundaries = rest;
+        }
         chi = search.descend(&mut boundaries, .., 3);
         search.polish(&mut boundaries, chi);
         let (_, levels) = search.solve(&search.columns(&boundaries));

@@ -19,6 +19,9 @@ const FIRST_SHAPES: [Shape; 2] = [Shape::Lru(8), Shape::Random(8)];
 
 /// Largest number of bends that are tried at a time.
 const MAX_BENDS: usize = 8;
+/// Smallest ratio of the capacities on both sides of a bend: successive caches of known machines differ by a factor of 2 and more. The rise of
+/// one exclusive level has bends within an octave.
+const MIN_BENT_RATIO: f64 = 1.9;
 /// Smallest number of points on each side of a bend: two boundaries have six parameters, which explain any few points.
 const MIN_BENT: usize = 6;
 
@@ -88,12 +91,13 @@ impl Search<'_> {
         let explains = |(at, more, _): &(usize, Vec<Boundary>, f64)| {
             let from = at.checked_sub(1).map_or(0.0, |before| more[before].onset);
             let to = more.get(at + 1).map_or(f64::INFINITY, |next| next.onset);
+            let is_apart = more[*at].onset >= MIN_BENT_RATIO * from && to >= MIN_BENT_RATIO * more[*at].onset;
             let between = |from: f64, to: f64| self.points.iter().filter(|p| p.x > from && p.x < to).count();
             let is_measured =
                 between(from, more[*at].onset) >= MIN_BENT && between(more[*at].onset, to) >= MIN_BENT;
             let off = self.unexplained(more);
             let mut rise = self.points.iter().zip(&off).filter(|(p, _)| p.x > from && p.x < to);
-            is_measured && rise.all(|(_, off)| *off <= 1.0)
+            is_apart && is_measured && rise.all(|(_, off)| *off <= 1.0)
         };
         more.filter(|bent| self.superfluous(&bent.1, min_ratio).is_none() && explains(bent))
             .min_by(|a, b| a.2.total_cmp(&b.2))

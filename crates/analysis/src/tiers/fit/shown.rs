@@ -87,6 +87,33 @@ impl Search<'_> {
     }
 }
 
+/// Ratio of successive capacities below which a plateau has to show that they are two.
+const NEAR: f64 = 1.9;
+/// Largest relative difference of two successive points of such a plateau: the smallest error of a point.
+const NEARLY_LEVEL: f64 = 0.005;
+
+impl Search<'_> {
+    /// Returns the stack without one of two capacities that are near each other, if no two points between them are level: the rise of one
+    /// exclusive level bends within an octave.
+    pub(super) fn joined(&self, boundaries: &[Boundary]) -> Option<Vec<Boundary>> {
+        if !self.exact {
+            return None;
+        }
+        let is_level = |two: &[Point]| (two[1].y / two[0].y - 1.0).abs() <= NEARLY_LEVEL;
+        let near = boundaries.windows(2).position(|two| {
+            let first = self.points.partition_point(|p| p.x <= two[0].onset);
+            let end = self.points.partition_point(|p| p.x <= two[1].onset);
+            two[1].onset < NEAR * two[0].onset && !self.points[first..end.max(first)].windows(2).any(is_level)
+        })?;
+        let without = [near, near + 1].map(|at| {
+            let mut rest = super::without(boundaries, at);
+            let chi = self.descend(&mut rest, super::around(at), 2);
+            (rest, chi)
+        });
+        without.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(rest, _)| rest)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
