@@ -113,6 +113,18 @@ pub enum Verdict {
     Insufficient,
 }
 
+impl Verdict {
+    /// Returns the geometries that explain every conflict.
+    #[must_use]
+    pub fn candidates(&self) -> &[Geometry] {
+        match self {
+            Verdict::One(one) => core::slice::from_ref(one),
+            Verdict::Several(several) => several,
+            Verdict::NoModulo | Verdict::None | Verdict::Insufficient => &[],
+        }
+    }
+}
+
 /// Largest number of ways considered. Small fully associative caches (micro-TLBs) have up to 64 and are found by their
 /// capacity.
 pub const MAX_WAYS: u64 = 64;

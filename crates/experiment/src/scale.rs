@@ -31,6 +31,9 @@ pub(crate) const PAIR_STRIDE: u64 = 128;
 /// of a window are visited before the next window begins.
 pub(crate) const WINDOW_PAGES: u64 = 4;
 
+/// Huge pages that every TLB for them holds: the smallest one known has 4 entries.
+pub(crate) const FEW_HUGE_PAGES: u64 = 4;
+
 /// Cycles per load below which the whole path runs on the core's clock. First- and second-level caches take 3 to 25
 /// cycles. L3, mesh and memory have their own clocks and take 35 and more.
 pub(crate) const MAX_CORE_CLOCKED_CYCLES: f64 = 30.0;

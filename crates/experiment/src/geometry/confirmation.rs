@@ -46,3 +46,47 @@ pub(super) fn of_pages(
     }
     Some(!fits.0 && over.0 && far.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use fathom_analysis::sets::MIN_SEPARATION;
+    use fathom_probe::machine::Pages;
+
+    use super::*;
+
+    const DOMAIN: Domain = Domain {
+        grain: MIN_SEPARATION,
+        pages: (Pages::Huge, 2 << 20),
+        cell_offset: 0,
+        periods: (512, 2 << 20),
+        span: 512 << 20,
+        max_group: 32,
+        clock_share: 0.006,
+    };
+    const EIGHT_WAYS: Geometry = Geometry { ways: 8, way_bytes: 4096 };
+
+    /// Returns whether eight ways are confirmed if so many groups at the length of a way miss in such shares.
+    fn confirms(shares: &[(u64, f64)]) -> bool {
+        let conflict = |&(groups, share): &(u64, f64)| {
+            let Arrangement { groups, group, stride, period } = DOMAIN.arrange(groups, 4096, None);
+            Conflict { groups, group, stride, period, share, error: 0.005 }
+        };
+        let conflicts: Vec<Conflict> = shares.iter().map(conflict).collect();
+        let constraints =
+            SetConstraints { grain: MIN_SEPARATION, capacity: (32768.0, 4096.0), full: None, nearer: None };
+        of_lines(&DOMAIN, &conflicts, &constraints, EIGHT_WAYS)
+    }
+
+    #[test]
+    fn ways_are_confirmed_by_as_many_groups_one_more_and_twice_as_many() {
+        assert!(confirms(&[(8, 0.0), (9, 1.0), (16, 1.0)]));
+        assert!(
+            confirms(&[(8, 0.0), (9, 0.25), (16, 1.0)]),
+            "random replacement: two misses in a lap of nine"
+        );
+        assert!(!confirms(&[(8, 0.5), (9, 1.0), (16, 1.0)]), "fewer ways");
+        assert!(!confirms(&[(8, 0.0), (9, 0.0), (16, 1.0)]), "more ways");
+        assert!(!confirms(&[(8, 0.0), (9, 1.0), (16, 0.0)]), "a hashed index");
+        assert!(confirms(&[(7, 1.0), (8, 0.0), (9, 1.0), (16, 1.0)]), "others are for the fit");
+    }
+}

@@ -74,7 +74,9 @@ impl<'a> Scan<'a> {
     ) -> Scan<'a> {
         let domain = Domain::lines(scale);
         let measured = Measured::of(record, scale, &domain, step);
-        let conflicts = measured.conflicts(scale, &domain, step, nearer);
+        let untranslated = |of: &Arrangement, time: f64| measured.untranslated(&domain, of, time);
+        let conflicts =
+            conflicts(&measured.times, untranslated, scale, &domain, (step, measured.hit), nearer);
         let constraints = constraints(&domain, step, nearer, !scale.is_hardware());
         let left = sets::read(&conflicts, &constraints);
         let confirmed = match left {
@@ -89,12 +91,7 @@ impl<'a> Scan<'a> {
         let Scan { record, scale, step, nearer, ref domain, .. } = *self;
         let page_bytes = domain.pages.1;
         let mut all = scan(domain, step, nearer);
-        let left = match &self.left {
-            Verdict::Several(several) => several,
-            Verdict::One(one) => std::slice::from_ref(one),
-            _ => &[],
-        };
-        all.extend(informative(domain, left, nearer));
+        all.extend(informative(domain, self.left.candidates(), nearer));
         all.retain(|a| !a.translates(page_bytes) || control_hits(a, step, nearer));
         all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.control()).collect::<Vec<_>>());
         let trials = missing_trials(record, scale, domain, step, exact, all);
@@ -212,17 +209,6 @@ impl Measured {
             return Some(time);
         }
         Some(time - (self.times.get(&of.control())? - self.hit).max(0.0))
-    }
-
-    fn conflicts(
-        &self,
-        scale: &Scale,
-        domain: &Domain,
-        step: &Step,
-        nearer: Option<Geometry>,
-    ) -> Vec<Conflict> {
-        let untranslated = |of: &Arrangement, time: f64| self.untranslated(domain, of, time);
-        conflicts(&self.times, untranslated, scale, domain, (step, self.hit), nearer)
     }
 }
 

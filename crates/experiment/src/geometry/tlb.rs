@@ -150,18 +150,7 @@ fn scan(
 ) -> Vec<Trial> {
     let domain = tlb.domain;
     let mut all = scan::scan(&domain, step, nearer);
-    match &tlb.left {
-        Verdict::Several(several) => all.extend(arrangement::informative(&domain, several, nearer)),
-        Verdict::One(one) => all.extend(arrangement::informative(&domain, &[*one], nearer)),
-        _ => {}
-    }
-    let mut seen = Vec::new();
-    all.retain(|of| {
-        !seen.contains(of) && {
-            seen.push(*of);
-            true
-        }
-    });
+    all.extend(arrangement::informative(&domain, tlb.left.candidates(), nearer));
     let trials = scan::missing_trials(record, scale, &domain, step, exact, all);
     if trials.is_empty() { controls(record, scale, (&domain, step, nearer), exact) } else { trials }
 }

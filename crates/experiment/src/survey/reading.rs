@@ -1,13 +1,13 @@
 //! Reads a record of the survey into findings.
 
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::{Basis, Item, Key, Refused, Report, Warning, WarningKind};
+use fathom_analysis::findings::{Basis, Finding, Item, Key, Refused, Report, Warning, WarningKind};
 use fathom_analysis::interval::{grouped_interval, median_interval};
 use fathom_analysis::metrics::claims::CLAIMED;
 use fathom_analysis::metrics::{common, latency, survey};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::{ClockTrust, Pages};
-use fathom_probe::pattern::OrderKind;
+use fathom_probe::pattern::{OrderKind, Trial};
 use fathom_units::size;
 
 use super::options::Options;
@@ -47,6 +47,7 @@ fn measurements(record: &Record, report: &mut Report) {
         tier_rows(&all, &scale, report);
         events::rows(record, curves, report);
         long_lines(&scale, report);
+        first_loads(record, &scale, report);
         open_ends(&all, curves, &scale, record, report);
         if let Some(claimed) = unexceeded_claim(record, latency_curve) {
             unexceeded(claimed, latency_curve, report);
@@ -98,15 +99,35 @@ fn unexceeded(claimed: u64, latency_curve: &[At], report: &mut Report) {
     let Some(last) = latency_curve.last() else { return };
     let (claim, to) = (size(claimed as f64), size(last.bytes as f64));
     let text = format!("a cache of {claim} is claimed, and working sets up to {to} were measured");
-    for metric in [&survey::TIER_LATENCY, &survey::TIER_LATENCY_CYCLES] {
-        if let Some(row) = report.findings.iter_mut().rfind(|row| row.key.metric == metric) {
-            row.detail.set(CLAIMED, Item::Number(claimed as f64));
-            row.notes.push(format!("{text}: loads may be hits in that cache, and memory slower"));
-        }
+    for row in last_latencies(report) {
+        row.detail.set(CLAIMED, Item::Number(claimed as f64));
+        row.notes.push(format!("{text}: loads may be hits in that cache, and memory slower"));
     }
     let text = format!("{text}: the latency of memory is not in this report");
     let remedy = "give it a larger --budget or more free memory";
     report.warnings.push(Warning::new(WarningKind::PartialRange, text, remedy));
+}
+
+/// Marks the last tier of a curve whose largest working sets were not walked before they were timed.
+fn first_loads(record: &Record, scale: &Scale, report: &mut Report) {
+    let modelled = record.trust == Some(ClockTrust::Modelled);
+    let is_first = |trial: &&Trial| modelled && scale.is_point(trial) && trial.warm < trial.memory.cells();
+    let first = record.trials.iter().map(|run| &run.trial).filter(is_first);
+    let Some(least) = first.map(|trial| trial.memory.bytes).min() else { return };
+    for row in last_latencies(report) {
+        row.notes.push(format!(
+            "from {} on, more than twice the largest claimed cache, no lap was walked before: all loads are first loads of their lines",
+            size(least as f64)
+        ));
+    }
+}
+
+/// Returns the latencies of the last tier, in ns and in cycles.
+fn last_latencies(report: &mut Report) -> impl Iterator<Item = &mut Finding> {
+    let tier =
+        |row: &Finding| [&survey::TIER_LATENCY, &survey::TIER_LATENCY_CYCLES].contains(&row.key.metric);
+    let last = report.findings.iter().rfind(|row| tier(row)).map(|row| row.key.at.clone());
+    report.findings.iter_mut().filter(move |row| tier(row) && Some(&row.key.at) == last.as_ref())
 }
 
 /// Warns of lines that are longer than the curve's spacing allows.

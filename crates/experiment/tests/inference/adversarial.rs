@@ -123,6 +123,8 @@ fn memory_beyond_a_cache_of_512_mib_is_a_tier() {
     let report = report_of(&d, 1);
     tiers(&report, &[4.0, 12.0, 40.0, MEMORY]);
     holds(&report, "tier.3.capacity", f64::from(512 << 20));
+    let (memory, _) = number(&report, "tier.4.latency").expect("memory");
+    assert!(memory.notes.iter().any(|note| note.contains("first loads of their lines")), "{memory:?}");
 }
 
 /// The second level has hits up to four times its size, where the third ends.

@@ -150,6 +150,25 @@ fn slices_show_when_a_program_works() {
     assert!((cpu - accounted).abs() < 0.2 * accounted + 20.0, "{cpu} {accounted}");
 }
 
+/// Counts a process for half a second in slices, and keeps the record.
+fn counted_for_half_a_second(user: &User, pid: &str) -> Value {
+    let begin = Instant::now();
+    let slices = ["--for", "500ms", "--every", "100ms"];
+    let did =
+        user.run(&[&["count", "--json", "--pid", pid], &slices[..], &["--record", "kept.fathom"]].concat());
+    assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
+    assert!(begin.elapsed() >= Duration::from_millis(500), "{:?}", begin.elapsed());
+    serde_json::from_str(&did.out).expect("JSON")
+}
+
+/// Returns whether nearly all of half a second of a busy process was counted.
+fn is_whole(document: &Value) -> bool {
+    let cpus = value(document, "program.cpus");
+    (450.0..2000.0).contains(&value(document, "program.counted_time"))
+        && (0.1..1.05).contains(&cpus)
+        && slices(document).len() >= 2
+}
+
 #[test]
 fn running_process_is_counted_until_the_time_is_over_or_it_ends() {
     let user = User::new();
@@ -158,28 +177,10 @@ fn running_process_is_counted_until_the_time_is_over_or_it_ends() {
     }
     let busy = Background::start("sh", &["-c", "while :; do :; done"]);
     let pid = busy.0.id().to_string();
-    let begin = Instant::now();
-    let did = user.run(&[
-        "count",
-        "--json",
-        "--pid",
-        &pid,
-        "--for",
-        "500ms",
-        "--every",
-        "100ms",
-        "--record",
-        "kept.fathom",
-    ]);
-    assert!(did.status == 0 || did.status == 3, "{} {}", did.status, did.err);
-    let document: Value = serde_json::from_str(&did.out).expect("JSON");
+    // On a loaded machine slices are left out, and the process has a small part of a CPU: some tries are not.
+    let mut tries = (0..5).map(|_| counted_for_half_a_second(&user, &pid));
+    let document = tries.find(is_whole).expect("nearly all of half a second in one of five tries");
     assert_eq!(document["subject"]["name"], "sh");
-    // On a loaded machine slices are left out, and the process has a small part of a CPU.
-    let (took, time) = (begin.elapsed(), value(&document, "program.counted_time"));
-    assert!(took >= Duration::from_millis(500), "{took:?}");
-    assert!((90.0..1e3 * took.as_secs_f64()).contains(&time), "{time}");
-    assert!(value(&document, "program.cpus") > 0.0 && value(&document, "program.cpus") < 1.05, "{document}");
-    assert!(!slices(&document).is_empty());
     let again = user.run(&["report", "kept.fathom", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&again.out).expect("JSON")["findings"], document["findings"]);
     // It ends long before the time that was asked for.

@@ -25,7 +25,26 @@ const MIN_BENT_RATIO: f64 = 1.9;
 /// Smallest number of points on each side of a bend: two boundaries have six parameters, which explain any few points.
 const MIN_BENT: usize = 6;
 
+/// Returns whether a boundary may be added there.
+fn is_apart(boundaries: &[Boundary], x: f64) -> bool {
+    boundaries.iter().all(|b| x > MIN_ONSET_RATIO * b.onset || b.onset > MIN_ONSET_RATIO * x)
+}
+
 impl Search<'_> {
+    /// Returns the number of an added boundary, and the stack with it and its chi-squared, after it and its neighbours were fitted.
+    pub(super) fn with(
+        &self,
+        boundaries: &[Boundary],
+        added: Boundary,
+        sweeps: usize,
+    ) -> (usize, Vec<Boundary>, f64) {
+        let at = boundaries.partition_point(|b| b.onset < added.onset);
+        let mut more = boundaries.to_vec();
+        more.insert(at, added);
+        let chi = self.descend(&mut more, at.saturating_sub(1)..=at + 1, sweeps);
+        (at, more, chi)
+    }
+
     /// Returns the stack with one more boundary near one of `candidates` that explains more than the penalty for its parameters. Only
     /// the end of a plateau is added near which points are unexplained: what was removed first may be missing once its neighbours are gone, too.
     pub(super) fn extended(
@@ -40,10 +59,8 @@ impl Search<'_> {
             return None;
         }
         let off = self.unexplained(boundaries);
-        let apart = |x: f64| {
-            boundaries.iter().all(|b| x > MIN_ONSET_RATIO * b.onset || b.onset > MIN_ONSET_RATIO * x)
-        };
-        let missing = candidates.iter().filter(|x| apart(**x) && self.is_end_of_plateau(**x, &off));
+        let missing =
+            candidates.iter().filter(|x| is_apart(boundaries, **x) && self.is_end_of_plateau(**x, &off));
         let more =
             missing.flat_map(|&onset| FIRST_SHAPES.map(|shape| (onset, shape))).map(|(onset, shape)| {
                 let at = boundaries.partition_point(|b| b.onset < onset);
@@ -74,20 +91,11 @@ impl Search<'_> {
             return None;
         }
         let off = self.unexplained(boundaries);
-        let apart = |x: f64| {
-            boundaries.iter().all(|b| x > MIN_ONSET_RATIO * b.onset || b.onset > MIN_ONSET_RATIO * x)
-        };
-        let bends = self.points.iter().zip(&off).filter(|(p, off)| **off > 1.0 && apart(p.x));
+        let bends = self.points.iter().zip(&off).filter(|(p, off)| **off > 1.0 && is_apart(boundaries, p.x));
         let bends: Vec<f64> = bends.map(|(p, _)| p.x).collect();
         let step = bends.len().div_ceil(MAX_BENDS).max(1);
         let more = bends.iter().step_by(step).flat_map(|&onset| FIRST_SHAPES.map(|shape| (onset, shape)));
-        let more = more.map(|(onset, shape)| {
-            let at = boundaries.partition_point(|b| b.onset < onset);
-            let mut more = boundaries.to_vec();
-            more.insert(at, Boundary { onset, shape });
-            let chi = self.descend(&mut more, at.saturating_sub(1)..=at + 1, 3);
-            (at, more, chi)
-        });
+        let more = more.map(|(onset, shape)| self.with(boundaries, Boundary { onset, shape }, 3));
         let explains = |(at, more, _): &(usize, Vec<Boundary>, f64)| {
             let from = at.checked_sub(1).map_or(0.0, |before| more[before].onset);
             let to = more.get(at + 1).map_or(f64::INFINITY, |next| next.onset);

@@ -11,6 +11,11 @@ const LONG_ENOUGH: [(usize, f64); 2] = [(4, 1.19), (3, 1.41)];
 /// Relative distance before the end of a plateau at which its boundary may be fitted.
 const BEFORE_END: f64 = 0.02;
 
+/// Ratio of successive capacities below which a plateau has to show that they are two.
+const NEAR: f64 = 1.9;
+/// Largest relative difference of two successive points of such a plateau: the smallest error of a point.
+const NEARLY_LEVEL: f64 = 0.005;
+
 /// Working sets between two plateaus, where a capacity ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Between {
@@ -72,27 +77,16 @@ impl Search<'_> {
             return None;
         }
         let missing = self.between.iter().filter(|between| !between.holds(boundaries));
-        let more = missing.map(|between| {
-            let at = boundaries.partition_point(|b| b.onset < between.from);
-            let mut more = boundaries.to_vec();
-            more.insert(at, Boundary { onset: between.from, shape: Shape::Lru(8) });
-            let chi = self.descend(&mut more, at.saturating_sub(1)..=at + 1, 2);
-            (more, chi)
-        });
-        more.filter(|(more, _)| {
-            self.superfluous(more, min_ratio).is_none() && self.missing(more) < self.missing(boundaries)
-        })
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .filter(|more| more.1 < chi)
+        let at_end = |between: &Between| Boundary { onset: between.from, shape: Shape::Lru(8) };
+        let more = missing.map(|between| self.with(boundaries, at_end(between), 2));
+        more.map(|(_, more, chi)| (more, chi))
+            .filter(|(more, _)| {
+                self.superfluous(more, min_ratio).is_none() && self.missing(more) < self.missing(boundaries)
+            })
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .filter(|more| more.1 < chi)
     }
-}
 
-/// Ratio of successive capacities below which a plateau has to show that they are two.
-const NEAR: f64 = 1.9;
-/// Largest relative difference of two successive points of such a plateau: the smallest error of a point.
-const NEARLY_LEVEL: f64 = 0.005;
-
-impl Search<'_> {
     /// Returns the stack without one of two capacities that are near each other, if no two points between them are level: the rise of one
     /// exclusive level bends within an octave.
     pub(super) fn joined(&self, boundaries: &[Boundary]) -> Option<Vec<Boundary>> {
@@ -117,6 +111,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tiers::Options;
 
     fn points(curve: &[(f64, f64)]) -> Vec<Point> {
         curve.iter().map(|&(x, y)| Point { x, y, sigma: 0.0005 }).collect()
@@ -147,5 +142,53 @@ mod tests {
         assert_eq!(between_plateaus(&points(&curve), 4.0), []);
         let noisy: Vec<Point> = points(&curve).iter().map(|p| Point { sigma: 0.01, ..*p }).collect();
         assert_eq!(between_plateaus(&noisy, 1.25), [], "errors of 1 % show no plateau");
+    }
+
+    /// Measured on a described machine: an exclusive level of 40 KiB behind one of 6 KiB, whose rise bends at 70 KiB.
+    const BENT: [(f64, f64); 16] = [
+        (20.12, 4.33),
+        (32.0, 4.33),
+        (40.31, 4.33),
+        (45.88, 4.33),
+        (46.56, 10.04),
+        (47.94, 23.16),
+        (50.75, 28.37),
+        (56.94, 36.40),
+        (62.62, 39.91),
+        (65.88, 42.03),
+        (69.75, 45.0),
+        (70.75, 60.59),
+        (71.81, 82.4),
+        (90.5, 85.6),
+        (128.0, 85.6),
+        (256.0, 85.6),
+    ];
+
+    #[test]
+    fn bends_within_an_octave_are_one_rise_unless_a_plateau_is_between() {
+        let boundaries = [46.0, 69.0].map(|onset| Boundary { onset, shape: Shape::Lru(8) });
+        let joined = |curve: &[(f64, f64)], options: &Options| {
+            let points = points(curve);
+            Search::new(&points, options).joined(&boundaries).map(|rest| rest.len())
+        };
+        assert_eq!(joined(&BENT, &Options::default()), Some(1));
+        assert_eq!(joined(&BENT, &Options { share: 0.04, ..Options::default() }), None, "others bend rises");
+        let level = BENT.map(|(x, y)| (x, if (50.0..70.0).contains(&x) { 40.0 } else { y }));
+        assert_eq!(joined(&level, &Options::default()), None);
+    }
+
+    #[test]
+    fn plateaus_that_no_boundary_separates_get_one() {
+        let curve =
+            [(1.0, 4.0), (1.3, 4.0), (2.0, 4.0), (3.0, 9.0), (4.0, 9.0), (6.0, 9.0), (8.0, 9.0), (8.3, 30.0)];
+        let end = [(9.0, 90.0), (12.0, 90.0), (16.0, 90.0), (32.0, 90.0)];
+        let points = points(&[&curve[..], &end].concat());
+        let search = Search::new(&points, &Options::default());
+        let first = [Boundary { onset: 2.0, shape: Shape::Lru(8) }];
+        let chi = search.solve(&search.columns(&first)).0;
+        assert_eq!(search.missing(&first), 1);
+        let (more, better) = search.separated(&first, chi, 1.25).expect("one more");
+        assert!(more.len() == 2 && (7.8..9.0).contains(&more[1].onset) && better < chi, "{more:?}");
+        assert!(search.separated(&more, better, 1.25).is_none());
     }
 }
