@@ -62,13 +62,18 @@ pub(crate) fn plan(record: &Record, (seed, budget_ms): (u64, u64)) -> Vec<Trial>
     round::assemble(record, &budget, trial.into_iter().collect(), |_| 0, (seed, SALT))
 }
 
-/// Returns the next trial: where the step may be, if it is not known to the instruction and the budget's share allows one more.
+/// Returns the next trial: where the step may be, if it is not known to the instruction and the budget's share allows one more; the first one again
+/// if nothing is left of it. A trial that contradicts another one is made up for.
 fn next(record: &Record, scale: &Scale, first: &TrialRun, (had, budget): (u64, &Budget)) -> Option<Trial> {
     let spent = if budget.modelled { 1 } else { first.done.as_ref()?.spent_ns.max(1) };
-    if had >= TRIALS.min(budget.share(SHARE) / spent) {
+    let times = reading::trials(record, scale, 0.0).1;
+    let left_out = window::left_out(&times) as u64;
+    if had >= (TRIALS + left_out).min(budget.share(SHARE) / spent) {
         return None;
     }
-    let (low, high) = window::bracket(&reading::trials(record, scale, 0.0).1)?;
+    let Some((low, high)) = window::bracket(&times) else {
+        return (left_out > 0).then(|| trial(scale, first.trial.memory.bytes, coarse()));
+    };
     (high - low > 1).then(|| {
         let mut fillers: Vec<u64> = (0..=PARTS).map(|nth| low + (high - low) * nth / PARTS).collect();
         fillers.push(*FILLERS.start());

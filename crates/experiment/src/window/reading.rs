@@ -86,6 +86,13 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
         "two loads overlap with {last} instructions between them and not with {first_apart}: that takes {:.1} times as long",
         found.ratio
     ));
+    if found.left_out > 0 {
+        row.notes.push(format!(
+            "{} of {} trials are left out: their loads do not overlap with as many instructions between them as those of others, as beside a second thread of the core",
+            found.left_out,
+            runs.len()
+        ));
+    }
     overlap::add_conditions(&mut row, first, curves);
     report.findings.push(row);
 }
