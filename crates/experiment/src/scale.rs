@@ -12,6 +12,7 @@ mod curve_pages;
 mod cycle_calibration;
 pub(crate) mod line_pairs;
 mod long_lines;
+pub(crate) mod placed;
 mod short_lines;
 mod singles;
 
@@ -141,8 +142,11 @@ pub(crate) struct Scale {
     pub(crate) nested: bool,
     /// Base page, bytes.
     pub(crate) base: u64,
-    /// Huge page, bytes, if huge pages exist, were not refused, and do not translate slower than base pages.
+    /// Huge page, bytes, if huge pages exist, were not refused, and do not translate slower than base pages; or if they do, but base pages are in
+    /// random frames.
     pub(crate) huge: Option<u64>,
+    /// What every load in a huge page takes longer than in a base page, ns. Times in huge pages are less it.
+    pub(crate) huge_adds: f64,
     /// Loads in huge pages and in base pages, ns, if huge pages exist but translate slower.
     pub(crate) slower_huge: Option<SlowerHuge>,
     /// Bytes between the cells of the latency curve: [`STRIDE`], or twice that if lines are longer than 128 bytes.
@@ -214,6 +218,7 @@ impl Scale {
             base: page(record, facts::PAGE_BASE).filter(|p| *p >= STRIDE).unwrap_or(4096),
             huge: page(record, facts::PAGE_HUGE).filter(|p| *p > STRIDE && !refused),
             coloured: record.text(facts::PAGE_COLOURED).is_some() && !no_coloured_pages(record),
+            huge_adds: 0.0,
             slower_huge: None,
             stride: STRIDE,
             is_survey: record.run.as_ref().is_some_and(|run| run.experiment == survey::NAME),
@@ -273,9 +278,15 @@ impl Scale {
         }
     }
 
+    /// Returns a trial's times per load in ticks, less what every load in a huge page takes longer.
+    fn ticks(&self, run: &TrialRun) -> Vec<f64> {
+        let adds = if run.trial.memory.page == Pages::Huge { self.huge_adds / self.tick_ns } else { 0.0 };
+        run.ticks_per_op().map(|ticks| ticks - adds).collect()
+    }
+
     /// Returns a trial's times per load in ns, corrected for changes of the core's clock: see [`At::steady`].
     pub(crate) fn steady(&self, run: &TrialRun) -> Vec<f64> {
-        let ticks: Vec<f64> = run.ticks_per_op().collect();
+        let ticks: Vec<f64> = self.ticks(run);
         match (self.cycle_at(run.trial.id), self.cycle()) {
             (Some(then), Some(typical)) if ticks.iter().all(|t| t / then < MAX_CORE_CLOCKED_CYCLES) => {
                 ticks.iter().map(|t| t / then * typical * self.tick_ns).collect()
@@ -288,7 +299,7 @@ impl Scale {
     pub(crate) fn add(&self, at: &mut Vec<At>, run: &TrialRun) {
         let bytes = run.trial.memory.bytes;
         let cycle = self.cycle_at(run.trial.id);
-        let ticks: Vec<f64> = run.ticks_per_op().collect();
+        let ticks = self.ticks(run);
         let entry = match at.iter_mut().find(|a| a.bytes == bytes) {
             Some(entry) => entry,
             None => {

@@ -9,14 +9,19 @@ use crate::interval::Interval;
 
 /// Relative rise along a plateau above which it is not level: the smallest error of a point.
 const LEVEL: f64 = 0.005;
+/// Relative rise from each third of an octave of a plateau to the next above which it is none, but a part of the rises next to it.
+const NO_PLATEAU: f64 = 0.05;
 /// Relative error that all points beyond the last capacity share: their rows, refresh and place in memory differ from those
 /// of other working sets by 0.4 to 0.8 % on described machines.
 const SHARED_ERROR: f64 = 0.008;
 /// Share of a step at which a capacity is exceeded, if it is of a round size.
 const EXCEEDED: f64 = 0.01;
+/// The same if no single cache explains the rise.
+const EXCEEDED_UNEXPLAINED: f64 = 0.06;
 /// The same of another size: a level whose number of sets is not a power of two, or whose index is hashed, misses before it is full, in
-/// 4.3 % of the loads of a cyclic walk at 0.995 of the size, and in 6.8 % at 1.006 of it (hashed, six ways, 3 MiB).
-const EXCEEDED_ODD: f64 = 0.06;
+/// 4.3 % of the loads of a cyclic walk at 0.995 of the size, and in 6.8 % at 1.006 of it (hashed, six ways, 3 MiB); in 8 % at 0.993, and in
+/// 14 % at 1.004 (hashed, five ways, 10 MiB).
+const EXCEEDED_ODD: f64 = 0.15;
 /// The same if a larger working set had fewer misses: the index is hashed, so that a range which does not begin at a multiple
 /// of the level's size overfills some sets and leaves others empty. If one that just fits covers a share a of the sets once
 /// more with its begin, and leaves out as many with its end, up to min(a, 1 - a) of them are overfull.
@@ -26,16 +31,58 @@ const MIN_OVERFILLED: f64 = 0.75;
 /// Relative difference, beyond four standard errors, of a working set that misses less than a smaller one: under random
 /// replacement, trials of several laps differ by up to 5 %.
 const MIN_FALL: f64 = 0.1;
-/// The same of a working set that is faster than the plateau: points of levels in which all loads hit differ by up to 0.5 %, and
+/// The same of a working set that is faster or slower than the plateau: points of levels in which all loads hit differ by up to 0.5 %, and
 /// one beyond the end of a level of 80 MiB was 1 % faster.
 const FASTER: f64 = 0.0075;
+/// Points before another one with which it is compared: the parts of a plateau differ.
+const PLATEAU_BEFORE: usize = 3;
 /// Relative distance from the plateau beyond which a point has left it; surely, if it is four standard errors more.
 const MAX_DEPARTURE: f64 = 0.02;
+
+/// Smallest ratio of the latencies before and after a rise that hides a level: successive tiers differ by 1.3 and more.
+const MIN_HIDING_STEP: f64 = 1.3 * 1.3;
+/// Smallest ratio of the working sets at both ends of such a rise: a victim buffer has half of the nearer level or more.
+const MIN_HIDING_WIDTH: f64 = 1.5;
+/// Share of the step at its end.
+const END_OF_RISE: f64 = 0.9;
+/// Smallest ratio of the sizes of successive levels.
+const MIN_LEVEL_RATIO: f64 = 2.0;
+/// Smallest ratio of the ends of a gap between working sets that hides a level, from twice the nearer level's size on.
+const MIN_GAP: f64 = 1.25;
+/// Ratio of two working sets from which on a straight line between them says nothing.
+const FAR_APART: f64 = 1.5;
+/// Points on a rise that show whether it is that of one level.
+const KNOWN_RISE: usize = 3;
+
+/// Returns whether the rise between two tiers is high and wide enough for one more level.
+pub(super) fn may_hide_a_level(tiers: &[Tier], points: &[Point]) -> bool {
+    let [before, beyond] = tiers else { return false };
+    let (here, next) = (before.latency.value, beyond.latency.value);
+    let Some(onset) = before.capacity.map(|c| c.onset.value) else { return false };
+    let end = here + END_OF_RISE * (next - here);
+    let end = points.iter().find(|p| p.x > onset && p.y >= end).map_or(f64::INFINITY, |p| p.x);
+    next >= MIN_HIDING_STEP * here && end >= MIN_HIDING_WIDTH * onset
+}
+
+/// Returns the ends of a gap between the working sets of the rise between two tiers that is wide enough for the end of one more level.
+pub(super) fn unmeasured(tiers: &[Tier], points: &[Point]) -> Option<(f64, f64)> {
+    let [before, beyond] = tiers else { return None };
+    let (here, next) = (before.latency.value, beyond.latency.value);
+    let onset = before.capacity?.onset;
+    let on_rise = points.iter().filter(|p| p.y > here * (1.0 + MIN_FALL) && p.y < next * (1.0 - MIN_FALL));
+    let few = on_rise.count() < KNOWN_RISE;
+    let gap = points.windows(2).find(|two| {
+        let from = two[0].x.max(MIN_LEVEL_RATIO * onset.low);
+        let before_end = two[0].y < here + END_OF_RISE * (next - here);
+        two[1].x >= MIN_GAP * from && two[0].x >= onset.low && before_end
+    })?;
+    (few && next >= MIN_HIDING_STEP * here).then_some((gap[0].x, gap[1].x))
+}
 
 /// Widens the intervals of `tiers` to what their points (ascending in x) leave open.
 pub(super) fn widen(tiers: &mut [Tier], points: &[Point]) {
     for i in 1..tiers.len() {
-        if tiers[i].on_plateau >= 2 {
+        if tiers[i].on_plateau >= 2 && !rises_throughout(&tiers[i], points) {
             extend_rising(&mut tiers[i], points);
         } else {
             bound(tiers, i, points);
@@ -51,11 +98,22 @@ pub(super) fn widen(tiers: &mut [Tier], points: &[Point]) {
     }
 }
 
+/// Returns the times along a plateau, by thirds of an octave; none of the last tier, which has no end.
+fn along(tier: &Tier, points: &[Point]) -> Vec<f64> {
+    let end = tier.capacity.map_or(0.0, |c| c.below);
+    by_octave_thirds(points.iter().filter(|p| p.x >= tier.begin && p.x <= end))
+}
+
+/// Returns whether a plateau rises from each third of an octave to the next, so that it is none.
+fn rises_throughout(tier: &Tier, points: &[Point]) -> bool {
+    let thirds = along(tier, points);
+    thirds.len() >= 2 && thirds.windows(2).all(|two| two[1] > two[0] * (1.0 + NO_PLATEAU))
+}
+
 /// Extends the latency of a plateau that still rises where it ends: hits of the tier before have not vanished there. The
 /// rise along the plateau is expected once more.
 fn extend_rising(tier: &mut Tier, points: &[Point]) {
-    let Some(end) = tier.capacity.map(|c| c.below) else { return };
-    let thirds = by_octave_thirds(points.iter().filter(|p| p.x >= tier.begin && p.x <= end));
+    let thirds = along(tier, points);
     let (Some(first), Some(last)) = (thirds.first(), thirds.last()) else { return };
     if thirds.is_sorted() && *last > *first * (1.0 + LEVEL) {
         tier.latency.high = tier.latency.high.max(2.0 * last - first);
@@ -92,8 +150,12 @@ fn extend_capacity(tiers: &mut [Tier], i: usize, points: &[Point]) {
         points.iter().find(|p| p.x >= capacity.above && p.y >= at(EXCEEDED_HASHED)).map(|p| p.x)
     } else {
         let measured = Interval { low: capacity.onset.low, high: capacity.above, ..capacity.onset };
-        let is_round = capacity.explained && has_round_size(&measured);
-        crossing(points, capacity.above, at(if is_round { EXCEEDED } else { EXCEEDED_ODD }))
+        let share = match (has_round_size(&measured), capacity.explained) {
+            (true, true) => EXCEEDED,
+            (true, false) => EXCEEDED_UNEXPLAINED,
+            (false, _) => EXCEEDED_ODD,
+        };
+        crossing(points, capacity.above, at(share))
     };
     if let Some(x) = exceeded {
         capacity.onset.high = capacity.onset.high.max(x);
@@ -104,20 +166,27 @@ fn extend_capacity(tiers: &mut [Tier], i: usize, points: &[Point]) {
     let on: Vec<&Point> = points.iter().filter(|p| p.x >= plateau && p.x <= capacity.below).collect();
     // Nor does one that is faster than the plateau: that part of its lap was what the level had kept of a larger working set.
     let faster = |p: &Point| p.y < latency.value * (1.0 - FASTER - 4.0 * p.sigma);
-    let last = on.iter().rposition(|p| !above(p, 0.0) && !faster(p));
-    let last = last.filter(|last| last + 1 < on.len() && on_plateau >= 2);
+    let level = |i: usize| {
+        let before = on[i.saturating_sub(PLATEAU_BEFORE)..i].iter().map(|p| p.y);
+        let here = latency.value.max(before.reduce(f64::min).unwrap_or(0.0));
+        let limit = (2.0 * on[i].sigma).clamp(FASTER, MAX_DEPARTURE);
+        !above(on[i], 0.0) && on[i].y <= here * (1.0 + limit) && !faster(on[i])
+    };
+    let last = (0..on.len()).rfind(|i| level(*i)).filter(|last| last + 1 < on.len() && on_plateau >= 2);
     if let Some(last) = last {
         capacity.onset.low = capacity.onset.low.min(on[last].x);
         capacity.explained &= !on[last..].iter().any(|p| above(p, 4.0));
     }
 }
 
-/// Returns where the curve from `from` on reaches `level`: between the first point that does and the one before it, on a straight line.
+/// Returns where the curve from `from` on reaches `level`: between the first point that does and the one before it, on a straight line; at that
+/// point if they are far apart.
 fn crossing(points: &[Point], from: f64, level: f64) -> Option<f64> {
     let first = points.iter().position(|p| p.x >= from && p.y >= level)?;
     let (after, before) = (points[first], first.checked_sub(1).map(|before| points[before]));
     let between = |p: Point| p.x + (after.x - p.x) * (level - p.y) / (after.y - p.y);
-    Some(before.filter(|p| p.x >= from && p.y < level).map_or(after.x, between))
+    let near = |p: &Point| p.x >= from && p.y < level && after.x < FAR_APART * p.x;
+    Some(before.filter(near).map_or(after.x, between))
 }
 
 /// Returns whether a point of a rise is faster than a smaller one.
@@ -209,6 +278,35 @@ mod tests {
         (tiers, curve)
     }
 
+    #[test]
+    fn plateau_that_rises_throughout_is_none() {
+        let curve = points(|x| if x <= 512.0 { 4.0 } else { (4.0 + (x - 512.0) / 256.0).min(20.0) });
+        let mut tiers = [
+            tier(4.0, Some(capacity(512.0, false)), 3, 256.0),
+            tier(9.0, Some(capacity(2897.0, false)), 3, 1448.0),
+            tier(20.0, None, 4, 5000.0),
+        ];
+        assert!(rises_throughout(&tiers[1], &curve) && !rises_throughout(&tiers[0], &curve));
+        widen(&mut tiers, &curve);
+        let found = tiers[1].latency;
+        assert!(found.low <= 4.0 && found.high >= 10.0, "{found:?}");
+    }
+
+    #[test]
+    fn high_wide_and_unmeasured_rises_may_hide_a_level() {
+        let (tiers, curve) = with_rise([7.0, 9.0]);
+        assert!(may_hide_a_level(&tiers, &curve));
+        let low = [tier(4.0, Some(capacity(1448.0, true)), 5, 256.0), tier(6.5, None, 5, 4096.0)];
+        assert!(!may_hide_a_level(&low, &curve), "one step of 1.3 at most");
+        let (tiers, curve) = with_rise([20.0, 20.0]);
+        assert!(!may_hide_a_level(&tiers, &curve), "half an octave");
+        // From 1448 to 16384 nothing was measured.
+        let sparse: Vec<Point> = curve.iter().copied().filter(|p| p.x < 1500.0 || p.x > 16_000.0).collect();
+        assert_eq!(unmeasured(&tiers, &curve), None);
+        let gap = unmeasured(&tiers, &sparse).map(|(from, to)| (from as u64, to as u64));
+        assert_eq!(gap, Some((1448, 16_384)));
+    }
+
     /// Part of a lap met what the level had kept: less than 0.99 of the plateau's time beyond its end. Seen on a level of 80 MiB with 20 ways.
     #[test]
     fn working_set_that_is_faster_than_the_plateau_does_not_fit() {
@@ -230,6 +328,8 @@ mod tests {
         // The point before is not on the rise.
         assert_eq!(crossing(&curve, 1024.0, 900.0), Some(1024.0));
         assert_eq!(crossing(&curve, 512.0, 1e9), None);
+        let sparse: Vec<Point> = curve.into_iter().step_by(2).collect();
+        assert_eq!(crossing(&sparse, 512.0, 900.0), Some(1024.0), "an octave apart");
     }
 
     #[test]

@@ -129,6 +129,12 @@ pub(super) const MIN_ONSET_RATIO: f64 = 1.35;
 /// Relative residual above which a point counts as unexplained, in addition to four of its standard errors.
 const MAX_EXPLAINED_RESIDUAL: f64 = 0.02;
 
+/// Ratio of two neighbouring working sets from which on an onset between them is found by bisection: any single point on the rise is then
+/// explained.
+const WIDE_GAP: f64 = 1.9;
+/// Halvings of such a gap: to a thousandth of it.
+const BISECTIONS: usize = 10;
+
 fn combine(basis: &Row, levels: &[(f64, f64)]) -> f64 {
     basis.iter().zip(levels).map(|(b, l)| b * l.0).sum()
 }
@@ -269,6 +275,8 @@ impl<'a> Search<'a> {
             }
         };
         let onsets = self.onsets_near(boundaries, b);
+        let free = free_range(boundaries, b);
+        let is_free = |onset: f64| onset > free.0 && onset < free.1;
         for &onset in &onsets {
             for &shape in shapes {
                 attempt(onset, shape, &mut best);
@@ -279,6 +287,17 @@ impl<'a> Search<'a> {
         }
         for &onset in &onsets {
             attempt(onset, best.1.shape, &mut best);
+        }
+        if let Some(mut gap) = self.wide_gap(best.1.onset) {
+            let shape = best.1.shape;
+            for _ in 0..BISECTIONS {
+                let (here, width) = (best.1.onset, (gap.1 / gap.0).ln());
+                let (less, more) = ((here.ln() - width / 4.0).exp(), (here.ln() + width / 4.0).exp());
+                for onset in [less, more].into_iter().filter(|onset| is_free(*onset)) {
+                    attempt(onset, shape, &mut best);
+                }
+                gap = (best.1.onset * (-width / 4.0).exp(), best.1.onset * (width / 4.0).exp());
+            }
         }
         boundaries[b] = best.1;
         columns[b] = best.2;
@@ -321,8 +340,7 @@ impl<'a> Search<'a> {
     /// Returns onsets to try: the measured points around the present one, and values between them if they are far
     /// apart.
     fn onsets_near(&self, boundaries: &[Boundary], b: usize) -> Vec<f64> {
-        let low = b.checked_sub(1).map_or(0.0, |a| boundaries[a].onset * MIN_ONSET_RATIO);
-        let high = boundaries.get(b + 1).map_or(f64::INFINITY, |n| n.onset / MIN_ONSET_RATIO);
+        let (low, high) = free_range(boundaries, b);
         let here = self.points.partition_point(|p| p.x <= boundaries[b].onset);
         let mut onsets = Vec::new();
         for i in here.saturating_sub(5)..(here + 4).min(self.points.len()) {
@@ -338,6 +356,13 @@ impl<'a> Search<'a> {
         }
         onsets.retain(|x| *x > low && *x < high);
         onsets
+    }
+
+    /// Returns the measured points on both sides of an onset if they are so far apart that the values tried between them are coarse.
+    fn wide_gap(&self, onset: f64) -> Option<(f64, f64)> {
+        let after = self.points.partition_point(|p| p.x <= onset);
+        let (before, after) = (self.points.get(after.checked_sub(1)?)?.x, self.points.get(after)?.x);
+        (self.exact && after > WIDE_GAP * before).then_some((before, after))
     }
 
     /// Returns a boundary to remove: one of two that are too close, one with too small a step, or one of too many.
@@ -398,6 +423,13 @@ fn apart(candidates: &[f64]) -> Vec<f64> {
         rest.remove(nearest.unwrap_or(rest.len() - 1));
     }
     rest
+}
+
+/// Returns the onsets between which a boundary is apart from its neighbours.
+fn free_range(boundaries: &[Boundary], b: usize) -> (f64, f64) {
+    let low = b.checked_sub(1).map_or(0.0, |a| boundaries[a].onset * MIN_ONSET_RATIO);
+    let high = boundaries.get(b + 1).map_or(f64::INFINITY, |n| n.onset / MIN_ONSET_RATIO);
+    (low, high)
 }
 
 /// Returns the neighbours of a removed boundary with this number.

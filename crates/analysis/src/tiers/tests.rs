@@ -287,3 +287,16 @@ fn onsets_closer_than_a_third_are_one_end() {
     };
     assert_eq!((tiers(1.25), tiers(1.5)), (2, 3));
 }
+
+/// One point on the rise of a cache of gigabytes: any single rise explains it, and two more tiers are none.
+#[test]
+fn single_point_in_a_wide_gap_is_no_tier() {
+    let plateau = (16..=56).map(|i| (f64::from(i) / 2.0).exp2());
+    let near = plateau.map(|x| Point { x, y: if x <= 65536.0 { 4.0 } else { 50.0 }, sigma: 0.0005 });
+    let far = [(5.6e8, 112.5), (1.2e9, 328.0), (1.4e9, 328.0), (1.6e9, 328.0), (3.2e9, 328.0)];
+    let far = far.map(|(x, y)| Point { x, y, sigma: 0.0005 });
+    let points: Vec<Point> = near.chain(far).collect();
+    let reading = read(&points, &Options::default()).expect("a curve");
+    let latencies: Vec<f64> = reading.tiers.iter().map(|tier| tier.latency.value.round()).collect();
+    assert_eq!(latencies, [4.0, 50.0, 328.0]);
+}

@@ -130,6 +130,7 @@ fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -
     let conflicts = Measured::of(record, scale, &domain, step).conflicts(scale, &domain, step, nearer);
     let left = sets::read(&conflicts, &scan::constraints(&domain, step, nearer, false));
     let verdict = match left {
+        Verdict::One(one) if !scale.is_hardware() && !has_reach(one, step, scale.base) => Verdict::None,
         Verdict::One(one) => match confirmation::of_pages(&domain, &conflicts, one, nearer) {
             Some(true) => Verdict::One(one),
             Some(false) => Verdict::None,
@@ -138,6 +139,12 @@ fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -
         ref other => other.clone(),
     };
     Tlb { left, verdict, conflicts, domain }
+}
+
+/// Returns whether all entries of this geometry reach as far as the pairs of a described machine show, to the page.
+fn has_reach(of: Geometry, step: &Step, page: u64) -> bool {
+    let (reach, page) = (of.bytes() as f64, page as f64);
+    (step.capacity.low - page..=step.capacity.high + page).contains(&reach)
 }
 
 /// Returns the next trials of a TLB with these results; empty if its scan is complete.

@@ -10,13 +10,13 @@ use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 use super::bursts::{self, Kind};
 use super::conflicts::{self, Translated};
 use super::descriptors::{Cause, Steps};
-use super::placed::placements_differ;
 use super::splinters::{self, Splinters};
 use super::translation::{self, Pair, Translation, hit_time, pair_points, tlb_steps, translation_at};
 use super::two_lines;
 use super::walks::{grows_from, growth};
 use crate::record::Record;
 use crate::scale::MAX_CORE_CLOCKED_CYCLES;
+use crate::scale::placed::placements_differ;
 use crate::scale::{At, Scale, has_one_line_per_page};
 
 impl Scale {

@@ -7,7 +7,6 @@ mod bursts;
 mod conflicts;
 mod curves;
 mod descriptors;
-mod placed;
 mod plan;
 mod rows;
 mod splinters;

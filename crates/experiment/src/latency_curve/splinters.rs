@@ -24,11 +24,13 @@ pub(super) const KEY_STRIDE: u64 = 8;
 /// Numbers of pages that can show it, in reaches of the first TLB: under random replacement a third of the loads still
 /// hit at one and a half times its reach.
 const REACHES: std::ops::RangeInclusive<f64> = 1.5..=4.0;
+/// The same if none of these is possible: the lines of so many may exceed the nearest caches.
+const FAR_REACHES: std::ops::RangeInclusive<f64> = 4.0..=16.0;
 /// Huge pages that the lines may be in, at most: the smallest first-level TLB known for huge pages has 4 entries, and
 /// one is left for the stack.
 const MAX_HUGE_PAGES: u64 = 3;
 /// Largest pair that is measured for the test alone, pages: the scan has enough larger ones.
-const MAX_NEW_PAIR: u64 = 512;
+const MAX_NEW_PAIR: u64 = 1024;
 /// Share of a cache that the lines may fill, at most.
 const MAX_FILL: f64 = 0.75;
 /// Multiple of a nearer cache's capacity that the lines need so that none of them stays in it.
@@ -87,15 +89,17 @@ pub(super) fn pages(scale: &Scale, pairs: &[Pair], translated: &Reading, capacit
     let steps = tlb_steps(translated);
     let reach = steps.first()?.0.onset.value;
     let next = steps.get(1).map_or(f64::INFINITY, |next| next.0.onset.low);
-    let inside = |pages: u64| {
-        REACHES.contains(&(pages as f64 / reach))
-            && (pages as f64) < next
+    let possible = |pages: u64| {
+        (pages as f64) < next
             && pages * (scale.base + STRIDE) <= MAX_HUGE_PAGES * huge
             && in_one_cache(scale, pages as f64, capacities)
     };
-    let measured = pairs.iter().map(|pair| pair.pages).filter(|&pages| inside(pages)).max();
-    let most = (REACHES.end() * reach).min(next) as u64;
-    measured.or_else(|| (1..=most.min(MAX_NEW_PAIR)).rev().find(|&pages| inside(pages)))
+    [REACHES, FAR_REACHES].into_iter().find_map(|reaches| {
+        let inside = |pages: &u64| reaches.contains(&(*pages as f64 / reach)) && possible(*pages);
+        let most = (reaches.end() * reach).min(next) as u64;
+        let measured = pairs.iter().map(|pair| pair.pages).filter(inside).max();
+        measured.or_else(|| (1..=most.min(MAX_NEW_PAIR)).rev().find(inside))
+    })
 }
 
 /// Returns whether all three arrangements of this many lines are in the same cache: they fit in it with room for their

@@ -150,11 +150,17 @@ fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, rep
         )
     };
     if let Some(slower) = scale.slower_huge {
+        let measured = match scale.huge {
+            Some(huge) => format!(
+                "base pages are in random frames, so the latency curve was measured in {} pages, and {:.2} ns are subtracted from all its points",
+                size(huge as f64),
+                scale.huge_adds
+            ),
+            None => curve(),
+        };
         let text = format!(
-            "a load that hits in the nearest cache takes {:.2} ns in huge pages and {:.2} ns in base pages; {}",
-            slower.huge,
-            slower.base,
-            curve()
+            "a load that hits in the nearest cache takes {:.2} ns in huge pages and {:.2} ns in base pages; {measured}",
+            slower.huge, slower.base
         );
         warn(WarningKind::SlowHugePages, text, "");
     } else if scale.huge.is_none() {

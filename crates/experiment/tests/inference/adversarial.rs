@@ -100,6 +100,54 @@ fn first_tlb_without_huge_pages_does_not_slow_the_curve() {
     holds(&report, "tier.1.capacity", 32_768.0);
 }
 
+/// Of base pages in random frames a cache holds less than its size, so the curve is measured in huge pages after all.
+#[test]
+fn curve_in_random_frames_is_measured_in_slower_huge_pages() {
+    let mut d = base();
+    without_late_hits(&mut d);
+    d.memory.frames = Frames::Scattered;
+    d.tlbs[0].pages = vec![4096];
+    let report = report_of(&d, 1);
+    let warning = report.warnings.iter().find(|w| w.kind == WarningKind::SlowHugePages).expect("a warning");
+    assert!(warning.text.contains("are subtracted from all its points"), "{}", warning.text);
+    tiers(&report, &[4.0, 12.0, MEMORY]);
+    for (n, truth) in [(1, 32_768.0), (2, 262_144.0)] {
+        let name = format!("tier.{n}.capacity");
+        holds(&report, &name, truth);
+        let (capacity, value) = number(&report, &name).unwrap();
+        assert!(capacity.high.unwrap() - capacity.low.unwrap() < 0.06 * value, "{capacity:?}");
+    }
+    holds(&report, "tlb.1.entries", 48.0);
+}
+
+/// The pairs that show it next to the end of the first TLB have lines in two caches.
+#[test]
+fn pieces_of_huge_pages_are_found_far_beyond_the_first_tlb() {
+    let mut d = base();
+    let first = d.levels.iter_mut().find(|level| level.holds != Holds::Instructions).unwrap();
+    (first.size, first.ways) = (6 << 10, 6);
+    d.levels.last_mut().unwrap().size = 16 << 20;
+    let last = d.levels.last().unwrap().clone();
+    let second =
+        Level { name: "L2b".into(), size: 20 << 10, ways: 4, latency: Time::cycles(8.0), ..last.clone() };
+    d.levels.insert(d.levels.len() - 1, second);
+    d.tlbs = vec![
+        Tlb { entries: 64, ways: 4, pages: vec![4096, 2 << 20], splits: Some(4096), ..d.tlbs[0].clone() },
+        Tlb {
+            name: "T2".into(),
+            entries: 856,
+            ways: 4,
+            latency: Time::cycles(5.0),
+            pages: vec![4096, 2 << 20],
+            splits: Some(4096),
+            ..d.tlbs[0].clone()
+        },
+    ];
+    let report = report_of(&d, 1);
+    assert!(warned(&report, WarningKind::SplinteredPages), "{:?}", report.warnings);
+    tiers(&report, &[4.0, 8.0, 12.0, MEMORY]);
+}
+
 /// Lines of 256 bytes are found before any point of the curve, which has twice the spacing from the start then.
 #[test]
 fn first_tlb_without_huge_pages_does_not_slow_the_curve_of_long_lines() {

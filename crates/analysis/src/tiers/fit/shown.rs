@@ -13,8 +13,11 @@ const BEFORE_END: f64 = 0.02;
 
 /// Ratio of successive capacities below which a plateau has to show that they are two.
 const NEAR: f64 = 1.9;
-/// Largest relative difference of two successive points of such a plateau: the smallest error of a point.
-const NEARLY_LEVEL: f64 = 0.005;
+/// Largest relative difference of the points of such a plateau, the smallest error of a point, and smallest ratio of its ends: points
+/// nearer to each other are level on any rise.
+const NEARLY_LEVEL: (f64, f64) = (0.005, 1.015);
+/// The same of the ends of a plateau of a small cache, bytes: two lines.
+const FEW_LINES: f64 = 128.0;
 
 /// Working sets between two plateaus, where a capacity ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,17 +90,20 @@ impl Search<'_> {
             .filter(|more| more.1 < chi)
     }
 
-    /// Returns the stack without one of two capacities that are near each other, if no two points between them are level: the rise of one
-    /// exclusive level bends within an octave.
+    /// Returns the stack without one of two capacities that are near each other, if no points between them are level, and the first one's rise does not
+    /// explain all of them: the rise of one exclusive level bends within an octave.
     pub(super) fn joined(&self, boundaries: &[Boundary]) -> Option<Vec<Boundary>> {
         if !self.exact {
             return None;
         }
-        let is_level = |two: &[Point]| (two[1].y / two[0].y - 1.0).abs() <= NEARLY_LEVEL;
+        let off = self.unexplained(boundaries);
         let near = boundaries.windows(2).position(|two| {
-            let first = self.points.partition_point(|p| p.x <= two[0].onset);
-            let end = self.points.partition_point(|p| p.x <= two[1].onset);
-            two[1].onset < NEAR * two[0].onset && !self.points[first..end.max(first)].windows(2).any(is_level)
+            let at = |x: f64| self.points.partition_point(|p| p.x <= x);
+            let (first, end) = (at(two[0].onset), at(two[1].onset));
+            if off[first..end.max(first)].iter().all(|off| *off <= 1.0) {
+                return false;
+            }
+            two[1].onset < NEAR * two[0].onset && !has_level_run(&self.points[first..end.max(first)])
         })?;
         let without = [near, near + 1].map(|at| {
             let mut rest = super::without(boundaries, at);
@@ -106,6 +112,15 @@ impl Search<'_> {
         });
         without.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(rest, _)| rest)
     }
+}
+
+/// Returns whether successive points are level over a small part of an octave.
+fn has_level_run(points: &[Point]) -> bool {
+    let is_long = |a: &Point, b: &Point| b.x >= NEARLY_LEVEL.1 * a.x || a.x < b.x && b.x - a.x <= FEW_LINES;
+    points.iter().enumerate().any(|(i, first)| {
+        let level = |p: &&Point| (p.y / first.y - 1.0).abs() <= NEARLY_LEVEL.0;
+        points[i..].iter().take_while(level).last().is_some_and(|last| is_long(first, last))
+    })
 }
 
 #[cfg(test)]

@@ -58,6 +58,12 @@ pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     if scale.untested_long_lines && budget.spent <= budget.share(LAST_SCAN_STARTS_BY) {
         scale.space_widely();
     }
+    if round > SCAN_ROUNDS
+        && budget.spent <= budget.share(LAST_SCAN_STARTS_BY)
+        && scale.has_slower_huge_but_random_frames(record)
+    {
+        scale.use_slower_huge(record);
+    }
     if round > 1 && budget.spent >= budget.share(LAST_ROUND_STARTS_BY) {
         return Vec::new();
     }
@@ -72,12 +78,21 @@ pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         round,
         trials: Vec::new(),
     };
+    // Huge pages are slower, and if base pages are in random frames, the curve is measured in huge ones after all.
+    let frames_matter = planner.exact() && planner.scale.is_survey && planner.scale.slower_huge.is_some();
     match round {
         1 => planner.calibrate(),
         2 => planner.scan_pairs(),
         3 => planner.coarse_scan(),
         // The curve begins again with another spacing.
         _ if planner.scale.stride > STRIDE && !planner.is_scanned() => planner.scan_all(),
+        // And in other pages.
+        _ if planner.scale.huge_adds > 0.0 && planner.latency_curve.is_empty() => {
+            planner.coarse_scan();
+            planner.scan_large_sizes();
+        }
+        4 if frames_matter && planner.has_second_placements() => planner.second_placements(),
+        5 if frames_matter && planner.has_no_large_sizes() => planner.scan_large_sizes(),
         4 => planner.scan_large_sizes(),
         _ => planner.refine(),
     }

@@ -2,8 +2,8 @@
 
 use super::Planner;
 use super::scan::MIN_BYTES;
-use crate::latency_curve::placed::placements_differ;
 use crate::scale::At;
+use crate::scale::placed::placements_differ;
 
 /// Working sets of an octave that are measured in several placements.
 const PER_OCTAVE: f64 = 3.0;
@@ -34,18 +34,25 @@ impl Planner<'_> {
         self.latency_curve.iter().filter(move |at| slow(at))
     }
 
+    /// Returns whether there are working sets to measure in a second placement.
+    pub(super) fn has_second_placements(&self) -> bool {
+        !self.second().is_empty()
+    }
+
+    /// Returns the first working sets that do not fit in the first tier; more of them if the pages of the curve depend on it: caches of many ways
+    /// hide the placement of the first ones.
+    fn second(&self) -> Vec<u64> {
+        let count = if self.scale.slower_huge.is_some() { usize::MAX } else { SECOND.0 };
+        let small = self.departed().map(|at| at.bytes).take_while(|bytes| *bytes <= SECOND.1);
+        small.take(count).collect()
+    }
+
     /// Schedules a second placement of the first working sets that do not fit in the first tier.
     pub(super) fn second_placements(&mut self) {
         if !self.exact() || self.scale.huge.is_some() {
             return;
         }
-        let sizes: Vec<u64> = self
-            .departed()
-            .map(|at| at.bytes)
-            .take_while(|bytes| *bytes <= SECOND.1)
-            .take(SECOND.0)
-            .collect();
-        for bytes in sizes {
+        for bytes in self.second() {
             self.step(bytes);
         }
     }

@@ -8,12 +8,12 @@ use super::scan::MIN_BYTES;
 use super::{BEYOND_CLAIM, COARSE_TOP, Planner, unexceeded_claim};
 use crate::latency_curve::curves::Curves;
 use crate::latency_curve::descriptors::{self, Steps};
-use crate::latency_curve::placed::placements_agree;
 use crate::latency_curve::rows::MIN_MEMORY_NS;
 use crate::latency_curve::splinters;
 use crate::latency_curve::translation::{PLATEAU_SPAN, Pair};
 use crate::latency_curve::two_lines;
 use crate::record::TrialRun;
+use crate::scale::placed::placements_agree;
 use crate::scale::{DENSE_SHARE, DENSE_STRIDE, MIN_DENSE_SHARE, MIN_SLOWER, STRIDE, Short};
 
 /// Relative width to which the brackets of a capacity are narrowed: a third of the intended precision.

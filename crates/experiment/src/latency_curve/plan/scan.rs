@@ -64,6 +64,11 @@ impl Planner<'_> {
         }
     }
 
+    /// Returns whether none of the large working sets was measured.
+    pub(super) fn has_no_large_sizes(&self) -> bool {
+        self.latency_curve.last().is_none_or(|at| at.bytes <= FINE_TOP)
+    }
+
     /// Schedules the large working sets, the largest first: without it nothing shows where the last tier ends.
     pub(super) fn scan_large_sizes(&mut self) {
         let top = coarse_top(self.record, &self.scale);
