@@ -191,7 +191,12 @@ impl Planner<'_> {
         for capacity in curves.tiers.iter().filter_map(|tier| tier.capacity) {
             let end = capacity.onset.value;
             // The end may be known better since: what is too small for it says nothing.
-            if had.iter().any(|had| (MIN_DENSE_SHARE * end..=end).contains(&(*had as f64))) {
+            if let Some(had) = had.iter().find(|had| (MIN_DENSE_SHARE * end..=end).contains(&(**had as f64)))
+            {
+                // A packed half of the pairs may be none of its points after all.
+                if self.latency_curve.iter().all(|at| at.bytes != *had) {
+                    self.step(*had);
+                }
                 continue;
             }
             let fits = self.latency_curve.iter().rfind(|at| at.bytes as f64 <= DENSE_SHARE * end);
