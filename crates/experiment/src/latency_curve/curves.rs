@@ -188,7 +188,14 @@ impl Curves {
         });
         let grows = grows_from(&pairs, &latency_curve, record, scale);
         let share = if scale.huge.is_none() { 1.0 } else { in_huge };
-        let translation = scale.translation(&pairs, translated.as_ref(), share);
+        let most = match translated.as_ref().filter(|_| scale.huge.is_some() && share > 0.0) {
+            Some(found) => {
+                let added = share / scale.lines_per_visit(scale.base);
+                translation::most_in_pieces(&latency_curve, (&pairs, found), scale.base as f64, added)
+            }
+            None => f64::INFINITY,
+        };
+        let translation = scale.translation(&pairs, translated.as_ref(), (share, most));
         let mut reading = read_latency_curve(&latency_curve, &translation, scale.share);
         let possible = splinters.as_ref().is_some_and(Splinters::are_possible);
         let doubtful = scale.revise_curve(&latency_curve, &translation, possible, reading.as_mut());
@@ -436,18 +443,27 @@ fn steps(curves: &Reading, exact: bool) -> Vec<Step> {
 pub(crate) const MAX_PAIR: u64 = 8192;
 
 impl Scale {
-    /// Returns the latency curve's translation from the TLB pairs and their reading, or this share of it; empty if these
+    /// Returns the lines of a page that are visited one after the other, with one translation: half of them.
+    fn lines_per_visit(&self, bytes: u64) -> f64 {
+        (self.base / self.stride_at(bytes) / 2) as f64
+    }
+
+    /// Returns the latency curve's translation from the TLB pairs and their reading, or this share of it, of at most `most` ns each; empty if these
     /// show no TLB.
-    fn translation(&self, pairs: &[Pair], translated: Option<&Reading>, share: f64) -> Translation {
+    fn translation(
+        &self,
+        pairs: &[Pair],
+        translated: Option<&Reading>,
+        (share, most): (f64, f64),
+    ) -> Translation {
         let steps = translated.map(tlb_steps).unwrap_or_default();
         let Some((_, last)) = steps.last().filter(|_| share > 0.0) else { return Vec::new() };
         // Page tables leaving the caches count; a cache conflict of one pair does not.
         let hit_time = pairs.first().map_or(0.0, |p| p.packed.time());
         // A damaged record may show a walk with a negative time.
-        let max_cost = (1.5 * (last.latency.value - hit_time)).max(0.0);
-        // A page's lines are visited in two halves, each with a separate translation.
-        let lines = |bytes: u64| (self.base / self.stride_at(bytes) / 2) as f64;
-        let cost = |p: &Pair| share * p.extra.clamp(0.0, max_cost) / lines(p.pages * self.base);
+        let max_cost = (1.5 * (last.latency.value - hit_time)).max(0.0).min(most);
+        let cost =
+            |p: &Pair| share * p.extra.clamp(0.0, max_cost) / self.lines_per_visit(p.pages * self.base);
         pairs.iter().map(|p| ((p.pages * self.base) as f64, cost(p))).collect()
     }
 }

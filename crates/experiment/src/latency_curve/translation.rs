@@ -70,6 +70,38 @@ pub(crate) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
     }
 }
 
+/// Share of what the end of a TLB has to add to a curve below which it adds nothing.
+const SEEN: f64 = 0.5;
+/// Working sets beyond a TLB's reach, as a multiple of it, that show whether it adds anything; there must be two of them.
+const BEYOND: f64 = 2.5;
+const MIN_UNSEEN: usize = 2;
+
+/// Returns what translations of huge pages in pieces cost at most, ns: no more than before the first TLB beyond whose reach the curve does not
+/// rise by `added` of what the pairs add, ns for each ns. That one holds huge pages as a whole.
+pub(super) fn most_in_pieces(
+    curve: &[At],
+    (pairs, translated): (&[Pair], &Reading),
+    page: f64,
+    added: f64,
+) -> f64 {
+    let nearest = translated.tiers.first().map_or(0.0, |tier| tier.latency.value);
+    let costs: Translation = pairs.iter().map(|pair| (pair.pages as f64 * page, pair.extra)).collect();
+    let holds_whole = |two: &&[Tier]| {
+        let Some(reach) = two[0].capacity.map(|c| c.onset) else { return false };
+        let step = two[1].latency.value - two[0].latency.value;
+        let Some(before) = curve.iter().rfind(|at| at.bytes as f64 <= reach.low * page) else { return false };
+        let beyond = curve.iter().filter(|at| {
+            let bytes = at.bytes as f64;
+            let cost = translation_at(&costs, bytes) - (two[0].latency.value - nearest);
+            let is_beyond = bytes > reach.high * page && bytes < BEYOND * reach.high * page;
+            is_beyond && cost >= SEEN * step && at.time() - before.time() < SEEN * added * cost
+        });
+        beyond.count() >= MIN_UNSEEN
+    };
+    let first = translated.tiers.windows(2).find(holds_whole);
+    first.map_or(f64::INFINITY, |two| (two[0].latency.value - nearest).max(0.0))
+}
+
 /// Returns the steps of a translation curve: where each begins, and the tier beyond it.
 pub(crate) fn steps(reading: &Reading) -> impl Iterator<Item = (Capacity, Tier)> {
     reading.tiers.windows(2).filter_map(|pair| Some((pair[0].capacity?, pair[1])))

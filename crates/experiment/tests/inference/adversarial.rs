@@ -81,6 +81,47 @@ fn second_tlb_with_whole_huge_pages_does_not_make_memory_too_fast() {
     holds(&report, "tier.3.latency_cycles", MEMORY);
 }
 
+/// The curve does not rise beyond the reach of the second TLB, so its misses are no part of it.
+#[test]
+fn second_tlb_with_whole_huge_pages_does_not_make_a_cache_too_fast() {
+    let mut d = base();
+    let far =
+        Tlb { name: "far".into(), entries: 256, ways: 4, latency: Time::cycles(5.0), ..d.tlbs[0].clone() };
+    d.tlbs.truncate(1);
+    d.tlbs[0].splits = Some(4096);
+    d.tlbs.push(far);
+    d.walk = Some(Walk { fetches: 1, from: WalkFrom::Memory, latency: Time::cycles(60.0) });
+    let second = d.levels.last().unwrap();
+    let third =
+        Level { name: "L3".into(), size: 8 << 20, ways: 16, latency: Time::cycles(24.0), ..second.clone() };
+    d.levels.push(third);
+    let report = report_of(&d, 1);
+    assert!(warned(&report, WarningKind::SplinteredPages), "{:?}", report.warnings);
+    tiers(&report, &[4.0, 12.0, 24.0, MEMORY]);
+}
+
+/// The scan has one working set in each half of an octave there: the third level's last hits vanish where the fourth one ends.
+#[test]
+fn level_whose_plateau_the_scan_missed_is_a_tier() {
+    let mut d = base();
+    without_late_hits(&mut d);
+    let second = d.levels.last().unwrap().clone();
+    let level = |name: &str, size: u64, ways: u32, cycles: f64, replacement: Replacement| Level {
+        name: name.into(),
+        size,
+        ways,
+        latency: Time::cycles(cycles),
+        replacement,
+        ..second.clone()
+    };
+    d.levels.push(level("L3", 4 << 20, 16, 16.0, Replacement::Random));
+    d.levels.push(level("L4", 10 << 20, 5, 50.0, Replacement::Lru));
+    let report = report_of(&d, 1);
+    let count = (1..).take_while(|n| number(&report, &format!("tier.{n}.latency")).is_some()).count();
+    assert_eq!(count, 5, "{:?}", report.findings.iter().map(|f| f.name()).collect::<Vec<_>>());
+    holds(&report, "tier.4.capacity", f64::from(10 << 20));
+}
+
 #[test]
 fn whole_huge_pages_are_not_called_splintered() {
     let report = report_of(&base(), 1);

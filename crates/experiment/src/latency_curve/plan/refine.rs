@@ -43,6 +43,14 @@ const MAX_LONG_LINES: f64 = 64.0 * 1024.0 * 1024.0;
 /// with a tenth of the default budget nothing was left for its sets and ways.
 const TWO_LINES_BUDGET: u64 = 10_000_000;
 
+/// Smallest ratio of the times of two successive levels that are told apart, and of a rise in which one more may be.
+const NEAREST_STEP: f64 = 1.25;
+const HIDING_STEP: f64 = NEAREST_STEP * NEAREST_STEP;
+/// Smallest ratio of the sizes of two successive levels.
+const LEVEL_RATIO: f64 = 2.0;
+/// Smallest ratio of the ends of a gap that is filled: a plateau of half an octave has two points then.
+const HIDING_GAP: f64 = 1.3;
+
 /// Trials of loads in the order of addresses, in as many rounds, unless the machine is exact.
 const TRIALS_IN_ORDER: usize = 5;
 
@@ -58,6 +66,7 @@ impl Planner<'_> {
                 self.narrow(curves);
                 self.fill_wide_rises(curves);
                 self.fill_unexplained_rises(curves);
+                self.fill_hiding_gaps(curves);
             }
             self.extend(curves);
         }
@@ -283,6 +292,29 @@ impl Planner<'_> {
             let gaps = ends.filter(|(a, b)| *a < to && *b > from && *b > MAX_SMALL_GAP * a);
             for (a, b) in gaps.collect::<Vec<_>>() {
                 self.step((a * b).sqrt() as u64 / stride * stride);
+            }
+        }
+    }
+
+    /// Schedules points in gaps of high rises of exact machines in which the plateau of one more level may be: it has twice the size of the one
+    /// before, or more.
+    fn fill_hiding_gaps(&mut self, curves: &Reading) {
+        if !(self.exact() && self.scale.is_survey) {
+            return;
+        }
+        let stride = self.scale.stride;
+        let high =
+            curves.tiers.windows(2).filter(|two| two[1].latency.value >= HIDING_STEP * two[0].latency.value);
+        for two in high {
+            let Some(capacity) = two[0].capacity else { continue };
+            let (onset, end) = (capacity.onset.low, two[1].latency.value / NEAREST_STEP);
+            let gaps = self.latency_curve.windows(2).filter_map(|two| {
+                let (a, b) = (two[0].bytes as f64, two[1].bytes as f64);
+                let from = a.max(LEVEL_RATIO * onset);
+                (a >= onset && b >= HIDING_GAP * from && two[0].time() < end).then(|| (from * b).sqrt())
+            });
+            for bytes in gaps.collect::<Vec<_>>() {
+                self.step(bytes as u64 / stride * stride);
             }
         }
     }
