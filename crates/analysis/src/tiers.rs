@@ -155,6 +155,9 @@ impl Reading {
     }
 }
 
+/// Smallest ratio of the sizes of successive levels of a cache that holds copies of the nearer one's lines.
+pub const MIN_LEVEL_RATIO: f64 = 2.0;
+
 /// Largest odd factor of the size of a cache whose sets are a power of two: its ways.
 const MAX_ODD: u64 = 15;
 

@@ -4,7 +4,7 @@
 //! The fit assumes a stack of caches that hold copies of each other's lines. Exclusive levels, hashed levels and levels with
 //! any number of sets rise differently. Their latencies and capacities are then bounded by measured points.
 
-use super::{Point, Tier, by_octave_thirds, has_round_size};
+use super::{MIN_LEVEL_RATIO, Point, Tier, by_octave_thirds, has_round_size};
 use crate::interval::Interval;
 
 /// Relative rise along a plateau above which it is not level: the smallest error of a point.
@@ -45,8 +45,6 @@ const MIN_HIDING_STEP: f64 = 1.3 * 1.3;
 const MIN_HIDING_WIDTH: f64 = 1.5;
 /// Share of the step at its end.
 const END_OF_RISE: f64 = 0.9;
-/// Smallest ratio of the sizes of successive levels.
-const MIN_LEVEL_RATIO: f64 = 2.0;
 /// Smallest ratio of the ends of a gap between working sets that hides a level, from twice the nearer level's size on.
 const MIN_GAP: f64 = 1.25;
 /// Ratio of two working sets from which on a straight line between them says nothing.

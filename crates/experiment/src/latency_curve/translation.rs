@@ -75,9 +75,11 @@ const SEEN: f64 = 0.5;
 /// Working sets beyond a TLB's reach, as a multiple of it, that show whether it adds anything; there must be two of them.
 const BEYOND: f64 = 2.5;
 const MIN_UNSEEN: usize = 2;
+/// Smallest rise of a curve, relative, that can be missed: below it are errors of its points.
+const VISIBLE: f64 = 0.05;
 
 /// Returns what translations of huge pages in pieces cost at most, ns: no more than before the first TLB beyond whose reach the curve does not
-/// rise by `added` of what the pairs add, ns for each ns. That one holds huge pages as a whole.
+/// rise by `added` of what the pairs add, ns for each ns. That one holds huge pages as a whole. The nearest one was tested.
 pub(super) fn most_in_pieces(
     curve: &[At],
     (pairs, translated): (&[Pair], &Reading),
@@ -94,11 +96,12 @@ pub(super) fn most_in_pieces(
             let bytes = at.bytes as f64;
             let cost = translation_at(&costs, bytes) - (two[0].latency.value - nearest);
             let is_beyond = bytes > reach.high * page && bytes < BEYOND * reach.high * page;
-            is_beyond && cost >= SEEN * step && at.time() - before.time() < SEEN * added * cost
+            let is_visible = added * cost >= VISIBLE * before.time();
+            is_beyond && is_visible && cost >= SEEN * step && at.time() - before.time() < SEEN * added * cost
         });
         beyond.count() >= MIN_UNSEEN
     };
-    let first = translated.tiers.windows(2).find(holds_whole);
+    let first = translated.tiers.windows(2).skip(1).find(holds_whole);
     first.map_or(f64::INFINITY, |two| (two[0].latency.value - nearest).max(0.0))
 }
 

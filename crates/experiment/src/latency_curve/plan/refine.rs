@@ -1,6 +1,6 @@
 //! Later rounds: brackets narrowed, the end extended, doubtful points repeated.
 
-use fathom_analysis::tiers::{Reading, Tier};
+use fathom_analysis::tiers::{self, Reading, Tier};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{Memory, OrderKind, Pattern, PatternKind, Trial};
 
@@ -46,8 +46,6 @@ const TWO_LINES_BUDGET: u64 = 10_000_000;
 /// Smallest ratio of the times of two successive levels that are told apart, and of a rise in which one more may be.
 const NEAREST_STEP: f64 = 1.25;
 const HIDING_STEP: f64 = NEAREST_STEP * NEAREST_STEP;
-/// Smallest ratio of the sizes of two successive levels.
-const LEVEL_RATIO: f64 = 2.0;
 /// Smallest ratio of the ends of a gap that is filled: a plateau of half an octave has two points then.
 const HIDING_GAP: f64 = 1.3;
 
@@ -310,7 +308,7 @@ impl Planner<'_> {
             let (onset, end) = (capacity.onset.low, two[1].latency.value / NEAREST_STEP);
             let gaps = self.latency_curve.windows(2).filter_map(|two| {
                 let (a, b) = (two[0].bytes as f64, two[1].bytes as f64);
-                let from = a.max(LEVEL_RATIO * onset);
+                let from = a.max(tiers::MIN_LEVEL_RATIO * onset);
                 (a >= onset && b >= HIDING_GAP * from && two[0].time() < end).then(|| (from * b).sqrt())
             });
             for bytes in gaps.collect::<Vec<_>>() {
