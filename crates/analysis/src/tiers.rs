@@ -158,6 +158,8 @@ impl Reading {
 /// Smallest ratio of the sizes of successive levels of a cache that holds copies of the nearer one's lines.
 pub const MIN_LEVEL_RATIO: f64 = 2.0;
 
+pub use doubt::hiding_gaps;
+
 /// Largest odd factor of the size of a cache whose sets are a power of two: its ways.
 const MAX_ODD: u64 = 15;
 
@@ -206,24 +208,10 @@ fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading
     }
     let mut tiers: Vec<Tier> = (0..=fit.boundaries.len()).map(|i| tier(points, &fit, i, options)).collect();
     let exact = options.share == 0.0 && options.span.is_infinite();
-    notes.extend(
-        fit.boundaries.iter().zip(tiers.windows(2)).filter(|(b, _)| spread_out(points, &fit, b)).map(
-            |(b, tiers)| {
-                let may_be = match exact && !doubt::may_hide_a_level(tiers, points) {
-                    true => "too narrow for another level",
-                    false => "there may be several, or the level is shared",
-                };
-                format!("the rise beyond {} does not fit one capacity: {may_be}", fathom_units::size(b.onset))
-            },
-        ),
-    );
     if exact {
         doubt::widen(&mut tiers, points);
-        notes.extend(tiers.windows(2).filter_map(|two| doubt::unmeasured(two, points)).map(|(from, to)| {
-            let [from, to] = [from, to].map(fathom_units::size);
-            format!("between {from} and {to} no working set was measured: a level of that size may be missing here")
-        }));
     }
+    notes.extend(doubt::notes(&tiers, &fit, points, exact));
     if let Some(indistinct) = indistinct_step(&tiers) {
         // The fit separated two capacities that the points do not separate: one is removed.
         let rest: Vec<f64> = fit

@@ -4,6 +4,9 @@
 //! The fit assumes a stack of caches that hold copies of each other's lines. Exclusive levels, hashed levels and levels with
 //! any number of sets rise differently. Their latencies and capacities are then bounded by measured points.
 
+use fathom_units::size;
+
+use super::fit::Fit;
 use super::{MIN_LEVEL_RATIO, Point, Tier, by_octave_thirds, has_round_size};
 use crate::interval::Interval;
 
@@ -39,21 +42,22 @@ const PLATEAU_BEFORE: usize = 3;
 /// Relative distance from the plateau beyond which a point has left it; surely, if it is four standard errors more.
 const MAX_DEPARTURE: f64 = 0.02;
 
-/// Smallest ratio of the latencies before and after a rise that hides a level: successive tiers differ by 1.3 and more.
-const MIN_HIDING_STEP: f64 = 1.3 * 1.3;
+/// Smallest ratio of the latencies of successive tiers that are told apart, and of a rise in which one more may be.
+const MIN_STEP: f64 = 1.25;
+const MIN_HIDING_STEP: f64 = MIN_STEP * MIN_STEP;
 /// Smallest ratio of the working sets at both ends of such a rise: a victim buffer has half of the nearer level or more.
 const MIN_HIDING_WIDTH: f64 = 1.5;
 /// Share of the step at its end.
 const END_OF_RISE: f64 = 0.9;
-/// Smallest ratio of the ends of a gap between working sets that hides a level, from twice the nearer level's size on.
-const MIN_GAP: f64 = 1.25;
+/// Smallest ratio of the ends of a gap between working sets that hides a level: a plateau of half an octave has two points with smaller ones.
+const MIN_GAP: f64 = 1.3;
 /// Ratio of two working sets from which on a straight line between them says nothing.
 const FAR_APART: f64 = 1.5;
 /// Points on a rise that show whether it is that of one level.
 const KNOWN_RISE: usize = 3;
 
 /// Returns whether the rise between two tiers is high and wide enough for one more level.
-pub(super) fn may_hide_a_level(tiers: &[Tier], points: &[Point]) -> bool {
+fn may_hide_a_level(tiers: &[Tier], points: &[Point]) -> bool {
     let [before, beyond] = tiers else { return false };
     let (here, next) = (before.latency.value, beyond.latency.value);
     let Some(onset) = before.capacity.map(|c| c.onset.value) else { return false };
@@ -62,19 +66,50 @@ pub(super) fn may_hide_a_level(tiers: &[Tier], points: &[Point]) -> bool {
     next >= MIN_HIDING_STEP * here && end >= MIN_HIDING_WIDTH * onset
 }
 
-/// Returns the ends of a gap between the working sets of the rise between two tiers that is wide enough for the end of one more level.
-pub(super) fn unmeasured(tiers: &[Tier], points: &[Point]) -> Option<(f64, f64)> {
+/// Returns the gaps of a curve, (working set, time) ascending, in the rise between two tiers in which the plateau of one more level may be: it has
+/// twice the size of the one before, or more. A gap begins at that size if it lies in it.
+#[must_use]
+pub fn hiding_gaps(tiers: &[Tier], curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let [before, beyond] = tiers else { return Vec::new() };
+    let (here, next) = (before.latency.value, beyond.latency.value);
+    let Some(onset) = before.capacity.map(|c| c.onset.low).filter(|_| next >= MIN_HIDING_STEP * here) else {
+        return Vec::new();
+    };
+    let gap = |two: &[(f64, f64)]| {
+        let (from, to) = (two[0].0.max(MIN_LEVEL_RATIO * onset), two[1].0);
+        let hides = two[0].0 >= onset && to >= MIN_GAP * from && two[0].1 < next / MIN_STEP;
+        hides.then_some((from, to))
+    };
+    curve.windows(2).filter_map(gap).collect()
+}
+
+/// Returns the first such gap, if too few points are on the rise to show that it is that of one level.
+fn unmeasured(tiers: &[Tier], points: &[Point]) -> Option<(f64, f64)> {
     let [before, beyond] = tiers else { return None };
     let (here, next) = (before.latency.value, beyond.latency.value);
-    let onset = before.capacity?.onset;
     let on_rise = points.iter().filter(|p| p.y > here * (1.0 + MIN_FALL) && p.y < next * (1.0 - MIN_FALL));
-    let few = on_rise.count() < KNOWN_RISE;
-    let gap = points.windows(2).find(|two| {
-        let from = two[0].x.max(MIN_LEVEL_RATIO * onset.low);
-        let before_end = two[0].y < here + END_OF_RISE * (next - here);
-        two[1].x >= MIN_GAP * from && two[0].x >= onset.low && before_end
-    })?;
-    (few && next >= MIN_HIDING_STEP * here).then_some((gap[0].x, gap[1].x))
+    let curve: Vec<(f64, f64)> = points.iter().map(|p| (p.x, p.y)).collect();
+    hiding_gaps(tiers, &curve).first().copied().filter(|_| on_rise.count() < KNOWN_RISE)
+}
+
+/// Returns remarks on the rises between the tiers of a fit: those of no single cache, and of an exact curve those in which a level may be hidden.
+pub(super) fn notes(tiers: &[Tier], fit: &Fit, points: &[Point], exact: bool) -> Vec<String> {
+    let rises = || fit.boundaries.iter().zip(tiers.windows(2));
+    let spread_out = rises().filter(|(b, _)| super::spread_out(points, fit, b)).map(|(b, tiers)| {
+        let may_be = match exact && !may_hide_a_level(tiers, points) {
+            true => "too narrow for another level",
+            false => "there may be several, or the level is shared",
+        };
+        format!("the rise beyond {} does not fit one capacity: {may_be}", size(b.onset))
+    });
+    let gaps = rises().filter(|_| exact).filter_map(|(_, tiers)| unmeasured(tiers, points));
+    let gaps = gaps.map(|(from, to)| {
+        let (from, to) = (size(from), size(to));
+        format!(
+            "between {from} and {to} no working set was measured: a level of that size may be missing here"
+        )
+    });
+    spread_out.chain(gaps).collect()
 }
 
 /// Widens the intervals of `tiers` to what their points (ascending in x) leave open.
@@ -294,15 +329,15 @@ mod tests {
     fn high_wide_and_unmeasured_rises_may_hide_a_level() {
         let (tiers, curve) = with_rise([7.0, 9.0]);
         assert!(may_hide_a_level(&tiers, &curve));
-        let low = [tier(4.0, Some(capacity(1448.0, true)), 5, 256.0), tier(6.5, None, 5, 4096.0)];
-        assert!(!may_hide_a_level(&low, &curve), "one step of 1.3 at most");
+        let low = [tier(4.0, Some(capacity(1448.0, true)), 5, 256.0), tier(6.2, None, 5, 4096.0)];
+        assert!(!may_hide_a_level(&low, &curve), "less than two steps of 1.25");
         let (tiers, curve) = with_rise([20.0, 20.0]);
         assert!(!may_hide_a_level(&tiers, &curve), "half an octave");
-        // From 1448 to 16384 nothing was measured.
+        // From 1448 to 16384 nothing was measured: a level of twice the size and more may end there.
         let sparse: Vec<Point> = curve.iter().copied().filter(|p| p.x < 1500.0 || p.x > 16_000.0).collect();
         assert_eq!(unmeasured(&tiers, &curve), None);
         let gap = unmeasured(&tiers, &sparse).map(|(from, to)| (from as u64, to as u64));
-        assert_eq!(gap, Some((1448, 16_384)));
+        assert_eq!(gap, Some((2896, 16_384)));
     }
 
     /// Part of a lap met what the level had kept: less than 0.99 of the plateau's time beyond its end. Seen on a level of 80 MiB with 20 ways.

@@ -363,3 +363,21 @@ fn why_unknown(scale: &Scale, step: &Step, verdict: &Verdict) -> (String, &'stat
 
 /// Number of geometries that are listed.
 const MAX_SHOWN: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use fathom_analysis::interval::Interval;
+
+    use super::*;
+
+    /// Seen on a described machine of 190 sets and two ways, whose pairs begin to rise at 378 to 382 pages.
+    #[test]
+    fn geometry_has_the_reach_of_its_pairs_to_the_page() {
+        let of = |pages: u64| pages as f64 * 4096.0;
+        let capacity = Interval { value: of(380), low: of(378), high: of(382) };
+        let step = Step { capacity, here: 1.0, next: 5.0 };
+        let has = |sets: u64| has_reach(Geometry { ways: 2, way_bytes: 4096 * sets }, &step, 4096);
+        assert!(has(190) && has(191));
+        assert!(!has(192) && !has(188));
+    }
+}

@@ -18,8 +18,8 @@ use crate::scale::Scale;
 const ONE_BY_ONE: f64 = 1.25;
 
 /// Relative standard deviation of these times between sessions in a guest, whose core clock is the host's. Forty sessions of 10 s on a Zen 5
-/// guest: 1.83 to 2.00 ns (2.3 %) and 1.11 to 1.25 ns (2.3 %), while each one's own interval was mostly within 1 %.
-const GUEST_SESSION_SIGMA: f64 = 0.025;
+/// guest: 1.83 to 2.00 ns (2.3 %) and 1.11 to 1.25 ns (2.4 %), while each one's own interval was mostly within 1 %.
+const GUEST_SESSION_SIGMA: f64 = 0.024;
 
 /// Adds the findings, or why there are none. Adds nothing for a described machine.
 pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut Report) {

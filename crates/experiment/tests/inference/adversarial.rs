@@ -67,9 +67,8 @@ fn splintered_huge_pages_are_detected_and_make_no_tier() {
     assert!(number(&report, "walk.share").is_none(), "no time without translation was measured");
 }
 
-/// The pairs tell the walks of base pages, which the second TLB saves for huge ones.
-#[test]
-fn second_tlb_with_whole_huge_pages_does_not_make_memory_too_fast() {
+/// Returns a machine whose first TLB holds huge pages in pieces, and whose second one holds them as a whole.
+fn whole_pages_in_the_second_tlb() -> Description {
     let mut d = base();
     let far =
         Tlb { name: "far".into(), entries: 256, ways: 4, latency: Time::cycles(5.0), ..d.tlbs[0].clone() };
@@ -77,20 +76,20 @@ fn second_tlb_with_whole_huge_pages_does_not_make_memory_too_fast() {
     d.tlbs[0].splits = Some(4096);
     d.tlbs.push(far);
     d.walk = Some(Walk { fetches: 1, from: WalkFrom::Memory, latency: Time::cycles(60.0) });
-    let report = report_of(&d, 1);
+    d
+}
+
+/// The pairs tell the walks of base pages, which the second TLB saves for huge ones.
+#[test]
+fn second_tlb_with_whole_huge_pages_does_not_make_memory_too_fast() {
+    let report = report_of(&whole_pages_in_the_second_tlb(), 1);
     holds(&report, "tier.3.latency_cycles", MEMORY);
 }
 
 /// The curve does not rise beyond the reach of the second TLB, so its misses are no part of it.
 #[test]
 fn second_tlb_with_whole_huge_pages_does_not_make_a_cache_too_fast() {
-    let mut d = base();
-    let far =
-        Tlb { name: "far".into(), entries: 256, ways: 4, latency: Time::cycles(5.0), ..d.tlbs[0].clone() };
-    d.tlbs.truncate(1);
-    d.tlbs[0].splits = Some(4096);
-    d.tlbs.push(far);
-    d.walk = Some(Walk { fetches: 1, from: WalkFrom::Memory, latency: Time::cycles(60.0) });
+    let mut d = whole_pages_in_the_second_tlb();
     let second = d.levels.last().unwrap();
     let third =
         Level { name: "L3".into(), size: 8 << 20, ways: 16, latency: Time::cycles(24.0), ..second.clone() };

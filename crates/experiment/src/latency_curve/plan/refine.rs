@@ -43,12 +43,6 @@ const MAX_LONG_LINES: f64 = 64.0 * 1024.0 * 1024.0;
 /// with a tenth of the default budget nothing was left for its sets and ways.
 const TWO_LINES_BUDGET: u64 = 10_000_000;
 
-/// Smallest ratio of the times of two successive levels that are told apart, and of a rise in which one more may be.
-const NEAREST_STEP: f64 = 1.25;
-const HIDING_STEP: f64 = NEAREST_STEP * NEAREST_STEP;
-/// Smallest ratio of the ends of a gap that is filled: a plateau of half an octave has two points then.
-const HIDING_GAP: f64 = 1.3;
-
 /// Trials of loads in the order of addresses, in as many rounds, unless the machine is exact.
 const TRIALS_IN_ORDER: usize = 5;
 
@@ -294,26 +288,16 @@ impl Planner<'_> {
         }
     }
 
-    /// Schedules points in gaps of high rises of exact machines in which the plateau of one more level may be: it has twice the size of the one
-    /// before, or more.
+    /// Schedules points in gaps of the rises of exact machines in which the plateau of one more level may be.
     fn fill_hiding_gaps(&mut self, curves: &Reading) {
         if !(self.exact() && self.scale.is_survey) {
             return;
         }
         let stride = self.scale.stride;
-        let high =
-            curves.tiers.windows(2).filter(|two| two[1].latency.value >= HIDING_STEP * two[0].latency.value);
-        for two in high {
-            let Some(capacity) = two[0].capacity else { continue };
-            let (onset, end) = (capacity.onset.low, two[1].latency.value / NEAREST_STEP);
-            let gaps = self.latency_curve.windows(2).filter_map(|two| {
-                let (a, b) = (two[0].bytes as f64, two[1].bytes as f64);
-                let from = a.max(tiers::MIN_LEVEL_RATIO * onset);
-                (a >= onset && b >= HIDING_GAP * from && two[0].time() < end).then(|| (from * b).sqrt())
-            });
-            for bytes in gaps.collect::<Vec<_>>() {
-                self.step(bytes as u64 / stride * stride);
-            }
+        let curve: Vec<(f64, f64)> =
+            self.latency_curve.iter().map(|at| (at.bytes as f64, at.time())).collect();
+        for (from, to) in curves.tiers.windows(2).flat_map(|two| tiers::hiding_gaps(two, &curve)) {
+            self.step((from * to).sqrt() as u64 / stride * stride);
         }
     }
 
