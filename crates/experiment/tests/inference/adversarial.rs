@@ -99,6 +99,15 @@ fn second_tlb_with_whole_huge_pages_does_not_make_a_cache_too_fast() {
     tiers(&report, &[4.0, 12.0, 24.0, MEMORY]);
 }
 
+/// Lines of 32 bytes in 711 sets: the curve, and the packed halves of the pairs all the more, seem to fit in twice the size. The test for short lines
+/// lay beside a packed half, which was no point of the curve then.
+#[test]
+fn level_of_short_lines_in_an_odd_number_of_sets_has_its_size() {
+    let d = wide::clean(390_051);
+    assert_eq!((d.levels[1].line, d.levels[1].sets()), (32, 711));
+    holds(&report_of(&d, 1), "tier.2.capacity", 455_040.0);
+}
+
 /// The scan has one working set in each half of an octave there: the third level's last hits vanish where the fourth one ends.
 #[test]
 fn level_whose_plateau_the_scan_missed_is_a_tier() {
