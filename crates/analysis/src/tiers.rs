@@ -9,6 +9,7 @@
 //!
 //! The curve may be latency over bytes or translation cost over pages; the code is the same for both.
 
+mod bracket;
 pub mod bursts;
 mod doubt;
 pub mod fit;
@@ -20,6 +21,7 @@ pub mod shape;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::interval::Interval;
+use bracket::bracket;
 use fit::{Boundary, Fit};
 
 /// A measured point of a curve.
@@ -49,11 +51,33 @@ pub struct Options {
     /// The latency of a plateau is taken from its beginning up to this factor. Latency curve: up to the tier's end.
     /// Translation curve: only the nearest points, because page tables themselves leave the caches at larger sizes.
     pub span: f64,
+    /// Working set from which on no load hits in any cache, because all of them are first loads of their lines; infinite if every lap was
+    /// walked before.
+    pub first_loads: f64,
+}
+
+impl Options {
+    /// Returns whether they are of the latency curve of a machine without other users.
+    fn is_exact(&self) -> bool {
+        self.share == 0.0 && self.span.is_infinite()
+    }
+
+    /// Returns the working set that has as many misses after laps: an infinite one, if all loads are first loads.
+    fn walked(&self, bytes: f64) -> f64 {
+        if bytes >= self.first_loads { f64::INFINITY } else { bytes }
+    }
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { min_ratio: 1.25, floor: 0.005, rise: 0.0025, share: 0.0, span: f64::INFINITY }
+        Options {
+            min_ratio: 1.25,
+            floor: 0.005,
+            rise: 0.0025,
+            share: 0.0,
+            span: f64::INFINITY,
+            first_loads: f64::INFINITY,
+        }
     }
 }
 
@@ -207,9 +231,13 @@ fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading
         ));
     }
     let mut tiers: Vec<Tier> = (0..=fit.boundaries.len()).map(|i| tier(points, &fit, i, options)).collect();
-    let exact = options.share == 0.0 && options.span.is_infinite();
+    let exact = options.is_exact();
     if exact {
         doubt::widen(&mut tiers, points);
+    }
+    for peeled in &fit.peeled {
+        let latency = &mut tiers[peeled.tier].latency;
+        (latency.low, latency.high) = (latency.low.min(peeled.low), latency.high.max(peeled.high));
     }
     notes.extend(doubt::notes(&tiers, &fit, points, exact));
     if let Some(indistinct) = indistinct_step(&tiers) {
@@ -228,7 +256,7 @@ fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading
         ));
         return reading;
     }
-    let flat_end = ends_flat(points, &fit);
+    let flat_end = ends_flat(points, &fit, options);
     Reading { tiers, scatter: fit.scatter, flat_end, notes }
 }
 
@@ -236,13 +264,16 @@ fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading
 /// smaller step.
 fn indistinct_step(tiers: &[Tier]) -> Option<usize> {
     let close = |pair: &[Tier]| match (pair[0].capacity, pair[1].capacity) {
-        (Some(a), Some(b)) => b.onset.value < 1.19 * a.onset.value,
+        (Some(a), Some(b)) => b.onset.value < QUARTER_OCTAVE * a.onset.value,
         _ => false,
     };
     let first = tiers.windows(2).position(close)?;
     let step = |i: usize| tiers[i + 1].latency.value / tiers[i].latency.value;
     Some(if step(first) < step(first + 1) { first } else { first + 1 })
 }
+
+/// Ratio of working sets a quarter of an octave apart, which successive points may be: a little less than 2^(1/4).
+const QUARTER_OCTAVE: f64 = 1.189;
 
 /// Smallest share of misses of a point that counts as wholly beyond a capacity: the remaining hits change a latency by
 /// less than the points' minimum error.
@@ -265,7 +296,7 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
             let b = fit.boundaries[b];
             // If only the beginning of a plateau is used, it must not include the end of the rise.
             let margin = if options.span.is_finite() { 1.15 } else { 1.0 };
-            b.shape.misses(x / b.onset / margin) > MIN_BEYOND_MISSES
+            b.shape.misses(options.walked(x) / b.onset / margin) > MIN_BEYOND_MISSES
         })
     };
     let begin = points.iter().find(|p| begun(p.x)).map_or(f64::INFINITY, |p| p.x);
@@ -358,7 +389,7 @@ fn flat_run(points: &[Point], fit: &Fit, i: usize, end: f64) -> Option<Interval>
     };
     let longest = (0..inside.len())
         .flat_map(|a| (a + 3..=inside.len()).map(move |b| (a, b)))
-        .filter(|&(a, b)| inside[b - 1].x >= 1.19 * inside[a].x && flat(&inside[a..b]))
+        .filter(|&(a, b)| inside[b - 1].x >= QUARTER_OCTAVE * inside[a].x && flat(&inside[a..b]))
         .max_by(|&(a, b), &(c, d)| {
             (inside[b - 1].x / inside[a].x).total_cmp(&(inside[d - 1].x / inside[c].x))
         })?;
@@ -388,91 +419,6 @@ fn spread_out(points: &[Point], fit: &Fit, boundary: &Boundary) -> bool {
     matches!(boundary.shape, shape::Shape::Gradual(_)) || points.iter().filter(on_rise).any(off)
 }
 
-/// Returns the bracket of boundary `b` by measured points, and the onset in it.
-fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity {
-    let Boundary { onset, shape } = fit.boundaries[b];
-    let from = b.checked_sub(1).map_or(0.0, |a| fit.boundaries[a].onset);
-    let to = fit.boundaries.get(b + 1).map_or(f64::INFINITY, |n| n.onset);
-    let inside: Vec<&Point> = points.iter().filter(|p| p.x > from && p.x <= to).collect();
-    // If the fitted onset is too high, risen points count as ground; each bracket gives a better onset for the next
-    // iteration.
-    let mut ground = onset;
-    let step = fit.latency(b + 1).value / fit.predict_without(onset, b).max(f64::MIN_POSITIVE) - 1.0;
-    let min_rise = options.rise.max(options.share * step);
-    let (mut below, mut above, mut threshold);
-    loop {
-        let (level, noise) = fit.level_below(points, b, ground);
-        // The error of a point is estimated from the neighbours' scatter, because its own few samples estimate it badly. In
-        // TLB pairs, differences of two times, it changes along the curve: beside a slow cache it is larger.
-        let own =
-            |p: &Point| if options.span.is_finite() { 3.0 * error_near(&inside, p.x) } else { 2.0 * p.sigma };
-        let needed = |p: &Point| min_rise.max(4.0 * noise).max(own(p));
-        let risen = |p: &Point| p.y / (level * fit.predict_without(p.x, b)) - 1.0 > needed(p);
-        let first = edge(&inside, onset, risen);
-        // Without a measured point on one side, the bracket ends at the neighbouring capacity or the end of the curve.
-        below = first.checked_sub(1).map_or(from.max(points[0].x), |i| inside[i].x);
-        let end = if to.is_finite() { to } else { points[points.len() - 1].x };
-        above = inside.get(first).map_or(end, |p| p.x).max(below);
-        threshold = first.checked_sub(1).map_or(4.0 * noise, |i| needed(inside[i]));
-        let lost = first == inside.len() && to.is_infinite() && ground > onset / 4.0;
-        if lost {
-            // Nothing rises above a ground with this much noise: it lies on the rise itself. Search at smaller sizes.
-            ground /= 1.3;
-        } else if below < ground {
-            ground = below;
-        } else {
-            break;
-        }
-    }
-    // A rise below the threshold may hide an overflow: the working set by which a cache can overflow before its misses
-    // show, from the fitted miss curve, at most 2 %, or 10 % in TLB pairs, whose errors are larger. Twice that and a part in a
-    // thousand are subtracted, because the shape is itself a fit.
-    let most = if options.span.is_finite() { 100 } else { 20 };
-    let low = below / (1.001 + 2.0 * hidden(shape, threshold, step, most));
-    let value = onset.max(low).min(above);
-    let explained = !spread_out(points, fit, &fit.boundaries[b]);
-    Capacity {
-        onset: Interval { value, low, high: above },
-        below,
-        above,
-        shape,
-        explained,
-        wide_rise: false,
-        in_frames: false,
-        covered: 0,
-    }
-}
-
-/// Points on each side of one whose errors are joined with its own.
-const NEAR: usize = 2;
-
-/// Returns the relative standard error of the points near `x`: the root of the mean square.
-fn error_near(points: &[&Point], x: f64) -> f64 {
-    let i = points.partition_point(|p| p.x < x);
-    let near = &points[i.saturating_sub(NEAR)..(i + NEAR + 1).min(points.len())];
-    (near.iter().map(|p| p.sigma.powi(2)).sum::<f64>() / near.len().max(1) as f64).sqrt()
-}
-
-/// Searches from the fitted onset: down to the last point without a rise, then up to the first with one. At smaller
-/// sizes, where the curve still rises to this tier, the fit is not accurate enough.
-fn edge(inside: &[&Point], onset: f64, risen: impl Fn(&Point) -> bool) -> usize {
-    let mut first = inside.partition_point(|p| p.x <= onset);
-    while first > 0 && risen(inside[first - 1]) {
-        first -= 1;
-    }
-    while first < inside.len() && !risen(inside[first]) {
-        first += 1;
-    }
-    first
-}
-
-/// Returns the largest relative overflow, up to `most` thousandths, whose rise stays below `threshold`, for a step of relative
-/// height `step`.
-fn hidden(shape: shape::Shape, threshold: f64, step: f64, most: u16) -> f64 {
-    let part = |i: u16| f64::from(i) * 1e-3;
-    (1..=most).map(part).find(|d| shape.misses(1.0 + d) * step > threshold).unwrap_or(part(most))
-}
-
 /// Smallest number of measured points of a plateau at the end of a curve.
 const MIN_END_POINTS: usize = 3;
 /// Largest relative difference between the points of a plateau at the end, in addition to four of their standard
@@ -481,8 +427,10 @@ const MAX_END_DEVIATION: f64 = 0.02;
 
 /// Returns whether the curve has stopped rising at its last points: at least three points beyond the last boundary
 /// differ by no more than their errors, and by its shape nearly all of their loads miss.
-fn ends_flat(points: &[Point], fit: &Fit) -> bool {
-    let beyond = |p: &&Point| fit.boundaries.last().is_none_or(|b| b.shape.misses(p.x / b.onset) > 0.98);
+fn ends_flat(points: &[Point], fit: &Fit, options: &Options) -> bool {
+    let beyond = |p: &&Point| {
+        fit.boundaries.last().is_none_or(|b| b.shape.misses(options.walked(p.x) / b.onset) > 0.98)
+    };
     let last: Vec<&Point> = points.iter().rev().take(MIN_END_POINTS).collect();
     let level = crate::interval::median(&last.iter().map(|p| p.y).collect::<Vec<_>>()).unwrap_or(0.0);
     let flat = |p: &&Point| (p.y / level - 1.0).abs() <= MAX_END_DEVIATION + 4.0 * p.sigma;

@@ -153,7 +153,8 @@ fn extend_rising(tier: &mut Tier, points: &[Point]) {
     }
 }
 
-/// Extends a latency without a plateau to the slowest point of its own: some of its loads are hits of the tier before. Extends it to that of
+/// Extends a latency without a plateau to the slowest point of its own: some of its loads are hits of the tier before; and by as much to the
+/// other side. Extends it to that of
 /// the tier before, too, unless both rises next to it are those of single caches.
 fn bound(tiers: &mut [Tier], i: usize, points: &[Point]) {
     let explained = |t: &Tier| t.capacity.is_none_or(|c| c.explained);
@@ -165,9 +166,11 @@ fn bound(tiers: &mut [Tier], i: usize, points: &[Point]) {
     if !single {
         tier.latency.low = tier.latency.low.min(nearer);
     }
-    for p in points.iter().filter(|p| p.x >= before.above && p.x <= end) {
-        tier.latency.high = tier.latency.high.max(p.y);
-    }
+    let own = points.iter().filter(|p| p.x >= before.above && p.x <= end).map(|p| p.y);
+    let Some(slowest) = own.reduce(f64::max) else { return };
+    // What the shape of the rise adds to it may be nothing, or twice as much.
+    tier.latency.low = tier.latency.low.min(slowest);
+    tier.latency.high = tier.latency.high.max(slowest).max(2.0 * tier.latency.value - slowest);
 }
 
 /// Extends the upper end of a capacity to where it is surely exceeded. Extends the lower end to where loads leave the plateau,

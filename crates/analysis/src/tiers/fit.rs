@@ -5,7 +5,9 @@
 //! given boundaries the best latencies are one small least-squares problem. Boundaries and shapes are found by
 //! coordinate descent, from the segmentation's candidates.
 
+mod linear;
 mod missing;
+mod peeled;
 mod shown;
 
 use core::ops::RangeBounds;
@@ -13,6 +15,8 @@ use core::ops::RangeBounds;
 use super::shape::{self, Shape};
 use super::{Options, Point};
 use crate::interval::Interval;
+use linear::invert;
+use peeled::Peeled;
 use shown::Between;
 
 /// A capacity of the stack.
@@ -33,6 +37,9 @@ pub struct Fit {
     levels: Vec<(f64, f64)>,
     /// Robust relative scatter of the points about the fit.
     pub scatter: f64,
+    /// Tiers beyond rises that were read up to a bend.
+    pub(super) peeled: Vec<Peeled>,
+    options: Options,
 }
 
 /// Largest number of capacities of a curve: four cache levels and two spare ones.
@@ -75,13 +82,14 @@ impl Fit {
         while let Some((more, chi_more)) = search.bent(&boundaries, chi, options.min_ratio) {
             (boundaries, chi) = (more, chi_more);
         }
-        while let Some(rest) = search.joined(&boundaries) {
+        while let Some(rest) = search.joined(&boundaries).or_else(|| search.without_dips(&boundaries)) {
             boundaries = rest;
         }
         chi = search.descend(&mut boundaries, .., 3);
         search.polish(&mut boundaries, chi);
+        let (boundaries, peeled) = search.peeled(&boundaries, options.min_ratio);
         let (_, levels) = search.solve(&search.columns(&boundaries));
-        let mut fit = Fit { boundaries, levels, scatter: 0.0 };
+        let mut fit = Fit { boundaries, levels, scatter: 0.0, peeled, options: *options };
         let off: Vec<f64> = points.iter().map(|p| (p.y / fit.predict(p.x)).ln()).collect();
         fit.scatter = crate::interval::robust_sigma(&off);
         fit
@@ -90,13 +98,13 @@ impl Fit {
     /// Returns the curve at `x`.
     #[must_use]
     pub fn predict(&self, x: f64) -> f64 {
-        combine(&basis(&self.boundaries, x), &self.levels)
+        combine(&basis(&self.boundaries, self.options.walked(x)), &self.levels)
     }
 
     /// Returns the curve at `x` without the tiers beyond boundary `b`.
     #[must_use]
     pub fn predict_without(&self, x: f64, b: usize) -> f64 {
-        combine(&basis(&self.boundaries[..b], x), &self.levels[..=b])
+        combine(&basis(&self.boundaries[..b], self.options.walked(x)), &self.levels[..=b])
     }
 
     /// Returns the latency of tier `i` with its 95 % interval (1.96 standard errors of the least squares, inflated by
@@ -178,6 +186,7 @@ struct Search<'a> {
     between: Vec<Between>,
     /// Whether the curve is the latency of a machine without other users.
     exact: bool,
+    options: Options,
 }
 
 /// Misses of one boundary at every point.
@@ -187,14 +196,14 @@ impl<'a> Search<'a> {
     fn new(points: &'a [Point], options: &Options) -> Search<'a> {
         let floor = options.floor;
         let weight = |p: &Point| 1.0 / (p.y * p.y * (p.sigma * p.sigma + floor * floor));
-        let exact = options.share == 0.0 && options.span.is_infinite();
+        let exact = options.is_exact();
         let between = if exact { shown::between_plateaus(points, options.min_ratio) } else { Vec::new() };
-        Search { points, weights: points.iter().map(weight).collect(), between, exact }
+        Search { points, weights: points.iter().map(weight).collect(), between, exact, options: *options }
     }
 
     fn column(&self, boundary: Boundary) -> Column {
         let misses = boundary.shape.curve();
-        self.points.iter().map(|p| misses.at(p.x / boundary.onset)).collect()
+        self.points.iter().map(|p| misses.at(self.options.walked(p.x) / boundary.onset)).collect()
     }
 
     fn columns(&self, boundaries: &[Boundary]) -> Vec<Column> {
@@ -331,7 +340,7 @@ impl<'a> Search<'a> {
     fn unexplained(&self, boundaries: &[Boundary]) -> Vec<f64> {
         let (_, levels) = self.solve(&self.columns(boundaries));
         let off = |p: &Point| {
-            let residual = (p.y / combine(&basis(boundaries, p.x), &levels)).ln().abs();
+            let residual = (p.y / combine(&basis(boundaries, self.options.walked(p.x)), &levels)).ln().abs();
             residual / (MAX_EXPLAINED_RESIDUAL + 4.0 * p.sigma)
         };
         self.points.iter().map(off).collect()
@@ -446,40 +455,6 @@ fn without(boundaries: &[Boundary], at: usize) -> Vec<Boundary> {
     let mut rest = boundaries.to_vec();
     rest.remove(at);
     rest
-}
-
-/// Inverts the leading k x k part of a symmetric positive matrix by Gauss-Jordan with pivoting. Directions that the
-/// points do not determine get weight 0 instead of an infinite one.
-fn invert(normal: &[Row; TIERS], k: usize) -> [Row; TIERS] {
-    let mut m = *normal;
-    let mut inverse = [[0.0; TIERS]; TIERS];
-    for (i, row) in inverse.iter_mut().enumerate() {
-        row[i] = 1.0;
-    }
-    let scale = (0..k).map(|i| m[i][i]).fold(0.0, f64::max);
-    for column in 0..k {
-        let pivot =
-            (column..k).max_by(|&a, &b| m[a][column].abs().total_cmp(&m[b][column].abs())).unwrap_or(column);
-        m.swap(column, pivot);
-        inverse.swap(column, pivot);
-        let p = m[column][column];
-        if p.abs() <= 1e-12 * scale {
-            m[column] = [0.0; TIERS];
-            inverse[column] = [0.0; TIERS];
-            continue;
-        }
-        let lead = m[column].map(|v| v / p);
-        let lead_inverse = inverse[column].map(|v| v / p);
-        (m[column], inverse[column]) = (lead, lead_inverse);
-        for i in (0..k).filter(|&i| i != column) {
-            let factor = m[i][column];
-            for j in 0..k {
-                m[i][j] -= factor * lead[j];
-                inverse[i][j] -= factor * lead_inverse[j];
-            }
-        }
-    }
-    inverse
 }
 
 #[cfg(test)]

@@ -300,3 +300,58 @@ fn single_point_in_a_wide_gap_is_no_tier() {
     let latencies: Vec<f64> = reading.tiers.iter().map(|tier| tier.latency.value.round()).collect();
     assert_eq!(latencies, [4.0, 50.0, 328.0]);
 }
+
+/// Returns points of a cache of 64 KiB between 4 and 40, and of one of 1 MiB below 200.
+fn two_levels(xs: impl Iterator<Item = f64>) -> Vec<Point> {
+    let steps =
+        [Step { size: 65_536.0, ways: 8, beyond: 40.0 }, Step { size: 1_048_576.0, ways: 16, beyond: 200.0 }];
+    xs.map(|x| Point { x, y: curve_at(x, 4.0, &steps, counted), sigma: 0.0005 }).collect()
+}
+
+#[test]
+fn first_loads_miss_whatever_the_shape_of_the_rise() {
+    // Under random replacement a fifth of 2 MiB would hit. From there on no lap was walked, so nothing hits.
+    let slow = |x: f64| shape::Shape::Random(8).misses(x / 1_048_576.0);
+    let y = |x: f64| if x >= 2_097_152.0 { 200.0 } else { 40.0 + 160.0 * slow(x) };
+    let xs = (0..44).map(|i| 65_536.0 * 2f64.powf(f64::from(i) / 4.0));
+    let points: Vec<Point> = xs.map(|x| Point { x, y: y(x), sigma: 0.0005 }).collect();
+    let read_with = |first_loads: f64| read(&points, &Options { first_loads, ..Options::default() }).unwrap();
+    let reading = read_with(2_097_152.0);
+    let [near, _] = &reading.tiers[..] else { panic!("{:#?}", reading.tiers) };
+    let found = near.capacity.unwrap();
+    assert!(matches!(found.shape, shape::Shape::Random(6..=12)) && found.explained, "{found:?}");
+    let walked = read_with(f64::INFINITY).tiers[0].capacity.unwrap();
+    assert!(!matches!(walked.shape, shape::Shape::Random(6..=12)) || !walked.explained, "{walked:?}");
+}
+
+#[test]
+fn working_set_whose_samples_differ_does_not_show_that_it_fits() {
+    let xs = (0..44).map(|i| 16_384.0 * 2f64.powf(f64::from(i) / 4.0));
+    let mut points = two_levels(xs);
+    let risen = points.iter().position(|p| p.x > 1_100_000.0).unwrap();
+    points[risen].sigma = 0.6;
+    let reading = read(&points, &Options::default()).unwrap();
+    let found = reading.tiers[1].capacity.unwrap();
+    assert!(found.below <= 1_048_576.0 && found.onset.low <= 1_048_576.0, "{found:?}");
+}
+
+#[test]
+fn small_rises_of_pairs_before_a_tlb_ends_leave_its_end_open() {
+    let options = Options { floor: 0.01, rise: 0.01, span: 1.5, ..Options::default() };
+    // 100 entries. From 80 pages on page tables leave a cache: 4 % of the step.
+    let y = |x: f64| match x {
+        101.0.. => 24.0,
+        80.0.. => 4.8,
+        _ => 4.0,
+    };
+    let xs =
+        [2.0, 4.0, 8.0, 16.0, 32.0, 45.0, 64.0, 70.0, 76.0, 83.0, 90.0, 98.0, 107.0, 128.0, 181.0, 256.0];
+    let points: Vec<Point> = xs.iter().map(|&x| Point { x, y: y(x), sigma: 0.001 }).collect();
+    let found = read(&points, &options).unwrap().tiers[0].capacity.unwrap();
+    assert!(found.onset.low <= 100.0 && found.onset.high >= 100.0, "{found:?}");
+    // A rise that does not last is one of conflicts.
+    let wave = |x: f64| if x == 83.0 { 8.0 } else { y(x) };
+    let points: Vec<Point> = xs.iter().map(|&x| Point { x, y: wave(x), sigma: 0.001 }).collect();
+    let found = read(&points, &options).unwrap().tiers[0].capacity.unwrap();
+    assert!(found.onset.low <= 100.0 && found.onset.high >= 100.0, "{found:?}");
+}

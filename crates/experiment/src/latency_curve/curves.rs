@@ -4,14 +4,14 @@ use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::tiers::frames::{self, Placed};
 use fathom_analysis::tiers::ramps::{self, MinRatios};
 use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
-use fathom_probe::machine::Pages;
+use fathom_probe::machine::{ClockTrust, Pages};
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
 use super::bursts::{self, Kind};
 use super::conflicts::{self, Translated};
 use super::descriptors::{Cause, Steps};
 use super::splinters::{self, Splinters};
-use super::translation::{self, Pair, Translation, hit_time, pair_points, tlb_steps, translation_at};
+use super::translation::{self, Pair, Translation, hit_time, pair_points, translation_at, translation_error};
 use super::two_lines;
 use super::walks::{grows_from, growth};
 use crate::record::Record;
@@ -40,6 +40,21 @@ impl Scale {
     /// Returns the latency curve, ascending in bytes.
     pub(crate) fn latency_curve(&self, record: &Record) -> Vec<At> {
         self.gather(record, PatternKind::Chase, |t| self.is_point(t))
+    }
+
+    /// Returns the working set of a described machine from which on all loads are first loads of their lines, because no lap was walked before;
+    /// `None` if there is none.
+    pub(crate) fn first_loads(&self, record: &Record) -> Option<u64> {
+        let is_first = |trial: &&Trial| self.is_point(trial) && trial.warm < trial.memory.cells();
+        let modelled = record.trust == Some(ClockTrust::Modelled);
+        let trials = record.trials.iter().filter(|_| modelled).map(|run| &run.trial);
+        trials.filter(is_first).map(|trial| trial.memory.bytes).min()
+    }
+
+    /// Returns the latency curve without packed halves of TLB pairs: their loads have twice the translation if huge pages are in pieces.
+    fn latency_curve_in_pieces(&self, record: &Record) -> Vec<At> {
+        let has_spacing = |t: &Trial| t.memory.stride == self.stride_at(t.memory.bytes);
+        self.gather(record, PatternKind::Chase, |t| self.is_point(t) && has_spacing(t))
     }
 
     /// Returns the chases in one order and page size that are not points of the latency curve.
@@ -160,10 +175,11 @@ pub(crate) struct Curves {
 impl Curves {
     /// Reads the curves of a record.
     pub(crate) fn of(record: &Record, scale: &Scale) -> Curves {
-        let latency_curve = scale.latency_curve(record);
         let mut pairs = scale.pairs(record);
         let splinters = splinters::read(record, scale, &pairs);
         let in_huge = splinters.as_ref().map_or(0.0, Splinters::significant);
+        let latency_curve =
+            if in_huge > 0.0 { scale.latency_curve_in_pieces(record) } else { scale.latency_curve(record) };
         let memory = latency_curve.last().map_or(0.0, At::time);
         // Huge pages in pieces are translated in the test, too.
         let are_whole = splinters.is_some() && in_huge == 0.0;
@@ -196,7 +212,9 @@ impl Curves {
             None => f64::INFINITY,
         };
         let translation = scale.translation(&pairs, translated.as_ref(), (share, most));
-        let mut reading = read_latency_curve(&latency_curve, &translation, scale.share);
+        let first_loads = scale.first_loads(record).map_or(f64::INFINITY, |bytes| bytes as f64);
+        let options = Options { share: scale.share, first_loads, ..Options::default() };
+        let mut reading = read_latency_curve(&latency_curve, &translation, &options);
         let possible = splinters.as_ref().is_some_and(Splinters::are_possible);
         let doubtful = scale.revise_curve(&latency_curve, &translation, possible, reading.as_mut());
         let exact = !scale.is_hardware();
@@ -442,42 +460,17 @@ fn steps(curves: &Reading, exact: bool) -> Vec<Step> {
 /// Maximum number of pages of a TLB pair: four times the largest second-level TLB known (2048 entries).
 pub(crate) const MAX_PAIR: u64 = 8192;
 
-impl Scale {
-    /// Returns the lines of a page that are visited one after the other, with one translation: half of them.
-    fn lines_per_visit(&self, bytes: u64) -> f64 {
-        (self.base / self.stride_at(bytes) / 2) as f64
-    }
-
-    /// Returns the latency curve's translation from the TLB pairs and their reading, or this share of it, of at most `most` ns each; empty if these
-    /// show no TLB.
-    fn translation(
-        &self,
-        pairs: &[Pair],
-        translated: Option<&Reading>,
-        (share, most): (f64, f64),
-    ) -> Translation {
-        let steps = translated.map(tlb_steps).unwrap_or_default();
-        let Some((_, last)) = steps.last().filter(|_| share > 0.0) else { return Vec::new() };
-        // Page tables leaving the caches count; a cache conflict of one pair does not.
-        let hit_time = pairs.first().map_or(0.0, |p| p.packed.time());
-        // A damaged record may show a walk with a negative time.
-        let max_cost = (1.5 * (last.latency.value - hit_time)).max(0.0).min(most);
-        let cost =
-            |p: &Pair| share * p.extra.clamp(0.0, max_cost) / self.lines_per_visit(p.pages * self.base);
-        pairs.iter().map(|p| ((p.pages * self.base) as f64, cost(p))).collect()
-    }
-}
-
 /// Reads the tiers of the latency curve, less its translation.
-fn read_latency_curve(latency_curve: &[At], translation: &Translation, share: f64) -> Option<Reading> {
-    tiers::read(&curve_points(latency_curve, translation), &Options { share, ..Options::default() })
+fn read_latency_curve(latency_curve: &[At], translation: &Translation, options: &Options) -> Option<Reading> {
+    tiers::read(&curve_points(latency_curve, translation), options)
 }
 
 /// Returns the points of the latency curve, less their translation.
 fn curve_points(latency_curve: &[At], translation: &Translation) -> Vec<Point> {
     let point = |a: &At| {
         let x = a.bytes as f64;
-        Point { x, y: a.time() - translation_at(translation, x), sigma: a.sigma() }
+        let y = a.time() - translation_at(translation, x);
+        Point { x, y, sigma: a.sigma().hypot(translation_error(translation, x) / y.abs()) }
     };
     latency_curve.iter().map(point).collect()
 }

@@ -5,7 +5,7 @@ use fathom_analysis::tiers::shape::Shape;
 use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
 
 use super::two_lines::{self, OpenRows, TwoLines};
-use crate::scale::At;
+use crate::scale::{At, Scale};
 
 /// A TLB pair: chains over the same number of lines, spread over as many pages, and packed.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,15 +59,79 @@ pub(crate) fn lines_per_page(pairs: &[Pair]) -> u64 {
 /// a translation.
 pub(crate) type Translation = Vec<(f64, f64)>;
 
+impl Scale {
+    /// Returns the lines of a page that are visited one after the other, with one translation: half of them.
+    pub(super) fn lines_per_visit(&self, bytes: u64) -> f64 {
+        (self.base / self.stride_at(bytes) / 2) as f64
+    }
+
+    /// Returns the latency curve's translation from the TLB pairs and their reading, or this share of it, of at most `most` ns each; empty if these
+    /// show no TLB.
+    pub(super) fn translation(
+        &self,
+        pairs: &[Pair],
+        translated: Option<&Reading>,
+        (share, most): (f64, f64),
+    ) -> Translation {
+        let steps = translated.map(tlb_steps).unwrap_or_default();
+        let Some((_, last)) = steps.last().filter(|_| share > 0.0) else { return Vec::new() };
+        // Page tables leaving the caches count; a cache conflict of one pair does not.
+        let hit_time = pairs.first().map_or(0.0, |p| p.packed.time());
+        // A damaged record may show a walk with a negative time.
+        let max_cost = (1.5 * (last.latency.value - hit_time)).max(0.0).min(most);
+        let cost =
+            |p: &Pair| share * p.extra.clamp(0.0, max_cost) / self.lines_per_visit(p.pages * self.base);
+        pairs.iter().map(|p| ((p.pages * self.base) as f64, cost(p))).collect()
+    }
+}
+
 /// Returns the translation in a point of `bytes`, ns: interpolated between the pairs on the next fewer and next more
 /// pages.
 pub(crate) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
-    let after = translation.partition_point(|t| t.0 <= bytes);
-    match (after.checked_sub(1).map(|i| translation[i]), translation.get(after)) {
-        (Some(a), Some(b)) => a.1 + (b.1 - a.1) * (bytes - a.0) / (b.0 - a.0),
-        (Some(a), None) => a.1,
+    match neighbours(translation, bytes) {
+        [Some(a), Some(b)] => a.1 + (b.1 - a.1) * (bytes - a.0) / (b.0 - a.0),
+        [Some(a), None] => a.1,
         _ => 0.0,
     }
+}
+
+/// Relative standard error of a translation in a point of a pair's pages: the curve visits pages in another order than a pair.
+const ORDER_ERROR: f64 = 0.02;
+
+/// Returns the standard error of the translation in a point, ns.
+pub(super) fn translation_error(translation: &Translation, bytes: f64) -> f64 {
+    interpolation_error(translation, bytes).hypot(ORDER_ERROR * translation_at(translation, bytes))
+}
+
+/// Returns that part of it which comes from the distance of the pairs: in the middle between two it is uniform over their difference, because
+/// a TLB may end anywhere there.
+fn interpolation_error(translation: &Translation, bytes: f64) -> f64 {
+    match neighbours(translation, bytes) {
+        [Some(a), Some(b)] => {
+            let part = (bytes - a.0) / (b.0 - a.0);
+            (b.1 - a.1).abs() * part.min(1.0 - part) / 3f64.sqrt()
+        }
+        _ => 0.0,
+    }
+}
+
+/// Returns the working sets of a curve whose translation pairs of more numbers of pages would tell better.
+pub(super) fn uncertain<'a>(curve: &'a [At], translation: &'a Translation) -> impl Iterator<Item = u64> + 'a {
+    let is_uncertain = |at: &&At| {
+        let bytes = at.bytes as f64;
+        let less = at.time() - translation_at(translation, bytes);
+        interpolation_error(translation, bytes) > MAX_TRANSLATION_ERROR * less
+    };
+    curve.iter().filter(is_uncertain).map(|at| at.bytes)
+}
+
+/// Largest error of a point by its translation, relative: the smallest error of a point twice.
+const MAX_TRANSLATION_ERROR: f64 = 0.01;
+
+/// Returns the pairs on the next fewer, or as many, and the next more pages.
+fn neighbours(translation: &Translation, bytes: f64) -> [Option<(f64, f64)>; 2] {
+    let after = translation.partition_point(|t| t.0 <= bytes);
+    [after.checked_sub(1).map(|i| translation[i]), translation.get(after).copied()]
 }
 
 /// Share of what the end of a TLB has to add to a curve below which it adds nothing.
@@ -146,5 +210,28 @@ pub(super) fn pair_points(pairs: &[Pair], hit_time: f64) -> Vec<Point> {
 /// Reads the tiers of the TLB pairs.
 pub(crate) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
     let points = pair_points(pairs, hit_time(pairs)?);
-    tiers::read(&points, &Options { floor: 0.01, min_ratio: 1.25, rise: 0.01, share, span: PLATEAU_SPAN })
+    tiers::read(
+        &points,
+        &Options { floor: 0.01, rise: 0.01, share, span: PLATEAU_SPAN, ..Options::default() },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn translation_between_two_pairs_is_uncertain() {
+        let translation = vec![(100.0, 1.0), (200.0, 1.0), (400.0, 9.0)];
+        let at = |bytes| (translation_at(&translation, bytes), interpolation_error(&translation, bytes));
+        assert_eq!(at(50.0), (0.0, 0.0));
+        assert_eq!(at(150.0), (1.0, 0.0));
+        let (value, error) = at(300.0);
+        assert!(
+            value == 5.0 && (error - 8.0 / 12f64.sqrt()).abs() < 1e-12,
+            "uniform over the difference: {error}"
+        );
+        assert_eq!(at(400.0), (9.0, 0.0));
+        assert!((translation_error(&translation, 400.0) - 0.18).abs() < 1e-12);
+    }
 }

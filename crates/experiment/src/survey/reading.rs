@@ -7,7 +7,7 @@ use fathom_analysis::metrics::claims::CLAIMED;
 use fathom_analysis::metrics::{common, latency, survey};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::{ClockTrust, Pages};
-use fathom_probe::pattern::{OrderKind, Trial};
+use fathom_probe::pattern::OrderKind;
 use fathom_units::size;
 
 use super::options::Options;
@@ -110,10 +110,7 @@ fn unexceeded(claimed: u64, latency_curve: &[At], report: &mut Report) {
 
 /// Marks the last tier of a curve whose largest working sets were not walked before they were timed.
 fn first_loads(record: &Record, scale: &Scale, report: &mut Report) {
-    let modelled = record.trust == Some(ClockTrust::Modelled);
-    let is_first = |trial: &&Trial| modelled && scale.is_point(trial) && trial.warm < trial.memory.cells();
-    let first = record.trials.iter().map(|run| &run.trial).filter(is_first);
-    let Some(least) = first.map(|trial| trial.memory.bytes).min() else { return };
+    let Some(least) = scale.first_loads(record) else { return };
     for row in last_latencies(report) {
         row.notes.push(format!(
             "from {} on, more than twice the largest claimed cache, no lap was walked before: all loads are first loads of their lines",

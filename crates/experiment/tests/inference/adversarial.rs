@@ -446,6 +446,21 @@ fn latencies_with_a_translation_that_is_not_known_hold_the_truth() {
     holds(&report_of(&wide::clean(200_008), 1), "tier.2.latency_cycles", 6.031_25);
 }
 
+/// Huge pages are translated in pieces in a first TLB of 10 entries: windows of 16 pages would miss in it, and that rise is no cache's.
+#[test]
+fn small_first_tlb_with_pieces_of_huge_pages_is_no_level() {
+    let report = report_of(&wide::clean(390_020), 1);
+    assert!(warned(&report, WarningKind::SplinteredPages), "{:?}", report.warnings);
+    holds(&report, "tier.2.capacity", 189_312.0);
+    assert!(number(&report, "tier.5.latency").is_none());
+}
+
+/// A clock of 1 MHz leaves few pairs: the end of the second TLB, at 348 pages, was taken for that of a cache of 2 MiB.
+#[test]
+fn translation_between_distant_pairs_is_no_end_of_a_cache() {
+    holds(&report_of(&wide::clean(390_026), 1), "tier.4.capacity", 2_097_152.0);
+}
+
 /// 10 entries in two ways: misses appear between 10 and 16 pages, with one pair between.
 #[test]
 fn one_rise_in_two_steps_is_one_tlb() {

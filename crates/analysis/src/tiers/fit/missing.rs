@@ -1,13 +1,11 @@
 //! Levels that the search removed although a plateau shows them.
 
 use super::{Boundary, MAX_CAPACITIES, MIN_ONSET_RATIO, Search};
-use crate::tiers::Point;
 use crate::tiers::shape::Shape;
+use crate::tiers::{Point, QUARTER_OCTAVE};
 
 /// Points that show a plateau.
 const PLATEAU_POINTS: usize = 3;
-/// Ratio of its ends: a quarter of an octave.
-const PLATEAU_LENGTH: f64 = 1.19;
 /// Ratio of working sets beyond a plateau in which a rise begins.
 const OCTAVE: f64 = 2.0;
 /// Largest relative difference of its points beside two of their standard errors, of which no more counts: points with large errors show no
@@ -120,7 +118,7 @@ impl Search<'_> {
         let Some(last) = end.checked_sub(1).map(|last| self.points[last]) else { return false };
         let level = |p: &Point| (p.y / last.y - 1.0).abs() < LEVEL + 2.0 * (p.sigma + last.sigma).min(LEVEL);
         let first = self.points[..end].iter().rposition(|p| !level(p)).map_or(0, |before| before + 1);
-        let long = end - first >= PLATEAU_POINTS && last.x >= PLATEAU_LENGTH * self.points[first].x;
+        let long = end - first >= PLATEAU_POINTS && last.x >= QUARTER_OCTAVE * self.points[first].x;
         let near = self.points.partition_point(|p| p.x <= OCTAVE * x);
         long && off[first..near].iter().any(|off| *off > 1.0)
     }

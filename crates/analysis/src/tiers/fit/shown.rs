@@ -1,21 +1,25 @@
 //! Plateaus that the points alone show, whatever shape explains the rises between them.
 
 use super::{Boundary, MAX_CAPACITIES, Search};
-use crate::tiers::Point;
 use crate::tiers::shape::Shape;
+use crate::tiers::{Point, QUARTER_OCTAVE};
 
 /// Largest relative difference of the points of a plateau, and largest standard error of one: half of the smallest error of a point.
 const LEVEL: f64 = 0.0025;
-/// Points of a plateau, and ratio of its ends, at least: many points over a quarter of an octave, or few over half of one.
-const LONG_ENOUGH: [(usize, f64); 2] = [(4, 1.19), (3, 1.41)];
+/// Points of a plateau, and ratio of its ends, at least: many points over a quarter of an octave, or few over half of one;
+/// or two, between which no point of a rise would be as level.
+const LONG_ENOUGH: [(usize, f64); 3] = [(4, QUARTER_OCTAVE), (3, 1.41), (2, 1.08)];
+/// Largest relative fall of the time from one point of a tier to a larger one: more shows that the walk is not settled, or that the index is
+/// hashed, and that what lies between two rises is no plateau.
+const MAX_DIP: f64 = 0.15;
 /// Relative distance before the end of a plateau at which its boundary may be fitted.
 const BEFORE_END: f64 = 0.02;
 
 /// Ratio of successive capacities below which a plateau has to show that they are two.
 const NEAR: f64 = 1.9;
-/// Largest relative difference of the points of such a plateau, the smallest error of a point, and smallest ratio of its ends: points
-/// nearer to each other are level on any rise.
-const NEARLY_LEVEL: (f64, f64) = (0.005, 1.015);
+/// Largest relative difference of the points of such a plateau, and smallest ratio of its ends: the smallest error of a point, or twice
+/// that over more of an octave. Points nearer to each other are level on any rise.
+const NEARLY_LEVEL: [(f64, f64); 2] = [(0.005, 1.015), (0.01, 1.06)];
 /// The same of the ends of a plateau of a small cache, bytes: two lines.
 const FEW_LINES: f64 = 128.0;
 
@@ -105,21 +109,53 @@ impl Search<'_> {
             }
             two[1].onset < NEAR * two[0].onset && !has_level_run(&self.points[first..end.max(first)])
         })?;
-        let without = [near, near + 1].map(|at| {
+        Some(self.without_one_of(boundaries, near))
+    }
+
+    /// Returns the stack without one of two successive capacities that are near each other, if the times fall between them.
+    pub(super) fn without_dips(&self, boundaries: &[Boundary]) -> Option<Vec<Boundary>> {
+        if !self.exact {
+            return None;
+        }
+        let dips = |two: &[Boundary]| {
+            if two[1].onset >= NEAR * two[0].onset {
+                return false;
+            }
+            let between = self.points.iter().filter(|p| p.x > two[0].onset && p.x <= two[1].onset);
+            let mut most = 0.0f64;
+            between.into_iter().any(|p| {
+                most = most.max(p.y * (1.0 - 2.0 * p.sigma));
+                p.y * (1.0 + 2.0 * p.sigma) < (1.0 - MAX_DIP) * most
+            })
+        };
+        boundaries.windows(2).position(dips).map(|first| self.without_one_of(boundaries, first))
+    }
+
+    /// Returns the stack without that one of two successive capacities that explains less.
+    fn without_one_of(&self, boundaries: &[Boundary], first: usize) -> Vec<Boundary> {
+        let without = [first, first + 1].map(|at| {
             let mut rest = super::without(boundaries, at);
             let chi = self.descend(&mut rest, super::around(at), 2);
             (rest, chi)
         });
-        without.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(rest, _)| rest)
+        let [less, more] = without;
+        if less.1 <= more.1 { less.0 } else { more.0 }
     }
 }
 
 /// Returns whether successive points are level over a small part of an octave.
 fn has_level_run(points: &[Point]) -> bool {
-    let is_long = |a: &Point, b: &Point| b.x >= NEARLY_LEVEL.1 * a.x || a.x < b.x && b.x - a.x <= FEW_LINES;
+    let is_run = |first: &Point, rest: &[Point], (difference, ratio): (f64, f64)| {
+        let level = |p: &&Point| (p.y / first.y - 1.0).abs() <= difference;
+        let is_long =
+            |last: &Point| last.x >= ratio * first.x || last.x > first.x && last.x - first.x <= FEW_LINES;
+        rest.iter().take_while(level).last().is_some_and(is_long)
+    };
+    let [short, long] = NEARLY_LEVEL;
     points.iter().enumerate().any(|(i, first)| {
-        let level = |p: &&Point| (p.y / first.y - 1.0).abs() <= NEARLY_LEVEL.0;
-        points[i..].iter().take_while(level).last().is_some_and(|last| is_long(first, last))
+        let rest = &points[i..];
+        is_run(first, rest, short)
+            || rest.len() > 1 && rest[1].x - first.x > FEW_LINES && is_run(first, rest, long)
     })
 }
 
@@ -190,6 +226,42 @@ mod tests {
         assert_eq!(joined(&BENT, &Options { share: 0.04, ..Options::default() }), None, "others bend rises");
         let level = BENT.map(|(x, y)| (x, if (50.0..70.0).contains(&x) { 40.0 } else { y }));
         assert_eq!(joined(&level, &Options::default()), None);
+    }
+
+    /// Measured on a described machine: beyond a hashed level of 2560 KiB some working sets overfill more sets than larger ones.
+    const FALLING: [(f64, f64); 16] = [
+        (512.0, 24.0),
+        (1024.0, 24.0),
+        (2048.0, 24.0),
+        (2540.0, 24.0),
+        (2568.0, 39.33),
+        (2597.0, 84.99),
+        (2654.0, 170.97),
+        (2896.0, 165.67),
+        (2919.0, 182.93),
+        (3247.0, 120.27),
+        (3277.0, 130.02),
+        (3678.0, 169.27),
+        (4128.0, 247.1),
+        (4634.0, 409.16),
+        (8192.0, 409.45),
+        (16384.0, 409.45),
+    ];
+
+    #[test]
+    fn times_that_fall_between_near_capacities_are_no_plateau() {
+        let boundaries = [2550.0, 4000.0].map(|onset| Boundary { onset, shape: Shape::Lru(8) });
+        let search = |curve: &[(f64, f64)]| {
+            let points = points(curve);
+            Search::new(&points, &Options::default()).without_dips(&boundaries).map(|rest| rest.len())
+        };
+        assert_eq!(search(&FALLING), Some(1));
+        let level = FALLING.map(|(x, y)| (x, if (2600.0..4000.0).contains(&x) { 170.0 } else { y }));
+        assert_eq!(search(&level), None);
+        let far = FALLING.map(|(x, y)| (if x > 4000.0 { 2.0 * x } else { x }, y));
+        let boundaries = [2550.0, 8000.0].map(|onset| Boundary { onset, shape: Shape::Lru(8) });
+        let points = points(&far);
+        assert_eq!(Search::new(&points, &Options::default()).without_dips(&boundaries), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::latency_curve::curves::Curves;
 use crate::latency_curve::descriptors::{self, Steps};
 use crate::latency_curve::rows::MIN_MEMORY_NS;
 use crate::latency_curve::splinters;
-use crate::latency_curve::translation::{PLATEAU_SPAN, Pair};
+use crate::latency_curve::translation::{self, PLATEAU_SPAN, Pair};
 use crate::latency_curve::two_lines;
 use crate::record::TrialRun;
 use crate::scale::placed::placements_agree;
@@ -49,9 +49,9 @@ const TRIALS_IN_ORDER: usize = 5;
 impl Planner<'_> {
     /// Later rounds, the most informative trials first.
     pub(super) fn refine(&mut self) {
-        let Curves { pairs, reading: curves, translated, doubtful, doubtful_pages, .. } =
-            Curves::of(self.record, &self.scale);
-        if let Some(curves) = &curves {
+        let all = Curves::of(self.record, &self.scale);
+        let Curves { pairs, reading: curves, translated, doubtful, doubtful_pages, .. } = &all;
+        if let Some(curves) = curves {
             self.short_lines(curves);
             self.long_lines(curves);
             if !self.has_random_frames() {
@@ -62,24 +62,20 @@ impl Planner<'_> {
             }
             self.extend(curves);
         }
-        if let Some(tlbs) = &translated {
+        if let Some(tlbs) = translated {
             let capacities = curves.iter().flat_map(|curves| &curves.tiers);
             let capacities: Vec<f64> = capacities.filter_map(|t| Some(t.capacity?.onset.value)).collect();
-            self.splinters(&pairs, tlbs, &capacities);
-            self.descriptors(&pairs, tlbs);
+            self.splinters(pairs, tlbs, &capacities);
+            self.descriptors(pairs, tlbs);
             self.same_lines();
-            let narrower = tlbs.refinement_points(RESOLUTION, POINTS_PER_BRACKET);
-            for x in tlbs.plateau_points(PLATEAU_SPAN).into_iter().chain(narrower) {
-                let n = x.round() as u64;
-                if (1..=self.max_pages()).contains(&n) && pairs.iter().all(|p| p.pages != n) {
-                    self.pair(n);
-                    if self.has_two_lines() {
-                        self.two_lines(n);
-                    }
+            for n in self.missing_pairs(tlbs, &all) {
+                self.pair(n);
+                if self.has_two_lines() {
+                    self.two_lines(n);
                 }
             }
         }
-        if let Some(curves) = &curves {
+        if let Some(curves) = curves {
             self.orders(curves);
             if self.scale.is_survey {
                 self.exceed_claim();
@@ -90,10 +86,26 @@ impl Planner<'_> {
                 self.repeat_brackets(curves);
             }
         }
-        self.doubtful(&doubtful, &doubtful_pages);
+        self.doubtful(doubtful, doubtful_pages);
         if !self.exact() {
             self.repeat(&pairs.iter().map(|p| (p.pages, p.spread.trials.len())).collect::<Vec<_>>());
         }
+    }
+
+    /// Returns the numbers of pages of the pairs that would narrow the reaches of TLBs most, or the translation in points of the curve.
+    fn missing_pairs(&self, tlbs: &Reading, curves: &Curves) -> Vec<u64> {
+        let narrower = tlbs.refinement_points(RESOLUTION, POINTS_PER_BRACKET);
+        let inside = translation::uncertain(&curves.latency_curve, &curves.translation);
+        let inside = inside.filter(|_| self.exact()).map(|bytes| bytes as f64 / self.scale.base as f64);
+        let mut missing = Vec::new();
+        for x in tlbs.plateau_points(PLATEAU_SPAN).into_iter().chain(narrower).chain(inside) {
+            let n = x.round() as u64;
+            let is_new = !missing.contains(&n) && curves.pairs.iter().all(|p| p.pages != n);
+            if (1..=self.max_pages()).contains(&n) && is_new {
+                missing.push(n);
+            }
+        }
+        missing
     }
 
     /// Returns whether pairs of the same lines are measured too: on exact machines. In random frames levels were found worse with them

@@ -34,14 +34,20 @@ impl Planner<'_> {
     /// Schedules the TLB pairs on up to a thousand pages. They come before the latency curve, because they decide its
     /// pages and its window.
     pub(super) fn scan_pairs(&mut self) {
+        self.first_pairs();
+        self.line_pairs();
+    }
+
+    /// Schedules those TLB pairs on up to a thousand pages that the record lacks.
+    fn first_pairs(&mut self) {
+        let measured: Vec<u64> = self.scale.spread(self.record).iter().map(|at| at.bytes).collect();
         let mut last = 0;
         for n in Self::octaves(2 * STRIDE, self.max_pages().min(1024) * STRIDE, 2.0).map(|b| b / STRIDE) {
-            if n > last {
+            if n > last && !measured.contains(&(n * self.scale.pair_stride())) {
                 self.pair(n);
-                last = n;
             }
+            last = n;
         }
-        self.line_pairs();
     }
 
     pub(super) fn coarse_scan(&mut self) {
@@ -78,6 +84,9 @@ impl Planner<'_> {
             self.step(top);
         }
         self.scan_beyond_claims();
+        // With a coarse clock they may have been too much for their round.
+        self.first_pairs();
+        self.pack_pairs();
         if self.max_pages() > 1024 {
             for n in Self::octaves(1024 * STRIDE, self.max_pages() * STRIDE, 2.0).skip(1) {
                 self.pair(n / STRIDE);
