@@ -63,10 +63,10 @@ pub(super) fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) 
     }
     // A rise below the threshold may hide an overflow: the working set by which a cache can overflow before its misses
     // show, from the fitted miss curve, at most 2 %, or 10 % in TLB pairs, whose errors are larger. Twice that and a part in a
-    // thousand are subtracted, because the shape is itself a fit; at least what random replacement would hide.
-    let most = if options.span.is_finite() { 100 } else { 20 };
+    // thousand are subtracted, because the shape is itself a fit; of caches at least what random replacement would hide.
+    let (most, least) = if options.span.is_finite() { (100, shape) } else { (20, Shape::Random(8)) };
     let hides = |shape| hidden(shape, threshold, step, most);
-    let low = below / (1.001 + (2.0 * hides(shape)).max(hides(Shape::Random(8))));
+    let low = below / (1.001 + (2.0 * hides(shape)).max(hides(least)));
     // Pairs of an exact machine that do not rise fit, whatever the shape of the rise beyond them.
     let fits = if options.span.is_finite() && options.share == 0.0 { below } else { low };
     let value = onset.max(fits).min(clear);

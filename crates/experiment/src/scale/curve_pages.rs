@@ -34,6 +34,9 @@ const MIN_DIFFERENCE: f64 = 0.1;
 /// Relative rise on twice as many pages as a window has, up to which a window of base pages fits in the first TLB.
 const MAX_RISE: f64 = 0.1;
 
+/// Smallest budget with which packed halves of pairs need not be points of the curve: three quarters of the default one.
+const MIN_BUDGET_MS: u64 = 7_500;
+
 /// Loads that hit in the nearest cache, in huge pages and in base pages, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SlowerHuge {
@@ -109,9 +112,12 @@ fn is_point(scale: &Scale, trial: &Trial) -> bool {
 
 /// Returns the window of a curve without points.
 fn first_window(record: &Record, scale: &Scale) -> u64 {
-    // Huge pages may be translated in pieces, which only a test after the first points tells.
+    // Huge pages may be translated in pieces, which only a test after the first points tells. Until pairs tell what the first TLB holds, its
+    // packed halves have few pages, too; on hardware prefetchers find few lines, and with a small budget the halves are points of the curve.
     let pages = (WINDOW_BYTES / scale.base).max(WINDOW_PAGES);
-    if scale.huge.is_some() && pages == WINDOW_PAGES {
+    let budget = record.run.as_ref().map_or(0, |run| run.budget_ms);
+    let is_known = record.is_exact() && budget >= MIN_BUDGET_MS && pages > WINDOW_PAGES;
+    if scale.huge.is_some() && !is_known {
         return WINDOW_BYTES;
     }
     let time = |pages: u64| {

@@ -10,6 +10,9 @@ pub(super) const MIN_BYTES: u64 = 256;
 /// Largest working set of the fine part of the coarse scan (three points per octave).
 const FINE_TOP: u64 = 2 << 20;
 
+/// Smallest budget for the first pairs that were too much for their round, accesses (a quarter of the default one) or ns.
+const PAIRS_BUDGET: u64 = 10_000_000;
+
 /// Returns ascending sizes in an order of which every beginning covers the whole range: each fourth, the second of
 /// each four, the others.
 fn spread_first(sizes: &[u64]) -> impl Iterator<Item = u64> + '_ {
@@ -84,9 +87,11 @@ impl Planner<'_> {
             self.step(top);
         }
         self.scan_beyond_claims();
-        // With a coarse clock they may have been too much for their round.
-        self.first_pairs();
-        self.pack_pairs();
+        // With a coarse clock they may have been too much for their round; with a small budget ends of caches come first.
+        if self.budget.total >= PAIRS_BUDGET {
+            self.first_pairs();
+            self.pack_pairs();
+        }
         if self.max_pages() > 1024 {
             for n in Self::octaves(1024 * STRIDE, self.max_pages() * STRIDE, 2.0).skip(1) {
                 self.pair(n / STRIDE);
