@@ -45,11 +45,8 @@ pub(super) fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) 
         below = inside[..first].iter().rfind(is_certain).map_or(from.max(points[0].x), |p| p.x);
         let end = if to.is_finite() { to } else { points[points.len() - 1].x };
         above = inside.get(first).map_or(end, |p| p.x).max(below);
-        clear = if options.span.is_finite() {
-            first_lasting(&inside[first..], MIN_TLB_SHARE * step, rise).map_or(end, |p| p.x).max(above)
-        } else {
-            above
-        };
+        let lasting = || first_lasting(&inside[first..], MIN_TLB_SHARE * step, rise).map_or(end, |p| p.x);
+        clear = if options.span.is_finite() { lasting().max(above) } else { above };
         threshold = first.checked_sub(1).map_or(4.0 * noise, |i| needed(inside[i]));
         let lost = first == inside.len() && to.is_infinite() && ground > onset / 4.0;
         if lost {
@@ -70,13 +67,12 @@ pub(super) fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) 
     // Pairs of an exact machine that do not rise fit, whatever the shape of the rise beyond them.
     let fits = if options.span.is_finite() && options.share == 0.0 { below } else { low };
     let value = onset.max(fits).min(clear);
-    let explained = !spread_out(points, fit, &fit.boundaries[b]);
     Capacity {
         onset: Interval { value, low, high: clear },
         below,
         above,
         shape,
-        explained,
+        explained: !spread_out(points, fit, &fit.boundaries[b]),
         wide_rise: false,
         in_frames: false,
         covered: 0,
