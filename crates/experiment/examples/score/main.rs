@@ -5,9 +5,11 @@
 //! ```
 //!
 //! Options: `--generator first|wide` (`tests/inference/random.rs`, `tests/inference/wide.rs`), `--noise clean|noisy` (noisy
-//! needs wide), `--seeds FROM..TO` (without the end; or several: `5000..5060,6001`), `--budget MS` (default 10000), `--survey-seed N` (default 1: seed of the surveys' own
-//! orders and plans), `--threads N` (default 1), `--reports DIR` (writes each report
-//! there, as JSON), `--write DIR` (writes the descriptions there and surveys nothing: `fathom survey --on DIR/wide-5000.toml`). The comparison is the one of the oracle's tests. Each wrong value is listed with its truth, its finding and the notes that the finding has.
+//! needs wide), `--seeds FROM..TO` (without the end; or several: `5000..5060,6001`), `--budget MS` (default 10000), `--survey-seed N`
+//! (default 1: seed of the surveys' own orders and plans), `--threads N` (default 1), `--reports DIR` (writes each report there, as JSON),
+//! `--write DIR` (writes the descriptions there and surveys nothing: `fathom survey --on DIR/wide-5000.toml`).
+//!
+//! The comparison is the one of the oracle's tests. Each wrong value is listed with its truth, its finding and the notes that the finding has.
 //! It is silent if no note doubts it: none but those that a fifth of the right values of its quantity have too. Warnings that
 //! lower confidence count as notes of every value.
 
@@ -114,7 +116,7 @@ fn survey(options: &Options, seed: u64) -> Machine {
     if let Some(folder) = &options.reports {
         let json = fathom_report::json(&measured.report, &fathom_experiment::survey::KIND);
         let file = folder.join(format!("{}.json", d.name));
-        if let Err(error) = std::fs::write(&file, json) {
+        if let Err(error) = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, json)) {
             eprintln!("score: {}: {error}", file.display());
         }
     }

@@ -4,8 +4,8 @@
 //! window are visited before the next window begins. Two properties of a machine decide whether that holds:
 //!
 //! - A host may map a guest's huge pages as base pages ("splintered" pages), and a TLB may hold huge pages in pieces.
-//!   A window then has many translations and must fit in the first TLB: it has 64 KiB, 16 pages of 4 KiB, or 4 pages if the pairs show that
-//!   the first TLB may not hold 16.
+//!   A window then has many translations and must fit in the first TLB: it has 64 KiB, 16 pages of 4 KiB, or, on a
+//!   described machine, 4 pages unless the pairs show that the first TLB holds 16.
 //! - The first TLB may hold no huge pages at all. Every load in a huge page then misses in it, and loads in base pages
 //!   are faster. The curve is measured in base pages there. If a described machine has them in random frames, of which caches hold less than
 //!   their size, the curve is measured again in huge pages, less what every load takes longer there.

@@ -147,6 +147,11 @@ pub(crate) fn unexceeded_claim(record: &Record, latency_curve: &[At]) -> Option<
     (beyond < BEYOND_CLAIM.len() && !far).then_some(claimed)
 }
 
+/// Smallest budget for pairs that were too much for their round, and without huge pages for two lines in each page, accesses: a quarter of the
+/// default one. On bcm2835 the latter take 1.6 million, and with a tenth of the default budget nothing was left for its sets and ways; ends of
+/// caches stayed wide with a twentieth and the former.
+const MORE_PAIRS_BUDGET: u64 = 10_000_000;
+
 struct Planner<'a> {
     record: &'a Record,
     scale: Scale,

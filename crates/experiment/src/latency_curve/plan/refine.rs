@@ -5,7 +5,7 @@ use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{Memory, OrderKind, Pattern, PatternKind, Trial};
 
 use super::scan::MIN_BYTES;
-use super::{BEYOND_CLAIM, COARSE_TOP, Planner, unexceeded_claim};
+use super::{BEYOND_CLAIM, COARSE_TOP, MORE_PAIRS_BUDGET, Planner, unexceeded_claim};
 use crate::latency_curve::curves::Curves;
 use crate::latency_curve::descriptors::{self, Steps};
 use crate::latency_curve::rows::MIN_MEMORY_NS;
@@ -38,10 +38,6 @@ const WIDE_RISE_BEYOND: f64 = 2.0;
 const LONG_LINES: [f64; 2] = [1.1, 1.3];
 /// Largest working set of that test, bytes: a lap of it takes a hundredth of the default budget of a described machine.
 const MAX_LONG_LINES: f64 = 64.0 * 1024.0 * 1024.0;
-
-/// Smallest budget for two lines in each page without huge pages, accesses: a quarter of the default one. They take 1.6 million on bcm2835, and
-/// with a tenth of the default budget nothing was left for its sets and ways.
-const TWO_LINES_BUDGET: u64 = 10_000_000;
 
 /// Trials of loads in the order of addresses, in as many rounds, unless the machine is exact.
 const TRIALS_IN_ORDER: usize = 5;
@@ -111,7 +107,7 @@ impl Planner<'_> {
     /// Returns whether pairs of the same lines are measured too: on exact machines. In random frames levels were found worse with them
     /// (`capacities_in_random_frames_are_somewhere_on_the_rise_or_doubted`); why is not known.
     fn has_two_lines(&self) -> bool {
-        let is_affordable = self.scale.huge.is_some() || self.budget.total >= TWO_LINES_BUDGET;
+        let is_affordable = self.scale.huge.is_some() || self.budget.total >= MORE_PAIRS_BUDGET;
         self.scale.is_survey && self.exact() && is_affordable && self.frames_are_in_order()
     }
 

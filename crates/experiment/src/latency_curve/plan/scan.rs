@@ -2,16 +2,13 @@
 
 use fathom_probe::pattern::{Clock, Trial};
 
-use super::{ALL_BEYOND_CLAIM, Planner, coarse_top};
+use super::{ALL_BEYOND_CLAIM, MORE_PAIRS_BUDGET, Planner, coarse_top};
 use crate::scale::STRIDE;
 
 /// Smallest working set of the latency curve: four lines. No L1 data cache of interest is below 1 KiB.
 pub(super) const MIN_BYTES: u64 = 256;
 /// Largest working set of the fine part of the coarse scan (three points per octave).
 const FINE_TOP: u64 = 2 << 20;
-
-/// Smallest budget for the first pairs that were too much for their round, accesses (a quarter of the default one) or ns.
-const PAIRS_BUDGET: u64 = 10_000_000;
 
 /// Returns ascending sizes in an order of which every beginning covers the whole range: each fourth, the second of
 /// each four, the others.
@@ -88,7 +85,7 @@ impl Planner<'_> {
         }
         self.scan_beyond_claims();
         // With a coarse clock they may have been too much for their round; with a small budget ends of caches come first.
-        if self.budget.total >= PAIRS_BUDGET {
+        if self.budget.total >= MORE_PAIRS_BUDGET {
             self.first_pairs();
             self.pack_pairs();
         }
