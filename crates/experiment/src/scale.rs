@@ -18,7 +18,9 @@ mod singles;
 
 pub(crate) use curve_pages::SlowerHuge;
 pub(crate) use long_lines::MIN_SLOWER;
-pub(crate) use short_lines::{DENSE_SHARE, DENSE_STRIDE, MIN_DENSE_SHARE, Short};
+pub(crate) use short_lines::{
+    DENSE_SHARE, DENSE_STRIDE, DENSE_TRIALS, MAX_DISTURBED_BYTES, MIN_DENSE_SHARE, Short,
+};
 pub(crate) use singles::Single;
 
 /// Bytes between the cells of a chain whose experiment does not measure the line size. With smaller lines some sets
@@ -86,7 +88,9 @@ impl At {
     pub(crate) fn sigma(&self) -> f64 {
         let mut groups: Vec<&Vec<f64>> = self.steady.iter().collect();
         if let Some(singles) = self.core_clocked() {
-            groups = groups.into_iter().zip(singles).filter(|(_, s)| s.quiet).map(|(g, _)| g).collect();
+            let is_undisturbed = singles::undisturbed(singles);
+            let trials = groups.into_iter().zip(singles);
+            groups = trials.filter(|(_, single)| is_undisturbed(single)).map(|(group, _)| group).collect();
             if groups.is_empty() {
                 return singles::UPPER_BOUND_SIGMA;
             }
@@ -230,17 +234,17 @@ impl Scale {
         // Only a survey measures enough pairs to tell the cost of translation from that of the spacing.
         if scale.is_survey {
             let by_pairs = line_pairs::found(record);
-            if by_pairs == Some(true) && is_spaced_widely(record) {
+            if by_pairs == Some(true) && spaced_widely_from(record).is_some() {
                 scale.stride = 2 * STRIDE;
             }
             curve_pages::choose(record, &mut scale);
             let long = by_pairs.unwrap_or_else(|| long_lines::found(record, &scale));
-            if long && is_spaced_widely(record) {
+            if long && spaced_widely_from(record).is_some() {
                 scale.stride = 2 * STRIDE;
             }
             scale.untested_long_lines = long && scale.stride == STRIDE;
             scale.packed_are_points = !long && !long_lines::packed_are_faster(record, &scale);
-            if record.is_exact() {
+            if record.is_modelled() {
                 scale.short_lines = short_lines::found(record, &scale);
             }
         } else {
@@ -265,16 +269,36 @@ impl Scale {
         self.typical
     }
 
+    /// Returns the cycle calibrations before and after trial `id`.
+    fn calibrations_at(&self, id: u64) -> [Option<(u64, f64)>; 2] {
+        let at = self.cycle_calibrations.partition_point(|c| c.0 <= id);
+        let before = at.checked_sub(1).map(|i| self.cycle_calibrations[i]);
+        [before, self.cycle_calibrations.get(at).copied()]
+    }
+
     /// Returns the ticks per cycle while trial `id` ran, interpolated between the cycle calibrations before and after
     /// it. Without any calibration: the value over all rounds.
     pub(crate) fn cycle_at(&self, id: u64) -> Option<f64> {
-        let at = self.cycle_calibrations.partition_point(|c| c.0 <= id);
-        let (before, after) =
-            (at.checked_sub(1).map(|i| self.cycle_calibrations[i]), self.cycle_calibrations.get(at).copied());
-        match (before, after) {
-            (Some((a, ta)), Some((b, tb))) => Some(ta + (tb - ta) * (id - a) as f64 / (b - a) as f64),
-            (Some((_, t)), None) | (None, Some((_, t))) => Some(t),
-            (None, None) => self.cycle(),
+        match self.calibrations_at(id) {
+            [Some((a, ta)), Some((b, tb))] => Some(ta + (tb - ta) * (id - a) as f64 / (b - a) as f64),
+            [Some((_, t)), None] | [None, Some((_, t))] => Some(t),
+            [None, None] => self.cycle(),
+        }
+    }
+
+    /// Returns the factor by which a trial's time at the typical clock is longer if its clock was the faster one of the calibrations before
+    /// and after it: where they differ, nothing shows when the clock changed.
+    fn clock_doubt(&self, run: &TrialRun) -> f64 {
+        let id = run.trial.id;
+        let (Some(then), [Some((_, before)), Some((_, after))]) =
+            (self.cycle_at(id), self.calibrations_at(id))
+        else {
+            return 1.0;
+        };
+        if self.ticks(run).iter().all(|t| t / then < MAX_CORE_CLOCKED_CYCLES) {
+            then / before.min(after)
+        } else {
+            1.0
         }
     }
 
@@ -313,7 +337,7 @@ impl Scale {
         let steady = self.steady(run);
         // `share` is 0 on a model without neighbours.
         if self.share > 0.0 {
-            entry.singles.push(Single::of(run, &steady));
+            entry.singles.push(Single::of(run, &steady, self.clock_doubt(run)));
         }
         entry.steady.push(steady);
         // The clock's resolution in the time of a sample, which is the difference of two intervals. Their ends fall
@@ -341,11 +365,11 @@ impl Scale {
     }
 }
 
-/// Returns whether the scan was begun with twice the spacing: its pairs of pages come first.
-fn is_spaced_widely(record: &Record) -> bool {
+/// Returns the round in which the scan was begun with twice the spacing, if it was: its pairs of pages come first.
+fn spaced_widely_from(record: &Record) -> Option<u64> {
     let is_wide =
-        |run: &TrialRun| run.trial.memory.stride == 2 * PAIR_STRIDE && has_one_line_per_page(&run.trial);
-    record.of(PatternKind::Pages).any(is_wide)
+        |run: &&TrialRun| run.trial.memory.stride == 2 * PAIR_STRIDE && has_one_line_per_page(&run.trial);
+    record.of(PatternKind::Pages).find(is_wide).map(|run| run.trial.round)
 }
 
 /// Returns whether this trial has one line in each page.

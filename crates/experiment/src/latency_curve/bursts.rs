@@ -3,6 +3,7 @@
 use fathom_analysis::tiers::Reading;
 pub(super) use fathom_analysis::tiers::bursts::Trial;
 use fathom_analysis::tiers::bursts::{self, Bracket, Step};
+use fathom_units::size;
 
 use super::translation::{Pair, Translation, translation_at};
 use crate::scale::{At, Scale};
@@ -19,7 +20,7 @@ pub(super) fn curve_trials(latency_curve: &[At], translation: &Translation) -> V
         let less = translation_at(translation, x);
         at.singles()
             .iter()
-            .map(move |s| Trial { x, at: s.trial, y: s.time - less, quiet: s.quiet })
+            .map(move |s| Trial { x, at: s.trial, y: s.at_most() - less, quiet: s.is_sure() })
             .collect::<Vec<_>>()
     };
     latency_curve.iter().flat_map(of).collect()
@@ -33,7 +34,7 @@ pub(super) fn pair_trials(pairs: &[Pair], hit_time: f64) -> Vec<Trial> {
         pair.spread
             .singles()
             .iter()
-            .map(move |s| Trial { x, at: s.trial, y: s.time - less, quiet: s.quiet })
+            .map(move |s| Trial { x, at: s.trial, y: s.at_most() - less, quiet: s.is_sure() })
             .collect::<Vec<_>>()
     };
     pairs.iter().flat_map(of).collect()
@@ -84,6 +85,30 @@ pub(super) fn apply(reading: &mut Reading, trials: &[Trial], scale: &Scale, kind
     found
 }
 
+/// Removes the last tier if neighbours may explain all of its slow trials: a burst at the largest working sets, of which there are few
+/// trials, looks like one more level. Returns the working set to repeat then.
+pub(super) fn merge_last(reading: &mut Reading, trials: &[Trial], scale: &Scale) -> Option<u64> {
+    let [.., before, tier, last] = &reading.tiers[..] else { return None };
+    let (here, next) = (tier.latency.value, last.latency.value);
+    if here <= scale.max_core_clocked() {
+        return None;
+    }
+    let end = trials.iter().map(|t| t.x).fold(0.0, f64::max);
+    let range = (before.capacity?.above, end);
+    let step = Step { here, next, range, share: scale.share, may_cover_several: false };
+    let found = bursts::bracket(trials, &step).filter(|found| found.risen.is_none())?;
+    let at = tier.capacity?.onset.value;
+    reading.tiers.pop();
+    reading.tiers.last_mut()?.capacity = None;
+    reading.flat_end = true;
+    reading.notes.push(format!(
+        "a step near {} may be a burst of other users: a trial on {} took as long as on less",
+        size(at),
+        size(found.fits)
+    ));
+    found.doubtful.map(|x| x as u64)
+}
+
 /// Share of the undisturbed trials of a tier below which its interval begins.
 const FASTEST: f64 = 0.05;
 
@@ -122,14 +147,51 @@ pub(super) fn doubtful(brackets: &[Bracket], trials: &[Trial]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use fathom_analysis::interval::Interval;
-    use fathom_analysis::tiers::Tier;
+    use fathom_analysis::tiers::shape::Shape;
+    use fathom_analysis::tiers::{Capacity, Tier};
 
     use super::*;
+    use crate::record::Record;
 
     fn reading(value: f64) -> Reading {
         let latency = Interval { value, low: value - 0.03, high: value + 0.08 };
         let tier = Tier { latency, capacity: None, points: 10, on_plateau: 10, begin: 1.0 };
         Reading { tiers: vec![tier], flat_end: true, scatter: 0.0, notes: Vec::new() }
+    }
+
+    /// A fifth of the trials on less than 512 MiB are slow, and those on more, of which one in 2 or none is not.
+    #[test]
+    fn last_tier_that_a_burst_explains_is_none() {
+        let tier = |value: f64, end: Option<f64>| {
+            let capacity = end.map(|end| Capacity {
+                onset: Interval { value: end, low: 0.9 * end, high: 1.1 * end },
+                below: end,
+                above: 1.1 * end,
+                shape: Shape::Lru(8),
+                explained: true,
+                wide_rise: false,
+                in_frames: false,
+                covered: 0,
+            });
+            let latency = Interval { value, low: 0.9 * value, high: 1.1 * value };
+            Tier { latency, capacity, points: 3, on_plateau: 3, begin: 1.0 }
+        };
+        let mut scale = Scale::of(&Record::default());
+        scale.share = 0.04;
+        let read = |beyond: &[(f64, f64)]| {
+            let tiers = vec![tier(4.0, Some(1.0)), tier(100.0, Some(512.0)), tier(150.0, None)];
+            let mut found = Reading { tiers, flat_end: false, scatter: 0.0, notes: Vec::new() };
+            let before = (0..40).map(|n| (10.0 * f64::from(n), if n % 5 == 0 { 150.0 } else { 100.0 }));
+            let all = before.chain(beyond.iter().copied());
+            let trials: Vec<Trial> =
+                (0..).step_by(10).zip(all).map(|(at, (x, y))| Trial { x, at, y, quiet: true }).collect();
+            let repeat = merge_last(&mut found, &trials, &scale);
+            (found.tiers.len(), found.flat_end, repeat)
+        };
+        assert_eq!(read(&[(600.0, 150.0), (1024.0, 100.0)]), (2, true, None));
+        assert_eq!(read(&[(600.0, 100.0), (1024.0, 150.0)]), (2, true, Some(1024)));
+        let slow: Vec<(f64, f64)> = (6..16).map(|n| (100.0 * f64::from(n), 150.0)).collect();
+        assert_eq!(read(&slow), (3, false, None));
     }
 
     /// Three of four trials are disturbed.

@@ -344,7 +344,12 @@ impl Scale {
             }
             return Vec::new();
         }
-        let doubtful = self.by_single_trials(reading, &bursts::curve_trials(curve, translation), Kind::Bytes);
+        let trials = bursts::curve_trials(curve, translation);
+        let mut doubtful = self.by_single_trials(reading, &trials, Kind::Bytes);
+        // Of a described machine; what memory takes in a guest changes for longer than a session lasts.
+        if self.others && !self.nested {
+            doubtful.extend(bursts::merge_last(reading, &trials, self));
+        }
         // The first level is indexed within a page, or its ways are colours of few pages.
         let scattered = self.huge.is_none() || splintered;
         ramps::widen(reading, &curve_points(curve, translation), MIN_APART, |i| scattered && i > 0);

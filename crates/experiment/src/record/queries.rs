@@ -41,10 +41,16 @@ impl Record {
         }
     }
 
+    /// Returns whether the machine is a described one.
+    #[must_use]
+    pub fn is_modelled(&self) -> bool {
+        self.trust == Some(ClockTrust::Modelled)
+    }
+
     /// Returns whether a repeated trial gives the same times: on a described machine without neighbours.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.trust == Some(ClockTrust::Modelled) && self.int(facts::DESCRIBED_NEIGHBOURS).is_none()
+        self.is_modelled() && self.int(facts::DESCRIBED_NEIGHBOURS).is_none()
     }
 
     /// Returns the time of an instruction, ns, if the clock is known to count instructions: that of an emulator (QEMU's -icount)

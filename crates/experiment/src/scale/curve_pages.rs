@@ -16,7 +16,7 @@ use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 use fathom_units::facts;
 
 use super::placed::placements_differ;
-use super::{At, Scale, WINDOW_PAGES, has_one_line_per_page};
+use super::{At, PAIR_STRIDE, STRIDE, Scale, WINDOW_PAGES, has_one_line_per_page, spaced_widely_from};
 use crate::record::Record;
 
 /// Window of the latency curve if its pages allow it, bytes. On an EPYC (Genoa) guest with splintered huge pages,
@@ -47,11 +47,15 @@ pub(crate) struct SlowerHuge {
 /// Sets the pages and the window of the latency curve. A record that has points of the curve keeps their pages and
 /// window; before the first point, the TLB pairs decide.
 pub(super) fn choose(record: &Record, scale: &mut Scale) {
-    let recorded = record.of(PatternKind::Chase).map(|run| &run.trial).find(|trial| is_point(scale, trial));
+    // Packed halves of the pairs before a curve with twice the spacing have that spacing.
+    let begun = if scale.stride > STRIDE { spaced_widely_from(record).unwrap_or(0) } else { 0 };
+    let begun = |trial: &&Trial| trial.round >= begun;
+    let chases = || record.of(PatternKind::Chase).map(|run| &run.trial).filter(begun);
+    let recorded = chases().find(|trial| is_point(scale, trial));
     let page = recorded.map(|trial| trial.memory.page);
     if scale.huge.is_some() && page != Some(Pages::Huge) {
         let pairs = pairs(record, scale);
-        if pairs.len() >= MIN_PAIRS && (page == Some(Pages::Base) || most_are_slower(&pairs)) {
+        if !pairs.is_empty() && (page == Some(Pages::Base) || most_are_slower(&pairs)) {
             let typical = |of: &dyn Fn(&SlowerHuge) -> f64| median(&pairs.iter().map(of).collect::<Vec<_>>());
             scale.slower_huge = typical(&|pair| pair.huge)
                 .zip(typical(&|pair| pair.base))
@@ -60,9 +64,7 @@ pub(super) fn choose(record: &Record, scale: &mut Scale) {
         }
     }
     scale.window = recorded.map_or_else(|| first_window(record, scale), |trial| trial.pattern.walk().window);
-    if scale.slower_huge.is_some()
-        && record.of(PatternKind::Chase).any(|run| is_huge_point(scale, &run.trial))
-    {
+    if scale.slower_huge.is_some() && chases().any(|trial| is_huge_point(scale, trial)) {
         scale.use_slower_huge(record);
     }
 }
@@ -116,35 +118,47 @@ fn first_window(record: &Record, scale: &Scale) -> u64 {
     // packed halves have few pages, too; on hardware prefetchers find few lines, and with a small budget the halves are points of the curve.
     let pages = (WINDOW_BYTES / scale.base).max(WINDOW_PAGES);
     let budget = record.run.as_ref().map_or(0, |run| run.budget_ms);
-    let is_known = record.is_exact() && budget >= MIN_BUDGET_MS && pages > WINDOW_PAGES;
+    let is_known = record.is_modelled() && budget >= MIN_BUDGET_MS && pages > WINDOW_PAGES;
     if scale.huge.is_some() && !is_known {
         return WINDOW_BYTES;
     }
-    let time = |pages: u64| {
-        spread(record, scale).iter().find(|at| at.bytes == pages * scale.pair_stride()).map(At::time)
+    let times = |stride: u64| {
+        let spread = spread(record, scale, stride);
+        let time = |pages: u64| spread.iter().find(|at| at.bytes == pages * stride).map(At::time);
+        time(4).zip(time(2 * pages))
     };
-    match (time(4), time(2 * pages)) {
-        (Some(few), Some(many)) if many <= few * (1.0 + MAX_RISE) => pages * scale.base,
+    match pair_strides(scale).into_iter().find_map(times) {
+        Some((few, many)) if many <= few * (1.0 + MAX_RISE) => pages * scale.base,
         _ => WINDOW_PAGES * scale.base,
     }
 }
 
-/// Returns all measurements of one line in each base page.
-fn spread(record: &Record, scale: &Scale) -> Vec<At> {
+/// Bytes between the lines of the pairs that may tell about pages: those of the curve, and those before it began again because lines are
+/// long. Then the lines of a few pages are still in the nearest level.
+fn pair_strides(scale: &Scale) -> [u64; 2] {
+    [scale.pair_stride(), PAIR_STRIDE]
+}
+
+/// Returns all measurements of one line in each base page with this spacing.
+fn spread(record: &Record, scale: &Scale, stride: u64) -> Vec<At> {
     scale.gather(record, PatternKind::Pages, |t| {
-        has_one_line_per_page(t) && t.memory.stride == scale.pair_stride() && t.memory.page == Pages::Base
+        has_one_line_per_page(t) && t.memory.stride == stride && t.memory.page == Pages::Base
     })
 }
 
-/// Returns the times of few lines packed in huge pages, and spread over base pages.
+/// Returns the times of few lines packed in huge pages, and spread over base pages; none if there are too few.
 fn pairs(record: &Record, scale: &Scale) -> Vec<SlowerHuge> {
+    let pairs = pair_strides(scale).into_iter().map(|stride| pairs_spaced(record, scale, stride));
+    pairs.into_iter().find(|pairs| pairs.len() >= MIN_PAIRS).unwrap_or_default()
+}
+
+/// Returns the same with this spacing, however few.
+fn pairs_spaced(record: &Record, scale: &Scale, stride: u64) -> Vec<SlowerHuge> {
     let packed = scale.gather(record, PatternKind::Chase, |t| {
-        t.memory.stride == scale.pair_stride()
-            && t.memory.page == Pages::Huge
-            && t.memory.bytes <= FEW_PAGES * scale.pair_stride()
+        t.memory.stride == stride && t.memory.page == Pages::Huge && t.memory.bytes <= FEW_PAGES * stride
     });
     let huge = |base: &At| packed.iter().find(|huge| huge.bytes == base.bytes).map(At::time);
-    spread(record, scale)
+    spread(record, scale, stride)
         .iter()
         .filter_map(|base| Some(SlowerHuge { huge: huge(base)?, base: base.time() }))
         .collect()

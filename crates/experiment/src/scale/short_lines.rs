@@ -3,8 +3,9 @@
 //! With lines of 32 bytes the curve touches every second line. If the number of sets is a power of two, every second set
 //! stays empty, and the level ends where it should. With another number of sets, or a hashed index, all sets are used, and
 //! the level seems to hold twice its size. A chase with half the spacing in a working set that seems to fit takes longer
-//! there: it is half the level too large.
+//! there: it is half the level too large. Beside neighbours that is tried several times.
 
+use fathom_analysis::interval::median;
 use fathom_probe::pattern::{PatternKind, Trial, Walk};
 
 use super::{At, STRIDE, Scale};
@@ -26,6 +27,13 @@ const MAX_DENSE_BYTES: u64 = 16 << 20;
 /// Smallest relative difference of the two spacings. Levels are at least 1.3 apart in latency, and a working set 1.6 times
 /// as large as a level with random replacement misses in more than half of its loads: 1.15.
 const MIN_DIFFERENCE: f64 = 0.06;
+
+/// Number of trials with each spacing where others use the machine.
+pub(crate) const DENSE_TRIALS: usize = 3;
+
+/// Largest working set that is tested so where others use the machine: a trial of it takes two hundredths of the default budget, and slow bursts of
+/// memory look like levels beyond.
+pub(crate) const MAX_DISTURBED_BYTES: u64 = 64 << 20;
 
 /// Part of the curve that is measured with half the spacing, in working sets of the dense chase that found it: from below
 /// the true capacity (0.6) to beyond the rises at both, under random replacement four times the apparent one.
@@ -49,11 +57,20 @@ impl Short {
 /// Returns the levels with short lines, from the dense chases and the curve.
 pub(super) fn found(record: &Record, scale: &Scale) -> Vec<Short> {
     let curve = scale.latency_curve(record);
+    let trials = if record.is_exact() { 1 } else { DENSE_TRIALS };
     let slower = |dense: &At| {
         let same = curve.iter().find(|at| at.bytes == dense.bytes)?;
-        (dense.time() > same.time() * (1.0 + MIN_DIFFERENCE)).then_some(Short { bytes: dense.bytes })
+        let is_tested = dense.trials.len() >= trials && same.trials.len() >= trials;
+        (is_tested && is_slower(dense, same)).then_some(Short { bytes: dense.bytes })
     };
     scale.dense(record).iter().filter_map(slower).collect()
+}
+
+/// Returns whether the dense chase takes longer. A burst may meet all trials of one spacing but one: the shortest times have to agree.
+fn is_slower(dense: &At, same: &At) -> bool {
+    let least = |at: &At| at.steady.iter().filter_map(|group| median(group)).fold(f64::INFINITY, f64::min);
+    let ratio = (dense.time() / same.time()).min(least(dense) / least(same));
+    ratio > 1.0 + MIN_DIFFERENCE
 }
 
 impl Scale {

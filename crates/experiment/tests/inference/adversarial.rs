@@ -1,5 +1,5 @@
 //! Machines that once gave wrong results without a warning: TLBs that hold no huge pages, or pieces of them, tiny
-//! caches, coarse clocks, and neighbours that use the machine in bursts.
+//! caches, coarse clocks.
 
 use fathom_analysis::findings::{Report, WarningKind};
 use fathom_analysis::metrics::claims::CLAIMED;
@@ -31,7 +31,7 @@ fn warned(report: &Report, kind: WarningKind) -> bool {
 
 /// Asserts that a numeric finding has an interval that holds the truth.
 #[track_caller]
-fn holds(report: &Report, name: &str, truth: f64) {
+pub(crate) fn holds(report: &Report, name: &str, truth: f64) {
     let found = number(report, name).map(|(f, v)| (f.low.unwrap_or(v), v, f.high.unwrap_or(v)));
     let ok = found.is_some_and(|(low, _, high)| low <= truth && truth <= high);
     assert!(ok, "{name}: {found:?}, expected {truth}; {:?}", report.refusals);
@@ -479,17 +479,4 @@ fn tlb_whose_sets_are_no_power_of_two_is_no_page_table() {
 #[test]
 fn level_with_a_plateau_between_unusual_rises_is_found() {
     holds(&report_of(&wide::clean(190_047), 1), "tier.3.capacity", 65_536.0);
-}
-
-/// Lines of 256 bytes, neighbours that take ways, slow memory down and slow the clock down: two loads of a line that hit in the second
-/// made memory 0.6 times as slow.
-#[test]
-fn lines_of_256_bytes_beside_neighbours_do_not_halve_memory() {
-    let d = wide::noisy(180_009);
-    assert!(d.levels.iter().any(|level| level.line == 256) && !d.neighbours.is_empty());
-    let report = report_of(&d, 1);
-    let memory = report.findings.iter().rfind(|f| f.name().ends_with(".latency") && f.unit == "ns");
-    let found = memory.and_then(|f| f.finite()).unwrap();
-    let truth = d.memory.latency.in_ns(d.core.clock_hz);
-    assert!((0.9..1.15).contains(&(found / truth)), "{found} ns of {truth}");
 }

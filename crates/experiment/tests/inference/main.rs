@@ -21,6 +21,7 @@ mod full;
 mod geometry;
 mod latency;
 mod machines;
+mod neighbours;
 mod policies;
 mod random;
 mod ranges;

@@ -14,7 +14,9 @@ use crate::latency_curve::translation::{self, PLATEAU_SPAN, Pair};
 use crate::latency_curve::two_lines;
 use crate::record::TrialRun;
 use crate::scale::placed::placements_agree;
-use crate::scale::{DENSE_SHARE, DENSE_STRIDE, MIN_DENSE_SHARE, MIN_SLOWER, STRIDE, Short};
+use crate::scale::{
+    DENSE_SHARE, DENSE_STRIDE, DENSE_TRIALS, MAX_DISTURBED_BYTES, MIN_DENSE_SHARE, MIN_SLOWER, STRIDE, Short,
+};
 
 /// Relative width to which the brackets of a capacity are narrowed: a third of the intended precision.
 const RESOLUTION: f64 = 0.012;
@@ -38,6 +40,9 @@ const WIDE_RISE_BEYOND: f64 = 2.0;
 const LONG_LINES: [f64; 2] = [1.1, 1.3];
 /// Largest working set of that test, bytes: a lap of it takes a hundredth of the default budget of a described machine.
 const MAX_LONG_LINES: f64 = 64.0 * 1024.0 * 1024.0;
+
+/// Trials of the largest working set before a rise there makes the curve longer, unless the machine is exact: the faster half of three counts.
+const TRIALS_OF_LAST: usize = 3;
 
 /// Trials of loads in the order of addresses, in as many rounds, unless the machine is exact.
 const TRIALS_IN_ORDER: usize = 5;
@@ -193,37 +198,48 @@ impl Planner<'_> {
     /// Schedules the test for lines shorter than the curve's spacing in every level, and the scan with half of it where
     /// there are such lines.
     fn short_lines(&mut self, curves: &Reading) {
-        if !(self.exact() && self.scale.is_survey) || self.scale.stride != STRIDE {
+        if !(self.modelled() && self.scale.is_survey) || self.scale.stride != STRIDE {
             return;
         }
-        let had: Vec<u64> = self.scale.dense(self.record).iter().map(|at| at.bytes).collect();
+        let dense = self.scale.dense(self.record);
         for capacity in curves.tiers.iter().filter_map(|tier| tier.capacity) {
             let end = capacity.onset.value;
             // The end may be known better since: what is too small for it says nothing.
-            if let Some(had) = had.iter().find(|had| (MIN_DENSE_SHARE * end..=end).contains(&(**had as f64)))
-            {
-                // A packed half of the pairs may be none of its points after all.
-                if self.latency_curve.iter().all(|at| at.bytes != *had) {
-                    self.step(*had);
-                }
-                continue;
-            }
-            let fits = self.latency_curve.iter().rfind(|at| at.bytes as f64 <= DENSE_SHARE * end);
-            let bytes = match fits.map(|at| at.bytes) {
-                Some(bytes) if bytes as f64 > MIN_DENSE_SHARE * end => bytes,
-                _ => {
-                    let bytes = ((DENSE_SHARE * end) as u64 / STRIDE * STRIDE).max(STRIDE);
-                    self.step(bytes);
-                    bytes
-                }
+            let had = dense.iter().find(|had| (MIN_DENSE_SHARE * end..=end).contains(&(had.bytes as f64)));
+            let fits = || self.latency_curve.iter().rfind(|at| at.bytes as f64 <= DENSE_SHARE * end);
+            let bytes = match had.or_else(fits).map(|at| at.bytes) {
+                Some(bytes) if bytes as f64 >= MIN_DENSE_SHARE * end => bytes,
+                _ => ((DENSE_SHARE * end) as u64 / STRIDE * STRIDE).max(STRIDE),
             };
-            self.step_with(bytes, DENSE_STRIDE);
+            if !self.exact() && bytes > MAX_DISTURBED_BYTES {
+                break;
+            }
+            let same = self.latency_curve.iter().find(|at| at.bytes == bytes);
+            self.test_spacing(
+                bytes,
+                same.map_or(0, |at| at.trials.len()),
+                had.map_or(0, |at| at.trials.len()),
+            );
         }
         for (from, to) in self.scale.short_lines.iter().filter_map(Short::part).collect::<Vec<_>>() {
             for bytes in Self::octaves(from.max(MIN_BYTES), to, 3.0) {
                 if self.latency_curve.iter().all(|at| at.bytes != bytes) {
                     self.step(bytes);
                 }
+            }
+        }
+    }
+
+    /// Schedules the trials that a working set lacks for the test for short lines: with the curve's spacing and with half of it, of which
+    /// it has this many. All that noise requires are in one round, so that a burst meets both.
+    fn test_spacing(&mut self, bytes: u64, same: usize, dense: usize) {
+        let times = if self.exact() { 1 } else { DENSE_TRIALS };
+        for nth in 0..times {
+            if nth >= same {
+                self.step(bytes);
+            }
+            if nth >= dense {
+                self.step_with(bytes, DENSE_STRIDE);
             }
         }
     }
@@ -317,6 +333,9 @@ impl Planner<'_> {
         let survey = self.scale.is_survey;
         let too_fast = |tier: &Tier| survey && tier.latency.value < MIN_MEMORY_NS;
         let too_fast = curves.tiers.last().is_some_and(too_fast);
+        if !curves.flat_end && self.repeat_last() {
+            return;
+        }
         if !curves.flat_end || 8.0 * onset > last as f64 || too_fast {
             let stride = self.scale.stride;
             let next = (2 * last).min(self.top() / stride * stride);
@@ -335,6 +354,17 @@ impl Planner<'_> {
                 }
             }
         }
+    }
+
+    /// Schedules the largest working set again where others use the machine, until it has [`TRIALS_OF_LAST`] trials. Returns whether it did:
+    /// a burst at its only trial looks like one more level, and larger working sets would not tell.
+    fn repeat_last(&mut self) -> bool {
+        let Some(last) = self.latency_curve.last().filter(|_| !self.exact()) else { return false };
+        let missing = TRIALS_OF_LAST.saturating_sub(last.trials.len());
+        for _ in 0..missing {
+            self.step(last.bytes);
+        }
+        missing > 0
     }
 
     /// Schedules working sets beyond the largest claimed cache. A hashed index spreads lines over all sets, so they are
