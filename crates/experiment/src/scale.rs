@@ -264,6 +264,11 @@ impl Scale {
         PAIR_STRIDE / STRIDE * self.stride
     }
 
+    /// Returns whether this is a described machine with neighbours.
+    pub(crate) fn has_described_neighbours(&self) -> bool {
+        self.others && !self.nested
+    }
+
     /// Returns the ticks per cycle over all rounds.
     pub(crate) fn cycle(&self) -> Option<f64> {
         self.typical
@@ -287,8 +292,12 @@ impl Scale {
     }
 
     /// Returns the factor by which a trial's time at the typical clock is longer if its clock was the faster one of the calibrations before
-    /// and after it: where they differ, nothing shows when the clock changed.
+    /// and after it: where they differ, nothing shows when the clock changed. Only of described machines: on hardware other users of the core slow
+    /// calibrations down, too, so that most of them differ.
     fn clock_doubt(&self, run: &TrialRun) -> f64 {
+        if !self.has_described_neighbours() {
+            return 1.0;
+        }
         let id = run.trial.id;
         let (Some(then), [Some((_, before)), Some((_, after))]) =
             (self.cycle_at(id), self.calibrations_at(id))

@@ -346,8 +346,8 @@ impl Scale {
         }
         let trials = bursts::curve_trials(curve, translation);
         let mut doubtful = self.by_single_trials(reading, &trials, Kind::Bytes);
-        // Of a described machine; what memory takes in a guest changes for longer than a session lasts.
-        if self.others && !self.nested {
+        // What memory takes in a guest changes for longer than a session lasts.
+        if self.has_described_neighbours() {
             doubtful.extend(bursts::merge_last(reading, &trials, self));
         }
         // The first level is indexed within a page, or its ways are colours of few pages.
