@@ -159,7 +159,7 @@ mod tests {
         Reading { tiers: vec![tier], flat_end: true, scatter: 0.0, notes: Vec::new() }
     }
 
-    /// A fifth of the trials on less than 512 MiB are slow, and those on more, of which one in 2 or none is not.
+    /// A fifth of the trials below the last capacity are slow; beyond it one of two is, or all ten are.
     #[test]
     fn last_tier_that_a_burst_explains_is_none() {
         let tier = |value: f64, end: Option<f64>| {

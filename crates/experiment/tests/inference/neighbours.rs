@@ -20,7 +20,7 @@ fn short_lines_beside_neighbours_do_not_double_a_capacity() {
     holds(&report_of(&d, 1), "tier.2.capacity", 410_112.0);
 }
 
-/// Lines of 256 bytes, which beside neighbours are found after three rounds: packed halves of pairs in huge pages, which the first TLB does not hold, were
+/// Lines of 256 bytes, which beside neighbours are found after three rounds: packed halves of pairs in huge pages that the first TLB does not hold were
 /// taken for points of the curve.
 #[test]
 fn first_tlb_without_huge_pages_beside_neighbours_does_not_slow_a_curve_that_begins_again() {
