@@ -1,7 +1,6 @@
 //! The budget of a plan: time on hardware, simulated accesses on a model.
 
 use crate::record::Record;
-use fathom_probe::machine::ClockTrust;
 use fathom_probe::rows::Done;
 
 /// Simulated accesses that count as one millisecond of budget on a model. The default of ten seconds is 40 million
@@ -30,7 +29,7 @@ impl Budget {
     /// Returns the budget of `ms` milliseconds, less the cost of the trials in `record`.
     #[must_use]
     pub fn of(record: &Record, ms: u64) -> Budget {
-        let modelled = record.trust == Some(ClockTrust::Modelled);
+        let modelled = record.is_modelled();
         let cost = |d: &Done| if modelled { d.watch.accesses } else { d.spent_ns };
         // A record may come from anywhere: its sums must not overflow.
         let done = record.trials.iter().filter_map(|r| r.done.as_ref());

@@ -18,8 +18,6 @@ mod trials;
 use fathom_analysis::interval::median;
 use fathom_analysis::metrics::common::DisturbanceState;
 
-use fathom_probe::machine::ClockTrust;
-
 use crate::environment;
 use crate::record::Record;
 
@@ -66,7 +64,7 @@ pub struct Disturbance {
 #[must_use]
 pub fn judge(record: &Record, cycle_ticks: &[(u64, u64, f64)], repeats: &[Vec<f64>]) -> Disturbance {
     let judged = record.trials.iter().filter(|run| run.done.is_some()).count() as u64;
-    if record.trust == Some(ClockTrust::Modelled) {
+    if record.is_modelled() {
         // On a described machine nothing runs but the trials' own load.
         return Disturbance { judged, trials: judged, ..Disturbance::default() };
     }

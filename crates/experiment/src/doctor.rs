@@ -19,7 +19,7 @@ const LIMITS: &str = "sudo prlimit --pid $$ --rtprio=1 --nice=40 --memlock=unlim
 #[must_use]
 pub fn examine(record: &Record) -> Vec<Row> {
     let mut rows = vec![trust(record), clock(record)];
-    if record.trust == Some(ClockTrust::Modelled) {
+    if record.is_modelled() {
         return rows;
     }
     rows.extend([priority(record), locked(record), huge_pages(record), counters(record)]);

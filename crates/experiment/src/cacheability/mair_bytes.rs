@@ -6,7 +6,7 @@
 use fathom_analysis::attribute::Memory;
 use fathom_analysis::findings::{Basis, Item, Key, Metric, Report};
 use fathom_analysis::metrics::cacheability as metrics;
-use fathom_probe::machine::{ClockTrust, Operation};
+use fathom_probe::machine::Operation;
 use fathom_probe::pattern::Trial;
 
 use super::behaviour::{Times, behaves};
@@ -40,7 +40,7 @@ pub(super) fn trials(record: &Record, round: u64) -> Vec<Trial> {
 
 /// Returns the bytes to test. Descriptions do not define reserved bytes, so these are tested on real cores only.
 fn requested(record: &Record) -> impl Iterator<Item = u8> + use<> {
-    let modelled = record.trust == Some(ClockTrust::Modelled);
+    let modelled = record.is_modelled();
     (0..=u8::MAX).filter(move |byte| !(modelled && Memory::of(*byte) == Memory::Reserved))
 }
 

@@ -9,7 +9,7 @@ use fathom_analysis::findings::{Refused, Report};
 use fathom_analysis::interval::{Interval, grouped_interval, quantile};
 use fathom_analysis::metrics::conflict as metrics;
 use fathom_analysis::sets::Geometry;
-use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
+use fathom_probe::machine::{COLOUR_SPAN, Pages};
 use fathom_probe::pattern::{Conflict, Groups, Memory, PatternKind, Single, Stride, Trial};
 use fathom_probe::splitmix::mix;
 use fathom_units::divisor::gcd;
@@ -100,7 +100,7 @@ impl ColourTest {
             let what = format!("a way of {} is not a whole number of pages", size(way as f64));
             return Some((what, String::new()));
         }
-        let unknown = self.kind == Pages::Base && record.trust != Some(ClockTrust::Modelled);
+        let unknown = self.kind == Pages::Base && !record.is_modelled();
         if way > page && unknown {
             // If the driver cannot be opened, the machine names the remedy.
             let driver = record.text(facts::DRIVER_REMEDY).unwrap_or(DRIVER_REMEDY);

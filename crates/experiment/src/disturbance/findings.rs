@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use fathom_analysis::findings::{Finding, Key, Report, Value, Warning, WarningKind};
 use fathom_analysis::metrics::common::{DISTURBANCE_STATE, DisturbanceState};
-use fathom_probe::machine::ClockTrust;
 use fathom_report::ReportKind;
 
 use super::trials;
@@ -22,8 +21,7 @@ const MAX_NAMES: usize = 6;
 /// Counts the disturbed trials of each finding that suffers from them. If there is one, the session is at least noisy; the
 /// warning lowers confidence only if the headline quotes one.
 pub(crate) fn mark(record: &Record, kind: &ReportKind, report: &mut Report) {
-    let Some(state) = DisturbanceState::of(report).filter(|_| record.trust != Some(ClockTrust::Modelled))
-    else {
+    let Some(state) = DisturbanceState::of(report).filter(|_| !record.is_modelled()) else {
         return;
     };
     let disturbed = trials::disturbed(record, &Scale::of(record).cycle_ticks);

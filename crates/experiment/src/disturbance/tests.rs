@@ -169,7 +169,7 @@ fn other_work_during_the_session_makes_it_noisy() {
 #[test]
 fn a_model_is_never_disturbed() {
     let mut modelled = with_bad_trials(100, Watch { cpu_ns: 0, involuntary: 9, ..QUIET });
-    modelled.trust = Some(ClockTrust::Modelled);
+    modelled.trust = Some(fathom_probe::machine::ClockTrust::Modelled);
     waiting(&mut modelled, 0.9);
     let d = judge(&modelled, &[(1, 1, 1.0), (1, 9, 2.0)], &[vec![1.0, 9.0]]);
     assert_eq!(d, Disturbance { judged: 100, trials: 100, ..Disturbance::default() });

@@ -4,8 +4,8 @@ use fathom_analysis::crossover::lowest;
 use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, Warning, WarningKind};
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::dma as metrics;
+use fathom_probe::machine::Attribute;
 use fathom_probe::machine::dma::{Channel, Direction, Engine, Strategy};
-use fathom_probe::machine::{Attribute, ClockTrust};
 use fathom_probe::pattern::PatternKind;
 use fathom_units::size;
 
@@ -46,7 +46,7 @@ fn times(record: &Record, request: &Request, report: &mut Report) {
     disturbance_rows(&disturbance::judge(record, &scale.cycle_ticks, &repeats), report);
     clocks(record, &scale, report);
     let link = link(record, &points, report);
-    let modelled = record.trust == Some(ClockTrust::Modelled);
+    let modelled = record.is_modelled();
     for point in &points {
         rows(point, link, modelled, report);
     }

@@ -10,7 +10,6 @@ use fathom_analysis::findings::{Basis, Finding};
 use fathom_analysis::histogram::Group;
 use fathom_analysis::interval::{Interval, grouped_interval, median_interval};
 use fathom_analysis::metrics::common;
-use fathom_probe::machine::ClockTrust;
 use fathom_units::size;
 
 /// Ratio from which loads in random order are said to miss in the TLB, compared with an order that stays in few pages: a
@@ -82,7 +81,7 @@ impl<'a> Measure<'a> {
             Some(cycle) => (cycle, "cycles"),
             None => (1.0 / scale.tick_ns, "ns"),
         };
-        let variable_clock = unit == "cycles" && record.trust != Some(ClockTrust::Modelled);
+        let variable_clock = unit == "cycles" && !record.is_modelled();
         Measure { scale, ticks, variable_clock, resolution: resolution_ticks(record) as f64 / ticks, unit }
     }
 

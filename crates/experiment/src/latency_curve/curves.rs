@@ -4,7 +4,7 @@ use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::tiers::frames::{self, Placed};
 use fathom_analysis::tiers::ramps::{self, MinRatios};
 use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
-use fathom_probe::machine::{ClockTrust, Pages};
+use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
 use super::bursts::{self, Kind};
@@ -46,7 +46,7 @@ impl Scale {
     /// `None` if there is none.
     pub(crate) fn first_loads(&self, record: &Record) -> Option<u64> {
         let is_first = |trial: &&Trial| self.is_point(trial) && trial.warm < trial.memory.cells();
-        let modelled = record.trust == Some(ClockTrust::Modelled);
+        let modelled = record.is_modelled();
         let trials = record.trials.iter().filter(|_| modelled).map(|run| &run.trial);
         trials.filter(is_first).map(|trial| trial.memory.bytes).min()
     }

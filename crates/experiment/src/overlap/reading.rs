@@ -4,8 +4,8 @@ use fathom_analysis::findings::{Basis, Finding, Metric, Refused, Report};
 use fathom_analysis::interval::grouped_interval;
 use fathom_analysis::metrics::survey::{MEMORY_CHAINS_TIME, MEMORY_OVERLAP};
 use fathom_analysis::overlap::{self, Times};
+use fathom_probe::machine::Pages;
 use fathom_probe::machine::batch::together::CHAINS;
-use fathom_probe::machine::{ClockTrust, Pages};
 use fathom_probe::pattern::{PatternKind, SideBySide};
 use fathom_units::size;
 
@@ -39,7 +39,7 @@ fn times(run: &TrialRun, tick_ns: f64) -> Option<Vec<Times>> {
 
 /// Adds the findings, or why there are none. Adds nothing for a described machine.
 pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut Report) {
-    if record.trust == Some(ClockTrust::Modelled) || curves.reading.is_none() {
+    if record.is_modelled() || curves.reading.is_none() {
         return;
     }
     let from = match memory_from(record, curves, STILL_BEYOND, &MEMORY_OVERLAP) {

@@ -8,7 +8,6 @@
 //! caches hold says nothing about lines of the last one, and only [`long_lines`](super::long_lines) can tell.
 
 use fathom_analysis::interval::median;
-use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{Chase, OrderKind, Pattern, PatternKind, Trial, Walk};
 
 use super::{PAIR_STRIDE, Scale};
@@ -81,7 +80,7 @@ pub(super) fn found(record: &Record) -> Option<bool> {
     // A burst may meet one distance in each round: the shortest times have to agree.
     let shortest = |distance| of(record, distance).iter().map(|t| t.1).fold(f64::INFINITY, f64::min);
     let ratio = median(&ratios)?.max(shortest(DISTANCES[0]) / shortest(DISTANCES[1]));
-    let modelled = record.trust == Some(ClockTrust::Modelled);
+    let modelled = record.is_modelled();
     let most = if modelled { MAX_RATIO } else { MAX_RATIO_HARDWARE };
     let equal = modelled && ratio >= EQUAL;
     (ratio < most || equal).then_some(!equal)
@@ -90,6 +89,7 @@ pub(super) fn found(record: &Record) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use fathom_analysis::claims::FactValue;
+    use fathom_probe::machine::ClockTrust;
     use fathom_probe::pattern::Memory;
     use fathom_probe::rows::{Done, Sample};
     use fathom_units::facts;

@@ -3,7 +3,6 @@
 use fathom_analysis::findings::{Finding, Metric, Refused, Report};
 use fathom_analysis::interval::grouped_interval;
 use fathom_analysis::metrics::survey::{FILL_ONE_SET_TIME, FILL_TWO_SETS_TIME};
-use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{Memory, PatternKind};
 use fathom_units::size;
 
@@ -23,7 +22,7 @@ const GUEST_SESSION_SIGMA: f64 = 0.024;
 
 /// Adds the findings, or why there are none. Adds nothing for a described machine.
 pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut Report) {
-    if record.trust == Some(ClockTrust::Modelled) || curves.reading.is_none() {
+    if record.is_modelled() || curves.reading.is_none() {
         return;
     }
     match findings(record, scale, curves) {

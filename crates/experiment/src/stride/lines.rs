@@ -3,7 +3,7 @@
 use fathom_analysis::findings::{Basis, Finding, Item, Report};
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::stride as metrics;
-use fathom_probe::machine::{ClockTrust, Operation};
+use fathom_probe::machine::Operation;
 
 use super::coarse_scan::CoarseScan;
 use super::point::Point;
@@ -80,7 +80,7 @@ fn hidden(record: &Record, line: &Point, coarse_scan: Option<&CoarseScan>) -> Op
             line.time.value
         )),
         // A model does not overlap accesses.
-        None if record.trust != Some(ClockTrust::Modelled) => Some(format!(
+        None if !record.is_modelled() => Some(format!(
             "{stops}, possibly because of prefetch: no dependent loads were measured for comparison"
         )),
         _ => None,

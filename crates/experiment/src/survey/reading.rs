@@ -6,7 +6,7 @@ use fathom_analysis::interval::{grouped_interval, median_interval};
 use fathom_analysis::metrics::claims::CLAIMED;
 use fathom_analysis::metrics::{common, latency, survey};
 use fathom_analysis::tiers::Reading;
-use fathom_probe::machine::{ClockTrust, Pages};
+use fathom_probe::machine::Pages;
 use fathom_probe::pattern::OrderKind;
 use fathom_units::size;
 
@@ -69,8 +69,7 @@ fn measurements(record: &Record, report: &mut Report) {
     report.findings.extend(rows(&decoded));
     report.findings.extend(geometry::rows::verdicts(&decoded, &levels, scale.base));
     if let Some(curves) = curves {
-        let scattered =
-            record.trust != Some(ClockTrust::Modelled) && (scale.huge.is_none() || all.splintered());
+        let scattered = !record.is_modelled() && (scale.huge.is_none() || all.splintered());
         let run = claims::Run { trust: record.trust, disturbed: disturbance.disturbed, scattered };
         report.findings.extend(claims::verdicts(&decoded, curves, run));
     }

@@ -2,7 +2,6 @@
 
 use fathom_analysis::findings::{Key, Report};
 use fathom_analysis::metrics::wakeup as metrics;
-use fathom_probe::machine::ClockTrust;
 
 use super::conditions::Case;
 use super::series::{Place, Series};
@@ -46,7 +45,7 @@ impl Touched {
 /// Adds a note to each condition of a described machine whose minimum, median and maximum in the task are those of an
 /// earlier one: that condition, and the reason. Likewise to each size of a sweep, by median, tail and maximum.
 pub(super) fn notes(record: &Record, cases: &[&Case], traced: bool, report: &mut Report) {
-    if record.trust != Some(ClockTrust::Modelled) {
+    if !record.is_modelled() {
         return;
     }
     let conditions = cases.iter().filter_map(|case| condition(record, case, traced, report)).collect();

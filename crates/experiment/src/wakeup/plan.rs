@@ -3,7 +3,6 @@
 
 use fathom_analysis::metrics::wakeup::condition;
 use fathom_analysis::wakeup::factorial::Design;
-use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{PatternKind, Trial, Wake};
 
 use super::conditions::{self, Case, FACTORS};
@@ -66,7 +65,7 @@ fn pilot(record: &Record) -> Vec<Trial> {
         .zip(none.into_iter().cycle())
         .map(|(traced, none)| Trial { warm: 10, ..series(record, &none, PILOT_ACTIVATIONS, traced) })
         .collect();
-    if record.trust == Some(ClockTrust::Modelled) {
+    if record.is_modelled() {
         // Each load is refused here, or shows its cost.
         let loads = if Options::of(record).sweep { sweep::pilot(record) } else { conditions::cases(record) };
         let loaded = loads.into_iter().filter(|case| !case.load.is_none());

@@ -8,7 +8,7 @@ use crate::cost::Cost;
 use crate::record::{Record, TrialRun};
 use crate::round;
 use fathom_probe::load::Stress;
-use fathom_probe::machine::{ClockTrust, Wakes};
+use fathom_probe::machine::Wakes;
 use fathom_probe::pattern::{MAX_SERIES_NS, Memory, PatternKind, Trial, Wake};
 use fathom_probe::splitmix::mix;
 
@@ -87,7 +87,7 @@ pub(super) fn refusal<'a>(record: &'a Record, case: &Case) -> Option<&'a (String
 pub(super) fn factors(record: &Record) -> Vec<Stress> {
     let alone = |kind: Stress| conditions::named(kind.token()).map(|condition| Case::of(condition, record));
     let refused = |kind: Stress| alone(kind).is_some_and(|case| refusal(record, &case).is_some());
-    let modelled = record.trust == Some(ClockTrust::Modelled);
+    let modelled = record.is_modelled();
     FACTORS.into_iter().filter(|kind| !modelled || !refused(*kind)).collect()
 }
 

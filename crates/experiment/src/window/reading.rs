@@ -4,7 +4,6 @@ use fathom_analysis::findings::{Basis, Refused, Report};
 use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::metrics::survey::MEMORY_WINDOW;
 use fathom_analysis::window::{self, Times, Unclear};
-use fathom_probe::machine::ClockTrust;
 use fathom_probe::machine::batch::spaced::FILLERS;
 use fathom_probe::pattern::{PatternKind, SpacedChains};
 
@@ -55,7 +54,7 @@ pub(super) fn trials<'a>(
 
 /// Adds the finding, or why there is none. Adds nothing for a described machine that is not asked.
 pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut Report) {
-    let modelled = record.trust == Some(ClockTrust::Modelled);
+    let modelled = record.is_modelled();
     let Some(reading) = curves.reading.as_ref().filter(|_| is_asked(record, modelled)) else { return };
     let from = match overlap::memory_from(record, curves, overlap::STILL_BEYOND, &MEMORY_WINDOW) {
         Ok(from) => from,

@@ -94,7 +94,7 @@ fn what_was_not_judged_is_not_marked() {
     bare.findings.push(Finding { trials: vec![1], ..number(survey_time(), 1.0, "ns") });
     mark(&record, &survey::KIND, &mut bare);
     assert_eq!(doubtful(&bare), []);
-    record.trust = Some(ClockTrust::Modelled);
+    record.trust = Some(fathom_probe::machine::ClockTrust::Modelled);
     bare.findings.push(text(&DISTURBANCE_STATE, "ok"));
     mark(&record, &survey::KIND, &mut bare);
     assert_eq!(doubtful(&bare), []);
