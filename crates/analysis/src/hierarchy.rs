@@ -114,7 +114,8 @@ impl<'a> Hierarchy<'a> {
     pub fn set_fill(&self) -> Option<&'a Finding> {
         let one = self.number(&survey::FILL_ONE_SET_TIME)?;
         let two = self.number(&survey::FILL_TWO_SETS_TIME)?;
-        (interval(one).low >= CONFLICTING * interval(two).high).then_some(one)
+        let apart = interval(one).low > interval(two).high;
+        (apart && value(one) >= CONFLICTING * value(two)).then_some(one)
     }
 
     /// Returns the line of the `n`th level, bytes.

@@ -8,7 +8,7 @@ use fathom_analysis::examination::{Row, State};
 use fathom_probe::machine::ClockTrust;
 use fathom_units::facts::{self, CeilingSource, Grant};
 
-use crate::environment::{clock_remedy, has_priority};
+use crate::environment::{clock_remedy, has_priority, threads_of_the_core};
 use crate::record::Record;
 
 /// Raises the limits of the current shell and of processes that it starts (prlimit(1), util-linux): the two priorities
@@ -227,10 +227,7 @@ fn cpus(record: &Record) -> Option<Row> {
 }
 
 fn smt(record: &Record) -> Option<Row> {
-    let siblings = record.text(facts::CPU_SIBLINGS)?;
-    if record.text(facts::SMT) != Some("on") || !siblings.contains([',', '-']) {
-        return None;
-    }
+    let siblings = threads_of_the_core(record)?;
     let cost = "the other thread of the core shares its first-level caches";
     let command = "echo off | sudo tee /sys/devices/system/cpu/smt/control";
     Some(Row::costs("smt", format!("on: CPUs {siblings} are one core"), cost, command))

@@ -188,6 +188,8 @@ fn fills_of_one_set_are_drafted_beside_misses_under_way_only() {
     let all = report.findings.len() - 2;
     report.findings[all] = finding("fill.two_sets.time", 3.5, "ns", 0.01);
     assert!(none(&drafted(&report)), "other loads take as long");
+    report.findings[all] = finding("fill.two_sets.time", 3.0, "ns", 1.1);
+    assert!(none(&drafted(&report)), "they may take as long");
 }
 
 #[test]

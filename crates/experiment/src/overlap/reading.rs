@@ -11,7 +11,7 @@ use fathom_units::size;
 
 use super::{STILL_BEYOND, memory_from};
 use crate::latency_curve::Curves;
-use crate::reading::measured;
+use crate::reading::{add_second_thread, measured};
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
@@ -84,6 +84,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
         row.notes.push(format!("more than {} chains side by side do not help", found.from));
     }
     add_conditions(&mut row, runs[0].0, curves);
+    add_second_thread(&mut row, record);
     report.findings.push(row);
 }
 

@@ -66,6 +66,17 @@ fn refused(report: &Report) -> &str {
 }
 
 #[test]
+fn second_thread_of_a_guest_may_have_half() {
+    let mut record = Machine { overlap: 12.0, ..PLAIN }.surveyed(256 << 20);
+    let bare = overlap(&read(&record)).high.expect("an end");
+    record.trust = Some(fathom_probe::machine::ClockTrust::Virtual);
+    let report = read(&record);
+    assert!(overlap(&report).high.is_some_and(|high| high >= 2.0 * bare && high > 24.0));
+    assert!(overlap(&report).low.is_some_and(|low| low < 12.0));
+    assert!(overlap(&report).notes.iter().any(|note| note.contains("second thread")));
+}
+
+#[test]
 fn planted_overlap_comes_back() {
     for planted in [1.0, 3.0, 12.0, 28.0] {
         let record = Machine { overlap: planted, ..PLAIN }.surveyed(256 << 20);

@@ -10,7 +10,7 @@ use fathom_probe::pattern::{PatternKind, SpacedChains};
 use super::is_asked;
 use crate::latency_curve::Curves;
 use crate::overlap;
-use crate::reading::measured;
+use crate::reading::{add_second_thread, measured};
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
@@ -91,6 +91,9 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
             found.left_out,
             runs.len()
         ));
+    } else {
+        // Trials that differ show both, what one thread has and what two have.
+        add_second_thread(&mut row, record);
     }
     overlap::add_conditions(&mut row, first, curves);
     report.findings.push(row);

@@ -1,7 +1,9 @@
 //! Tests of plan and reading on records of machines whose window is known, and on described ones.
 
+use fathom_analysis::claims::FactValue;
 use fathom_analysis::findings::{Basis, Finding, Report};
 use fathom_model::{Description, Model, catalog};
+use fathom_probe::machine::ClockTrust;
 
 use super::*;
 use crate::planted_curve;
@@ -94,6 +96,26 @@ fn planted_windows_come_back_exactly() {
         assert_eq!(ends(found(&report)), [-2.0, 0.0, 2.0].map(|off| window as f64 + off));
         assert_eq!((found(&report).basis, report.refusals.len()), (Basis::Derived, 0));
     }
+}
+
+/// On an EPYC guest whose windows have 256 places, sessions found 255 or 127.
+#[test]
+fn second_thread_may_have_run_where_nobody_sees_it() {
+    let second = |record: &Record| ends(found(&read(record)));
+    let mut guest = Machine { window: 127, ..PLAIN }.surveyed(BUDGET_MS);
+    assert_eq!(second(&guest), [125.0, 127.0, 129.0]);
+    guest.trust = Some(ClockTrust::Virtual);
+    assert_eq!(second(&guest), [125.0, 127.0, 258.0]);
+    guest.trust = Some(ClockTrust::Real);
+    guest.facts.extend([
+        (facts::SMT.to_owned(), FactValue::Text("on".to_owned())),
+        (facts::CPU_SIBLINGS.to_owned(), FactValue::Text("0,8".to_owned())),
+    ]);
+    assert_eq!(second(&guest), [125.0, 127.0, 258.0]);
+    // One of three trials shows half: the others have it whole.
+    let mut both = Machine { window: 442, ..PLAIN }.surveyed_but(BUDGET_MS, 1, PLAIN);
+    both.trust = Some(ClockTrust::Virtual);
+    assert!(second(&both)[2] < 460.0, "{:?}", second(&both));
 }
 
 #[test]
