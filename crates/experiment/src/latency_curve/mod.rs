@@ -14,6 +14,7 @@ mod translation;
 pub(crate) mod two_lines;
 pub(crate) mod view;
 mod walks;
+mod whole_cycles;
 
 use fathom_analysis::findings::Metric;
 use fathom_analysis::metrics::latency::{LATENCY_CYCLES, LATENCY_TIME};

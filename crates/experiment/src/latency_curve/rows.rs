@@ -9,6 +9,7 @@ use fathom_units::size;
 use super::conflicts;
 use super::curves::Curves;
 use super::translation::{Pair, lines_per_page, translation_at};
+use super::whole_cycles;
 use crate::reading::measured;
 use crate::scale::{At, FEW_HUGE_PAGES, Scale};
 
@@ -120,7 +121,11 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             let mut row = measured(key, tier.latency.scaled(1.0 / cycle), "cycles", count, &trials);
             (row.low, row.high) = (low.map(|low| low / cycle), high.map(|high| high / cycle));
             let basis = if basis == Basis::Bounds { basis } else { Basis::Derived };
-            report.findings.push(Finding { basis, notes, ..row });
+            let mut row = Finding { basis, notes, ..row };
+            if i == 0 && scale.is_hardware() && !scale.has_described_neighbours() {
+                whole_cycles::include(&mut row);
+            }
+            report.findings.push(row);
         }
         if let Some(c) = tier.capacity {
             capacity_row(n, &c, scale, (count, &trials), report);
