@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use fathom_analysis::findings::{Warning, WarningKind};
 use fathom_analysis::interval::median;
-use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::PatternKind;
 use fathom_units::facts::{self, Grant};
 
@@ -53,14 +52,6 @@ fn other_measurements(record: &Record) -> Option<String> {
 pub(crate) fn threads_of_the_core(record: &Record) -> Option<&str> {
     let siblings = record.text(facts::CPU_SIBLINGS).filter(|list| list.contains([',', '-']))?;
     (record.text(facts::SMT) == Some("on")).then_some(siblings)
-}
-
-/// Returns why another thread of the measured core may have run unseen during the whole session; `None` if none can have.
-pub(crate) fn second_thread(record: &Record) -> Option<String> {
-    if record.trust == Some(ClockTrust::Virtual) {
-        return Some("which a guest cannot see, because it may belong to another guest".to_owned());
-    }
-    threads_of_the_core(record).map(|cpus| format!("and CPUs {cpus} are one core: SMT is on"))
 }
 
 /// Reports the load average before the session. It shows what does not wait: a task on each other CPU.

@@ -36,6 +36,7 @@ pub mod record;
 pub mod report_kinds;
 mod round;
 mod scale;
+mod second_thread;
 pub mod session;
 mod set_fill;
 pub mod simulate;

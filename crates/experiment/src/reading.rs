@@ -40,20 +40,6 @@ pub(crate) fn measured(
     finding
 }
 
-/// Parts into which a core divides a resource while two of its threads run. Ten sessions of an idle guest of an EPYC server (family 25, model 1) found
-/// 255 or 127 instructions in flight, and 17 to 20 or 11 misses under way.
-const DIVIDED: f64 = 2.0;
-
-/// Extends the upper end of a number that the core divides between two threads, with the reason, if a second one may have run for the
-/// whole session.
-pub(crate) fn add_second_thread(row: &mut Finding, record: &Record) {
-    let (Some(high), Some(why)) = (row.high, environment::second_thread(record)) else { return };
-    row.high = Some(DIVIDED * high);
-    row.notes.push(format!(
-        "the upper end is twice the measured one: while a second thread of the core runs, this one has about half, {why}"
-    ));
-}
-
 /// Facts of the CPU on which the probe runs. In a record of a program they are not the program's.
 pub(crate) const OF_THE_PROBE: [&str; 3] = [facts::CPU_PINNED, facts::CPU_TYPE, facts::CPU_TYPE_CPUS];
 

@@ -11,6 +11,7 @@ use crate::latency_curve;
 use crate::reading::{clocks, disturbance_rows, new_report, refuse_all};
 use crate::record::Record;
 use crate::scale::{Scale, clock_is_usable};
+use crate::second_thread;
 
 /// Reads a record. The report depends on the record alone.
 #[must_use]
@@ -21,7 +22,8 @@ pub fn read(record: &Record) -> Report {
         return report;
     }
     let scale = Scale::of(record);
-    let curves = latency_curve::Curves::of(record, &scale);
+    let mut curves = latency_curve::Curves::of(record, &scale);
+    let is_divided = second_thread::extend(record, &scale, &mut curves);
     disturbance_rows(
         &disturbance::judge(record, &scale.cycle_ticks, &latency_curve::repeats(&curves.latency_curve)),
         &mut report,
@@ -36,6 +38,9 @@ pub fn read(record: &Record) -> Report {
         });
     }
     let levels = geometry::read(record, &scale, &curves, true, &mut report);
+    if is_divided {
+        second_thread::note(&mut report);
+    }
     let steps = curves.steps();
     study::rows(record, &scale, &steps, levels.first().and_then(Level::geometry), &mut report);
     colours::read(record, &scale, &steps, &levels, &mut report);

@@ -11,9 +11,10 @@ use fathom_units::size;
 
 use super::{STILL_BEYOND, memory_from};
 use crate::latency_curve::Curves;
-use crate::reading::{add_second_thread, measured};
+use crate::reading::measured;
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
+use crate::second_thread;
 
 /// Relative standard deviation of the number between sessions in a guest, whose host and its other guests use the same memory. Eight
 /// sessions of 10 s on a Sapphire Rapids guest: 13.0 to 14.4, 3.5 %, while each one's own interval was within 1 to 5 %.
@@ -84,7 +85,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
         row.notes.push(format!("more than {} chains side by side do not help", found.from));
     }
     add_conditions(&mut row, runs[0].0, curves);
-    add_second_thread(&mut row, record);
+    second_thread::add(&mut row, record);
     report.findings.push(row);
 }
 

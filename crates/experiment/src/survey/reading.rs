@@ -20,6 +20,7 @@ use crate::overlap;
 use crate::reading::{clocks, disturbance_rows, measured, new_report, number, refuse_all};
 use crate::record::Record;
 use crate::scale::{At, Scale, clock_is_usable, no_huge_pages};
+use crate::second_thread;
 use crate::set_fill;
 use crate::window;
 
@@ -37,7 +38,8 @@ pub fn read(record: &Record) -> Report {
 
 fn measurements(record: &Record, report: &mut Report) {
     let scale = Scale::of(record);
-    let all = Curves::of(record, &scale);
+    let mut all = Curves::of(record, &scale);
+    let is_divided = second_thread::extend(record, &scale, &mut all);
     let Curves { latency_curve, pairs, reading: curves, .. } = &all;
     let decoded = decode(&record.facts);
     let disturbance = disturbance::judge(record, scale.cycle_ticks.as_slice(), &repeats(latency_curve));
@@ -62,6 +64,9 @@ fn measurements(record: &Record, report: &mut Report) {
     }
     splinter_rows(all.splinters.as_ref(), &scale, report);
     let levels = geometry::read(record, &scale, &all, Options::of(record).replacement, report);
+    if is_divided {
+        second_thread::note(report);
+    }
     overlap::rows(record, &scale, &all, report);
     window::rows(record, &scale, &all, report);
     set_fill::rows(record, &scale, &all, report);

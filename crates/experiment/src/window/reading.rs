@@ -10,9 +10,10 @@ use fathom_probe::pattern::{PatternKind, SpacedChains};
 use super::is_asked;
 use crate::latency_curve::Curves;
 use crate::overlap;
-use crate::reading::{add_second_thread, measured};
+use crate::reading::measured;
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
+use crate::second_thread;
 
 /// Time of two loads next to each other by the latency of one, from which on they may not overlap at all. The latency is that of the last tier,
 /// whose loads need fewer page walks.
@@ -93,7 +94,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
         ));
     } else {
         // Trials that differ show both, what one thread has and what two have.
-        add_second_thread(&mut row, record);
+        second_thread::add(&mut row, record);
     }
     overlap::add_conditions(&mut row, first, curves);
     report.findings.push(row);
