@@ -4,7 +4,7 @@
 //! second thread then shows half, in every trial. So upper ends hold twice of what was measured, with a note.
 
 use fathom_analysis::findings::{Finding, Report};
-use fathom_analysis::metrics::survey::{TIER_CAPACITY, TLB_ENTRIES};
+use fathom_analysis::metrics::survey::{TIER_CAPACITY, TLB_ENTRIES, TLB_HUGE_ENTRIES};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::ClockTrust;
 
@@ -62,10 +62,14 @@ fn excess(scale: &Scale, curves: &Curves) -> Option<f64> {
     (whole >= 1.0).then(|| cycles / whole - 1.0)
 }
 
-/// Says so at the findings that [`extend`] extended.
-pub(crate) fn note(report: &mut Report) {
-    let first = [TIER_CAPACITY.at([1_u64.into()]), TLB_ENTRIES.at([1_u64.into()])];
-    for row in report.findings.iter_mut().filter(|row| first.contains(&row.key)) {
+/// Extends the first TLB for huge pages too, and says so at all findings that are extended.
+pub(crate) fn rows(report: &mut Report) {
+    let huge = TLB_HUGE_ENTRIES.at([1_u64.into()]);
+    let all = [TIER_CAPACITY.at([1_u64.into()]), TLB_ENTRIES.at([1_u64.into()]), huge.clone()];
+    for row in report.findings.iter_mut().filter(|row| all.contains(&row.key)) {
+        if row.key == huge {
+            row.high = row.high.map(|high| PARTS * high);
+        }
         row.notes.push(
             "the upper end is twice the measured one: loads of the first level take no whole number of cycles, as beside a second thread of the core, which has a part of it"
                 .to_owned(),

@@ -39,7 +39,7 @@ pub fn read(record: &Record) -> Report {
     }
     let levels = geometry::read(record, &scale, &curves, true, &mut report);
     if is_divided {
-        second_thread::note(&mut report);
+        second_thread::rows(&mut report);
     }
     let steps = curves.steps();
     study::rows(record, &scale, &steps, levels.first().and_then(Level::geometry), &mut report);

@@ -26,7 +26,7 @@ fn capacity(record: &Record) -> Finding {
     let ran = extend(record, &scale, &mut curves);
     tier_rows(&curves, &scale, &mut report);
     if ran {
-        note(&mut report);
+        rows(&mut report);
     }
     let first = report.findings.iter().find(|row| row.key == TIER_CAPACITY.at([1_u64.into()]));
     first.expect("a capacity").clone()

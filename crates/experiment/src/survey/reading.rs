@@ -65,7 +65,7 @@ fn measurements(record: &Record, report: &mut Report) {
     splinter_rows(all.splinters.as_ref(), &scale, report);
     let levels = geometry::read(record, &scale, &all, Options::of(record).replacement, report);
     if is_divided {
-        second_thread::note(report);
+        second_thread::rows(report);
     }
     overlap::rows(record, &scale, &all, report);
     window::rows(record, &scale, &all, report);

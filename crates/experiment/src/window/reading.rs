@@ -92,10 +92,8 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
             found.left_out,
             runs.len()
         ));
-    } else {
-        // Trials that differ show both, what one thread has and what two have.
-        second_thread::add(&mut row, record);
     }
+    second_thread::add(&mut row, record);
     overlap::add_conditions(&mut row, first, curves);
     report.findings.push(row);
 }

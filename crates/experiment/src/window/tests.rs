@@ -112,10 +112,12 @@ fn second_thread_may_have_run_where_nobody_sees_it() {
         (facts::CPU_SIBLINGS.to_owned(), FactValue::Text("0,8".to_owned())),
     ]);
     assert_eq!(second(&guest), [125.0, 127.0, 258.0]);
-    // One of three trials shows half: the others have it whole.
-    let mut both = Machine { window: 442, ..PLAIN }.surveyed_but(BUDGET_MS, 1, PLAIN);
+    // What differs between trials may be when the second thread began in them: ten sessions had 127 and 241, with one trial left out.
+    let mut both =
+        Machine { window: 127, ..PLAIN }.surveyed_but(BUDGET_MS, 1, Machine { window: 64, ..PLAIN });
     both.trust = Some(ClockTrust::Virtual);
-    assert!(second(&both)[2] < 460.0, "{:?}", second(&both));
+    let [low, _, high] = second(&both);
+    assert!(low <= 127.0 && high >= 254.0, "{low} to {high}");
 }
 
 #[test]
