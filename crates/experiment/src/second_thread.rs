@@ -17,8 +17,8 @@ use crate::scale::Scale;
 /// 255 or 127 instructions in flight, and 17 to 20 or 11 misses under way.
 const PARTS: f64 = 2.0;
 /// Relative excess of the first level's latency over a whole number of cycles from which on a second thread ran in most trials: it takes cycles from
-/// the loads. On that guest, which has 32 KiB and 64 entries in 4 cycles, ten of 42 sessions had 4.09 to 4.36, and two of these at most 26 KiB, one 57 entries; the sessions in a
-/// quieter hour had 4.00 to 4.04.
+/// the loads. Of twenty sessions of that guest, which has 32 KiB and 64 entries in 4 cycles, ten had 4.09 to 4.36, and among them were the two whose upper ends were too low (26 KiB; 57
+/// entries). Of ten others, eight had 4.00 to 4.04.
 const RAN: f64 = 0.02;
 /// Part of a cycle by which a calibration may be too long, so that a latency is that much less than a whole number.
 const LESS: f64 = 0.1;

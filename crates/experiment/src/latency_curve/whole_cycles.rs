@@ -7,7 +7,7 @@ const NEAR: f64 = 0.25;
 
 /// Extends the interval of the first level's latency in cycles to the next whole number if it has none, with a note. A first level runs on the
 /// core's clock and answers after as many of its cycles as its pipeline has stages. Other threads of the core take cycles from the loads, and from the
-/// calibration of the clock, for as long as a session lasts: of fifty sessions on an EPYC guest, five had 4.004 to 4.024 as lower ends, of 4 cycles.
+/// calibration of the clock, for as long as a session lasts: of fifty sessions on an EPYC guest, three had 4.004 to 4.024 as lower ends, of 4 cycles.
 pub(super) fn include(row: &mut Finding) {
     let (Some(low), Some(high)) = (row.low, row.high) else { return };
     let (below, above) = (low.floor(), high.ceil());
@@ -23,7 +23,7 @@ pub(super) fn include(row: &mut Finding) {
         row.high = Some(above);
     }
     row.notes.push(
-        "the interval is extended to a whole number of cycles: a second thread of the core takes some"
+        "the interval is extended to a whole number of cycles, which the first level takes: others slow the loads or the calibration of the clock"
             .to_owned(),
     );
 }
