@@ -352,7 +352,8 @@ fn range(rng: &mut Rng, least: (u64, u64), most: (u64, u64)) -> Between {
 fn neighbour(rng: &mut Rng, name: &str) -> Neighbour {
     let ms = |ms: f64| (ms * 1e6).round() as u64;
     let (short, long) = (rng.scaled(1.0, 20.0), rng.scaled(100.0, 10_000.0));
-    let (short_pause, long_pause) = (short * rng.scaled(1.0, 8.0), long * rng.scaled(1.0, 2.0));
+    let short_pause = short * rng.scaled(1.0, 8.0);
+    let long_pause = (long * rng.scaled(1.0, 2.0)).max(short_pause);
     Neighbour {
         name: name.into(),
         bursts: Between { least: ms(short), most: ms(long) },
