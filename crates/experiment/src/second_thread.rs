@@ -14,7 +14,7 @@ use crate::record::Record;
 use crate::scale::Scale;
 
 /// Parts into which a core divides what it has while two of its threads run. Ten sessions of an idle guest of an EPYC server (family 25, model 1) found
-/// 255 or 127 instructions in flight, and 17 to 20 or 11 misses under way.
+/// 255 or 127 instructions in flight, and 14 to 20 or 11 misses under way.
 const PARTS: f64 = 2.0;
 /// Relative excess of the first level's latency over a whole number of cycles from which on a second thread ran in most trials: it takes cycles from
 /// the loads. Of twenty sessions of that guest, which has 32 KiB and 64 entries in 4 cycles, ten had 4.09 to 4.36, and among them were the two whose upper ends were too low (26 KiB; 57

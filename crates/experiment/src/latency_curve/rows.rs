@@ -120,10 +120,9 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             let key = survey::TIER_LATENCY_CYCLES.at([n.into()]);
             let mut row = measured(key, tier.latency.scaled(1.0 / cycle), "cycles", count, &trials);
             (row.low, row.high) = (low.map(|low| low / cycle), high.map(|high| high / cycle));
-            let basis = if basis == Basis::Bounds { basis } else { Basis::Derived };
-            let mut row = Finding { basis, notes, ..row };
-            if i == 0 && scale.is_hardware() && !scale.has_described_neighbours() {
-                whole_cycles::include(&mut row);
+            (row.basis, row.notes) = (if basis == Basis::Bounds { basis } else { Basis::Derived }, notes);
+            if i == 0 {
+                whole_cycles::include(&mut row, scale);
             }
             report.findings.push(row);
         }

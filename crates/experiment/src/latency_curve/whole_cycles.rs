@@ -2,13 +2,22 @@
 
 use fathom_analysis::findings::Finding;
 
+use crate::scale::Scale;
+
 /// Distance to a whole number, cycles, up to which it is clear which one is meant.
 const NEAR: f64 = 0.25;
 
-/// Extends the interval of the first level's latency in cycles to the next whole number if it has none, with a note. A first level runs on the
+/// Extends the interval of the first level's latency in cycles as [`extend`] does, except for described machines: their latencies are what is described.
+pub(super) fn include(row: &mut Finding, scale: &Scale) {
+    if scale.is_hardware() && !scale.has_described_neighbours() {
+        extend(row);
+    }
+}
+
+/// Extends the interval to the next whole number if it has none, with a note. A first level runs on the
 /// core's clock and answers after as many of its cycles as its pipeline has stages. Other threads of the core take cycles from the loads, and from the
 /// calibration of the clock, for as long as a session lasts: of fifty sessions on an EPYC guest, three had 4.004 to 4.024 as lower ends, of 4 cycles.
-pub(super) fn include(row: &mut Finding) {
+fn extend(row: &mut Finding) {
     let (Some(low), Some(high)) = (row.low, row.high) else { return };
     let (below, above) = (low.floor(), high.ceil());
     if above - below > 1.0 || low == below || high == above {
@@ -38,7 +47,7 @@ mod tests {
             high: Some(high),
             ..crate::reading::number(&fathom_analysis::metrics::survey::TIER_LATENCY_CYCLES, value, "cycles")
         };
-        include(&mut row);
+        extend(&mut row);
         (row.low.expect("low"), row.high.expect("high"), row.notes.len())
     }
 

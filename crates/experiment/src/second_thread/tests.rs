@@ -55,3 +55,15 @@ fn nothing_is_extended_where_no_second_thread_can_be() {
     off.facts.extend([(facts::CPU_SIBLINGS.to_owned(), FactValue::Text("0".to_owned()))]);
     assert_eq!(capacity(&off).high, alone.high);
 }
+
+#[test]
+fn first_tlb_for_huge_pages_is_extended_and_no_other() {
+    let mut report = Report::default();
+    for n in [1_u64, 2] {
+        let row = Finding::number(TLB_HUGE_ENTRIES.at([n.into()]), 64.0);
+        report.findings.push(Finding { low: Some(62.0), high: Some(70.0), ..row });
+    }
+    rows(&mut report);
+    let ends: Vec<_> = report.findings.iter().map(|row| (row.low, row.high, row.notes.len())).collect();
+    assert_eq!(ends, [(Some(62.0), Some(140.0), 1), (Some(62.0), Some(70.0), 0)]);
+}
