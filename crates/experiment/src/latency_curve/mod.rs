@@ -7,6 +7,7 @@ mod bursts;
 mod conflicts;
 mod curves;
 mod descriptors;
+mod in_cycles;
 mod plan;
 mod rows;
 mod splinters;
@@ -14,7 +15,6 @@ mod translation;
 pub(crate) mod two_lines;
 pub(crate) mod view;
 mod walks;
-mod whole_cycles;
 
 use fathom_analysis::findings::Metric;
 use fathom_analysis::metrics::latency::{LATENCY_CYCLES, LATENCY_TIME};

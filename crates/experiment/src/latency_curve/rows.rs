@@ -8,8 +8,8 @@ use fathom_units::size;
 
 use super::conflicts;
 use super::curves::Curves;
+use super::in_cycles;
 use super::translation::{Pair, lines_per_page, translation_at};
-use super::whole_cycles;
 use crate::reading::measured;
 use crate::scale::{At, FEW_HUGE_PAGES, Scale};
 
@@ -104,7 +104,7 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             (row.basis, row.high) = (Basis::Bounds, None);
             row.notes.push("a lower bound: latency still rises at the largest working set".into());
         }
-        let (low, high, basis, notes) = (row.low, row.high, row.basis, row.notes.clone());
+        let in_cycles = cycle_ns.map(|cycle| in_cycles::row(&row, n, cycle, scale));
         add_clock_error(&mut row, tier.latency.value, scale);
         if let (true, Some(last)) = (is_last, all.latency_curve.last()) {
             row.notes.push(format!("nothing beyond {} was measured", size(last.bytes as f64)));
@@ -116,16 +116,7 @@ pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             }
         }
         report.findings.push(row);
-        if let Some(cycle) = cycle_ns {
-            let key = survey::TIER_LATENCY_CYCLES.at([n.into()]);
-            let mut row = measured(key, tier.latency.scaled(1.0 / cycle), "cycles", count, &trials);
-            (row.low, row.high) = (low.map(|low| low / cycle), high.map(|high| high / cycle));
-            (row.basis, row.notes) = (if basis == Basis::Bounds { basis } else { Basis::Derived }, notes);
-            if i == 0 {
-                whole_cycles::include(&mut row, scale);
-            }
-            report.findings.push(row);
-        }
+        report.findings.extend(in_cycles);
         if let Some(c) = tier.capacity {
             capacity_row(n, &c, scale, (count, &trials), report);
             from = c.onset.value;

@@ -1,17 +1,26 @@
-//! The first level takes a whole number of core cycles.
+//! Latencies of tiers in core cycles. The first level takes a whole number of them.
 
-use fathom_analysis::findings::Finding;
+use fathom_analysis::findings::{Basis, Finding};
+use fathom_analysis::metrics::survey::TIER_LATENCY_CYCLES;
 
+use crate::reading::number;
 use crate::scale::Scale;
 
 /// Distance to a whole number, cycles, up to which it is clear which one is meant.
 const NEAR: f64 = 0.25;
 
-/// Extends the interval of the first level's latency in cycles as [`extend`] does, except for described machines: their latencies are what is described.
-pub(super) fn include(row: &mut Finding, scale: &Scale) {
-    if scale.is_hardware() && !scale.has_described_neighbours() {
-        extend(row);
+/// Returns the finding of the `n`th tier's latency in cycles of `cycle` ns, from the one in ns without the error of the clock. The first one's interval has a
+/// whole number, except for described machines: their latencies are what is described.
+pub(super) fn row(ns: &Finding, n: usize, cycle: f64, scale: &Scale) -> Finding {
+    let value = ns.finite().unwrap_or(f64::NAN) * (1.0 / cycle);
+    let mut row = number(TIER_LATENCY_CYCLES.at([n.into()]), value, "cycles");
+    (row.low, row.high) = (ns.low.map(|low| low / cycle), ns.high.map(|high| high / cycle));
+    (row.count, row.trials, row.notes) = (ns.count, ns.trials.clone(), ns.notes.clone());
+    row.basis = if ns.basis == Basis::Bounds { Basis::Bounds } else { Basis::Derived };
+    if n == 1 && scale.is_hardware() && !scale.has_described_neighbours() {
+        extend(&mut row);
     }
+    row
 }
 
 /// Extends the interval to the next whole number if it has none, with a note. A first level runs on the
@@ -42,11 +51,8 @@ mod tests {
     use super::*;
 
     fn included(low: f64, value: f64, high: f64) -> (f64, f64, usize) {
-        let mut row = Finding {
-            low: Some(low),
-            high: Some(high),
-            ..crate::reading::number(&fathom_analysis::metrics::survey::TIER_LATENCY_CYCLES, value, "cycles")
-        };
+        let mut row =
+            Finding { low: Some(low), high: Some(high), ..number(&TIER_LATENCY_CYCLES, value, "cycles") };
         extend(&mut row);
         (row.low.expect("low"), row.high.expect("high"), row.notes.len())
     }
