@@ -40,8 +40,9 @@ pub(super) fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) 
         let rise = |p: &Point| p.y / (level * fit.predict_without(p.x, b)) - 1.0;
         let risen = |p: &Point| rise(p) > needed(p);
         let first = edge(&inside, onset, risen);
-        // Without a measured point on one side, the bracket ends at the neighbouring capacity or the end of the curve.
-        let is_certain = |p: &&&Point| !options.is_exact() || own(p) <= MAX_UNSURE;
+        // Without a measured point on one side, the bracket ends at the neighbouring capacity or the end of the curve. A sample of part of a
+        // lap is the difference of two parts: it may be too short where only some of the lines miss.
+        let is_certain = |p: &&&Point| !options.is_exact() || own(p) <= MAX_UNSURE && rise(p) >= -needed(p);
         below = inside[..first].iter().rfind(is_certain).map_or(from.max(points[0].x), |p| p.x);
         let end = if to.is_finite() { to } else { points[points.len() - 1].x };
         above = inside.get(first).map_or(end, |p| p.x).max(below);

@@ -16,7 +16,7 @@ use super::two_lines;
 use super::walks::{grows_from, growth};
 use crate::record::Record;
 use crate::scale::MAX_CORE_CLOCKED_CYCLES;
-use crate::scale::placed::placements_differ;
+use crate::scale::placed::{ends_in_any_frames, placements_differ};
 use crate::scale::{At, Scale, has_one_line_per_page};
 
 impl Scale {
@@ -165,7 +165,7 @@ pub(crate) struct Curves {
     /// Numbers of pages to repeat on hardware.
     pub(crate) doubtful_pages: Vec<u64>,
     /// The cause of each step of the TLB pairs.
-    causes: Vec<Cause>,
+    pub(super) causes: Vec<Cause>,
     /// Pages from which on walks take longer by one line in each page, and whether page tables were shown to be the cause.
     grows: Option<(f64, bool)>,
     /// Whether huge pages are splintered; `None` if it was not tested.
@@ -334,10 +334,14 @@ impl Scale {
         let Some(reading) = reading else { return Vec::new() };
         if !self.is_hardware() {
             if self.huge.is_none() && placements_differ(curve) {
-                match frames::read(&placed(curve, translation), self.base as f64, reading) {
+                let page = self.base as f64;
+                let ordered = ends_in_any_frames(curve, &reading.tiers, page);
+                let random = (ordered == 0).then(|| frames::read(&placed(curve, translation), page, reading));
+                match random.flatten() {
                     Some(found) => *reading = found,
                     None => {
-                        ramps::widen(reading, &curve_points(curve, translation), MIN_APART, |_| true);
+                        let points = curve_points(curve, translation);
+                        ramps::widen(reading, &points, MIN_APART, |i| i >= ordered);
                         start_where_it_fits(reading, curve, translation);
                     }
                 }

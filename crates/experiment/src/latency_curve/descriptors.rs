@@ -2,7 +2,7 @@
 //!
 //! Lines in every 11th or 13th page need as many TLB entries as lines in consecutive pages, and eight times as many lines of page
 //! tables. Where a TLB holds all the pages, both take the same time: no table is read. If the step is due to page tables,
-//! it comes earlier with both distances.
+//! it comes earlier with both distances. Then every 17th page is tried, too: the lines in every 11th one are in few sets of a TLB of 542.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -17,8 +17,11 @@ use crate::record::Record;
 use crate::scale::{At, Scale};
 
 /// Distances of the pages. From 8 on, the descriptors of 8 bytes are in lines of their own, of 64 bytes. Primes use all sets of a TLB whose
-/// number of sets they do not divide: pages 8 apart use half of 154 sets, and pages 13 apart few of 182. None is divided by both.
-const APART: [u64; 2] = [13, 11];
+/// number of sets they do not divide: pages 8 apart use half of 154 sets, and pages 13 apart few of 182. None is divided by both. The last one
+/// is measured if the others show page tables: lines 11 pages and 256 bytes apart are in the same 49 of 542 sets.
+const APART: [u64; 3] = [13, 11, 17];
+/// Distances that are always measured.
+const FIRST: usize = 2;
 /// Numbers of pages of the test, in reaches of the tested TLB: so few that even pages at random overfill few of its sets (a
 /// quarter of them is in overfull sets of two ways, two fifths in those of one: Poisson distribution), and so many that
 /// eight times their tables need twice the room of those at the step.
@@ -48,10 +51,20 @@ fn period(scale: &Scale, apart: u64) -> u64 {
     apart * scale.base + scale.pair_stride()
 }
 
-/// Returns the patterns of the test, and the memory for them on this number of pages.
-pub(super) fn trials(scale: &Scale, pages: u64) -> [(Pattern, Memory); 2] {
-    let memory = Memory { page: Pages::Base, ..Memory::of(pages * KEY_STRIDE, KEY_STRIDE) };
-    APART.map(|apart| (Conflict::of(Groups::apart(period(scale, apart))).into(), memory))
+/// Returns the patterns of a test, and the memory for them.
+pub(super) fn trials(scale: &Scale, test: Test) -> impl Iterator<Item = (Pattern, Memory)> + use<> {
+    let memory = Memory { page: Pages::Base, ..Memory::of(test.pages * KEY_STRIDE, KEY_STRIDE) };
+    let periods = APART.map(|apart| period(scale, apart)).into_iter().take(test.distances);
+    periods.map(move |period| (Conflict::of(Groups::apart(period)).into(), memory))
+}
+
+/// A test of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Test {
+    /// Number of pages.
+    pub(super) pages: u64,
+    /// Number of distances, the first of [`APART`].
+    distances: usize,
 }
 
 /// The curves that the tests are planned and read with.
@@ -120,13 +133,18 @@ impl<'a> Steps<'a> {
         self.pairs.iter().filter(move |pair| pair.pages >= MIN_PAGES && inside.contains(&(pair.pages as f64)))
     }
 
-    /// Returns the numbers of pages of the tests, one for each step that can be tested in `limit` bytes of memory: where
-    /// conflicts of lines cost least.
-    pub(super) fn tests(&self, scale: &Scale, limit: u64) -> Vec<u64> {
-        let fits = |pair: &&Pair| pair.pages.saturating_mul(period(scale, APART[0])) <= limit;
+    /// Returns the tests, one for each step that can be tested in `limit` bytes of memory: where
+    /// conflicts of lines cost least. `causes` are those of the tests so far.
+    pub(super) fn tests(&self, scale: &Scale, limit: u64, causes: &[Cause]) -> Vec<Test> {
         let cost = |pair: &&Pair| conflicts::spread_cost(pair, self.curve);
-        let of = |i: usize| self.pairs(i).filter(fits).min_by(|a, b| cost(a).total_cmp(&cost(b)));
-        (0..self.steps.len()).filter_map(of).map(|pair| pair.pages).collect()
+        let of = |i: usize| {
+            let distances = if causes.get(i) == Some(&Cause::Tables) { APART.len() } else { FIRST };
+            let longest = APART.map(|apart| period(scale, apart)).into_iter().take(distances).max()?;
+            let fits = |pair: &&Pair| pair.pages.saturating_mul(longest) <= limit;
+            let least = self.pairs(i).filter(fits).min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+            Some(Test { pages: least.pages, distances })
+        };
+        (0..self.steps.len()).filter_map(of).collect()
     }
 
     /// Returns the cause of each step.
@@ -144,7 +162,11 @@ impl<'a> Steps<'a> {
             Some(apart.0 - together.0 - error - conflicts::spread_cost(pair, self.curve))
         };
         let all_add = |pair: &Pair, least: f64| {
-            tested.iter().all(|tested| added(pair, tested).is_some_and(|added| added > least))
+            let adds = |(nth, tested): (usize, &Vec<At>)| match added(pair, tested) {
+                Some(added) => added > least,
+                None => nth >= FIRST,
+            };
+            tested.iter().enumerate().all(adds)
         };
         let cause = |i: usize| {
             let least = TABLES_FROM * self.steps[i].1;

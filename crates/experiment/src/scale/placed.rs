@@ -1,6 +1,7 @@
 //! Whether working sets take longer in some frames than in others.
 
 use fathom_analysis::interval::median;
+use fathom_analysis::tiers::Tier;
 
 use crate::scale::At;
 
@@ -18,6 +19,48 @@ pub(crate) fn placements_differ(curve: &[At]) -> bool {
 pub(crate) fn placements_agree(curve: &[At]) -> bool {
     let several = || curve.iter().filter(|at| at.groups.len() > 1);
     several().count() >= MIN_AGREEING && !several().any(differs)
+}
+
+/// Pages of a working set from which on its placements matter: of fewer, each is a way of a level that is indexed within a page. First levels have
+/// up to 16 ways.
+const MIN_PAGES: f64 = 24.0;
+/// Largest such working set, bytes: in larger ones, chance evens out.
+const MAX_EVEN: u64 = 2 << 20;
+/// Trials of a working set that agree, and their largest difference, as a share of the step. In random frames the misses of 2 MiB
+/// in 16 ways differ by 0.07 of a step from placement to placement (standard deviation), those of less by more.
+const AGREEING: (usize, f64) = (4, 0.005);
+/// Shares of a step between which a working set is on its rise.
+const ON_RISE: (f64, f64) = (0.05, 0.95);
+/// Ratio of two working sets, of which one fits in all trials and the other misses in all: LRU with four ways has 1.25. In random frames, colours
+/// of the first are overfull by chance, or some of the second are not.
+const STEEP: f64 = 1.35;
+
+/// Returns how many of the nearest levels end where they do in any frames: a working set on the rise beyond the last of them takes equally long in
+/// all of its trials, or the rise is steep in all of them. Frames follow one another then, and a farther level that takes longer in some of them is
+/// indexed by a hash.
+pub(crate) fn ends_in_any_frames(curve: &[At], tiers: &[Tier], page: f64) -> usize {
+    let ends = |two: &[Tier]| {
+        let (here, step) = (two[0].latency.value, two[1].latency.value - two[0].latency.value);
+        let end = two[1].capacity.map_or(f64::INFINITY, |next| next.below);
+        let shares = |at: &At| {
+            let shares: Vec<f64> =
+                at.groups.iter().filter_map(|times| Some((median(times)? - here) / step)).collect();
+            let low = shares.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = shares.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            (shares.len() >= AGREEING.0).then_some((at.bytes as f64, low, high))
+        };
+        let is_large = |at: &&At| at.bytes as f64 > MIN_PAGES * page && at.bytes <= MAX_EVEN;
+        let placed: Vec<(f64, f64, f64)> =
+            curve.iter().filter(is_large).filter(|at| (at.bytes as f64) < end).filter_map(shares).collect();
+        let agrees = placed
+            .iter()
+            .any(|(_, low, high)| *low > ON_RISE.0 && *high < ON_RISE.1 && high - low <= AGREEING.1);
+        let is_steep = |two: &[(f64, f64, f64)]| {
+            two[0].2.abs() <= AGREEING.1 && two[1].1 >= ON_RISE.1 && two[1].0 <= STEEP * two[0].0
+        };
+        agrees || placed.windows(2).any(is_steep)
+    };
+    tiers.windows(2).rposition(ends).map_or(0, |last| last + 1)
 }
 
 /// Smallest number of working sets of several trials that show no difference: the first rounds have five second

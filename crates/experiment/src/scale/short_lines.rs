@@ -4,15 +4,15 @@
 //! stays empty, and the level ends where it should. With another number of sets, or a hashed index, all sets are used, and
 //! the level seems to hold twice its size. A chase with half the spacing in a working set that seems to fit takes longer
 //! there: it is half the level too large. Beside neighbours that is tried several times.
+//!
+//! Where farther levels have lines of 256 bytes, the curve has twice the spacing, and lines of 64 bytes are shorter. The true end is not measured then:
+//! with half the spacing, the farther levels would look too fast.
 
 use fathom_analysis::interval::median;
 use fathom_probe::pattern::{PatternKind, Trial, Walk};
 
 use super::{At, STRIDE, Scale};
 use crate::record::Record;
-
-/// Bytes between the cells of a dense chase.
-pub(crate) const DENSE_STRIDE: u64 = STRIDE / 2;
 
 /// Share of a level's apparent capacity that the dense chase takes: all of it fits with any replacement but random, and
 /// none of twice as many lines does.
@@ -44,13 +44,16 @@ const PART: (f64, f64) = (0.4, 5.0);
 pub(crate) struct Short {
     /// Working set of the dense chase, bytes.
     pub(crate) bytes: u64,
+    /// Whether the curve has twice the spacing, because other lines are long.
+    spaced_widely: bool,
 }
 
 impl Short {
-    /// Returns the working sets that are measured with half the spacing; `None` if that takes too long.
+    /// Returns the working sets that are measured with half the spacing; `None` if that takes too long, or would not show the farther levels.
     pub(crate) fn part(&self) -> Option<(u64, u64)> {
         let end = |factor: f64| (self.bytes as f64 * factor) as u64;
-        (end(PART.1) <= MAX_DENSE_BYTES).then(|| (end(PART.0), end(PART.1)))
+        let is_measured = !self.spaced_widely && end(PART.1) <= MAX_DENSE_BYTES;
+        is_measured.then(|| (end(PART.0), end(PART.1)))
     }
 }
 
@@ -61,7 +64,8 @@ pub(super) fn found(record: &Record, scale: &Scale) -> Vec<Short> {
     let slower = |dense: &At| {
         let same = curve.iter().find(|at| at.bytes == dense.bytes)?;
         let is_tested = dense.trials.len() >= trials && same.trials.len() >= trials;
-        (is_tested && is_slower(dense, same)).then_some(Short { bytes: dense.bytes })
+        let short = Short { bytes: dense.bytes, spaced_widely: scale.stride > STRIDE };
+        (is_tested && is_slower(dense, same)).then_some(short)
     };
     scale.dense(record).iter().filter_map(slower).collect()
 }
@@ -74,11 +78,16 @@ fn is_slower(dense: &At, same: &At) -> bool {
 }
 
 impl Scale {
+    /// Returns the bytes between the cells of a dense chase.
+    pub(crate) fn dense_stride(&self) -> u64 {
+        self.stride / 2
+    }
+
     /// Returns the bytes between the cells of the latency curve at a working set.
     pub(crate) fn stride_at(&self, bytes: u64) -> u64 {
         let short = self.short_lines.iter().filter_map(Short::part);
         let dense = short.into_iter().any(|(from, to)| (from..=to).contains(&bytes));
-        if dense { DENSE_STRIDE } else { self.stride }
+        if dense { self.dense_stride() } else { self.stride }
     }
 
     /// Returns the short lines of a level with this apparent capacity, if its true end was not measured.
@@ -90,7 +99,7 @@ impl Scale {
     /// Returns the chases of the curve's walk with half its spacing.
     pub(crate) fn dense(&self, record: &Record) -> Vec<At> {
         self.gather(record, PatternKind::Chase, |trial: &Trial| {
-            trial.memory.stride == DENSE_STRIDE
+            trial.memory.stride == self.dense_stride()
                 && trial.memory.page == self.pages()
                 && trial.pattern.walk() == Walk::windows(self.window)
         })

@@ -36,10 +36,14 @@ const MAX_SCAN_SHARE: f64 = 0.2;
 const MAX_ROUND_SHARE: f64 = 0.3;
 /// Steps of the clock in n loads: they limit the error of its resolution to 0.4 %.
 const MIN_STEPS: f64 = 250.0;
+/// Steps of the clock in a cycle calibration from which on they do not matter: half a step is an error of 0.02 %.
+const MANY_STEPS: f64 = 2500.0;
 /// Shortest latency of an L1 hit, cycles.
 const MIN_HIT_CYCLES: f64 = 3.0;
-/// Share of the budget that a trial may take for the resolution of the clock on an exact machine: the scan has about a
-/// hundred trials.
+/// How many times as slow as without neighbours a point may be that tells the steps of the clock for larger ones: if it is slower, they get fewer
+/// than [`MIN_STEPS`].
+const MAX_DISTURBED: f64 = 2.0;
+/// Share of the budget of a described machine that a trial may take for the resolution of the clock: the scan has about a hundred trials.
 const MAX_TRIAL_SHARE: f64 = 1.0 / 150.0;
 /// Rounds of the scan, before any refinement.
 pub(crate) const SCAN_ROUNDS: u64 = 4;
@@ -94,7 +98,10 @@ pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         4 if frames_matter && planner.has_second_placements() => planner.second_placements(),
         5 if frames_matter && planner.has_no_large_sizes() => planner.scan_large_sizes(),
         4 => planner.scan_large_sizes(),
-        _ => planner.refine(),
+        _ => {
+            planner.finish_scan();
+            planner.refine();
+        }
     }
     planner.finish()
 }
@@ -194,7 +201,8 @@ impl Planner<'_> {
     /// nothing), enough for the clock; part of a lap if a lap is long.
     fn loads(&self, cells: u64, step: u64) -> u64 {
         let (min, max) = if self.modelled() { (2048, 32_768) } else { (8192, 32_768) };
-        let min = (self.loads_for_the_clock(cells * step) as u64).clamp(min, 1 << 22);
+        // The halves of a TLB pair have as many loads.
+        let min = (self.dithered(self.loads_for_the_clock(cells * step), cells) as u64).clamp(min, 1 << 22);
         let mut n = if cells <= max.max(min) { min.div_ceil(cells) * cells + 1 } else { max.max(min) + 1 };
         while cells > 2 && (2 * n).is_multiple_of(cells) {
             n += 1;
@@ -202,19 +210,37 @@ impl Planner<'_> {
         n
     }
 
-    /// Returns the loads that take [`MIN_STEPS`] steps of the clock. On an exact machine a smaller working set shows how long
-    /// a load takes at least, and a coarse clock gets fewer steps, so that the budget suffices for the whole curve.
+    /// Returns a number of operations that is up to a quarter smaller, another one for each `key`. Trials with the same number end at the
+    /// same part of a step of the clock, so that each is off by as much.
+    fn dithered(&self, operations: f64, key: u64) -> f64 {
+        if self.exact() {
+            return operations;
+        }
+        let drawn = mix(self.seed ^ mix(!key)) >> 32;
+        operations * (1.0 - 0.25 * drawn as f64 / f64::from(u32::MAX))
+    }
+
+    /// Returns the operations of the `nth` cycle calibration of a round, of `ops` at most: fewer if they take few steps of the clock.
+    fn calibrating(&self, ops: u64, nth: usize) -> u64 {
+        let steps =
+            self.scale.cycle().map_or(f64::INFINITY, |cycle| ops as f64 * cycle / self.scale.resolution);
+        if steps < MANY_STEPS { self.dithered(ops as f64, nth as u64) as u64 } else { ops }
+    }
+
+    /// Returns the loads that take [`MIN_STEPS`] steps of the clock. A smaller working set shows how long a load takes at least. On a model
+    /// a coarse clock gets fewer steps, so that the budget suffices for the whole curve.
     fn loads_for_the_clock(&self, bytes: u64) -> f64 {
         let Some(cycle) = self.scale.cycle() else { return 0.0 };
-        let fastest = MIN_HIT_CYCLES * cycle;
-        if !self.exact() {
-            return MIN_STEPS * self.scale.resolution / fastest;
-        }
         let smaller = self.latency_curve.iter().rfind(|at| at.bytes <= bytes);
         let known = smaller.map_or(0.0, |at| at.time() / self.scale.tick_ns);
+        let known = if self.exact() { known } else { known / MAX_DISTURBED };
+        let needed = MIN_STEPS * self.scale.resolution / known.max(MIN_HIT_CYCLES * cycle);
+        if !self.modelled() {
+            return needed;
+        }
         // Three n loads are timed in a sample: n and 2 n.
         let affordable = self.budget.share(MAX_TRIAL_SHARE) / (3 * self.samples(0));
-        (MIN_STEPS * self.scale.resolution / known.max(fastest)).min(affordable as f64)
+        needed.min(affordable as f64)
     }
 
     /// Returns the loads before the first sample. On hardware initialising a chain warms the caches like a lap. On the
@@ -367,16 +393,22 @@ impl Planner<'_> {
     fn with_cycle_calibrations(&self, trials: Vec<Trial>) -> Vec<Trial> {
         let ops = if self.modelled() { 1 << 20 } else { 200_000 };
         let round = self.round;
-        let end = Trial { loads: ops, samples: 5, warm: 1000, round, ..Trial::of(Alu) };
-        let between = Trial { loads: ops / 8, samples: 5, ..end.clone() };
-        let mut all = vec![end.clone()];
+        let calibration = |ops: u64, nth: usize| Trial {
+            loads: self.calibrating(ops, nth),
+            samples: 5,
+            warm: 1000,
+            round,
+            ..Trial::of(Alu)
+        };
+        let last = trials.len();
+        let mut all = vec![calibration(ops, 0)];
         for (i, trial) in trials.into_iter().enumerate() {
             if i > 0 && i.is_multiple_of(CALIBRATE_EVERY) && !self.exact() {
-                all.push(between.clone());
+                all.push(calibration(ops / 8, i));
             }
             all.push(trial);
         }
-        all.push(end);
+        all.push(calibration(ops, last));
         all
     }
 }

@@ -7,7 +7,7 @@ use fathom_probe::pattern::{Memory, OrderKind, Pattern, PatternKind, Trial};
 use super::scan::MIN_BYTES;
 use super::{BEYOND_CLAIM, COARSE_TOP, MORE_PAIRS_BUDGET, Planner, unexceeded_claim};
 use crate::latency_curve::curves::Curves;
-use crate::latency_curve::descriptors::{self, Steps};
+use crate::latency_curve::descriptors::{self, Cause, Steps};
 use crate::latency_curve::rows::MIN_MEMORY_NS;
 use crate::latency_curve::splinters;
 use crate::latency_curve::translation::{self, PLATEAU_SPAN, Pair};
@@ -15,7 +15,7 @@ use crate::latency_curve::two_lines;
 use crate::record::TrialRun;
 use crate::scale::placed::placements_agree;
 use crate::scale::{
-    DENSE_SHARE, DENSE_STRIDE, DENSE_TRIALS, MAX_DISTURBED_BYTES, MIN_DENSE_SHARE, MIN_SLOWER, STRIDE, Short,
+    DENSE_SHARE, DENSE_TRIALS, MAX_DISTURBED_BYTES, MIN_DENSE_SHARE, MIN_SLOWER, STRIDE, Short,
 };
 
 /// Relative width to which the brackets of a capacity are narrowed: a third of the intended precision.
@@ -67,7 +67,7 @@ impl Planner<'_> {
             let capacities = curves.iter().flat_map(|curves| &curves.tiers);
             let capacities: Vec<f64> = capacities.filter_map(|t| Some(t.capacity?.onset.value)).collect();
             self.splinters(pairs, tlbs, &capacities);
-            self.descriptors(pairs, tlbs);
+            self.descriptors(pairs, tlbs, &all.causes);
             self.same_lines();
             for n in self.missing_pairs(tlbs, &all) {
                 self.pair(n);
@@ -157,11 +157,11 @@ impl Planner<'_> {
     }
 
     /// Schedules the tests whether steps of the TLB pairs are due to page tables.
-    fn descriptors(&mut self, pairs: &[Pair], translated: &Reading) {
+    fn descriptors(&mut self, pairs: &[Pair], translated: &Reading, causes: &[Cause]) {
         let limit = self.memory_limit(Pages::Base);
-        for pages in Steps::of(self.latency_curve, pairs, translated).tests(&self.scale, limit) {
-            for trial in descriptors::trials(&self.scale, pages) {
-                self.translation_test(pages, trial);
+        for test in Steps::of(self.latency_curve, pairs, translated).tests(&self.scale, limit, causes) {
+            for trial in descriptors::trials(&self.scale, test) {
+                self.translation_test(test.pages, trial);
             }
         }
     }
@@ -198,7 +198,7 @@ impl Planner<'_> {
     /// Schedules the test for lines shorter than the curve's spacing in every level, and the scan with half of it where
     /// there are such lines.
     fn short_lines(&mut self, curves: &Reading) {
-        if !(self.modelled() && self.scale.is_survey) || self.scale.stride != STRIDE {
+        if !(self.modelled() && self.scale.is_survey) {
             return;
         }
         let dense = self.scale.dense(self.record);
@@ -239,7 +239,7 @@ impl Planner<'_> {
                 self.step(bytes);
             }
             if nth >= dense {
-                self.step_with(bytes, DENSE_STRIDE);
+                self.step_with(bytes, self.scale.dense_stride());
             }
         }
     }

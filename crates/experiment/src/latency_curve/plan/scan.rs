@@ -20,9 +20,7 @@ fn spread_first(sizes: &[u64]) -> impl Iterator<Item = u64> + '_ {
 impl Planner<'_> {
     pub(super) fn calibrate(&mut self) {
         self.trial(Trial { loads: 200, samples: 200, warm: 0, ..Trial::of(Clock) });
-        if self.exact() {
-            self.line_pairs();
-        }
+        self.line_pairs();
     }
 
     /// Returns `per` points per octave from `from` up to and including `to`.
@@ -32,10 +30,10 @@ impl Planner<'_> {
     }
 
     /// Schedules the TLB pairs on up to a thousand pages. They come before the latency curve, because they decide its
-    /// pages and its window.
+    /// pages and its window. The test for long lines comes first in each round: it decides whether the curve begins again.
     pub(super) fn scan_pairs(&mut self) {
-        self.first_pairs();
         self.line_pairs();
+        self.first_pairs();
     }
 
     /// Schedules those TLB pairs on up to a thousand pages that the record lacks.
@@ -51,13 +49,13 @@ impl Planner<'_> {
     }
 
     pub(super) fn coarse_scan(&mut self) {
+        self.line_pairs();
         let top = self.top().min(FINE_TOP);
         let sizes: Vec<u64> = Self::octaves(MIN_BYTES, top, 3.0).collect();
         for bytes in spread_first(&sizes) {
             self.step(bytes);
         }
         self.pack_pairs();
-        self.line_pairs();
     }
 
     /// Schedules the packed halves that the pairs lack: those in base pages, if the curve is not measured in huge pages
@@ -77,6 +75,7 @@ impl Planner<'_> {
 
     /// Schedules the large working sets, the largest first: without it nothing shows where the last tier ends.
     pub(super) fn scan_large_sizes(&mut self) {
+        self.line_pairs();
         let top = coarse_top(self.record, &self.scale);
         let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
         sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
@@ -97,7 +96,6 @@ impl Planner<'_> {
         for bytes in spread_first(&sizes) {
             self.step(bytes);
         }
-        self.line_pairs();
         self.second_placements();
     }
 
@@ -117,6 +115,17 @@ impl Planner<'_> {
     /// Returns whether the pairs were measured with the present spacing. They come first in a scan.
     pub(super) fn is_scanned(&self) -> bool {
         !self.scale.spread(self.record).is_empty()
+    }
+
+    /// Schedules what a curve with twice the spacing still lacks: its round may have had room for the pairs only.
+    pub(super) fn finish_scan(&mut self) {
+        if self.scale.stride == STRIDE || !self.has_no_large_sizes() {
+            return;
+        }
+        if self.latency_curve.is_empty() {
+            self.coarse_scan();
+        }
+        self.scan_large_sizes();
     }
 
     /// Schedules the pairs and the whole curve in one round.
