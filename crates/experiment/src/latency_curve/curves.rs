@@ -335,7 +335,8 @@ impl Scale {
         if !self.is_hardware() {
             if self.huge.is_none() && placements_differ(curve) {
                 let page = self.base as f64;
-                let ordered = ends_in_any_frames(curve, &reading.tiers, page);
+                let added = |bytes| translation_at(translation, bytes);
+                let ordered = ends_in_any_frames(curve, &reading.tiers, page, added);
                 let random = (ordered == 0).then(|| frames::read(&placed(curve, translation), page, reading));
                 match random.flatten() {
                     Some(found) => *reading = found,
@@ -361,8 +362,8 @@ impl Scale {
         doubtful
     }
 
-    /// The same for the TLB pairs.
-    fn revise_pairs(&self, pairs: &[Pair], reading: Option<&mut Reading>) -> Vec<u64> {
+    /// The same for the TLB pairs, in base or in huge pages. Returns the numbers of pages to repeat.
+    pub(crate) fn revise_pairs(&self, pairs: &[Pair], reading: Option<&mut Reading>) -> Vec<u64> {
         let Some(reading) = reading.filter(|_| self.is_hardware()) else { return Vec::new() };
         let hit_time = hit_time(pairs).unwrap_or(0.0);
         let doubtful = self.by_single_trials(reading, &bursts::pair_trials(pairs, hit_time), Kind::Pages);

@@ -37,17 +37,24 @@ const STEEP: f64 = 1.35;
 
 /// Returns how many of the nearest levels end where they do in any frames: a working set on the rise beyond the last of them takes equally long in
 /// all of its trials, or the rise is steep in all of them. Frames follow one another then, and a farther level that takes longer in some of them is
-/// indexed by a hash.
-pub(crate) fn ends_in_any_frames(curve: &[At], tiers: &[Tier], page: f64) -> usize {
+/// indexed by a hash. `translation` is that in a working set of so many bytes, ns.
+pub(crate) fn ends_in_any_frames(
+    curve: &[At],
+    tiers: &[Tier],
+    page: f64,
+    translation: impl Fn(f64) -> f64,
+) -> usize {
     let ends = |two: &[Tier]| {
         let (here, step) = (two[0].latency.value, two[1].latency.value - two[0].latency.value);
         let end = two[1].capacity.map_or(f64::INFINITY, |next| next.below);
         let shares = |at: &At| {
-            let shares: Vec<f64> =
-                at.groups.iter().filter_map(|times| Some((median(times)? - here) / step)).collect();
+            let bytes = at.bytes as f64;
+            let hit = here + translation(bytes);
+            let shares = at.groups.iter().filter_map(|times| Some((median(times)? - hit) / step));
+            let shares: Vec<f64> = shares.collect();
             let low = shares.iter().copied().fold(f64::INFINITY, f64::min);
             let high = shares.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            (shares.len() >= AGREEING.0).then_some((at.bytes as f64, low, high))
+            (shares.len() >= AGREEING.0).then_some((bytes, low, high))
         };
         let is_large = |at: &&At| at.bytes as f64 > MIN_PAGES * page && at.bytes <= MAX_EVEN;
         let placed: Vec<(f64, f64, f64)> =
@@ -78,4 +85,61 @@ fn differs(at: &At) -> bool {
     let within = pairs.fold(0.0, f64::max);
     let low = medians.iter().copied().fold(f64::INFINITY, f64::min);
     medians.iter().any(|time| *time > low * (1.0 + MIN_PLACEMENT_DIFFERENCE.0 + 4.0 * within))
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_analysis::interval::Interval;
+    use fathom_analysis::tiers::Capacity;
+    use fathom_analysis::tiers::shape::Shape;
+
+    use super::*;
+
+    /// Returns tiers of 4, 10 and 50 ns that end at 128 KiB and at 1 MiB.
+    fn tiers() -> Vec<Tier> {
+        let exactly = |value: f64| Interval { value, low: value, high: value };
+        let capacity = |bytes: f64| Capacity {
+            onset: exactly(bytes),
+            below: bytes,
+            above: 1.01 * bytes,
+            shape: Shape::Lru(8),
+            explained: true,
+            wide_rise: false,
+            in_frames: false,
+            covered: 0,
+        };
+        let ends = [(4.0, Some(131_072.0)), (10.0, Some(1_048_576.0)), (50.0, None)];
+        let tier = |(ns, end): (f64, Option<f64>)| {
+            let capacity = end.map(capacity);
+            Tier { latency: exactly(ns), capacity, points: 3, on_plateau: 3, begin: 0.0 }
+        };
+        ends.map(tier).to_vec()
+    }
+
+    /// Returns how many levels end in any frames, by working sets with these times, ns.
+    fn found(curve: &[(u64, &[f64])]) -> usize {
+        let at = |&(bytes, times): &(u64, &[f64])| At {
+            bytes,
+            groups: times.iter().map(|time| vec![time + 1.0]).collect(),
+            ..At::default()
+        };
+        let curve: Vec<At> = curve.iter().map(at).collect();
+        // One of them is translation.
+        ends_in_any_frames(&curve, &tiers(), 4096.0, |_| 1.0)
+    }
+
+    #[test]
+    fn rise_that_is_the_same_in_all_placements_shows_frames_in_order() {
+        assert_eq!(found(&[(140_000, &[7.0; 4]), (1_200_000, &[20.0, 30.0, 40.0, 25.0])]), 1);
+        assert_eq!(found(&[(140_000, &[7.0; 3])]), 0, "three do not show it");
+        assert_eq!(found(&[(140_000, &[7.0, 7.0, 7.0, 7.1])]), 0, "1.7 % of the step");
+        assert_eq!(found(&[(90_000, &[7.0; 4])]), 0, "22 pages may each be a way of a first level");
+    }
+
+    #[test]
+    fn steep_rise_shows_frames_in_order() {
+        assert_eq!(found(&[(131_072, &[4.0; 4]), (165_000, &[10.0; 4])]), 1);
+        assert_eq!(found(&[(131_072, &[4.0; 4]), (208_000, &[10.0; 4])]), 0);
+        assert_eq!(found(&[(131_072, &[4.0, 4.0, 4.0, 4.5]), (165_000, &[10.0; 4])]), 0);
+    }
 }

@@ -480,3 +480,15 @@ fn tlb_whose_sets_are_no_power_of_two_is_no_page_table() {
 fn level_with_a_plateau_between_unusual_rises_is_found() {
     holds(&report_of(&wide::clean(190_047), 1), "tier.3.capacity", 65_536.0);
 }
+
+/// A level of lines of 64 bytes before one of 256: with twice the spacing it seems to hold twice its size.
+#[test]
+fn short_lines_beside_long_ones_do_not_double_a_capacity() {
+    holds(&report_of(&wide::clean(560_014), 1), "tier.2.capacity", 268_928.0);
+}
+
+/// Lines 11 pages and 256 bytes apart are in 49 of its 542 sets.
+#[test]
+fn tlb_with_pages_in_few_sets_is_no_page_table() {
+    holds(&report_of(&wide::clean(560_080), 1), "tlb.2.entries", 1084.0);
+}

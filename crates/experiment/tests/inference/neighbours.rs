@@ -53,3 +53,11 @@ fn lines_of_256_bytes_beside_neighbours_do_not_halve_memory() {
     let truth = d.memory.latency.in_ns(d.core.clock_hz);
     assert!((0.9..1.15).contains(&(found / truth)), "{found} ns of {truth}");
 }
+
+/// A clock of 1 MHz and lines of 256 bytes: with 250 steps of the clock in each trial, the budget ended before the curve that begins again.
+#[test]
+fn coarse_clock_beside_neighbours_leaves_time_for_the_curve() {
+    let d = wide::noisy(560_009);
+    assert!(d.timer.clock_hz == 1e6 && d.levels.iter().any(|level| level.line == 256));
+    assert_eq!(tiers(&report_of(&d, 1)), 3);
+}

@@ -4,8 +4,10 @@
 use fathom_analysis::findings::{Report, Value};
 use fathom_model::description::{Description, Frames, Replacement};
 
+use crate::adversarial::holds;
 use crate::machines::machine;
 use crate::sessions::{Experiment, report_of};
+use crate::wide;
 
 /// Returns a machine with scattered base pages only. A way of its first level is a page; its second level has `ways`
 /// ways of `colours` page sets.
@@ -75,4 +77,12 @@ fn scattered_levels_are_never_wrong() {
     ];
     let (right, wrong, refused) = judged(&machines, 1..4);
     assert!(wrong == 0 && 3 * right >= refused, "{right} right, {wrong} wrong, {refused} refused");
+}
+
+/// Frames in order, and a last level with a hashed index: only there a working set takes longer in some placements.
+#[test]
+fn hashed_level_does_not_make_frames_random() {
+    let d = wide::clean(490_026);
+    assert_eq!(d.memory.frames, Frames::Contiguous);
+    holds(&report_of(Experiment::Survey, &d, 1), "tier.3.capacity", 196_608.0);
 }

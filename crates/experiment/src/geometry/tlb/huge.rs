@@ -145,7 +145,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
     }
     let pairs = scale.pairs_in(record, Pages::Huge);
     let kind = format!("huge pages of {}", size(huge as f64));
-    let Some(reading) = read_pairs(&pairs, scale.share) else {
+    let Some(mut reading) = read_pairs(&pairs, scale.share) else {
         report.refusals.push(Refused {
             what: "TLBs for huge pages".into(),
             reason: match pairs.len() {
@@ -156,6 +156,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
         });
         return;
     };
+    scale.revise_pairs(&pairs, Some(&mut reading));
     let first = reading.tiers[0].latency;
     let count: usize = pairs.iter().map(|p| p.spread.values().len()).sum();
     let trials: Vec<u64> =
