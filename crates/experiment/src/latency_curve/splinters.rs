@@ -35,6 +35,9 @@ const MAX_NEW_PAIR: u64 = 1024;
 const MAX_FILL: f64 = 0.75;
 /// Multiple of a nearer cache's capacity that the lines need so that none of them stays in it.
 const MIN_OVERFILL: f64 = 2.0;
+/// Share of what a translation adds that the arrangements may differ by because their lines are in different caches, at most, if none
+/// has them all in one.
+const MAX_CACHE_SHARE: f64 = 0.05;
 /// Standard errors of an interval of 95 %.
 pub(super) const Z: f64 = 1.96;
 /// Relative error of each time in addition to that of its samples: the floor of the translation curve.
@@ -82,24 +85,44 @@ pub(super) fn trial(scale: &Scale, pages: u64) -> (Pattern, Memory) {
 }
 
 /// Returns the number of pages of the test: that of the pair farthest beyond the first TLB, but not beyond the next, whose
-/// lines stay in one cache of these capacities (bytes); without such a pair, that of one to be measured. `None` without huge pages or if
-/// there can be none.
-pub(super) fn pages(scale: &Scale, pairs: &[Pair], translated: &Reading, capacities: &[f64]) -> Option<u64> {
+/// lines stay in one cache of these capacities (bytes), or whose caches make no difference; without such a pair, that of one to be measured. `None`
+/// without huge pages or if there can be none.
+pub(super) fn pages(
+    scale: &Scale,
+    (curve, pairs): (&[At], &[Pair]),
+    translated: &Reading,
+    capacities: &[f64],
+) -> Option<u64> {
     let huge = scale.huge?;
     let steps = tlb_steps(translated);
-    let reach = steps.first()?.0.onset.value;
+    let (first, beyond) = steps.first()?;
+    let reach = first.onset.value;
     let next = steps.get(1).map_or(f64::INFINITY, |next| next.0.onset.low);
-    let possible = |pages: u64| {
-        (pages as f64) < next
-            && pages * (scale.base + STRIDE) <= MAX_HUGE_PAGES * huge
-            && in_one_cache(scale, pages as f64, capacities)
-    };
-    [REACHES, FAR_REACHES].into_iter().find_map(|reaches| {
-        let inside = |pages: &u64| reaches.contains(&(*pages as f64 / reach)) && possible(*pages);
+    let added = beyond.latency.value - translated.tiers.first()?.latency.value;
+    let in_one_cache = |pages: u64| in_one_cache(scale, pages as f64, capacities);
+    let alike = |pages: u64| difference(scale, pages, curve).is_some_and(|ns| ns <= MAX_CACHE_SHARE * added);
+    let find = |is_possible: &dyn Fn(u64) -> bool, reaches: std::ops::RangeInclusive<f64>| {
+        let inside = |pages: &u64| {
+            reaches.contains(&(*pages as f64 / reach))
+                && (*pages as f64) < next
+                && pages * (scale.base + STRIDE) <= MAX_HUGE_PAGES * huge
+                && is_possible(*pages)
+        };
         let most = (reaches.end() * reach).min(next) as u64;
         let measured = pairs.iter().map(|pair| pair.pages).filter(inside).max();
         measured.or_else(|| (1..=most.min(MAX_NEW_PAIR)).rev().find(inside))
-    })
+    };
+    let all: [&dyn Fn(u64) -> bool; 2] = [&in_one_cache, &alike];
+    all.into_iter()
+        .find_map(|possible| [REACHES, FAR_REACHES].into_iter().find_map(|reaches| find(possible, reaches)))
+}
+
+/// Returns by how much loads of so many lines differ, ns, from those that take least room to those that take most; `None` if the curve does not
+/// show it.
+fn difference(scale: &Scale, lines: u64, curve: &[At]) -> Option<f64> {
+    let least = curve.iter().rfind(|at| at.bytes <= lines * scale.stride)?;
+    let most = curve.iter().find(|at| at.bytes >= lines * scale.pair_stride())?;
+    Some((most.time() - least.time()).abs())
 }
 
 /// Returns whether all three arrangements of this many lines are in the same cache: they fit in it with room for their

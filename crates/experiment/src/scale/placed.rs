@@ -35,6 +35,25 @@ const ON_RISE: (f64, f64) = (0.05, 0.95);
 /// of the first are overfull by chance, or some of the second are not.
 const STEEP: f64 = 1.35;
 
+/// How far a working set is on the rise from one tier to the next in its trials, as shares of the step.
+struct Shares {
+    bytes: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Shares {
+    /// Returns those of a working set with this translation, ns; `None` without enough trials.
+    fn of(at: &At, two: &[Tier], translation: f64) -> Option<Shares> {
+        let (hit, step) = (two[0].latency.value + translation, two[1].latency.value - two[0].latency.value);
+        let shares = at.groups.iter().filter_map(|times| Some((median(times)? - hit) / step));
+        let shares: Vec<f64> = shares.collect();
+        let low = shares.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = shares.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        (shares.len() >= AGREEING.0).then_some(Shares { bytes: at.bytes as f64, low, high })
+    }
+}
+
 /// Returns how many of the nearest levels end where they do in any frames: a working set on the rise beyond the last of them takes equally long in
 /// all of its trials, or the rise is steep in all of them. Frames follow one another then, and a farther level that takes longer in some of them is
 /// indexed by a hash. `translation` is that in a working set of so many bytes, ns.
@@ -45,27 +64,16 @@ pub(crate) fn ends_in_any_frames(
     translation: impl Fn(f64) -> f64,
 ) -> usize {
     let ends = |two: &[Tier]| {
-        let (here, step) = (two[0].latency.value, two[1].latency.value - two[0].latency.value);
         let end = two[1].capacity.map_or(f64::INFINITY, |next| next.below);
-        let shares = |at: &At| {
-            let bytes = at.bytes as f64;
-            let hit = here + translation(bytes);
-            let shares = at.groups.iter().filter_map(|times| Some((median(times)? - hit) / step));
-            let shares: Vec<f64> = shares.collect();
-            let low = shares.iter().copied().fold(f64::INFINITY, f64::min);
-            let high = shares.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            (shares.len() >= AGREEING.0).then_some((bytes, low, high))
-        };
         let is_large = |at: &&At| at.bytes as f64 > MIN_PAGES * page && at.bytes <= MAX_EVEN;
-        let placed: Vec<(f64, f64, f64)> =
-            curve.iter().filter(is_large).filter(|at| (at.bytes as f64) < end).filter_map(shares).collect();
-        let agrees = placed
-            .iter()
-            .any(|(_, low, high)| *low > ON_RISE.0 && *high < ON_RISE.1 && high - low <= AGREEING.1);
-        let is_steep = |two: &[(f64, f64, f64)]| {
-            two[0].2.abs() <= AGREEING.1 && two[1].1 >= ON_RISE.1 && two[1].0 <= STEEP * two[0].0
+        let before_the_next = curve.iter().filter(is_large).filter(|at| (at.bytes as f64) < end);
+        let shares: Vec<Shares> =
+            before_the_next.filter_map(|at| Shares::of(at, two, translation(at.bytes as f64))).collect();
+        let agree = |at: &Shares| at.low > ON_RISE.0 && at.high < ON_RISE.1 && at.high - at.low <= AGREEING.1;
+        let is_steep = |at: &[Shares]| {
+            at[0].high.abs() <= AGREEING.1 && at[1].low >= ON_RISE.1 && at[1].bytes <= STEEP * at[0].bytes
         };
-        agrees || placed.windows(2).any(is_steep)
+        shares.iter().any(agree) || shares.windows(2).any(is_steep)
     };
     tiers.windows(2).rposition(ends).map_or(0, |last| last + 1)
 }

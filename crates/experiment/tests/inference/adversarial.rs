@@ -492,3 +492,9 @@ fn short_lines_beside_long_ones_do_not_double_a_capacity() {
 fn tlb_with_pages_in_few_sets_is_no_page_table() {
     holds(&report_of(&wide::clean(560_080), 1), "tlb.2.entries", 1084.0);
 }
+
+/// No cache holds the lines of the test for pieces of huge pages in all arrangements, but pieces add far more than any of them.
+#[test]
+fn pieces_of_huge_pages_are_found_in_several_caches() {
+    holds(&report_of(&wide::clean(520_007), 1), "tlb.1.entries", 32.0);
+}

@@ -148,7 +148,9 @@ impl Planner<'_> {
 
     /// Schedules the test whether huge pages are splintered.
     fn splinters(&mut self, pairs: &[Pair], translated: &Reading, capacities: &[f64]) {
-        if let Some(pages) = splinters::pages(&self.scale, pairs, translated, capacities) {
+        if let Some(pages) =
+            splinters::pages(&self.scale, (self.latency_curve, pairs), translated, capacities)
+        {
             if pairs.iter().all(|pair| pair.pages != pages) {
                 self.pair(pages);
             }

@@ -20,7 +20,7 @@ fn spread_first(sizes: &[u64]) -> impl Iterator<Item = u64> + '_ {
 impl Planner<'_> {
     pub(super) fn calibrate(&mut self) {
         self.trial(Trial { loads: 200, samples: 200, warm: 0, ..Trial::of(Clock) });
-        self.line_pairs();
+        self.line_pairs_of_a_model();
     }
 
     /// Returns `per` points per octave from `from` up to and including `to`.
@@ -29,11 +29,20 @@ impl Planner<'_> {
         (0..=steps).map(move |i| (from as f64 * (i as f64 / per).exp2()) as u64 / STRIDE * STRIDE)
     }
 
+    /// Schedules the test for long lines where it comes first: it decides whether the curve begins again, and a model's memory costs nothing. A host
+    /// fills it before each trial, so there the test comes last in a round.
+    fn line_pairs_of_a_model(&mut self) {
+        if self.modelled() {
+            self.line_pairs();
+        }
+    }
+
     /// Schedules the TLB pairs on up to a thousand pages. They come before the latency curve, because they decide its
-    /// pages and its window. The test for long lines comes first in each round: it decides whether the curve begins again.
+    /// pages and its window.
     pub(super) fn scan_pairs(&mut self) {
-        self.line_pairs();
+        self.line_pairs_of_a_model();
         self.first_pairs();
+        self.line_pairs();
     }
 
     /// Schedules those TLB pairs on up to a thousand pages that the record lacks.
@@ -49,13 +58,14 @@ impl Planner<'_> {
     }
 
     pub(super) fn coarse_scan(&mut self) {
-        self.line_pairs();
+        self.line_pairs_of_a_model();
         let top = self.top().min(FINE_TOP);
         let sizes: Vec<u64> = Self::octaves(MIN_BYTES, top, 3.0).collect();
         for bytes in spread_first(&sizes) {
             self.step(bytes);
         }
         self.pack_pairs();
+        self.line_pairs();
     }
 
     /// Schedules the packed halves that the pairs lack: those in base pages, if the curve is not measured in huge pages
@@ -75,7 +85,7 @@ impl Planner<'_> {
 
     /// Schedules the large working sets, the largest first: without it nothing shows where the last tier ends.
     pub(super) fn scan_large_sizes(&mut self) {
-        self.line_pairs();
+        self.line_pairs_of_a_model();
         let top = coarse_top(self.record, &self.scale);
         let mut sizes: Vec<u64> = Self::octaves(FINE_TOP, top.min(32 << 20), 2.0).skip(1).collect();
         sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
@@ -96,6 +106,7 @@ impl Planner<'_> {
         for bytes in spread_first(&sizes) {
             self.step(bytes);
         }
+        self.line_pairs();
         self.second_placements();
     }
 
