@@ -65,6 +65,8 @@ const MAX_NUMBER: u64 = 1 << 32;
 /// Trials per record, at most. A session of this version ends after about 1100, with any budget. The time to judge a
 /// hostile record grows with the square of its trials; this many take about ten seconds.
 const MAX_TRIALS: usize = 20_000;
+/// Smallest part of a lap that is timed as a whole. Two readings of a clock of 100 ns each are 4 ps of each load in three such parts.
+const MIN_PART: u64 = 16_384;
 /// Lines without content, at most: blank, or not lines of a record. It bounds an endless stream of them.
 const MAX_DAMAGED: u64 = 100_000;
 /// Memory that judging a record takes, as a multiple of the rows, histograms and text that it holds. Measured on
@@ -162,17 +164,28 @@ impl TrialRun {
     /// Drops all samples of a trial whose 2n operations took less time than its n, in the median.
     fn keep_possible_times(&mut self) {
         let doubled = self.trial.pattern.time_grows();
-        let times: Vec<f64> = self.ticks_per_op().filter(|ticks| doubled && ticks.is_finite()).collect();
+        let n = self.trial.loads as f64;
+        let more = |s: &Sample| (s.ticks2 as f64 - s.ticks as f64) / n;
+        let times: Vec<f64> =
+            self.samples.iter().map(more).filter(|ticks| doubled && ticks.is_finite()).collect();
         self.contradicted = median(&times).filter(|ticks| *ticks < 0.0);
         if self.contradicted.is_some() {
             self.samples.clear();
         }
     }
 
-    /// Returns the ticks per operation of every sample: the 2n run less the n run, over n. Every fixed cost cancels.
+    /// Returns the ticks per operation of every sample. Over whole laps: the 2n run less the n run, over n, in which every fixed cost
+    /// cancels. Over part of a lap: both runs, over 3n. They are different parts, and where only some windows of a working set miss, their
+    /// difference may show none of these misses, or twice as many.
     pub fn ticks_per_op(&self) -> impl Iterator<Item = f64> + '_ {
+        self.samples.iter().map(|s| self.per_op(s.ticks as f64, s.ticks2 as f64))
+    }
+
+    /// Returns the ticks per operation if the n run took `once` and the 2n run `twice`.
+    pub(crate) fn per_op(&self, once: f64, twice: f64) -> f64 {
         let n = self.trial.loads as f64;
-        self.samples.iter().map(move |s| (s.ticks2 as f64 - s.ticks as f64) / n)
+        let is_part = self.trial.loads >= MIN_PART && self.trial.loads < self.trial.memory.cells();
+        if is_part { (once + twice) / (3.0 * n) } else { (twice - once) / n }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Neighbours on a shared machine only add time, for milliseconds to seconds, and unevenly. So trials are a mixture:
 //! undisturbed ones, whose samples agree, and disturbed ones. A working set that was fast once fits, whatever slower
 //! trials it had. A working set that was slow does not fit only if noise alone is an improbable reason: the probability
-//! that all of its slow trials were disturbed, at the rate of disturbed trials close to the capacity and close in time,
+//! that all of its slow trials were disturbed, after what trials close to the capacity show of the share and the length of bursts,
 //! is below 2.5 %.
 //!
 //! An entry of a TLB may cover several pages whose frames happen to lie side by side (AMD's cores join their entries; on Arm a kernel
@@ -89,18 +89,24 @@ const MISSES_OF_A_LINE: f64 = 2.0;
 /// The cache holds some lines of other data, so a working set that does not fit may be smaller than it: of an EPYC's 32 KiB,
 /// 31.9 KiB did not fit.
 const GROW: f64 = 1.01;
-/// Time scale of bursts, in trials: on a shared EPYC guest the disturbed trials came in runs of ten to a hundred.
-const BURST_TRIALS: f64 = 60.0;
-/// Trials that are this close share a burst.
-const SAME_BURST: u64 = 2;
-/// Exponent of the probability of a trial that shares a burst with the last one: it adds a third of the evidence.
-const SHARED: f64 = 0.3;
+/// Time scales of bursts, in trials: on a shared EPYC guest the disturbed trials came in runs of ten to a hundred.
+const BURST_TRIALS: [f64; 5] = [1.0, 5.0, 20.0, 60.0, 200.0];
+/// Shares of the time in which a machine is disturbed, and how probable each is before any trial: more at both ends (Jeffreys' prior).
+const SHARES: [(f64, f64); 9] = [
+    (0.01, 1.0),
+    (0.03, 1.0),
+    (0.1, 1.0),
+    (0.2, 0.8),
+    (0.35, 0.8),
+    (0.5, 0.8),
+    (0.65, 0.8),
+    (0.8, 0.8),
+    (0.95, 1.0),
+];
 /// Working sets within this factor below the largest that fits are its controls.
 const CONTROLS: f64 = 1.25;
 /// Smallest number of control working sets.
 const MIN_CONTROLS: usize = 4;
-/// Prior of the rates of disturbed trials: half a trial.
-const PRIOR: f64 = 0.5;
 /// Share of a step from which on a trial misses in full.
 const WHOLLY: f64 = 0.8;
 /// Probability that a trial is fast because entries cover several pages. On an EPYC (Zen 5) guest whose TLB holds 96, 3 of 43 trials on
@@ -169,43 +175,59 @@ fn controls(sizes: &[&[Trial]], last: usize) -> Vec<Trial> {
     sizes[(last + 1).saturating_sub(near)..=last].concat()
 }
 
-/// Rates of slow trials among those that should be fast.
+/// What trials that should be fast show of the noise: it comes and goes, and the state at one trial tells that at the next ones.
 struct Noise<F> {
     controls: Vec<Trial>,
     is_fast: F,
 }
 
 impl<F: Fn(&Trial) -> bool> Noise<F> {
-    /// Returns the probability that noise made all of these trials slow.
+    /// Returns the probability that noise made all of these trials slow. Slow ones whose samples agree are compared with controls like that, others with
+    /// all disturbed ones.
     fn joint_chance<'a>(&self, slow: impl Iterator<Item = &'a Trial>) -> f64 {
-        let (mut chance, mut before) = (1.0, None);
-        for slow in slow {
-            let close = before.is_some_and(|before: u64| slow.at.abs_diff(before) <= SAME_BURST);
-            let one = self.chance(slow);
-            chance *= if close { one.powf(SHARED) } else { one };
-            before = Some(slow.at);
-        }
-        chance
+        let (quiet, other): (Vec<&Trial>, Vec<&Trial>) = slow.partition(|t| t.quiet);
+        self.chance(&quiet, |t| t.quiet && !(self.is_fast)(t))
+            * self.chance(&other, |t| !t.quiet || !(self.is_fast)(t))
     }
 
-    /// Returns the probability that noise made a trial slow. A slow trial whose samples agree is compared with quiet
-    /// controls, any other with all controls, the closest in time first.
-    fn chance(&self, slow: &Trial) -> f64 {
-        let n = self.controls.len() as f64;
-        if slow.quiet {
-            let bad = self.controls.iter().filter(|t| t.quiet && !(self.is_fast)(t)).count() as f64;
-            return ((bad + PRIOR) / (n + 1.0)).min(0.5);
+    /// Returns the probability that all of these trials were disturbed, after what the controls show: the mean over shares and lengths of bursts, each
+    /// weighted by how well it explains the controls.
+    fn chance(&self, slow: &[&Trial], is_disturbed: impl Fn(&Trial) -> bool) -> f64 {
+        if slow.is_empty() {
+            return 1.0;
         }
-        let disturbed = |t: &Trial| !t.quiet || !(self.is_fast)(t);
-        let overall = (self.controls.iter().filter(|t| disturbed(t)).count() as f64 + PRIOR) / (n + 1.0);
-        let (mut bad, mut all) = (overall, 1.0);
-        for t in &self.controls {
-            let weight = (-(t.at.abs_diff(slow.at) as f64) / BURST_TRIALS).exp();
-            all += weight;
-            bad += if disturbed(t) { weight } else { 0.0 };
+        let mut known: Vec<(u64, bool)> = self.controls.iter().map(|t| (t.at, is_disturbed(t))).collect();
+        known.sort_unstable();
+        let mut all = known.clone();
+        all.extend(slow.iter().map(|t| (t.at, true)));
+        all.sort_unstable();
+        let (mut explained, mut both) = (Vec::new(), Vec::new());
+        for length in BURST_TRIALS {
+            for (share, prior) in SHARES {
+                explained.push(prior.ln() + log_likelihood(&known, share, length));
+                both.push(prior.ln() + log_likelihood(&all, share, length));
+            }
         }
-        (bad / all).min(0.95)
+        let most = explained.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum = |logs: &[f64]| logs.iter().map(|log| (log - most).exp()).sum::<f64>();
+        sum(&both) / sum(&explained)
     }
+}
+
+/// Returns the logarithm of the probability of these states of trials, ascending in time, of noise that is there in this share of the time and whose
+/// state lasts for about `length` trials.
+fn log_likelihood(states: &[(u64, bool)], share: f64, length: f64) -> f64 {
+    let mut before: Option<(u64, bool)> = None;
+    let one = |&(at, is_disturbed): &(u64, bool)| {
+        let anew = if is_disturbed { share } else { 1.0 - share };
+        let chance = before.map_or(anew, |(then, was)| {
+            let lasts = (-(at.abs_diff(then) as f64) / length).exp();
+            (1.0 - lasts) * anew + if was == is_disturbed { lasts } else { 0.0 }
+        });
+        before = Some((at, is_disturbed));
+        chance.max(f64::MIN_POSITIVE).ln()
+    };
+    states.iter().map(one).sum()
 }
 
 #[cfg(test)]
@@ -302,6 +324,20 @@ mod tests {
             }
             assert!(held.iter().all(|held| *held >= 93), "busy {busy}: {held:?} of 100");
         }
+    }
+
+    /// Half of the time a neighbour takes ways: five slow trials next to one another are hardly more evidence than one, far from one another they are.
+    #[test]
+    fn slow_trials_that_may_share_a_burst_are_little_evidence() {
+        let trial = |x: f64, at, slow: bool| Trial { x, at, y: if slow { 9.0 } else { 4.0 }, quiet: true };
+        // Bursts of 40 trials.
+        let controls = (0..40).map(|i| trial(20.0 + (i % 4) as f64, 10 * i, i / 4 % 2 == 1));
+        let risen = |slow: &[u64]| {
+            let slow = slow.iter().map(|at| trial(24.0, *at, true));
+            bracket(&controls.clone().chain(slow).collect::<Vec<_>>(), &STEP).unwrap().risen
+        };
+        assert_eq!(risen(&[405, 406, 407, 408, 409]), None);
+        assert_eq!(risen(&[5, 85, 165, 245, 325, 405]), Some(24.0));
     }
 
     #[test]

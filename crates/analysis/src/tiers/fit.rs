@@ -284,7 +284,7 @@ impl<'a> Search<'a> {
             }
         };
         let onsets = self.onsets_near(boundaries, b);
-        let free = free_range(boundaries, b);
+        let free = self.free_range(boundaries, b);
         let is_free = |onset: f64| onset > free.0 && onset < free.1;
         for &onset in &onsets {
             for &shape in shapes {
@@ -349,7 +349,7 @@ impl<'a> Search<'a> {
     /// Returns onsets to try: the measured points around the present one, and values between them if they are far
     /// apart.
     fn onsets_near(&self, boundaries: &[Boundary], b: usize) -> Vec<f64> {
-        let (low, high) = free_range(boundaries, b);
+        let (low, high) = self.free_range(boundaries, b);
         let here = self.points.partition_point(|p| p.x <= boundaries[b].onset);
         let mut onsets = Vec::new();
         for i in here.saturating_sub(5)..(here + 4).min(self.points.len()) {
@@ -389,7 +389,13 @@ impl<'a> Search<'a> {
         }
         let levels = self.solve(&columns).1;
         if let Some(small) = levels.windows(2).position(|w| w[1].0 < w[0].0 * min_ratio) {
-            return Some(small);
+            if !self.separates(boundaries, small) {
+                return Some(small);
+            }
+            // It stays, because plateaus show it; the cheapest one next to it that none shows is removed.
+            let next = small.saturating_sub(1)..(small + 2).min(boundaries.len());
+            let spare = next.filter(|b| !self.separates(boundaries, *b)).map(|b| (b, cost(b)));
+            return spare.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(Some(small), |(b, _)| Some(b));
         }
         if boundaries.len() > MAX_CAPACITIES { cheapest(0..boundaries.len()).map(|c| c.0) } else { None }
     }
@@ -432,13 +438,6 @@ fn apart(candidates: &[f64]) -> Vec<f64> {
         rest.remove(nearest.unwrap_or(rest.len() - 1));
     }
     rest
-}
-
-/// Returns the onsets between which a boundary is apart from its neighbours.
-fn free_range(boundaries: &[Boundary], b: usize) -> (f64, f64) {
-    let low = b.checked_sub(1).map_or(0.0, |a| boundaries[a].onset * MIN_ONSET_RATIO);
-    let high = boundaries.get(b + 1).map_or(f64::INFINITY, |n| n.onset / MIN_ONSET_RATIO);
-    (low, high)
 }
 
 /// Returns the neighbours of a removed boundary with this number.

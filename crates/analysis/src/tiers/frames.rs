@@ -9,8 +9,7 @@
 mod colours;
 mod stack;
 
-use std::cell::RefCell;
-
+use super::memo::Memo;
 use super::shape::{self, Shape};
 use super::{Capacity, Reading, Tier, by_octave_thirds, widened};
 use crate::interval::{Interval, median_interval};
@@ -87,13 +86,9 @@ pub fn read(points: &[Placed], page: f64, steps: &Reading) -> Option<Reading> {
     if points.len() < 3 {
         return None;
     }
-    LAST.with_borrow_mut(|last| match last {
-        Some((of, reading)) if of.0 == points && of.1 == page && of.2 == *steps => reading.clone(),
-        _ => {
-            let reading = fitted(points, page, steps);
-            *last = Some(((points.to_vec(), page, steps.clone()), reading.clone()));
-            reading
-        }
+    KNOWN.with(|known| {
+        known
+            .get((points.to_vec(), page, steps.clone()), |(points, page, steps)| fitted(points, *page, steps))
     })
 }
 
@@ -101,8 +96,7 @@ pub fn read(points: &[Placed], page: f64, steps: &Reading) -> Option<Reading> {
 type Curve = (Vec<Placed>, f64, Reading);
 
 thread_local! {
-    /// The last reading. A session reads the same curve in each round of the trials that follow it.
-    static LAST: RefCell<Option<(Curve, Option<Reading>)>> = const { RefCell::new(None) };
+    static KNOWN: Memo<Curve, Option<Reading>> = const { Memo::new() };
 }
 
 /// Returns the reading of [`read`], computed.
@@ -351,7 +345,7 @@ fn tier(stack: &Stack, (fit, near): (&Explained, &Near), i: usize, steps: &Readi
         .filter(is_on)
         .map(|at| {
             let p = stack.points[at];
-            super::Point { x: p.x, y: p.y - fit.translation * p.translation, sigma: p.sigma }
+            super::Point { x: p.x, y: p.y - fit.translation * p.translation, sigma: p.sigma, shared: 0.0 }
         })
         .collect();
     let begin = on.first().map_or(f64::INFINITY, |p| p.x);

@@ -114,7 +114,7 @@ mod tests {
     /// Returns a curve of 4 to 20 with the share of misses at each size.
     fn curve(misses: impl Fn(f64) -> f64) -> Vec<Point> {
         let sizes = (0..60).map(|i| 256.0 * 2f64.powf(f64::from(i) / 8.0));
-        sizes.map(|x| Point { x, y: 4.0 + 16.0 * misses(x), sigma: 0.001 }).collect()
+        sizes.map(|x| Point { x, y: 4.0 + 16.0 * misses(x), sigma: 0.001, shared: 0.0 }).collect()
     }
 
     fn capacity(onset: Interval) -> Capacity {

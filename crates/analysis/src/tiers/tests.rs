@@ -64,7 +64,7 @@ fn grid(per: i32, noise: f64, seed: u64, f: impl Fn(f64) -> f64) -> Vec<Point> {
     (0..=16 * per)
         .map(|i| 1024.0 * (f64::from(i) / f64::from(per)).exp2())
         .map(|x: f64| (x / LINE).round() * LINE)
-        .map(|x| Point { x, y: f(x) * (1.0 + noise * normal(&mut rng)), sigma: noise })
+        .map(|x| Point { x, y: f(x) * (1.0 + noise * normal(&mut rng)), sigma: noise, shared: 0.0 })
         .collect()
 }
 
@@ -76,7 +76,12 @@ fn refined(mut points: Vec<Point>, noise: f64, seed: u64, f: impl Fn(f64) -> f64
         for x in reading.refinement_points(0.01, 3) {
             let x = (x / LINE).round() * LINE;
             if points.iter().all(|p| p.x != x) {
-                points.push(Point { x, y: f(x) * (1.0 + noise * normal(&mut rng)), sigma: noise });
+                points.push(Point {
+                    x,
+                    y: f(x) * (1.0 + noise * normal(&mut rng)),
+                    sigma: noise,
+                    shared: 0.0,
+                });
             }
         }
     }
@@ -214,7 +219,7 @@ proptest! {
         let points: Vec<Point> = raw
             .into_iter()
             .filter(|(x, y, _)| x.is_finite() && y.is_finite())
-            .map(|(x, y, sigma)| Point { x: x.abs(), y: y.abs(), sigma })
+            .map(|(x, y, sigma)| Point { x: x.abs(), y: y.abs(), sigma, shared: 0.0 })
             .collect();
         let _ = read(&points, &Options::default());
     }
@@ -292,9 +297,10 @@ fn onsets_closer_than_a_third_are_one_end() {
 #[test]
 fn single_point_in_a_wide_gap_is_no_tier() {
     let plateau = (16..=56).map(|i| (f64::from(i) / 2.0).exp2());
-    let near = plateau.map(|x| Point { x, y: if x <= 65536.0 { 4.0 } else { 50.0 }, sigma: 0.0005 });
+    let near =
+        plateau.map(|x| Point { x, y: if x <= 65536.0 { 4.0 } else { 50.0 }, sigma: 0.0005, shared: 0.0 });
     let far = [(5.6e8, 112.5), (1.2e9, 328.0), (1.4e9, 328.0), (1.6e9, 328.0), (3.2e9, 328.0)];
-    let far = far.map(|(x, y)| Point { x, y, sigma: 0.0005 });
+    let far = far.map(|(x, y)| Point { x, y, sigma: 0.0005, shared: 0.0 });
     let points: Vec<Point> = near.chain(far).collect();
     let reading = read(&points, &Options::default()).expect("a curve");
     let latencies: Vec<f64> = reading.tiers.iter().map(|tier| tier.latency.value.round()).collect();
@@ -305,7 +311,7 @@ fn single_point_in_a_wide_gap_is_no_tier() {
 fn two_levels(xs: impl Iterator<Item = f64>) -> Vec<Point> {
     let steps =
         [Step { size: 65_536.0, ways: 8, beyond: 40.0 }, Step { size: 1_048_576.0, ways: 16, beyond: 200.0 }];
-    xs.map(|x| Point { x, y: curve_at(x, 4.0, &steps, counted), sigma: 0.0005 }).collect()
+    xs.map(|x| Point { x, y: curve_at(x, 4.0, &steps, counted), sigma: 0.0005, shared: 0.0 }).collect()
 }
 
 #[test]
@@ -314,7 +320,7 @@ fn first_loads_miss_whatever_the_shape_of_the_rise() {
     let slow = |x: f64| shape::Shape::Random(8).misses(x / 1_048_576.0);
     let y = |x: f64| if x >= 2_097_152.0 { 200.0 } else { 40.0 + 160.0 * slow(x) };
     let xs = (0..44).map(|i| 65_536.0 * 2f64.powf(f64::from(i) / 4.0));
-    let points: Vec<Point> = xs.map(|x| Point { x, y: y(x), sigma: 0.0005 }).collect();
+    let points: Vec<Point> = xs.map(|x| Point { x, y: y(x), sigma: 0.0005, shared: 0.0 }).collect();
     let read_with = |first_loads: f64| read(&points, &Options { first_loads, ..Options::default() }).unwrap();
     let reading = read_with(2_097_152.0);
     let [near, _] = &reading.tiers[..] else { panic!("{:#?}", reading.tiers) };
@@ -346,12 +352,12 @@ fn small_rises_of_pairs_before_a_tlb_ends_leave_its_end_open() {
     };
     let xs =
         [2.0, 4.0, 8.0, 16.0, 32.0, 45.0, 64.0, 70.0, 76.0, 83.0, 90.0, 98.0, 107.0, 128.0, 181.0, 256.0];
-    let points: Vec<Point> = xs.iter().map(|&x| Point { x, y: y(x), sigma: 0.001 }).collect();
+    let points: Vec<Point> = xs.iter().map(|&x| Point { x, y: y(x), sigma: 0.001, shared: 0.0 }).collect();
     let found = read(&points, &options).unwrap().tiers[0].capacity.unwrap();
     assert!(found.onset.low <= 100.0 && found.onset.high >= 100.0, "{found:?}");
     // A rise that does not last is one of conflicts.
     let wave = |x: f64| if x == 83.0 { 8.0 } else { y(x) };
-    let points: Vec<Point> = xs.iter().map(|&x| Point { x, y: wave(x), sigma: 0.001 }).collect();
+    let points: Vec<Point> = xs.iter().map(|&x| Point { x, y: wave(x), sigma: 0.001, shared: 0.0 }).collect();
     let found = read(&points, &options).unwrap().tiers[0].capacity.unwrap();
     assert!(found.onset.low <= 100.0 && found.onset.high >= 100.0, "{found:?}");
 }

@@ -206,7 +206,12 @@ impl Curve<'_> {
 
     /// Returns the changes of the exact partition, grouped by direction.
     fn groups(&self) -> Vec<Group> {
-        let point = |(row, y): (&Row, &f64)| Point { x: row.bytes as f64, y: y.exp(), sigma: self.sigma };
+        let point = |(row, y): (&Row, &f64)| Point {
+            x: row.bytes as f64,
+            y: y.exp(),
+            sigma: self.sigma,
+            shared: 0.0,
+        };
         let points: Vec<Point> = self.rows.iter().zip(&self.medians).map(point).collect();
         let cost = CHANGE_PENALTY * (points.len() as f64).ln();
         let segments = partition(&points, 0.0, Costs { plateau: cost, ramp: None });

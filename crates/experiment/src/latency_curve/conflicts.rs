@@ -251,7 +251,7 @@ mod tests {
     ];
 
     fn points(curve: &[(f64, f64)]) -> Vec<Point> {
-        curve.iter().map(|&(x, y)| Point { x, y, sigma: 0.002 }).collect()
+        curve.iter().map(|&(x, y)| Point { x, y, sigma: 0.002, shared: 0.0 }).collect()
     }
 
     #[test]

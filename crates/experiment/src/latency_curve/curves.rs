@@ -480,7 +480,8 @@ fn curve_points(latency_curve: &[At], translation: &Translation) -> Vec<Point> {
     let point = |a: &At| {
         let x = a.bytes as f64;
         let y = a.time() - translation_at(translation, x);
-        Point { x, y, sigma: a.sigma().hypot(translation_error(translation, x) / y.abs()) }
+        let shared = translation_error(translation, x) / y.abs();
+        Point { x, y, sigma: a.sigma().hypot(shared), shared }
     };
     latency_curve.iter().map(point).collect()
 }

@@ -202,7 +202,7 @@ pub(super) fn pair_points(pairs: &[Pair], hit_time: f64) -> Vec<Point> {
         let y = hit_time + p.extra.max(0.0);
         let spread = || (p.spread.sigma() * p.spread.time()).hypot(p.packed.sigma() * p.packed.time());
         let error = p.two_lines.as_ref().map_or_else(spread, TwoLines::error);
-        Point { x: p.pages as f64, y, sigma: error / y }
+        Point { x: p.pages as f64, y, sigma: error / y, shared: 0.0 }
     };
     pairs.iter().map(point).collect()
 }

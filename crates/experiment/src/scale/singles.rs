@@ -52,13 +52,12 @@ impl Single {
     }
 }
 
-/// Returns the time per load of the fastest runs, ns: the shortest 2n run less the shortest n run, over n, in the unit
-/// of the median.
+/// Returns the time per load of the fastest runs, ns: that of the shortest n run and the shortest 2n run, in the unit of the median.
 fn floor(run: &TrialRun, centre: f64) -> Option<f64> {
     let shortest = |of: &dyn Fn(&fathom_probe::rows::Sample) -> u64| run.samples.iter().map(of).min();
     let (once, twice) = (shortest(&|s| s.ticks)?, shortest(&|s| s.ticks2)?);
     let ticks = median(&run.ticks_per_op().collect::<Vec<_>>()).filter(|ticks| *ticks > 0.0)?;
-    let floor = (twice as f64 - once as f64) / run.trial.loads as f64;
+    let floor = run.per_op(once as f64, twice as f64);
     (floor > 0.0).then_some(floor / ticks * centre)
 }
 

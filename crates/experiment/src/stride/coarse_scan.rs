@@ -125,8 +125,10 @@ impl CoarseScan {
             let window = t.pattern.walk() == Walk::windows(WINDOW_PAGES * scale.base);
             window && t.memory.page == Pages::Base && t.memory.stride == STRIDE
         });
-        let points: Vec<Point> =
-            at.iter().map(|a| Point { x: a.bytes as f64, y: a.time(), sigma: a.sigma() }).collect();
+        let points: Vec<Point> = at
+            .iter()
+            .map(|a| Point { x: a.bytes as f64, y: a.time(), sigma: a.sigma(), shared: 0.0 })
+            .collect();
         let reading = tiers::read(&points, &Options { share: scale.share, ..Options::default() })?;
         Some(CoarseScan { at, tiers: reading.tiers, flat_end: reading.flat_end })
     }

@@ -14,6 +14,7 @@ mod colours;
 #[path = "../common/mod.rs"]
 mod common;
 mod comparison;
+mod curves;
 mod drafts;
 mod entries;
 #[path = "../common/full.rs"]

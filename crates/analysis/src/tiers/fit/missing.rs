@@ -137,7 +137,7 @@ mod tests {
             8.0 + 9.0 * misses[0] + 15.0 * misses[1] + 268.0 * misses[2]
         };
         let sizes = (0..60).map(|i| 4096.0 * 2f64.powf(f64::from(i) / 6.0));
-        sizes.map(|x| Point { x, y: at(x), sigma: 0.001 }).collect()
+        sizes.map(|x| Point { x, y: at(x), sigma: 0.001, shared: 0.0 }).collect()
     }
 
     /// A gradual rise in place of two levels.
@@ -182,7 +182,7 @@ mod tests {
             8.0 + 9.0 * first + 15.0 * second + 28.0 * third.min(second)
         };
         let sizes = (0..60).map(|i| 4096.0 * 2f64.powf(f64::from(i) / 6.0));
-        sizes.map(|x| Point { x, y: at(x), sigma: 0.001 }).collect()
+        sizes.map(|x| Point { x, y: at(x), sigma: 0.001, shared: 0.0 }).collect()
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         let sizes = (0..60).map(|i| (i, 4096.0 * 2f64.powf(f64::from(i) / 6.0)));
         let at = |(i, x): (i32, f64)| {
             let wave = if (20..40).contains(&i) && i % 2 == 0 { 1.3 } else { 1.0 };
-            Point { x, y: 8.0 * wave * (x / 32768.0).clamp(1.0, 8.0), sigma: 0.001 }
+            Point { x, y: 8.0 * wave * (x / 32768.0).clamp(1.0, 8.0), sigma: 0.001, shared: 0.0 }
         };
         let points: Vec<Point> = sizes.map(at).collect();
         let search = Search::new(&points, &Options::default());

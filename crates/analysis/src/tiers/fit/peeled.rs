@@ -210,7 +210,7 @@ mod tests {
     use crate::tiers::Options;
 
     fn points(curve: &[(f64, f64)]) -> Vec<Point> {
-        curve.iter().map(|&(x, y)| Point { x, y, sigma: 0.0005 }).collect()
+        curve.iter().map(|&(x, y)| Point { x, y, sigma: 0.0005, shared: 0.0 }).collect()
     }
 
     /// Measured on a described machine: an exclusive level of 4 KiB in one set behind one of 6 KiB in three ways, then memory.

@@ -51,7 +51,8 @@ fn planted(levels: &[Planted], first: f64, most: f64, seed: u64) -> Vec<Placed> 
 }
 
 fn reading(points: &[Placed]) -> Reading {
-    let steps: Vec<Point> = points.iter().map(|p| Point { x: p.x, y: p.y, sigma: p.sigma }).collect();
+    let steps: Vec<Point> =
+        points.iter().map(|p| Point { x: p.x, y: p.y, sigma: p.sigma, shared: 0.0 }).collect();
     read(points, PAGE, &read_steps(&steps, &Options::default()).unwrap()).unwrap()
 }
 

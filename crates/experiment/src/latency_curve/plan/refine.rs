@@ -154,7 +154,9 @@ impl Planner<'_> {
             if pairs.iter().all(|pair| pair.pages != pages) {
                 self.pair(pages);
             }
-            self.translation_test(pages, splinters::trial(&self.scale, pages));
+            for trial in splinters::trials(&self.scale, pages) {
+                self.translation_test(pages, trial);
+            }
         }
     }
 

@@ -125,6 +125,23 @@ fn sample_with_decreasing_time_is_refused() {
     }
 }
 
+/// Of part of a lap both runs count: 90 of 300 windows miss, all of them in the n run.
+#[test]
+fn misses_of_any_part_of_a_lap_are_in_the_time() {
+    let trial = |bytes, loads| Trial { memory: Memory::of(bytes, 64), loads, ..Trial::default() };
+    let run = |bytes, loads, ticks, ticks2| TrialRun {
+        trial: trial(bytes, loads),
+        samples: vec![Sample { ticks, ticks2, ..Sample::default() }],
+        ..TrialRun::default()
+    };
+    let time = |run: &TrialRun| run.ticks_per_op().next().unwrap();
+    let (lap, n) = (100_000 * 64, 32_769);
+    assert!((time(&run(lap, n, 13 * n, 8 * n)) - 7.0).abs() < 1e-9);
+    // A whole lap, and few loads, of which the readings of the clock take a part.
+    assert!((time(&run(lap / 4, n, 5 * n + 100, 10 * n + 100)) - 5.0).abs() < 1e-9);
+    assert!((time(&run(lap, 2048, 5 * 2048 + 100, 10 * 2048 + 100)) - 5.0).abs() < 1e-9);
+}
+
 #[test]
 fn unverified_sample_is_left_out() {
     let mut record = read(&SESSION.join("\n")).unwrap();

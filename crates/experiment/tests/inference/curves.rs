@@ -1,0 +1,36 @@
+//! Machines without neighbours whose curves were once read wrongly.
+
+use crate::adversarial::holds;
+use crate::survey::report_of;
+use crate::wide;
+
+/// A hashed level of 6 MiB: a working set that is larger by 0.6 % misses in four of its windows, and a third of a lap may have none of them.
+#[test]
+fn part_of_a_lap_does_not_hide_misses() {
+    holds(&report_of(&wide::clean(570_035), 1), "tier.3.capacity", 6_291_456.0);
+}
+
+/// A first level in random frames, whose overfull sets are in few windows.
+#[test]
+fn part_of_a_lap_in_random_frames_shows_a_first_level() {
+    holds(&report_of(&wide::clean(570_043), 1), "tier.1.capacity", 65_536.0);
+}
+
+/// The points of the third level are level, but the rise to it is that of an exclusive level in few lines, which no shape explains.
+#[test]
+fn level_with_a_plateau_beyond_an_exclusive_one_in_few_lines_is_found() {
+    holds(&report_of(&wide::clean(570_020), 1), "tier.3.capacity", 49_152.0);
+}
+
+/// A level of 78 sets, of which lines 65 apart use 6: all of them missed, as if huge pages were translated in pieces.
+#[test]
+fn lines_in_few_sets_are_no_pieces_of_huge_pages() {
+    let report = report_of(&wide::clean(560_039), 1);
+    holds(&report, "huge.splintered", 0.0);
+}
+
+/// A clock of 3.6 MHz: a hundred steps in each trial, of which all end at the same part of one.
+#[test]
+fn latency_by_a_coarse_clock_has_the_error_of_its_steps() {
+    holds(&report_of(&wide::clean(570_052), 1), "tier.1.latency_cycles", 2.0);
+}
