@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// Results kept: a session has curves in base pages and in huge pages, each of a latency and of translation, the latter with and without pairs
-/// that conflict.
-const KEPT: usize = 8;
+/// Results kept. A round reads curves in base pages and in huge pages, of a latency and of translation, and the latter without each pair that may
+/// conflict: more than eight on some machines.
+const KEPT: usize = 32;
 
 /// The last results of a pure function, by all that they depend on.
 pub(super) struct Memo<K, V>(RefCell<VecDeque<(K, V)>>);
