@@ -8,7 +8,7 @@ use fathom_analysis::claims::{FactValue, Facts};
 use fathom_analysis::interval::median;
 use fathom_analysis::sensitivity::Sensitivity;
 use fathom_probe::machine::{ClockTrust, Watch};
-use fathom_probe::pattern::Trial;
+use fathom_probe::pattern::{Trial, Work};
 use fathom_probe::rows::{Done, EventCount, Rows, Sample, Samples};
 use fathom_probe::wire::{self, Line, WireError};
 
@@ -174,9 +174,9 @@ impl TrialRun {
         }
     }
 
-    /// Returns the ticks per operation of every sample. Over whole laps: the 2n run less the n run, over n, in which every fixed cost
-    /// cancels. Over part of a lap: both runs, over 3n. They are different parts, and where only some windows of a working set miss, their
-    /// difference may show none of these misses, or twice as many.
+    /// Returns the ticks per operation of every sample: the 2n run less the n run, over n, in which every fixed cost cancels. Of dependent loads
+    /// along part of a lap: both runs, over 3n. They are different parts, and where only some windows of a working set miss, their difference may
+    /// show none of these misses, or twice as many.
     pub fn ticks_per_op(&self) -> impl Iterator<Item = f64> + '_ {
         self.samples.iter().map(|s| self.per_op(s.ticks as f64, s.ticks2 as f64))
     }
@@ -185,7 +185,11 @@ impl TrialRun {
     pub(crate) fn per_op(&self, once: f64, twice: f64) -> f64 {
         let n = self.trial.loads as f64;
         let is_part = self.trial.loads >= MIN_PART && self.trial.loads < self.trial.memory.cells();
-        if is_part { (once + twice) / (3.0 * n) } else { (twice - once) / n }
+        if is_part && matches!(self.trial.work(), Work::Loads(_)) {
+            (once + twice) / (3.0 * n)
+        } else {
+            (twice - once) / n
+        }
     }
 }
 
