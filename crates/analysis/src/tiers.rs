@@ -239,11 +239,12 @@ fn read_ascending(points: &[Point], options: &Options) -> Reading {
         candidates.sort_by(f64::total_cmp);
         candidates.dedup();
     }
-    read_from(points, &candidates, options)
+    read_from(points, &candidates, options, usize::MAX)
 }
 
-/// Reads the tiers of ascending points, starting from capacities near `candidates`.
-fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading {
+/// Reads the tiers of ascending points, starting from capacities near `candidates`. Of more than `most` none are merged afterwards: the fit found again
+/// what was removed.
+fn read_from(points: &[Point], candidates: &[f64], options: &Options, most: usize) -> Reading {
     let fit = Fit::new(points, candidates, options);
     let mut notes = Vec::new();
     if candidates.len() > fit.boundaries.len() {
@@ -263,21 +264,18 @@ fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading
         (latency.low, latency.high) = (latency.low.min(peeled.low), latency.high.max(peeled.high));
     }
     notes.extend(doubt::notes(&tiers, &fit, points, exact));
-    if let Some(indistinct) = indistinct_step(&tiers) {
+    if let Some(indistinct) = indistinct_step(&tiers).filter(|_| fit.boundaries.len() <= most) {
         // The fit separated two capacities that the points do not separate: one is removed.
-        let rest: Vec<f64> = fit
-            .boundaries
-            .iter()
-            .enumerate()
-            .filter(|(b, _)| *b != indistinct)
-            .map(|(_, b)| b.onset)
-            .collect();
-        let mut reading = read_from(points, &rest, options);
-        reading.notes.push(format!(
-            "two steps near {} were merged into one",
-            fathom_units::size(fit.boundaries[indistinct].onset)
-        ));
-        return reading;
+        let others = fit.boundaries.iter().enumerate().filter(|(b, _)| *b != indistinct);
+        let rest: Vec<f64> = others.map(|(_, b)| b.onset).collect();
+        let mut reading = read_from(points, &rest, options, rest.len());
+        if reading.tiers.len() < tiers.len() {
+            reading.notes.push(format!(
+                "two steps near {} were merged into one",
+                fathom_units::size(fit.boundaries[indistinct].onset)
+            ));
+            return reading;
+        }
     }
     let flat_end = ends_flat(points, &fit, options);
     Reading { tiers, scatter: fit.scatter, flat_end, notes }

@@ -34,3 +34,9 @@ fn lines_in_few_sets_are_no_pieces_of_huge_pages() {
 fn latency_by_a_coarse_clock_has_the_error_of_its_steps() {
     holds(&report_of(&wide::clean(570_052), 1), "tier.1.latency_cycles", 2.0);
 }
+
+/// Two ends of levels near each other: the fit found the one again that was removed, without end.
+#[test]
+fn capacity_that_the_fit_finds_again_is_not_merged_without_end() {
+    holds(&report_of(&wide::clean(570_071), 1), "tier.1.capacity", 4096.0);
+}
