@@ -347,7 +347,8 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
     };
     // Placements and windows differ by up to the points' smallest error; half of it is random.
     let latency = widened(latency, options.floor / 2.0, plateau.len());
-    // Trials of equal length end at the same part of a step of a coarse clock: more of them do not reduce that error.
+    // Trials of equal length end at the same part of a step of a coarse clock: more of them do not reduce that error. One standard error, because it is
+    // that of a whole step.
     let least = on.iter().map(|p| p.own()).fold(f64::INFINITY, f64::min);
     let latency =
         if options.is_exact() && least.is_finite() { widened(latency, least / 1.96, 1) } else { latency };

@@ -91,7 +91,7 @@ const MISSES_OF_A_LINE: f64 = 2.0;
 const GROW: f64 = 1.01;
 /// Time scales of bursts, in trials: on a shared EPYC guest the disturbed trials came in runs of ten to a hundred.
 const BURST_TRIALS: [f64; 5] = [1.0, 5.0, 20.0, 60.0, 200.0];
-/// Shares of the time in which a machine is disturbed, and how probable each is before any trial: more at both ends (Jeffreys' prior).
+/// Shares of the time in which a machine is disturbed, and the weight of each before any trial: a little more at both ends, like Jeffreys' prior.
 const SHARES: [(f64, f64); 9] = [
     (0.01, 1.0),
     (0.03, 1.0),
