@@ -6,7 +6,7 @@
 
 use fathom_analysis::findings::Report;
 use fathom_analysis::findings::{Basis, Warning, WarningKind};
-use fathom_analysis::interval::{Interval, median};
+use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::survey;
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
@@ -26,9 +26,6 @@ pub(super) const KEY_STRIDE: u64 = 8;
 const REACHES: std::ops::RangeInclusive<f64> = 1.5..=4.0;
 /// The same if none of these is possible: the lines of so many may exceed the nearest caches.
 const FAR_REACHES: std::ops::RangeInclusive<f64> = 4.0..=16.0;
-/// Bytes by which lines are farther apart than base pages. Two, because lines at one distance may be in few sets of a cache whose number of sets is no power
-/// of two: of 78 sets, lines 65 apart use 6, lines 67 apart all.
-const MORE_THAN_A_PAGE: [u64; 2] = [STRIDE, 3 * STRIDE];
 /// Huge pages that the lines may be in, at most: the smallest first-level TLB known for huge pages has 4 entries, and
 /// one is left for the stack.
 const MAX_HUGE_PAGES: u64 = 3;
@@ -81,12 +78,10 @@ pub(super) fn is_splinter_test(trial: &Trial) -> bool {
         && trial.memory.page == Pages::Huge
 }
 
-/// Returns the patterns of the test, and the memory for it on this number of pages.
-pub(super) fn trials(scale: &Scale, pages: u64) -> [(Pattern, Memory); 2] {
-    MORE_THAN_A_PAGE.map(|more| {
-        let pattern = Conflict::of(Groups::apart(scale.base + more));
-        (pattern.into(), Memory { page: Pages::Huge, ..Memory::of(pages * KEY_STRIDE, KEY_STRIDE) })
-    })
+/// Returns the pattern of the test, and the memory for it on this number of pages.
+pub(super) fn trial(scale: &Scale, pages: u64) -> (Pattern, Memory) {
+    let pattern = Conflict::of(Groups::apart(scale.base + STRIDE));
+    (pattern.into(), Memory { page: Pages::Huge, ..Memory::of(pages * KEY_STRIDE, KEY_STRIDE) })
 }
 
 /// Returns the number of pages of the test: that of the pair farthest beyond the first TLB, but not beyond the next, whose
@@ -110,7 +105,7 @@ pub(super) fn pages(
         let inside = |pages: &u64| {
             reaches.contains(&(*pages as f64 / reach))
                 && (*pages as f64) < next
-                && pages * (scale.base + MORE_THAN_A_PAGE[1]) <= MAX_HUGE_PAGES * huge
+                && pages * (scale.base + STRIDE) <= MAX_HUGE_PAGES * huge
                 && is_possible(*pages)
         };
         let most = (reaches.end() * reach).min(next) as u64;
@@ -155,7 +150,7 @@ pub(super) fn read(record: &Record, scale: &Scale, pairs: &[Pair]) -> Option<Spl
 
 /// Returns the share with its interval: first-order propagation of the errors of the three times.
 fn share(huge: &At, pair: &Pair) -> Option<Interval> {
-    let (huge, base, packed) = (fastest(huge), time(&pair.spread), time(&pair.packed));
+    let (huge, base, packed) = (time(huge), time(&pair.spread), time(&pair.packed));
     let added = base.0 - packed.0;
     if added <= 0.0 {
         return None;
@@ -164,15 +159,6 @@ fn share(huge: &At, pair: &Pair) -> Option<Interval> {
     let error = (huge.1.hypot(share * base.1)).hypot((1.0 - share) * packed.1) / added;
     let within = |share: f64| share.clamp(0.0, 1.0);
     Some(Interval { value: within(share), low: within(share - Z * error), high: within(share + Z * error) })
-}
-
-/// Returns the time at the distance at which it is shorter, and its standard error, ns. With other users that is one of many.
-fn fastest(huge: &At) -> (f64, f64) {
-    if !huge.singles().is_empty() {
-        return time(huge);
-    }
-    let least = huge.groups.iter().filter_map(|of| median(of)).fold(f64::INFINITY, f64::min);
-    (least, least * FLOOR)
 }
 
 /// Returns a time and its standard error, ns.

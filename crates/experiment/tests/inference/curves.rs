@@ -22,13 +22,6 @@ fn level_with_a_plateau_beyond_an_exclusive_one_in_few_lines_is_found() {
     holds(&report_of(&wide::clean(570_020), 1), "tier.3.capacity", 49_152.0);
 }
 
-/// A level of 78 sets, of which lines 65 apart use 6: all of them missed, as if huge pages were translated in pieces.
-#[test]
-fn lines_in_few_sets_are_no_pieces_of_huge_pages() {
-    let report = report_of(&wide::clean(560_039), 1);
-    holds(&report, "huge.splintered", 0.0);
-}
-
 /// A clock of 3.6 MHz: a hundred steps in each trial, of which all end at the same part of one.
 #[test]
 fn latency_by_a_coarse_clock_has_the_error_of_its_steps() {

@@ -16,7 +16,7 @@ fn cores_of_each_type_have_a_report_of_their_own() {
     if on_two_types(&user, "true").status != 0 {
         return fathom_skip::skipped!(Mounts, "no namespaces can be made here, or one CPU");
     }
-    let latency = "fathom latency --bytes 4K --budget 300ms";
+    let latency = "fathom latency --bytes 4K --budget 1s";
     let told = |arguments: &str| {
         let did = on_two_types(&user, &format!("{latency} {arguments}"));
         assert!([0, 3].contains(&did.status) && did.err.is_empty(), "{did:?}");
