@@ -392,7 +392,7 @@ impl<'a> Search<'a> {
             if !self.separates(boundaries, small) {
                 return Some(small);
             }
-            // It stays, because plateaus show it; the cheapest one next to it that none shows is removed.
+            // Plateaus show it, so the cheapest one next to it that none shows is removed instead, if there is one.
             let next = small.saturating_sub(1)..(small + 2).min(boundaries.len());
             let spare = next.filter(|b| !self.separates(boundaries, *b)).map(|b| (b, cost(b)));
             return spare.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(Some(small), |(b, _)| Some(b));
