@@ -2,6 +2,7 @@
 
 use fathom_analysis::interval::{median, robust_sigma};
 use fathom_analysis::metrics::survey;
+use fathom_analysis::tiers::frames::Placement;
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
 use fathom_probe::pattern::{self, PatternKind, Trial, Variant};
 use fathom_units::facts;
@@ -104,6 +105,16 @@ impl At {
         // Few samples of a coarse clock may agree by chance.
         let square: f64 = self.resolution.iter().map(|g| g * g).sum();
         seen.max(square.sqrt() / self.resolution.len().max(1) as f64)
+    }
+
+    /// Returns the median of each trial, ns, each in a placement of its own, with the standard error by its samples and by the clock.
+    pub(crate) fn placements(&self) -> Vec<Placement> {
+        let of = |(times, resolution): (&Vec<f64>, &f64)| {
+            let y = median(times).filter(|y| *y > 0.0)?;
+            let seen = 1.25 * robust_sigma(times) / (times.len() as f64).sqrt() / y;
+            Some(Placement { y, sigma: seen.max(*resolution) })
+        };
+        self.groups.iter().zip(&self.resolution).filter_map(of).collect()
     }
 
     /// Returns the trials' times if noise in bursts can be told from the machine: on hardware, if the whole path runs

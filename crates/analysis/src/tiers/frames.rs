@@ -4,31 +4,50 @@
 //! one misses from its second page on and has no plateau at all, and its rise goes over into that of the next level. The number of levels
 //! is then told from the whole curve: stacks of one level, two and more are fitted by likelihood (`stack`), and each level has its
 //! price. Each working set is measured in several placements, because few colours
-//! overflow by chance.
+//! overflow by chance; a placement in which none does shows the latency of a tier without misses.
 
 mod colours;
 mod stack;
 
 use super::memo::Memo;
 use super::shape::{self, Shape};
-use super::{Capacity, Reading, Tier, by_octave_thirds, widened};
-use crate::interval::{Interval, median_interval};
+use super::{Capacity, Point, Reading, Tier, by_octave_thirds, widened};
+use crate::interval::{Interval, median, median_interval};
 use colours::Level;
 use stack::{Explained, MAX_LEVELS, Stack};
 
-/// A working set, measured in some placements.
+/// A latency in one placement of the working set's pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Placement {
+    /// Latency, ns.
+    pub y: f64,
+    /// Its relative standard error.
+    pub sigma: f64,
+}
+
+/// A working set, measured in some placements.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
     /// Working set, bytes.
     pub x: f64,
-    /// Mean latency of the placements, ns.
-    pub y: f64,
+    /// Its placements.
+    pub placements: Vec<Placement>,
     /// Translation in it, ns.
     pub translation: f64,
-    /// Relative standard error without that of the placements.
-    pub sigma: f64,
-    /// Number of placements.
-    pub placements: f64,
+}
+
+impl Placed {
+    /// Returns the median of its placements, without their translation, as a point.
+    fn point(&self, translation: f64) -> Point {
+        let values = |of: fn(&Placement) -> f64| self.placements.iter().map(of).collect::<Vec<f64>>();
+        let middle = |of| median(&values(of)).unwrap_or(0.0);
+        Point {
+            x: self.x,
+            y: middle(|p| p.y) - translation * self.translation,
+            sigma: middle(|p| p.sigma),
+            shared: 0.0,
+        }
+    }
 }
 
 /// Smallest ratio of two capacities, of which the larger has colours. Successive caches of known machines differ by 2 and more.
@@ -58,9 +77,10 @@ const SPLITS: [(f64, f64); 5] = [(0.8, 1.2), (0.65, 1.3), (0.45, 1.0), (0.2, 1.0
 const STEPS: [f64; 3] = [0.15, 0.05, 0.015];
 /// Sweeps over all levels, at most, and the gain below which none follows.
 const SWEEPS: (usize, f64) = (8, 0.5);
-/// Price of a level: its capacity, shape and latency, and what the theory leaves out. Least and most, and between them what decides. Of 28
-/// described machines (wide generator, seeds 190000 to 330059, without huge pages), prices of 20 to 65 gave 18 to 21 times the right number.
-const PRICES: [f64; 3] = [20.0, 40.0, 65.0];
+/// Price of a level: its capacity, shape and latency, and what the theory leaves out. Least and most, and between them what decides. Of 68
+/// described machines (wide generator, clean seeds 190004 to 570241, without huge pages), prices of 25 to 40 gave 50 to 55 times the right
+/// number; where the least and the most gave the same number, it was right.
+const PRICES: [f64; 3] = [18.0, 32.0, 50.0];
 /// Additional cost of the capacities in an interval: 95 % of a chi-squared of one is 3.84. The other levels are not fitted again, so
 /// twice that.
 const NEAR: f64 = 7.68;
@@ -341,13 +361,9 @@ fn tier(stack: &Stack, (fit, near): (&Explained, &Near), i: usize, steps: &Readi
     let here = (i < fit.levels.len()).then_some(i);
     let left = |at: usize| here.map_or(0.0, |_| leaves(here, at));
     let is_on = |at: &usize| leaves(before, *at) > PLATEAU.1 && left(*at) < PLATEAU.0;
-    let on: Vec<super::Point> = (0..stack.points.len())
-        .filter(is_on)
-        .map(|at| {
-            let p = stack.points[at];
-            super::Point { x: p.x, y: p.y - fit.translation * p.translation, sigma: p.sigma, shared: 0.0 }
-        })
-        .collect();
+    let points = &stack.points;
+    let on: Vec<Point> =
+        (0..points.len()).filter(is_on).map(|at| points[at].point(fit.translation)).collect();
     let begin = on.first().map_or(f64::INFINITY, |p| p.x);
     let plateau = by_octave_thirds(on.iter());
     let fitted = latency(fit, near, i);

@@ -45,7 +45,7 @@ pub(crate) fn place(nth: u64) -> u64 {
 pub(super) struct Domain {
     /// Bytes that share a set regardless of the line: [`MIN_SEPARATION`] for lines, a page for pages.
     pub(super) grain: u64,
-    /// The pages of the cells, and their size in bytes.
+    /// The pages of the cells, and how many bytes of them are translated at once.
     pub(super) pages: (Pages, u64),
     /// Bytes added to each cell's step: the cells of different pages must not share a set of a cache.
     pub(super) cell_offset: u64,
@@ -60,9 +60,12 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// Returns the domain of a cache.
-    pub(super) fn lines(scale: &Scale) -> Domain {
-        let pages = pages(scale);
+    /// Returns the domain of the cache of a step.
+    pub(super) fn lines(scale: &Scale, step: &Step) -> Domain {
+        let mut pages = pages(scale);
+        if step.in_pieces {
+            pages.1 = scale.base;
+        }
         let (longest, span) = match pages.0 {
             Pages::Coloured => (COLOUR_SPAN, COLOURED_SPAN),
             _ => (scale.huge.unwrap_or(MAX_PERIOD), MAX_SPAN),
@@ -196,6 +199,25 @@ pub(super) fn informative(
         let shortest = nearer.map_or(domain.periods.0, |n| n.way_bytes);
         let period = one.way_bytes * shortest.div_ceil(one.way_bytes).next_power_of_two();
         all.extend([one.ways, one.ways + 1, 2 * one.ways].map(|n| domain.arrange(n, period, nearer)));
+    }
+    all.retain(|a| a.groups * a.period <= domain.span);
+    all
+}
+
+/// Returns arrangements that tell a geometry from one with fewer ways and a multiple of its sets: as many groups as it has ways, at
+/// odd multiples of its way that divide its ways. At its way, and at powers of two times it, both have the same conflicts: 20 pages 10 pages apart fit in
+/// 4 ways of 50 sets as they do in 20 ways of 10 sets.
+pub(super) fn multiples(domain: &Domain, several: &[Geometry], nearer: Option<Geometry>) -> Vec<Arrangement> {
+    let mut all = Vec::new();
+    for one in several.iter().take(MAX_DISTINGUISHED) {
+        let shortest = nearer.map_or(domain.periods.0, |n| n.way_bytes);
+        let odd = (3..=one.ways).step_by(2).filter(|odd| one.ways.is_multiple_of(*odd));
+        let periods = odd.map(|odd| {
+            let way = odd * one.way_bytes;
+            way * shortest.div_ceil(way).next_power_of_two()
+        });
+        let possible = periods.filter(|period| *period <= domain.periods.1);
+        all.extend(possible.map(|period| domain.arrange(one.ways, period, nearer)));
     }
     all.retain(|a| a.groups * a.period <= domain.span);
     all

@@ -2,10 +2,10 @@
 
 use fathom_analysis::sets::{self, Conflict, Geometry, SetConstraints};
 
-use super::arrangement::{Arrangement, Domain, informative};
+use super::arrangement::{Arrangement, Domain, informative, multiples};
 
-/// Returns whether no conflict at the length of the candidate's way contradicts it: as many lines as its ways fit, one more
-/// and twice as many miss. The fit tolerates a share of contradictions by other processes; these three are too few to show
+/// Returns whether no conflict at the length of the candidate's way, and at odd multiples of it, contradicts it: as many lines as its
+/// ways fit, one more and twice as many miss. The fit tolerates a share of contradictions by other processes; these are too few to show
 /// there, and they tell a candidate from others that explain the rest by chance.
 pub(super) fn of_lines(
     domain: &Domain,
@@ -13,7 +13,8 @@ pub(super) fn of_lines(
     constraints: &SetConstraints,
     one: Geometry,
 ) -> bool {
-    let decisive = informative(domain, &[one], constraints.nearer);
+    let mut decisive = informative(domain, &[one], constraints.nearer);
+    decisive.extend(multiples(domain, &[one], constraints.nearer));
     let is_of = |c: &Conflict, of: &Arrangement| {
         (c.groups, c.group, c.stride, c.period) == (of.groups, of.group, of.stride, of.period)
     };
@@ -21,8 +22,8 @@ pub(super) fn of_lines(
     !decisive.into_iter().any(|c| sets::contradicts(c, one, constraints) == Some(true))
 }
 
-/// Returns whether pages at the length of the candidate's way conflict as predicted: not as many as its ways, but one
-/// more and twice as many. Large fully associative TLBs and some odd numbers of sets are not candidates, and another
+/// Returns whether pages at the length of the candidate's way conflict as predicted: not as many as its ways, there and at odd multiples
+/// of it, but one more and twice as many. Large fully associative TLBs and some odd numbers of sets are not candidates, and another
 /// candidate may explain their conflicts by chance. `None` if it was not measured, or if the nearer TLB may hold one
 /// more.
 pub(super) fn of_pages(
@@ -31,20 +32,22 @@ pub(super) fn of_pages(
     one: Geometry,
     nearer: Option<Geometry>,
 ) -> Option<bool> {
-    let conflict_of = |groups: u64| {
-        let same = |of: &&Arrangement| of.groups == groups;
-        let of = informative(domain, &[one], nearer).into_iter().find(|of| same(&of))?;
+    let at = |of: &Arrangement| {
         let at =
             conflicts.iter().find(|c| (c.groups, c.group, c.period) == (of.groups, of.group, of.period))?;
         Some((at.share > 2.0 * at.error, at.cells()))
     };
+    let decisive = informative(domain, &[one], nearer);
+    let conflict_of = |groups: u64| at(decisive.iter().find(|of| of.groups == groups)?);
     let (fits, over, far) = (conflict_of(one.ways)?, conflict_of(one.ways + 1)?, conflict_of(2 * one.ways)?);
     // Without conflicts that the nearer TLB cannot hide, nothing is confirmed.
     let hidden = nearer.is_some_and(|nearer| over.1 <= 2 * nearer.bytes() / domain.grain);
     if hidden && !over.0 {
         return None;
     }
-    Some(!fits.0 && over.0 && far.0)
+    let fits_farther =
+        multiples(domain, &[one], nearer).iter().all(|of| at(of).is_none_or(|(misses, _)| !misses));
+    Some(!fits.0 && fits_farther && over.0 && far.0)
 }
 
 #[cfg(test)]
@@ -75,6 +78,24 @@ mod tests {
         let constraints =
             SetConstraints { grain: MIN_SEPARATION, capacity: (32768.0, 4096.0), full: None, nearer: None };
         of_lines(&DOMAIN, &conflicts, &constraints, EIGHT_WAYS)
+    }
+
+    /// 20 pages that are 10 pages apart fit in 20 ways of 10 sets, and in 4 ways of 50.
+    #[test]
+    fn fewer_ways_of_a_multiple_of_the_sets_are_no_confirmation() {
+        let pages = Domain { grain: 4096, periods: (4096, 512 << 20), ..DOMAIN };
+        let one = Geometry { ways: 20, way_bytes: 10 * 4096 };
+        let confirms = |shares: &[(u64, u64, f64)]| {
+            let conflict = |&(groups, apart, share): &(u64, u64, f64)| {
+                let Arrangement { groups, group, stride, period } = pages.arrange(groups, apart * 4096, None);
+                Conflict { groups, group, stride, period, share, error: 0.005 }
+            };
+            let conflicts: Vec<Conflict> = shares.iter().map(conflict).collect();
+            of_pages(&pages, &conflicts, one, None)
+        };
+        let near = [(20, 10, 0.0), (21, 10, 0.2), (40, 10, 1.0)];
+        assert_eq!(confirms(&[near[0], near[1], near[2], (20, 50, 0.0)]), Some(true));
+        assert_eq!(confirms(&[near[0], near[1], near[2], (20, 50, 1.0)]), Some(false));
     }
 
     #[test]

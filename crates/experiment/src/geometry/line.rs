@@ -43,7 +43,7 @@ pub(crate) fn next_trials(
         return Vec::new();
     }
     let all = DISTANCES.map(|distance| arrangement(geometry, distance)).to_vec();
-    missing_trials(record, scale, &Domain::lines(scale), step, exact, all)
+    missing_trials(record, scale, &Domain::lines(scale, step), step, exact, all)
 }
 
 /// Returns the line in bytes: the shortest distance without conflicts. `None` if it was not measured, or if the times
@@ -57,7 +57,7 @@ pub(crate) fn read(
     if !reaches_level(geometry, nearer) {
         return None;
     }
-    let times: Times = times(record, scale, &Domain::lines(scale));
+    let times: Times = times(record, scale, &Domain::lines(scale, step));
     let separate: Vec<(u64, bool)> = DISTANCES
         .iter()
         .filter_map(|&distance| {
@@ -83,15 +83,19 @@ mod tests {
 
     /// A cache of 4 KiB in each of 8 ways and 1 ns, before one of 10 ns.
     const GEOMETRY: Geometry = Geometry { ways: 8, way_bytes: 4096 };
-    const STEP: Step =
-        Step { capacity: Interval { value: 32768.0, low: 32768.0, high: 32768.0 }, here: 1.0, next: 10.0 };
+    const STEP: Step = Step {
+        capacity: Interval { value: 32768.0, low: 32768.0, high: 32768.0 },
+        here: 1.0,
+        next: 10.0,
+        in_pieces: false,
+    };
 
     /// Returns the line of a record of so many ns per load at each distance.
     fn line_of(ns: [u64; DISTANCES.len()]) -> Option<u64> {
         let mut record = Record::default();
         let scale = Scale::of(&record);
         let all = DISTANCES.map(|distance| arrangement(GEOMETRY, distance)).to_vec();
-        let trials = missing_trials(&record, &scale, &Domain::lines(&scale), &STEP, true, all);
+        let trials = missing_trials(&record, &scale, &Domain::lines(&scale, &STEP), &STEP, true, all);
         for (id, (trial, ns)) in trials.into_iter().zip(ns).enumerate() {
             let id = id as u64 + 1;
             let sample = Sample { ticks: 0, ticks2: trial.loads * ns, ..Sample::default() };

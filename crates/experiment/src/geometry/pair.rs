@@ -175,8 +175,12 @@ mod tests {
     use crate::record::TrialRun;
 
     /// A level of 32 KiB and 1 ns before memory of 30 ns.
-    const STEP: Step =
-        Step { capacity: Interval { value: 32768.0, low: 32768.0, high: 32768.0 }, here: 1.0, next: 30.0 };
+    const STEP: Step = Step {
+        capacity: Interval { value: 32768.0, low: 32768.0, high: 32768.0 },
+        here: 1.0,
+        next: 30.0,
+        in_pieces: false,
+    };
 
     /// Returns what is read of pairs whose second loads take so long, ns.
     fn read_of(second_ns: [u64; DISTANCES.len()]) -> Pairs {

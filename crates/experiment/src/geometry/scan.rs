@@ -7,7 +7,7 @@ use fathom_analysis::sets::{self, Conflict, Geometry, MIN_SEPARATION, SetConstra
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{PatternKind, Trial};
 
-use super::arrangement::{Arrangement, Domain, informative};
+use super::arrangement::{Arrangement, Domain, informative, multiples};
 use super::{Step, confirmation};
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
@@ -72,7 +72,7 @@ impl<'a> Scan<'a> {
         step: &'a Step,
         nearer: Option<Geometry>,
     ) -> Scan<'a> {
-        let domain = Domain::lines(scale);
+        let domain = Domain::lines(scale, step);
         let measured = Measured::of(record, scale, &domain, step);
         let untranslated = |of: &Arrangement, time: f64| measured.untranslated(&domain, of, time);
         let conflicts =
@@ -92,6 +92,7 @@ impl<'a> Scan<'a> {
         let page_bytes = domain.pages.1;
         let mut all = scan(domain, step, nearer);
         all.extend(informative(domain, self.left.candidates(), nearer));
+        all.extend(multiples(domain, self.left.candidates(), nearer));
         all.retain(|a| !a.translates(page_bytes) || control_hits(a, step, nearer));
         all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.control()).collect::<Vec<_>>());
         let trials = missing_trials(record, scale, domain, step, exact, all);

@@ -158,6 +158,7 @@ fn scan(
     let domain = tlb.domain;
     let mut all = scan::scan(&domain, step, nearer);
     all.extend(arrangement::informative(&domain, tlb.left.candidates(), nearer));
+    all.extend(arrangement::multiples(&domain, tlb.left.candidates(), nearer));
     let trials = scan::missing_trials(record, scale, &domain, step, exact, all);
     if trials.is_empty() { controls(record, scale, (&domain, step, nearer), exact) } else { trials }
 }
@@ -375,7 +376,7 @@ mod tests {
     fn geometry_has_the_reach_of_its_pairs_to_the_page() {
         let of = |pages: u64| pages as f64 * 4096.0;
         let capacity = Interval { value: of(380), low: of(378), high: of(382) };
-        let step = Step { capacity, here: 1.0, next: 5.0 };
+        let step = Step { capacity, here: 1.0, next: 5.0, in_pieces: false };
         let has = |sets: u64| has_reach(Geometry { ways: 2, way_bytes: 4096 * sets }, &step, 4096);
         assert!(has(190) && has(191));
         assert!(!has(192) && !has(188));

@@ -247,9 +247,20 @@ impl Curves {
         capacities.any(|capacity| capacity.in_frames)
     }
 
-    /// Returns the steps between its tiers.
+    /// Returns the steps between the tiers of the latency curve. Of an exact machine the capacities have the brackets by measured points: what else
+    /// their rises leave open is no help to find sets and ways.
     pub(crate) fn steps(&self) -> Vec<Step> {
-        self.reading.as_ref().map(|reading| steps(reading, self.exact)).unwrap_or_default()
+        let tiers = self.reading.as_ref().map_or(&[][..], |reading| &reading.tiers);
+        let step = |pair: &[Tier]| {
+            let found = pair[0].capacity?;
+            let mut capacity = found.onset;
+            if self.exact {
+                (capacity.low, capacity.high) = (capacity.low.max(found.below / MAX_HIDDEN), found.above);
+            }
+            let (here, next) = (pair[0].latency.value, pair[1].latency.value);
+            Some(Step { capacity, here, next, in_pieces: self.splintered() })
+        };
+        tiers.windows(2).filter_map(step).collect()
     }
 
     /// Returns the steps of the TLB pairs with their causes.
@@ -309,7 +320,7 @@ impl Curves {
         let mut all = Vec::new();
         for (capacity, beyond) in self.tlb_steps() {
             let (capacity, next) = (capacity.onset.scaled(scale.base as f64), beyond.latency.value);
-            all.push(Step { capacity, here, next });
+            all.push(Step { capacity, here, next, in_pieces: self.splintered() });
             here = next;
         }
         all
@@ -444,28 +455,13 @@ pub(crate) struct Step {
     pub(crate) here: f64,
     /// Time per load in the next tier, ns.
     pub(crate) next: f64,
+    /// Whether huge pages are translated in pieces of base pages.
+    pub(crate) in_pieces: bool,
 }
 
 /// Largest ratio of a measured working set that seems to fit to the capacity's lower end: twice the overflow that a rise may
 /// hide.
 const MAX_HIDDEN: f64 = 1.041;
-
-/// Returns the steps of a latency curve.
-/// Of an exact machine the capacities have the brackets by measured points: what else their rises leave open is no help to
-/// find sets and ways.
-fn steps(curves: &Reading, exact: bool) -> Vec<Step> {
-    let pairs = curves.tiers.windows(2);
-    pairs
-        .filter_map(|pair| {
-            let found = pair[0].capacity?;
-            let mut capacity = found.onset;
-            if exact {
-                (capacity.low, capacity.high) = (capacity.low.max(found.below / MAX_HIDDEN), found.above);
-            }
-            Some(Step { capacity, here: pair[0].latency.value, next: pair[1].latency.value })
-        })
-        .collect()
-}
 
 /// Maximum number of pages of a TLB pair: four times the largest second-level TLB known (2048 entries).
 pub(crate) const MAX_PAIR: u64 = 8192;
@@ -486,13 +482,11 @@ fn curve_points(latency_curve: &[At], translation: &Translation) -> Vec<Point> {
     latency_curve.iter().map(point).collect()
 }
 
-/// Returns the points of the latency curve as means of their placements.
+/// Returns the points of the latency curve with their placements.
 fn placed(latency_curve: &[At], translation: &Translation) -> Vec<Placed> {
     let point = |at: &At| {
-        let times: Vec<f64> = at.groups.iter().filter_map(|times| median(times)).collect();
-        let (x, placements) = (at.bytes as f64, times.len() as f64);
-        let y = times.iter().sum::<f64>() / placements;
-        Placed { x, y, translation: translation_at(translation, x), sigma: at.sigma(), placements }
+        let x = at.bytes as f64;
+        Placed { x, placements: at.placements(), translation: translation_at(translation, x) }
     };
-    latency_curve.iter().map(point).filter(|point| point.placements > 0.0 && point.y > 0.0).collect()
+    latency_curve.iter().map(point).filter(|point| !point.placements.is_empty()).collect()
 }

@@ -13,9 +13,11 @@ use fathom_analysis::findings::Report;
 use fathom_model::description::Description;
 
 use crate::built::{Built, judge};
+use crate::entries::number;
 use crate::full::full;
 use crate::machines::{committed, machine, randoms};
 use crate::sessions::{Experiment, for_each, measured, report_of};
+use crate::wide;
 
 /// Returns the report of a conflict experiment.
 fn geometry_of(d: &Description) -> Report {
@@ -71,6 +73,21 @@ fn geometry_of_random_machines() {
     let (count, ways) = if full() { (200, 100) } else { (4, 2) };
     let built = oracle("random machines", &randoms(count));
     assert_right(&built, 97, ways);
+}
+
+/// Three lines 32 KiB apart miss in a first TLB of 8 sets and 2 ways that splits huge pages.
+#[test]
+fn misses_of_a_tlb_that_splits_huge_pages_are_no_ways_of_a_cache() {
+    let report = geometry_of(&wide::clean(570_213));
+    assert_eq!(number(&report, "tier.1.ways").map(|(_, ways)| ways), Some(8.0));
+}
+
+/// 20 ways of 10 sets have all conflicts of 4 ways of 50 up to 40 pages: 50 sets are no candidate.
+#[test]
+fn sets_of_a_tlb_that_are_no_candidate_are_refused() {
+    let report = geometry_of(&wide::clean(570_140));
+    assert_eq!(number(&report, "tlb.2.ways"), None);
+    assert_eq!(number(&report, "tlb.1.ways").map(|(_, ways)| ways), Some(2.0));
 }
 
 #[test]

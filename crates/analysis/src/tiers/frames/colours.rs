@@ -23,6 +23,18 @@ pub(super) struct Misses {
     pub(super) shares: Vec<f64>,
     /// Variance of that share between placements.
     pub(super) variances: Vec<f64>,
+    /// Probability that no load misses in a placement. Without colours 0: no placement differs from another.
+    pub(super) fitting: Vec<f64>,
+}
+
+/// Misses of the pages of one colour.
+struct OfColour {
+    /// Expected pages that miss.
+    missing: f64,
+    /// Variance of their number if the number of pages of all colours is given.
+    variance: f64,
+    /// Probability that none misses.
+    fitting: f64,
 }
 
 /// Number of colours from which on there are several.
@@ -46,21 +58,23 @@ impl Level {
         let (curve, colours) = (self.shape.curve(), self.colours(page));
         let of = |bytes: f64| {
             if !self.has_colours(page) {
-                return (curve.at(bytes / self.capacity), 0.0);
+                return (curve.at(bytes / self.capacity), (0.0, 0.0));
             }
             // The sets of the last page, which is used in part, have one page more than the others.
             let (pages, part) = (bytes / page, (bytes / page).fract());
             let few = self.of_a_colour(&curve, pages.floor(), colours);
             let many = self.of_a_colour(&curve, pages.floor() + 1.0, colours);
             let mean = |few: f64, many: f64| ((1.0 - part) * few + part * many) * colours;
-            ((mean(few.0, many.0) / pages).min(1.0), mean(few.1, many.1) / (pages * pages))
+            let share = (mean(few.missing, many.missing) / pages).min(1.0);
+            let fitting = if part > 0.0 { many.fitting } else { few.fitting }.powf(colours);
+            (share, (mean(few.variance, many.variance) / (pages * pages), fitting))
         };
-        let (shares, variances) = sizes.map(of).unzip();
-        Misses { shares, variances }
+        let (shares, (variances, fitting)) = sizes.map(of).unzip();
+        Misses { shares, variances, fitting }
     }
 
-    /// Returns the expected pages of a colour that miss, of `pages` in all, and their variance if the number in all is given.
-    fn of_a_colour(&self, curve: &Curve, pages: f64, colours: f64) -> (f64, f64) {
+    /// Returns the misses of one of so many colours, of `pages` in all.
+    fn of_a_colour(&self, curve: &Curve, pages: f64, colours: f64) -> OfColour {
         let ways = f64::from(self.shape.ways());
         let mean = pages / colours;
         let deviation = TAIL * mean.sqrt();
@@ -70,10 +84,11 @@ impl Level {
             (_, few) => (0.0, few),
         };
         let (mut all, mut pages_of, mut squares) = (0.0, 0.0, 0.0);
-        let (mut missing, mut missing_squares, mut products) = (0.0, 0.0, 0.0);
+        let (mut missing, mut missing_squares, mut products, mut fitting) = (0.0, 0.0, 0.0, 0.0);
         while n <= (mean + deviation + TAIL).min(pages) {
             let misses = if n <= ways { 0.0 } else { n * curve.at(n / ways) };
             all += density;
+            fitting += if n <= ways { density } else { 0.0 };
             pages_of += density * n;
             squares += density * n * n;
             missing += density * misses;
@@ -85,7 +100,8 @@ impl Level {
         let of = |sum: f64| sum / all;
         let covariance = of(products) - of(missing) * of(pages_of);
         let explained = covariance * covariance / (of(squares) - of(pages_of).powi(2)).max(1e-12);
-        (of(missing), (of(missing_squares) - of(missing).powi(2) - explained).max(0.0))
+        let variance = (of(missing_squares) - of(missing).powi(2) - explained).max(0.0);
+        OfColour { missing: of(missing), variance, fitting: of(fitting) }
     }
 }
 

@@ -41,18 +41,16 @@ fn planted(levels: &[Planted], first: f64, most: f64, seed: u64) -> Vec<Placed> 
     let octaves = (4.0 * most.log2()) as i32;
     let mut sizes: Vec<usize> = (0..=octaves).map(|i| (f64::from(i) / 4.0).exp2() as usize).collect();
     sizes.dedup();
-    let point = |pages: &usize| {
-        let placements = (1400 / pages).clamp(1, 12);
-        let sum: f64 = (0..placements).map(|_| walk(levels, first, *pages, &mut state)).sum();
-        let placements = placements as f64;
-        Placed { x: *pages as f64 * PAGE, y: sum / placements, translation: 0.0, sigma: 0.001, placements }
+    let mut point = |pages: &usize| {
+        let placed = |_| Placement { y: walk(levels, first, *pages, &mut state), sigma: 0.001 };
+        let placements = (0..(1400 / pages).clamp(1, 12)).map(placed).collect();
+        Placed { x: *pages as f64 * PAGE, placements, translation: 0.0 }
     };
-    sizes.iter().map(point).collect()
+    sizes.iter().map(&mut point).collect()
 }
 
 fn reading(points: &[Placed]) -> Reading {
-    let steps: Vec<Point> =
-        points.iter().map(|p| Point { x: p.x, y: p.y, sigma: p.sigma, shared: 0.0 }).collect();
+    let steps: Vec<Point> = points.iter().map(|p| p.point(1.0)).collect();
     read(points, PAGE, &read_steps(&steps, &Options::default()).unwrap()).unwrap()
 }
 
@@ -80,6 +78,14 @@ fn levels_without_a_plateau_are_counted() {
     for seed in 1..3 {
         let levels = [(48.0 * KIB, 3, 2.0), (1024.0 * KIB, 1, 4.5), (16384.0 * KIB, 16, 56.0)];
         assert_found(&levels, 1.3, 65536.0, seed);
+    }
+}
+
+/// Where a colour of the farther level overflows, loads take forty times as long as in the nearer tiers: on average nothing is seen of these.
+#[test]
+fn level_is_seen_where_all_pages_fit_in_the_farther_one() {
+    for seed in 1..4 {
+        assert_found(&[(24.0 * KIB, 3, 8.0), (512.0 * KIB, 4, 337.0)], 5.0, 8192.0, seed);
     }
 }
 
@@ -114,7 +120,11 @@ fn levels_that_differ_little_are_counted_or_doubted() {
 
 #[test]
 fn curve_without_points_has_no_tiers() {
-    let flat = [1.0, 2.0].map(|x| Placed { x, y: 1.0, translation: 0.0, sigma: 0.0, placements: 1.0 });
+    let flat = [1.0, 2.0].map(|x| Placed {
+        x,
+        placements: vec![Placement { y: 1.0, sigma: 0.0 }],
+        translation: 0.0,
+    });
     let steps = Reading { tiers: Vec::new(), scatter: 0.0, flat_end: true, notes: Vec::new() };
     assert_eq!(read(&flat, PAGE, &steps), None);
 }
