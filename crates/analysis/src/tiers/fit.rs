@@ -275,7 +275,11 @@ impl<'a> Search<'a> {
         shapes: &[Shape],
     ) -> f64 {
         let mut best = (chi, boundaries[b], columns[b].clone());
+        let complete = self.complete_by(boundaries, b);
         let mut attempt = |onset: f64, shape: Shape, best: &mut (f64, Boundary, Column)| {
+            if shape.misses(self.options.walked(complete) / onset) < shown::COMPLETE {
+                return;
+            }
             let boundary = Boundary { onset, shape };
             columns[b] = self.column(boundary);
             let got = self.solve(columns).0;

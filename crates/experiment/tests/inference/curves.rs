@@ -33,3 +33,10 @@ fn latency_by_a_coarse_clock_has_the_error_of_its_steps() {
 fn capacity_that_the_fit_finds_again_is_not_merged_without_end() {
     holds(&report_of(&wide::clean(570_071), 1), "tier.1.capacity", 4096.0);
 }
+
+/// A level at 13 cycles whose plateau eight points show. A shape of four octaves explained the rises before and behind it as well, but not that
+/// the tier before it is level.
+#[test]
+fn rise_is_complete_where_the_next_plateau_begins() {
+    holds(&report_of(&wide::clean(570_132), 1), "tier.3.capacity", 81_920.0);
+}

@@ -17,6 +17,10 @@ const MAX_DIP: f64 = 0.15;
 /// Relative distance before the end of a plateau at which its boundary may be fitted.
 const BEFORE_END: f64 = 0.02;
 
+/// Share of the loads that miss in a level where the plateau beyond it begins, at least. By [`LEVEL`] it is more, but the shapes that are tried
+/// are only near the cache's own.
+pub(super) const COMPLETE: f64 = 0.9;
+
 /// Ratio of successive capacities below which a plateau has to show that they are two.
 const NEAR: f64 = 1.9;
 /// Largest relative difference of the points of such a plateau, and smallest ratio of its ends: the smallest error of a point, or twice
@@ -94,6 +98,12 @@ impl Search<'_> {
         needed.fold((apart_low, apart_high), |(low, high), between| {
             (low.max(between.from * (1.0 - BEFORE_END)), high.min(between.to))
         })
+    }
+
+    /// Returns the working set at which the rise of a boundary is complete: where the plateau beyond it begins if it alone separates two, else none.
+    pub(super) fn complete_by(&self, boundaries: &[Boundary], b: usize) -> f64 {
+        let needed = self.between.iter().filter(|between| between.needs(boundaries, b));
+        needed.fold(f64::INFINITY, |end, between| end.min(between.to))
     }
 
     /// Returns the stack with one more boundary, between two plateaus that none separates.
