@@ -35,22 +35,32 @@ const ON_RISE: (f64, f64) = (0.05, 0.95);
 /// of the first are overfull by chance, or some of the second are not.
 const STEEP: f64 = 1.35;
 
+/// Difference to a working set that is larger by [`STEEP`] or less, as a share of the step, up to which both are on a plateau. The step is that
+/// of the tiers by points one by one, which may miss the plateau's.
+const PLATEAU: f64 = 0.02;
+
 /// How far a working set is on the rise from one tier to the next in its trials, as shares of the step.
 struct Shares {
     bytes: f64,
     low: f64,
     high: f64,
+    trials: usize,
 }
 
 impl Shares {
-    /// Returns those of a working set with this translation, ns; `None` without enough trials.
-    fn of(at: &At, two: &[Tier], translation: f64) -> Option<Shares> {
+    /// Returns those of a working set with this translation, ns.
+    fn of(at: &At, two: &[Tier], translation: f64) -> Shares {
         let (hit, step) = (two[0].latency.value + translation, two[1].latency.value - two[0].latency.value);
         let shares = at.groups.iter().filter_map(|times| Some((median(times)? - hit) / step));
         let shares: Vec<f64> = shares.collect();
         let low = shares.iter().copied().fold(f64::INFINITY, f64::min);
         let high = shares.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        (shares.len() >= AGREEING.0).then_some(Shares { bytes: at.bytes as f64, low, high })
+        Shares { bytes: at.bytes as f64, low, high, trials: shares.len() }
+    }
+
+    /// Returns whether the next larger working set takes as long.
+    fn is_on_plateau(&self, next: Option<&Shares>) -> bool {
+        next.is_some_and(|next| next.bytes <= STEEP * self.bytes && (next.low - self.low).abs() <= PLATEAU)
     }
 }
 
@@ -67,13 +77,17 @@ pub(crate) fn ends_in_any_frames(
         let end = two[1].capacity.map_or(f64::INFINITY, |next| next.below);
         let is_large = |at: &&At| at.bytes as f64 > MIN_PAGES * page && at.bytes <= MAX_EVEN;
         let before_the_next = curve.iter().filter(is_large).filter(|at| (at.bytes as f64) < end);
-        let shares: Vec<Shares> =
-            before_the_next.filter_map(|at| Shares::of(at, two, translation(at.bytes as f64))).collect();
-        let agree = |at: &Shares| at.low > ON_RISE.0 && at.high < ON_RISE.1 && at.high - at.low <= AGREEING.1;
-        let is_steep = |at: &[Shares]| {
+        let all: Vec<Shares> =
+            before_the_next.map(|at| Shares::of(at, two, translation(at.bytes as f64))).collect();
+        let is_on_rise = |(i, at): (usize, &Shares)| {
+            let agree = at.low > ON_RISE.0 && at.high < ON_RISE.1 && at.high - at.low <= AGREEING.1;
+            at.trials >= AGREEING.0 && agree && !at.is_on_plateau(all.get(i + 1))
+        };
+        let is_steep = |at: &[&Shares]| {
             at[0].high.abs() <= AGREEING.1 && at[1].low >= ON_RISE.1 && at[1].bytes <= STEEP * at[0].bytes
         };
-        shares.iter().any(agree) || shares.windows(2).any(is_steep)
+        let of_several: Vec<&Shares> = all.iter().filter(|at| at.trials >= AGREEING.0).collect();
+        all.iter().enumerate().any(is_on_rise) || of_several.windows(2).any(is_steep)
     };
     tiers.windows(2).rposition(ends).map_or(0, |last| last + 1)
 }
@@ -139,6 +153,8 @@ mod tests {
     #[test]
     fn rise_that_is_the_same_in_all_placements_shows_frames_in_order() {
         assert_eq!(found(&[(140_000, &[7.0; 4]), (1_200_000, &[20.0, 30.0, 40.0, 25.0])]), 1);
+        assert_eq!(found(&[(140_000, &[7.0; 4]), (180_000, &[7.05])]), 0, "a plateau that is no tier");
+        assert_eq!(found(&[(140_000, &[7.0; 4]), (180_000, &[7.5])]), 1);
         assert_eq!(found(&[(140_000, &[7.0; 3])]), 0, "three do not show it");
         assert_eq!(found(&[(140_000, &[7.0, 7.0, 7.0, 7.1])]), 0, "1.7 % of the step");
         assert_eq!(found(&[(90_000, &[7.0; 4])]), 0, "22 pages may each be a way of a first level");
