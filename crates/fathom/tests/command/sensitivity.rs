@@ -2,6 +2,7 @@
 
 use fathom_model::Model;
 use fathom_probe::machine::{FactValue, Machine};
+use fathom_units::facts;
 use serde_json::Value;
 
 use crate::common::{User, fits};
@@ -75,7 +76,9 @@ fn digest(name: &str) -> String {
     let description = fathom_model::catalog::load(name).expect("a machine").expect("a description");
     let mut digest = None;
     Model::new(&description, 1).facts(&mut |fact| {
-        if let ("described.digest", FactValue::Text(text)) = (fact.name.as_str(), fact.value) {
+        if let FactValue::Text(text) = fact.value
+            && fact.name == facts::DESCRIBED_DIGEST
+        {
             digest = Some(text);
         }
     });
