@@ -68,7 +68,7 @@ impl Shared {
 
     /// Returns a word of a ring's first page, at a multiple of 8 below its size.
     pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= self.before);
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.before);
         // SAFETY: the first page of the mapping is live as long as `self`, callers name offsets in it that are aligned to 8, and the
         // kernel accesses them as single words.
         unsafe { AtomicU64::from_ptr(self.start.add(offset).cast()) }
