@@ -23,8 +23,6 @@ const MAX_PERIOD: u64 = 2 << 20;
 /// Cells on more pages than this need a control trial on as many pages and in other sets, which measures the
 /// translation cost. The smallest first-level TLB known has 8 entries.
 const MAX_UNTRANSLATED_PAGES: u64 = 4;
-/// Additional distance between the cells of a control trial.
-const CONTROL_OFFSET: u64 = MIN_SEPARATION;
 /// Maximum share of twice the clock's resolution in the added time of the misses of a sample: it determines the number
 /// of timed loads.
 const CLOCK_SHARE: f64 = 0.006;
@@ -49,6 +47,8 @@ pub(super) struct Domain {
     pub(super) pages: (Pages, u64),
     /// Bytes added to each cell's step: the cells of different pages must not share a set of a cache.
     pub(super) cell_offset: u64,
+    /// Additional distance between the cells of a control trial, bytes: a line, so that few of them meet in a set of the nearest cache.
+    pub(super) control_offset: u64,
     /// The shortest and the longest period, bytes.
     pub(super) periods: (u64, u64),
     /// Bytes between the first and the last cell, at most.
@@ -74,6 +74,7 @@ impl Domain {
             grain: MIN_SEPARATION,
             pages,
             cell_offset: 0,
+            control_offset: scale.stride.max(MIN_SEPARATION),
             periods: (MIN_PERIOD, longest),
             span,
             max_group: MAX_GROUP,
@@ -127,12 +128,9 @@ pub(super) struct Arrangement {
 
 impl Arrangement {
     /// Returns the control: the same number of cells on as many pages, in other sets.
-    pub(super) fn control(self) -> Arrangement {
-        Arrangement {
-            stride: self.stride + CONTROL_OFFSET,
-            period: self.period + CONTROL_OFFSET * self.group,
-            ..self
-        }
+    pub(super) fn control(self, domain: &Domain) -> Arrangement {
+        let offset = domain.control_offset;
+        Arrangement { stride: self.stride + offset, period: self.period + offset * self.group, ..self }
     }
 
     /// Returns whether a lap uses more pages than any TLB holds.
@@ -206,18 +204,21 @@ pub(super) fn informative(
 
 /// Returns arrangements that tell a geometry from one with fewer ways and a multiple of its sets: as many groups as it has ways, at
 /// odd multiples of its way that divide its ways. At its way, and at powers of two times it, both have the same conflicts: 20 pages 10 pages apart fit in
-/// 4 ways of 50 sets as they do in 20 ways of 10 sets.
+/// 4 ways of 50 sets as they do in 20 ways of 10 sets. Of groups that would be too far apart there are fewer, but more than the other
+/// has ways.
 pub(super) fn multiples(domain: &Domain, several: &[Geometry], nearer: Option<Geometry>) -> Vec<Arrangement> {
     let mut all = Vec::new();
     for one in several.iter().take(MAX_DISTINGUISHED) {
         let shortest = nearer.map_or(domain.periods.0, |n| n.way_bytes);
         let odd = (3..=one.ways).step_by(2).filter(|odd| one.ways.is_multiple_of(*odd));
-        let periods = odd.map(|odd| {
+        all.extend(odd.filter_map(|odd| {
             let way = odd * one.way_bytes;
-            way * shortest.div_ceil(way).next_power_of_two()
-        });
-        let possible = periods.filter(|period| *period <= domain.periods.1);
-        all.extend(possible.map(|period| domain.arrange(one.ways, period, nearer)));
+            let period = way * shortest.div_ceil(way).next_power_of_two();
+            // Each group is moved by less than that.
+            let groups = one.ways.min(domain.span / (period + domain.grain));
+            (period <= domain.periods.1 && groups > one.ways / odd)
+                .then(|| domain.arrange(groups, period, nearer))
+        }));
     }
     all.retain(|a| a.groups * a.period <= domain.span);
     all

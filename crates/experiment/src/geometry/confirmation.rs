@@ -61,6 +61,7 @@ mod tests {
         grain: MIN_SEPARATION,
         pages: (Pages::Huge, 2 << 20),
         cell_offset: 0,
+        control_offset: MIN_SEPARATION,
         periods: (512, 2 << 20),
         span: 512 << 20,
         max_group: 32,

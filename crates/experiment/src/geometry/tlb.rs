@@ -49,6 +49,7 @@ fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
         grain: scale.base,
         pages: (Pages::Base, scale.base),
         cell_offset: CONTROL_OFFSET,
+        control_offset: CONTROL_OFFSET,
         periods: (scale.base, arrangement::MAX_SPAN),
         span: span.min(mappable.unwrap_or(span)),
         max_group: MAX_GROUP,
