@@ -35,7 +35,7 @@ pub struct Point {
     pub y: f64,
     /// Relative standard error.
     pub sigma: f64,
-    /// The part of it that neighbouring points share, as of a translation that was subtracted: they differ by less.
+    /// The part of it that neighbouring points share, as of a translation or open rows that were subtracted: they differ by less.
     pub shared: f64,
 }
 
@@ -329,14 +329,17 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
         _ if end > top && options.span.is_infinite() => (begin.max(top / LAST_TIER_RANGE), end),
         _ => (begin, end.min(begin * options.span)),
     };
-    let on: Vec<&Point> = points.iter().filter(|p| p.x >= begin && p.x <= end).collect();
+    let on: Vec<Point> = points.iter().filter(|p| p.x >= begin && p.x <= end).copied().collect();
     if i > 0 && options.span.is_finite() {
-        let (points, latency) = short_plateau(&on, options.floor).unwrap_or_else(|| {
-            fitted(points, fit, (i, capacity.map_or(f64::INFINITY, |c| c.below)), options.floor)
-        });
+        let nearly_on = || less_hits(points, fit, i, (capacity?.onset.low, NEARLY_ALL_MISS));
+        let (points, latency) = short_plateau(&on, options.floor)
+            .or_else(|| short_plateau(&nearly_on()?, options.floor))
+            .unwrap_or_else(|| {
+                fitted(points, fit, (i, capacity.map_or(f64::INFINITY, |c| c.below)), options.floor)
+            });
         return Tier { latency, capacity, points, on_plateau: on.len(), begin };
     }
-    let plateau = by_octave_thirds(on.iter().copied());
+    let plateau = by_octave_thirds(on.iter());
     // A measured plateau is used directly. If the rise to a tier continues until the next one begins, there is none,
     // and the latency is extrapolated from the shape of the rise.
     let latency = match crate::interval::median_interval(&plateau) {
@@ -368,14 +371,15 @@ fn widened(i: Interval, floor: f64, points: usize) -> Interval {
 /// Returns the number of points between the onset of tier `i` and `end`, and the latency that the fit derives from them.
 fn fitted(points: &[Point], fit: &Fit, (i, end): (usize, f64), floor: f64) -> (usize, Interval) {
     let onset = i.checked_sub(1).map_or(0.0, |b| fit.boundaries[b].onset);
-    let count = points.iter().filter(|p| p.x > onset && p.x <= end).count();
-    (count, widened(fit.latency(i), floor, count))
+    let inside = || points.iter().filter(|p| p.x > onset && p.x <= end);
+    let count = inside().count();
+    (count, widened(widened(fit.latency(i), floor, count), shared(inside()), 1))
 }
 
 /// Returns number and latency of the points at the beginning of a plateau: their median, with an interval from their
 /// scatter (Student's t) and from the smallest error of a point. Points that are not level with the first ones belong to
 /// another effect. `None` if there are fewer than [`MIN_PLATEAU_POINTS`].
-fn short_plateau(on: &[&Point], floor: f64) -> Option<(usize, Interval)> {
+fn short_plateau(on: &[Point], floor: f64) -> Option<(usize, Interval)> {
     let level =
         crate::interval::median(&on.iter().take(MIN_PLATEAU_POINTS).map(|p| p.y).collect::<Vec<_>>())?;
     let ys: Vec<f64> =
@@ -386,7 +390,12 @@ fn short_plateau(on: &[&Point], floor: f64) -> Option<(usize, Interval)> {
     let scatter = (ys.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
     let half = t.inverse_cdf(0.975) * scatter / n.sqrt();
     let interval = Interval { value, low: value - half, high: value + half };
-    Some((ys.len(), widened(interval, floor, ys.len())))
+    Some((ys.len(), widened(widened(interval, floor, ys.len()), shared(on.iter()), 1)))
+}
+
+/// Returns the median of the relative standard errors that points share: more of them do not reduce it.
+fn shared<'a>(points: impl Iterator<Item = &'a Point>) -> f64 {
+    crate::interval::median(&points.map(|p| p.shared).collect::<Vec<_>>()).unwrap_or(0.0)
 }
 
 /// Returns one value per third of an octave that has points. The search for an end puts many points there, and a
@@ -425,16 +434,23 @@ fn flat_run(points: &[Point], fit: &Fit, i: usize, end: f64) -> Option<Interval>
 /// Returns the latency of a tier without a plateau: from the points in the last octave before its end, less the hits
 /// that the previous boundary still has there according to its shape.
 fn under_way(points: &[Point], fit: &Fit, i: usize, end: f64) -> Option<Interval> {
+    let whole = less_hits(points, fit, i, (end, 0.5))?;
+    crate::interval::median_interval(&whole.iter().map(|p| p.y).collect::<Vec<_>>())
+}
+
+/// Smallest share of misses of points that are nearly on a plateau. With random replacement it is reached at 2.6 capacities, and that of a
+/// plateau at 5.3.
+const NEARLY_ALL_MISS: f64 = 0.9;
+
+/// Returns the points in the last octave before the end of tier `i` of whose loads more than that share miss according to the shape of the
+/// previous boundary: if all of them did.
+fn less_hits(points: &[Point], fit: &Fit, i: usize, (end, share): (f64, f64)) -> Option<Vec<Point>> {
     let before = fit.boundaries[i.checked_sub(1)?];
     let nearer = fit.latency(i - 1).value;
-    let whole: Vec<f64> = points
-        .iter()
-        .filter(|p| p.x <= end && p.x > before.onset && p.x >= end / 2.0)
-        .map(|p| (before.shape.misses(p.x / before.onset), p.y))
-        .filter(|(misses, _)| *misses > 0.5)
-        .map(|(misses, y)| (y - (1.0 - misses) * nearer) / misses)
-        .collect();
-    crate::interval::median_interval(&whole)
+    let inside = points.iter().filter(|p| p.x <= end && p.x > before.onset && p.x >= end / 2.0);
+    let of = |p: &Point| (before.shape.misses(p.x / before.onset), *p);
+    let whole = inside.map(of).filter(|(misses, _)| *misses > share);
+    Some(whole.map(|(misses, p)| Point { y: (p.y - (1.0 - misses) * nearer) / misses, ..p }).collect())
 }
 
 /// Returns whether the rise at this boundary does not look like that of a single cache: its best shape is a gradual

@@ -107,6 +107,11 @@ impl At {
         seen.max(square.sqrt() / self.resolution.len().max(1) as f64)
     }
 
+    /// Returns the standard error of the time, ns.
+    pub(crate) fn error(&self) -> f64 {
+        self.sigma() * self.time()
+    }
+
     /// Returns the median of each trial, ns, each in a placement of its own, with the standard error by its samples and by the clock.
     pub(crate) fn placements(&self) -> Vec<Placement> {
         let of = |(times, resolution): (&Vec<f64>, &f64)| {

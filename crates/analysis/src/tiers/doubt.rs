@@ -7,11 +7,15 @@
 use fathom_units::size;
 
 use super::fit::Fit;
+use super::shape::Shape;
 use super::{MIN_LEVEL_RATIO, Point, Tier, by_octave_thirds, has_round_size};
 use crate::interval::Interval;
 
 /// Relative rise along a plateau above which it is not level: the smallest error of a point.
 const LEVEL: f64 = 0.005;
+/// The replacement whose hits vanish most slowly, and the share of misses from which on they do.
+const RANDOM: Shape = Shape::Random(16);
+const MOST_MISS: f64 = 0.5;
 /// Relative rise from each third of an octave of a plateau to the next above which it is none, but a part of the rises next to it.
 const NO_PLATEAU: f64 = 0.05;
 /// Relative error that all points beyond the last capacity share: their rows, refresh and place in memory differ from those
@@ -120,6 +124,7 @@ pub(super) fn widen(tiers: &mut [Tier], points: &[Point]) {
         } else {
             bound(tiers, i, points);
         }
+        extend_by_hits(tiers, i, points);
     }
     if let [_, .., last] = tiers {
         let latency = &mut last.latency;
@@ -150,6 +155,22 @@ fn extend_rising(tier: &mut Tier, points: &[Point]) {
     let (Some(first), Some(last)) = (thirds.first(), thirds.last()) else { return };
     if thirds.is_sorted() && *last > *first * (1.0 + LEVEL) {
         tier.latency.high = tier.latency.high.max(2.0 * last - first);
+    }
+}
+
+/// Extends the latency of a tier that still rises where it ends by the hits that the level before still has there if it replaces at
+/// random: they vanish most slowly.
+fn extend_by_hits(tiers: &mut [Tier], i: usize, points: &[Point]) {
+    let (nearer, Some(before)) = (tiers[i - 1].latency.value, tiers[i - 1].capacity) else { return };
+    let Some(end) = tiers[i].capacity.map(|c| c.below) else { return };
+    let own: Vec<&Point> = points.iter().filter(|p| p.x >= before.above && p.x <= end).collect();
+    let (thirds, last) = (by_octave_thirds(own.iter().copied()), own.last());
+    let ([.., a, b], Some(last)) = (&thirds[..], last) else { return };
+    let misses = RANDOM.misses(last.x / before.onset.value);
+    if *b > a * (1.0 + LEVEL) && misses > MOST_MISS {
+        let latency = &mut tiers[i].latency;
+        let (all, error) = ((last.y - (1.0 - misses) * nearer) / misses, latency.high - latency.value);
+        latency.high = latency.high.max(all + error);
     }
 }
 
@@ -264,6 +285,35 @@ mod tests {
     fn points(y: impl Fn(f64) -> f64) -> Vec<Point> {
         let sizes = (0..13).map(|i| 256.0 * 2f64.powf(f64::from(i) / 2.0));
         sizes.map(|x| Point { x, y: y(x), sigma: 0.001, shared: 0.0 }).collect()
+    }
+
+    /// Hits of a level of 256 KiB with random replacement vanish over two octaves, before which the next level of 1 MiB is full.
+    #[test]
+    fn tier_that_still_rises_is_extended_by_the_hits_of_random_replacement() {
+        let misses = [
+            (1.25, 0.381),
+            (1.5, 0.591),
+            (2.0, 0.801),
+            (2.5, 0.896),
+            (3.0, 0.945),
+            (3.5, 0.966),
+            (3.98, 0.978),
+        ];
+        let at = |(ratio, share): (f64, f64)| Point {
+            x: ratio * 262_144.0,
+            y: 14.0 + 8.0 * share,
+            sigma: 0.0002,
+            shared: 0.0,
+        };
+        let points = misses.map(at);
+        let mut tiers = [
+            tier(14.0, Some(capacity(262_144.0, true)), 9, 64.0),
+            tier(21.6, Some(capacity(1_048_576.0, true)), 1, f64::INFINITY),
+            tier(58.0, None, 9, 2e6),
+        ];
+        extend_by_hits(&mut tiers, 1, &points);
+        let Interval { low, high, .. } = tiers[1].latency;
+        assert!(low == 21.6 && (22.0..22.05).contains(&high), "{low} {high}");
     }
 
     #[test]

@@ -53,10 +53,10 @@ fn slowest(curve: &[At], from: f64, to: f64) -> Option<f64> {
 /// overfull sets at an eighth of the cache, and 5 % at a sixth (counted for that layout).
 const OVERFILLED_FROM: f64 = 1.0 / 8.0;
 
-/// Returns a note on a TLB of that many pages if their lines are in a cache whose sets are no power of two, and could overfill some of
-/// them.
-pub(super) fn in_odd_sets(pages: f64, curves: &Reading, scale: &Scale) -> Option<String> {
-    let bytes = pages * scale.pair_stride() as f64;
+/// Returns a note on a TLB of that many pages, at most, if their lines are in a cache whose sets are no power of two, and could overfill some
+/// of them.
+pub(super) fn in_odd_sets(pages: &Interval, curves: &Reading, scale: &Scale) -> Option<String> {
+    let bytes = pages.high * scale.pair_stride() as f64;
     let holds = |end: &&Interval| end.value >= bytes;
     let ends: Vec<Interval> = curves.tiers.iter().filter_map(|tier| Some(tier.capacity?.onset)).collect();
     let tier =

@@ -243,15 +243,15 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         row.notes.extend(wide_rise(capacity, |pages| format!("{pages:.0} pages")));
         row.notes.extend(covered(capacity));
         let lines = lines_per_page(pairs);
-        if let Some(note) = curves.as_ref().and_then(|s| leaves_a_tier((o.value, lines), s, scale)) {
+        if let Some(note) = curves.as_ref().and_then(|s| leaves_a_tier((&entries, lines), s, scale)) {
             maybe_tables(&mut row, note);
         }
         let conflicts = [
-            (o.value > all.sure_pages).then(|| conflicts::note(all.sure_pages)),
+            (entries.high > all.sure_pages).then(|| conflicts::note(all.sure_pages)),
             curves
                 .as_ref()
                 .filter(|_| lines == 1)
-                .and_then(|tiers| conflicts::in_odd_sets(o.value, tiers, scale)),
+                .and_then(|tiers| conflicts::in_odd_sets(&entries, tiers, scale)),
             conflicts::after_a_fall(pairs, o.value, beyond.latency.value - first.value),
         ];
         conflicts.into_iter().flatten().take(1).for_each(|note| maybe_tables(&mut row, note));
@@ -424,31 +424,38 @@ fn unexplained_rise(pairs: &[Pair], end: f64, penalty: f64) -> Option<Refused> {
     })
 }
 
-/// Returns a note if translation begins to cost more at a number of pages whose lines and page tables, or tables alone,
-/// just fill a tier: the cause may then be page tables leaving a cache, not a TLB. Each line of a page takes a line of the
-/// curve's spacing, or the space of two if lines are spaced for 128. Its descriptor takes eight bytes.
+/// Returns a note if translation begins to cost more at a number of pages whose lines and page tables, or tables alone, just fill a
+/// tier, somewhere in the intervals of both: the cause may then be page tables leaving a cache, not a TLB. Each line of a page takes a line of
+/// the curve's spacing, or the space of two if lines are spaced for 128. Its descriptor takes eight bytes.
 pub(crate) fn leaves_a_tier(
-    (pages, lines_per_page): (f64, u64),
+    (pages, lines_per_page): (&Interval, u64),
     curves: &Reading,
     scale: &Scale,
 ) -> Option<String> {
-    let ends: Vec<f64> = curves.tiers.iter().filter_map(|t| t.capacity).map(|c| c.onset.value).collect();
+    let ends: Vec<Interval> = curves.tiers.iter().filter_map(|t| t.capacity).map(|c| c.onset).collect();
     let spaced = (lines_per_page * scale.pair_stride() + DESCRIPTOR) as f64;
-    let with_lines = |bytes: f64| {
-        let lines = (lines_per_page * scale.stride_at(bytes as u64) + DESCRIPTOR) as f64;
-        pages / bytes * spaced >= 0.4 && pages / bytes * lines <= 1.2
+    let (most, least) = (|end: &Interval| pages.high / end.low, |end: &Interval| pages.low / end.high);
+    let with_lines = |end: &Interval| {
+        let lines = (lines_per_page * scale.stride_at(end.value as u64) + DESCRIPTOR) as f64;
+        most(end) * spaced >= 0.4 && least(end) * lines <= 1.2
     };
-    let alone = |bytes: f64| (0.7..=1.7).contains(&(pages / bytes * DESCRIPTOR as f64));
-    let fills = |what: &'static str, fits: &dyn Fn(f64) -> bool| {
-        ends.iter().find(|bytes| fits(**bytes)).map(|bytes| (what, *bytes))
+    let alone =
+        |end: &Interval| most(end) * DESCRIPTOR as f64 >= 0.7 && least(end) * DESCRIPTOR as f64 <= 1.7;
+    let fills = |what: &'static str, fits: &dyn Fn(&Interval) -> bool| {
+        ends.iter().find(|end| fits(end)).map(|end| (what, end.value))
     };
     let (what, tier) =
         fills("lines and page tables", &with_lines).or_else(|| fills("the descriptors", &alone))?;
+    let Interval { value, low, high } = pages;
+    let pages = if high / low > CERTAIN { format!("{low:.0} to {high:.0}") } else { format!("{value:.0}") };
     Some(format!(
-        "{what} of {pages:.0} pages just fill the {} tier: page tables leaving it may cause this step, not a TLB",
+        "{what} of {pages} pages just fill the {} tier: page tables leaving it may cause this step, not a TLB",
         size(tier)
     ))
 }
+
+/// Ratio of the ends of an interval up to which its value says where a step is.
+const CERTAIN: f64 = 1.5;
 
 /// Marks a step of the translation curve that may not be a TLB.
 pub(crate) fn maybe_tables(row: &mut Finding, note: String) {

@@ -200,9 +200,10 @@ pub(super) fn hit_time(pairs: &[Pair]) -> Option<f64> {
 pub(super) fn pair_points(pairs: &[Pair], hit_time: f64) -> Vec<Point> {
     let point = |p: &Pair| {
         let y = hit_time + p.extra.max(0.0);
-        let spread = || (p.spread.sigma() * p.spread.time()).hypot(p.packed.sigma() * p.packed.time());
+        let spread = || p.spread.error().hypot(p.packed.error());
         let error = p.two_lines.as_ref().map_or_else(spread, TwoLines::error);
-        Point { x: p.pages as f64, y, sigma: error / y, shared: 0.0 }
+        let shared = p.two_lines.as_ref().map_or(0.0, TwoLines::shared_error);
+        Point { x: p.pages as f64, y, sigma: error / y, shared: shared / y }
     };
     pairs.iter().map(point).collect()
 }

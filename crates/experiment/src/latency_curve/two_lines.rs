@@ -58,9 +58,12 @@ impl TwoLines {
 
     /// Returns its standard error, ns.
     pub(crate) fn error(&self) -> f64 {
-        let of = |at: &At| at.sigma() * at.time();
-        let samples = LINES as f64 * of(&self.apart).hypot(of(&self.together));
-        samples.hypot(self.rows.error).hypot(self.end_of_cache)
+        (LINES as f64 * self.apart.error().hypot(self.together.error())).hypot(self.shared_error())
+    }
+
+    /// Returns that part of it which other numbers of pages share: the error of the method, ns.
+    pub(super) fn shared_error(&self) -> f64 {
+        self.rows.error.hypot(self.end_of_cache)
     }
 }
 
@@ -142,9 +145,11 @@ pub(super) fn tests_open_rows(scale: &Scale, trial: &Trial, order: OrderKind) ->
 pub(super) fn open_rows(record: &Record, scale: &Scale, memory: f64) -> Option<OpenRows> {
     let of = |order| {
         let chases = scale.gather(record, PatternKind::Chase, |t| tests_open_rows(scale, t, order));
-        chases.first().map(At::time)
+        chases.into_iter().next()
     };
     let (apart, together) = (of(OrderKind::Random)?, of(OrderKind::Pairs)?);
-    let added = LINES as f64 * (apart - together);
-    (apart >= IN_MEMORY * memory).then_some(OpenRows { added, error: ROWS_ERROR * added.abs() })
+    let added = LINES as f64 * (apart.time() - together.time());
+    let samples = LINES as f64 * apart.error().hypot(together.error());
+    let error = samples.hypot(ROWS_ERROR * added);
+    (apart.time() >= IN_MEMORY * memory).then_some(OpenRows { added, error })
 }

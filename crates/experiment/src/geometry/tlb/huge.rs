@@ -168,7 +168,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
         let mut row = measured(survey::TLB_HUGE_ENTRIES.at([n.into()]), entries, "", count, &trials);
         row.basis = Basis::Fitted;
         row.notes.push(kind.clone());
-        if let Some(note) = curves.reading.as_ref().and_then(|s| leaves_a_tier((o.value, lines), s, scale)) {
+        if let Some(note) = curves.reading.as_ref().and_then(|s| leaves_a_tier((&entries, lines), s, scale)) {
             maybe_tables(&mut row, note);
         }
         report.findings.push(row);
