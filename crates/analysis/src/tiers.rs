@@ -331,7 +331,8 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
     };
     let on: Vec<Point> = points.iter().filter(|p| p.x >= begin && p.x <= end).copied().collect();
     if i > 0 && options.span.is_finite() {
-        let nearly_on = || less_hits(points, fit, i, (capacity?.onset.low, NEARLY_ALL_MISS));
+        let nearly_on =
+            || less_hits(points, fit, i, (capacity?.onset.low, NEARLY_ALL_MISS)).filter(are_level);
         let (points, latency) = short_plateau(&on, options.floor)
             .or_else(|| short_plateau(&nearly_on()?, options.floor))
             .unwrap_or_else(|| {
@@ -441,6 +442,15 @@ fn under_way(points: &[Point], fit: &Fit, i: usize, end: f64) -> Option<Interval
 /// Smallest share of misses of points that are nearly on a plateau. With random replacement it is reached at 2.6 capacities, and that of a
 /// plateau at 5.3.
 const NEARLY_ALL_MISS: f64 = 0.9;
+
+/// Largest relative difference of such points: page tables that leave a cache add more and more.
+const NEARLY_LEVEL: f64 = 0.04;
+
+/// Returns whether points take nearly as long.
+fn are_level(points: &Vec<Point>) -> bool {
+    let (least, most) = points.iter().fold((f64::INFINITY, 0.0f64), |(a, b), p| (a.min(p.y), b.max(p.y)));
+    most <= (1.0 + NEARLY_LEVEL) * least
+}
 
 /// Returns the points in the last octave before the end of tier `i` of whose loads more than that share miss according to the shape of the
 /// previous boundary: if all of them did.
