@@ -331,8 +331,10 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
     };
     let on: Vec<Point> = points.iter().filter(|p| p.x >= begin && p.x <= end).copied().collect();
     if i > 0 && options.span.is_finite() {
-        let nearly_on =
-            || less_hits(points, fit, i, (capacity?.onset.low, NEARLY_ALL_MISS)).filter(are_level);
+        let nearly_on = || {
+            less_hits(points, fit, i, (capacity?.onset.low, NEARLY_ALL_MISS))
+                .filter(|points| are_level(points))
+        };
         let (points, latency) = short_plateau(&on, options.floor)
             .or_else(|| short_plateau(&nearly_on()?, options.floor))
             .unwrap_or_else(|| {
@@ -447,7 +449,7 @@ const NEARLY_ALL_MISS: f64 = 0.9;
 const NEARLY_LEVEL: f64 = 0.04;
 
 /// Returns whether points take nearly as long.
-fn are_level(points: &Vec<Point>) -> bool {
+fn are_level(points: &[Point]) -> bool {
     let (least, most) = points.iter().fold((f64::INFINITY, 0.0f64), |(a, b), p| (a.min(p.y), b.max(p.y)));
     most <= (1.0 + NEARLY_LEVEL) * least
 }
