@@ -90,6 +90,22 @@ fn sets_of_a_tlb_that_are_no_candidate_are_refused() {
     assert_eq!(number(&report, "tlb.1.ways").map(|(_, ways)| ways), Some(2.0));
 }
 
+/// Lines of 256 bytes: cells of a control that are 64 bytes apart meet in the first level, and too much was subtracted.
+#[test]
+fn control_for_translation_has_each_cell_in_another_line() {
+    let report = report_of(Experiment::Survey, &wide::clean(570_442), 1);
+    let ways = number(&report, "tier.2.ways").map(|(_, ways)| ways);
+    assert!(ways.is_none_or(|ways| ways == 2.0), "{ways:?}");
+}
+
+/// 7 ways of 6.5 KiB have the conflicts of 4 ways of 11.5, but not their size: the level ends half a per cent beyond.
+#[test]
+fn sets_and_ways_of_another_size_than_the_level_are_refused() {
+    let report = report_of(Experiment::Survey, &wide::clean(570_385), 1);
+    assert_eq!(number(&report, "tier.2.ways"), None);
+    assert_eq!(number(&report, "tier.1.ways").map(|(_, ways)| ways), Some(8.0));
+}
+
 #[test]
 fn geometry_check_finds_a_wrong_description() {
     // Checks that the check can fail.
