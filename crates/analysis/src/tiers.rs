@@ -445,7 +445,8 @@ fn under_way(points: &[Point], fit: &Fit, i: usize, end: f64) -> Option<Interval
 /// plateau at 5.3.
 const NEARLY_ALL_MISS: f64 = 0.9;
 
-/// Largest relative difference of such points: page tables that leave a cache add more and more.
+/// Largest relative difference of such points: page tables that leave a cache add more and more. Those of a TLB of 72
+/// entries with random replacement differ by 1.2 % (wide generator, seed 570414).
 const NEARLY_LEVEL: f64 = 0.04;
 
 /// Returns whether points take nearly as long.

@@ -454,7 +454,7 @@ pub(crate) fn leaves_a_tier(
     ))
 }
 
-/// Ratio of the ends of an interval up to which its value says where a step is.
+/// Ratio of the ends of an interval from which on the note names both of them: a choice of the text alone.
 const CERTAIN: f64 = 1.5;
 
 /// Marks a step of the translation curve that may not be a TLB.
