@@ -3,12 +3,12 @@
 use crate::record::Record;
 use fathom_probe::rows::Done;
 
-/// Simulated accesses that count as one millisecond of budget on a model. The default of ten seconds is 40 million
-/// accesses, a few seconds of computing. A model's plan depends on nothing else.
+/// Simulated accesses that count as one millisecond of budget on a model. The default of a survey, 40 seconds, is 160 million
+/// accesses, about ten seconds of computing; most plans end before. A model's plan depends on nothing else.
 pub const ACCESSES_PER_MS: u64 = 4_000;
 
 /// The same of a description with neighbours: as on hardware, each trial has more samples and is repeated in three rounds.
-pub const ACCESSES_PER_MS_BESIDE_NEIGHBOURS: u64 = 16_000;
+pub const ACCESSES_PER_MS_BESIDE_NEIGHBOURS: u64 = 8_000;
 
 /// The total budget and the part spent. Nanoseconds on hardware, accesses on a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

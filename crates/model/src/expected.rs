@@ -186,13 +186,13 @@ fn window(d: &Description) -> f64 {
     }
 }
 
-/// Returns whether the survey's latency curve is in huge pages.
+/// Returns whether the survey's latency curve is in huge pages: also in slower ones, if base pages are in random frames.
 fn is_in_huge_pages(d: &Description) -> bool {
-    d.memory.pages.len() > 1 && !huge_is_slower(d)
+    d.memory.pages.len() > 1 && (!huge_is_slower(d) || d.memory.frames == Frames::Scattered)
 }
 
 /// Returns whether loads that hit in the nearest level take a tenth longer in huge pages than in base pages, because the
-/// nearest TLB of huge pages is a farther one. The survey then measures in base pages.
+/// nearest TLB of huge pages is a farther one.
 fn huge_is_slower(d: &Description) -> bool {
     let hz = d.core.clock_hz;
     let Some(huge) = d.memory.pages.get(1) else { return false };

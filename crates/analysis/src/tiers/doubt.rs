@@ -55,8 +55,10 @@ const MIN_HIDING_WIDTH: f64 = 1.5;
 const END_OF_RISE: f64 = 0.9;
 /// Smallest ratio of the ends of a gap between working sets that hides a level: a plateau of half an octave has two points with smaller ones.
 const MIN_GAP: f64 = 1.3;
-/// Ratio of two working sets from which on a straight line between them says nothing.
+/// Ratio of two working sets from which on a straight line between them says nothing; and below which a rise between them is that of a few
+/// lines, in steps.
 const FAR_APART: f64 = 1.5;
+const FEW_LINES_APART: f64 = 1.005;
 /// Points on a rise that show whether it is that of one level.
 const KNOWN_RISE: usize = 3;
 
@@ -234,19 +236,30 @@ fn extend_capacity(tiers: &mut [Tier], i: usize, points: &[Point]) {
     };
     let shows = on_plateau >= 2 || !capacity.explained;
     let last = (0..on.len()).rfind(|i| level(*i)).filter(|last| last + 1 < on.len() && shows);
+    if let (None, true) = (last, on_plateau < 2 && shows) {
+        capacity.onset.low = capacity.onset.low.min(first_as_slow(&on, capacity.onset.value));
+    }
     if let Some(last) = last {
         capacity.onset.low = capacity.onset.low.min(on[last].x);
         capacity.explained &= !on[last..].iter().any(|p| above(p, 4.0));
     }
 }
 
+/// Returns the first of these working sets that takes as long as the last one up to a fitted end: if none of them shows the tier, the rise
+/// beyond may begin there. Infinite if there is none.
+fn first_as_slow(on: &[&Point], end: f64) -> f64 {
+    let last = on.iter().rfind(|p| p.x <= end).map_or(f64::INFINITY, |p| p.y);
+    on.iter().find(|p| p.y >= last * (1.0 - FASTER)).map_or(f64::INFINITY, |p| p.x)
+}
+
 /// Returns where the curve from `from` on reaches `level`: between the first point that does and the one before it, on a straight line; at that
-/// point if they are far apart.
+/// point if they are far apart, or only a few lines.
 fn crossing(points: &[Point], from: f64, level: f64) -> Option<f64> {
     let first = points.iter().position(|p| p.x >= from && p.y >= level)?;
     let (after, before) = (points[first], first.checked_sub(1).map(|before| points[before]));
     let between = |p: Point| p.x + (after.x - p.x) * (level - p.y) / (after.y - p.y);
-    let near = |p: &Point| p.x >= from && p.y < level && after.x < FAR_APART * p.x;
+    let near =
+        |p: &Point| p.x >= from && p.y < level && (FEW_LINES_APART..FAR_APART).contains(&(after.x / p.x));
     Some(before.filter(near).map_or(after.x, between))
 }
 
@@ -420,6 +433,19 @@ mod tests {
         assert_eq!(crossing(&curve, 512.0, 1e9), None);
         let sparse: Vec<Point> = curve.into_iter().step_by(2).collect();
         assert_eq!(crossing(&sparse, 512.0, 900.0), Some(1024.0), "an octave apart");
+        let two = [(1000.0, 4.0), (1004.0, 5.0)].map(|(x, y)| Point { x, y, sigma: 0.001, shared: 0.0 });
+        assert_eq!(crossing(&two, 1000.0, 4.5), Some(1004.0), "a few lines apart");
+    }
+
+    /// Measured on a described machine: a direct-mapped level of 16 MiB behind one of 8 MiB that replaces at random, which has hits there.
+    #[test]
+    fn end_without_a_plateau_may_begin_where_a_smaller_set_takes_as_long() {
+        let sizes = [(9.0, 46.0), (11.9, 70.7), (16.78, 89.6), (16.96, 88.9), (17.1, 90.6), (17.5, 94.5)];
+        let curve = sizes.map(|(x, y)| Point { x, y, sigma: 0.0002, shared: 0.0 });
+        let on: Vec<&Point> = curve.iter().collect();
+        assert_eq!(first_as_slow(&on, 17.0), 16.78);
+        assert_eq!(first_as_slow(&on, 17.2), 17.1);
+        assert_eq!(first_as_slow(&on[..0], 17.0), f64::INFINITY);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 mod linear;
 mod missing;
 mod peeled;
-mod shown;
+pub(super) mod shown;
 
 use core::ops::RangeBounds;
 

@@ -4,6 +4,7 @@
 //! more. Where loads begin to slow down is then a property of the session; the capacity is somewhere on the rise. Two
 //! capacities that may be the same one are reported as one.
 
+use super::fit::shown::has_plateau;
 use super::{Point, Reading};
 
 /// Share of a step at which a capacity is surely exceeded. A cyclic walk over scattered frames that just fit misses in 0.53
@@ -32,7 +33,7 @@ pub fn widen(reading: &mut Reading, points: &[Point], min: MinRatios, scattered:
         // Beyond a level that is indexed by scattered frames, a tier without a plateau is a bend of its rise.
         let next = &reading.tiers[i + 1];
         let bend = scattered(i) && next.points < 2 && next.capacity.is_some();
-        if bend || inseparable(reading, i, min) {
+        if bend || inseparable(reading, points, i, min) {
             let merged = reading.tiers.remove(i + 1);
             // The rise is now one to the next tier.
             if let Some(capacity) = &mut reading.tiers[i].capacity {
@@ -95,13 +96,15 @@ fn widen_one(reading: &mut Reading, points: &[Point], i: usize, scattered: bool)
     }
 }
 
-/// Returns whether the tier after `i` ends where `i` itself may end, or takes as long.
-fn inseparable(reading: &Reading, i: usize, min: MinRatios) -> bool {
+/// Returns whether the tier after `i` ends where `i` itself may end and no points between them show its plateau, or takes as long.
+fn inseparable(reading: &Reading, points: &[Point], i: usize, min: MinRatios) -> bool {
     let (tier, next) = (&reading.tiers[i], &reading.tiers[i + 1]);
     let (Some(a), Some(b)) = (tier.capacity, next.capacity) else { return false };
-    b.onset.low <= a.onset.high
-        || b.onset.value < min.capacity * a.onset.value
-        || next.latency.value < min.latency * tier.latency.value
+    let are_near = b.onset.low <= a.onset.high || b.onset.value < min.capacity * a.onset.value;
+    let at = |x: f64| points.partition_point(|p| p.x <= x);
+    let (from, to) = (at(a.onset.value), at(b.onset.value));
+    let slower = min.latency * tier.latency.value;
+    are_near && !has_plateau(&points[from..to.max(from)], slower) || next.latency.value < slower
 }
 
 #[cfg(test)]
@@ -169,6 +172,32 @@ mod tests {
         assert_eq!(reading.tiers.len(), 2, "{reading:?}");
         let capacity = reading.tiers[0].capacity.unwrap().onset;
         assert!(capacity.low < 1200.0 && capacity.high > 2500.0, "{capacity:?}");
+    }
+
+    /// Measured on a described machine whose neighbours slow its memory down: a victim cache of 512 B behind one of 1 KiB.
+    #[test]
+    fn plateau_that_points_show_is_a_tier_beside_other_users() {
+        let sizes = [256.0, 512.0, 768.0, 1024.0, 1152.0, 1280.0, 1408.0, 1536.0, 1664.0, 2048.0];
+        let times = [3.06, 3.06, 3.06, 3.06, 4.73, 6.06, 6.066, 6.06, 9.76, 14.06];
+        let onset = |value: f64| Interval { value, low: 0.99 * value, high: 1.05 * value };
+        let tier = |latency: f64, end: Option<f64>| Tier {
+            latency: onset(latency),
+            capacity: end.map(|value| capacity(onset(value))),
+            points: 3,
+            on_plateau: 3,
+            begin: 64.0,
+        };
+        let number = |times: &[f64]| {
+            let points: Vec<Point> =
+                sizes.iter().zip(times).map(|(&x, &y)| Point { x, y, sigma: 0.0005, shared: 0.0 }).collect();
+            let tiers = vec![tier(3.06, Some(1024.0)), tier(6.06, Some(1536.0)), tier(14.06, None)];
+            let mut reading = Reading { tiers, scatter: 0.0, flat_end: true, notes: Vec::new() };
+            widen(&mut reading, &points, MinRatios { latency: 1.25, capacity: 1.9 }, |_| false);
+            reading.tiers.len()
+        };
+        assert_eq!(number(&times), 3);
+        let bent = [3.06, 3.06, 3.06, 3.06, 4.73, 6.0, 6.6, 7.3, 9.76, 14.06];
+        assert_eq!(number(&bent), 2);
     }
 
     /// Memory takes 149 ns up to 8 MiB and 152 beyond: measured on an EPYC guest beside a copy of memory.

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Options: `--generator first|wide` (`tests/inference/random.rs`, `tests/inference/wide.rs`), `--noise clean|noisy` (noisy
-//! needs wide), `--seeds FROM..TO` (without the end; or several: `5000..5060,6001`), `--budget MS` (default 10000), `--survey-seed N`
+//! needs wide), `--seeds FROM..TO` (without the end; or several: `5000..5060,6001`), `--budget MS` (default: that of a survey), `--survey-seed N`
 //! (default 1: seed of the surveys' own orders and plans), `--threads N` (default 1), `--reports DIR` (writes each report there, as JSON),
 //! `--write DIR` (writes the descriptions there and surveys nothing: `fathom survey --on DIR/wide-5000.toml`).
 //!
@@ -32,11 +32,12 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use fathom_experiment::survey;
 use fathom_model::description::Description;
 
 use crate::comparison::compare;
 use crate::random::Spacing;
-use crate::sessions::{BUDGET_MS, Experiment};
+use crate::sessions::Experiment;
 use crate::table::Machine;
 
 /// What is asked for.
@@ -71,7 +72,7 @@ fn seeds(given: &str) -> Option<Vec<u64>> {
 fn options(args: &[String]) -> Result<Options, String> {
     let (mut generator, mut noise) = ("wide", "clean");
     let mut given = "5000..5020";
-    let (mut budget_ms, mut survey_seed, mut threads) = (BUDGET_MS, 1, 1);
+    let (mut budget_ms, mut survey_seed, mut threads) = (survey::EXPERIMENT.default_budget.ms(true), 1, 1);
     let (mut write, mut reports) = (None, None);
     for pair in args.chunks(2) {
         let [name, value] = pair else { return Err(format!("{} needs a value", pair[0])) };

@@ -19,7 +19,7 @@ use super::arrangement::{self, Arrangement, Domain};
 use super::scan::{self, Times};
 use super::{Level, Step, confirmation};
 use crate::budget::Budget;
-use crate::latency_curve::{self, Curves};
+use crate::latency_curve::{self, Curves, DESCRIPTOR};
 use crate::reading::number;
 use crate::record::Record;
 use crate::scale::Scale;
@@ -223,9 +223,6 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, levels: &[Le
     }
     huge::rows(record, scale, curves, report);
 }
-
-/// Bytes of a page descriptor in the page tables of every 64-bit architecture.
-const DESCRIPTOR: u64 = 8;
 
 /// Returns a reason if the conflicts may be due to page tables leaving a cache, not to a TLB: pages conflict like their
 /// descriptors do there.

@@ -1,9 +1,11 @@
 //! Curves of a record so far: the latency curve and the TLB pairs. Used by plans and readings.
 
+mod tlbs;
+
 use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::tiers::frames::{self, Placed};
 use fathom_analysis::tiers::ramps::{self, MinRatios};
-use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
+use fathom_analysis::tiers::{self, Options, Point, Reading, Tier};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
@@ -11,9 +13,10 @@ use super::bursts::{self, Kind};
 use super::conflicts::{self, Translated};
 use super::descriptors::{Cause, Steps};
 use super::splinters::{self, Splinters};
+use super::tables::extend_by_tables;
 use super::translation::{self, Pair, Translation, hit_time, pair_points, translation_at, translation_error};
 use super::two_lines;
-use super::walks::{grows_from, growth};
+use super::walks::grows_from;
 use crate::record::Record;
 use crate::scale::MAX_CORE_CLOCKED_CYCLES;
 use crate::scale::placed::{ends_in_any_frames, placements_differ};
@@ -262,69 +265,6 @@ impl Curves {
         };
         tiers.windows(2).filter_map(step).collect()
     }
-
-    /// Returns the steps of the TLB pairs with their causes.
-    fn translation_steps(&self) -> impl Iterator<Item = ((Capacity, Tier), Cause)> {
-        self.translated.iter().flat_map(translation::steps).zip(self.causes.iter().copied())
-    }
-
-    /// Returns the ends of TLBs: the reach, and the tier beyond. Beyond the first step of another cause there is none: a TLB
-    /// that still holds the pages needs no tables.
-    pub(crate) fn tlb_steps(&self) -> Vec<(Capacity, Tier)> {
-        let tlbs = self.translation_steps().take_while(|(_, cause)| *cause == Cause::Tlb);
-        tlbs.map(|(step, _)| step).collect()
-    }
-
-    /// Returns the least and the most that the pairs from twice the reach of a TLB on add, up to `end` pages, if pairs beyond it were left
-    /// out, ns: where its rise ends is not known then.
-    pub(crate) fn added_beyond(&self, capacity: &Capacity, end: f64) -> Option<(f64, f64)> {
-        let range = capacity.onset.low..end;
-        self.left_out.iter().find(|pages| range.contains(&(**pages as f64)))?;
-        let far = 2.0 * capacity.onset.high..end;
-        let kept = |pair: &&Pair| far.contains(&(pair.pages as f64)) && !self.left_out.contains(&pair.pages);
-        let added: Vec<f64> = self.pairs.iter().filter(kept).map(|pair| pair.extra).collect();
-        Some((added.iter().copied().reduce(f64::min)?, added.iter().copied().reduce(f64::max)?))
-    }
-
-    /// Returns the least number of pages that a TLB of this reach may hold, which adds from `before` to `beyond` ns. If pairs just before
-    /// its end were left out, or are not on the plateau before it, the rise may begin there.
-    pub(crate) fn least_reach(&self, capacity: &Capacity, (before, beyond): (f64, f64)) -> f64 {
-        let low = capacity.onset.low;
-        if !self.exact {
-            return low;
-        }
-        let is_level = |pair: &&Pair| {
-            (pair.extra - before).abs() <= MAX_OFF_PLATEAU * (beyond - before)
-                && !self.left_out.contains(&pair.pages)
-        };
-        let inside = |pair: &&Pair| pair.pages as f64 <= low;
-        let last = self.pairs.iter().rfind(inside);
-        let level = self.pairs.iter().rfind(|pair| inside(pair) && is_level(pair));
-        let hidden = capacity.onset.low..=capacity.onset.high;
-        let in_bracket = self.left_out.iter().any(|pages| hidden.contains(&(*pages as f64)));
-        level.filter(|level| in_bracket || last != Some(level)).map_or(low, |level| level.pages as f64)
-    }
-
-    /// Returns the number of pages from which on walks take longer, and whether page tables were shown to be the cause.
-    pub(crate) fn walks_grow_from(&self) -> Option<(f64, bool)> {
-        let beyond = self.tlb_steps().last().map_or(0.0, |last| last.0.onset.high);
-        let grows = || self.grows.filter(|(pages, _)| *pages > beyond);
-        growth(self.translation_steps()).or_else(grows)
-    }
-
-    /// Returns the TLBs that the pairs show, as steps: capacities in bytes of base pages, times of a load that hits in
-    /// the nearest cache.
-    pub(crate) fn tlbs(&self, scale: &Scale) -> Vec<Step> {
-        let Some(reading) = &self.translated else { return Vec::new() };
-        let mut here = reading.tiers[0].latency.value;
-        let mut all = Vec::new();
-        for (capacity, beyond) in self.tlb_steps() {
-            let (capacity, next) = (capacity.onset.scaled(scale.base as f64), beyond.latency.value);
-            all.push(Step { capacity, here, next, in_pieces: self.splintered() });
-            here = next;
-        }
-        all
-    }
 }
 
 impl Scale {
@@ -358,6 +298,7 @@ impl Scale {
                     }
                 }
             }
+            extend_by_tables(reading, &curve_points(curve, translation), translation, self.base as f64);
             return Vec::new();
         }
         let trials = bursts::curve_trials(curve, translation);
@@ -441,10 +382,6 @@ const GUEST_SESSION_SIGMA: f64 = 0.05;
 /// Standard deviation of the logarithm of the capacity of a shared level, of which the other guests leave a part: 0.05 in the ten
 /// sessions, 0.17 in the twelve of the others that saw its end, 0.33 in eight on an EPYC (Zen 5) guest: 2.3 to 5.7 MiB of 32.
 const GUEST_CAPACITY_SIGMA: f64 = 0.33;
-
-/// Largest distance of a pair from the plateau before a TLB's end, as a share of the step there. Pairs on plateaus of described machines
-/// differ by less, and those that conflicts lowered before the end of a TLB of 608 entries by 7 and 9 %.
-const MAX_OFF_PLATEAU: f64 = 0.02;
 
 /// The end of a tier, and the time of a load before and after it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,6 +11,7 @@ mod in_cycles;
 mod plan;
 mod rows;
 mod splinters;
+mod tables;
 mod translation;
 pub(crate) mod two_lines;
 pub(crate) mod view;
@@ -25,6 +26,7 @@ pub(crate) use curves::{Curves, MAX_PAIR, Step};
 pub(crate) use plan::{SCAN_ROUNDS, coarse_top, plan, unexceeded_claim};
 pub(crate) use rows::{MIN_MEMORY_NS, leaves_a_tier, maybe_tables, penalty, repeats, tier_rows, tlb_rows};
 pub(crate) use splinters::rows as splinter_rows;
+pub(crate) use tables::DESCRIPTOR;
 pub(crate) use translation::{PLATEAU_SPAN, Pair, lines_per_page, read_pairs, steps, tlb_steps};
 
 /// Returns whether a conflict trial belongs to a test of translation, not of geometry.

@@ -9,6 +9,7 @@ use fathom_units::size;
 use super::conflicts;
 use super::curves::Curves;
 use super::in_cycles;
+use super::tables::DESCRIPTOR;
 use super::translation::{Pair, lines_per_page, translation_at};
 use crate::reading::measured;
 use crate::scale::{At, FEW_HUGE_PAGES, Scale};
@@ -265,6 +266,9 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
                     (row.low.map(|low| low.min(least)), row.high.map(|high| high.max(most)));
                 row.notes.push("pairs whose lines conflict in a cache were left out".into());
             }
+            if let Some(most) = all.by_one_line(capacity, end) {
+                row.high = row.high.map(|high| high.max(most));
+            }
             add_host_error(&mut row, beyond, scale);
             add_clock_error(&mut row, beyond.latency.value, scale);
             report.findings.push(row);
@@ -462,9 +466,6 @@ pub(crate) fn maybe_tables(row: &mut Finding, note: String) {
     row.detail.set(survey::MAYBE_TABLES, Item::Flag(true));
     row.notes.push(note);
 }
-
-/// Bytes of a page descriptor in the page tables of every 64-bit architecture.
-const DESCRIPTOR: u64 = 8;
 
 #[cfg(test)]
 mod tests {

@@ -211,15 +211,56 @@ pub(super) fn pair_points(pairs: &[Pair], hit_time: f64) -> Vec<Point> {
 /// Reads the tiers of the TLB pairs.
 pub(crate) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
     let points = pair_points(pairs, hit_time(pairs)?);
-    tiers::read(
-        &points,
-        &Options { floor: 0.01, rise: 0.01, share, span: PLATEAU_SPAN, ..Options::default() },
-    )
+    let options = Options { floor: 0.01, rise: 0.01, share, span: PLATEAU_SPAN, ..Options::default() };
+    tiers::read(&points, &options).map(|reading| without_unseen_end(reading, &points))
+}
+
+/// Returns the tiers without the last one if no pair takes half of its step: what the fit extrapolates from the beginning of a rise was not
+/// measured.
+fn without_unseen_end(mut reading: Reading, points: &[Point]) -> Reading {
+    if let [.., before, last] = &mut reading.tiers[..] {
+        let half = f64::midpoint(before.latency.value, last.latency.value);
+        if let Some(capacity) = before.capacity.filter(|_| points.iter().all(|p| p.y < half)) {
+            before.capacity = None;
+            reading.flat_end = false;
+            reading.notes.push(format!(
+                "from {:.0} pages on translation takes longer, but the rise was not measured to half of its height",
+                capacity.onset.value
+            ));
+            reading.tiers.pop();
+        }
+    }
+    reading
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fathom_analysis::interval::Interval;
+
+    #[test]
+    fn rise_that_was_measured_in_part_is_no_end_of_a_tlb() {
+        let at = |x: f64, y: f64| Point { x, y, sigma: 0.001, shared: 0.0 };
+        let tier = |latency: f64, capacity| Tier {
+            latency: Interval { value: latency, low: latency, high: latency },
+            capacity,
+            points: 3,
+            on_plateau: 3,
+            begin: 1.0,
+        };
+        let curve = [at(16.0, 4.0), at(64.0, 4.0), at(128.0, 9.0), at(256.0, 9.0), at(300.0, 14.0)];
+        let steps = [at(16.0, 4.0), at(64.0, 4.0), at(66.0, 9.0), at(128.0, 9.0), at(256.0, 9.0)];
+        let of = tiers::read(&steps, &Options::default()).unwrap().tiers[0].capacity;
+        let reading = |beyond: f64| Reading {
+            tiers: vec![tier(4.0, of), tier(9.0, of), tier(beyond, None)],
+            scatter: 0.0,
+            flat_end: true,
+            notes: Vec::new(),
+        };
+        let cut = without_unseen_end(reading(40.0), &curve);
+        assert!(cut.tiers.len() == 2 && cut.tiers[1].capacity.is_none() && cut.notes.len() == 1, "{cut:?}");
+        assert_eq!(without_unseen_end(reading(18.0), &curve), reading(18.0));
+    }
 
     #[test]
     fn translation_between_two_pairs_is_uncertain() {

@@ -11,7 +11,7 @@ use fathom_experiment::{conflict, survey};
 use fathom_model::Model;
 use fathom_model::description::Description;
 
-/// Budget of a session in ms, at 4000 accesses per ms: the command's default.
+/// Budget of a session in ms, at 4000 accesses per ms: a quarter of the default of a survey, which is enough for most of these machines.
 pub const BUDGET_MS: u64 = 10_000;
 
 /// An experiment without options.
@@ -42,11 +42,13 @@ pub struct Measured {
 type Cache = Mutex<HashMap<(Experiment, String, u64), Arc<OnceLock<Measured>>>>;
 static CACHE: LazyLock<Cache> = LazyLock::new(Cache::default);
 
-/// Runs a session, or returns an earlier one with the same arguments. Concurrent tests wait for it.
+/// Runs a session, or returns an earlier one with the same arguments. Concurrent tests wait for it. Beside neighbours each point has more
+/// trials, so it has twice the budget.
 fn session(experiment: Experiment, d: &Description, seed: u64) -> Arc<OnceLock<Measured>> {
     let key = (experiment, d.to_toml(), seed);
     let entry = Arc::clone(CACHE.lock().unwrap().entry(key).or_default());
-    entry.get_or_init(|| run(experiment, d, seed, BUDGET_MS));
+    let times = if d.neighbours.is_empty() { 1 } else { 2 };
+    entry.get_or_init(|| run(experiment, d, seed, times * BUDGET_MS));
     entry
 }
 

@@ -299,10 +299,10 @@ impl Planner<'_> {
         }
     }
 
-    /// Schedules points on small rises of exact machines that no single capacity explains: behind a small cache, an exclusive one of half
+    /// Schedules points on small rises that no single capacity explains: behind a small cache, an exclusive one of half
     /// its size has a plateau of half an octave, of which the scan has one point.
     fn fill_unexplained_rises(&mut self, curves: &Reading) {
-        if !(self.exact() && self.scale.is_survey && self.frames_are_in_order()) {
+        if !(self.scale.is_survey && self.frames_are_in_order()) {
             return;
         }
         let stride = self.scale.stride;
