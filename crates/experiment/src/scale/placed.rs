@@ -34,6 +34,9 @@ const ON_RISE: (f64, f64) = (0.05, 0.95);
 /// Ratio of two working sets, of which one fits in all trials and the other misses in all: LRU with four ways has 1.25. In random frames, colours
 /// of the first are overfull by chance, or some of the second are not.
 const STEEP: f64 = 1.35;
+/// Trials of working sets that are smaller by [`STEEP`] at most, of which all fit, and of those that are larger by as much, of which all miss: as good
+/// as several of one each.
+const STEEP_TRIALS: (usize, usize) = (6, 2);
 
 /// Difference to a working set that is larger by [`STEEP`] or less, as a share of the step, up to which both are on a plateau. The step is that
 /// of the tiers by points one by one, which may miss the plateau's.
@@ -87,9 +90,24 @@ pub(crate) fn ends_in_any_frames(
             at[0].high.abs() <= AGREEING.1 && at[1].low >= ON_RISE.1 && at[1].bytes <= STEEP * at[0].bytes
         };
         let of_several: Vec<&Shares> = all.iter().filter(|at| at.trials >= AGREEING.0).collect();
-        all.iter().enumerate().any(is_on_rise) || of_several.windows(2).any(is_steep)
+        all.iter().enumerate().any(is_on_rise) || of_several.windows(2).any(is_steep) || is_steep_in_all(&all)
     };
     tiers.windows(2).rposition(ends).map_or(0, |last| last + 1)
+}
+
+/// Returns whether a rise is steep in all trials of the working sets near its end.
+fn is_steep_in_all(all: &[Shares]) -> bool {
+    let trials = |of: &[Shares]| of.iter().map(|at| at.trials).sum::<usize>();
+    (0..all.len()).any(|last| {
+        let (near, end) = (all[last].bytes / STEEP, all[last].bytes * STEEP);
+        let fitting = &all[all.partition_point(|at| at.bytes < near)..=last];
+        let beyond = &all[last + 1..all.partition_point(|at| at.bytes <= end)];
+        let missing = &beyond[beyond.partition_point(|at| at.low < ON_RISE.1)..];
+        fitting.iter().all(|at| at.high.abs() <= AGREEING.1)
+            && missing.iter().all(|at| at.low >= ON_RISE.1)
+            && trials(fitting) >= STEEP_TRIALS.0
+            && trials(missing) >= STEEP_TRIALS.1
+    })
 }
 
 /// Smallest number of working sets of several trials that show no difference: the first rounds have five second
@@ -165,5 +183,13 @@ mod tests {
         assert_eq!(found(&[(131_072, &[4.0; 4]), (165_000, &[10.0; 4])]), 1);
         assert_eq!(found(&[(131_072, &[4.0; 4]), (208_000, &[10.0; 4])]), 0);
         assert_eq!(found(&[(131_072, &[4.0, 4.0, 4.0, 4.5]), (165_000, &[10.0; 4])]), 0);
+        let ends = [(165_000, &[10.0; 2][..]), (180_000, &[10.0])];
+        let before = [(100_000, &[4.0; 2][..]), (115_000, &[4.0; 2]), (131_072, &[4.0; 2])];
+        assert_eq!(found(&[&before[..], &ends].concat()), 1, "six trials that fit");
+        assert_eq!(found(&[&before[1..], &ends].concat()), 0);
+        let between = [(145_000, &[7.0][..])];
+        assert_eq!(found(&[&before[..], &between, &ends].concat()), 1);
+        let overfull = [(131_072, &[4.0, 4.5][..])];
+        assert_eq!(found(&[&before[..2], &overfull, &ends].concat()), 0);
     }
 }

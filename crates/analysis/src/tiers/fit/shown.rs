@@ -97,6 +97,13 @@ pub(in crate::tiers) fn has_plateau(points: &[Point], least: f64) -> bool {
     })
 }
 
+/// Returns the time of the first plateau of an octave among points that take `least` and more.
+pub(in crate::tiers) fn first_plateau(points: &[Point], least: f64) -> Option<f64> {
+    let runs = (0..points.len()).map(|first| &points[first..level_until(points, first, LEVEL)]);
+    let is_long = |run: &&[Point]| run.len() >= LONG_ENOUGH[0].0 && run[run.len() - 1].x >= 2.0 * run[0].x;
+    runs.filter(|run| run[0].y >= least).find(is_long).map(|run| run[0].y)
+}
+
 impl Search<'_> {
     /// Returns how many of these ranges have no boundary.
     pub(super) fn missing(&self, boundaries: &[Boundary]) -> usize {
