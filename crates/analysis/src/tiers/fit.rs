@@ -182,7 +182,7 @@ struct Search<'a> {
     points: &'a [Point],
     /// Weight of each point: the inverse of its variance.
     weights: Vec<f64>,
-    /// Ranges in which a capacity ends, because its plateau and the next one were measured; empty if the machine has other users.
+    /// Ranges in which a capacity ends, because its plateau and the next one were measured; of the pairs of a machine with other users none.
     between: Vec<Between>,
     /// Whether the curve is the latency of a machine without other users.
     exact: bool,
@@ -197,7 +197,11 @@ impl<'a> Search<'a> {
         let floor = options.floor;
         let weight = |p: &Point| 1.0 / (p.y * p.y * (p.sigma * p.sigma + floor * floor));
         let exact = options.is_exact();
-        let between = if exact { shown::between_plateaus(points, options.min_ratio) } else { Vec::new() };
+        let between = match exact {
+            true => shown::between_plateaus(points, options.min_ratio),
+            false if options.span.is_infinite() => shown::between_beside_others(points, options.min_ratio),
+            false => Vec::new(),
+        };
         Search { points, weights: points.iter().map(weight).collect(), between, exact, options: *options }
     }
 

@@ -32,7 +32,8 @@ pub fn widen(reading: &mut Reading, points: &[Point], min: MinRatios, scattered:
         widen_one(reading, points, i, scattered(i));
         // Beyond a level that is indexed by scattered frames, a tier without a plateau is a bend of its rise.
         let next = &reading.tiers[i + 1];
-        let bend = scattered(i) && next.points < 2 && next.capacity.is_some();
+        let bend =
+            scattered(i) && next.points < 2 && next.capacity.is_some() && !is_shown(reading, points, i, min);
         if bend || inseparable(reading, points, i, min) {
             let merged = reading.tiers.remove(i + 1);
             // The rise is now one to the next tier.
@@ -101,10 +102,15 @@ fn inseparable(reading: &Reading, points: &[Point], i: usize, min: MinRatios) ->
     let (tier, next) = (&reading.tiers[i], &reading.tiers[i + 1]);
     let (Some(a), Some(b)) = (tier.capacity, next.capacity) else { return false };
     let are_near = b.onset.low <= a.onset.high || b.onset.value < min.capacity * a.onset.value;
+    are_near && !is_shown(reading, points, i, min) || next.latency.value < min.latency * tier.latency.value
+}
+
+/// Returns whether points between the ends of tier `i` and of the next one show the plateau of that.
+fn is_shown(reading: &Reading, points: &[Point], i: usize, min: MinRatios) -> bool {
+    let [Some(a), Some(b)] = [i, i + 1].map(|i| reading.tiers[i].capacity) else { return false };
     let at = |x: f64| points.partition_point(|p| p.x <= x);
     let (from, to) = (at(a.onset.value), at(b.onset.value));
-    let slower = min.latency * tier.latency.value;
-    are_near && !has_plateau(&points[from..to.max(from)], slower) || next.latency.value < slower
+    has_plateau(&points[from..to.max(from)], min.latency * reading.tiers[i].latency.value)
 }
 
 #[cfg(test)]

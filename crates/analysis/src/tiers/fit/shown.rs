@@ -19,8 +19,10 @@ const LONG_ENOUGH: [(usize, f64, f64); 5] = [
     (4, 1.12, LEVEL_OF_SHORT),
     (2, 1.15, LEVEL_OF_SHORT),
 ];
-/// The same of a machine with other users, all of them as level as a long one: there some points of a rise agree by chance.
+/// The same of a machine with other users, whose points are as level as those of a long one: there some points of a rise agree by chance.
 const LONG_BESIDE_OTHERS: [(usize, f64); 2] = [(3, 1.15), (2, 1.25)];
+/// The same of a plateau that has a capacity of its own, whatever the fit explains.
+const SURE_BESIDE_OTHERS: (usize, f64) = (4, QUARTER_OCTAVE);
 /// Largest relative fall of the time from one point of a tier to a larger one: more shows that the walk is not settled, or that the index is
 /// hashed, and that what lies between two rises is no plateau.
 const MAX_DIP: f64 = 0.15;
@@ -88,13 +90,66 @@ fn level_until(points: &[Point], first: usize, level: f64) -> usize {
     first + points[first..].iter().take_while(|p| is_level(p)).count().max(1)
 }
 
-/// Returns whether successive points of a machine with other users that take `least` and more are level.
+/// Returns whether points of a machine with other users that take `least` and more are level.
 pub(in crate::tiers) fn has_plateau(points: &[Point], least: f64) -> bool {
-    (0..points.len()).filter(|first| points[*first].y >= least).any(|first| {
-        let run = &points[first..level_until(points, first, LEVEL)];
-        let is_long = |(count, ratio)| run.len() >= count && run[run.len() - 1].x >= ratio * run[0].x;
-        LONG_BESIDE_OTHERS.into_iter().any(is_long)
-    })
+    let runs =
+        (0..points.len()).filter(|first| points[*first].y >= least).map(|first| Run::of(points, first));
+    runs.into_iter().any(|run| LONG_BESIDE_OTHERS.into_iter().any(|long| run.is_long(long)))
+}
+
+/// Points of a machine with other users that are level with the first one. They only slow loads down, so a point that takes longer may be on the
+/// plateau, too, and one that takes less shows that the first one is not.
+struct Run {
+    /// The first working set and the last one that are level.
+    from: f64,
+    to: f64,
+    count: usize,
+    /// Number of points up to the last one.
+    end: usize,
+}
+
+impl Run {
+    /// Returns those from `first` on.
+    fn of(points: &[Point], first: usize) -> Run {
+        let start = points[first];
+        let mut run = Run { from: start.x, to: start.x, count: 0, end: first + 1 };
+        if start.own() > MAX_OWN_ERROR {
+            return run;
+        }
+        for (i, p) in points.iter().enumerate().skip(first) {
+            let off = p.y / start.y - 1.0;
+            if off < -LEVEL - 4.0 * p.own() {
+                break;
+            }
+            if off.abs() <= LEVEL && p.own() <= MAX_OWN_ERROR {
+                (run.to, run.end, run.count) = (p.x, i + 1, run.count + 1);
+            }
+        }
+        run
+    }
+
+    fn is_long(&self, (count, ratio): (usize, f64)) -> bool {
+        self.count >= count && self.to >= ratio * self.from
+    }
+}
+
+/// Returns the ranges between successive plateaus of a machine with other users.
+pub(super) fn between_beside_others(points: &[Point], min_ratio: f64) -> Vec<Between> {
+    let mut between = Vec::new();
+    let mut last: Option<(f64, f64)> = None;
+    let mut first = 0;
+    while first < points.len() {
+        let (run, level) = (Run::of(points, first), points[first].y);
+        if !run.is_long(SURE_BESIDE_OTHERS) {
+            first += 1;
+            continue;
+        }
+        if let Some((from, _)) = last.filter(|(_, nearer)| level >= min_ratio * nearer) {
+            between.push(Between { from, to: run.from });
+        }
+        (last, first) = (Some((run.to, level)), run.end);
+    }
+    between
 }
 
 /// Returns the time of the first plateau of an octave among points that take `least` and more.
