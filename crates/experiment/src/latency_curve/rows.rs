@@ -266,7 +266,8 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
                     (row.low.map(|low| low.min(least)), row.high.map(|high| high.max(most)));
                 row.notes.push("pairs whose lines conflict in a cache were left out".into());
             }
-            if let Some(most) = all.by_one_line(capacity, end) {
+            let walks = i + 1 == steps.len();
+            if let Some(most) = all.by_one_line(capacity).filter(|_| walks) {
                 row.high = row.high.map(|high| high.max(most));
             }
             add_host_error(&mut row, beyond, scale);

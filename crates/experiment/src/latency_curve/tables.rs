@@ -65,6 +65,9 @@ mod tests {
             curve.iter().map(|&(x, y)| Point { x: 1024.0 * x, y, sigma: 0.0002, shared: 0.0 }).collect();
         let extended = |translation: f64| {
             let mut reading = read(&points, &Options::default()).unwrap();
+            // As where a size of round numbers ends a little before.
+            let capacity = reading.tiers[0].capacity.as_mut().unwrap();
+            (capacity.above, capacity.onset.high) = (1024.0 * 1226.0, 1024.0 * 1250.0);
             extend_by_tables(&mut reading, &points, &vec![(0.0, translation)], 4096.0);
             reading.tiers[0].capacity.unwrap().onset.high
         };

@@ -40,12 +40,12 @@ impl Curves {
         Some((added.iter().copied().reduce(f64::min)?, added.iter().copied().reduce(f64::max)?))
     }
 
-    /// Returns what a translation beyond a TLB takes by one line in each page, up to `end` pages, if the two lines of each page come from memory, ns.
+    /// Returns what a walk beyond the last TLB takes by one line in each page, if the two lines of each page come from memory, ns.
     /// Lines push page tables out of a cache. The order that keeps the two lines together reads a descriptor once in a lap, the other one twice,
     /// which finds it there more often: their difference is too small. By one line it has all that a descriptor costs.
-    pub(crate) fn by_one_line(&self, capacity: &Capacity, end: f64) -> Option<f64> {
-        let far = PLATEAU_FROM * capacity.onset.high..end;
-        let inside = self.pairs.iter().filter(|pair| far.contains(&(pair.pages as f64)) && self.exact);
+    pub(crate) fn by_one_line(&self, capacity: &Capacity) -> Option<f64> {
+        let from = PLATEAU_FROM * capacity.onset.high;
+        let inside = self.pairs.iter().filter(|pair| pair.pages as f64 >= from && self.exact);
         let in_memory = inside.filter(|pair| pair.is_in_memory(&self.latency_curve));
         median(&in_memory.map(|pair| pair.with_one_line().extra).collect::<Vec<_>>())
     }
