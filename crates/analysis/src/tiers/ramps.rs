@@ -141,6 +141,13 @@ mod tests {
         }
     }
 
+    /// Returns a tier with so many points, whose latency and capacity have intervals of these ends, relative to their values.
+    fn tier(latency: f64, ends: (f64, f64), points: usize, end: Option<f64>) -> Tier {
+        let around = |value: f64| Interval { value, low: ends.0 * value, high: ends.1 * value };
+        let capacity = end.map(|value| capacity(around(value)));
+        Tier { latency: around(latency), capacity, points, on_plateau: points, begin: 64.0 }
+    }
+
     fn widened(points: &[Point], scattered: bool) -> Reading {
         let options = Options { share: 0.04, ..Options::default() };
         let mut reading = read(points, &options).unwrap();
@@ -185,14 +192,7 @@ mod tests {
     fn plateau_that_points_show_is_a_tier_beside_other_users() {
         let sizes = [256.0, 512.0, 768.0, 1024.0, 1152.0, 1280.0, 1408.0, 1536.0, 1664.0, 2048.0];
         let times = [3.06, 3.06, 3.06, 3.06, 4.73, 6.06, 6.066, 6.06, 9.76, 14.06];
-        let onset = |value: f64| Interval { value, low: 0.99 * value, high: 1.05 * value };
-        let tier = |latency: f64, end: Option<f64>| Tier {
-            latency: onset(latency),
-            capacity: end.map(|value| capacity(onset(value))),
-            points: 3,
-            on_plateau: 3,
-            begin: 64.0,
-        };
+        let tier = |latency: f64, end: Option<f64>| tier(latency, (0.99, 1.05), 3, end);
         let number = |times: &[f64]| {
             let points: Vec<Point> =
                 sizes.iter().zip(times).map(|(&x, &y)| Point { x, y, sigma: 0.0005, shared: 0.0 }).collect();
@@ -209,14 +209,7 @@ mod tests {
     /// Memory takes 149 ns up to 8 MiB and 152 beyond: measured on an EPYC guest beside a copy of memory.
     #[test]
     fn last_tier_that_takes_as_long_is_none() {
-        let onset = |value: f64| Interval { value, low: 0.9 * value, high: 1.1 * value };
-        let tier = |latency: f64, end: Option<f64>| Tier {
-            latency: onset(latency),
-            capacity: end.map(|value| capacity(onset(value))),
-            points: 9,
-            on_plateau: 9,
-            begin: 64.0,
-        };
+        let tier = |latency: f64, end: Option<f64>| tier(latency, (0.9, 1.1), 9, end);
         let of = |last: f64| {
             let tiers = vec![tier(3.3, Some(1e6)), tier(149.0, Some(8e6)), tier(last, None)];
             let mut reading = Reading { tiers, scatter: 0.0, flat_end: true, notes: Vec::new() };
@@ -234,14 +227,7 @@ mod tests {
             (0.2 * (x / 600.0 - 1.0) / 0.7).clamp(0.0, 0.2) + (0.8 * (x / 1020.0 - 1.0)).clamp(0.0, 0.8)
         };
         let points: Vec<Point> = curve(misses).into_iter().filter(|p| p.x > 64.0).collect();
-        let onset = |value: f64| Interval { value, low: 0.99 * value, high: 1.05 * value };
-        let tier = |latency: f64, points: usize, end: Option<f64>| Tier {
-            latency: onset(latency),
-            capacity: end.map(|value| capacity(onset(value))),
-            points,
-            on_plateau: points,
-            begin: 64.0,
-        };
+        let tier = |latency: f64, points: usize, end: Option<f64>| tier(latency, (0.99, 1.05), points, end);
         let of = |scattered: bool| {
             let tiers = vec![tier(4.0, 9, Some(604.0)), tier(7.0, 1, Some(1200.0)), tier(20.0, 9, None)];
             let mut reading = Reading { tiers, scatter: 0.0, flat_end: true, notes: Vec::new() };

@@ -220,13 +220,9 @@ pub(crate) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
 fn without_unseen_end(mut reading: Reading, points: &[Point]) -> Reading {
     if let [.., before, last] = &mut reading.tiers[..] {
         let half = f64::midpoint(before.latency.value, last.latency.value);
-        if let Some(capacity) = before.capacity.filter(|_| points.iter().all(|p| p.y < half)) {
+        if points.iter().all(|p| p.y < half) {
             before.capacity = None;
             reading.flat_end = false;
-            reading.notes.push(format!(
-                "from {:.0} pages on translation takes longer, but the rise was not measured to half of its height",
-                capacity.onset.value
-            ));
             reading.tiers.pop();
         }
     }
@@ -258,7 +254,7 @@ mod tests {
             notes: Vec::new(),
         };
         let cut = without_unseen_end(reading(40.0), &curve);
-        assert!(cut.tiers.len() == 2 && cut.tiers[1].capacity.is_none() && cut.notes.len() == 1, "{cut:?}");
+        assert!(cut.tiers.len() == 2 && cut.tiers[1].capacity.is_none() && !cut.flat_end, "{cut:?}");
         assert_eq!(without_unseen_end(reading(18.0), &curve), reading(18.0));
     }
 
