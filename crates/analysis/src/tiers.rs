@@ -13,7 +13,6 @@ mod bracket;
 pub mod bursts;
 mod doubt;
 pub mod fit;
-pub mod frames;
 mod memo;
 pub mod ramps;
 pub mod segment;
@@ -107,8 +106,6 @@ pub struct Capacity {
     pub explained: bool,
     /// Whether the interval is that of a wide rise (see [`ramps`]): more points do not narrow it.
     pub wide_rise: bool,
-    /// Whether it is that of the whole curve's fit in random frames (see [`frames`]).
-    pub in_frames: bool,
     /// Number of trials beyond it that fitted because an entry of the TLB covered several pages (see [`bursts`]).
     pub covered: usize,
 }

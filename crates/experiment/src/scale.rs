@@ -2,10 +2,9 @@
 
 use fathom_analysis::interval::{median, robust_sigma};
 use fathom_analysis::metrics::survey;
-use fathom_analysis::tiers::frames::Placement;
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
 use fathom_probe::pattern::{self, PatternKind, Trial, Variant};
-use fathom_units::facts;
+use fathom_units::facts::{self, PageFrames};
 
 use crate::record::{Record, TrialRun};
 
@@ -13,7 +12,6 @@ mod curve_pages;
 mod cycle_calibration;
 pub(crate) mod line_pairs;
 mod long_lines;
-pub(crate) mod placed;
 mod short_lines;
 mod singles;
 
@@ -112,16 +110,6 @@ impl At {
         self.sigma() * self.time()
     }
 
-    /// Returns the median of each trial, ns, each in a placement of its own, with the standard error by its samples and by the clock.
-    pub(crate) fn placements(&self) -> Vec<Placement> {
-        let of = |(times, resolution): (&Vec<f64>, &f64)| {
-            let y = median(times).filter(|y| *y > 0.0)?;
-            let seen = 1.25 * robust_sigma(times) / (times.len() as f64).sqrt() / y;
-            Some(Placement { y, sigma: seen.max(*resolution) })
-        };
-        self.groups.iter().zip(&self.resolution).filter_map(of).collect()
-    }
-
     /// Returns the trials' times if noise in bursts can be told from the machine: on hardware, if the whole path runs
     /// on the core's clock.
     pub(crate) fn core_clocked(&self) -> Option<&[Single]> {
@@ -160,11 +148,8 @@ pub(crate) struct Scale {
     pub(crate) nested: bool,
     /// Base page, bytes.
     pub(crate) base: u64,
-    /// Huge page, bytes, if huge pages exist, were not refused, and do not translate slower than base pages; or if they do, but base pages are in
-    /// random frames.
+    /// Huge page, bytes, if huge pages exist, were not refused, and do not translate slower than base pages.
     pub(crate) huge: Option<u64>,
-    /// What every load in a huge page takes longer than in a base page, ns. Times in huge pages are less it.
-    pub(crate) huge_adds: f64,
     /// Loads in huge pages and in base pages, ns, if huge pages exist but translate slower.
     pub(crate) slower_huge: Option<SlowerHuge>,
     /// Bytes between the cells of the latency curve: [`STRIDE`], or twice that if lines are longer than 128 bytes.
@@ -181,6 +166,12 @@ pub(crate) struct Scale {
     pub(crate) window: u64,
     /// Whether base pages of chosen colours are available.
     pub(crate) coloured: bool,
+    /// Whether the latency curve is in them unless it is in huge pages.
+    pub(crate) coloured_curve: bool,
+    /// Whether the TLB pairs are in them.
+    pub(crate) coloured_pairs: bool,
+    /// Whether the machine tells that the frames of base pages follow one another.
+    pub(crate) base_in_order: bool,
 }
 
 /// Largest page size of any architecture: 512 GiB.
@@ -210,10 +201,20 @@ fn no_coloured_pages(record: &Record) -> bool {
     record.trials.iter().any(|run| few(&run.trial) && run.refusal.is_some())
 }
 
+/// Smallest largest mapping in coloured pages in which hardware's latency curve is measured, bytes: twice the last level of most boards.
+const MIN_COLOURED: u64 = 64 << 20;
+
+/// Returns whether there are enough coloured pages for a latency curve.
+fn has_enough_coloured(record: &Record) -> bool {
+    record.is_modelled()
+        || record.int(facts::MEMORY_MAPPABLE_COLOURED_BYTES).is_some_and(|bytes| bytes >= MIN_COLOURED)
+}
+
 impl Scale {
     pub(crate) fn of(record: &Record) -> Scale {
         let hz = record.int(facts::CLOCK_HZ).filter(|&hz| hz > 0).unwrap_or(1_000_000_000);
         let refused = no_huge_pages(record).is_some();
+        let coloured = record.text(facts::PAGE_COLOURED).is_some() && !no_coloured_pages(record);
         let resolution = record
             .of(PatternKind::Clock)
             .flat_map(|r| r.samples.iter().map(|s| s.ticks))
@@ -235,8 +236,10 @@ impl Scale {
             },
             base: page(record, facts::PAGE_BASE).filter(|p| *p >= STRIDE).unwrap_or(4096),
             huge: page(record, facts::PAGE_HUGE).filter(|p| *p > STRIDE && !refused),
-            coloured: record.text(facts::PAGE_COLOURED).is_some() && !no_coloured_pages(record),
-            huge_adds: 0.0,
+            coloured,
+            coloured_curve: coloured && has_enough_coloured(record),
+            coloured_pairs: coloured && record.is_modelled(),
+            base_in_order: record.text(facts::PAGE_FRAMES) == Some(PageFrames::Contiguous.token()),
             slower_huge: None,
             stride: STRIDE,
             is_survey: record.run.as_ref().is_some_and(|run| run.experiment == survey::NAME),
@@ -325,10 +328,9 @@ impl Scale {
         }
     }
 
-    /// Returns a trial's times per load in ticks, less what every load in a huge page takes longer.
+    /// Returns a trial's times per load in ticks.
     fn ticks(&self, run: &TrialRun) -> Vec<f64> {
-        let adds = if run.trial.memory.page == Pages::Huge { self.huge_adds / self.tick_ns } else { 0.0 };
-        run.ticks_per_op().map(|ticks| ticks - adds).collect()
+        run.ticks_per_op().collect()
     }
 
     /// Returns a trial's times per load in ns, corrected for changes of the core's clock: see [`At::steady`].

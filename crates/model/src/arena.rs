@@ -96,7 +96,7 @@ pub(crate) struct Arena {
     /// Absent if the machine has one page size only.
     pub huge: Option<Part>,
     /// Base pages that are physically contiguous.
-    coloured: Option<Part>,
+    pub coloured: Option<Part>,
     /// Memory of co-running streams, used from its start.
     pub streams: Part,
     /// Mapped ranges, disjoint and in order.
@@ -123,22 +123,27 @@ impl Arena {
         let reach = (MAX_NUMBERS * line / 8 * 7).min(pages);
         let bytes = memory.size.min(reach) / page * page;
         let down = |bytes: u64, page: u64| bytes / page * page;
-        let base = Part { start: 0, bytes: down(bytes / 2, page), page };
+        let half = Part { start: 0, bytes: down(bytes / 2, page), page };
         let tail = down(bytes / 8 * 7, page);
         let huge_page = memory.pages[memory.pages.len() - 1];
-        let start = base.bytes.next_multiple_of(huge_page);
+        let start = half.bytes.next_multiple_of(huge_page);
         let huge = (memory.pages.len() > 1).then(|| Part {
             start,
             bytes: down(tail.saturating_sub(start), huge_page),
             page: huge_page,
         });
-        // Frames are scattered in the base pages' part only. Without huge pages, the range between that part and the
-        // streams is contiguous base pages.
-        let coloured = match (memory.frames, huge.is_some()) {
-            (Frames::Contiguous, _) => Some(base),
-            (Frames::Scattered, false) => Some(Part { start: base.bytes, bytes: tail - base.bytes, page }),
-            (Frames::Scattered, true) => None,
+        // Frames are scattered in the base pages' part only. Pages of chosen frames are contiguous: between that part and the streams if
+        // there are no huge pages, else in half of it.
+        let (base, coloured) = match (memory.frames, huge.is_some()) {
+            (Frames::Contiguous, _) => (half, half),
+            (Frames::Scattered, false) => (half, Part { start: half.bytes, bytes: tail - half.bytes, page }),
+            (Frames::Scattered, true) => {
+                let quarter = down(half.bytes / 2, page);
+                let base = Part { bytes: quarter, ..half };
+                (base, Part { start: quarter, bytes: half.bytes - quarter, page })
+            }
         };
+        let coloured = memory.page_map.then_some(coloured);
         Arena {
             bytes,
             base,
@@ -161,9 +166,8 @@ impl Arena {
         let part = match request.pages {
             Pages::Base => self.base,
             Pages::Coloured => self.coloured.ok_or_else(|| {
-                let reason =
-                    "base pages of this machine are in scattered frames; only huge pages are contiguous";
-                Refusal::new(reason, "request huge pages")
+                let remedy = "set page_map = true in [memory], or request other pages";
+                Refusal::new("this machine does not tell the frames of its pages", remedy)
             })?,
             Pages::Huge => self.huge.ok_or_else(|| {
                 let remedy = "request base pages, or add a second size to `pages` in [memory]";

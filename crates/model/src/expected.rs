@@ -4,7 +4,7 @@
 //! model with it, and `fathom report --against` any survey. The constants are properties of the survey: the spacing and
 //! the maximum number of pages of a TLB pair, the window of its chains, the instructions of its loop.
 
-use crate::description::{Description, Frames, Holds, Inclusion, Level, WalkFrom};
+use crate::description::{Description, Holds, Inclusion, Level, WalkFrom};
 use crate::rng::{Rng, Use};
 
 /// A range of valid values.
@@ -131,15 +131,7 @@ fn unrefreshed(d: &Description) -> f64 {
 /// Returns the share of a random chain's accesses to memory that find their row open.
 fn open_share(d: &Description) -> f64 {
     let Some(rows) = &d.memory.rows else { return 0.0 };
-    let (banks, page) = (f64::from(rows.banks), d.memory.pages.first().copied().unwrap_or(1));
-    let scattered = d.memory.frames == Frames::Scattered && !is_in_huge_pages(d) && page <= rows.row;
-    if !scattered {
-        return 1.0 / (window(d) / rows.row as f64 / banks).max(1.0);
-    }
-    // Each page has a row of its own, in a random bank. It is open if it was the last one used of those in its bank, so one for each bank
-    // that has a page.
-    let pages = window(d) / page as f64;
-    banks * (1.0 - (1.0 - 1.0 / banks).powf(pages)) / pages
+    1.0 / (window(d) / rows.row as f64 / f64::from(rows.banks)).max(1.0)
 }
 
 /// Returns the mean latency of memory with the phases in which a chain's accesses really begin, cycles. The first access after
@@ -186,9 +178,9 @@ fn window(d: &Description) -> f64 {
     }
 }
 
-/// Returns whether the survey's latency curve is in huge pages: also in slower ones, if base pages are in random frames.
+/// Returns whether the survey's latency curve is in huge pages.
 fn is_in_huge_pages(d: &Description) -> bool {
-    d.memory.pages.len() > 1 && (!huge_is_slower(d) || d.memory.frames == Frames::Scattered)
+    d.memory.pages.len() > 1 && !huge_is_slower(d)
 }
 
 /// Returns whether loads that hit in the nearest level take a tenth longer in huge pages than in base pages, because the
@@ -290,31 +282,4 @@ pub fn tlbs_distinct(d: &Description, e: &Expected) -> bool {
         before = t.penalty.high;
         separable
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::catalog;
-
-    /// Draws the places of the pages and the order of the loads, and counts.
-    #[test]
-    fn open_rows_of_random_frames_are_those_of_drawn_pages() {
-        let mut d = catalog::load("am5728").unwrap().unwrap();
-        (d.memory.pages, d.memory.frames) = (vec![4096], Frames::Scattered);
-        d.tlbs.clear();
-        let banks = d.memory.rows.as_ref().unwrap().banks;
-        let (mut rng, mut open, loads) = (Rng::new(1, Use::Spread, 0), 0, 400_000);
-        for _ in 0..loads / 1000 {
-            let bank_of: Vec<u64> = (0..16).map(|_| rng.below(u64::from(banks))).collect();
-            let mut used = vec![usize::MAX; banks as usize];
-            for _ in 0..1000 {
-                let page = rng.below(16) as usize;
-                let last = &mut used[bank_of[page] as usize];
-                open += u32::from(std::mem::replace(last, page) == page);
-            }
-        }
-        let drawn = f64::from(open) / f64::from(loads);
-        assert!((open_share(&d) - drawn).abs() < 0.01, "{} {drawn}", open_share(&d));
-    }
 }

@@ -12,10 +12,10 @@ use fathom_probe::machine::{
     LoadReport, Machine, Maintain, MapRequest, Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation,
     Watch,
 };
-use fathom_units::facts::{self, ValueClass};
+use fathom_units::facts::{self, PageFrames, ValueClass};
 
 use crate::arena::Cursor;
-use crate::description::{Core, Description, Holds};
+use crate::description::{Core, Description, Frames, Holds};
 use crate::model::Model;
 use crate::time::UNITS_PER_CYCLE;
 use crate::uncached::{WINDOW, behaviour, behaviour_of_byte, place, window};
@@ -52,6 +52,14 @@ impl Machine for Model {
         let d = &self.description;
         text(facts::MACHINE_NAME, &d.name);
         text(facts::CLOCK_NAME, "model timer");
+        if d.memory.page_map {
+            let scattered = d.memory.frames == Frames::Scattered;
+            let frames = if scattered { PageFrames::Scattered } else { PageFrames::Contiguous };
+            text(facts::PAGE_FRAMES, frames.token());
+            if scattered {
+                text(facts::PAGE_COLOURED, "page map");
+            }
+        }
         for (n, level) in d.levels.iter().enumerate() {
             text(&format!("described.level.{}.name", n + 1), &level.name);
             text(&format!("described.level.{}.holds", n + 1), level.holds.word());
@@ -88,6 +96,9 @@ impl Machine for Model {
         }
         number(facts::MEMORY_MAPPABLE_BASE_BYTES.into(), self.arena.base.bytes);
         number(facts::MEMORY_MAPPABLE_HUGE_BYTES.into(), self.arena.huge.map_or(0, |part| part.bytes));
+        if let Some(part) = self.arena.coloured {
+            number(facts::MEMORY_MAPPABLE_COLOURED_BYTES.into(), part.bytes);
+        }
         for (n, level) in d.levels.iter().enumerate() {
             let name = |key: &str| format!("described.level.{}.{key}", n + 1);
             number(name("size"), level.size);

@@ -55,6 +55,8 @@ pub const PAGE_BASE: &str = "page.base";
 pub const PAGE_HUGE: &str = "page.huge";
 /// Source of pages of chosen colours.
 pub const PAGE_COLOURED: &str = "page.coloured";
+/// How the frames of base pages are known to lie, as a token of [`PageFrames`]; absent if they are not known.
+pub const PAGE_FRAMES: &str = "page.frames";
 
 /// Whether memory is locked: `yes` or `no`. Reason and remedy are facts below this name ([`reason`], [`remedy`]).
 pub const MEMORY_LOCKED: &str = "memory.locked";
@@ -68,6 +70,8 @@ pub const MEMORY_CEILING_SOURCE: &str = "memory.ceiling.source";
 pub const MEMORY_MAPPABLE_BASE_BYTES: &str = "memory.mappable.base.bytes";
 /// Bytes that it can map in huge pages.
 pub const MEMORY_MAPPABLE_HUGE_BYTES: &str = "memory.mappable.huge.bytes";
+/// Largest mapping in coloured pages, bytes.
+pub const MEMORY_MAPPABLE_COLOURED_BYTES: &str = "memory.mappable.coloured.bytes";
 
 /// State of the driver, as text.
 pub const DRIVER_STATE: &str = "driver.state";
@@ -258,6 +262,16 @@ states! {
         Excluded = "excluded",
         /// Not requested.
         NotRequested = "not-requested",
+    }
+}
+
+states! {
+    /// How the frames of base pages lie, as far as the machine tells.
+    PageFrames {
+        /// Each follows that of the page before.
+        Contiguous = "contiguous",
+        /// At random.
+        Scattered = "scattered",
     }
 }
 

@@ -75,7 +75,6 @@ pub(super) fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) 
         shape,
         explained: !spread_out(points, fit, &fit.boundaries[b]),
         wide_rise: false,
-        in_frames: false,
         covered: 0,
     }
 }

@@ -129,16 +129,7 @@ mod tests {
     fn capacity(onset: Interval) -> Capacity {
         let Interval { value, high, .. } = onset;
         let shape = Shape::Lru(8);
-        Capacity {
-            onset,
-            below: value,
-            above: high,
-            shape,
-            explained: true,
-            wide_rise: false,
-            in_frames: false,
-            covered: 0,
-        }
+        Capacity { onset, below: value, above: high, shape, explained: true, wide_rise: false, covered: 0 }
     }
 
     /// Returns a tier with so many points, whose latency and capacity have intervals of these ends, relative to their values.

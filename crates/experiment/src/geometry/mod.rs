@@ -192,7 +192,7 @@ pub(crate) fn read(
     let steps = curves.steps();
     let mut levels = levels(record, scale, &steps);
     for index in 0..levels.len() {
-        let scattered = Scattered::of(scale, curves, &steps, &levels, index);
+        let scattered = Scattered::of(scale, &steps, &levels, index);
         let fit = scattered.and_then(|scattered| scattered.read(record, scale));
         // Each rise belongs to one level: if two steps give the same fit, the nearer one keeps it.
         let same = |level: &Level| {
@@ -257,7 +257,7 @@ pub(crate) fn next_trials(
     }
     if all.is_empty() {
         let levels = levels(record, scale, &steps);
-        let scattered = (0..steps.len()).filter_map(|n| Scattered::of(scale, curves, &steps, &levels, n));
+        let scattered = (0..steps.len()).filter_map(|n| Scattered::of(scale, &steps, &levels, n));
         all = scattered.flat_map(|one| one.next_trials(record, scale, budget.exact)).collect();
     }
     all

@@ -226,10 +226,10 @@ pub(super) fn constraints(
     let capacity = step.capacity;
     // The latency curve is measured in scattered base pages: if the way is longer than a page, one colour overflows
     // long before the level is full.
-    let min_error = if domain.pages.0 == Pages::Coloured { SCATTERED_ERROR } else { CAPACITY_ERROR };
+    let min_error =
+        if domain.pages.0 == Pages::Coloured && !exact { SCATTERED_ERROR } else { CAPACITY_ERROR };
     let off = (capacity.high - capacity.low).max(min_error * capacity.value);
-    let adjacent = exact && domain.pages.0 != Pages::Coloured;
-    let full = adjacent.then_some((capacity.low * (1.0 - FULL_ERROR), capacity.high * (1.0 + FULL_ERROR)));
+    let full = exact.then_some((capacity.low * (1.0 - FULL_ERROR), capacity.high * (1.0 + FULL_ERROR)));
     SetConstraints { grain: domain.grain, capacity: (capacity.value, off), full, nearer }
 }
 

@@ -14,7 +14,6 @@ use fathom_probe::pattern::{Conflict, Groups, Memory, PatternKind, Trial};
 
 use super::arrangement;
 use super::{Level, Step};
-use crate::latency_curve::Curves;
 use crate::record::Record;
 use crate::scale::Scale;
 
@@ -69,11 +68,9 @@ pub(crate) struct Scattered<'a> {
 }
 
 impl<'a> Scattered<'a> {
-    /// Returns the level for the test; `None` if huge pages are available, if the level's sets are known, or if frames follow one another: without other
-    /// users the latency curve shows that.
+    /// Returns the level for the test; `None` if huge pages are available, if the level's sets are known, or if frames are known to follow one another.
     pub(crate) fn of(
         scale: &Scale,
-        curves: &Curves,
         steps: &'a [Step],
         levels: &[Level],
         index: usize,
@@ -81,7 +78,7 @@ impl<'a> Scattered<'a> {
         let unknown = levels.get(index)?.geometry().is_none();
         let line = levels.first()?.line()?;
         let one = Scattered { index, steps, line, base: scale.base };
-        let are_random = scale.huge.is_none() && (scale.is_hardware() || curves.has_random_frames());
+        let are_random = !scale.are_in_order();
         (index > 0 && are_random && unknown && one.counts().len() >= EIGHTHS as usize).then_some(one)
     }
 

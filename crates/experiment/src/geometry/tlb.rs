@@ -47,7 +47,7 @@ fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
     let span = ((SCAN_RATIO * step.capacity.value) as u64).clamp(SPAN_BYTES, arrangement::MAX_SPAN);
     Domain {
         grain: scale.base,
-        pages: (Pages::Base, scale.base),
+        pages: (scale.base_pages(), scale.base),
         cell_offset: CONTROL_OFFSET,
         control_offset: CONTROL_OFFSET,
         periods: (scale.base, arrangement::MAX_SPAN),
@@ -258,10 +258,10 @@ fn refuse(report: &mut Report, n: usize, reason: String, remedy: String) {
 /// Returns the trials that the conflicts of a TLB are derived from.
 fn trials(record: &Record, tlb: &Tlb) -> Vec<u64> {
     let of = |trial: &Trial| {
-        let cells = (Arrangement::of(trial), trial.memory.page);
+        let cells = (Arrangement::of(trial), trial.memory.page == Pages::Huge);
         let same = |c: &&Conflict| {
             let Conflict { groups, group, stride: step, period, .. } = **c;
-            cells == (Arrangement { groups, group, stride: step, period }, Pages::Base)
+            cells == (Arrangement { groups, group, stride: step, period }, false)
         };
         trial.pattern.groups().offset == 0 && tlb.conflicts.iter().any(|c| same(&c))
     };

@@ -170,7 +170,6 @@ mod tests {
                 shape: Shape::Lru(8),
                 explained: true,
                 wide_rise: false,
-                in_frames: false,
                 covered: 0,
             });
             let latency = Interval { value, low: 0.9 * value, high: 1.1 * value };

@@ -3,7 +3,6 @@
 mod tlbs;
 
 use fathom_analysis::interval::{Interval, median};
-use fathom_analysis::tiers::frames::{self, Placed};
 use fathom_analysis::tiers::ramps::{self, MinRatios};
 use fathom_analysis::tiers::{self, Options, Point, Reading, Tier};
 use fathom_probe::machine::Pages;
@@ -19,13 +18,26 @@ use super::two_lines;
 use super::walks::grows_from;
 use crate::record::Record;
 use crate::scale::MAX_CORE_CLOCKED_CYCLES;
-use crate::scale::placed::{ends_in_any_frames, placements_differ};
 use crate::scale::{At, Scale, has_one_line_per_page};
 
 impl Scale {
     /// Returns the kind of pages that the latency curve is measured in.
     pub(crate) fn pages(&self) -> Pages {
-        if self.huge.is_some() { Pages::Huge } else { Pages::Base }
+        match (self.huge, self.coloured_curve) {
+            (Some(_), _) => Pages::Huge,
+            (None, true) => Pages::Coloured,
+            (None, false) => Pages::Base,
+        }
+    }
+
+    /// Returns the kind of base pages of the TLB pairs.
+    pub(crate) fn base_pages(&self) -> Pages {
+        if self.coloured_pairs { Pages::Coloured } else { Pages::Base }
+    }
+
+    /// Returns whether the pages of the latency curve have frames that follow one another, modulo the length of most caches' ways.
+    pub(crate) fn are_in_order(&self) -> bool {
+        self.huge.is_some() || self.coloured_curve || self.base_in_order
     }
 
     /// Returns whether this trial is a point of the latency curve.
@@ -93,7 +105,7 @@ impl Scale {
 
     /// Returns the spread halves of the TLB pairs in base pages: one line per page.
     pub(crate) fn spread(&self, record: &Record) -> Vec<At> {
-        self.spread_in(record, Pages::Base)
+        self.spread_in(record, self.base_pages())
     }
 
     fn spread_in(&self, record: &Record, page: Pages) -> Vec<At> {
@@ -122,7 +134,7 @@ impl Scale {
 
     /// Returns the TLB pairs, ascending.
     pub(crate) fn pairs(&self, record: &Record) -> Vec<Pair> {
-        let mut pairs = self.pairs_in(record, Pages::Base);
+        let mut pairs = self.pairs_in(record, self.base_pages());
         if self.huge.is_none() {
             self.add_packed_translation(&mut pairs, 1.0);
         }
@@ -243,13 +255,6 @@ impl Curves {
         self.splinters.as_ref().is_some_and(|found| found.significant() > 0.0)
     }
 
-    /// Returns whether the curve was read as that of a machine whose pages are in random frames.
-    pub(crate) fn has_random_frames(&self) -> bool {
-        let mut capacities =
-            self.reading.iter().flat_map(|reading| &reading.tiers).filter_map(|tier| tier.capacity);
-        capacities.any(|capacity| capacity.in_frames)
-    }
-
     /// Returns the steps between the tiers of the latency curve. Of an exact machine the capacities have the brackets by measured points: what else
     /// their rises leave open is no help to find sets and ways.
     pub(crate) fn steps(&self) -> Vec<Step> {
@@ -284,19 +289,10 @@ impl Scale {
     ) -> Vec<u64> {
         let Some(reading) = reading else { return Vec::new() };
         if !self.is_hardware() {
-            if self.huge.is_none() && placements_differ(curve) {
-                let page = self.base as f64;
-                let added = |bytes| translation_at(translation, bytes);
-                let ordered = ends_in_any_frames(curve, &reading.tiers, page, added);
-                let random = (ordered == 0).then(|| frames::read(&placed(curve, translation), page, reading));
-                match random.flatten() {
-                    Some(found) => *reading = found,
-                    None => {
-                        let points = curve_points(curve, translation);
-                        ramps::widen(reading, &points, MIN_APART, |i| i >= ordered);
-                        start_where_it_fits(reading, curve, translation);
-                    }
-                }
+            if !self.are_in_order() {
+                let points = curve_points(curve, translation);
+                ramps::widen(reading, &points, MIN_APART, |_| true);
+                start_where_it_fits(reading, curve, translation);
             }
             extend_by_tables(reading, &curve_points(curve, translation), translation, self.base as f64);
             return Vec::new();
@@ -308,7 +304,7 @@ impl Scale {
             doubtful.extend(bursts::merge_last(reading, &trials, self));
         }
         // The first level is indexed within a page, or its ways are colours of few pages.
-        let scattered = self.huge.is_none() || splintered;
+        let scattered = !self.are_in_order() || splintered;
         ramps::widen(reading, &curve_points(curve, translation), MIN_APART, |i| scattered && i > 0);
         self.add_session_error(reading);
         doubtful
@@ -417,13 +413,4 @@ fn curve_points(latency_curve: &[At], translation: &Translation) -> Vec<Point> {
         Point { x, y, sigma: a.sigma().hypot(shared), shared }
     };
     latency_curve.iter().map(point).collect()
-}
-
-/// Returns the points of the latency curve with their placements.
-fn placed(latency_curve: &[At], translation: &Translation) -> Vec<Placed> {
-    let point = |at: &At| {
-        let x = at.bytes as f64;
-        Placed { x, placements: at.placements(), translation: translation_at(translation, x) }
-    };
-    latency_curve.iter().map(point).filter(|point| !point.placements.is_empty()).collect()
 }

@@ -43,7 +43,7 @@ const OCTAVE: f64 = 2.0;
 pub(super) fn is_test(trial: &Trial) -> bool {
     trial.kind() == PatternKind::Conflict
         && trial.memory.stride == KEY_STRIDE
-        && trial.memory.page == Pages::Base
+        && trial.memory.page != Pages::Huge
 }
 
 /// Returns the bytes from line to line, so many pages and a line: the lines use all sets of a cache.
@@ -53,7 +53,7 @@ fn period(scale: &Scale, apart: u64) -> u64 {
 
 /// Returns the patterns of a test, and the memory for them.
 pub(super) fn trials(scale: &Scale, test: Test) -> impl Iterator<Item = (Pattern, Memory)> + use<> {
-    let memory = Memory { page: Pages::Base, ..Memory::of(test.pages * KEY_STRIDE, KEY_STRIDE) };
+    let memory = Memory { page: scale.base_pages(), ..Memory::of(test.pages * KEY_STRIDE, KEY_STRIDE) };
     let periods = APART.map(|apart| period(scale, apart)).into_iter().take(test.distances);
     periods.map(move |period| (Conflict::of(Groups::apart(period)).into(), memory))
 }
@@ -214,7 +214,6 @@ mod tests {
             shape: Shape::Gradual(2),
             explained: true,
             wide_rise: false,
-            in_frames: false,
             covered: 0,
         };
         let first = Tier { latency: exactly(1.0), capacity: None, points: 3, on_plateau: 3, begin: 0.0 };

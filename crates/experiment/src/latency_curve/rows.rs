@@ -46,12 +46,6 @@ fn not_subtracted(all: &Curves, scale: &Scale, on: &[&At]) -> f64 {
         let exceeds = nearest.onset.low < window.min(pages);
         return if exceeds { (beyond.latency.value - first).max(0.0) } else { 0.0 };
     }
-    let largest = all.pairs.last().map_or(0.0, |pair| pair.pages as f64);
-    let end = all.steps().last().map_or(0.0, |step| step.capacity.high);
-    if all.has_random_frames() && pages > largest && last.bytes as f64 > end {
-        // No pair shows what a walk takes on so many pages: two of its loads may come from memory.
-        return 2.0 * last.time() / (scale.base / scale.stride / 2).max(1) as f64;
-    }
     let dearest = |pages: f64| {
         let held = all.pairs.iter().filter(|pair| pair.pages as f64 <= pages);
         held.map(|pair| pair.extra).fold(0.0, f64::max)
@@ -156,9 +150,6 @@ pub(crate) const MIN_MEMORY_NS: f64 = 26.0;
 /// Returns a note on a capacity that is somewhere on a wide rise.
 fn wide_rise(capacity: &Capacity, size: impl Fn(f64) -> String) -> Option<String> {
     let Interval { value, high, .. } = capacity.onset;
-    if capacity.in_frames {
-        return Some("from its rise in random frames, fitted together with those of the other levels".into());
-    }
     capacity.wide_rise.then(|| {
         format!(
             "loads slow down beyond {} and most miss beyond {}: pages at random frames, a shared or hashed index, or other users",
@@ -177,15 +168,10 @@ fn covered(capacity: &Capacity) -> Option<String> {
     })
 }
 
-/// Factor of the most entries of a TLB in random frames: there some sets of a cache are overfull by chance before the others, and the lines of a
-/// pair then take longer before their translations do. Two of 27 described machines had 2 and 1 % more entries than the interval.
-const OVERFULL_BY_CHANCE: f64 = 1.05;
-
 /// Returns the most entries of a TLB whose reach is at most `high` pages.
-fn most_entries(high: f64, scale: &Scale, all: &Curves) -> f64 {
+fn most_entries(high: f64, scale: &Scale) -> f64 {
     let own = if scale.is_hardware() { OWN_PAGES } else { 0.0 };
-    let by_chance = if all.has_random_frames() { OVERFULL_BY_CHANCE } else { 1.0 };
-    ((high.ceil() + own) * by_chance).ceil()
+    high.ceil() + own
 }
 
 /// Entries of a TLB that the task's own pages take, its stack and data: of 72 entries, 70 pages did not always fit.
@@ -199,7 +185,7 @@ fn entries(all: &Curves, scale: &Scale, (steps, i): (&[(Capacity, Tier)], usize)
     let capacity = &steps[i].0;
     let Interval { value, high, .. } = capacity.onset;
     let low = all.least_reach(capacity, (before, added(&steps[i]))).floor();
-    Interval { value: value.floor(), low, high: most_entries(high, scale, all) }
+    Interval { value: value.floor(), low, high: most_entries(high, scale) }
 }
 
 /// Ratio of the reaches of two steps within which the first one may still rise where the second begins: misses appear within an octave. On

@@ -7,15 +7,12 @@
 //!   A window then has many translations and must fit in the first TLB: it has 64 KiB, 16 pages of 4 KiB, or, on a
 //!   described machine, 4 pages unless the pairs show that the first TLB holds 16.
 //! - The first TLB may hold no huge pages at all. Every load in a huge page then misses in it, and loads in base pages
-//!   are faster. The curve is measured in base pages there. If a described machine has them in random frames, of which caches hold less than
-//!   their size, the curve is measured again in huge pages, less what every load takes longer there.
+//!   are faster. The curve is measured in base pages there.
 
 use fathom_analysis::interval::median;
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
-use fathom_units::facts;
 
-use super::placed::placements_differ;
 use super::{At, PAIR_STRIDE, STRIDE, Scale, WINDOW_PAGES, has_one_line_per_page, spaced_widely_from};
 use crate::record::Record;
 
@@ -64,42 +61,6 @@ pub(super) fn choose(record: &Record, scale: &mut Scale) {
         }
     }
     scale.window = recorded.map_or_else(|| first_window(record, scale), |trial| trial.pattern.walk().window);
-    if scale.slower_huge.is_some() && chases().any(|trial| is_huge_point(scale, trial)) {
-        scale.use_slower_huge(record);
-    }
-}
-
-/// Returns whether a trial is a point of a curve in huge pages.
-fn is_huge_point(scale: &Scale, trial: &Trial) -> bool {
-    trial.memory.page == Pages::Huge && is_point(scale, trial)
-}
-
-/// Base pages of a working set that has the same time in any frames: all of them fit in one way of most caches.
-const FEW_FRAMES: u64 = 4;
-
-impl Scale {
-    /// Returns whether the curve of a described machine was measured in base pages because huge ones are slower, and base pages are in random
-    /// frames.
-    pub(crate) fn has_slower_huge_but_random_frames(&self, record: &Record) -> bool {
-        let in_base = self.slower_huge.is_some() && self.huge.is_none();
-        in_base && self.is_survey && record.is_exact() && placements_differ(&self.latency_curve(record))
-    }
-
-    /// Takes huge pages for the curve although every load takes longer there: by how much, working sets of few pages tell that were measured in
-    /// both, else the pairs.
-    pub(crate) fn use_slower_huge(&mut self, record: &Record) {
-        let Some(slower) = self.slower_huge else { return };
-        let few = FEW_FRAMES * self.base;
-        let in_base = self.latency_curve(record);
-        self.huge = super::page(record, facts::PAGE_HUGE);
-        self.window = WINDOW_BYTES;
-        let in_huge = self.latency_curve(record);
-        let both = in_huge.iter().filter(|huge| huge.bytes <= few).filter_map(|huge| {
-            let base = in_base.iter().find(|base| base.bytes == huge.bytes)?;
-            Some(huge.time() - base.time())
-        });
-        self.huge_adds = median(&both.collect::<Vec<_>>()).unwrap_or(slower.huge - slower.base);
-    }
 }
 
 /// Returns whether a trial is a point of any latency curve. Access orders and packed halves of the TLB pairs have
@@ -142,7 +103,7 @@ fn pair_strides(scale: &Scale) -> [u64; 2] {
 /// Returns all measurements of one line in each base page with this spacing.
 fn spread(record: &Record, scale: &Scale, stride: u64) -> Vec<At> {
     scale.gather(record, PatternKind::Pages, |t| {
-        has_one_line_per_page(t) && t.memory.stride == stride && t.memory.page == Pages::Base
+        has_one_line_per_page(t) && t.memory.stride == stride && t.memory.page == scale.base_pages()
     })
 }
 

@@ -62,7 +62,7 @@ fn consistently_slower(halves: &[Half]) -> bool {
 /// Returns the packed halves on parts of the curve that are level within `max_slope`, ascending in bytes.
 fn halves(record: &Record, scale: &Scale, max_slope: f64) -> Vec<Half> {
     let curve = scale.latency_curve(record);
-    let pairs = scale.pairs_in(record, fathom_probe::machine::Pages::Base);
+    let pairs = scale.pairs_in(record, scale.base_pages());
     let packed =
         scale.gather(record, PatternKind::Chase, |t| scale.is_packed(t) && t.memory.stride == PAIR_STRIDE);
     let first = curve.first().map_or(f64::INFINITY, At::time);

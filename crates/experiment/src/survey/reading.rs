@@ -140,15 +140,6 @@ fn long_lines(scale: &Scale, report: &mut Report) {
     report.warnings.push(Warning::new(WarningKind::BudgetExhausted, text, "give it a larger --budget"));
 }
 
-/// Returns why a curve was measured in slower huge pages, and what was subtracted.
-fn in_slower_huge(scale: &Scale, huge: u64) -> String {
-    format!(
-        "base pages are in random frames, so the latency curve was measured in {} pages, and {:.2} ns are subtracted from all its points",
-        size(huge as f64),
-        scale.huge_adds
-    )
-}
-
 fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, report: &mut Report) {
     let mut warn = |kind, text: String, remedy: &str| report.warnings.push(Warning::new(kind, text, remedy));
     let curve = || {
@@ -160,10 +151,11 @@ fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, rep
         )
     };
     if let Some(slower) = scale.slower_huge {
-        let measured = scale.huge.map_or_else(curve, |huge| in_slower_huge(scale, huge));
         let text = format!(
-            "a load that hits in the nearest cache takes {:.2} ns in huge pages and {:.2} ns in base pages; {measured}",
-            slower.huge, slower.base
+            "a load that hits in the nearest cache takes {:.2} ns in huge pages and {:.2} ns in base pages; {}",
+            slower.huge,
+            slower.base,
+            curve()
         );
         warn(WarningKind::SlowHugePages, text, "");
     } else if scale.huge.is_none() {

@@ -123,6 +123,7 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
             size: 2 << 30,
             pages,
             frames: Frames::Contiguous,
+            page_map: true,
             latency: Time::ns(memory),
             spread: Time::ns(rng.between(0.0, 0.1 * memory)),
             rows: rng.chance(0.3).then(|| Rows {

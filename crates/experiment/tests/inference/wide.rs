@@ -90,6 +90,7 @@ fn attempt(rng: &mut Rng, seed: u64) -> Description {
             size: if largest > 64e6 { 8 << 30 } else { 2 << 30 },
             pages,
             frames: if rng.chance(0.3) { Frames::Scattered } else { Frames::Contiguous },
+            page_map: true,
             latency: Time::ns(memory),
             spread: Time::ns(rng.between(0.0, 0.1 * memory)),
             rows: rng.chance(0.3).then(|| Rows {

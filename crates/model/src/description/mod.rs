@@ -339,6 +339,8 @@ pub struct Memory {
     pub pages: Vec<u64>,
     /// Physical placement of a mapping's pages; contiguous if absent in a file.
     pub frames: Frames,
+    /// Whether the machine tells the frames of its pages, as Linux does to root; true if absent in a file.
+    pub page_map: bool,
     /// Load-to-use latency in total; the mean of the spread.
     pub latency: Time,
     /// Half-width of a uniform variation.

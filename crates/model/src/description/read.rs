@@ -56,8 +56,19 @@ const LEVEL: &[&str] = &[
 ];
 const TLB: &[&str] = &["name", "entries", "ways", "pages", "latency", "replacement", "splits"];
 const WALK: &[&str] = &["fetches", "from", "latency"];
-const MEMORY: &[&str] =
-    &["size", "pages", "frames", "latency", "spread", "row", "banks", "open", "refresh", "refresh_takes"];
+const MEMORY: &[&str] = &[
+    "size",
+    "pages",
+    "frames",
+    "page_map",
+    "latency",
+    "spread",
+    "row",
+    "banks",
+    "open",
+    "refresh",
+    "refresh_takes",
+];
 const UNCACHED: &[&str] =
     &["load", "store", "buffers", "gather", "drain", "device_load", "device_store", "write_through", "mixed"];
 
@@ -240,6 +251,7 @@ fn read_memory(t: &Table) -> Result<Memory> {
         size: t.quantity("size", units::size)?,
         pages: t.sizes("pages")?,
         frames: t.word_or_first("frames", Frames::ALL, Frames::word)?,
+        page_map: t.value("page_map").map_or(Ok(true), |_| t.flag("page_map"))?,
         latency: t.quantity("latency", units::time)?,
         spread: t.time_or_zero("spread")?,
         rows,

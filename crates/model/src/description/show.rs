@@ -258,6 +258,9 @@ impl Memory {
         t.quoted("size", compact(self.size));
         t.put("pages", sizes(&self.pages));
         t.quoted("frames", self.frames.word());
+        if !self.page_map {
+            t.put("page_map", false);
+        }
         t.quoted("latency", self.latency);
         t.quoted("spread", self.spread);
         if let Some(rows) = &self.rows {

@@ -245,7 +245,7 @@ pub(super) fn example(key: &str) -> String {
         "write" => "write = \"back\"",
         "inclusion" => "inclusion = \"neither\"",
         "from" => "from = \"memory\"",
-        "allocate" | "shared" => return format!("for example: {key} = true"),
+        "allocate" | "page_map" | "shared" => return format!("for example: {key} = true"),
         "cpus" | "ways" | "entries" | "fetches" | "banks" | "buffers" | "resolution" | "outstanding"
         | "streams" => {
             return format!("for example: {key} = 4");

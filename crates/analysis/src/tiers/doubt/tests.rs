@@ -11,16 +11,7 @@ fn exactly(value: f64) -> Interval {
 fn capacity(bytes: f64, explained: bool) -> Capacity {
     let shape = Shape::Lru(8);
     let (below, above) = (bytes, 1.01 * bytes);
-    Capacity {
-        onset: exactly(bytes),
-        below,
-        above,
-        shape,
-        explained,
-        wide_rise: false,
-        in_frames: false,
-        covered: 0,
-    }
+    Capacity { onset: exactly(bytes), below, above, shape, explained, wide_rise: false, covered: 0 }
 }
 
 fn tier(latency: f64, capacity: Option<Capacity>, on_plateau: usize, begin: f64) -> Tier {

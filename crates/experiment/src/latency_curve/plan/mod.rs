@@ -1,6 +1,5 @@
 //! The latency curve's plan: from the record so far to the next round of trials.
 
-mod placements;
 mod refine;
 mod scan;
 
@@ -62,12 +61,6 @@ pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     if scale.untested_long_lines && budget.spent <= budget.share(LAST_SCAN_STARTS_BY) {
         scale.space_widely();
     }
-    if round > SCAN_ROUNDS
-        && budget.spent <= budget.share(LAST_SCAN_STARTS_BY)
-        && scale.has_slower_huge_but_random_frames(record)
-    {
-        scale.use_slower_huge(record);
-    }
     if round > 1 && budget.spent >= budget.share(LAST_ROUND_STARTS_BY) {
         return Vec::new();
     }
@@ -82,21 +75,12 @@ pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         round,
         trials: Vec::new(),
     };
-    // Huge pages are slower, and if base pages are in random frames, the curve is measured in huge ones after all.
-    let frames_matter = planner.exact() && planner.scale.is_survey && planner.scale.slower_huge.is_some();
     match round {
         1 => planner.calibrate(),
         2 => planner.scan_pairs(),
         3 => planner.coarse_scan(),
         // The curve begins again with another spacing.
         _ if planner.scale.stride > STRIDE && !planner.is_scanned() => planner.scan_all(),
-        // And in other pages.
-        _ if planner.scale.huge_adds > 0.0 && planner.latency_curve.is_empty() => {
-            planner.coarse_scan();
-            planner.scan_large_sizes();
-        }
-        4 if frames_matter && planner.has_second_placements() => planner.second_placements(),
-        5 if frames_matter && planner.has_no_large_sizes() => planner.scan_large_sizes(),
         4 => planner.scan_large_sizes(),
         _ => {
             planner.finish_scan();
@@ -109,7 +93,8 @@ pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
 /// Returns the largest mapping in pages of this kind, bytes.
 fn memory_limit(record: &Record, scale: &Scale, pages: Pages) -> u64 {
     let name = match pages {
-        Pages::Base | Pages::Coloured => facts::MEMORY_MAPPABLE_BASE_BYTES,
+        Pages::Base => facts::MEMORY_MAPPABLE_BASE_BYTES,
+        Pages::Coloured => facts::MEMORY_MAPPABLE_COLOURED_BYTES,
         Pages::Huge => facts::MEMORY_MAPPABLE_HUGE_BYTES,
     };
     // A host states one limit for both kinds, which may be in use at once.
@@ -308,13 +293,13 @@ impl Planner<'_> {
     fn pair(&mut self, n: u64) {
         self.packed(n);
         let spread = pattern::Pages::over(Walk { order: OrderKind::Random, window: self.scale.base });
-        self.chain(spread.into(), n, self.scale.pair_stride(), Pages::Base);
+        self.chain(spread.into(), n, self.scale.pair_stride(), self.scale.base_pages());
     }
 
     /// Schedules a TLB pair of the same lines in two orders on `n` pages, in the same frames where a machine can choose them.
     fn two_lines(&mut self, n: u64) {
         let first = self.trials.len();
-        for (pattern, memory) in two_lines::both(&self.scale, n, Pages::Base) {
+        for (pattern, memory) in two_lines::both(&self.scale, n, self.scale.base_pages()) {
             self.chain(pattern, memory.cells(), memory.stride, memory.page);
         }
         let (seed, place) = (self.trials[first].seed, self.trials[first].memory.place);
@@ -350,7 +335,7 @@ impl Planner<'_> {
     }
 
     fn max_pages(&self) -> u64 {
-        (self.memory_limit(Pages::Base) / self.scale.base).min(MAX_PAIR)
+        (self.memory_limit(self.scale.base_pages()) / self.scale.base).min(MAX_PAIR)
     }
 
     /// Trims the round to its share of the budget, shuffles it and adds cycle calibrations at both ends.

@@ -13,7 +13,6 @@ use crate::latency_curve::splinters;
 use crate::latency_curve::translation::{self, PLATEAU_SPAN, Pair};
 use crate::latency_curve::two_lines;
 use crate::record::TrialRun;
-use crate::scale::placed::placements_agree;
 use crate::scale::{
     DENSE_SHARE, DENSE_TRIALS, MAX_DISTURBED_BYTES, MIN_DENSE_SHARE, MIN_SLOWER, STRIDE, Short,
 };
@@ -58,12 +57,10 @@ impl Planner<'_> {
         if let Some(curves) = curves {
             self.short_lines(curves);
             self.long_lines(curves);
-            if !self.has_random_frames() {
-                self.narrow(curves);
-                self.fill_wide_rises(curves);
-                self.fill_unexplained_rises(curves);
-                self.fill_hiding_gaps(curves);
-            }
+            self.narrow(curves);
+            self.fill_wide_rises(curves);
+            self.fill_unexplained_rises(curves);
+            self.fill_hiding_gaps(curves);
             self.extend(curves);
         }
         if let Some(tlbs) = translated {
@@ -84,11 +81,7 @@ impl Planner<'_> {
             if self.scale.is_survey {
                 self.exceed_claim();
             }
-            if self.has_random_frames() {
-                self.placements();
-            } else {
-                self.repeat_brackets(curves);
-            }
+            self.repeat_brackets(curves);
         }
         self.doubtful(doubtful, doubtful_pages);
         if !self.exact() {
@@ -112,16 +105,10 @@ impl Planner<'_> {
         missing
     }
 
-    /// Returns whether pairs of the same lines are measured too: on exact machines. In random frames levels were found worse with them
-    /// (`capacities_in_random_frames_are_somewhere_on_the_rise_or_doubted`); why is not known.
+    /// Returns whether pairs of the same lines are measured too: on exact machines whose frames are known to follow one another.
     fn has_two_lines(&self) -> bool {
         let is_affordable = self.scale.huge.is_some() || self.budget.total >= MORE_PAIRS_BUDGET;
-        self.scale.is_survey && self.exact() && is_affordable && self.frames_are_in_order()
-    }
-
-    /// Returns whether the frames of the curve's pages follow one another, as far as its trials show.
-    fn frames_are_in_order(&self) -> bool {
-        self.scale.huge.is_some() || placements_agree(self.latency_curve)
+        self.scale.is_survey && self.exact() && is_affordable && self.scale.are_in_order()
     }
 
     /// Schedules the pairs of the same lines that were not measured; those in memory were, but do not count.
@@ -166,7 +153,7 @@ impl Planner<'_> {
 
     /// Schedules the tests whether steps of the TLB pairs are due to page tables.
     fn descriptors(&mut self, pairs: &[Pair], translated: &Reading, causes: &[Cause]) {
-        let limit = self.memory_limit(Pages::Base);
+        let limit = self.memory_limit(self.scale.base_pages());
         for test in Steps::of(self.latency_curve, pairs, translated).tests(&self.scale, limit, causes) {
             for trial in descriptors::trials(&self.scale, test) {
                 self.translation_test(test.pages, trial);
@@ -302,7 +289,7 @@ impl Planner<'_> {
     /// Schedules points on small rises that no single capacity explains: behind a small cache, an exclusive one of half
     /// its size has a plateau of half an octave, of which the scan has one point.
     fn fill_unexplained_rises(&mut self, curves: &Reading) {
-        if !(self.scale.is_survey && self.frames_are_in_order()) {
+        if !(self.scale.is_survey && self.scale.are_in_order()) {
             return;
         }
         let stride = self.scale.stride;
@@ -392,7 +379,7 @@ impl Planner<'_> {
     fn orders_bytes(&self, curves: &Reading) -> u64 {
         let onset = curves.tiers.iter().rev().find_map(|t| t.capacity).map_or(0.0, |c| c.onset.value);
         let request = ((4.0 * onset) as u64).next_power_of_two().clamp(4 << 20, 64 << 20);
-        request.min(self.top() / 2).min(self.memory_limit(Pages::Base) / 2)
+        request.min(self.top() / 2).min(self.memory_limit(self.scale.base_pages()) / 2)
     }
 
     fn orders(&mut self, curves: &Reading) {

@@ -107,7 +107,6 @@ impl Planner<'_> {
             self.step(bytes);
         }
         self.line_pairs();
-        self.second_placements();
     }
 
     /// Schedules working sets of a described machine beyond its claimed caches, if those of the scan may all fit in one.
