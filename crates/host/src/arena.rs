@@ -28,6 +28,8 @@
 //!
 //! So by induction every cell that exists is a multiple of 8 with 8 readable bytes at it.
 
+pub(crate) mod pool;
+
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;

@@ -15,6 +15,7 @@ use crate::process;
 use crate::procfs::Root;
 
 mod driver_memory;
+mod page_map;
 
 use driver_memory::{ColouredPages, max_coloured_bytes};
 
@@ -74,7 +75,7 @@ impl Memory {
         let provided = |attribute: &Attribute| driver_buffer::find(&root, &driver, *attribute).is_some();
         let attributes_area =
             if driver_buffer::ATTRIBUTES.iter().any(provided) { DRIVER_BUFFER_BYTES } else { 0 };
-        let driver_buffer = attributes_area + max_coloured_bytes(&driver);
+        let driver_buffer = attributes_area + max_coloured_bytes(&root, &driver);
         let align = sizes.huge.unwrap_or(DEFAULT_ALIGN_BYTES).max(sizes.base).max(DEFAULT_ALIGN_BYTES);
         // Not limited by `max_bytes`: the first arena of a process sets the length of all (see `arena`), and
         // addresses cost nothing.

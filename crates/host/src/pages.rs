@@ -73,20 +73,33 @@ pub(crate) fn page_map(root: &Root, range: &Range<u64>, page: u64) -> Option<Vec
     Some(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
 }
 
+/// Returns the frames of these pages, by the page map; `None` for a page that is not present. `None` if the frames are hidden from this
+/// process.
+pub(crate) fn frames(root: &Root, range: &Range<u64>, page: u64) -> Option<Vec<Option<u64>>> {
+    let words = page_map(root, range, page)?;
+    let frame = |word: &u64| (word >> 63 == 1).then_some(frame_of(*word));
+    let frames: Vec<Option<u64>> = words.iter().map(frame).collect();
+    frames.iter().flatten().any(|frame| *frame != 0).then_some(frames)
+}
+
+/// Returns the frame in an entry of the page map of a page that is present: bits 0 to 54, 0 if it is hidden.
+fn frame_of(word: u64) -> u64 {
+    word & ((1 << 55) - 1)
+}
+
 /// Checks by the page map's entries that all pages are present and share one frame that no process maps exclusively.
 /// Returns the finding as text for the record, or the reason why not.
 ///
 /// Bits as in Documentation/admin-guide/mm/pagemap.rst: 63 present, 56 exclusively mapped (not set for a zero page,
 /// which belongs to no mapping), 0 to 54 the frame, hidden as 0 from processes without `CAP_SYS_ADMIN`.
 pub(crate) fn shared(words: &[u64]) -> Result<&'static str, String> {
-    let frame = |word: u64| word & ((1 << 55) - 1);
     let count = |test: &dyn Fn(u64) -> bool| words.iter().filter(|&&word| test(word)).count();
     let of = words.len();
     match (count(&|word| word >> 63 == 0), count(&|word| word >> 56 & 1 == 1)) {
-        (0, 0) if words.iter().all(|&word| frame(word) == 0) => {
+        (0, 0) if words.iter().all(|&word| frame_of(word) == 0) => {
             Ok("present and not mapped exclusively (pagemap); the frames are hidden")
         }
-        (0, 0) if words.iter().all(|&word| frame(word) == frame(words[0])) => Ok("one frame (pagemap)"),
+        (0, 0) if words.iter().all(|&word| frame_of(word) == frame_of(words[0])) => Ok("one frame (pagemap)"),
         (0, 0) => Err(format!("{of} pages that are only read have more than one frame (pagemap)")),
         (0, own) => Err(format!("{own} of {of} pages that are only read have separate frames (pagemap)")),
         (absent, _) => Err(format!("{absent} of {of} pages that were read are not present (pagemap)")),

@@ -97,8 +97,10 @@ fn buffer_device_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<F
         let buffer_device = driver_buffer::find(root, driver, *attribute)?;
         Some(text(format!("attribute.{}", attribute.token()), buffer_device.name))
     };
-    let colours = memory.coloured_page_provider().map(|name| text(facts::PAGE_COLOURED, name));
-    driver_buffer::ATTRIBUTES.iter().filter_map(buffer_device).chain(colours).collect()
+    let colours = memory.coloured_page_provider().map(|(name, bytes)| {
+        [text(facts::PAGE_COLOURED, name), int(facts::MEMORY_MAPPABLE_COLOURED_BYTES, bytes)]
+    });
+    driver_buffer::ATTRIBUTES.iter().filter_map(buffer_device).chain(colours.into_iter().flatten()).collect()
 }
 
 fn clock_facts(clock: Source, why: String, rate: Rate) -> Vec<Fact> {

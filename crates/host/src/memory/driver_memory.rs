@@ -6,10 +6,11 @@ use std::rc::Rc;
 use fathom_probe::machine::{Attribute, COLOUR_SPAN, MapRequest, Mapping, Pages, Refusal, Translation};
 use fathom_probe::splitmix::mix;
 
-use super::Memory;
+use super::{Memory, page_map};
 use crate::driver::{self, Driver, Presence, Region};
 use crate::driver_buffer::{self, DriverBuffer};
 use crate::placement;
+use crate::procfs::Root;
 
 /// Share of the driver's memory limit for coloured pages: a half. Each attribute may take an eighth
 /// (`driver_buffer`), which leaves memory for the driver's recorder and for other processes.
@@ -19,25 +20,28 @@ const COLOURED_LIMIT_DIVISOR: u64 = 2;
 /// sets of a larger cache.
 const SLACK_BLOCKS: u64 = 3;
 
-/// Coloured pages: blocks of [`COLOUR_SPAN`] bytes, each physically contiguous and aligned to [`COLOUR_SPAN`].
+/// Coloured pages: blocks of [`COLOUR_SPAN`] bytes. Those of the driver are physically contiguous and aligned to [`COLOUR_SPAN`], in
+/// those by the page map each page is at its place modulo that.
 #[derive(Debug)]
 pub(super) struct ColouredPages {
     /// Their range in the arena.
     area: Range<u64>,
-    /// Blocks that are mapped, from the area's start on.
+    /// Blocks of the driver that are mapped, from the area's start on.
     blocks: Vec<Region>,
+    /// Number of blocks by the page map that are, where there is no driver.
+    pub(super) by_page_map: u64,
 }
 
 /// Returns the maximum size of all coloured pages, bytes.
-pub(super) fn max_coloured_bytes(driver: &Presence) -> u64 {
-    let Presence::Available(driver) = driver else { return 0 };
+pub(super) fn max_coloured_bytes(root: &Root, driver: &Presence) -> u64 {
+    let Presence::Available(driver) = driver else { return page_map::max_bytes(root) };
     driver.limit() / COLOURED_LIMIT_DIVISOR / COLOUR_SPAN * COLOUR_SPAN
 }
 
 impl ColouredPages {
     /// Returns an empty set whose blocks will be in `area` of the arena.
     pub(super) fn within(area: Range<u64>) -> ColouredPages {
-        ColouredPages { area, blocks: Vec::new() }
+        ColouredPages { area, blocks: Vec::new(), by_page_map: 0 }
     }
 }
 
@@ -146,7 +150,9 @@ impl Memory {
 
     /// Maps coloured pages: each at its place modulo [`COLOUR_SPAN`] in physical memory.
     pub(super) fn map_coloured(&mut self, request: &MapRequest) -> Result<Mapping, Refusal> {
-        let driver = Rc::clone(self.driver.driver("pages of chosen colours")?);
+        if self.coloured.area.is_empty() {
+            self.driver.driver("pages of chosen colours")?;
+        }
         let page = self.sizes.base;
         let max_blocks = (self.coloured.area.end - self.coloured.area.start) / COLOUR_SPAN;
         let bytes = request.bytes.checked_next_multiple_of(page).filter(|&bytes| bytes > 0);
@@ -161,13 +167,44 @@ impl Memory {
         };
         let slots = SLACK_BLOCKS.min(max_blocks - needed) + 1;
         let first = mix(request.place) % slots;
-        let before = self.coloured.blocks.len();
-        while (self.coloured.blocks.len() as u64) < first + needed {
-            // A part of the blocks is useless, so it is released for other processes.
-            self.map_another_block(&driver).inspect_err(|_| self.unmap_blocks_after(before))?;
+        match &self.driver {
+            Presence::Available(driver) => self.have_blocks_of(&Rc::clone(driver), first + needed)?,
+            _ => self.have_blocks_by_page_map(first..first + needed)?,
         }
         let start = self.coloured.area.start + first * COLOUR_SPAN;
         Ok(self.mapping(start..start + bytes, page))
+    }
+
+    /// Maps blocks of the driver until there are so many.
+    fn have_blocks_of(&mut self, driver: &Rc<Driver>, wanted: u64) -> Result<(), Refusal> {
+        let before = self.coloured.blocks.len();
+        while (self.coloured.blocks.len() as u64) < wanted {
+            // A part of the blocks is useless, so it is released for other processes.
+            self.map_another_block(driver).inspect_err(|_| self.unmap_blocks_after(before))?;
+        }
+        Ok(())
+    }
+
+    /// Maps blocks by the page map up to the end of those that are wanted. If the kernel has moved pages of the wanted ones since they were
+    /// mapped, all are mapped once more.
+    fn have_blocks_by_page_map(&mut self, wanted: Range<u64>) -> Result<(), Refusal> {
+        let place = |block: u64, area: &Range<u64>| area.start + block * COLOUR_SPAN;
+        for is_last in [false, true] {
+            let had = self.coloured.by_page_map;
+            if wanted.end > had {
+                self.map_blocks_by_page_map(place(had, &self.coloured.area), wanted.end - had)?;
+                self.coloured.by_page_map = wanted.end;
+            }
+            let area = &self.coloured.area;
+            let verified = self.verify_colours(&(place(wanted.start, area)..place(wanted.end, area)));
+            if verified.is_ok() || is_last {
+                return verified;
+            }
+            let all = area.start..place(self.coloured.by_page_map, area);
+            self.arena.map_anonymous(all);
+            self.coloured.by_page_map = 0;
+        }
+        Ok(())
     }
 
     /// Maps one more block, and verifies the physical address of each of its pages.
@@ -210,10 +247,16 @@ impl Memory {
         Ok(())
     }
 
-    /// Returns the driver that provides coloured pages, if any.
-    pub(crate) fn coloured_page_provider(&self) -> Option<&'static str> {
-        let Presence::Available(driver) = &self.driver else { return None };
-        (driver.provides(Attribute::WriteBack) && driver.translates()).then_some(driver::NAME)
+    /// Returns what provides coloured pages, if anything does, and their largest size, bytes.
+    pub(crate) fn coloured_page_provider(&self) -> Option<(&'static str, u64)> {
+        let name = match &self.driver {
+            Presence::Available(driver) => {
+                (driver.provides(Attribute::WriteBack) && driver.translates()).then_some(driver::NAME)?
+            }
+            _ => page_map::NAME,
+        };
+        let bytes = self.coloured.area.end - self.coloured.area.start;
+        (bytes > 0).then_some((name, bytes))
     }
 }
 
