@@ -80,6 +80,23 @@ fn huge_pages_are_contiguous_despite_scattered_frames() {
     assert_eq!(round(&mut model, base, 20).0, 20);
 }
 
+/// Beside huge pages and without them.
+#[test]
+fn coloured_pages_are_contiguous_despite_scattered_frames() {
+    for pages in [vec![4096], vec![4096, 2 << 20]] {
+        let mut d = coloured(4, 4);
+        (d.memory.frames, d.memory.pages) = (Frames::Scattered, pages.clone());
+        let request = MapRequest { pages: Pages::Coloured, ..request(1 << 20) };
+        let mut model = Model::new(&d, 1);
+        let mapping = model.map(&request).unwrap();
+        assert_eq!(mapping.page_bytes, 4096);
+        assert_eq!(round(&mut model, mapping.base, 16).0, 0);
+        assert_eq!(round(&mut model, mapping.base, 20).0, 20);
+        d.memory.page_map = false;
+        assert!(Model::new(&d, 1).map(&request).unwrap_err().remedy.contains("page_map"), "{pages:?}");
+    }
+}
+
 #[test]
 fn pages_in_one_frame_share_lines_but_not_translations() {
     for frames in Frames::ALL {

@@ -142,9 +142,13 @@ fn long_lines(scale: &Scale, report: &mut Report) {
 
 fn open_ends(all: &Curves, curves: &Reading, scale: &Scale, record: &Record, report: &mut Report) {
     let mut warn = |kind, text: String, remedy: &str| report.warnings.push(Warning::new(kind, text, remedy));
+    let chosen = match scale.coloured_curve {
+        true => " of chosen frames (pages in other frames may begin to miss before a level is full)",
+        false => "",
+    };
     let curve = || {
         format!(
-            "the latency curve was measured in {} pages, in windows of {}: its points include one translation per {} loads, which is subtracted from its tiers",
+            "the latency curve was measured in {} pages{chosen}, in windows of {}: its points include one translation per {} loads, which is subtracted from its tiers",
             size(scale.base as f64),
             size(scale.window as f64),
             scale.base / scale.stride / 2

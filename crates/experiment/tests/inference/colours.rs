@@ -123,21 +123,21 @@ fn colours_have_no_effect_in_level_with_ways_of_one_page() {
     assert_eq!(initialised.notes, ["laid out for 4 colours; there is one"]);
 }
 
-/// Pages in random frames have unknown colours, so the experiment refuses.
+/// Without a page map, pages in random frames have unknown colours, so the experiment refuses.
 #[test]
 fn colours_of_scattered_pages_are_refused() {
     let mut d = machine(4);
     d.memory.pages.truncate(1);
     let contiguous = measured(&d, &[2], FIRST_MS).1;
     assert_eq!(finding(&contiguous, "tier.1.colour.useful").value, Value::Text("yes".into()));
-    d.memory.frames = Frames::Scattered;
+    (d.memory.frames, d.memory.page_map) = (Frames::Scattered, false);
     let scattered = measured(&d, &[2], FIRST_MS).1;
     assert_eq!(misses(&scattered, 1, "2"), []);
     assert!(scattered.refusals.iter().any(|r| r.what.contains("page colours")), "{:?}", scattered.refusals);
 }
 
-/// Returns a session with a machine that offers pages of chosen colours.
-fn with_coloured_pages(budget_ms: u64) -> Session {
+/// Returns a session.
+fn session(budget_ms: u64) -> Session {
     let run = Run {
         experiment: conflict::NAME.into(),
         seed: 1,
@@ -145,9 +145,7 @@ fn with_coloured_pages(budget_ms: u64) -> Session {
         asked: asked(conflict::options::ALL, &[("colours", "2")]),
         ..Run::default()
     };
-    let mut session = Session::new(conflict::plan, run);
-    session.record.facts.extend([("page.coloured".to_owned(), FactValue::Text("a test".into()))]);
-    session
+    Session::new(conflict::plan, run)
 }
 
 /// If pages of chosen colours are available, everything larger than a page is measured in them.
@@ -156,9 +154,8 @@ fn coloured_pages_are_requested_where_available() {
     let mut d = machine(4);
     d.memory.pages.truncate(1);
     d.memory.frames = Frames::Scattered;
-    // Scattered pages blur the end of a level, so the second level is large.
     d.levels.iter_mut().filter(|level| level.holds == Holds::Unified).for_each(|level| level.size *= 4);
-    let record = InProcess::new(with_coloured_pages(LONG_MS)).run(&mut Model::new(&d, 1)).1;
+    let record = InProcess::new(session(LONG_MS)).run(&mut Model::new(&d, 1)).1;
     let report = conflict::read(&record);
     for colours in [1, 2] {
         assert_misses(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, colours, 8));
@@ -173,22 +170,18 @@ fn coloured_pages_are_requested_where_available() {
     );
 }
 
-/// Huge pages have every colour: if there are huge pages, coloured pages are not used.
+/// Huge pages have every colour: where there are any, caches are measured in them.
 #[test]
-fn coloured_pages_are_not_requested_with_huge_pages() {
+fn caches_are_not_measured_in_coloured_pages_beside_huge_ones() {
     let mut d = machine(4);
     d.memory.frames = Frames::Scattered;
-    // No fact of the model reports its huge pages, and it offers no coloured pages.
-    let mut refused = 0;
-    let mut machine = Model::new(&d, 1);
-    for pages in [Pages::Coloured, Pages::Huge] {
-        let request = MapRequest { bytes: 8192, pages, attribute: Attribute::WriteBack, place: 0 };
-        refused += u64::from(machine.map(&request).is_err());
-    }
-    assert_eq!(refused, 1, "coloured pages only");
-    let record = InProcess::new(with_coloured_pages(SHORT_MS)).run(&mut machine).1;
-    // With huge pages no others are requested.
-    assert!(record.trials.iter().all(|run| run.trial.memory.page != Pages::Coloured));
+    let record = InProcess::new(session(SHORT_MS)).run(&mut Model::new(&d, 1)).1;
+    let of_caches = |run: &&TrialRun| {
+        run.trial.kind() == PatternKind::Conflict && run.trial.counted > 0
+            || run.trial.kind() == PatternKind::Chase
+    };
+    let pages = || record.trials.iter().filter(of_caches).map(|run| run.trial.memory.page);
+    assert!(pages().count() > 10 && pages().all(|page| page == Pages::Huge));
 }
 
 #[test]

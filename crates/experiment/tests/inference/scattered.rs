@@ -14,7 +14,7 @@ use crate::wide;
 fn described(ways: u32, colours: u64, replacement: Replacement) -> Description {
     let mut d = machine("bcm2837");
     d.name = format!("{ways} ways of {colours} page sets, {}", replacement.word());
-    d.memory.frames = Frames::Scattered;
+    (d.memory.frames, d.memory.page_map) = (Frames::Scattered, false);
     d.memory.pages = vec![4096];
     for tlb in &mut d.tlbs {
         tlb.pages = vec![4096];
