@@ -169,7 +169,7 @@ fn sentences(cost: &str, remedy: &str) -> String {
 }
 
 /// Features that need the driver.
-const DRIVER_FEATURES_NOTE: &str = "required for memory attributes, DMA, coloured pages and kernel wake-ups";
+const DRIVER_FEATURES_NOTE: &str = "required for memory attributes, DMA and kernel wake-ups, and unless root for coloured pages";
 
 /// Fathom's own driver. Older records have no facts about it.
 fn driver(record: &Record) -> Option<Row> {

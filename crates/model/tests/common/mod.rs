@@ -210,7 +210,16 @@ fn random_memory(d: &mut Draw, page: u64) -> Memory {
         takes: Time::ns(50.0 + d.below(300) as f64),
     });
     let frames = d.one_of(Frames::ALL);
-    Memory { size: page * 512 * (32 + d.below(64)), pages, frames, latency, spread, rows, refresh }
+    Memory {
+        size: page * 512 * (32 + d.below(64)),
+        pages,
+        frames,
+        page_map: true,
+        latency,
+        spread,
+        rows,
+        refresh,
+    }
 }
 
 fn random_level(d: &mut Draw, name: &str, holds: Holds, line: u64, sets: u64) -> Level {
