@@ -169,7 +169,8 @@ fn sentences(cost: &str, remedy: &str) -> String {
 }
 
 /// Features that need the driver.
-const DRIVER_FEATURES_NOTE: &str = "required for memory attributes, DMA and kernel wake-ups, and unless root for coloured pages";
+const DRIVER_FEATURES_NOTE: &str =
+    "required for memory attributes, DMA and kernel wake-ups, and unless root for coloured pages";
 
 /// Fathom's own driver. Older records have no facts about it.
 fn driver(record: &Record) -> Option<Row> {

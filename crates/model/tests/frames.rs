@@ -48,10 +48,10 @@ fn scattered_frames_have_random_colours_and_no_overlap() {
     d.memory.frames = Frames::Scattered;
     // 16 pages fit in 4 sets of 4 ways only if each colour occurs four times, which is rare: 16! / 4!^4 of 4^16 draws,
     // one
-    // in 68.
+    // in 68. All of them miss if no colour has one to four pages: 5, 5 and 6, or 8 and 8, or fewer colours, one in 150.
     let misses: Vec<u64> = (0..100).map(|seed| round(&mut Model::new(&d, seed), start, 16).0).collect();
-    let fit = misses.iter().filter(|&&m| m == 0).count();
-    assert!((0..=8).contains(&fit) && misses.iter().all(|&m| m < 16), "{misses:?}");
+    let count_of = |misses_of: u64| misses.iter().filter(|&&m| m == misses_of).count();
+    assert!(count_of(0) <= 8 && count_of(16) <= 5, "{misses:?}");
     // A way of one page has only one colour, so frames have no effect.
     let mut one = coloured(1, 4);
     one.memory.frames = Frames::Scattered;

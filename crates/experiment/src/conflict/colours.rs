@@ -106,7 +106,10 @@ impl ColourTest {
             let driver = record.text(facts::DRIVER_REMEDY).unwrap_or(DRIVER_REMEDY);
             let what = "no huge pages are available, and the colours of base pages are unknown".to_owned();
             let huge = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
-            return Some((what, format!("{huge}; or root, to whom the page map tells them; or Fathom's driver: {driver}")));
+            return Some((
+                what,
+                format!("{huge}; or root, to whom the page map tells them; or Fathom's driver: {driver}"),
+            ));
         }
         if self.kind != Pages::Coloured {
             return None;

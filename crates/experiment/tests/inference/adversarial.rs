@@ -158,7 +158,7 @@ fn curve_beside_slower_huge_pages_is_measured_in_chosen_frames() {
     d.tlbs[0].pages = vec![4096];
     let report = report_of(&d, 1);
     let warning = report.warnings.iter().find(|w| w.kind == WarningKind::SlowHugePages).expect("a warning");
-    assert!(warning.text.contains("in 4.0 KiB pages of chosen frames"), "{}", warning.text);
+    assert!(warning.text.contains("in 4 KiB pages of chosen frames"), "{}", warning.text);
     tiers(&report, &[4.0, 12.0, MEMORY]);
     for (n, truth) in [(1, 32_768.0), (2, 262_144.0)] {
         let name = format!("tier.{n}.capacity");

@@ -1,6 +1,5 @@
 //! Page colours on described machines: misses by colour must follow from the size of a way and the policy.
 
-use fathom_analysis::claims::FactValue;
 use fathom_analysis::findings::{Report, Value};
 use fathom_experiment::options::Asked;
 use fathom_experiment::record::{Record, Run, TrialRun};
@@ -8,7 +7,7 @@ use fathom_experiment::session::{InProcess, Session};
 use fathom_experiment::{conflict, option_differences};
 use fathom_model::Model;
 use fathom_model::description::{Description, Frames, Holds, Replacement, Time};
-use fathom_probe::machine::{Attribute, Machine as _, MapRequest, Pages};
+use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{PatternKind, Stride};
 
 use crate::asked::asked;

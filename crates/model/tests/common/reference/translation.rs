@@ -3,14 +3,14 @@
 use super::*;
 
 impl Reference {
-    /// Returns the physical address. The first half of the arena and its last eighth are in base pages, each with its
-    /// own
-    /// frames.
+    /// Returns the physical address. The first half of the arena, of which the second part is in order beside huge pages, and its last eighth are
+    /// in base pages, each with its own frames.
     pub(super) fn physical(&self, address: u64) -> u64 {
         let page = self.d.memory.pages[0];
         let (half, tail) = (self.arena / 2 / page, self.arena / 8 * 7 / page);
+        let scattered = if self.d.memory.pages.len() > 1 { half / 2 } else { half };
         let (part, first, pages) = match address / page {
-            number if number < half => (0, 0, half),
+            number if number < scattered => (0, 0, scattered),
             number if number >= tail => (1, tail, self.arena / page - tail),
             _ => return address,
         };
