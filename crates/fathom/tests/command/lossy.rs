@@ -21,7 +21,7 @@ fn damaged_trials_are_requested_again_with_equal_findings() {
     assert!(!good.out.contains("lossy-line"), "{good:?}");
     // Requests: one dropped, one changed, one repeated. Answers: several dropped, changed and repeated.
     let to = "sed -u -e 5d -e '9s/bytes=/bytes=1/' -e 12p";
-    let from = "sed -u -e 20d -e '70s/1/2/' -e 90p -e 101d -e 102d -e '130s/ crc.*//' -e '150s/e/E/g'";
+    let from = "sed -u -e 22d -e '72s/1/2/' -e 92p -e 103d -e 104d -e '132s/ crc.*//' -e '152s/e/E/g'";
     let (user, did) = survey(to, from, "--patience 8s --budget 3s");
     assert_eq!((did.status, did.err.as_str()), (3, ""), "{did:?}");
     same_tiers(&did.out, &good.out);
