@@ -201,7 +201,16 @@ fn no_coloured_pages(record: &Record) -> bool {
     record.trials.iter().any(|run| few(&run.trial) && run.refusal.is_some())
 }
 
-/// Smallest largest mapping in coloured pages in which hardware's latency curve is measured, bytes: twice the last level of most boards.
+/// Returns the name of the fact with the largest mapping in pages of this kind, bytes.
+pub(crate) fn mappable(pages: Pages) -> &'static str {
+    match pages {
+        Pages::Base => facts::MEMORY_MAPPABLE_BASE_BYTES,
+        Pages::Coloured => facts::MEMORY_MAPPABLE_COLOURED_BYTES,
+        Pages::Huge => facts::MEMORY_MAPPABLE_HUGE_BYTES,
+    }
+}
+
+/// Size of the largest mapping in coloured pages, at least, in which hardware's latency curve is measured, bytes: twice the last level of most boards.
 const MIN_COLOURED: u64 = 64 << 20;
 
 /// Returns whether there are enough coloured pages for a latency curve.

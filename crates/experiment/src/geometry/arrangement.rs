@@ -16,6 +16,12 @@ const MAX_GROUP: u64 = 32;
 pub(super) const MAX_SPAN: u64 = 512 << 20;
 /// The same for pages of chosen colours, which are scarce: half of what Fathom's driver holds by default.
 const COLOURED_SPAN: u64 = 32 << 20;
+/// Minimum relative error of a latency curve's capacity: its onset is found within 6 % on models, and on hardware other
+/// users occupy a part of shared levels.
+pub(super) const CAPACITY_ERROR: f64 = 0.12;
+/// The same for a latency curve in scattered pages: with 16 ways of 32 colours each, a level's pages overfill one of
+/// them from half of its capacity on (Poisson distribution).
+const SCATTERED_ERROR: f64 = 1.0;
 /// Shortest period: the longest known line is 128 bytes, and adjacent lines are fetched together.
 const MIN_PERIOD: u64 = 512;
 /// Longest period without huge pages.
@@ -57,6 +63,8 @@ pub(super) struct Domain {
     pub(super) max_group: u64,
     /// Maximum share of twice the clock's resolution in the added time of misses.
     pub(super) clock_share: f64,
+    /// Smallest relative error of the capacity.
+    pub(super) capacity_error: f64,
 }
 
 impl Domain {
@@ -79,6 +87,8 @@ impl Domain {
             span,
             max_group: MAX_GROUP,
             clock_share: CLOCK_SHARE,
+            // If the curve is in scattered base pages and a way is longer than a page, one colour overflows long before the level is full.
+            capacity_error: if pages.0 == scale.pages() { CAPACITY_ERROR } else { SCATTERED_ERROR },
         }
     }
 

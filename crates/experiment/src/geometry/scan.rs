@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use fathom_analysis::interval::median;
 use fathom_analysis::sets::{self, Conflict, Geometry, SetConstraints, Verdict};
-use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{PatternKind, Trial};
 
 use super::arrangement::{Arrangement, Domain, informative, multiples};
@@ -16,15 +15,9 @@ use crate::scale::Scale;
 const ALL_GROUPS: u64 = 24;
 /// Largest number of groups.
 const MAX_GROUPS: u64 = 72;
-/// Minimum relative error of a latency curve's capacity: its onset is found within 6 % on models, and on hardware other
-/// users occupy a part of shared levels.
-const CAPACITY_ERROR: f64 = 0.12;
-/// The same on a machine without other users, in adjacent frames, beyond the interval of the capacity: rounding. Of 497 levels of described machines
+/// Relative error of a latency curve's capacity on a machine without other users, in adjacent frames, beyond the interval of the capacity: rounding. Of 497 levels of described machines
 /// (wide generator, clean) whose ways were found, all right ones without exclusive levels are within it; 7 ways of 6.5 KiB for 4 of 11.5 were 0.5 % below.
 const FULL_ERROR: f64 = 0.002;
-/// The same for a latency curve in scattered pages: with 16 ways of 32 colours each, a level's pages overfill one of
-/// them from half of its capacity on (Poisson distribution).
-const SCATTERED_ERROR: f64 = 1.0;
 /// Relative error of the time of a hit.
 const HIT_ERROR: f64 = 0.003;
 /// Error of a share of misses in addition to that of its ends.
@@ -224,11 +217,7 @@ pub(super) fn constraints(
     exact: bool,
 ) -> SetConstraints {
     let capacity = step.capacity;
-    // The latency curve is measured in scattered base pages: if the way is longer than a page, one colour overflows
-    // long before the level is full.
-    let min_error =
-        if domain.pages.0 == Pages::Coloured && !exact { SCATTERED_ERROR } else { CAPACITY_ERROR };
-    let off = (capacity.high - capacity.low).max(min_error * capacity.value);
+    let off = (capacity.high - capacity.low).max(domain.capacity_error * capacity.value);
     let full = exact.then_some((capacity.low * (1.0 - FULL_ERROR), capacity.high * (1.0 + FULL_ERROR)));
     SetConstraints { grain: domain.grain, capacity: (capacity.value, off), full, nearer }
 }

@@ -12,7 +12,6 @@ use fathom_analysis::metrics::survey as metrics;
 use fathom_analysis::sets::{self, Conflict, Geometry, Verdict};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{PatternKind, Trial};
-use fathom_units::facts;
 use fathom_units::size;
 
 use super::arrangement::{self, Arrangement, Domain};
@@ -22,7 +21,7 @@ use crate::budget::Budget;
 use crate::latency_curve::{self, Curves, DESCRIPTOR};
 use crate::reading::number;
 use crate::record::Record;
-use crate::scale::Scale;
+use crate::scale::{Scale, mappable};
 
 /// Cells per group that keep the nearer TLB busy, at most: a fully associative nearer TLB has up to 64 entries, and
 /// with random replacement some loads hit until twice as many are in use.
@@ -42,7 +41,7 @@ const CLOCK_SHARE: f64 = 0.003;
 
 /// Returns the domain of a TLB.
 fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
-    let mappable = record.int(facts::MEMORY_MAPPABLE_BASE_BYTES);
+    let mappable = record.int(mappable(scale.base_pages()));
     let mappable = mappable.or_else(|| record.int(facts::MEMORY_CEILING_BYTES).map(|bytes| bytes / 2));
     let span = ((SCAN_RATIO * step.capacity.value) as u64).clamp(SPAN_BYTES, arrangement::MAX_SPAN);
     Domain {
@@ -54,6 +53,7 @@ fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
         span: span.min(mappable.unwrap_or(span)),
         max_group: MAX_GROUP,
         clock_share: CLOCK_SHARE,
+        capacity_error: arrangement::CAPACITY_ERROR,
     }
 }
 

@@ -37,7 +37,8 @@ impl Scale {
 
     /// Returns whether the pages of the latency curve have frames that follow one another, modulo the length of most caches' ways.
     pub(crate) fn are_in_order(&self) -> bool {
-        self.huge.is_some() || self.coloured_curve || self.base_in_order
+        // The frames of a guest are those of its host's memory.
+        self.huge.is_some() || self.coloured_curve && !self.nested || self.base_in_order
     }
 
     /// Returns whether this trial is a point of the latency curve.

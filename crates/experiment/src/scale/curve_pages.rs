@@ -52,7 +52,7 @@ pub(super) fn choose(record: &Record, scale: &mut Scale) {
     let page = recorded.map(|trial| trial.memory.page);
     if scale.huge.is_some() && page != Some(Pages::Huge) {
         let pairs = pairs(record, scale);
-        if !pairs.is_empty() && (page == Some(Pages::Base) || most_are_slower(&pairs)) {
+        if !pairs.is_empty() && (page.is_some() || most_are_slower(&pairs)) {
             let typical = |of: &dyn Fn(&SlowerHuge) -> f64| median(&pairs.iter().map(of).collect::<Vec<_>>());
             scale.slower_huge = typical(&|pair| pair.huge)
                 .zip(typical(&|pair| pair.base))

@@ -74,7 +74,7 @@ fn measurements(record: &Record, report: &mut Report) {
     report.findings.extend(rows(&decoded));
     report.findings.extend(geometry::rows::verdicts(&decoded, &levels, scale.base));
     if let Some(curves) = curves {
-        let scattered = !record.is_modelled() && (scale.huge.is_none() || all.splintered());
+        let scattered = !record.is_modelled() && (!scale.are_in_order() || all.splintered());
         let run = claims::Run { trust: record.trust, disturbed: disturbance.disturbed, scattered };
         report.findings.extend(claims::verdicts(&decoded, curves, run));
     }

@@ -16,7 +16,7 @@ use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::record::Record;
 use crate::round::shuffle;
-use crate::scale::{At, STRIDE, Scale, line_pairs};
+use crate::scale::{At, STRIDE, Scale, line_pairs, mappable};
 
 /// Largest working set of the coarse scan: larger than the last level of all but the largest servers. If the curve does
 /// not end on a plateau there, later rounds continue to [`MAX_BYTES`].
@@ -92,14 +92,9 @@ pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
 
 /// Returns the largest mapping in pages of this kind, bytes.
 fn memory_limit(record: &Record, scale: &Scale, pages: Pages) -> u64 {
-    let name = match pages {
-        Pages::Base => facts::MEMORY_MAPPABLE_BASE_BYTES,
-        Pages::Coloured => facts::MEMORY_MAPPABLE_COLOURED_BYTES,
-        Pages::Huge => facts::MEMORY_MAPPABLE_HUGE_BYTES,
-    };
     // A host states one limit for both kinds, which may be in use at once.
     let shared = || record.int(facts::MEMORY_CEILING_BYTES).map(|b| b / 2);
-    let stated = record.int(name).or_else(shared).unwrap_or(COARSE_TOP);
+    let stated = record.int(mappable(pages)).or_else(shared).unwrap_or(COARSE_TOP);
     // A refused size is a limit too.
     let refused = record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.memory.page == pages);
     let refused = refused.map(|r| r.trial.extent(scale.base)).min().unwrap_or(u64::MAX);
