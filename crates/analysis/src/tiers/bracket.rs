@@ -111,7 +111,7 @@ fn edge(inside: &[&Point], onset: f64, risen: impl Fn(&Point) -> bool) -> usize 
 
 /// Returns the largest relative overflow, up to `most` thousandths, whose rise stays below `threshold`, for a step of relative
 /// height `step`.
-fn hidden(shape: Shape, threshold: f64, step: f64, most: u16) -> f64 {
+pub(super) fn hidden(shape: Shape, threshold: f64, step: f64, most: u16) -> f64 {
     let part = |i: u16| f64::from(i) * 1e-3;
     (1..=most).map(part).find(|d| shape.misses(1.0 + d) * step > threshold).unwrap_or(part(most))
 }

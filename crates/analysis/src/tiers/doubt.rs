@@ -6,6 +6,7 @@
 
 use fathom_units::size;
 
+use super::bracket::hidden;
 use super::fit::Fit;
 use super::fit::shown::first_plateau;
 use super::shape::Shape;
@@ -48,6 +49,9 @@ const FASTER: f64 = 0.0075;
 const PLATEAU_BEFORE: usize = 3;
 /// Relative distance from the plateau beyond which a point has left it; surely, if it is four standard errors more.
 const MAX_DEPARTURE: f64 = 0.02;
+
+/// Largest relative overflow that a plateau may hide, in thousandths.
+const MOST_HIDDEN: u16 = 20;
 
 /// Smallest ratio of the latencies of successive tiers that are told apart, and of a rise in which one more may be.
 const MIN_STEP: f64 = 1.25;
@@ -237,11 +241,11 @@ fn extend_capacity(tiers: &mut [Tier], i: usize, points: &[Point]) {
     let on: Vec<&Point> = points.iter().filter(|p| p.x >= from && p.x <= capacity.below).collect();
     // Nor does one that is faster than the plateau: that part of its lap was what the level had kept of a larger working set.
     let faster = |p: &Point| p.y < latency.value * (1.0 - FASTER - 4.0 * p.sigma);
+    let limit = |p: &Point| (2.0 * p.sigma).clamp(FASTER, MAX_DEPARTURE);
     let level = |i: usize| {
         let before = on[i.saturating_sub(PLATEAU_BEFORE)..i].iter().map(|p| p.y);
         let here = latency.value.max(before.reduce(f64::min).unwrap_or(0.0));
-        let limit = (2.0 * on[i].sigma).clamp(FASTER, MAX_DEPARTURE);
-        !above(on[i], 0.0) && on[i].y <= here * (1.0 + limit) && !faster(on[i])
+        !above(on[i], 0.0) && on[i].y <= here * (1.0 + limit(on[i])) && !faster(on[i])
     };
     let shows = on_plateau >= 2 || !capacity.explained;
     let last = (0..on.len()).rfind(|i| level(*i)).filter(|last| last + 1 < on.len() && shows);
@@ -249,7 +253,9 @@ fn extend_capacity(tiers: &mut [Tier], i: usize, points: &[Point]) {
         capacity.onset.low = capacity.onset.low.min(first_as_slow(&on, capacity.onset.value));
     }
     if let Some(last) = last {
-        capacity.onset.low = capacity.onset.low.min(on[last].x);
+        // What leaves a plateau by less than the limit may be misses under random replacement. Twice as much, and a part in a thousand, as of a bracket.
+        let hides = hidden(RANDOM, limit(on[last]), next / latency.value - 1.0, MOST_HIDDEN);
+        capacity.onset.low = capacity.onset.low.min(on[last].x / (1.001 + 2.0 * hides));
         capacity.explained &= !on[last..].iter().any(|p| above(p, 4.0));
     }
 }

@@ -12,6 +12,7 @@ use fathom_analysis::metrics::survey as metrics;
 use fathom_analysis::sets::{self, Conflict, Geometry, Verdict};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{PatternKind, Trial};
+use fathom_units::facts;
 use fathom_units::size;
 
 use super::arrangement::{self, Arrangement, Domain};

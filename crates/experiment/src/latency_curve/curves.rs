@@ -11,6 +11,7 @@ use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 use super::bursts::{self, Kind};
 use super::conflicts::{self, Translated};
 use super::descriptors::{Cause, Steps};
+use super::hashed;
 use super::splinters::{self, Splinters};
 use super::tables::extend_by_tables;
 use super::translation::{self, Pair, Translation, hit_time, pair_points, translation_at, translation_error};
@@ -295,6 +296,7 @@ impl Scale {
                 ramps::widen(reading, &points, MIN_APART, |_| true);
                 start_where_it_fits(reading, curve, translation);
             }
+            hashed::extend(reading, curve, translation);
             extend_by_tables(reading, &curve_points(curve, translation), translation, self.base as f64);
             return Vec::new();
         }

@@ -11,11 +11,14 @@ use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{Conflict, Groups, Memory, Pattern, PatternKind, Trial};
 
 use super::conflicts;
-use super::splinters::{KEY_STRIDE, Z, time};
+use super::splinters::{Z, time};
 use super::translation::{Pair, is_tlb, steps};
 use crate::record::Record;
 use crate::scale::{At, Scale};
 
+/// Stride key of the conflict trials that test translation. It has no effect on groups of one line, and no other conflict
+/// trial has it.
+const KEY_STRIDE: u64 = 8;
 /// Distances of the pages. From 8 on, the descriptors of 8 bytes are in lines of their own, of 64 bytes. Primes use all sets of a TLB whose
 /// number of sets they do not divide: pages 8 apart use half of 154 sets, and pages 13 apart few of 182. None is divided by both. The last one
 /// is measured if the others show page tables: of a TLB with 542 sets, 512 lines 11 or 13 pages and 256 bytes apart are in 77 and 161, 17 apart in 491.

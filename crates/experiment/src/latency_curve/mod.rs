@@ -7,6 +7,7 @@ mod bursts;
 mod conflicts;
 mod curves;
 mod descriptors;
+mod hashed;
 mod in_cycles;
 mod plan;
 mod rows;
@@ -31,7 +32,7 @@ pub(crate) use translation::{PLATEAU_SPAN, Pair, lines_per_page, read_pairs, ste
 
 /// Returns whether a conflict trial belongs to a test of translation, not of geometry.
 pub(crate) fn tests_translation(trial: &Trial) -> bool {
-    splinters::is_splinter_test(trial) || descriptors::is_test(trial)
+    descriptors::is_test(trial)
 }
 
 /// Metrics of the curve's points.

@@ -1,7 +1,7 @@
 //! Whether huge pages translate as a whole or in pieces of base pages ("splintered").
 //!
 //! A host may map a guest's huge pages as base pages, and some TLBs hold huge pages in pieces. The test compares three
-//! times of as many lines: one line in each base page, lines as far apart inside few huge pages, and packed lines. The
+//! times of as many lines: one line in each base page, the same lines inside few huge pages, and packed lines. The
 //! first two differ by the translations that huge pages save.
 
 use fathom_analysis::findings::Report;
@@ -10,17 +10,14 @@ use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::survey;
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
-use fathom_probe::pattern::{Conflict, Groups, Memory, Pattern, PatternKind, Trial};
+use fathom_probe::pattern::{self, Memory, OrderKind, Pattern, PatternKind, Trial, Variant, Walk};
 use fathom_units::size;
 
 use super::translation::{Pair, tlb_steps};
 use crate::reading::measured;
 use crate::record::Record;
-use crate::scale::{At, STRIDE, Scale};
+use crate::scale::{At, Scale};
 
-/// Stride key of the conflict trials that test translation. It has no effect on groups of one line, and no other conflict
-/// trial has it.
-pub(super) const KEY_STRIDE: u64 = 8;
 /// Numbers of pages that can show it, in reaches of the first TLB: under random replacement a third of the loads still
 /// hit at one and a half times its reach.
 const REACHES: std::ops::RangeInclusive<f64> = 1.5..=4.0;
@@ -72,16 +69,24 @@ impl Splinters {
 }
 
 /// Returns whether this trial belongs to the test.
-pub(super) fn is_splinter_test(trial: &Trial) -> bool {
-    trial.kind() == PatternKind::Conflict
-        && trial.memory.stride == KEY_STRIDE
-        && trial.memory.page == Pages::Huge
+fn is_test(scale: &Scale, trial: &Trial) -> bool {
+    let pattern = pattern::Pages::of(&trial.pattern);
+    trial.memory.page == Pages::Huge
+        && trial.memory.stride == scale.pair_stride()
+        && pattern.is_some_and(|pattern| Some(pattern.per_page) == pieces(scale))
 }
 
-/// Returns the pattern of the test, and the memory for it on this number of pages.
+/// Returns the number of base pages in a huge one; `None` without huge pages.
+fn pieces(scale: &Scale) -> Option<u64> {
+    scale.huge.map(|huge| huge / scale.base)
+}
+
+/// Returns the pattern of the test, and the memory for it on this number of pages: the lines of a pair's spread half, whose sets of a cache are the same.
 pub(super) fn trial(scale: &Scale, pages: u64) -> (Pattern, Memory) {
-    let pattern = Conflict::of(Groups::apart(scale.base + STRIDE));
-    (pattern.into(), Memory { page: Pages::Huge, ..Memory::of(pages * KEY_STRIDE, KEY_STRIDE) })
+    let walk = Walk { order: OrderKind::Random, window: scale.base };
+    let stride = scale.pair_stride();
+    let pattern = pattern::Pages { walk, per_page: pieces(scale).unwrap_or(1) };
+    (pattern.into(), Memory { page: Pages::Huge, ..Memory::of(pages * stride, stride) })
 }
 
 /// Returns the number of pages of the test: that of the pair farthest beyond the first TLB, but not beyond the next, whose
@@ -105,7 +110,7 @@ pub(super) fn pages(
         let inside = |pages: &u64| {
             reaches.contains(&(*pages as f64 / reach))
                 && (*pages as f64) < next
-                && pages * (scale.base + STRIDE) <= MAX_HUGE_PAGES * huge
+                && pages * scale.base <= MAX_HUGE_PAGES * huge
                 && is_possible(*pages)
         };
         let most = (reaches.end() * reach).min(next) as u64;
@@ -135,11 +140,11 @@ fn in_one_cache(scale: &Scale, lines: f64, capacities: &[f64]) -> bool {
 
 /// Reads the test; `None` if it was not made.
 pub(super) fn read(record: &Record, scale: &Scale, pairs: &[Pair]) -> Option<Splinters> {
-    let tested = scale.gather(record, PatternKind::Conflict, is_splinter_test);
+    let tested = scale.gather(record, PatternKind::Pages, |trial| is_test(scale, trial));
     let of = |pages: u64| pairs.iter().find(|pair| pair.pages == pages);
     // Several numbers of pages were tested if the reach of the first TLB became known better: the last is the best.
     let last = tested.iter().max_by_key(|at| at.trials.last())?;
-    let pages = last.bytes / KEY_STRIDE;
+    let pages = last.bytes / scale.pair_stride();
     share(last, of(pages)?).map(|share| Splinters {
         share,
         pages,

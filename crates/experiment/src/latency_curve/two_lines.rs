@@ -9,10 +9,10 @@
 //! half pages of few huge pages show how much that is ([`OpenRows`]): all their loads come from memory, and need no translation.
 
 use fathom_probe::machine::Pages;
-use fathom_probe::pattern::{self, Memory, OrderKind, PatternKind, Trial, Walk};
+use fathom_probe::pattern::{self, Memory, OrderKind, PatternKind, Trial, Variant, Walk};
 
 use crate::record::Record;
-use crate::scale::{At, FEW_HUGE_PAGES, Scale, has_one_line_per_page};
+use crate::scale::{At, FEW_HUGE_PAGES, Scale};
 
 /// Lines in each page.
 pub(super) const LINES: u64 = 2;
@@ -77,11 +77,15 @@ pub(crate) fn both(scale: &Scale, pages: u64, page: Pages) -> [(pattern::Pattern
     })
 }
 
+fn has_two_lines_per_page(trial: &Trial) -> bool {
+    pattern::Pages::of(&trial.pattern).is_some_and(|pages| pages.per_page == LINES)
+}
+
 /// Returns the times of all numbers of pages of this kind, ascending.
 pub(crate) fn read(record: &Record, scale: &Scale, page: Pages) -> Vec<(u64, TwoLines)> {
     let of = |order: OrderKind| {
         scale.gather(record, PatternKind::Pages, |trial| {
-            !has_one_line_per_page(trial)
+            has_two_lines_per_page(trial)
                 && trial.memory.page == page
                 && trial.memory.stride == scale.pair_stride()
                 && trial.pattern.walk().order == order

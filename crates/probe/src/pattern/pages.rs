@@ -1,4 +1,4 @@
-//! One or two lines per page: dependent loads that need another translation each, or every second one.
+//! Some lines per page: dependent loads that need another translation each, or every second one.
 
 use alloc::vec::Vec;
 
@@ -9,10 +9,11 @@ use crate::machine::{Machine, Refusal};
 use crate::rows::{Done, Rows};
 use crate::wire::WireError;
 
-/// Maximum number of cells in a page.
-const MAX_PER_PAGE: u64 = 2;
+/// Maximum number of cells in a page: the pages of 4 KiB in one of 1 GiB.
+const MAX_PER_PAGE: u64 = 1 << 18;
 
-/// Dependent loads along a chain with one or two lines per page.
+/// Dependent loads along a chain with one line per page, or in each of several equal parts of it: as many parts of a huge page as it has base
+/// pages have the same lines as one line in each base page.
 ///
 /// With two, the order decides how often a page is used: in random order both are half a lap apart, and each needs the
 /// translation again; in the order `pairs` the second follows the first. The lines are the same.
@@ -20,7 +21,7 @@ const MAX_PER_PAGE: u64 = 2;
 pub struct Pages {
     /// The chain's order.
     pub walk: Walk,
-    /// Cells in a page, 1 or 2.
+    /// Cells in a page, each in a part of its own.
     pub per_page: u64,
 }
 
