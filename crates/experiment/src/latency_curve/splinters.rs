@@ -193,3 +193,32 @@ pub(crate) fn rows(splinters: Option<&Splinters>, scale: &Scale, report: &mut Re
         ));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Record;
+
+    /// The lines of a pair's spread half and those of the test may conflict in a cache, but in the same way.
+    #[test]
+    fn test_has_the_lines_of_a_pair() {
+        let record = Record::default();
+        let scale = Scale { base: 4096, huge: Some(2 << 20), ..Scale::of(&record) };
+        let (in_huge, memory) = trial(&scale, 700);
+        let test = Trial { memory, seed: 5, ..Trial::of(in_huge.clone()) };
+        let walk = Walk { order: OrderKind::Random, window: scale.base };
+        let pair = Trial {
+            memory: Memory { page: Pages::Base, ..memory },
+            seed: 5,
+            ..Trial::of(pattern::Pages::over(walk))
+        };
+        let lines = |trial: &Trial, page: u64| {
+            let chain = trial.pattern.chain(trial, 0, 0, page).expect("a chain");
+            (0..700).map(|n| chain.at(n)).collect::<Vec<u64>>()
+        };
+        let in_base = lines(&pair, 4096);
+        assert_eq!(lines(&test, 2 << 20), in_base);
+        assert!(in_base.iter().all(|offset| offset % 128 == 0 && *offset < 700 * 4096));
+        assert!(is_test(&scale, &test) && !is_test(&scale, &pair));
+    }
+}

@@ -272,6 +272,14 @@ mod tests {
     }
 
     #[test]
+    fn loads_from_memory_have_the_error_of_refresh() {
+        assert_eq!(in_step_with_refresh(20.0), 0.0);
+        // 41 loads of 190 ns between two refreshes: up to a 41st more, 4.6 ns.
+        assert!((1.3..1.4).contains(&in_step_with_refresh(190.0)), "{}", in_step_with_refresh(190.0));
+        assert!(in_step_with_refresh(1e6) <= 1e6);
+    }
+
+    #[test]
     fn translation_between_two_pairs_is_uncertain() {
         let translation = vec![(100.0, 1.0), (200.0, 1.0), (400.0, 9.0)];
         let at = |bytes| (translation_at(&translation, bytes), interpolation_error(&translation, bytes));
