@@ -66,6 +66,7 @@ mod tests {
         span: 512 << 20,
         max_group: 32,
         clock_share: 0.006,
+        capacity_error: 0.12,
     };
     const EIGHT_WAYS: Geometry = Geometry { ways: 8, way_bytes: 4096 };
 

@@ -61,7 +61,11 @@ mod tests {
             [(114.0, 7.0), (121.0, 44.0), (161.0, 112.0), (190.0, 131.0), (256.0, 131.0), (512.0, 131.0)]
                 .map(|(x, y)| (kib(x), y)),
         );
-        let at = |&(x, y): &(f64, f64)| At { bytes: x as u64, groups: vec![vec![y]], ..At::default() };
+        let at = |&(x, y): &(f64, f64)| {
+            let mut at = At::default();
+            (at.bytes, at.groups) = (x as u64, vec![vec![y]]);
+            at
+        };
         let mut curve: Vec<At> = points.iter().map(at).collect();
         curve[9].groups = times.iter().map(|time| vec![*time]).collect();
         let points: Vec<Point> =

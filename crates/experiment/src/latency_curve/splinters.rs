@@ -202,8 +202,8 @@ mod tests {
     /// The lines of a pair's spread half and those of the test may conflict in a cache, but in the same way.
     #[test]
     fn test_has_the_lines_of_a_pair() {
-        let record = Record::default();
-        let scale = Scale { base: 4096, huge: Some(2 << 20), ..Scale::of(&record) };
+        let mut scale = Scale::of(&Record::default());
+        (scale.base, scale.huge) = (4096, Some(2 << 20));
         let (in_huge, memory) = trial(&scale, 700);
         let test = Trial { memory, seed: 5, ..Trial::of(in_huge.clone()) };
         let walk = Walk { order: OrderKind::Random, window: scale.base };
