@@ -14,11 +14,10 @@ pub mod bursts;
 mod doubt;
 pub mod fit;
 mod memo;
+mod plateau;
 pub mod ramps;
 pub mod segment;
 pub mod shape;
-
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::interval::Interval;
 use bracket::bracket;
@@ -297,9 +296,6 @@ const QUARTER_OCTAVE: f64 = 1.189;
 /// less than the points' minimum error.
 const MIN_BEYOND_MISSES: f64 = 0.995;
 
-/// Largest relative difference between points of a short plateau and the first ones: half of the smallest step, 1.25.
-const MAX_PLATEAU_DEVIATION: f64 = 0.12;
-
 /// Smallest number of points of a short plateau: fewer give no interval.
 pub const MIN_PLATEAU_POINTS: usize = 3;
 
@@ -332,12 +328,16 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
             less_hits(points, fit, i, (capacity?.onset.low, NEARLY_ALL_MISS))
                 .filter(|points| are_level(points))
         };
-        let (points, latency) = short_plateau(&on, options.floor)
-            .or_else(|| short_plateau(&nearly_on()?, options.floor))
+        let (count, latency) = plateau::short(&on, options.floor)
+            .or_else(|| plateau::short(&nearly_on()?, options.floor))
             .unwrap_or_else(|| {
                 fitted(points, fit, (i, capacity.map_or(f64::INFINITY, |c| c.below)), options.floor)
             });
-        return Tier { latency, capacity, points, on_plateau: on.len(), begin };
+        let latency = match capacity.filter(|_| options.share == 0.0) {
+            Some(end) => plateau::with_flat_parts(latency, points, (fit.boundaries[i - 1].onset, end.below)),
+            None => latency,
+        };
+        return Tier { latency, capacity, points: count, on_plateau: on.len(), begin };
     }
     let plateau = by_octave_thirds(on.iter());
     // A measured plateau is used directly. If the rise to a tier continues until the next one begins, there is none,
@@ -374,23 +374,6 @@ fn fitted(points: &[Point], fit: &Fit, (i, end): (usize, f64), floor: f64) -> (u
     let inside = || points.iter().filter(|p| p.x > onset && p.x <= end);
     let count = inside().count();
     (count, widened(widened(fit.latency(i), floor, count), shared(inside()), 1))
-}
-
-/// Returns number and latency of the points at the beginning of a plateau: their median, with an interval from their
-/// scatter (Student's t) and from the smallest error of a point. Points that are not level with the first ones belong to
-/// another effect. `None` if there are fewer than [`MIN_PLATEAU_POINTS`].
-fn short_plateau(on: &[Point], floor: f64) -> Option<(usize, Interval)> {
-    let level =
-        crate::interval::median(&on.iter().take(MIN_PLATEAU_POINTS).map(|p| p.y).collect::<Vec<_>>())?;
-    let ys: Vec<f64> =
-        on.iter().map(|p| p.y).filter(|y| (y / level - 1.0).abs() < MAX_PLATEAU_DEVIATION).collect();
-    let n = ys.len() as f64;
-    let t = StudentsT::new(0.0, 1.0, n - 1.0).ok().filter(|_| ys.len() >= MIN_PLATEAU_POINTS)?;
-    let (mean, value) = (ys.iter().sum::<f64>() / n, crate::interval::median(&ys)?);
-    let scatter = (ys.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    let half = t.inverse_cdf(0.975) * scatter / n.sqrt();
-    let interval = Interval { value, low: value - half, high: value + half };
-    Some((ys.len(), widened(widened(interval, floor, ys.len()), shared(on.iter()), 1)))
 }
 
 /// Returns the median of the relative standard errors that points share: more of them do not reduce it.

@@ -1,5 +1,6 @@
 //! Clocks and page sizes of a machine, from its record; and all measurements at one working set.
 
+use fathom_analysis::claims::decode;
 use fathom_analysis::interval::{median, robust_sigma};
 use fathom_analysis::metrics::survey;
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
@@ -210,13 +211,22 @@ pub(crate) fn mappable(pages: Pages) -> &'static str {
     }
 }
 
-/// Size of the largest mapping in coloured pages, at least, in which hardware's latency curve is measured, bytes: twice the last level of most boards.
+/// Size of the largest mapping in coloured pages, at least, in which hardware's latency curve is measured, bytes, and as a multiple of the largest
+/// claimed cache: beyond twice that begins memory's plateau.
 const MIN_COLOURED: u64 = 64 << 20;
+const MIN_COLOURED_CACHES: u64 = 4;
 
 /// Returns whether there are enough coloured pages for a latency curve.
 fn has_enough_coloured(record: &Record) -> bool {
-    record.is_modelled()
-        || record.int(facts::MEMORY_MAPPABLE_COLOURED_BYTES).is_some_and(|bytes| bytes >= MIN_COLOURED)
+    let needed = || MIN_COLOURED.max(largest_claim(record).unwrap_or(0).saturating_mul(MIN_COLOURED_CACHES));
+    let bytes = record.int(facts::MEMORY_MAPPABLE_COLOURED_BYTES);
+    record.is_modelled() || bytes.is_some_and(|bytes| bytes >= needed())
+}
+
+/// Returns the size of the largest data cache that any source claims, bytes.
+pub(crate) fn largest_claim(record: &Record) -> Option<u64> {
+    let claims = decode(&record.facts).claims;
+    claims.iter().filter(|claim| claim.holds.data()).filter_map(|claim| claim.size).max()
 }
 
 impl Scale {

@@ -3,7 +3,6 @@
 mod refine;
 mod scan;
 
-use fathom_analysis::claims::decode;
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{self, Alu, Chase, Memory, OrderKind, Pattern, Trial, Walk};
 use fathom_probe::splitmix::mix;
@@ -16,7 +15,7 @@ use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::record::Record;
 use crate::round::shuffle;
-use crate::scale::{At, STRIDE, Scale, line_pairs, mappable};
+use crate::scale::{At, STRIDE, Scale, largest_claim, line_pairs, mappable};
 
 /// Largest working set of the coarse scan: larger than the last level of all but the largest servers. If the curve does
 /// not end on a plateau there, later rounds continue to [`MAX_BYTES`].
@@ -115,12 +114,6 @@ const FAR_BEYOND_CLAIM: f64 = 2.0;
 /// Working sets of which a described machine's caches can hold nothing after a lap, relative to the largest claimed one: nearer levels
 /// have half of it each at most. Three, for a plateau.
 const ALL_BEYOND_CLAIM: [f64; 3] = [2.2, 2.6, 3.0];
-
-/// Returns the size of the largest data cache that any source claims, bytes.
-fn largest_claim(record: &Record) -> Option<u64> {
-    let claims = decode(&record.facts).claims;
-    claims.iter().filter(|claim| claim.holds.data()).filter_map(|claim| claim.size).max()
-}
 
 /// Returns the size of the largest data cache that any source claims, bytes, if the latency curve does not show yet whether
 /// it ends.

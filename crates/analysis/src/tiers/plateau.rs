@@ -1,0 +1,68 @@
+//! Plateaus of TLB pairs, which page tables and conflicts end early.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::{MIN_PLATEAU_POINTS, Point, shared, widened};
+use crate::interval::{Interval, median};
+
+/// Largest relative difference between points of a short plateau and the first ones: half of the smallest step, 1.25.
+const MAX_PLATEAU_DEVIATION: f64 = 0.12;
+
+/// Returns number and latency of the points at the beginning of a plateau: their median, with an interval from their
+/// scatter (Student's t) and from the smallest error of a point. Points that are not level with the first ones belong to
+/// another effect. `None` if there are fewer than [`MIN_PLATEAU_POINTS`].
+pub(super) fn short(on: &[Point], floor: f64) -> Option<(usize, Interval)> {
+    let level = median(&on.iter().take(MIN_PLATEAU_POINTS).map(|p| p.y).collect::<Vec<_>>())?;
+    let ys: Vec<f64> =
+        on.iter().map(|p| p.y).filter(|y| (y / level - 1.0).abs() < MAX_PLATEAU_DEVIATION).collect();
+    let n = ys.len() as f64;
+    let t = StudentsT::new(0.0, 1.0, n - 1.0).ok().filter(|_| ys.len() >= MIN_PLATEAU_POINTS)?;
+    let (mean, value) = (ys.iter().sum::<f64>() / n, median(&ys)?);
+    let scatter = (ys.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    let half = t.inverse_cdf(0.975) * scatter / n.sqrt();
+    let interval = Interval { value, low: value - half, high: value + half };
+    Some((ys.len(), widened(widened(interval, floor, ys.len()), shared(on.iter()), 1)))
+}
+
+/// Smallest ratio of two working sets between which a curve is flat, and largest relative difference of their times.
+const FLAT_PART: (f64, f64) = (1.2, 0.02);
+
+/// Extends a latency to the times of all flat parts of its tier: under random replacement the plateau begins late, and conflicts or page tables
+/// may end it early. Of the pairs of two described machines it was read from the rise before (wide generator, seed 570845) and from that beyond (570921).
+pub(super) fn with_flat_parts(latency: Interval, points: &[Point], (from, end): (f64, f64)) -> Interval {
+    let inside: Vec<&Point> = points.iter().filter(|p| p.x > from && p.x <= end).collect();
+    let next = |i: usize| inside[i..].iter().find(|p| p.x >= FLAT_PART.0 * inside[i].x);
+    let flat = (0..inside.len()).filter_map(|i| Some([*inside[i], **next(i)?]));
+    let flat = flat.filter(|[a, b]| (b.y / a.y - 1.0).abs() <= FLAT_PART.1);
+    flat.flatten().fold(latency, |held, p| Interval {
+        low: held.low.min(p.y),
+        high: held.high.max(p.y),
+        ..held
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extended(curve: &[(f64, f64)]) -> (f64, f64) {
+        let points: Vec<Point> =
+            curve.iter().map(|&(x, y)| Point { x, y, sigma: 0.001, shared: 0.0 }).collect();
+        let read = Interval { value: 12.0, low: 11.5, high: 12.4 };
+        let found = with_flat_parts(read, &points, (16.0, 300.0));
+        (found.low, found.high)
+    }
+
+    #[test]
+    fn plateau_behind_a_slow_rise_is_held() {
+        let rise = [(17.0, 6.0), (22.0, 9.0), (32.0, 11.2), (41.0, 12.0), (45.0, 12.1)];
+        assert_eq!(extended(&rise), (11.5, 12.4), "a rise throughout");
+        assert_eq!(
+            extended(&[&rise[..], &[(64.0, 12.5), (90.0, 12.53), (128.0, 12.51)]].concat()),
+            (11.5, 12.53)
+        );
+        let beyond = [(64.0, 11.0), (90.0, 11.1), (117.0, 12.0), (140.0, 13.0)];
+        assert_eq!(extended(&beyond), (11.0, 12.4), "a plateau before a rise");
+        assert_eq!(extended(&[(320.0, 40.0), (400.0, 40.0)]), (11.5, 12.4), "another tier");
+    }
+}
