@@ -45,7 +45,8 @@ fn with_frames() -> Option<Root> {
     if let Some(emulator) = fathom_skip::emulator() {
         fathom_skip::skipped!(
             Unchecked,
-            "coloured pages by the page map: it has the addresses of {emulator}"
+            "coloured pages by the page map: it has the addresses of {}",
+            emulator.display()
         );
         return None;
     }
