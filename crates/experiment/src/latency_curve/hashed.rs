@@ -44,6 +44,8 @@ pub(super) fn extend(reading: &mut Reading, curve: &[At], translation: &Translat
         };
         if end.is_finite() && on_rise.iter().any(differs) {
             capacity.onset.high = capacity.onset.high.max(end);
+            // More points do not narrow it.
+            capacity.wide_rise = true;
         }
     }
 }
