@@ -4,7 +4,6 @@ use fathom_analysis::interval::median;
 use fathom_analysis::tiers::shape::Shape;
 use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
 
-use super::rows::MIN_MEMORY_NS;
 use super::two_lines::{self, OpenRows, TwoLines};
 use crate::scale::{At, Scale};
 
@@ -202,23 +201,11 @@ pub(super) fn pair_points(pairs: &[Pair], hit_time: f64) -> Vec<Point> {
     let point = |p: &Pair| {
         let y = hit_time + p.extra.max(0.0);
         let spread = || p.spread.error().hypot(p.packed.error());
-        let in_step = in_step_with_refresh(p.packed.time());
-        let error = p.two_lines.as_ref().map_or_else(spread, TwoLines::error).hypot(in_step);
-        let shared = p.two_lines.as_ref().map_or(0.0, TwoLines::shared_error).hypot(in_step);
+        let error = p.two_lines.as_ref().map_or_else(spread, TwoLines::error);
+        let shared = p.two_lines.as_ref().map_or(0.0, TwoLines::shared_error);
         Point { x: p.pages as f64, y, sigma: error / y, shared: shared / y }
     };
     pairs.iter().map(point).collect()
-}
-
-/// Interval of the refreshes of DRAM, ns: tREFI of DDR2 to DDR4 (JEDEC JESD79-2 to JESD79-4).
-const REFRESH_EVERY_NS: f64 = 7800.0;
-
-/// Returns the standard error of a time per load from memory, ns; 0 of one that no memory takes. Between two refreshes there is a whole number of dependent
-/// loads, as the next one waits for the end of a refresh: each takes up to this number's part longer, and a little translation is not seen at all. Of
-/// a described machine with loads of 190 ns, 1.8 ns of translation are in the pairs up to 45 pages, whose lines a cache holds, and not in those beyond
-/// (wide generator, seed 571007). A rectangular distribution.
-fn in_step_with_refresh(ns: f64) -> f64 {
-    if ns < MIN_MEMORY_NS { 0.0 } else { ns * (ns / REFRESH_EVERY_NS).min(1.0) / 12f64.sqrt() }
 }
 
 /// Reads the tiers of the TLB pairs.
@@ -269,14 +256,6 @@ mod tests {
         let cut = without_unseen_end(reading(40.0), &curve);
         assert!(cut.tiers.len() == 2 && cut.tiers[1].capacity.is_none() && !cut.flat_end, "{cut:?}");
         assert_eq!(without_unseen_end(reading(18.0), &curve), reading(18.0));
-    }
-
-    #[test]
-    fn loads_from_memory_have_the_error_of_refresh() {
-        assert_eq!(in_step_with_refresh(20.0), 0.0);
-        // 41 loads of 190 ns between two refreshes: up to a 41st more, 4.6 ns.
-        assert!((1.3..1.4).contains(&in_step_with_refresh(190.0)), "{}", in_step_with_refresh(190.0));
-        assert!(in_step_with_refresh(1e6) <= 1e6);
     }
 
     #[test]

@@ -449,11 +449,12 @@ fn levels_in_random_frames_are_counted() {
 
 /// A TLB of 64 entries holds pieces of huge pages, of which lines in 16 sets at random miss more and more.
 #[test]
-fn huge_pages_that_slow_down_gradually_are_refused() {
+fn pieces_of_huge_pages_in_the_last_tlb_are_found() {
     let report = report_of(&wide::clean(200_005), 1);
     assert!(number(&report, "tlb.huge.pages").is_none() && number(&report, "tlb.huge.1.entries").is_none());
     let refused = report.refusals.iter().find(|refused| refused.what == "TLBs for huge pages");
-    assert!(refused.is_some_and(|refused| refused.reason.contains("slower than that of one TLB")));
+    assert!(refused.is_some_and(|refused| refused.reason.contains("in pieces of base pages")));
+    assert!(number(&report, "huge.splintered").is_some_and(|(_, share)| share > 0.9));
 }
 
 /// Huge pages are translated in pieces, and the window of the latency curve has more of them than the first TLB.
