@@ -55,6 +55,7 @@ mod tests {
     use fathom_analysis::sets::MIN_SEPARATION;
     use fathom_probe::machine::Pages;
 
+    use super::super::arrangement::CAPACITY_ERROR;
     use super::*;
 
     const DOMAIN: Domain = Domain {
@@ -66,7 +67,7 @@ mod tests {
         span: 512 << 20,
         max_group: 32,
         clock_share: 0.006,
-        capacity_error: 0.12,
+        capacity_error: CAPACITY_ERROR,
     };
     const EIGHT_WAYS: Geometry = Geometry { ways: 8, way_bytes: 4096 };
 

@@ -5,7 +5,7 @@ use fathom_analysis::findings::{Report, WarningKind};
 use fathom_analysis::metrics::claims::CLAIMED;
 use fathom_analysis::metrics::survey::GROWS_BEYOND;
 use fathom_model::description::{
-    Description, Frames, Holds, Index, Level, Refresh, Replacement, Time, Tlb, Walk, WalkFrom,
+    Description, Holds, Index, Level, Refresh, Replacement, Time, Tlb, Walk, WalkFrom,
 };
 
 use crate::comparison::{Verdict, latency_curve};
@@ -15,12 +15,12 @@ use crate::survey::report_of;
 use crate::wide;
 
 /// Returns a machine with levels of 32 and 256 KiB at 4 and 12 cycles, and a first TLB of 48 entries.
-fn base() -> Description {
+pub(crate) fn base() -> Description {
     Description { name: "adversarial".into(), ..machine("s1-8way") }
 }
 
 /// Replaces the nearest level's random replacement: under it, exp(-4) of the loads still hit at four times its size, 0.15 cycle of 12.
-fn without_late_hits(d: &mut Description) {
+pub(crate) fn without_late_hits(d: &mut Description) {
     let nearest = d.levels.iter_mut().find(|level| level.holds != Holds::Instructions).unwrap();
     nearest.replacement = Replacement::Lru;
 }
@@ -39,7 +39,7 @@ pub(crate) fn holds(report: &Report, name: &str, truth: f64) {
 
 /// Asserts the latencies of the tiers in cycles, within 1 %: as many as listed.
 #[track_caller]
-fn tiers(report: &Report, cycles: &[f64]) {
+pub(crate) fn tiers(report: &Report, cycles: &[f64]) {
     let found: Vec<f64> =
         (1..).map_while(|n| number(report, &format!("tier.{n}.latency_cycles")).map(|f| f.1)).collect();
     let close = |(a, b): (&f64, &f64)| (a / b - 1.0).abs() < 0.01;
@@ -50,7 +50,7 @@ fn tiers(report: &Report, cycles: &[f64]) {
 }
 
 /// Memory latency of the base machine, cycles.
-const MEMORY: f64 = 209.0;
+pub(crate) const MEMORY: f64 = 209.0;
 
 #[test]
 fn splintered_huge_pages_are_detected_and_make_no_tier() {
@@ -147,26 +147,6 @@ fn first_tlb_without_huge_pages_does_not_slow_the_curve() {
     tiers(&report, &[4.0, 12.0, MEMORY]);
     holds(&report, "tlb.1.entries", 48.0);
     holds(&report, "tier.1.capacity", 32_768.0);
-}
-
-/// Huge pages are slower, and of base pages in random frames a cache holds less than its size: frames are chosen.
-#[test]
-fn curve_beside_slower_huge_pages_is_measured_in_chosen_frames() {
-    let mut d = base();
-    without_late_hits(&mut d);
-    d.memory.frames = Frames::Scattered;
-    d.tlbs[0].pages = vec![4096];
-    let report = report_of(&d, 1);
-    let warning = report.warnings.iter().find(|w| w.kind == WarningKind::SlowHugePages).expect("a warning");
-    assert!(warning.text.contains("in 4 KiB pages of chosen frames"), "{}", warning.text);
-    tiers(&report, &[4.0, 12.0, MEMORY]);
-    for (n, truth) in [(1, 32_768.0), (2, 262_144.0)] {
-        let name = format!("tier.{n}.capacity");
-        holds(&report, &name, truth);
-        let (capacity, value) = number(&report, &name).unwrap();
-        assert!(capacity.high.unwrap() - capacity.low.unwrap() < 0.06 * value, "{capacity:?}");
-    }
-    holds(&report, "tlb.1.entries", 48.0);
 }
 
 /// The pairs that show it next to the end of the first TLB have lines in two caches.
@@ -396,55 +376,6 @@ fn page_tables_that_leave_a_cache_are_no_tlb() {
         let (walk, _) = number(&report, "walk.latency").expect("walks cost");
         assert!(walk.detail.number(GROWS_BEYOND).is_some(), "{walk:?}");
     }
-}
-
-/// Returns a machine with base pages in random frames only: four page colours in the first level, 64 in the second one.
-fn in_random_frames(page_map: bool) -> Description {
-    let mut d = base();
-    (d.memory.pages, d.memory.frames, d.memory.page_map) = (vec![4096], Frames::Scattered, page_map);
-    for tlb in &mut d.tlbs {
-        tlb.pages = vec![4096];
-    }
-    let mut levels = d.levels.iter_mut().filter(|level| level.holds != Holds::Instructions);
-    let first = levels.next().unwrap();
-    (first.size, first.ways) = (64 << 10, 4);
-    levels.next().unwrap().size = 1 << 20;
-    d
-}
-
-const IN_RANDOM_FRAMES: [(&str, f64); 2] = [("tier.1.capacity", 65_536.0), ("tier.2.capacity", 1_048_576.0)];
-
-#[test]
-fn capacities_are_exact_where_frames_are_known() {
-    let report = report_of(&in_random_frames(true), 1);
-    for (name, truth) in IN_RANDOM_FRAMES {
-        holds(&report, name, truth);
-        let (capacity, value) = number(&report, name).unwrap();
-        assert!(capacity.high.unwrap() - capacity.low.unwrap() < 0.06 * value, "{capacity:?}");
-    }
-    let warning = report.warnings.iter().find(|w| w.kind == WarningKind::NoHugePages).expect("a warning");
-    assert!(warning.text.contains("pages of chosen frames"), "{}", warning.text);
-}
-
-#[test]
-fn capacities_in_unknown_frames_are_somewhere_on_the_rise_or_doubted() {
-    for seed in 1..4 {
-        let report = report_of(&in_random_frames(false), seed);
-        for (name, truth) in IN_RANDOM_FRAMES {
-            if number(&report, name).is_none_or(|(found, _)| found.notes.is_empty()) {
-                holds(&report, name, truth);
-            }
-        }
-    }
-}
-
-/// Three levels in random frames, where the rise of each begins long before it is full.
-#[test]
-fn levels_in_random_frames_are_counted() {
-    let d = wide::clean(190_019);
-    let rows = latency_curve(&d, &report_of(&d, 1));
-    let wrong: Vec<_> = rows.iter().filter(|row| row.verdict == Verdict::Wrong).collect();
-    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// A TLB of 64 entries holds pieces of huge pages, of which lines in 16 sets at random miss more and more.

@@ -17,6 +17,7 @@ mod comparison;
 mod curves;
 mod drafts;
 mod entries;
+mod frames;
 #[path = "../common/full.rs"]
 mod full;
 mod geometry;
