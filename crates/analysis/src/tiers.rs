@@ -333,9 +333,11 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
             .unwrap_or_else(|| {
                 fitted(points, fit, (i, capacity.map_or(f64::INFINITY, |c| c.below)), options.floor)
             });
-        let latency = match capacity.filter(|_| options.share == 0.0) {
-            Some(end) => plateau::with_flat_parts(latency, points, (fit.boundaries[i - 1].onset, end.below)),
-            None => latency,
+        let from = fit.boundaries[i - 1].onset;
+        let latency = match capacity {
+            _ if options.share > 0.0 => latency,
+            Some(end) => plateau::with_flat_parts(latency, points, (from, end.below)),
+            None => plateau::with_faster_parts(latency, points, PLATEAU_BY * from),
         };
         return Tier { latency, capacity, points: count, on_plateau: on.len(), begin };
     }
@@ -420,6 +422,9 @@ fn under_way(points: &[Point], fit: &Fit, i: usize, end: f64) -> Option<Interval
     let whole = less_hits(points, fit, i, (end, 0.5))?;
     crate::interval::median_interval(&whole.iter().map(|p| p.y).collect::<Vec<_>>())
 }
+
+/// Ratio of working sets from a capacity on which the points are on the plateau beyond it.
+const PLATEAU_BY: f64 = 2.0;
 
 /// Smallest share of misses of points that are nearly on a plateau. With random replacement it is reached at 2.6 capacities, and that of a
 /// plateau at 5.3.

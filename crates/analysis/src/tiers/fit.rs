@@ -200,6 +200,7 @@ impl<'a> Search<'a> {
         let between = match exact {
             true => shown::between_plateaus(points, options.min_ratio),
             false if options.span.is_infinite() => shown::between_beside_others(points, options.min_ratio),
+            false if options.share == 0.0 => shown::between_pairs(points, options.min_ratio),
             false => Vec::new(),
         };
         Search { points, weights: points.iter().map(weight).collect(), between, exact, options: *options }

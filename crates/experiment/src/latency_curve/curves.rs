@@ -12,6 +12,7 @@ use super::bursts::{self, Kind};
 use super::conflicts::{self, Translated};
 use super::descriptors::{Cause, Steps};
 use super::hashed;
+use super::spacings;
 use super::splinters::{self, Splinters};
 use super::tables::extend_by_tables;
 use super::translation::{self, Pair, Translation, hit_time, pair_points, translation_at, translation_error};
@@ -48,7 +49,9 @@ impl Scale {
         trial.kind() == PatternKind::Chase
             && (trial.memory.stride == stride
                 // The test for short lines has half the spacing.
-                || self.packed_are_points && stride == self.stride && trial.memory.stride > stride)
+                || self.packed_are_points
+                    && stride == self.stride
+                    && trial.memory.stride == self.pair_stride())
             && trial.pattern.walk() == Walk::windows(self.window)
             && trial.memory.page == self.pages()
             && trial.beside.streams.is_empty()
@@ -229,6 +232,7 @@ impl Curves {
             None => f64::INFINITY,
         };
         let translation = scale.translation(&pairs, translated.as_ref(), (share, most));
+        let translation = spacings::with_measured(translation, record, scale, &latency_curve);
         let first_loads = scale.first_loads(record).map_or(f64::INFINITY, |bytes| bytes as f64);
         let options = Options { share: scale.share, first_loads, ..Options::default() };
         let mut reading = read_latency_curve(&latency_curve, &translation, &options);

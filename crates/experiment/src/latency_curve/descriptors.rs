@@ -6,6 +6,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use fathom_analysis::interval::Interval;
 use fathom_analysis::tiers::{Capacity, Reading, Tier};
 use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{Conflict, Groups, Memory, Pattern, PatternKind, Trial};
@@ -36,6 +37,9 @@ const MIN_PAGES: u64 = 16;
 /// Share of a step that shows page tables: more than pages at random add inside a TLB. Page tables add at least the whole
 /// step, less what the caches still hold.
 const TABLES_FROM: f64 = 0.5;
+
+/// Hits of a lap that show that a TLB has more entries, as a share of them: the cost of a walk differs by some percent.
+const MAX_HITS: f64 = 1.1;
 
 /// Points that show a plateau at least: one may be anywhere on a rise.
 const MIN_PLATEAU: usize = 2;
@@ -105,16 +109,37 @@ impl<'a> Steps<'a> {
         Steps { curve, pairs, steps, without_plateau, without_points }
     }
 
-    /// Joins the steps of each rise that is that of one TLB. It ends at the first step: few pairs on a rise are read as several steps.
+    /// Joins the steps of each rise that is that of one TLB. It ends at the first step: few pairs on a rise are read as several steps. If more pages
+    /// hit than such a TLB holds, it ends at the largest step.
     pub(super) fn join(&self, translated: &mut Reading, causes: &mut Vec<Cause>) {
         // From the last on, so that the numbers of the steps before stay.
         for first in (0..causes.len()).rev().filter(|&i| !self.without_points[i]) {
             let rise = rise(first, &self.without_points);
             if causes[rise.clone()].iter().all(|cause| *cause == Cause::Tlb) && !self.is_slow(&rise) {
+                if let Some(end) = self.end_of_joined(&rise) {
+                    translated.tiers[first].capacity = Some(end);
+                }
                 translated.tiers.drain(first + 1..rise.end);
                 causes.drain(first + 1..rise.end);
             }
         }
+    }
+
+    /// Returns the end of the TLB of a rise of several steps, if it is not the first one: of a lap over n pages no more hit than it has entries, and a
+    /// pair whose cost is a share m of the rise has (1 - m) n hits.
+    fn end_of_joined(&self, rise: &Range<usize>) -> Option<Capacity> {
+        let first = self.steps.get(rise.start).filter(|_| rise.len() > 1)?.0;
+        let before: f64 = self.steps[..rise.start].iter().map(|(_, added)| added).sum();
+        let added: f64 = self.steps[rise.clone()].iter().map(|(_, added)| added).sum();
+        let largest = self.steps[rise.clone()].iter().max_by(|a, b| a.1.total_cmp(&b.1))?.0;
+        let hits = |pair: &Pair| pair.pages as f64 * (1.0 - (pair.extra - before) / added);
+        let on_rise = first.onset.high..=largest.onset.high;
+        let inside = self.pairs.iter().filter(|pair| on_rise.contains(&(pair.pages as f64)));
+        let most = inside.map(hits).fold(0.0, f64::max);
+        (most > MAX_HITS * first.onset.high).then(|| {
+            let onset = Interval { low: first.onset.low, ..largest.onset };
+            Capacity { onset, ..largest }
+        })
     }
 
     /// Returns whether a rise of several steps is slower than beyond one TLB: half of the misses appear within an octave (see
@@ -198,7 +223,6 @@ pub(super) enum Cause {
 
 #[cfg(test)]
 mod tests {
-    use fathom_analysis::interval::Interval;
     use fathom_analysis::tiers::shape::Shape;
 
     use super::*;
@@ -264,5 +288,27 @@ mod tests {
         // With a plateau between, or beyond an octave, these are two TLBs.
         assert_eq!(read(&[(64.0, 3, 13.0), (100.0, 3, 25.0)], &fast), (vec![false, false], 2));
         assert_eq!(read(&[(64.0, 0, 13.0), (200.0, 3, 25.0)], &slowly), (vec![false, false], 2));
+    }
+
+    #[test]
+    fn more_hits_than_entries_move_the_end_to_the_largest_step() {
+        let end = |pairs: &[(u64, f64)]| {
+            let pair = |&(pages, extra): &(u64, f64)| Pair {
+                pages,
+                extra,
+                two_lines: None,
+                spread: At::default(),
+                packed: At::default(),
+            };
+            let pairs: Vec<Pair> = pairs.iter().map(pair).collect();
+            let mut reading = reading(&[(32.0, 0, 20.0), (45.0, 3, 93.0)]);
+            Steps::of(&[], &pairs, &reading).join(&mut reading, &mut vec![Cause::Tlb; 2]);
+            let onset = reading.tiers[0].capacity.unwrap().onset;
+            (onset.low, onset.value, onset.high)
+        };
+        // Of 45 pages, 39 hit.
+        assert_eq!(end(&[(32, 0.0), (33, 1.0), (45, 11.3), (64, 92.0)]), (32.0, 45.0, 45.0));
+        // A third misses, as with one set of two ways overfull: 30 hit.
+        assert_eq!(end(&[(32, 0.0), (33, 6.0), (45, 31.0), (64, 92.0)]), (32.0, 32.0, 32.0));
     }
 }

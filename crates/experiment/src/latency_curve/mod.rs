@@ -11,6 +11,7 @@ mod hashed;
 mod in_cycles;
 mod plan;
 mod rows;
+mod spacings;
 mod splinters;
 mod tables;
 mod translation;

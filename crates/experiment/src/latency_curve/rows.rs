@@ -140,6 +140,13 @@ fn capacity_row(
             scale.stride
         ));
     }
+    if scale.is_untested_for_short_lines(capacity.onset.value) {
+        row.low = row.low.map(|low| low / 2.0);
+        row.notes.push(format!(
+            "it may hold half: whether its lines are shorter than {} bytes was not tested",
+            scale.stride
+        ));
+    }
     report.findings.push(Finding { basis: Basis::Fitted, ..row });
 }
 

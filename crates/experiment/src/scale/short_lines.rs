@@ -96,6 +96,11 @@ impl Scale {
         self.short_lines.iter().filter(|short| short.part().is_none()).find(of).copied()
     }
 
+    /// Returns whether a level of a described machine with this apparent capacity is too large for the test for short lines beside neighbours.
+    pub(crate) fn is_untested_for_short_lines(&self, capacity: f64) -> bool {
+        self.has_described_neighbours() && DENSE_SHARE * capacity > MAX_DISTURBED_BYTES as f64
+    }
+
     /// Returns the chases of the curve's walk with half its spacing.
     pub(crate) fn dense(&self, record: &Record) -> Vec<At> {
         self.gather(record, PatternKind::Chase, |trial: &Trial| {

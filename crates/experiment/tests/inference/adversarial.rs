@@ -446,3 +446,37 @@ fn tlb_with_pages_in_few_sets_is_no_page_table() {
 fn pieces_of_huge_pages_are_found_in_several_caches() {
     holds(&report_of(&wide::clean(520_007), 1), "tlb.1.entries", 32.0);
 }
+
+/// Windows of the curve read a line of page tables once for four pages, pairs once for each: 2.6 ns in a load of the curve, 6.2 by the pairs.
+#[test]
+fn translation_of_the_last_tier_is_that_of_the_curves_order() {
+    holds(&report_of(&wide::clean(571_146), 1), "tier.4.latency_cycles", 182.33);
+}
+
+/// Three rises of pairs with plateaus between them: a slow one explained the first two.
+#[test]
+fn plateaus_of_pairs_separate_tlbs() {
+    let report = report_of(&wide::clean(571_176), 1);
+    holds(&report, "tlb.1.entries", 32.0);
+    holds(&report, "tlb.2.entries", 252.0);
+}
+
+/// Rows of memory are closed from 33 pages on, and a TLB of 48 entries ends: more of the pages hit than 32 entries hold.
+#[test]
+fn hits_of_a_lap_show_that_a_tlb_has_more_entries() {
+    holds(&report_of(&wide::clean(571_211), 1), "tlb.1.entries", 48.0);
+}
+
+/// 64 entries in two ways with random replacement, in huge pages: one rise with one pair on it.
+#[test]
+fn one_rise_of_huge_pages_is_one_tlb() {
+    let report = report_of(&wide::clean(571_092), 1);
+    holds(&report, "tlb.huge.1.entries", 64.0);
+    assert!(number(&report, "tlb.huge.2.entries").is_none());
+}
+
+/// Pairs on two to three times the entries of a TLB conflict in a cache.
+#[test]
+fn penalty_is_no_more_than_on_more_pages() {
+    holds(&report_of(&wide::clean(570_856), 1), "tlb.1.penalty", 141.7);
+}

@@ -61,3 +61,16 @@ fn coarse_clock_beside_neighbours_leaves_time_for_the_curve() {
     assert!(d.timer.clock_hz == 1e6 && d.levels.iter().any(|level| level.line == 256));
     assert_eq!(tiers(&report_of(&d, 1)), 3);
 }
+
+/// Lines of 32 bytes in a hashed level of 64 MiB, which is too large for the test for short lines.
+#[test]
+fn large_level_that_may_have_short_lines_may_hold_half() {
+    let d = wide::noisy(560_487);
+    assert_eq!((d.levels[3].line, d.levels[3].size), (32, 64 << 20));
+    let report = report_of(&d, 1);
+    holds(&report, "tier.4.capacity", f64::from(64 << 20));
+    assert!(
+        number(&report, "tier.4.capacity")
+            .is_some_and(|(row, _)| row.notes.iter().any(|note| note.contains("may hold half")))
+    );
+}

@@ -83,6 +83,33 @@ pub(super) fn between_plateaus(points: &[Point], min_ratio: f64) -> Vec<Between>
     between
 }
 
+/// The same of TLB pairs, which are differences of two times: points, ratio of the ends, and smallest relative difference that is none.
+const LONG_OF_PAIRS: (usize, f64, f64) = (4, 1.41, 0.005);
+
+/// Returns the ranges between successive plateaus of the TLB pairs of a machine without other users.
+pub(super) fn between_pairs(points: &[Point], min_ratio: f64) -> Vec<Between> {
+    let (count, ratio, level) = LONG_OF_PAIRS;
+    let mut between = Vec::new();
+    let mut last: Option<(f64, f64)> = None;
+    let mut first = 0;
+    while first < points.len() {
+        let start = points[first];
+        let is_level = |p: &&Point| (p.y / start.y - 1.0).abs() <= level + 2.0 * start.sigma.hypot(p.sigma);
+        let length = points[first..].iter().take_while(is_level).count();
+        let run = &points[first..first + length];
+        if length < count || run[length - 1].x < ratio * start.x {
+            first += 1;
+            continue;
+        }
+        if let Some((from, _)) = last.filter(|(_, nearer)| start.y >= min_ratio * nearer) {
+            between.push(Between { from, to: start.x });
+        }
+        last = Some((run[length - 1].x, start.y));
+        first += length;
+    }
+    between
+}
+
 /// Returns the end of the points from `first` on that differ from it by no more than this.
 fn level_until(points: &[Point], first: usize, level: f64) -> usize {
     let start = points[first];

@@ -1,10 +1,11 @@
 //! The TLBs that the pairs show.
 
 use fathom_analysis::interval::median;
-use fathom_analysis::tiers::{Capacity, Tier};
+use fathom_analysis::tiers::{Capacity, Reading, Tier};
 
 use super::{Curves, Step};
-use crate::latency_curve::descriptors::Cause;
+use crate::latency_curve::conflicts;
+use crate::latency_curve::descriptors::{Cause, Steps};
 use crate::latency_curve::translation::{self, Pair};
 use crate::latency_curve::walks::growth;
 use crate::scale::Scale;
@@ -67,6 +68,15 @@ impl Curves {
         let hidden = capacity.onset.low..=capacity.onset.high;
         let in_bracket = self.left_out.iter().any(|pages| hidden.contains(&(*pages as f64)));
         level.filter(|level| in_bracket || last != Some(level)).map_or(low, |level| level.pages as f64)
+    }
+
+    /// Returns the tiers of pairs in huge pages, read like those in base pages: without conflicts of lines, and each rise as one step.
+    pub(crate) fn huge_steps(&self, pairs: &[Pair], scale: &Scale) -> Option<Reading> {
+        let mut reading = conflicts::read(pairs, &self.latency_curve, scale.share).reading?;
+        let steps = Steps::of(&self.latency_curve, pairs, &reading);
+        let mut causes = vec![Cause::Tlb; reading.tiers.len() - 1];
+        steps.join(&mut reading, &mut causes);
+        Some(reading)
     }
 
     /// Returns the number of pages from which on walks take longer, and whether page tables were shown to be the cause.

@@ -9,6 +9,7 @@ use super::{BEYOND_CLAIM, COARSE_TOP, MORE_PAIRS_BUDGET, Planner, unexceeded_cla
 use crate::latency_curve::curves::Curves;
 use crate::latency_curve::descriptors::{self, Cause, Steps};
 use crate::latency_curve::rows::MIN_MEMORY_NS;
+use crate::latency_curve::spacings;
 use crate::latency_curve::splinters;
 use crate::latency_curve::translation::{self, PLATEAU_SPAN, Pair};
 use crate::latency_curve::two_lines;
@@ -28,10 +29,11 @@ const LAST_TIER_PARTS: [f64; 5] = [0.125, 0.25, 0.5, 0.84, 0.71];
 
 /// Largest ratio of two successive working sets on a wide rise: three points in an octave, as in the fine part of the scan.
 const MAX_GAP: f64 = 1.3;
-/// Largest working set at which a small rise begins, bytes: its points cost little.
-const MAX_SMALL_RISE: f64 = 256.0 * 1024.0;
+/// Largest working set at which a rise begins whose gaps are filled, bytes, of an exact machine and of others. A lap of 16 MiB takes a
+/// six-hundredth of the default budget of a described machine.
+const MAX_FILLED_RISE: [f64; 2] = [16.0 * 1024.0 * 1024.0, 256.0 * 1024.0];
 /// Largest ratio of two successive working sets on one: four points in half an octave.
-const MAX_SMALL_GAP: f64 = 1.13;
+const MAX_FILLED_GAP: f64 = 1.13;
 /// Part beyond the end of a wide rise that has such points too: a plateau there needs them.
 const WIDE_RISE_BEYOND: f64 = 2.0;
 
@@ -62,6 +64,7 @@ impl Planner<'_> {
             self.fill_unexplained_rises(curves);
             self.fill_hiding_gaps(curves);
             self.extend(curves);
+            self.spacings(curves, &all);
         }
         if let Some(tlbs) = translated {
             let capacities = curves.iter().flat_map(|curves| &curves.tiers);
@@ -286,7 +289,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Schedules points on small rises that no single capacity explains: behind a small cache, an exclusive one of half
+    /// Schedules points on rises that no single capacity explains: behind a cache, an exclusive one of half
     /// its size has a plateau of half an octave, of which the scan has one point.
     fn fill_unexplained_rises(&mut self, curves: &Reading) {
         if !(self.scale.is_survey && self.scale.are_in_order()) {
@@ -294,13 +297,13 @@ impl Planner<'_> {
         }
         let stride = self.scale.stride;
         let pairs = curves.tiers.windows(2).filter_map(|two| Some((two[0].capacity?, two[1].begin)));
-        let unexplained =
-            pairs.filter(|(capacity, _)| !capacity.explained && capacity.above <= MAX_SMALL_RISE);
+        let largest = MAX_FILLED_RISE[usize::from(!self.exact())];
+        let unexplained = pairs.filter(|(capacity, _)| !capacity.explained && capacity.above <= largest);
         for (from, to) in
             unexplained.map(|(capacity, begin)| (capacity.above, begin.min(4.0 * capacity.above)))
         {
             let ends = self.latency_curve.windows(2).map(|two| (two[0].bytes as f64, two[1].bytes as f64));
-            let gaps = ends.filter(|(a, b)| *a < to && *b > from && *b > MAX_SMALL_GAP * a);
+            let gaps = ends.filter(|(a, b)| *a < to && *b > from && *b > MAX_FILLED_GAP * a);
             for (a, b) in gaps.collect::<Vec<_>>() {
                 self.step((a * b).sqrt() as u64 / stride * stride);
             }
@@ -348,6 +351,16 @@ impl Planner<'_> {
                     self.step(bytes);
                 }
             }
+        }
+    }
+
+    /// Schedules the walks with a wider spacing that tell the translation in the last tier.
+    fn spacings(&mut self, curves: &Reading, all: &Curves) {
+        if !(self.exact() && self.scale.is_survey && curves.flat_end) || all.translation.is_empty() {
+            return;
+        }
+        for bytes in spacings::missing(self.record, &self.scale, &all.latency_curve, curves) {
+            self.step_with(bytes, spacings::stride(&self.scale));
         }
     }
 

@@ -225,3 +225,46 @@ fn error_that_points_share_hides_no_plateau() {
     assert_eq!(between_plateaus(&with(0.03, 0.03), 1.25).len(), 1);
     assert_eq!(between_plateaus(&with(0.03, 0.0), 1.25).len(), 0);
 }
+
+/// Pairs of a described machine (wide generator, seed 571176): TLBs of 32 and 252 entries, and pairs between that conflict in a cache.
+const PAIRS: [(f64, f64); 24] = [
+    (8.0, 5.32),
+    (11.0, 5.34),
+    (16.0, 5.38),
+    (22.0, 5.3),
+    (32.0, 5.32),
+    (33.0, 6.29),
+    (34.0, 7.18),
+    (35.0, 8.11),
+    (38.0, 10.48),
+    (41.0, 11.85),
+    (45.0, 11.86),
+    (52.0, 11.81),
+    (64.0, 11.81),
+    (90.0, 11.85),
+    (128.0, 11.87),
+    (140.0, 20.27),
+    (152.0, 24.16),
+    (166.0, 27.78),
+    (181.0, 28.63),
+    (256.0, 175.3),
+    (298.0, 175.25),
+    (362.0, 175.27),
+    (512.0, 175.28),
+    (1024.0, 175.27),
+];
+
+#[test]
+fn plateaus_of_pairs_have_a_capacity_of_their_own() {
+    let between = between_pairs(&points(&PAIRS), 1.25);
+    assert_eq!(between, [(32.0, 41.0), (128.0, 256.0)].map(|(from, to)| Between { from, to }));
+    let options = Options { floor: 0.01, rise: 0.01, span: 1.5, ..Options::default() };
+    let ends = |options: &Options| -> Vec<f64> {
+        let tiers = crate::tiers::read(&points(&PAIRS), options).unwrap().tiers;
+        tiers.iter().filter_map(|tier| Some(tier.capacity?.onset.value.round())).collect()
+    };
+    let found = ends(&options);
+    assert!(found.len() == 2 && found[0] == 32.0 && (128.0..=256.0).contains(&found[1]), "{found:?}");
+    // Neighbours raise some pairs.
+    assert_eq!(between_pairs(&points(&[&PAIRS[..9], &PAIRS[19..]].concat()), 1.25).len(), 1);
+}
