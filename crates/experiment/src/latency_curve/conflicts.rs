@@ -162,9 +162,8 @@ fn falls(a: &Point, b: &Point, hit: f64, share: f64) -> bool {
 }
 
 /// Returns which points of a translation curve to keep. More pages never cost less translation, so the largest number of points that
-/// do not fall is right, and those far from them are wrong. They count by the part of an octave that each stands for: a plan has many of them on each rise.
+/// do not fall is right, and those far from them are wrong.
 fn never_falling(points: &[Point], weights: &[f64], hit: f64) -> Vec<usize> {
-    let weights: Vec<f64> = weights.iter().zip(octaves(points)).map(|(weight, part)| weight * part).collect();
     // The weight of the best sequence that ends at each point, and the point before it there.
     let mut best: Vec<(f64, Option<usize>)> = Vec::new();
     for (i, point) in points.iter().enumerate() {
@@ -183,12 +182,6 @@ fn never_falling(points: &[Point], weights: &[f64], hit: f64) -> Vec<usize> {
         chain.get(at) == Some(i) || !(below || above)
     };
     (0..points.len()).filter(fits).collect()
-}
-
-/// Returns the part of an octave from halfway to the point before each to halfway to the next one.
-fn octaves(points: &[Point]) -> impl Iterator<Item = f64> + '_ {
-    let at = |i: usize| points[i.min(points.len() - 1)].x.log2();
-    (0..points.len()).map(move |i| (at(i + 1) - at(i.saturating_sub(1))) / 2.0)
 }
 
 /// Fall of the translation curve before a step, as a share of what the step adds, from which on the step may be none.

@@ -76,7 +76,10 @@ pub(super) fn with_measured(
     };
     let measured: Translation = wider(record, scale).iter().filter_map(of).collect();
     let from = measured.first().map_or(f64::INFINITY, |at| at.0);
-    let known: Translation = translation.into_iter().filter(|at| at.0 < from).chain(measured).collect();
+    // In one order, larger working sets never need less translation.
+    let most = measured.iter().map(|at| at.1).fold(f64::INFINITY, f64::min);
+    let of_pairs = translation.into_iter().filter(|at| at.0 < from).map(|at| (at.0, at.1.min(most)));
+    let known: Translation = of_pairs.chain(measured).collect();
     let Some(from) = curve.iter().find(|at| spacing(at) > 1.0).map(|at| at.bytes as f64) else {
         return known;
     };
