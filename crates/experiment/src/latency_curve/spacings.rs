@@ -19,6 +19,8 @@ use crate::scale::{At, Scale};
 const WIDER: u64 = 4;
 /// Number of working sets that are measured so.
 const SIZES: usize = 3;
+/// Standard errors by which the translation of smaller working sets may exceed what was measured.
+const Z: f64 = 3.0;
 /// Smallest ratio of the largest one to them: the last tier is read from three octaves.
 const RANGE: u64 = 8;
 
@@ -69,15 +71,17 @@ pub(super) fn with_measured(
     }
     let spacings = spacings(record, scale);
     let spacing = |at: &At| spacings.get(&at.bytes).copied().unwrap_or(1.0);
-    let of = |at: &At| {
-        let point = curve.iter().find(|point| point.bytes == at.bytes)?;
-        let added = (at.time() - point.time()) / (WIDER as f64 - spacing(point));
-        Some((at.bytes as f64, added.max(0.0)))
-    };
-    let measured: Translation = wider(record, scale).iter().filter_map(of).collect();
-    let from = measured.first().map_or(f64::INFINITY, |at| at.0);
     // In one order, larger working sets never need less translation.
-    let most = measured.iter().map(|at| at.1).fold(f64::INFINITY, f64::min);
+    let mut most = f64::INFINITY;
+    let mut measured = Translation::new();
+    for at in wider(record, scale) {
+        let Some(point) = curve.iter().find(|point| point.bytes == at.bytes) else { continue };
+        let apart = WIDER as f64 - spacing(point);
+        let added = ((at.time() - point.time()) / apart).max(0.0);
+        most = most.min(added + Z * at.error().hypot(point.error()) / apart);
+        measured.push((at.bytes as f64, added));
+    }
+    let from = measured.first().map_or(f64::INFINITY, |at| at.0);
     let of_pairs = translation.into_iter().filter(|at| at.0 < from).map(|at| (at.0, at.1.min(most)));
     let known: Translation = of_pairs.chain(measured).collect();
     let Some(from) = curve.iter().find(|at| spacing(at) > 1.0).map(|at| at.bytes as f64) else {
