@@ -60,27 +60,47 @@ impl Between {
     }
 }
 
-/// Returns the ranges between successive plateaus of the points whose levels differ by `min_ratio`.
-pub(super) fn between_plateaus(points: &[Point], min_ratio: f64) -> Vec<Between> {
+/// Returns the ranges between successive plateaus whose levels differ by `min_ratio`: `plateau` tells the last working set of the one that begins at a
+/// point, if one does, and the number of points up to its end.
+fn between(
+    points: &[Point],
+    min_ratio: f64,
+    plateau: impl Fn(usize) -> Option<(f64, usize)>,
+) -> Vec<Between> {
     let mut between = Vec::new();
     let mut last: Option<(f64, f64)> = None;
     let mut first = 0;
     while first < points.len() {
-        let run_of = |(count, ratio, level): (usize, f64, f64)| {
-            let run = &points[first..level_until(points, first, level)];
-            (run.len() >= count && run[run.len() - 1].x >= ratio * run[0].x).then_some(run)
-        };
-        let Some(run) = LONG_ENOUGH.into_iter().find_map(run_of) else {
+        let Some((to, end)) = plateau(first) else {
             first += 1;
             continue;
         };
-        if let Some((from, _)) = last.filter(|(_, level)| run[0].y >= min_ratio * level) {
-            between.push(Between { from, to: run[0].x });
+        let start = points[first];
+        if let Some((from, _)) = last.filter(|(_, level)| start.y >= min_ratio * level) {
+            between.push(Between { from, to: start.x });
         }
-        last = Some((run[run.len() - 1].x, run[0].y));
-        first += run.len();
+        (last, first) = (Some((to, start.y)), end);
     }
     between
+}
+
+/// Returns the last working set of the points from `first` up to `end`, if they are as many over such a ratio.
+fn long(
+    points: &[Point],
+    (first, end): (usize, usize),
+    (count, ratio): (usize, f64),
+) -> Option<(f64, usize)> {
+    let last = points[end - 1].x;
+    (end - first >= count && last >= ratio * points[first].x).then_some((last, end))
+}
+
+/// Returns the ranges between successive plateaus of the points whose levels differ by `min_ratio`.
+pub(super) fn between_plateaus(points: &[Point], min_ratio: f64) -> Vec<Between> {
+    between(points, min_ratio, |first| {
+        LONG_ENOUGH.into_iter().find_map(|(count, ratio, level)| {
+            long(points, (first, level_until(points, first, level)), (count, ratio))
+        })
+    })
 }
 
 /// The same of TLB pairs, which are differences of two times: points, ratio of the ends, and smallest relative difference that is none.
@@ -89,25 +109,12 @@ const LONG_OF_PAIRS: (usize, f64, f64) = (4, 1.41, 0.005);
 /// Returns the ranges between successive plateaus of the TLB pairs of a machine without other users.
 pub(super) fn between_pairs(points: &[Point], min_ratio: f64) -> Vec<Between> {
     let (count, ratio, level) = LONG_OF_PAIRS;
-    let mut between = Vec::new();
-    let mut last: Option<(f64, f64)> = None;
-    let mut first = 0;
-    while first < points.len() {
+    between(points, min_ratio, |first| {
         let start = points[first];
         let is_level = |p: &&Point| (p.y / start.y - 1.0).abs() <= level + 2.0 * start.sigma.hypot(p.sigma);
-        let length = points[first..].iter().take_while(is_level).count();
-        let run = &points[first..first + length];
-        if length < count || run[length - 1].x < ratio * start.x {
-            first += 1;
-            continue;
-        }
-        if let Some((from, _)) = last.filter(|(_, nearer)| start.y >= min_ratio * nearer) {
-            between.push(Between { from, to: start.x });
-        }
-        last = Some((run[length - 1].x, start.y));
-        first += length;
-    }
-    between
+        let end = first + points[first..].iter().take_while(is_level).count();
+        long(points, (first, end), (count, ratio))
+    })
 }
 
 /// Returns the end of the points from `first` on that differ from it by no more than this.
@@ -162,21 +169,10 @@ impl Run {
 
 /// Returns the ranges between successive plateaus of a machine with other users.
 pub(super) fn between_beside_others(points: &[Point], min_ratio: f64) -> Vec<Between> {
-    let mut between = Vec::new();
-    let mut last: Option<(f64, f64)> = None;
-    let mut first = 0;
-    while first < points.len() {
-        let (run, level) = (Run::of(points, first), points[first].y);
-        if !run.is_long(SURE_BESIDE_OTHERS) {
-            first += 1;
-            continue;
-        }
-        if let Some((from, _)) = last.filter(|(_, nearer)| level >= min_ratio * nearer) {
-            between.push(Between { from, to: run.from });
-        }
-        (last, first) = (Some((run.to, level)), run.end);
-    }
-    between
+    between(points, min_ratio, |first| {
+        let run = Run::of(points, first);
+        run.is_long(SURE_BESIDE_OTHERS).then_some((run.to, run.end))
+    })
 }
 
 /// Returns the time of the first plateau of an octave among points that take `least` and more.

@@ -145,7 +145,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
     }
     let pairs = scale.pairs_in(record, Pages::Huge);
     let kind = format!("huge pages of {}", size(huge as f64));
-    let Some(mut reading) = curves.huge_steps(&pairs, scale) else {
+    let Some(mut reading) = curves.huge_tiers(&pairs, scale) else {
         report.refusals.push(Refused {
             what: "TLBs for huge pages".into(),
             reason: match pairs.len() {

@@ -71,7 +71,7 @@ impl Curves {
     }
 
     /// Returns the tiers of pairs in huge pages, read like those in base pages: without conflicts of lines, and each rise as one step.
-    pub(crate) fn huge_steps(&self, pairs: &[Pair], scale: &Scale) -> Option<Reading> {
+    pub(crate) fn huge_tiers(&self, pairs: &[Pair], scale: &Scale) -> Option<Reading> {
         let mut reading = conflicts::read(pairs, &self.latency_curve, scale.share).reading?;
         let steps = Steps::of(&self.latency_curve, pairs, &reading);
         let mut causes = vec![Cause::Tlb; reading.tiers.len() - 1];
