@@ -255,9 +255,8 @@ mod tests {
         Reading { tiers, scatter: 0.0, flat_end: true, notes: Vec::new() }
     }
 
-    /// Returns whether each step is no TLB because it is slow, and how many TLBs are left when steps of one rise are joined, if pairs on
-    /// so many pages take so much longer than hits.
-    fn read(steps: &[(f64, usize, f64)], pairs: &[(u64, f64)]) -> (Vec<bool>, usize) {
+    /// Returns pairs on so many pages that take so much longer than hits.
+    fn pairs_of(pairs: &[(u64, f64)]) -> Vec<Pair> {
         let pair = |&(pages, extra): &(u64, f64)| Pair {
             pages,
             extra,
@@ -265,7 +264,13 @@ mod tests {
             spread: At::default(),
             packed: At::default(),
         };
-        let pairs: Vec<Pair> = pairs.iter().map(pair).collect();
+        pairs.iter().map(pair).collect()
+    }
+
+    /// Returns whether each step is no TLB because it is slow, and how many TLBs are left when steps of one rise are joined, if pairs on
+    /// so many pages take so much longer than hits.
+    fn read(steps: &[(f64, usize, f64)], pairs: &[(u64, f64)]) -> (Vec<bool>, usize) {
+        let pairs = pairs_of(pairs);
         let mut reading = reading(steps);
         let found = Steps::of(&[], &pairs, &reading);
         let slow = (0..steps.len()).map(|i| found.is_slow(&rise(i, &found.without_plateau))).collect();
@@ -293,14 +298,7 @@ mod tests {
     #[test]
     fn more_hits_than_entries_move_the_end_to_the_largest_step() {
         let end = |pairs: &[(u64, f64)]| {
-            let pair = |&(pages, extra): &(u64, f64)| Pair {
-                pages,
-                extra,
-                two_lines: None,
-                spread: At::default(),
-                packed: At::default(),
-            };
-            let pairs: Vec<Pair> = pairs.iter().map(pair).collect();
+            let pairs = pairs_of(pairs);
             let mut reading = reading(&[(32.0, 0, 20.0), (45.0, 3, 93.0)]);
             Steps::of(&[], &pairs, &reading).join(&mut reading, &mut vec![Cause::Tlb; 2]);
             let onset = reading.tiers[0].capacity.unwrap().onset;
