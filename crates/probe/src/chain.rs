@@ -114,9 +114,18 @@ pub enum Order {
     /// Every nth cell, ascending if n is positive and descending if it is negative, in n interleaved passes. Each cell
     /// is visited once per lap, and all strides are equal except those from pass to pass. 0 counts as 1.
     Strided(i8),
-    /// Groups of this many cells: the groups in random order, the cells of a group ascending. It is the one order that
-    /// keeps neighbours together, to show what one access fetches for the next.
+    /// Groups of this many cells: the groups in random order, the cells of a group ascending. Neighbours are visited
+    /// together, to show what one access fetches for the next.
     Groups(u64),
+    /// Passes over all groups in the same random order, so that a group comes back exactly after all others. Cells k and k + `per` / 2 of
+    /// every group are visited in one pass, one after the other, or in two. After two passes of one cell, or one of both, the same cells were
+    /// visited.
+    Passes {
+        /// Cells of a group, an even number.
+        per: u64,
+        /// Whether a pass visits two cells of a group.
+        both: bool,
+    },
 }
 
 /// Placement of the cells of a chain in memory.
@@ -204,6 +213,12 @@ enum Walk {
         per: u64,
         outer: Bijection,
     },
+    /// Passes over groups of twice `half` cells; the remaining cells come last.
+    Passes {
+        half: u64,
+        both: bool,
+        outer: Bijection,
+    },
 }
 
 impl Walk {
@@ -211,7 +226,7 @@ impl Walk {
     #[inline]
     fn pair_at(&self, i: u64) -> u64 {
         match self {
-            Walk::Sequential | Walk::Strided { .. } | Walk::Groups { .. } => i,
+            Walk::Sequential | Walk::Strided { .. } | Walk::Groups { .. } | Walk::Passes { .. } => i,
             Walk::Random(p) => p.at(i),
             Walk::Window { per, whole, outer, inner, rest } => {
                 if i < *whole {
@@ -227,7 +242,7 @@ impl Walk {
     #[inline]
     fn position_of(&self, pair: u64) -> u64 {
         match self {
-            Walk::Sequential | Walk::Strided { .. } | Walk::Groups { .. } => pair,
+            Walk::Sequential | Walk::Strided { .. } | Walk::Groups { .. } | Walk::Passes { .. } => pair,
             Walk::Random(p) => p.index(pair),
             Walk::Window { per, whole, outer, inner, rest } => {
                 if pair < *whole {
@@ -256,6 +271,10 @@ impl Chain {
             Order::Groups(per) => {
                 let per = per.clamp(1, cells);
                 Walk::Groups { per, outer: Bijection::new(cells / per, seed) }
+            }
+            Order::Passes { per, both } => {
+                let half = (per / 2).clamp(1, pairs);
+                Walk::Passes { half, both, outer: Bijection::new(cells / (2 * half), seed) }
             }
             Order::Window(bytes) => {
                 let per = (bytes / step.max(1) / 2).max(1);
@@ -306,6 +325,7 @@ impl Chain {
             Walk::Sequential => i,
             Walk::Groups { per, outer } if i / per < outer.count() => outer.at(i / per) * per + i % per,
             Walk::Groups { .. } => i,
+            Walk::Passes { half, both, outer } => in_passes(i, *half, *both, outer),
             &Walk::Strided { by, descending } => strided(i, self.cells, by, descending),
             // An odd cell ends the lap.
             _ if i == 2 * half => i,
@@ -323,6 +343,7 @@ impl Chain {
             Walk::Sequential => j,
             Walk::Groups { per, outer } if j / per < outer.count() => outer.index(j / per) * per + j % per,
             Walk::Groups { .. } => j,
+            Walk::Passes { half, both, outer } => in_passes_position(j, *half, *both, outer),
             &Walk::Strided { by, descending } => strided_position(j, self.cells, by, descending),
             _ if j == 2 * half => j,
             walk => walk.position_of(j / 2) + (j % 2) * half,
@@ -382,6 +403,31 @@ fn strided_position(j: u64, cells: u64, by: u64, descending: bool) -> u64 {
     let (short, longer) = (cells / by, cells % by);
     let (pass, nth) = (j % by, j / by);
     pass * short + pass.min(longer) + nth
+}
+
+/// Returns the cell at position `i` of passes over groups of twice `half` cells, each with both cells of a pair of every group, or with one.
+#[inline]
+fn in_passes(i: u64, half: u64, both: bool, groups: &Bijection) -> u64 {
+    // Two passes of one cell take as many positions as one of both.
+    let two = 2 * groups.count();
+    let (pair, nth) = (i / two, i % two);
+    if pair >= half {
+        return i;
+    }
+    let (group, second) =
+        if both { (nth / 2, nth % 2) } else { (nth % groups.count(), nth / groups.count()) };
+    (2 * groups.at(group) + second) * half + pair
+}
+
+/// Returns the position at which [`in_passes`] visits cell `j`.
+#[inline]
+fn in_passes_position(j: u64, half: u64, both: bool, groups: &Bijection) -> u64 {
+    let (part, pair) = (j / half, j % half);
+    if part / 2 >= groups.count() {
+        return j;
+    }
+    let (group, second) = (groups.index(part / 2), part % 2);
+    2 * groups.count() * pair + if both { 2 * group + second } else { second * groups.count() + group }
 }
 
 /// Returns the line of page `j` among `lines` lines, a power of two: an XOR of `j`'s base-`lines` digits, each

@@ -8,10 +8,21 @@ use crate::interval::{Interval, median};
 /// Largest relative difference between points of a short plateau and the first ones: half of the smallest step, 1.25.
 const MAX_PLATEAU_DEVIATION: f64 = 0.12;
 
+/// Errors of points, in those of the most precise one, beyond which they tell nothing about a plateau.
+const PRECISE: f64 = 3.0;
+
+/// Returns the precise points, if they are enough for a plateau, or else all.
+fn precise(on: &[Point], floor: f64) -> Vec<Point> {
+    let least = on.iter().map(|p| p.sigma).fold(f64::INFINITY, f64::min).max(floor);
+    let precise: Vec<Point> = on.iter().filter(|p| p.sigma <= PRECISE * least).copied().collect();
+    if precise.len() >= MIN_PLATEAU_POINTS { precise } else { on.to_vec() }
+}
+
 /// Returns number and latency of the points at the beginning of a plateau: their median, with an interval from their
 /// scatter (Student's t) and from the smallest error of a point. Points that are not level with the first ones belong to
 /// another effect. `None` if there are fewer than [`MIN_PLATEAU_POINTS`].
 pub(super) fn short(on: &[Point], floor: f64) -> Option<(usize, Interval)> {
+    let on = &precise(on, floor);
     let level = median(&on.iter().take(MIN_PLATEAU_POINTS).map(|p| p.y).collect::<Vec<_>>())?;
     let ys: Vec<f64> =
         on.iter().map(|p| p.y).filter(|y| (y / level - 1.0).abs() < MAX_PLATEAU_DEVIATION).collect();

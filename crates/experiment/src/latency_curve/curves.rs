@@ -12,11 +12,12 @@ use super::bursts::{self, Kind};
 use super::conflicts::{self, Translated};
 use super::descriptors::{Cause, Steps};
 use super::hashed;
+use super::passes;
 use super::spacings;
 use super::splinters::{self, Splinters};
 use super::tables::extend_by_tables;
 use super::translation::{self, Pair, Translation, hit_time, pair_points, translation_at, translation_error};
-use super::two_lines;
+use super::two_lines::{self, OpenRows};
 use super::walks::grows_from;
 use crate::record::Record;
 use crate::scale::MAX_CORE_CLOCKED_CYCLES;
@@ -146,6 +147,31 @@ impl Scale {
         pairs
     }
 
+    /// Returns the pairs by two lines in each page where all of what open rows of memory add is known, else by one line, and by passes where these are more
+    /// precise; and what open rows add if it was not subtracted. `are_whole` tells whether huge pages are known to be translated as a whole.
+    fn pairs_by_more_lines(
+        &self,
+        mut pairs: Vec<Pair>,
+        record: &Record,
+        curve: &[At],
+        are_whole: bool,
+    ) -> (Vec<Pair>, Option<OpenRows>) {
+        let passes = passes::read(record, self);
+        let of_passes = passes::rows(&pairs, &passes, curve);
+        let tested = two_lines::open_rows(record, self, curve.last().map_or(0.0, At::time));
+        let rows = tested.filter(|_| are_whole).or(of_passes);
+        for pair in pairs.iter_mut().filter(|pair| pair.is_in_memory(curve)) {
+            *pair = pair.without_open_rows(rows);
+        }
+        for lines in pairs.iter_mut().filter_map(|pair| pair.two_lines.as_mut()) {
+            lines.add_end_of_cache(curve);
+        }
+        if let Some(rows) = of_passes.or(rows) {
+            passes::replace(&mut pairs, &passes, rows, curve);
+        }
+        (pairs, tested.filter(|_| rows.is_none()))
+    }
+
     /// Adds the translation of the packed halves in base pages, or this share of it. Their pages follow one another,
     /// each visited twice per lap: one translation per half page of lines. Its cost is known from the pairs on as few
     /// pages.
@@ -178,6 +204,8 @@ pub(crate) struct Curves {
     pub(crate) sure_pages: f64,
     /// Pages of the pairs that were left out because their lines conflict.
     left_out: Vec<u64>,
+    /// What open rows of memory add to the pairs whose lines come from memory, if that was not subtracted.
+    pub(super) rows_of_memory: Option<OpenRows>,
     /// Whether it is of a described machine without neighbours.
     exact: bool,
     /// Working sets to repeat on hardware, bytes: noise may have moved an end of a tier there.
@@ -195,21 +223,14 @@ pub(crate) struct Curves {
 impl Curves {
     /// Reads the curves of a record.
     pub(crate) fn of(record: &Record, scale: &Scale) -> Curves {
-        let mut pairs = scale.pairs(record);
+        let pairs = scale.pairs(record);
         let splinters = splinters::read(record, scale, &pairs);
         let in_huge = splinters.as_ref().map_or(0.0, Splinters::significant);
         let latency_curve =
             if in_huge > 0.0 { scale.latency_curve_in_pieces(record) } else { scale.latency_curve(record) };
-        let memory = latency_curve.last().map_or(0.0, At::time);
-        // Huge pages in pieces are translated in the test, too.
+        // Huge pages in pieces are translated in the test for open rows, too.
         let are_whole = splinters.is_some() && in_huge == 0.0;
-        let rows = two_lines::open_rows(record, scale, memory).filter(|_| are_whole);
-        for pair in pairs.iter_mut().filter(|pair| pair.is_in_memory(&latency_curve)) {
-            *pair = pair.without_open_rows(rows);
-        }
-        for lines in pairs.iter_mut().filter_map(|pair| pair.two_lines.as_mut()) {
-            lines.add_end_of_cache(&latency_curve);
-        }
+        let (mut pairs, rows_of_memory) = scale.pairs_by_more_lines(pairs, record, &latency_curve, are_whole);
         if in_huge > 0.0 {
             scale.add_packed_translation(&mut pairs, in_huge);
         }
@@ -250,6 +271,7 @@ impl Curves {
             translated,
             sure_pages: sure_to,
             left_out,
+            rows_of_memory,
             causes,
             grows,
             splinters,

@@ -182,10 +182,11 @@ impl<'a> Steps<'a> {
             scale.gather(record, PatternKind::Conflict, |t| is_test(t) && t.pattern.groups().period == period)
         };
         let tested = APART.map(of);
+        let on =
+            |pages: u64, times: &'_ [At]| times.iter().find(|at| at.bytes / KEY_STRIDE == pages).map(time);
         // What page tables surely add: the lines of both arrangements may conflict in different sets.
         let added = |pair: &Pair, tested: &[At]| {
-            let test = tested.iter().find(|at| at.bytes / KEY_STRIDE == pair.pages)?;
-            let (apart, together) = (time(test), time(&pair.spread));
+            let (apart, together) = (on(pair.pages, tested)?, time(&pair.spread));
             let error = Z * apart.1.hypot(together.1);
             Some(apart.0 - together.0 - error - conflicts::spread_cost(pair, self.curve))
         };
@@ -198,7 +199,11 @@ impl<'a> Steps<'a> {
         };
         let cause = |i: usize| {
             let least = TABLES_FROM * self.steps[i].1;
-            match self.pairs(i).any(|pair| all_add(pair, least)) {
+            // The last distance is measured on one number of pages, which is another one if the curve showed the others to be no better.
+            let last = |pair: &&Pair| tested.iter().all(|tested| on(pair.pages, tested).is_some());
+            let with_last = self.pairs(i).any(|pair| last(&pair));
+            let mut tested = self.pairs(i).filter(|pair| !with_last || last(pair));
+            match tested.any(|pair| all_add(pair, least)) {
                 true => Cause::Tables,
                 false if is_tlb(&self.steps[i].0) && !self.is_slow(&rise(i, &self.without_plateau)) => {
                     Cause::Tlb

@@ -9,11 +9,13 @@ mod curves;
 mod descriptors;
 mod hashed;
 mod in_cycles;
+mod passes;
 mod plan;
 mod rows;
 mod spacings;
 mod splinters;
 mod tables;
+mod tlb_rows;
 mod translation;
 pub(crate) mod two_lines;
 pub(crate) mod view;
@@ -26,9 +28,10 @@ use fathom_probe::pattern::Trial;
 
 pub(crate) use curves::{Curves, MAX_PAIR, Step};
 pub(crate) use plan::{SCAN_ROUNDS, coarse_top, plan, unexceeded_claim};
-pub(crate) use rows::{MIN_MEMORY_NS, leaves_a_tier, maybe_tables, penalty, repeats, tier_rows, tlb_rows};
+pub(crate) use rows::{MIN_MEMORY_NS, repeats, tier_rows};
 pub(crate) use splinters::rows as splinter_rows;
 pub(crate) use tables::DESCRIPTOR;
+pub(crate) use tlb_rows::{leaves_a_tier, maybe_tables, penalty, tlb_rows};
 pub(crate) use translation::{PLATEAU_SPAN, Pair, lines_per_page, read_pairs, steps, tlb_steps};
 
 /// Returns whether a conflict trial belongs to a test of translation, not of geometry.

@@ -1,6 +1,6 @@
 //! TLB pairs, and the translation inside the points of the latency curve.
 
-use fathom_analysis::interval::median;
+use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::tiers::shape::Shape;
 use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading, Tier};
 
@@ -34,12 +34,25 @@ impl Pair {
     /// Returns the pair without what open rows of memory add to its two lines, or by one line if that is not known.
     pub(super) fn without_open_rows(&self, rows: Option<OpenRows>) -> Pair {
         match (rows, &self.two_lines) {
-            (Some(rows), Some(lines)) => {
-                let lines = lines.less(rows);
-                Pair { extra: lines.translation(), two_lines: Some(lines), ..self.clone() }
-            }
+            (Some(rows), Some(lines)) => self.with_lines(lines.less(rows)),
             _ => self.with_one_line(),
         }
+    }
+
+    /// Returns the pair by these lines.
+    pub(super) fn with_lines(&self, lines: TwoLines) -> Pair {
+        Pair { extra: lines.translation(), two_lines: Some(lines), ..self.clone() }
+    }
+
+    /// Returns the times of the lines, each with its own translation.
+    pub(super) fn apart(&self) -> &At {
+        self.two_lines.as_ref().map_or(&self.spread, |lines| &lines.apart)
+    }
+
+    /// Returns the standard error of its translation, ns.
+    pub(super) fn error(&self) -> f64 {
+        let spread = || self.spread.error().hypot(self.packed.error());
+        self.two_lines.as_ref().map_or_else(spread, TwoLines::error)
     }
 
     /// Returns the pair by one line in each page alone.
@@ -48,9 +61,15 @@ impl Pair {
     }
 }
 
-/// Returns the lines in each page that translation was read from: two if all pairs have them.
-pub(crate) fn lines_per_page(pairs: &[Pair]) -> u64 {
-    if pairs.iter().all(|pair| pair.two_lines.is_some()) { two_lines::LINES } else { 1 }
+/// Returns the lines in each page that translation was read from at the end of a TLB of so many pages: two if all pairs have them; `None` if these
+/// pairs have more, which come from memory.
+pub(crate) fn lines_per_page(pairs: &[Pair], pages: &Interval) -> Option<u64> {
+    let in_memory = |pair: &Pair| pair.two_lines.as_ref().is_some_and(|lines| lines.are_passes);
+    let end = pages.low..=PLATEAU_SPAN * pages.high;
+    if pairs.iter().filter(|pair| end.contains(&(pair.pages as f64))).all(in_memory) {
+        return None;
+    }
+    Some(if pairs.iter().all(|pair| pair.two_lines.is_some()) { two_lines::LINES } else { 1 })
 }
 
 /// Translation inside the latency curve's points: (working set in bytes, ns per load), ascending. Empty if the curve is
@@ -200,8 +219,7 @@ pub(super) fn hit_time(pairs: &[Pair]) -> Option<f64> {
 pub(super) fn pair_points(pairs: &[Pair], hit_time: f64) -> Vec<Point> {
     let point = |p: &Pair| {
         let y = hit_time + p.extra.max(0.0);
-        let spread = || p.spread.error().hypot(p.packed.error());
-        let error = p.two_lines.as_ref().map_or_else(spread, TwoLines::error);
+        let error = p.error();
         let shared = p.two_lines.as_ref().map_or(0.0, TwoLines::shared_error);
         Point { x: p.pages as f64, y, sigma: error / y, shared: shared / y }
     };
@@ -232,7 +250,6 @@ fn without_unseen_end(mut reading: Reading, points: &[Point]) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_analysis::interval::Interval;
 
     #[test]
     fn rise_that_was_measured_in_part_is_no_end_of_a_tlb() {

@@ -14,7 +14,7 @@ use fathom_probe::pattern::{self, Memory, OrderKind, PatternKind, Trial, Variant
 use crate::record::Record;
 use crate::scale::{At, FEW_HUGE_PAGES, Scale};
 
-/// Lines in each page.
+/// Lines in each page that one order visits one after the other. In the other one each of them needs the translation.
 pub(super) const LINES: u64 = 2;
 
 /// The times of one number of pages.
@@ -26,18 +26,59 @@ pub(crate) struct TwoLines {
     pub(crate) together: At,
     /// What open rows add to the difference, if the lines come from memory.
     rows: OpenRows,
-    /// Standard error of the method at the end of a cache, ns: the two orders may find different lines there.
-    end_of_cache: f64,
+    /// Standard error of the method, ns: at the end of a cache the two orders may find different lines there, and passes may be in step with the
+    /// refreshes of memory.
+    pub(super) method: f64,
+    /// Whether these are passes over lines in memory, instead of two lines in each page.
+    pub(super) are_passes: bool,
 }
 
 /// What open rows of memory add to the translation that two lines in each page show, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct OpenRows {
-    added: f64,
-    error: f64,
+    pub(super) added: f64,
+    pub(super) error: f64,
+    /// One by the number of pages that it was measured on; 0 if on very many.
+    pub(super) per_page: f64,
 }
 
+/// Number of pages that keep a row of theirs open from one pass to the next, at most, of many: loads on 64, 128 and 256 pages of 4 KiB found 37, 20 and
+/// 12 % of the rows of 16 banks open, which is 24 pages (described machine, wide generator, seed 571371); there may be two ranks of 16.
+const OPEN_PAGES: f64 = 32.0;
+
+impl OpenRows {
+    /// Returns the same for passes over so many pages: fewer pages find more of their rows open.
+    pub(super) fn on(self, pages: u64) -> OpenRows {
+        let open = OPEN_PAGES * (1.0 / pages as f64 - self.per_page).abs();
+        OpenRows { error: self.error.hypot(self.added * open), ..self }
+    }
+
+    /// Returns a note on a step of so many ns if opening rows of memory may be all of it.
+    pub(super) fn note(&self, step: f64) -> Option<String> {
+        (step < self.added + Z * self.error).then(|| {
+            format!(
+                "rows of memory that are open no longer may cause this step, not a TLB: two lines of a page, one after the other, take {:.1} ns \
+                 less than lines in other pages, also on few huge pages",
+                self.added / LINES as f64
+            )
+        })
+    }
+}
+
+/// Standard errors within which a step may be what opening rows adds.
+const Z: f64 = 3.0;
+
 impl TwoLines {
+    /// Returns the times of two lines in each page.
+    fn of(apart: At, together: At) -> TwoLines {
+        TwoLines { apart, together, rows: OpenRows::default(), method: 0.0, are_passes: false }
+    }
+
+    /// Returns the times of passes over lines in memory.
+    pub(super) fn of_passes(apart: At, together: At) -> TwoLines {
+        TwoLines { are_passes: true, ..TwoLines::of(apart, together) }
+    }
+
     /// Returns the time of a translation, ns: every load of one order needs it, and every second one of the other.
     pub(crate) fn translation(&self) -> f64 {
         LINES as f64 * (self.apart.time() - self.together.time()) - self.rows.added
@@ -46,9 +87,7 @@ impl TwoLines {
     /// Adds the error of the method where the lines just fit in a cache, or just do not.
     pub(super) fn add_end_of_cache(&mut self, curve: &[At]) {
         let bytes = self.apart.bytes as f64;
-        let time = |bytes: f64| interpolated(curve, bytes);
-        self.end_of_cache =
-            END_OF_CACHE_SHARE * (time(bytes * END_OF_CACHE) - time(bytes / END_OF_CACHE)).max(0.0);
+        self.method = end_of_cache(curve, bytes / END_OF_CACHE, bytes * END_OF_CACHE);
     }
 
     /// Returns the same lines, less what open rows add.
@@ -63,7 +102,7 @@ impl TwoLines {
 
     /// Returns that part of it which other numbers of pages share: the error of the method, ns.
     pub(super) fn shared_error(&self) -> f64 {
-        self.rows.error.hypot(self.end_of_cache)
+        self.rows.error.hypot(self.method)
     }
 }
 
@@ -94,10 +133,7 @@ pub(crate) fn read(record: &Record, scale: &Scale, page: Pages) -> Vec<(u64, Two
     let together = of(OrderKind::Pairs);
     let pair = |apart: At| {
         let together = together.iter().find(|at| at.bytes == apart.bytes)?.clone();
-        Some((
-            apart.bytes / scale.pair_stride() / LINES,
-            TwoLines { apart, together, rows: OpenRows::default(), end_of_cache: 0.0 },
-        ))
+        Some((apart.bytes / scale.pair_stride() / LINES, TwoLines::of(apart, together)))
     };
     of(OrderKind::Random).into_iter().filter_map(pair).collect()
 }
@@ -108,8 +144,13 @@ const END_OF_CACHE: f64 = 1.25;
 /// replacement (described machine). Where pairs fall they are left out, too (`conflicts`).
 const END_OF_CACHE_SHARE: f64 = 0.03;
 
+/// Returns the error of a translation by lines that just fit in a cache if they fill it with one of these working sets, ns.
+pub(super) fn end_of_cache(curve: &[At], least: f64, most: f64) -> f64 {
+    END_OF_CACHE_SHARE * (interpolated(curve, most) - interpolated(curve, least)).max(0.0)
+}
+
 /// Returns the time of a working set, between the points of the curve on both sides.
-fn interpolated(curve: &[At], bytes: f64) -> f64 {
+pub(super) fn interpolated(curve: &[At], bytes: f64) -> f64 {
     let after = curve.partition_point(|at| (at.bytes as f64) < bytes);
     match (after.checked_sub(1).map(|i| &curve[i]), curve.get(after)) {
         (Some(a), Some(b)) => {
@@ -155,5 +196,5 @@ pub(super) fn open_rows(record: &Record, scale: &Scale, memory: f64) -> Option<O
     let added = LINES as f64 * (apart.time() - together.time());
     let samples = LINES as f64 * apart.error().hypot(together.error());
     let error = samples.hypot(ROWS_ERROR * added);
-    (apart.time() >= IN_MEMORY * memory).then_some(OpenRows { added, error })
+    (apart.time() >= IN_MEMORY * memory).then_some(OpenRows { added, error, per_page: 0.0 })
 }

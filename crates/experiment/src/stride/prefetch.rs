@@ -66,7 +66,7 @@ pub(super) fn trials(record: &Record, bytes: u64) -> Vec<Trial> {
     if loads == 0 {
         return Vec::new();
     }
-    let one = |&order: &OrderKind| Trial {
+    let one = |order: OrderKind| Trial {
         memory: Memory { page, ..Memory::of(bytes, stride) },
         loads,
         samples: SAMPLES,
@@ -74,7 +74,7 @@ pub(super) fn trials(record: &Record, bytes: u64) -> Vec<Trial> {
         ..Trial::of(Chase::over(Walk { order, window: scale.base.max(stride) }))
     };
     // Pairs are for translation: half of their loads hit in lines of two cells, whatever is prefetched.
-    OrderKind::ALL.iter().filter(|order| **order != OrderKind::Pairs).map(one).collect()
+    OrderKind::of_single_lines().map(one).collect()
 }
 
 /// The time of one order.
@@ -91,7 +91,7 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
         return;
     }
     let mut order_times = Vec::new();
-    for &order in OrderKind::ALL {
+    for order in OrderKind::of_single_lines() {
         let of = |r: &&TrialRun| r.trial.pattern.walk().order == order && is_of_orders(&r.trial, scale);
         let runs: Vec<&TrialRun> = record.of(PatternKind::Chase).filter(of).collect();
         let times: Vec<Vec<f64>> =

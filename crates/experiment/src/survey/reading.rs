@@ -241,7 +241,7 @@ fn orders(record: &Record, scale: &Scale, curves: &Curves, report: &mut Report) 
     let page = scale.pages();
     let mut random = None;
     // Pairs of loads test the lines, over another working set.
-    for &order in OrderKind::ALL.iter().filter(|order| **order != OrderKind::Pairs) {
+    for order in OrderKind::of_single_lines() {
         let at = scale.chases(record, order, page);
         let Some(at) = at.last() else { continue };
         let Some(mut i) = grouped_interval(&at.groups) else { continue };

@@ -476,3 +476,12 @@ fn hits_of_a_lap_show_that_a_tlb_has_more_entries() {
 fn penalty_is_no_more_than_on_more_pages() {
     holds(&report_of(&wide::clean(570_856), 1), "tlb.1.penalty", 141.7);
 }
+
+/// Two lines of each page just fill the last cache on the pages that the second TLB holds: without huge pages, and in scattered frames.
+#[test]
+fn tlbs_that_end_with_a_cache_are_found_in_memory() {
+    holds(&report_of(&wide::clean(571_427), 1), "tlb.2.entries", 300.0);
+    let report = report_of(&wide::clean(571_451), 1);
+    holds(&report, "tlb.2.entries", 948.0);
+    holds(&report, "tlb.2.penalty", 13.63);
+}

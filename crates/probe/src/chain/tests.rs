@@ -28,6 +28,7 @@ proptest! {
             (64u64..8192).prop_map(Order::Window),
             (-12i8..12).prop_map(Order::Strided),
             (1u64..20).prop_map(Order::Groups),
+            (1u64..40, any::<bool>()).prop_map(|(per, both)| Order::Passes { per, both }),
         ],
         layout in prop_oneof![
             Just(Layout::Packed),
@@ -75,6 +76,24 @@ proptest! {
         let chain = Chain::new(0, groups * per, 64, layout, Order::Groups(per), seed);
         for i in 0..groups * per {
             prop_assert_eq!(chain.at(i), chain.at(i - i % per) / 1024 * 1024 + i % per * 64);
+        }
+    }
+
+    #[test]
+    fn passes_visit_the_same_cells_of_every_page_in_the_same_order(pages in 1u64..40, half in 1u64..9, seed: u64) {
+        let per = 2 * half;
+        let chain = |both| {
+            let layout = Layout::OnePerPage { page: 4096 };
+            Chain::new(0, pages * per, 64, layout, Order::Passes { per, both }, seed)
+        };
+        let (single, both) = (chain(false), chain(true));
+        let (page, line) = (|of: &Chain, i| of.cell_at(i) / per, |of: &Chain, i| of.cell_at(i) % per);
+        for i in 0..pages * per {
+            let (pair, nth) = (i / (2 * pages), i % (2 * pages));
+            prop_assert_eq!(page(&single, i), page(&single, i % pages));
+            prop_assert_eq!(line(&single, i), pair + nth / pages * half);
+            prop_assert_eq!(page(&both, i), page(&single, nth / 2));
+            prop_assert_eq!(line(&both, i), pair + nth % 2 * half);
         }
     }
 

@@ -43,7 +43,7 @@ impl Definition for Chase {
     /// Checks also that a chain that is walked once does not wrap.
     fn check(&self, trial: &Trial) -> Result<(), WireError> {
         trial.memory.check_packed()?;
-        self.walk.check_window(&trial.memory)?;
+        self.walk.check_cells(&trial.memory, 1)?;
         let (needs, cells) = (trial.warm + 3 * trial.loads, trial.memory.cells());
         if self.walked_once() && needs > cells {
             return super::memory::wrong(format!(
@@ -57,7 +57,7 @@ impl Definition for Chase {
     fn chain(&self, trial: &Trial, nth: u64, base: u64, _: u64) -> Option<Chain> {
         let seed = if self.walked_once() { mix(trial.seed ^ mix(nth)) } else { trial.seed };
         let (cells, stride) = (trial.memory.cells(), trial.memory.stride);
-        Some(Chain::new(base, cells, stride, Layout::Packed, self.walk.chain_order(), seed))
+        Some(Chain::new(base, cells, stride, Layout::Packed, self.walk.chain_order(1), seed))
     }
 
     fn walk(&self) -> Walk {

@@ -33,7 +33,7 @@ impl Definition for Conflict {
 
     fn check(&self, trial: &Trial) -> Result<(), WireError> {
         self.groups.check(&trial.memory)?;
-        self.walk.check(&trial.memory)
+        self.walk.check(&trial.memory, 1)
     }
 
     fn extent(&self, trial: &Trial, _: u64) -> Option<u64> {
@@ -43,7 +43,7 @@ impl Definition for Conflict {
     fn chain(&self, trial: &Trial, _: u64, base: u64, _: u64) -> Option<Chain> {
         let (cells, stride) = (trial.memory.cells(), trial.memory.stride);
         let (base, layout) = (base + self.groups.offset, self.groups.layout());
-        Some(Chain::new(base, cells, stride, layout, self.walk.chain_order(), trial.seed))
+        Some(Chain::new(base, cells, stride, layout, self.walk.chain_order(1), trial.seed))
     }
 
     fn walk(&self) -> Walk {

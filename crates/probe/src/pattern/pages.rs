@@ -16,7 +16,8 @@ const MAX_PER_PAGE: u64 = 1 << 18;
 /// pages have the same lines as one line in each base page.
 ///
 /// With two, the order decides how often a page is used: in random order both are half a lap apart, and each needs the
-/// translation again; in the order `pairs` the second follows the first. The lines are the same.
+/// translation again; in the order `pairs` the second follows the first. The lines are the same. With more, the orders `passes` and
+/// `passes-of-pairs` do so with all pages between two visits of a page, however many lines it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
     /// The chain's order.
@@ -57,7 +58,7 @@ impl Definition for Pages {
     fn check(&self, trial: &Trial) -> Result<(), WireError> {
         trial.memory.check_packed()?;
         within("per_page", self.per_page, 1, MAX_PER_PAGE)?;
-        self.walk.check(&trial.memory)
+        self.walk.check(&trial.memory, self.per_page)
     }
 
     fn extent(&self, trial: &Trial, page_bytes: u64) -> Option<u64> {
@@ -67,7 +68,7 @@ impl Definition for Pages {
     fn chain(&self, trial: &Trial, _: u64, base: u64, page_bytes: u64) -> Option<Chain> {
         let (cells, stride) = (trial.memory.cells(), trial.memory.stride);
         let layout = Layout::OnePerPage { page: self.cell_bytes(trial, page_bytes) };
-        Some(Chain::new(base, cells, stride, layout, self.walk.chain_order(), trial.seed))
+        Some(Chain::new(base, cells, stride, layout, self.walk.chain_order(self.per_page), trial.seed))
     }
 
     fn walk(&self) -> Walk {

@@ -56,7 +56,7 @@ impl Definition for Single {
 
     fn check(&self, trial: &Trial) -> Result<(), WireError> {
         within("timed", self.timed, 1, MAX_TIMED)?;
-        self.walk.check(&trial.memory)?;
+        self.walk.check(&trial.memory, 1)?;
         if !self.is_packed() {
             return self.groups.check(&trial.memory);
         }
@@ -77,7 +77,7 @@ impl Definition for Single {
         let (cells, stride) = (trial.memory.cells(), trial.memory.stride);
         let layout = if self.is_packed() { Layout::Packed } else { self.groups.layout() };
         let base = base + self.groups.offset;
-        Some(Chain::new(base, cells, stride, layout, self.walk.chain_order(), trial.seed))
+        Some(Chain::new(base, cells, stride, layout, self.walk.chain_order(1), trial.seed))
     }
 
     fn walk(&self) -> Walk {

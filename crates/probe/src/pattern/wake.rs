@@ -51,7 +51,7 @@ impl Wake {
 
     fn chain_at(&self, trial: &Trial, base: u64) -> Chain {
         let (cells, stride) = (trial.memory.cells(), trial.memory.stride);
-        Chain::new(base, cells, stride, Layout::Packed, self.walk.chain_order(), trial.seed)
+        Chain::new(base, cells, stride, Layout::Packed, self.walk.chain_order(1), trial.seed)
     }
 
     fn check_series(&self, trial: &Trial) -> Result<(), WireError> {
@@ -88,7 +88,7 @@ impl Definition for Wake {
     fn check(&self, trial: &Trial) -> Result<(), WireError> {
         let (wakes, memory) = (&self.wakes, &trial.memory);
         memory.check_packed()?;
-        self.walk.check(memory)?;
+        self.walk.check(memory, 1)?;
         within("every_ns", wakes.every_ns, EVERY_NS.0, EVERY_NS.1)?;
         within("priority", wakes.priority, 0, MAX_PRIORITY)?;
         if wakes.timerlat && (wakes.traced || wakes.flushed || wakes.evict > 0) {

@@ -52,6 +52,10 @@ pub enum OrderKind {
     Repermuted,
     /// Cells 2k and 2k + 1 one after the other, the pairs in random order.
     Pairs,
+    /// Passes over all pages in one random order, each with another line of every page.
+    Passes,
+    /// The same passes, with two lines of every page one after the other, half a page apart.
+    PassesOfPairs,
 }
 
 token_names!(OrderKind {
@@ -75,15 +79,30 @@ token_names!(OrderKind {
     Backward8 = "backward8",
     Repermuted = "repermuted",
     Pairs = "pairs",
+    Passes = "passes",
+    PassesOfPairs = "passes-of-pairs",
 });
 
 impl OrderKind {
+    /// Returns whether this is an order of passes over pages.
+    #[must_use]
+    pub fn is_of_passes(self) -> bool {
+        matches!(self, OrderKind::Passes | OrderKind::PassesOfPairs)
+    }
+
+    /// Returns the orders of a working set whose lines come back after all others: those that prefetchers are measured with.
+    pub fn of_single_lines() -> impl Iterator<Item = OrderKind> {
+        let all = OrderKind::ALL.iter().copied();
+        all.filter(|order| *order != OrderKind::Pairs && !order.is_of_passes())
+    }
+
     /// Returns the constant stride of an order, in cells: 1 for `sequential`, -3 for `backward3`; `None` if it has
     /// none.
     #[must_use]
     pub fn stride(self) -> Option<i8> {
         Some(match self {
             OrderKind::Random | OrderKind::Window | OrderKind::Repermuted | OrderKind::Pairs => return None,
+            OrderKind::Passes | OrderKind::PassesOfPairs => return None,
             OrderKind::Sequential => 1,
             OrderKind::Reversed => -1,
             OrderKind::Forward2 => 2,
@@ -126,10 +145,12 @@ impl Walk {
         Walk { order: OrderKind::Window, window }
     }
 
-    /// Returns the order of a chain.
+    /// Returns the order of a chain with this number of cells in each page.
     #[must_use]
-    pub fn chain_order(&self) -> Order {
+    pub fn chain_order(&self, per_page: u64) -> Order {
         match self.order {
+            OrderKind::Passes => Order::Passes { per: per_page, both: false },
+            OrderKind::PassesOfPairs => Order::Passes { per: per_page, both: true },
             OrderKind::Random => Order::Random,
             OrderKind::Window => Order::Window(self.window),
             OrderKind::Sequential => Order::Sequential,
@@ -144,18 +165,23 @@ impl Walk {
         keys.int("window", &mut self.window)
     }
 
-    /// Checks the order of a pattern that walks a chain cyclically.
-    pub(super) fn check(&self, memory: &Memory) -> Result<(), WireError> {
+    /// Checks the order of a pattern that walks a chain cyclically, with this number of cells in each page.
+    pub(super) fn check(&self, memory: &Memory, per_page: u64) -> Result<(), WireError> {
         if self.order == OrderKind::Repermuted {
             return wrong("order=repermuted is for pattern=chase".into());
         }
-        self.check_window(memory)
+        self.check_cells(memory, per_page)
     }
 
-    pub(super) fn check_window(&self, memory: &Memory) -> Result<(), WireError> {
+    /// Checks that the order has the cells that it needs.
+    pub(super) fn check_cells(&self, memory: &Memory, per_page: u64) -> Result<(), WireError> {
         let (window, min) = (self.window, memory.stride);
         if self.order == OrderKind::Window && !(min..=MAX_BYTES).contains(&window) {
             return wrong(format!("window={window} must be from {min} to {MAX_BYTES}"));
+        }
+        if self.order.is_of_passes() && (per_page < 2 || !per_page.is_multiple_of(2)) {
+            let order = self.order.token();
+            return wrong(format!("order={order} needs pattern=pages with an even per_page, not {per_page}"));
         }
         Ok(())
     }

@@ -161,13 +161,14 @@ pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut
     let count: usize = pairs.iter().map(|p| p.spread.values().len()).sum();
     let trials: Vec<u64> =
         pairs.iter().flat_map(|p| p.spread.trials.iter().chain(&p.packed.trials).copied()).collect();
-    let (found, lines) = (tlb_steps(&reading), lines_per_page(&pairs));
+    let found = tlb_steps(&reading);
     for (index, (capacity, beyond)) in found.iter().enumerate() {
         let (n, o) = (index + 1, capacity.onset);
         let entries = Interval { value: o.value.floor(), low: o.low.floor(), high: o.high.ceil() };
         let mut row = measured(survey::TLB_HUGE_ENTRIES.at([n.into()]), entries, "", count, &trials);
         row.basis = Basis::Fitted;
         row.notes.push(kind.clone());
+        let lines = lines_per_page(&pairs, &entries);
         if let Some(note) = curves.reading.as_ref().and_then(|s| leaves_a_tier((&entries, lines), s, scale)) {
             maybe_tables(&mut row, note);
         }

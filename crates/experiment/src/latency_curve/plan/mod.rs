@@ -9,6 +9,7 @@ use fathom_probe::splitmix::mix;
 use fathom_units::facts;
 
 use super::curves::MAX_PAIR;
+use super::passes;
 use super::rows::MIN_MEMORY_NS;
 use super::two_lines;
 use crate::budget::Budget;
@@ -290,9 +291,25 @@ impl Planner<'_> {
         for (pattern, memory) in two_lines::both(&self.scale, n, self.scale.base_pages()) {
             self.chain(pattern, memory.cells(), memory.stride, memory.page);
         }
+        self.in_the_same_frames(first);
+    }
+
+    /// Schedules passes over `n` pages, in two orders over the same lines in the same frames.
+    fn passes(&mut self, n: u64) {
+        let wanted = self.loads(n, self.scale.pair_stride());
+        let Some((loads, warm)) = passes::loads(&self.scale, n, wanted) else { return };
+        let first = self.trials.len();
+        for (pattern, memory) in passes::both(&self.scale, n) {
+            self.trial(Trial { memory, loads, warm, samples: passes::SAMPLES, ..Trial::of(pattern) });
+        }
+        self.in_the_same_frames(first);
+    }
+
+    /// Gives the last trial the chain and the frames of trial `first`, where a machine can choose them.
+    fn in_the_same_frames(&mut self, first: usize) {
         let (seed, place) = (self.trials[first].seed, self.trials[first].memory.place);
-        if let Some(second) = self.trials.last_mut() {
-            (second.seed, second.memory.place) = (seed, place);
+        if let Some(last) = self.trials.last_mut() {
+            (last.seed, last.memory.place) = (seed, place);
         }
     }
 

@@ -8,6 +8,7 @@ use super::scan::MIN_BYTES;
 use super::{BEYOND_CLAIM, COARSE_TOP, MORE_PAIRS_BUDGET, Planner, unexceeded_claim};
 use crate::latency_curve::curves::Curves;
 use crate::latency_curve::descriptors::{self, Cause, Steps};
+use crate::latency_curve::passes::{self, Ends};
 use crate::latency_curve::rows::MIN_MEMORY_NS;
 use crate::latency_curve::spacings;
 use crate::latency_curve::splinters;
@@ -48,6 +49,9 @@ const TRIALS_OF_LAST: usize = 3;
 /// that differ by 12 seemed to differ by 1.6 ns (described machine).
 const OPEN_ROW_SAMPLES: u64 = 16;
 
+/// Numbers of pages on which passes over lines in memory are compared with few lines in a cache.
+const ROWS_OF_PASSES: usize = 6;
+
 /// Trials of loads in the order of addresses, in as many rounds, unless the machine is exact.
 const TRIALS_IN_ORDER: usize = 5;
 
@@ -72,6 +76,7 @@ impl Planner<'_> {
             self.splinters(pairs, tlbs, &capacities);
             self.descriptors(pairs, tlbs, &all.causes);
             self.same_lines();
+            self.more_lines(&all);
             for n in self.missing_pairs(tlbs, &all) {
                 self.pair(n);
                 if self.has_two_lines() {
@@ -110,8 +115,13 @@ impl Planner<'_> {
 
     /// Returns whether pairs of the same lines are measured too: on exact machines whose frames are known to follow one another.
     fn has_two_lines(&self) -> bool {
+        self.has_lines_in_memory() && self.scale.are_in_order()
+    }
+
+    /// Returns whether lines that come from memory are measured too: on exact machines, whatever their frames.
+    fn has_lines_in_memory(&self) -> bool {
         let is_affordable = self.scale.huge.is_some() || self.budget.total >= MORE_PAIRS_BUDGET;
-        self.scale.is_survey && self.exact() && is_affordable && self.scale.are_in_order()
+        self.scale.is_survey && self.exact() && is_affordable
     }
 
     /// Schedules the pairs of the same lines that were not measured; those in memory were, but do not count.
@@ -125,6 +135,42 @@ impl Planner<'_> {
         }
         if pairs.iter().any(|pair| pair.is_in_memory(self.latency_curve)) {
             self.open_rows();
+        }
+    }
+
+    /// Schedules passes over the pages of which two lines each just fill a cache, and over some of which they do not: these show what open rows add.
+    fn more_lines(&mut self, all: &Curves) {
+        let Some(reading) = all.reading.as_ref().filter(|_| self.has_lines_in_memory()) else { return };
+        let ends = Ends::of(&self.scale, reading);
+        let had = passes::read(self.record, &self.scale);
+        let pages = || all.pairs.iter().map(|pair| pair.pages);
+        let beside: Vec<u64> = pages().filter(|n| ends.show_rows(*n)).collect();
+        let mut planned: Vec<u64> = match &beside[..] {
+            [] => passes::FOR_ROWS.into_iter().filter(|n| ends.show_rows(*n)).collect(),
+            few if few.len() <= ROWS_OF_PASSES => few.to_vec(),
+            many => many[..ROWS_OF_PASSES / 2]
+                .iter()
+                .chain(many.iter().rev().take(ROWS_OF_PASSES / 2))
+                .copied()
+                .collect(),
+        };
+        if planned.is_empty() {
+            return;
+        }
+        let filled = all
+            .pairs
+            .iter()
+            .filter(|pair| ends.are_filled(pair.pages) || passes::conflict(pair, &all.latency_curve));
+        planned.extend(filled.map(|pair| pair.pages));
+        planned.retain(|n| !had.contains_key(n));
+        for n in planned {
+            if all.pairs.iter().all(|pair| pair.pages != n) {
+                self.pair(n);
+                if self.has_two_lines() {
+                    self.two_lines(n);
+                }
+            }
+            self.passes(n);
         }
     }
 
